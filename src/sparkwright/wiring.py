@@ -10,6 +10,7 @@ import sys
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -63,7 +64,7 @@ async def services(cluster: Cluster, where: ClusterOptions, sink: Sink) -> Async
         yield Services(
             cluster=cluster,
             hosts=hosts,
-            endpoint=cast(Endpoint, _Later(lambda: _endpoint(clock))),
+            endpoint=cast(Endpoint, _Later("openai_http", "OpenAiEndpoint", clock)),
             clock=clock,
             artifacts=artifacts.FolderArtifacts(Path.home() / _STATE / "evidence", clock),
             calibrations=artifacts.FolderCalibrations(Path.home() / _STATE / "calibrations"),
@@ -75,7 +76,7 @@ async def services(cluster: Cluster, where: ClusterOptions, sink: Sink) -> Async
             launch_key=Secret(secrets.token_hex(32)),
             hub=_hub(clock),
             keyring=artifacts.FolderKeyring(Path.home() / _STATE / "keys"),
-            program=cast(Program, _Later(_bundle)),
+            program=cast(Program, _Later("bundle", "Bundle")),
             time_scale=_scale(),
         )
     finally:
@@ -85,40 +86,22 @@ async def services(cluster: Cluster, where: ClusterOptions, sink: Sink) -> Async
 class _Later:
     """An adapter that is made when it is first used: what it imports takes longer than all that `status` does."""
 
-    def __init__(self, make: Callable[[], Any]) -> None:
-        self._make, self._made = make, None
+    def __init__(self, module: str, kind: str, *given: Any) -> None:
+        self._module, self._kind, self._given, self._made = module, kind, given, None
 
     def __getattr__(self, name: str) -> Any:
         if self._made is None:
-            self._made = self._make()
+            self._made = getattr(import_module(f"sparkwright.adapters.{self._module}"), self._kind)(*self._given)
         return getattr(self._made, name)
-
-
-def _endpoint(clock: Clock) -> Endpoint:
-    from sparkwright.adapters.openai_http import OpenAiEndpoint
-
-    return OpenAiEndpoint(clock)
-
-
-def _bundle() -> Program:
-    from sparkwright.adapters.bundle import Bundle
-
-    return Bundle()
 
 
 def _hub(clock: Clock) -> ModelHub | None:
     """With the variables that the hub's own client reads."""
     if os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "TRUE", "YES", "ON"):
         return None
-    token = os.environ.get("HF_TOKEN", "")
-
-    def make() -> ModelHub:
-        from sparkwright.adapters.hub import HUB, HttpHub
-
-        at = os.environ.get("HF_ENDPOINT", "") or HUB
-        return HttpHub(Path.home() / _STATE / "hub", clock, at, Secret(token) if token else None)
-
-    return cast(ModelHub, _Later(make))
+    token, at = os.environ.get("HF_TOKEN", ""), os.environ.get("HF_ENDPOINT", "")
+    given = Path.home() / _STATE / "hub", clock, at, Secret(token) if token else None
+    return cast(ModelHub, _Later("hub", "HttpHub", *given))
 
 
 def _scale() -> float:

@@ -246,21 +246,18 @@ def _read(path: Path) -> Calibration | None:
         strict = {f.name: _as(types.get(f.name, str))(under[f.name]) for f in fields(Conditions)}
         phases = tuple((_as(str)(name), float(seconds)) for name, seconds in data["phases"])
         figures: dict[str, Any] = {name: _figure(data[name]) for name in _FIGURES}
-        more = {"pool": _as(int)(data["pool"]), "source": _as(str)(data["source"]), "at": _time(data["at"])}
+        # Seconds since the epoch that are a date. Raises ValueError, TypeError.
+        value = data["at"]
+        seconds = float(value)
+        if not 0 <= seconds < _FAR:
+            raise ValueError(value)
+        more = {"pool": _as(int)(data["pool"]), "source": _as(str)(data["source"]), "at": seconds}
         return Calibration(Conditions(**strict), **figures, **more, phases=phases)
     return None
 
 
 def _figure(value: Any) -> int | None:
     return None if value is None else int(_as(int)(value))
-
-
-def _time(value: Any) -> float:
-    """Seconds since the epoch that are a date. Raises ValueError, TypeError."""
-    seconds = float(value)
-    if not 0 <= seconds < _FAR:
-        raise ValueError(value)
-    return seconds
 
 
 def _as(kind: type) -> Callable[[Any], Any]:

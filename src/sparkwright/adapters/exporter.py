@@ -107,7 +107,19 @@ class Exporter:
         yield made.counter("incidents_total", "Incidents that are remembered.", live.incidents)
         yield made.counter("relaunches_total", "Launches by the supervisor since `up`.", live.relaunches)
         if fresh:
-            yield from _deployment(made, live)
+            phases = [((str(phase),), float(phase is live.phase)) for phase in DeploymentState]
+            yield made.gauges("deployment_phase", "1 for the state that it is in.", ("phase",), phases)
+            yield made.gauge("deployment_phase_start_timestamp_seconds", "Since when.", live.since)
+            yield made.gauge(
+                "deployment_refusing", "1 while new requests get 503 at the gateway.", float(live.refusing)
+            )
+            yield made.gauge("deployment_incident_open", "1 while an incident is open.", float(bool(live.incident)))
+            troubles = [((kind,), 1.0) for kind in sorted({kind for kind, _ in live.troubles})]
+            yield made.gauges(
+                "deployment_trouble", "1 for what is wrong and does not stop it from serving.", ("kind",), troubles
+            )
+            ranks = [((str(rank.rank), rank.node), float(rank.running)) for rank in live.ranks]
+            yield made.gauges("rank_up", "1 while the rank runs.", ("rank", "node"), ranks)
             yield from _canary(made, live)
             yield from _nodes(made, live)
             if live.engine:
@@ -159,20 +171,6 @@ def _known(make: Callable[[str, str, float], Metric], name: str, told: str, valu
     """What an engine does not report is absent, never 0."""
     if value is not None:
         yield make(name, told, value)
-
-
-def _deployment(made: _Families, live: Live) -> Iterator[Metric]:
-    phases = [((str(phase),), float(phase is live.phase)) for phase in DeploymentState]
-    yield made.gauges("deployment_phase", "1 for the state that it is in.", ("phase",), phases)
-    yield made.gauge("deployment_phase_start_timestamp_seconds", "Since when.", live.since)
-    yield made.gauge("deployment_refusing", "1 while new requests get 503 at the gateway.", float(live.refusing))
-    yield made.gauge("deployment_incident_open", "1 while an incident is open.", float(bool(live.incident)))
-    troubles = [((kind,), 1.0) for kind in sorted({kind for kind, _ in live.troubles})]
-    yield made.gauges(
-        "deployment_trouble", "1 for what is wrong and does not stop it from serving.", ("kind",), troubles
-    )
-    ranks = [((str(rank.rank), rank.node), float(rank.running)) for rank in live.ranks]
-    yield made.gauges("rank_up", "1 while the rank runs.", ("rank", "node"), ranks)
 
 
 def _canary(made: _Families, live: Live) -> Iterator[Metric]:

@@ -7,7 +7,7 @@ import asyncio
 import json
 import os
 import ssl
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -154,7 +154,15 @@ class OpenAiEndpoint:
         question = _Question("POST", url, key, json.dumps(body).encode())
         async with self._request(question, self._timeouts.silence) as response:
             await self._listen(response, heard, began)
-            return _answer(heard, self._clock.monotonic() - began, plain(response))
+            # Raises Broken when the server counted no tokens
+            total = self._clock.monotonic() - began
+            headers = plain(response)
+            tokens = heard.completion_tokens
+            if not tokens:
+                raise Broken("0 tokens by its `usage`" if tokens == 0 else "no `usage` in the stream")
+            simulated = headers.get(_SIMULATED, "").lower() not in ("", "0", "false", "no")
+            first = heard.first if heard.first is not None else total
+            return Answer(heard.text, heard.prompt_tokens, tokens, first, total, simulated)
 
     async def _listen(self, response: httpcore.Response, heard: Completion, began: float) -> None:
         """Reads until [DONE]. Raises Broken when something else came."""
@@ -233,16 +241,6 @@ def _question(model: str, prompt: str, max_tokens: int) -> dict[str, Any]:
     messages = [{"role": "user", "content": prompt}]
     wanted = {"stream": True, "stream_options": {"include_usage": True}}
     return {"model": model, "messages": messages, "max_tokens": max_tokens, **wanted}
-
-
-def _answer(heard: Completion, total: float, headers: Mapping[str, str]) -> Answer:
-    """Raises Broken when the server counted no tokens."""
-    tokens = heard.completion_tokens
-    if not tokens:
-        raise Broken("0 tokens by its `usage`" if tokens == 0 else "no `usage` in the stream")
-    simulated = headers.get(_SIMULATED, "").lower() not in ("", "0", "false", "no")
-    first = heard.first if heard.first is not None else total
-    return Answer(heard.text, heard.prompt_tokens, tokens, first, total, simulated)
 
 
 def _root(base_url: str) -> str:

@@ -148,9 +148,7 @@ async def _beyond(services: Services, others: Sequence[Node], recipe: Recipe, fo
                 more = await stock(services, others, recipe)
     whole = {} if model else {name: entry for name, entry in more.checkpoints.items() if _whole(entry)}
     return replace(
-        found,
-        checkpoints={**found.checkpoints, **whole},
-        images={**({} if image else more.images), **found.images},
+        found, checkpoints={**found.checkpoints, **whole}, images={**({} if image else more.images), **found.images}
     )
 
 

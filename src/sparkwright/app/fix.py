@@ -224,7 +224,7 @@ def _shown(said: str) -> str:
 
 async def _record(services: Services, node: str) -> tuple[Change, ...]:
     """Raises CommandFailed for one that cannot be read: to write a new one would lose the way back."""
-    state = services.cluster.node(node).paths.state
+    state = services.state_on(node)
     fact = recorded(state)
     made = fact.read(await services.hosts[node].run(fact.command))
     if isinstance(made, Unknown):
@@ -234,4 +234,4 @@ async def _record(services: Services, node: str) -> tuple[Change, ...]:
 
 
 async def _keep(services: Services, node: str, made: Sequence[Change]) -> None:
-    await services.hosts[node].put(text(made), file(services.cluster.node(node).paths.state), 0o600)
+    await services.hosts[node].put(text(made), file(services.state_on(node)), 0o600)

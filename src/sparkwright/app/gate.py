@@ -162,12 +162,7 @@ def judge_of(request: LaunchRequest, cluster_state: ClusterState, nodes: Sequenc
     found.pop((request.recipe.model.label, request.recipe.model.revision), None)
     return RealJudge(
         Ground(
-            names,
-            request.deployment,
-            cluster_state.facts,
-            cluster_state.checkpoints,
-            cluster_state.calibrations,
-            found,
+            names, request.deployment, cluster_state.facts, cluster_state.checkpoints, cluster_state.calibrations, found
         )
     )
 

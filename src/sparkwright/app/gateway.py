@@ -5,11 +5,12 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 
 from sparkwright.app import keys as key_work
+from sparkwright.app.lease import did
 from sparkwright.app.services import Services
 from sparkwright.checks.gateway import CHECKS, NO_CADDY, PAIR, PORT
 from sparkwright.domain.check import Context
 from sparkwright.domain.codec import Unreadable, to_json
-from sparkwright.domain.command import Command, Completed
+from sparkwright.domain.command import Completed
 from sparkwright.domain.errors import CommandFailed, SparkwrightError
 from sparkwright.domain.finding import Finding
 from sparkwright.domain.plan import Plan
@@ -80,7 +81,7 @@ async def install_gateway(services: Services, plan: Plan, where: Installation, h
     codes = {finding.code for finding in found}
     gateway = plan.recipe.serving.door
     front = _front(plan, where, seen, replace(gateway, tls=GatewayTls.INTERNAL) if PAIR in codes else gateway)
-    await _did(services, where, commands.folders(where.state, where.home, certificate_folders(front)))
+    await did(services, where.node, commands.folders(where.state, where.home, certificate_folders(front)))
     setting = to_json(_setting(plan, where))
     # It reads its setting once: with another one its unit differs, and it is started again.
     mark = (("SPARKWRIGHT_SETTING", sha256(setting.encode()).hexdigest()[:12]),)
@@ -90,7 +91,7 @@ async def install_gateway(services: Services, plan: Plan, where: Installation, h
         return GatewayInstall((service,), found)
     await _put(services, where, "caddy.json", json.dumps(config(front), indent=1))
     await _put(services, where, ENDPOINT, endpoint(plan, seen.hostname) + "\n")
-    await _did(services, where, commands.reload(where.python, f"{where.home}/door"))
+    await did(services, where.node, commands.reload(where.python, f"{where.home}/door"))
     key, said = await _first_key(services, plan)
     return GatewayInstall((service, _caddy(plan, where, seen, front)), found, said, key)
 
@@ -220,11 +221,3 @@ def _no_figures(plan: Plan, done: Completed) -> tuple[str, ...]:
 
 async def _put(services: Services, where: Installation, name: str, content: str) -> None:
     await services.hosts[where.node].put(content.encode(), f"{where.home}/door/{name}", 0o600)
-
-
-async def _did(services: Services, where: Installation, command: Command) -> Completed:
-    done = await services.hosts[where.node].run(command)
-    if not done.ok:
-        said = (done.stderr or done.stdout).strip()[-400:]
-        raise CommandFailed(where.node, f"{command.changes}: exit {done.exit_code}: {said}")
-    return done

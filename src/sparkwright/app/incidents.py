@@ -83,7 +83,7 @@ def _no_incident(services: Services, number: int, asked: Sequence[_Asked]) -> Us
 async def _ask(services: Services, number: int = 0) -> list[_Asked]:
     async def one(name: str) -> _Asked:
         try:
-            done = await services.hosts[name].run(incidents_command(services.cluster.node(name).paths.state, number))
+            done = await services.hosts[name].run(incidents_command(services.state_on(name), number))
         except NodeError as error:
             return _Asked(name, None, error.message, error)
         told = parse_incidents(done)

@@ -63,11 +63,7 @@ class InstallOptions:
 async def record(services: Services, launch_request: LaunchRequest, plan: Plan) -> None:
     """What was started, on the head, where no supervisor knows it: a way back for the next `up`, and for `restart`."""
     content = to_json(_desired(services, launch_request, plan, InstallOptions()))
-    await did(
-        services,
-        plan.head,
-        service.record_desired(services.cluster.node(plan.head).paths.state, plan.deployment, content),
-    )
+    await did(services, plan.head, service.record_desired(services.state_on(plan.head), plan.deployment, content))
 
 
 async def install_supervisor(

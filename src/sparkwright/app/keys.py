@@ -102,4 +102,4 @@ async def _read(services: Services) -> tuple[Keys, str]:
 
 
 def _state(services: Services) -> str:
-    return services.cluster.node(services.cluster.head).paths.state
+    return services.state_on(services.cluster.head)

@@ -133,7 +133,7 @@ async def remove_supervisor(
     """
 
     async def one(name: str) -> str:
-        state, tag = services.cluster.node(name).paths.state, tag_of(services, deployment)
+        state, tag = services.state_on(name), tag_of(services, deployment)
         done = await did(services, name, service.remove(state, deployment, tag, why))
         return name if "was" in done.stdout.split() else ""
 
@@ -161,7 +161,7 @@ async def pause(services: Services, nodes: Sequence[str], deployment: str) -> tu
     """Ends the supervisor, and with it what it was about; its leases are free then. The nodes where one ran."""
 
     async def one(name: str) -> str:
-        done = await services.hosts[name].run(service.pause(services.cluster.node(name).paths.state, deployment))
+        done = await services.hosts[name].run(service.pause(services.state_on(name), deployment))
         words = done.stdout.split()
         if done.ok and "nonce" in words[:-1]:
             await together(_freed(services, node, words[-1]) for node in nodes)
@@ -179,14 +179,14 @@ async def _resume(services: Services, nodes: Sequence[str], deployment: str) -> 
     """Where it is still there: `disarm` has taken it away when something else was begun."""
     for name in nodes:
         with suppress(NodeError):
-            state = services.cluster.node(name).paths.state
+            state = services.state_on(name)
             await finished(did(services, name, service.resume(state, deployment)))
 
 
 async def taken_down(services: Services, node: str, deployment: str, within: float) -> str:
     """By whom and when a `down` has ended it in the last seconds, as the node's audit log has it; '' where none has."""
     with suppress(NodeError):
-        told = await services.hosts[node].run(service.taken_down(services.cluster.node(node).paths.state, deployment))
+        told = await services.hosts[node].run(service.taken_down(services.state_on(node), deployment))
         found = _TAKEN.fullmatch(told.stdout.strip())
         if not found:
             return ""

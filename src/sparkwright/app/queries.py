@@ -64,7 +64,7 @@ async def taken_down_by(services: Services, deployment: str) -> str:
 
 async def _told(services: Services, name: str) -> _Told:
     """Both in one round trip. A node without python3 has no supervisor."""
-    state = services.cluster.node(name).paths.state
+    state = services.state_on(name)
     listed, watched = ranks_fact(services.cluster.node(name)), supervised_fact(name, state)
     try:
         first, second = await services.hosts[name].run_all((listed.command, watched.command))

@@ -93,7 +93,7 @@ def handle(services: Services, deployment: str, spec: RankSpec) -> str:
     """The container's name, or the folder of the processes."""
     if spec.runtime is Runtime.DOCKER:
         return docker.container_name(deployment, spec.rank)
-    return process.rank_dir(services.cluster.node(spec.node).paths.state, deployment, spec.rank)
+    return process.rank_dir(services.state_on(spec.node), deployment, spec.rank)
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ async def restart(services: Services, name: str) -> float:
 async def _asked(services: Services, supervised: Supervised) -> None:
     """Cancelled it only stops watching."""
     node, name = supervised.node, supervised.deployment
-    state = services.cluster.node(node).paths.state
+    state = services.state_on(node)
     asked = to_json(Request(Ask.RESTART, services.who, "a planned restart", services.nonce))
     done = await services.hosts[node].run(service.send_request(state, name, asked, "restart"))
     if not done.ok:

@@ -22,12 +22,7 @@ from sparkwright.remote import service as commands
 
 SERVING = frozenset({DeploymentState.READY, DeploymentState.DEGRADED})
 OVER = frozenset(
-    {
-        DeploymentState.FAILED,
-        DeploymentState.NEEDS_REBOOT,
-        DeploymentState.NEEDS_POWER_CYCLE,
-        DeploymentState.STOPPED,
-    }
+    {DeploymentState.FAILED, DeploymentState.NEEDS_REBOOT, DeploymentState.NEEDS_POWER_CYCLE, DeploymentState.STOPPED}
 )
 # A supervisor shows what it sees every 2 s.
 _SILENT, _LOOK_AGAIN, _RECENT = 30.0, 0.5, 600.0
@@ -109,7 +104,7 @@ def _serves(supervised: Supervised | None, ranks: tuple[RankStatus, ...]) -> boo
 
 
 async def _desired(services: Services, node: str, name: str) -> Desired | None:
-    told = await services.hosts[node].run(commands.read_desired(services.cluster.node(node).paths.state, name))
+    told = await services.hosts[node].run(commands.read_desired(services.state_on(node), name))
     try:
         return from_json(Desired, told.stdout)
     except Unreadable:
@@ -171,7 +166,7 @@ def _alive(found: Sequence[RankStatus]) -> list[RankStatus]:
 
 async def watched(services: Services, node: str, name: str) -> Supervised | None:
     """What the supervisor of a deployment shows now, None where there is none or it cannot be read."""
-    fact = supervised_fact(node, services.cluster.node(node).paths.state)
+    fact = supervised_fact(node, services.state_on(node))
     found = fact.read(await services.hosts[node].run(fact.command))
     return next((one for one in found if one.deployment == name), None) if isinstance(found, tuple) else None
 

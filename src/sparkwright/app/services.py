@@ -49,6 +49,10 @@ class Services:
         """For process-runtime engines whose recipe names no venv: no path of this machine for another one."""
         return self.python if node.is_local else PYTHON
 
+    def state_on(self, node: str) -> str:
+        """Our folder on a node."""
+        return self.cluster.node(node).paths.state
+
 
 @dataclass(frozen=True, slots=True)
 class LaunchRequest:

@@ -82,7 +82,7 @@ async def _left(services: Services, deployment: str, nodes: Sequence[str]) -> bo
     """Whether any node has files or units of it; changes nothing."""
 
     async def one(name: str) -> bool:
-        done = await services.hosts[name].run(script(_LEFT, services.cluster.node(name).paths.state, deployment))
+        done = await services.hosts[name].run(script(_LEFT, services.state_on(name), deployment))
         return "was" in done.stdout.split()
 
     return any(await together(one(name) for name in nodes))
@@ -125,7 +125,7 @@ async def forget(services: Services, nodes: Sequence[str], deployment: str) -> t
     """Removes the deployment's folder on every node: pid files, secrets, logs. The nodes that had one."""
 
     async def one(name: str) -> bool:
-        state = services.cluster.node(name).paths.state
+        state = services.state_on(name)
         done = await services.hosts[name].run(script(_FORGET, state, deployment, changes=f"forget {deployment}"))
         if not done.ok:
             raise CommandFailed(name, f"files of {deployment} cannot be removed from {state}: {done.stderr.strip()}")

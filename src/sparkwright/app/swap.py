@@ -116,7 +116,7 @@ class Swap:
         return False
 
     def _place(self, supervised: Supervised) -> tuple[str, str, str]:
-        return supervised.node, self.services.cluster.node(supervised.node).paths.state, supervised.deployment
+        return supervised.node, self.services.state_on(supervised.node), supervised.deployment
 
     def _request(self, ask: Ask, why: str) -> str:
         return to_json(Request(ask, self.services.who, why, self.services.nonce))

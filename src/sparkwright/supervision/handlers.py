@@ -108,7 +108,13 @@ def stopped(state: State, event: events.Stopped, policy: Policy) -> Move:
     if not moves.relaunch_helps(known.recovery):
         return _beyond_us(known, event.at, policy)
     if event.left:
-        return _left(known, event, policy)
+        why = f"cannot verify that all is stopped: {', '.join(event.left)}"
+        if not known.unverified:
+            moved, effects = moves.back_off(replace(known, unverified=event.at), event.at, moves.wait(1, policy), why)
+            return moved, (*effects, Announce("waiting", why))
+        if event.at - known.unverified >= policy.patience:
+            return moves.rest(known, DeploymentState.FAILED, why, event.at)
+        return moves.back_off(known, event.at, policy.again, why)
     return moves.relaunch(replace(known, gone=True, unverified=0.0), event.at, policy)
 
 
@@ -118,16 +124,6 @@ def _beyond_us(state: State, at: float, policy: Policy) -> Move:
     if policy.allow_reboot and state.boots and not state.rebooted:
         return moves.reboot(state, at)
     return moves.rest(state, DeploymentState.NEEDS_REBOOT, state.cause, at)
-
-
-def _left(state: State, event: events.Stopped, policy: Policy) -> Move:
-    why = f"cannot verify that all is stopped: {', '.join(event.left)}"
-    if not state.unverified:
-        moved, effects = moves.back_off(replace(state, unverified=event.at), event.at, moves.wait(1, policy), why)
-        return moved, (*effects, Announce("waiting", why))
-    if event.at - state.unverified >= policy.patience:
-        return moves.rest(state, DeploymentState.FAILED, why, event.at)
-    return moves.back_off(state, event.at, policy.again, why)
 
 
 def ticked_while_waiting(state: State, event: events.Tick, policy: Policy) -> Move:

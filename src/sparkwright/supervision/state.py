@@ -167,17 +167,6 @@ ALIVE = "alive"
 DISK_FULL = "disk-full"
 """A trouble that is part of the answer to why it does not serve, whatever else has ended it."""
 
-RESTING = frozenset(
-    {
-        DeploymentState.READY,
-        DeploymentState.DEGRADED,
-        DeploymentState.STOPPED,
-        DeploymentState.FAILED,
-        DeploymentState.NEEDS_REBOOT,
-        DeploymentState.NEEDS_POWER_CYCLE,
-    }
-)
-
 
 @dataclass(frozen=True, slots=True)
 class State:

@@ -14,7 +14,10 @@ _PROGRAMS = {"run": "sparkwright.supervisor.run", "door": "sparkwright.superviso
 
 def main(words: Sequence[str] | None = None) -> int:
     """The exit code: 0 asked to end, 4 another one is at work, 70 our own bug (with its traceback)."""
-    given = _parser().parse_args(words)
+    parser = argparse.ArgumentParser(prog="sparkwright-supervisor", description=__doc__)
+    parser.add_argument("verb", choices=(*_PROGRAMS, "ping"))
+    parser.add_argument("--home", type=Path, required=True, help="the supervisor's folder on this node")
+    given = parser.parse_args(words)
     if given.verb == "ping":
         # 0 when this Python can load all programs
         for name in _PROGRAMS.values():
@@ -26,13 +29,6 @@ def main(words: Sequence[str] | None = None) -> int:
     except SparkwrightError as error:
         print(f"sparkwright supervisor: {error.message}; {error.hint}", file=sys.stderr)  # noqa: T201
         return error.exit_code
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="sparkwright-supervisor", description=__doc__)
-    parser.add_argument("verb", choices=(*_PROGRAMS, "ping"))
-    parser.add_argument("--home", type=Path, required=True, help="the supervisor's folder on this node")
-    return parser
 
 
 if __name__ == "__main__":

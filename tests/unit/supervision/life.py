@@ -2,11 +2,22 @@
 
 from dataclasses import replace
 
+from sparkwright.domain.deployment import DeploymentState
 from sparkwright.supervision.events import Answer, Captured, Fault, Launched, LaunchFailed, Resumed, Stopped
 from sparkwright.supervision.machine import first, step
 from sparkwright.supervision.state import Policy, Recovery, State
 
 POLICY = Policy()
+RESTING = frozenset(
+    {
+        DeploymentState.READY,
+        DeploymentState.DEGRADED,
+        DeploymentState.STOPPED,
+        DeploymentState.FAILED,
+        DeploymentState.NEEDS_REBOOT,
+        DeploymentState.NEEDS_POWER_CYCLE,
+    }
+)
 T0 = 1_000_000.0
 BOOTS = (("spark-1", "a"), ("spark-2", "b"))
 NEW_BOOTS = (("spark-1", "c"), ("spark-2", "d"))

@@ -24,7 +24,6 @@ from sparkwright.supervision.events import (
 )
 from sparkwright.supervision.machine import NEVER, TABLE, row, step
 from sparkwright.supervision.state import (
-    RESTING,
     Admit,
     Announce,
     Capture,
@@ -40,7 +39,7 @@ from sparkwright.supervision.state import (
     Work,
 )
 from unit.for_each import for_each
-from unit.supervision.life import BOOTS, NEW_BOOTS, POLICY, T0, Life, kinds, resumed
+from unit.supervision.life import BOOTS, NEW_BOOTS, POLICY, RESTING, T0, Life, kinds, resumed
 
 EVENTS = get_args(Event)
 D = DeploymentState

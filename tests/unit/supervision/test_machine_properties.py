@@ -11,7 +11,8 @@ from sparkwright.domain.deployment import DeploymentState
 from sparkwright.supervision import events as now
 from sparkwright.supervision import state
 from sparkwright.supervision.machine import TABLE, first, step
-from sparkwright.supervision.state import RESTING, Policy, Recovery, State, Work
+from sparkwright.supervision.state import Policy, Recovery, State, Work
+from unit.supervision.life import RESTING
 
 WORKS = {
     state.Capture: Work.CAPTURE,

@@ -40,16 +40,14 @@ def read_vllm(tree: Mapping[str, Any]) -> Run:
     lists = (tree.get(name) or [] for name in ("ttfts", "itls", "input_lens", "output_lens", "errors"))
     told = zip(starts, *lists, strict=False)
     rows = tuple(_row(place, start - began, one) for place, (start, *one) in enumerate(told))
-    plan = LevelPlan(_name(tree), _shape(tree), _pace(tree), len(rows), 0)
+    places = tree.get("max_concurrency")
+    plan = LevelPlan(
+        f"c{places}" if places else f"rate {tree.get('request_rate', 'inf')}", _shape(tree), _pace(tree), len(rows), 0
+    )
     level = Level(plan, 0, 0.0, float(tree.get("duration") or 0.0), rows)
     terms = Conditions("", str(tree["model_id"]), tokenizer=str(tree.get("tokenizer_id") or ""), client=VLLM)
     workload = Workload(VLLM, VLLM, (plan,), repeats=1)
     return Run("", 0.0, workload, terms, "done", levels=(level,), imported=VLLM, note=f"of {tree.get('date', '?')}")
-
-
-def _name(tree: Mapping[str, Any]) -> str:
-    places = tree.get("max_concurrency")
-    return f"c{places}" if places else f"rate {tree.get('request_rate', 'inf')}"
 
 
 def _pace(tree: Mapping[str, Any]) -> Pace:

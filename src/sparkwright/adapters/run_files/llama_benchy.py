@@ -211,20 +211,17 @@ def _table_levels(prompt: Line, output: Line | None, lines: Sequence[Line]) -> I
     first, speed = _spread(prompt, "e2e_ttft (ms)"), (found or (0.0, 0.0))
     if first is None:
         return
-    plan = _plan(prompt, output, any(_place(line)[0] for line in lines))
+    # A table that has lines of loading the context was measured with prefix caching
+    caching = any(_place(line)[0] for line in lines)
+    context, depth, places = _place(prompt)
+    sizes = {"prompt_size": _test(prompt)["size"] or depth, "response_size": (output and _test(output)["size"]) or 1}
+    entry = {"concurrency": places, "context_size": depth, "is_context_prefill_phase": context, **sizes}
+    plan = plan_of(entry, caching)
     sides = (-1.0, 1.0) if first[1] or speed[1] else (0.0,)
     for repeat, side in enumerate(sides):
         told = (first[0] + side * first[1]) / 1000, max(speed[0] + side * speed[1], 0.0)
         rows = tuple(row_of(plan, place, *told) for place in range(_place(prompt)[2]))
         yield Level(plan, repeat, 0.0, span(rows), rows)
-
-
-def _plan(prompt: Line, output: Line | None, caching: bool) -> LevelPlan:
-    """A table that has lines of loading the context was measured with prefix caching."""
-    context, depth, places = _place(prompt)
-    sizes = {"prompt_size": _test(prompt)["size"] or depth, "response_size": (output and _test(output)["size"]) or 1}
-    entry = {"concurrency": places, "context_size": depth, "is_context_prefill_phase": context, **sizes}
-    return plan_of(entry, caching)
 
 
 def _spread(line: Line, name: str) -> Spread | None:

@@ -119,11 +119,7 @@ class Given:
 
 
 async def prepare(
-    workload: Workload,
-    probed: Probed,
-    tokenizer: Tokenizer,
-    tell: Tell = lambda text: None,
-    given: Given | None = None,
+    workload: Workload, probed: Probed, tokenizer: Tokenizer, tell: Tell = lambda text: None, given: Given | None = None
 ) -> Texts:
     """Raises NotReady when the server stops answering, UsageError for a file that cannot be replayed."""
     given = given or Given()
