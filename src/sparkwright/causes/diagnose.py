@@ -1,9 +1,9 @@
 """From the bytes of logs to a diagnosis: one Reader a source, then all of them together."""
 
+import re
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from functools import cache
-from statistics import median
 
 from sparkwright.causes.cause import LogCause, book_of
 from sparkwright.causes.explanation import reason
@@ -12,16 +12,20 @@ from sparkwright.causes.ranking import MOST, Slots, found_by_signs, found_by_sto
 from sparkwright.causes.similarity import index
 from sparkwright.causes.whole_log.rules import ENDS, WHOLE_LOG
 from sparkwright.domain.diagnosis import Cause, Diagnosis, Explanation, Source, Sureness, likely
+from sparkwright.engines.progress import BARRIERS, shifts
 from sparkwright.logscan.book import Book
 from sparkwright.logscan.envelope import Unwrap
 from sparkwright.logscan.logline import Excerpt
 from sparkwright.logscan.matcher import Hit, Scan
-from sparkwright.logscan.sign import POSSIBLE, Story
+from sparkwright.logscan.sign import LIKELY, POSSIBLE, Story
 
 _FAULTS = "driver-and-gpu-fault"
 _MESSAGE = 60  # characters at the end of a line, by which it is known
 _KERNEL_LOG = "kernel log of "  # a node's: full of errors that concern nothing here
+# A response to a request, refused and answered.
 # What tells whether a kind of log was given at all.
+_REFUSED = re.compile(r'HTTP/\d\.\d"? 4\d\d\b')
+_ANSWERED = re.compile(rb'"POST /v1/[^"]{1,80} HTTP/\d\.\d" 200')
 _KINDS = {
     "kernel log": r"kernel: |NVRM: |\bLinux version \d",
     "cause above": r"See root cause above|Engine core initialization failed|WorkerProc initialization failed",
@@ -119,12 +123,24 @@ def with_explanation(
     """
     if not readers:
         return found
-    logs = {one.name: one.kept for one in readers if not one.name.startswith((_KERNEL_LOG, ENDS))}
+    fine = {(proof.source, proof.number) for cause in found.harmless for proof in cause.proof}
+    logs = {
+        one.name: [line for line in one.kept if (one.name, line[0]) not in fine]
+        for one in readers
+        if not one.name.startswith((_KERNEL_LOG, ENDS))
+    }
+    if any(_ANSWERED.search(line) for lines in logs.values() for _, line in lines):  # what it refused: a client's fault
+        found = replace(
+            found, causes=tuple(c for c in found.causes if not all(_REFUSED.search(p.text) for p in c.proof))
+        )
     because = reason(logs, readers[0].year, words)
     if any(cause.confidence >= POSSIBLE for cause in found.causes):
         return replace(found, explanation=_unless_shown(because.why, found.causes))
     if because.why or (described and because.lines and not found.harmless):
-        near = [one for one in index().nearest(because) if one.known.key not in impossible]
+        sure = found.harmless and found.harmless[0].confidence >= LIKELY  # what looks bad is known
+        near = [
+            o for o in index().nearest(because) if o.known.key not in impossible and (o.sure >= POSSIBLE or not sure)
+        ]
         known = {one.known.key for one in near}
         others = [cause for cause in found.causes if cause.key not in known]
         both = [*(named(one, one.sure, words) for one in near), *others]
@@ -195,30 +211,3 @@ _NOTHING_FOUND = (
     "start again with NCCL_DEBUG=INFO where several nodes take part",
     "sparkwright check   # what is known to be wrong with the nodes",
 )
-
-# Ends of collective steps: no rank prints them before the last one is there.
-BARRIERS = {
-    "barrier nccl": r"comm 0x[0-9a-f]+ .{0,160}Init COMPLETE",
-    "barrier sglang init": r"Init torch distributed ends",
-    "barrier vllm profile": r"Available KV cache memory: ",
-    "barrier vllm graphs": r"Graph capturing finished in ",
-    "barrier sglang graphs": r"Capture (?:cuda|device) graph end",
-}
-LEAST = 2.0  # seconds; ranks leave a barrier up to about that far apart
-_SPREAD = 10.0  # barriers that disagree by more tell nothing
-
-
-def shifts(stories: Sequence[Story]) -> Mapping[str, float]:
-    """Source -> seconds to add to its times so that they are those of the first source that has barriers."""
-    seen = {s.source: {name: s.marks[name].first.at for name in BARRIERS if name in s.marks} for s in stories}
-    met = {source: {n: at for n, at in times.items() if at is not None} for source, times in seen.items()}
-    reference = next((times for times in met.values() if times), {})
-    return {source: _shift(reference, times) for source, times in met.items()}
-
-
-def _shift(reference: Mapping[str, float], times: Mapping[str, float]) -> float:
-    apart = [reference[name] - times[name] for name in reference if name in times]
-    if not apart or max(apart) - min(apart) > _SPREAD:
-        return 0.0
-    middle = median(apart)
-    return middle if abs(middle) >= LEAST else 0.0

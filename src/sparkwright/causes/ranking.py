@@ -88,9 +88,17 @@ def _excused(one: Found, found: Sequence[Found]) -> bool:
 
 
 def _weight(one: Found, found: Sequence[Found]) -> float:
-    """Half for what follows from another cause that is about as sure, or surer."""
-    real = (other for other in found if other.known.severity is not Severity.INFO and other.sure + _NEAR >= one.sure)
-    return one.sure * _EXPLAINED if any(one.known.key in other.known.consequences for other in real) else one.sure
+    """Half for what follows from another cause that is about as sure, or surer; and for what only degrades a service
+
+    where something about as sure ended it.
+    """
+    real = [other for other in found if other.known.severity is not Severity.INFO and other.sure + _NEAR >= one.sure]
+    ends = (
+        o for o in real if o.known.severity.stops and o.sure > POSSIBLE and o.known.key not in one.known.consequences
+    )
+    degrades = not one.known.severity.stops and any(ends)
+    follows = any(one.known.key in other.known.consequences for other in real)
+    return one.sure * _EXPLAINED if degrades or follows else one.sure
 
 
 def _place(proof: Proof) -> tuple[float, int]:

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from sparkwright.causes.diagnose import Reader, book, diagnosis, shifts
+from sparkwright.causes.diagnose import Reader, book, diagnosis
 from sparkwright.domain.diagnosis import Diagnosis
+from sparkwright.engines.progress import shifts
 from unit.for_each import for_each
 
 DATA = Path(__file__).resolve().parents[2] / "data"
