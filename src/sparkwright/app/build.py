@@ -22,16 +22,7 @@ from sparkwright.domain.progress import Notice, Progress, StepDone, StepStarted
 from sparkwright.domain.recipe import Build, Recipe, Runtime
 from sparkwright.facts import engine_image as commands
 from sparkwright.facts.engine_image import BuiltImage, parse
-from sparkwright.images.dockerfile import (
-    FREEZE,
-    archive,
-    context,
-    image_name,
-    labels,
-    no_room,
-    room_to_build,
-    wrong_machine,
-)
+from sparkwright.images import dockerfile
 from sparkwright.remote import staging
 
 # `Step 3/12 : RUN ...` of the classic builder, `#7 [3/9] RUN ...` of BuildKit.
@@ -116,7 +107,7 @@ def _job(services: Services, recipe: Recipe, options: Options) -> Job:
         known = ", ".join(services.cluster.names)
         raise UsageError(f"--node {name}: no such node in cluster {services.cluster.name}; there are {known}")
     others = [n for n in nodes_for(services, recipe) if n.name != name] if options.ship else []
-    return Job(recipe, section, image_name(recipe, section), (services.cluster.node(name), *others))
+    return Job(recipe, section, dockerfile.image_name(recipe, section), (services.cluster.node(name), *others))
 
 
 async def _make_and_ship(services: Services, job: Job) -> tuple[bool, tuple[str, ...], dict[str, str]]:
@@ -124,12 +115,12 @@ async def _make_and_ship(services: Services, job: Job) -> tuple[bool, tuple[str,
     having = await _ids(services, job)
     made = not having
     if made:
-        _refuse(job, no_room([job.builder], job.facts, room_to_build(job.build)))
+        _refuse(job, dockerfile.no_room([job.builder], job.facts, dockerfile.room_to_build(job.build)))
         began, step = services.clock.monotonic(), "build"
         services.sink.report(StepStarted(step, f"{job.name} on {job.builder}"))
-        files = context(job.recipe, job.build)
-        marks = labels(job.recipe, job.build, __version__, services.clock.now())
-        command = commands.build(job.name, marks, archive(files))
+        files = dockerfile.context(job.recipe, job.build)
+        marks = dockerfile.labels(job.recipe, job.build, __version__, services.clock.now())
+        command = commands.build(job.name, marks, dockerfile.archive(files))
         code = await watched(services, job.builder, command, lambda line: _look(services, job, line))
         if code:
             raise _not_built(services, job, code)
@@ -187,7 +178,7 @@ def _not_kept(job: Job) -> CommandFailed:
 async def _ship(services: Services, job: Job, origin: tuple[str, int], lacking: Sequence[str]) -> None:
     """origin: the node that has it, and its bytes."""
     source, size = origin
-    _refuse(job, no_room(lacking, job.facts, size))
+    _refuse(job, dockerfile.no_room(lacking, job.facts, size))
     for node in lacking:
         command = staging.copy_image(job.name, await peer_of(services, None, source, node))
         code, said = await follow(services, source, command, f"image to {node}", size)
@@ -197,7 +188,7 @@ async def _ship(services: Services, job: Job, origin: tuple[str, int], lacking: 
 
 
 async def _about(services: Services, job: Job) -> BuiltImage:
-    command = commands.describe(job.name, job.build.base, FREEZE)
+    command = commands.describe(job.name, job.build.base, dockerfile.FREEZE)
     found = parse(await services.hosts[job.builder].run(command))
     if isinstance(found, BuiltImage):
         return found
@@ -206,7 +197,7 @@ async def _about(services: Services, job: Job) -> BuiltImage:
 
 async def _record(services: Services, job: Job, about: BuiltImage) -> str:
     """The same file on every node; its path there."""
-    files = context(job.recipe, job.build)
+    files = dockerfile.context(job.recipe, job.build)
     content = {"image": job.name, "nodes": [n.name for n in job.nodes], **about.as_record(), "files": dict(files)}
     text = json.dumps(content, indent=1).encode()
     name = f"images/{job.name.rpartition('/')[2].replace(':', '-')}.json"
@@ -221,7 +212,7 @@ def _unfit(services: Services, job: Job) -> Iterator[Finding]:
         if check.code in _DAEMON:
             yield from check.findings(found)
     for facts in job.facts.values():
-        yield from wrong_machine(job.build, facts)
+        yield from dockerfile.wrong_machine(job.build, facts)
 
 
 def _refuse(job: Job, findings: Iterable[Finding]) -> None:

@@ -3,16 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from sparkwright.checks.reading import (
-    gb10s,
-    gpu_may_be_used,
-    gpu_nodes,
-    kernel_notes,
-    library_differs,
-    nodes,
-    per_node,
-    quoted,
-)
+from sparkwright.checks import reading
 from sparkwright.domain.check import Check, Context, Found, explained
 from sparkwright.domain.facts import NodeFacts, Unknown
 from sparkwright.domain.finding import INFO, OVERRIDE, WARN
@@ -37,13 +28,13 @@ _FAILED = re.compile(r"RmInitAdapter|Cannot initialize GSP|SEC2 secure boot part
 
 
 def gsp_failed(context: Context) -> Iterator[Found]:
-    for facts, found in kernel_notes(context, _FAILED):
-        if gpu_may_be_used(context, facts.node):
-            yield Found(quoted(found), severity=WARN if known(facts.gpus) else OVERRIDE, subject=facts.node)
+    for facts, found in reading.kernel_notes(context, _FAILED):
+        if reading.gpu_may_be_used(context, facts.node):
+            yield Found(reading.quoted(found), severity=WARN if known(facts.gpus) else OVERRIDE, subject=facts.node)
 
 
 def library_mismatch(facts: NodeFacts) -> Iterator[Found]:
-    pair = library_differs(facts)
+    pair = reading.library_differs(facts)
     if pair:
         yield Found(f"loaded kernel module {pair[0]}, libcuda {pair[1]}")
 
@@ -51,7 +42,7 @@ def library_mismatch(facts: NodeFacts) -> Iterator[Found]:
 def next_boot_differs(facts: NodeFacts) -> Iterator[Found]:
     driver, board = known(facts.driver), known(facts.board)
     loaded, waiting = (known(driver.version), known(board.module)) if driver and board else (None, None)
-    if loaded and waiting and loaded != waiting and not library_differs(facts):
+    if loaded and waiting and loaded != waiting and not reading.library_differs(facts):
         yield Found(f"loaded kernel module {loaded}, on the disk {waiting}", title=f"next boot loads driver {waiting}")
 
 
@@ -91,12 +82,17 @@ def persistence_off(facts: NodeFacts) -> Iterator[Found]:
 
 CHECKS = explained(
     __file__,
-    Check("DRV006", WARN, "upgrades may flash the NIC firmware", per_node(gb10s, nic_updater)),
+    Check("DRV006", WARN, "upgrades may flash the NIC firmware", reading.per_node(reading.gb10s, nic_updater)),
     Check("DRV007", WARN, "GSP firmware failed to start", gsp_failed),
-    Check("DRV008", OVERRIDE, "libcuda and loaded driver versions differ", per_node(gpu_nodes, library_mismatch)),
-    Check("DRV009", WARN, "next boot loads another driver", per_node(nodes, next_boot_differs)),
-    Check("DRV010", INFO, "nvidia-drm modeset is disabled", per_node(gb10s, drm_override)),
-    Check("DRV013", OVERRIDE, "libcuda.so.1 is truncated", per_node(gpu_nodes, libcuda_truncated)),
-    Check("DRV014", INFO, "/dev/nvidia-uvm is missing", per_node(gpu_nodes, uvm_missing)),
-    Check("DRV015", INFO, "GPU persistence mode is off", per_node(gb10s, persistence_off)),
+    Check(
+        "DRV008",
+        OVERRIDE,
+        "libcuda and loaded driver versions differ",
+        reading.per_node(reading.gpu_nodes, library_mismatch),
+    ),
+    Check("DRV009", WARN, "next boot loads another driver", reading.per_node(reading.nodes, next_boot_differs)),
+    Check("DRV010", INFO, "nvidia-drm modeset is disabled", reading.per_node(reading.gb10s, drm_override)),
+    Check("DRV013", OVERRIDE, "libcuda.so.1 is truncated", reading.per_node(reading.gpu_nodes, libcuda_truncated)),
+    Check("DRV014", INFO, "/dev/nvidia-uvm is missing", reading.per_node(reading.gpu_nodes, uvm_missing)),
+    Check("DRV015", INFO, "GPU persistence mode is off", reading.per_node(reading.gb10s, persistence_off)),
 )

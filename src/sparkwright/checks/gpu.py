@@ -3,22 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from sparkwright.checks.reading import (
-    GB10_PCI,
-    gb10s,
-    gpu_may_be_used,
-    gpu_nodes,
-    in_kernel_log,
-    is_gb10,
-    kernel_notes,
-    nodes,
-    per_node,
-    quoted,
-    running,
-    simulated,
-    sparks,
-    specs_on,
-)
+from sparkwright.checks import reading
 from sparkwright.domain.check import Check, Context, Found, explained
 from sparkwright.domain.facts import NOT_ASKED, GpuProcess, NodeFacts, Unknown
 from sparkwright.domain.finding import INFO, OVERRIDE, WARN
@@ -29,7 +14,7 @@ from sparkwright.domain.unknown import known
 
 def gpu_missing(context: Context) -> Iterator[Found]:
     for facts in context.facts.values():
-        needed = any(spec.gpu for spec in specs_on(context, facts.node)) and not simulated(context)
+        needed = any(spec.gpu for spec in reading.specs_on(context, facts.node)) and not reading.simulated(context)
         if needed and not facts.gpus and facts.gpus != NOT_ASKED:
             yield Found(_said(facts), subject=facts.node)
 
@@ -46,7 +31,7 @@ _WORTH_TELLING = 256 * MIB
 
 def gpu_in_use(context: Context) -> Iterator[Found]:
     for facts in context.facts.values():
-        found = _foreign(facts) if gpu_may_be_used(context, facts.node) else []
+        found = _foreign(facts) if reading.gpu_may_be_used(context, facts.node) else []
         if found:
             yield Found(
                 ", ".join(f"{p.name} (pid {p.pid}) {_size(p)}" for p in found),
@@ -57,7 +42,7 @@ def gpu_in_use(context: Context) -> Iterator[Found]:
 
 
 def _foreign(facts: NodeFacts) -> list[GpuProcess]:
-    ours = running(facts)
+    ours = reading.running(facts)
     if ours is None or any(not rank.simulated for rank in ours):
         return []
     listed = known(facts.gpu_processes) or ()
@@ -74,7 +59,7 @@ def _size(process: GpuProcess) -> str:
 
 def other_gpu_model(facts: NodeFacts) -> Iterator[Found]:
     gpus, identity = known(facts.gpus), known(facts.identity)
-    if gpus and not is_gb10(facts):
+    if gpus and not reading.is_gb10(facts):
         yield Found(
             f"nvidia-smi: {gpus[0].name}, compute capability {known(gpus[0].compute_capability) or 'unknown'}"
             + (f"; uname -m: {identity.arch}" if identity else ""),
@@ -98,13 +83,13 @@ _XID = re.compile(r"Xid \([^)]*\): ([0-9]{1,4})\b", re.ASCII)
 
 
 def fatal_xid(context: Context) -> Iterator[Found]:
-    for facts, found in kernel_notes(context, _XID):
+    for facts, found in reading.kernel_notes(context, _XID):
         for note in found:
             number = _number(note)
-            if number in _GRAVE and gpu_may_be_used(context, facts.node):
+            if number in _GRAVE and reading.gpu_may_be_used(context, facts.node):
                 mild = number in _ENDS_ONE_PROGRAM
                 yield Found(
-                    quoted((note,)),
+                    reading.quoted((note,)),
                     title=f"fatal Xid {number} since boot",
                     cause=_GRAVE[number],
                     fix="see the engine's log of that time, and lower serving.memory_fraction"
@@ -124,7 +109,7 @@ _BUSY, _SLOW, _FAINT = 90, 1400, 40
 
 
 def power_wedge(context: Context) -> Iterator[Found]:
-    for facts in gb10s(context):
+    for facts in reading.gb10s(context):
         for gpu in known(facts.gpus) or ():
             busy, clock, power = known(gpu.utilization), known(gpu.sm_clock_mhz), known(gpu.power_w)
             if busy is None or clock is None or power is None:
@@ -161,10 +146,10 @@ def board_hot(facts: NodeFacts) -> Iterator[Found]:
 def gpu_silent(facts: NodeFacts) -> Iterator[Found]:
     board = known(facts.board)
     functions = known(board.nvidia) if board else None
-    address = next((address for address, kind in (functions or {}).items() if kind == GB10_PCI), "")
+    address = next((address for address, kind in (functions or {}).items() if kind == reading.GB10_PCI), "")
     if address and not facts.gpus and facts.gpus != NOT_ASKED:
         said = (facts.gpus.raw or facts.gpus.why) if isinstance(facts.gpus, Unknown) else "no GPU listed"
-        yield Found(f"{address} is {GB10_PCI}; nvidia-smi: {said}")
+        yield Found(f"{address} is {reading.GB10_PCI}; nvidia-smi: {said}")
 
 
 def gpu_throttled(facts: NodeFacts) -> Iterator[Found]:
@@ -182,9 +167,10 @@ def gpu_off_bus(facts: NodeFacts) -> Iterator[Found]:
     board, identity = known(facts.board), known(facts.identity)
     functions = known(board.nvidia) if board else None
     on_dgx = identity is not None and known(identity.ota_version) is not None
-    if on_dgx and functions is not None and GB10_PCI not in functions.values() and not known(facts.gpus):
+    if on_dgx and functions is not None and reading.GB10_PCI not in functions.values() and not known(facts.gpus):
         yield Found(
-            f"NVIDIA's PCI functions: {', '.join(sorted(set(functions.values()))) or 'none'}; expected {GB10_PCI}"
+            f"NVIDIA's PCI functions: {', '.join(sorted(set(functions.values()))) or 'none'};"
+            f" expected {reading.GB10_PCI}"
         )
 
 
@@ -192,13 +178,13 @@ CHECKS = explained(
     __file__,
     Check("GPU001", OVERRIDE, "no GPU detected", gpu_missing),
     Check("GPU002", WARN, "GPU memory in use by other processes", gpu_in_use),
-    Check("GPU003", INFO, "GPU is not a GB10", per_node(nodes, other_gpu_model)),
+    Check("GPU003", INFO, "GPU is not a GB10", reading.per_node(reading.nodes, other_gpu_model)),
     Check("GPU004", WARN, "fatal Xid since boot", fatal_xid),
     Check("GPU005", WARN, "GPU stuck at low clock and power", power_wedge),
-    Check("GPU006", WARN, "GPU is overheating", per_node(nodes, gpu_hot)),
-    Check("GPU007", WARN, "board is overheating", per_node(sparks, board_hot)),
-    Check("GPU008", OVERRIDE, "GPU present but not responding", per_node(gpu_nodes, gpu_silent)),
-    Check("GPU009", WARN, "hardware slowdown of the GPU is active", per_node(nodes, gpu_throttled)),
-    Check("GPU010", WARN, "thermal limit reached since boot", in_kernel_log(_THERMAL)),
-    Check("GPU011", OVERRIDE, "GPU fell off the PCI bus", per_node(gpu_nodes, gpu_off_bus)),
+    Check("GPU006", WARN, "GPU is overheating", reading.per_node(reading.nodes, gpu_hot)),
+    Check("GPU007", WARN, "board is overheating", reading.per_node(reading.sparks, board_hot)),
+    Check("GPU008", OVERRIDE, "GPU present but not responding", reading.per_node(reading.gpu_nodes, gpu_silent)),
+    Check("GPU009", WARN, "hardware slowdown of the GPU is active", reading.per_node(reading.nodes, gpu_throttled)),
+    Check("GPU010", WARN, "thermal limit reached since boot", reading.in_kernel_log(_THERMAL)),
+    Check("GPU011", OVERRIDE, "GPU fell off the PCI bus", reading.per_node(reading.gpu_nodes, gpu_off_bus)),
 )

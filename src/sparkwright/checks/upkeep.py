@@ -4,17 +4,8 @@ import re
 from collections.abc import Iterator
 from itertools import combinations
 
+from sparkwright.checks import reading
 from sparkwright.checks.rails import rails
-from sparkwright.checks.reading import (
-    driver_package,
-    in_kernel_log,
-    nodes,
-    offset,
-    per_node,
-    sparks,
-    specs_on,
-    upstream,
-)
 from sparkwright.domain.check import Check, Context, Found, explained
 from sparkwright.domain.facts import NOT_ASKED, NodeFacts, Unknown
 from sparkwright.domain.finding import INFO, WARN
@@ -58,7 +49,7 @@ def reboot_pending(facts: NodeFacts) -> Iterator[Found]:
 
 
 def automatic_upgrades(facts: NodeFacts) -> Iterator[Found]:
-    upkeep, driver = known(facts.upkeep), driver_package(facts)
+    upkeep, driver = known(facts.upkeep), reading.driver_package(facts)
     if upkeep and driver and not driver.held and upkeep.active("unattended-upgrades.service"):
         yield Found(
             f"unattended-upgrades is active, {driver.name} {driver.version} is not held",
@@ -82,7 +73,7 @@ _ENOUGH = 1 << 20  # KiB
 
 
 def memlock_low(context: Context) -> Iterator[Found]:
-    for facts in nodes(context):
+    for facts in reading.nodes(context):
         upkeep = known(facts.upkeep)
         limit = known(upkeep.memlock) if upkeep else None
         if limit is not None and limit < _ENOUGH and _process_with_rdma(context, facts):
@@ -90,7 +81,7 @@ def memlock_low(context: Context) -> Iterator[Found]:
 
 
 def _process_with_rdma(context: Context, facts: NodeFacts) -> bool:
-    return any(spec.rdma and spec.runtime is Runtime.PROCESS for spec in specs_on(context, facts.node))
+    return any(spec.rdma and spec.runtime is Runtime.PROCESS for spec in reading.specs_on(context, facts.node))
 
 
 def crash_dumps(facts: NodeFacts) -> Iterator[Found]:
@@ -114,8 +105,8 @@ def fwupd_mismatch(facts: NodeFacts) -> Iterator[Found]:
     packages = known(facts.packages) or ()
     daemon = next((p for p in packages if p.name == "fwupd"), None)
     libraries = [p for p in packages if _LIBRARY.fullmatch(p.name)]
-    versions = {upstream(p.version) for p in libraries}
-    if daemon and libraries and upstream(daemon.version) not in versions:
+    versions = {reading.upstream(p.version) for p in libraries}
+    if daemon and libraries and reading.upstream(daemon.version) not in versions:
         library = libraries[-1]
         yield Found(
             f"fwupd {daemon.version}, {library.name} {library.version}",
@@ -177,8 +168,8 @@ _APART = 2.0
 
 
 def clock_skew(context: Context) -> Iterator[Found]:
-    for one, other in combinations(nodes(context), 2):
-        first, second = offset(one), offset(other)
+    for one, other in combinations(reading.nodes(context), 2):
+        first, second = reading.offset(one), reading.offset(other)
         if first is None or second is None:
             continue
         gap, ahead = max((first[0] - second[1], one.node), (second[0] - first[1], other.node))
@@ -208,7 +199,7 @@ _OFF = 60.0
 
 
 def clock_off(facts: NodeFacts) -> Iterator[Found]:
-    between = offset(facts)
+    between = reading.offset(facts)
     gap = max(between[0], -between[1]) if between else 0.0
     if between and gap >= _OFF:
         yield Found(f"{'ahead' if between[0] > 0 else 'behind'} by {gap:.0f} s or more")
@@ -216,22 +207,27 @@ def clock_off(facts: NodeFacts) -> Iterator[Found]:
 
 CHECKS = explained(
     __file__,
-    Check("HOST011", INFO, "desktop session uses unified memory", per_node(sparks, desktop)),
-    Check("HOST012", WARN, "node may suspend", per_node(sparks, may_sleep)),
-    Check("HOST013", INFO, "reboot pending after an update", per_node(sparks, reboot_pending)),
-    Check("HOST014", INFO, "unattended upgrades may replace the driver", per_node(sparks, automatic_upgrades)),
-    Check("HOST016", INFO, "node is reached over Wi-Fi", per_node(sparks, reached_over_wifi)),
+    Check("HOST011", INFO, "desktop session uses unified memory", reading.per_node(reading.sparks, desktop)),
+    Check("HOST012", WARN, "node may suspend", reading.per_node(reading.sparks, may_sleep)),
+    Check("HOST013", INFO, "reboot pending after an update", reading.per_node(reading.sparks, reboot_pending)),
+    Check(
+        "HOST014",
+        INFO,
+        "unattended upgrades may replace the driver",
+        reading.per_node(reading.sparks, automatic_upgrades),
+    ),
+    Check("HOST016", INFO, "node is reached over Wi-Fi", reading.per_node(reading.sparks, reached_over_wifi)),
     Check("HOST017", WARN, "memlock limit too low for RDMA", memlock_low),
-    Check("HOST018", INFO, "apport captures core dumps", per_node(sparks, crash_dumps)),
-    Check("HOST019", INFO, "boot menu is disabled", per_node(sparks, no_boot_menu)),
-    Check("HOST020", WARN, "fwupd and libfwupd versions differ", per_node(sparks, fwupd_mismatch)),
-    Check("HOST022", INFO, "system locale is not English", per_node(nodes, locale_not_english)),
-    Check("HOST025", WARN, "outdated BIOS on ASUS GX10", per_node(sparks, asus_bios_old)),
-    Check("HOST015", WARN, "kernel oops or lockup since boot", in_kernel_log(_FAILED)),
-    Check("HOST021", WARN, "disk or PCIe errors since boot", in_kernel_log(_ERRORS)),
-    Check("HOST023", INFO, "previous boot ended uncleanly", per_node(sparks, unclean_shutdown)),
-    Check("HOST024", INFO, "kernel log is not readable", per_node(sparks, log_unread)),
+    Check("HOST018", INFO, "apport captures core dumps", reading.per_node(reading.sparks, crash_dumps)),
+    Check("HOST019", INFO, "boot menu is disabled", reading.per_node(reading.sparks, no_boot_menu)),
+    Check("HOST020", WARN, "fwupd and libfwupd versions differ", reading.per_node(reading.sparks, fwupd_mismatch)),
+    Check("HOST022", INFO, "system locale is not English", reading.per_node(reading.nodes, locale_not_english)),
+    Check("HOST025", WARN, "outdated BIOS on ASUS GX10", reading.per_node(reading.sparks, asus_bios_old)),
+    Check("HOST015", WARN, "kernel oops or lockup since boot", reading.in_kernel_log(_FAILED)),
+    Check("HOST021", WARN, "disk or PCIe errors since boot", reading.in_kernel_log(_ERRORS)),
+    Check("HOST023", INFO, "previous boot ended uncleanly", reading.per_node(reading.sparks, unclean_shutdown)),
+    Check("HOST024", INFO, "kernel log is not readable", reading.per_node(reading.sparks, log_unread)),
     Check("TIME001", WARN, "clock skew between nodes", clock_skew),
-    Check("TIME002", WARN, "clock is not synchronized", per_node(nodes, clock_unsynchronized)),
-    Check("TIME003", WARN, "clock skew between node and client", per_node(nodes, clock_off)),
+    Check("TIME002", WARN, "clock is not synchronized", reading.per_node(reading.nodes, clock_unsynchronized)),
+    Check("TIME003", WARN, "clock skew between node and client", reading.per_node(reading.nodes, clock_off)),
 )

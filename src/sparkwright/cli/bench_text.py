@@ -17,17 +17,9 @@ from sparkwright.loadgen.compare import compare
 from sparkwright.loadgen.gate_lines import Gate
 from sparkwright.loadgen.stats import summarize
 from sparkwright.loadgen.validity import always_late
+from sparkwright.report import tables
 from sparkwright.report.agentic import gap_words, turns_table
-from sparkwright.report.tables import (
-    Table,
-    comparison_table,
-    doubts,
-    errors_table,
-    levels_table,
-    notes,
-    server_table,
-    verdict,
-)
+from sparkwright.report.tables import Table
 from sparkwright.report.texts import engine_text, with_percent
 
 _MISSED_LEAST = ("accepted a step", "cached", "TPOT", "goodput, requests/s", "TTFT p99", "output, tokens/s")
@@ -39,12 +31,17 @@ _IN_THE_REPORT = ("ITL p99", "end to end", "requests/s")
 
 def summary_text(summary: RunSummary) -> str:
     """One run: who and what, levels, turns, failures, doubts."""
-    found = [_levels(summary), turns_table(summary, with_percent), errors_table(summary), server_table(summary)]
+    found = [
+        _levels(summary),
+        turns_table(summary, with_percent),
+        tables.errors_table(summary),
+        tables.server_table(summary),
+    ]
     parts = [_title(summary), *(table_text(table) for table in found if table and table.rows)]
     if words := gap_words([summary]):
         parts.append(fold(words, 0))
-    told = [fold(f"  doubt: {doubt}", 9) for doubt in doubts(summary)]
-    told += [fold(f"  note:  {note}", 9) for note in notes(summary)]
+    told = [fold(f"  doubt: {doubt}", 9) for doubt in tables.doubts(summary)]
+    told += [fold(f"  note:  {note}", 9) for note in tables.notes(summary)]
     if always_late(summary.run):
         told.append(fold(f"  hint:  {_SHORT_OF_CPU}", 9))
     parts.append("\n".join(told))
@@ -54,7 +51,7 @@ def summary_text(summary: RunSummary) -> str:
 def _levels(summary: RunSummary) -> Table:
     """Narrow: intervals in percent, without what is in the report only."""
     says = "medians over requests; ±: half of the 95 % interval"
-    table = replace(_without(levels_table(summary, with_percent), _IN_THE_REPORT), says=says)
+    table = replace(_without(tables.levels_table(summary, with_percent), _IN_THE_REPORT), says=says)
     return fitting(table, shutil.get_terminal_size().columns if sys.stdout.isatty() else 0)
 
 
@@ -85,7 +82,7 @@ def next_text(run: str, others: Sequence[str] = (), around: str = "") -> str:
 
 
 def comparison_text(comparison: Comparison) -> str:
-    table = comparison_table(comparison)
+    table = tables.comparison_table(comparison)
     refused = [fold(f"not comparable: {why}", 2) for why in comparison.refused]
     said = [fold(f"note: {note}", 2) for note in comparison.notes]
     return "\n".join([*refused, *said, *([table_text(table)] if table.rows else [])])
@@ -101,7 +98,7 @@ def _title(summary: RunSummary) -> str:
     run, known = summary.run, summary.run.conditions
     engine = f" on {engine_text(known)}" if known.engine else ""
     took = f", {duration(run.ended - run.began)}" if run.ended > run.began else ""
-    head = f"{mark(known.simulated)}{run.id}  {known.model}{engine}: {verdict(summary)}"
+    head = f"{mark(known.simulated)}{run.id}  {known.model}{engine}: {tables.verdict(summary)}"
     return f"{head}\n  {run.workload.name}@{run.workload.version} against {known.endpoint}{took}"
 
 

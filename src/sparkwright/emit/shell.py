@@ -4,19 +4,8 @@ import shlex
 
 from sparkwright.domain.plan import RankSpec
 from sparkwright.domain.recipe import Runtime
-from sparkwright.emit.source import (
-    HERE,
-    Source,
-    Written,
-    comment,
-    docker_words,
-    filling_step,
-    lines_of_words,
-    order,
-    rank_files,
-    secrets_file,
-    title,
-)
+from sparkwright.emit import source as common
+from sparkwright.emit.source import Source, Written
 from sparkwright.remote import process
 from sparkwright.remote.host import filled, texts
 
@@ -29,19 +18,19 @@ def shell(source: Source) -> tuple[Written, ...]:
 
 
 def _node(source: Source, spec: RankSpec) -> tuple[Written, ...]:
-    head = "#!/bin/sh\n" + comment(
+    head = "#!/bin/sh\n" + common.comment(
         (
-            title(source, spec),
-            *filling_step(source),
-            f"Start on the nodes in this order: {order(source)}. When one rank ends, stop the others, too.",
+            common.title(source, spec),
+            *common.filling_step(source),
+            f"Start on the nodes in this order: {common.order(source)}. When one rank ends, stop the others, too.",
         )
     )
     here = '\nhere=$(cd "$(dirname "$0")" && pwd) || exit 1\n' if _beside(spec) else ""
     body = _docker(source, spec) if spec.runtime is Runtime.DOCKER else _process(source, spec)
     return (
         Written(f"{spec.node}/rank.sh", head + here + body + _text("main"), 0o755),
-        *secrets_file(spec, spec.node),
-        *rank_files(spec, spec.node),
+        *common.secrets_file(spec, spec.node),
+        *common.rank_files(spec, spec.node),
     )
 
 
@@ -50,13 +39,13 @@ def _beside(spec: RankSpec) -> bool:
 
 
 def _docker(source: Source, spec: RankSpec) -> str:
-    words = docker_words(spec, source.container(spec), HERE)
+    words = common.docker_words(spec, source.container(spec), common.HERE)
     detached = (*words[:2], "--detach", *words[2:])
     folders = [m.host for m in spec.mounts if not m.read_only]
     return filled(
         _text("docker"),
         FOLDERS=f"mkdir -p {shlex.join(folders)}\n    " if folders else "",
-        COMMAND=lines_of_words(detached),
+        COMMAND=common.lines_of_words(detached),
         GRACE=str(int(source.grace)),
         NAME=source.container(spec),
     )
@@ -67,7 +56,7 @@ def _process(source: Source, spec: RankSpec) -> str:
         _text("process"),
         DIR=shlex.quote(process.rank_dir(source.states[spec.node], source.name, spec.rank)),
         EXPORTS="\n        ".join(f"export {key}={shlex.quote(value)}" for key, value in spec.env.items()),
-        COMMAND=lines_of_words((*(spec.entrypoint or ()), *spec.argv)),
+        COMMAND=common.lines_of_words((*(spec.entrypoint or ()), *spec.argv)),
         SIGNAL=source.signal.removeprefix("SIG"),
         TENTHS=str(int(source.grace * 10)),
     )

@@ -6,19 +6,8 @@ from collections.abc import Iterable
 from sparkwright.domain.plan import RankSpec
 from sparkwright.domain.recipe import Runtime
 from sparkwright.domain.service import Manager, Service
-from sparkwright.emit.source import (
-    Source,
-    Written,
-    comment,
-    docker_words,
-    filling_step,
-    folders_step,
-    manual,
-    order,
-    rank_files,
-    secrets_file,
-    title,
-)
+from sparkwright.emit import source as common
+from sparkwright.emit.source import Source, Written
 from sparkwright.remote import process
 
 _ROOM = 15  # seconds between the engine's grace and systemd's own SIGKILL, so that Docker's comes first
@@ -28,16 +17,16 @@ def systemd(source: Source) -> tuple[Written, ...]:
     """NODE/sparkwright-NAME.service, and NODE/files and NODE/secrets.env for the folder that the unit names."""
     name = unit(source)
     steps = [
-        *filling_step(source),
+        *common.filling_step(source),
         "Copy each folder to the node of its name. There, in the folder and as root:\n"
         f"   `cp {name} /etc/systemd/system/`, `mkdir -p {folder(source)}`, `cp -r . {folder(source)}/`,\n"
         "   `systemctl daemon-reload`.",
-        *folders_step(source),
-        f"`systemctl start {name}`, in this order: {order(source)}.",
+        *common.folders_step(source),
+        f"`systemctl start {name}`, in this order: {common.order(source)}.",
         f"`journalctl -fu {name}` shows the rank. Ready is when the head has answered a real request.",
         f"`systemctl stop {name}` on all nodes ends it. When one rank ends, stop the others, too.",
     ]
-    return (Written("README.md", manual(source, steps)), *(f for s in source.specs for f in _node(source, s)))
+    return (Written("README.md", common.manual(source, steps)), *(f for s in source.specs for f in _node(source, s)))
 
 
 def folder(source: Source) -> str:
@@ -48,7 +37,7 @@ def _node(source: Source, spec: RankSpec) -> tuple[Written, ...]:
     docker = spec.runtime is Runtime.DOCKER
     lines = [
         "[Unit]",
-        f"Description={_escaped(title(source, spec))}",
+        f"Description={_escaped(common.title(source, spec))}",
         "Wants=network-online.target",
         f"After=network-online.target{' docker.service' if docker else ''}",
         *(("Requires=docker.service",) if docker else ()),
@@ -63,11 +52,11 @@ def _node(source: Source, spec: RankSpec) -> tuple[Written, ...]:
         "[Install]",
         "WantedBy=multi-user.target",
     ]
-    order_line = f"Start on the nodes in this order: {order(source)}."
-    text = comment((title(source, spec), order_line)) + "\n" + "\n".join(lines) + "\n"
+    order_line = f"Start on the nodes in this order: {common.order(source)}."
+    text = common.comment((common.title(source, spec), order_line)) + "\n" + "\n".join(lines) + "\n"
     own = spec.node
     return (
-        Written(f"{own}/{unit(source)}", text), *secrets_file(spec, own), *rank_files(spec, own)
+        Written(f"{own}/{unit(source)}", text), *common.secrets_file(spec, own), *common.rank_files(spec, own)
     )  # fmt: skip
 
 
@@ -80,7 +69,7 @@ def _docker(source: Source, spec: RankSpec) -> list[str]:
     return [
         "# What a power cut has left.",
         f"ExecStartPre=-{_line(('docker', 'rm', '-f', '-v', name))}",
-        f"ExecStart={_line(docker_words(spec, name, folder(source)))}",
+        f"ExecStart={_line(common.docker_words(spec, name, folder(source)))}",
         f"ExecStop=-{_line(('docker', 'stop', '-t', str(int(source.grace)), name))}",
         "# The journal has its logs.",
         f"ExecStopPost=-{_line(('docker', 'rm', '-f', '-v', name))}",

@@ -13,18 +13,11 @@ from difflib import get_close_matches
 from itertools import pairwise
 
 from sparkwright.domain.finding import Finding, Severity
+from sparkwright.engines import flag_words
 from sparkwright.engines.findings import ENG
 from sparkwright.engines.flag_data import DASHING, FlagData, flag_data
 from sparkwright.engines.flag_values import Option, Problem, problems
-from sparkwright.engines.flag_words import (
-    Advice,
-    history,
-    owner,
-    right_value,
-    right_word,
-    value_history,
-    variable_history,
-)
+from sparkwright.engines.flag_words import Advice
 from sparkwright.engines.options import option_name
 from sparkwright.engines.tables import DATA_OF
 
@@ -103,8 +96,8 @@ def _check(data: FlagData, given: Given, severity: Severity) -> Iterator[Finding
 
 def _unknown(data: FlagData, given: Given, severity: Severity) -> Finding:
     name = given.word.partition(".")[0]
-    advice = right_word(data, name)
-    when = history(data.engine, data.version, _spelling(data, name))
+    advice = flag_words.right_word(data, name)
+    when = flag_words.history(data.engine, data.version, _spelling(data, name))
     begun = sorted(data.begun(name))
     why = f": the name is short for any of {', '.join(begun[:4])}" if begun else ", without a try at the model"
     return ENG["ENG001"].on(
@@ -123,7 +116,7 @@ def _hint(data: FlagData, name: str, advice: Advice, when: str) -> str:
         return f"write {advice.word}" if " " in advice.word else f"did you mean {advice.word}?"
     if when:
         return f"leave it out, or take another version: {when}"
-    if foreign := owner(data, name):
+    if foreign := flag_words.owner(data, name):
         return f"remove it: it is {foreign}'s, and {data.engine} has none of that name"
     near = get_close_matches(name, data.names, 1, 0.75)
     if near:
@@ -134,8 +127,8 @@ def _hint(data: FlagData, name: str, advice: Advice, when: str) -> str:
 def _problem(data: FlagData, given: Given, problem: Problem, severity: Severity) -> Finding:
     weight = Severity.WARN if problem.code == "ENG009" else severity
     name = given.option.name if given.option else ""
-    meant = right_value(data.engine, name, given.values)
-    when = value_history(data.engine, data.version, name, problem)
+    meant = flag_words.right_value(data.engine, name, given.values)
+    when = flag_words.value_history(data.engine, data.version, name, problem)
     return ENG[problem.code].on(
         given.word,
         "; ".join(part for part in (given.text, when) if part),
@@ -181,7 +174,7 @@ def _reads(data: FlagData, name: str) -> bool:
 
 
 def _unread(data: FlagData, version: str, name: str, severity: Severity) -> Finding:
-    when = variable_history(data.engine, version, name)
+    when = flag_words.variable_history(data.engine, version, name)
     return ENG["ENG008"].on(
         f"env.{name}",
         when,

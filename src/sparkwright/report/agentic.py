@@ -5,19 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sparkwright.domain.summary import Interval, LevelSummary, RunSummary
+from sparkwright.report import texts
 from sparkwright.report.series import Axis, Curve, Plot, point_of
 from sparkwright.report.tables import Table, Write
-from sparkwright.report.texts import (
-    Traits,
-    curve_names,
-    is_cold,
-    letter,
-    percent,
-    seconds,
-    times,
-    traits,
-    with_interval,
-)
+from sparkwright.report.texts import Traits, traits
 
 _TURN = re.compile(r"turn (\d+)")
 _CACHED = "cached"
@@ -66,7 +57,7 @@ def loops(runs: Sequence[RunSummary]) -> list[Loop]:
         for turns in groups.values():
             plan = turns[0][1].plan
             found.append(
-                Loop(run, plan.name, is_cold(plan), traits(plan), tuple(sorted(turns, key=lambda turn: turn[0])))
+                Loop(run, plan.name, texts.is_cold(plan), traits(plan), tuple(sorted(turns, key=lambda turn: turn[0])))
             )
     return found
 
@@ -75,7 +66,7 @@ def turn_plot(runs: Sequence[RunSummary]) -> Plot | None:
     """TTFT against the turn, one curve a loop."""
     found = loops(runs)
     curves: list[Curve] = []
-    for loop, name in zip(found, curve_names([loop.traits for loop in found]), strict=True):
+    for loop, name in zip(found, texts.curve_names([loop.traits for loop in found]), strict=True):
         points = tuple(point for turn, level in loop.turns if (point := point_of(turn, level, "ttft")))
         if points:
             told = name or ("cold" if loop.cold else "warm")
@@ -107,7 +98,7 @@ def gaps(summary: RunSummary) -> list[Gap]:
 
 def gap_words(runs: Sequence[RunSummary]) -> str:
     """`At turn 10 the first token comes after 8.41 s cold and 0.31 s with 80 % of the prompt cached: 27 times ...`"""
-    asked = {letter(run): gap_at(gaps(summary)) for run, summary in enumerate(runs)}
+    asked = {texts.letter(run): gap_at(gaps(summary)) for run, summary in enumerate(runs)}
     told = {name: _gap_text(gap) for name, gap in asked.items() if gap}
     return " ".join(f"{name}: {text}" if len(runs) > 1 else text for name, text in told.items())
 
@@ -118,23 +109,25 @@ def gap_at(found: Sequence[Gap]) -> Gap | None:
 
 
 def _gap_text(gap: Gap) -> str:
-    share = f"with {percent(gap.cached)} of the prompt cached" if gap.cached else "warm"
+    share = f"with {texts.percent(gap.cached)} of the prompt cached" if gap.cached else "warm"
     text = f"{gap.level}: " if gap.level else ""
-    text += f"At turn {gap.turn} the first token comes after {seconds(gap.cold.value)} cold "
-    text += f"and {seconds(gap.warm.value)} {share}"
+    text += f"At turn {gap.turn} the first token comes after {texts.seconds(gap.cold.value)} cold "
+    text += f"and {texts.seconds(gap.warm.value)} {share}"
     if gap.ratio is None:
         return f"{text}."
     return (
-        f"{text}: cold takes {times(gap.ratio)} as long." if gap.ratio > 1.05 else f"{text}: the cache has no effect."
+        f"{text}: cold takes {texts.times(gap.ratio)} as long."
+        if gap.ratio > 1.05
+        else f"{text}: the cache has no effect."
     )
 
 
-def turns_table(summary: RunSummary, write: Write = with_interval) -> Table | None:
+def turns_table(summary: RunSummary, write: Write = texts.with_interval) -> Table | None:
     """Each turn of each loop. write: a median as a cell."""
     found = loops([summary])
     if not found:
         return None
-    names = [name or "TTFT" for name in curve_names([loop.traits for loop in found])]
+    names = [name or "TTFT" for name in texts.curve_names([loop.traits for loop in found])]
     ratio = {gap.turn: gap for gap in gaps(summary)}
     turns = sorted({turn for loop in found for turn, _ in loop.turns})
     rows = [(str(turn), *(_ttft(loop, turn, write) for loop in found), *_ratio(ratio, turn)) for turn in turns]
@@ -158,7 +151,7 @@ def _ratio(gaps_of: dict[int, Gap], turn: int) -> tuple[str, ...]:
     gap = gaps_of.get(turn)
     if gap is None:
         return "", ""
-    return f"{gap.ratio:.1f}" if gap.ratio else "", f"{percent(gap.cached)}" if gap.cached is not None else ""
+    return f"{gap.ratio:.1f}" if gap.ratio else "", f"{texts.percent(gap.cached)}" if gap.cached is not None else ""
 
 
 def _cached(level: LevelSummary) -> float | None:

@@ -5,35 +5,11 @@ from dataclasses import dataclass
 
 from sparkwright.domain.summary import METRICS, Comparison, LevelSummary, RunSummary
 from sparkwright.domain.workload import Single
+from sparkwright.report import tables, texts
 from sparkwright.report.agentic import gap_at, gaps, turns_table
 from sparkwright.report.markup import Html, join, tag
 from sparkwright.report.series import Axis, Plot
-from sparkwright.report.tables import (
-    Table,
-    comparison_table,
-    doubts,
-    errors_table,
-    levels_table,
-    matrix_table,
-    notes,
-    server_table,
-    verdict,
-    whole,
-)
-from sparkwright.report.texts import (
-    between,
-    conditions,
-    engine_text,
-    field_name,
-    figure,
-    letter,
-    load_text,
-    moment,
-    number,
-    seconds,
-    times,
-    tokens,
-)
+from sparkwright.report.tables import Table
 from sparkwright.report.timelines import Timeline
 
 
@@ -50,7 +26,7 @@ class Headline:
 
 def headlines(summary: RunSummary) -> list[Headline]:
     """Speed of one user where the context is least and where it is deepest, of all users, and of a warm turn."""
-    levels = _single(whole(summary))
+    levels = _single(tables.whole(summary))
     one_user = [level for level in levels if level.plan.pace.concurrency <= 1 and _depth(level)]
     found = [level for level in levels if "output_rate" in level.metrics and level.plan.pace.concurrency != 1]
     best = max(found, key=lambda level: level.metrics["output_rate"].median.value, default=None)
@@ -80,33 +56,37 @@ def _metric(name: str, levels: list[LevelSummary], metric: str, pick: Callable[.
 def _best_rate(summary: RunSummary) -> Headline | None:
     if summary.best_rate is None:
         return None
-    return Headline("Goodput", number(summary.best_rate), "requests/s", "", "the highest rate within the limits")
+    return Headline("Goodput", texts.number(summary.best_rate), "requests/s", "", "the highest rate within the limits")
 
 
 def _warm(summary: RunSummary) -> Headline | None:
     gap = gap_at(gaps(summary))
     if gap is None:
         return None
-    value, _, unit = seconds(gap.warm.value).rpartition(" ")
-    where = f"cold {seconds(gap.cold.value)}" + (f": {times(gap.ratio)} as long" if gap.ratio else "")
-    return Headline(f"Turn {gap.turn}, warm", value, unit, between("ttft", gap.warm), where)
+    value, _, unit = texts.seconds(gap.warm.value).rpartition(" ")
+    where = f"cold {texts.seconds(gap.cold.value)}" + (f": {texts.times(gap.ratio)} as long" if gap.ratio else "")
+    return Headline(f"Turn {gap.turn}, warm", value, unit, texts.between("ttft", gap.warm), where)
 
 
 def _headline(name: str, level: LevelSummary, metric: str) -> Headline:
     interval = level.metrics[metric].median
     unit = METRICS[metric][0]
-    value = figure(metric, interval.value)
+    value = texts.figure(metric, interval.value)
     if unit == "s":
         value, _, unit = value.rpartition(" ")
     part = "tg" if metric in ("decode", "output_rate") else "pp"
-    where = field_name(level.plan, part)
+    where = texts.field_name(level.plan, part)
     return Headline(
-        name, value, unit, between(metric, interval), where if isinstance(level.plan.shape, Single) else _load(level)
+        name,
+        value,
+        unit,
+        texts.between(metric, interval),
+        where if isinstance(level.plan.shape, Single) else _load(level),
     )
 
 
 def _load(level: LevelSummary) -> str:
-    return f"{level.plan.name}, {load_text(level.plan.pace)}"
+    return f"{level.plan.name}, {texts.load_text(level.plan.pace)}"
 
 
 def _depth(level: LevelSummary) -> int:
@@ -134,7 +114,7 @@ def head_of(summaries: Sequence[RunSummary], called: Sequence[str]) -> Html:
 
 def _simulated(summaries: Sequence[RunSummary]) -> Html:
     """Above everything else, and which ones where it is not all."""
-    which = [letter(place) for place, one in enumerate(summaries) if one.run.conditions.simulated]
+    which = [texts.letter(place) for place, one in enumerate(summaries) if one.run.conditions.simulated]
     if not which:
         return Html("")
     whose = "A simulated engine answered." if len(which) == len(summaries) else f"Simulated: {', '.join(which)}."
@@ -144,20 +124,20 @@ def _simulated(summaries: Sequence[RunSummary]) -> Html:
 
 def _card(summary: RunSummary, name: str, place: int, many: bool) -> Html:
     known = summary.run.conditions
-    engine = engine_text(known)
+    engine = texts.engine_text(known)
     where = ", ".join(node.split(":")[0].split(",")[0] for node in known.nodes) or known.endpoint
     work = summary.run.workload
-    known_as = (summary.run.id if many else "", engine, where, work.title or work.name, moment(summary.run.began))
+    known_as = (summary.run.id if many else "", engine, where, work.title or work.name, texts.moment(summary.run.began))
     sub = " · ".join(part for part in known_as if part)
-    swatch = tag("span", letter(place), class_="swatch", data_run=str(place % 7))
+    swatch = tag("span", texts.letter(place), class_="swatch", data_run=str(place % 7))
     found = headlines(summary)
     note = tag("p", "Medians; small: their 95 % bootstrap intervals, and at which level.", class_="note")
     return tag(
         "section",
         tag("h2", swatch, " ", name) if many else Html(""),
         tag("p", badge(summary), " ", _mark(summary) if many else "", tag("span", sub), class_="sub"),
-        _list(doubts(summary), "doubts"),
-        _list(notes(summary), "notes"),
+        _list(tables.doubts(summary), "doubts"),
+        _list(tables.notes(summary), "notes"),
         join(tag("dl", *(_figure(one) for one in found), class_="figures"), note) if found else Html(""),
         class_="card",
     )
@@ -168,7 +148,7 @@ def _mark(summary: RunSummary) -> Html:
 
 
 def badge(summary: RunSummary) -> Html:
-    word = verdict(summary)
+    word = tables.verdict(summary)
     return tag("span", word, class_=f"badge {'good' if word == 'valid' else 'bad' if summary.invalid else 'doubtful'}")
 
 
@@ -208,8 +188,8 @@ def values_table(plot: Plot) -> Table:
 
 def _value(axis: Axis, value: float) -> str:
     if axis.unit == "tokens":
-        return tokens(int(value))
-    return seconds(value) if axis.unit == "s" else f"{value:g}" if value == int(value) else number(value)
+        return texts.tokens(int(value))
+    return texts.seconds(value) if axis.unit == "s" else f"{value:g}" if value == int(value) else texts.number(value)
 
 
 def timeline_section(requests: Sequence[Timeline], called: Sequence[str]) -> Html:
@@ -217,7 +197,7 @@ def timeline_section(requests: Sequence[Timeline], called: Sequence[str]) -> Htm
         return Html("")
     groups: dict[str, list[Html]] = {}
     for index, one in enumerate(requests):
-        group = f"{letter(one.run)}: {one.level}" if len(called) > 1 else one.level
+        group = f"{texts.letter(one.run)}: {one.level}" if len(called) > 1 else one.level
         groups.setdefault(group, []).append(tag("option", one.label, value=str(index)))
     options = [tag("optgroup", *inside, label=group) for group, inside in groups.items()]
     none = tag("option", "none", value="")
@@ -241,20 +221,25 @@ def compared(comparison: Comparison) -> Html:
     parts = [tag("h2", f"{comparison.new} against {comparison.base}"), refused, _list(comparison.notes, "notes")]
     if comparison.rows:
         every = tag("summary", f"All {len(comparison.rows)} figures compared")
-        parts.append(table_html(matrix_table(comparison)))
-        parts.append(tag("details", every, table_html(comparison_table(comparison))))
+        parts.append(table_html(tables.matrix_table(comparison)))
+        parts.append(tag("details", every, table_html(tables.comparison_table(comparison))))
     return tag("section", *parts, class_="compared")
 
 
 def run_details(summary: RunSummary, name: str) -> Html:
     """All tables of one run."""
-    found = (levels_table(summary), turns_table(summary), errors_table(summary), server_table(summary))
+    found = (
+        tables.levels_table(summary),
+        turns_table(summary),
+        tables.errors_table(summary),
+        tables.server_table(summary),
+    )
     parts = [join(tag("h3", table.title), table_html(table)) for table in found if table and table.rows]
     return tag("section", tag("h2", name), *parts, tag("h3", "Conditions"), _conditions(summary), class_="wide details")
 
 
 def _conditions(summary: RunSummary) -> Html:
-    rows = [tag("div", tag("dt", name), tag("dd", text)) for name, text in conditions(summary.run)]
+    rows = [tag("div", tag("dt", name), tag("dd", text)) for name, text in texts.conditions(summary.run)]
     return tag("dl", *rows, class_="conditions")
 
 

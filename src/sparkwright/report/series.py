@@ -6,21 +6,9 @@ from operator import itemgetter
 
 from sparkwright.domain.summary import METRICS, Interval, LevelSummary, RunSummary
 from sparkwright.domain.workload import Arrival, LevelPlan, Single
+from sparkwright.report import texts
 from sparkwright.report.tables import whole
-from sparkwright.report.texts import (
-    DEPTH,
-    LOAD,
-    TITLES,
-    Traits,
-    curve_names,
-    figure,
-    head,
-    letter,
-    limit_text,
-    percent,
-    tokens,
-    traits,
-)
+from sparkwright.report.texts import Traits, traits
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +104,7 @@ RATE = Load("rate", rate_of, Axis("requests/s offered", spread=True, each="{} re
 
 def depth_plots(runs: Sequence[RunSummary]) -> list[Plot]:
     """Decode, prefill and TTFT against the depth of context."""
-    families = families_by(runs, depth_of, DEPTH)
+    families = families_by(runs, depth_of, texts.DEPTH)
     wanted = (("decode", "Decode"), ("prefill", "Prefill"), ("ttft", "Time to first token"))
     return [plot for metric, name in wanted if (plot := _depth_plot(runs, families, metric, name))]
 
@@ -125,7 +113,7 @@ def _depth_plot(runs: Sequence[RunSummary], families: Sequence[Family], metric: 
     curves = metric_curves(families, metric, ("median",))
     if not curves:
         return None
-    label = f"{head(metric)}{' for one user' if metric == 'decode' else ''}"
+    label = f"{texts.head(metric)}{' for one user' if metric == 'decode' else ''}"
     said = each_run(runs, curves, lambda curve: depth_words(metric, curve))
     return Plot(f"{metric}-depth", f"{name} against depth", DEPTH_AXIS, Axis(label, METRICS[metric][0]), curves, said)
 
@@ -134,7 +122,7 @@ def load_plots(runs: Sequence[RunSummary]) -> list[Plot]:
     """TTFT, TPOT and throughput against concurrency, and against rate where requests came by the clock."""
     plots = []
     for load in (CONCURRENCY, RATE):
-        families = families_by(runs, load.of, LOAD)
+        families = families_by(runs, load.of, texts.LOAD)
         plots.append(_latency_plot(runs, families, load, "ttft"))
         plots.append(_latency_plot(runs, families, load, "tpot"))
         plots.append(_rate_plot(families, load, "output_rate", "output of all users, tokens/s"))
@@ -149,7 +137,7 @@ def _latency_plot(runs: Sequence[RunSummary], families: Sequence[Family], load: 
     limits = slo_lines(runs, metric)
     said = each_run(runs, curves, lambda curve: limit_words(curve, limits, load.axis))
     title = f"{_LONG[metric]} against {load.name}"
-    return Plot(f"{metric}-{load.name}", title, load.axis, Axis(TITLES[metric], "s"), curves, said, limits)
+    return Plot(f"{metric}-{load.name}", title, load.axis, Axis(texts.TITLES[metric], "s"), curves, said, limits)
 
 
 def _rate_plot(families: Sequence[Family], load: Load, metric: str, label: str) -> Plot | None:
@@ -179,7 +167,7 @@ def families_by(runs: Sequence[RunSummary], of: Callable[[LevelPlan], float | No
 
 def metric_curves(families: Sequence[Family], metric: str, statistics: Sequence[str]) -> tuple[Curve, ...]:
     """One curve a family and statistic; only where the figure was measured."""
-    names = curve_names([family.traits for family in families])
+    names = texts.curve_names([family.traits for family in families])
     curves: list[Curve] = []
     for family, name in zip(families, names, strict=True):
         for statistic in statistics:
@@ -187,7 +175,7 @@ def metric_curves(families: Sequence[Family], metric: str, statistics: Sequence[
             told = ", ".join(part for part in (name, statistic if len(statistics) > 1 else "") if part)
             style = sum(curve.run == family.run for curve in curves)
             if points:
-                curves.append(Curve(told or TITLES[metric], family.run, style, points))
+                curves.append(Curve(told or texts.TITLES[metric], family.run, style, points))
     return tuple(curves)
 
 
@@ -199,13 +187,13 @@ def point_of(x: float, level: LevelSummary, metric: str, statistic: str = "media
 def slo_lines(runs: Sequence[RunSummary], metric: str) -> tuple[tuple[str, float], ...]:
     """The limits that runs set to this figure, each once."""
     wanted = {getattr(run.run.workload.slo, metric, 0.0) for run in runs if run.run.workload.slo}
-    return tuple((f"SLO {limit_text(limit)}", limit) for limit in sorted(wanted) if limit)
+    return tuple((f"SLO {texts.limit_text(limit)}", limit) for limit in sorted(wanted) if limit)
 
 
 def each_run(runs: Sequence[RunSummary], curves: Sequence[Curve], say: Callable[[Curve], str]) -> str:
     """A sentence on the last curve of each run, which is the p99 where there is one; `A:` before it among several."""
     last = {curve.run: curve for curve in curves}
-    told = {letter(run): say(curve) for run, curve in sorted(last.items())}
+    told = {texts.letter(run): say(curve) for run, curve in sorted(last.items())}
     return " ".join(f"{name}: {text}" if len(runs) > 1 else text for name, text in told.items() if text)
 
 
@@ -215,12 +203,17 @@ def depth_words(metric: str, curve: Curve) -> str:
     if first is last or not first.y.value:
         return ""
     unit = "" if metric == "ttft" else " tokens/s"
-    start = "without context" if not first.x else f"at {tokens(int(first.x))}"
-    text = f"{figure(metric, first.y.value)}{unit} {start}, {figure(metric, last.y.value)} at {tokens(int(last.x))}"
+    start = "without context" if not first.x else f"at {texts.tokens(int(first.x))}"
+    begin, end = texts.figure(metric, first.y.value), texts.figure(metric, last.y.value)
+    text = f"{begin}{unit} {start}, {end} at {texts.tokens(int(last.x))}"
     change = last.y.value / first.y.value - 1
     if abs(change) > 1:
         return f"{text}."
-    return f"{text}: {percent(abs(change))} {'more' if change > 0 else 'less'}." if abs(change) >= 0.005 else f"{text}."
+    return (
+        f"{text}: {texts.percent(abs(change))} {'more' if change > 0 else 'less'}."
+        if abs(change) >= 0.005
+        else f"{text}."
+    )
 
 
 def limit_words(curve: Curve, limits: Sequence[tuple[str, float]], axis: Axis) -> str:
