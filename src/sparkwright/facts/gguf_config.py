@@ -51,23 +51,12 @@ def shape_of(metadata: Mapping[str, Any], tensors: Sequence[TensorGroup], all_th
     if not isinstance(arch, str) or not arch:
         return Unknown("", "the GGUF header names no architecture")
     keys = _Keys(arch, metadata)
-    config = _config(keys)
-    config["tie_word_embeddings"] = all_there and all(group.name != "output.weight" for group in tensors)
-    shape = model_config.parse(json.dumps(config))
-    if isinstance(shape, Unknown):
-        return Unknown(arch[:40], shape.why.replace("config.json", "the GGUF header"))
-    # Its tables are in fewer bits, too: the file's size tells in how many.
-    shape = replace(shape, table_format="")
-    return replace(shape, architecture="".join(arch.split())[:40], quantization="gguf", **_formats(tensors))
-
-
-def _config(keys: _Keys) -> dict[str, Any]:
     # A damaged count must cost nothing: the reader of config.json refuses such a number of layers.
     layers = min(keys.number("block_count") - keys.number("nextn_predict_layers"), model_config.MOST_LAYERS + 1)
     plain = {name: keys.number(key) for key, name in known("gguf")["keys"].items() if keys.number(key)}
     tokens = keys.metadata.get("tokenizer.ggml.tokens")
     heads = keys.numbers("attention.head_count_kv")
-    return {
+    config = {
         "model_type": known("gguf")["classes"].get(keys.arch, ""),
         **plain,
         "num_hidden_layers": layers,
@@ -79,6 +68,13 @@ def _config(keys: _Keys) -> dict[str, Any]:
         **_state(keys),
         **_kinds(keys, layers),
     }
+    config["tie_word_embeddings"] = all_there and all(group.name != "output.weight" for group in tensors)
+    shape = model_config.parse(json.dumps(config))
+    if isinstance(shape, Unknown):
+        return Unknown(arch[:40], shape.why.replace("config.json", "the GGUF header"))
+    # Its tables are in fewer bits, too: the file's size tells in how many.
+    shape = replace(shape, table_format="")
+    return replace(shape, architecture="".join(arch.split())[:40], quantization="gguf", **_formats(tensors))
 
 
 def _latent(keys: _Keys) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from sparkwright.simulator.answers import CHAT, TEXT, Answers
 from sparkwright.simulator.asked import ApiError, json_response
 from sparkwright.simulator.log import Voice
 from sparkwright.simulator.metrics import Metrics
+from sparkwright.simulator.shapes import filled
 
 LISTED = [
     ("/openapi.json", "HEAD, GET"),
@@ -31,7 +32,6 @@ LISTED = [
 """What vLLM 0.21.0 lists of its routes at start (captures)."""
 HEADER = (b"x-sparkwright-simulated", b"1")
 UNCOUNTED = ("/metrics", "/health", "/load", "/ping", "/version", "/server_info")
-OWNER = "sparkwright-twin (simulated)"
 THAW_S = 0.1
 Handler = Callable[[Request], Awaitable[Response]]
 
@@ -125,33 +125,8 @@ def listed(rules: asked.Rules, root: str) -> dict[str, object]:
 
 def _model(name: str, root: str, context: int) -> dict[str, object]:
     now = int(time.time())
-    allowed = {
-        "allow_create_engine": False,
-        "allow_sampling": True,
-        "allow_logprobs": True,
-        "allow_search_indices": False,
-        "allow_view": True,
-        "allow_fine_tuning": False,
-    }
-    permission = {
-        "id": f"modelperm-{uuid.uuid4().hex[:16]}",
-        "object": "model_permission",
-        "created": now,
-        **allowed,
-        "organization": "*",
-        "group": None,
-        "is_blocking": False,
-    }
-    return {
-        "id": name,
-        "object": "model",
-        "created": now,
-        "owned_by": OWNER,
-        "root": root,
-        "parent": None,
-        "max_model_len": context,
-        "permission": [permission],
-    }
+    permission = filled("permission", id=f"modelperm-{uuid.uuid4().hex[:16]}", created=now)
+    return filled("model", id=name, created=now, root=root, max_model_len=context, permission=[permission])
 
 
 def below_v1(path: str) -> bool:

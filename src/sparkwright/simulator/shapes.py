@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
 from typing import Any
 
 from sparkwright.simulator.text import Piece
@@ -61,16 +63,19 @@ class End:
     stop: str | None = None
 
 
+@cache
+def _templates() -> dict[str, Body]:
+    found: dict[str, Body] = json.loads((files("sparkwright.simulator") / "texts/bodies.json").read_text())
+    return found
+
+
+def filled(name: str, **values: object) -> Body:
+    """A body of texts/bodies.json, in vLLM's order of keys."""
+    return {**_templates()[name], **values}
+
+
 def text_chunk(ident: Ident, text: str, end: End) -> Body:
-    choice = {
-        "index": 0,
-        "text": text,
-        "logprobs": None,
-        "finish_reason": end.reason or None,
-        "stop_reason": end.stop,
-        "prompt_token_ids": None,
-        "token_ids": None,
-    }
+    choice = filled("text_chunk", text=text, finish_reason=end.reason or None, stop_reason=end.stop)
     return {**_head(ident, "text_completion"), "choices": [choice]}
 
 
@@ -124,45 +129,16 @@ class PartialAnswer:
 
 
 def chat_answer(ident: Ident, said: PartialAnswer, end: End, usage: Body) -> Body:
-    message = {
-        "role": "assistant",
-        "content": said.content or (None if said.reasoning or said.calls else ""),
-        "refusal": None,
-        "annotations": None,
-        "audio": None,
-        "function_call": None,
-        "tool_calls": said.calls,
-        "reasoning": said.reasoning or None,
-    }
-    choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": end.reason, "stop_reason": end.stop}
-    head = _whole(ident, "chat.completion", {**choice, "token_ids": None, "routed_experts": None}, usage)
-    return {**head, "prompt_logprobs": None, "prompt_token_ids": None, "prompt_text": None, "kv_transfer_params": None}
+    content = said.content or (None if said.reasoning or said.calls else "")
+    message = filled("message", content=content, tool_calls=said.calls, reasoning=said.reasoning or None)
+    choice = filled("chat_choice", message=message, finish_reason=end.reason, stop_reason=end.stop)
+    return filled("chat_answer", choices=[choice], usage=usage, **_whole(ident))
 
 
 def text_answer(ident: Ident, text: str, end: End, usage: Body) -> Body:
-    choice = {
-        "index": 0,
-        "text": text,
-        "logprobs": None,
-        "finish_reason": end.reason,
-        "stop_reason": end.stop,
-        "token_ids": None,
-        "prompt_logprobs": None,
-        "prompt_token_ids": None,
-        "routed_experts": None,
-    }
-    return {**_whole(ident, "text_completion", choice, usage), "kv_transfer_params": None}
+    choice = filled("text_choice", text=text, finish_reason=end.reason, stop_reason=end.stop)
+    return filled("text_answer", choices=[choice], usage=usage, **_whole(ident))
 
 
-def _whole(ident: Ident, kind: str, choice: Body, usage: Body) -> Body:
-    return {
-        "id": ident.name,
-        "object": kind,
-        "created": ident.created,
-        "prompt_routed_experts": None,
-        "model": ident.model,
-        "choices": [choice],
-        "service_tier": None,
-        "system_fingerprint": ident.fingerprint,
-        "usage": usage,
-    }
+def _whole(ident: Ident) -> Body:
+    return {"id": ident.name, "created": ident.created, "model": ident.model, "system_fingerprint": ident.fingerprint}
