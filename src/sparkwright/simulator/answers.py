@@ -1,23 +1,160 @@
-"""POST /v1/chat/completions and /v1/completions: from a request to its answer or its stream."""
+"""POST /v1/chat/completions and /v1/completions: a request to its answer or stream, in vLLM 0.21.0's shapes."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 import uuid
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from sparkwright.simulator import asked, shapes
+from sparkwright.simulator import asked
 from sparkwright.simulator.asked import ApiError, Asked, Rules, json_response
 from sparkwright.simulator.job import EngineDead, Job
 from sparkwright.simulator.log import Voice
 from sparkwright.simulator.scheduler import Engine
-from sparkwright.simulator.shapes import Count, End, Ident, PartialAnswer
-from sparkwright.simulator.text import answer
+from sparkwright.simulator.text import Piece, answer
+
+Body = dict[str, Any]
+DONE = b"data: [DONE]\n\n"
+
+
+def sse(body: Body) -> bytes:
+    return f"data: {json.dumps(body, separators=(',', ':'), ensure_ascii=False)}\n\n".encode()
+
+
+def sse_error(message: str) -> bytes:
+    """Inside a stream that has begun, an error is a chunk, spaced as `json.dumps` does (capture killed.json)."""
+    body = {"error": {"message": message, "type": "InternalServerError", "param": None, "code": 500}}
+    return f"data: {json.dumps(body)}\n\n".encode()
+
+
+@dataclass(frozen=True, slots=True)
+class Ident:
+    """What every chunk of one answer repeats."""
+
+    name: str
+    created: int
+    model: str
+    fingerprint: str
+
+
+@dataclass(slots=True)
+class Count:
+    """Tokens so far. `details` when the server was started with --enable-prompt-tokens-details."""
+
+    prompt: int
+    cached: int = 0
+    made: int = 0
+    details: bool = False
+
+    def usage(self, last: bool = True) -> Body:
+        """Chunks in between never have the details; the last one only when something was cached."""
+        body: Body = {
+            "prompt_tokens": self.prompt,
+            "total_tokens": self.prompt + self.made,
+            "completion_tokens": self.made,
+        }
+        if last and self.details and self.cached:
+            body["prompt_tokens_details"] = {"cached_tokens": self.cached}
+        return body
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """How an answer ends; an empty reason means that it has not."""
+
+    reason: str = ""
+    stop: str | None = None
+
+
+@cache
+def _templates() -> dict[str, Body]:
+    found: dict[str, Body] = json.loads((files("sparkwright.simulator") / "texts/bodies.json").read_text())
+    return found
+
+
+def filled(name: str, **values: object) -> Body:
+    """A body of texts/bodies.json, in vLLM's order of keys."""
+    return {**_templates()[name], **values}
+
+
+def text_chunk(ident: Ident, text: str, end: End) -> Body:
+    choice = filled("text_chunk", text=text, finish_reason=end.reason or None, stop_reason=end.stop)
+    return {**_head(ident, "text_completion"), "choices": [choice]}
+
+
+def role_chunk(ident: Ident, usage: Body | None) -> Body:
+    choice = {"index": 0, "delta": {"role": "assistant", "content": ""}, "logprobs": None, "finish_reason": None}
+    extra = {"usage": usage} if usage else {}
+    head = _head(ident, "chat.completion.chunk")
+    return {**head, "choices": [choice], **extra, "prompt_token_ids": None, "prompt_text": None}
+
+
+def delta_chunk(ident: Ident, delta: Body, end: End) -> Body:
+    choice: Body = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": end.reason or None}
+    if end.reason:
+        choice["stop_reason"] = end.stop
+    return {**_head(ident, "chat.completion.chunk"), "choices": [{**choice, "token_ids": None}]}
+
+
+def usage_chunk(ident: Ident, kind: str, usage: Body) -> Body:
+    return {**_head(ident, kind), "choices": [], "usage": usage, "system_fingerprint": ident.fingerprint}
+
+
+def _head(ident: Ident, kind: str) -> Body:
+    return {"id": ident.name, "object": kind, "created": ident.created, "model": ident.model}
+
+
+@dataclass(slots=True)
+class PartialAnswer:
+    """An answer as it grows: text, reasoning and calls."""
+
+    content: str = ""
+    reasoning: str = ""
+    calls: list[Body] = field(default_factory=list)
+
+    def add(self, pieces: list[Piece], name_call: str) -> Body:
+        """Takes pieces in; returns them as one delta. A call's first delta has its id (hermes parser, vLLM 0.21.0)."""
+        new = {kind: "".join(p.text for p in pieces if p.kind == kind) for kind in ("content", "reasoning")}
+        self.content += new["content"]
+        self.reasoning += new["reasoning"]
+        delta: Body = {kind: text for kind, text in new.items() if text}
+        calls = [c for p in pieces for c in self._call(p, name_call)]
+        return {**delta, "tool_calls": calls} if calls else delta
+
+    def _call(self, piece: Piece, name: str) -> list[Body]:
+        if piece.kind == "call":
+            self.calls.append({"id": name, "type": "function", "function": {"name": piece.text, "arguments": ""}})
+            return [{"id": name, "type": "function", "index": 0, "function": {"name": piece.text}}]
+        if piece.kind == "arguments":
+            self.calls[-1]["function"]["arguments"] += piece.text
+            return [{"index": 0, "function": {"arguments": piece.text}}]
+        return []
+
+
+def chat_answer(ident: Ident, said: PartialAnswer, end: End, usage: Body) -> Body:
+    content = said.content or (None if said.reasoning or said.calls else "")
+    message = filled("message", content=content, tool_calls=said.calls, reasoning=said.reasoning or None)
+    choice = filled("chat_choice", message=message, finish_reason=end.reason, stop_reason=end.stop)
+    return filled("chat_answer", choices=[choice], usage=usage, **_whole(ident))
+
+
+def text_answer(ident: Ident, text: str, end: End, usage: Body) -> Body:
+    choice = filled("text_choice", text=text, finish_reason=end.reason, stop_reason=end.stop)
+    return filled("text_answer", choices=[choice], usage=usage, **_whole(ident))
+
+
+def _whole(ident: Ident) -> Body:
+    return {"id": ident.name, "created": ident.created, "model": ident.model, "system_fingerprint": ident.fingerprint}
+
 
 CHAT = "/v1/chat/completions"
 TEXT = "/v1/completions"
@@ -68,14 +205,14 @@ class Answers:
     def _ident(self, wanted: Asked, kind: str) -> Ident:
         return Ident(f"{kind}-{uuid.uuid4().hex[:16]}", int(time.time()), wanted.model, self.fingerprint)
 
-    async def _whole(self, job: Job, ident: Ident, count: Count, chat: bool) -> shapes.Body:
+    async def _whole(self, job: Job, ident: Ident, count: Count, chat: bool) -> Body:
         said, call = PartialAnswer(), _call_name()
         async for pieces in job.batches():
             said.add(pieces, call)
         count.cached, count.made = job.cached, len(job.made)
         end = _end(job, said)
-        build = shapes.chat_answer(ident, said, end, count.usage()) if chat else None
-        return build or shapes.text_answer(ident, said.content, end, count.usage())
+        build = chat_answer(ident, said, end, count.usage()) if chat else None
+        return build or text_answer(ident, said.content, end, count.usage())
 
     async def _stream(self, job: Job, chunks: AsyncIterator[bytes]) -> Response:
         headers = {"content-type": "text/event-stream; charset=utf-8", "vary": "Origin"}
@@ -88,10 +225,10 @@ class Answers:
                 yield chunk
         except EngineDead as error:
             self.voice.line("serving.py:468", error=error)
-            yield shapes.sse_error(str(error))
+            yield sse_error(str(error))
         finally:
             self.engine.abort(job)
-        yield shapes.DONE
+        yield DONE
 
     async def _chunks(self, job: Job, wanted: Asked, ident: Ident, chat: bool) -> AsyncIterator[bytes]:
         count, said, call = Count(len(wanted.prompt), details=self.details), PartialAnswer(), _call_name()
@@ -99,27 +236,27 @@ class Answers:
         async for pieces in job.batches():
             if first:
                 usage = count.usage(last=False) if wanted.always_usage else None
-                yield shapes.sse(shapes.role_chunk(ident, usage))
+                yield sse(role_chunk(ident, usage))
                 first = False
             count.made += len(pieces)
             end = _end(job, said) if job.finish and not job.outbox else End()
             delta = said.add(pieces, call)
             if not delta and not end.reason:
                 continue
-            yield shapes.sse(_chunk(ident, delta, _end(job, said) if end.reason else end, chat) | _usage(wanted, count))
+            yield sse(_chunk(ident, delta, _end(job, said) if end.reason else end, chat) | _usage(wanted, count))
         if wanted.usage:
             count.cached = job.cached
             kind = CHAT_CHUNK if chat else "text_completion"
-            yield shapes.sse(shapes.usage_chunk(ident, kind, count.usage()))
+            yield sse(usage_chunk(ident, kind, count.usage()))
 
 
-def _chunk(ident: Ident, delta: shapes.Body, end: End, chat: bool) -> shapes.Body:
+def _chunk(ident: Ident, delta: Body, end: End, chat: bool) -> Body:
     if chat:
-        return shapes.delta_chunk(ident, delta or {"content": ""}, end)
-    return shapes.text_chunk(ident, delta.get("content", ""), end)
+        return delta_chunk(ident, delta or {"content": ""}, end)
+    return text_chunk(ident, delta.get("content", ""), end)
 
 
-def _usage(wanted: Asked, count: Count) -> shapes.Body:
+def _usage(wanted: Asked, count: Count) -> Body:
     return {"usage": count.usage(last=False)} if wanted.always_usage else {}
 
 

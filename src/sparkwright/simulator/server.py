@@ -16,11 +16,10 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from sparkwright.simulator import asked
-from sparkwright.simulator.answers import CHAT, TEXT, Answers
+from sparkwright.simulator.answers import CHAT, TEXT, Answers, filled
 from sparkwright.simulator.asked import ApiError, json_response
 from sparkwright.simulator.log import Voice
 from sparkwright.simulator.metrics import Metrics
-from sparkwright.simulator.shapes import filled
 
 LISTED = [
     ("/openapi.json", "HEAD, GET"),
