@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from sparkwright.app.services import Services, finished, together
+from sparkwright.checks.containers import engine_of
 from sparkwright.checks.deep import CHECKS
-from sparkwright.checks.foreign import engine_of
 from sparkwright.checks.rails import Rail, link_local_index, network_of, rails
 from sparkwright.checks.reading import running
 from sparkwright.domain.check import Context

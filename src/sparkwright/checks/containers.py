@@ -1,17 +1,43 @@
-"""Checks of containers and images."""
+"""Checks of containers and images, and the engines in them, recognized by their usual names."""
 
+import re
 from collections.abc import Iterator
 
-from sparkwright.checks.foreign import engine_in, engine_of
 from sparkwright.checks.reading import per_node, real_nodes, unplanned
 from sparkwright.domain.check import Check, Context, Found, explained
-from sparkwright.domain.fabric_facts import Image
+from sparkwright.domain.fabric_facts import Container, Image
 from sparkwright.domain.facts import NodeFacts
 from sparkwright.domain.finding import BLOCK, INFO, OVERRIDE, WARN
 from sparkwright.domain.recipe import Recipe, Runtime
 from sparkwright.domain.unknown import known
 from sparkwright.engines.catalog import simulator
 from sparkwright.images.dockerfile import image_name
+
+_ENGINES = {
+    "vLLM": "vLLM",
+    "SGLang": "SGLang",
+    "TensorRT-LLM": r"tensorrt[-_]?llm|trtllm",
+    "llama.cpp": r"llama[-_.]?(cpp|server|swap)",
+    "Ollama": r"ollama",
+    "LocalAI": r"localai",
+    "TGI": r"text-generation-inference",
+    "Triton": r"tritonserver",
+    "NIM": r"nvcr\.io/nim/",
+    "LM Studio": r"lmstudio|lm-studio",
+    "ComfyUI": r"comfyui",
+    "Ray": r"\bray\b",
+}
+
+
+def engine_of(text: str) -> str:
+    """The engine that an image's or program's name speaks of, or ''."""
+    return next((name for name, sign in _ENGINES.items() if re.search(sign, text, re.IGNORECASE)), "")
+
+
+def engine_in(container: Container) -> str:
+    """Of its image, its command, or its own name: the first that matches."""
+    told = (engine_of(text) for text in (container.image, container.command, container.name))
+    return next((name for name in told if name), "an engine" if container.gpu else "")
 
 
 def engine_restarts(facts: NodeFacts) -> Iterator[Found]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from ipaddress import ip_address
 
-from sparkwright.checks.foreign import engine_of
+from sparkwright.checks.containers import engine_of
 from sparkwright.checks.rails import fabric_netdevs
 from sparkwright.checks.reading import per_node, running, unplanned
 from sparkwright.domain.check import Check, Context, Found, explained

@@ -7,10 +7,9 @@ import pytest
 
 from sparkwright.app.prepare import Outcome, Planned
 from sparkwright.app.services import ClusterState
-from sparkwright.cli import plan_memory
-from sparkwright.cli.plan_memory import bar, legend, memory_text
+from sparkwright.cli import plan_outlook
 from sparkwright.cli.plan_optimize import comparison_json, comparison_text, optimum_json, optimum_text
-from sparkwright.cli.plan_outlook import kv_text, remedies_text, speeds_text
+from sparkwright.cli.plan_outlook import bar, kv_text, legend, memory_text, remedies_text, speeds_text
 from sparkwright.domain.ledger import KvCapacity, LedgerLine, MemoryLedger, Origin
 from sparkwright.domain.plan import Plan
 from sparkwright.domain.units import GIB
@@ -89,7 +88,7 @@ def test_a_terminal_without_blocks_gets_letters(monkeypatch: pytest.MonkeyPatch)
     class Old:
         encoding = "latin-1"
 
-    monkeypatch.setattr(plan_memory.sys, "stdout", Old())
+    monkeypatch.setattr(plan_outlook.sys, "stdout", Old())
     assert bar(ledger(10, 50, 10, 20), 20) == "|uuWWWWWWWWWWeekkkk..|"
 
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from sparkwright.cli.supervised_text import since_text, supervised_text
+from sparkwright.cli.text import since_text, supervised_text
 from sparkwright.domain.live import DeploymentState, Live, LiveCanary, LiveNode, LiveRestart, Supervised
 
 GIB = 1024**3

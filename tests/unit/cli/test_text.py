@@ -8,7 +8,7 @@ import pytest
 from click import unstyle
 
 from sparkwright.cli.columns import findings_text
-from sparkwright.cli.plan_memory import memory_text
+from sparkwright.cli.plan_outlook import memory_text
 from sparkwright.cli.text import (
     answer_text,
     deployment_text,
