@@ -1,4 +1,4 @@
-"""What a plan promises: memory of the nodes, tokens of KV, sequences, speeds; and, where it does not fit, what would."""
+"""What a plan promises: memory, tokens of KV, sequences, speeds; and, where it does not fit, what would."""
 
 import shutil
 import sys
