@@ -147,7 +147,7 @@ def test_it_dies_in_mid_run(shell: Bench) -> None:
         code, _, err = shell.run("bench", odd.url, "--profile", shell.workload())
     assert code == 5, err
     assert "no longer answers" in err
-    (run,) = shell.kept()
+    (run,) = shell.saved()
     assert f"--resume {run['id']}" in err
     assert run["state"] == "stopped"
     assert run["errors"] > 0
@@ -196,6 +196,6 @@ def test_of_several_endpoints_all_are_asked_first(shell: Bench) -> None:
     """Nobody measures one for an hour to learn then that the other is not there; a dry run of both is one document."""
     with served(Odd()) as odd, served(Odd()) as other:
         code, _, err = shell.run("bench", odd.url, "http://127.0.0.1:1", "--profile", shell.workload())
-        assert (code, "refused" in err, shell.kept()) == (5, True, []), err
+        assert (code, "refused" in err, shell.saved()) == (5, True, []), err
         _, out, err = shell.run("bench", odd.url, other.url, "--profile", shell.workload(), "--dry-run", "--json")
         assert [plan["model"] for plan in json.loads(out)["plans"]] == [MODEL, MODEL], err

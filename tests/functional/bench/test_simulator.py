@@ -68,7 +68,7 @@ def test_quick(shell: Bench, simulator: Start) -> None:
     assert "SIMULATED" in out, err
     assert all(word in err for word in ("tiny-qwen3", "vllm 0.21.0", "/tokenize of the server", "60 s at most"))
     assert "sparkwright report r-" in out
-    (run,) = shell.kept()
+    (run,) = shell.saved()
     _, shown, _ = shell.run("runs", "show", run["id"], "--json")
     assert '"simulated": true' in shown
     assert code in (0, 1)  # 1: the machine of the tests was too busy for its client to be in time
@@ -120,13 +120,13 @@ def test_killed_and_gone_on_with(shell: Bench, simulator: Start) -> None:
     time.sleep(0.5)
     process.kill()
     process.communicate()
-    (run,) = shell.kept()
+    (run,) = shell.saved()
     assert (run["state"], run["done"], run["planned"]) == ("running", 1, 6)
     wait_for_no_worker(shell)
     before = rows_of(shell, "first", 0)
     _, _, err = shell.run("bench", there, "--profile", "./small.yaml", "--dry-run")
     _, out, err = shell.run("bench", "--resume", run["id"])
-    (run,) = shell.kept()
+    (run,) = shell.saved()
     assert (run["state"], run["done"]) == ("done", 6), err
     assert rows_of(shell, "first", 0) == before
     assert len(rows_of(shell, "second", 0)) == 6
@@ -156,7 +156,7 @@ def test_the_same_again_reports_that_one_is_unfinished(shell: Bench, simulator: 
     there, workload = url(simulator()), shell.workload(LONG)
     code, said = shell.interrupted("2 of 6", signal.SIGINT, "bench", there, "--profile", workload)
     assert code == 130, said
-    (run,) = shell.kept()
+    (run,) = shell.saved()
     assert run["state"] == "stopped"
     assert f"--resume {run['id']}" in said
     assert shell.left == []
@@ -184,7 +184,7 @@ def test_a_dying_engine(shell: Bench, simulator: Start) -> None:
     server.kill()
     _, err = process.communicate(timeout=120)
     assert (process.returncode, "no longer answers" in err) == (5, True), err
-    (run,) = shell.kept()
+    (run,) = shell.saved()
     assert run["state"] == "stopped"
 
 

@@ -11,9 +11,9 @@ from click.testing import CliRunner
 from sparkwright.causes.diagnose import known
 from sparkwright.causes.load import families, whole_log
 from sparkwright.checks.catalog import CHECKS
-from sparkwright.cli.explain import explain, page_text
+from sparkwright.cli.explain import page_text
 from sparkwright.cli.explain_pages import pages
-from sparkwright.cli.main import run
+from sparkwright.cli.main import main, run
 from sparkwright.compat.table import ENGINES, read_table
 from sparkwright.engines import findings as engines
 from sparkwright.planner import fabric_findings
@@ -50,7 +50,7 @@ def test_what_no_check_function_finds_has_a_row(table: Any, folder: str) -> None
 
 def test_a_code_that_is_gone_shows_the_one_that_covers_its_defect() -> None:
     """Guards who has an old code in a note: `explain` knows it."""
-    shown = CliRunner().invoke(explain, ["FILE002"]).stdout
+    shown = CliRunner().invoke(main, ["explain", "FILE002"]).stdout
     assert shown.startswith("MODEL005: ") and "Formerly\n  FILE002" in shown
 
 
