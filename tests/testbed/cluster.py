@@ -121,7 +121,7 @@ class Testbed:
 
     def close(self) -> None:
         """The end of a session: stops everything, also what a killed session left, but not what `keep` holds up."""
-        if self._lock.held and not self._keep.exists():
+        if self._lock.locked and not self._keep.exists():
             self.down()
         self._lock.release()
 

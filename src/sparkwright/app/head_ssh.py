@@ -12,7 +12,7 @@ from sparkwright.domain.service import Installation, Reach, ServiceHost
 from sparkwright.facts.fact import Plain
 from sparkwright.facts.service import parse_reach
 from sparkwright.remote import node_ssh, service
-from sparkwright.supervision.findings import no_way
+from sparkwright.supervision.findings import NO_SSH
 
 _OK = "ok"
 
@@ -33,8 +33,16 @@ async def open_ways(
     tried = await together(_opened(services, where, name, reaches[name], (line, tag)) for name in workers)
     best = {name: _best(reaches[name], told) for name, told in zip(workers, tried, strict=True)}
     await _configure(services, where, {name: found or reaches[name] for name, found in best.items()})
-    lost = [(name, told) for name, told in zip(workers, tried, strict=True) if not best[name]]
-    return tuple(no_way(where.node, name, _said(told)) for name, told in lost)
+    return tuple(
+        NO_SSH.on(
+            where.node,
+            "; ".join(f"{address}: {printed}" for address, printed in told.items()),
+            title=f"no supervisor: it would not reach {name} from here by ssh",
+            fix=f"let sshd on {name} take public keys from this node's addresses, then the same `sparkwright up` again",
+        )
+        for name, told in zip(workers, tried, strict=True)
+        if not best[name]
+    )
 
 
 async def _opened(
@@ -57,10 +65,6 @@ def _best(reach: Reach, tried: Mapping[str, str]) -> Reach | None:
     """Only the addresses that work, in their order."""
     good = tuple(address for address in reach.addresses if tried.get(address) == _OK)
     return replace(reach, addresses=good) if good else None
-
-
-def _said(tried: Mapping[str, str]) -> str:
-    return "; ".join(f"{address}: {said}" for address, said in tried.items())
 
 
 async def _configure(services: Services, where: Installation, reaches: Mapping[str, Reach]) -> None:

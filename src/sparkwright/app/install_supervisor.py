@@ -80,9 +80,9 @@ async def install_supervisor(
             await _there(services, plan)
             armed = await finished(_arm(services, launch_request, plan, options))
     except Busy as busy:
-        armed = InstallResult(findings=(sup.not_now(plan.head, busy.message),))
+        armed = InstallResult(findings=(sup.LOCKED.on(plan.head, busy.message),))
     except NodeError as error:
-        armed = InstallResult(findings=(sup.not_set_up(plan.head, error.message),))
+        armed = InstallResult(findings=(sup.NOT_INSTALLED.on(plan.head, error.message),))
     except asyncio.CancelledError:
         text = f"interrupted: {plan.deployment} serves; the same `sparkwright up` again prints how to reach it"
         services.sink.report(Notice(text, warning=True))
@@ -129,7 +129,8 @@ async def _there(services: Services, plan: Plan) -> None:
 async def _arm(services: Services, launch_request: LaunchRequest, plan: Plan, options: InstallOptions) -> InstallResult:
     service_host = await _seat(services, plan)
     if not service_host.python:
-        return InstallResult(findings=(sup.no_python(plan.head, service_host),))
+        seen = f"there is {service_host.seen}" if service_host.seen else "there is none on the PATH"
+        return InstallResult(findings=(sup.NO_PYTHON.on(plan.head, seen),))
     # The program is there afterwards
     assert services.program, "supervising needs the program"
     digest = services.program.digest
@@ -155,7 +156,7 @@ async def _arm(services: Services, launch_request: LaunchRequest, plan: Plan, op
     reach = replace(reach, key=gateway.key) if reach else None
     done = await services.hosts[plan.head].run(service.alive(where.home))
     if not done.ok:
-        doubts = (*doubts, sup.did_not_start(plan.head, " / ".join(done.stdout.split("\n"))[-600:]))
+        doubts = (*doubts, sup.NOT_RUNNING.on(plan.head, " / ".join(done.stdout.split("\n"))[-600:]))
     return InstallResult(
         plan.head if done.ok else "", manager, (*doubts, *gateway.findings), (*gateway.said, *more), reach
     )
@@ -166,7 +167,7 @@ async def _gateway(services: Services, plan: Plan, where: Installation, handed: 
     try:
         return await install_gateway(services, plan, where, handed)
     except NodeError as error:
-        return GatewayInstall((), (sup.no_gateway(plan.head, error.message),))
+        return GatewayInstall((), (sup.NO_GATEWAY.on(plan.head, error.message),))
 
 
 async def _settled(services: Services, plan: Plan, where: Installation) -> tuple[Reach | None, tuple[str, ...]]:
@@ -249,10 +250,10 @@ async def _manager(services: Services, node: str, service_host: ServiceHost) -> 
         done = await services.hosts[node].run(service.enable_linger(service_host.state))
         if not done.ok:
             why = f"linger cannot be enabled for {service_host.user}: {done.stderr.strip()[-200:]}"
-            return Manager.NONE, (sup.nobody_after_a_reboot(node, why),)
+            return Manager.NONE, (sup.NO_START_AT_BOOT.on(node, why),)
     if service_host.manager is Manager.NONE:
         why = service_host.why or "systemd runs there, but not for this user, and sudo wants a password"
-        return Manager.NONE, (sup.nobody_after_a_reboot(node, why),)
+        return Manager.NONE, (sup.NO_START_AT_BOOT.on(node, why),)
     return service_host.manager, ()
 
 

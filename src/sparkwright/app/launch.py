@@ -29,7 +29,7 @@ from sparkwright.domain.progress import Notice, StepDone, StepStarted
 from sparkwright.engines.catalog import engine as engine_by_name
 from sparkwright.remote.lease import Of
 from sparkwright.supervision.detect.canary import babble
-from sparkwright.supervision.findings import garbage_from_the_start
+from sparkwright.supervision.findings import GARBAGE
 
 # What runs already answers a greeting in this time, or its start is watched.
 _ATTACH = 10.0
@@ -249,7 +249,7 @@ def _answered(outcome: Outcome, answer: Answer) -> None:
     """Judged as the supervisor judges later ones."""
     outcome.answer = answer
     if why := babble(answer.text):
-        found = garbage_from_the_start(outcome.plan.deployment, why, answer.text)
+        found = GARBAGE.on(outcome.plan.deployment, f"{why}: {answer.text[:80]!r}")
         outcome.plan = replace(outcome.plan, findings=(*outcome.plan.findings, found))
 
 

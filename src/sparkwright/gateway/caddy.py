@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sparkwright.domain.recipe import GatewayTls
-from sparkwright.gateway.decide import Answer, engine_silent, gateway_broken, no_such_path, too_large
+from sparkwright.gateway.decide import ENGINE_SILENT, GATEWAY_BROKEN, NO_SUCH_PATH, Answer, too_large
 
 ADMIN = "admin.sock"
 SERVICE = "service.sock"
@@ -80,7 +80,7 @@ def _server(gateway: GatewayConfig) -> dict[str, Any]:
             {"match": [asks], "handle": [{"handler": "static_response", "status_code": 204, "headers": headers}]}
             | {"terminal": True},
             {"match": [{"path": ["/v1/*"]}], "handle": _api(gateway)},
-            {"handle": [_fixed(no_such_path())]},
+            {"handle": [_fixed(NO_SUCH_PATH)]},
         ],
         "errors": {"routes": _errors(gateway)},
     }
@@ -158,12 +158,12 @@ def _errors(gateway: GatewayConfig) -> list[dict[str, Any]]:
         "health_checks": {"passive": {"fail_duration": "1s", "max_fails": 1}},
     }
     silent = {"match": [{"vars": {"stage": ["engine"]}}], "handle": [explaining]}
-    return [large | {"terminal": True}, silent | {"terminal": True}, {"handle": [_fixed(gateway_broken())]}]
+    return [large | {"terminal": True}, silent | {"terminal": True}, {"handle": [_fixed(GATEWAY_BROKEN)]}]
 
 
 def _fallback() -> dict[str, Any]:
     """Caddy to itself, so that a broken engine is never an empty answer, whatever else is broken."""
-    routes = [{"handle": [_fixed(engine_silent())]}]
+    routes = [{"handle": [_fixed(ENGINE_SILENT)]}]
     return {"listen": [f"unix/{FALLBACK}"], "automatic_https": {"disable": True}, "routes": routes}
 
 

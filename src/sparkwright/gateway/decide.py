@@ -46,8 +46,9 @@ def no_key(shown: bool) -> Answer:
     return Answer(401, "invalid_request_error", "invalid_api_key", f"{problem} {how}")
 
 
-def no_such_path() -> Answer:
-    return Answer(404, "invalid_request_error", "unknown_url", "This address serves the OpenAI API below /v1/ only.")
+NO_SUCH_PATH = Answer(
+    404, "invalid_request_error", "unknown_url", "This address serves the OpenAI API below /v1/ only."
+)
 
 
 def no_such_route(asked: str) -> Answer:
@@ -67,20 +68,14 @@ def away(code: str, message: str, retry_after: int) -> Answer:
     return Answer(503, "service_unavailable", code, message, retry_after)
 
 
-def keys_unreadable() -> Answer:
-    message = "The gateway cannot read its keys file: nobody is let in until it can. `sparkwright status` shows why."
-    return away("keys_unreadable", message, 5)
-
-
-def gateway_broken() -> Answer:
-    """The answer of Caddy alone while the key check is away: it cannot check keys, so nobody gets in."""
-    return away("door_unavailable", "The gateway cannot check keys at the moment; it is being started again.", 5)
-
-
-def engine_silent() -> Answer:
-    """The answer of Caddy alone while neither the engine nor the key check answers."""
-    return away("engine_unavailable", "The engine does not answer at the moment.", 5)
-
+KEYS_UNREADABLE = away(
+    "keys_unreadable",
+    "The gateway cannot read its keys file: nobody is let in until it can. `sparkwright status` shows why.",
+    5,
+)
+# Of Caddy alone: while the key check is away, which alone knows keys; and while the engine does not answer either.
+GATEWAY_BROKEN = away("door_unavailable", "The gateway cannot check keys at the moment; it is being started again.", 5)
+ENGINE_SILENT = away("engine_unavailable", "The engine does not answer at the moment.", 5)
 
 HOLD = 10.0
 YOUNG = 1.0
@@ -139,11 +134,11 @@ def _expression(route: str) -> str:
 def refused(request: Request, limit: int, routes: re.Pattern[str]) -> Answer | None:
     """What is wrong with the request itself; None when nothing is. limit: bytes of a body."""
     if not request.path.startswith(_API):
-        return no_such_path()
+        return NO_SUCH_PATH
     if not routes.fullmatch(asked := f"{request.method} {request.path}"):
         return no_such_route(asked)
     if not request.known:
-        return no_key(request.shown) if request.readable else keys_unreadable()
+        return no_key(request.shown) if request.readable else KEYS_UNREADABLE
     if request.length is not None and request.length > limit:
         return too_large(limit)
     return None

@@ -136,14 +136,6 @@ def ticked_while_waiting(state: State, event: events.Tick, policy: Policy) -> Mo
     return moves.launch(state, event.at, policy)
 
 
-def launched(state: State, event: events.Launched, policy: Policy) -> Move:
-    return moves.watch(moves.rebooted(state, event.boots), event.at)
-
-
-def ready(state: State, event: events.Ready, policy: Policy) -> Move:
-    return moves.serve(state, event.at)
-
-
 def launch_failed(state: State, event: events.LaunchFailed, policy: Policy) -> Move:
     """Its logs go into the same incident. Busy: nothing was started, so the ranks are as gone as they were."""
     if event.busy and state.work is Work.LAUNCH:
@@ -160,14 +152,6 @@ def rebooted(state: State, event: events.Rebooted, policy: Policy) -> Move:
 
 def reboot_failed(state: State, event: events.RebootFailed, policy: Policy) -> Move:
     return _beyond_us(replace(state, cause=f"{state.cause}; the reboot failed: {event.why}"), event.at, policy)
-
-
-def restarted(state: State, event: events.Restart, policy: Policy) -> Move:
-    return moves.restart(state, event.at, event.why, policy)
-
-
-def replaced(state: State, event: events.Replaced, policy: Policy) -> Move:
-    return moves.swap(state, event.at, event.why)
 
 
 def returned(state: State, event: events.Returned, policy: Policy) -> Move:

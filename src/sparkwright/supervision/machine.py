@@ -24,25 +24,17 @@ def resumed_serving(state: State, event: events.Resumed, policy: Policy) -> Move
     known = _known(state, event)
     if event.ended:
         moved, effects = broken(known, _exited(state, event), policy)
-        return _with_gateway((replace(moved, rebooters=tuple(sorted(_rebooted(state, event)))), effects))
+        return replace(moved, rebooters=tuple(sorted(_rebooted(state, event)))), effects
     since = state.since if state.phase is DeploymentState.READY else event.at
-    return _with_gateway((replace(known, phase=DeploymentState.READY, since=since, reason="", refusing=False), ()))
-
-
-def resumed_capturing(state: State, event: events.Resumed, policy: Policy) -> Move:
-    return _with_gateway(moves.capture(_known(state, event), event.at, policy))
-
-
-def resumed_stopping(state: State, event: events.Resumed, policy: Policy) -> Move:
-    return _with_gateway(moves.stop(_known(state, event), event.at))
+    return replace(known, phase=DeploymentState.READY, since=since, reason="", refusing=False), ()
 
 
 def resumed_waiting(state: State, event: events.Resumed, policy: Policy) -> Move:
     """What was verified gone stays so, unless a rank runs after all or a node cannot be asked."""
     known = _known(state, event)
     if state.gone and not event.running and not event.unseen:
-        return _with_gateway((known, ()))
-    return _with_gateway(moves.stop(known, event.at))
+        return known, ()
+    return moves.stop(known, event.at)
 
 
 def resumed_launching(state: State, event: events.Resumed, policy: Policy) -> Move:
@@ -52,25 +44,25 @@ def resumed_launching(state: State, event: events.Resumed, policy: Policy) -> Mo
     """
     known = _known(state, event)
     if not event.ended and 0 in event.running:
-        return _with_gateway(moves.watch(known, event.at))
-    return _with_gateway(moves.stop(replace(known, counted=not (state.counted or state.planned)), event.at))
+        return moves.watch(known, event.at)
+    return moves.stop(replace(known, counted=not (state.counted or state.planned)), event.at)
 
 
 def resumed_swapping(state: State, event: events.Resumed, policy: Policy) -> Move:
     """Whether the `up` that replaces it is still there shows in its request."""
-    return _with_gateway(moves.swap(_known(state, event), event.at, state.reason))
+    return moves.swap(_known(state, event), event.at, state.reason)
 
 
 def resumed_loading(state: State, event: events.Resumed, policy: Policy) -> Move:
     known = _known(state, event)
-    return _with_gateway(broken(known, _exited(state, event), policy) if event.ended else moves.watch(known, event.at))
+    return broken(known, _exited(state, event), policy) if event.ended else moves.watch(known, event.at)
 
 
 def resumed_rebooting(state: State, event: events.Resumed, policy: Policy) -> Move:
     """The reboot of the head has ended the supervisor: over when every node has another boot marker."""
     if state.boots and set(dict(state.boots)) <= _rebooted(state, event):
-        return _with_gateway(rebooted(_known(state, event), events.Rebooted(event.at), policy))
-    return _with_gateway(moves.reboot(replace(state, troubles=(), refusals=()), event.at))
+        return rebooted(_known(state, event), events.Rebooted(event.at), policy)
+    return moves.reboot(replace(state, troubles=(), refusals=()), event.at)
 
 
 def resumed_needing(state: State, event: events.Resumed, policy: Policy) -> Move:
@@ -80,12 +72,8 @@ def resumed_needing(state: State, event: events.Resumed, policy: Policy) -> Move
     """
     old = {node for node, marker in event.boots if (node, marker) in state.boots}
     if old or not _rebooted(state, event):
-        return _with_gateway((state, ()))
-    return _with_gateway(moves.stop(replace(_known(state, event), attempt=0, rebooted=True), event.at))
-
-
-def resumed_resting(state: State, event: events.Resumed, policy: Policy) -> Move:
-    return _with_gateway((state, ()))
+        return state, ()
+    return moves.stop(replace(_known(state, event), attempt=0, rebooted=True), event.at)
 
 
 def _known(state: State, event: events.Resumed) -> State:
@@ -107,12 +95,6 @@ def _exited(state: State, event: events.Resumed) -> events.Fault:
     return events.Fault(event.at, "rank-exited", what, Recovery.RELAUNCH, since=event.alive if head_went else 0.0)
 
 
-def _with_gateway(move: Move) -> Move:
-    state, effects = move
-    told = any(isinstance(effect, Refuse | Admit) for effect in effects)
-    return state, effects if told else (moves.gateway(state), *effects)
-
-
 Handler = Callable[[State, Any, Policy], Move]
 Cell = Handler | str
 Situation = tuple[DeploymentState, Work]
@@ -127,8 +109,8 @@ _NEVER = "ignored: never a state of this machine; Resumed leads out of it"
 _NO_ANSWERS: Mapping[type, Cell] = dict.fromkeys(get_args(events.Answer), _UNASKED)
 _PERSONS: Mapping[type, Cell] = {
     events.Disarmed: handlers.disarmed,
-    events.Restart: handlers.restarted,
-    events.Replaced: handlers.replaced,
+    events.Restart: lambda state, event, policy: moves.restart(state, event.at, event.why, policy),
+    events.Replaced: lambda state, event, _: moves.swap(state, event.at, event.why),
 }
 _COMMON: Mapping[type, Cell] = {events.Tick: _WAITS, **_NO_ANSWERS, events.Cleared: handlers.cleared, **_PERSONS}
 
@@ -152,10 +134,14 @@ TABLE: Mapping[Situation, Mapping[type, Cell]] = {
     (DeploymentState.READY, Work.NONE): _SERVING,
     (DeploymentState.DEGRADED, Work.NONE): _SERVING,
     (DeploymentState.DRAINING, Work.CAPTURE): _row(
-        resumed_capturing, handlers.fault_while_busy, {events.Captured: handlers.captured}
+        lambda state, event, policy: moves.capture(_known(state, event), event.at, policy),
+        handlers.fault_while_busy,
+        {events.Captured: handlers.captured},
     ),
     (DeploymentState.DRAINING, Work.STOP): _row(
-        resumed_stopping, handlers.fault_while_busy, {events.Stopped: handlers.stopped}
+        lambda state, event, _: moves.stop(_known(state, event), event.at),
+        handlers.fault_while_busy,
+        {events.Stopped: handlers.stopped},
     ),
     (DeploymentState.DRAINING, Work.REBOOT): _row(
         resumed_rebooting,
@@ -170,14 +156,20 @@ TABLE: Mapping[Situation, Mapping[type, Cell]] = {
     (DeploymentState.STARTING, Work.LAUNCH): _row(
         resumed_launching,
         handlers.fault_while_busy,
-        {events.Launched: handlers.launched, events.LaunchFailed: handlers.launch_failed},
+        {
+            events.Launched: lambda state, event, _: moves.watch(moves.rebooted(state, event.boots), event.at),
+            events.LaunchFailed: handlers.launch_failed,
+        },
     ),
     (DeploymentState.LOADING, Work.WATCH): _row(
         resumed_loading,
         handlers.fault_while_loading,
-        {events.Ready: handlers.ready, events.LaunchFailed: handlers.launch_failed},
+        {
+            events.Ready: lambda state, event, _: moves.serve(state, event.at),
+            events.LaunchFailed: handlers.launch_failed,
+        },
     ),
-    (DeploymentState.FAILED, Work.NONE): _resting(resumed_resting, _PERSON),
+    (DeploymentState.FAILED, Work.NONE): _resting(lambda state, event, _: (state, ()), _PERSON),
     (DeploymentState.NEEDS_REBOOT, Work.NONE): _resting(resumed_needing, _PERSON),
     (DeploymentState.NEEDS_POWER_CYCLE, Work.NONE): _resting(resumed_needing, _PERSON),
     (DeploymentState.STARTING, Work.SWAP): _row(
@@ -185,7 +177,7 @@ TABLE: Mapping[Situation, Mapping[type, Cell]] = {
     ),
     (DeploymentState.STOPPED, Work.NONE): {**_resting(_OVER, _OVER), **dict.fromkeys(_PERSONS, _OVER)},
 }
-NEVER = _resting(resumed_stopping, _NEVER)
+NEVER = _resting(lambda state, event, _: moves.stop(_known(state, event), event.at), _NEVER)
 
 
 def row(phase: DeploymentState, work: Work) -> Mapping[type, Cell]:
@@ -199,6 +191,8 @@ def step(state: State, event: events.Event, policy: Policy) -> Move:
     late = isinstance(event, events.Answer) and event.turn != state.turn
     moved, effects = (state, ()) if late or isinstance(cell, str) else cell(state, event, policy)
     if isinstance(event, events.Resumed):
+        if not isinstance(cell, str) and not any(isinstance(effect, Refuse | Admit) for effect in effects):
+            effects = (moves.gateway(moved), *effects)
         effects = (*state.owed, *effects)
     return replace(moved, owed=tuple(effect for effect in effects if isinstance(effect, Close | Announce))), effects
 

@@ -6,7 +6,7 @@ import pytest
 
 from sparkwright.domain.recipe import GatewayTls
 from sparkwright.gateway.caddy import GatewayConfig, config, root_certificate
-from sparkwright.gateway.decide import Answer, away, gateway_broken, no_key
+from sparkwright.gateway.decide import GATEWAY_BROKEN, Answer, away, no_key
 
 GATEWAY = GatewayConfig(("",), 8443, "127.0.0.1:8000", "/state/door/ca", names=("spark-1", "10.0.0.1"), limit=1000)
 
@@ -60,7 +60,7 @@ def test_the_root_certificate_is_where_caddy_keeps_it() -> None:
     assert root_certificate("/ca") == "/ca/pki/authorities/local/root.crt"
 
 
-@pytest.mark.parametrize("answer", [no_key(True), gateway_broken(), away("c", 'with "quotes" and ü', 7)])
+@pytest.mark.parametrize("answer", [no_key(True), GATEWAY_BROKEN, away("c", 'with "quotes" and ü', 7)])
 def test_answers_are_in_openais_shape(answer: Answer) -> None:
     """Guards that clients find message, type and code where they look."""
     error = json.loads(answer.body)["error"]

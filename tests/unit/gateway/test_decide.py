@@ -34,7 +34,7 @@ ROUTES = matcher(("POST /v1/chat/completions", "GET /v1/models/{path}", "POST /v
 def test_nothing_next_to_v1(path: str) -> None:
     """Guards that also the key check, and not Caddy alone, knows what is served; a key changes nothing."""
     answer = refused(replace(GOOD, path=path), 100, ROUTES)
-    assert answer == decide.no_such_path()
+    assert answer == decide.NO_SUCH_PATH
 
 
 PLAIN = set(ascii_letters + digits + "._~@:+=-")
@@ -80,7 +80,7 @@ def test_an_empty_list_serves_nothing() -> None:
 
 def test_keys_that_cannot_be_read_are_not_called_unknown() -> None:
     """Guards that a client with a good key reads 503 and not 401 while its key cannot be checked."""
-    assert refused(replace(GOOD, known=False, readable=False), 100, ROUTES) == decide.keys_unreadable()
+    assert refused(replace(GOOD, known=False, readable=False), 100, ROUTES) == decide.KEYS_UNREADABLE
     assert refused(replace(GOOD, readable=False), 100, ROUTES) is None, "the engine's own key is no matter of the file"
 
 
