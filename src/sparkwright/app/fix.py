@@ -151,13 +151,13 @@ async def _tried(services: Services, one: Wanted, work: Work) -> Result:
 
 async def _mended(services: Services, wanted: Wanted, due: bool) -> Result:
     fix = wanted.fix
-    before = await _said(services, fix)
+    before = await _value_of(services, fix)
     if not due or before == fix.sets:
         return Result(wanted, Outcome.SKIPPED, "it is so already" if before == fix.sets else _OTHERS)
     change = await _begun(services, Change(wanted.code, fix, before, services.clock.now(), services.who))
     if why := await _ran(services, wanted, fix.do):
         return Result(wanted, Outcome.FAILED, await _taken_back(services, wanted, change, why))
-    if (now := await _said(services, fix)) != fix.sets:
+    if (now := await _value_of(services, fix)) != fix.sets:
         return Result(
             wanted, Outcome.FAILED, await _taken_back(services, wanted, change, f"it is {_shown(now)} afterwards")
         )
@@ -179,7 +179,7 @@ async def _begun(services: Services, change: Change) -> Change:
 async def _taken_back(services: Services, wanted: Wanted, change: Change, why: str) -> str:
     """Why it failed, and what became of the half that may have been done."""
     trouble = await _ran(services, wanted, change.fix.undo)
-    if trouble and await _said(services, change.fix) != change.before:
+    if trouble and await _value_of(services, change.fix) != change.before:
         return f"{why}; and it could not be taken back: {trouble}; `check --undo` tries again"
     await _forget(services, change)
     return f"{why}; nothing is changed"
@@ -189,7 +189,7 @@ async def _undone(services: Services, wanted: Wanted) -> Result:
     change, fix = wanted.change, wanted.fix
     if change is None or change not in await _record(services, fix.node):
         return Result(wanted, Outcome.SKIPPED, "it is no longer recorded: somebody else took it back")
-    now = await _said(services, fix)
+    now = await _value_of(services, fix)
     if now not in (fix.sets, change.before):
         why = f"changed since: it is {_shown(now)}, and was set to {_shown(fix.sets)}; left as it is"
         return Result(wanted, Outcome.SKIPPED, why)
@@ -214,7 +214,7 @@ async def _ran(services: Services, wanted: Wanted, commands: Sequence[Command]) 
     return ""
 
 
-async def _said(services: Services, fix: Fix) -> str:
+async def _value_of(services: Services, fix: Fix) -> str:
     return (await services.hosts[fix.node].run(fix.look)).stdout.strip()
 
 

@@ -10,7 +10,6 @@ from sparkwright.app.services import Services
 from sparkwright.checks.gateway import CHECKS, NO_CADDY, PAIR, PORT
 from sparkwright.domain.check import Context
 from sparkwright.domain.codec import Unreadable, to_json
-from sparkwright.domain.command import Completed
 from sparkwright.domain.errors import CommandFailed, SparkwrightError
 from sparkwright.domain.finding import Finding
 from sparkwright.domain.plan import Plan
@@ -205,18 +204,13 @@ async def settled(services: Services, plan: Plan, where: Installation) -> tuple[
     done = await services.hosts[where.node].run(asked)
     if not done.ok:
         return None, (f"the gateway does not answer on {where.node}: {done.stderr.strip()[-300:]}",)
+    taken = f"port {gateway.port + 1} is taken; set a serving.door.port that is free with the next"
+    no_figures = (f"no figures for Prometheus: {taken}",) if commands.NO_FIGURES in done.stderr else ()
     head, loopback = plan.cluster.node(plan.head), plan.recipe.serving.expose is Expose.LOOPBACK
     tunnel = head.ssh if loopback and not head.is_local else ""
     ring = services.keyring if done.stdout else None
     path = ring.save(plan.cluster.name, "ca.crt", done.stdout) if ring else ""
-    return Reach(endpoint(plan, where.node), tunnel, authority=path), _no_figures(plan, done)
-
-
-def _no_figures(plan: Plan, done: Completed) -> tuple[str, ...]:
-    if commands.NO_FIGURES not in done.stderr:
-        return ()
-    port = plan.recipe.serving.door.port
-    return (f"no figures for Prometheus: port {port + 1} is taken; set a serving.door.port that is free with the next",)
+    return Reach(endpoint(plan, where.node), tunnel, authority=path), no_figures
 
 
 async def _put(services: Services, where: Installation, name: str, content: str) -> None:

@@ -105,14 +105,11 @@ async def _remove(services: Services, deployment: str, nodes: Sequence[str], sei
             )
             files = tuple(dict.fromkeys((*watched, *await forget(services, nodes, deployment))))
     except asyncio.CancelledError:
-        services.sink.report(Notice(_interrupted(deployment), warning=True))
+        text = f"interrupted: some of {deployment} may be left; `sparkwright down {deployment}` again takes it away"
+        services.sink.report(Notice(text, warning=True))
         raise
     services.sink.report(StepDone("stop", services.clock.monotonic() - began))
     return Removed(deployment, mine, files, found.blind)
-
-
-def _interrupted(deployment: str) -> str:
-    return f"interrupted: some of {deployment} may be left; `sparkwright down {deployment}` again takes it away"
 
 
 def old_ranks(plan: Plan, cluster_state: ClusterState) -> tuple[RankStatus, ...]:

@@ -148,7 +148,10 @@ class Swap:
             return
         await finished(self._given_back(old, plan, _cause(error)))
         if gone:
-            self._interrupted(old)
+            text = (
+                f"interrupted: {old.name} is being started again as it was ({old.label}); `sparkwright status` shows it"
+            )
+            self.services.sink.report(Notice(text, warning=True))
         why = await self._back(old, wait=not gone)
         if isinstance(error, SparkwrightError):
             self._told(old, error, why)
@@ -180,10 +183,6 @@ class Swap:
                 await clean(self.services, plan)
         except SparkwrightError as error:
             self.services.sink.report(Notice(f"not everything could be removed: {error.message}", warning=True))
-
-    def _interrupted(self, old: Old) -> None:
-        text = f"interrupted: {old.name} is being started again as it was ({old.label}); `sparkwright status` shows it"
-        self.services.sink.report(Notice(text, warning=True))
 
     async def _back(self, old: Old, wait: bool) -> str:
         """'' once the old one serves, or why it does not."""

@@ -1,6 +1,6 @@
 """The deployment at this moment, and where it is reported: store, hooks, log, and live.json for the gateway."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from sparkwright.app.incident import Evidence, explain
 from sparkwright.domain.deployment import DeploymentState
@@ -30,6 +30,7 @@ def view(bus: EventBus, state: State) -> Live:
     troubles = (*others, (STALLED, quiet or stale)) if stale and bus.serving else others
     reason = quiet if quiet and state.reason == stale else state.reason
     known = context.journal.recall()
+    counted = {name.removeprefix(RESTARTS): int(count) for name, count in known.items() if name.startswith(RESTARTS)}
     return Live(
         at=at,
         deployment=context.name,
@@ -42,7 +43,7 @@ def view(bus: EventBus, state: State) -> Live:
         awaited=docker or seen.doing or _awaited(state),
         due=0.0 if docker else state.due,
         usual=known.get(STARTED_IN, 0.0),
-        restarts=_restarts(known),
+        restarts=tuple(LiveRestart(who, n, known.get(f"{RESTARTED}{who}", 0.0)) for who, n in sorted(counted.items())),
         incident=state.incident,
         last_incident=seen.incidents[1],
         incidents=seen.incidents[0],
@@ -57,11 +58,6 @@ def view(bus: EventBus, state: State) -> Live:
         simulated=context.simulated,
         request=seen.request,
     )
-
-
-def _restarts(known: Mapping[str, float]) -> tuple[LiveRestart, ...]:
-    counted = {name.removeprefix(RESTARTS): int(count) for name, count in known.items() if name.startswith(RESTARTS)}
-    return tuple(LiveRestart(who, n, known.get(f"{RESTARTED}{who}", 0.0)) for who, n in sorted(counted.items()))
 
 
 def _awaited(state: State) -> str:

@@ -58,7 +58,8 @@ async def capture(bus: EventBus, state: State, wanted: Capture) -> Captured:
     found.logs.update({f"nvidia-smi dmon on {node}": _busy(readings) for node, readings in context.seen.gpus.items()})
     found.seen.extend(_seen(bus, wanted))
     ended = wanted.kind == "rank-exited" or (found.ended and wanted.kind != "launch-failed")
-    outage = evidence.Outage(wanted.what if ended else "", context.seen.good_at, _heard(context), dict(state.boots))
+    heard = {context.label(rank): context.seen.since_good(rank) for rank in range(len(context.nodes))}
+    outage = evidence.Outage(wanted.what if ended else "", context.seen.good_at, heard, dict(state.boots))
     bus.explaining = asyncio.create_task(_explained(context, found, opened.number, outage if ended else None))
     bus.save(_saved(context, found, opened.number, bus.explaining))
     return Captured(
@@ -83,10 +84,6 @@ def _seen(bus: EventBus, wanted: Capture) -> Iterator[str]:
             yield line
         elif exited and line.startswith(f"disk full on {exited[2]}:"):
             yield f"{line}; rank {exited[1]} ended there"
-
-
-def _heard(context: DeploymentContext) -> dict[str, evidence.Heard]:
-    return {context.label(rank): context.seen.since_good(rank) for rank in range(len(context.nodes))}
 
 
 async def _saved(

@@ -53,14 +53,9 @@ async def probe(bus: EventBus) -> None:
     context, vain = bus.context, 0
     while True:
         await context.pause(_PROBE_EVERY)
-        said = await _said(context)
-        vain = 0 if said == _NO_KEY else vain + 1
+        said = await context.services.endpoint.probe(f"{_root(context)}/v1/models")
+        vain = 0 if said == _NO_KEY or not await _made(context) else vain + 1
         bus.set_trouble(AWAY, _away(context, said) if vain >= _IN_VAIN else "")
-
-
-async def _said(context: DeploymentContext) -> int:
-    said = await context.services.endpoint.probe(f"{_root(context)}/v1/models")
-    return said if said == _NO_KEY or await _made(context) else _NO_KEY
 
 
 async def _made(context: DeploymentContext) -> bool:

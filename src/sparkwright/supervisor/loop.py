@@ -49,7 +49,10 @@ class Loop:
         known, found = self._known(), await census(self.context)
         await self._announcer.begin(new=known is None)
         nodes.note_census(self.bus, found)
-        self._state = known or machine.first(self.context.now(), ready=await self._answers())
+        # What `up` has just reported as ready is not refused at the gateway.
+        self._state = known or machine.first(
+            self.context.now(), ready=(await engine.asked(self.context)).seconds is not None
+        )
         for node in self.context.nodes:
             self._nodes.begin(f"samples of {node}", partial(nodes.watch_node, self.bus, node))
         self._nodes.begin("clock", self._tick)
@@ -75,10 +78,6 @@ class Loop:
         """One that was disarmed has left nothing to resume: this one was started for a new `up`."""
         known = self.context.journal.load()
         return None if known and known.phase is DeploymentState.STOPPED else known
-
-    async def _answers(self) -> bool:
-        """What `up` has just reported as ready is not refused at the gateway."""
-        return (await engine.asked(self.context)).seconds is not None
 
     def _resumed(self, found: Census) -> Resumed:
         unseen = tuple(k for k, node in enumerate(self.context.nodes) if node in found.unseen)

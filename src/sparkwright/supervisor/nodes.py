@@ -1,7 +1,7 @@
 """What the nodes show: which ranks are there, samples of the machines, followers of the ranks' logs and ends."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -67,7 +67,10 @@ async def census(context: DeploymentContext) -> Census:
     told = dict(zip(context.nodes, await together(_ask(context, node) for node in context.nodes), strict=True))
     listed = {node: found[0] for node, found in told.items() if not isinstance(found, str)}
     mine = [rank for ranks in listed.values() for rank in ranks if rank.deployment == context.name]
-    others = {node: _others(context, ranks) for node, ranks in listed.items()}
+    others = {
+        node: frozenset(rank.deployment for rank in ranks if rank.running and rank.deployment != context.name)
+        for node, ranks in listed.items()
+    }
     if any(rank.running for rank in mine):
         context.note_neighbours(frozenset().union(*others.values()))
     placed = {r.rank: r for r in mine if r.rank < len(context.nodes) and context.nodes[r.rank] == r.node}
@@ -78,10 +81,6 @@ async def census(context: DeploymentContext) -> Census:
         samples={node: found[1] for node, found in told.items() if not isinstance(found, str) and found[1]},
         others=others,
     )
-
-
-def _others(context: DeploymentContext, ranks: Sequence[RankStatus]) -> frozenset[str]:
-    return frozenset(rank.deployment for rank in ranks if rank.running and rank.deployment != context.name)
 
 
 async def _ask(context: DeploymentContext, node: str) -> Told | str:
@@ -201,7 +200,9 @@ async def watch_listing(bus: EventBus) -> None:
         for rank, node in enumerate(context.nodes):
             listed = found.ranks.get(rank)
             if node not in found.unseen and not (listed and listed.running):
-                rank_ended(bus, rank, _exit_of(listed))
+                # As a follower reports it.
+                how_ended = f"exited {listed.code} {str(listed.oom_killed).lower()}" if listed else "gone"
+                rank_ended(bus, rank, how_ended)
                 return
         await context.pause(_LISTED_EVERY)
 
@@ -229,13 +230,6 @@ def docker_lost(bus: EventBus, found: Census) -> None:
 def waited_for(bus: EventBus) -> list[str]:
     """Nodes on which Docker is away."""
     return [kind.removeprefix(_DOCKER) for kind in bus.lasting if kind.startswith(_DOCKER)]
-
-
-def _exit_of(listed: RankStatus | None) -> str:
-    """As a follower reports it."""
-    if listed is None:
-        return "gone"
-    return f"exited {listed.code} {str(listed.oom_killed).lower()}"
 
 
 def note_census(bus: EventBus, found: Census) -> None:

@@ -86,7 +86,9 @@ async def _retained(context: DeploymentContext, found: Census) -> tuple[str, ...
     began = moved = context.services.clock.monotonic()
     least = math.inf
     while True:
-        missing = _missing(context, before, found)
+        alone = [node for node in context.nodes if not found.others.get(node)]
+        short = {node: _short(before[node], found.samples.get(node)) for node in alone}
+        missing = {node: lacks for node, lacks in short.items() if lacks > 0}
         now, total = context.services.clock.monotonic(), sum(missing.values())
         if total <= least - _COMES_BACK:
             least, moved = total, now
@@ -100,12 +102,6 @@ async def _retained(context: DeploymentContext, found: Census) -> tuple[str, ...
         text = f"{node}: {gib(lacks)} less memory available than before the start, and no more of it comes back"
         context.notice(f"{text}: another program has it, or the driver keeps it for the next start", warning=True)
     return tuple(missing)
-
-
-def _missing(context: DeploymentContext, before: Mapping[str, float], found: Census) -> dict[str, float]:
-    alone = [node for node in context.nodes if not found.others.get(node)]
-    short = {node: _short(before[node], found.samples.get(node)) for node in alone}
-    return {node: missing for node, missing in short.items() if missing > 0}
 
 
 def _short(before: float, sample: Sample | None) -> float:

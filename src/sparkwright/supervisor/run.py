@@ -37,11 +37,11 @@ def main(path: Path) -> int:
     log = Log(path / "log", time.time)
     home = Home(path, log.write)
     with home.locked():
-        asyncio.run(_until_told(home, log))
+        asyncio.run(_until_ended(home, log))
     return 0
 
 
-async def _until_told(home: Home, log: Log) -> None:
+async def _until_ended(home: Home, log: Log) -> None:
     work = asyncio.create_task(_work(home, log))
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, work.cancel)

@@ -147,13 +147,10 @@ class _Going:
     texts: Texts
 
 
-def _done(run: Run) -> set[tuple[str, int]]:
-    return {(level.plan.name, level.repeat) for level in run.levels if level.complete}
-
-
 async def _all(going: _Going) -> bool:
     """Whether all was measured before the workload's time was up."""
-    workload, done = going.order.workload, _done(going.run)
+    workload = going.order.workload
+    done = {(level.plan.name, level.repeat) for level in going.run.levels if level.complete}
     ends = going.bench.clock.monotonic() + workload.deadline
     if workload.search:
         # Rates one after the other, each decided by all its repeats

@@ -77,8 +77,9 @@ def retry_after(reply: Reply) -> float | None:
 def checked(reply: Reply, target: Target) -> Reply:
     """Raises UsageError, NotReady."""
     if reply.status in (401, 403):
+        needs = "it wants a key" if target.key is None else "the key that was given is not one of its"
         raise KeyWanted(
-            f"{target.name}: HTTP {reply.status}, {_key_words(target)}: {shown(reply)}",
+            f"{target.name}: HTTP {reply.status}, {needs}: {shown(reply)}",
             "name a file that holds the key: --key-file FILE, or set SPARKWRIGHT_API_KEY",
         )
     if reply.status in (429, 503):
@@ -87,10 +88,6 @@ def checked(reply: Reply, target: Target) -> Reply:
         hint = "wait until it is less busy, or measure it where nobody else uses it"
         raise NotReady(f"{target.name}: HTTP {reply.status}: {shown(reply)}{request}", hint)
     return reply
-
-
-def _key_words(target: Target) -> str:
-    return "it wants a key" if target.key is None else "the key that was given is not one of its"
 
 
 def shown(reply: Reply) -> str:

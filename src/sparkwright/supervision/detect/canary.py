@@ -138,7 +138,10 @@ class Garbage:
     def answer(self, said: str, at: float) -> Fault | None:
         """Of a model that answers so from the start a trouble: launching it again changes nothing."""
         if self.born:
-            return _from_the_start(why, said, at) if (why := babble(said)) else None
+            if not (why := babble(said)):
+                return None
+            what = f"the model answers garbage since its start: {why}; a restart does not change that"
+            return Fault(at, "garbage", what, Recovery.NONE, (f"answers {said[:80]!r}",))
         why = babble(said) or foreign(said, self.recorded)
         if not why:
             self.strikes = 0
@@ -150,11 +153,6 @@ class Garbage:
         what = f"the engine answers garbage: {why}, {self.strikes} answers in a row"
         shown = [f"now {one[:80]!r}" for one in self.said] + [f"recorded {one[:80]!r}" for one in self.recorded[:1]]
         return Fault(at, "garbage", what, Recovery.RELAUNCH, tuple(shown))
-
-
-def _from_the_start(why: str, said: str, at: float) -> Fault:
-    what = f"the model answers garbage since its start: {why}; a restart does not change that"
-    return Fault(at, "garbage", what, Recovery.NONE, (f"answers {said[:80]!r}",))
 
 
 def babble(said: str) -> str:

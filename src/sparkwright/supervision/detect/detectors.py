@@ -199,8 +199,8 @@ class Detectors:
         if not self.serving:
             return ()
         self._gap(at)
-        since = self._work_since(at)
-        self.stuck.load(since)
+        # While it hangs the engine does not report its work: then a canary without an answer is all that is known.
+        self.stuck.load(at if has_work(self.life.last) else self.canaries.failed_since)
         fault = self.stuck.verdict(self.life, self.gpus, at) or self._unanswered(at)
         since = self.stall.since
         stall = self.stall.look(self.life, self.canaries, self.gpus, at)
@@ -209,10 +209,6 @@ class Detectors:
             over = tuple(self.stall.over(since, at) if isinstance(one, Cleared) else one for one in told)
             return _flat(over, *(self.latch.set(kind, "", None, at) for kind in ("frozen", "spin")))
         return self.latch.set(fault.kind, "", fault, at)
-
-    def _work_since(self, at: float) -> float:
-        """Since when the engine has something to do, 0 when it has nothing; while it hangs it does not report that."""
-        return at if has_work(self.life.last) else self.canaries.failed_since
 
     def _unanswered(self, at: float) -> Fault | None:
         patience = self.setting.patience

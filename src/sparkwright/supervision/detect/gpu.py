@@ -60,17 +60,13 @@ class GpuWatch:
     def _read(self, gpu: GpuSample, working: bool) -> None:
         busy, power = known(gpu.utilization), known(gpu.power)
         if working and busy is not None and busy >= _BUSY / 2:
-            self._learn(power, known(gpu.memory_busy))
+            memory = known(gpu.memory_busy)
+            self._power.extend([] if power is None else [power])
+            self._memory.extend([] if memory is None else [memory])
         self.doing = self._doing(gpu)
         slow = (clock := known(gpu.clock)) is not None and 0 < clock < _WEDGED_MHZ
         faint = power is not None and power < _WEDGED_W
         self.wedged = self.wedged + 1 if busy is not None and busy >= _BUSY and slow and faint else 0
-
-    def _learn(self, power: float | None, memory: float | None) -> None:
-        if power is not None:
-            self._power.append(power)
-        if memory is not None:
-            self._memory.append(memory)
 
     def _doing(self, gpu: GpuSample) -> Doing:
         busy = known(gpu.utilization)
@@ -78,11 +74,9 @@ class GpuWatch:
             return Doing.UNKNOWN
         if busy < _IDLE:
             return Doing.IDLE
-        return Doing.SPINNING if busy >= _BUSY and (self._faint(gpu) or self._dry(gpu)) else Doing.WORKING
-
-    def _faint(self, gpu: GpuSample) -> bool:
-        power, usual = known(gpu.power), self.usual_power
-        return power is not None and power <= max(_FAINT_W, _PART_OF_USUAL * (usual or 0.0))
+        power = known(gpu.power)
+        faint = power is not None and power <= max(_FAINT_W, _PART_OF_USUAL * (self.usual_power or 0.0))
+        return Doing.SPINNING if busy >= _BUSY and (faint or self._dry(gpu)) else Doing.WORKING
 
     def _dry(self, gpu: GpuSample) -> bool:
         """Memory is idle although it moves when this GPU works: not every driver reports it on a GB10."""

@@ -110,18 +110,12 @@ class Latch:
         """subject: the node, '' for the whole deployment. fault: None when it is not (or no longer) so."""
         held = self._held.setdefault(kind, {})
         if fault is None:
-            return self._over(kind, subject, at)
+            return (Cleared(at, kind),) if held.pop(subject, None) is not None and not held else ()
         told = held.get(subject)
         if told is not None and (fault.recovery in _ENDS or at - told < self.retell):
             return ()
         held[subject] = at
         return (fault,)
-
-    def _over(self, kind: str, subject: str, at: float) -> Found:
-        held = self._held[kind]
-        if held.pop(subject, None) is None or held:
-            return ()
-        return (Cleared(at, kind),)
 
     def holds(self, kind: str, subject: str = "") -> bool:
         return subject in self._held.get(kind, {})

@@ -56,7 +56,8 @@ class Life:
         before, self.last = self.last, live
         if before is None:
             return
-        changed = [sign for sign in _SIGNS if _differs(getattr(before, sign), getattr(live, sign))]
+        pairs = {sign: (getattr(before, sign), getattr(live, sign)) for sign in _SIGNS}
+        changed = [sign for sign, (old, new) in pairs.items() if None not in (old, new) and old != new]
         if (live.running or 0) > (before.running or 0):
             self.moves("running requests", at)
         if changed:
@@ -89,10 +90,6 @@ class Life:
 
     def still(self, at: float) -> float:
         return max(at - self.moved, 0.0)
-
-
-def _differs(one: float | None, other: float | None) -> bool:
-    return one is not None and other is not None and one != other
 
 
 # Whoever looks into a process (py-spy, a core dump) stops it for a moment: it must be found so again half of the
