@@ -25,9 +25,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         row = dict(getattr(getattr(item, "callspec", None), "params", {}))
         if row.pop("runtime", None) in RUNTIMES:
             groups.setdefault(f"{item.nodeid.partition('[')[0]} {sorted(row.items(), key=str)}", []).append(item)
-    for number, rows in enumerate(rows for rows in groups.values() if len(rows) > 1):
-        for row in rows[: number % len(rows)] + rows[number % len(rows) + 1 :]:
-            row.add_marker(pytest.mark.full)
+    for number, several in enumerate(rows for rows in groups.values() if len(rows) > 1):
+        for other in several[: number % len(several)] + several[number % len(several) + 1 :]:
+            other.add_marker(pytest.mark.full)
 
 
 def obstacle() -> str:

@@ -32,9 +32,9 @@ def ready() -> list[Any]:
     found = {name: find_recipe(name, NOWHERE) for name in recipe_names(NOWHERE)}
     loaded = {name: load_recipe(text.text, text.source) for name, text in found.items()}
     real = {name: recipe for name, recipe in loaded.items() if not recipe.model.simulated}
-    found = {name: recipe for name, recipe in real.items() if recipe.state is RecipeState.READY}
-    first = {recipe.engine.name: name for name, recipe in reversed(found.items())}.values()
-    more = (name for name in found if name != "tiny-llama-cpp")
+    chosen = {name: recipe for name, recipe in real.items() if recipe.state is RecipeState.READY}
+    first = {recipe.engine.name: name for name, recipe in reversed(chosen.items())}.values()
+    more = (name for name in chosen if name != "tiny-llama-cpp")
     return [pytest.param(name, marks=() if name in first else pytest.mark.full) for name in more]
 
 
