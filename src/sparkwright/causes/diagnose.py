@@ -12,7 +12,7 @@ from sparkwright.causes.ranking import MOST, Slots, found_by_signs, found_by_sto
 from sparkwright.causes.similarity import index
 from sparkwright.causes.whole_log.rules import ENDS, WHOLE_LOG
 from sparkwright.domain.diagnosis import Cause, Diagnosis, Explanation, Source, Sureness, likely
-from sparkwright.engines.progress import BARRIERS, shifts
+from sparkwright.engines.progress import BARRIERS, counted, shifts
 from sparkwright.logscan.book import Book
 from sparkwright.logscan.envelope import Unwrap
 from sparkwright.logscan.logline import Excerpt
@@ -78,7 +78,7 @@ class Reader:
 
     @property
     def hits(self) -> tuple[Hit, ...]:
-        return tuple(self._scan.hits.values())
+        return counted(self.name, self.kept, tuple(self._scan.hits.values()))
 
     def story(self) -> Story:
         return self._scan.story(self.ended)

@@ -13,6 +13,7 @@ from typing import Any
 
 from sparkwright.causes.cause import LogCause
 from sparkwright.domain.finding import Severity
+from sparkwright.engines.progress import CONDITIONS
 from sparkwright.logscan.book import Needs
 from sparkwright.logscan.literals import required
 from sparkwright.logscan.sign import ANYWHERE, CERTAIN, HINT, LIKELY, POSSIBLE, Sign
@@ -36,7 +37,8 @@ _LISTS: Mapping[str, Callable[[str], object]] = {
     "consequences": _KEY,
 }
 _NEEDED = ("code", "key", "title", "severity", "why", "fires", "silent")
-_FORMS = {"line": ("times", "unless"), "near": ("within", "times", "unless"), "anywhere": ("times", "unless")}
+_MORE = ("times", "unless", *CONDITIONS)
+_FORMS = {"line": _MORE, "near": ("within", *_MORE), "anywhere": _MORE}
 _DETAILS = {"within": int, "times": int, "unless": str}
 _NUMBER = re.compile(r"0\.\d\d?").fullmatch
 _HEADER = re.compile(r"^\[\[cause\]\]", re.MULTILINE)
@@ -182,7 +184,9 @@ def _signature(level: str, value: Any) -> Sign:
     patterns = tuple(map(_unbroken, _texts(form, [value[form]] if form == "line" else value[form])))
     if form != "line" and len(patterns) < 2:
         raise _Wrong(f"{form} needs two patterns or more", rf"\b{form} =")
-    return Sign(patterns, sure, **details | {"unless": _unbroken(details.get("unless", ""))})
+    asked = {key: [value[key]] if isinstance(value[key], str) else value[key] for key in CONDITIONS if key in value}
+    only = tuple((key, _texts(key, given, CONDITIONS[key].__contains__)) for key, given in asked.items())
+    return Sign(patterns, sure, only=only, **details | {"unless": _unbroken(details.get("unless", ""))})
 
 
 def _unbroken(pattern: str) -> str:

@@ -1,14 +1,20 @@
-"""How far an engine got by the lines of its log, and how far the clocks of its ranks are apart."""
+"""Whose log it is, how far its engine got, and how far its clock is off, by its lines."""
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
 from sparkwright.domain.deployment import PHASE_ORDER, Phase
 from sparkwright.engines.catalog import ENGINES, SEPARATE
+from sparkwright.logscan.logline import decoded
+from sparkwright.logscan.matcher import Hit
 from sparkwright.logscan.sign import Story
 
 _SAMPLED = 300  # lines by which the engine is found
+# What a signature may ask for, and the values.
+CONDITIONS: Mapping[str, Collection[str]] = {"rank": ("head", "worker"), "engine": SEPARATE, "phase": PHASE_ORDER}
+_WORKER = re.compile(r"\bnode[-_]rank(?:[=: '\"]{1,4})[1-9]|\s--headless\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +34,45 @@ class Progress:
         return next((phase for line, phase in reversed(self.phases) if line <= number), None)
 
 
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Whose log it is. engine: '' where no line shows it; rank: head or worker."""
+
+    engine: str
+    rank: str
+    progress: Progress
+
+    def allows(self, only: Sequence[tuple[str, tuple[str, ...]]], number: int) -> bool:
+        """Whether a sign with these conditions counts in a line; what the log does not show is not met."""
+        shown = {"engine": self.engine, "rank": self.rank, "phase": str(self.progress.at(number) or "")}
+        return all(shown[name] in allowed for name, allowed in only)
+
+
+def counted(source: str, kept: Iterable[tuple[int, bytes]], hits: Sequence[Hit]) -> tuple[Hit, ...]:
+    """Without those that do not count in a log of this engine, rank or phase. kept: (number, raw line) of the log."""
+    if not any(hit.signed.sign.only for hit in hits):
+        return tuple(hits)
+    whose = origin_of(source, [(number, decoded(raw)) for number, raw in kept])
+    return tuple(hit for hit in hits if whose.allows(hit.signed.sign.only, hit.proof[0].number))
+
+
+def origin_of(source: str, lines: Sequence[tuple[int, str]]) -> Origin:
+    """A worker is what its settings call a node after the first, or our name of the source (`rank 1 on spark-2`)."""
+    is_worker = re.match(r"rank [1-9]", source) or any(_WORKER.search(text) for _, text in lines[:_SAMPLED])
+    engine = engine_of(lines)
+    return Origin(engine, "worker" if is_worker else "head", progress(lines))
+
+
+def engine_of(lines: Sequence[tuple[int, str]]) -> str:
+    """The one that understands most of the first lines, '' where none understands any."""
+    known = {name: sum(ENGINES[name].read(text) is not None for _, text in lines[:_SAMPLED]) for name in SEPARATE}
+    best = max(SEPARATE, key=lambda name: known[name])
+    return best if known[best] else ""
+
+
 def progress(lines: Sequence[tuple[int, str]]) -> Progress:
     """By the engine that understands most of the lines."""
-    sample = lines[:_SAMPLED]
-    engine = max(
-        (ENGINES[name] for name in SEPARATE), key=lambda one: sum(one.read(text) is not None for _, text in sample)
-    )
+    engine = ENGINES[engine_of(lines) or next(iter(SEPARATE))]
     phases: list[tuple[int, Phase]] = []
     furthest, served = -1, 0
     for number, text in lines:

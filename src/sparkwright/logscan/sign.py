@@ -11,8 +11,7 @@ LIKELY = 0.75  # nearly always this cause
 POSSIBLE = 0.5  # one of a few causes
 HINT = 0.3  # goes along with it; better than nothing
 
-ANYWHERE = 10**12
-WINDOW = 60  # lines around one; farther apart than that is anywhere
+ANYWHERE, WINDOW = 10**12, 60  # lines around one; farther apart than those is anywhere
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +19,7 @@ class Sign:
     """Regular expressions that are searched in single lines, without regard to case.
 
     patterns: all of them must be seen within `within` lines of one another in one source (0: in the same line).
-    times: how often before it counts. unless: a line that this matches does not count.
+    times: how often before it counts. unless: a line that this matches does not count. only: ranks, engines, phases.
     """
 
     patterns: tuple[str, ...]
@@ -28,6 +27,7 @@ class Sign:
     within: int = 0
     times: int = 1
     unless: str = ""
+    only: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from sparkwright.app.diagnose import examine
 from sparkwright.causes.diagnose import Reader, book, diagnosis
 from sparkwright.domain.diagnosis import Diagnosis
 from sparkwright.engines.progress import shifts
@@ -212,3 +213,24 @@ def test_the_fix_names_this_cluster() -> None:
     assert "<iface>" in fix
     words = diagnosis([reader("x", GLOO.encode())], {"iface": "enp1s0f0np0"})
     assert "GLOO_SOCKET_IFNAME=enp1s0f0np0" in " ".join(words.causes[0].fix)
+
+
+BIND = (
+    "[2026-11-22 14:24:57] [Errno 99] error while attempting to bind on address ('10.0.0.1', 30000): "
+    "cannot assign requested address"
+)
+SETTINGS = "server_args=ServerArgs(host='10.0.0.1', nnodes=2, node_rank={})"
+LOADS = "[2026-11-22 14:24:40 TP1] Load weight begin. avail mem=78.51 GB"
+
+
+@for_each(
+    "name, rank, key",
+    [("a.log", 0, "bind-address-not-available"), ("a.log", 1, ""), ("rank 1 on spark-2", 0, "")],
+)
+def test_a_line_that_is_harmless_on_a_worker_is_a_cause_on_the_head(name: str, rank: int, key: str) -> None:
+    """Guards conditions of signatures: SGLang's workers cannot serve the head's address, and need not."""
+    lines = "\n".join((SETTINGS.format(rank), LOADS, BIND)).encode()
+    found = examine([(name, [lines])], 2026, {})
+    assert [cause.key for cause in found.causes] == ([key] if key else [])
+    assert found.explanation is None
+    assert [cause.key for cause in found.harmless] == ([] if key else ["benign-worker-http-port"])

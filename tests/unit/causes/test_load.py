@@ -34,7 +34,7 @@ certain = [
 '0.7' = [
   { near = ['docker socket', 'denied'], within = 1 },
   { anywhere = ['docker socket', 'refused'] },
-  { line = 'daemon refused', times = 3, unless = 'retrying' },
+  { line = 'daemon refused', times = 3, unless = 'retrying', rank = 'head', engine = ['vllm', 'sglang'] },
 ]
 fires = ['permission denied while connecting']
 silent = ['cannot connect']
@@ -72,7 +72,7 @@ def test_a_file_becomes_causes(tmp_path: Path) -> None:
         Sign((r"docker\.sock: connect: permission denied|error while fetching the version",), 0.95),
         Sign(("docker socket", "denied"), 0.7, 1),
         Sign(("docker socket", "refused"), 0.7, ANYWHERE),
-        Sign(("daemon refused",), 0.7, 0, 3, "retrying"),
+        Sign(("daemon refused",), 0.7, 0, 3, "retrying", (("rank", ("head",)), ("engine", ("vllm", "sglang")))),
     )
     assert (second.severity, second.status, second.fix) == (Severity.INFO, "preview", ())
 
@@ -80,6 +80,9 @@ def test_a_file_becomes_causes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("good", "bad", "error"),
     [
+        ("rank = 'head'", "rank = 'tail'", "test.toml:23: rank cannot be 'tail'"),
+        ("'sglang'", "'sglan'", "test.toml:23: engine cannot be 'sglan'"),
+        ("engine = [", "phase = ['load', ", "test.toml:23: phase cannot be 'vllm'"),
         ("see = ", "sea = ", "test.toml:12: unknown key 'sea'; did you mean 'see'?"),
         ("certain = ", "sure = ", "test.toml:15: unknown key 'sure'"),
         ("silent = ['cannot connect']\n", "", "test.toml:4: no silent"),
