@@ -162,7 +162,7 @@ def _from(config: Config, count: int) -> list[str]:
 
 
 def _throughout(config: Config, count: int) -> list[str]:
-    """Classes that have nothing else, in every layer: see facts.model_defaults."""
+    """Classes that have nothing else, in every layer: see models.toml."""
     kind = word(config, "_every_layer")
     # A window as long as the context leaves nothing out (Phi-3's long variants).
     wide = kind == "sliding_attention" and number(config, "sliding_window") >= number(config, "max_position_embeddings")

@@ -1,6 +1,6 @@
 """vLLM's KV cache: how many tokens its log will give for a pool, how many it does hold, and what one needs.
 
-The arithmetic of kv_cache_utils.py (0.19.0 to 0.33.0; kv_release.py has the differences): blocks of one size are shared
+The arithmetic of kv_cache_utils.py (0.19.0 to 0.33.0; differences: vllm/releases.py): blocks of one size are shared
 by groups of layers; a sequence of full length holds so many blocks of each group.
 """
 

@@ -79,8 +79,7 @@ def main() -> int:
 
 
 def head(args: argparse.Namespace) -> int:
-    wanted = args.nodes.split(",")
-    cluster = f"{args.listen}:{args.port}"
+    wanted, cluster = args.nodes.split(","), f"{args.listen}:{args.port}"
     ray = start_ray(args, "--head", f"--port={args.port}", "--include-dashboard=false", f"--temp-dir={args.folder}")
     if not complete(ray, cluster, wanted, time.monotonic() + args.wait):
         return 1
@@ -153,8 +152,7 @@ def watch(cluster: str) -> int:
 
 
 def worker(args: argparse.Namespace) -> int:
-    until = time.monotonic() + args.wait
-    cluster = f"{args.head}:{args.port}"
+    until, cluster = time.monotonic() + args.wait, f"{args.head}:{args.port}"
     log_line(f"waits for the head's Ray at {cluster}")
     while time.monotonic() < until:
         if answers(args.head, args.port) > 0:
