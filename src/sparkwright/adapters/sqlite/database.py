@@ -156,6 +156,8 @@ def set_aside(path: Path, now: float) -> Path:
 
 
 T = TypeVar("T")
+
+
 _PRUNE_EVERY = 200  # writes
 _DAY = 86400.0
 _HOUR = 3600.0

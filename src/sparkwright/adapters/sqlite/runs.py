@@ -1,19 +1,16 @@
 """The run store: every request of every benchmark, stored as it comes; other processes may write to it, too."""
 
-import asyncio
 import fcntl
 import json
 import os
 import sqlite3
 import zlib
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from functools import partial
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from sparkwright.adapters.sqlite import database
+from sparkwright.adapters.sqlite import database, threaded
 from sparkwright.adapters.sqlite import run_records as records
 from sparkwright.domain.codec import Unreadable
 from sparkwright.domain.errors import Busy, StoreError, UsageError
@@ -21,8 +18,6 @@ from sparkwright.domain.run import Level, Listed, Row, Run
 from sparkwright.domain.workload import Workload
 
 RUNS = "runs.sqlite"
-P = ParamSpec("P")
-T = TypeVar("T")
 
 
 class Holds:
@@ -91,17 +86,6 @@ _HINTS = {
 _ROW = "INSERT INTO requests (level, failed, data, reads) VALUES (?, ?, ?, ?)"
 
 
-def _threaded(
-    work: Callable[Concatenate["SqliteRuns", P], T],
-) -> Callable[Concatenate["SqliteRuns", P], Coroutine[Any, Any, T]]:
-    """The method in the store's own thread: a slow disk holds up no request."""
-
-    async def run(self: "SqliteRuns", /, *args: P.args, **given: P.kwargs) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, partial(work, self, *args, **given))
-
-    return run
-
-
 class SqliteRuns:
     """Implements ports.RunStore in one file; the file and its folder are made at the first need.
 
@@ -119,7 +103,7 @@ class SqliteRuns:
         await self._close()
         self._thread.shutdown()
 
-    @_threaded
+    @threaded
     def _close(self) -> None:
         self._disconnect()
         self._holds.close()
@@ -129,20 +113,20 @@ class SqliteRuns:
             self._connection.close()
         self._connection = None
 
-    @_threaded
+    @threaded
     def begin(self, run: Run) -> None:
         with self._change() as connection:
             self._holds.take(run.id)
             _insert(connection, "runs", records.run_record(run))
 
-    @_threaded
+    @threaded
     def take_up(self, run_id: str) -> Run:
         """Held, and then read: nobody adds to it any more. Raises Busy, UsageError."""
         with self._read():
             self._holds.take(run_id)
         return self._load(run_id)
 
-    @_threaded
+    @threaded
     def add_level(self, run_id: str, level: Level) -> int:
         """Its key. What is left of the same repeat, cut short earlier, goes; a complete one stays and is refused."""
         with self._change() as connection:
@@ -152,12 +136,12 @@ class SqliteRuns:
             _insert_rows(connection, key, level.rows)
         return key
 
-    @_threaded
+    @threaded
     def add_rows(self, key: int, rows: Sequence[Row]) -> None:
         with self._change() as connection:
             _insert_rows(connection, key, rows)
 
-    @_threaded
+    @threaded
     def end_level(self, key: int, level: Level) -> None:
         """With all that is known at its end, but for rows: those are there already."""
         told = records.level_record("", level)
@@ -166,14 +150,14 @@ class SqliteRuns:
             changed = ", ".join(f"{name} = :{name}" for name in names)
             connection.execute(f"UPDATE levels SET {changed} WHERE key = :key", {**told, "key": key})
 
-    @_threaded
+    @threaded
     def end(self, run_id: str, state: str, at: float) -> None:
         with self._change() as connection:
             connection.execute("UPDATE runs SET state = ?, ended = ? WHERE id = ?", (state, at, run_id))
         if state != "running":
             self._holds.free(run_id)
 
-    @_threaded
+    @threaded
     def add(self, run: Run) -> None:
         """A whole run at once."""
         with self._change() as connection:
@@ -181,12 +165,12 @@ class SqliteRuns:
             for level in run.levels:
                 _insert_rows(connection, _insert(connection, "levels", records.level_record(run.id, level)), level.rows)
 
-    @_threaded
+    @threaded
     def tag(self, run_id: str, tags: Sequence[str]) -> None:
         with self._change() as connection:
             connection.execute("UPDATE runs SET tags = ? WHERE id = ?", (json.dumps(tags), run_id))
 
-    @_threaded
+    @threaded
     def delete(self, run_id: str) -> None:
         with self._change() as connection:
             self._holds.take(run_id)
@@ -197,13 +181,13 @@ class SqliteRuns:
             if not connection.execute("SELECT 1 FROM runs WHERE state = 'running'").fetchone():
                 connection.execute("VACUUM")
 
-    @_threaded
+    @threaded
     def list(self) -> tuple[Listed, ...]:
         """Newest first."""
         with self._read() as connection:
             return tuple(_listed(record) for record in connection.execute(_LIST))
 
-    @_threaded
+    @threaded
     def load(self, run_id: str) -> Run:
         """Raises UsageError where there is none of this id."""
         return self._load(run_id)
@@ -219,7 +203,7 @@ class SqliteRuns:
             finally:
                 connection.execute("COMMIT")
 
-    @_threaded
+    @threaded
     def unfinished(self, workload: Workload, endpoint: str) -> str | None:
         """The newest run of this workload at this endpoint that did not come to its end and that nobody measures."""
         with self._read() as connection:

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
+from sparkwright.adapters.sqlite import threaded
 from sparkwright.adapters.sqlite.database import History, Seldom
 from sparkwright.adapters.sqlite.folders import Folders, shortened
 from sparkwright.domain.incident import Deployed, Incident, IncidentEvent
@@ -68,13 +69,6 @@ class SqliteStore:
         self._evidence: dict[int, dict[str, bytes]] = {}
         self._rowed: Incident | None = None
 
-    async def began(self, deployed: Deployed) -> None:
-        await self._run(lambda: self._began(deployed))
-
-    async def ended(self, deployment: str, at: float, why: str) -> None:
-        """What is still open of it is closed: nobody continues it."""
-        await self._run(lambda: self._ended(deployment, at, why))
-
     async def note(self, deployment: str, event: IncidentEvent, incident: int = 0) -> None:
         """Does not wait until it is written."""
         clean = replace(event, text=_clean(event.text))
@@ -98,14 +92,6 @@ class SqliteStore:
             return replace(i, closed_at=at, outcome=outcome, serving_at=serving_at) if i.is_open else i
 
         await self._run(lambda: self._change(number, closed))
-
-    async def save(self, number: int, files: Mapping[str, str]) -> str:
-        """Writes the evidence; '' or a sentence about what has no room and stays in memory, cut, until there is."""
-        return await self._run(lambda: self._fill(number, files))
-
-    async def counts(self, deployment: str) -> tuple[int, int]:
-        """(incidents, number of the last one)."""
-        return await self._run(lambda: self._counts(deployment))
 
     def wrong(self) -> str:
         """While something is, it is tried again now and then."""
@@ -136,7 +122,9 @@ class SqliteStore:
             self._trouble.report(f"an incident's folder cannot be written, supervision goes on: {error}")
             return None
 
-    def _began(self, deployed: Deployed) -> None:
+    @threaded
+    def began(self, deployed: Deployed) -> None:
+        """A desired state is armed again; incidents that were left open are closed."""
         self._leave(deployed.deployment, deployed.at, LEFT_OPEN)
         nodes = json.dumps(deployed.nodes)
         row = (deployed.recipe, deployed.recipe_hash, deployed.engine, nodes, deployed.by, int(deployed.simulated))
@@ -147,7 +135,9 @@ class SqliteStore:
 
         self._history.write(change)
 
-    def _ended(self, deployment: str, at: float, why: str) -> None:
+    @threaded
+    def ended(self, deployment: str, at: float, why: str) -> None:
+        """What is still open of it is closed: nobody continues it."""
         self._leave(deployment, at, why)
         self._history.write(lambda c: c.execute(_ENDED, (at, why, deployment)).rowcount)
 
@@ -225,7 +215,9 @@ class SqliteStore:
 
         self._history.write(change)
 
-    def _fill(self, number: int, files: Mapping[str, str]) -> str:
+    @threaded
+    def save(self, number: int, files: Mapping[str, str]) -> str:
+        """Writes the evidence; '' or a sentence about what has no room and stays in memory, cut, until there is."""
         self._evidence.pop(number, None)
         try:
             self._folders.fill(number, {name: text.encode("utf-8", "replace") for name, text in files.items()})
@@ -237,7 +229,9 @@ class SqliteStore:
             return f"they cannot be written ({why}): {len(held)}, cut, are in memory until there is room"
         return ""
 
-    def _counts(self, deployment: str) -> tuple[int, int]:
+    @threaded
+    def counts(self, deployment: str) -> tuple[int, int]:
+        """(incidents, number of the last one)."""
         text = "SELECT count(*), coalesce(max(number), 0) FROM incidents WHERE deployment = ?"
         told: tuple[int, int] | None = self._history.write(lambda c: c.execute(text, (deployment,)).fetchone())
         mine = [number for number, folder in self._folders.numbered() if folder.parent.name == deployment]
