@@ -76,10 +76,11 @@ def score(case: Case) -> dict[str, Any]:
 
 
 def _family(found: Diagnosis) -> str:
-    """Of the answer: of the cause named first, else the likeliest of the line that explains."""
-    if found.causes:
+    """Of the answer: of the cause named first; where it only resembles one, the likeliest of the line that explains."""
+    of_line = found.explanation.families[:1] if found.explanation else ()
+    if found.causes and not (found.causes[0].resembles and of_line):
         return FAMILY.get(found.causes[0].key, "")
-    return found.explanation.families[0] if found.explanation and found.explanation.families else ""
+    return of_line[0] if of_line else ""
 
 
 def first_scores() -> list[dict[str, Any]]:

@@ -48,6 +48,7 @@ class Named:
 
     case: Case
     ranked: tuple[tuple[str, float, str], ...]
+    family: str = ""  # of the line that explains, where no cause has a sign
 
     @property
     def place(self) -> int | None:
@@ -80,7 +81,10 @@ def named(case: Case, embedded: bool) -> Named:
 
 
 def answer(case: Case, found: Diagnosis) -> Named:
-    return Named(case, tuple(_row(cause) for cause in (*found.causes, *found.harmless)))
+    of_line = found.explanation.families[:1] if found.explanation else ()
+    is_named = found.causes and not found.causes[0].resembles
+    rows = tuple(_row(cause) for cause in (*found.causes, *found.harmless))
+    return Named(case, rows, "" if is_named or not of_line else of_line[0])
 
 
 def _row(cause: Cause) -> tuple[str, float, str]:

@@ -9,20 +9,26 @@ import textwrap
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
+from unittest.mock import patch
 
 from diagnose_report_cases import ROOT, YEAR, Case, Named, answer, named
 
 from sparkwright.app.diagnose import examine
-from sparkwright.causes.diagnose import Reader, book, diagnosis
+from sparkwright.causes.cause import LogCause
+from sparkwright.causes.diagnose import Reader, book, diagnosis, known, with_explanation
 from sparkwright.causes.explanation import reason
+from sparkwright.causes.similarity import Index, words_of
 from sparkwright.domain.diagnosis import Source
 from sparkwright.logscan.book import Signed
+from sparkwright.logscan.logline import Excerpt
 from sparkwright.logscan.matcher import Hit
 from sparkwright.logscan.sign import Story
 
 DROPPED = 0.1
 COLUMNS = 80
+ALIKE = 0.5  # of the words of an example: with more in the log it is the same report
 CAPTURES = ROOT.parent / "shared" / "captures"
 ERROR = re.compile(
     r"error|exception|fail|fatal|cannot|could not|unable|refused|denied|killed|not found|timed? ?out|warn", re.I
@@ -43,6 +49,14 @@ class Without:
         return self.reader.name
 
     @property
+    def year(self) -> int:
+        return self.reader.year
+
+    @property
+    def kept(self) -> Excerpt:
+        return self.reader.kept
+
+    @property
     def hits(self) -> tuple[Hit, ...]:
         return tuple(hit for hit in self.reader.hits if hit.signed not in self.left_out)
 
@@ -54,19 +68,42 @@ class Without:
 
 
 def left_one_out(cases: Sequence[Case]) -> list[Named]:
-    """Each case answered without the signatures that match no other of the cases."""
+    """Each case answered without the signatures that match no other of the cases, and without what they alone show."""
     readers = [_read(case) for case in cases]
     support = Counter(hit.signed for reader in readers for hit in reader.hits)
     alone = [frozenset(hit.signed for hit in reader.hits if support[hit.signed] == 1) for reader in readers]
-    return [
-        answer(case, diagnosis([Without(reader, mine)], {}))  # type: ignore[list-item]
-        for case, reader, mine in zip(cases, readers, alone, strict=True)
-    ]
+    return [_answered_without(case, reader, mine) for case, reader, mine in zip(cases, readers, alone, strict=True)]
+
+
+def _answered_without(case: Case, reader: Reader, mine: frozenset[Signed]) -> Named:
+    """Neither their letters nor the examples that they alone match, or that resemble the case, are compared with it."""
+    causes = [_without(cause, mine, case.log) if cause.key == case.key else cause for cause in known().values()]
+    less = Without(reader, mine)
+    with patch("sparkwright.causes.diagnose.index", lambda: Index(causes)):
+        return answer(case, with_explanation(diagnosis([less], {}), [less], {}, described=True))  # type: ignore[list-item]
+
+
+def _without(cause: LogCause, mine: frozenset[Signed], log: str) -> LogCause:
+    gone = {signed.sign for signed in mine}
+    signatures = tuple(sign for sign in cause.signatures if sign not in gone)
+    asked = set(words_of(log))
+    other = (text for text in cause.fires if not gone or any(hit.signed not in mine for hit in _example(cause, text)))
+    fires = tuple(text for text in other if len(asked & set(words_of(text))) <= ALIKE * len(set(words_of(text))))
+    return replace(cause, signatures=signatures, fires=fires)
+
+
+@cache
+def _example(cause: LogCause, text: str) -> tuple[Hit, ...]:
+    return tuple(hit for hit in _of(text).hits if hit.signed.code == cause.code)
 
 
 def _read(case: Case) -> Reader:
-    reader = Reader(book(), case.id, YEAR)
-    reader.feed(case.log.encode("utf-8", "replace"))
+    return _of(case.log, case.id)
+
+
+def _of(text: str, name: str = "example") -> Reader:
+    reader = Reader(book(), name, YEAR)
+    reader.feed(text.encode("utf-8", "replace"))
     reader.close()
     return reader
 

@@ -7,6 +7,7 @@ from statistics import median
 from typing import Any
 
 from sparkwright.causes.diagnose import book
+from sparkwright.causes.explanation import mechanisms
 from sparkwright.logscan.book import linear
 
 FILLS = ("1", "1 ", " ", "a", "a ", "1.", "x/", "-", "=", ":", "12 out of ", "ERROR ", "--a", "lib", "'\"", "\t")
@@ -69,4 +70,16 @@ def test_twice_the_line_is_not_four_times_the_work() -> None:
             line = (fill or "x") * (8000 // len(fill or "x"))
             if seconds(pattern, line[:2000]) > WORTH and grows_steeply(pattern, line):
                 steep.append((text, fill))
+    assert steep == []
+
+
+def test_no_mechanism_of_a_line_is_quadratic() -> None:
+    """Guards the patterns that explain a line, and the conditions of their causes, with the same fills."""
+    every = [pattern for one in mechanisms() for pattern in (*one.patterns, *(when for when, _ in one.causes))]
+    steep = []
+    for pattern in every:
+        for fill in (*FILLS, "[", "(", "a.", "A", "aA", "a: ", '"', "{"):
+            line = fill * (8000 // len(fill))
+            if seconds(pattern, line[:2000]) > WORTH and grows_steeply(pattern, line):
+                steep.append((pattern.pattern, fill))
     assert steep == []

@@ -10,8 +10,8 @@ from math import inf
 from sparkwright.app import queries
 from sparkwright.app.check import Checked, check_nodes
 from sparkwright.app.services import Services, together
-from sparkwright.app.split_log import SplitReader, end_lines
-from sparkwright.causes.diagnose import Reader, book, diagnosis, keys, with_explanation
+from sparkwright.app.split_log import SplitReader, end_lines, keys
+from sparkwright.causes.diagnose import Reader, book, diagnosis, with_explanation
 from sparkwright.causes.whole_log.rules import ENDS
 from sparkwright.domain.deployment import DeploymentState
 from sparkwright.domain.diagnosis import Cause, Diagnosis

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from sparkwright.app import queries
 from sparkwright.app.diagnose import name_of, words_of, year_of
 from sparkwright.app.services import Services
-from sparkwright.causes.diagnose import Reader, book, diagnosis
-from sparkwright.domain.diagnosis import Cause, likely
+from sparkwright.causes.diagnose import Reader, book, diagnosis, with_explanation
+from sparkwright.domain.diagnosis import Cause, Explanation, likely
 from sparkwright.logscan.book import Book
 
 QUIET = 60.0  # seconds of silence after which a log counts as waiting
@@ -36,10 +36,16 @@ class Watching:
             reader.ended = True
         yield from self.new()
 
-    def close(self) -> Iterator[Cause]:
-        for reader in self.readers.values():
+    def close(self) -> Iterator[Cause | Explanation]:
+        """What the end shows; without any cause the line that explains, and what the logs resemble."""
+        readers = tuple(self.readers.values())
+        for reader in readers:
             reader.close()
         yield from self.new()
+        if readers and not self.told:
+            found = with_explanation(diagnosis(readers, self.words), readers, self.words)
+            yield from (found.explanation,) if found.explanation else ()
+            yield from found.causes
 
     def new(self) -> Iterator[Cause]:
         found = diagnosis(tuple(self.readers.values()), self.words)
@@ -49,11 +55,11 @@ class Watching:
                 yield cause
 
 
-async def watch_deployment(services: Services, deployment: str) -> AsyncIterator[Cause]:
+async def watch_deployment(services: Services, deployment: str) -> AsyncIterator[Cause | Explanation]:
     """From each rank's beginning, until the ranks end. Raises UsageError when there is no such deployment."""
     watching = Watching(year_of(services), words_of(await queries.chosen(services, deployment, None)))
     async for rank, line in queries.logs(services, deployment, None, 0, True):
         for cause in watching.feed(name_of(rank), f"{line}\n".encode("utf-8", "replace")):
             yield cause
-    for cause in watching.close():
-        yield cause
+    for one in watching.close():
+        yield one

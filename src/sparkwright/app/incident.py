@@ -10,8 +10,7 @@ from typing import Any
 from sparkwright.app.diagnose import examine, oom_killed, year_of
 from sparkwright.app.gather import gather
 from sparkwright.app.services import Services
-from sparkwright.app.split_log import end_lines
-from sparkwright.causes.diagnose import keys
+from sparkwright.app.split_log import end_lines, keys
 from sparkwright.causes.whole_log.rules import ENDS
 from sparkwright.domain.command import Command
 from sparkwright.domain.diagnosis import Diagnosis

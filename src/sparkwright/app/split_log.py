@@ -1,8 +1,9 @@
-"""Logs as an outage needs them: read in two parts, and the ends of ranks as lines of one."""
+"""Logs as an outage needs them: read in two parts, the ends of ranks as lines of one, and what cannot be."""
 
 from collections.abc import Callable, Mapping, Sequence
 
-from sparkwright.causes.diagnose import Reader, book
+from sparkwright.causes.diagnose import Reader, book, known
+from sparkwright.causes.load import families
 from sparkwright.domain.facts import RankStatus
 from sparkwright.logscan.logline import when
 
@@ -78,3 +79,12 @@ def _signal(rank: RankStatus, first: bool) -> int:
 
 def _label(rank: RankStatus) -> str:
     return f"rank {rank.rank} on {rank.node}"
+
+
+def keys(stops: bool, family: str = "") -> frozenset[str]:
+    """Of what ends a service (none of it has happened as long as it answers), or of what only degrades it.
+
+    family: only of it (`api-and-client`: what a client did wrong, or was refused).
+    """
+    causes = families()[family] if family else known().values()
+    return frozenset(cause.key for cause in causes if cause.severity.stops is stops)

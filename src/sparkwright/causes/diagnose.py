@@ -39,15 +39,6 @@ def known() -> Mapping[str, LogCause]:
     return {cause.code: cause for causes in families().values() for cause in causes}
 
 
-def keys(stops: bool, family: str = "") -> frozenset[str]:
-    """Of what ends a service (none of it has happened as long as it answers), or of what only degrades it.
-
-    family: only of it (`api-and-client`: what a client did wrong, or was refused).
-    """
-    causes = families()[family] if family else known().values()
-    return frozenset(cause.key for cause in causes if cause.severity.stops is stops)
-
-
 @cache
 def book() -> Book:
     """All that is looked for in logs."""
@@ -146,7 +137,8 @@ def with_explanation(
         both = [*(named(one, one.sure, words) for one in near), *others]
         found = replace(found, causes=tuple(sorted(both, key=lambda cause: -cause.confidence)[:MOST]))
     left_out = set(_NOTHING_FOUND) if because.why else set()
-    if because.why and because.why.mechanism and _FAULTS not in because.why.families:
+    why = because.why
+    if why and (".py:" in why.place or (why.mechanism and _FAULTS not in why.families)):
         left_out |= set(_NO_KERNEL_LOG)
     untold, collect = (tuple(one for one in told if one not in left_out) for told in (found.untold, found.collect))
     return replace(found, untold=untold, collect=collect, explanation=because.why)

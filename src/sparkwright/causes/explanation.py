@@ -15,6 +15,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from sparkwright.causes.load import families
 from sparkwright.causes.ranking import Slots
 from sparkwright.domain.diagnosis import Explanation, Proof
 from sparkwright.engines.dialect import of_a_client
@@ -144,8 +145,12 @@ def reason(sources: Mapping[str, Iterable[tuple[int, bytes]]], year: int, words:
     around = _around(read[best.source], best, found, few)
     seen = f"phase={why.phase} in={why.place}\n" + "\n".join(text for text, _ in around)
     bad = best.weight >= _LEAST
-    keys = (key for when, keys in (known.causes if known and bad else ()) if when.search(seen) for key in keys)
-    return Reason(why, around, tuple(dict.fromkeys(keys)), (why.line,), bad)
+    rows = (keys for when, keys in (known.causes if known and bad else ()) if when.search(seen))
+    keys = tuple(dict.fromkeys(key for row in rows for key in row))
+    if keys:
+        of_key = {cause.key: family for family, group in families().items() for cause in group}
+        why = replace(why, families=tuple(dict.fromkeys((*map(of_key.__getitem__, keys[:1]), *why.families))))
+    return Reason(why, around, keys, (why.line,), bad)
 
 
 def _proof(one: Candidate) -> Proof:

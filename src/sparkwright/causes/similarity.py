@@ -17,8 +17,11 @@ _SATURATED, _BY_LENGTH = 1.2, 0.5  # BM25's k1 and b
 _MOST = 400  # different words of a log
 _IN_FAMILY, _BY_MECHANISM, _LATER = 1.1, 1.8, 0.97  # by what a score is multiplied; each further key of a mechanism
 _UNKNOWN = 6.0  # worth of a word that no cause has
-_LEAST, _CLEAR = 0.1, 0.2  # share of what the log's words are worth: below nothing is named, from here on clearly
-_MARGIN, _NEARLY = 1.15, 0.8  # of the best score over the next one; of those that are named with it
+# The best one's share of what the log's words are worth, times its score over the next one's: chosen on reports whose
+# own signatures were left out, and on logs that no cause fits. Below the first nothing is named.
+_LEAST, _CLEAR, _DESCRIBED = 0.2, 0.25, 0.3
+_NAMED = 1.3  # more where the mechanism of the line names it
+_NEARLY = 0.8  # of the best score: those that are named with it
 _CHOSEN, _SHOWN = 3, 6  # causes; words
 _WORD = re.compile(r"[A-Za-z_]\w{0,60}(?:[.-]\w{1,60}){0,6}|\d{2,6}")
 _PART = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
@@ -82,12 +85,12 @@ class Index:
         near = sorted(weighed, key=lambda code: -weighed[code])[:_CHOSEN]
         if not near:
             return []
-        best, share = near[0], scores[near[0]] / (sum(worth.values()) * (_SATURATED + 1))
-        alone = len(near) < 2 or weighed[best] >= _MARGIN * weighed[near[1]]
-        clear = self._causes[best].key in reason.keys or share >= (_CLEAR if alone else 2 * _CLEAR)
-        if not clear and (share < _LEAST or not reason.bad):
+        best, alone = near[0], weighed[near[0]] / weighed[near[-1 if len(near) < 2 else 1]]
+        clear = alone * scores[best] / (sum(worth.values()) * (_SATURATED + 1))
+        clear *= _NAMED if self._causes[best].key in reason.keys else 1.0
+        if clear < (_LEAST if reason.bad else _DESCRIBED):
             return []
-        sure = {code: (POSSIBLE if clear else HINT) * weighed[code] / weighed[best] for code in near}
+        sure = {code: (POSSIBLE if clear >= _CLEAR else HINT) * weighed[code] / weighed[best] for code in near}
         words = {code: tuple(word for _, word in sorted(shared[code], reverse=True)[:_SHOWN]) for code in near}
         nearly = (code for code in near if weighed[code] >= _NEARLY * weighed[best])
         return [Found(self._causes[c], round(sure[c], 2), reason.proof, {}, 1, words[c]) for c in nearly]

@@ -16,10 +16,10 @@ from sparkwright.app.diagnose_watch import QUIET, Watching, watch_deployment
 from sparkwright.app.services import Services
 from sparkwright.cli import options as shared
 from sparkwright.cli.columns import echo
-from sparkwright.cli.diagnose_text import cause_text, examined_text
+from sparkwright.cli.diagnose_text import cause_text, examined_text, explanation_text
 from sparkwright.cli.failure import cause_json
 from sparkwright.domain.deployment import is_deployment_name
-from sparkwright.domain.diagnosis import Cause
+from sparkwright.domain.diagnosis import Cause, Explanation
 from sparkwright.domain.errors import UsageError
 from sparkwright.wiring import ClusterOptions, last_evidence
 
@@ -117,9 +117,10 @@ def _watched(targets: tuple[str, ...], where: ClusterOptions, as_json: bool) -> 
     if "-" in targets and len(targets) > 1:
         raise click.UsageError("--watch follows either standard input or files")
     watching = Watching(datetime.now().year, {})
-    for cause in _from_stdin(watching) if targets == ("-",) else _from_files(watching, targets):
-        _tell(cause, as_json, len(watching.told))
-    return bool(watching.told)
+    found = 0
+    for found, one in enumerate(_from_stdin(watching) if targets == ("-",) else _from_files(watching, targets), 1):
+        _tell(one, as_json, found)
+    return found > 0
 
 
 async def _watch_nodes(services: Services, word: str, as_json: bool) -> bool:
@@ -130,7 +131,7 @@ async def _watch_nodes(services: Services, word: str, as_json: bool) -> bool:
     return found > 0
 
 
-def _from_stdin(watching: Watching) -> Iterator[Cause]:
+def _from_stdin(watching: Watching) -> Iterator[Cause | Explanation]:
     for chunk in arriving():
         yield from watching.feed("standard input", chunk)
     yield from watching.close()
@@ -151,8 +152,10 @@ def _from_files(watching: Watching, targets: tuple[str, ...]) -> Iterator[Cause]
             time.sleep(_LOOK)
 
 
-def _tell(cause: Cause, as_json: bool, number: int) -> None:
-    if as_json:
-        shared.print_line({"schema": SCHEMA, **cause_json(cause)})
+def _tell(one: Cause | Explanation, as_json: bool, number: int) -> None:
+    if isinstance(one, Explanation):
+        shared.print_line({"schema": SCHEMA, "explanation": asdict(one)}) if as_json else echo(explanation_text(one))
+    elif as_json:
+        shared.print_line({"schema": SCHEMA, **cause_json(one)})
     else:
-        echo(cause_text(cause, number))
+        echo(cause_text(one, number))

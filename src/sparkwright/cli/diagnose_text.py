@@ -24,7 +24,10 @@ def examined_text(examined: Examined) -> str:
     nothing = f"no known cause{since}" + ("; what looks bad below is harmless" if told.harmless and not why else "")
     title = f"causes{since}\n" if since else ""
     parts = [title + causes_text(told.causes) if told.causes else nothing]
-    parts += [explanation_text(why, bool(told.causes) and told.causes[0].sureness is Sureness.HIGH)] if why else []
+    if why and told.causes and told.causes[0].resembles:  # no sign of it: the line is what is known
+        parts = [nothing, explanation_text(why), _related(told.causes)]
+    elif why:
+        parts.append(explanation_text(why, bool(told.causes) and told.causes[0].sureness is Sureness.HIGH))
     if examined.earlier:
         parts.append("\n".join(["from earlier lines, no cause of what is wrong now", *map(_earlier, examined.earlier)]))
     if found := [one for one in examined.findings if one.severity is not Severity.INFO]:
@@ -51,6 +54,16 @@ def explanation_text(why: Explanation, is_sure: bool = False) -> str:
     )
     told = [fold_command(f"   {name:<6} ", text) for name, text in rows if text]
     return "\n".join(["the line that explains most", _proof(why.line), *told])
+
+
+def _related(causes: Sequence[Cause]) -> str:
+    """Causes that the log only resembles, with what it shares with their descriptions."""
+    lines = (
+        f"  {cause.title} (sparkwright explain {cause.code})"
+        + (f"; shared: {', '.join(cause.resembles)}" if cause.resembles else "")
+        for cause in causes
+    )
+    return "\n".join(["may be related (possible)", *(fold(line, 4) for line in lines)])
 
 
 def _since(examined: Examined) -> str:
