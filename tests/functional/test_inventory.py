@@ -201,7 +201,7 @@ serving: {context: 196608, memory_fraction: 0.85, sequences: 4}
 
 
 def test_a_plan_that_does_not_fit_names_the_checkpoint_that_would(shell: Shell) -> None:
-    """The refusal of report 001's FP8 reports in its first remedy what lies on the disks next to it."""
+    """The refusal of an FP8 checkpoint reports in its first remedy what lies on the disks next to it."""
     meminfo = (CONFIGS.parent / "facts/meminfo/idle.txt").read_text()
     cluster = (shell.folder / "cluster.yaml").read_text()
     for node in "ab":

@@ -119,7 +119,7 @@ def _source_text(source: Source, constrained: bool) -> str:
     request = f", the head of pull request {source.pull_request}" if source.pull_request else ""
     return _program(
         "source",
-        f"{source.name} at one commit{request}: fetched by its full hash, and looked at before it is built.",
+        f"{source.name} at one commit{request}: fetched by its full hash, and checked before it is built.",
         NAME=source.name,
         REPOSITORY=quote(source.repository),
         COMMIT=source.commit,

@@ -16,58 +16,57 @@ _ORDER = (Recovery.NONE, Recovery.REFUSE, Recovery.RELAUNCH, Recovery.STOP, Reco
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """recovery, and why in a clause; source: of the knowledge."""
+    """recovery, and why in a clause."""
 
     recovery: Recovery
     why: str
-    source: str = ""
 
 
 NOTHING = Needs(Recovery.NONE, "")
 _REBOOT, _POWER = Recovery.REBOOT, Recovery.POWER_CYCLE
 
-# Key of a cause (causes/*.toml) -> what it takes. Only what the field agrees on; where it does not (a driver-retained
-# pool that the next CUDA process can have again, A1 [C]) the launch itself decides.
+# Key of a cause (causes/*.toml, with its sources) -> what it takes. Only what owners agree on; where they do not (a
+# pool that the driver retained and the next CUDA process may have again) the launch itself decides.
 BY_CAUSE: Mapping[str, Needs] = {
-    "gpu-fell-off-bus-xid79": Needs(_POWER, "the GPU has fallen off the bus", "Xid 79, NVIDIA's Xid list; GPU011"),
-    "gb10-stuck-low-power-state": Needs(_POWER, "the GPU's power controller is wedged", "E2, A7"),
-    "gsp-rpc-timeout": Needs(_REBOOT, "the GPU's firmware does not answer", "Xid 119 and 120; E8"),
-    "gpu-memory-ecc-errors": Needs(_REBOOT, "GPU memory that has failed is taken out of use at a reboot", "Xid 48, 95"),
-    "nvml-driver-library-mismatch": Needs(_REBOOT, "the driver was updated under the running kernel", "F4"),
-    "nic-hotplug-power-cap": Needs(_REBOOT, "the network card was attached while running: 13 Gb/s", "E17, A6, F4"),
-    "nic-detached-by-hotplug": Needs(_REBOOT, "the network card has gone after its peer's reboot", "E16, A6"),
-    "mstflint-hotplug-kernel-oops": Needs(_REBOOT, "the kernel has crashed in the network card's driver", "E18"),
-    "uma-exhaustion-host-freeze": Needs(_POWER, "a node froze when its memory was used up", "E5"),
+    "gpu-fell-off-bus-xid79": Needs(_POWER, "the GPU has fallen off the bus"),
+    "gb10-stuck-low-power-state": Needs(_POWER, "the GPU's power controller is wedged"),
+    "gsp-rpc-timeout": Needs(_REBOOT, "the GPU's firmware does not answer"),
+    "gpu-memory-ecc-errors": Needs(_REBOOT, "GPU memory that has failed is taken out of use at a reboot"),
+    "nvml-driver-library-mismatch": Needs(_REBOOT, "the driver was updated under the running kernel"),
+    "nic-hotplug-power-cap": Needs(_REBOOT, "the network card was attached while running: 13 Gb/s"),
+    "nic-detached-by-hotplug": Needs(_REBOOT, "the network card has gone after its peer's reboot"),
+    "mstflint-hotplug-kernel-oops": Needs(_REBOOT, "the kernel has crashed in the network card's driver"),
+    "uma-exhaustion-host-freeze": Needs(_POWER, "a node froze when its memory was used up"),
 }
-# Code of a check (rules/preflight) -> the same, for findings that stop a launch or come up while it serves.
+# Code of a check (checks/*.toml) -> the same, for findings that stop a launch or come up while it serves.
 BY_CODE: Mapping[str, Needs] = {
-    "GPU005": Needs(_POWER, "the GPU's clock is pinned low under load", "E2, A7"),
-    "DEEP002": Needs(_POWER, "the GPU's clock is pinned low under load", "E2, A7"),
-    "GPU011": Needs(_POWER, "GPU fell off the PCI bus", "GPU011"),
-    "RDMA001": Needs(_REBOOT, "the network card was attached while running: 13 Gb/s", "E17, A6, F4"),
-    "RDMA003": Needs(_REBOOT, "functions of the network card are missing", "E16, A6"),
-    "DRV007": Needs(_REBOOT, "GSP firmware failed to start", "E8"),
-    "DRV008": Needs(_REBOOT, "the driver was updated under the running kernel", "F4"),
-    "MEM014": Needs(_REBOOT, "the driver cannot get memory any more (0x51): all nodes cold", "E6, F4"),
-    "HOST015": Needs(_REBOOT, "the kernel has crashed in a driver", "E18"),
+    "GPU005": Needs(_POWER, "the GPU's clock is pinned low under load"),
+    "DEEP002": Needs(_POWER, "the GPU's clock is pinned low under load"),
+    "GPU011": Needs(_POWER, "GPU fell off the PCI bus"),
+    "RDMA001": Needs(_REBOOT, "the network card was attached while running: 13 Gb/s"),
+    "RDMA003": Needs(_REBOOT, "functions of the network card are missing"),
+    "DRV007": Needs(_REBOOT, "GSP firmware failed to start"),
+    "DRV008": Needs(_REBOOT, "the driver was updated under the running kernel"),
+    "MEM014": Needs(_REBOOT, "the driver cannot get memory any more (0x51): all nodes cold"),
+    "HOST015": Needs(_REBOOT, "the kernel has crashed in a driver"),
 }
 # Findings of these codes speak of several things: their own severity says which ask for a reboot.
 _IF_IT_STOPS: Mapping[str, Needs] = {
-    "GPU004": Needs(_REBOOT, "the GPU reported a grave error", "F3: Xid 48, 79, 95, 119, 120, 140, 154"),
-    "MEM004": Needs(_REBOOT, "the driver keeps memory that no process holds, and the launch needs it", "E14, E15, F4"),
-    "MEM005": Needs(_REBOOT, "memory is held by nobody", "E14, F4"),
+    "GPU004": Needs(_REBOOT, "the GPU reported a grave error"),
+    "MEM004": Needs(_REBOOT, "the driver keeps memory that no process holds, and the launch needs it"),
+    "MEM005": Needs(_REBOOT, "memory is held by nobody"),
 }
-# The catastrophic set of F3 and what NVIDIA's list says of each; 43 and 94 end one program only.
+# What https://docs.nvidia.com/deploy/xid-errors/ says of each; 43 and 94 end one program only.
 XIDS: Mapping[int, Needs] = {
-    43: Needs(Recovery.RELAUNCH, "the GPU stopped a program after a fault of its own", "F3, E10"),
-    48: Needs(_REBOOT, "an error in GPU memory that could not be corrected", "F3"),
-    79: Needs(_POWER, "the GPU has fallen off the bus", "F3"),
-    94: Needs(Recovery.RELAUNCH, "an error in GPU memory that one program has to end for", "F3"),
-    95: Needs(_REBOOT, "an error in GPU memory that could not be contained", "F3"),
-    119: Needs(_REBOOT, "the GPU's firmware did not answer", "F3, E8"),
-    120: Needs(_REBOOT, "the GPU's firmware failed", "NVIDIA's Xid list"),
-    140: Needs(_REBOOT, "an error in GPU memory that could not be corrected", "F3"),
-    154: Needs(_REBOOT, "the GPU asks for a reset or a reboot", "F3"),
+    43: Needs(Recovery.RELAUNCH, "the GPU stopped a program after a fault of its own"),
+    48: Needs(_REBOOT, "an error in GPU memory that could not be corrected"),
+    79: Needs(_POWER, "the GPU has fallen off the bus"),
+    94: Needs(Recovery.RELAUNCH, "an error in GPU memory that one program has to end for"),
+    95: Needs(_REBOOT, "an error in GPU memory that could not be contained"),
+    119: Needs(_REBOOT, "the GPU's firmware did not answer"),
+    120: Needs(_REBOOT, "the GPU's firmware failed"),
+    140: Needs(_REBOOT, "an error in GPU memory that could not be corrected"),
+    154: Needs(_REBOOT, "the GPU asks for a reset or a reboot"),
 }
 _XID = re.compile(r"Xid \([^)]*\): ([0-9]{1,4})\b", re.ASCII)
 # Xid 154 also tells that nothing is needed any more.

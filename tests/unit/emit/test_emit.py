@@ -73,7 +73,7 @@ def test_what_cannot_be_one_text_is_none() -> None:
 
 
 def test_a_node_differs_only_by_its_env() -> None:
-    """As in report 003: rank, headless and what the node's facts report are in .env, the rest is one compose.yaml."""
+    """Rank, headless and what the node's facts report are in .env, the rest is one compose.yaml."""
     files = {file.path: file.text for file in FORMS["compose"](deepseek())}
     assert files["spark-1/compose.yaml"] == files["spark-2/compose.yaml"]
     assert "NODE_RANK=1\n" in files["spark-2/.env"] and "HEADLESS=--headless\n" in files["spark-2/.env"]

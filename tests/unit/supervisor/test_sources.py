@@ -109,7 +109,7 @@ async def test_what_a_log_reports_of_an_engine_that_refuses_is_believed() -> Non
 
 
 async def test_silence_with_a_suspicious_log_may_be_a_long_prefill() -> None:
-    """Guards report 003: an engine that is busy for 16 minutes answers nothing, whatever its log reports."""
+    """An engine that is busy for 16 minutes answers nothing, whatever its log reports."""
     it = tower()
     it.scene.endpoint = Silent()
     it.context.policy = replace(it.context.policy, canary_limit=0.01)

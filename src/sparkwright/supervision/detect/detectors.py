@@ -16,7 +16,7 @@ from sparkwright.supervision.events import Cleared, Fault
 from sparkwright.supervision.recovery import NOTHING, Needs, worst
 from sparkwright.supervision.state import DISK_FULL, STALLED, Recovery
 
-_WEDGED = Needs(Recovery.POWER_CYCLE, "the GPU's clock is pinned low under load", "E2, A7")
+_WEDGED = Needs(Recovery.POWER_CYCLE, "the GPU's clock is pinned low under load")
 # Lines are reported once, and what they show is not over because the next sample has none.
 _FOR_GOOD = frozenset({"xid", "oom-kill", "driver-memory"})
 # What may be reported of a node whose engine loads, or has ended: its memory goes up and down then.

@@ -10,15 +10,15 @@ from sparkwright.domain.unknown import Unknown
 from sparkwright.supervision.events import Fault
 from sparkwright.supervision.state import Recovery
 
-# Field guide E94, F3, report 001: a GPU that waits in a kernel is busy for 96 % at 10-18 W without touching memory;
-# A7: decoding takes 30-60 W. Tried by us on an H200: a kernel that only waits takes 126 W as one block and 257 W on all
-# SMs, always with memory at 0 %, where copying takes 413 W with memory at 100 %.
+# Owners report of a GB10 that waits in a kernel: 96 % busy at 10-18 W, memory untouched; decoding takes 30-60 W. Seen
+# on an H200: a kernel that only waits takes 126 W as one block and 257 W on all SMs, always with memory at 0 %, where
+# copying takes 413 W with memory at 100 %.
 _BUSY, _FAINT_W = 90.0, 20.0
 _PART_OF_USUAL = 0.4
 _IDLE = 10.0
-# A7, and the rule that NVCheckup uses, in every reading of some 30 s; the pinned clocks on record are 611 to 728 MHz.
+# In every reading of some 30 s; the pinned clocks that owners report are 611 to 728 MHz.
 _WEDGED_MHZ, _WEDGED_W, _READINGS = 1400.0, 40.0, 6
-# Soaks on record stay at 79 to 86 degrees (A7).
+# Published soaks stay at 79 to 86 degrees.
 _HOT, _COOL = 90.0, 87.0
 # Readings of one minute and more, so that a burst does not make the usual.
 _KEPT, _ENOUGH = 60, 6

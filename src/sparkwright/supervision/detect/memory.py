@@ -18,9 +18,9 @@ from sparkwright.supervision.detect.setting import Setting
 from sparkwright.supervision.events import Fault
 from sparkwright.supervision.state import Recovery
 
-# Field guide F1: below 5 GiB RYD's guardian acts, at 2.4 GiB AID's; others warn at 8 to 12 GiB, which GAN's own
-# deployment never has. Healthy flagships live for hours at 3.5 GiB (PUL), and buffers that are allocated with the first
-# long request are gone for good (E71): so no fixed level fits all, and never more than half of what a recipe leaves.
+# Owners' own guards act below 5 or 2.4 GiB; others warn at 8 to 12 GiB, which the largest models never leave. Healthy
+# ones live for hours at 3.5 GiB, and buffers that are allocated with the first long request are gone for good: so no
+# fixed level fits all, and never more than half of what a recipe leaves.
 _FLOOR, _STOP = 5 * GIB, int(2.4 * GIB)
 
 
@@ -125,8 +125,8 @@ def _ledger(memory: Memory) -> tuple[str, ...]:
     )
 
 
-# Field guide F1: PSI full avg10 above 1.0 % is NVCheckup's critical level, 0.1 its warning; for swap activity counts,
-# not size (PUL serves for hours with 4.8 GB swapped out): more than 256 pages a second's tick, three times (REE).
+# PSI full avg10 above 1.0 % is what owners' tools call critical, 0.1 a warning; for swap activity counts,
+# not size (owners serve for hours with 4.8 GB swapped out): more than 256 pages in a second, three times.
 _STALL, _STALL_OVER, _STALLS = 1.0, 0.1, 3
 _PAGES, _SWAPS = 256.0, 3
 

@@ -74,8 +74,8 @@ class Setting:
     def step_seconds(self) -> float:
         """What one engine step of a prompt may take: four times the expected; 0 when that is not known.
 
-        A step at a prompt's end takes longer than the average one: report 003 falls from 1,710 tokens/s at 240K to 986
-        at 980K, and expected speeds have an interval of their own.
+        A step at a prompt's end takes longer than the average one (a published run falls from 1,710 tokens/s at 240K to
+        986 at 980K), and expected speeds have an interval of their own.
         """
         return 4.0 * self.batched / self.prefill_tokens_s if self.prefill_tokens_s else 0.0
 
@@ -125,8 +125,8 @@ class Latch:
 
 
 _HISTORY, _ENOUGH, _STRIKES = 60, 8, 3
-# Field guide F3, E99: acceptance was 24 % down half a minute before garbled windows; a mean length of 2.0 or less under
-# load is what GK and SB call a precursor, which means something only where more than two tokens are usual.
+# Owners saw acceptance 24 % down half a minute before garbled windows; a mean length of 2.0 or less under load is a
+# precursor, too, which means something only where more than two tokens are usual.
 _DOWN, _LOW, _USUAL = 0.76, 2.0, 2.5
 # Windows hold so many drafts or queried tokens: some hundred steps, and a few long prompts.
 _DRAFTS, _QUERIED = 300.0, 20000.0

@@ -1,5 +1,5 @@
 #!/bin/sh
-# vllm at one commit, the head of pull request 41834: fetched by its full hash, and looked at before it is built.
+# vllm at one commit, the head of pull request 41834: fetched by its full hash, and checked before it is built.
 set -eux
 mkdir -p /usr/src/vllm && cd /usr/src/vllm
 git init -q .
