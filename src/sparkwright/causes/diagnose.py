@@ -6,20 +6,22 @@ from dataclasses import replace
 from functools import cache
 
 from sparkwright.causes.cause import LogCause, book_of
-from sparkwright.causes.explanation import reason
+from sparkwright.causes.explanation import FEW, Reason, reason
 from sparkwright.causes.load import families, needs
+from sparkwright.causes.printed import differences, printed, stated
 from sparkwright.causes.ranking import MOST, Slots, found_by_signs, found_by_stories, named, ranked
 from sparkwright.causes.similarity import index
 from sparkwright.causes.whole_log.rules import ENDS, WHOLE_LOG
 from sparkwright.domain.diagnosis import Cause, Diagnosis, Explanation, Source, Sureness, likely
-from sparkwright.engines.progress import BARRIERS, counted, shifts
+from sparkwright.engines.progress import BARRIERS, counted, progress, shifts
 from sparkwright.logscan.book import Book
 from sparkwright.logscan.envelope import Unwrap
-from sparkwright.logscan.logline import Excerpt
+from sparkwright.logscan.logline import Excerpt, decoded
 from sparkwright.logscan.matcher import Hit, Scan
 from sparkwright.logscan.sign import LIKELY, POSSIBLE, Story
 
 _FAULTS = "driver-and-gpu-fault"
+_READ = 600  # bytes of a line that may show a phase
 _MESSAGE = 60  # characters at the end of a line, by which it is known
 _KERNEL_LOG = "kernel log of "  # a node's: full of errors that concern nothing here
 # A response to a request, refused and answered.
@@ -115,16 +117,36 @@ def with_explanation(
     if not readers:
         return found
     fine = {(proof.source, proof.number) for cause in found.harmless for proof in cause.proof}
-    logs = {
-        one.name: [line for line in one.kept if (one.name, line[0]) not in fine]
-        for one in readers
-        if not one.name.startswith((_KERNEL_LOG, ENDS))
-    }
+    own = {one.name: tuple(one.kept) for one in readers if not one.name.startswith((_KERNEL_LOG, ENDS))}
+    seen = [printed(name, lines) for name, lines in own.items()]
+    if sum(map(len, own.values())) > FEW:  # of a few lines, a table may be all that there is
+        fine |= {(one.source, number) for one in seen for number in one.rows}
+    logs = {name: [line for line in lines if (name, line[0]) not in fine] for name, lines in own.items()}
     if any(_ANSWERED.search(line) for lines in logs.values() for _, line in lines):  # what it refused: a client's fault
         found = replace(
             found, causes=tuple(c for c in found.causes if not all(_REFUSED.search(p.text) for p in c.proof))
         )
-    because = reason(logs, readers[0].year, words)
+    told = _explained(found, reason(logs, readers[0].year, words), words, impossible, described)
+    failure = [told.explanation.line.text] if told.explanation else []
+    failure += [proof.text for cause in told.causes for proof in cause.proof]
+    phases = _furthest(own) if failure and len(own) > 1 else {}
+    return replace(told, stated=stated(seen, " ".join(failure)), differs=differences(seen, phases))
+
+
+def _furthest(sources: Mapping[str, Sequence[tuple[int, bytes]]]) -> dict[str, str]:
+    """Source -> the last phase that its engine began; empty once one of them has served."""
+    ways = {name: progress([(n, decoded(raw[:_READ])) for n, raw in lines]) for name, lines in sources.items()}
+    served = any(way.served for way in ways.values())
+    return {name: way.phases[-1][1].value for name, way in ways.items() if way.phases and not served}
+
+
+def _explained(
+    found: Diagnosis,
+    because: Reason,
+    words: Mapping[str, str],
+    impossible: Set[str],
+    described: bool,
+) -> Diagnosis:
     if any(cause.confidence >= POSSIBLE for cause in found.causes):
         return replace(found, explanation=_unless_shown(because.why, found.causes))
     if because.why or (described and because.lines and not found.harmless):

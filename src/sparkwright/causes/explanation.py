@@ -27,7 +27,7 @@ from sparkwright.logscan.logline import decoded, is_settings, when, who
 _FILE = Path(__file__).with_name("mechanisms") / "mechanisms.toml"
 _LONGEST = 600  # characters of a line that are looked at
 _SHORTEST = 4
-_FEW = 12  # lines: of so few each may be the reason
+FEW = 12  # lines: of so few each may be the reason
 _MESSAGE = 3  # lines
 _EXCEPTION, _STRONG = 4.0, 2.5  # kinds of lines: a weaker one is no reason when the engine went on to a later phase
 _MECHANISM = 1.0  # more weight for a line with one
@@ -119,7 +119,7 @@ def reason(sources: Mapping[str, Iterable[tuple[int, bytes]]], year: int, words:
     """Of sources by name, each as (number, raw line) in order. words: about the cluster."""
     read = {name: [(number, decoded(raw)[:_LONGEST]) for number, raw in lines] for name, lines in sources.items()}
     ways = {name: progress(lines) for name, lines in read.items()}
-    few = sum(map(len, read.values())) <= _FEW
+    few = sum(map(len, read.values())) <= FEW
     listed = {name: candidates(name, lines, year, few) for name, lines in read.items()}
     ends = {name: [c for c in every if ways[name].may_end_at(c.number, c.strong)] for name, every in listed.items()}
     found = _named(_placed([one for every in ends.values() for one in _last_burst(every)]), few)

@@ -8,7 +8,17 @@ import click
 from sparkwright.app.diagnose import Examined
 from sparkwright.cli.columns import findings_text, fold, fold_command
 from sparkwright.cli.text import mark
-from sparkwright.domain.diagnosis import Cause, Diagnosis, Explanation, Proof, Source, Sureness, likely
+from sparkwright.domain.diagnosis import (
+    Cause,
+    Diagnosis,
+    Difference,
+    Explanation,
+    Proof,
+    Source,
+    Stated,
+    Sureness,
+    likely,
+)
 from sparkwright.domain.finding import Severity
 
 _COLORS = {Sureness.HIGH: "red", Sureness.MEDIUM: "yellow", Sureness.LOW: "blue"}
@@ -28,6 +38,8 @@ def examined_text(examined: Examined) -> str:
         parts = [nothing, explanation_text(why), _related(told.causes)]
     elif why:
         parts.append(explanation_text(why, bool(told.causes) and told.causes[0].sureness is Sureness.HIGH))
+    shown = (("commands in the logs show", map(_stated, told.stated)), ("what differs", map(_differs, told.differs)))
+    parts += ["\n".join([what, *lines]) for what, found in shown if (lines := list(found))]
     if examined.earlier:
         parts.append("\n".join(["from earlier lines, no cause of what is wrong now", *map(_earlier, examined.earlier)]))
     if found := [one for one in examined.findings if one.severity is not Severity.INFO]:
@@ -64,6 +76,14 @@ def _related(causes: Sequence[Cause]) -> str:
         for cause in causes
     )
     return "\n".join(["may be related (possible)", *(fold(line, 4) for line in lines)])
+
+
+def _stated(one: Stated) -> str:
+    return fold(f"  {one.text}   ({_place(one.line)})", 4)
+
+
+def _differs(one: Difference) -> str:
+    return fold(f"  {one.what}: " + ", ".join(f"{value} ({source})" for source, value in one.values), 4)
 
 
 def _since(examined: Examined) -> str:

@@ -96,11 +96,27 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
+class Stated:
+    """Something bad that the output of a command in a log shows: `df: /models is 100 % full`."""
+
+    text: str
+    line: Proof
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A setting, a place or a collective that is not the same on all ranks. values: (source, value)."""
+
+    what: str
+    values: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Diagnosis:
     """causes: at most three, the root first; none: no known cause. harmless: lines that look bad and are not.
 
     untold: what could not be determined. collect: commands that would narrow it down. explanation: of a failure without
-    a likely cause.
+    a likely cause. stated: what outputs of commands in the logs show; differs: between the logs.
     """
 
     causes: tuple[Cause, ...]
@@ -109,3 +125,5 @@ class Diagnosis:
     untold: tuple[str, ...] = ()
     collect: tuple[str, ...] = ()
     explanation: Explanation | None = None
+    stated: tuple[Stated, ...] = ()
+    differs: tuple[Difference, ...] = ()

@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 
 from sparkwright.domain.printable import without_controls
 
-LONGEST = 4000
-FIRST, LAST = 400, 1600
-_LONGEST_KEPT = 1200  # bytes
+LONGEST, FIRST, LAST = 4000, 400, 1600
+_KEPT, _MOST = 1200, 16_000  # bytes of a line; of one with settings among the first
+_DUMP = re.compile(rb"Args\(|args: \{|with config: ")
 _WHO = re.compile(
     r"\((?P<a>(?:APIServer|EngineCore|Worker|RayWorker|DPCoordinator|ApiServer)\w*(?: pid=\d+)?)[^)]{0,60}\)"
     r"|\[(?P<b>rank ?\d+)\]|(?P<c>\b(?:TP|DP|PP)\d+(?: (?:TP|DP|PP|EP)\d+)*)\]|^(?P<d>[\w.-]+:\d+:\d+ \[\d+\])"
@@ -77,7 +77,7 @@ def zone_seconds(text: str) -> float:
 
 
 class Excerpt:
-    """The first FIRST and the last LAST lines that were not like any before, of _LONGEST_KEPT bytes each."""
+    """The first FIRST and the last LAST lines that were not like any before, of _KEPT bytes each."""
 
     def __init__(self) -> None:
         self._first: list[tuple[int, bytes]] = []
@@ -85,7 +85,8 @@ class Excerpt:
 
     def add(self, lines: Iterable[tuple[int, bytes]]) -> None:
         for number, line in lines:
-            (self._first if len(self._first) < FIRST else self._last).append((number, line[:_LONGEST_KEPT]))
+            big = len(line) > _KEPT and len(self._first) < FIRST and _DUMP.search(line, 0, _KEPT)
+            (self._first if len(self._first) < FIRST else self._last).append((number, line[: _MOST if big else _KEPT]))
 
     def __iter__(self) -> Iterator[tuple[int, bytes]]:
         """(number from 1, raw line) in the order of the source."""
