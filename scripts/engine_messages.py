@@ -98,7 +98,7 @@ class Reader(ast.NodeVisitor):
         self.functions.pop()
 
     visit_AsyncFunctionDef = visit_FunctionDef
-    visit_ClassDef = visit_FunctionDef  # type: ignore[assignment]
+    visit_ClassDef = visit_FunctionDef
 
     def visit_Assign(self, node: ast.Assign) -> None:
         """`msg = f"..."`, raised or logged a few lines later."""
