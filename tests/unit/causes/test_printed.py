@@ -137,6 +137,35 @@ def test_the_commands_of_this_machine_are_read(command: list[str]) -> None:
     assert printed("a.log", lines).rows == {number for number, _ in lines}
 
 
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("host-disk-full-cp", "df: /srv/models is 100 % full"),
+        ("host-disk-full-inodes", "df -i: /srv/cache has 100 % of its inodes in use"),
+        ("docker-restarts", "docker ps: container vllm: Restarting with exit code 1"),
+    ],
+)
+def test_a_table_below_other_lines_is_read(name: str, says: str) -> None:
+    """Rows are no wrapped rest of the line above, however long that is."""
+    found = told((DATA / "failures-fresh" / "develop" / f"{name}.log").read_text())
+    assert [one.text for one in found.stated] == [says]
+
+
+def test_ranks_of_a_recorded_failure_that_differ_are_named() -> None:
+    """Real NCCL: one rank waits in the first all-reduce, the other one is already in the second."""
+    logs = ((DATA / f"failures-fresh/develop/nccl-sizes-differ.rank{rank}.log").read_text() for rank in (0, 1))
+    assert differ(*logs)["collective"] == ["allreduce (seq 1)", "allreduce (seq 2)"]
+
+
+def test_ranks_that_ended_in_different_phases_are_named() -> None:
+    """Once one of them served, the phases show nothing: a worker never serves."""
+    load = "(EngineCore pid=1) INFO 11-21 04:10:00 [gpu_model_runner.py:9] Starting to load model /m...\n"
+    served = (DATA / "captures_logs" / "m1-head.log").read_text()
+    start = "\n".join(served.split("\n")[:12])
+    assert differ(f"{load}RuntimeError: the ring is torn\n", start)["phase"] == ["load", "start"]
+    assert "phase" not in differ(load, served)
+
+
 def test_rows_of_a_table_are_no_symptoms() -> None:
     """A container that is called like a failure is none."""
     table = "CONTAINER ID   IMAGE   COMMAND   CREATED   STATUS   PORTS   NAMES\n"
