@@ -141,7 +141,7 @@ class Reader(ast.NodeVisitor):
 
 
 def lines(text: str) -> Iterator[str]:
-    """Those that say enough to be found by."""
+    """Those with enough text to be found by."""
     for line in text.split("\n"):
         plain = re.sub(r"(?:\{\}\s*)+$|^(?:\s*\{\})+", SLOT, " ".join(line.split())[:LONGEST])
         if (
@@ -166,7 +166,7 @@ def python_messages(wheel: zipfile.ZipFile, files: str) -> set[Message]:
 
 
 def library_messages(wheel: zipfile.ZipFile, files: str) -> set[Message]:
-    """Format strings of a compiled library; its function often stands before the colon of the line itself."""
+    """Format strings of a compiled library; its function is often before the colon of the line itself."""
     raw = b"".join(wheel.read(name) for name in wheel.namelist() if re.match(files, name))
     texts = {match[0].decode() for match in _STRING.finditer(raw)}
     texts = {

@@ -1,7 +1,7 @@
 """The parts of `make test` and `make test-full`: `test_all.py [--full] [PART] [arguments for pytest]`.
 
 `make test` leaves out what is marked `full`: more rows of a table of which some rows are run, properties, the testbed's
-own tests. A part by itself is run whole, but for `unit`.
+own tests. A single part is run whole, but for `unit`.
 
 Closes with `N passed, N failed, N skipped`: the sum over all pytest runs, where each tool (ruff, mypy, import-linter)
 counts as one. What cannot run here is listed with the reason; under CI=true that is a failure, and so is every skipped

@@ -34,10 +34,10 @@ class Server(ThreadingHTTPServer):
         self.replies: dict[str, Reply | Callable[[], Reply]] = {}
         self.asked: list[tuple[str, str | None]] = []
         self.url = f"http://127.0.0.1:{self.server_port}"
-        self.tell(TREE, FILES)
+        self.answer(TREE, FILES)
         self.replies[RESOLVE] = (200, {}, CONFIG.encode())
 
-    def tell(self, path: str, data: object, **headers: str) -> None:
+    def answer(self, path: str, data: object, **headers: str) -> None:
         self.replies[path] = (200, headers, json.dumps(data).encode())
 
 

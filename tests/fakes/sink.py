@@ -8,13 +8,13 @@ T = TypeVar("T")
 
 
 class FakeSink:
-    """Implements ports.Sink. told: everything in order."""
+    """Implements ports.Sink. happenings: in order."""
 
     def __init__(self) -> None:
-        self.told: list[Happening] = []
+        self.happenings: list[Happening] = []
 
     def report(self, happening: Happening) -> None:
-        self.told.append(happening)
+        self.happenings.append(happening)
 
     def of(self, kind: type[T]) -> list[T]:
-        return [happening for happening in self.told if isinstance(happening, kind)]
+        return [happening for happening in self.happenings if isinstance(happening, kind)]

@@ -30,8 +30,8 @@ def parse_found(done: Completed) -> EngineFound | Unknown | None:
     rows = [match for line in parts.get("found", "").splitlines() if (match := _ROW.fullmatch(line))]
     versions = {row[1]: row[2] for row in rows if row[1] != "program"}
     program = next((row[2] for row in rows if row[1] == "program"), "")
-    if said := _VERSION.search(parts.get("said", "")):
-        versions[program.rpartition("/")[2]] = said[1]
+    if printed := _VERSION.search(parts.get("printed", "")):
+        versions[program.rpartition("/")[2]] = printed[1]
     return EngineFound(parts.get("arch", ""), versions, program)
 
 

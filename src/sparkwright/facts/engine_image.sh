@@ -24,7 +24,7 @@ printf '@@ end\n'
 #: ask_program
 printf '@@ found\n'
 p=$(command -v "$2") || { printf '@@ end\n'; exit 0; }
-printf 'program %s\n@@ said\n' "$p"; "$p" --version 2>&1 | head -n 20
+printf 'program %s\n@@ printed\n' "$p"; "$p" --version 2>&1 | head -n 20
 printf '@@ end\n'
 
 #: probe

@@ -36,8 +36,8 @@ async def test_size_and_config_before_any_download(server: Server, tmp_path: Pat
 
 async def test_a_listing_of_several_pages(server: Server, tmp_path: Path) -> None:
     """The hub lists a thousand files at a time and names the next page in a header."""
-    server.tell(TREE, FILES[:2], Link=f'<{server.url}/next?cursor=a>; rel="next"')
-    server.tell("/next?cursor=a", FILES[2:])
+    server.answer(TREE, FILES[:2], Link=f'<{server.url}/next?cursor=a>; rel="next"')
+    server.answer("/next?cursor=a", FILES[2:])
     found = await hub(server, tmp_path).look("org/name")
     assert isinstance(found, Published) and found.weights == 7_000_000_000
 

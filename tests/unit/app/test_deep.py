@@ -91,13 +91,13 @@ async def test_what_takes_seconds_is_announced() -> None:
     """Guards that the user sees what is measured, and how long it usually takes, before it is done."""
     sink = FakeSink()
     await ask((node("spark-1"), node("spark-2")), facts_of(), sink=sink)
-    started = [(h.step, h.detail, h.usual) for h in sink.told if isinstance(h, StepStarted)]
+    started = [(h.step, h.detail, h.usual) for h in sink.happenings if isinstance(h, StepStarted)]
     assert started == [
         ("RDMA bandwidth", "spark-1 to spark-2 over rocep1s0f0", 3),
         ("RDMA bandwidth", "spark-1 to spark-2 over roceP2p1s0f0", 3),
         ("clocks under load", "spark-1, spark-2", 10),
     ]
-    assert len([h for h in sink.told if isinstance(h, StepDone)]) == 3
+    assert len([h for h in sink.happenings if isinstance(h, StepDone)]) == 3
 
 
 async def test_capped_rail_and_stuck_clock_are_named() -> None:

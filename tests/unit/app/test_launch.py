@@ -220,16 +220,16 @@ class Interrupting:
 
     def __init__(self, at: str) -> None:
         self.at = at
-        self.told: list[Happening] = []
+        self.happenings: list[Happening] = []
 
     def report(self, happening: Happening) -> None:
-        self.told.append(happening)
+        self.happenings.append(happening)
         task = asyncio.current_task()
         if isinstance(happening, StepStarted) and happening.step == self.at and task:
             task.cancel()
 
     def of(self, kind: type[Any]) -> list[Any]:
-        return [happening for happening in self.told if isinstance(happening, kind)]
+        return [happening for happening in self.happenings if isinstance(happening, kind)]
 
 
 async def interrupted(here: Scene, at: str) -> Interrupting:
@@ -335,7 +335,7 @@ async def test_a_key_travels_as_a_secret_only() -> None:
     assert b"k-123" in here.nodes[0].files[path]
     assert here.nodes[0].modes[path] == 0o600
     commands = [command for node in here.nodes for command in node.commands]
-    assert "k-123" not in f"{commands} {outcome.plan} {here.sink.told}"
+    assert "k-123" not in f"{commands} {outcome.plan} {here.sink.happenings}"
     assert not any(path.endswith("secrets.env") for path in here.nodes[1].files)
 
 

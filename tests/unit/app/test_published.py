@@ -73,7 +73,7 @@ async def test_a_refusal_is_a_warning_and_silence_is_silent() -> None:
     """A gated model needs a token; without internet there is nothing that the user could do."""
     sink = FakeSink()
     assert await published(services(FakeHub(None), sink), served(), NOWHERE) is None
-    assert sink.told == []
+    assert sink.happenings == []
     assert await published(services(FakeHub(Unknown("https://hub", "no token")), sink), served(), NOWHERE) is None
     (notice,) = sink.of(Notice)
     assert notice.warning and "no token" in notice.text

@@ -76,7 +76,7 @@ def test_a_line_is_traced_to_its_place_in_the_source(line: str, place: str, leve
 
 @pytest.mark.parametrize("line", ["", "failed with error 2", "x" * 5000, "GET /v1/models 200", "{} {} {}"])
 def test_other_lines_are_no_message(line: str) -> None:
-    """Guards lines that only share a few words with a message."""
+    """Guards lines that share little with a message."""
     assert message_of(line) is None
 
 

@@ -209,7 +209,7 @@ RULE = {"phase": "load", "pattern": "^Loading (?P<m>.*)"}
     ],
 )
 def test_a_mistake_in_a_log_table_names_file_and_rule(wrong: dict[str, object], named: str) -> None:
-    """Guards that whoever adds a line of data sees which one is wrong."""
+    """Guards that the author of a line of data sees which one is wrong."""
     what, _, why = named.partition(": ")
     with pytest.raises(ValueError, match=f"log-x.toml: {re.escape(what)}: {why}"):
         made("log-x.toml", wrong)

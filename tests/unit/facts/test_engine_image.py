@@ -10,7 +10,7 @@ from sparkwright.facts import engine_image
 from sparkwright.facts.engine_image import parse_found
 
 GOOD = "@@ arch\narm64\n@@ found\nvllm 0.21.1.dev3+g1a2b3c4\nray ?\nprogram /usr/local/bin/vllm\n@@ end\n"
-SERVER = "@@ arch\namd64\n@@ found\nprogram /app/llama-server\n@@ said\nversion: 11549 (0f1e2d3)\nwith GCC\n@@ end\n"
+SERVER = "@@ arch\namd64\n@@ found\nprogram /app/llama-server\n@@ printed\nversion: 11549 (0f1e2d3)\nwith GCC\n@@ end\n"
 
 
 def test_versions_and_program() -> None:

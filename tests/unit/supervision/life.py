@@ -29,7 +29,7 @@ class Life:
     def __init__(self, policy: Policy = POLICY, state: State | None = None) -> None:
         self.policy, self.state = policy, state or first(T0)
 
-    def tell(self, event):
+    def handle(self, event):
         """The effects; an answer belongs to the work that is under way."""
         if isinstance(event, Answer):
             event = replace(event, turn=self.state.turn)
@@ -40,23 +40,23 @@ class Life:
         return self.state.phase, self.state.work
 
     def broken(self, at: float = T0 + 700, recovery: Recovery = Recovery.RELAUNCH):
-        return self.tell(Fault(at, "rank-exited", "rank 1 ended with 137", recovery, ("exit 137",)))
+        return self.handle(Fault(at, "rank-exited", "rank 1 ended with 137", recovery, ("exit 137",)))
 
     def stopped(self, at: float = T0 + 703, **said):
         """Broken, captured as incident 1, and stopped."""
         self.broken()
-        self.tell(Captured(T0 + 701, 1))
-        return self.tell(Stopped(at, boots=BOOTS, **said))
+        self.handle(Captured(T0 + 701, 1))
+        return self.handle(Stopped(at, boots=BOOTS, **said))
 
     def loading(self) -> None:
         self.stopped()
-        self.tell(Launched(T0 + 710))
+        self.handle(Launched(T0 + 710))
 
     def failed_launch(self, at: float):
         """The launch that is under way fails; what comes of it once its ranks are stopped."""
-        self.tell(LaunchFailed(at, "rank 0 ended with 1"))
-        self.tell(Captured(at + 1, 1))
-        return self.tell(Stopped(at + 2))
+        self.handle(LaunchFailed(at, "rank 0 ended with 1"))
+        self.handle(Captured(at + 1, 1))
+        return self.handle(Stopped(at + 2))
 
 
 def resumed(at: float, running=(), ended=(), unseen=(), boots=BOOTS) -> Resumed:

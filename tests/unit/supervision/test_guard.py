@@ -62,15 +62,15 @@ def test_the_stronger_recovery_wins() -> None:
 def test_an_incident_counts_from_the_first_request_that_got_nothing() -> None:
     """Also over launches that fail in between; the next incident has a beginning of its own."""
     life = Life()
-    *_, saving = life.tell(Fault(T0 + 40, "frozen", "nothing moves", Recovery.RELAUNCH, since=T0 + 4))
+    *_, saving = life.handle(Fault(T0 + 40, "frozen", "nothing moves", Recovery.RELAUNCH, since=T0 + 4))
     assert saving == Capture(0, "frozen", "nothing moves", (), 1, T0 + 4)
-    life.tell(Captured(T0 + 41, 1))
-    life.tell(Stopped(T0 + 42))
-    life.tell(LaunchFailed(T0 + 50, "rank 0 ended with 1"))
+    life.handle(Captured(T0 + 41, 1))
+    life.handle(Stopped(T0 + 42))
+    life.handle(LaunchFailed(T0 + 50, "rank 0 ended with 1"))
     assert life.state.lost == T0 + 4
-    life.tell(Captured(T0 + 51, 1))
-    life.tell(Stopped(T0 + 52))
-    life.tell(Tick(T0 + 60))
-    life.tell(Launched(T0 + 61))
-    life.tell(Ready(T0 + 65))
+    life.handle(Captured(T0 + 51, 1))
+    life.handle(Stopped(T0 + 52))
+    life.handle(Tick(T0 + 60))
+    life.handle(Launched(T0 + 61))
+    life.handle(Ready(T0 + 65))
     assert life.state.phase is DeploymentState.READY and life.state.lost == 0.0

@@ -110,15 +110,15 @@ def test_a_dead_rank_is_captured_stopped_launched_and_served_again() -> None:
         Capture(0, "rank-exited", why, ("exit 137",), 1, T0 + 700),
     )
     assert life.at() == (D.DRAINING, Work.CAPTURE)
-    assert life.tell(Captured(T0 + 701, 4, cause="killed by the kernel")) == (Stop(2),)
+    assert life.handle(Captured(T0 + 701, 4, cause="killed by the kernel")) == (Stop(2),)
     assert life.at() == (D.DRAINING, Work.STOP)
-    launched = life.tell(Stopped(T0 + 703))
+    launched = life.handle(Stopped(T0 + 703))
     assert launched == (Refuse("starting again: killed by the kernel", T0 + 703), Launch(3))
     assert life.at() == (D.STARTING, Work.LAUNCH)
-    assert life.tell(Launched(T0 + 710)) == (Watch(4),)
+    assert life.handle(Launched(T0 + 710)) == (Watch(4),)
     assert life.at() == (D.LOADING, Work.WATCH)
     text = "serving again after: killed by the kernel"
-    assert life.tell(Ready(T0 + 900)) == (Admit(), Close(4, "serving again"), Announce("closed", text))
+    assert life.handle(Ready(T0 + 900)) == (Admit(), Close(4, "serving again"), Announce("closed", text))
     assert life.at() == (D.READY, Work.NONE)
     assert life.state.incident == 0 and life.state.ready_at == T0 + 900 and not life.state.refusing
 
@@ -127,7 +127,7 @@ def test_the_answer_to_an_earlier_work_changes_nothing() -> None:
     """A Stopped that comes late or twice can never pass for the stop that a launch waits for."""
     life = Life()
     life.broken()
-    life.tell(Captured(T0 + 701, 1))
+    life.handle(Captured(T0 + 701, 1))
     before = life.state
     for late in (Stopped(T0 + 702, turn=1), Stopped(T0 + 702, turn=0), Stopped(T0 + 702, turn=3)):
         assert step(before, late, POLICY) == (before, ())
@@ -141,8 +141,8 @@ def test_failed_launches_back_off_longer_each_time_and_then_it_gives_up() -> Non
     for wait in (5.0, 30.0):
         assert life.failed_launch(at) == (Refuse("rank 0 ended with 1", at + 2 + wait),)
         assert life.at() == (D.BACKING_OFF, Work.NONE)
-        assert life.tell(Tick(at + 2 + wait - 0.1)) == ()
-        assert kinds(life.tell(Tick(at + 2 + wait))) == [Refuse, Launch]
+        assert life.handle(Tick(at + 2 + wait - 0.1)) == ()
+        assert kinds(life.handle(Tick(at + 2 + wait))) == [Refuse, Launch]
         at += 100
     why = "4 faults within 30 min 00 s: rank 0 ended with 1"
     text = f"{why}; start it again with `sparkwright up` once the cause is fixed"
@@ -159,7 +159,7 @@ def test_slow_failures_are_counted_by_the_longer_window() -> None:
     for _ in range(6):
         life.failed_launch(at := at + 1800)
         waits.append(life.state.due - (at + 2))
-        life.tell(Tick(at := at + 700))
+        life.handle(Tick(at := at + 700))
     assert life.state.phase is D.FAILED
     assert waits[:5] == [5.0, 30.0, 120.0, 600.0, 600.0]
     assert "7 faults within 6 h" in life.state.reason
@@ -172,7 +172,7 @@ def test_a_loop_too_slow_for_any_window_ends_as_well() -> None:
     at, launches = T0 + 710, 1
     for _ in range(10):
         life.failed_launch(at := at + 9000)
-        launches += Launch in kinds(life.tell(Tick(at := at + 700)))
+        launches += Launch in kinds(life.handle(Tick(at := at + 700)))
     assert launches == 6 and "7 faults in a row" in life.state.reason
 
 
@@ -181,23 +181,23 @@ def test_a_stable_service_begins_to_count_again() -> None:
     for served, phase in ((299.0, D.BACKING_OFF), (300.0, D.STARTING)):
         life = Life()
         life.loading()
-        life.tell(Ready(T0 + 900))
+        life.handle(Ready(T0 + 900))
         life.broken(T0 + 900 + served)
-        life.tell(Captured(T0 + 2000, 2))
-        life.tell(Stopped(T0 + 2001))
+        life.handle(Captured(T0 + 2000, 2))
+        life.handle(Stopped(T0 + 2001))
         assert life.state.phase is phase
 
 
 def fault(life: Life, at: float, boots=BOOTS) -> float:
     """A rank ends at `at`, and it serves again ten seconds later, or it is given up; when."""
     life.broken(at)
-    life.tell(Captured(at + 1, 1))
-    life.tell(Stopped(at + 2, boots=boots))
+    life.handle(Captured(at + 1, 1))
+    life.handle(Stopped(at + 2, boots=boots))
     if life.state.phase is D.BACKING_OFF:
         at = life.state.due
-        life.tell(Tick(at))
-    life.tell(Launched(at + 3, boots))
-    life.tell(Ready(at + 10))
+        life.handle(Tick(at))
+    life.handle(Launched(at + 3, boots))
+    life.handle(Ready(at + 10))
     return at + 10
 
 
@@ -218,19 +218,19 @@ def test_an_evening_of_planned_reboots_is_no_loop_of_launches() -> None:
     """Each node is rebooted three times within half an hour, a minute of service apart; then a rank that ends is the
     first fault that counts. So it is, too, where the launch had begun before the node went down."""
     life, at = Life(), T0
-    life.tell(resumed(T0, running=(0, 1)))
+    life.handle(resumed(T0, running=(0, 1)))
     for n in range(6):
         mark = tuple((node, f"{marker}{n + 1 if node == f'spark-{1 + n % 2}' else n}") for node, marker in BOOTS)
         if n % 3:
             at = fault(life, at + 60, mark)
         else:
             life.broken(at + 60)
-            life.tell(Captured(at + 61, 1))
-            life.tell(Stopped(at + 62, boots=life.state.boots))
-            life.tell(LaunchFailed(at + 63, "spark-2: connection closed", busy=True))
-            life.tell(Tick(at + 95))
-            life.tell(Launched(at := at + 96, mark))
-            life.tell(Ready(at := at + 10))
+            life.handle(Captured(at + 61, 1))
+            life.handle(Stopped(at + 62, boots=life.state.boots))
+            life.handle(LaunchFailed(at + 63, "spark-2: connection closed", busy=True))
+            life.handle(Tick(at + 95))
+            life.handle(Launched(at := at + 96, mark))
+            life.handle(Ready(at := at + 10))
         assert life.at() == (D.READY, Work.NONE) and life.state.launches == ()
     fault(life, at + 60, mark)
     assert len(life.state.launches) == 1
@@ -239,14 +239,14 @@ def test_an_evening_of_planned_reboots_is_no_loop_of_launches() -> None:
 def test_a_node_that_goes_down_with_each_launch_is_given_up() -> None:
     """The first reboot within an incident may be a person's; those after it are the launches' doing."""
     life = Life()
-    life.tell(resumed(T0, running=(0, 1)))
+    life.handle(resumed(T0, running=(0, 1)))
     life.stopped()
     at = T0 + 710
     for n in range(9):
-        life.tell(LaunchFailed(at := at + 30, "spark-2: connection lost"))
-        life.tell(Captured(at + 1, 1))
-        life.tell(Stopped(at + 2, boots=(("spark-1", "a"), ("spark-2", f"again {n}"))))
-        life.tell(Tick(at := at + 60))
+        life.handle(LaunchFailed(at := at + 30, "spark-2: connection lost"))
+        life.handle(Captured(at + 1, 1))
+        life.handle(Stopped(at + 2, boots=(("spark-1", "a"), ("spark-2", f"again {n}"))))
+        life.handle(Tick(at := at + 60))
     assert life.at() == (D.FAILED, Work.NONE) and "4 faults" in life.state.reason
 
 
@@ -258,7 +258,7 @@ def test_a_rank_that_dies_while_loading_cuts_the_watch_off() -> None:
     assert kinds(life.broken(T0 + 720)) == [Refuse, Capture]
     assert life.state.incident == 1
     before = life.state
-    assert life.tell(LaunchFailed(T0 + 721, "rank 1 ended")) == ()
+    assert life.handle(LaunchFailed(T0 + 721, "rank 1 ended")) == ()
     assert step(before, LaunchFailed(T0 + 721, "rank 1 ended", turn=watch), POLICY) == (before, ())
 
 
@@ -269,9 +269,9 @@ def test_a_lease_that_somebody_holds_is_waited_for_and_not_counted() -> None:
     for n in range(10):
         at = T0 + 710 + 100 * n
         busy = LaunchFailed(at, "the lease is held by ann@laptop", busy=True)
-        assert life.tell(busy) == (Refuse("the lease is held by ann@laptop", at + 30),)
-        assert life.tell(Tick(at + 29)) == ()
-        assert kinds(life.tell(Tick(at + 31))) == [Refuse, Launch]
+        assert life.handle(busy) == (Refuse("the lease is held by ann@laptop", at + 30),)
+        assert life.handle(Tick(at + 29)) == ()
+        assert kinds(life.handle(Tick(at + 31))) == [Refuse, Launch]
     assert life.state.launches == (T0 + 710 + 931,) and life.state.attempt == 1
 
 
@@ -279,17 +279,17 @@ def test_a_watch_that_finds_the_lease_taken_has_failed_like_any_other() -> None:
     """Its ranks run, so they are stopped before anything else is tried."""
     life = Life()
     life.loading()
-    assert kinds(life.tell(LaunchFailed(T0 + 711, "the lease is held by ann@laptop", busy=True))) == [Refuse, Capture]
+    assert kinds(life.handle(LaunchFailed(T0 + 711, "the lease is held by ann@laptop", busy=True))) == [Refuse, Capture]
 
 
 def test_a_launch_that_was_cut_off_and_then_fails_is_a_launch() -> None:
     """The one after it is counted and waits as any other."""
     life = Life()
     life.stopped()
-    life.tell(resumed(T0 + 704, ended=(0, 1)))
-    life.tell(Stopped(T0 + 705))
+    life.handle(resumed(T0 + 704, ended=(0, 1)))
+    life.handle(Stopped(T0 + 705))
     assert life.failed_launch(T0 + 710) == (Refuse("rank 0 ended with 1", T0 + 717),)
-    life.tell(Tick(T0 + 717))
+    life.handle(Tick(T0 + 717))
     assert life.state.launches == (T0 + 705, T0 + 717)
 
 
@@ -299,12 +299,12 @@ def test_ranks_on_a_node_that_cannot_be_asked_are_never_launched_over() -> None:
     why = "cannot verify that all is stopped: rank 1 on spark-2"
     left = ("rank 1 on spark-2",)
     assert life.stopped(left=left) == (Refuse(why), Announce("waiting", why))
-    assert life.tell(Tick(T0 + 707)) == ()
-    assert life.tell(Tick(T0 + 708)) == (Stop(3),)
-    assert life.tell(Stopped(T0 + 709, left=left)) == (Refuse(why),)
-    assert life.tell(Tick(T0 + 738)) == ()
-    assert life.tell(Tick(T0 + 739)) == (Stop(4),)
-    assert kinds(life.tell(Stopped(T0 + 740))) == [Refuse, Launch]
+    assert life.handle(Tick(T0 + 707)) == ()
+    assert life.handle(Tick(T0 + 708)) == (Stop(3),)
+    assert life.handle(Stopped(T0 + 709, left=left)) == (Refuse(why),)
+    assert life.handle(Tick(T0 + 738)) == ()
+    assert life.handle(Tick(T0 + 739)) == (Stop(4),)
+    assert kinds(life.handle(Stopped(T0 + 740))) == [Refuse, Launch]
     assert life.state.launches == (T0 + 740,)
 
 
@@ -312,9 +312,9 @@ def test_a_node_that_answers_again_is_stopped_at_once() -> None:
     """Nobody waits out a back-off when the lost node is back."""
     life = Life()
     life.stopped(left=("rank 1 on spark-2",))
-    assert life.tell(Fault(T0 + 704, "unseen:spark-2", "spark-2 does not answer", Recovery.NONE)) == ()
-    assert life.tell(Cleared(T0 + 705, "unseen:spark-1")) == ()
-    assert life.tell(Cleared(T0 + 705, "unseen:spark-2")) == (Stop(3),)
+    assert life.handle(Fault(T0 + 704, "unseen:spark-2", "spark-2 does not answer", Recovery.NONE)) == ()
+    assert life.handle(Cleared(T0 + 705, "unseen:spark-1")) == ()
+    assert life.handle(Cleared(T0 + 705, "unseen:spark-2")) == (Stop(3),)
 
 
 def test_a_node_that_never_answers_again_is_given_up() -> None:
@@ -324,8 +324,8 @@ def test_a_node_that_never_answers_again_is_given_up() -> None:
     at = T0 + 703
     while at < T0 + 703 + 21600:
         assert life.state.phase is D.BACKING_OFF
-        life.tell(Tick(at := at + 30))
-        life.tell(Stopped(at := at + 1, left=("rank 1 on spark-2",)))
+        life.handle(Tick(at := at + 30))
+        life.handle(Stopped(at := at + 1, left=("rank 1 on spark-2",)))
     assert life.at() == (D.FAILED, Work.NONE)
 
 
@@ -333,12 +333,12 @@ def test_a_trouble_is_shown_and_stops_nothing() -> None:
     """Degraded while any trouble is left; announced once each, and ready again after the last."""
     life = Life()
     drift = Fault(T0 + 1, "drift", "acceptance fell by a quarter", Recovery.NONE)
-    assert life.tell(drift) == (Announce("degraded", "acceptance fell by a quarter"),)
-    assert life.tell(replace(drift, at=T0 + 2, what="acceptance fell by a third")) == ()
+    assert life.handle(drift) == (Announce("degraded", "acceptance fell by a quarter"),)
+    assert life.handle(replace(drift, at=T0 + 2, what="acceptance fell by a third")) == ()
     assert life.state.troubles == (("drift", "acceptance fell by a third"),)
-    life.tell(Fault(T0 + 3, "swap", "swaps", Recovery.NONE))
-    assert life.tell(Cleared(T0 + 4, "drift")) == () and life.state.phase is D.DEGRADED
-    assert life.tell(Cleared(T0 + 5, "swap")) == (Announce("recovered", "swap is over"),)
+    life.handle(Fault(T0 + 3, "swap", "swaps", Recovery.NONE))
+    assert life.handle(Cleared(T0 + 4, "drift")) == () and life.state.phase is D.DEGRADED
+    assert life.handle(Cleared(T0 + 5, "swap")) == (Announce("recovered", "swap is over"),)
     assert life.state.phase is D.READY and life.state.ready_at == T0
 
 
@@ -346,20 +346,20 @@ def test_the_memory_floor_closes_the_gateway_and_opens_it_again() -> None:
     """New work is refused while it lasts; the service itself stays ready."""
     life = Life()
     low = Fault(T0 + 1, "memory", "6 GiB left", Recovery.REFUSE)
-    assert life.tell(low) == (Refuse("6 GiB left"), Announce("degraded", "6 GiB left"))
-    assert life.tell(replace(low, what="5 GiB left")) == ()
+    assert life.handle(low) == (Refuse("6 GiB left"), Announce("degraded", "6 GiB left"))
+    assert life.handle(replace(low, what="5 GiB left")) == ()
     assert life.at() == (D.READY, Work.NONE) and life.state.refusing
-    assert life.tell(Cleared(T0 + 9, "memory")) == (Admit(), Announce("recovered", "memory is over"))
+    assert life.handle(Cleared(T0 + 9, "memory")) == (Admit(), Announce("recovered", "memory is over"))
     assert not life.state.refusing
 
 
 def test_the_second_floor_stops_and_launches_again() -> None:
     """Stopped cleanly before the host wedges; a counted launch like any other."""
     life = Life()
-    life.tell(Fault(T0 + 1, "memory", "6 GiB left", Recovery.REFUSE))
-    assert kinds(life.tell(Fault(T0 + 2, "memory", "2 GiB left", Recovery.STOP))) == [Refuse, Announce, Capture]
-    assert life.tell(Captured(T0 + 3, 1)) == (Stop(2),)
-    assert kinds(life.tell(Stopped(T0 + 4))) == [Refuse, Launch]
+    life.handle(Fault(T0 + 1, "memory", "6 GiB left", Recovery.REFUSE))
+    assert kinds(life.handle(Fault(T0 + 2, "memory", "2 GiB left", Recovery.STOP))) == [Refuse, Announce, Capture]
+    assert life.handle(Captured(T0 + 3, 1)) == (Stop(2),)
+    assert kinds(life.handle(Stopped(T0 + 4))) == [Refuse, Launch]
     assert life.state.launches == (T0 + 4,)
 
 
@@ -368,9 +368,9 @@ def test_faults_of_ranks_that_are_being_stopped_start_nothing() -> None:
     life = Life()
     life.broken()
     assert life.broken(T0 + 701) == ()
-    assert life.tell(Fault(T0 + 702, "xid", "Xid 79 on spark-1", Recovery.REBOOT)) == ()
-    assert life.tell(Captured(T0 + 703, 1, Recovery.RELAUNCH, "killed")) == (Stop(2),)
-    life.tell(Stopped(T0 + 704, boots=BOOTS))
+    assert life.handle(Fault(T0 + 702, "xid", "Xid 79 on spark-1", Recovery.REBOOT)) == ()
+    assert life.handle(Captured(T0 + 703, 1, Recovery.RELAUNCH, "killed")) == (Stop(2),)
+    life.handle(Stopped(T0 + 704, boots=BOOTS))
     assert life.at() == (D.NEEDS_REBOOT, Work.NONE) and life.state.reason == "Xid 79 on spark-1"
 
 
@@ -396,11 +396,11 @@ def test_it_reboots_only_where_it_may_and_only_once() -> None:
     life = Life(replace(POLICY, allow_reboot=True))
     refuse, reboot = life.stopped(recovery=Recovery.REBOOT)
     assert reboot == Reboot(BOOTS, 3) and "rebooted" in refuse.why
-    assert life.tell(Rebooted(T0 + 800)) == (Stop(4),)
-    assert kinds(life.tell(Stopped(T0 + 801, boots=NEW_BOOTS))) == [Refuse, Launch]
-    life.tell(LaunchFailed(T0 + 900, "Xid 79", Recovery.REBOOT))
-    life.tell(Captured(T0 + 901, 1))
-    assert kinds(life.tell(Stopped(T0 + 902))) == [Refuse, Close, Announce]
+    assert life.handle(Rebooted(T0 + 800)) == (Stop(4),)
+    assert kinds(life.handle(Stopped(T0 + 801, boots=NEW_BOOTS))) == [Refuse, Launch]
+    life.handle(LaunchFailed(T0 + 900, "Xid 79", Recovery.REBOOT))
+    life.handle(Captured(T0 + 901, 1))
+    assert kinds(life.handle(Stopped(T0 + 902))) == [Refuse, Close, Announce]
     assert life.at() == (D.NEEDS_REBOOT, Work.NONE)
 
 
@@ -415,8 +415,8 @@ def test_a_reboot_that_cannot_be_verified_is_not_made() -> None:
     """Without any boot marker nobody could report afterwards that it has happened."""
     life = Life(replace(POLICY, allow_reboot=True))
     life.broken(recovery=Recovery.REBOOT)
-    life.tell(Captured(T0 + 701, 1))
-    life.tell(Stopped(T0 + 702))
+    life.handle(Captured(T0 + 701, 1))
+    life.handle(Stopped(T0 + 702))
     assert life.at() == (D.NEEDS_REBOOT, Work.NONE)
 
 
@@ -424,7 +424,7 @@ def test_a_reboot_that_failed_asks_for_a_person() -> None:
     """With both reasons in the sentence."""
     life = Life(replace(POLICY, allow_reboot=True))
     life.stopped(recovery=Recovery.REBOOT, why="Xid 79")
-    life.tell(RebootFailed(T0 + 1000, "spark-2 did not come back"))
+    life.handle(RebootFailed(T0 + 1000, "spark-2 did not come back"))
     assert life.at() == (D.NEEDS_REBOOT, Work.NONE)
     assert life.state.reason == "Xid 79; the reboot failed: spark-2 did not come back"
 
@@ -434,13 +434,13 @@ def test_a_person_who_takes_over_ends_it_all(phase, work) -> None:
     """Disarmed from anywhere is stopped, closes what is open, and nothing that comes later starts anything."""
     state = State(phase, T0, "why", work, turn=5, fault="frozen", incident=3, gone=True, refusing=True)
     life = Life(state=state)
-    effects = life.tell(Disarmed(T0 + 1))
+    effects = life.handle(Disarmed(T0 + 1))
     assert life.at() == (D.STOPPED, Work.NONE)
     if phase is not D.STOPPED:
         assert effects == (Close(3, "taken over"), Announce("closed", "a person has taken over"))
-    life.tell(Tick(T0 + 2))
+    life.handle(Tick(T0 + 2))
     for kind in EVENTS:
-        assert life.tell(ANY.get(kind) or kind(T0 + 90000)) == ()
+        assert life.handle(ANY.get(kind) or kind(T0 + 90000)) == ()
     assert life.at() == (D.STOPPED, Work.NONE)
 
 
@@ -448,16 +448,16 @@ def test_a_person_who_takes_over_during_the_capture_closes_what_it_has_opened() 
     """The machine has not heard the number yet: whichever is open."""
     life = Life()
     life.broken()
-    assert life.tell(Disarmed(T0 + 701))[0] == Close(0, "taken over")
+    assert life.handle(Disarmed(T0 + 701))[0] == Close(0, "taken over")
 
 
 def test_what_was_wrong_while_it_started_is_forgotten_when_it_serves() -> None:
     """Detectors begin again with the new service; a trouble of the old one would never be cleared."""
     life = Life()
     life.loading()
-    assert life.tell(Fault(T0 + 711, "swap", "swaps", Recovery.NONE)) == ()
-    assert life.tell(Fault(T0 + 712, "memory", "6 GiB left", Recovery.REFUSE)) == ()
-    assert life.tell(Ready(T0 + 900))[0] == Admit()
+    assert life.handle(Fault(T0 + 711, "swap", "swaps", Recovery.NONE)) == ()
+    assert life.handle(Fault(T0 + 712, "memory", "6 GiB left", Recovery.REFUSE)) == ()
+    assert life.handle(Ready(T0 + 900))[0] == Admit()
     assert life.state.phase is D.READY and life.state.troubles == life.state.refusals == ()
 
 
@@ -466,8 +466,8 @@ def test_a_trouble_that_is_over_does_not_cut_a_back_off_short() -> None:
     life = Life()
     life.stopped()
     life.failed_launch(T0 + 710)
-    life.tell(Fault(T0 + 713, "swap", "swaps", Recovery.NONE))
-    assert life.tell(Cleared(T0 + 714, "swap")) == ()
+    life.handle(Fault(T0 + 713, "swap", "swaps", Recovery.NONE))
+    assert life.handle(Cleared(T0 + 714, "swap")) == ()
     assert life.at() == (D.BACKING_OFF, Work.NONE)
 
 
@@ -475,11 +475,11 @@ def test_an_outage_that_ends_without_a_restart_stays_in_the_history() -> None:
     """Recorded with its beginning from ten seconds on; hooks hear of one that lasts for 15 s, and of its end."""
     for lasted, recorded in ((9.0, False), (79.0, True)):
         life, at = Life(), T0 + lasted
-        announced = life.tell(Fault(T0 + 3, "stalled", "no token for 3 s", Recovery.NONE, since=T0))
-        assert life.state.phase is D.DEGRADED and not [*announced, *life.tell(Tick(T0 + 14))]
-        heard = life.tell(Tick(T0 + 16)) if lasted > 16 else ()
+        announced = life.handle(Fault(T0 + 3, "stalled", "no token for 3 s", Recovery.NONE, since=T0))
+        assert life.state.phase is D.DEGRADED and not [*announced, *life.handle(Tick(T0 + 14))]
+        heard = life.handle(Tick(T0 + 16)) if lasted > 16 else ()
         assert heard == ((Announce("degraded", "no token for 3 s"),) if heard else ())
-        effects = life.tell(Cleared(at, "stalled", T0, "no token for 79 s"))
+        effects = life.handle(Cleared(at, "stalled", T0, "no token for 79 s"))
         said = Announce("recovered", "no token for 79 s; it recovered without a restart")
         trace = (Record("stalled", "no token for 79 s", T0, at),) if recorded else ()
         assert effects == ((*trace, said) if heard else trace) and life.state.phase is D.READY

@@ -68,7 +68,7 @@ class World:
 
     def __post_init__(self) -> None:
         self.state: State = first(self.at)
-        self.tell(self.resumed())
+        self.handle(self.resumed())
 
     def resumed(self) -> now.Resumed:
         seen = [0, 1] if self.reached else [0]
@@ -80,7 +80,7 @@ class World:
     def markers(self):
         return tuple((f"node-{rank}", str(self.boots[rank])) for rank in ([0, 1] if self.reached else [0]))
 
-    def tell(self, event) -> None:
+    def handle(self, event) -> None:
         """One step of the loop. A doomed supervisor is killed after the journal and before any effect."""
         before = self.state
         self.state, effects = step(before, event, self.policy)
@@ -108,7 +108,7 @@ class World:
         self.work, written = None, to_json(self.state)
         self.state = from_json(State, written)
         assert to_json(self.state) == written
-        self.tell(self.resumed())
+        self.handle(self.resumed())
 
     def carry_out(self, effect) -> None:
         if type(effect) in WORKS:
@@ -160,7 +160,7 @@ class World:
 
     def pass_time(self) -> None:
         self.at += self.dice.of((1.0, 5.0, 40.0, 130.0, 700.0, 4000.0))
-        self.tell(now.Tick(self.at))
+        self.handle(now.Tick(self.at))
 
     def answer(self) -> None:
         if self.work is not None:
@@ -170,7 +170,7 @@ class World:
     def finished(self, event) -> None:
         turn = self.work.turn
         self.work = None
-        self.tell(replace(event, turn=turn))
+        self.handle(replace(event, turn=turn))
 
     def _capture(self) -> None:
         raised = self.dice.of((*[Recovery.NONE] * 6, Recovery.RELAUNCH, Recovery.REBOOT, Recovery.POWER_CYCLE))
@@ -220,7 +220,7 @@ class World:
     def ask(self) -> None:
         """A person's request, whatever is under way: the loop cuts that off."""
         self.asked, self.reboots = True, 0
-        self.tell(self.dice.of((now.Restart, now.Replaced))(self.at, "as a person wants"))
+        self.handle(self.dice.of((now.Restart, now.Replaced))(self.at, "as a person wants"))
         self.asked = False
 
     def half_launch(self) -> None:
@@ -229,22 +229,22 @@ class World:
 
     def fault(self) -> None:
         recovery = self.dice.of(MILD if self.mild else tuple(Recovery))
-        self.tell(now.Fault(self.at, self.dice.of(("a", "b")), "a figure", recovery))
+        self.handle(now.Fault(self.at, self.dice.of(("a", "b")), "a figure", recovery))
 
     def clear(self) -> None:
-        self.tell(now.Cleared(self.at, self.dice.of(("a", "b"))))
+        self.handle(now.Cleared(self.at, self.dice.of(("a", "b"))))
 
     def toggle_worker(self) -> None:
         self.reached = not self.reached
         kind = "unseen:node-1"
         lost = now.Fault(self.at, kind, "node-1 does not answer", Recovery.NONE)
-        self.tell(now.Cleared(self.at, kind) if self.reached else lost)
+        self.handle(now.Cleared(self.at, kind) if self.reached else lost)
 
     def lose_rank(self) -> None:
         rank = self.dice.below(2)
         self.alive[rank] = False
         if self.state.work is not Work.LAUNCH and (rank == 0 or self.reached):
-            self.tell(now.Fault(self.at, "rank-exited", f"rank {rank} has ended", Recovery.RELAUNCH))
+            self.handle(now.Fault(self.at, "rank-exited", f"rank {rank} has ended", Recovery.RELAUNCH))
 
     def reboot_by_itself(self) -> None:
         rank = self.dice.below(3)
@@ -260,7 +260,7 @@ class World:
         extra = {now.Captured: (1,), now.LaunchFailed: ("late",), now.RebootFailed: ("late",)}.get(kind, ())
         turn, effects = self.state.turn - 1 - self.dice.below(3), self.effects
         doomed, before = self.doomed, replace(self.state, owed=())
-        self.tell(kind(self.at, *extra, turn=turn))
+        self.handle(kind(self.at, *extra, turn=turn))
         assert doomed or (replace(self.state, owed=()) == before and self.effects == effects)
 
     def doom(self) -> None:
@@ -269,7 +269,7 @@ class World:
     def disarm(self) -> None:
         if self.dice.below(8) == 1:
             self.work = None
-            self.tell(now.Disarmed(self.at))
+            self.handle(now.Disarmed(self.at))
 
 
 CALM = ("pass_time", "answer", "fault", "clear", "toggle_worker", "kill", "doom", "late_answer")
@@ -306,7 +306,7 @@ def test_it_comes_to_rest(data, ends) -> None:
             break
         world.answer()
         world.at += 600.0
-        world.tell(now.Tick(world.at))
+        world.handle(now.Tick(world.at))
     assert world.state.phase in RESTING
 
 

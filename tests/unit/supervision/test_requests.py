@@ -25,10 +25,10 @@ def test_a_restart_by_a_person_is_no_incident_and_no_launch_that_counts() -> Non
     life = Life()
     for number in range(4):
         at = T0 + 700 + 100 * number
-        assert kinds(life.tell(Restart(at, "restarted by anna@desk"))) == [Refuse, Stop]
-        assert kinds(life.tell(Stopped(at + 3))) == [Refuse, Launch]
-        life.tell(Launched(at + 5))
-        assert kinds(life.tell(Ready(at + 20))) == [Admit, Announce]
+        assert kinds(life.handle(Restart(at, "restarted by anna@desk"))) == [Refuse, Stop]
+        assert kinds(life.handle(Stopped(at + 3))) == [Refuse, Launch]
+        life.handle(Launched(at + 5))
+        assert kinds(life.handle(Ready(at + 20))) == [Admit, Announce]
     assert life.at() == (D.READY, Work.NONE)
     assert (life.state.launches, life.state.attempt, life.state.planned) == ((), 0, False)
 
@@ -36,20 +36,20 @@ def test_a_restart_by_a_person_is_no_incident_and_no_launch_that_counts() -> Non
 def test_a_restart_that_fails_is_a_fault_like_any_other() -> None:
     """Its evidence is captured, and what follows counts."""
     life = Life()
-    life.tell(Restart(T0 + 1, "restarted by anna@desk"))
-    life.tell(Stopped(T0 + 2))
-    assert kinds(life.tell(LaunchFailed(T0 + 5, "rank 0 ended with 1"))) == [Refuse, Announce, Capture]
-    life.tell(Captured(T0 + 6, 1))
-    assert kinds(life.tell(Stopped(T0 + 7))) == [Refuse, Launch] and len(life.state.launches) == 1
+    life.handle(Restart(T0 + 1, "restarted by anna@desk"))
+    life.handle(Stopped(T0 + 2))
+    assert kinds(life.handle(LaunchFailed(T0 + 5, "rank 0 ended with 1"))) == [Refuse, Announce, Capture]
+    life.handle(Captured(T0 + 6, 1))
+    assert kinds(life.handle(Stopped(T0 + 7))) == [Refuse, Launch] and len(life.state.launches) == 1
 
 
 def test_while_it_is_replaced_nothing_is_done_about_its_ranks() -> None:
     """The `up` stops them: that is no fault, and a supervisor that is killed meanwhile goes on waiting."""
     life, why = Life(), "being replaced by anna@desk"
-    assert life.tell(Replaced(T0 + 1, why)) == (Refuse(why, T0 + 1), Swap(1))
+    assert life.handle(Replaced(T0 + 1, why)) == (Refuse(why, T0 + 1), Swap(1))
     assert life.at() == (D.STARTING, Work.SWAP)
-    assert life.tell(Fault(T0 + 2, "rank-exited", "rank 1 ended", Recovery.RELAUNCH)) == ()
-    assert life.tell(resumed(T0 + 3, ended=(0, 1))) == (Refuse(why, T0 + 1), Swap(2))
+    assert life.handle(Fault(T0 + 2, "rank-exited", "rank 1 ended", Recovery.RELAUNCH)) == ()
+    assert life.handle(resumed(T0 + 3, ended=(0, 1))) == (Refuse(why, T0 + 1), Swap(2))
 
 
 @pytest.mark.parametrize("broken", [False, True])
@@ -59,12 +59,12 @@ def test_what_was_not_replaced_is_started_again(broken: bool) -> None:
     if broken:
         life.stopped()
     before = life.state.launches
-    effects = life.tell(Replaced(T0 + 710, "being replaced"))
+    effects = life.handle(Replaced(T0 + 710, "being replaced"))
     assert (Close(1, "taken over") in effects) is broken
-    assert kinds(life.tell(Returned(T0 + 720, "the new one ran out of memory"))) == [Refuse, Stop]
-    assert kinds(life.tell(Stopped(T0 + 721))) == [Refuse, Launch]
-    life.tell(Launched(T0 + 722))
-    assert life.tell(Ready(T0 + 730)) == (
+    assert kinds(life.handle(Returned(T0 + 720, "the new one ran out of memory"))) == [Refuse, Stop]
+    assert kinds(life.handle(Stopped(T0 + 721))) == [Refuse, Launch]
+    life.handle(Launched(T0 + 722))
+    assert life.handle(Ready(T0 + 730)) == (
         Admit(),
         Announce("recovered", "serving again after: the new one ran out of memory"),
     )
@@ -74,7 +74,7 @@ def test_what_was_not_replaced_is_started_again(broken: bool) -> None:
 def test_without_a_rollback_a_person_has_to_act() -> None:
     """The gateway stays and gives the reason; nothing is started."""
     life = Life()
-    life.tell(Replaced(T0 + 1, "being replaced"))
-    effects = life.tell(Returned(T0 + 20, "the new one ran out of memory", again=False))
+    life.handle(Replaced(T0 + 1, "being replaced"))
+    effects = life.handle(Returned(T0 + 20, "the new one ran out of memory", again=False))
     assert kinds(effects) == [Refuse, Announce] and "out of memory" in effects[0].why
     assert life.at() == (D.FAILED, Work.NONE)

@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from fakes.keep import FakeKeep
 from fakes.rank_node import STATE, Rank
+from fakes.supervisor_home import FakeKeep
 from sparkwright.domain.live import Desired
 from sparkwright.facts import sample as asking
 from sparkwright.supervision.detect.detectors import Detectors
