@@ -34,7 +34,7 @@ ERROR = re.compile(
     r"error|exception|fail|fatal|cannot|could not|unable|refused|denied|killed|not found|timed? ?out|warn", re.I
 )
 # Of recordings of engines that serve, by the beginning of their names: all others failed, or were made to.
-SERVES = ("b-", "m2-", "s-ngram", "sg-a", "sg-b", "sg-m2", "t-agent", "v4-")
+SERVES = ("b-", "m2-", "s-ngram", "sg-a", "sg-b", "sg-m2-worker", "t-agent", "v4-")
 
 
 @dataclass(frozen=True, slots=True)

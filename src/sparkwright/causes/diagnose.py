@@ -7,6 +7,7 @@ from functools import cache
 
 from sparkwright.causes.cause import LogCause, book_of
 from sparkwright.causes.explanation import FEW, Reason, reason
+from sparkwright.causes.fallback import ending
 from sparkwright.causes.load import families, needs
 from sparkwright.causes.printed import differences, printed, stated
 from sparkwright.causes.ranking import MOST, Slots, found_by_signs, found_by_stories, named, ranked
@@ -22,6 +23,8 @@ from sparkwright.logscan.sign import LIKELY, POSSIBLE, Story
 
 _FAULTS = "driver-and-gpu-fault"
 _READ = 600  # bytes of a line that may show a phase
+# By the first letters of their codes: causes of which a node's kernel log may have more.
+_OF_MACHINES = {"LIVE", "LDRV", "LUMA", "LLNK", "LNIC", "LRDM", "LCLU", "LGRA", "LPRF"}
 _MESSAGE = 60  # characters at the end of a line, by which it is known
 _KERNEL_LOG = "kernel log of "  # a node's: full of errors that concern nothing here
 # A response to a request, refused and answered.
@@ -126,44 +129,62 @@ def with_explanation(
         found = replace(
             found, causes=tuple(c for c in found.causes if not all(_REFUSED.search(p.text) for p in c.proof))
         )
-    told = _explained(found, reason(logs, readers[0].year, words), words, impossible, described)
+    because = reason(logs, readers[0].year, words)
+    told = _explained(found, because, words, impossible, described)
     failure = [told.explanation.line.text] if told.explanation else []
     failure += [proof.text for cause in told.causes for proof in cause.proof]
-    phases = _furthest(own) if failure and len(own) > 1 else {}
-    return replace(told, stated=stated(seen, " ".join(failure)), differs=differences(seen, phases))
-
-
-def _furthest(sources: Mapping[str, Sequence[tuple[int, bytes]]]) -> dict[str, str]:
-    """Source -> the last phase that its engine began; empty once one of them has served."""
-    ways = {name: progress([(n, decoded(raw[:_READ])) for n, raw in lines]) for name, lines in sources.items()}
-    served = any(way.served for way in ways.values())
-    return {name: way.phases[-1][1].value for name, way in ways.items() if way.phases and not served}
+    read = {name: [(number, decoded(raw[:_READ])) for number, raw in lines] for name, lines in own.items()}
+    ways = {name: progress(lines) for name, lines in read.items()}
+    unserved = failure and len(own) > 1 and not any(way.served for way in ways.values())
+    phases = {name: way.phases[-1][1].value for name, way in ways.items() if unserved and way.phases}
+    told = replace(told, stated=stated(seen, " ".join(failure)), differs=differences(seen, phases))
+    is_named = any(cause.severity.stops and cause.confidence >= POSSIBLE for cause in told.causes)
+    if not (because.why or is_named) and sum(map(len, logs.values())) > FEW:
+        told = replace(told, explanation=ending(read, readers[0].year, words))
+    several = any(reader.story().count("several ranks") for reader in readers)
+    return _advised(told, any(way.phases for way in ways.values()), several)
 
 
 def _explained(
-    found: Diagnosis,
-    because: Reason,
-    words: Mapping[str, str],
-    impossible: Set[str],
-    described: bool,
+    found: Diagnosis, because: Reason, words: Mapping[str, str], impossible: Set[str], described: bool
 ) -> Diagnosis:
     if any(cause.confidence >= POSSIBLE for cause in found.causes):
         return replace(found, explanation=_unless_shown(because.why, found.causes))
     if because.why or (described and because.lines and not found.harmless):
-        sure = found.harmless and found.harmless[0].confidence >= LIKELY  # what looks bad is known
-        near = [
-            o for o in index().nearest(because) if o.known.key not in impossible and (o.sure >= POSSIBLE or not sure)
-        ]
-        known = {one.known.key for one in near}
-        others = [cause for cause in found.causes if cause.key not in known]
-        both = [*(named(one, one.sure, words) for one in near), *others]
-        found = replace(found, causes=tuple(sorted(both, key=lambda cause: -cause.confidence)[:MOST]))
-    left_out = set(_NOTHING_FOUND) if because.why else set()
-    why = because.why
-    if why and (".py:" in why.place or (why.mechanism and _FAULTS not in why.families)):
+        found = _with_nearest(found, because, words, impossible)
+    return replace(found, explanation=because.why)
+
+
+def _with_nearest(found: Diagnosis, because: Reason, words: Mapping[str, str], impossible: Set[str]) -> Diagnosis:
+    """With the causes that the log resembles."""
+    sure = found.harmless and found.harmless[0].confidence >= LIKELY  # what looks bad is known
+    near = [o for o in index().nearest(because) if o.known.key not in impossible and (o.sure >= POSSIBLE or not sure)]
+    resembled = {one.known.key for one in near}
+    others = [cause for cause in found.causes if cause.key not in resembled]
+    both = [*(named(one, one.sure, words) for one in near), *others]
+    return replace(found, causes=tuple(sorted(both, key=lambda cause: -cause.confidence)[:MOST]))
+
+
+def _advised(found: Diagnosis, engines: bool, several: bool) -> Diagnosis:
+    """Without advice that does not fit: a kernel log only where the machine may be at fault, NCCL only among ranks."""
+    why, left_out = found.explanation, set[str]()
+    if why:
+        left_out |= set(_NOTHING_FOUND)
+    if not several:
+        left_out.add(_NCCL_DEBUG)
+    if not engines:
+        left_out |= {_NCCL_DEBUG, _GPUS}
+    first = found.causes[0] if found.causes and not found.causes[0].resembles else None
+    if first:
+        machine = first.code[:4] in _OF_MACHINES
+    elif why and (why.mechanism or ".py:" in why.place):
+        machine = _FAULTS in why.families and ".py:" not in why.place
+    else:
+        machine = engines or several
+    if not machine:
         left_out |= set(_NO_KERNEL_LOG)
     untold, collect = (tuple(one for one in told if one not in left_out) for told in (found.untold, found.collect))
-    return replace(found, untold=untold, collect=collect, explanation=because.why)
+    return replace(found, untold=untold, collect=collect)
 
 
 def _unless_shown(why: Explanation | None, causes: Sequence[Cause]) -> Explanation | None:
@@ -219,9 +240,11 @@ _NO_KERNEL_LOG = (
     "whether the kernel killed a process or the driver failed: no kernel log was given",
     "on each node: sudo journalctl -k -b -o short-iso > kernel.log   # then name it, too",
 )
+_GPUS = "on each node: nvidia-smi; nvidia-smi dmon -s u -c 5; free -m; ss -ltnp"
+_NCCL_DEBUG = "start again with NCCL_DEBUG=INFO where several nodes take part"
 _NOTHING_FOUND = (
     "the log from its very beginning: causes often are long before the last exception",
-    "on each node: nvidia-smi; nvidia-smi dmon -s u -c 5; free -m; ss -ltnp",
-    "start again with NCCL_DEBUG=INFO where several nodes take part",
+    _GPUS,
+    _NCCL_DEBUG,
     "sparkwright check   # what is known to be wrong with the nodes",
 )

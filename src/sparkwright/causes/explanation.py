@@ -15,6 +15,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from sparkwright.causes.fallback import kind_of
 from sparkwright.causes.load import families
 from sparkwright.causes.ranking import Slots
 from sparkwright.domain.diagnosis import Explanation, Proof
@@ -161,7 +162,7 @@ def _filled_in(one: Candidate, words: Mapping[str, str]) -> tuple[str, tuple[str
     """(title, steps, mechanism) with what the line names; steps that need what it does not name are left out."""
     known = one.mechanism
     if not known:
-        return "", (), None
+        return *kind_of(one.body), None
     match = known.match(one.body)
     groups = match.groupdict() if match else {}
     slots = {name: text.strip(" '\"`:,.") for name, text in groups.items() if text}

@@ -90,14 +90,16 @@ def _excused(one: Found, found: Sequence[Found]) -> bool:
 def _weight(one: Found, found: Sequence[Found]) -> float:
     """Half for what follows from another cause that is about as sure, or surer; and for what only degrades a service
 
-    where something about as sure ended it.
+    where something ended it in another line.
     """
-    real = [other for other in found if other.known.severity is not Severity.INFO and other.sure + _NEAR >= one.sure]
+    real = [other for other in found if other.known.severity is not Severity.INFO]
     ends = (
-        o for o in real if o.known.severity.stops and o.sure > POSSIBLE and o.known.key not in one.known.consequences
+        o.sure + _NEAR >= one.sure or not set(o.proof) & set(one.proof)
+        for o in real
+        if o.known.severity.stops and o.sure > POSSIBLE and o.known.key not in one.known.consequences
     )
     degrades = not one.known.severity.stops and any(ends)
-    follows = any(one.known.key in other.known.consequences for other in real)
+    follows = any(one.known.key in o.known.consequences and o.sure + _NEAR >= one.sure for o in real)
     return one.sure * _EXPLAINED if degrades or follows else one.sure
 
 

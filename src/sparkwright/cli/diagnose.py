@@ -14,6 +14,7 @@ from sparkwright.adapters.log_files import Growing, arriving, chunks, log_files
 from sparkwright.app.diagnose import Examined, examine, examine_deployment
 from sparkwright.app.diagnose_watch import QUIET, Watching, watch_deployment
 from sparkwright.app.services import Services
+from sparkwright.causes.fallback import WORKER_ENDS
 from sparkwright.cli import options as shared
 from sparkwright.cli.columns import echo
 from sparkwright.cli.diagnose_text import cause_text, examined_text, explanation_text
@@ -65,7 +66,8 @@ def _examined(targets: tuple[str, ...], where: ClusterOptions, as_json: bool) ->
         shared.print_json(_document(examined))
     else:
         echo(examined_text(examined))
-    return bool(examined.diagnosis.causes or (examined.diagnosis.explanation and not examined.serves))
+    why = None if examined.serves else examined.diagnosis.explanation
+    return bool(examined.diagnosis.causes or (why and why.mechanism != WORKER_ENDS))
 
 
 def _document(examined: Examined) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import pytest
 
 from sparkwright.app.diagnose import examine
 from sparkwright.causes.diagnose import Reader, book, diagnosis
+from sparkwright.causes.fallback import WORKER_ENDS
 from sparkwright.domain.diagnosis import Diagnosis
 from sparkwright.engines.progress import shifts
 from unit.for_each import for_each
@@ -13,6 +14,7 @@ from unit.for_each import for_each
 DATA = Path(__file__).resolve().parents[2] / "data"
 CAPTURES, HEALTHY = DATA / "captures_logs", DATA / "healthy"
 LOGS = sorted(HEALTHY.glob("*.log"))
+SHARED = DATA.parents[2] / "shared" / "captures"
 GUIDE = DATA.parents[2] / "shared" / "field-guide" / "gb10.md"
 WELL = ["b-8b-graphs", "m2-head", "m2-worker", "s-ngram", "v4-1m-s6", "llama-ready"]
 
@@ -75,6 +77,75 @@ def test_the_field_guides_boot_logs_give_nothing(marks: tuple[str, str]) -> None
 def test_recordings_of_failures_give_their_cause_first(names: list[str], key: str) -> None:
     """Guards the root cause where the real engine printed it, and where it printed nothing at all."""
     assert capture(*names).causes[0].key == key
+
+
+FAILED = {
+    "sg-f-bad-flag": "cli-flag-renamed-or-removed",
+    "sg-f-kv-dtype": "cli-flag-value-unknown",
+    "sg-f-mem": "kv-cache-no-memory-left",
+    "sg-f-no-model": "model-path-or-repo-not-found",
+    "sg-f-tp": "parallel-size-exceeds-gpus",
+    "sg-m1-head": "peer-rank-died",
+    "sg-m1-worker": "worker-log-ends",
+    "sg-m2-head": "worker-stopped-answering",
+    "sg-m2-worker": "worker-log-ends",
+    "sg-m3-head-alone": "peer-never-joined",
+    "sg-m4-head": "nccl-socket-ifname-wrong",
+    "sg-m4-worker": "nccl-socket-ifname-wrong",
+    "f-bad-flag": "cli-flag-typo-or-quoting",
+    "f-bad-tp": "parallel-size-exceeds-gpus",
+    "f-kv-too-small": "max-model-len-exceeds-kv-cache",
+    "f-max-len": "max-model-len-above-model-limit",
+    "f-no-blocks": "kv-cache-no-memory-left",
+    "f-no-model": "model-path-or-repo-not-found",
+    "m1-head": "peer-rank-died",
+    "m1-worker": "worker-log-ends",
+    "m2-worker": "worker-log-ends",
+    "m3-head-alone": "peer-never-joined",
+    "m4-head": "nccl-socket-ifname-wrong",
+    "m4-worker": "nccl-socket-ifname-wrong",
+}
+
+
+@for_each("name", list(FAILED))
+def test_each_recording_of_a_failure_is_named_or_explained(name: str) -> None:
+    """Guards the cause that stops it, named first, and where a log without a reason ends: never no answer."""
+    path = next(SHARED.glob(f"*/{name}.log"), CAPTURES / f"{name}.log")
+    if not path.is_file():
+        pytest.skip("data: recordings that are not part of the project")
+    found = examine([(name, [path.read_bytes()])], 2026, {})
+    stops = [cause.key for cause in found.causes if cause.severity.stops]
+    if FAILED[name] == WORKER_ENDS:
+        assert not stops and found.explanation and found.explanation.mechanism == WORKER_ENDS and found.explanation.next
+    else:
+        assert found.causes[0].key == stops[0] == FAILED[name]
+
+
+def test_a_start_that_stops_without_a_line_says_how_far_it_got() -> None:
+    """Guards a log that was cut in the middle of loading: the phase, the last line and steps; none once it serves."""
+    lines = (CAPTURES / "b-8b-graphs.log").read_bytes().splitlines(keepends=True)
+    begun = next(number for number, line in enumerate(lines) if b"Starting to load model" in line)
+    found = examine([("cut", lines[: begun + 1])], 2026, {})
+    assert not found.causes and found.explanation and found.explanation.line.number == begun + 1
+    assert "ends during load" in found.explanation.title and found.explanation.next
+    assert examine([("whole", lines)], 2026, {}).explanation is None
+
+
+OF_SCRIPTS = {
+    "a script": "Traceback (most recent call last):\n  File \"a.py\", line 3, in go\n    x()\nKeyError: 'a'\n",
+    "a module of Node": "node:internal/modules/cjs/loader:1215\n  throw err;\n\nError: Cannot find module 'express'\n",
+    "an archive": "tar: /v/a: Cannot open: No such file or directory\ntar: Error is not recoverable: exiting now\n",
+    "a database": "sqlite3.OperationalError: unable to open database file\n",
+    "an argument": "vllm serve: error: unrecognized arguments: --turbo 9\n",
+}
+
+
+@for_each("name", list(OF_SCRIPTS))
+def test_advice_fits_what_failed(name: str) -> None:
+    """Guards failures of programs without GPUs and ranks: neither a kernel log nor NCCL's messages are asked for."""
+    found = examine([(name, [OF_SCRIPTS[name].encode()])], 2026, {})
+    steps = [*found.untold, *found.collect, *(found.explanation.next if found.explanation else ())]
+    assert not [step for step in steps if "kernel" in step or "NCCL" in step or "journalctl" in step]
 
 
 def test_a_spinning_gpu_is_a_cause_without_an_error_line() -> None:

@@ -1,7 +1,10 @@
-"""The rules over whole logs, in the order of their codes; causes.toml has their texts."""
+"""The rules over whole logs, in the order of their codes; causes.toml has their texts, marks.toml what they ask for."""
 
 import re
-from collections.abc import Callable, Iterator
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
 
 from sparkwright.causes.cause import Verdict, WholeLogRule
 from sparkwright.domain.diagnosis import Proof
@@ -10,10 +13,6 @@ from sparkwright.logscan.sign import LIKELY, POSSIBLE, Row, Story
 ENDS = "the ranks' ends"  # a source that only we write, of what nodes and the supervisor report: no log can claim it
 _REPORTED = 0.99  # how sure: the node itself reports it
 _AFTER = 4  # lines that may follow the last one before a wait: torch's warnings
-_HEAD_OPENS = r"world_size=(?:[2-9]|\d\d+) rank=0 .*distributed_init_method="
-_NCCL = r"vLLM is using nccl==|NCCL version \d"
-_LARGE = rb"^[ \t]*\d{5,}[ \t]+\d+[ \t]+[\d.]+[ \t]+"
-_COUNTS = rb"^[ \t]*\d+[ \t]+\d+(?:[ \t]+\d+){4}[ \t]+"
 _FIREWALL = 0.65  # how sure: a firewall looks the same
 _SPINNING = 2  # rows of dmon
 _SWAPPING = 3  # rows of vmstat; the first one is about the time since boot
@@ -24,12 +23,22 @@ _PORT = re.compile(r"(f\d)\w*: Link ")
 
 
 def peer_never_came(stories: tuple[Story, ...]) -> Iterator[Verdict]:
-    """Rank 0 of several opened its rendezvous, nothing shows that the others joined, and the log ends there."""
+    """Rank 0 of several opened its rendezvous, nothing shows that the others joined, and the log ends there.
+
+    SGLang's first node prints nothing more when it has read its settings.
+    """
     others = any(story.count("worker opens") for story in stories)
     for story in stories:
         opened = story.marks.get("head opens")
         if opened and _ends_after(story, opened.last) and not story.count("ranks joined"):
             yield Verdict(POSSIBLE if others else LIKELY, (opened.last, *story.tail[-1:]))
+        nodes = story.marks.get("several nodes")
+        if nodes and story.count("first node") and _ends_before_any_rank(story):
+            yield Verdict(POSSIBLE, (nodes.first, *story.tail[-1:]))
+
+
+def _ends_before_any_rank(story: Story) -> bool:
+    return story.ended and bool(story.count("settings")) and not story.count("rank begins")
 
 
 def _ends_after(story: Story, proof: Proof) -> bool:
@@ -37,11 +46,17 @@ def _ends_after(story: Story, proof: Proof) -> bool:
 
 
 def nccl_init_hangs(stories: tuple[Story, ...]) -> Iterator[Verdict]:
-    """All ranks met; the head's log ends at `NCCL version`, right after the rendezvous; no weights were loaded."""
+    """All ranks met; the head's log ends at `NCCL version`, right after the rendezvous; no weights were loaded.
+
+    Of a worker's log alone: it ends where the rank opens its group, and no line says that the head cannot be reached.
+    """
+    head = any(story.count("head opens") for story in stories)
     for story in stories:
-        begun = story.marks.get("nccl begins")
+        begun, opened = story.marks.get("nccl begins"), story.marks.get("worker opens")
         if begun and _ends_after(story, begun.last) and story.count("head opens"):
             yield Verdict(_FIREWALL, (begun.last, *story.tail[-1:]))
+        elif not head and opened and _ends_after(story, opened.last):
+            yield Verdict(POSSIBLE, (opened.last, *story.tail[-1:]))
 
 
 def spin(stories: tuple[Story, ...]) -> Iterator[Verdict]:
@@ -102,6 +117,30 @@ def worker_silent(stories: tuple[Story, ...]) -> Iterator[Verdict]:
             yield Verdict(POSSIBLE, (waits.first, waits.last))
 
 
+def scheduler_silent(stories: tuple[Story, ...]) -> Iterator[Verdict]:
+    """SGLang's health check found no answer of its scheduler for 20 seconds, more than once."""
+    for story in stories:
+        silent = story.marks.get("no answer inside")
+        if silent and silent.count > 1:
+            yield Verdict(LIKELY if _ends_after(story, silent.last) else POSSIBLE, (silent.first, silent.last))
+
+
+def too_small_a_share(stories: tuple[Story, ...]) -> Iterator[Verdict]:
+    """The engine may use less than a tenth of the memory, and its log ends before any weights are loaded."""
+    for story in stories:
+        share = story.marks.get("small share")
+        if share and story.ended and not story.count("loads"):
+            yield Verdict(POSSIBLE, (share.first, *story.tail[-1:]))
+
+
+def rank_never_began(stories: tuple[Story, ...]) -> Iterator[Verdict]:
+    """SGLang shall split a model on one node, and the log ends before any rank begins: each needs a GPU."""
+    for story in stories:
+        split = story.marks.get("splits")
+        if split and story.count("one node") and _ends_before_any_rank(story):
+            yield Verdict(POSSIBLE, (split.first, *story.tail[-1:]))
+
+
 def _showing(pattern: str) -> Callable[[tuple[Story, ...]], Iterator[Verdict]]:
     """Judges by lines of this source that match."""
     shows = re.compile(pattern)
@@ -114,62 +153,31 @@ def _showing(pattern: str) -> Callable[[tuple[Story, ...]], Iterator[Verdict]]:
     return judge
 
 
-WHOLE_LOG = (
-    WholeLogRule(
-        "LIVE001",
-        peer_never_came,
-        {
-            "head opens": _HEAD_OPENS,
-            "worker opens": r"world_size=(?:[2-9]|\d\d+) rank=[1-9]\d* .*distributed_init_method=",
-            "ranks joined": _NCCL + r"|init torch distributed ends|in world size \d+ is assigned",
-        },
+JUDGES: Mapping[str, Callable[[tuple[Story, ...]], Iterator[Verdict]]] = {
+    "LIVE001": peer_never_came,
+    "LIVE002": nccl_init_hangs,
+    "LIVE003": spin,
+    "LIVE004": capture_hangs,
+    "LIVE005": link_lost,
+    "LIVE006": capped_rows,
+    "LIVE007": swapping,
+    "LIVE008": worker_silent,
+    "LIVE009": _showing(r"rank \d{1,4} on \S{1,253} was killed by signal \d{1,3} "),
+    "LIVE010": _showing(r".{0,300} (?:was|were) rebooted$"),
+    "LIVE011": _showing(
+        r"rank \d{1,4} on \S{1,253}: (?:process \d{1,10} \(.{0,64}\) is stopped |its container is paused )"
     ),
-    WholeLogRule("LIVE002", nccl_init_hangs, {"head opens": _HEAD_OPENS, "nccl begins": _NCCL}),
-    WholeLogRule(
-        "LIVE003",
-        spin,
-        {"dmon": r"# gpu\b.*\bsm\s+mem\b"},
-        {
-            "spinning": Row(
-                "dmon", rb"^[ \t]*\d+(?:[ \t]+[\d-]+){0,3}?[ \t]+(?:9\d|100)[ \t]+[01](?:[ \t]+[\d-]+)*[ \t]*$"
-            ),
-            "working": Row("dmon", rb"^[ \t]*\d+[ \t]+\d+[ \t]+(?:[2-9]|\d\d+)(?:[ \t]+[\d-]+)*[ \t]*$"),
-        },
-    ),
-    WholeLogRule(
-        "LIVE004",
-        capture_hangs,
-        {"capture begins": r"Capturing (?:batches|CUDA graphs?)\b.{0,120}\b0/\d+ \[00:00<\?, "},
-    ),
-    WholeLogRule(
-        "LIVE005",
-        link_lost,
-        {"link comes": r"mlx5_core .{0,80}: Link up\b", "link goes": r"mlx5_core .{0,80}: Link down\b"},
-    ),
-    WholeLogRule(
-        "LIVE006",
-        capped_rows,
-        {
-            "perftest in gigabits": r"#bytes\s+#iterations\s+BW peak\[Gb/sec\]",
-            "perftest in megabytes": r"#bytes\s+#iterations\s+BW peak\[Mi?B/sec\]",
-        },
-        {
-            "capped in gigabits": Row("perftest in gigabits", _LARGE + rb"1(?:2\.[5-9]|3\.\d)\d*[ \t]+[\d.]+[ \t]*$"),
-            "capped in megabytes": Row("perftest in megabytes", _LARGE + rb"1[56]\d\d\.\d+[ \t]+[\d.]+[ \t]*$"),
-        },
-    ),
-    WholeLogRule(
-        "LIVE007",
-        swapping,
-        {"vmstat": r"\bswpd\s+free\s+buff\s+cache\s+si\s+so\b"},
-        {"swaps": Row("vmstat", _COUNTS + rb"(?:\d{4,}[ \t]+\d+|\d+[ \t]+\d{4,})(?:[ \t]+\d+){2}[ \t]+\d+")},
-    ),
-    WholeLogRule("LIVE008", worker_silent, {"worker waits": r"No available shared memory broadcast block found"}),
-    WholeLogRule("LIVE009", _showing(r"rank \d{1,4} on \S{1,253} was killed by signal \d{1,3} ")),
-    WholeLogRule("LIVE010", _showing(r".{0,300} (?:was|were) rebooted$")),
-    WholeLogRule(
-        "LIVE011",
-        _showing(r"rank \d{1,4} on \S{1,253}: (?:process \d{1,10} \(.{0,64}\) is stopped |its container is paused )"),
-    ),
-    WholeLogRule("LIVE012", _showing(r"disk full on \S{1,253}: .{0,200}; rank \d{1,4} ended there$")),
-)
+    "LIVE012": _showing(r"disk full on \S{1,253}: .{0,200}; rank \d{1,4} ended there$"),
+    "LIVE013": scheduler_silent,
+    "LIVE014": too_small_a_share,
+    "LIVE015": rank_never_began,
+}
+
+
+def _rule(code: str, found: Mapping[str, Any]) -> WholeLogRule:
+    rows = {name: Row(row["header"], row["pattern"].encode()) for name, row in found.get("rows", {}).items()}
+    return WholeLogRule(code, JUDGES[code], found.get("marks", {}), rows)
+
+
+_MARKS = tomllib.loads(Path(__file__).with_name("marks.toml").read_text(encoding="utf-8"))
+WHOLE_LOG = tuple(_rule(code, _MARKS.get(code, {})) for code in JUDGES)

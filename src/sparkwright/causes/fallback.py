@@ -1,0 +1,70 @@
+"""What is known of a failure that no mechanism fits: the kind of its error, or where the log ends without any."""
+
+import errno
+import re
+import signal
+import tomllib
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from sparkwright.causes.ranking import Slots
+from sparkwright.domain.deployment import PHASE_ORDER, Phase
+from sparkwright.domain.diagnosis import Explanation, Proof
+from sparkwright.engines.progress import Origin, origin_of
+from sparkwright.logscan.book import linear
+from sparkwright.logscan.logline import is_settings, when, who
+
+ENDS, WORKER_ENDS = "log-ends", "worker-log-ends"
+_LONGEST = 600  # characters of the last line that are shown
+_SEVERAL = re.compile(r"nnodes[=: ']{1,3}[2-9]|world_size=[2-9]")
+
+
+@cache
+def _texts() -> Mapping[str, Any]:
+    return tomllib.loads(Path(__file__).with_name("mechanisms").joinpath("endings.toml").read_text(encoding="utf-8"))
+
+
+@cache
+def _kinds() -> tuple[re.Pattern[str], ...]:
+    return tuple(re.compile(linear(pattern)) for pattern in _texts()["kind"].values())
+
+
+def kind_of(line: str) -> tuple[str, tuple[str, ...]]:
+    """(the exception's type, the name of the errno or signal, the exit code or HTTP status in a line, '', steps)."""
+    found = next((match for kind in _kinds() if (match := kind.search(line))), None)
+    name = next((_spelt(slot, text) for slot, text in found.groupdict().items() if text), "") if found else ""
+    return name, tuple(_texts()["unknown"])
+
+
+def _spelt(slot: str, text: str) -> str:
+    if slot == "number":
+        return errno.errorcode.get(int(text), f"errno {text}")
+    if slot == "signal":
+        return next((one.name for one in signal.Signals if one.value == int(text)), f"signal {text}")
+    return {"code": f"exit code {text}", "status": f"HTTP {text}"}.get(slot, text)
+
+
+def ending(logs: Mapping[str, Sequence[tuple[int, str]]], year: int, words: Mapping[str, str]) -> Explanation | None:
+    """Where an engine's log ends that reports no failure and no readiness; None once any of the logs does."""
+    origins = {name: origin_of(name, lines) for name, lines in logs.items()}
+    if any(whose.progress.served for whose in origins.values()):
+        return None
+    for name, whose in origins.items():
+        plain = [line for line in logs[name] if line[1].strip() and not is_settings(line[1])]
+        if whose.progress.phases and plain:
+            several = len(logs) == 1 and any(_SEVERAL.search(text) for _, text in logs[name])
+            number, text = plain[-1]
+            proof = Proof(name, number, text.strip()[:_LONGEST], when(text, year), who(text))
+            return _explained(whose, proof, several, words)
+    return None
+
+
+def _explained(whose: Origin, last: Proof, several: bool, words: Mapping[str, str]) -> Explanation:
+    texts, phase = _texts(), whose.progress.at(last.number) or Phase.START
+    done = whose.rank == "worker" and PHASE_ORDER.index(phase) >= PHASE_ORDER.index(Phase.WARMUP)
+    title = texts["worker"] if done else texts["title"].format(phase=phase)
+    steps = (*(texts["several"] if several else ()), *texts["phase"][phase], *texts["always"])
+    told = tuple(step.format_map(Slots(words)) for step in steps)
+    return Explanation(last, WORKER_ENDS if done else ENDS, title, (), "", phase.value, told)
