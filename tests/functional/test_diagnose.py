@@ -146,6 +146,19 @@ def test_watch_prints_each_cause_while_the_log_grows(shell: Shell, tmp_path: Pat
     assert watch.returncode == 130 and "Traceback" not in err
 
 
+def test_watch_on_a_file_explains_at_ctrl_c(shell: Shell, tmp_path: Path) -> None:
+    """Guards a failure without a known cause: the line that explains and its next step, when the user gives up."""
+    path = tmp_path / "app.log"
+    path.write_text("Error: Cannot find module 'express'\n")
+    watch = shell.start("diagnose", "--watch", "--json", str(path))
+    assert watch.stderr and "following" in watch.stderr.readline()
+    watch.send_signal(signal.SIGINT)
+    out, err = watch.communicate(timeout=60)
+    why = json.loads(out.splitlines()[0])["explanation"]
+    assert watch.returncode == 130 and "Traceback" not in err
+    assert (why["mechanism"], why["line"]["number"]) == ("missing-module", 1) and why["next"]
+
+
 def test_watch_on_a_pipe_ends_with_it(shell: Shell) -> None:
     """Guards `docker logs -f | sparkwright diagnose --watch -`: reported while the pipe is open, exit 1 at its end."""
     watch = shell.start("diagnose", "--watch", "--json", "-", stdin=subprocess.PIPE)

@@ -7,7 +7,8 @@ from statistics import median
 from typing import Any
 
 from sparkwright.causes.diagnose import book
-from sparkwright.causes.explanation import mechanisms
+from sparkwright.causes.explanation import form, mechanisms
+from sparkwright.causes.fallback import kinds
 from sparkwright.logscan.book import linear
 
 FILLS = ("1", "1 ", " ", "a", "a ", "1.", "x/", "-", "=", ":", "12 out of ", "ERROR ", "--a", "lib", "'\"", "\t")
@@ -74,8 +75,12 @@ def test_twice_the_line_is_not_four_times_the_work() -> None:
 
 
 def test_no_mechanism_of_a_line_is_quadratic() -> None:
-    """Guards the patterns that explain a line, and the conditions of their causes, with the same fills."""
-    every = [pattern for one in mechanisms() for pattern in (*one.patterns, *(when for when, _ in one.causes))]
+    """Guards the patterns that explain a line, the forms of lines and the conditions of causes, with the same fills."""
+    starts = (form(name).pattern for name in ("prefix", "exception"))  # matched at the beginning of a line only
+    forms = [*(re.compile(rf"\A(?:{text})") for text in starts)]
+    forms += [form(name) for name in ("fatal", "said", "level", "bad", "follows", "goes_on")]
+    every = [*forms, form("continues"), *kinds()]
+    every += [pattern for one in mechanisms() for pattern in (*one.patterns, *(when for when, _ in one.causes))]
     steep = []
     for pattern in every:
         for fill in (*FILLS, "[", "(", "a.", "A", "aA", "a: ", '"', "{"):

@@ -27,13 +27,13 @@ def _texts() -> Mapping[str, Any]:
 
 
 @cache
-def _kinds() -> tuple[re.Pattern[str], ...]:
+def kinds() -> tuple[re.Pattern[str], ...]:
     return tuple(re.compile(linear(pattern)) for pattern in _texts()["kind"].values())
 
 
 def kind_of(line: str) -> tuple[str, tuple[str, ...]]:
     """(the exception's type, the name of the errno or signal, the exit code or HTTP status in a line, '', steps)."""
-    found = next((match for kind in _kinds() if (match := kind.search(line))), None)
+    found = next((match for kind in kinds() if (match := kind.search(line))), None)
     name = next((_spelt(slot, text) for slot, text in found.groupdict().items() if text), "") if found else ""
     return name, tuple(_texts()["unknown"])
 

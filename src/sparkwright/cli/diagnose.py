@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
@@ -139,9 +139,20 @@ def _from_stdin(watching: Watching) -> Iterator[Cause | Explanation]:
     yield from watching.close()
 
 
-def _from_files(watching: Watching, targets: tuple[str, ...]) -> Iterator[Cause]:
+def _from_files(watching: Watching, targets: tuple[str, ...]) -> Iterator[Cause | Explanation]:
+    """At Ctrl-C, without any cause, the line that explains."""
     files = {str(path): Growing(path) for word in targets for path in log_files(Path(word))}
-    echo(f"following {', '.join(files)}; Ctrl-C ends it", err=True)
+    try:
+        for name, file in files.items():
+            yield from watching.feed(name, file.new())
+        echo(f"following {', '.join(files)}; Ctrl-C ends it", err=True)
+        yield from _growing(watching, files)
+    except KeyboardInterrupt:
+        yield from watching.close()
+        raise
+
+
+def _growing(watching: Watching, files: Mapping[str, Growing]) -> Iterator[Cause]:
     heard = time.monotonic()
     while True:
         news = [(name, chunk) for name, file in files.items() if (chunk := file.new())]
