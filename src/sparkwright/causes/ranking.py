@@ -1,5 +1,6 @@
 """From hits to causes: the root first. What only follows from another cause sinks below it."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -8,7 +9,7 @@ from sparkwright.causes.load import whole_log
 from sparkwright.domain.diagnosis import Cause, Proof
 from sparkwright.domain.finding import Severity
 from sparkwright.logscan.matcher import Hit
-from sparkwright.logscan.sign import CERTAIN, POSSIBLE, Story
+from sparkwright.logscan.sign import CERTAIN, LIKELY, POSSIBLE, Story
 
 MOST = 3
 _MORE = 0.02  # for each further sign of the same cause
@@ -16,6 +17,9 @@ _HIGHEST = 0.99
 _EXPLAINED = 0.5  # what is left of the confidence in a cause that another one explains
 _NEAR = 0.1
 _PROOFS = 6
+_SURE_ENOUGH = 0.9  # for a step that takes a node away; below it, such a step comes after the others
+_TAKES_A_NODE = re.compile(r"\breboot\b|\bpower[- ](?:cycle|off)\b|\bshutdown -", re.IGNORECASE)
+_THREAD = re.compile(r"/(?:issues|pull|discussions|t)/")  # one owner's report, not documentation
 
 # Of engines that somebody else runs.
 _ELSEWHERE = {
@@ -33,7 +37,7 @@ class Slots(dict[str, str]):
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """One cause that is shown."""
+    """One cause that is shown. at_most: how sure a single sign of a single report can make."""
 
     known: LogCause
     sure: float
@@ -41,6 +45,7 @@ class Found:
     groups: Mapping[str, str]
     seen: int = 1
     resembles: tuple[str, ...] = ()
+    at_most: float = 1.0
 
 
 def found_by_signs(hits: Iterable[Hit], causes: Mapping[str, LogCause]) -> list[Found]:
@@ -54,7 +59,9 @@ def found_by_signs(hits: Iterable[Hit], causes: Mapping[str, LogCause]) -> list[
 def _merged(known: LogCause, hits: list[Hit]) -> Found:
     """Each line once, by whichever sign found it first. Seen: lines; several signs may match the same one."""
     best = sorted(hits, key=lambda hit: (-hit.signed.sign.sure, _place(hit.proof[0])))
-    sure = min(_HIGHEST, best[0].signed.sign.sure + _MORE * (len({hit.signed for hit in hits}) - 1))
+    signs = len({hit.signed for hit in hits})
+    sure = min(_HIGHEST, best[0].signed.sign.sure + _MORE * (signs - 1))
+    reported_once = signs == 1 and len(known.see) == 1 and _THREAD.search(known.see[0])
     lines: dict[tuple[str, int], Proof] = {}
     most: dict[str, int] = {}
     for hit in best:
@@ -62,7 +69,8 @@ def _merged(known: LogCause, hits: list[Hit]) -> Found:
             lines.setdefault((proof.source, proof.number), proof)
         most[hit.proof[0].source] = max(hit.count, most.get(hit.proof[0].source, 0))
     groups = {name: text for hit in reversed(best) for name, text in hit.groups.items()}
-    return Found(known, sure, tuple(lines.values())[:_PROOFS], groups, sum(most.values()))
+    proofs = tuple(lines.values())[:_PROOFS]
+    return Found(known, sure, proofs, groups, sum(most.values()), at_most=LIKELY if reported_once else 1.0)
 
 
 def found_by_stories(rules: Iterable[WholeLogRule], stories: tuple[Story, ...]) -> list[Found]:
@@ -118,14 +126,18 @@ def _once(causes: Iterable[Cause]) -> tuple[Cause, ...]:
 def named(one: Found, weight: float, words: Mapping[str, str]) -> Cause:
     """With its steps filled in. words: about the cluster."""
     slots = Slots({**words, **one.groups})
+    fix = [step.format_map(slots) for step in one.known.fix]
+    confidence = round(min(weight, one.at_most), 2)
+    if confidence < _SURE_ENOUGH:
+        fix.sort(key=lambda step: _TAKES_A_NODE.search(step.partition("#")[0]) is not None)
     return Cause(
         one.known.key,
         one.known.code,
         one.known.title,
         one.known.severity,
-        round(weight, 2),
+        confidence,
         one.known.why,
-        tuple(step.format_map(slots) for step in one.known.fix),
+        tuple(fix),
         one.proof,
         one.seen,
         one.resembles,

@@ -5,10 +5,14 @@ from pathlib import Path
 import pytest
 
 from sparkwright.app.diagnose import examine
+from sparkwright.causes.cause import LogCause, book_of
 from sparkwright.causes.diagnose import Reader, book, diagnosis
 from sparkwright.causes.fallback import WORKER_ENDS
+from sparkwright.causes.ranking import found_by_signs, ranked
 from sparkwright.domain.diagnosis import Diagnosis
+from sparkwright.domain.finding import Severity
 from sparkwright.engines.progress import shifts
+from sparkwright.logscan.sign import CERTAIN, LIKELY, Sign
 from unit.for_each import for_each
 
 DATA = Path(__file__).resolve().parents[2] / "data"
@@ -305,3 +309,31 @@ def test_a_line_that_is_harmless_on_a_worker_is_a_cause_on_the_head(name: str, r
     assert [cause.key for cause in found.causes] == ([key] if key else [])
     assert found.explanation is None
     assert [cause.key for cause in found.harmless] == ([] if key else ["benign-worker-http-port"])
+
+
+THREAD = ("https://github.com/vllm-project/vllm/issues/1",)
+
+
+@pytest.mark.parametrize(
+    ("sign", "see", "sure", "first"),
+    [
+        (CERTAIN, ("https://docs.vllm.ai/en/latest/",), CERTAIN, "reboot spark-2"),
+        (CERTAIN, THREAD, LIKELY, "nvidia-smi   # a reboot may follow"),
+        (CERTAIN, (*THREAD, "https://github.com/vllm-project/vllm/issues/2"), CERTAIN, "reboot spark-2"),
+        (LIKELY, (), LIKELY, "nvidia-smi   # a reboot may follow"),
+    ],
+)
+def test_one_report_makes_nothing_certain_and_a_reboot_comes_first_only_when_sure(
+    sign: float, see: tuple[str, ...], sure: float, first: str
+) -> None:
+    """Guards the caps of evidence: a single sign of a single report, and steps that take a node away."""
+    looked_for = Sign(("gpu has fallen asleep",), sign)
+    known = LogCause(
+        "LXXX001", "k", "Title", Severity.BLOCK, "why", ("reboot {node}", "nvidia-smi   # a reboot may follow"), see,
+        signatures=(looked_for,),
+    )  # fmt: skip
+    read = Reader(book_of([known]), "a.log", 2026)
+    read.feed(b"gpu has fallen asleep\n")
+    read.close()
+    causes, _ = ranked(found_by_signs(read.hits, {known.code: known}), {"node": "spark-2"})
+    assert [(cause.confidence, cause.fix[0]) for cause in causes] == [(sure, first)]
