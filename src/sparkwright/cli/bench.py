@@ -8,7 +8,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
 import click
 
@@ -33,6 +33,8 @@ from sparkwright.wiring import ClusterOptions, keys, places
 from sparkwright.wiring import bench as tools
 
 _QUICK = "quick"
+_Names = tuple[str, ...]
+_Prepared = AbstractAsyncContextManager[tuple[Bench, Ready]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +47,7 @@ class _Asked:
     key_given: bool
     request: BenchRequest
     gateway: str | None
-    dry: bool
     quiet: bool
-    allow_simulated: bool = False
 
 
 def _clustered() -> ModuleType:
@@ -125,11 +125,9 @@ def bench(targets: tuple[str, ...], where: ClusterOptions, as_json: bool, **how:
         how["key_file"] is not None,
         BenchRequest(Workload("", "", ()), tags=how["tags"], note=how["note"]),
         "" if how["gateway"] or how["front_door"] else None,
-        how["dry"],
         as_json,
-        how["allow_simulated"],
     )
-    if said.dry:
+    if how["dry"]:
         plans = asyncio.run(_planned(targets, said, how))
         if as_json:
             shared.print_json(plans[0] if len(plans) == 1 else {"plans": plans})
@@ -140,7 +138,7 @@ def bench(targets: tuple[str, ...], where: ClusterOptions, as_json: bool, **how:
     shared.answer(as_json, end.done_json(done), end.done_text(done), end.exit_code(done))
 
 
-async def _all(targets: tuple[str, ...], said: _Asked, how: dict[str, Any]) -> tuple[Run | None, tuple[Run, ...]]:
+async def _all(targets: _Names, said: _Asked, how: dict[str, Any]) -> tuple[Run | None, tuple[Run, ...]]:
     """The baseline, as it was named before anything was measured, and the runs."""
     shared.end_like_ctrl_c()
     async with tools(how["tokenizer"]) as made:
@@ -152,7 +150,7 @@ async def _all(targets: tuple[str, ...], said: _Asked, how: dict[str, Any]) -> t
         return baseline, tuple([await _one(made, named, said) for named in targets])
 
 
-async def _planned(targets: tuple[str, ...], said: _Asked, how: dict[str, Any]) -> list[dict[str, Any]]:
+async def _planned(targets: _Names, said: _Asked, how: dict[str, Any]) -> list[dict[str, Any]]:
     """What would be done, of each endpoint."""
     shared.end_like_ctrl_c()
     plans = []
@@ -166,9 +164,7 @@ async def _planned(targets: tuple[str, ...], said: _Asked, how: dict[str, Any]) 
     return plans
 
 
-async def _wanted(
-    made: Bench, targets: tuple[str, ...], said: _Asked, how: dict[str, Any]
-) -> tuple[tuple[str, ...], _Asked]:
+async def _wanted(made: Bench, targets: _Names, said: _Asked, how: dict[str, Any]) -> tuple[_Names, _Asked]:
     """With the workload: of the resumed run, or the profile's with the options applied."""
     if not how["resume"]:
         if not targets:
@@ -187,10 +183,10 @@ async def _wanted(
     resumed(run)
     workload = adjusted(run.workload, None, None, how["seconds"])
     known = run.conditions
-    named = targets or (known.deployment or known.endpoint,)
-    said = replace(said, model=said.model or known.model if not known.ours else said.model)
-    said = replace(said, gateway=known.front_door or said.gateway)
-    return named, replace(said, request=replace(_filled(said.request, workload), resume=run))
+    model = said.model if known.ours else said.model or known.model
+    request = replace(_filled(said.request, workload), resume=run)
+    said = replace(said, model=model, gateway=known.front_door or said.gateway, request=request)
+    return targets or (known.deployment or known.endpoint,), said
 
 
 def _filled(request: BenchRequest, workload: Workload) -> BenchRequest:
@@ -217,11 +213,9 @@ def _opening(ready: Ready) -> str:
 @contextlib.asynccontextmanager
 async def _ready(made: Bench, named: str, said: _Asked) -> AsyncIterator[tuple[Bench, Ready]]:
     """With what it was asked by: of a gateway of ours that trusts the cluster's own certificates."""
-    if not is_url(named):
-        async with _ours(made, named, said.gateway, said) as found:
-            yield found
-        return
-    ours = await _clustered().behind(named, said.where, True) if named.startswith("https:") else ""
+    ours, gateway = ("", named) if is_url(named) else (named, said.gateway)
+    if not ours and named.startswith("https:"):
+        ours = await _clustered().behind(named, said.where, True)
     if not ours:
         try:
             async with url_target(made, Target(named, said.model), said.keys, said.request) as ready:
@@ -231,17 +225,11 @@ async def _ready(made: Bench, named: str, said: _Asked) -> AsyncIterator[tuple[B
             ours = "" if said.key_given else await _clustered().behind(named, said.where, False)
             if not ours:
                 raise
-    async with _ours(made, ours, named, said) as found:
+    async with _ours(made, ours, gateway, said) as found:
         yield found
 
 
-def _ours(
-    made: Bench, name: str, gateway: str | None, said: _Asked
-) -> AbstractAsyncContextManager[tuple[Bench, Ready]]:
+def _ours(made: Bench, name: str, gateway: str | None, said: _Asked) -> "_Prepared":
     """gateway: the URL to go through, '' for the deployment's own; None goes to the engine."""
-    clustered = _clustered()
-    named = clustered.Named(name, said.keys[0] if said.key_given else None, said.keys, gateway)
-    found: AbstractAsyncContextManager[tuple[Bench, Ready]] = clustered.deployment(
-        made, said.where, named, said.request
-    )
-    return found
+    named = _clustered().Named(name, said.keys[0] if said.key_given else None, said.keys, gateway)
+    return cast("_Prepared", _clustered().deployment(made, said.where, named, said.request))

@@ -1,16 +1,14 @@
 """`bench` of what runs on the cluster. Loaded only for that: a plain URL needs nothing of it."""
 
 from collections.abc import AsyncIterator, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from sparkwright.app.bench import deployment_target
 from sparkwright.app.bench.benchmark import BenchRequest, Ready
 from sparkwright.app.bench.target import Bench
-from sparkwright.app.services import Services
 from sparkwright.cli import options as shared
 from sparkwright.cli.console import Quiet
-from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import RecipeError
 from sparkwright.wiring import ClusterOptions, gateway_keys, services, trusting, vouched
@@ -30,19 +28,21 @@ class Named:
 
     def to_try(self, cluster: str) -> tuple[Secret | None, ...]:
         """One for somebody else's service comes last."""
-        if self.given:
-            return (self.given,)
         first, *general = self.keys
-        found = tuple(key for key in (first, *gateway_keys(cluster), *general) if key)
-        return found or (None,)
+        found = (self.given,) if self.given else (first, *gateway_keys(cluster), *general)
+        return tuple(filter(None, found)) or (None,)
 
 
 @asynccontextmanager
 async def deployment(
     made: Bench, where: ClusterOptions, named: Named, request: BenchRequest
 ) -> AsyncIterator[tuple[Bench, Ready]]:
-    cluster = _cluster(where, named.name)
-    async with _services(cluster, where) as there:
+    try:
+        cluster = shared.open_cluster(where)
+    except RecipeError as error:
+        why = f"{named.name}: no URL, and a deployment needs a cluster: {error.message}"
+        raise RecipeError(why, error.hint) from None
+    async with services(cluster, where, Quiet()) as there:
         if named.gateway is None:
             async with deployment_target.deployment(made, there, named.name, named.given, request) as ready:
                 yield made, ready
@@ -66,16 +66,5 @@ async def behind(url: str, where: ClusterOptions, proven: bool) -> str:
     vouches = await vouched(url, cluster.name)
     if proven and not vouches:
         return ""
-    async with _services(cluster, where) as there:
+    async with services(cluster, where, Quiet()) as there:
         return await deployment_target.behind(there, url, vouches)
-
-
-def _cluster(where: ClusterOptions, name: str) -> Cluster:
-    try:
-        return shared.open_cluster(where)
-    except RecipeError as error:
-        raise RecipeError(f"{name}: no URL, and a deployment needs a cluster: {error.message}", error.hint) from None
-
-
-def _services(cluster: Cluster, where: ClusterOptions) -> AbstractAsyncContextManager[Services]:
-    return services(cluster, where, Quiet())

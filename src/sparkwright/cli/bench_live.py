@@ -5,6 +5,8 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
 from statistics import median
 from typing import TYPE_CHECKING
 
@@ -74,9 +76,6 @@ class Progress:
     def planned(self) -> int:
         return requests(self.plan) if self.plan else 0
 
-    def elapsed(self, now: float) -> float:
-        return 0.0 if self._began is None else now - self._began
-
     def rate(self) -> float | None:
         """Output tokens per second of this repeat, of requests that have ended, by the client's own clock."""
         spent = self.last_end - self.first_sent
@@ -93,6 +92,9 @@ class Progress:
         """Seconds, None while nothing has ended and when all has."""
         share = self.share()
         return self.elapsed(now) * (1 - share) / share if 0 < share < 1 else None
+
+    def elapsed(self, now: float) -> float:
+        return 0.0 if self._began is None else now - self._began
 
 
 def requests(plan: LevelPlan) -> int:
@@ -187,32 +189,26 @@ class Screen:
         self._print(f"{head}  {summary_line(self._progress)}")
 
 
+@dataclass(frozen=True, slots=True)
 class Block:
     """The part of a terminal that is drawn again and again."""
 
-    def __init__(self, progress: Progress) -> None:
-        self._progress = progress
+    progress: Progress
 
     def __rich__(self) -> "Text":
         from rich.text import Text
 
-        return Text("\n".join(block(self._progress, time.monotonic())), no_wrap=True, overflow="ellipsis")
+        return Text("\n".join(block(self.progress, time.monotonic())), no_wrap=True, overflow="ellipsis")
 
 
-class Quiet:
+class Quiet(Screen):
     """With --json: notes only."""
-
-    def level(self, plan: LevelPlan, repeat: int, of: int) -> None:
-        pass
 
     def row(self, row: Row) -> None:
         pass
 
-    def lag(self, lag: Lag) -> None:
+    def level(self, plan: LevelPlan, repeat: int, of: int) -> None:
         pass
-
-    def note(self, text: str) -> None:
-        echo(text, err=True)
 
     def done(self) -> None:
         pass
@@ -221,24 +217,22 @@ class Quiet:
 @contextmanager
 def bench_screen(
     levels: Sequence[LevelPlan], repeats: int, quiet: bool = False, simulated: bool = False
-) -> Iterator[Screen | Quiet]:
+) -> Iterator[Screen]:
     """levels: those that will run, `repeats` times each. Begins to count time at the first level."""
     progress = Progress(levels, repeats, simulated)
-    if quiet:
-        yield Quiet()
-    elif not sys.stderr.isatty():
-        yield Screen(progress, lambda text: echo(text, err=True), _EVERY)
-    else:
-        from rich.console import Console
-        from rich.live import Live
+    if quiet or not sys.stderr.isatty():
+        yield (Quiet if quiet else Screen)(progress, partial(echo, err=True), _EVERY)
+        return
+    from rich.console import Console
+    from rich.live import Live
 
-        # click writes past rich's redirection: what scrolls up is printed by the console that draws the block.
-        console = Console(stderr=True, highlight=False)
-        if console.is_dumb_terminal:  # nothing can be drawn again there
-            yield Screen(progress, lambda text: echo(text, err=True), _EVERY)
-            return
-        with Live(
-            console=console, refresh_per_second=4, transient=True, redirect_stdout=False, redirect_stderr=False
-        ) as live:
-            live.update(Block(progress))
-            yield Screen(progress, lambda text: console.print(text, markup=False, soft_wrap=True))
+    # click writes past rich's redirection: what scrolls up is printed by the console that draws the block.
+    console = Console(stderr=True, highlight=False)
+    if console.is_dumb_terminal:  # nothing can be drawn again there
+        yield Screen(progress, partial(echo, err=True), _EVERY)
+        return
+    with Live(
+        console=console, refresh_per_second=4, transient=True, redirect_stdout=False, redirect_stderr=False
+    ) as live:
+        live.update(Block(progress))
+        yield Screen(progress, lambda text: console.print(text, markup=False, soft_wrap=True))

@@ -31,28 +31,21 @@ _IN_THE_REPORT = ("ITL p99", "end to end", "requests/s")
 
 def summary_text(summary: RunSummary) -> str:
     """One run: who and what, levels, turns, failures, doubts."""
-    found = [
-        _levels(summary),
+    # Narrow: intervals in percent, without what is in the report only.
+    says = "medians over requests; ±: half of the 95 % interval"
+    levels = replace(_without(tables.levels_table(summary, with_percent), _IN_THE_REPORT), says=says)
+    found = (
+        fitting(levels, shutil.get_terminal_size().columns if sys.stdout.isatty() else 0),
         turns_table(summary, with_percent),
         tables.errors_table(summary),
         tables.server_table(summary),
-    ]
+    )
+    notes = [f"doubt: {doubt}" for doubt in tables.doubts(summary)]
+    notes += [f"note:  {note}" for note in tables.notes(summary)]
+    notes += [f"hint:  {_SHORT_OF_CPU}"] if always_late(summary.run) else []
     parts = [_title(summary), *(table_text(table) for table in found if table and table.rows)]
-    if words := gap_words([summary]):
-        parts.append(fold(words, 0))
-    told = [fold(f"  doubt: {doubt}", 9) for doubt in tables.doubts(summary)]
-    told += [fold(f"  note:  {note}", 9) for note in tables.notes(summary)]
-    if always_late(summary.run):
-        told.append(fold(f"  hint:  {_SHORT_OF_CPU}", 9))
-    parts.append("\n".join(told))
-    return "\n\n".join(part for part in parts if part)
-
-
-def _levels(summary: RunSummary) -> Table:
-    """Narrow: intervals in percent, without what is in the report only."""
-    says = "medians over requests; ±: half of the 95 % interval"
-    table = replace(_without(tables.levels_table(summary, with_percent), _IN_THE_REPORT), says=says)
-    return fitting(table, shutil.get_terminal_size().columns if sys.stdout.isatty() else 0)
+    parts += [fold(gap_words([summary]), 0), "\n".join(fold(f"  {note}", 9) for note in notes)]
+    return "\n\n".join(filter(None, parts))
 
 
 def fitting(table: Table, width: int) -> Table:
@@ -70,13 +63,12 @@ def _without(table: Table, names: Sequence[str]) -> Table:
     return replace(table, head=tuple(table.head[n] for n in keep), rows=rows)
 
 
-def next_text(run: str, others: Sequence[str] = (), around: str = "") -> str:
-    """Commands that follow on a run. others: earlier runs of the same workload, newest first. around: the deployment
-    that was measured at its engine, not through its gateway.
-    """
-    rows = [(f"sparkwright report {run} -o report.html", "plots and conditions as one file")]
-    rows.append((f"sparkwright report {run} --format md", "tables for a post"))
-    rows += [(f"sparkwright compare {other} {run}", "against the run before") for other in others[:1]]
+def next_text(run: str, around: str = "") -> str:
+    """Commands that follow on a run. around: the deployment that was measured at its engine, without its gateway."""
+    rows = [
+        (f"sparkwright report {run} -o report.html", "plots and conditions as one file"),
+        (f"sparkwright report {run} --format md", "tables for a post"),
+    ]
     rows += [(f"sparkwright bench {around} --gateway", "the same through its gateway: TLS and keys")] if around else []
     return f"next\n{aligned(rows)}"
 
@@ -140,14 +132,11 @@ def done_text(done: Done) -> str:
     parts = [summary_text(one) for one in done.summaries]
     parts += [gates_text(one.summary.run.id, one.results, one.refused) for one in done.judged]
     parts += [comparison_text(one) for one in done.comparisons]
-    parts += [_unfinished(run) for run in done.runs if run.state == STOPPED]
+    partial = (run.id for run in done.runs if run.state == STOPPED)
+    parts += [f"{run} is not complete: sparkwright bench --resume {run} measures what is missing" for run in partial]
     last = done.runs[-1]
     around = last.conditions.deployment if last.conditions.ours and not last.conditions.front_door else ""
     return "\n\n".join([*parts, next_text(last.id, around=around)])
-
-
-def _unfinished(run: Run) -> str:
-    return f"{run.id} is not complete: sparkwright bench --resume {run.id} measures what is missing"
 
 
 def gates_text(run: str, results: Sequence[GateResult], refused: Sequence[str] = ()) -> str:
@@ -155,12 +144,9 @@ def gates_text(run: str, results: Sequence[GateResult], refused: Sequence[str] =
     lines = [f"gates of {run}", *(f"  no baseline: {why}" for why in refused)]
     for result in results:
         why = f" ({result.why})" if result.why else ""
-        lines.append(f"  {'pass' if result.passed else 'FAIL'}  {result.line}: {_observed(result)}{why}")
+        found = f"found {result.seen or 'no figure'}, expected {result.wanted}"
+        lines.append(f"  {'pass' if result.passed else 'FAIL'}  {result.line}: {found}{why}")
     return "\n".join(lines)
-
-
-def _observed(result: GateResult) -> str:
-    return f"found {result.seen or 'no figure'}, expected {result.wanted}"
 
 
 def done_json(done: Done) -> dict[str, Any]:

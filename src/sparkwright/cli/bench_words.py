@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from sparkwright.app.bench.benchmark import Ready
-from sparkwright.app.bench.measure import LevelOutline, Outline
-from sparkwright.cli.columns import aligned, fold
+from sparkwright.app.bench.measure import LevelOutline
+from sparkwright.cli.columns import aligned, counted, fold
 from sparkwright.cli.text import mark
 from sparkwright.domain.probed import Probed
 from sparkwright.domain.units import duration
@@ -55,17 +55,11 @@ def plan_text(ready: Ready) -> str:
     workload, made = ready.order.workload, ready.outline
     head = f"{workload.name}@{workload.version}: {workload.title}"
     rows = [("level", "requests", "prompt", "answer", "at a time"), *(_level(level) for level in made.levels)]
-    lines = [head, aligned(rows), _total(made, workload.search is not None)]
-    lines += [fold(f"  left out: {text}", 12) for text in made.left_out]
-    return "\n".join(lines)
-
-
-def _total(made: Outline, searched: bool) -> str:
     tokens = f", {made.tokens:,} tokens" if made.tokens else ""
-    repeats = f"{made.repeats} repeat{'s' if made.repeats > 1 else ''}"
-    requests = f"{made.requests} request{'s' if made.requests != 1 else ''}"
-    each = " for each rate that is tried" if searched else ""
-    return f"  {requests} in {repeats}{tokens}{each}; {duration(made.seconds)} at most"
+    each = " for each rate that is tried" if workload.search else ""
+    total = f"{counted(made.requests, 'request')} in {counted(made.repeats, 'repeat')}{tokens}{each}"
+    left_out = (fold(f"  left out: {text}", 12) for text in made.left_out)
+    return "\n".join([head, aligned(rows), f"  {total}; {duration(made.seconds)} at most", *left_out])
 
 
 def _level(level: LevelOutline) -> tuple[str, ...]:

@@ -145,10 +145,8 @@ def _undo(cluster: Cluster, where: ClusterOptions, how: How) -> None:
 
 def _leave(checked: Checked, failed: bool = False) -> None:
     """Ends with the exit code that the findings deserve."""
-    if checked.lost:
-        raise click.exceptions.Exit(3)
-    if failed or any(f.severity is not Severity.INFO for f in checked.findings):
-        raise click.exceptions.Exit(1)
+    if checked.lost or failed or any(f.severity is not Severity.INFO for f in checked.findings):
+        raise click.exceptions.Exit(3 if checked.lost else 1)
 
 
 def _check_json(cluster: Cluster, checked: Checked) -> dict[str, Any]:
@@ -192,10 +190,11 @@ def facts(node: str, where: ClusterOptions, as_json: bool) -> None:
     """
     opened = shared.open_cluster(where)
     found = shared.drive_on(opened, where, lambda services: _ask(services, node), quiet=True)
-    nodes = {name: _json(value) for name, value in found.items()}
+    lost = any(isinstance(one, NodeError) for one in found.values())
+    nodes = {n: {"error": one.message} if isinstance(one, NodeError) else asdict(one) for n, one in found.items()}
     document = {"cluster": opened.name, "simulated": opened.simulated, "nodes": nodes}
     text = "\n\n".join(_text(mark(opened.simulated) + name, value) for name, value in found.items())
-    shared.answer(as_json, document, text, 3 if any(isinstance(one, NodeError) for one in found.values()) else 0)
+    shared.answer(as_json, document, text, 3 if lost else 0)
 
 
 async def _ask(services: Services, node: str) -> Gathered:
@@ -205,10 +204,6 @@ async def _ask(services: Services, node: str) -> Gathered:
         raise UsageError(f"cluster {services.cluster.name} has no node {node!r}", f"its nodes: {', '.join(known)}")
     nodes = [one for one in services.cluster.nodes if node in ("", one.name)]
     return await gather(services.hosts, nodes, services.clock, ranks_fact)
-
-
-def _json(value: NodeFacts | NodeError) -> Any:
-    return asdict(value) if isinstance(value, NodeFacts) else {"error": value.message}
 
 
 def _text(title: str, value: NodeFacts | NodeError) -> str:

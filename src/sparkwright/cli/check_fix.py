@@ -15,12 +15,12 @@ from sparkwright.app.check import Checked, check_nodes
 from sparkwright.app.fix import Outcome, Result, Wanted, apply_fixes, mendable, undo, undoable, with_password
 from sparkwright.app.services import Services
 from sparkwright.cli import options as shared
-from sparkwright.cli.columns import echo, fold, severity_word
+from sparkwright.cli.columns import counted, echo, fold, severity_word
 from sparkwright.cli.text import mark
 from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import NodeError, UsageError
-from sparkwright.domain.finding import Change, Finding, Severity
+from sparkwright.domain.finding import Finding, Severity
 from sparkwright.domain.units import duration
 from sparkwright.wiring import ClusterOptions
 
@@ -53,12 +53,10 @@ def fix(cluster: Cluster, where: ClusterOptions, how: How) -> Fixed:
     _must_be_able_to_ask("--fix", how)
     before, wanted = shared.drive_on(cluster, where, lambda services: _look(services, how.only), quiet=True)
     wanted = _with_password(cluster, where, how, wanted)
-    if not _agreed(cluster, wanted, how, "check --fix"):
+    if not _agreed(cluster, wanted, how, "--fix"):
         return Fixed(wanted, _untouched(wanted, how), before)
-    results, after = shared.drive_on(
-        cluster, where, lambda services: apply_fixes(services, wanted, how.seize), how.as_json
-    )
-    return Fixed(wanted, results, after)
+    done = shared.drive_on(cluster, where, lambda services: apply_fixes(services, wanted, how.seize), how.as_json)
+    return Fixed(wanted, *done)
 
 
 def take_back(
@@ -68,7 +66,7 @@ def take_back(
     _must_be_able_to_ask("--undo", how)
     wanted, lost = shared.drive_on(cluster, where, lambda services: undoable(services, how.only), quiet=True)
     wanted = _with_password(cluster, where, how, wanted)
-    if not _agreed(cluster, wanted, how, "check --undo"):
+    if not _agreed(cluster, wanted, how, "--undo"):
         return wanted, _untouched(wanted, how), lost
     results = shared.drive_on(cluster, where, lambda services: undo(services, wanted, how.seize), how.as_json)
     return wanted, results, lost
@@ -107,7 +105,7 @@ def _with_password(cluster: Cluster, where: ClusterOptions, how: How, wanted: tu
     return wanted
 
 
-def _agreed(cluster: Cluster, wanted: Sequence[Wanted], how: How, verb: str) -> bool:
+def _agreed(cluster: Cluster, wanted: Sequence[Wanted], how: How, option: str) -> bool:
     """Shows what would be done; whether it is to be done."""
     ready = [one for one in wanted if not one.by_hand]
     if wanted and not (how.as_json and (how.yes or how.dry_run)):
@@ -115,13 +113,9 @@ def _agreed(cluster: Cluster, wanted: Sequence[Wanted], how: How, verb: str) -> 
     if how.dry_run or not ready:
         return False
     nodes = len({one.fix.node for one in ready})
-    what = f"{_number(len(ready), 'change')} on {_number(nodes, 'node')}"
-    back = "; `sparkwright check --undo` takes them back" if verb == "check --fix" else ""
+    what = f"{counted(len(ready), 'change')} on {counted(nodes, 'node')}"
+    back = "; `sparkwright check --undo` takes them back" if option == "--fix" else ""
     return how.yes or click.confirm(f"{what}{back}. Make them?", err=True, abort=True)
-
-
-def _number(count: int, what: str) -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 def proposal_text(wanted: Sequence[Wanted]) -> str:
@@ -138,13 +132,10 @@ def proposal_text(wanted: Sequence[Wanted]) -> str:
 
 
 def _proposed(one: Wanted) -> list[str]:
-    says = f"back from: {one.fix.says} {_by(one.change)}" if one.change else one.fix.says
+    says, change = one.fix.says, one.change
+    if change:
+        says = f"back from: {says} ({change.who}, {_date(change.at)}{'' if change.done else ', cut off'})"
     return [fold(f"  {one.code}  {says}", 11), *(f"             {line}" for line in typed(one))]
-
-
-def _by(change: Change) -> str:
-    when = time.strftime("%Y-%m-%d %H:%M", time.localtime(change.at))
-    return f"({change.who}, {when}{'' if change.done else ', cut off'})"
 
 
 def typed(one: Wanted) -> list[str]:
@@ -162,12 +153,11 @@ def results_text(results: Sequence[Result]) -> str:
     nodes: dict[tuple[Outcome, str, str, str], list[str]] = {}
     for one in results:
         nodes.setdefault((one.outcome, one.wanted.code, one.wanted.fix.says, one.why), []).append(one.wanted.fix.node)
-    return "\n".join(_result(*key, ", ".join(names)) for key, names in nodes.items())
-
-
-def _result(outcome: Outcome, code: str, says: str, why: str, nodes: str) -> str:
-    line = fold(f"{outcome:<8} {code}  {nodes}: {says}{f': {why}' if why else ''}", 9)
-    return click.style(line[:8], fg=_COLORS[outcome]) + line[8:]
+    lines = []
+    for (outcome, code, says, why), names in nodes.items():
+        line = fold(f"{outcome:<8} {code}  {', '.join(names)}: {says}{f': {why}' if why else ''}", 9)
+        lines.append(click.style(line[:8], fg=_COLORS[outcome]) + line[8:])
+    return "\n".join(lines)
 
 
 def wanted_json(wanted: Sequence[Wanted], results: Sequence[Result]) -> list[dict[str, Any]]:
@@ -194,12 +184,10 @@ def shown(findings: Sequence[Finding], least: Severity) -> list[Finding]:
 
 def quiet_lines(checked: Checked) -> list[str]:
     """A line for each event that an earlier check has shown, and one for all that is ignored."""
-    lines = [
-        fold(f"seen before  {one.code}  {one.subject}: {one.evidence} (first seen {_date(at)})", 13)
-        for one, at in checked.old
-    ]
-    codes = sorted({one.code for one in checked.ignored})
-    return [*lines, *([f"{len(checked.ignored)} ignored: {', '.join(codes)}"] if codes else [])]
+    old = [f"{one.code}  {one.subject}: {one.evidence} (first seen {_date(at)})" for one, at in checked.old]
+    codes = ", ".join(sorted({one.code for one in checked.ignored}))
+    ignored = [f"{len(checked.ignored)} ignored: {codes}"] if codes else []
+    return [*(fold(f"seen before  {line}", 13) for line in old), *ignored]
 
 
 def _date(at: float) -> str:
@@ -231,6 +219,6 @@ def summary(checked: Checked, least: Severity = Severity.INFO, tried: Sequence[R
 
 
 def _counts(findings: Sequence[Finding]) -> str:
-    counted = Counter(one.severity for one in findings)
-    each = ", ".join(f"{counted[severity]} {severity_word(severity)}" for severity in Severity if counted[severity])
-    return f"{len(findings)} finding{'' if len(findings) == 1 else 's'} ({each})" if findings else "no findings"
+    count = Counter(one.severity for one in findings)
+    each = ", ".join(f"{count[severity]} {severity_word(severity)}" for severity in Severity if count[severity])
+    return f"{counted(len(findings), 'finding')} ({each})" if findings else "no findings"

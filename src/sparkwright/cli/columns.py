@@ -31,6 +31,16 @@ def aligned(rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(f"  {'  '.join(cell.ljust(width) for cell, width in line)}".rstrip() for line in lines)
 
 
+def counted(count: int, what: str) -> str:
+    """`1 node`, `2 nodes`."""
+    return f"{count} {what}{'' if count == 1 else 's'}"
+
+
+def number_text(value: float) -> str:
+    """`1,188`, `45.72`: as it was published, without zeros behind the point."""
+    return f"{value:,.0f}" if value == int(value) else f"{value:,}"
+
+
 def fold(text: str, indent: int) -> str:
     """A long line broken for the terminal, its other lines indented; as it is where no terminal is."""
     if not sys.stdout.isatty():

@@ -1,6 +1,5 @@
 """`sparkwright compare`, `sparkwright gate` and `sparkwright report`."""
 
-import asyncio
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ import click
 from sparkwright import __version__
 from sparkwright.app import report as use
 from sparkwright.app.report import Against, Form
+from sparkwright.app.runs import RunsAndFiles
 from sparkwright.cli import options as shared
 from sparkwright.cli.bench_text import comparison_text, gates_text
 from sparkwright.cli.gate_file import read_gates
@@ -17,7 +17,6 @@ from sparkwright.cli.runs import with_store
 from sparkwright.cli.text import mark
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.summary import RunSummary
-from sparkwright.wiring import run_store
 
 SCHEMA = 1
 _simulated = click.option(
@@ -56,11 +55,13 @@ def compare(base: str, others: tuple[str, ...], gate: Path | None, allow_simulat
 
 
 def _against_text(base: RunSummary, one: Against) -> str:
-    either = base.run.conditions.simulated or one.summary.run.conditions.simulated
-    title = f"{mark(either)}{one.summary.run.id} against {base.run.id}\n"  # the table has it, too
-    told = comparison_text(one.comparison)
-    parts = [title + told if either or one.comparison.refused else told]
-    return "\n\n".join([*parts, *([gates_text(one.summary.run.id, one.results)] if one.results else [])])
+    either, text = (
+        base.run.conditions.simulated or one.summary.run.conditions.simulated,
+        comparison_text(one.comparison),
+    )
+    if either or one.comparison.refused:
+        text = f"{mark(either)}{one.summary.run.id} against {base.run.id}\n{text}"  # the table has it, too
+    return f"{text}\n\n{gates_text(one.summary.run.id, one.results)}" if one.results else text
 
 
 def _against_json(one: Against) -> dict[str, Any]:
@@ -90,13 +91,12 @@ def gate(run: str, file: Path, baseline: str, allow_simulated: bool, as_json: bo
     """
     gates = read_gates(file)
     found = with_store(lambda kept: use.gated(kept.runs, run, gates, baseline, allow_simulated))
-    summary, results, refused = found.summary, found.results, found.refused
-    passed = all(result.passed for result in results)
-    simulated = summary.run.conditions.simulated
-    told = {"run": summary.run.id, "simulated": simulated, "passed": passed}
-    gone = {"gates": [asdict(result) for result in results], "no_baseline": list(refused)}
-    text = mark(simulated) + gates_text(summary.run.id, results, refused)
-    shared.answer(as_json, {"schema": SCHEMA, **told, **gone}, text, int(not passed))
+    run, simulated = found.summary.run.id, found.summary.run.conditions.simulated
+    passed = all(result.passed for result in found.results)
+    document = {"schema": SCHEMA, "run": run, "simulated": simulated, "passed": passed}
+    document |= {"gates": [asdict(result) for result in found.results], "no_baseline": list(found.refused)}
+    text = mark(simulated) + gates_text(run, found.results, found.refused)
+    shared.answer(as_json, document, text, int(not passed))
 
 
 _ENDINGS = {".html": Form.HTML, ".htm": Form.HTML, ".md": Form.MARKDOWN, ".markdown": Form.MARKDOWN, ".json": Form.JSON}
@@ -124,7 +124,12 @@ def report(runs: tuple[str, ...], form: str | None, out: str) -> None:
       sparkwright report r-20261122-7f3a --format md
     """
     wanted = Form(form) if form else _ENDINGS.get(Path(out).suffix.lower(), Form.HTML)
-    names, text = asyncio.run(_made(runs, wanted))
+
+    async def made(kept: RunsAndFiles) -> tuple[tuple[str, ...], str]:
+        names = await use.named(kept.runs, runs)
+        return names, await use.report(kept.runs, names, wanted, f"sparkwright {__version__}")
+
+    names, text = with_store(made)
     target = out or (f"{names[0]}.html" if wanted is Form.HTML else _STDOUT)
     if target == _STDOUT:
         click.echo(text, nl=False)
@@ -135,12 +140,3 @@ def report(runs: tuple[str, ...], form: str | None, out: str) -> None:
     except OSError as error:
         raise UsageError(f"{path}: cannot be written: {error.strerror}", "name another file with -o") from None
     click.echo(f"wrote {path} ({len(text.encode()) / 1000:.0f} kB)")
-
-
-async def _made(wanted: tuple[str, ...], form: Form) -> tuple[tuple[str, ...], str]:
-    store = run_store()
-    try:
-        names = await use.named(store, wanted)
-        return names, await use.report(store, names, form, f"sparkwright {__version__}")
-    finally:
-        await store.aclose()

@@ -41,8 +41,7 @@ class Lines:
         self._told = 0.0
 
     def report(self, happening: Happening) -> None:
-        text = self._text(happening)
-        if text:
+        if text := self._text(happening):
             self._say(f"{time.monotonic() - self._began:7.1f} s  {text}")
 
     def _text(self, happening: Happening) -> str:
@@ -95,21 +94,18 @@ class Live:
 
         now = time.monotonic()
         shown = [self._ranks[rank] for rank in sorted(self._ranks)]
-        ranks = [f"  {rank_text(told)}  [{duration(now - since)}{_usual(told)}]" for told, since in shown]
-        copies = [f"  {p.node}: {progress_text(p)}" for p in self._copies.values()]
-        return Text(printable("\n".join(ranks + copies)), no_wrap=True, overflow="ellipsis")
-
-
-def _usual(told: RankPhase) -> str:
-    return f", usually {duration(told.usual)}" if told.usual else ""
+        lines = []
+        for rank, since in shown:
+            usual = f", usually {duration(rank.usual)}" if rank.usual else ""
+            lines.append(f"  {rank_text(rank)}  [{duration(now - since)}{usual}]")
+        lines += [f"  {copy.node}: {progress_text(copy)}" for copy in self._copies.values()]
+        return Text(printable("\n".join(lines)), no_wrap=True, overflow="ellipsis")
 
 
 def rank_text(told: RankPhase) -> str:
     """`rank 0 spark-1  load      12.0 of 74.1 GiB  loading shards`."""
-    amount = ""
-    if told.done is not None:
-        of = f" of {told.total:g}" if told.total is not None else ""
-        amount = f"{told.done:g}{of} {told.unit}  "
+    of = f" of {told.total:g}" if told.total is not None else ""
+    amount = f"{told.done:g}{of} {told.unit}  " if told.done is not None else ""
     return f"rank {told.rank} {told.node}  {told.phase:<10} {amount}{told.text}".rstrip()
 
 

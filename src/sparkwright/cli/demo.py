@@ -4,8 +4,7 @@ import shutil
 import socket
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -16,7 +15,7 @@ import yaml
 from sparkwright.adapters.files import open_recipe
 from sparkwright.app.check import check_nodes
 from sparkwright.app.launch import Options, up
-from sparkwright.app.prepare import Outcome, prepare
+from sparkwright.app.prepare import prepare
 from sparkwright.app.queries import status
 from sparkwright.app.services import LaunchRequest, Services, expand
 from sparkwright.app.stage import staging_text
@@ -26,7 +25,6 @@ from sparkwright.cli.check_fix import summary
 from sparkwright.cli.columns import echo, findings_text
 from sparkwright.cli.text import answer_text, deployment_text, plan_text
 from sparkwright.domain.cluster import Cluster, Node
-from sparkwright.domain.deployment import Deployment
 from sparkwright.domain.errors import RecipeError
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.units import duration
@@ -115,7 +113,8 @@ def _loop(cluster: Cluster, show: Show) -> dict[str, Any]:
     echo(plan_text(planned.plan, staging_text(planned.plan, planned.cluster_state), why=False))
     try:
         outcome = verb("up", lambda services: up(services, request, Options()))
-        echo(_told(outcome))
+        times = "\n".join(f"  {name:<12} {duration(seconds):>8}" for name, seconds in outcome.steps)
+        echo(f"{answer_text(outcome.answer) if outcome.answer else 'no answer'}\nwhere time went\n{times}")
         found, _ = verb("status", status)
         echo("\n".join(deployment_text(d) for d in found))
         done = True
@@ -123,7 +122,12 @@ def _loop(cluster: Cluster, show: Show) -> dict[str, Any]:
         if not (show.keep and done):
             verb("down", lambda services: down(services, recipe.deployment, seize=True))
     echo(f"\n{duration(time.monotonic() - began)} in all{'' if show.keep else '; nothing is left of it'}")
-    return _json(outcome, found)
+    return {
+        "simulated": True,
+        "answer": asdict(outcome.answer) if outcome.answer else None,
+        "steps": [{"name": n, "seconds": round(s, 3)} for n, s in outcome.steps],
+        "status": [asdict(d) for d in found],
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,33 +142,11 @@ class _Verb:
         return shared.drive_on(self.cluster, ClusterOptions(), use, quiet=self.show.quiet or title == "plan")
 
 
-def _told(outcome: Outcome) -> str:
-    times = "\n".join(f"  {name:<12} {duration(seconds):>8}" for name, seconds in outcome.steps)
-    answer = answer_text(outcome.answer) if outcome.answer else "no answer"
-    return f"{answer}\nwhere time went\n{times}"
-
-
-def _json(outcome: Outcome, found: tuple[Deployment, ...]) -> dict[str, Any]:
-    return {
-        "simulated": True,
-        "answer": asdict(outcome.answer) if outcome.answer else None,
-        "steps": [{"name": n, "seconds": round(s, 3)} for n, s in outcome.steps],
-        "status": [asdict(d) for d in found],
-    }
-
-
 def _with_free_ports(recipe: Recipe) -> Recipe:
     """8000 may be taken on the user's machine; a demonstration should not fail for that."""
-    with _free_port() as port, _free_port() as master:
-        serving = replace(recipe.serving, port=port, master_port=master)
-    return replace(recipe, serving=serving)
-
-
-@contextmanager
-def _free_port() -> Iterator[int]:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        yield int(probe.getsockname()[1])
+    with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as other:
+        ports = [probe.getsockname()[1] for probe in (one, other)]
+    return replace(recipe, serving=replace(recipe.serving, port=ports[0], master_port=ports[1]))
 
 
 def _kept(folder: Path, cluster: Cluster, recipe: Recipe) -> dict[str, str]:
@@ -187,12 +169,11 @@ def cluster_yaml(cluster: Cluster) -> str:
 
 
 def _node(node: Node) -> dict[str, Any]:
-    home = dict(node.env).get("HOME", "~")
-    fabric = {name: value for name, value in asdict(node.fabric).items() if value}
+    home, fabric = dict(node.env).get("HOME", "~"), asdict(node.fabric).items()
     return {
         "name": node.name,
         "ssh": node.ssh,
-        "fabric": {name: list(value) if isinstance(value, tuple) else value for name, value in fabric.items()},
+        "fabric": {name: list(value) if isinstance(value, tuple) else value for name, value in fabric if value},
         # Written out: the nodes share a machine, and are told apart by where they keep their state.
         "paths": {name: expand(path, home) for name, path in asdict(node.paths).items()},
         "env": dict(node.env),

@@ -35,8 +35,8 @@ def explain(code: str | None, as_json: bool) -> None:
 
 def _list(listed: Sequence[Page]) -> str:
     families = groupby(listed, key=lambda page: page.family)
-    rows = ((family, aligned([(page.code, page.severity, page.title) for page in group])) for family, group in families)
-    return "\n".join(f"{family}\n{table}\n" for family, table in rows)
+    tables = {family: aligned([(one.code, one.severity, one.title) for one in group]) for family, group in families}
+    return "\n".join(f"{family}\n{table}\n" for family, table in tables.items())
 
 
 def _found(asked: str) -> tuple[Page, ...]:
@@ -60,7 +60,6 @@ def page_text(page: Page) -> str:
     """Head, then a paragraph a heading; commands of the fix are never folded."""
     cause = f", cause {page.cause}" if page.cause else ""
     head = f"{click.style(page.code, bold=True)}: {page.title}\n{page.family}; {page.severity}, {page.status}{cause}"
-    lines = [head, *([f"\n{page.summary}"] if page.summary else [])]
-    lines += [f"\n{name}\n{fold(f'  {text}', 2)}" for name, text in page.parts.items()]
+    lines = [head, *(f"\n{name}\n{fold(f'  {text}', 2)}" for name, text in page.parts.items())]
     lines += ["\nFix", *(f"  {step}" for step in page.fix)] if page.fix else []
     return "\n".join(lines)

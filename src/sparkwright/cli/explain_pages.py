@@ -60,18 +60,9 @@ def pages() -> Mapping[str, Page]:
     found = map(_check, (*CHECKS, *fabric_findings.CHECKS, *engines.CHECKS, *supervision.CHECKS))
     logs = [_log(cause, family) for family, causes in families().items() for cause in causes]
     logs += [_log(cause, "hangs and silences") for cause in whole_log().values()]
-    ordered = [*sorted(found, key=_place), *sorted(logs, key=lambda page: page.code)]
-    return {page.code: page for page in ordered}
-
-
-def _place(page: Page) -> tuple[int, str]:
-    known = list(dict.fromkeys(_FAMILY.values()))
-    return (known.index(page.family) if page.family in known else len(known)), page.code
-
-
-def _family(code: str) -> str:
-    prefix = code.rstrip("0123456789")
-    return _FAMILY.get(prefix, prefix.lower())
+    place = {family: number for number, family in enumerate(dict.fromkeys(_FAMILY.values()))}
+    checks = sorted(found, key=lambda page: (place.get(page.family, len(place)), page.code))
+    return {page.code: page for page in (*checks, *sorted(logs, key=lambda page: page.code))}
 
 
 def _check(check: Check) -> Page:
@@ -80,7 +71,9 @@ def _check(check: Check) -> Page:
     parts |= {"Formerly": ", ".join(code for code, now in FORMER.items() if now == check.code)}
     given = {name: text for name, text in parts.items() if text}
     fix = (texts.fix.replace("{node}", "<node>"),) if texts.fix else ()
-    return Page(check.code, check.title, _family(check.code), str(check.severity), texts.status, "", given, "", fix)
+    prefix = check.code.rstrip("0123456789")
+    family = _FAMILY.get(prefix, prefix.lower())
+    return Page(check.code, check.title, family, str(check.severity), texts.status, "", given, "", fix)
 
 
 def _log(cause: LogCause, family: str) -> Page:

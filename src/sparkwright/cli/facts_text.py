@@ -29,38 +29,12 @@ _SHOWN = 3
 _SLEEP = "sleep.target"
 
 
-def system_rows(facts: NodeFacts) -> tuple[tuple[str, Sequence[str]], ...]:
-    """(label, lines) in the order of the block."""
-    return (
-        ("board", lines_of(facts.board, _board)),
-        ("packages", lines_of(facts.packages, _packages)),
-        ("settings", lines_of(facts.upkeep, _upkeep)),
-        ("activity", lines_of(facts.activity, _activity)),
-        ("clock", lines_of(facts.times, _times)),
-        ("kernel log", lines_of(facts.kernel_log, _kernel_log)),
-        ("nic", lines_of(facts.nic, _nic)),
-        ("network", lines_of(facts.network, _network)),
-        ("variables", lines_of(facts.settings, _variables)),
-        ("containers", lines_of(facts.containers, _containers)),
-        ("stores", lines_of(facts.stores, each(_store))),
-    )
-
-
 def _board(found: Board) -> Sequence[str]:
-    hottest = max(found.zones.items(), key=lambda zone: zone[1], default=None)
+    zone = max(found.zones.items(), key=lambda zone: zone[1], default=None)
+    hottest = f"hottest zone {zone[0]} {zone[1]:g} °C" if zone else ""
     library = "" if isinstance(found.libcuda, Unknown) else f"libcuda {found.libcuda.version} {gib(found.libcuda.size)}"
-    return [
-        line
-        for line in (
-            listed(
-                known(found.bios, "BIOS {}"),
-                known(found.ec, "EC {}"),
-                f"hottest zone {hottest[0]} {hottest[1]:g} °C" if hottest else "",
-            ),
-            listed(library, known(found.module, "driver on disk {}"), *found.drm),
-        )
-        if line
-    ]
+    firmware = listed(known(found.bios, "BIOS {}"), known(found.ec, "EC {}"), hottest)
+    return list(filter(None, (firmware, listed(library, known(found.module, "driver on disk {}"), *found.drm))))
 
 
 def _packages(found: Sequence[Package]) -> Sequence[str]:
@@ -112,14 +86,13 @@ def _kernel_log(found: KernelLog) -> Sequence[str]:
 def _nic(found: Nic) -> Sequence[str]:
     firmware = dict.fromkeys(device.firmware for device in found.devices if device.firmware)
     count = "" if isinstance(found.functions, Unknown) else f"{len(found.functions)} PCI functions"
-    return [line] if (line := listed(count, *firmware, "hot-plug armed" if found.armed else "")) else []
+    return list(filter(None, [listed(count, *firmware, "hot-plug armed" if found.armed else "")]))
 
 
 def _network(found: Network) -> Sequence[str]:
-    default = [
-        f"default via {r.gateway or 'the link'} {r.interface}" for r in found.routes if r.destination == "default"
-    ]
-    return [line] if (line := listed(*default, f"firewall {found.firewall.name}" if found.firewall else "")) else []
+    routes = [one for one in found.routes if one.destination == "default"]
+    default = [f"default via {one.gateway or 'the link'} {one.interface}" for one in routes]
+    return list(filter(None, [listed(*default, f"firewall {found.firewall.name}" if found.firewall else "")]))
 
 
 def _variables(found: Settings) -> Sequence[str]:
@@ -154,7 +127,17 @@ def facts_text(facts: NodeFacts, title: str) -> str:
         ("disks", lines_of(facts.disks, lambda found: _disks(found, home))),
         ("listening", lines_of(facts.listeners, _listeners)),
         ("ranks", lines_of(facts.ranks, each(_rank))),
-        *system_rows(facts),
+        ("board", lines_of(facts.board, _board)),
+        ("packages", lines_of(facts.packages, _packages)),
+        ("settings", lines_of(facts.upkeep, _upkeep)),
+        ("activity", lines_of(facts.activity, _activity)),
+        ("clock", lines_of(facts.times, _times)),
+        ("kernel log", lines_of(facts.kernel_log, _kernel_log)),
+        ("nic", lines_of(facts.nic, _nic)),
+        ("network", lines_of(facts.network, _network)),
+        ("variables", lines_of(facts.settings, _variables)),
+        ("containers", lines_of(facts.containers, _containers)),
+        ("stores", lines_of(facts.stores, each(_store))),
     )
     return "\n".join([title, *(line for label, lines in rows for line in _row(label, lines))])
 
@@ -238,15 +221,10 @@ def _disks(found: Sequence[Disk], home: str) -> Sequence[str]:
     """One line for each file system, with the paths on it."""
     systems: dict[tuple[str, int, int], list[str]] = {}
     for one in found:
-        systems.setdefault((one.mount, one.total, one.available), []).append(_short(one.path, home))
-    return [
-        f"{mount}: {gib(free)} free of {gib(total)} ({', '.join(paths)})"
-        for (mount, total, free), paths in systems.items()
-    ]
-
-
-def _short(path: str, home: str) -> str:
-    return f"~{path.removeprefix(home)}" if home and path.startswith(f"{home}/") else path
+        path = f"~{one.path.removeprefix(home)}" if home and one.path.startswith(f"{home}/") else one.path
+        systems.setdefault((one.mount, one.total, one.available), []).append(path)
+    rows = systems.items()
+    return [f"{mount}: {gib(free)} free of {gib(total)} ({', '.join(paths)})" for (mount, total, free), paths in rows]
 
 
 def _listeners(found: Sequence[Listener]) -> Sequence[str]:

@@ -106,12 +106,10 @@ def list_text(found: Remembered) -> str:
 def _row(incident: Incident) -> tuple[str, ...]:
     away = "" if incident.away is None else f", {duration(incident.away)} away"
     outcome = "open" if incident.is_open else f"{incident.outcome}{away}"
-    told = f"{mark(incident.simulated)}{incident.kind}"
-    return str(incident.number), when(incident.opened_at), incident.deployment, told, outcome, _short(incident)
-
-
-def _short(incident: Incident) -> str:
-    return f"{_cut(incident.what, _SHORT)}{f'; cause: {_cut(incident.cause, _SHORT)}' if incident.cause else ''}"
+    kind = f"{mark(incident.simulated)}{incident.kind}"
+    cause = f"; cause: {_cut(incident.cause, _SHORT)}" if incident.cause else ""
+    what = f"{_cut(incident.what, _SHORT)}{cause}"
+    return str(incident.number), when(incident.opened_at), incident.deployment, kind, outcome, what
 
 
 def shown_text(shown: Shown) -> str:
@@ -121,7 +119,7 @@ def shown_text(shown: Shown) -> str:
     parts = [title, fold(f"  what      {incident.what}", 12), f"  began     {_began(incident)}"]
     parts += [fold(f"  evidence  {_cut(line)}", 12) for line in incident.evidence[:_LINES]]
     parts += _cause(shown)
-    parts += _done(incident)
+    parts += ["  done", *(_event(event, incident.opened_at) for event in incident.events)] if incident.events else []
     parts += [f"  {'open' if incident.is_open else 'ended':<8}  {_end(incident)}"]
     return "\n".join([*parts, *_kept(shown)])
 
@@ -146,13 +144,10 @@ def _cause(shown: Shown) -> list[str]:
     code = first.get("code") or incident.code
     lines = [fold(f"  cause     {first.get('title') or incident.cause}{f' [{code}]' if code else ''}", 12)]
     lines += [fold(f"  proof     {_proof(one)}", 12) for one in first.get("proof", ())[:3]]
-    fixes, word = first.get("fix") or incident.fix, "by hand" if _mends_itself(incident) else "fix"
-    return [*lines, *(fold_command(f"  {word if n == 0 else '':<8}  ", str(step)) for n, step in enumerate(fixes))]
-
-
-def _mends_itself(incident: Incident) -> bool:
-    """What the supervisor is at, or has done, nobody else need do."""
-    return incident.is_open or incident.serving_at > 0
+    # What the supervisor is at, or has done, nobody else need do.
+    word = "by hand" if incident.is_open or incident.serving_at > 0 else "fix"
+    steps = enumerate(first.get("fix") or incident.fix)
+    return [*lines, *(fold_command(f"  {word if n == 0 else '':<8}  ", str(step)) for n, step in steps)]
 
 
 def _causes(diagnosis: dict[str, Any] | None) -> list[dict[str, Any]]:
@@ -168,16 +163,9 @@ def _proof(proof: Any) -> str:
     return f"{proof.get('source', '')}:{proof.get('number', '')}  {_cut(str(proof.get('text', '')))}"
 
 
-def _done(incident: Incident) -> list[str]:
-    if not incident.events:
-        return []
-    rows = [_event(event, incident.opened_at) for event in incident.events]
-    return ["  done", *(fold(f"    {after:>9}  {said}", 15) for after, said in rows)]
-
-
-def _event(event: IncidentEvent, opened: float) -> tuple[str, str]:
-    said = event.text if event.text.startswith(event.kind) else f"{event.kind}: {event.text}".removesuffix(": ")
-    return f"+{duration(max(0.0, event.at - opened))}", said
+def _event(event: IncidentEvent, opened: float) -> str:
+    text = event.text if event.text.startswith(event.kind) else f"{event.kind}: {event.text}".removesuffix(": ")
+    return fold(f"    {f'+{duration(max(0.0, event.at - opened))}':>9}  {text}", 15)
 
 
 def _end(incident: Incident) -> str:
@@ -189,11 +177,10 @@ def _end(incident: Incident) -> str:
 
 def _kept(shown: Shown) -> list[str]:
     """Where the evidence is, and how to read it."""
-    incident, lines = shown.incident, []
-    if shown.files:
-        names = ", ".join(name for name, _ in shown.files if name != "incident.json")
-        if not names:
-            return ["  kept      no evidence but these lines"]
-        lines.append(fold(f"  kept      {incident.folder} on {shown.node}: {names}", 12))
-        lines.append(f"  logs      sparkwright logs {incident.deployment} --incident {incident.number}")
-    return lines or ["  kept      its evidence is no longer kept"]
+    incident, names = shown.incident, ", ".join(name for name, _ in shown.files if name != "incident.json")
+    if not names:
+        return [f"  kept      {'no evidence but these lines' if shown.files else 'its evidence is no longer kept'}"]
+    return [
+        fold(f"  kept      {incident.folder} on {shown.node}: {names}", 12),
+        f"  logs      sparkwright logs {incident.deployment} --incident {incident.number}",
+    ]

@@ -9,7 +9,7 @@ import click
 from sparkwright.adapters.files import open_recipe, recipe_names
 from sparkwright.app.cluster_state import Inventory, inventory
 from sparkwright.cli import options as shared
-from sparkwright.cli.columns import aligned, echo, fold
+from sparkwright.cli.columns import aligned, counted, echo, fold
 from sparkwright.cli.text import mark
 from sparkwright.domain.checkpoint import How, Stored, Use
 from sparkwright.domain.cluster import Cluster
@@ -74,19 +74,13 @@ def _recipes() -> Iterator[Recipe]:
 
 
 def _text(seen: _Seen) -> str:
-    head = f"{mark(seen.cluster.simulated)}{_summary(seen)}"
-    groups = _groups(seen)
+    groups, answered = _groups(seen), len(seen.cluster.names) - len(seen.found.lost)
+    what = counted(len(groups), "checkpoint") if groups else "no checkpoint"
+    head = f"{mark(seen.cluster.simulated)}{what} on {counted(answered, 'node')}"
     if not groups:
         return head
     table = aligned([_HEADS, *(_row(seen, group) for group in groups)])
-    notes = [line for group in groups for line in _notes(seen, group)]
-    return "\n".join([head, table, *notes])
-
-
-def _summary(seen: _Seen) -> str:
-    count, answered = len(_groups(seen)), len(seen.cluster.names) - len(seen.found.lost)
-    what = "no checkpoint" if not count else f"{count} checkpoint{'s' if count > 1 else ''}"
-    return f"{what} on {answered} node{'s' if answered != 1 else ''}"
+    return "\n".join([head, table, *(line for group in groups for line in _notes(seen, group))])
 
 
 def _groups(seen: _Seen) -> list[list[Stored]]:
@@ -117,7 +111,9 @@ def _notes(seen: _Seen, group: Sequence[Stored]) -> Iterator[str]:
         yield _note(one, f"incomplete on {' '.join(s.node for s in group)}: {', '.join(one.missing[:_SHOWN])}{more}")
     elif lacking and usable:
         yield _note(one, f"not on {' '.join(lacking)}: `up` copies it there over the fabric")
-    yield from (_note(one, _could(use)) for use in uses if use.how is How.COULD)
+    for use in (use for use in uses if use.how is How.COULD):
+        change = ", ".join(f"{key}: {value}" for key, value in use.change)
+        yield _note(one, f"{use.recipe} could use it with {change}" + (f" ({use.why})" if use.why else ""))
     if not usable:
         yield from (_note(one, f"not for {use.recipe}: {use.why}") for use in uses[:_SHOWN])
 
@@ -126,14 +122,13 @@ def _note(one: Stored, text: str) -> str:
     return fold(f"{one.label}: {text}", 4)
 
 
-def _could(use: Use) -> str:
-    change = ", ".join(f"{key}: {value}" for key, value in use.change)
-    return f"{use.recipe} could use it with {change}" + (f" ({use.why})" if use.why else "")
-
-
 def _json(seen: _Seen) -> dict[str, Any]:
-    head = {"cluster": seen.cluster.name, "simulated": seen.cluster.simulated, "unreachable": dict(seen.found.lost)}
-    return head | {"checkpoints": [_entry(seen, one) for one in seen.found.stored]}
+    return {
+        "cluster": seen.cluster.name,
+        "simulated": seen.cluster.simulated,
+        "unreachable": dict(seen.found.lost),
+        "checkpoints": [_entry(seen, one) for one in seen.found.stored],
+    }
 
 
 def _entry(seen: _Seen, one: Stored) -> Mapping[str, Any]:

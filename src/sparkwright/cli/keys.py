@@ -41,9 +41,9 @@ def add(name: str, deployment: str, show: bool, as_json: bool, where: ClusterOpt
       sparkwright keys add ci deepseek-v4-flash --show
     """
     made = shared.drive(where, lambda services: use.add(services, name, deployment), quiet=as_json)
-    key = made.secret.reveal() if show else None
-    document = {**_json(made.key), "file": made.path} | ({"key": key} if show else {})
-    use_it = key if key else f'export OPENAI_API_KEY="$(cat {made.path})"'
+    key = {"key": made.secret.reveal()} if show else {}
+    document = {**_json(made.key), "file": made.path, **key}
+    use_it = key.get("key") or f'export OPENAI_API_KEY="$(cat {made.path})"'
     shared.answer(as_json, document, f"key {name} for {made.key.opens}: {made.path}\n{use_it}")
 
 

@@ -1,8 +1,7 @@
 """Figures from an engine's own log (`plan --from-log`), read and printed."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
-from typing import Any
+from dataclasses import replace
 
 import click
 
@@ -29,6 +28,7 @@ def from_logs(recipe: Recipe, logs: Sequence[str], rank: int | None) -> tuple[Ca
 
 
 def _from_log(recipe: Recipe, log: str, rank: int) -> Calibration:
+    """Without what holds for the log's own limits only. Raises UsageError, also for another number of ranks."""
     story = _story(recipe, log, recipe.engine.name)
     facts = dict(story.facts)
     under = conditions(recipe, simulated(recipe), rank=rank)
@@ -37,11 +37,6 @@ def _from_log(recipe: Recipe, log: str, rank: int) -> Calibration:
     if found.is_empty:
         said = f"{log}: holds no line of {recipe.engine.name} about weights or KV cache"
         raise UsageError(f"{said}{_instead(recipe, log)}", _HINT)
-    return _fitting(recipe, log, found, facts)
-
-
-def _fitting(recipe: Recipe, log: str, found: Calibration, facts: Mapping[str, str]) -> Calibration:
-    """Without what holds for the log's own limits only. Raises UsageError for a log of another number of ranks."""
     split, world = recipe.parallelism, facts.get("world", "")
     ranks = split.tp * split.pp  # vLLM counts those of dp or does not, from version to version
     if world not in ("", str(ranks), str(ranks * split.dp)):
@@ -56,28 +51,22 @@ def _fitting(recipe: Recipe, log: str, found: Calibration, facts: Mapping[str, s
 
 def _other_context(recipe: Recipe, facts: Mapping[str, str]) -> str:
     """The log's context where it is not the recipe's, '' where it is or one of the two is unknown."""
-    source_of, wanted = facts.get("context", ""), recipe.serving.context
-    return source_of if source_of and wanted and source_of != str(wanted) else ""
+    given, wanted = facts.get("context", ""), recipe.serving.context
+    return given if wanted and given != str(wanted) else ""
 
 
 def _story(recipe: Recipe, log: str, dialect: str) -> LogStory:
-    lines = _lines(log)
-    return read_log(lines if simulated(recipe) else _real(log, lines), engine(dialect).read)
+    return read_log(_lines(log, simulated(recipe)), engine(dialect).read)
 
 
-def _lines(log: str) -> Iterator[str]:
-    """Never more than a piece of the file at once, whatever is in it."""
+def _lines(log: str, simulated: bool) -> Iterator[str]:
+    """Never more than a piece of the file at once. Raises UsageError for a log of the simulator, unless `simulated`."""
     with click.open_file(log, encoding="utf-8", errors="replace") as file:
-        yield from iter(lambda: file.readline(_LONGEST), "")
-
-
-def _real(log: str, lines: Iterator[str]) -> Iterator[str]:
-    for line in lines:
-        if MARK in line:
-            raise UsageError(
-                f"{log}: is a log of the simulator; a real engine is not planned with simulated figures", _HINT
-            )
-        yield line
+        for line in iter(lambda: file.readline(_LONGEST), ""):
+            if MARK in line and not simulated:
+                why = "is a log of the simulator; a real engine is not planned with simulated figures"
+                raise UsageError(f"{log}: {why}", _HINT)
+            yield line
 
 
 def _instead(recipe: Recipe, log: str) -> str:
@@ -111,11 +100,7 @@ def measured_text(found: Mapping[str, Calibration]) -> str:
     return "\n".join(["measured at an earlier start", *lines]) if lines else ""
 
 
-def measured_json(found: Mapping[str, Calibration]) -> dict[str, Any]:
-    return {node: asdict(one) for node, one in found.items()}
-
-
 def _figures(one: Calibration) -> str:
     sizes = {"weights": one.weights, "KV cache": one.kv, "CUDA graphs": one.graphs}
-    said = [f"{gib(size)} {name}" for name, size in sizes.items() if size is not None]
-    return ", ".join([*said, f"{one.kv_tokens:,} tokens"] if one.kv_tokens is not None else said)
+    found = [f"{gib(size)} {name}" for name, size in sizes.items() if size is not None]
+    return ", ".join([*found, f"{one.kv_tokens:,} tokens"] if one.kv_tokens is not None else found)

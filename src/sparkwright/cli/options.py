@@ -98,14 +98,14 @@ lease_option = click.option(
 
 def open_cluster(where: ClusterOptions) -> Cluster:
     """The cluster that the options name. Raises RecipeError, also for an `ignore:` of a code that no finding has."""
-    return cluster_of(where, _ignored_codes)
 
+    def check(cluster: Cluster) -> None:
+        try:
+            finding_codes(cluster.ignore)
+        except UsageError as error:
+            raise RecipeError(f"{cluster.source}: ignore: {error.message}", error.hint) from None
 
-def _ignored_codes(cluster: Cluster) -> None:
-    try:
-        finding_codes(cluster.ignore)
-    except UsageError as error:
-        raise RecipeError(f"{cluster.source}: ignore: {error.message}", error.hint) from None
+    return cluster_of(where, check)
 
 
 def finding_codes(given: Sequence[str]) -> tuple[str, ...]:
@@ -142,8 +142,7 @@ def drive_on(
 
 def end_like_ctrl_c() -> None:
     """SIGTERM and SIGHUP end a call through cancellation, as Ctrl-C does: what was begun is undone."""
-    task = asyncio.current_task()
-    if task is not None:
+    if task := asyncio.current_task():
         for number in (signal.SIGTERM, signal.SIGHUP):
             asyncio.get_running_loop().add_signal_handler(number, task.cancel)
 

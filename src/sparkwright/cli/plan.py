@@ -7,41 +7,13 @@ from typing import Any
 import click
 
 from sparkwright.adapters.files import open_recipe
-from sparkwright.app.prepare import prepare
+from sparkwright.app.prepare import Outcome, prepare
 from sparkwright.app.services import LaunchRequest, Services, api_key
 from sparkwright.cli import options as shared
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.verdict import Goal
 from sparkwright.emit import FORM_NAMES
 from sparkwright.wiring import ClusterOptions, places
-
-emit_option = click.option(
-    "--emit", "form", type=click.Choice(FORM_NAMES), default=None,
-    help="Print the plan as files for this tool; they contain no secrets.",
-)  # fmt: skip
-out_option = click.option(
-    "--out", default="", metavar="DIR", help="Write the files of --emit to this folder. [default: stdout]"
-)
-from_log_option = click.option(
-    "--from-log",
-    "logs",
-    multiple=True,
-    metavar="FILE",
-    type=click.Path(exists=True, dir_okay=False, allow_dash=True),
-    help="Plan with the figures of this engine log; several files are ranks 0, 1, 2 in order.",
-)
-rank_option = click.option(
-    "--rank", type=click.IntRange(min=0), default=None, help="Rank of the --from-log file. [default: 0]"
-)
-
-
-goal_option = click.option(
-    "--optimize",
-    "goal",
-    type=click.Choice([str(goal) for goal in Goal]),
-    default=None,
-    help="Search context, sequences, batched tokens, memory fraction and KV type.",
-)
 
 _SPELLED = {"goal": "optimize", "form": "emit", "logs": "from-log"}
 
@@ -53,11 +25,30 @@ _SPELLED = {"goal": "optimize", "form": "emit", "logs": "from-log"}
 @shared.cluster_options
 @shared.force_option
 @click.option("--why", is_flag=True, help="Print the arithmetic and the source of every figure.")
-@goal_option
-@from_log_option
-@rank_option
-@emit_option
-@out_option
+@click.option(
+    "--optimize",
+    "goal",
+    type=click.Choice([str(goal) for goal in Goal]),
+    default=None,
+    help="Search context, sequences, batched tokens, memory fraction and KV type.",
+)
+@click.option(
+    "--from-log",
+    "logs",
+    multiple=True,
+    metavar="FILE",
+    type=click.Path(exists=True, dir_okay=False, allow_dash=True),
+    help="Plan with the figures of this engine log; several files are ranks 0, 1, 2 in order.",
+)
+@click.option("--rank", type=click.IntRange(min=0), default=None, help="Rank of the --from-log file. [default: 0]")
+@click.option(
+    "--emit",
+    "form",
+    type=click.Choice(FORM_NAMES),
+    default=None,
+    help="Print the plan as files for this tool; they contain no secrets.",
+)
+@click.option("--out", default="", metavar="DIR", help="Write the files of --emit to this folder. [default: stdout]")
 @shared.json_option
 def plan(recipes: tuple[str, ...], profile: str, name: str, where: ClusterOptions, **rest: Any) -> None:
     """Print what would run where, with which exact commands, and whether it fits; change nothing.
@@ -86,7 +77,11 @@ def plan(recipes: tuple[str, ...], profile: str, name: str, where: ClusterOption
     if rest["goal"]:
         _optimize(where, request, Goal(rest["goal"]), rest["as_json"])
         return
-    outcome = shared.drive(where, lambda services: prepare(services, _keyed(services, request)), quiet=True)
+
+    async def planned(services: Services) -> Outcome:
+        return await prepare(services, replace(request, api_key=api_key(services, request.recipe)))
+
+    outcome = shared.drive(where, planned, quiet=True)
     from sparkwright.app.plan import stopping  # loaded after the nodes were asked
     from sparkwright.cli.plan_result import print_plan
 
@@ -126,7 +121,3 @@ def _optimize(where: ClusterOptions, request: LaunchRequest, goal: Goal, as_json
 
     found = shared.drive(where, lambda services: optimum(services, request, goal), quiet=True)
     shared.answer(as_json, optimum_json(found), optimum_text(found), int(not found.best.verdict.fits))
-
-
-def _keyed(services: Services, request: LaunchRequest) -> LaunchRequest:
-    return replace(request, api_key=api_key(services, request.recipe))

@@ -32,9 +32,14 @@ def optimum_text(found: Optimum) -> str:
 
 def optimum_json(found: Optimum) -> dict[str, Any]:
     """goal, why, judged, before, best, table; each setting with its keys, figures and speeds."""
-    told = {name: _choice(getattr(found, name)) for name in ("before", "best")}
-    table = [_choice(choice) for choice in found.table]
-    return {"goal": found.goal, "why": found.why, "judged": found.judged, **told, "table": table}
+    return {
+        "goal": found.goal,
+        "why": found.why,
+        "judged": found.judged,
+        "before": _choice(found.before),
+        "best": _choice(found.best),
+        "table": [_choice(choice) for choice in found.table],
+    }
 
 
 def _nothing(found: Optimum) -> str:
@@ -94,12 +99,11 @@ def comparison_text(planned: Sequence[Planned]) -> str:
 
 def comparison_json(planned: Sequence[Planned], told: Callable[[Plan], dict[str, Any]]) -> dict[str, Any]:
     """`plans`: each as of `plan --json`, or {recipe, error}."""
-    return {
-        "plans": [
-            told(one.outcome.plan) if one.outcome else {"recipe": one.recipe.label, "error": one.trouble}
-            for one in planned
-        ]
-    }
+    rows = []
+    for one in planned:
+        failed = {"recipe": one.recipe.label, "error": one.trouble}
+        rows.append(told(one.outcome.plan) if one.outcome else failed)
+    return {"plans": rows}
 
 
 def _fits_text(plan: Plan) -> str:
@@ -110,8 +114,8 @@ def _fits_text(plan: Plan) -> str:
 
 
 def _up(plan: Plan) -> str:
-    stops = stopping(plan, "")
-    return f"refuses: {', '.join(dict.fromkeys(finding.code for finding in stops))}" if stops else "would start it"
+    stops = dict.fromkeys(finding.code for finding in stopping(plan, ""))
+    return f"refuses: {', '.join(stops)}" if stops else "would start it"
 
 
 def _line(name: str) -> Callable[[Plan], str]:
@@ -138,18 +142,17 @@ def _together(plan: Plan) -> str:
     return f"{_rates(many.decode_all)}, {many.load.concurrency} streams" if many and many.decode_all.known else ""
 
 
-def _first(plan: Plan) -> str:
-    one = plan.speeds[0] if plan.speeds else None
-    return f"{duration(one.ttft.value)} for {one.load.prompt:,}" if one and one.ttft.known else ""
-
-
-def _loading(plan: Plan) -> str:
-    return duration(plan.speeds[0].loading.value) if plan.speeds and plan.speeds[0].loading.known else ""
-
-
 def _published(plan: Plan) -> str:
     figure = next((f for f in plan.recipe.published if f.what.startswith(_DECODE)), None)
     return f"{figure.value:g} {figure.unit}" if figure else ""
+
+
+def _of_first(read: Callable[[Speed], str]) -> Callable[[Plan], str]:
+    return lambda plan: read(plan.speeds[0]) if plan.speeds else ""
+
+
+def _first(one: Speed) -> str:
+    return f"{duration(one.ttft.value)} for {one.load.prompt:,}" if one.ttft.known else ""
 
 
 def _rates(one: Estimate) -> str:
@@ -168,11 +171,11 @@ _ROWS: tuple[tuple[str, Callable[[Plan], str]], ...] = (
     ("context", lambda plan: f"{n:,} tokens" if (n := plan.recipe.serving.context) else "the model's"),
     ("sequences of it", _kv(lambda kv: f"{kv.sequences:.2f}")),
     ("left on the fullest", lambda plan: gib(plan.verdict.room) if plan.verdict and plan.verdict.known else ""),
-    ("decode, 1 stream", lambda plan: _rates(plan.speeds[0].decode) if plan.speeds else ""),
+    ("decode, 1 stream", _of_first(lambda one: _rates(one.decode))),
     ("decode, at depth", _deep),
     ("decode, together", _together),
-    ("prefill", lambda plan: _rates(plan.speeds[0].prefill) if plan.speeds else ""),
-    ("first token", _first),
-    ("loading", _loading),
+    ("prefill", _of_first(lambda one: _rates(one.prefill))),
+    ("first token", _of_first(_first)),
+    ("loading", _of_first(lambda one: duration(one.loading.value) if one.loading.known else "")),
     ("published decode", _published),
 )

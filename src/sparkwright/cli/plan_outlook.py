@@ -3,23 +3,19 @@
 import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
-from typing import Any
 
-from sparkwright.cli.columns import aligned, fold
+from sparkwright.cli.columns import aligned, fold, number_text
 from sparkwright.domain.ledger import IN_USE, KV_POOL, STATES, WEIGHTS, KvCapacity, Lack, LedgerLine, MemoryLedger
 from sparkwright.domain.plan import Advice, Plan, Range, Split, split_text
 from sparkwright.domain.recipe import Figure
 from sparkwright.domain.units import GIB, duration, gib
 from sparkwright.domain.verdict import Estimate, Remedy, Speed
 
-Row = tuple[str, str, str]
-
 
 def outlook_text(plan: Plan, why: bool) -> str:
     """KV and speeds, with the published figures; '' when nothing of it is known."""
     parts = [kv_text(plan, why), speeds_text(plan.speeds, why), published_text(plan.recipe.published)]
-    return "\n\n".join(part for part in parts if part)
+    return "\n\n".join(filter(None, parts))
 
 
 def kv_text(plan: Plan, why: bool) -> str:
@@ -32,10 +28,14 @@ def kv_text(plan: Plan, why: bool) -> str:
         return "KV cache: nothing is left for it"
     length = plan.recipe.serving.context
     full = f"of {length:,} tokens" if length else "of full length"
-    lines = [f"KV cache: {kv.tokens:,} tokens: {kv.sequences:.1f} requests {full} at once"]
-    lines += [*_pool_range(plan, kv), *_releases(plan, kv)]
-    lines += [f"  the engine's log will report {kv.reported:,} tokens"] if why else []
-    return "\n".join(fold(line, 2) for line in (*lines, *(f"  {line}" for line in kv.why if why)))
+    lines = [f"KV cache: {kv.tokens:,} tokens: {kv.sequences:.1f} requests {full} at once", *_pool_range(plan, kv)]
+    if kv.low is not None and kv.high is not None:
+        # Engines changed how they share a pool out: an exact figure of a version that nobody read would be none.
+        engine, room = plan.recipe.engine, f"room for {kv.low:,} to {kv.high:,} tokens, by the releases around it"
+        lines.append(f"  {engine.name} {engine.version} shares it out in a way that was not read: {room}")
+    if why:
+        lines += [f"  {line}" for line in (f"the engine's log will report {kv.reported:,} tokens", *kv.why)]
+    return "\n".join(fold(line, 2) for line in lines)
 
 
 def _pool_range(plan: Plan, kv: KvCapacity) -> Iterator[str]:
@@ -51,58 +51,50 @@ def _pool_range(plan: Plan, kv: KvCapacity) -> Iterator[str]:
     yield f"{said}{short}"
 
 
-def _releases(plan: Plan, kv: KvCapacity) -> Iterator[str]:
-    """Engines changed how they share a pool out: an exact figure of a version that nobody read would be none."""
-    if kv.low is not None and kv.high is not None:
-        engine = plan.recipe.engine
-        yield (
-            f"  {engine.name} {engine.version} shares it out in a way that was not read: room for {kv.low:,} to "
-            f"{kv.high:,} tokens, by the releases around it"
-        )
-
-
 def speeds_text(speeds: Sequence[Speed], why: bool) -> str:
     """Every estimate with its range; with `why` the arithmetic of each."""
-    found = [(row, one) for row, one in _speeds(speeds) if one.known]
-    if not found:
-        unknown = next((one.why[0] for _, one in _speeds(speeds) if one.why), "")
+    rows = list(_speeds(speeds))
+    known = [(what, load, one) for what, load, one in rows if one.known]
+    if not known:
+        unknown = next((one.why[0] for *_, one in rows if one.why), "")
         return fold(f"speed: not estimated: {unknown}", 2) if unknown else ""
-    lines = aligned([row for row, _ in found]).splitlines()
+    lines = aligned([(what, load, _estimate(what, one)) for what, load, one in known]).splitlines()
     parts = ["speed (estimated; nine of ten measurements should be within the range)"]
-    for line, (_, one) in zip(lines, found, strict=True):
+    for line, (*_, one) in zip(lines, known, strict=True):
         parts += [line, *(fold(f"      {reason}", 8) for reason in one.why if why)]
     return "\n".join(parts)
 
 
-def _speeds(speeds: Sequence[Speed]) -> Iterator[tuple[Row, Estimate]]:
+def _speeds(speeds: Sequence[Speed]) -> Iterator[tuple[str, str, Estimate]]:
+    """(what, under which load, how much)."""
     for speed in speeds:
-        load = speed.load
-        depth = f", {load.depth + load.prompt:,} tokens deep"
+        load, depth = speed.load, f", {speed.load.depth + speed.load.prompt:,} tokens deep"
         if load.concurrency > 1:
-            yield _row("decode", f"{load.concurrency} streams{depth}, all together", speed.decode_all), speed.decode_all
+            yield "decode", f"{load.concurrency} streams{depth}, all together", speed.decode_all
         else:
-            yield _row("decode", f"1 stream{depth}", speed.decode), speed.decode
-    if speeds:
-        first, prompt = speeds[0], f"prompt of {speeds[0].load.prompt:,} tokens"
-        yield _row("prefill", prompt, first.prefill), first.prefill
-        yield _times("first token", prompt, first.ttft), first.ttft
-        yield _times("loading", "", first.loading), first.loading
+            yield "decode", f"1 stream{depth}", speed.decode
+    for first in speeds[:1]:
+        prompt = f"prompt of {first.load.prompt:,} tokens"
+        yield from (("prefill", prompt, first.prefill), ("first token", prompt, first.ttft))
+        yield "loading", "", first.loading
 
 
-def _row(what: str, load: str, one: Estimate) -> Row:
+def _estimate(what: str, one: Estimate) -> str:
+    """Value and range: a rate, or a time."""
+    if what in ("first token", "loading"):
+        return f"{duration(one.value)} ({duration(one.low)} to {duration(one.high)})"
     digits = 1 if one.value < 100 else 0
-    return what, load, f"{one.value:,.{digits}f} tokens/s ({one.low:,.{digits}f} to {one.high:,.{digits}f})"
-
-
-def _times(what: str, load: str, one: Estimate) -> Row:
-    return what, load, f"{duration(one.value)} ({duration(one.low)} to {duration(one.high)})"
+    return f"{one.value:,.{digits}f} tokens/s ({one.low:,.{digits}f} to {one.high:,.{digits}f})"
 
 
 def published_text(figures: Sequence[Figure]) -> str:
     if not figures:
         return ""
-    rows = [fold(f"  {f.what}: {_number(f.value)} {f.unit} ({_conditions(f)})", 6) for f in figures]
-    return "published figures (not ours)\n" + "\n".join(rows)
+    lines = ["published figures (not ours)"]
+    for one in figures:
+        conditions = "; ".join(filter(None, (one.conditions, one.source)))
+        lines.append(fold(f"  {one.what}: {number_text(one.value)} {one.unit} ({conditions})", 6))
+    return "\n".join(lines)
 
 
 def remedies_text(remedies: Sequence[Remedy]) -> str:
@@ -112,14 +104,6 @@ def remedies_text(remedies: Sequence[Remedy]) -> str:
         lines.append(fold(f"  {number}. {remedy.change}", 5))
         lines += [fold(f"     - {cost}", 7) for cost in remedy.costs]
     return "\n".join(lines)
-
-
-def _number(value: float) -> str:
-    return f"{value:,.0f}" if value == int(value) else f"{value:,}"
-
-
-def _conditions(figure: Figure) -> str:
-    return "; ".join(part for part in (figure.conditions, figure.source) if part)
 
 
 def advice_text(advice: Advice) -> str:
@@ -133,17 +117,10 @@ def advice_text(advice: Advice) -> str:
     return "\n".join([f"ways to split it (shape: {advice.source})", aligned(rows), *notes])
 
 
-def advice_json(advice: Advice) -> dict[str, Any]:
-    """The same for machines: `splits[0]` is the recipe's own; bytes, seconds (best, worst)."""
-    return asdict(advice)
-
-
 def _advice_row(split: Split, batch: int) -> tuple[str, ...]:
     cost, name = split.cost, split_text(split.parallelism)
-    if split.refused:
-        return (name, "not possible", "", "", "", "")
-    if cost is None:
-        return (name, "not known", "", "", "", "")
+    if split.refused or cost is None:
+        return (name, "not possible" if split.refused else "not known", "", "", "", "")
     copies = f"{gib(cost.copies)} of it held twice" if cost.copies > cost.weights // 100 else ""
     speeds = f"{_speed(cost.step, 1)} / {_speed(cost.batch_step, batch)}"
     return (name, gib(cost.weights), f"{cost.kv_token / 1024:.1f} KiB", str(cost.collectives), speeds, copies)
@@ -200,18 +177,18 @@ def head(ledger: MemoryLedger) -> list[str]:
     if not ledger.pool.bytes:
         return [f"memory {ledger.node}: not known: {ledger.pool.why}"]
     sums = f"memory {ledger.node}: {gib(ledger.pool.bytes)} pool, {gib(ledger.left)} left, {verdict_text(ledger)}"
-    return [sums, f"  {bar(ledger, _columns() - 4)}"]
+    width = min(shutil.get_terminal_size().columns, _WIDEST) if sys.stdout.isatty() else _WIDTH
+    return [sums, f"  {bar(ledger, width - 4)}"]
 
 
 def body(ledger: MemoryLedger, why: bool) -> list[str]:
     """What the bar means: its legend, or every line."""
     if not ledger.pool.bytes:
         return []
-    return (
-        [fold(_ledger_row(line), _INDENT) for line in (ledger.pool, *ledger.lines, *_loading(ledger))]
-        if why
-        else [legend(ledger)]
-    )
+    if not why:
+        return [legend(ledger)]
+    lines = (ledger.pool, *ledger.lines, *([ledger.loading] if ledger.loading else []))
+    return [fold(_ledger_row(line), _INDENT) for line in lines]
 
 
 def verdict_text(ledger: MemoryLedger) -> str:
@@ -258,21 +235,8 @@ def _sizes(ledger: MemoryLedger) -> dict[str, int]:
     return sizes
 
 
-def _loading(ledger: MemoryLedger) -> tuple[LedgerLine, ...]:
-    return (ledger.loading,) if ledger.loading else ()
-
-
 def _ledger_row(line: LedgerLine) -> str:
     amount = f"{line.bytes / GIB:8.1f} GiB" if line.known else f"{'not known':>12}"
-    return f"  {amount}  {line.name:<21} {line.origin}{_range(line)}: {line.why}"
-
-
-def _range(line: LedgerLine) -> str:
-    if line.low is None or line.high is None or line.low == line.high:
-        return ""
-    return f" ({line.low / GIB:.1f} to {line.high / GIB:.1f})"
-
-
-def _columns() -> int:
-    """Of the terminal, at most 120; 80 where there is none."""
-    return min(shutil.get_terminal_size().columns, _WIDEST) if sys.stdout.isatty() else _WIDTH
+    exact = line.low is None or line.high is None or line.low == line.high
+    between = "" if exact else f" ({(line.low or 0) / GIB:.1f} to {(line.high or 0) / GIB:.1f})"
+    return f"  {amount}  {line.name:<21} {line.origin}{between}: {line.why}"

@@ -15,8 +15,7 @@ from sparkwright.app.stage import staging_text
 from sparkwright.cli import options as shared
 from sparkwright.cli.columns import echo, findings_text
 from sparkwright.cli.failure import remedy_json
-from sparkwright.cli.measured import measured_json, measured_text
-from sparkwright.cli.plan_outlook import advice_json
+from sparkwright.cli.measured import measured_text
 from sparkwright.cli.text import plan_text
 from sparkwright.domain.errors import Refused, UsageError
 from sparkwright.domain.facts import Unknown
@@ -31,21 +30,18 @@ _UNNAMED = "/snapshots/main"
 
 
 def print_plan(outcome: Outcome, rest: Mapping[str, Any]) -> None:
-    staged, running = (
-        staging_text(outcome.plan, outcome.cluster_state),
-        describe_running(outcome.plan, outcome.cluster_state),
-    )
+    plan, state = outcome.plan, outcome.cluster_state
+    staged, running = staging_text(plan, state), describe_running(plan, state)
     if rest["form"]:
-        if stops := stopping(outcome.plan, rest["force"]):
-            raise nothing_written(outcome.plan, stops)
+        if stops := stopping(plan, rest["force"]):
+            raise nothing_written(plan, stops)
         _emit(outcome, staged, rest["form"], rest["out"], rest["as_json"])
     elif rest["as_json"]:
-        more = {"standing": running, "measured": measured_json(outcome.cluster_state.calibrations)}
-        shared.print_json(plan_json(outcome.plan, staged) | more)
+        measured = {node: asdict(one) for node, one in state.calibrations.items()}
+        shared.print_json(plan_json(plan, staged) | {"standing": running, "measured": measured})
     else:
-        known = measured_text(outcome.cluster_state.calibrations)
-        told = (known, plan_text(outcome.plan, staged, rest["why"]), running)
-        echo("\n\n".join(filter(None, told)))
+        parts = (measured_text(state.calibrations), plan_text(plan, staged, rest["why"]), running)
+        echo("\n\n".join(filter(None, parts)))
 
 
 def _emit(outcome: Outcome, staged: Sequence[str], form: str, out: str, as_json: bool) -> None:
@@ -95,7 +91,7 @@ def plan_json(made: Plan, staged: Sequence[str]) -> dict[str, Any]:
         "verdict": asdict(made.verdict) if made.verdict else None,
         "speeds": [asdict(speed) for speed in made.speeds],
         "published": [asdict(figure) for figure in made.recipe.published],
-        "splits": advice_json(made.advice) if made.advice else None,
+        "splits": asdict(made.advice) if made.advice else None,  # the first is the recipe's own; seconds (best, worst)
         "staging": list(staged),
         "findings": [asdict(finding) for finding in made.findings],
         "remedies": [remedy_json(remedy) for remedy in made.remedies],

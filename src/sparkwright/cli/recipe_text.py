@@ -9,6 +9,7 @@ from dataclasses import asdict
 from itertools import groupby
 from typing import Any
 
+from sparkwright.cli.columns import number_text
 from sparkwright.domain.deployment import PHASE_ORDER
 from sparkwright.domain.recipe import Figure, Recipe, RecipeState, Runtime
 from sparkwright.domain.units import duration, gib
@@ -36,22 +37,17 @@ def listing(rows: Sequence[dict[str, Any]]) -> str:
 
 def _two_lines(rows: Sequence[dict[str, Any]], width: int) -> str:
     """For narrow terminals: what is short in columns, the title with its profiles on a line of its own."""
-    narrow = [(row["name"], f"{row['engine']} {_release(row)}", str(row["nodes"]), _state(row)) for row in rows]
-    head, *lines = columns((("NAME", "ENGINE", "NODES", "STATE"), *narrow)).splitlines()
-    told = [head]
+    narrow = [("NAME", "ENGINE", "NODES", "STATE")]
+    for row in rows:
+        release = row["version"].partition("+")[0]  # without the commit that it was built from
+        state = "simulated" if row["simulated"] else row["state"]
+        narrow.append((row["name"], f"{row['engine']} {release}", str(row["nodes"]), state))
+    head, *lines = columns(narrow).splitlines()
+    text = [head]
     for row, line in zip(rows, lines, strict=True):
         profiles = f"; profiles {_profiles(row)}" if row["profiles"] else ""
-        told += [line, *_wrapped(f"{row['title']}{profiles}", width, "    ", "    ")]
-    return "\n".join(told)
-
-
-def _release(row: dict[str, Any]) -> str:
-    """The version without the commit that it was built from."""
-    return str(row["version"]).partition("+")[0]
-
-
-def _state(row: dict[str, Any]) -> str:
-    return "simulated" if row["simulated"] else str(row["state"])
+        text += [line, *_wrapped(f"{row['title']}{profiles}", width, "    ", "    ")]
+    return "\n".join(text)
 
 
 def _profiles(row: dict[str, Any]) -> str:
@@ -66,13 +62,11 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
 
 def _refusals(rows: Sequence[dict[str, Any]], width: int) -> str:
     """Why each refused one is, in a sentence, and what to take."""
-    told = [f"{row['name']}: {row['reason']}{_instead(row['instead'])}" for row in rows]
-    lines = [line for text in told for line in _wrapped(text, width, "  ", "    ")]
-    return "\n".join(["\n\nrefused:", *lines]) if rows else ""
-
-
-def _instead(name: str) -> str:
-    return f" Instead: {name}" if name else ""
+    lines = ["\n\nrefused:"]
+    for row in rows:
+        instead = f" Instead: {row['instead']}" if row["instead"] else ""
+        lines += _wrapped(f"{row['name']}: {row['reason']}{instead}", width, "  ", "    ")
+    return "\n".join(lines) if rows else ""
 
 
 def first_sentence(text: str) -> str:
@@ -104,14 +98,17 @@ def describe(recipe: Recipe, others: Sequence[Recipe] = (), known: Iterable[Line
         ("Conditions", (("-", text) for text in recipe.conditions)),
         ("Known of this engine, model and chip (others tried it)", known),
     )
-    after = (
-        ("Notes", (("-", text) for text in recipe.notes)),
-        ("References", (("-", text) for text in recipe.references)),
-    )
     parts = [_section(title, list(lines), width) for title, lines in sections]
-    parts += [*_verbatim(recipe), figures_text(recipe.published, width)]
-    parts += [_section(title, list(lines), width) for title, lines in after]
-    return "\n".join(part for part in parts if part)
+    # What is copied into commands is never broken.
+    more = "More flags (`sparkwright plan` has the whole command)"
+    parts += [
+        _section("Environment of every rank", list(recipe.env.items()), _UNBROKEN),
+        _section(more, [("", flag) for flag in flags(recipe.flags)], _UNBROKEN),
+        figures_text(recipe.published, width),
+        _section("Notes", [("-", text) for text in recipe.notes], width),
+        _section("References", [("-", text) for text in recipe.references], width),
+    ]
+    return "\n".join(filter(None, parts))
 
 
 def _build(recipe: Recipe) -> Iterator[Line]:
@@ -127,13 +124,6 @@ def _build(recipe: Recipe) -> Iterator[Line]:
         request = f", pull request {source.pull_request}" if source.pull_request else ""
         yield source.name, f"{source.repository} {source.commit}{request}"
     yield "not pinned", build.unpinned
-
-
-def _verbatim(recipe: Recipe) -> Iterator[str]:
-    """What is copied into commands is never broken."""
-    yield _section("Environment of every rank", list(recipe.env.items()), _UNBROKEN)
-    title = "More flags (`sparkwright plan` has the whole command)"
-    yield _section(title, [("", flag) for flag in flags(recipe.flags)], _UNBROKEN)
 
 
 def _width() -> int:
@@ -164,20 +154,15 @@ def _section(title: str, lines: Sequence[Line], width: int) -> str:
 
 def flags(given: Mapping[str, Any]) -> Iterator[str]:
     """Each flag of a recipe as words of the command line."""
-    for name, value in given.items():
-        yield " ".join(option_words({name: value}))
+    return (" ".join(option_words({name: value})) for name, value in given.items())
 
 
 def changes(recipe: Recipe, other: Recipe) -> str:
     """What another profile serves differently: dotted keys with its values, and the keys that it leaves out."""
-    mine, its = _leaves(_served(recipe)), _leaves(_served(other))
-    told = [f"{key} {_shown(value)}" for key, value in its.items() if value and mine.get(key) != value]
-    told += [f"no {key}" for key, value in mine.items() if value and not its.get(key)]
-    return ", ".join(told) or "nothing but the figures"
-
-
-def _served(recipe: Recipe) -> dict[str, Any]:
-    return {key: value for key, value in asdict(recipe).items() if key not in _PROSE}
+    mine, its = (_leaves({k: v for k, v in asdict(one).items() if k not in _PROSE}) for one in (recipe, other))
+    found = [f"{key} {_shown(value)}" for key, value in its.items() if value and mine.get(key) != value]
+    found += [f"no {key}" for key, value in mine.items() if value and not its.get(key)]
+    return ", ".join(found) or "nothing but the figures"
 
 
 def _leaves(tree: Mapping[str, Any], before: str = "") -> dict[str, Any]:
@@ -200,19 +185,11 @@ def figures_text(figures: Sequence[Figure], width: int) -> str:
     for (conditions, source), group in groupby(figures, lambda f: (f.conditions, f.source)):
         mark = f"[{sources.index(source) + 1}]"
         rows += _wrapped(f"{conditions} {mark}".strip(), width, "  ", "    ")
-        rows += _values(list(group))
+        values = [(f.what, number_text(f.value), f.unit) for f in group]
+        names, digits = (max(len(row[column]) for row in values) for column in (0, 1))
+        rows += [f"    {what.ljust(names)}  {number.rjust(digits)} {unit}" for what, number, unit in values]
     rows += [f"  [{number}] {source}" for number, source in enumerate(sources, 1)]
     return "\n".join([*rows, ""])
-
-
-def _values(figures: Sequence[Figure]) -> list[str]:
-    """Name, number and unit of each, in columns; as narrow as the names allow."""
-    numbers = [f"{f.value:,.0f}" if f.value == int(f.value) else f"{f.value:,}" for f in figures]
-    names, digits = max(len(f.what) for f in figures), max(map(len, numbers))
-    return [
-        f"    {f.what.ljust(names)}  {number.rjust(digits)} {f.unit}"
-        for f, number in zip(figures, numbers, strict=True)
-    ]
 
 
 def _head(recipe: Recipe) -> Iterator[Line]:
@@ -272,7 +249,6 @@ def _serving(recipe: Recipe) -> Iterator[Line]:
 
 def _phases(recipe: Recipe) -> Iterator[Line]:
     for phase in PHASE_ORDER:
-        time = recipe.phases.get(phase.value)
-        if time:
+        if time := recipe.phases.get(phase.value):
             stuck = f", stuck after {duration(time.stuck_after)} without progress" if time.stuck_after else ""
             yield phase.value, f"usually {duration(time.usual)}{stuck}"

@@ -11,7 +11,7 @@ import click
 from sparkwright.adapters.files import Places, SourceText, find_recipe, split_profile
 from sparkwright.checks import deployment
 from sparkwright.checks.catalog import RECIPE
-from sparkwright.cli.columns import echo
+from sparkwright.cli.columns import counted, echo
 from sparkwright.cli.failure import hint_json
 from sparkwright.cli.options import json_option, print_json
 from sparkwright.cli.recipe_text import first_sentence
@@ -75,16 +75,13 @@ def rehearsed(variants: Sequence[Recipe], source: str) -> Rehearsed:
         ruled = (finding for check in _CHECKS for finding in check.findings(alone))
         for finding in (*asked, *ruled):
             found.setdefault(finding, f"@{recipe.profile}" if recipe.profile else "")
-    lines: dict[str, list[str]] = {"errors": [], "warnings": [], "notes": []}
+    errors, warnings, notes = list[str](), list[str](), list[str]()
     for finding, profile in found.items():
-        kind = "errors" if finding.severity.stops else "warnings" if finding.severity is Severity.WARN else "notes"
-        lines[kind].append(f"{source}{profile}: {_line(finding)}")
-    return Rehearsed(**{kind: tuple(told) for kind, told in lines.items()})
-
-
-def _line(finding: Finding) -> str:
-    why = f" ({finding.evidence})" if finding.evidence else ""
-    return f"{finding.code} {finding.title}{why}" + (f"; {finding.remedy}" if finding.remedy else "")
+        why = f" ({finding.evidence})" if finding.evidence else ""
+        remedy = f"; {finding.remedy}" if finding.remedy else ""
+        lines = errors if finding.severity.stops else warnings if finding.severity is Severity.WARN else notes
+        lines.append(f"{source}{profile}: {finding.code} {finding.title}{why}{remedy}")
+    return Rehearsed(tuple(errors), tuple(warnings), tuple(notes))
 
 
 def _validated(name: str, places: Places) -> dict[str, Any]:
@@ -94,13 +91,12 @@ def _validated(name: str, places: Places) -> dict[str, Any]:
     try:
         bare, profile = split_profile(name, places)
         found = find_recipe(bare, places)
-        recipe = load_recipe(found.text, found.source, profile)
+        recipe, *others = _variants(found.text, found.source, profile)
     except RecipeError as error:
         more = _rest(found) if found else Rehearsed()
         errors = [*error.message.splitlines(), *more.errors]
         return base | asdict(more) | {"valid": False, "errors": errors} | hint_json(error.hint)
-    variants = [recipe] if profile else [recipe, *(load_recipe(found.text, found.source, p) for p in recipe.profiles)]
-    said = rehearsed(variants, found.source)
+    said = rehearsed([recipe, *others], found.source)
     base |= {"valid": not said.errors, **asdict(said)}
     refused = first_sentence(recipe.state_reason) if recipe.state is RecipeState.REFUSED else ""
     return base | {"profiles": list(recipe.profiles), "hash": recipe.hash, "refused": refused}
@@ -124,9 +120,8 @@ def _say(result: dict[str, Any]) -> None:
         return
     for line in result["errors"]:
         echo(line)
-    count = len(result["errors"])
     hint = f"; {result['hint']}" if result.get("hint") else ""
-    echo(f"{result['name']}: {count} error{'s' if count > 1 else ''}{hint}", err=True)
+    echo(f"{result['name']}: {counted(len(result['errors']), 'error')}{hint}", err=True)
 
 
 @click.command(name="import", short_help="Convert another tool's recipe.")
@@ -161,9 +156,10 @@ def import_command(file: str, out: str, strict: bool, as_json: bool, **options: 
         raise click.exceptions.Exit(2 if said.errors else 1)
 
 
-def _variants(text: str, path: str) -> list[Recipe]:
-    recipe = load_recipe(text, path)
-    return [recipe, *(load_recipe(text, path, profile) for profile in recipe.profiles)]
+def _variants(text: str, path: str, profile: str = "") -> list[Recipe]:
+    """The recipe with that profile; without one, also with each of its profiles. Raises RecipeError."""
+    recipe = load_recipe(text, path, profile)
+    return [recipe, *(load_recipe(text, path, name) for name in recipe.profiles if not profile)]
 
 
 def _text(file: str) -> str:

@@ -13,7 +13,7 @@ from sparkwright.cli.columns import echo
 from sparkwright.cli.options import answer, json_option, print_json
 from sparkwright.cli.recipe_text import describe, first_sentence, listing
 from sparkwright.compat.combination import combination
-from sparkwright.compat.table import Row, known_of, row_text, unheard
+from sparkwright.compat.table import known_of, row_text, unheard
 from sparkwright.domain.check import Context
 from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.errors import RecipeError
@@ -70,8 +70,7 @@ def list_recipes(as_json: bool) -> None:
 
 def _rows(places: Places) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Rows of the list, and the recipes that cannot be loaded with their errors."""
-    rows: list[dict[str, Any]] = []
-    broken: list[dict[str, Any]] = []
+    rows, broken = list[dict[str, Any]](), list[dict[str, Any]]()
     for name in recipe_names(places):
         try:
             found = find_recipe(name, places)
@@ -129,44 +128,29 @@ def show(name: str, profile: str, kind: str | None, as_json: bool) -> None:
     recipe = open_recipe(name, places, profile)
     if as_json:
         print_json(recipe_json(recipe))
-    else:
-        others = [open_recipe(_bare(name, recipe), places, p) for p in recipe.profiles if p != recipe.profile]
-        click.echo(describe(recipe, others, known_lines(recipe)), nl=False)
+        return
+    # The name or path as given, without its profile: the file that the other profiles are read from.
+    bare = name.removesuffix(f"@{recipe.profile}") if recipe.profile else name
+    others = [open_recipe(bare, places, p) for p in recipe.profiles if p != recipe.profile]
+    click.echo(describe(recipe, others, known_lines(recipe)), nl=False)
 
 
 def recipe_json(recipe: Recipe) -> dict[str, Any]:
     """The resolved recipe as JSON: fields of domain.recipe.Recipe; sizes in bytes, times in seconds.
 
-    known: what the compatibility table has of its combination.
+    known: the rows of the compatibility table that it meets on GB10 nodes.
     """
-    return asdict(recipe) | {"known": known_json(recipe)}
-
-
-def _bare(name: str, recipe: Recipe) -> str:
-    """The name or path as given, without its profile: the file that the other profiles are read from."""
-    return name.removesuffix(f"@{recipe.profile}") if recipe.profile else name
-
-
-def known_json(recipe: Recipe) -> list[dict[str, Any]]:
-    """verdict, reason, alternative, otherwise, source, date of each row that the recipe meets on GB10 nodes."""
+    asked = combination(Context(Cluster("", (), ""), recipe=recipe))
+    rows = known_of(asked) if asked else ()
     shown = ("verdict", "reason", "alternative", "otherwise", "source", "date")
-    return [{name: getattr(row, name) for name in shown} for row in _fields(recipe)]
+    return asdict(recipe) | {"known": [{name: getattr(row, name) for name in shown} for row in rows]}
 
 
 def known_lines(recipe: Recipe) -> Iterator[tuple[str, str]]:
     """(verdict, what is known and its source)."""
-    for row in _fields(recipe):
+    asked = combination(Context(Cluster("", (), ""), recipe=recipe))
+    for row in known_of(asked) if asked else ():
         instead = f"; instead: {row.alternative}" if row.alternative and row.verdict != "works" else ""
         yield "disputed" if row.otherwise else row.verdict, f"{row_text(row)}{instead}"
-    asked = combination(_context(recipe))
     if asked and unheard(asked):
         yield "unknown", f"nothing is known of {asked.engine} with {asked.architecture} on {asked.chip}"
-
-
-def _fields(recipe: Recipe) -> tuple[Row, ...]:
-    asked = combination(_context(recipe))
-    return known_of(asked) if asked else ()
-
-
-def _context(recipe: Recipe) -> Context:
-    return Context(Cluster("", (), ""), recipe=recipe)

@@ -2,9 +2,9 @@
 
 import asyncio
 import sys
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import asdict
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import click
 
@@ -21,29 +21,19 @@ from sparkwright.loadgen.stats import summarize
 from sparkwright.wiring import run_files, run_store
 
 
-def list_text(found: Sequence[Listed]) -> str:
-    """A line each: id, when, state, workload, model and engine, requests, tags."""
-    return aligned([_row(one) for one in found])
-
-
 def _row(one: Listed) -> tuple[str, ...]:
     engine = f" on {one.engine} {one.engine_version}".rstrip() if one.engine else ""
     failed = f", {one.errors} failed" if one.errors else ""
     began = when(one.began) if one.began else ""
     model = f"{mark(one.simulated)}{one.model}{engine}"
-    return one.id, began, _state(one), one.workload, model, f"{one.requests} requests{failed}", ", ".join(one.tags)
-
-
-def _state(one: Listed) -> str:
-    if one.imported:
-        return f"from {one.imported}"
-    return one.state if one.state == "done" else f"{one.state}, {one.done} of {one.planned}"
+    unfinished = "" if one.state == "done" else f", {one.done} of {one.planned}"
+    state = f"from {one.imported}" if one.imported else f"{one.state}{unfinished}"
+    return one.id, began, state, one.workload, model, f"{one.requests} requests{failed}", ", ".join(one.tags)
 
 
 def tags_text(run: Run) -> str:
-    told = [f"  tags: {', '.join(run.tags)}"] if run.tags else []
-    told += [f"  note: {run.note}"] if run.note else []
-    return "\n".join([*told, *([f"  from: {run.imported}"] if run.imported else [])])
+    given = {"tags": ", ".join(run.tags), "note": run.note, "from": run.imported}
+    return "\n".join(f"  {name}: {text}" for name, text in given.items() if text)
 
 
 T = TypeVar("T")
@@ -94,7 +84,7 @@ def list_(workload: str, tag: str, as_json: bool) -> None:
     """
     found = with_store(lambda kept: use.listed(kept.runs, workload, tag))
     document = {"schema": SCHEMA, "runs": [asdict(one) for one in found]}
-    shared.answer(as_json, document, list_text(found) or "no runs")
+    shared.answer(as_json, document, aligned(list(map(_row, found))) or "no runs")
 
 
 @runs.command()
@@ -109,9 +99,9 @@ def show(run: str, as_json: bool) -> None:
       sparkwright runs show r-20261122-7f3a --json
     """
     summary = summarize(with_store(lambda kept: use.loaded(kept.runs, run)))
-    parts = [summary_text(summary), tags_text(summary.run), next_text(summary.run.id)]
+    parts = (summary_text(summary), tags_text(summary.run), next_text(summary.run.id))
     document = {"schema": SCHEMA, "run": summary_json(summary)}
-    shared.answer(as_json, document, "\n\n".join(part for part in parts if part))
+    shared.answer(as_json, document, "\n\n".join(filter(None, parts)))
 
 
 @runs.command()
@@ -146,9 +136,9 @@ def delete(words: tuple[str, ...], yes: bool, as_json: bool) -> None:
       sparkwright runs delete r-20261122-7f3a
       sparkwright runs export last kept.json && sparkwright runs delete last --yes
     """
-    if not yes and not sys.stdin.isatty():
-        raise UsageError("nobody can be asked whether to delete", "--yes deletes without asking")
     if not yes:
+        if not sys.stdin.isatty():
+            raise UsageError("nobody can be asked whether to delete", "--yes deletes without asking")
         click.confirm(f"delete {', '.join(words)} with all their requests?", abort=True, err=True)
     found = with_store(lambda kept: use.deleted(kept.runs, words))
     text = "\n".join(f"deleted {one.id}, {one.requests} requests" for one in found)
@@ -198,14 +188,10 @@ def import_(files: tuple[str, ...], tags: tuple[str, ...], as_json: bool) -> Non
       sparkwright runs import community.md --tag forum && sparkwright compare forum last
     """
     found = with_store(lambda kept: use.imported(kept, files, tags))
-    document = {"schema": SCHEMA, "imported": [_imported(run) for run in found]}
-    shared.answer(as_json, document, "\n".join(map(_imported_text, found)))
-
-
-def _imported_text(run: Run) -> str:
-    count = sum(len(level.rows) for level in run.levels)
-    return f"{mark(run.conditions.simulated)}{run.id}: {count} requests of {run.conditions.model or 'an unknown model'}"
-
-
-def _imported(run: Run) -> dict[str, Any]:
-    return {"id": run.id, "model": run.conditions.model, "from": run.imported, "simulated": run.conditions.simulated}
+    rows, lines = [], []
+    for run in found:
+        model, simulated = run.conditions.model, run.conditions.simulated
+        rows.append({"id": run.id, "model": model, "from": run.imported, "simulated": simulated})
+        count = sum(len(level.rows) for level in run.levels)
+        lines.append(f"{mark(simulated)}{run.id}: {count} requests of {model or 'an unknown model'}")
+    shared.answer(as_json, {"schema": SCHEMA, "imported": rows}, "\n".join(lines))

@@ -38,15 +38,12 @@ def status(deployment: str, where: ClusterOptions, no_probe: bool, as_json: bool
     """
     found, trouble, by = shared.drive(where, lambda services: _status(services, deployment, not no_probe), quiet=True)
     shown = [d for d in found if deployment in ("", d.name)]
-    if as_json:
-        document = {"deployments": [asdict(d) for d in shown], "unreachable": list(trouble)}
-        shared.print_json(document | ({"taken_down": by} if by else {}))
-    else:
-        _say(shown, trouble, _nothing(deployment, trouble, by))
-    if trouble:
-        raise click.exceptions.Exit(3)
-    if not all(map(_is_well, shown)) or (deployment and not shown):
-        raise click.exceptions.Exit(1)
+    well = all(map(_is_well, shown)) and (bool(shown) or not deployment)
+    document = {"deployments": [asdict(d) for d in shown], "unreachable": list(trouble)}
+    for line in trouble if not as_json else ():
+        echo(line, err=True)
+    text = "\n".join(map(deployment_text, shown)) or _nothing(deployment, trouble, by)
+    shared.answer(as_json, document | ({"taken_down": by} if by else {}), text, 3 if trouble else int(not well))
 
 
 async def _status(
@@ -73,15 +70,6 @@ def _nothing(deployment: str, trouble: tuple[str, ...], by: str) -> str:
     if by:
         return f"{deployment} was taken down by {by}"
     return f"no deployment {deployment}{where}" if deployment else f"nothing runs{where}"
-
-
-def _say(shown: list[Deployment], trouble: tuple[str, ...], nothing: str) -> None:
-    for line in trouble:
-        echo(line, err=True)
-    for found in shown:
-        echo(deployment_text(found))
-    if not shown:
-        echo(nothing)
 
 
 @click.command()
@@ -113,10 +101,8 @@ def logs(deployment: str, where: ClusterOptions, as_json: bool, **how: Any) -> N
         async for rank, node, simulated, line in _lines(services, deployment, how):
             if as_json:
                 shared.print_line({"rank": rank, "node": node, "simulated": simulated, "line": line})
-            elif how["raw"]:
-                click.echo(f"{rank}| {line}")
             else:
-                echo(f"{rank}| {line}")
+                (click.echo if how["raw"] else echo)(f"{rank}| {line}")
 
     shared.drive(where, read, quiet=True)
 

@@ -3,7 +3,7 @@
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 
-from sparkwright.cli.columns import aligned, findings_text, fold
+from sparkwright.cli.columns import aligned, counted, findings_text, fold
 from sparkwright.cli.plan_outlook import advice_text, memory_text, outlook_text, remedies_text
 from sparkwright.domain.deployment import Answer, Deployment
 from sparkwright.domain.facts import RankStatus
@@ -25,24 +25,23 @@ def mark(simulated: bool) -> str:
     return f"{SIMULATED}  " if simulated else ""
 
 
-def plan_text(plan: Plan, staging: Iterable[str], why: bool) -> str:
+def plan_text(plan: Plan, staging: Sequence[str], why: bool) -> str:
     """The whole plan: where, what fits, how fast, what would be staged, the exact commands, findings, what does fit."""
-    parts = [_title(plan), _where(plan)]
-    if plan.ledgers:
-        parts.append(memory_text(plan.ledgers, why))
-    if outlook := outlook_text(plan, why):
-        parts.append(outlook)
-    if plan.advice and (advice := advice_text(plan.advice)):
-        parts.append(advice)
-    staged = tuple(staging)
-    if staged:
-        parts.append("staging\n" + "\n".join(f"  {line}" for line in staged))
-    parts.append(ranks_text(plan.specs) if plan.specs else "no commands: see the findings")
-    if found := [one for one in plan.findings if not _of_a_node(plan, one)]:
-        parts.append(findings_text(found))
-    if plan.remedies:
-        parts.append(remedies_text(plan.remedies))
-    return "\n\n".join([*parts, _verdict(plan)])
+    recipe = plan.recipe
+    title = f"{recipe.label}: {recipe.model.label} on {recipe.engine.name} {recipe.engine.version}"
+    parts = [
+        mark(recipe.model.simulated or plan.cluster.simulated) + title,
+        _where(plan),
+        memory_text(plan.ledgers, why),
+        outlook_text(plan, why),
+        advice_text(plan.advice) if plan.advice else "",
+        "\n".join(["staging", *(f"  {line}" for line in staging)]) if staging else "",
+        ranks_text(plan.specs) if plan.specs else "no commands: see the findings",
+        findings_text([one for one in plan.findings if not _of_a_node(plan, one)]),
+        remedies_text(plan.remedies) if plan.remedies else "",
+        _verdict(plan),
+    ]
+    return "\n\n".join(filter(None, parts))
 
 
 def _of_a_node(plan: Plan, finding: Finding) -> bool:
@@ -55,23 +54,12 @@ def _verdict(plan: Plan) -> str:
     hidden = sum(_of_a_node(plan, finding) for finding in plan.findings)
     known = f"; {hidden} for your information about the nodes: `sparkwright check`" if hidden else ""
     if codes := sorted({one.code for one in plan.ignored}):
-        known += f"; {_number(len(plan.ignored))} ignored by the cluster file: {', '.join(codes)}"
+        known += f"; {counted(len(plan.ignored), 'finding')} ignored by the cluster file: {', '.join(codes)}"
     blocks = sum(f.severity is Severity.BLOCK for f in plan.findings)
     overrides = sum(f.severity is Severity.OVERRIDE for f in plan.findings)
-    stops = [f"{_number(blocks, 'blocking ')}"] if blocks else []
-    stops += [f"{_number(overrides)} that --force can override"] if overrides else []
+    stops = [counted(blocks, "blocking finding")] if blocks else []
+    stops += [f"{counted(overrides, 'finding')} that --force can override"] if overrides else []
     return (f"Not launchable: {', '.join(stops)}" if stops else "Ready to launch") + known
-
-
-def _number(count: int, kind: str = "") -> str:
-    return f"{count} {kind}finding{'' if count == 1 else 's'}"
-
-
-def _title(plan: Plan) -> str:
-    recipe = plan.recipe
-    profile = f"@{recipe.profile}" if recipe.profile else ""
-    text = f"{recipe.name}{profile}: {recipe.model.label} on {recipe.engine.name} {recipe.engine.version}"
-    return mark(recipe.model.simulated or plan.cluster.simulated) + text
 
 
 def _where(plan: Plan) -> str:
@@ -86,16 +74,14 @@ def _where(plan: Plan) -> str:
 
 def ranks_text(specs: Sequence[RankSpec]) -> str:
     """The exact environment and command of every rank; what all ranks share is printed once. Secrets are masked."""
-    worlds = [_environment(spec) for spec in specs]
+    worlds = [
+        [f"{name}={shlex.quote(value)}" for name, value in spec.env.items()] + [f"{name}=***" for name in spec.secrets]
+        for spec in specs
+    ]
     shared = [entry for entry in worlds[0] if all(entry in world for world in worlds)] if len(specs) > 1 else []
     parts = [f"environment of all {len(specs)} ranks\n{_indented(shared)}"] if shared else []
     parts += [_rank(spec, [e for e in world if e not in shared]) for spec, world in zip(specs, worlds, strict=True)]
     return "\n\n".join(parts)
-
-
-def _environment(spec: RankSpec) -> list[str]:
-    given = [f"{name}={shlex.quote(value)}" for name, value in spec.env.items()]
-    return given + [f"{name}=***" for name in spec.secrets]
 
 
 def _rank(spec: RankSpec, own: Sequence[str]) -> str:
@@ -109,10 +95,8 @@ def _rank(spec: RankSpec, own: Sequence[str]) -> str:
 def _file(file: RankFile) -> list[str]:
     """A short one whole, of a launcher only how long it is; a secret is masked."""
     lines = file.text.splitlines()
-    if file.secret is not None:
-        return [f"file {file.name}: ***"]
-    if len(lines) > _SHORT:
-        return [f"file {file.name}, {len(lines)} lines"]
+    if file.secret is not None or len(lines) > _SHORT:
+        return [f"file {file.name}{', ' + str(len(lines)) + ' lines' if file.secret is None else ': ***'}"]
     return [f"file {file.name}", *(f"  | {line}" for line in lines)]
 
 
@@ -133,15 +117,16 @@ def _wrapped(words: Sequence[str]) -> list[str]:
 
 def answer_text(answer: Answer) -> str:
     made_up = f" {SIMULATED}" if answer.simulated else ""
-    speed = (
-        f"{answer.completion_tokens} tokens, first after {duration(answer.ttft)}, all after {duration(answer.total)}"
-    )
-    said = fold(f"answer{made_up}: {answer.text.strip()!r}", 8)
-    return f"{said}\n        ({answer.prompt_tokens} prompt tokens, {speed})"
+    times = f"first after {duration(answer.ttft)}, all after {duration(answer.total)}"
+    text = fold(f"answer{made_up}: {answer.text.strip()!r}", 8)
+    return f"{text}\n        ({answer.prompt_tokens} prompt tokens, {answer.completion_tokens} tokens, {times})"
 
 
 def deployment_text(found: Deployment) -> str:
-    since = since_text(found.supervised)
+    """With how long it has been in its state; a supervisor that is gone is a problem there."""
+    supervised = found.supervised
+    live = supervised.current if supervised else None
+    since = f" for {duration(max(0.0, supervised.now - live.since))}" if supervised and live else ""
     lines = [f"{mark(found.simulated)}{found.name}: {found.state}{since}  {found.endpoint}".rstrip()]
     if found.ranks:
         lines.append(aligned([_rank_row(rank) for rank in found.ranks]))
@@ -149,8 +134,11 @@ def deployment_text(found: Deployment) -> str:
     if found.answer:
         kind = "simulated" if found.simulated or found.answer.simulated else "real"
         lines.append(f"  answered with a {kind} token in {duration(found.answer.total)}")
-    if found.supervised:
-        lines += supervised_text(found.supervised)
+    if supervised and live:
+        lines += _live(supervised, live)
+        kept = f" by {supervised.unit}" if supervised.unit else ", not restarted after a reboot"
+        by = f", for {supervised.by}" if supervised.by else ""
+        lines.append(f"  supervised on {supervised.node}{kept}{by}")
     return "\n".join(lines)
 
 
@@ -159,35 +147,18 @@ def _rank_row(rank: RankStatus) -> tuple[str, ...]:
     return f"rank {rank.rank}", rank.node, f"{rank.state}{code}", rank.engine, rank.recipe
 
 
-_HOUR = 3600.0
 _STILL = 8 * MIB  # bytes an hour that no one has to read about
 
 
-def since_text(found: Supervised | None) -> str:
-    """How long it has been in its state."""
-    live = found.current if found else None
-    return f" for {duration(max(0.0, found.now - live.since))}" if found and live else ""
-
-
-def supervised_text(found: Supervised) -> list[str]:
-    """Lines under a deployment's own; a supervisor that is gone is a problem there."""
-    live = found.current
-    return [*_live(found, live), f"  supervised on {found.node}{_how(found)}"] if live else []
-
-
-def _how(found: Supervised) -> str:
-    kept = f" by {found.unit}" if found.unit else ", not restarted after a reboot"
-    return kept + (f", for {found.by}" if found.by else "")
-
-
 def _live(found: Supervised, live: Live) -> Iterator[str]:
-    said = (live.reason, *(sentence for _, sentence in live.troubles))
-    if live.reason and live.reason not in said[1:]:  # said as a problem
+    problems = [sentence for _, sentence in live.troubles]
+    if live.reason and live.reason not in problems:
         yield fold(f"  reason: {live.reason}", 10)
     if awaited := waits(live, found.now):
-        yield fold(f"  {awaited}{_usual(live)}", 10)
+        usual = f"; a start usually takes {duration(live.usual)}" if live.usual else ""
+        yield fold(f"  {awaited}{usual}", 10)
     if live.refusing:
-        why = "" if live.why in said else f": {live.why}"
+        why = "" if live.why in (live.reason, *problems) else f": {live.why}"
         yield fold(f"  new requests are refused{why}{_back(found, live)}", 10)
     if live.quiet:
         yield fold(f"  {live.quiet}", 4)
@@ -199,12 +170,9 @@ def _live(found: Supervised, live: Live) -> Iterator[str]:
     if live.incidents or live.relaunches:
         yield f"  {_incidents(live)}"
     if live.restarts:
-        yield fold(f"  {_restarts(found, live)}", 4)
-
-
-def _restarts(found: Supervised, live: Live) -> str:
-    rows = [f"{one.who} {one.count} (last {duration(max(found.now - one.last, 0.0))} ago)" for one in live.restarts]
-    return f"restarts since up: {', '.join(rows)}"
+        last = ((one, duration(max(found.now - one.last, 0.0))) for one in live.restarts)
+        rows = ", ".join(f"{one.who} {one.count} (last {ago} ago)" for one, ago in last)
+        yield fold(f"  restarts since up: {rows}", 4)
 
 
 def _back(found: Supervised, live: Live) -> str:
@@ -212,10 +180,6 @@ def _back(found: Supervised, live: Live) -> str:
     if not live.back_at:
         return ""
     return f"; back in about {duration(left)}" if left > 0 else f"; it should have been back {duration(-left)} ago"
-
-
-def _usual(live: Live) -> str:
-    return f"; a start usually takes {duration(live.usual)}" if live.usual else ""
 
 
 def _memory(node: LiveNode) -> tuple[str, ...] | None:

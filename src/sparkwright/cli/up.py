@@ -20,7 +20,6 @@ from sparkwright.app.stop import down as take_down
 from sparkwright.cli import options as shared
 from sparkwright.cli.plan_result import plan_json
 from sparkwright.cli.up_text import outcome_text
-from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.units import duration
 from sparkwright.wiring import ClusterOptions, places
 
@@ -66,35 +65,19 @@ def up(recipe: str, profile: str, name: str, where: ClusterOptions, **rest: Any)
     """
     began = time.monotonic()
     opened = open_recipe(recipe, places(), profile)
-    named = name or opened.deployment
+    named, supervise = name or opened.deployment, not rest["no_supervise"]
     replaces = "" if rest["replace"] == named else rest["replace"]
-    outcome = shared.drive(
-        where,
-        lambda services: _up(services, opened, (named, rest["force"], replaces), _options(rest)),
-        quiet=rest["as_json"],
-    )
+    done = (rest["dry_run"], rest["seize"], rest["detach"], supervise, rest["allow_reboot"], not rest["no_rollback"])
+
+    async def start(services: Services) -> Outcome:
+        key = api_key(services, opened)
+        request = LaunchRequest(opened, named, rest["force"], key, supervised=supervise, replaces=replaces)
+        return await bring_up(services, request, Options(*done))
+
+    outcome = shared.drive(where, start, quiet=rest["as_json"])
     text = outcome_text(outcome, time.monotonic() - began, where.ssh_config, rest["verbose"])
     refused = outcome.done == "planned" and bool(stopping(outcome.plan, rest["force"]))
     shared.answer(rest["as_json"], outcome_json(outcome), text, int(refused))
-
-
-def _options(given: dict[str, Any]) -> Options:
-    return Options(
-        given["dry_run"],
-        given["seize"],
-        given["detach"],
-        not given["no_supervise"],
-        given["allow_reboot"],
-        not given["no_rollback"],
-    )
-
-
-async def _up(services: Services, recipe: Recipe, named: tuple[str, str, str], options: Options) -> Outcome:
-    name, force, replaces = named
-    key, supervised = api_key(services, recipe), options.supervise
-    return await bring_up(
-        services, LaunchRequest(recipe, name, force, key, supervised=supervised, replaces=replaces), options
-    )
 
 
 def outcome_json(outcome: Outcome) -> dict[str, Any]:

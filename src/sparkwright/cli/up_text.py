@@ -12,7 +12,6 @@ from sparkwright.app.running import describe_running
 from sparkwright.app.stage import staging_text
 from sparkwright.cli.columns import aligned, findings_text, fold
 from sparkwright.cli.text import mark, plan_text
-from sparkwright.domain.deployment import Answer
 from sparkwright.domain.finding import Severity
 from sparkwright.domain.ledger import MemoryLedger
 from sparkwright.domain.plan import Plan
@@ -44,10 +43,8 @@ def outcome_text(outcome: Outcome, seconds: float, ssh_config: str = "", verbose
     parts += [fold(line, _COLUMN) for line in aligned([row for row in _rows(outcome) if row[1]]).splitlines()]
     if verbose:
         parts += [f"  {name}: {value}" for name, value in outcome.facts.items()]
-    parts += _worth_knowing(outcome)
-    return "\n".join(
-        [*parts, "", "try it", *(f"  {line}" for line in request_lines(plan, _reach(outcome), ssh_config))]
-    )
+    parts += [*_worth_knowing(outcome), "", "try it"]
+    return "\n".join([*parts, *(f"  {line}" for line in request_lines(plan, _reach(outcome), ssh_config))])
 
 
 def _rows(outcome: Outcome) -> Iterator[tuple[str, str]]:
@@ -65,8 +62,9 @@ def _rows(outcome: Outcome) -> Iterator[tuple[str, str]]:
         told = name if name in _OURS else "engine start"
         took[told] = took.get(told, 0.0) + (seconds if name != _SUM else 0.0)
     yield "time", ", ".join(f"{name} {duration(seconds)}" for name, seconds in took.items() if seconds >= _SHORT)
-    if outcome.answer:
-        yield "answer", _answer(outcome.answer)
+    if answer := outcome.answer:
+        text = textwrap.shorten(answer.text, _SAID, placeholder=" ...")
+        yield "answer", f"{answer.completion_tokens} tokens, the first after {duration(answer.ttft)}: {text!r}"
 
 
 def capacity_text(plan: Plan) -> str:
@@ -84,11 +82,6 @@ def _left(ledgers: Sequence[MemoryLedger]) -> str:
         return f"{left[0]} left on each node, as planned"
     each = (f"{size} on {ledger.node}" for size, ledger in zip(left, ledgers, strict=True))
     return f"{', '.join(each)} left, as planned" if left else ""
-
-
-def _answer(answer: Answer) -> str:
-    said = textwrap.shorten(answer.text, _SAID, placeholder=" ...")
-    return f"{answer.completion_tokens} tokens, the first after {duration(answer.ttft)}: {said!r}"
 
 
 def _worth_knowing(outcome: Outcome) -> Iterator[str]:
@@ -124,17 +117,12 @@ def request_lines(plan: Plan, reach: Reach, ssh_config: str = "") -> list[str]:
     body = {"model": plan.served_name, "messages": [{"role": "user", "content": "Hello"}], "max_tokens": 32}
     authority = f" --cacert {_path(reach.authority)}" if reach.authority else ""
     lines += [f"curl{authority} \\", f"  {url}/chat/completions \\"]
-    if key := _key(plan, reach):
+    # Shell text that becomes the key; the key itself is printed nowhere.
+    variable = plan.recipe.serving.api_key_env
+    if key := f"$(cat {_path(reach.key)})" if reach.key else variable and f"${variable}":
         lines.append(f'  -H "Authorization: Bearer {key}" \\')
     lines.append("  -H 'Content-Type: application/json' \\")
     return [*lines, f"  -d {shlex.quote(json.dumps(body))}"]
-
-
-def _key(plan: Plan, reach: Reach) -> str:
-    """Shell text that becomes the key; the key itself is printed nowhere."""
-    if reach.key:
-        return f"$(cat {_path(reach.key)})"
-    return f"${plan.recipe.serving.api_key_env}" if plan.recipe.serving.api_key_env else ""
 
 
 def _path(path: str) -> str:

@@ -42,9 +42,8 @@ def test_a_narrow_terminal_gets_fewer_columns() -> None:
 
 
 def test_next_commands_name_the_run() -> None:
-    """To be copied; the comparison only where there is a run to compare with."""
-    assert "compare" not in next_text("r-2")
-    assert "sparkwright compare r-1 r-2" in next_text("r-2", ["r-1", "r-0"])
+    """To be copied; the gateway only where a deployment was measured at its engine."""
+    assert "sparkwright report r-2 -o report.html" in next_text("r-2")
     assert "--gateway" not in next_text("r-2")
     assert "sparkwright bench chat --gateway" in next_text("r-2", around="chat")
 

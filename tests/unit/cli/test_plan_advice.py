@@ -1,9 +1,10 @@
 """The table of splits in `plan`; the whole of it is saved in tests/data/plans/splits.txt (UPDATE_PLANS=1)."""
 
 import os
+from dataclasses import asdict
 from pathlib import Path
 
-from sparkwright.cli.plan_outlook import advice_json, advice_text
+from sparkwright.cli.plan_outlook import advice_text
 from sparkwright.domain.plan import Advice, Split
 from sparkwright.domain.recipe import Parallelism
 from sparkwright.planner.parallelism import advise
@@ -34,6 +35,6 @@ def test_what_is_not_known_is_written_down() -> None:
 
 def test_machines_get_the_same() -> None:
     """Guards the JSON: the recipe's own split first, bytes and seconds as numbers."""
-    first = advice_json(advise(recipe(MINIMAX, 2), {}))["splits"][0]
+    first = asdict(advise(recipe(MINIMAX, 2), {}))["splits"][0]
     assert first["parallelism"] == {"tp": 2, "pp": 1, "dp": 1, "ep": False}
     assert first["cost"]["collectives"] == 124 and len(first["cost"]["step"]) == 2

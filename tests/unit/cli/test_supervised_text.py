@@ -3,7 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
-from sparkwright.cli.text import since_text, supervised_text
+from sparkwright.cli.text import deployment_text
+from sparkwright.domain.deployment import Deployment
 from sparkwright.domain.live import DeploymentState, Live, LiveCanary, LiveNode, LiveRestart, Supervised
 
 GIB = 1024**3
@@ -11,7 +12,13 @@ LIVE = Live(1000.0, "twin", DeploymentState.READY, 940.0)
 
 
 def lines(unit: str = "", **changed: Any) -> list[str]:
-    return supervised_text(Supervised("twin", "spark-1", 1001.0, True, replace(LIVE, **changed), unit))
+    """Below the deployment's own line."""
+    return shown(Supervised("twin", "spark-1", 1001.0, True, replace(LIVE, **changed), unit)).splitlines()[1:]
+
+
+def shown(supervised: Supervised | None) -> str:
+    found = Deployment("twin", DeploymentState.READY, (), "http://spark-1:8000/v1", supervised=supervised)
+    return deployment_text(found)
 
 
 def test_a_quiet_deployment_has_one_line() -> None:
@@ -93,4 +100,5 @@ def test_one_that_is_being_started_again_is_not_called_lost() -> None:
 def test_since_when_needs_a_supervisor_that_lives() -> None:
     """Another's word is older than the truth."""
     found = Supervised("twin", "spark-1", 1001.0, True, LIVE)
-    assert (since_text(found), since_text(replace(found, running=False)), since_text(None)) == (" for 61 s", "", "")
+    assert shown(found).startswith("twin: ready for 61 s  http")
+    assert shown(replace(found, running=False)) == shown(None) == "twin: ready  http://spark-1:8000/v1"
