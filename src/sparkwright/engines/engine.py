@@ -3,7 +3,7 @@
 Adding an engine is one file and one row in the catalog.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -67,23 +67,12 @@ class Stop:
 class Engine(Protocol):
     """One inference engine: pure knowledge of its command line, its log and its metric names."""
 
-    @property
-    def name(self) -> str: ...
+    name: str
+    metrics_page: str  # its path, below the server's root
+    stop: Stop
+    traits: Traits  # what memory, splits and speed are planned by
 
-    @property
-    def metrics_page(self) -> str:
-        """The path of that page, below the server's root."""
-        ...
-
-    @property
-    def stop(self) -> Stop: ...
-
-    @property
-    def traits(self) -> Traits:
-        """What memory, splits and speed are planned by."""
-        ...
-
-    def check(self, recipe: Recipe) -> tuple[Finding, ...]:
+    def check(self, recipe: Recipe) -> Iterator[Finding]:
         """What this engine cannot do of what the recipe asks; flags are checked apart, against a version's data."""
         ...
 

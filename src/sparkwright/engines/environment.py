@@ -1,7 +1,4 @@
-"""The environment of a distributed rank, and what a recipe gets wrong without any node.
-
-Findings ENG010-ENG016 and ENG033.
-"""
+"""The environment of a distributed rank, and what a recipe gets wrong without any node."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
@@ -53,40 +50,8 @@ def fabric(choice: FabricChoice) -> dict[str, str]:
 OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "DO_NOT_TRACK": "1"}
 
 
-def check_env(recipe: Recipe) -> tuple[Finding, ...]:
-    """ENG010 a per-rank variable in the recipe, ENG011 a secret in a recipe, ENG012 a fixed GID index."""
-    return (*_identity(recipe.env), *_secrets(recipe.env), *_gid(recipe.env))
-
-
-def _identity(env: Mapping[str, str]) -> tuple[Finding, ...]:
-    return tuple(
-        ENG["ENG010"].on(
-            f"env.{name}",
-            f"{name}={env[name]}",
-            title=f"{name} differs from node to node and cannot be in a recipe",
-            fix=f"remove {name}: sparkwright sets it per rank from the node's fabric address",
-        )
-        for name in IDENTITY
-        if name in env
-    )
-
-
-def _secrets(env: Mapping[str, str]) -> tuple[Finding, ...]:
-    return tuple(
-        ENG["ENG011"].on(f"env.{name}", title=f"{name} is a secret and a recipe is not")
-        for name in SECRETS
-        if name in env
-    )
-
-
-def _gid(env: Mapping[str, str]) -> tuple[Finding, ...]:
-    if "NCCL_IB_GID_INDEX" not in env:
-        return ()
-    return (ENG["ENG012"].on("env.NCCL_IB_GID_INDEX", f"NCCL_IB_GID_INDEX={env['NCCL_IB_GID_INDEX']}"),)
-
-
 def check_rdma(specs: Iterable[RankSpec]) -> Iterator[Finding]:
-    """ENG033 a recipe that insists on RDMA, on a node that uses none: NCCL ends where TCP was meant to serve."""
+    """A recipe that insists on RDMA, on a node that uses none: NCCL ends where TCP was meant to serve."""
     for spec in specs:
         if spec.env.get("NCCL_NET") == "IB" and not spec.env.get("NCCL_IB_HCA"):
             yield ENG["ENG033"].on(
@@ -94,37 +59,34 @@ def check_rdma(specs: Iterable[RankSpec]) -> Iterator[Finding]:
             )
 
 
-def check_distributed(recipe: Recipe, per_rank: Collection[str]) -> tuple[Finding, ...]:
+def check_distributed(recipe: Recipe, per_rank: Collection[str]) -> Iterator[Finding]:
     """For engines whose ranks share one command line: environment, per-rank flags, world size, image."""
-    return (*check_env(recipe), *_per_rank_flags(recipe, per_rank), *_world(recipe), *_program(recipe))
-
-
-def _per_rank_flags(recipe: Recipe, per_rank: Collection[str]) -> tuple[Finding, ...]:
-    return tuple(
-        ENG["ENG013"].on(
-            f"flags.{name}", f"{name}: {value}", title=f"--{option_name(name)} is set per rank by sparkwright"
-        )
-        for name, value in recipe.flags.items()
-        if option_name(name) in per_rank
-    )
-
-
-def _world(recipe: Recipe) -> tuple[Finding, ...]:
-    """One GPU per node: the ranks must be as many as the nodes."""
-    p = recipe.parallelism
-    if p.world_size == recipe.nodes:
-        return ()
-    return (
-        ENG["ENG014"].on(
+    yield from _check_env(recipe.env)
+    for name, value in recipe.flags.items():
+        if (option := option_name(name)) in per_rank:
+            yield ENG["ENG013"].on(
+                f"flags.{name}", f"{name}: {value}", title=f"--{option} is set per rank by sparkwright"
+            )
+    p, engine = recipe.parallelism, recipe.engine
+    if p.world_size != recipe.nodes:  # one GPU per node
+        yield ENG["ENG014"].on(
             "parallelism",
             f"tp {p.tp} x pp {p.pp} x dp {p.dp} = {p.world_size} ranks on {recipe.nodes} nodes",
             fix=f"set nodes: {p.world_size}, or choose tp, pp and dp whose product is {recipe.nodes}",
-        ),
-    )
+        )
+    if engine.runtime is Runtime.DOCKER and not engine.image:
+        yield ENG["ENG016"].on("engine.image")
 
 
-def _program(recipe: Recipe) -> tuple[Finding, ...]:
-    engine = recipe.engine
-    if engine.runtime is not Runtime.DOCKER or engine.image:
-        return ()
-    return (ENG["ENG016"].on("engine.image"),)
+def _check_env(env: Mapping[str, str]) -> Iterator[Finding]:
+    for name in filter(env.__contains__, IDENTITY):
+        yield ENG["ENG010"].on(
+            f"env.{name}",
+            f"{name}={env[name]}",
+            title=f"{name} differs from node to node and cannot be in a recipe",
+            fix=f"remove {name}: sparkwright sets it per rank from the node's fabric address",
+        )
+    for name in filter(env.__contains__, SECRETS):
+        yield ENG["ENG011"].on(f"env.{name}", title=f"{name} is a secret and a recipe is not")
+    if "NCCL_IB_GID_INDEX" in env:
+        yield ENG["ENG012"].on("env.NCCL_IB_GID_INDEX", f"NCCL_IB_GID_INDEX={env['NCCL_IB_GID_INDEX']}")

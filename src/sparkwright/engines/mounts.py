@@ -4,9 +4,9 @@ import hashlib
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 
-from sparkwright.domain.plan import Mount
+from sparkwright.domain.plan import Mount, Placement, RankSpec
 from sparkwright.domain.recipe import Recipe, Runtime
-from sparkwright.engines.engine import RenderContext
+from sparkwright.engines.engine import SHM_BYTES, RenderContext
 
 HUB_AT = "/models/hub"
 MODELS_AT = "/models"
@@ -61,6 +61,29 @@ def parse_mount(text: str) -> Mount:
     host, _, rest = text.partition(":")
     container, _, mode = rest.partition(":")
     return Mount(host, container or host, read_only=mode == "ro")
+
+
+def rank_spec(
+    recipe: Recipe, placement: Placement, context: RenderContext, rank: int, env: Mapping[str, str]
+) -> RankSpec:
+    """What is the same for every engine that spans nodes by itself; its command line is still empty."""
+    node = placement.nodes[rank]
+    return RankSpec(
+        rank=rank,
+        node=node,
+        argv=(),
+        env=env,
+        runtime=recipe.engine.runtime,
+        image=recipe.engine.image,
+        mounts=mounts(recipe, node, context),
+        gpu=not context.simulated,
+        rdma=uses_rdma(placement, context, rank),
+        shm_bytes=recipe.shm_bytes or SHM_BYTES,
+    )
+
+
+def uses_rdma(placement: Placement, context: RenderContext, rank: int) -> bool:
+    return placement.world > 1 and bool(placement.fabric[placement.nodes[rank]].hcas) and not context.simulated
 
 
 def docker_entrypoint(recipe: Recipe, usual: tuple[str, ...]) -> tuple[str, ...]:

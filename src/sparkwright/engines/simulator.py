@@ -1,5 +1,6 @@
 """The simulator: vLLM's flags, environment and log lines without a model or a device. Always marked simulated."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from sparkwright.domain.deployment import LogEvent
@@ -7,12 +8,13 @@ from sparkwright.domain.finding import Finding
 from sparkwright.domain.ledger import OVERHEAD
 from sparkwright.domain.plan import Placement, RankSpec
 from sparkwright.domain.recipe import Recipe, Runtime
+from sparkwright.engines import vllm
 from sparkwright.engines.dialect import dialect
 from sparkwright.engines.engine import RenderContext, Stop
 from sparkwright.engines.environment import check_distributed
 from sparkwright.engines.mounts import CACHE_AT, docker_entrypoint
 from sparkwright.engines.traits import Range
-from sparkwright.engines.vllm import Vllm, args
+from sparkwright.engines.vllm import Vllm
 from sparkwright.engines.vllm.releases import TRAITS
 
 SHM_BYTES = 64 * 1024**2
@@ -36,8 +38,8 @@ class Simulator:
         owned_by="",
     )
 
-    def check(self, recipe: Recipe) -> tuple[Finding, ...]:
-        return check_distributed(recipe, args.PER_RANK)
+    def check(self, recipe: Recipe) -> Iterator[Finding]:
+        return check_distributed(recipe, vllm.PER_RANK)
 
     def render(self, recipe: Recipe, placement: Placement, context: RenderContext) -> tuple[RankSpec, ...]:
         """vLLM's ranks with another program, no devices, and nothing compiled that would want a cache."""
@@ -51,7 +53,7 @@ class Simulator:
 def _as_twin(spec: RankSpec, recipe: Recipe, context: RenderContext) -> RankSpec:
     arguments = spec.argv[spec.argv.index("serve") :]
     shm = recipe.shm_bytes or SHM_BYTES
-    env = {name: value for name, value in spec.env.items() if name not in args.CACHES}
+    env = {name: value for name, value in spec.env.items() if name not in vllm.CACHES}
     mounts = tuple(m for m in spec.mounts if m.container != CACHE_AT)
     spec = replace(spec, env=env, mounts=mounts, shm_bytes=shm, labels={**spec.labels, "simulated": "true"})
     if recipe.engine.runtime is Runtime.DOCKER:

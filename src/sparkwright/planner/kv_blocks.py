@@ -9,14 +9,7 @@ from sparkwright.domain.ledger import CacheKind, CacheLayers
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Recipe
 from sparkwright.engines.options import flag, number
-from sparkwright.engines.vllm.releases import (
-    aligns_mla,
-    checkpoint_tokens,
-    in_flight,
-    keeps_history,
-    pads_pages,
-    state_blocks,
-)
+from sparkwright.engines.vllm import releases
 
 WHOLE = (CacheKind.FULL, CacheKind.MLA, CacheKind.INDEX, CacheKind.COMPRESSED)  # kinds that keep the whole context
 _DEFAULT = 16
@@ -58,8 +51,12 @@ def block_size(recipe: Recipe, shape: ModelShape, kinds: Sequence[CacheLayers]) 
     rows = _attention_rows(kinds)
     if not state or not rows:
         return base
-    step = max(base, _MLA_HYBRID) if shape.latent and aligns_mla(recipe) else base
-    step = max(step, _CHUNK) if keeps_history(recipe, shape) else lcm(step, checkpoint_tokens(recipe, shape) or 1)
+    step = max(base, _MLA_HYBRID) if shape.latent and releases.since(recipe, releases.ALIGNS_MLA) else base
+    step = (
+        max(step, _CHUNK)
+        if releases.keeps_history(recipe, shape)
+        else lcm(step, releases.checkpoint_tokens(recipe, shape) or 1)
+    )
     return max(base, step * -(-state // int(step * max(rows))))
 
 
@@ -68,7 +65,9 @@ def unified(recipe: Recipe, found: Sequence[Page]) -> tuple[Page, ...] | Unknown
     largest = max(page.bytes for page in found)
     made = tuple(_grown(page, largest) for page in found)
     uneven = [page for page in made if page.bytes != largest]
-    if uneven and (not pads_pages(recipe) or any(page.kind is CacheKind.MLA for page in uneven)):
+    if uneven and (
+        not releases.since(recipe, releases.PADS_PAGES) or any(page.kind is CacheKind.MLA for page in uneven)
+    ):
         sizes = " and ".join(str(size) for size in sorted({page.bytes for page in found}))
         return Unknown("", f"vLLM {recipe.engine.version} cannot share blocks between pages of {sizes} B")
     return tuple(replace(page, bytes=largest) for page in made)
@@ -153,10 +152,10 @@ def group(recipe: Recipe, shape: ModelShape, page: Page) -> Group:
     """One group of layers with such pages."""
     context = recipe.serving.context or shape.positions
     if page.kind is CacheKind.STATE:
-        return Group(state_blocks(recipe, shape, -(-context // page.tokens)), page.tokens)
+        return Group(releases.state_blocks(recipe, shape, -(-context // page.tokens)), page.tokens)
     if page.kind is CacheKind.WINDOW:
         # A window need not begin where a block does: one block more.
-        return Group(-(-min(page.window - 1 + in_flight(recipe), context) // page.tokens) + 1, page.tokens)
+        return Group(-(-min(page.window - 1 + releases.in_flight(recipe), context) // page.tokens) + 1, page.tokens)
     # Decode context parallelism: each rank keeps its share of the tokens
     own = -(-context // (number(flag(recipe, "decode-context-parallel-size")) or 1))
     return Group(-(-own // page.tokens), page.tokens)
@@ -174,7 +173,7 @@ def _shared(recipe: Recipe, shape: ModelShape, found: Sequence[Page]) -> Pool | 
     """
     even = unified(recipe, found)
     if isinstance(even, Unknown):
-        if any(page.kind is CacheKind.STATE for page in found) or not pads_pages(recipe):
+        if any(page.kind is CacheKind.STATE for page in found) or not releases.since(recipe, releases.PADS_PAGES):
             return even
         return _single(recipe, shape, sorted(found, key=lambda page: page.kind is CacheKind.WINDOW))
     fewest, most = min(page.layers for page in even), max(page.layers for page in even)

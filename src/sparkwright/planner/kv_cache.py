@@ -1,19 +1,27 @@
 """The KV cache of one rank: what a pool holds and what full contexts need, for every engine.
 
-A figure that cannot be computed is `unknown` with the reason, never a guess.
+A figure that cannot be computed is `unknown` with the reason, never a guess. vLLM: the arithmetic of kv_cache_utils.py
+(0.19.0 to 0.33.0; differences: vllm/releases.py): blocks of one size are shared by groups of layers; a sequence of full
+length holds so many blocks of each group.
 """
 
+from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from math import ceil
 
 from sparkwright.domain.facts import Unknown
 from sparkwright.domain.ledger import CacheKind, CacheLayers, KvCapacity
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Recipe
 from sparkwright.engines.catalog import traits
+from sparkwright.engines.options import flag, number
 from sparkwright.engines.traits import Cache
-from sparkwright.planner import kv_sglang, kv_vllm
+from sparkwright.engines.vllm import releases
+from sparkwright.planner import kv_sglang
+from sparkwright.planner.kv_blocks import WHOLE, Group, Page, Pool, group, grouped, pages
 from sparkwright.planner.kv_layout import assumed_draft, layers, unknown_draft
+from sparkwright.planner.once import once
 
 
 def capacity(recipe: Recipe, shape: ModelShape, kv_bytes: int) -> KvCapacity:
@@ -42,7 +50,7 @@ def _held(recipe: Recipe, shape: ModelShape, kinds: tuple[CacheLayers, ...], kv_
         tokens = int(fit * context) // block * block
         why = f"{kv_bytes} B / {each} B for a sequence of {context} tokens, in blocks of {block}"
         return KvCapacity(kv_bytes, tokens, tokens, fit, block, each, why=(why,))
-    return kv_vllm.capacity(recipe, shape, kinds, kv_bytes)
+    return _blocks_in(recipe, shape, kinds, kv_bytes)
 
 
 def _ranged(recipe: Recipe, shape: ModelShape, kinds: tuple[CacheLayers, ...], kv_bytes: int) -> KvCapacity:
@@ -71,7 +79,11 @@ def needed(recipe: Recipe, shape: ModelShape, sequences: float = 1) -> int | Unk
         return kv_sglang.needed(recipe, shape, sequences)
     if layout is Cache.SEQUENCES:
         return int(_sequence(recipe, shape, kinds) * sequences)
-    return kv_vllm.needed(recipe, shape, kinds, sequences)
+    made = _pool(recipe, shape, kinds)
+    if isinstance(made, Unknown):
+        return made
+    blocks = ceil(made.per_sequence * sequences) + releases.since(recipe, releases.RESERVES_NULL)
+    return blocks * (made.checked or made.block)
 
 
 def _kinds(recipe: Recipe, shape: ModelShape) -> tuple[CacheLayers, ...] | Unknown:
@@ -94,3 +106,114 @@ def _of(kind: CacheLayers, context: int) -> float:
     if kind.kind is CacheKind.WINDOW:
         return min(kind.window, context) * kind.row
     return context / kind.ratio * kind.row
+
+
+def _blocks_in(recipe: Recipe, shape: ModelShape, kinds: tuple[CacheLayers, ...], size: int) -> KvCapacity:
+    """vLLM's blocks and tokens in a pool of `size` bytes on one rank."""
+    made = _pool(recipe, shape, kinds)
+    if isinstance(made, Unknown):
+        return KvCapacity(size, unknown=made.why)
+    blocks, context = max(0, size) // made.block, recipe.serving.context or shape.positions
+    # The first block stands for no content: nothing is ever written there.
+    fit = max(0, blocks - 1) / made.per_sequence
+    alike = Counter((group.blocks, group.tokens) for group in made.groups)
+    parts = [f"{many} x {held:,} blocks of {tokens:,} tokens" for (held, tokens), many in alike.items()]
+    return KvCapacity(
+        bytes=size,
+        reported=_reported(recipe, made, blocks, context),
+        tokens=int(fit * context),
+        sequences=fit,
+        block=made.groups[0].tokens,
+        per_sequence=made.per_sequence * made.block,
+        why=(
+            f"{blocks:,} blocks of {made.block:,} B",
+            f"a sequence of {context:,} tokens holds {made.per_sequence:,}: {', '.join(parts)}",
+        ),
+    )
+
+
+@once
+def _pool(recipe: Recipe, shape: ModelShape, kinds: tuple[CacheLayers, ...]) -> Pool | Unknown:
+    compressed = any(kind.kind is CacheKind.COMPRESSED for kind in kinds)
+    return layered(recipe, shape, kinds) if compressed else grouped(recipe, shape, kinds)
+
+
+def _reported(recipe: Recipe, made: Pool, blocks: int, context: int) -> int:
+    if releases.since(recipe, releases.PRINTS_CONTEXTS):
+        return int(blocks / (made.counted or made.per_sequence) * context)
+    return blocks // len(made.groups) * made.tokens * (number(flag(recipe, "decode-context-parallel-size")) or 1)
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """One group and its pages, with as many layers as are in it."""
+
+    group: Group
+    pages: Sequence[Page]
+
+    @property
+    def bytes(self) -> int:
+        return sum(page.layers * page.bytes for page in self.pages)
+
+    @property
+    def widest(self) -> int:
+        """Layers of the page size that most of them have."""
+        return max(page.layers for page in self.pages)
+
+    def layers(self, size: int) -> int:
+        return sum(page.layers for page in self.pages if page.bytes == size)
+
+
+def layered(recipe: Recipe, shape: ModelShape, kinds: Sequence[CacheLayers]) -> Pool:
+    """Whole-context pages in one group; windows in groups of about as many layers as that has of one size."""
+    found = pages(recipe, shape, kinds)
+    whole = [page for page in found if page.kind in WHOLE]
+    windows: dict[tuple[int, int], list[Page]] = defaultdict(list)
+    for page in found:
+        if page.kind not in WHOLE:
+            windows[page.tokens, page.window].append(page)
+    first = _Part(group(recipe, shape, whole[0]), whole)
+    width = _least_padding([first.widest, *(some[0].layers for some in windows.values())], first.widest)
+    parts = [first, *(part for some in windows.values() for part in _even(recipe, shape, some, width))]
+    return (
+        _overlaid(recipe, parts)
+        if releases.overlays_groups(recipe)
+        else _padded(parts, releases.since(recipe, releases.PACKS_BLOCKS))
+    )
+
+
+def _least_padding(counts: Sequence[int], least: int) -> int:
+    """The width of groups, at least so many layers, that leaves fewest places empty; of equals the largest."""
+    widths = range(least, max(counts) + 1)
+    return min(widths, key=lambda width: (sum(-count % width for count in counts), -width))
+
+
+def _even(recipe: Recipe, shape: ModelShape, some: Sequence[Page], width: int) -> list[_Part]:
+    """Pages of one window over groups of at most so many layers."""
+    many, one = -(-some[0].layers // width), group(recipe, shape, some[0])
+    return [_Part(one, [replace(page, layers=-(-(page.layers - nth) // many)) for page in some]) for nth in range(many)]
+
+
+def _overlaid(recipe: Recipe, parts: Sequence[_Part]) -> Pool:
+    """Groups lie over each other: a block is as large as the largest needs."""
+    sizes = {page.bytes for page in parts[0].pages}
+    checked = 0 if releases.since(recipe, releases.CHECKS_BLOCKS) else sum(sizes) * max(part.widest for part in parts)
+    return Pool(max(part.bytes for part in parts), tuple(part.group for part in parts), checked=checked)
+
+
+def _padded(parts: Sequence[_Part], packed: bool) -> Pool:
+    """Pages of windows are padded to the next size of the whole-context group, and all groups have the same places.
+
+    packed (0.24.0): each size as often as the widest group has it; before, every size as often as the widest of all.
+    Concurrency is counted in bytes of each group's own pages, a little less than what the blocks take.
+    """
+    sizes = sorted({page.bytes for page in parts[0].pages})
+    raised = [_Part(part.group, [_raised(page, sizes) for page in part.pages]) for part in parts]
+    most = {size: max(part.layers(size) for part in raised) for size in sizes}
+    block = sum(size * (most[size] if packed else max(most.values())) for size in sizes)
+    taken = sum(part.group.blocks * part.bytes for part in raised)
+    return Pool(block, tuple(part.group for part in parts), counted=-(-taken // raised[0].bytes))
+
+
+def _raised(page: Page, sizes: Sequence[int]) -> Page:
+    return replace(page, bytes=next((size for size in sizes if size >= page.bytes), page.bytes))

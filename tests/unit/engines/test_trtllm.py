@@ -94,7 +94,7 @@ def test_the_daemons_meet_in_the_smallest_common_network(first: str, second: str
 def test_that_the_daemons_listen_everywhere_is_reported() -> None:
     """Open MPI has no option for it; one node has no daemons."""
     assert "ENG032" in [finding.code for finding in engine("trtllm").check(TWO)]
-    assert engine("trtllm").check(replace(TWO, nodes=1, parallelism=Parallelism())) == ()
+    assert [*engine("trtllm").check(replace(TWO, nodes=1, parallelism=Parallelism()))] == []
 
 
 def test_a_recipe_cannot_move_mpi_off_the_fabric() -> None:

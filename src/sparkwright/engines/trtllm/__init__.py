@@ -7,6 +7,7 @@ Across nodes, rank 0 runs `mpirun ... trtllm-llmapi-launch trtllm-serve`, and it
 Each rank keeps the environment of its own node; nothing is handed over with `mpirun -x`.
 """
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from sparkwright.domain.deployment import LogEvent
@@ -15,13 +16,12 @@ from sparkwright.domain.ledger import OVERHEAD
 from sparkwright.domain.plan import Placement, RankFile, RankSpec
 from sparkwright.domain.recipe import Parallelism, Recipe, Runtime
 from sparkwright.engines.dialect import dialect
-from sparkwright.engines.engine import SHM_BYTES, RenderContext, Stop, files_at
+from sparkwright.engines.engine import RenderContext, Stop, files_at
 from sparkwright.engines.environment import check_distributed
 from sparkwright.engines.launchers import script
-from sparkwright.engines.mounts import mounts
+from sparkwright.engines.mounts import rank_spec
 from sparkwright.engines.traits import Cache, Claim, Range, Traits
 from sparkwright.engines.trtllm import args
-from sparkwright.engines.trtllm.args import check_trtllm
 
 LAUNCHER = "mpi_launch.py"
 HOSTFILE = "hostfile"
@@ -57,8 +57,9 @@ class Trtllm:
     stop = Stop("SIGTERM", 30.0)
     traits = TRAITS
 
-    def check(self, recipe: Recipe) -> tuple[Finding, ...]:
-        return (*check_distributed(recipe, args.PER_RANK), *check_trtllm(recipe))
+    def check(self, recipe: Recipe) -> Iterator[Finding]:
+        yield from check_distributed(recipe, args.PER_RANK)
+        yield from args.check_trtllm(recipe)
 
     def render(self, recipe: Recipe, placement: Placement, context: RenderContext) -> tuple[RankSpec, ...]:
         if placement.world == 1:
@@ -129,19 +130,7 @@ def _launched(spec: RankSpec, recipe: Recipe, context: RenderContext, words: tup
 
 
 def _rank(recipe: Recipe, placement: Placement, context: RenderContext, rank: int) -> RankSpec:
-    node = placement.nodes[rank]
-    return RankSpec(
-        rank=rank,
-        node=node,
-        argv=(),
-        env=args.environment(recipe, placement, context, rank),
-        runtime=recipe.engine.runtime,
-        image=recipe.engine.image,
-        mounts=mounts(recipe, node, context),
-        gpu=not context.simulated,
-        rdma=placement.world > 1 and bool(placement.fabric[node].hcas) and not context.simulated,
-        shm_bytes=recipe.shm_bytes or SHM_BYTES,
-    )
+    return rank_spec(recipe, placement, context, rank, args.environment(recipe, placement, context, rank))
 
 
 def _serve(recipe: Recipe, many: bool = False) -> tuple[str, ...]:

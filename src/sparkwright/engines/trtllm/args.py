@@ -6,7 +6,7 @@ Its options are click's, spelled with underscores. What it has no option for goe
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from ipaddress import ip_network
 from pathlib import PurePosixPath
 from typing import Any
@@ -165,69 +165,37 @@ def _many_nodes(placement: Placement, node: str) -> dict[str, str]:
     }
 
 
-def check_trtllm(recipe: Recipe) -> tuple[Finding, ...]:
-    return (*_key(recipe), *_replicas(recipe), *_extra_options(recipe), *_method(recipe), *_daemons(recipe))
-
-
-def _daemons(recipe: Recipe) -> tuple[Finding, ...]:
-    """Seen with `ss` under Open MPI 4.1.4; there is no option for the address to listen on."""
-    if recipe.nodes == 1:
-        return ()
-    return (
-        ENG["ENG032"].on(
-            "nodes", "mpirun and orted: ports of the system's choice on 0.0.0.0 and [::], while the job runs"
-        ),
-    )
-
-
-def _key(recipe: Recipe) -> tuple[Finding, ...]:
-    """Its server checks no key, neither as an option nor in a middleware (serve/openai_server.py)."""
-    s = recipe.serving
-    if not s.api_key_env:
-        return ()
-    return (ENG["ENG021"].on("serving", f"serving.api_key_env: {s.api_key_env}"),)
-
-
-def _replicas(recipe: Recipe) -> tuple[Finding, ...]:
-    p = recipe.parallelism
-    if p.dp == 1:
-        return ()
-    return (
-        ENG["ENG022"].on(
+def check_trtllm(recipe: Recipe) -> Iterator[Finding]:
+    serving, p, method = recipe.serving, recipe.parallelism, recipe.speculation.method
+    # Its server checks no key, neither as an option nor in a middleware (serve/openai_server.py).
+    if serving.api_key_env:
+        yield ENG["ENG021"].on("serving", f"serving.api_key_env: {serving.api_key_env}")
+    if p.dp > 1:
+        yield ENG["ENG022"].on(
             "parallelism.dp",
             f"dp: {p.dp}",
             title="trtllm-serve has no data-parallel replicas",
             cause="its ranks are tp_size x pp_size; attention can be split by requests inside tp",
             fix=f"tp: {p.tp * p.dp}, and flags: {{extra_llm_api_options: {{enable_attention_dp: true}}}}",
-        ),
-    )
-
-
-def _extra_options(recipe: Recipe) -> tuple[Finding, ...]:
+        )
     given = merge({}, recipe.flags).get(EXTRA, {})
-    if isinstance(given, Mapping):
-        return ()
-    return (
-        ENG["ENG022"].on(
+    if not isinstance(given, Mapping):
+        yield ENG["ENG022"].on(
             f"flags.{EXTRA}",
             f"extra_llm_api_options: {given}",
             title="the file of extra options is written by sparkwright",
             cause="a path in a recipe does not show what the file holds on each node",
             fix="give the file's content as a mapping: extra_llm_api_options: {cuda_graph_config: {...}}",
-        ),
-    )
-
-
-def _method(recipe: Recipe) -> tuple[Finding, ...]:
-    method = recipe.speculation.method
-    if not method or method in DECODING or "decoding_type" in recipe.speculation.options:
-        return ()
-    return (
-        ENG["ENG022"].on(
+        )
+    if method and method not in DECODING and "decoding_type" not in recipe.speculation.options:
+        yield ENG["ENG022"].on(
             "speculation.method",
             f"method: {method}",
             title=f"TensorRT-LLM has no speculation method {method!r}",
             cause="",
             fix=f"one of {', '.join(DECODING)}, or its own name as speculation.options.decoding_type",
-        ),
-    )
+        )
+    # Seen with `ss` under Open MPI 4.1.4; there is no option for the address to listen on.
+    if recipe.nodes > 1:
+        ports = "mpirun and orted: ports of the system's choice on 0.0.0.0 and [::], while the job runs"
+        yield ENG["ENG032"].on("nodes", ports)

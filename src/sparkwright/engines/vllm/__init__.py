@@ -3,16 +3,32 @@
 Read for 0.21.0. Ray is another engine.
 """
 
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
 from sparkwright.domain.deployment import LogEvent
 from sparkwright.domain.finding import Finding
 from sparkwright.domain.plan import Placement, RankSpec
 from sparkwright.domain.recipe import Recipe, Runtime
 from sparkwright.engines.dialect import dialect
-from sparkwright.engines.engine import SHM_BYTES, RenderContext, Stop
-from sparkwright.engines.environment import check_distributed
-from sparkwright.engines.mounts import docker_entrypoint, mounts
-from sparkwright.engines.vllm import args
+from sparkwright.engines.engine import RenderContext, Stop, served_name
+from sparkwright.engines.environment import LOOPBACK, OFFLINE, check_distributed, fabric
+from sparkwright.engines.mounts import caches, docker_entrypoint, model_word, rank_spec
+from sparkwright.engines.options import Options, compact_json, merge, option_words
 from sparkwright.engines.vllm.releases import TRAITS
+
+DP_RPC_PORT = 29550  # ParallelConfig.data_parallel_rpc_port, vLLM 0.21.0
+CACHES = {
+    "VLLM_CACHE_ROOT": "vllm",  # torch.compile and DeepGEMM write below it
+    "TRITON_CACHE_DIR": "triton",
+    "TORCHINDUCTOR_CACHE_DIR": "inductor",
+    "FLASHINFER_WORKSPACE_BASE": "flashinfer",
+    "TILELANG_CACHE_DIR": "tilelang",
+    "CUDA_CACHE_PATH": "cuda",
+}
+# Set per rank by sparkwright: a recipe that gives them would give every rank the same.
+PER_RANK = ("nnodes", "node-rank", "master-addr", "master-port", "headless", "host", "port", "api-key", "uds")
 
 
 class Vllm:
@@ -21,8 +37,8 @@ class Vllm:
     stop = Stop("SIGTERM", 30.0)
     traits = TRAITS
 
-    def check(self, recipe: Recipe) -> tuple[Finding, ...]:
-        return check_distributed(recipe, args.PER_RANK)
+    def check(self, recipe: Recipe) -> Iterator[Finding]:
+        return check_distributed(recipe, PER_RANK)
 
     def render(self, recipe: Recipe, placement: Placement, context: RenderContext) -> tuple[RankSpec, ...]:
         return tuple(self._rank(recipe, placement, context, rank) for rank in range(placement.world))
@@ -31,24 +47,14 @@ class Vllm:
         return dialect(self.name).read(line)
 
     def _rank(self, recipe: Recipe, placement: Placement, context: RenderContext, rank: int) -> RankSpec:
-        node = placement.nodes[rank]
         docker = recipe.engine.runtime is Runtime.DOCKER
         program = () if docker else process_program(recipe)
-        rdma = placement.world > 1 and bool(placement.fabric[node].hcas) and not context.simulated
-        return RankSpec(
-            rank=rank,
-            node=node,
-            argv=(*program, *args.rank_words(recipe, placement, context, rank)),
-            env=args.environment(recipe, placement, context, rank),
-            runtime=recipe.engine.runtime,
-            image=recipe.engine.image,
+        return replace(
+            rank_spec(recipe, placement, context, rank, environment(recipe, placement, context, rank)),
+            argv=(*program, *rank_words(recipe, placement, context, rank)),
             entrypoint=docker_entrypoint(recipe, ("vllm",)) if docker else None,
-            mounts=mounts(recipe, node, context),
             secrets={"VLLM_API_KEY": context.api_key} if context.api_key and rank == 0 else {},
-            listens=args.listens(recipe, placement, context, rank),
-            gpu=not context.simulated,
-            rdma=rdma,
-            shm_bytes=recipe.shm_bytes or SHM_BYTES,
+            listens=listens(recipe, placement, context, rank),
         )
 
 
@@ -59,3 +65,112 @@ def process_program(recipe: Recipe) -> tuple[str, ...]:
     venv = recipe.engine.venv.rstrip("/")
     # Through the interpreter: the console script's first line breaks when a venv was moved or its path is long.
     return (f"{venv}/bin/python", "-m", "vllm.entrypoints.cli.main") if venv else ("vllm",)
+
+
+def rank_words(recipe: Recipe, placement: Placement, context: RenderContext, rank: int) -> tuple[str, ...]:
+    """`serve MODEL --flags...` of one rank: the same on all but for node rank, headless, host and port."""
+    ours = identity(recipe) | listening(context, rank) | topology(recipe, placement, rank)
+    return serve_words(recipe, model_word(recipe, placement.nodes[rank], context), ours)
+
+
+def serve_words(recipe: Recipe, model: str, ours: Options) -> tuple[str, ...]:
+    """ours: who the rank is and where the others are; limits, parsers and the recipe's flags follow."""
+    flags = {name: value for name, value in merge({}, recipe.flags).items() if name not in PER_RANK}
+    return ("serve", model, *option_words(merge(ours | limits(recipe) | parsers(recipe), flags)))
+
+
+def identity(recipe: Recipe) -> Options:
+    return {"served-model-name": served_name(recipe), "revision": recipe.model.revision or None}
+
+
+def topology(recipe: Recipe, placement: Placement, rank: int) -> Options:
+    return sizes(recipe) | (_many_nodes(recipe, placement, rank) if placement.world > 1 else {})
+
+
+def sizes(recipe: Recipe) -> Options:
+    parallel = recipe.parallelism
+    return {
+        "tensor-parallel-size": parallel.tp if parallel.tp > 1 else None,
+        "pipeline-parallel-size": parallel.pp if parallel.pp > 1 else None,
+        "data-parallel-size": parallel.dp if parallel.dp > 1 else None,
+        "enable-expert-parallel": True if parallel.ep else None,
+    }
+
+
+def _many_nodes(recipe: Recipe, placement: Placement, rank: int) -> Options:
+    return {
+        "distributed-executor-backend": "mp",
+        "nnodes": placement.world,
+        "node-rank": rank,
+        "master-addr": placement.fabric[placement.head].address,
+        "master-port": recipe.serving.master_port,
+        "headless": True if rank else None,
+    }
+
+
+def limits(recipe: Recipe) -> Options:
+    """Zero and empty mean: leave it to the engine."""
+    s = recipe.serving
+    return {
+        "max-model-len": s.context or None,
+        "max-num-seqs": s.sequences or None,
+        "max-num-batched-tokens": s.batched_tokens or None,
+        "kv-cache-dtype": s.kv_dtype or None,
+        "gpu-memory-utilization": s.memory_fraction or None,
+        "kv-cache-memory-bytes": s.kv_cache_bytes or None,
+        "speculative-config": speculative_config(recipe),
+    }
+
+
+def speculative_config(recipe: Recipe) -> str | None:
+    spec = recipe.speculation
+    if not spec.method:
+        return None
+    config: dict[str, Any] = {"method": spec.method}
+    config |= {"num_speculative_tokens": spec.tokens} if spec.tokens else {}
+    return compact_json(config | dict(spec.options))
+
+
+def parsers(recipe: Recipe) -> Options:
+    p = recipe.parsers
+    return {
+        "tokenizer-mode": p.tokenizer_mode or None,
+        "tool-call-parser": p.tool or None,
+        "enable-auto-tool-choice": True if p.tool else None,
+        "reasoning-parser": p.reasoning or None,
+        "chat-template": p.chat_template or None,
+    }
+
+
+def listening(context: RenderContext, rank: int) -> Options:
+    """Only the head has an API."""
+    return {} if rank else {"host": context.bind, "port": context.port}
+
+
+def listens(recipe: Recipe, placement: Placement, context: RenderContext, rank: int) -> tuple[tuple[str, int], ...]:
+    """Addresses and ports that must be free on this rank's node."""
+    if rank:
+        return ()
+    api = ((context.bind, context.port),)
+    if placement.world == 1:
+        return api
+    master = placement.fabric[placement.head].address
+    rpc = ((master, DP_RPC_PORT),) if recipe.parallelism.dp > 1 else ()
+    return (*api, (master, recipe.serving.master_port), *rpc)
+
+
+def environment(recipe: Recipe, placement: Placement, context: RenderContext, rank: int) -> dict[str, str]:
+    """Ours, then the recipe's over it; what identifies the rank stays ours."""
+    node, many = placement.nodes[rank], placement.world > 1
+    # Peers reach this rank at its fabric address, not at the default route's; without peers nothing beyond loopback.
+    address = {"VLLM_HOST_IP": placement.fabric[node].address if many else LOOPBACK}
+    return {
+        **address,
+        **(fabric(placement.fabric[node]) if many else {}),
+        **OFFLINE,
+        "VLLM_NO_USAGE_STATS": "1",
+        "VLLM_ENGINE_READY_TIMEOUT_S": "3600",  # 600 s are less than a cold start of a 1M profile
+        **caches(recipe, node, context, CACHES),
+        **{k: str(v) for k, v in recipe.env.items()},
+        **address,
+    }

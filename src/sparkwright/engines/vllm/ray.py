@@ -8,14 +8,15 @@ when its node has joined.
 import hashlib
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 
-from sparkwright.domain.command import Secret
 from sparkwright.domain.deployment import LogEvent, Phase
 from sparkwright.domain.finding import Finding
 from sparkwright.domain.ledger import PROCESSES
 from sparkwright.domain.plan import Placement, RankFile, RankSpec
 from sparkwright.domain.recipe import Recipe, Runtime
+from sparkwright.engines import vllm
 from sparkwright.engines.dialect import dialect, most_telling, pieces
 from sparkwright.engines.engine import RenderContext, Stop, files_at
 from sparkwright.engines.environment import SECRETS, check_distributed
@@ -24,12 +25,12 @@ from sparkwright.engines.launchers import script
 from sparkwright.engines.mounts import model_word
 from sparkwright.engines.options import option_name
 from sparkwright.engines.traits import Range
-from sparkwright.engines.vllm import Vllm, args, process_program
+from sparkwright.engines.vllm import Vllm, process_program
 from sparkwright.engines.vllm.releases import TRAITS
 
 # What belongs to vLLM's own way to span nodes.
 NATIVE = ("nnodes", "node-rank", "master-addr", "master-port", "headless")
-PER_RANK = (*(name for name in args.PER_RANK if name not in NATIVE), "distributed-executor-backend")
+PER_RANK = (*(name for name in vllm.PER_RANK if name not in NATIVE), "distributed-executor-backend")
 _PROCESSES = Range(PROCESSES, 4.0, 1.0, 6.0, "as without Ray, and its 1 GiB of object store and its processes")
 
 
@@ -39,8 +40,15 @@ class VllmRay:
     stop = Stop("SIGTERM", 30.0)
     traits = replace(TRAITS, processes=_PROCESSES, faults=TRAITS.faults | {"RCP004", "RCP020"}, owned_by="")
 
-    def check(self, recipe: Recipe) -> tuple[Finding, ...]:
-        return (*check_distributed(recipe, PER_RANK), *_native(recipe), *_replicas(recipe), *_alone(recipe))
+    def check(self, recipe: Recipe) -> Iterator[Finding]:
+        yield from check_distributed(recipe, PER_RANK)
+        for name, value in recipe.flags.items():
+            if (option := option_name(name)) in NATIVE:
+                yield ENG["ENG028"].on(f"flags.{name}", f"{name}: {value}", title=f"--{option} has no place on Ray")
+        if recipe.parallelism.dp > 1:
+            yield ENG["ENG029"].on("parallelism.dp", f"dp: {recipe.parallelism.dp}")
+        if recipe.nodes == 1:
+            yield ENG["ENG031"].on("nodes", "nodes: 1")
 
     def render(self, recipe: Recipe, placement: Placement, context: RenderContext) -> tuple[RankSpec, ...]:
         """vLLM's ranks with a launcher before the program, and that only on the head."""
@@ -55,20 +63,21 @@ def _on_ray(spec: RankSpec, recipe: Recipe, placement: Placement, context: Rende
     words = () if spec.rank else _serve(recipe, placement, context)
     env = {**variables(recipe, placement, context, spec.rank), **spec.env}
     # The interpreter (process runtime), the script in the rank's folder and its own options
-    own = placement.fabric[placement.nodes[spec.rank]].address
-    head = placement.fabric[placement.head].address
+    node, head = placement.nodes[spec.rank], placement.fabric[placement.head].address
+    own = placement.fabric[node].address
     nodes = ",".join(placement.fabric[node].address for node in placement.nodes)
     mode = ("worker", "--head", head) if spec.rank else ("head", "--nodes", nodes)
     place = ("--listen", own, "--port", str(recipe.serving.master_port), "--wait", str(WAIT))
-    node = placement.nodes[spec.rank]
-    program, files = _interpreter(recipe, node, context), files_at(recipe, context, node, spec.rank)
+    docker, files = recipe.engine.runtime is Runtime.DOCKER, files_at(recipe, context, node, spec.rank)
+    program = () if docker else (context.python(recipe, node),)
     launcher = (*program, f"{files}/{LAUNCHER}", *mode, *place, "--folder", folder(context))
     return replace(
         spec,
         argv=(*launcher, *(("--", *_program(recipe), *words) if words else ())),
         env=env,
-        entrypoint=("python3",) if recipe.engine.runtime is Runtime.DOCKER else None,
-        secrets={**spec.secrets, **secrets(context)},
+        entrypoint=("python3",) if docker else None,
+        # Ray listens on all interfaces, whatever address it is given: only ranks of this launch may talk to it.
+        secrets={**spec.secrets, **({"RAY_AUTH_TOKEN": context.launch_key} if context.launch_key else {})},
         files=rank_files(tuple(env), spec.rank),
         listens=(*(() if spec.rank else ((context.bind, context.port),)), *listens(recipe, placement, spec.rank)),
         engine_argv=words,
@@ -76,39 +85,15 @@ def _on_ray(spec: RankSpec, recipe: Recipe, placement: Placement, context: Rende
 
 
 def _serve(recipe: Recipe, placement: Placement, context: RenderContext) -> tuple[str, ...]:
-    ours = args.identity(recipe) | args.listening(context, 0) | args.sizes(recipe)
+    ours = vllm.identity(recipe) | vllm.listening(context, 0) | vllm.sizes(recipe)
     model = model_word(recipe, placement.head, context)
-    return args.serve_words(recipe, model, ours | {"distributed-executor-backend": "ray"})
+    return vllm.serve_words(recipe, model, ours | {"distributed-executor-backend": "ray"})
 
 
 def _program(recipe: Recipe) -> tuple[str, ...]:
     if recipe.engine.runtime is Runtime.DOCKER:
         return recipe.engine.entrypoint or ("vllm",)
     return process_program(recipe)
-
-
-def _native(recipe: Recipe) -> tuple[Finding, ...]:
-    """ENG028."""
-    return tuple(
-        ENG["ENG028"].on(f"flags.{name}", f"{name}: {value}", title=f"--{option_name(name)} has no place on Ray")
-        for name, value in recipe.flags.items()
-        if option_name(name) in NATIVE
-    )
-
-
-def _replicas(recipe: Recipe) -> tuple[Finding, ...]:
-    """ENG029."""
-    dp = recipe.parallelism.dp
-    if dp == 1:
-        return ()
-    return (ENG["ENG029"].on("parallelism.dp", f"dp: {dp}"),)
-
-
-def _alone(recipe: Recipe) -> tuple[Finding, ...]:
-    """ENG031."""
-    if recipe.nodes > 1:
-        return ()
-    return (ENG["ENG031"].on("nodes", "nodes: 1"),)
 
 
 LAUNCHER = "ray_launch.py"
@@ -123,10 +108,6 @@ _OF_A_NODE = (
 )  # fmt: skip
 
 
-def _interpreter(recipe: Recipe, node: str, context: RenderContext) -> tuple[str, ...]:
-    return () if recipe.engine.runtime is Runtime.DOCKER else (context.python(recipe, node),)
-
-
 def folder(context: RenderContext) -> str:
     """Ray's own folder, the same on all nodes. Short: the sockets below it may have 107 characters."""
     return f"/tmp/sparkwright-ray-{hashlib.sha256(context.deployment.encode()).hexdigest()[:8]}"
@@ -138,11 +119,6 @@ def rank_files(names: tuple[str, ...], rank: int) -> tuple[RankFile, ...]:
         return (script(LAUNCHER),)
     listed = json.dumps(sorted({*names, *_OF_A_NODE, *SECRETS}), indent=0)
     return (script(LAUNCHER), RankFile(NOT_CARRIED, f"{listed}\n"))
-
-
-def secrets(context: RenderContext) -> dict[str, Secret]:
-    """Ray listens on all interfaces, whatever address it is given: only ranks of this launch may talk to it."""
-    return {"RAY_AUTH_TOKEN": context.launch_key} if context.launch_key else {}
 
 
 def variables(recipe: Recipe, placement: Placement, context: RenderContext, rank: int) -> dict[str, str]:

@@ -15,21 +15,21 @@ READ = ("0.19.0", "0.20.2", "0.21.0", "0.24.0", "0.27.1", "0.30.0", "0.33.0")
 # The first versions with names of their own; `0.1.dev1` is a build of a source tree without tags, so a recent one.
 _UNTAGGED = (0, 10)
 # 0.20.2 prints tokens as concurrency x context; before, the blocks of one group, wrong for models with several.
-_PRINTS_CONTEXTS = (0, 20, 2)
+PRINTS_CONTEXTS = (0, 20, 2)
 # 0.27.1 counts the tokens of all steps in flight into every window, and lays groups over each other in a block, so
 # that blocks are what concurrency counts; 0.24.0 does neither. Published builds of 0.25.2 for GB10 do, and the pool of
 # one of 0.23.1rc1 (1.43 M tokens of DeepSeek V4) is as small as only that makes it.
 _COUNTS_FLIGHT = (0, 25)
 _DID_BEFORE = (0, 23)
-_PADS_PAGES = (0, 24)  # pages that do not divide are padded; before, the engine did not start
-_PACKS_BLOCKS = (0, 24)  # DeepSeek V4: a block is as large as its layers of each page size, not the same for all
-_CHECKS_BLOCKS = (0, 30)  # ... and what a request needs is counted in such blocks; before, in the larger ones of 0.21.0
-_RESERVES_NULL = (0, 31)  # 0.33.0 keeps the null block out of what it checks
+PADS_PAGES = (0, 24)  # pages that do not divide are padded; before, the engine did not start
+PACKS_BLOCKS = (0, 24)  # DeepSeek V4: a block is as large as its layers of each page size, not the same for all
+CHECKS_BLOCKS = (0, 30)  # ... and what a request needs is counted in such blocks; before, in the larger ones of 0.21.0
+RESERVES_NULL = (0, 31)  # 0.33.0 keeps the null block out of what it checks
 # Prefix caching of hybrids is on by default since 0.27.1 (off in 0.24.0). The whole history of Mamba-2 states was kept
 # ("all") where the model could, until 0.33.0 had only the last ones ("align").
 _CACHES_HYBRIDS = (0, 25)
 _KEEPS_LAST_ONLY = (0, 31)
-_ALIGNS_MLA = (0, 25)  # blocks of MLA hybrids are multiples of 128
+ALIGNS_MLA = (0, 25)  # blocks of MLA hybrids are multiples of 128
 _HISTORY = ("mamba1", "mamba2")
 # 0.33.0 keeps one more state, of the last block's end inside a long prompt, where the kernels can write it: on sm_12x
 # and CUDA 13 those of these kinds, and then blocks are multiples of so many tokens.
@@ -59,32 +59,8 @@ def neighbours(recipe: Recipe) -> tuple[str, ...]:
     return READ[max(0, after - 1) : after + 1]
 
 
-def prints_contexts(recipe: Recipe) -> bool:
-    return since(recipe, _PRINTS_CONTEXTS)
-
-
-def pads_pages(recipe: Recipe) -> bool:
-    return since(recipe, _PADS_PAGES)
-
-
-def packs_blocks(recipe: Recipe) -> bool:
-    return since(recipe, _PACKS_BLOCKS)
-
-
 def overlays_groups(recipe: Recipe) -> bool:
     return since(recipe, _COUNTS_FLIGHT) or version(recipe)[:2] == _DID_BEFORE
-
-
-def checks_blocks(recipe: Recipe) -> bool:
-    return since(recipe, _CHECKS_BLOCKS)
-
-
-def reserves_null(recipe: Recipe) -> bool:
-    return since(recipe, _RESERVES_NULL)
-
-
-def aligns_mla(recipe: Recipe) -> bool:
-    return since(recipe, _ALIGNS_MLA)
 
 
 def in_flight(recipe: Recipe) -> int:
@@ -93,7 +69,7 @@ def in_flight(recipe: Recipe) -> int:
         return _batched(recipe)
     pp, waits = recipe.parallelism.pp, str(flag(recipe, "async-scheduling")).lower() == "false"
     waits = waits or str(flag(recipe, "no-async-scheduling")).lower() == "true"
-    return _batched(recipe) * (pp if waits or (pp > 1 and not since(recipe, _RESERVES_NULL)) else pp + 1)
+    return _batched(recipe) * (pp if waits or (pp > 1 and not since(recipe, RESERVES_NULL)) else pp + 1)
 
 
 def state_blocks(recipe: Recipe, shape: ModelShape, pages: int) -> int:

@@ -1,15 +1,29 @@
-"""SGLang's command line and environment per rank. Read for 0.5.10 to 0.5.23: see __init__.py."""
+"""SGLang over its own multi-node mode: the same command on every node, distinguished by `--node-rank`.
+
+Read for 0.5.10, 0.5.12, 0.5.16, 0.5.20 and 0.5.23: sglang/srt/server_args.py (later arg_groups/), launch_server.py,
+entrypoints/engine.py.
+"""
 
 import json
 import re
+from collections.abc import Iterator
+from dataclasses import replace
 
 from sparkwright.domain.command import Secret
-from sparkwright.domain.plan import Placement, RankFile
-from sparkwright.domain.recipe import Recipe, Speculation
-from sparkwright.engines.engine import RenderContext, files_at, served_name
-from sparkwright.engines.environment import LOOPBACK, OFFLINE, fabric
-from sparkwright.engines.mounts import caches, model_word
+from sparkwright.domain.deployment import LogEvent
+from sparkwright.domain.finding import Finding
+from sparkwright.domain.ledger import ACTIVATIONS, COMMUNICATION, CONTEXT, GRAPHS, PROCESSES
+from sparkwright.domain.plan import Placement, RankFile, RankSpec
+from sparkwright.domain.recipe import Parallelism, Recipe, Runtime, Speculation
+from sparkwright.domain.units import GIB
+from sparkwright.engines.dialect import dialect
+from sparkwright.engines.engine import RenderContext, Stop, files_at, served_name
+from sparkwright.engines.environment import LOOPBACK, OFFLINE, check_distributed, fabric
+from sparkwright.engines.findings import ENG
+from sparkwright.engines.launchers import script
+from sparkwright.engines.mounts import caches, docker_entrypoint, model_word, rank_spec
 from sparkwright.engines.options import Options, merge, option_words
+from sparkwright.engines.traits import Cache, Claim, Range, Traits
 
 KEY_FILE = "sglang.yaml"
 TIMEOUT = 1800  # seconds; the defaults (300) end a rank that still loads or compiles
@@ -31,12 +45,119 @@ PER_RANK = (
 # Our words for a method (vLLM's) -> SGLang's algorithm. Others go through in capitals, as SGLang writes its names.
 ALGORITHMS = {"mtp": "NEXTN", "draft_model": "STANDALONE"}
 _CHAINS = ("NEXTN", "EAGLE", "EAGLE3", "STANDALONE")
+MODULE = ("-m", "sglang.launch_server")
+KEEPS_SECRETS = "sglang_server.py"
+_OUTSIDE = (PROCESSES, COMMUNICATION, CONTEXT, ACTIVATIONS, GRAPHS)
+
+
+def _no_replicas(split: Parallelism) -> tuple[str, ...]:
+    why = "SGLang spans nodes with data parallelism only inside tp (--enable-dp-attention)"
+    return (f"dp {split.dp}: {why}",) if split.dp > 1 else ()
+
+
+TRAITS = Traits(
+    claim=Claim.FREE,
+    # Computed from the GPU's memory at start (0.5.23, arg_groups/memory_hook.py); near this on a GB10.
+    fraction=0.85,
+    limits=lambda recipe, unified: (8192, 48),  # near these on a GB10 (0.5.23, arg_groups)
+    # On a GB10 with Qwen2.5-1.5B: 62.1-62.9 GiB free after start with graphs, 65.0 without, of 67.2 after the pools;
+    # larger models took 5-14 GiB in all.
+    context=Range(CONTEXT, 1.5, 0.5, 4.0, "kernels and attention workspaces, outside the fraction"),
+    graphs=Range(GRAPHS, 2.5, 0.5, 6.0, "CUDA graphs, outside the fraction"),
+    outside=lambda recipe: _OUTSIDE,
+    # It calls weights what free memory fell by while it loaded them: 0.35-0.44 GiB more on ten of eleven GB10 logs.
+    loaded=0.38 * GIB,
+    cache=Cache.TOKENS,
+    eagle_inside=True,
+    convolutions=True,
+    exact_states=True,
+    refusals=_no_replicas,
+    one_stage="SGLang drafts",
+    even_experts=True,
+    blocks=True,
+    eager_flag="disable-cuda-graph",
+    faults=frozenset({"MODEL013", "RCP005", "RCP007", "RCP011", "RCP014", "RCP016", "RCP017", "RCP018"}),
+    timeout=("dist-timeout", 1800),
+    proven=(0.75, 0.80),
+    fa3=("attention-backend", "prefill-attention-backend", "decode-attention-backend"),
+    media="files",
+    owned_by="sglang",
+)
+
+
+class Sglang:
+    name = "sglang"
+    metrics_page = "metrics"
+    # A worker ignores SIGTERM until rank 0 tells it to stop (0.5.20 and later): all ranks are stopped together.
+    stop = Stop("SIGTERM", 30.0)
+    traits = TRAITS
+
+    def check(self, recipe: Recipe) -> Iterator[Finding]:
+        yield from check_distributed(recipe, PER_RANK)
+        yield from _check_own(recipe)
+
+    def render(self, recipe: Recipe, placement: Placement, context: RenderContext) -> tuple[RankSpec, ...]:
+        return tuple(self._rank(recipe, placement, context, rank) for rank in range(placement.world))
+
+    def read(self, line: str) -> LogEvent | None:
+        return dialect(self.name).read(line)
+
+    def _rank(self, recipe: Recipe, placement: Placement, context: RenderContext, rank: int) -> RankSpec:
+        node = placement.nodes[rank]
+        keyed = rank == 0 and context.api_key is not None
+        words = rank_words(recipe, placement, context, rank)
+        program = _program(recipe, node, context, files_at(recipe, context, node, rank) if keyed else "")
+        return replace(
+            rank_spec(recipe, placement, context, rank, environment(recipe, placement, context, rank)),
+            argv=(*program, *words),
+            entrypoint=docker_entrypoint(recipe, ("python3",)) if recipe.engine.runtime is Runtime.DOCKER else None,
+            files=(script(KEEPS_SECRETS), key_file(context)) if keyed else (),
+            listens=listens(recipe, placement, context, rank),
+            engine_argv=words,
+        )
+
+
+def _program(recipe: Recipe, node: str, context: RenderContext, files: str) -> tuple[str, ...]:
+    """The module, or with a key our wrapper around it; files: where that lies. A recipe's entrypoint is left alone."""
+    docker = recipe.engine.runtime is Runtime.DOCKER
+    if recipe.engine.entrypoint:
+        return () if docker else recipe.engine.entrypoint
+    python = () if docker else (context.python(recipe, node),)
+    return (*python, *((f"{files}/{KEEPS_SECRETS}",) if files else MODULE))
+
+
+def _check_own(recipe: Recipe) -> Iterator[Finding]:
+    p, method, serving = recipe.parallelism, recipe.speculation.method, recipe.serving
+    # check_server_args (0.5.10) and check_pipeline_parallel_compat (0.5.23)
+    if p.pp > 1 and method:
+        yield ENG["ENG024"].on(
+            "parallelism.pp",
+            f"pp {p.pp} with speculation.method {method}",
+            fix=f"set tp: {p.tp * p.pp} and pp: 1, or leave speculation out",
+        )
+    if serving.kv_cache_bytes:
+        yield ENG["ENG025"].on("serving.kv_cache_bytes", f"kv_cache_bytes: {serving.kv_cache_bytes}")
+    # A variable that 0.5.12 does not read was taken for the switch.
+    flags = merge({}, recipe.flags)
+    off = any(name.startswith("disable-") and "cuda-graph" in name for name in flags)
+    if recipe.nodes > 1 and not off and not any(name.startswith("cuda-graph-") for name in flags):
+        yield ENG["ENG026"].on(
+            "flags.disable-cuda-graph",
+            "github.com/sgl-project/sglang/issues/19991; al-engr.com/minimax-sglang-debug.html: at 0 of 36 "
+            "graphs for 34 minutes, SMs at 96 %, memory idle",
+        )
+    if serving.api_key_env and recipe.engine.entrypoint:
+        yield ENG["ENG027"].on("engine.entrypoint", f"entrypoint: {' '.join(recipe.engine.entrypoint)}")
 
 
 def rank_words(recipe: Recipe, placement: Placement, context: RenderContext, rank: int) -> tuple[str, ...]:
     """All options of one rank: the same on all but for node rank, host, port and the head's key."""
-    model = {"model-path": model_word(recipe, placement.nodes[rank], context)}
-    ours = model | _identity(recipe) | _listening(recipe, placement, context, rank) | _sizes(recipe)
+    ours: Options = {
+        "model-path": model_word(recipe, placement.nodes[rank], context),
+        "served-model-name": served_name(recipe),
+        "revision": recipe.model.revision or None,
+    }
+    ours |= _listening(recipe, placement, context, rank) | _sizes(recipe)
     ours |= _many_nodes(recipe, placement, rank) | _limits(recipe) | _speculation(recipe.speculation) | _parsers(recipe)
     flags = {name: value for name, value in merge({}, recipe.flags).items() if name not in PER_RANK}
     return option_words(merge(ours | {"enable-metrics": True}, flags))
@@ -71,10 +192,6 @@ def environment(recipe: Recipe, placement: Placement, context: RenderContext, ra
         **{k: str(v) for k, v in recipe.env.items()},
         **address,
     }
-
-
-def _identity(recipe: Recipe) -> Options:
-    return {"served-model-name": served_name(recipe), "revision": recipe.model.revision or None}
 
 
 def _listening(recipe: Recipe, placement: Placement, context: RenderContext, rank: int) -> Options:
