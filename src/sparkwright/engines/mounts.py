@@ -66,7 +66,7 @@ def parse_mount(text: str) -> Mount:
 def rank_spec(
     recipe: Recipe, placement: Placement, context: RenderContext, rank: int, env: Mapping[str, str]
 ) -> RankSpec:
-    """What is the same for every engine that spans nodes by itself; its command line is still empty."""
+    """What all engines with ranks of their own share; the command line is still empty."""
     node = placement.nodes[rank]
     return RankSpec(
         rank=rank,
