@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Protocol
 
@@ -204,20 +204,3 @@ class RunStore(Protocol):
 
     async def unfinished(self, workload: Workload, endpoint: str) -> str | None:
         """The newest run of this very workload at this endpoint that has not come to its end and nobody measures."""
-
-
-class RunFiles(Protocol):
-    """Runs as files on this machine, of sparkwright and of other tools."""
-
-    @property
-    def forms(self) -> Mapping[str, str]:
-        """Name of each format that can be written -> the usual end of a file's name, '' without one."""
-
-    def bytes_of(self, run: Run, form: str) -> bytes:
-        """Raises UsageError where the run does not fit into the format, or what it needs is not installed."""
-
-    def write(self, content: bytes, path: str) -> None:
-        """All of it or what was there before. Raises UsageError."""
-
-    def read(self, path: str) -> Run:
-        """Of any known format, found by its content. Raises UsageError."""

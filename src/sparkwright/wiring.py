@@ -23,7 +23,7 @@ from sparkwright.app.services import Services
 from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import UsageError
-from sparkwright.ports import Clock, Endpoint, ModelHub, Program, RunFiles, Sink, Tokenizer
+from sparkwright.ports import Clock, Endpoint, ModelHub, Program, Sink, Tokenizer
 
 if TYPE_CHECKING:
     from sparkwright.adapters.sqlite.runs import SqliteRuns
@@ -149,13 +149,6 @@ def run_store() -> "SqliteRuns":
     from sparkwright.adapters.sqlite.runs import RUNS, SqliteRuns
 
     return SqliteRuns(Path.home() / _STATE / RUNS)
-
-
-def run_files() -> RunFiles:
-    """The readers and writers of run files (they load numpy)."""
-    from sparkwright.adapters.run_files.formats import DiskRunFiles
-
-    return DiskRunFiles()
 
 
 def _asker(authority: str = "") -> Endpoint:

@@ -1,5 +1,6 @@
 """`build`: an image made on one node from a recipe's pinned parts, and copied to the others as the same image."""
 
+import asyncio
 import json
 import re
 from collections import deque
@@ -7,10 +8,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from sparkwright import __version__
-from sparkwright.app.cluster_state import nodes_for, require_all
+from sparkwright.app.cluster_state import image_of, nodes_for, require_all
 from sparkwright.app.gather import gather, reached
 from sparkwright.app.lease import holding
-from sparkwright.app.services import Services, together
+from sparkwright.app.services import Services, by_node, together
 from sparkwright.app.transfer import follow, other_image, peer_of, watched
 from sparkwright.checks import docker
 from sparkwright.domain.check import Context
@@ -18,7 +19,7 @@ from sparkwright.domain.cluster import Node
 from sparkwright.domain.errors import CommandFailed, Refused, UsageError
 from sparkwright.domain.facts import NodeFacts
 from sparkwright.domain.finding import Finding, prevented
-from sparkwright.domain.progress import Notice, Progress, StepDone, StepStarted
+from sparkwright.domain.progress import Progress, StepDone, StepStarted
 from sparkwright.domain.recipe import Build, Recipe, Runtime
 from sparkwright.facts import engine_image as commands
 from sparkwright.facts.engine_image import BuiltImage, parse
@@ -82,12 +83,10 @@ async def build(services: Services, recipe: Recipe, options: Options) -> Built:
             made, copied, ids = await _make_and_ship(services, job)
             about = await _about(services, job)
             record = await _record(services, job, about)
-    except BaseException as error:
-        if not isinstance(error, Exception):
-            nothing = f"no container and no image {job.name} is left; finished steps stay in Docker's build cache"
-            rest = f"image {job.name} is on {job.there}; the next call only does what is left"
-            text = f"interrupted: {rest if job.there else nothing}"
-            services.sink.report(Notice(text, warning=True))
+    except asyncio.CancelledError:
+        nothing = f"no container and no image {job.name} is left; finished steps stay in Docker's build cache"
+        rest = f"image {job.name} is on {job.there}; the next call only does what is left"
+        services.notice(f"interrupted: {rest if job.there else nothing}", warning=True)
         raise
     return Built(job.name, ids, made, copied, record, about, services.clock.monotonic() - began)
 
@@ -128,7 +127,9 @@ async def _make_and_ship(services: Services, job: Job) -> tuple[bool, tuple[str,
         having = await _ids(services, job)
     source = next((node.name for node in job.nodes if node.name in having), "")
     if not source:
-        raise _not_kept(job)
+        # A BuildKit builder in a container of its own leaves the image in its cache and prints only a warning
+        what = f"`docker build` ended well, but image {job.name} is not in Docker's store"
+        raise CommandFailed(job.builder, what, "`docker buildx use default` there, then call `sparkwright build` again")
     job.there = source
     wanted, size = having[source]
     lacking = tuple(n.name for n in job.nodes if having.get(n.name, ("",))[0] != wanted)
@@ -144,13 +145,9 @@ async def _make_and_ship(services: Services, job: Job) -> tuple[bool, tuple[str,
 
 async def _ids(services: Services, job: Job) -> dict[str, tuple[str, int]]:
     """Node -> (id, bytes) of the image where it is."""
-    answers = await together(services.hosts[n.name].run(staging.image(job.name)) for n in job.nodes)
-    found = {}
-    for node, done in zip(job.nodes, answers, strict=True):
-        words = done.stdout.split()
-        if done.ok and len(words) == 2:
-            found[node.name] = (words[0], int(words[1]))
-    return found
+    names, asked = [node.name for node in job.nodes], staging.image(job.name)
+    answers = await by_node(names, lambda name: services.run(name, asked))
+    return {name: image for name, done in answers.items() if (image := image_of(done))}
 
 
 def _look(services: Services, job: Job, line: str) -> None:
@@ -169,12 +166,6 @@ def _not_built(services: Services, job: Job, code: int) -> CommandFailed:
     return CommandFailed(job.builder, f"image {job.name} could not be built (docker build: exit {code}){last}", hint)
 
 
-def _not_kept(job: Job) -> CommandFailed:
-    """A BuildKit builder in a container of its own leaves the image in its cache and prints only a warning."""
-    what = f"`docker build` ended well, but image {job.name} is not in Docker's store"
-    return CommandFailed(job.builder, what, "`docker buildx use default` there, then call `sparkwright build` again")
-
-
 async def _ship(services: Services, job: Job, origin: tuple[str, int], lacking: Sequence[str]) -> None:
     """origin: the node that has it, and its bytes."""
     source, size = origin
@@ -189,7 +180,7 @@ async def _ship(services: Services, job: Job, origin: tuple[str, int], lacking: 
 
 async def _about(services: Services, job: Job) -> BuiltImage:
     command = commands.describe(job.name, job.build.base, dockerfile.FREEZE)
-    found = parse(await services.hosts[job.builder].run(command))
+    found = parse(await services.run(job.builder, command))
     if isinstance(found, BuiltImage):
         return found
     raise CommandFailed(job.builder, f"image {job.name} could not be inspected: {found.why} {found.raw}".rstrip())

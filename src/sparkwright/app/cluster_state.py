@@ -6,19 +6,17 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from sparkwright.app.gather import Gathered, gather, lost, reached
-from sparkwright.app.services import ClusterState, Services, together
+from sparkwright.app.services import ClusterState, Services, by_node, together
 from sparkwright.domain.checkpoint import Checkpoint, Published, Stored
 from sparkwright.domain.cluster import Node
 from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.errors import NodeError, RecipeError, Unreachable
 from sparkwright.domain.facts import EngineFound, Unknown
-from sparkwright.domain.progress import Notice
 from sparkwright.domain.recipe import Recipe, Runtime
 from sparkwright.engines.catalog import simulator, traits
 from sparkwright.engines.identity import question
 from sparkwright.facts import checkpoint, engine_image
-from sparkwright.facts import inventory as commands
-from sparkwright.facts import inventory as facts
+from sparkwright.facts import inventory as disks
 from sparkwright.facts.engine_image import parse_found
 from sparkwright.facts.fact import Fact, Plain, whole
 from sparkwright.facts.ranks import ranks_fact
@@ -51,8 +49,8 @@ async def engines(services: Services, nodes: Sequence[Node], recipe: Recipe | No
     commands = {name: command for name, command in asked.items() if command}
     if not commands:
         return {}
-    seen = await together(_engine_of(services, name, command, look) for name, command in commands.items())
-    return {name: one for name, one in zip(commands, seen, strict=True) if one is not None}
+    seen = await by_node(tuple(commands), lambda name: _engine_of(services, name, commands[name], look))
+    return {name: one for name, one in seen.items() if one is not None}
 
 
 async def looked_at(services: Services, recipe: Recipe, nodes: Sequence[str], found: ClusterState) -> ClusterState:
@@ -64,9 +62,9 @@ async def looked_at(services: Services, recipe: Recipe, nodes: Sequence[str], fo
 
 async def _engine_of(services: Services, node: str, command: Command, look: bool) -> EngineFound | Unknown | None:
     try:
-        return parse_found(await services.hosts[node].run(command))
+        return parse_found(await services.run(node, command))
     except NodeError as error:
-        # Before a plan that is said by whoever gathers the node's facts.
+        # Before a plan the node's facts are asked for, too, and its error is reported there.
         return Unknown(error.message, "the node could not be asked") if look else None
 
 
@@ -88,21 +86,19 @@ async def inventory(services: Services, nodes: Sequence[Node], recipes: Iterable
     # The parents of models that recipes look for at absolute paths or below home
     paths = (recipe.model.path.rstrip("/") for recipe in recipes)
     folders = tuple(dict.fromkeys(path.rpartition("/")[0] or "/" for path in paths if path.startswith(("/", "~/"))))
-    answers = await together(_stored_on(services, node, folders) for node in nodes)
-    found = dict(zip((node.name for node in nodes), answers, strict=True))
+    found = await by_node([node.name for node in nodes], lambda name: _stored_on(services, name, folders))
     lost = {name: answer for name, answer in found.items() if isinstance(answer, str)}
     return Inventory(tuple(s for a in found.values() if not isinstance(a, str) for s in a), lost)
 
 
-async def _stored_on(services: Services, node: Node, folders: Sequence[str]) -> tuple[Stored, ...] | str:
-    fact = Fact(
-        commands.inventory(node.paths.hub, node.paths.models, folders), lambda done: facts.parse(done, node.name)
-    )
+async def _stored_on(services: Services, node: str, folders: Sequence[str]) -> tuple[Stored, ...] | str:
+    paths = services.cluster.node(node).paths
+    asked = disks.inventory(paths.hub, paths.models, folders)
     try:
-        found = fact.read(await services.hosts[node.name].run(fact.command))
+        found = await services.read(node, Fact(asked, lambda done: disks.parse(done, node)))
     except NodeError as error:
         return error.message
-    return f"{node.name}: {found.why} {found.raw}".rstrip() if isinstance(found, Unknown) else found
+    return f"{node}: {found.why} {found.raw}".rstrip() if isinstance(found, Unknown) else found
 
 
 _SPARE_SECONDS = 5.0
@@ -147,9 +143,8 @@ async def _beyond(services: Services, others: Sequence[Node], recipe: Recipe, fo
             async with asyncio.timeout(_SPARE_SECONDS):
                 more = await stock(services, others, recipe)
     whole = {} if model else {name: entry for name, entry in more.checkpoints.items() if _whole(entry)}
-    return replace(
-        found, checkpoints={**found.checkpoints, **whole}, images={**({} if image else more.images), **found.images}
-    )
+    images = {**({} if image else more.images), **found.images}
+    return replace(found, checkpoints={**found.checkpoints, **whole}, images=images)
 
 
 def _whole(found: Checkpoint | Unknown) -> bool:
@@ -158,14 +153,12 @@ def _whole(found: Checkpoint | Unknown) -> bool:
 
 async def stock(services: Services, nodes: Sequence[Node], recipe: Recipe | None) -> ClusterState:
     """Model and image on the nodes, without facts; nothing of a node that cannot be reached."""
-    async with asyncio.TaskGroup() as group:
-        tasks = {node.name: group.create_task(_stock(services, node, recipe)) for node in nodes}
-    found = {name: task.result() for name, task in tasks.items()}
-    return ClusterState(
-        facts={},
-        checkpoints={name: pair[0] for name, pair in found.items() if pair[0] is not None},
-        images={name: pair[1] for name, pair in found.items() if pair[1]},
-    )
+    if recipe is None:
+        return ClusterState({})
+    found = await together(_stock(services, node, recipe) for node in nodes)
+    pairs = [(node.name, model, image) for node, (model, image) in zip(nodes, found, strict=True)]
+    checkpoints = {name: model for name, model, _ in pairs if model is not None}
+    return ClusterState({}, checkpoints, {name: image for name, _, image in pairs if image})
 
 
 def require_all(gathered: Gathered) -> None:
@@ -182,24 +175,20 @@ def require_all(gathered: Gathered) -> None:
 Stock = tuple[Checkpoint | Unknown | None, tuple[str, int] | None]
 
 
-async def _stock(services: Services, node: Node, recipe: Recipe | None) -> Stock:
+async def _stock(services: Services, node: Node, recipe: Recipe) -> Stock:
     """The model and the image on one node; a node that cannot be reached is reported by gather."""
-    if recipe is None:
-        return None, None
+    model = recipe.model
+    if model.path:
+        asked = [staging.list_path(model_path(node, recipe))]
+    else:
+        asked = [staging.list_hub(node.paths.hub, model.id, model.revision)]
+    if recipe.engine.runtime is Runtime.DOCKER and recipe.engine.image:
+        asked.append(staging.image(recipe.engine.image))
     try:
-        model = recipe.model
-        listing = (
-            staging.list_path(model_path(node, recipe))
-            if model.path
-            else staging.list_hub(node.paths.hub, model.id, model.revision)
-        )
-        wants_image = recipe.engine.runtime is Runtime.DOCKER and recipe.engine.image
-        found = await services.hosts[node.name].run_all(
-            [listing, staging.image(recipe.engine.image)] if wants_image else [listing]
-        )
+        listing, *image = await services.hosts[node.name].run_all(asked)
     except NodeError:
         return None, None
-    return checkpoint.parse(found[0]), _image(found[1]) if len(found) > 1 else None
+    return checkpoint.parse(listing), image_of(image[0]) if image else None
 
 
 def model_path(node: Node, recipe: Recipe) -> str:
@@ -208,7 +197,8 @@ def model_path(node: Node, recipe: Recipe) -> str:
     return path if path.startswith(("/", "~")) else f"{node.paths.models}/{path}"
 
 
-def _image(done: Completed) -> tuple[str, int] | None:
+def image_of(done: Completed) -> tuple[str, int] | None:
+    """(id, bytes), as `staging.image` prints them."""
     words = done.stdout.split()
     good = done.ok and len(words) == 2 and Plain.IMAGE_ID.fits(words[0])
     return (words[0], size) if good and (size := whole(words[1])) is not None else None
@@ -220,7 +210,7 @@ async def published(services: Services, recipe: Recipe, cluster_state: ClusterSt
         return None
     found = await services.hub.look(recipe.model.id, recipe.model.revision)
     if isinstance(found, Unknown):
-        services.sink.report(Notice(f"{recipe.model.id}: {found.why} ({found.raw})", warning=True))
+        services.notice(f"{recipe.model.id}: {found.why} ({found.raw})", warning=True)
         return None
     return found
 
@@ -229,5 +219,5 @@ def _hub_is_needed(services: Services, recipe: Recipe, cluster_state: ClusterSta
     model = recipe.model
     if not model.id or model.path or model.simulated or services.cluster.simulated or simulator(recipe):
         return False
-    there = any(isinstance(found, Checkpoint) and found.complete for found in cluster_state.checkpoints.values())
+    there = any(map(_whole, cluster_state.checkpoints.values()))
     return not there and (model.shape is None or not model.size)

@@ -1,6 +1,5 @@
 """`check --fix` and `check --undo`: small changes, each recorded on its node before it is made there."""
 
-import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -8,7 +7,7 @@ from typing import Any
 
 from sparkwright.app.check import Checked, check_nodes
 from sparkwright.app.lease import holding
-from sparkwright.app.services import Services, each, finished
+from sparkwright.app.services import Services, by_node, each, finished
 from sparkwright.checks.attention import FORMER
 from sparkwright.domain.command import Command, Secret
 from sparkwright.domain.errors import CommandFailed, NodeError
@@ -69,7 +68,7 @@ async def mendable(services: Services, checked: Checked, only: Sequence[str] = (
 
 async def undoable(services: Services, only: Sequence[str] = ()) -> tuple[tuple[Wanted, ...], tuple[NodeError, ...]]:
     """What is recorded, node by node, the last change first; and the nodes whose record could not be read."""
-    asked = await asyncio.gather(*(_undoable(services, name) for name in services.cluster.names))
+    asked = (await by_node(services.cluster.names, lambda name: _undoable(services, name))).values()
     found = (wanted for one in asked if not isinstance(one, NodeError) for wanted in one)
     lost = tuple(one for one in asked if isinstance(one, NodeError))
     return tuple(wanted for wanted in found if not only or FORMER.get(wanted.code, wanted.code) in only), lost
@@ -105,14 +104,14 @@ async def with_password(services: Services, wanted: Sequence[Wanted], password: 
 async def _rights(services: Services, nodes: Iterable[str], fact: Fact[Rights]) -> dict[str, Rights]:
     """Only of nodes where root is needed: a sudo that refuses writes to their logs, or a mail."""
 
-    async def one(node: str) -> tuple[str, Rights]:
+    async def one(node: str) -> Rights:
         try:
-            found = fact.read(await services.hosts[node].run(fact.command))
+            found = await services.read(node, fact)
         except NodeError as error:
-            return node, Rights(why=error.message)
-        return node, Rights(why=found.why) if isinstance(found, Unknown) else found
+            return Rights(why=error.message)
+        return Rights(why=found.why) if isinstance(found, Unknown) else found
 
-    return dict(await asyncio.gather(*(one(node) for node in set(nodes))))
+    return await by_node(tuple(set(nodes)), one)
 
 
 async def _undoable(services: Services, node: str) -> list[Wanted] | NodeError:
@@ -120,10 +119,8 @@ async def _undoable(services: Services, node: str) -> list[Wanted] | NodeError:
         made = await _record(services, node)
     except NodeError as error:
         return error
-    rights = (await _rights(services, (change.fix.node for change in made if change.fix.root), RIGHTS)).get(
-        node, Rights()
-    )
-    return [Wanted(change.code, change.fix, rights, change) for change in reversed(made)]
+    known = await _rights(services, [node] if any(change.fix.root for change in made) else [], RIGHTS)
+    return [Wanted(change.code, change.fix, known.get(node, Rights()), change) for change in reversed(made)]
 
 
 async def _everywhere(services: Services, wanted: Sequence[Wanted], work: Work) -> tuple[Result, ...]:
@@ -139,10 +136,8 @@ async def _everywhere(services: Services, wanted: Sequence[Wanted], work: Work) 
 async def _tried(services: Services, one: Wanted, work: Work) -> Result:
     if one.by_hand:
         return Result(one, Outcome.BY_HAND, one.by_hand)
-
-    services.sink.report(
-        StepStarted(f"{one.fix.node} {one.code}", "; ".join(command.changes for command in one.commands))
-    )
+    what = "; ".join(command.changes for command in one.commands)
+    services.sink.report(StepStarted(f"{one.fix.node} {one.code}", what))
     try:
         return await finished(work(one))
     except NodeError as error:
@@ -155,12 +150,11 @@ async def _mended(services: Services, wanted: Wanted, due: bool) -> Result:
     if not due or before == fix.sets:
         return Result(wanted, Outcome.SKIPPED, "it is so already" if before == fix.sets else _OTHERS)
     change = await _begun(services, Change(wanted.code, fix, before, services.clock.now(), services.who))
-    if why := await _ran(services, wanted, fix.do):
+    why = await _ran(services, wanted, fix.do)
+    if not why and (now := await _value_of(services, fix)) != fix.sets:
+        why = f"it is {_shown(now)} afterwards"
+    if why:
         return Result(wanted, Outcome.FAILED, await _taken_back(services, wanted, change, why))
-    if (now := await _value_of(services, fix)) != fix.sets:
-        return Result(
-            wanted, Outcome.FAILED, await _taken_back(services, wanted, change, f"it is {_shown(now)} afterwards")
-        )
     made = await _record(services, fix.node)
     await _keep(services, fix.node, [replace(one, done=True) if one == change else one for one in made])
     return Result(wanted, Outcome.DONE)
@@ -208,14 +202,14 @@ async def _ran(services: Services, wanted: Wanted, commands: Sequence[Command]) 
     """Why one of them failed; '' when all are done."""
     fix, password = wanted.fix, wanted.rights.password
     for command in commands:
-        done = await services.hosts[fix.node].run(as_root(command, password) if fix.root else command)
+        done = await services.run(fix.node, as_root(command, password) if fix.root else command)
         if not done.ok:
             return f"{command.changes}: {first_line(done) or f'exit {done.exit_code}'}"
     return ""
 
 
 async def _value_of(services: Services, fix: Fix) -> str:
-    return (await services.hosts[fix.node].run(fix.look)).stdout.strip()
+    return (await services.run(fix.node, fix.look)).stdout.strip()
 
 
 def _shown(said: str) -> str:
@@ -225,8 +219,7 @@ def _shown(said: str) -> str:
 async def _record(services: Services, node: str) -> tuple[Change, ...]:
     """Raises CommandFailed for one that cannot be read: to write a new one would lose the way back."""
     state = services.state_on(node)
-    fact = recorded(state)
-    made = fact.read(await services.hosts[node].run(fact.command))
+    made = await services.read(node, recorded(state))
     if isinstance(made, Unknown):
         what = f"{file(state)}, the record of `check --fix`, cannot be read: {made.why} {made.raw}"
         raise CommandFailed(node, what.strip(), "inspect it: without it nothing can be undone")

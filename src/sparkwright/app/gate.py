@@ -13,7 +13,6 @@ from sparkwright.domain.errors import UsageError
 from sparkwright.domain.facts import Driver, Unknown
 from sparkwright.domain.ledger import MemoryLedger
 from sparkwright.domain.plan import Plan
-from sparkwright.domain.progress import Notice
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.units import gib
 from sparkwright.domain.verdict import Goal, Optimum, Remedy, Speed, Verdict
@@ -38,18 +37,15 @@ def calibrated(services: Services, request: LaunchRequest, found: ClusterState) 
 
     Raises UsageError for a log by hand whose weights are not this recipe's.
     """
-    known = {}
-    for rank, node in enumerate(nodes_for(services, request.recipe)):
-        wanted = _conditions(services, request.recipe, found, rank, node.name)
-        recipe = request.recipe
-        alike = recipe.parallelism.pp == 1 and not traits(recipe).by_layer
+    known, recipe = {}, request.recipe
+    alike = recipe.parallelism.pp == 1 and not traits(recipe).by_layer
+    for rank, node in enumerate(nodes_for(services, recipe)):
+        wanted = _conditions(recipe, found, rank, node.name)
         one = calibrate.choose(request.measured or services.calibrations.like(wanted), wanted, alike)
         if one and request.measured:
-            _same_model(one, request.recipe, found.checkpoints)
+            _same_model(one, recipe, found.checkpoints)
         if one:
-            known[node.name] = calibrate.onto(
-                one, request.recipe, _pool(found, node.name, request.recipe, request.deployment)
-            )
+            known[node.name] = calibrate.onto(one, recipe, _pool(found, node.name, recipe, request.deployment))
     return replace(found, calibrations=known)
 
 
@@ -80,30 +76,21 @@ def save_figures(services: Services, plan: Plan, found: ClusterState, watch: Wat
     for one in said:
         trouble = "" if one.is_empty else services.calibrations.save(replace(one, phases=phases))
         if trouble:
-            services.sink.report(
-                Notice(f"the engine's figures are not kept for the next plan: {trouble}", warning=True)
-            )
+            services.notice(f"the engine's figures are not kept for the next plan: {trouble}", warning=True)
             return
 
 
 def _of_rank(services: Services, plan: Plan, found: ClusterState, rank: RankWatch) -> Calibration:
     node = rank.spec.node
-    under = _conditions(services, plan.recipe, found, rank.spec.rank, node)
+    under = _conditions(plan.recipe, found, rank.spec.rank, node)
     there = _pool(found, node, plan.recipe, plan.deployment)
     return calibrate.measured(rank.figures.facts, under, at=services.clock.now(), source=plan.deployment, pool=there)
 
 
-def _conditions(services: Services, recipe: Recipe, found: ClusterState, rank: int, node: str) -> Conditions:
-    driver = found.facts[node].driver
-    version = driver.version if isinstance(driver, Driver) else ""
-    return calibrate.conditions(
-        recipe,
-        simulated(recipe),
-        rank=rank,
-        node=node,
-        image=found.images.get(node, ("", 0))[0],
-        driver=version if isinstance(version, str) else "",
-    )
+def _conditions(recipe: Recipe, found: ClusterState, rank: int, node: str) -> Conditions:
+    driver, image = found.facts[node].driver, found.images.get(node, ("", 0))[0]
+    version = driver.version if isinstance(driver, Driver) and isinstance(driver.version, str) else ""
+    return calibrate.conditions(recipe, simulated(recipe), rank=rank, node=node, image=image, driver=version)
 
 
 def _pool(found: ClusterState, node: str, recipe: Recipe, deployment: str) -> int:
@@ -116,8 +103,7 @@ def _pool(found: ClusterState, node: str, recipe: Recipe, deployment: str) -> in
 
 @dataclass(frozen=True, slots=True)
 class Weighed:
-    """ledgers: in the order of ranks. sought: whether remedies were: it is real, and
-    known not to fit."""
+    """ledgers: in the order of ranks. sought: whether remedies were: it is real, and known not to fit."""
 
     ledgers: tuple[MemoryLedger, ...]
     verdict: Verdict
@@ -160,11 +146,8 @@ def judge_of(request: LaunchRequest, cluster_state: ClusterState, nodes: Sequenc
         one = stored.checkpoint
         found |= {key: one for key in ((stored.id, ""), (stored.id, one.revision), (one.path, "")) if key[0]}
     found.pop((request.recipe.model.label, request.recipe.model.revision), None)
-    return RealJudge(
-        Ground(
-            names, request.deployment, cluster_state.facts, cluster_state.checkpoints, cluster_state.calibrations, found
-        )
-    )
+    state = cluster_state
+    return RealJudge(Ground(names, request.deployment, state.facts, state.checkpoints, state.calibrations, found))
 
 
 def surroundings(

@@ -6,16 +6,15 @@ from hashlib import sha256
 
 from sparkwright.app import keys as key_work
 from sparkwright.app.lease import did
-from sparkwright.app.services import Services
+from sparkwright.app.services import Services, understood
 from sparkwright.checks.gateway import CHECKS, NO_CADDY, PAIR, PORT
 from sparkwright.domain.check import Context
 from sparkwright.domain.codec import Unreadable, to_json
-from sparkwright.domain.errors import CommandFailed, SparkwrightError
+from sparkwright.domain.errors import SparkwrightError
 from sparkwright.domain.finding import Finding
 from sparkwright.domain.plan import Plan
 from sparkwright.domain.recipe import Expose, Gateway, GatewayTls
 from sparkwright.domain.service import GatewayFacts, Installation, Service
-from sparkwright.domain.unknown import Unknown
 from sparkwright.engines.tables import routes
 from sparkwright.facts import service as facts
 from sparkwright.gateway.caddy import GatewayConfig, certificate_folders, config, root_certificate
@@ -109,9 +108,7 @@ async def _look(services: Services, plan: Plan, where: Installation) -> GatewayF
     """Raises CommandFailed."""
     gateway = plan.recipe.serving.door
     asked = facts.fact(where.node, where.state, where.home, gateway.port, (gateway.certificate, gateway.key))
-    seen = asked.read(await services.hosts[where.node].run(asked.command))
-    if isinstance(seen, Unknown):
-        raise CommandFailed(where.node, f"what it has for a gateway: {seen.why} {seen.raw}")
+    seen = understood(where.node, "what it has for a gateway", await services.read(where.node, asked))
     try:
         parse(seen.keys or "")
     except Unreadable as error:
@@ -139,12 +136,8 @@ def _store(where: Installation) -> str:
 
 
 def _addresses(plan: Plan) -> tuple[str, ...]:
-    match plan.recipe.serving.expose:
-        case Expose.ALL:
-            return ("",)
-        case Expose.FABRIC:
-            return tuple(dict.fromkeys((plan.bind, "127.0.0.1")))
-    return ("127.0.0.1",)
+    fabric = tuple(dict.fromkeys((plan.bind, "127.0.0.1")))
+    return {Expose.ALL: ("",), Expose.FABRIC: fabric}.get(plan.recipe.serving.expose, ("127.0.0.1",))
 
 
 def _names(plan: Plan, seen: GatewayFacts, gateway: Gateway) -> tuple[str, ...]:
@@ -201,7 +194,7 @@ async def settled(services: Services, plan: Plan, where: Installation) -> tuple[
     """Once its programs have been started: waits until the gateway listens; what to print of it. Raises NodeError."""
     gateway = plan.recipe.serving.door
     asked = commands.settled(where.python, f"{where.home}/door", gateway.port, root_certificate(_store(where)))
-    done = await services.hosts[where.node].run(asked)
+    done = await services.run(where.node, asked)
     if not done.ok:
         return None, (f"the gateway does not answer on {where.node}: {done.stderr.strip()[-300:]}",)
     taken = f"port {gateway.port + 1} is taken; set a serving.door.port that is free with the next"

@@ -4,9 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from sparkwright.app.lease import did
-from sparkwright.app.services import Services, together
+from sparkwright.app.services import Services, by_node, understood
 from sparkwright.domain.errors import CommandFailed
-from sparkwright.domain.facts import Unknown
 from sparkwright.domain.finding import Finding
 from sparkwright.domain.service import Installation, Reach, ServiceHost
 from sparkwright.facts.fact import Plain
@@ -27,11 +26,11 @@ async def open_ways(
     key = (await did(services, where.node, node_ssh.make_key(where.home, tag))).stdout.strip()
     if not Plain.HOST_KEY.fits(key):
         raise CommandFailed(where.node, f"the supervisor's ssh key is none: {key[:100]!r}")
-    reaches = dict(zip(workers, await together(_reach(services, name) for name in workers), strict=True))
+    reaches = await by_node(workers, lambda name: _reach(services, name))
     await _configure(services, where, reaches)
     line = node_ssh.authorized_line(key, service_host.addresses, tag)
-    tried = await together(_opened(services, where, name, reaches[name], (line, tag)) for name in workers)
-    best = {name: _best(reaches[name], told) for name, told in zip(workers, tried, strict=True)}
+    tried = await by_node(workers, lambda name: _opened(services, where, name, reaches[name], (line, tag)))
+    best = {name: _best(reaches[name], told) for name, told in tried.items()}
     await _configure(services, where, {name: found or reaches[name] for name, found in best.items()})
     return tuple(
         NO_SSH.on(
@@ -40,7 +39,7 @@ async def open_ways(
             title=f"no supervisor: it would not reach {name} from here by ssh",
             fix=f"let sshd on {name} take public keys from this node's addresses, then the same `sparkwright up` again",
         )
-        for name, told in zip(workers, tried, strict=True)
+        for name, told in tried.items()
         if not best[name]
     )
 
@@ -74,7 +73,4 @@ async def _configure(services: Services, where: Installation, reaches: Mapping[s
 
 
 async def _reach(services: Services, name: str) -> Reach:
-    found = parse_reach(await services.hosts[name].run(service.reach()))
-    if isinstance(found, Unknown):
-        raise CommandFailed(name, f"how others reach it: {found.why} {found.raw}")
-    return found
+    return understood(name, "how others reach it", parse_reach(await services.run(name, service.reach())))

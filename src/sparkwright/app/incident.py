@@ -16,12 +16,12 @@ from sparkwright.domain.command import Command
 from sparkwright.domain.diagnosis import Diagnosis
 from sparkwright.domain.errors import NodeError
 from sparkwright.domain.facts import NodeFacts, RankStatus, Unknown
+from sparkwright.domain.unknown import known
 from sparkwright.engines.dialect import without_clients
 from sparkwright.facts import sample
 from sparkwright.facts.ranks import docker_away, ranks_fact
 from sparkwright.logscan.logline import when
 from sparkwright.remote import evidence
-from sparkwright.remote import evidence as ask
 
 # Bytes of one rank's log; what decides stands in its first error and its last lines.
 HEAD, TAIL = 256 * 1024, 768 * 1024
@@ -108,7 +108,11 @@ async def collect(services: Services, deployment: str, ranks: Sequence[Rank], li
     A node that does not answer in time is noted and holds up nothing else.
     """
     found = Evidence(deployment)
-    work = [_log(services, found, rank) for rank in ranks]
+    work: list[Part] = []
+    for rank in ranks:
+        name = (f"rank{rank.number}-{rank.node}.log", rank.label)
+        log = evidence.rank_log(rank.runtime, rank.handle, HEAD, TAIL)
+        work.append(_text(services, found, rank.node, name, log))
     for node in dict.fromkeys(rank.node for rank in ranks):
         work.append(_text(services, found, node, (f"memory-{node}.txt", ""), evidence.memory()))
         work.append((f"which ranks of {node} have ended", _ended(services, found, node)))
@@ -123,7 +127,7 @@ async def decisive(services: Services, found: Evidence, nodes: Sequence[str], li
     """
     work: list[Part] = []
     for node in nodes:
-        work.append(_text(services, found, node, (f"kernel-{node}.log", f"{_KERNEL}{node}"), ask.kernel_log()))
+        work.append(_text(services, found, node, (f"kernel-{node}.log", f"{_KERNEL}{node}"), evidence.kernel_log()))
         work.append((f"boot marker of {node}", _boot(services, found, node)))
     await _all(found, work, limit)
 
@@ -141,17 +145,11 @@ async def _all(found: Evidence, work: Sequence[Part], limit: float) -> None:
     await asyncio.gather(*(_within(found, what, one, limit) for what, one in work))
 
 
-def _log(services: Services, found: Evidence, rank: Rank) -> Part:
-    name = (f"rank{rank.number}-{rank.node}.log", rank.label)
-    return _text(services, found, rank.node, name, evidence.rank_log(rank.runtime, rank.handle, HEAD, TAIL))
-
-
 def _text(services: Services, found: Evidence, node: str, name: tuple[str, str], command: Command) -> Part:
     """name: of the file, and of the source in the diagnosis ('': it is not read there)."""
 
     async def read() -> None:
-        text = (await services.hosts[node].run(command)).stdout
-        if text:
+        if text := (await services.run(node, command)).stdout:
             found.files[name[0]] = text
             found.logs.update({name[1]: text} if name[1] else {})
 
@@ -161,16 +159,15 @@ def _text(services: Services, found: Evidence, node: str, name: tuple[str, str],
 async def _ended(services: Services, found: Evidence, node: str) -> None:
     """Before anything is stopped: what ends then proves nothing."""
     fact = ranks_fact(services.cluster.node(node))
-    done = await services.hosts[node].run(fact.command)
-    told, away = fact.read(done), docker_away(done)
-    if away:
+    done = await services.run(node, fact.command)
+    if away := docker_away(done):
         found.dockerless.append(f"{away} on {node}")
-    ranks = () if isinstance(told, Unknown) else told
+    ranks = known(fact.read(done)) or ()
     found.ended.extend(rank for rank in ranks if rank.deployment == found.deployment and not rank.running)
 
 
 async def _boot(services: Services, found: Evidence, node: str) -> None:
-    told = sample.parse(await services.hosts[node].run(sample.memory()))
+    told = sample.parse(await services.run(node, sample.memory()))
     found.boots[node] = "" if isinstance(told, Unknown) else told.boot
 
 

@@ -21,9 +21,7 @@ _RANK_LOG = re.compile(r"rank(\d+)-(.+)\.log")
 class Remembered:
     """incidents: (node, incident), newest first. restarts: (node, deployment, event), newest first.
 
-    trouble: sentences about nodes and stores that could not be read.
-
-    lost: whether a node could not be asked at all.
+    trouble: sentences about nodes and stores that could not be read. lost: whether a node could not be asked at all.
     """
 
     incidents: tuple[tuple[str, Incident], ...]
@@ -83,10 +81,9 @@ def _no_incident(services: Services, number: int, asked: Sequence[_Asked]) -> Us
 async def _ask(services: Services, number: int = 0) -> list[_Asked]:
     async def one(name: str) -> _Asked:
         try:
-            done = await services.hosts[name].run(incidents_command(services.state_on(name), number))
+            told = parse_incidents(await services.run(name, incidents_command(services.state_on(name), number)))
         except NodeError as error:
             return _Asked(name, None, error.message, error)
-        told = parse_incidents(done)
         if isinstance(told, Unknown):
             return _Asked(name, None, f"{name}: {told.why}: {told.raw}")
         return _Asked(name, told, f"{name}: the store cannot be read: {told.why}" if told.why else "")

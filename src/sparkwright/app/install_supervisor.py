@@ -9,14 +9,14 @@ from dataclasses import dataclass, field, replace
 from sparkwright.app.gateway import GatewayInstall, Reach, install_gateway, settled
 from sparkwright.app.head_ssh import open_ways
 from sparkwright.app.lease import did, holding, pause, remove_supervisor, tag_of, taken_down
-from sparkwright.app.services import LaunchRequest, Services, finished
+from sparkwright.app.services import LaunchRequest, Services, finished, understood
 from sparkwright.domain.codec import Unreadable, from_json, to_json
-from sparkwright.domain.errors import Busy, CommandFailed, NodeError, NotReady
+from sparkwright.domain.errors import Busy, NodeError, NotReady
 from sparkwright.domain.facts import Unknown
 from sparkwright.domain.finding import Finding
 from sparkwright.domain.live import Desired
 from sparkwright.domain.plan import Plan
-from sparkwright.domain.progress import Notice, StepDone, StepStarted
+from sparkwright.domain.progress import StepDone, StepStarted
 from sparkwright.domain.service import Installation, Manager, Service, ServiceHost
 from sparkwright.emit.systemd import unit_name, unit_text
 from sparkwright.facts.ranks import ranks_fact
@@ -29,6 +29,7 @@ _STEP = "supervise"
 # Somebody else's start of ranks is over by then; not one that copies weights.
 _WAIT, _AGAIN = 60.0, 1.0
 _RECENT = 600.0
+Kept = tuple[Manager, ServiceHost]  # what keeps services running, and what is known of their node
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +86,7 @@ async def install_supervisor(
         armed = InstallResult(findings=(sup.NOT_INSTALLED.on(plan.head, error.message),))
     except asyncio.CancelledError:
         text = f"interrupted: {plan.deployment} serves; the same `sparkwright up` again prints how to reach it"
-        services.sink.report(Notice(text, warning=True))
+        services.notice(text, warning=True)
         raise
     services.sink.report(StepDone(_STEP, services.clock.monotonic() - began))
     return armed
@@ -105,7 +106,7 @@ async def _alone(services: Services, plan: Plan) -> AsyncIterator[None]:
                 if services.clock.monotonic() > until:
                     raise
                 if not told:
-                    services.sink.report(Notice(f"waiting, for {_WAIT:.0f} s at most: {busy.message}"))
+                    services.notice(f"waiting, for {_WAIT:.0f} s at most: {busy.message}")
                 told = True
                 await services.clock.sleep(_AGAIN)
         yield
@@ -113,8 +114,7 @@ async def _alone(services: Services, plan: Plan) -> AsyncIterator[None]:
 
 async def _there(services: Services, plan: Plan) -> None:
     """Rank 0 is still the plan's, running or ended. Where that is not known, it counts as such."""
-    fact = ranks_fact(services.cluster.node(plan.head))
-    found = fact.read(await services.hosts[plan.head].run(fact.command))
+    found = await services.read(plan.head, ranks_fact(services.cluster.node(plan.head)))
     mine = {spec.labels["spec-hash"] for spec in plan.specs}
     if isinstance(found, Unknown) or any(r.deployment == plan.deployment and r.spec_hash in mine for r in found):
         return
@@ -133,13 +133,11 @@ async def _arm(services: Services, launch_request: LaunchRequest, plan: Plan, op
         return InstallResult(findings=(sup.NO_PYTHON.on(plan.head, seen),))
     # The program is there afterwards
     assert services.program, "supervising needs the program"
-    digest = services.program.digest
+    digest, state = services.program.digest, service_host.state
     if digest not in service_host.runtimes:
-        await did(services, plan.head, service.unpack(service_host.state, digest, services.program.archive()))
-    home = f"{service_host.state}/supervision/{plan.deployment}"
-    where = Installation(
-        plan.head, home, service_host.state, service_host.python, f"{service_host.state}/runtime/{digest}"
-    )
+        await did(services, plan.head, service.unpack(state, digest, services.program.archive()))
+    home, runtime = f"{state}/supervision/{plan.deployment}", f"{state}/runtime/{digest}"
+    where = Installation(plan.head, home, state, service_host.python, runtime)
     workers = _remote_workers(plan)
     lost = await open_ways(services, where, service_host, workers, tag_of(services, plan.deployment)) if workers else ()
     if lost:
@@ -148,18 +146,18 @@ async def _arm(services: Services, launch_request: LaunchRequest, plan: Plan, op
     manager, doubts = await _manager(services, plan.head, service_host)
     gateway = await _gateway(services, plan, where, options.gateway)
     supervisor = Service("supervisor", where.argv("run"), private=False)
-    await _serve(services, where, plan.deployment, (supervisor, *gateway.before), (manager, service_host))
+    kept = manager, service_host
+    await _serve(services, where, plan.deployment, (supervisor, *gateway.before), kept)
     if options.replaces:
         await remove_supervisor(services, services.cluster.names, options.replaces)
-    await _serve(services, where, plan.deployment, gateway.after, (manager, service_host))
+    await _serve(services, where, plan.deployment, gateway.after, kept)
     reach, more = await _settled(services, plan, where) if gateway.listens else (None, ())
     reach = replace(reach, key=gateway.key) if reach else None
-    done = await services.hosts[plan.head].run(service.alive(where.home))
+    done = await services.run(plan.head, service.alive(where.home))
     if not done.ok:
         doubts = (*doubts, sup.NOT_RUNNING.on(plan.head, " / ".join(done.stdout.split("\n"))[-600:]))
-    return InstallResult(
-        plan.head if done.ok else "", manager, (*doubts, *gateway.findings), (*gateway.said, *more), reach
-    )
+    node, findings = plan.head if done.ok else "", (*doubts, *gateway.findings)
+    return InstallResult(node, manager, findings, (*gateway.said, *more), reach)
 
 
 async def _gateway(services: Services, plan: Plan, where: Installation, handed: int) -> GatewayInstall:
@@ -181,10 +179,8 @@ async def _seat(services: Services, plan: Plan) -> ServiceHost:
     """Raises CommandFailed."""
     node = services.cluster.node(plan.head)
     more = (services.python,) if node.is_local else ()
-    service_host = parse_service_host(await services.hosts[plan.head].run(service.service_host(node.paths.state, more)))
-    if isinstance(service_host, Unknown):
-        raise CommandFailed(plan.head, f"what it has for services: {service_host.why} {service_host.raw}")
-    return service_host
+    found = parse_service_host(await services.run(plan.head, service.service_host(node.paths.state, more)))
+    return understood(plan.head, "what it has for services", found)
 
 
 def _remote_workers(plan: Plan) -> tuple[str, ...]:
@@ -247,7 +243,7 @@ def _same(known: str, desired: Desired) -> bool:
 
 async def _manager(services: Services, node: str, service_host: ServiceHost) -> tuple[Manager, tuple[Finding, ...]]:
     if service_host.manager is Manager.USER and not service_host.lingers:
-        done = await services.hosts[node].run(service.enable_linger(service_host.state))
+        done = await services.run(node, service.enable_linger(service_host.state))
         if not done.ok:
             why = f"linger cannot be enabled for {service_host.user}: {done.stderr.strip()[-200:]}"
             return Manager.NONE, (sup.NO_START_AT_BOOT.on(node, why),)
@@ -258,18 +254,13 @@ async def _manager(services: Services, node: str, service_host: ServiceHost) -> 
 
 
 async def _serve(
-    services: Services,
-    where: Installation,
-    deployment: str,
-    programs: Sequence[Service],
-    kept: tuple[Manager, ServiceHost],
+    services: Services, where: Installation, deployment: str, programs: Sequence[Service], kept: Kept
 ) -> None:
     """Ranks that the supervisor starts on its own node must find what those find that `up` starts there over ssh."""
     manager, service_host = kept
     env = (*service_host.env, *services.cluster.node(where.node).env)
-    await did(
-        services, where.node, service.write(where.home, "runtime", f"{where.runtime.rpartition('/')[2]}\n".encode())
-    )
+    runtime = f"{where.runtime.rpartition('/')[2]}\n".encode()
+    await did(services, where.node, service.write(where.home, "runtime", runtime))
     for one in (replace(bare, env=(*env, *bare.env)) for bare in programs):
         if manager is Manager.NONE:
             command = service.detach(one, where.home, repr(one))

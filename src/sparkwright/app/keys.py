@@ -32,9 +32,8 @@ async def listed(services: Services) -> Keys:
 
 async def add(services: Services, name: str, deployment: str = "") -> Made:
     """Raises UsageError when the name is taken."""
-    if services.keyring is None:
+    if (ring := services.keyring) is None:
         raise UsageError("no place to keep a key on this machine")
-    ring = services.keyring
     secret = key_from(ring.fresh())
     key = Key(name, digest(secret.reveal()), services.clock.now(), services.who, deployment)
     await _change(services, lambda keys: added(keys, key), f"key {name} made")
@@ -62,26 +61,19 @@ async def first(services: Services, deployment: str) -> str:
 
 async def revoke(services: Services, name: str, deployment: str = "") -> tuple[Key, ...]:
     """What was taken away; new requests with it get 401 at once. Raises UsageError when there is none of that name."""
-    gone: tuple[Key, ...] = ()
-
-    def change(keys: Keys) -> Keys:
-        nonlocal gone
-        rest, gone = without(keys, name, deployment)
-        return rest
-
-    await _change(services, change, f"key {name} revoked")
-    return gone
+    before, after = await _change(services, lambda keys: without(keys, name, deployment)[0], f"key {name} revoked")
+    return tuple(key for key in before.keys if key not in after.keys)
 
 
-async def _change(services: Services, change: Callable[[Keys], Keys], why: str) -> None:
-    """Two who write at the same time both succeed: the second one reads again."""
+async def _change(services: Services, change: Callable[[Keys], Keys], why: str) -> tuple[Keys, Keys]:
+    """The keys before and after. Two who write at the same time both succeed: the second one reads again."""
     head = services.cluster.head
     for _ in range(_TRIES):
-        keys, known = await _read(services)
-        text = text_of(change(keys))
-        done = await services.hosts[head].run(commands.swap_keys(_state(services), known, text, why))
+        before, known = await _read(services)
+        after = change(before)
+        done = await services.run(head, commands.swap_keys(_state(services), known, text_of(after), why))
         if done.ok:
-            return
+            return before, after
         if done.exit_code != commands.CHANGED:
             raise CommandFailed(head, f"the keys cannot be written: {done.stderr.strip()}", "see the disk's space")
     raise CommandFailed(head, f"the keys were changed by somebody else {_TRIES} times meanwhile", "try again")
@@ -90,15 +82,12 @@ async def _change(services: Services, change: Callable[[Keys], Keys], why: str) 
 async def _read(services: Services) -> tuple[Keys, str]:
     """The keys, and the hash of their file ('' without one)."""
     head, state = services.cluster.head, _state(services)
-    text = (await services.hosts[head].run(script(_READ, state))).stdout
+    text = (await services.run(head, script(_READ, state))).stdout
     try:
         return parse(text), hashlib.sha256(text.encode()).hexdigest() if text else ""
     except Unreadable as error:
-        raise CommandFailed(
-            head,
-            f"{state}/door/keys.json cannot be read: {error}",
-            "move it away; the gateway then knows no key, and `sparkwright keys add NAME` makes new ones",
-        ) from error
+        hint = "move it away; the gateway then knows no key, and `sparkwright keys add NAME` makes new ones"
+        raise CommandFailed(head, f"{state}/door/keys.json cannot be read: {error}", hint) from error
 
 
 def _state(services: Services) -> str:

@@ -25,7 +25,7 @@ from sparkwright.domain.errors import NotReady, Refused
 from sparkwright.domain.facts import RankStatus, Unknown
 from sparkwright.domain.finding import prevented
 from sparkwright.domain.plan import Plan, RankSpec
-from sparkwright.domain.progress import Notice, StepDone, StepStarted
+from sparkwright.domain.progress import StepDone, StepStarted
 from sparkwright.engines.catalog import engine as engine_by_name
 from sparkwright.remote.lease import Of
 from sparkwright.supervision.detect.canary import babble
@@ -128,9 +128,7 @@ async def _attach(services: Services, outcome: Outcome) -> None:
             _answered(outcome, await ask(services, outcome.plan))
             outcome.done = "already serving"
             return
-    services.sink.report(
-        Notice(f"{outcome.plan.deployment}: its ranks run already and do not answer yet; watching them")
-    )
+    services.notice(f"{outcome.plan.deployment}: its ranks run already and do not answer yet; watching them")
     await _until_ready(services, outcome, ours=False)
 
 
@@ -176,7 +174,7 @@ def _interrupted(services: Services, plan: Plan, running: bool, swap: Swap | Non
             f"interrupted: the ranks of {name} continue to run. Attach again: the same `sparkwright up`; "
             f"inspect: `sparkwright status`; stop: `sparkwright down {name}`"
         )
-    services.sink.report(Notice(text, warning=True))
+    services.notice(text, warning=True)
 
 
 async def _stage(services: Services, request: LaunchRequest, outcome: Outcome, seize: bool) -> None:

@@ -50,10 +50,8 @@ async def holding(
 
 
 async def _take(services: Services, node: str, why: str, seize: bool, of: Of) -> None:
-    content = json.dumps(
-        {"holder": services.who, "why": why, "since": int(services.clock.now()), "nonce": services.nonce}
-    )
-    done = await services.hosts[node].run((lease.seize if seize else lease.take)(content, services.nonce, of))
+    mine = {"holder": services.who, "why": why, "since": int(services.clock.now()), "nonce": services.nonce}
+    done = await services.run(node, (lease.seize if seize else lease.take)(json.dumps(mine), services.nonce, of))
     if done.exit_code == lease.HELD:
         raise _busy(services, node, done.stdout)
     if done.exit_code == lease.ODD:
@@ -99,7 +97,7 @@ async def _renew(services: Services, held: Leases, holder: "asyncio.Task[object]
         for node in held.nodes:
             # A lost connection is no reason to stop: the work itself will say so.
             with suppress(NodeError):
-                done = await services.hosts[node].run(lease.renew(services.nonce, held.of))
+                done = await services.run(node, lease.renew(services.nonce, held.of))
                 held.lost = _busy(services, node, done.stdout) if done.exit_code == lease.HELD else held.lost
     if holder:
         holder.cancel()
@@ -110,7 +108,7 @@ async def _release(services: Services, held: Leases) -> None:
         # A node that does not answer keeps its lease, which is stale after a minute.
         with suppress(NodeError, TimeoutError):
             async with asyncio.timeout(lease.TIMEOUT):
-                await services.hosts[node].run(lease.release(services.nonce, held.of))
+                await services.run(node, lease.release(services.nonce, held.of))
 
     await asyncio.gather(*(one(node) for node in held.nodes))
 
@@ -160,50 +158,41 @@ async def taking_over(
 async def pause(services: Services, nodes: Sequence[str], deployment: str) -> tuple[str, ...]:
     """Ends the supervisor, and with it what it was about; its leases are free then. The nodes where one ran."""
 
+    async def free(node: str, nonce: str) -> None:
+        with suppress(NodeError):
+            await services.run(node, lease.release(nonce))
+
     async def one(name: str) -> str:
-        done = await services.hosts[name].run(service.pause(services.state_on(name), deployment))
+        done = await services.run(name, service.pause(services.state_on(name), deployment))
         words = done.stdout.split()
         if done.ok and "nonce" in words[:-1]:
-            await together(_freed(services, node, words[-1]) for node in nodes)
+            await together(free(node, words[-1]) for node in nodes)
         return name if done.ok and "was" in words else ""
 
     return tuple(filter(None, await each(one(name) for name in nodes)))
-
-
-async def _freed(services: Services, node: str, nonce: str) -> None:
-    with suppress(NodeError):
-        await services.hosts[node].run(lease.release(nonce))
 
 
 async def _resume(services: Services, nodes: Sequence[str], deployment: str) -> None:
     """Where it is still there: `disarm` has taken it away when something else was begun."""
     for name in nodes:
         with suppress(NodeError):
-            state = services.state_on(name)
-            await finished(did(services, name, service.resume(state, deployment)))
+            await finished(did(services, name, service.resume(services.state_on(name), deployment)))
 
 
 async def taken_down(services: Services, node: str, deployment: str, within: float) -> str:
     """By whom and when a `down` has ended it in the last seconds, as the node's audit log has it; '' where none has."""
-    with suppress(NodeError):
-        told = await services.hosts[node].run(service.taken_down(services.state_on(node), deployment))
-        found = _TAKEN.fullmatch(told.stdout.strip())
-        if not found:
-            return ""
-        try:
+    with suppress(NodeError, ValueError):
+        told = await services.run(node, service.taken_down(services.state_on(node), deployment))
+        if found := _TAKEN.fullmatch(told.stdout.strip()):
             at, now = (datetime.fromisoformat(found[name]) for name in ("at", "now"))
-        except ValueError:
-            return ""
-        if not -within <= (now - at).total_seconds() <= within:
-            return ""
-        who = "".join(c for c in found["who"] if c.isprintable())
-        return f"{who} at {at:%H:%M:%S} UTC"
+            who = "".join(c for c in found["who"] if c.isprintable())
+            return f"{who} at {at:%H:%M:%S} UTC" if abs((now - at).total_seconds()) <= within else ""
     return ""
 
 
 async def did(services: Services, node: str, command: Command) -> Completed:
     """Raises CommandFailed."""
-    done = await services.hosts[node].run(command)
+    done = await services.run(node, command)
     if not done.ok:
         said = (done.stderr or done.stdout).strip()[-300:]
         raise CommandFailed(node, f"{command.changes}: exit {done.exit_code}: {said}")

@@ -17,6 +17,7 @@ from sparkwright.domain.facts import FabricChoice, NodeFacts, Unknown
 from sparkwright.domain.finding import Finding
 from sparkwright.domain.plan import Placement, Plan, RankSpec
 from sparkwright.domain.recipe import Expose, Recipe, Runtime
+from sparkwright.domain.unknown import known
 from sparkwright.engines.catalog import engine as engine_by_name
 from sparkwright.engines.catalog import review, simulator
 from sparkwright.engines.engine import RenderContext, served_name
@@ -94,17 +95,17 @@ def _as_ours(request: LaunchRequest, cluster_state: ClusterState) -> ClusterStat
     def ours(facts: NodeFacts) -> NodeFacts:
         if isinstance(facts.ranks, Unknown):
             return facts
-        mine = [
-            replace(r, deployment=request.deployment) if r.deployment == request.replaces else r for r in facts.ranks
-        ]
-        return replace(facts, ranks=tuple(mine))
+        old, new = request.replaces, request.deployment
+        return replace(
+            facts, ranks=tuple(replace(r, deployment=new) if r.deployment == old else r for r in facts.ranks)
+        )
 
     return replace(cluster_state, facts={name: ours(facts) for name, facts in cluster_state.facts.items()})
 
 
 def _newcomers(request: LaunchRequest, cluster_state: ClusterState) -> tuple[str, ...]:
     """Deployments that were forced onto the nodes of one that was there before them: it may come back."""
-    ranks = [r for f in cluster_state.facts.values() if not isinstance(f.ranks, Unknown) for r in f.ranks]
+    ranks = [rank for facts in cluster_state.facts.values() for rank in known(facts.ranks) or ()]
     if all(rank.deployment != request.deployment for rank in ranks):
         return ()
     return tuple({rank.deployment for rank in ranks if rank.forced and rank.deployment != request.deployment})
@@ -165,19 +166,15 @@ def _at_home(spec: RankSpec, node: Node, home: str) -> RankSpec:
 def _model(node: Node, recipe: Recipe, cluster_state: ClusterState) -> str:
     """Where the weights are or will be: staging puts them at the same place below each node's own folders."""
     facts = cluster_state.facts[node.name]
-    found = cluster_state.checkpoints.get(node.name)
-    if isinstance(found, Checkpoint) and found.path:
-        return found.path
+    there = {name: c for name, c in cluster_state.checkpoints.items() if isinstance(c, Checkpoint) and c.path}
+    if node.name in there:
+        return there[node.name].path
     if recipe.model.path:
-        return expand(model_path(node, recipe), home_of(facts)) if _anywhere(cluster_state.checkpoints) else ""
-    where = next((c for c in cluster_state.checkpoints.values() if isinstance(c, Checkpoint) and c.path), None)
+        return expand(model_path(node, recipe), home_of(facts)) if there else ""
+    where = next(iter(there.values()), None)
     revision = where.revision if where else recipe.model.revision or "main"
     root = f"{resolved_paths(node, facts).hub}/models--{recipe.model.id.replace('/', '--')}"
     return "" if recipe.model.simulated and not where else f"{root}/snapshots/{revision}"
-
-
-def _anywhere(checkpoints: Mapping[str, Checkpoint | Unknown]) -> bool:
-    return any(isinstance(c, Checkpoint) and c.path for c in checkpoints.values())
 
 
 def _bind(request: LaunchRequest, choice: FabricChoice | None) -> str:

@@ -40,10 +40,7 @@ async def prepare(services: Services, request: LaunchRequest) -> Outcome:
     nodes, began = nodes_for(services, request.recipe), services.clock.monotonic()
     services.sink.report(StepStarted("facts", f"asking {', '.join(n.name for n in nodes)}"))
     found = await gather_state(services, nodes, request.recipe)
-    from sparkwright.app.gate import (
-        calibrated,  # the planner is loaded after the nodes were asked
-        unreal,
-    )
+    from sparkwright.app.gate import calibrated, unreal  # the planner is loaded after the nodes were asked
     from sparkwright.app.plan import make_plan
 
     found = calibrated(services, request, found)

@@ -8,13 +8,14 @@ from dataclasses import dataclass, replace
 from sparkwright.app.lease import taken_down
 from sparkwright.app.ranks import End, listing
 from sparkwright.app.ranks import follow as followed
-from sparkwright.app.services import Services, together
+from sparkwright.app.services import Services, by_node, together
 from sparkwright.domain.command import Secret
 from sparkwright.domain.deployment import Answer, Deployment, DeploymentState
 from sparkwright.domain.errors import NodeError, NotReady, SparkwrightError, UsageError
 from sparkwright.domain.facts import RankStatus, Unknown
 from sparkwright.domain.live import Live, Supervised
 from sparkwright.domain.recipe import Runtime
+from sparkwright.domain.unknown import known
 from sparkwright.facts.ranks import ranks_fact
 from sparkwright.facts.store import supervised_fact
 from sparkwright.remote import docker, process
@@ -40,7 +41,7 @@ async def status(services: Services, probe: bool = True) -> tuple[tuple[Deployme
 
     the supervisor asked for, or one of our own where none is at work.
     """
-    told = await together(_told(services, name) for name in services.cluster.names)
+    told = (await by_node(services.cluster.names, lambda name: _told(services, name))).values()
     ranks = [r for one in told for r in one.ranks]
     watched = {s.deployment: s for one in told for s in one.supervised}
     names = sorted({r.deployment for r in ranks} | set(watched))
@@ -72,9 +73,7 @@ async def _told(services: Services, name: str) -> _Told:
         return _Told(trouble=(error.message,))
     ranks, supervised = listed.read(first), watched.read(second)
     trouble = (f"{name}: {ranks.why}{ranks.raw and f': {ranks.raw}'}",) if isinstance(ranks, Unknown) else ()
-    return _Told(
-        () if isinstance(ranks, Unknown) else ranks, () if isinstance(supervised, Unknown) else supervised, trouble
-    )
+    return _Told(known(ranks) or (), known(supervised) or (), trouble)
 
 
 async def _deployment(
@@ -108,9 +107,8 @@ def _as_watched(supervised: Supervised, live: Live) -> Deployment:
 async def _as_seen(services: Services, ordered: tuple[RankStatus, ...], probe: bool) -> Deployment:
     if not ordered:
         return Deployment("", DeploymentState.STOPPED, ())
-    first = ordered[0]
-    have = {r.rank for r in ordered}
-    missing = [f"rank {k} is on no node that answered" for k in range(ordered[0].world) if k not in have]
+    first, have = ordered[0], {r.rank for r in ordered}
+    missing = [f"rank {k} is on no node that answered" for k in range(first.world) if k not in have]
     ended = [f"rank {r.rank} on {r.node} {r.state} with code {r.code}" for r in ordered if not r.running]
     problems = (*missing, *ended)
     state, answer, said = _unproven(ordered, problems, probe), None, ""

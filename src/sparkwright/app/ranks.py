@@ -8,12 +8,11 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from secrets import token_hex
 
-from sparkwright.app.services import Services, each, together
-from sparkwright.domain.command import Command, Secret
+from sparkwright.app.services import Services, by_node, each
+from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import CommandFailed, NodeError
 from sparkwright.domain.facts import RankStatus, Unknown
 from sparkwright.domain.plan import Plan, RankSpec
-from sparkwright.domain.progress import Notice
 from sparkwright.domain.recipe import Runtime
 from sparkwright.facts.ranks import ranks_fact
 from sparkwright.ports import Host
@@ -54,28 +53,21 @@ async def listing(services: Services, nodes: Sequence[str]) -> Listing:
     """Our ranks on these nodes, in one round trip a node. Raises nothing for a node that cannot be asked."""
     found = await listed(services, nodes)
     for node, why in found.blind.items():
-        services.sink.report(Notice(f"{node}: {why}", warning=True))
+        services.notice(f"{node}: {why}", warning=True)
     return found
 
 
 async def listed(services: Services, nodes: Sequence[str]) -> Listing:
     async def one(name: str) -> tuple[RankStatus, ...] | Unknown | NodeError:
-        fact = ranks_fact(services.cluster.node(name))
         try:
-            return fact.read(await services.hosts[name].run(fact.command))
+            return await services.read(name, ranks_fact(services.cluster.node(name)))
         except NodeError as error:
             return error
 
-    found = Listing((), {})
-    for name, told in zip(nodes, await together(one(name) for name in nodes), strict=True):
-        match told:
-            case NodeError():
-                found.lost[name] = told
-            case Unknown():
-                found.blind[name] = told.why
-            case _:
-                found = replace(found, ranks=(*found.ranks, *told))
-    return found
+    told = await by_node(nodes, one)
+    ranks = tuple(rank for found in told.values() if isinstance(found, tuple) for rank in found)
+    lost = {name: found for name, found in told.items() if isinstance(found, NodeError)}
+    return Listing(ranks, lost, {name: found.why for name, found in told.items() if isinstance(found, Unknown)})
 
 
 async def all_ranks(services: Services, nodes: Sequence[str]) -> tuple[RankStatus, ...]:
@@ -136,46 +128,30 @@ async def runs(services: Services, deployment: str, rank: int, node: str) -> boo
 
 async def start(services: Services, plan: Plan, spec: RankSpec, way: Way) -> None:
     """Raises CommandFailed with what the node printed."""
-    where = process.rank_dir(way.state, plan.deployment, spec.rank)
-    host = services.hosts[spec.node]
+    where, host = process.rank_dir(way.state, plan.deployment, spec.rank), services.hosts[spec.node]
     if spec.secrets or spec.files:
-        await _place(services, spec, where)
-    secrets = await _put_secrets(services, spec, where)
-    # A container may run as another user than ours: only files with a secret are closed to it
-    folder = process.files_dir(where)
+        done = await host.run(process.place(where))
+        if not done.ok:
+            what = f"rank {spec.rank} could not be started: {_last(done.stderr)}"
+            raise CommandFailed(spec.node, what, "free the disk")
+    secrets, files = f"{where}/secrets.env" if spec.secrets else "", process.files_dir(where)
+    if secrets:
+        await host.put(_env_file(spec.secrets.items()), secrets, 0o600)
     for file in spec.files:
+        # A container may run as another user than ours: only files with a secret are closed to it
         text = file.secret.reveal() if file.secret else file.text
-        await services.hosts[spec.node].put(text.encode(), f"{folder}/{file.name}", 0o600 if file.secret else 0o644)
-    files = folder
+        await host.put(text.encode(), f"{files}/{file.name}", 0o600 if file.secret else 0o644)
     if spec.runtime is Runtime.DOCKER:
         # Docker would make a missing folder root's, and the engine could not write its caches there.
         await host.run(docker.make_folders(spec))
-        name = docker.container_name(plan.deployment, spec.rank)
-        done = await host.run(
-            docker.run(replace(spec, image=way.image_id) if way.image_id else spec, name, secrets, way.memlock, files)
-        )
+        name, exact = docker.container_name(plan.deployment, spec.rank), replace(spec, image=way.image_id or spec.image)
+        done = await host.run(docker.run(exact, name, secrets, way.memlock, files))
     else:
         done = await host.run(process.start(spec, where, json.dumps(dict(spec.labels))))
     if not done.ok:
-        raise CommandFailed(
-            spec.node,
-            f"rank {spec.rank} could not be started (exit {done.exit_code}): {_last(done.stderr or done.stdout)}",
-            f"`sparkwright check` on {spec.node}; nothing of this start was left running",
-        )
-
-
-async def _place(services: Services, spec: RankSpec, where: str) -> None:
-    done = await services.hosts[spec.node].run(process.place(where))
-    if not done.ok:
-        raise CommandFailed(spec.node, f"rank {spec.rank} could not be started: {_last(done.stderr)}", "free the disk")
-
-
-async def _put_secrets(services: Services, spec: RankSpec, where: str) -> str:
-    if not spec.secrets:
-        return ""
-    path = f"{where}/secrets.env"
-    await services.hosts[spec.node].put(_env_file(spec.secrets.items()), path, 0o600)
-    return path
+        said = f"(exit {done.exit_code}): {_last(done.stderr or done.stdout)}"
+        hint = f"`sparkwright check` on {spec.node}; nothing of this start was left running"
+        raise CommandFailed(spec.node, f"rank {spec.rank} could not be started {said}", hint)
 
 
 def _env_file(secrets: Iterable[tuple[str, Secret]]) -> bytes:
@@ -191,21 +167,14 @@ async def stop_all(services: Services, ranks: Sequence[RankStatus], grace: float
     handles: dict[tuple[str, str], list[str]] = {}
     for rank in ranks:
         handles.setdefault((rank.node, rank.runtime), []).append(rank.handle)
-    await each(
-        _stop(services, node, _stopping(runtime, mine, int(grace), remove)) for (node, runtime), mine in handles.items()
-    )
 
+    async def one(node: str, runtime: str) -> None:
+        of = docker if runtime == Runtime.DOCKER else process
+        done = await services.run(node, (of.remove if remove else of.stop)(handles[node, runtime], int(grace)))
+        if not done.ok:
+            raise CommandFailed(node, f"still there after SIGKILL: {_last(done.stdout + done.stderr)}", "see `status`")
 
-def _stopping(runtime: str, handles: Sequence[str], grace: int, remove: bool) -> Command:
-    if runtime == Runtime.DOCKER:
-        return docker.remove(handles, grace) if remove else docker.stop(handles, grace)
-    return process.remove(handles, grace) if remove else process.stop(handles, grace)
-
-
-async def _stop(services: Services, node: str, command: Command) -> None:
-    done = await services.hosts[node].run(command)
-    if not done.ok:
-        raise CommandFailed(node, f"still there after SIGKILL: {_last(done.stdout + done.stderr)}", "see `status`")
+    await each(one(node, runtime) for node, runtime in handles)
 
 
 def _last(text: str) -> str:

@@ -14,7 +14,7 @@ from sparkwright.domain.deployment import Answer, Phase
 from sparkwright.domain.diagnosis import Cause, Explanation
 from sparkwright.domain.errors import Busy, NotReady, SparkwrightError
 from sparkwright.domain.plan import Plan
-from sparkwright.domain.progress import Notice, StepDone, StepStarted
+from sparkwright.domain.progress import StepDone, StepStarted
 from sparkwright.domain.units import duration
 from sparkwright.engines.catalog import engine as engine_by_name
 
@@ -41,9 +41,8 @@ async def until_ready(services: Services, plan: Plan, ours: bool = True) -> tupl
     try:
         answer = await watched(services, plan, watch)
     except SparkwrightError as error:
-        if who := await taken_down(
-            services, plan.head, plan.deployment, services.clock.monotonic() - watch.began + _SLACK
-        ):
+        since = services.clock.monotonic() - watch.began + _SLACK
+        if who := await taken_down(services, plan.head, plan.deployment, since):
             said = f"{plan.deployment} was taken down by {who}, before it was ready"
             raise NotReady(said, "`sparkwright status` shows what runs now") from None
         logs = await finished(_give_up(services, plan, watch, stop=ours or not watch.ready.is_set()))
@@ -58,12 +57,8 @@ def diagnosed(services: Services, plan: Plan, watch: Watch) -> tuple[tuple[Cause
     """The root causes that the logs of all ranks show, and the line that explains without one; saved next to them."""
     from sparkwright.app.diagnose import examine, year_of  # a thousand patterns, which only a failed start needs
 
-    words = {
-        "deployment": plan.deployment,
-        "recipe": shlex.quote(plan.recipe.asked),
-        "head": plan.head,
-        "node": plan.head,
-    }
+    recipe = shlex.quote(plan.recipe.asked)
+    words = {"deployment": plan.deployment, "recipe": recipe, "head": plan.head, "node": plan.head}
     words |= {"port": str(plan.port), "model": plan.served_name, "peer": plan.placement.nodes[-1]}
     logs = [(rank.label, [("\n".join(rank.lines) + "\n").encode("utf-8", "replace")]) for rank in watch.ranks]
     found = examine(logs, year_of(services), words)
@@ -120,18 +115,16 @@ async def _give_up(services: Services, plan: Plan, watch: Watch, stop: bool) -> 
     for rank in watch.ranks:
         name = f"rank{rank.spec.rank}-{rank.spec.node}.log"
         where = services.artifacts.save(plan.deployment, name, "\n".join(rank.lines) + "\n")
-    if not stop:
-        services.sink.report(
-            Notice(f"the ranks of {plan.deployment} were left as they are; they may be busy", warning=True)
-        )
-        return where.rpartition("/")[0]
     try:
-        await _stop(services, plan)
+        if stop:
+            await _stop(services, plan)
+        else:
+            services.notice(f"the ranks of {plan.deployment} were left as they are; they may be busy", warning=True)
     except Busy as busy:
-        # Whoever it is decides now what runs: another `up` that saw the same end, or a `down`.
-        services.sink.report(Notice(f"the ranks were left alone: {busy.message}", warning=True))
+        # Another `up` that saw the same end, or a `down`, decides now what runs.
+        services.notice(f"the ranks were left alone: {busy.message}", warning=True)
     except SparkwrightError as error:
-        services.sink.report(Notice(f"not every rank could be stopped: {error.message}", warning=True))
+        services.notice(f"not every rank could be stopped: {error.message}", warning=True)
     return where.rpartition("/")[0]
 
 
@@ -143,7 +136,6 @@ async def _stop(services: Services, plan: Plan) -> None:
     async with holding(services, reached, f"stop {plan.deployment}"):
         found = await listing(services, reached)
         # Also those that count as ended: a killed leader may have left its engine.
-        mine = found.of(plan.deployment)
-        await rank_work.stop_all(services, mine, _GRACE, remove=False)
+        await rank_work.stop_all(services, found.of(plan.deployment), _GRACE, remove=False)
     for error in (lost | found.lost).values():
         raise error

@@ -31,10 +31,10 @@ async def _asked(services: Services, supervised: Supervised) -> None:
     node, name = supervised.node, supervised.deployment
     state = services.state_on(node)
     asked = to_json(Request(Ask.RESTART, services.who, "a planned restart", services.nonce))
-    done = await services.hosts[node].run(service.send_request(state, name, asked, "restart"))
+    done = await services.run(node, service.send_request(state, name, asked, "restart"))
     if not done.ok:
         raise CommandFailed(node, f"the supervisor of {name} could not be asked: {done.stderr.strip()[:200]}")
-    await services.hosts[node].run(service.resume(state, name))
+    await services.run(node, service.resume(state, name))
     if why := await until_serving(services, node, name, services.nonce):
         raise NotReady(f"{name} does not serve after the restart: {why}", f"`sparkwright incidents list {name}`")
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +16,6 @@ from sparkwright.domain.errors import UsageError
 from sparkwright.domain.facts import RankStatus
 from sparkwright.domain.live import DeploymentState, Desired, Supervised
 from sparkwright.domain.plan import Plan
-from sparkwright.domain.progress import Notice
 from sparkwright.domain.recipe import Recipe
 from sparkwright.facts.store import supervised_fact
 from sparkwright.remote import service as commands
@@ -74,9 +74,8 @@ async def the_only_one(services: Services, verb: str) -> str:
         return names[0]
     where = ", ".join(services.cluster.names)
     if not names:
-        raise UsageError(
-            f"no deployment on {where}{f' ({troubles[0]})' if troubles else ''}", "see `sparkwright status`"
-        )
+        why = f" ({troubles[0]})" if troubles else ""
+        raise UsageError(f"no deployment on {where}{why}", "see `sparkwright status`")
     raise UsageError(f"which deployment? On {where}: {', '.join(names)}", f"`sparkwright {verb} {names[0]}`")
 
 
@@ -93,7 +92,11 @@ async def find(services: Services, name: str) -> Old | None:
     if one is None:
         return None
     node = one.supervised.node if one.supervised else next((r.node for r in one.ranks if r.rank == 0), "")
-    desired = await _desired(services, node, name) if node else None
+    desired = None
+    if node:
+        told = await services.run(node, commands.read_desired(services.state_on(node), name))
+        with suppress(Unreadable):
+            desired = from_json(Desired, told.stdout)
     return Old(name, one.ranks, one.supervised, desired, _serves(one.supervised, one.ranks))
 
 
@@ -101,14 +104,6 @@ def _serves(supervised: Supervised | None, ranks: tuple[RankStatus, ...]) -> boo
     if supervised and supervised.live:
         return supervised.live.phase not in OVER
     return bool(ranks) and sum(rank.running for rank in ranks) == ranks[0].world
-
-
-async def _desired(services: Services, node: str, name: str) -> Desired | None:
-    told = await services.hosts[node].run(commands.read_desired(services.state_on(node), name))
-    try:
-        return from_json(Desired, told.stdout)
-    except Unreadable:
-        return None
 
 
 def differences(old: Recipe, new: Recipe) -> tuple[str, ...]:
@@ -153,11 +148,9 @@ def describe_running(plan: Plan, cluster_state: ClusterState, old: Old | None = 
         return replaced_text(old, plan.recipe)
     if is_up(plan, found):
         return f"{plan.deployment} runs already, as planned here: `up` would start nothing"
-    if count := len(_alive(found)):
-        return (
-            f"{plan.deployment} runs, but not as planned here: `up` would stop its {count} rank(s) and start it again"
-        )
-    return ""
+    count = len(_alive(found))
+    changed = f"runs, but not as planned here: `up` would stop its {count} rank(s) and start it again"
+    return f"{plan.deployment} {changed}" if count else ""
 
 
 def _alive(found: Sequence[RankStatus]) -> list[RankStatus]:
@@ -166,8 +159,7 @@ def _alive(found: Sequence[RankStatus]) -> list[RankStatus]:
 
 async def watched(services: Services, node: str, name: str) -> Supervised | None:
     """What the supervisor of a deployment shows now, None where there is none or it cannot be read."""
-    fact = supervised_fact(node, services.state_on(node))
-    found = fact.read(await services.hosts[node].run(fact.command))
+    found = await services.read(node, supervised_fact(node, services.state_on(node)))
     return next((one for one in found if one.deployment == name), None) if isinstance(found, tuple) else None
 
 
@@ -187,6 +179,6 @@ async def until_serving(services: Services, node: str, name: str, request: str =
             if live.phase in OVER:
                 return live.reason or str(live.phase)
             if said != (said := f"{name}: {str(live.phase).replace('_', ' ')}: {live.reason}"):
-                services.sink.report(Notice(said))
+                services.notice(said)
         await services.clock.sleep(_LOOK_AGAIN)
     return f"its supervisor on {node} does not answer"

@@ -1,22 +1,14 @@
-"""`runs`: benchmark runs: list, tag, export, import."""
+"""`runs`: benchmark runs: list, tag, delete, import."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.run import Listed, Run
-from sparkwright.ports import RunFiles, RunStore
+from sparkwright.ports import RunStore
 
 LAST = "last"
 _LIST = "sparkwright runs list shows what there is"
-
-
-@dataclass(frozen=True, slots=True)
-class RunsAndFiles:
-    """Where runs are, and the files that they come from and go to."""
-
-    runs: RunStore
-    files: RunFiles
 
 
 async def chosen(runs: RunStore, word: str) -> Listed:
@@ -69,34 +61,14 @@ async def deleted(runs: RunStore, words: Sequence[str]) -> tuple[Listed, ...]:
     return tuple(found)
 
 
-async def exported(kept: RunsAndFiles, word: str, form: str, path: str) -> bytes:
-    """path: '' only returns the content. form: '' goes by the path's end. Raises UsageError."""
-    form = form or _form(kept.files, path)
-    content = kept.files.bytes_of(await loaded(kept.runs, word), form)
-    if path:
-        kept.files.write(content, path)
-    return content
-
-
-def _form(files: RunFiles, path: str) -> str:
-    """JSON, which alone holds everything and needs nothing, where no file is named."""
-    if not path:
-        return "json"
-    found = next((form for form, end in files.forms.items() if end and path.lower().endswith(end)), "")
-    if not found:
-        raise UsageError(f"{path}: in which format?", f"--format {' | '.join(files.forms)}")
-    return found
-
-
-async def imported(kept: RunsAndFiles, paths: Sequence[str], tags: Sequence[str]) -> tuple[Run, ...]:
-    """Every file is read before anything is kept. Raises UsageError."""
-    runs = [kept.files.read(path) for path in paths]
-    known = {one.id for one in await kept.runs.list()}
-    for run, path in zip(runs, paths, strict=True):
+async def imported(runs: RunStore, found: Sequence[tuple[str, Run]], tags: Sequence[str]) -> tuple[Run, ...]:
+    """found: (path, run), all that were read, before anything is kept. Raises UsageError."""
+    known = {one.id for one in await runs.list()}
+    for path, run in found:
         if run.id in known:
             raise UsageError(f"{path}: the run {run.id} is here already", f"sparkwright runs show {run.id}")
         known.add(run.id)
-    found = tuple(replace(run, tags=(*run.tags, *(tag for tag in tags if tag not in run.tags))) for run in runs)
-    for run in found:
-        await kept.runs.add(run)
-    return found
+    made = tuple(replace(run, tags=(*run.tags, *(tag for tag in tags if tag not in run.tags))) for _, run in found)
+    for run in made:
+        await runs.add(run)
+    return made

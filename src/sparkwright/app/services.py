@@ -1,19 +1,23 @@
 """What a use case is given: the cluster, the way to its nodes, where to report, and tasks with one error."""
 
 import asyncio
-from collections.abc import Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from sparkwright.domain.calibration import Calibration
 from sparkwright.domain.checkpoint import Checkpoint, Published, Stored
 from sparkwright.domain.cluster import Cluster, Node, NodePaths
-from sparkwright.domain.command import Secret
-from sparkwright.domain.errors import UsageError
+from sparkwright.domain.command import Command, Completed, Secret
+from sparkwright.domain.errors import CommandFailed, UsageError
 from sparkwright.domain.facts import EngineFound, NodeFacts, Unknown
+from sparkwright.domain.progress import Notice
 from sparkwright.domain.recipe import Recipe
 from sparkwright.engines.engine import PYTHON
+from sparkwright.facts.fact import Fact
 from sparkwright.ports import Artifacts, Calibrations, Clock, Endpoint, Hosts, Keyring, ModelHub, Program, Sink
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +56,15 @@ class Services:
     def state_on(self, node: str) -> str:
         """Our folder on a node."""
         return self.cluster.node(node).paths.state
+
+    async def run(self, node: str, command: Command) -> Completed:
+        return await self.hosts[node].run(command)
+
+    async def read(self, node: str, fact: Fact[T]) -> T | Unknown:
+        return fact.read(await self.run(node, fact.command))
+
+    def notice(self, text: str, warning: bool = False) -> None:
+        self.sink.report(Notice(text, warning))
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +133,11 @@ def api_key(services: Services, recipe: Recipe) -> Secret | None:
     return services.secrets[name]
 
 
-T = TypeVar("T")
+def understood(node: str, what: str, found: T | Unknown) -> T:
+    """What a node reported. Raises CommandFailed with what could not be understood."""
+    if isinstance(found, Unknown):
+        raise CommandFailed(node, f"{what}: {found.why} {found.raw}")
+    return found
 
 
 async def together(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
@@ -131,6 +148,11 @@ async def together(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
     except BaseExceptionGroup as error:
         raise first_error(error) from None
     return [task.result() for task in tasks]
+
+
+async def by_node(nodes: Sequence[str], ask: Callable[[str], Coroutine[Any, Any, T]]) -> dict[str, T]:
+    """What is asked of each node, of all at once."""
+    return dict(zip(nodes, await together(map(ask, nodes)), strict=True))
 
 
 async def each(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:

@@ -8,9 +8,7 @@ from sparkwright.app.services import ClusterState, Services, expand, home_of, re
 from sparkwright.app.transfer import SEPARATOR, follow, other_image, peer_of
 from sparkwright.domain.checkpoint import Checkpoint
 from sparkwright.domain.errors import CommandFailed, NodeError
-from sparkwright.domain.facts import Unknown
 from sparkwright.domain.plan import Plan
-from sparkwright.domain.progress import Notice
 from sparkwright.domain.recipe import Recipe, Runtime
 from sparkwright.domain.units import gib
 from sparkwright.engines.catalog import traits
@@ -38,9 +36,8 @@ def model_needs(plan: Plan, cluster_state: ClusterState) -> Needs:
     nodes = tuple(dict.fromkeys(plan.placement.nodes))[: 1 if traits(plan.recipe).by_layer else None]
     if plan.recipe.model.simulated and not any(_present(cluster_state, name) for name in nodes):
         return Needs(())
-    complete = {
-        name: found for name in (*nodes, *cluster_state.checkpoints) if (found := _complete(cluster_state, name))
-    }
+    names = (*nodes, *cluster_state.checkpoints)
+    complete = {name: found for name in names if (found := _complete(cluster_state, name))}
     source = next(iter(complete), "")
     wanted = complete[source].revision if source else ""
     return Needs(tuple(n for n in nodes if n not in complete or complete[n].revision != wanted), source)
@@ -63,9 +60,9 @@ async def stage_image(services: Services, plan: Plan, cluster_state: ClusterStat
     needs = image_needs(plan, cluster_state)
     if not needs.lacking:
         return False
-    reference, source, lacking = plan.recipe.engine.image, needs.source, needs.lacking
-    if not source:
-        source, lacking = plan.head, tuple(n for n in needs.lacking if n != plan.head)
+    reference, source = plan.recipe.engine.image, needs.source or plan.head
+    lacking = [node for node in needs.lacking if node != source]
+    if not needs.source:
         await _pull(services, plan, source)
     size = cluster_state.images.get(source, ("", 0))[1]
     for node in lacking:
@@ -74,7 +71,6 @@ async def stage_image(services: Services, plan: Plan, cluster_state: ClusterStat
         if code:
             raise _not_copied(source, node, f"image {reference}", (code, said))
     # What was copied is inspected again: two ranks of one deployment never run two images
-    source, reference = needs.source or plan.head, plan.recipe.engine.image
     now = (await stock(services, [services.cluster.node(n) for n in {*needs.lacking, source}], plan.recipe)).images
     for node in needs.lacking:
         if node not in now:
@@ -89,15 +85,15 @@ async def stage_model(services: Services, plan: Plan, cluster_state: ClusterStat
     needs = model_needs(plan, cluster_state)
     if not needs.lacking:
         return False
-    source, lacking = needs.source, needs.lacking
-    if not source:
-        source, lacking = plan.head, tuple(n for n in needs.lacking if n != plan.head)
+    source = needs.source or plan.head
+    lacking = [node for node in needs.lacking if node != source]
+    if not needs.source:
         await _fetch(services, plan, cluster_state)
     for node in lacking:
         await _copy_model(services, plan, cluster_state, (source, node))
     if lacking:
         # Nothing depends on it: a node without GNU dd keeps its page cache.
-        await services.hosts[source].run(staging.drop_cache(_root(services, plan, source, cluster_state)[0]))
+        await services.run(source, staging.drop_cache(_root(services, plan, source, cluster_state)[0]))
     # As for the image: an engine would find a gap only after minutes of loading
     now = await stock(services, [services.cluster.node(n) for n in needs.lacking], plan.recipe)
     for node in needs.lacking:
@@ -114,11 +110,9 @@ async def _pull(services: Services, plan: Plan, node: str) -> None:
         raise CommandFailed(node, what, f"`sparkwright build {plan.recipe.label}`, then call `up` again")
     code, said = await follow(services, node, docker.pull(reference), "docker pull", 0)
     if code:
-        raise CommandFailed(
-            node,
-            f"image {reference} is on no node, and `docker pull` failed: {said}",
-            f"check the reference and the registry login on {node}, or `docker load` the image there",
-        )
+        what = f"image {reference} is on no node, and `docker pull` failed: {said}"
+        hint = f"check the reference and the registry login on {node}, or `docker load` the image there"
+        raise CommandFailed(node, what, hint)
 
 
 def _is_built(recipe: Recipe) -> bool:
@@ -135,9 +129,9 @@ async def _copy_model(services: Services, plan: Plan, cluster_state: ClusterStat
     if code:
         for name, path in ((source, root), (node, target)):
             with suppress(NodeError):
-                await services.hosts[name].run(staging.drop_cache(path))
+                await services.run(name, staging.drop_cache(path))
         raise _not_copied(source, node, plan.recipe.model.label, (code, said))
-    done = await services.hosts[node].run(staging.settle(target))
+    done = await services.run(node, staging.settle(target))
     if not done.ok:
         raise CommandFailed(node, f"{target}: the copy could not be completed: {done.stderr.strip()[:200]}")
 
@@ -182,7 +176,7 @@ async def _fetch(services: Services, plan: Plan, cluster_state: ClusterState) ->
     lack = _lack(cluster_state, plan.head)
     token = services.secrets.get("HF_TOKEN")
     command = staging.download(node.paths.hub, model.id, model.revision, token.reveal() if token else "")
-    services.sink.report(Notice(f"{model.id}: whole on no node; {node.name} fetches it from the hub"))
+    services.notice(f"{model.id}: whole on no node; {node.name} fetches it from the hub")
     code, said = await follow(services, node.name, command, f"download {model.id}", model.size)
     where = f"{model.id} is complete on no node (here: {lack})"
     if code == NO_PROGRAM:
@@ -192,7 +186,7 @@ async def _fetch(services: Services, plan: Plan, cluster_state: ClusterState) ->
         hint = f"check the name, the licence and the token (HF_TOKEN); by hand: hf download {model.id}"
         plain = SEPARATOR.join(line for line in said.split(SEPARATOR) if not line.startswith("Hint:"))
         raise CommandFailed(node.name, f"{where}, and `hf download` failed: {plain}", hint)
-    done = await services.hosts[node.name].run(staging.settle(_target(services, plan, node.name, cluster_state)))
+    done = await services.run(node.name, staging.settle(_target(services, plan, node.name, cluster_state)))
     if not done.ok:
         raise CommandFailed(node.name, f"{model.id}: the download could not be completed: {done.stderr.strip()[:200]}")
 
@@ -220,10 +214,8 @@ def _complete(cluster_state: ClusterState, node: str) -> Checkpoint | None:
 def _lack(cluster_state: ClusterState, node: str) -> str:
     """What a node lacks of the model, as text."""
     found = cluster_state.checkpoints.get(node)
-    if isinstance(found, Unknown):
-        return f"it could not be read: {found.raw or found.why}"
-    if found is None:
-        return "it could not be read"
+    if not isinstance(found, Checkpoint):
+        return f"it could not be read{f': {found.raw or found.why}' if found is not None else ''}"
     more = f" and {len(found.missing) - _SHOWN} more" if len(found.missing) > _SHOWN else ""
     return ", ".join(found.missing[:_SHOWN]) + more or ("nothing of it is there" if not found.files else "complete")
 

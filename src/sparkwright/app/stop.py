@@ -10,9 +10,10 @@ from sparkwright.app.queries import taken_down_by, unknown
 from sparkwright.app.ranks import listed, reached
 from sparkwright.app.services import ClusterState, Services, each, together
 from sparkwright.domain.errors import CommandFailed, SparkwrightError
-from sparkwright.domain.facts import RankStatus, Unknown
+from sparkwright.domain.facts import RankStatus
 from sparkwright.domain.plan import Plan
-from sparkwright.domain.progress import Notice, StepDone, StepStarted
+from sparkwright.domain.progress import StepDone, StepStarted
+from sparkwright.domain.unknown import known
 from sparkwright.engines.catalog import ENGINES
 from sparkwright.remote.host import script
 from sparkwright.remote.process import ROOM
@@ -82,7 +83,7 @@ async def _left(services: Services, deployment: str, nodes: Sequence[str]) -> bo
     """Whether any node has files or units of it; changes nothing."""
 
     async def one(name: str) -> bool:
-        done = await services.hosts[name].run(script(_LEFT, services.state_on(name), deployment))
+        done = await services.run(name, script(_LEFT, services.state_on(name), deployment))
         return "was" in done.stdout.split()
 
     return any(await together(one(name) for name in nodes))
@@ -100,13 +101,12 @@ async def _remove(services: Services, deployment: str, nodes: Sequence[str], sei
             mine = found.of(deployment)
             services.sink.report(StepStarted("stop", f"{len(mine)} rank(s) of {deployment}"))
             names = {r.engine.split(" ")[0] for r in mine}
-            await rank_work.stop_all(
-                services, mine, max((ENGINES[n].stop.grace for n in names if n in ENGINES), default=_GRACE), remove=True
-            )
+            grace = max((ENGINES[n].stop.grace for n in names if n in ENGINES), default=_GRACE)
+            await rank_work.stop_all(services, mine, grace, remove=True)
             files = tuple(dict.fromkeys((*watched, *await forget(services, nodes, deployment))))
     except asyncio.CancelledError:
         text = f"interrupted: some of {deployment} may be left; `sparkwright down {deployment}` again takes it away"
-        services.sink.report(Notice(text, warning=True))
+        services.notice(text, warning=True)
         raise
     services.sink.report(StepDone("stop", services.clock.monotonic() - began))
     return Removed(deployment, mine, files, found.blind)
@@ -114,8 +114,8 @@ async def _remove(services: Services, deployment: str, nodes: Sequence[str], sei
 
 def old_ranks(plan: Plan, cluster_state: ClusterState) -> tuple[RankStatus, ...]:
     """Ranks of the same deployment that the survey saw, running or not."""
-    seen = [f.ranks for f in cluster_state.facts.values() if not isinstance(f.ranks, Unknown)]
-    return tuple(r for ranks in seen for r in ranks if r.deployment == plan.deployment)
+    seen = [rank for facts in cluster_state.facts.values() for rank in known(facts.ranks) or ()]
+    return tuple(rank for rank in seen if rank.deployment == plan.deployment)
 
 
 async def forget(services: Services, nodes: Sequence[str], deployment: str) -> tuple[str, ...]:
@@ -123,7 +123,7 @@ async def forget(services: Services, nodes: Sequence[str], deployment: str) -> t
 
     async def one(name: str) -> bool:
         state = services.state_on(name)
-        done = await services.hosts[name].run(script(_FORGET, state, deployment, changes=f"forget {deployment}"))
+        done = await services.run(name, script(_FORGET, state, deployment, changes=f"forget {deployment}"))
         if not done.ok:
             raise CommandFailed(name, f"files of {deployment} cannot be removed from {state}: {done.stderr.strip()}")
         return "was" in done.stdout.split()
@@ -142,4 +142,4 @@ async def clean(services: Services, plan: Plan) -> None:
             raise error
     except SparkwrightError as error:
         text = f"not everything could be undone: {error.message}; `sparkwright down {plan.deployment}` continues"
-        services.sink.report(Notice(text, warning=True))
+        services.notice(text, warning=True)

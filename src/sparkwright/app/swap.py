@@ -17,11 +17,8 @@ from sparkwright.domain.codec import to_json
 from sparkwright.domain.errors import Busy, CommandFailed, NodeError, NotReady, SparkwrightError, UsageError
 from sparkwright.domain.live import Ask, Request, Supervised
 from sparkwright.domain.plan import Plan
-from sparkwright.domain.progress import Notice
-from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.units import duration
 from sparkwright.remote import service
-from sparkwright.remote import service as commands
 
 _HEARD, _LOOK_AGAIN = 20.0, 0.5
 # Starts the old one again from here; False: without waiting until it is ready.
@@ -71,19 +68,16 @@ class Swap:
             said = f"{old.name} serves, and what it was started from is not recorded: it could not be started again"
             raise UsageError(said, "`--no-rollback` replaces it all the same")
         if self.again and old.desired and not old.supervised:
-            self._key_of_the_old(old.name, old.desired.recipe)
+            try:
+                api_key(self.services, old.desired.recipe)
+            except UsageError as error:
+                key = old.desired.recipe.serving.api_key_env
+                said = f"{old.name} serves with a key and could not be started again: {key} is not set"
+                hint = "set it to the key in use, or replace it with `--no-rollback`"
+                raise UsageError(said, hint) from error
         back = "; it serves until weights and image are there, and is started again if the new one is not ready"
         text = replaced_text(old, self.launch_request.recipe) + (back if self.again else "; it is not started again")
-        self.services.sink.report(Notice(text))
-
-    def _key_of_the_old(self, name: str, recipe: Recipe) -> None:
-        try:
-            api_key(self.services, recipe)
-        except UsageError as error:
-            message = (
-                f"{name} serves with a key and could not be started again: {recipe.serving.api_key_env} is not set"
-            )
-            raise UsageError(message, "set it to the key in use, or replace it with `--no-rollback`") from error
+        self.services.notice(text)
 
     async def begin(self) -> None:
         """Raises CommandFailed where its supervisor does not answer; nothing has been stopped then."""
@@ -99,20 +93,19 @@ class Swap:
 
     async def _handed_over(self, supervised: Supervised) -> bool:
         """Its supervisor no longer watches the ranks, and its gateway refuses with the reason."""
-        node, state, name = self._place(supervised)
+        services, (node, state, name) = self.services, self._place(supervised)
         asked = self._request(Ask.REPLACE, f"being replaced by recipe {self.launch_request.recipe.label}")
-        done = await self.services.hosts[node].run(commands.send_request(state, name, asked, "replace"))
-        if not done.ok:
+        if not (await services.run(node, service.send_request(state, name, asked, "replace"))).ok:
             return False
         self._renewing = asyncio.create_task(self._renew(node, state, name))
-        await self.services.hosts[node].run(service.resume(state, name))
-        until = self.services.clock.monotonic() + _HEARD
-        while self.services.clock.monotonic() < until:
-            seen = await watched(self.services, node, name)
-            if seen and seen.current and seen.current.request == self.services.nonce:
+        await services.run(node, service.resume(state, name))
+        until = services.clock.monotonic() + _HEARD
+        while services.clock.monotonic() < until:
+            seen = await watched(services, node, name)
+            if seen and seen.current and seen.current.request == services.nonce:
                 return True
-            await self.services.clock.sleep(_LOOK_AGAIN)
-        await self.services.hosts[node].run(commands.withdraw_request(state, name, self.services.nonce))
+            await services.clock.sleep(_LOOK_AGAIN)
+        await services.run(node, service.withdraw_request(state, name, services.nonce))
         return False
 
     def _place(self, supervised: Supervised) -> tuple[str, str, str]:
@@ -125,14 +118,14 @@ class Swap:
         while True:
             await self.services.clock.sleep(RENEW_EVERY * self.services.time_scale)
             with suppress(NodeError):
-                await self.services.hosts[node].run(commands.renew_request(state, name, self.services.nonce))
+                await self.services.run(node, service.renew_request(state, name, self.services.nonce))
 
     async def ours(self) -> bool:
         """Whether its supervisor still waits for us: nobody has taken it down, or begun another `up`, since."""
         if not (self.stands_by and self.old and self.old.supervised):
             return False
         node, state, name = self._place(self.old.supervised)
-        return (await self.services.hosts[node].run(commands.renew_request(state, name, self.services.nonce))).ok
+        return (await self.services.run(node, service.renew_request(state, name, self.services.nonce))).ok
 
     async def undo(self, plan: Plan, error: BaseException) -> None:
         """The new one failed with `error`, which gets to know what serves now."""
@@ -148,16 +141,19 @@ class Swap:
             return
         await finished(self._given_back(old, plan, _cause(error)))
         if gone:
-            text = (
-                f"interrupted: {old.name} is being started again as it was ({old.label}); `sparkwright status` shows it"
-            )
-            self.services.sink.report(Notice(text, warning=True))
+            again = f"is being started again as it was ({old.label}); `sparkwright status` shows it"
+            self.services.notice(f"interrupted: {old.name} {again}", warning=True)
         why = await self._back(old, wait=not gone)
         if isinstance(error, SparkwrightError):
             self._told(old, error, why)
 
     async def _given_back(self, old: Old, plan: Plan, cause: str) -> None:
-        await self._removed(plan)
+        """What was started of the new one is removed; its logs are kept here."""
+        try:
+            async with holding(self.services, plan.placement.nodes, f"roll back {plan.deployment}"):
+                await clean(self.services, plan)
+        except SparkwrightError as error:
+            self.services.notice(f"not everything could be removed: {error.message}", warning=True)
         if self.stands_by:
             await self._answered(old, Ask.RETURN, f"its replacement failed: {cause}")
 
@@ -174,15 +170,7 @@ class Swap:
         assert old.supervised
         node, state, name = self._place(old.supervised)
         content = self._request(ask, why)
-        await self.services.hosts[node].run(commands.answer_request(state, name, self.services.nonce, content))
-
-    async def _removed(self, plan: Plan) -> None:
-        """What was started of the new one. Its logs are kept here."""
-        try:
-            async with holding(self.services, plan.placement.nodes, f"roll back {plan.deployment}"):
-                await clean(self.services, plan)
-        except SparkwrightError as error:
-            self.services.sink.report(Notice(f"not everything could be removed: {error.message}", warning=True))
+        await self.services.run(node, service.answer_request(state, name, self.services.nonce, content))
 
     async def _back(self, old: Old, wait: bool) -> str:
         """'' once the old one serves, or why it does not."""
@@ -190,10 +178,8 @@ class Swap:
             if old.supervised:
                 return await until_serving(self.services, old.supervised.node, old.name) if wait else ""
             if self.restart and old.desired:
-                recipe = old.desired.recipe
-                await self.restart(
-                    LaunchRequest(recipe, old.name, old.desired.force, api_key(self.services, recipe)), wait
-                )
+                recipe, key = old.desired.recipe, api_key(self.services, old.desired.recipe)
+                await self.restart(LaunchRequest(recipe, old.name, old.desired.force, key), wait)
         except SparkwrightError as error:
             return error.message
         return ""
@@ -205,9 +191,8 @@ class Swap:
         else:
             error.message += f"; rolled back: {old.name} serves again as it was ({old.label}), away for {took}"
         if isinstance(error, NotReady):
-            error.hint = (
-                "the logs of all ranks of the replacement are kept here; `sparkwright status` shows what serves"
-            )
+            logs = "the logs of all ranks of the replacement are kept here"
+            error.hint = f"{logs}; `sparkwright status` shows what serves"
 
     async def close(self) -> None:
         """A supervisor that still waits for us when the new one serves would undo it."""
@@ -220,7 +205,7 @@ class Swap:
                 await remove_supervisor(self.services, self.services.cluster.names, self.old.name)
         except NodeError as error:
             text = f"the supervisor of {self.old.name} could not be ended, and will start it again: {error.message}"
-            self.services.sink.report(Notice(text, warning=True))
+            self.services.notice(text, warning=True)
 
 
 @asynccontextmanager

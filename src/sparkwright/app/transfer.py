@@ -7,13 +7,12 @@ from dataclasses import replace
 
 from sparkwright.app.cluster_state import require_all
 from sparkwright.app.gather import gather, reached
-from sparkwright.app.services import Services
+from sparkwright.app.services import Services, understood
 from sparkwright.domain.command import Command
 from sparkwright.domain.errors import CommandFailed
 from sparkwright.domain.plan import Plan
 from sparkwright.domain.progress import Progress
 from sparkwright.domain.units import GIB
-from sparkwright.domain.unknown import Unknown
 from sparkwright.facts.service import parse_peer
 from sparkwright.planner.fabric import choose_fabrics
 from sparkwright.remote import staging
@@ -37,8 +36,7 @@ async def follow(services: Services, node: str, command: Command, what: str, siz
     said = deque[str](maxlen=_KEPT)
 
     def look(line: str) -> None:
-        progress = _PERCENT.match(line) or _BYTES.match(line)
-        if progress:
+        if progress := _PERCENT.match(line) or _BYTES.match(line):
             services.sink.report(_progress(node, what, progress, size))
         if words := (progress["more"] if progress else line).strip():
             said.append(words[:300])
@@ -63,9 +61,9 @@ def _progress(node: str, what: str, match: re.Match[str], size: int) -> Progress
     if "percent" not in found:
         return Progress("stage", node, done, total, "GiB", what)
     percent = int(found["percent"])
-    guessed = done * 100 / percent if percent else None
-    whole = total if total and done <= total else guessed
-    return Progress("stage", node, done, whole, "GiB", f"{what} at {found['speed']}")
+    if not total or done > total:
+        total = done * 100 / percent if percent else None
+    return Progress("stage", node, done, total, "GiB", f"{what} at {found['speed']}")
 
 
 def other_image(node: str, name: str, found: str, wanted: str) -> CommandFailed:
@@ -79,9 +77,7 @@ async def peer_of(services: Services, plan: Plan | None, source: str, node: str)
 
     Raises CommandFailed when it does not answer, or when the two share no fabric.
     """
-    reach = parse_peer(await services.hosts[node].run(staging.peer()))
-    if isinstance(reach, Unknown):
-        raise CommandFailed(node, f"how to log in there: {reach.why} {reach.raw}")
+    reach = understood(node, "how to log in there", parse_peer(await services.run(node, staging.peer())))
     address, port = await _address(services, plan, source, node), reach.port
     local = services.cluster.node(source).is_local and services.cluster.node(node).is_local
     return staging.Peer(reach.user, address, port, staging.known_hosts(address, port, reach.keys), local)

@@ -11,7 +11,7 @@ from sparkwright.app.services import Services
 from sparkwright.domain.deployment import PHASE_ORDER, LogEvent, Phase
 from sparkwright.domain.errors import NotReady, Unreachable
 from sparkwright.domain.plan import Plan, RankSpec
-from sparkwright.domain.progress import Notice, RankPhase
+from sparkwright.domain.progress import RankPhase
 from sparkwright.domain.recipe import PhaseTime
 from sparkwright.domain.units import duration
 from sparkwright.engines.engine import Engine
@@ -78,21 +78,19 @@ class Watch:
                 await self._read(rank)
                 await self._services.clock.sleep(0 if rank.ended else _RECONNECT)
             except Unreachable as error:
-                heard = heard if rank.spec.rank in self._deaf else self._now
+                known = rank.spec.rank in self._deaf
+                heard = heard if known else self._now
                 if self._now - heard > self._lost_for:
                     raise
-                self._lost(rank, error)
+                if not known:
+                    told = "" if math.isinf(self._lost_for) else f" for {duration(self._lost_for)}"
+                    self._services.notice(f"{error.message}; trying again{told}", warning=True)
+                self._deaf.add(rank.spec.rank)
                 await self._services.clock.sleep(_RECONNECT)
 
     @property
     def _now(self) -> float:
         return self._services.clock.monotonic()
-
-    def _lost(self, rank: RankWatch, error: Unreachable) -> None:
-        if rank.spec.rank not in self._deaf:
-            told = "" if math.isinf(self._lost_for) else f" for {duration(self._lost_for)}"
-            self._services.sink.report(Notice(f"{error.message}; trying again{told}", warning=True))
-        self._deaf.add(rank.spec.rank)
 
     async def _read(self, rank: RankWatch) -> None:
         """The log from its beginning; what an earlier connection has read is passed over."""
@@ -101,24 +99,17 @@ class Watch:
         stream = follow(services.hosts[spec.node], spec.runtime, handle(services, name, spec))
         async with aclosing(stream) as lines:  # type: ignore[type-var]
             async for line in lines:
-                self._hears(rank)
-                if isinstance(line, End):
-                    if not await runs(services, name, spec.rank, spec.node):
-                        self._ended(rank, line)
-                elif known:
-                    known -= 1
-                else:
-                    self._line(rank, line)
-
-    def _hears(self, rank: RankWatch) -> None:
-        """Nobody is stuck only because we could not hear it."""
-        if rank.spec.rank in self._deaf:
-            self._deaf.discard(rank.spec.rank)
-            rank.moved = self._now
-
-    def _ended(self, rank: RankWatch, end: End) -> None:
-        rank.ended, rank.ended_at = end.how, self._now - end.ago
-        self._end.set()
+                if spec.rank in self._deaf:  # nobody is stuck only because we could not hear it
+                    self._deaf.discard(spec.rank)
+                    rank.moved = self._now
+                if not isinstance(line, End):
+                    if known:
+                        known -= 1
+                    else:
+                        self._line(rank, line)
+                elif not await runs(services, name, spec.rank, spec.node):
+                    rank.ended, rank.ended_at = line.how, self._now - line.ago
+                    self._end.set()
 
     async def exits(self) -> None:
         """Raises NotReady once a rank has ended; it names the one that was the cause."""
@@ -133,8 +124,7 @@ class Watch:
         while True:
             await self._services.clock.sleep(0.5)
             slow = self.slowest()
-            silent = self._now - max(rank.moved for rank in self.ranks)
-            allowed = self.limit(slow.phase)
+            silent, allowed = self._now - max(rank.moved for rank in self.ranks), self.limit(slow.phase)
             quiet = self.answering or self._deaf or self._end.is_set()
             if not quiet and silent > allowed:
                 raise self._stuck(slow, silent, allowed)
@@ -215,6 +205,9 @@ def _times(plan: Plan, engine: Engine) -> Mapping[Phase, PhaseTime]:
     return times
 
 
+_SIGNALS = {137: " (SIGKILL: often the kernel's out-of-memory killer)", 139: " (SIGSEGV)", 143: " (SIGTERM)"}
+
+
 def how(ended: str) -> str:
     """As a sentence; ended: as End.how."""
     status, code, oom = (*ended.split(), "", "", "")[:3]
@@ -226,10 +219,7 @@ def how(ended: str) -> str:
 def _why(code: str, oom: bool) -> str:
     if oom:
         return " (killed: the container's memory limit)"
-    number = int(code) if code.isdigit() else 0
-    return {137: " (SIGKILL: often the kernel's out-of-memory killer)", 139: " (SIGSEGV)", 143: " (SIGTERM)"}.get(
-        number, ""
-    )
+    return _SIGNALS.get(int(code) if code.isdigit() else 0, "")
 
 
 def _proof(rank: RankWatch) -> tuple[str, ...]:

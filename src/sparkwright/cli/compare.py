@@ -47,7 +47,7 @@ def compare(base: str, others: tuple[str, ...], gate: Path | None, allow_simulat
       sparkwright compare baseline last --gate gates.txt --json
     """
     gates = read_gates(gate) if gate else ()
-    first, found = with_store(lambda kept: use.compared(kept.runs, base, others, gates, allow_simulated))
+    first, found = with_store(lambda kept: use.compared(kept, base, others, gates, allow_simulated))
     passed = not any(one.comparison.refused or any(not result.passed for result in one.results) for one in found)
     told = {"compared": [_against_json(one) for one in found], "passed": passed}
     text = "\n\n".join(_against_text(first, one) for one in found)
@@ -90,7 +90,7 @@ def gate(run: str, file: Path, baseline: str, allow_simulated: bool, as_json: bo
       sparkwright gate last gates.txt --baseline baseline --json
     """
     gates = read_gates(file)
-    found = with_store(lambda kept: use.gated(kept.runs, run, gates, baseline, allow_simulated))
+    found = with_store(lambda kept: use.gated(kept, run, gates, baseline, allow_simulated))
     run, simulated = found.summary.run.id, found.summary.run.conditions.simulated
     passed = all(result.passed for result in found.results)
     document = {"schema": SCHEMA, "run": run, "simulated": simulated, "passed": passed}
@@ -126,8 +126,8 @@ def report(runs: tuple[str, ...], form: str | None, out: str) -> None:
     wanted = Form(form) if form else _ENDINGS.get(Path(out).suffix.lower(), Form.HTML)
 
     async def made(kept: RunsAndFiles) -> tuple[tuple[str, ...], str]:
-        names = await use.named(kept.runs, runs)
-        return names, await use.report(kept.runs, names, wanted, f"sparkwright {__version__}")
+        names = await use.named(kept, runs)
+        return names, await use.report(kept, names, wanted, f"sparkwright {__version__}")
 
     names, text = with_store(made)
     target = out or (f"{names[0]}.html" if wanted is Form.HTML else _STDOUT)

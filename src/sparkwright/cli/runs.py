@@ -8,8 +8,8 @@ from typing import TypeVar
 
 import click
 
+from sparkwright.adapters.run_files.formats import FORMS, bytes_of, form_of, read, write
 from sparkwright.app import runs as use
-from sparkwright.app.runs import RunsAndFiles
 from sparkwright.cli import options as shared
 from sparkwright.cli.bench_text import next_text, summary_json, summary_text
 from sparkwright.cli.columns import aligned
@@ -18,7 +18,8 @@ from sparkwright.cli.text import mark
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.run import Listed, Run
 from sparkwright.loadgen.stats import summarize
-from sparkwright.wiring import run_files, run_store
+from sparkwright.ports import RunStore
+from sparkwright.wiring import run_store
 
 
 def _row(one: Listed) -> tuple[str, ...]:
@@ -38,16 +39,15 @@ def tags_text(run: Run) -> str:
 
 T = TypeVar("T")
 SCHEMA = 1
-FORMS = tuple(run_files().forms)
 
 
-def with_store(work: Callable[[RunsAndFiles], Awaitable[T]]) -> T:
+def with_store(work: Callable[[RunStore], Awaitable[T]]) -> T:
     """Runs a use case on the runs of this machine."""
 
     async def go() -> T:
         store = run_store()
         try:
-            return await work(RunsAndFiles(store, run_files()))
+            return await work(store)
         finally:
             await store.aclose()
 
@@ -82,7 +82,7 @@ def list_(workload: str, tag: str, as_json: bool) -> None:
       sparkwright runs list
       sparkwright runs list --workload agentic --json
     """
-    found = with_store(lambda kept: use.listed(kept.runs, workload, tag))
+    found = with_store(lambda kept: use.listed(kept, workload, tag))
     document = {"schema": SCHEMA, "runs": [asdict(one) for one in found]}
     shared.answer(as_json, document, aligned(list(map(_row, found))) or "no runs")
 
@@ -98,7 +98,7 @@ def show(run: str, as_json: bool) -> None:
       sparkwright runs show last
       sparkwright runs show r-20261122-7f3a --json
     """
-    summary = summarize(with_store(lambda kept: use.loaded(kept.runs, run)))
+    summary = summarize(with_store(lambda kept: use.loaded(kept, run)))
     parts = (summary_text(summary), tags_text(summary.run), next_text(summary.run.id))
     document = {"schema": SCHEMA, "run": summary_json(summary)}
     shared.answer(as_json, document, "\n\n".join(filter(None, parts)))
@@ -119,7 +119,7 @@ def tag(run: str, tags: tuple[str, ...], remove: bool, as_json: bool) -> None:
     """
     if odd := [word for word in tags if not word.strip() or word == use.LAST or word.startswith("-")]:
         raise UsageError(f"{odd[0]!r} can be no tag")
-    one = with_store(lambda kept: use.tagged(kept.runs, run, tags, remove))
+    one = with_store(lambda kept: use.tagged(kept, run, tags, remove))
     text = f"{one.id}: {', '.join(one.tags) or 'no tags'}"
     shared.answer(as_json, {"schema": SCHEMA, "run": asdict(one)}, text)
 
@@ -140,7 +140,7 @@ def delete(words: tuple[str, ...], yes: bool, as_json: bool) -> None:
         if not sys.stdin.isatty():
             raise UsageError("nobody can be asked whether to delete", "--yes deletes without asking")
         click.confirm(f"delete {', '.join(words)} with all their requests?", abort=True, err=True)
-    found = with_store(lambda kept: use.deleted(kept.runs, words))
+    found = with_store(lambda kept: use.deleted(kept, words))
     text = "\n".join(f"deleted {one.id}, {one.requests} requests" for one in found)
     shared.answer(as_json, {"schema": SCHEMA, "deleted": [one.id for one in found]}, text)
 
@@ -165,8 +165,10 @@ def export(run: str, file: str, form: str) -> None:
     path = "" if file == "-" else file
     if not path and form == "parquet" and sys.stdout.isatty():
         raise UsageError("Parquet is not for a terminal", f"sparkwright runs export {run} run.parquet")
-    content = with_store(lambda kept: use.exported(kept, run, form, path))
+    form = form or form_of(path)
+    content = bytes_of(with_store(lambda kept: use.loaded(kept, run)), form)
     if path:
+        write(content, path)
         click.echo(f"wrote {path}, {len(content):,} bytes", err=True)
     else:
         click.echo(content, nl=False)
@@ -187,7 +189,8 @@ def import_(files: tuple[str, ...], tags: tuple[str, ...], as_json: bool) -> Non
       sparkwright runs import run.json
       sparkwright runs import community.md --tag forum && sparkwright compare forum last
     """
-    found = with_store(lambda kept: use.imported(kept, files, tags))
+    read_runs = [(path, read(path)) for path in files]
+    found = with_store(lambda kept: use.imported(kept, read_runs, tags))
     rows, lines = [], []
     for run in found:
         model, simulated = run.conditions.model, run.conditions.simulated

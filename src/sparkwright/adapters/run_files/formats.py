@@ -86,47 +86,56 @@ WRITERS: Mapping[str, Callable[[Run], bytes]] = {
     "llama-benchy-table": llama_benchy.write_table,
 }
 _ENDS = {"json": ".json", "csv": ".csv", "parquet": ".parquet", "llama-benchy-table": ".md"}
+# Each format that can be written -> the usual end of a file's name, '' without one.
+FORMS = {form: _ENDS.get(form, "") for form in WRITERS}
 _PARQUET = b"PAR1"
 _ID = re.compile(r"[a-z]-[A-Za-z0-9-]{1,60}", re.ASCII)
 _KNOWN = "a run of sparkwright (JSON, CSV, Parquet), llama-benchy (JSON, Markdown table) or vllm bench serve (JSON)"
 
 
-class DiskRunFiles:
-    """Implements ports.RunFiles."""
+def bytes_of(run: Run, form: str) -> bytes:
+    """form: of FORMS. Raises UsageError where the run does not fit into it, or what it needs is not installed."""
+    return WRITERS[form](run)
 
-    @property
-    def forms(self) -> Mapping[str, str]:
-        return {form: _ENDS.get(form, "") for form in WRITERS}
 
-    def bytes_of(self, run: Run, form: str) -> bytes:
-        return WRITERS[form](run)
+def form_of(path: str) -> str:
+    """By the path's end; without a file JSON, which alone holds everything and needs nothing. Raises UsageError."""
+    if not path:
+        return "json"
+    found = next((form for form, end in FORMS.items() if end and path.lower().endswith(end)), "")
+    if not found:
+        raise UsageError(f"{path}: in which format?", f"--format {' | '.join(FORMS)}")
+    return found
 
-    def write(self, content: bytes, path: str) -> None:
-        part = Path(f"{path}.part")
-        try:
-            part.write_bytes(content)
-            part.replace(path)
-        except OSError as error:
-            with suppress(OSError):
-                part.unlink(missing_ok=True)
-            raise UsageError(f"{path} cannot be written: {error.strerror or error}") from None
 
-    def read(self, path: str) -> Run:
-        """With an id made of its content where it has none."""
-        try:
-            data = Path(path).read_bytes()
-        except OSError as error:
-            raise UsageError(f"{path} cannot be read: {error.strerror or error}") from None
-        try:
-            run = _read(data, path)
-        except Unreadable as error:
-            raise UsageError(f"{path}: {error}") from None
-        except UsageError as error:
-            told = error.message if error.message.startswith(f"{path}:") else f"{path}: {error.message}"
-            raise UsageError(told, error.hint) from None
-        if run.id and not _ID.fullmatch(run.id):
-            raise UsageError(f"{path}: {run.id!r} is no run's id")
-        return run if run.id else replace(run, id=f"i-{sha256(data).hexdigest()[:8]}")
+def write(content: bytes, path: str) -> None:
+    """All of it or what was there before. Raises UsageError."""
+    part = Path(f"{path}.part")
+    try:
+        part.write_bytes(content)
+        part.replace(path)
+    except OSError as error:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
+        raise UsageError(f"{path} cannot be written: {error.strerror or error}") from None
+
+
+def read(path: str) -> Run:
+    """Of any known format, found by its content; with an id made of that where it has none. Raises UsageError."""
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror or error}") from None
+    try:
+        run = _read(data, path)
+    except Unreadable as error:
+        raise UsageError(f"{path}: {error}") from None
+    except UsageError as error:
+        told = error.message if error.message.startswith(f"{path}:") else f"{path}: {error.message}"
+        raise UsageError(told, error.hint) from None
+    if run.id and not _ID.fullmatch(run.id):
+        raise UsageError(f"{path}: {run.id!r} is no run's id")
+    return run if run.id else replace(run, id=f"i-{sha256(data).hexdigest()[:8]}")
 
 
 def _read(data: bytes, name: str) -> Run:

@@ -1,7 +1,7 @@
 """A deployment of the cluster as benchmark target: its engine or its gateway, and how it was started."""
 
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from urllib.parse import urlsplit
@@ -11,7 +11,7 @@ from sparkwright.app.bench.benchmark import BenchRequest, Ready, ready, url_targ
 from sparkwright.app.bench.target import Bench, DeploymentInfo, Target
 from sparkwright.app.gather import gather, reached
 from sparkwright.app.queries import chosen
-from sparkwright.app.services import Services, together
+from sparkwright.app.services import Services, by_node
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import NodeError, NotReady, UsageError
 from sparkwright.domain.facts import NodeFacts, RankStatus, Unknown
@@ -25,42 +25,10 @@ from sparkwright.facts.ranks import parse_container, parse_process
 _LOOPBACK = "127.0.0.1"
 
 
-@asynccontextmanager
-async def deployed(
-    services: Services, deployment: str, key: Secret | None
-) -> AsyncIterator[tuple[Target, DeploymentInfo]]:
-    """The engine itself: the gateway passes on neither its figures nor its tokenizer.
-
-    Raises UsageError when there is no such deployment or its key is not known here, NotReady when it does not run.
-    """
-    ours = await _started(services, deployment)
-    key = key or _key(services, ours.head)
-    async with _engine(services, ours.head) as url:
-        yield Target(url, ours.head.served_name, key, deployment), replace(ours, tunnelled=_away(services, ours.head))
-
-
-@asynccontextmanager
-async def through_gateway(
-    services: Services, deployment: str, gateway: str
-) -> AsyncIterator[tuple[Target, DeploymentInfo]]:
-    """As users reach it, by the URL of its gateway; the engine is asked for its figures behind it.
-
-    Raises UsageError when there is no such deployment, NotReady when it does not run.
-    """
-    ours = await _started(services, deployment)
-    async with _engine(services, ours.head) as url, _reached(services, ours.head, gateway) as (at, tunnelled):
-        key = services.secrets.get(ours.head.key_env)
-        behind = None if ours.head.key_env and not key else Target(url, ours.head.served_name, key, deployment)
-        target = Target(at, ours.head.served_name, None, f"{deployment} ({gateway})", behind)
-        yield target, replace(ours, tunnelled=tunnelled, gateway=gateway)
-
-
-@asynccontextmanager
-async def _engine(services: Services, head: RankStatus) -> AsyncIterator[str]:
+def _engine(services: Services, head: RankStatus) -> AbstractAsyncContextManager[str]:
     """Its own address, through ssh where it is on another machine."""
     address = _LOOPBACK if head.bind in ("", "0.0.0.0", "::") else head.bind
-    async with services.hosts[head.node].tunnel(address, head.port) as url:
-        yield url
+    return services.hosts[head.node].tunnel(address, head.port)
 
 
 @asynccontextmanager
@@ -83,14 +51,12 @@ async def _started(services: Services, deployment: str) -> DeploymentInfo:
     head = next((rank for rank in ranks if rank.rank == 0 and rank.running), None)
     if head is None or not head.port:
         states = ", ".join(f"rank {rank.rank} {rank.state} on {rank.node}" for rank in ranks)
-        raise NotReady(
-            f"{deployment} does not run: {states}", f"sparkwright status {deployment}; sparkwright up RECIPE"
-        )
+        hint = f"sparkwright status {deployment}; sparkwright up RECIPE"
+        raise NotReady(f"{deployment} does not run: {states}", hint)
     names = tuple(dict.fromkeys(rank.node for rank in ranks))
     gathered = await gather(services.hosts, [services.cluster.node(name) for name in names], services.clock)
-    return DeploymentInfo(
-        head, tuple(line(facts) for facts in reached(gathered).values()), names, await _launched(services, head)
-    )
+    lines = tuple(line(facts) for facts in reached(gathered).values())
+    return DeploymentInfo(head, lines, names, await _launched(services, head))
 
 
 def _key(services: Services, head: RankStatus) -> Secret | None:
@@ -109,7 +75,7 @@ async def _launched(services: Services, head: RankStatus) -> Launched:
     """() where the node does not report it: such a run is not valid."""
     docked = head.runtime == Runtime.DOCKER
     command = (ranks.of_container if docked else ranks.of_process)(head.handle)
-    found = (parse_container if docked else parse_process)(await services.hosts[head.node].run(command))
+    found = (parse_container if docked else parse_process)(await services.run(head.node, command))
     return Launched(()) if isinstance(found, Unknown) else found
 
 
@@ -130,13 +96,12 @@ async def memory(services: Services, names: Sequence[str]) -> dict[str, int]:
 
     async def one(name: str) -> int | None:
         try:
-            found = MEMORY.read(await services.hosts[name].run(MEMORY.command))
+            found = await services.read(name, MEMORY)
         except NodeError:
             return None
         return None if isinstance(found, Unknown) else found.available
 
-    seen = await together(one(name) for name in names)
-    return {name: bytes_ for name, bytes_ in zip(names, seen, strict=True) if bytes_ is not None}
+    return {name: size for name, size in (await by_node(names, one)).items() if size is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,18 +117,34 @@ class Gateway:
 async def deployment(
     bench: Bench, services: Services, name: str, key: Secret | None, request: BenchRequest
 ) -> AsyncIterator[Ready]:
-    """With what it was started with, and its nodes' memory while it is measured."""
-    async with deployed(services, name, key) as (target, ours):
-        watched = replace(request, memory=partial(memory, services, ours.names))
-        yield await ready(bench, target, ours, watched)
+    """With what it was started with, and its nodes' memory while it is measured.
+
+    The engine itself: the gateway passes on neither its figures nor its tokenizer. Raises UsageError when there is no
+    such deployment or its key is not known here, NotReady when it does not run.
+    """
+    ours = await _started(services, name)
+    head = ours.head
+    key = key or _key(services, head)
+    watched = replace(request, memory=partial(memory, services, ours.names))
+    async with _engine(services, head) as url:
+        target = Target(url, head.served_name, key, name)
+        yield await ready(bench, target, replace(ours, tunnelled=_away(services, head)), watched)
 
 
 @asynccontextmanager
 async def gateway(bench: Bench, services: Services, gateway: Gateway, request: BenchRequest) -> AsyncIterator[Ready]:
-    """As `deployment`, through its gateway: TLS, keys and proxy are measured with it."""
-    async with through_gateway(services, gateway.deployment, gateway.url) as (target, ours):
-        watched = replace(request, memory=partial(memory, services, ours.names))
-        async with url_target(bench, target, gateway.keys, watched, ours) as found:
+    """As `deployment`, through its gateway, by its URL: TLS, keys and proxy are measured with it.
+
+    The engine is asked for its figures behind it. Raises as `deployment`, but for its key.
+    """
+    ours = await _started(services, gateway.deployment)
+    head, key = ours.head, services.secrets.get(ours.head.key_env)
+    watched = replace(request, memory=partial(memory, services, ours.names))
+    async with _engine(services, head) as url, _reached(services, head, gateway.url) as (at, tunnelled):
+        behind = None if head.key_env and not key else Target(url, head.served_name, key, gateway.deployment)
+        target = Target(at, head.served_name, None, f"{gateway.deployment} ({gateway.url})", behind)
+        info = replace(ours, tunnelled=tunnelled, gateway=gateway.url)
+        async with url_target(bench, target, gateway.keys, watched, info) as found:
             yield found
 
 
@@ -186,11 +167,10 @@ async def behind(services: Services, url: str, proven: bool) -> str:
     proven: its certificate comes from the cluster, so another name of the same machine will do.
     """
     found, _ = await queries.status(services, probe=False)
-    gateways = {
-        one.name: _place(one.supervised.endpoint) for one in found if one.supervised and one.supervised.endpoint
-    }
-    same = [name for name, place in gateways.items() if place == _place(url)]
-    near = [name for name, place in gateways.items() if proven and place[::2] == _place(url)[::2]]
+    urls = {one.name: one.supervised.endpoint for one in found if one.supervised and one.supervised.endpoint}
+    gateways, wanted = {name: _place(endpoint) for name, endpoint in urls.items()}, _place(url)
+    same = [name for name, place in gateways.items() if place == wanted]
+    near = [name for name, place in gateways.items() if proven and place[::2] == wanted[::2]]
     (only,) = same[:1] or (near if len(near) == 1 else [""])
     return only
 

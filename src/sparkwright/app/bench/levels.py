@@ -80,28 +80,17 @@ _SAID = 200
 
 
 @dataclass(slots=True)
-class Gone:
-    """Notices that nothing answers any more: so many requests in a row without a single byte of an answer."""
-
-    allowed: int
-    unanswered: int = 0
-
-    def see(self, row: Row) -> None:
-        silent = row.status == 0 and row.headers is None and row.kind not in _OWN
-        self.unanswered = self.unanswered + 1 if silent else 0
-
-    def __bool__(self) -> bool:
-        return self.unanswered >= self.allowed
-
-
-@dataclass(slots=True)
 class _Heard:
-    """What came of a repeat so far. key: the level's in the store."""
+    """What came of a repeat so far. key: the level's in the store.
+
+    allowed: requests in a row without a single byte of an answer, after which nothing counts as answering any more.
+    """
 
     bench: Bench
     screen: Screen
     key: int
-    gone: Gone
+    allowed: int
+    silent: int = 0
     rows: list[Row] = field(default_factory=list)
     lag: Lag = field(default_factory=Lag)
     kept: int = 0
@@ -113,7 +102,8 @@ class _Heard:
             self.screen.lag(item)
             return
         self.rows.append(item)
-        self.gone.see(item)
+        silent = item.status == 0 and item.headers is None and item.kind not in _OWN
+        self.silent = self.silent + 1 if silent else 0
         self.screen.row(item)
         now = self.bench.clock.monotonic()
         if len(self.rows) - self.kept >= _ROWS or now - self.kept_at >= _FLUSH:
@@ -149,17 +139,16 @@ async def measured(bench: Bench, order: Order, screen: Screen, step: Step) -> Le
     """
     level = Level(step.plan, step.repeat, bench.clock.now(), doubts=step.doubts, complete=False)
     key = await bench.runs.add_level(step.run, level)
-    heard = _Heard(bench, screen, key, Gone(max(8, 2 * job_pace(step.plan).concurrency)))
+    pace = job_pace(step.plan)
+    heard = _Heard(bench, screen, key, max(8, 2 * pace.concurrency))
     before, sessions = split(step.sessions)
     ends = bench.clock.monotonic() + step.seconds
     if before:
         # What warms up is sent no harder than what is measured
-        await _run(
-            heard, _job(order, before, Pace(concurrency=max(1, job_pace(step.plan).concurrency)), step.seconds), order
-        )
+        await _run(heard, _job(order, before, Pace(concurrency=max(1, pace.concurrency)), step.seconds), order)
     async with watched(bench, order) as scrapes:
         left = max(1.0, ends - bench.clock.monotonic())
-        whole = await _run(heard, _job(order, sessions, job_pace(step.plan), left), order)
+        whole = await _run(heard, _job(order, sessions, pace, left), order)
     await heard.flush()
     level = replace(level, rows=tuple(heard.rows), lag=heard.lag, scrapes=tuple(scrapes))
     lost = await _lost(bench, order) if not whole or unanswered(level) else None
@@ -195,7 +184,7 @@ async def _run(heard: _Heard, job: Job, order: Order) -> bool:
         async with asyncio.timeout(job.whole + _GRACE), aclosing(items) as stream:  # type: ignore[type-var]
             async for item in stream:
                 await heard.take(item)
-                if heard.gone:
+                if heard.silent >= heard.allowed:
                     return False
     except TimeoutError:
         return False

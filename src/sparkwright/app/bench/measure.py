@@ -196,17 +196,15 @@ async def _within(going: _Going, repeat: int, plan: LevelPlan, ends: float) -> L
     """None when the time that is left is too short to begin."""
     left = ends - going.bench.clock.monotonic()
     if left < _LEAST:
-        going.screen.note(
-            f"time is up after {going.order.workload.deadline:.0f} s: {plan.name} and the rest are left out"
-        )
+        limit = f"{going.order.workload.deadline:.0f} s"
+        going.screen.note(f"time is up after {limit}: {plan.name} and the rest are left out")
         return None
     return await _one(going, repeat, plan, left)
 
 
 async def _one(going: _Going, repeat: int, plan: LevelPlan, left: float) -> Level:
     """Once more where the server refused all with a Retry-After. Raises NotReady when it is gone."""
-    made = sessions(plan, going.order.workload, repeat, going.texts)
-    seconds = min(left, plan.seconds or left)
+    made, seconds = sessions(plan, going.order.workload, repeat, going.texts), min(left, plan.seconds or left)
     step = Step(going.run.id, plan, repeat, made, seconds, seconds == plan.seconds, going.texts.doubts)
     level = await _shown(going, step)
     pause = sent_away(level)

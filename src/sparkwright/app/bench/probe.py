@@ -4,7 +4,7 @@ import asyncio
 import json
 import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from sparkwright.app.bench.target import SIMULATED, Target, patient, shown
@@ -34,9 +34,16 @@ async def identify(asker: Endpoint, root: str, key: Secret | None) -> Probed:
         return reply.body if reply.status == 200 else ""
 
     told, props, info, *figures = await together(page(p) for p in ("/version", "/props", "/server_info", *_PAGES))
-    at, engine = _vocabulary(figures)
-    props_tree, info_tree = _tree(props), _tree(info)
+    version, props_tree, info_tree = _tree(told), _tree(props), _tree(info)
+    named = (
+        (path, engine)
+        for path, text in zip(_PAGES, figures, strict=True)
+        for engine, names in VOCABULARIES.items()
+        if any(name in text for name in names.values())
+    )
+    metrics, engine = next(named, ("", ""))
     engine = engine or next((n for n in SEPARATE if (own := ENGINES[n].traits.property) and own in props_tree), "")
+    reported = str(version.get("version") or props_tree.get("build_info") or info_tree.get("version") or "")
     # llama.cpp's is of one slot.
     settings = props_tree.get("default_generation_settings")
     found = (settings.get("n_ctx") if isinstance(settings, dict) else 0) or info_tree.get("context_length") or 0
@@ -44,20 +51,11 @@ async def identify(asker: Endpoint, root: str, key: Secret | None) -> Probed:
         url=root,
         model="",
         engine=engine,
-        engine_version=_version(_tree(told), props_tree, info_tree),
+        engine_version=reported if _BUILD.match(reported) else "",  # a proxy may answer anything
         context=found if isinstance(found, int) else 0,
-        metrics=_PAGES[at] if at >= 0 else "",
-        names=VOCABULARIES[engine] if at >= 0 else {},
+        metrics=metrics,
+        names=VOCABULARIES[engine] if metrics else {},
     )
-
-
-def _vocabulary(figures: list[str]) -> tuple[int, str]:
-    """Which page has which engine's names; (-1, '') when none has any."""
-    for at, text in enumerate(figures):
-        for engine, names in VOCABULARIES.items():
-            if any(name in text for name in names.values()):
-                return at, engine
-    return -1, ""
 
 
 def _tree(text: str) -> Mapping[str, Any]:
@@ -66,12 +64,6 @@ def _tree(text: str) -> Mapping[str, Any]:
     except ValueError:
         return {}
     return tree if isinstance(tree, dict) else {}
-
-
-def _version(told: Mapping[str, Any], props: Mapping[str, Any], info: Mapping[str, Any]) -> str:
-    """Only what looks like one: a proxy may answer anything."""
-    found = told.get("version") or props.get("build_info") or info.get("version") or ""
-    return str(found) if _BUILD.match(str(found)) else ""
 
 
 _TOKENS = 8
@@ -88,21 +80,11 @@ _COUNTS = ("content", "reasoning", "reasoning_content", "tool_calls")
 Ask = Callable[[tuple[str, ...]], Awaitable[Reply]]
 
 
-@dataclass(frozen=True, slots=True)
-class ProbeReply:
-    """accepted: of OPTIONS; the others were refused. first: seconds until its first bytes."""
+async def send_probe(asker: Endpoint, clock: Clock, target: Target, model: str) -> tuple[Reply, tuple[str, ...]]:
+    """The answer, and which of OPTIONS are accepted.
 
-    accepted: tuple[str, ...] = ()
-    usage: bool = False
-    continuous: bool = False
-    cached: bool = False
-    reasoning: bool = False
-    simulated: bool = False
-    first: float = 0.0
-
-
-async def send_probe(asker: Endpoint, clock: Clock, target: Target, model: str) -> ProbeReply:
-    """Raises NotReady when no tokens come, UsageError when the key or the model is refused."""
+    Raises NotReady for any answer but 200, UsageError when the key or the model is refused.
+    """
     url = f"{target.root}/v1/chat/completions"
 
     async def ask(options: tuple[str, ...]) -> Reply:
@@ -116,7 +98,7 @@ async def send_probe(asker: Endpoint, clock: Clock, target: Target, model: str) 
         accepted, reply = tuple(taken), await ask(tuple(taken))
     if reply.status != 200:
         raise _refusal(target, model, reply)
-    return replace(_read(target, reply), accepted=accepted)
+    return reply, accepted
 
 
 def _body(model: str, options: tuple[str, ...]) -> str:
@@ -134,7 +116,8 @@ def _refusal(target: Target, model: str, reply: Reply) -> UsageError | NotReady:
     return NotReady(said, "read the engine's log; a server that lists models can still be unable to answer")
 
 
-def _read(target: Target, reply: Reply) -> ProbeReply:
+def _with_reply(found: Probed, target: Target, reply: Reply) -> Probed:
+    """With what the answer shows. Raises NotReady for one without tokens."""
     chunks = list(_chunks(reply.body))
     for chunk in chunks:
         if error := chunk.get("error"):
@@ -145,13 +128,13 @@ def _read(target: Target, reply: Reply) -> ProbeReply:
         raise NotReady(
             f"{target.name}: HTTP 200, but no token in {shown(reply)!r}", "is this an OpenAI-compatible API?"
         )
-    return ProbeReply(
+    return replace(
+        found,
         usage=any(usage.get("completion_tokens") for usage in usages),
         continuous=len(usages) > 1,
         cached=any((usage.get("prompt_tokens_details") or {}).get("cached_tokens") is not None for usage in usages),
         reasoning=any(delta.get("reasoning") or delta.get("reasoning_content") for delta in deltas),
-        simulated=SIMULATED in reply.headers,
-        first=reply.first,
+        seconds=reply.first,
     )
 
 
@@ -176,21 +159,21 @@ async def probe(asker: Endpoint, clock: Clock, target: Target) -> Probed:
     entries = _entries(listed, target)
     model = _chosen(entries, target)
     inner = target.engine
-    tried, told = await asyncio.gather(send_probe(asker, clock, target, model), identify(asker, inner.root, inner.key))
+    probing = send_probe(asker, clock, target, model)
+    (reply, accepted), told = await asyncio.gather(probing, identify(asker, inner.root, inner.key))
     entry = next((e for e in entries if e.get("id") == model), {})
-    found = replace(
-        told,
+    return replace(
+        _with_reply(told, target, reply),
         url=target.root,
         model=model,
         models=tuple(str(e.get("id")) for e in entries),
         root=str(entry.get("root", "")),
-    )
-    return replace(
-        _with_reply(found, tried),
         engine=told.engine or _owner(entry),
         context=_context(entry) or told.context,
+        thinking="chat_template_kwargs" in accepted,
+        ignore_eos="ignore_eos" in accepted,
         tokenize=await _tokenizes(asker, inner, model),
-        simulated=tried.simulated or SIMULATED in listed.headers,
+        simulated=SIMULATED in {**reply.headers, **listed.headers},
     )
 
 
@@ -233,19 +216,6 @@ def _context(entry: Mapping[str, Any]) -> int:
 def _owner(entry: Mapping[str, Any]) -> str:
     owner = str(entry.get("owned_by", "")).lower()
     return next((name for name in SEPARATE if ENGINES[name].traits.owned_by == owner), "")
-
-
-def _with_reply(found: Probed, tried: ProbeReply) -> Probed:
-    return replace(
-        found,
-        usage=tried.usage,
-        continuous=tried.continuous,
-        cached=tried.cached,
-        reasoning=tried.reasoning,
-        thinking="chat_template_kwargs" in tried.accepted,
-        ignore_eos="ignore_eos" in tried.accepted,
-        seconds=tried.first,
-    )
 
 
 async def _tokenizes(asker: Endpoint, target: Target, model: str) -> bool:

@@ -1,7 +1,7 @@
 """The prompts of a benchmark: texts of an exact number of tokens, with the chat template's overhead."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
@@ -37,7 +37,7 @@ class Measuring:
         word = HEAD + "".join(self.texts.units[:SALT]) + "."
         (alone,) = await self.tokenizer.counts([word])
         chat = self.workload.api is Api.CHAT
-        simple = {"messages": [{"role": "user", "content": word}]} if chat else {"prompt": word}
+        simple = _chat(word, "user") if chat else {"prompt": word}
         counted, real = await self._asked(simple, alone), await self.tokenizer.used(self._body(simple))
         self.off = 0 if real is None else real - counted
         user = counted + self.off - alone
@@ -46,15 +46,12 @@ class Measuring:
         loops = [level.shape for level in self.workload.levels if isinstance(level.shape, Agent)]
         if not loops:
             return Frames(user=user)
-        system = await self._chat(word, ["system", "user"], 2 * alone) - 2 * alone - user
-        turn = await self._chat(word, ["system", "user", "assistant", "user"], 4 * alone) - 4 * alone - user - system
+        system = await self._asked(_chat(word, "system", "user"), 2 * alone) - 2 * alone - user
+        whole = _chat(word, "system", "user", "assistant", "user")
+        turn = await self._asked(whole, 4 * alone) - 4 * alone - user - system
         sizes = sorted({loop.tools for loop in loops if loop.tools})
         tools = {size: await self._tools(size, word, 2 * alone + user + system) for size in sizes}
         return Frames(user, system, turn, tools)
-
-    async def _chat(self, word: str, roles: Sequence[str], least: int, more: str = "") -> int:
-        messages = [{"role": role, "content": word} for role in roles]
-        return await self._asked({"messages": messages, **(json.loads(f"{{{more}}}") if more else {})}, least)
 
     async def _asked(self, body: dict[str, Any], least: int) -> int:
         """`least` where the server does not report it, so that the template counts as 0."""
@@ -85,18 +82,21 @@ class Measuring:
         return Tools(count, padding, await self._cost(count, padding, word, without))
 
     async def _cost(self, count: int, padding: int, word: str, without: int) -> int:
-        return await self._chat(word, ["system", "user"], without, self._text(count, padding)) - without
+        return await self._asked(self._with_tools(count, padding, word), without) - without
 
-    def _text(self, count: int, padding: int) -> str:
+    def _with_tools(self, count: int, padding: int, word: str) -> dict[str, Any]:
         units = self.texts.units
-        return tools_text(count, "".join(units[n % len(units)] for n in range(padding)), "".join(units[:SALT]))
+        text = tools_text(count, "".join(units[n % len(units)] for n in range(padding)), "".join(units[:SALT]))
+        return {**_chat(word, "system", "user"), **json.loads(f"{{{text}}}")}
 
     async def _shown(self, count: int, padding: int, word: str, without: int) -> bool:
         """By a real request: some servers leave tools out that may not be called."""
-        messages = [{"role": role, "content": word} for role in ("system", "user")]
-        more = json.loads(f"{{{self._text(count, padding)}}}")
-        used = await self.tokenizer.used(self._body({"messages": messages, **more}))
+        used = await self.tokenizer.used(self._body(self._with_tools(count, padding, word)))
         return used is not None and used > without
+
+
+def _chat(word: str, *roles: str) -> dict[str, Any]:
+    return {"messages": [{"role": role, "content": word} for role in roles]}
 
 
 _LINES, _PARAGRAPHS, _PARAGRAPH = 64, 48, 60
@@ -129,14 +129,15 @@ async def prepare(
     made = replace(await _pieces(workload, probed, tokenizer), salt=given.salt, recorded=recorded)
     measuring = Measuring(workload, made, tokenizer)
     frames = await measuring.frames()
+    fitting = {path: _within(made, all_of) for path, all_of in recorded.items()}
     lost = [
-        f"{len(all_of) - len(fit)} of {len(all_of)} requests of {path} are longer than the server's context of "
-        f"{made.probed.context} tokens and left out"
-        for path, all_of in made.recorded.items()
-        if len(fit := _within(made, all_of)) < len(all_of)
+        f"{len(all_of) - len(fitting[path])} of {len(all_of)} requests of {path} are longer than the server's context "
+        f"of {made.probed.context} tokens and left out"
+        for path, all_of in recorded.items()
+        if len(fitting[path]) < len(all_of)
     ]
     doubts = (*measuring.doubts, *await _sums(made, tokenizer), *lost)
-    return replace(_fitting(made), frames=frames, doubts=tuple(dict.fromkeys(doubts)))
+    return replace(made, recorded=fitting, frames=frames, doubts=tuple(dict.fromkeys(doubts)))
 
 
 async def _pieces(workload: Workload, probed: Probed, tokenizer: Tokenizer) -> Texts:
@@ -159,10 +160,6 @@ async def _sums(texts: Texts, tokenizer: Tokenizer) -> tuple[str, ...]:
     if all(tokens == wanted for tokens in found):
         return ()
     return (f"texts have not the tokens of their pieces with this tokenizer: {wanted} were {max(found)}",)
-
-
-def _fitting(texts: Texts) -> Texts:
-    return replace(texts, recorded={path: _within(texts, all_of) for path, all_of in texts.recorded.items()})
 
 
 def _within(texts: Texts, recorded: tuple[Recorded, ...]) -> tuple[Recorded, ...]:

@@ -12,13 +12,12 @@ from typing import Any
 import pytest
 
 from fakes.measured import KNOWN, PLAN, failed, level, row, run, scrape
-from sparkwright.adapters.run_files.formats import DiskRunFiles
+from sparkwright.adapters.run_files import formats
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.run import Reads, Run
 from sparkwright.domain.workload import Agent, Arrival, Length, Pace, Single
 from sparkwright.loadgen.stats import summarize
 
-FILES = DiskRunFiles()
 DEEP = replace(PLAN, name="deep", shape=Single(Length(100, 100), Length(4, 4), 4096), pace=Pace(concurrency=2))
 RUN = run(
     level([row(0.125), row(0.25, text='comma, "quote"\nnext line'), failed(retry_after=1.5)], scrapes=(scrape(1),)),
@@ -80,8 +79,8 @@ def saved(tmp_path: Path, content: bytes | str | dict[str, Any], name: str = "fi
 
 def there_and_back(tmp_path: Path, form: str) -> Run:
     path = str(tmp_path / "run")
-    FILES.write(FILES.bytes_of(RUN, form), path)
-    return FILES.read(path)
+    formats.write(formats.bytes_of(RUN, form), path)
+    return formats.read(path)
 
 
 @pytest.mark.parametrize("form", ["json", "parquet"])
@@ -93,7 +92,7 @@ def test_a_run_comes_back_the_same(tmp_path: Path, form: str) -> None:
 
 def test_csv_has_a_line_for_each_request() -> None:
     """Any spreadsheet reads it: failed ones too, texts with commas, nothing where nothing is known."""
-    lines = list(csv.DictReader(io.StringIO(FILES.bytes_of(RUN, "csv").decode())))
+    lines = list(csv.DictReader(io.StringIO(formats.bytes_of(RUN, "csv").decode())))
     assert [(line["level"], line["repeat"], line["first"]) for line in lines][:3] == [
         ("c1", "0", "0.125"), ("c1", "0", "0.25"), ("c1", "0", "")]  # fmt: skip
     assert lines[1]["text"] == 'comma, "quote"\nnext line'
@@ -116,9 +115,9 @@ def test_csv_restores_what_its_columns_hold(tmp_path: Path) -> None:
 def test_a_csv_of_somebody_else_needs_few_columns(tmp_path: Path) -> None:
     """Level and send time; the id is made of the content, so that the same file is not copied in twice."""
     path = saved(tmp_path, "level,sent,first,end,output_tokens,mine\nx,1.5,0.5,2.5,9,?\n")
-    told = FILES.read(path)
+    told = formats.read(path)
     assert told.levels[0].rows[0].first == 0.5
-    assert told.id == FILES.read(path).id != FILES.read(saved(tmp_path, "level,sent\nx,1\n")).id
+    assert told.id == formats.read(path).id != formats.read(saved(tmp_path, "level,sent\nx,1\n")).id
 
 
 @pytest.mark.parametrize(
@@ -136,7 +135,7 @@ def test_a_csv_of_somebody_else_needs_few_columns(tmp_path: Path) -> None:
         ("{}", "unknown format"),
         ({"kind": "sparkwright-run", "version": 9}, "reads version 1"),
         ({"kind": "sparkwright-run", "version": 1, "run": {"id": "x"}}, "missing"),
-        (FILES.bytes_of(replace(RUN, id="last"), "json"), "'last' is no run's id"),
+        (formats.bytes_of(replace(RUN, id="last"), "json"), "'last' is no run's id"),
         (benchy(concurrency="many"), "missing or odd"),
         (benchy(e2e_ttft=None), "no measured value"),
         ({"request_throughput": 1.0, "model_id": "m"}, "totals only"),
@@ -147,7 +146,7 @@ def test_what_cannot_be_read_is_reported(tmp_path: Path, content: Any, why: str)
     """The file, the line where there is one, and what was wrong; never a traceback."""
     path = saved(tmp_path, content)
     with pytest.raises(UsageError) as error:
-        FILES.read(path)
+        formats.read(path)
     assert error.value.message.startswith(path)
     assert why in error.value.message
 
@@ -155,22 +154,22 @@ def test_what_cannot_be_read_is_reported(tmp_path: Path, content: Any, why: str)
 def test_a_file_that_is_not_there_or_not_to_be_written_is_reported(tmp_path: Path) -> None:
     """With its name and the reason."""
     with pytest.raises(UsageError, match="cannot be read: No such file"):
-        FILES.read(str(tmp_path / "none"))
+        formats.read(str(tmp_path / "none"))
     with pytest.raises(UsageError, match="cannot be written: No such file"):
-        FILES.write(b"x", str(tmp_path / "none" / "file"))
+        formats.write(b"x", str(tmp_path / "none" / "file"))
 
 
 def test_without_pyarrow_the_hint_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is an extra: nobody else has to install it."""
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(UsageError, match="needs pyarrow") as error:
-        FILES.bytes_of(RUN, "parquet")
+        formats.bytes_of(RUN, "parquet")
     assert error.value.hint == "pip install 'sparkwright[parquet]'"
 
 
 def test_llama_benchys_values_become_requests(tmp_path: Path) -> None:
     """Batches are repeats; the speeds and times of each request are those that it reports."""
-    told = FILES.read(saved(tmp_path, benchy()))
+    told = formats.read(saved(tmp_path, benchy()))
     assert [(one.plan.name, one.repeat, len(one.rows)) for one in told.levels] == [
         ("pp2048 tg32 @ d4096 (c2)", 0, 2), ("pp2048 tg32 @ d4096 (c2)", 1, 2)]  # fmt: skip
     found = summarize(told).levels[0]
@@ -186,7 +185,7 @@ def test_prefix_caching_of_llama_benchy_is_a_warm_level(tmp_path: Path) -> None:
     tree = benchy()
     loading = {**tree["benchmarks"][0], "is_context_prefill_phase": True}
     tree |= {"prefix_caching_enabled": True, "benchmarks": [loading, *tree["benchmarks"]]}
-    told = FILES.read(saved(tmp_path, tree))
+    told = formats.read(saved(tmp_path, tree))
     first, warm = summarize(told).levels[0], next(one for one in told.levels if one.plan.name.startswith("pp"))
     assert first.plan.name == "ctx @ d4096 (c2)"
     assert warm.rows[0].planned_cached == 4096
@@ -195,12 +194,12 @@ def test_prefix_caching_of_llama_benchy_is_a_warm_level(tmp_path: Path) -> None:
 
 def test_a_run_as_llama_benchys_json_reads_back(tmp_path: Path) -> None:
     """The same levels, times to the first token and speeds; its field names, and values of each request."""
-    tree = json.loads(FILES.bytes_of(RUN, "llama-benchy"))
+    tree = json.loads(formats.bytes_of(RUN, "llama-benchy"))
     assert set(tree) == set(benchy())
     assert [set(entry) for entry in tree["benchmarks"]] == [set(benchy()["benchmarks"][0])] * 2
     deep = tree["benchmarks"][1]
     assert (deep["concurrency"], deep["context_size"], deep["e2e_ttft"]["values"]) == (2, 4096, [500.0, 1500.0])
-    told = summarize(FILES.read(saved(tmp_path, tree)))
+    told = summarize(formats.read(saved(tmp_path, tree)))
     ttft, ours = told.levels[0].metrics["ttft"], summarize(RUN).levels[0].metrics["ttft"]
     assert (ttft.count, ttft.mean.value) == (ours.count, pytest.approx(ours.mean.value))
     assert told.levels[0].metrics["decode"].mean.value == pytest.approx((50 + 50 + 12) / 3)
@@ -208,7 +207,7 @@ def test_a_run_as_llama_benchys_json_reads_back(tmp_path: Path) -> None:
 
 def test_the_whole_of_a_batch_is_counted_as_llama_benchy_does() -> None:
     """Prompt tokens until the last first token; later tokens from the first token of all to the last."""
-    deep = json.loads(FILES.bytes_of(RUN, "llama-benchy"))["benchmarks"][1]
+    deep = json.loads(formats.bytes_of(RUN, "llama-benchy"))["benchmarks"][1]
     # Sent at 0.25 and 0; first tokens at 0.75 and 1.5, last at 0.81 and 1.56 s.
     assert deep["pp_throughput"]["values"] == [pytest.approx((4196 + 100) / 1.5)]
     assert deep["tg_throughput"]["values"] == [pytest.approx(6 / 0.81)]
@@ -217,7 +216,7 @@ def test_the_whole_of_a_batch_is_counted_as_llama_benchy_does() -> None:
 
 def test_a_table_is_read_as_it_is_posted(tmp_path: Path) -> None:
     """Text around it is passed over; mean and deviation of what is made of a cell are the cell's."""
-    told = FILES.read(saved(tmp_path, TABLE))
+    told = formats.read(saved(tmp_path, TABLE))
     first, deep = summarize(told).levels
     assert (first.plan.name, deep.plan.name) == ("pp2048 tg32 (c2)", "pp2048 tg1 @ d4096 (c2)")
     ttft, decode = first.metrics["ttft"], first.metrics["decode"]
@@ -230,22 +229,22 @@ def test_a_table_is_read_as_it_is_posted(tmp_path: Path) -> None:
 def test_a_table_is_written_in_its_form(tmp_path: Path) -> None:
     """Pipes, the same headings; and it reads back."""
     alone = replace(RUN, levels=RUN.levels[:2])
-    text = FILES.bytes_of(alone, "llama-benchy-table").decode()
+    text = formats.bytes_of(alone, "llama-benchy-table").decode()
     heads = [cell.strip() for cell in text.splitlines()[0].strip("|").split("|")]
     assert heads == ["model", "test", "t/s", "peak t/s", "ttfr (ms)", "est_ppt (ms)", "e2e_ttft (ms)"]
     assert len({len(line) for line in text.splitlines()}) == 1
-    told, ours = (summarize(one).levels[0].metrics["ttft"] for one in (FILES.read(saved(tmp_path, text)), alone))
+    told, ours = (summarize(one).levels[0].metrics["ttft"] for one in (formats.read(saved(tmp_path, text)), alone))
     assert told.mean.value == pytest.approx(ours.mean.value, abs=1e-5)
 
 
 def test_a_simulated_run_reports_it_in_every_format(tmp_path: Path) -> None:
     """A made-up figure must not be taken for a measured one, wherever it is posted, and anyone who reads it back."""
     simulator = run(level([row(simulated=True)]), conditions=replace(KNOWN, simulated=True))
-    for form in FILES.forms:
-        content = FILES.bytes_of(simulator, form)
+    for form in formats.FORMS:
+        content = formats.bytes_of(simulator, form)
         assert b"simulated" in content, form
         (tmp_path / "kept").write_bytes(content)
-        assert FILES.read(tmp_path / "kept").conditions.simulated, form
+        assert formats.read(tmp_path / "kept").conditions.simulated, form
 
 
 def test_what_llama_benchy_has_no_place_for_is_refused() -> None:
@@ -253,7 +252,7 @@ def test_what_llama_benchy_has_no_place_for_is_refused() -> None:
     agents = level([row()], plan=replace(PLAN, shape=Agent(2, 1, 1, 1, 1, 4)))
     open_loop = level([row()], plan=replace(PLAN, name="open", pace=Pace(Arrival.POISSON, rate=1.0)))
     with pytest.raises(UsageError, match="has no level of single requests"):
-        FILES.bytes_of(run(agents, open_loop), "llama-benchy")
+        formats.bytes_of(run(agents, open_loop), "llama-benchy")
 
 
 def test_vllms_detailed_result_becomes_requests(tmp_path: Path) -> None:
@@ -264,7 +263,7 @@ def test_vllms_detailed_result_becomes_requests(tmp_path: Path) -> None:
         "output_lens": [4, 6, 0], "ttfts": [0.1, 0.2, 0.0], "itls": [[0.02, 0.02, 0.02], [0.04, 0.06], []],
         "start_times": [50.0, 50.5, 51.0], "errors": ["", "", "Traceback\nTimeoutError"],
     }  # fmt: skip
-    told = FILES.read(saved(tmp_path, tree))
+    told = formats.read(saved(tmp_path, tree))
     first, second, third = told.levels[0].rows
     assert (told.levels[0].plan.name, told.levels[0].plan.pace.concurrency) == ("c8", 8)
     assert (first.sent, second.sent, first.reads.exact, second.reads.tokens) == (0.0, 0.5, True, (2, 2, 2))
