@@ -17,14 +17,14 @@ def fault_while_serving(state: State, event: events.Fault, policy: Policy) -> Mo
         since = state.since if state.phase is DeploymentState.DEGRADED else event.at
         phase, troubles = DeploymentState.DEGRADED, _with(state.troubles, event)
         there = replace(state, phase=phase, since=since, troubles=troubles, reason=event.what)
-        if _has(state.troubles, event.kind):
+        if event.kind in dict(state.troubles):
             return there, ()
         if event.kind == STALLED:
             return replace(there, unannounced=event.since), ()
         return there, (Announce("degraded", event.what),)
     if event.recovery is Recovery.REFUSE:
         there = replace(state, refusals=_with(state.refusals, event), refusing=True)
-        if _has(state.refusals, event.kind):
+        if event.kind in dict(state.refusals):
             return there, ()
         return there, (Refuse(event.what), Announce("degraded", event.what))
     return broken(state, event, policy)
@@ -174,10 +174,6 @@ def _raised(state: State, recovery: Recovery, why: str) -> State:
     if moves.relaunch_helps(recovery) or moves.stronger(state.recovery, recovery) is state.recovery:
         return state
     return replace(state, recovery=recovery, cause=why or state.cause)
-
-
-def _has(notes: Notes, kind: str) -> bool:
-    return any(known == kind for known, _ in notes)
 
 
 def _with(notes: Notes, event: events.Fault) -> Notes:

@@ -11,7 +11,7 @@ from sparkwright.domain.diagnosis import Diagnosis, Sureness
 from sparkwright.domain.finding import Finding, Severity
 from sparkwright.supervision.state import Recovery
 
-_ORDER = (Recovery.NONE, Recovery.REFUSE, Recovery.RELAUNCH, Recovery.STOP, Recovery.REBOOT, Recovery.POWER_CYCLE)
+_ORDER = tuple(Recovery)
 
 
 @dataclass(frozen=True, slots=True)

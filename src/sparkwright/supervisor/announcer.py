@@ -63,9 +63,7 @@ def view(bus: EventBus, state: State) -> Live:
 def _awaited(state: State) -> str:
     if state.phase is not DeploymentState.BACKING_OFF:
         return _AWAITED.get(state.work, "")
-    return (
-        f"back-off before launch {state.attempt + 1}" if state.gone else "back-off before its ranks are stopped again"
-    )
+    return f"back-off before {f'launch {state.attempt + 1}' if state.gone else 'its ranks are stopped again'}"
 
 
 def _node(bus: EventBus, node: str) -> LiveNode:
@@ -129,15 +127,12 @@ class Announcer:
         context.notice(f"{context.name}: {text}")
         await context.store.note(context.name, IncidentEvent(context.now(), str(state.phase), text), number)
 
-    def _back_at(self, word: Refuse) -> float:
-        """When its launch is due, and then as long as the last start took; 0 when either is not known."""
-        took = self._context.journal.recall().get(STARTED_IN, 0.0)
-        return word.back_at + took if word.back_at and took else 0.0
-
     async def report(self, word: Word, state: State) -> None:
         context = self._context
         if isinstance(word, Refuse):
-            context.seen.why, context.seen.back_at = word.why, self._back_at(word)
+            # When its launch is due, and then as long as the last start took; 0 when either is not known
+            took = context.journal.recall().get(STARTED_IN, 0.0)
+            context.seen.why, context.seen.back_at = word.why, word.back_at + took if word.back_at and took else 0.0
         elif isinstance(word, Admit):
             context.seen.why, context.seen.back_at = "", 0.0
         elif isinstance(word, Close):

@@ -15,7 +15,6 @@ from sparkwright.app.services import LaunchRequest, Services
 from sparkwright.domain.command import Secret
 from sparkwright.domain.live import Desired, LiveCanary, LiveEngine, LiveRank
 from sparkwright.domain.plan import Placement, Plan, RankSpec
-from sparkwright.domain.progress import Notice
 from sparkwright.domain.sample import GpuSample, Sample
 from sparkwright.engines.catalog import engine as engine_by_name
 from sparkwright.engines.engine import Engine, served_name
@@ -211,4 +210,4 @@ class DeploymentContext:
         await self.services.clock.sleep(self.scaled(seconds))
 
     def notice(self, text: str, warning: bool = False) -> None:
-        self.services.sink.report(Notice(text, warning))
+        self.services.notice(text, warning)

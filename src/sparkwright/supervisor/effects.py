@@ -5,6 +5,7 @@ import json
 import re
 import traceback
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, replace
 
 from sparkwright.app import incident as evidence
@@ -16,7 +17,7 @@ from sparkwright.domain.live import Ask
 from sparkwright.domain.recipe import Runtime
 from sparkwright.domain.sample import GpuSample
 from sparkwright.domain.units import duration
-from sparkwright.domain.unknown import Unknown
+from sparkwright.domain.unknown import known
 from sparkwright.remote import lease
 from sparkwright.remote import repair as commands
 from sparkwright.supervision.events import Answer, Captured, LaunchFailed, Rebooted, RebootFailed, Returned, Stopped
@@ -62,9 +63,8 @@ async def capture(bus: EventBus, state: State, wanted: Capture) -> Captured:
     outage = evidence.Outage(wanted.what if ended else "", context.seen.good_at, heard, dict(state.boots))
     bus.explaining = asyncio.create_task(_explained(context, found, opened.number, outage if ended else None))
     bus.save(_saved(context, found, opened.number, bus.explaining))
-    return Captured(
-        context.now(), opened.number, bus.detectors.asks().recovery, _dockerless(context, found, wanted.what)
-    )
+    dockerless = _dockerless(context, found, wanted.what)
+    return Captured(context.now(), opened.number, bus.detectors.asks().recovery, dockerless)
 
 
 def _dockerless(context: DeploymentContext, found: evidence.Evidence, what: str) -> str:
@@ -123,12 +123,9 @@ async def _explained(
 
 def _busy(readings: Iterable[GpuSample]) -> str:
     """The last minute of a GPU as `nvidia-smi dmon` would have printed it: asking now would take seconds."""
-    rows = [f"    0 {g.utilization:5.0f} {g.memory_busy:5.0f}\n" for g in readings if _is_told(g)]
+    told = ((known(gpu.utilization), known(gpu.memory_busy)) for gpu in readings)
+    rows = [f"    0 {busy:5.0f} {memory:5.0f}\n" for busy, memory in told if busy is not None and memory is not None]
     return "".join(("# gpu    sm   mem\n", *rows)) if rows else ""
-
-
-def _is_told(gpu: GpuSample) -> bool:
-    return not isinstance(gpu.utilization, Unknown) and not isinstance(gpu.memory_busy, Unknown)
 
 
 def _own(bus: EventBus, state: State, wanted: Capture) -> dict[str, str]:
@@ -150,12 +147,11 @@ async def reboot(context: DeploymentContext, before: Sequence[tuple[str, str]]) 
     old = dict(before)
     unknown = [node for node in context.nodes if node not in old]
     if unknown:
-        return RebootFailed(
-            context.now(), f"{', '.join(unknown)}: whether it was rebooted could not be verified afterwards"
-        )
+        why = f"{', '.join(unknown)}: whether it was rebooted could not be verified afterwards"
+        return RebootFailed(context.now(), why)
     due = _still(await census(context), old)
     # Why it cannot be done; asked of all before the first one goes
-    asked = await each(context.services.hosts[node].run(commands.may()) for node in due)
+    asked = await each(context.services.run(node, commands.may()) for node in due)
     not_us = [node for node, done in zip(due, asked, strict=True) if not done.ok]
     if not_us:
         return RebootFailed(context.now(), f"{', '.join(not_us)}: `sudo -n systemctl reboot` is not allowed there")
@@ -178,10 +174,8 @@ def _still(found: Census, old: dict[str, str]) -> list[str]:
 
 async def _order(context: DeploymentContext, node: str) -> None:
     context.notice(f"rebooting {node}", warning=True)
-    try:
-        await context.services.hosts[node].run(commands.reboot())
-    except Unreachable:
-        return  # it went before it could answer
+    with suppress(Unreachable):  # it went before it could answer
+        await context.services.run(node, commands.reboot())
 
 
 # Six renewals missed, as with a lease.
@@ -212,7 +206,7 @@ async def _abandoned(context: DeploymentContext, by: str, nonce: str) -> Returne
 
     async def free(node: str) -> None:
         try:
-            await context.services.hosts[node].run(lease.release(nonce))
+            await context.services.run(node, lease.release(nonce))
         except NodeError as error:
             context.notice(f"its lease may be left: {error.message}", warning=True)
 

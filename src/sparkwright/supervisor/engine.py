@@ -29,7 +29,7 @@ async def figures(bus: EventBus) -> None:
         lines = dict(context.seen.count)
         context.seen.engine, at = await shown(context), context.now()
         bus.figures = bus.figures or context.seen.engine is not None
-        bus.found(bus.detectors.engine(context.seen.engine, at))
+        bus.put(*bus.detectors.engine(context.seen.engine, at))
         if bus.detectors.life.proved == at:  # work came out since the look before
             context.seen.answered(before, at)
         before = lines
@@ -49,15 +49,15 @@ async def canary(bus: EventBus) -> None:
     context = bus.context
     while True:
         if _due(bus):
-            bus.detectors.asked(context.now())
+            bus.detectors.canaries.pending = context.now()
             lines = dict(context.seen.count)
             context.seen.canary = said = await asked(context)
             if said.seconds is not None:
                 context.seen.answered(lines, said.at)
-            if said.seconds is not None and bus.recorded < RECORDED:
-                bus.recorded += 1
-                bus.detectors.record(said.said)
-            bus.found(bus.detectors.canary(said, context.now()))
+                if bus.recorded < RECORDED:
+                    bus.recorded += 1
+                    bus.detectors.garbage.record(said.said)
+            bus.put(*bus.detectors.canary(said, context.now()))
         await context.pause(_LOOK_EVERY)
 
 

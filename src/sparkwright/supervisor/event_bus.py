@@ -11,7 +11,6 @@ from sparkwright.domain.diagnosis import CONFIDENT, Cause
 from sparkwright.engines.dialect import of_a_client, quotes_a_client
 from sparkwright.ports import Clock
 from sparkwright.supervision.detect.detectors import Detectors
-from sparkwright.supervision.detect.setting import Found
 from sparkwright.supervision.events import Cleared, Event, Fault
 from sparkwright.supervision.recovery import NOTHING, Needs
 from sparkwright.supervision.state import Recovery
@@ -99,9 +98,6 @@ class EventBus:
         if not isinstance(event, Fault) or event.since or event.recovery in _SERVES_ON:
             return event
         return replace(event, since=min(self.detectors.lost_since(event.at), event.at))
-
-    def found(self, found: Found) -> None:
-        self.put(*found)
 
     def set_trouble(self, kind: str, what: str) -> None:
         """A trouble that lasts until it is fixed (''); reported once, and again after each start."""

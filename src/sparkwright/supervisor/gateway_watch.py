@@ -62,7 +62,7 @@ async def _made(context: DeploymentContext) -> bool:
     """Whether `up` has made a gateway; one that answers needs no such look."""
     try:
         read = service.read(f"{_where(context).home}/door", ENDPOINT)
-        return bool((await context.services.hosts[context.head].run(read)).stdout.strip())
+        return bool((await context.services.run(context.head, read)).stdout.strip())
     except NodeError:
         return False
 
@@ -73,7 +73,7 @@ async def in_flight(bus: EventBus) -> None:
     socket = f"{_where(context).home}/door/{ADMIN}"
     while True:
         flights = await context.services.endpoint.in_flight(socket)
-        bus.found(bus.detectors.gateway(flights, context.now()))
+        bus.put(*bus.detectors.gateway(flights, context.now()))
         await context.pause(_FLIGHTS_EVERY / 2 if flights else _FLIGHTS_EVERY)
 
 
@@ -89,7 +89,7 @@ async def restarted(context: DeploymentContext) -> None:
     """Noted when a program is another process than at the look before, also at that of another supervisor."""
     try:
         asked = commands.programs(_where(context).home, context.name, tuple(PROGRAMS))
-        found = parse_programs(await context.services.hosts[context.head].run(asked))
+        found = parse_programs(await context.services.run(context.head, asked))
     except NodeError:
         return
     for name, pid in found.items():

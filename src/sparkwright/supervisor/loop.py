@@ -102,7 +102,7 @@ class Loop:
             self._save()
         nodes.report_silent(self.bus)
         if self.bus.serving:
-            self.bus.found(self.bus.detectors.tick(at))
+            self.bus.put(*self.bus.detectors.tick(at))
         self.bus.put(Tick(at))
         if at - self._shown >= _SHOWN_EVERY:
             self._show()

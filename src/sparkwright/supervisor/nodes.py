@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from sparkwright.app.ranks import End, runs
-from sparkwright.app.services import together
+from sparkwright.app.services import by_node, together
 from sparkwright.app.watch import TAIL, how
 from sparkwright.domain.errors import NodeError
 from sparkwright.domain.facts import RankStatus
 from sparkwright.domain.live import LiveRank
 from sparkwright.domain.recipe import Runtime
 from sparkwright.domain.sample import GpuSample, Sample
-from sparkwright.domain.unknown import Unknown
+from sparkwright.domain.unknown import Unknown, known
 from sparkwright.facts import sample as asking
 from sparkwright.facts.ranks import docker_away, ranks_fact
 from sparkwright.facts.sample import Samples, halts, parse
@@ -64,7 +64,7 @@ Told = tuple[tuple[RankStatus, ...], Sample | None]
 
 async def census(context: DeploymentContext) -> Census:
     """Raises nothing: a node that cannot be asked is unseen, and so are its ranks."""
-    told = dict(zip(context.nodes, await together(_ask(context, node) for node in context.nodes), strict=True))
+    told = await by_node(context.nodes, lambda node: _ask(context, node))
     listed = {node: found[0] for node, found in told.items() if not isinstance(found, str)}
     mine = [rank for ranks in listed.values() for rank in ranks if rank.deployment == context.name]
     others = {
@@ -95,10 +95,8 @@ async def _ask(context: DeploymentContext, node: str) -> Told | str:
         return f"{node}: no answer within {_LIMIT:.0f} s"
     if context.desired.recipe.engine.runtime is Runtime.DOCKER and (away := docker_away(ranks)):
         return DockerAway(f"{away} on {node}")
-    found, sample = fact.read(ranks), parse(memory)
-    if isinstance(found, Unknown):
-        return f"{node}: {found.why}"
-    return found, None if isinstance(sample, Unknown) else sample
+    found = fact.read(ranks)
+    return f"{node}: {found.why}" if isinstance(found, Unknown) else (found, known(parse(memory)))
 
 
 T = TypeVar("T")
@@ -136,18 +134,18 @@ async def watch_node(bus: EventBus, node: str) -> None:
     async for line in lines(context, lambda: context.services.hosts[node].stream(command)):
         if isinstance(line, NodeError):
             bus.heard.pop(node, None)
-            bus.found(bus.detectors.lost(node, context.now(), line.message))
+            bus.put(*bus.detectors.lost(node, context.now(), line.message))
         elif sample := samples.feed(line):
             _sample(bus, node, sample)
         elif bus.serving and line.startswith("gpu ") and isinstance(samples.gpu, GpuSample):
-            bus.found(bus.detectors.glance(node, samples.gpu, context.now()))
+            bus.put(*bus.detectors.glance(node, samples.gpu, context.now()))
 
 
 def _sample(bus: EventBus, node: str, sample: Sample) -> None:
     context = bus.context
     bus.heard[node] = context.now()
     context.seen.sample(node, sample)
-    bus.found(bus.detectors.sample(node, sample, context.now()))
+    bus.put(*bus.detectors.sample(node, sample, context.now()))
     for line in sample.kernel if bus.serving else ():
         bus.read(f"kernel log of {node}", line)
 
@@ -159,7 +157,7 @@ def report_silent(bus: EventBus) -> None:
     for node, when in tuple(bus.heard.items()):
         if at - when > limit:
             del bus.heard[node]
-            bus.found(bus.detectors.lost(node, at))
+            bus.put(*bus.detectors.lost(node, at))
 
 
 # A rank that leaves in order while it serves has lost a peer: what the peer's end says is the fault.
@@ -201,8 +199,7 @@ async def watch_listing(bus: EventBus) -> None:
             listed = found.ranks.get(rank)
             if node not in found.unseen and not (listed and listed.running):
                 # As a follower reports it.
-                how_ended = f"exited {listed.code} {str(listed.oom_killed).lower()}" if listed else "gone"
-                rank_ended(bus, rank, how_ended)
+                rank_ended(bus, rank, f"exited {listed.code} {str(listed.oom_killed).lower()}" if listed else "gone")
                 return
         await context.pause(_LISTED_EVERY)
 
@@ -264,8 +261,8 @@ async def inspect_rank(bus: EventBus, rank: int) -> None:
     fact = halts(context.desired.recipe.engine.runtime, context.handle(rank))
     try:
         async with asyncio.timeout(_HALTS_WITHIN):
-            found = fact.read(await context.services.hosts[context.nodes[rank]].run(fact.command))
+            found = await context.services.read(context.nodes[rank], fact)
     except (NodeError, TimeoutError):
         return
     if not isinstance(found, Unknown):
-        bus.found(bus.detectors.looked(context.label(rank), found, context.now()))
+        bus.put(*bus.detectors.looked(context.label(rank), found, context.now()))

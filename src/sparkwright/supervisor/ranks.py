@@ -19,7 +19,7 @@ from sparkwright.domain.finding import Finding
 from sparkwright.domain.recipe import Runtime
 from sparkwright.domain.sample import Sample
 from sparkwright.domain.units import GIB, gib
-from sparkwright.domain.unknown import Unknown
+from sparkwright.domain.unknown import Unknown, known
 from sparkwright.supervision import moves
 from sparkwright.supervision.events import Launched, LaunchFailed, Ready, Stopped
 from sparkwright.supervision.recovery import of_findings
@@ -106,8 +106,8 @@ async def _retained(context: DeploymentContext, found: Census) -> tuple[str, ...
 
 def _short(before: float, sample: Sample | None) -> float:
     """Bytes less than before the start, 0 for what may be caches and daemons."""
-    memory = sample.memory if sample else None
-    if memory is None or isinstance(memory, Unknown) or not before:
+    memory = known(sample.memory) if sample else None
+    if memory is None or not before:
         return 0.0
     missing = before - memory.available
     return missing if missing > max(_SLACK, 0.05 * before) else 0.0
@@ -196,14 +196,14 @@ def _sentence(findings: Sequence[Finding]) -> str:
 
 def _boots(facts: Mapping[str, NodeFacts]) -> tuple[tuple[str, str], ...]:
     """As samples have them: a node that went down after the stop was rebooted all the same."""
-    known = {node: found.identity for node, found in facts.items() if not isinstance(found.identity, Unknown)}
-    return tuple((node, who.boot) for node, who in known.items() if who.boot)
+    identities = ((node, known(found.identity)) for node, found in facts.items())
+    return tuple((node, who.boot) for node, who in identities if who and who.boot)
 
 
 def _available(facts: Mapping[str, NodeFacts]) -> dict[str, float]:
     """What a stop has to give back."""
-    known = {node: found.memory for node, found in facts.items() if not isinstance(found.memory, Unknown)}
-    return {f"{AVAILABLE}{node}": float(memory.available) for node, memory in known.items()}
+    memories = ((node, known(found.memory)) for node, found in facts.items())
+    return {f"{AVAILABLE}{node}": float(memory.available) for node, memory in memories if memory}
 
 
 async def watch(context: DeploymentContext, ours: bool) -> Ready | LaunchFailed:

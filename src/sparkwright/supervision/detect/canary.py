@@ -41,12 +41,6 @@ class Canary:
     own: int = 0
     why: list[str] = field(default_factory=list)
 
-    def begin(self) -> None:
-        self.failures = self.refused = self.own = 0
-        self.failed_since, self.last = 0.0, None
-        self.pending = self.answered = self.traffic = 0.0
-        self.why.clear()
-
     def looked_away(self, at: float) -> None:
         """What came before the clock was set has no time any more."""
         self.asked, self.failed_since = at, at if self.failed_since else 0.0
@@ -83,20 +77,16 @@ class Canary:
         """RELAUNCH as `frozen`, when nothing else that it knows of can be in its way. still: seconds of stillness."""
         if self.failures < MISSES or min(still, at - self.failed_since) <= allowed:
             return None
-        what = (
-            f"{self.failures} probe requests got no answer in {duration(at - self.failed_since)}, "
-            f"and nothing has moved for {duration(still)}"
-        )
+        unanswered = f"{self.failures} probe requests got no answer in {duration(at - self.failed_since)}"
+        what = f"{unanswered}, and nothing has moved for {duration(still)}"
         return Fault(at, "frozen", what, Recovery.RELAUNCH, tuple(self.why))
 
     def deaf(self, silent: float, allowed: float, at: float) -> Fault | None:
         """The same for an API that does not even show its metrics. silent: seconds since it showed them last."""
         if self.failures < MISSES or min(silent, at - self.failed_since) <= allowed:
             return None
-        what = (
-            f"the API answers nothing: no metrics for {duration(silent)}, and {self.failures} probe requests "
-            "got no answer"
-        )
+        unanswered = f"{self.failures} probe requests got no answer"
+        what = f"the API answers nothing: no metrics for {duration(silent)}, and {unanswered}"
         return Fault(at, "frozen", what, Recovery.RELAUNCH, tuple(self.why))
 
 
@@ -123,10 +113,6 @@ class Garbage:
     born: str = ""
     strikes: int = 0
     said: list[str] = field(default_factory=list)
-
-    def begin(self) -> None:
-        self.recorded.clear()
-        self.strikes, self.born = 0, ""
 
     def record(self, said: str) -> None:
         """What is garbage already is no measure."""
@@ -187,9 +173,8 @@ def _alike(one: str, other: str) -> float:
 
 
 def _pieces(text: str) -> set[str]:
-    words = [word.lower() for word in _WORD.findall(text)]
-    return {piece for word in words for piece in (_pairs(word) if ord(word[0]) > 0x2E7F else (word,))}
-
-
-def _pairs(word: str) -> tuple[str, ...]:
-    return tuple(word[i : i + 2] for i in range(max(len(word) - 1, 1)))
+    pieces = set[str]()
+    for word in map(str.lower, _WORD.findall(text)):
+        pairs = (word[i : i + 2] for i in range(max(len(word) - 1, 1)))
+        pieces.update(pairs if ord(word[0]) > 0x2E7F else (word,))
+    return pieces

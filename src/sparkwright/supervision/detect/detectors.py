@@ -8,6 +8,7 @@ from sparkwright.domain.sample import GpuSample, Halt, Sample
 from sparkwright.domain.units import duration
 from sparkwright.supervision.detect.canary import MISSES, Canary, Garbage
 from sparkwright.supervision.detect.gpu import Doing, GpuWatch
+from sparkwright.supervision.detect.leak import Leak
 from sparkwright.supervision.detect.node import NodeWatch
 from sparkwright.supervision.detect.setting import Drift, Found, Latch, Setting
 from sparkwright.supervision.detect.stall import Fabric, Stall, Uneven, has_work
@@ -67,9 +68,7 @@ class Detectors:
         is wrong yet."""
         self.serving, self.uneven.since = True, 0.0
         self.life.begin(at)
-        self.canaries.begin()
-        self.garbage.begin()
-        self.drift.begin()
+        self.canaries, self.garbage, self.drift = Canary(asked=self.canaries.asked), Garbage(), Drift()
         self.stuck.begin(ready or at)
         self.stall.begin(at)
         self.latch = Latch(self.setting.patience.retell)
@@ -81,10 +80,6 @@ class Detectors:
         """It serves no longer; what was wrong is a matter of the machine now."""
         self.serving = False
         self.latch = Latch(self.setting.patience.retell)
-
-    def record(self, said: str) -> None:
-        """An answer of the canary to compare later ones with: two or three at the beginning."""
-        self.garbage.record(said)
 
     def sample(self, node: str, sample: Sample, at: float) -> Found:
         """Of a node of the setting; others are passed over."""
@@ -165,17 +160,11 @@ class Detectors:
         hurried = bool(self.stall.since) or self.canaries.hurried(self.life, at)
         return self.serving and (hurried or self.stall.unexplained(self.life, self.canaries, at))
 
-    def asked(self, at: float) -> None:
-        """A canary is under way."""
-        self.canaries.pending = at
-
     def _gap(self, at: float) -> None:
         """The clock was set, or nobody looked for so long: that is no stillness."""
         seconds, self._ticked = at - self._ticked, at
-        if away(seconds):
-            self._looked_away(seconds, at)
-
-    def _looked_away(self, seconds: float, at: float) -> None:
+        if not away(seconds):
+            return
         self.life.moves("the clock was set, or nothing looked for a while", at)
         self.life.proved = at
         self.stall.begin(at)
@@ -183,7 +172,7 @@ class Detectors:
         self.stuck.looked_away(seconds, at)
         self.uneven.since = self.fabric.since = 0.0
         for node in self.nodes.values():
-            node.leak.begin()
+            node.leak = Leak(node.node, self.setting.scale)
 
     def doubts(self, at: float) -> bool:
         """Whether to inspect the ranks' processes now."""
@@ -211,21 +200,18 @@ class Detectors:
         return self.latch.set(fault.kind, "", fault, at)
 
     def _unanswered(self, at: float) -> Fault | None:
-        patience = self.setting.patience
-        allowed = self.allowance(at).seconds
-        alone = min(allowed, max(patience.alone, self.setting.step_seconds)) if self._nothing_else(at) else allowed
-        if self.canaries.refused >= MISSES:
+        patience, canaries = self.setting.patience, self.canaries
+        alone = self.allowance(at).seconds
+        if self._nothing_else(at):
+            alone = min(alone, max(patience.alone, self.setting.step_seconds))
+        if canaries.refused >= MISSES:
             alone = min(alone, patience.alone)
-        deaf = min(alone, self._deafness(at))
-        return self.canaries.deaf(at - self.stall.reported, deaf, at) or self.canaries.unanswered(
-            self.life.still(at), alone, at
-        )
-
-    def _deafness(self, at: float) -> float:
-        """A web server that shows a KV usage is a process next to its engine (vLLM, SGLang, TensorRT-LLM): kernels
-        that are compiled there are no reason to show nothing."""
+        # A web server that shows a KV usage is a process next to its engine (vLLM, SGLang, TensorRT-LLM): kernels that
+        # are compiled there are no reason to show nothing.
         own = self.life.last is not None and self.life.last.kv_usage is not None
-        return self.stuck.allowance(self.life, self.gpus, at, fresh=not own).seconds
+        deaf = min(alone, self.stuck.allowance(self.life, self.gpus, at, fresh=not own).seconds)
+        silent = canaries.deaf(at - self.stall.reported, deaf, at)
+        return silent or canaries.unanswered(self.life.still(at), alone, at)
 
     def _nothing_else(self, at: float) -> bool:
         """No work but the canary is known, no GPU works, and the kernels of the usual shapes have been compiled."""

@@ -6,7 +6,7 @@ from enum import StrEnum
 from statistics import median
 
 from sparkwright.domain.sample import GpuSample, Sample
-from sparkwright.domain.unknown import Unknown
+from sparkwright.domain.unknown import Unknown, known
 from sparkwright.supervision.events import Fault
 from sparkwright.supervision.state import Recovery
 
@@ -60,9 +60,8 @@ class GpuWatch:
     def _read(self, gpu: GpuSample, working: bool) -> None:
         busy, power = known(gpu.utilization), known(gpu.power)
         if working and busy is not None and busy >= _BUSY / 2:
-            memory = known(gpu.memory_busy)
             self._power.extend([] if power is None else [power])
-            self._memory.extend([] if memory is None else [memory])
+            self._memory.extend([] if isinstance(gpu.memory_busy, Unknown) else [gpu.memory_busy])
         self.doing = self._doing(gpu)
         slow = (clock := known(gpu.clock)) is not None and 0 < clock < _WEDGED_MHZ
         faint = power is not None and power < _WEDGED_W
@@ -101,10 +100,8 @@ class GpuWatch:
     def wedge(self, at: float) -> Fault | None:
         if self.wedged < _READINGS:
             return None
-        what = (
-            f"the GPU of {self.node} is pinned to a low clock under load, without a reason that it reports: "
-            "only cutting its power for a minute is known to help"
-        )
+        what = f"the GPU of {self.node} is pinned to a low clock under load, without a reason that it reports"
+        what += ": only cutting its power for a minute is known to help"
         return Fault(at, "clock-wedge", what, Recovery.NONE, (self.summary(),))
 
     def heat(self, at: float) -> Fault | None:
@@ -114,10 +111,6 @@ class GpuWatch:
             return None
         what = f"the GPU of {self.node} is at {degrees:g} degrees; up to 86 is normal under load"
         return Fault(at, "hot", what, Recovery.NONE, (self.summary(),))
-
-
-def known(value: float | Unknown) -> float | None:
-    return None if isinstance(value, Unknown) else value
 
 
 def _told(value: float | Unknown) -> str:

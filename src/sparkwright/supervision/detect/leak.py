@@ -139,10 +139,6 @@ class Leak:
     _pace: tuple[Look, Trend] | None = None
 
     def __post_init__(self) -> None:
-        self.begin()
-
-    def begin(self) -> None:
-        self._pace = None
         self.windows = tuple(Window(span * self.scale) for span in _SPANS)
 
     def sample(self, available: int, finished: float | None, floor: int, at: float) -> None:
@@ -165,10 +161,8 @@ class Leak:
             return None
         worst = min(found, key=lambda one: one.left)
         each = f" ({gib(worst.each)} a request)" if worst.each > 0 else ""
-        what = (
-            f"memory of {self.node} shrinks by {gib(worst.lost / worst.seconds * 3600)} an hour{each}: "
-            f"{duration(worst.left)} left until the floor of {gib(floor)}"
-        )
+        what = f"memory of {self.node} shrinks by {gib(worst.lost / worst.seconds * 3600)} an hour{each}: "
+        what += f"{duration(worst.left)} left until the floor of {gib(floor)}"
         shrunk = f"available {gib(worst.before)} -> {gib(worst.before - worst.lost)} in {duration(worst.seconds)}"
         steady = f"in every third of that time, with a noise of {gib(worst.noise)}"
         return Fault(at, "leak", what, Recovery.NONE, (shrunk, steady))

@@ -58,12 +58,6 @@ class Guard:
     _first: list[int] = field(default_factory=list)
     _last: deque[Point] = field(default_factory=lambda: deque(maxlen=_FALLING))
 
-    def begin(self, at: float) -> None:
-        self.began, self.level, self.low = at, 0, False
-        self._calm = self._below = 0
-        self._first.clear()
-        self._last.clear()
-
     @property
     def floors(self) -> Floors:
         """As given, else from the level; 0 where neither is known."""
@@ -77,35 +71,27 @@ class Guard:
             if at - self.began >= self.setting.patience.settle or len(self._first) >= _LEVEL_FROM:
                 self.level = int(median(self._first))
         self._below = self._below + 1 if memory.available < self.floors.stop else 0
-        self._refusing(memory.available)
-
-    def _refusing(self, available: int) -> None:
         floor = self.floors.refuse
-        if available < floor:
+        if memory.available < floor:
             self.low, self._calm = True, 0
         elif self.low:
-            high = available >= floor + max(_LEAST_BACK, _BACK * floor)
+            high = memory.available >= floor + max(_LEAST_BACK, _BACK * floor)
             self._calm = self._calm + 1 if high else 0
             self.low = self._calm < _CALM
 
     def refuse(self, memory: Memory, at: float) -> Fault | None:
         if not self.low:
             return None
-        floor = self.floors.refuse
-        what = (
-            f"{self.node} has {gib(memory.available)} available, the floor is {gib(floor)}: "
-            "no new work until memory has come back"
-        )
+        what = f"{self.node} has {gib(memory.available)} available, the floor is {gib(self.floors.refuse)}: "
+        what += "no new work until memory has come back"
         return Fault(at, "memory-low", what, Recovery.REFUSE, _ledger(memory))
 
     def stop(self, memory: Memory, at: float) -> Fault | None:
         floor = self.floors.stop
         if not floor or not (self._below >= _STRIKES or memory.available < floor // 2 or self._falls(floor)):
             return None
-        what = (
-            f"{self.node} has {gib(memory.available)} available, the second floor is {gib(floor)}: "
-            "the engine is stopped while the node still can"
-        )
+        what = f"{self.node} has {gib(memory.available)} available, the second floor is {gib(floor)}: "
+        what += "the engine is stopped while the node still can"
         return Fault(at, "memory-stop", what, Recovery.STOP, _ledger(memory))
 
     def _falls(self, floor: int) -> bool:

@@ -8,8 +8,8 @@ from sparkwright.domain.facts import Memory
 from sparkwright.domain.live import LiveNode
 from sparkwright.domain.sample import Sample
 from sparkwright.domain.units import gib
-from sparkwright.domain.unknown import NOT_ASKED, Unknown
-from sparkwright.supervision.detect.gpu import GpuWatch, known
+from sparkwright.domain.unknown import NOT_ASKED, Unknown, known
+from sparkwright.supervision.detect.gpu import GpuWatch
 from sparkwright.supervision.detect.leak import Leak, Trend
 from sparkwright.supervision.detect.memory import Guard, Pressure
 from sparkwright.supervision.detect.setting import Setting
@@ -34,9 +34,6 @@ class KernelWatch:
     node: str
     refused: int = 0
     asks: Needs = NOTHING
-
-    def begin(self) -> None:
-        self.refused, self.asks = 0, NOTHING
 
     def grave(self, lines: Sequence[str], at: float) -> Fault | None:
         needs, line = of_kernel(lines)
@@ -84,21 +81,18 @@ class NodeWatch:
     _cut: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.gpu, self.guard = GpuWatch(self.node), Guard(self.node, self.setting)
-        self.leak = Leak(self.node, self.setting.scale)
-        self.pressure, self.kernel = Pressure(self.node), KernelWatch(self.node)
+        self.gpu, self.pressure = GpuWatch(self.node), Pressure(self.node)
+        self.begin(0.0)
 
     def begin(self, at: float) -> None:
-        self.guard.begin(at)
-        self.leak.begin()
-        self.kernel.begin()
+        self.guard, self.kernel = Guard(self.node, self.setting, began=at), KernelWatch(self.node)
+        self.leak = Leak(self.node, self.setting.scale)
         self._linked.clear()
         self._cut.clear()
 
     @property
     def memory(self) -> Memory | None:
-        memory = self.last.memory if self.last and self.reached else None
-        return None if isinstance(memory, Unknown) else memory
+        return known(self.last.memory) if self.last and self.reached else None
 
     def sample(self, sample: Sample, working: bool, finished: float | None, at: float) -> dict[str, Fault | None]:
         """Kind -> the fault, or None where all is well; a kind that is not there is not known now."""
@@ -121,15 +115,14 @@ class NodeWatch:
 
     def _links(self, sample: Sample, at: float) -> Fault | None:
         """Of ports that had a link since the start: an empty cage has none."""
-        self._linked.update(port for port, up in sample.links.items() if up)
-        down = sorted(self._linked - {port for port, up in sample.links.items() if up})
+        linked = {port for port, up in sample.links.items() if up}
+        self._linked |= linked
+        down = sorted(self._linked - linked)
         self._cut.update(dict.fromkeys(down, at))
-        what = (
-            f"no link on {', '.join(down)} of {self.node}: cable, its other end, or `ip link set {down[0]} down`"
-            if down
-            else ""
-        )
-        return Fault(at, f"link-down:{self.node}", what, Recovery.NONE) if down else None
+        if not down:
+            return None
+        what = f"no link on {', '.join(down)} of {self.node}: cable, its other end, or `ip link set {down[0]} down`"
+        return Fault(at, f"link-down:{self.node}", what, Recovery.NONE)
 
     def seen(self, since: float) -> tuple[str, ...]:
         """What ends or holds up ranks, seen since then, each a line."""

@@ -120,9 +120,6 @@ class Latch:
     def holds(self, kind: str, subject: str = "") -> bool:
         return subject in self._held.get(kind, {})
 
-    def kinds(self) -> tuple[str, ...]:
-        return tuple(kind for kind, held in self._held.items() if held)
-
 
 _HISTORY, _ENOUGH, _STRIKES = 60, 8, 3
 # Owners saw acceptance 24 % down half a minute before garbled windows; a mean length of 2.0 or less under load is a
@@ -172,11 +169,6 @@ class Drift:
     _accepted: Series = field(default_factory=Series)
     _hits: Series = field(default_factory=Series)
     _held: set[str] = field(default_factory=set)
-
-    def begin(self) -> None:
-        self._from = self._hits_from = None
-        self._accepted, self._hits = Series(), Series()
-        self._held.clear()
 
     def engine(self, live: LiveEngine) -> None:
         drafts = _grown(self._from, live, "drafts")

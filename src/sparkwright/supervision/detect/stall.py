@@ -86,16 +86,14 @@ class Stall:
             return Allowance(0.0, "no GPU computes")
         if life.last is None or life.last.kv_usage is None:
             return of_a_prompt(self.setting)
+        part = 1.0 if has_work(life.last) else 0.5
         if not self.setting.step_seconds:
-            usual = _UNKNOWN if has_work(life.last) else _UNKNOWN / 2
-            return Allowance(usual, "how long a step takes is not known")
+            return Allowance(part * _UNKNOWN, "how long a step takes is not known")
         if set(doing) == {Doing.WORKING}:
             return of_a_step(self.setting)
-        if not has_work(life.last):
-            why = f"a step of {self.setting.batched:,} prompt tokens at the expected speed"
-            return Allowance(_STEPS / 2 * self.setting.step_seconds, why)
-        why = f"a step of {self.setting.batched:,} prompt tokens, twice what it takes at the expected speed"
-        return Allowance(_STEPS * self.setting.step_seconds, why)
+        usual = ", twice what it takes at the expected speed" if part == 1.0 else " at the expected speed"
+        why = f"a step of {self.setting.batched:,} prompt tokens{usual}"
+        return Allowance(part * _STEPS * self.setting.step_seconds, why)
 
     def over(self, since: float, at: float) -> Cleared:
         """What a stall that began then has been, for the history."""
@@ -128,9 +126,8 @@ class Stall:
         """As the engine reported it last, else as the gateway counts it."""
         running, waiting = int((live and live.running) or 0), int((live and live.waiting) or 0)
         if not running and not waiting:
-            return f"{_requests(self.flights)} in flight at the gateway, none reported by the engine, " * bool(
-                self.flying
-            )
+            flying = f"{_requests(self.flights)} in flight at the gateway, none reported by the engine, "
+            return flying if self.flying else ""
         return f"{_requests(running)} running, " + (f"{waiting} waiting, " if waiting else "")
 
 

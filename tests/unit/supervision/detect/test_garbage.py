@@ -88,7 +88,7 @@ def test_a_model_that_answers_garbage_from_the_start_is_reported_and_not_launche
     found = [garbage.answer(said, 1.0) for said in ("!!!!!!!!", "aaaaaaaa", "one two")]
     assert [one and one.recovery for one in found] == [Recovery.NONE, Recovery.NONE, None]
     assert found[0] and "since its start: '!' over and over; a restart does not change that" in found[0].what
-    garbage.begin()
+    garbage = Garbage()
     garbage.record(RECORDED[0])
     assert garbage.answer("!!!!!!!!", 2.0) is None
     again = garbage.answer("!!!!!!!!", 3.0)

@@ -9,8 +9,7 @@ from unit.supervision.detect.figures import GIB, NODES, START, memory
 
 def play(levels: list[float], **setting: int) -> list[str]:
     """Of samples every 5 s: what the guard reports at each, "" for nothing. Levels in GiB."""
-    guard = Guard("spark-1", Setting(NODES, **setting))
-    guard.begin(START)
+    guard = Guard("spark-1", Setting(NODES, **setting), began=START)
     told = []
     for number, level in enumerate(levels):
         at, now = START + 5.0 * number, memory(level * GIB)
@@ -63,8 +62,7 @@ def test_load_and_cache_do_not_reach_the_floor(levels: list[float]) -> None:
 
 def test_the_sentence_has_the_figures() -> None:
     """What is there, what the floor is, and the ledger as evidence."""
-    guard = Guard("spark-2", Setting(NODES, floor=8 * GIB, stop_floor=4 * GIB))
-    guard.begin(START)
+    guard = Guard("spark-2", Setting(NODES, floor=8 * GIB, stop_floor=4 * GIB), began=START)
     guard.sample(memory(5 * GIB), START)
     found = guard.refuse(memory(5 * GIB), START)
     assert found is not None

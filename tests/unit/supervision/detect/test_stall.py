@@ -106,7 +106,7 @@ def test_a_canary_under_way_is_work_of_which_the_engine_may_not_know() -> None:
     """An engine that hangs reports what it reported last, `running 0` included: our own request shows it."""
     watch = settled(**QUICK)
     watch.canary(answered(SETTLED), SETTLED)
-    watch.asked(SETTLED + 20)
+    watch.canaries.pending = SETTLED + 20
     told = []
     for second in range(20, 30):
         found = watch.engine(engine(SETTLED + second), SETTLED + second)
@@ -161,7 +161,7 @@ def hanging(watch: Detectors, since: float, seconds: int, answers: bool = False)
         if watch.canaries.pending and answers:
             watch.canary(answered(watch.canaries.pending), now)
         elif not watch.canaries.pending and watch.wants_canary(now):
-            watch.asked(now)
+            watch.canaries.pending = now
     return told
 
 
