@@ -9,7 +9,6 @@ import click
 from sparkwright import __version__
 from sparkwright.app import report as use
 from sparkwright.app.report import Against, Form
-from sparkwright.app.runs import RunsAndFiles
 from sparkwright.cli import options as shared
 from sparkwright.cli.bench_text import comparison_text, gates_text
 from sparkwright.cli.gate_file import read_gates
@@ -17,6 +16,7 @@ from sparkwright.cli.runs import with_store
 from sparkwright.cli.text import mark
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.summary import RunSummary
+from sparkwright.ports import RunStore
 
 SCHEMA = 1
 _simulated = click.option(
@@ -125,7 +125,7 @@ def report(runs: tuple[str, ...], form: str | None, out: str) -> None:
     """
     wanted = Form(form) if form else _ENDINGS.get(Path(out).suffix.lower(), Form.HTML)
 
-    async def made(kept: RunsAndFiles) -> tuple[tuple[str, ...], str]:
+    async def made(kept: RunStore) -> tuple[tuple[str, ...], str]:
         names = await use.named(kept, runs)
         return names, await use.report(kept, names, wanted, f"sparkwright {__version__}")
 
