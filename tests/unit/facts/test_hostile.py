@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from sparkwright.app.cluster_state import _image
+from sparkwright.app.cluster_state import image_of
 from sparkwright.domain.command import Completed
 from sparkwright.domain.facts import Unknown
 from sparkwright.facts import board, checkpoint, docker, fabric, network, nic, ranks, service
@@ -146,7 +146,7 @@ CASES = {
         {"path": "/m", "root": "/m"},
         lambda text: checkpoint.parse(Completed(0, text)),
     ),
-    "image": Case("{id} 5", {"id": "sha256:ab"}, lambda text: _image(Completed(0, text))),
+    "image": Case("{id} 5", {"id": "sha256:ab"}, lambda text: image_of(Completed(0, text))),
     "images": Case(
         '@@ client\nx\n@@ images\n{"id": "{id}", "arch": "arm64", "tags": ["a:b", "{tag}"]}',
         {"id": "sha256:ab", "tag": "vllm:1"},
