@@ -26,7 +26,7 @@ from sparkwright.adapters.ssh import SshSettings
 from sparkwright.app.gather import gather
 from sparkwright.domain.cluster import Cluster, Node
 from sparkwright.domain.command import Command, Completed
-from sparkwright.facts.board import identity
+from sparkwright.facts.board import IDENTITY
 from sparkwright.facts.ranks import ranks_fact
 
 HELP = (sys.executable, "-m", "sparkwright", "--help")
@@ -126,7 +126,7 @@ async def _facts(nodes: Nodes, cluster: Cluster, counts: Sequence[int], repeats:
     taken: dict[int, list[float]] = {count: [] for count in counts}
     try:
         for node in cluster.nodes:
-            await hosts[node.name].run(identity())
+            await hosts[node.name].run(IDENTITY.command)
         for _ in range(repeats):
             for count in counts:
                 taken[count].append(await _timed(gather(hosts, cluster.nodes[:count], SystemClock(), ranks_fact)))
@@ -165,7 +165,7 @@ async def _replayed(nodes: Nodes, node: Node, repeats: int) -> dict[int, tuple[f
     cluster = Cluster("one", (node,), node.name)
     hosts = ClusterHosts(cluster, SshSettings(config=nodes.ssh_config, control=nodes.folder / "k"))
     recorder = _Recorder(hosts[node.name])
-    await hosts[node.name].run(identity())
+    await hosts[node.name].run(IDENTITY.command)
     delay = await _timed(gather(_One(recorder), [node], SystemClock(), ranks_fact))  # type: ignore[arg-type]
     await hosts.close(persist=False)
     fleet = _One(Replayed(recorder.answers, delay))

@@ -12,7 +12,7 @@ from sparkwright.domain.errors import NodeError, UsageError
 from sparkwright.domain.facts import Unknown
 from sparkwright.domain.incident import Incident, IncidentEvent
 from sparkwright.facts import store
-from sparkwright.facts.store import StoredIncidents, incidents_command, parse_incidents
+from sparkwright.facts.store import StoredIncidents, incidents, parse_incidents
 
 _RANK_LOG = re.compile(r"rank(\d+)-(.+)\.log")
 
@@ -81,7 +81,7 @@ def _no_incident(services: Services, number: int, asked: Sequence[_Asked]) -> Us
 async def _ask(services: Services, number: int = 0) -> list[_Asked]:
     async def one(name: str) -> _Asked:
         try:
-            told = parse_incidents(await services.run(name, incidents_command(services.state_on(name), number)))
+            told = parse_incidents(await services.run(name, incidents(services.state_on(name), number)))
         except NodeError as error:
             return _Asked(name, None, error.message, error)
         if isinstance(told, Unknown):

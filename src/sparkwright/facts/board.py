@@ -2,10 +2,10 @@
 
 import re
 
-from sparkwright.domain.command import Command, Completed
+from sparkwright.domain.command import Completed
 from sparkwright.domain.facts import Identity, Unknown
 from sparkwright.domain.host_facts import Board, Library
-from sparkwright.facts.fact import Fact, Plain, assignments, decimal, not_understood, sections, whole
+from sparkwright.facts.fact import Fact, Plain, assignments, decimal, found_or, not_understood, sections, whole
 from sparkwright.remote.host import script, texts
 
 _sh = texts(__name__)
@@ -13,11 +13,9 @@ _sh = texts(__name__)
 _NEEDED = ("hostname", "arch", "user", "home")
 _SHAPES = {"hostname": Plain.HOST, "arch": Plain.NAME, "user": Plain.USER, "home": Plain.FOLDER}
 _START_FIELD = 22
-
-
-def identity() -> Command:
-    """Sections hostname, machine-id, boot-id, pid1, vendor, product, arch, user, home, dgx."""
-    return script(_sh("show", "identity"))
+_VERSION = re.compile(r"[0-9]+(?:\.[0-9]+)+", re.ASCII)
+_ZONE = re.compile(r"(\S+) (-?[0-9]{1,7})", re.ASCII)
+_PCI = re.compile(r"([0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]) ([0-9a-f]{4}:[0-9a-f]{4})", re.ASCII)
 
 
 def parse_identity(done: Completed) -> Identity | Unknown:
@@ -46,7 +44,7 @@ def parse_identity(done: Completed) -> Identity | Unknown:
         product=names or Unknown("", "no /sys/class/dmi/id/product_name"),
         dgx_platform=_released(release, "DGX_PLATFORM"),
         ota_version=_released(release, "DGX_OTA_VERSION"),
-        pid1_start=Unknown(stat[:80], "/proc/1/stat cannot be read") if value is None else value,
+        pid1_start=found_or(value, stat[:80], "/proc/1/stat cannot be read"),
     )
 
 
@@ -54,27 +52,12 @@ def _released(release: dict[str, str], name: str) -> str | Unknown:
     return release.get(name) or Unknown("", f"no {name} in /etc/dgx-release")
 
 
-IDENTITY: Fact[Identity] = Fact(identity(), parse_identity)
-
-
-def board() -> Command:
-    """Sections bios_version, bios_date, ec_firmware_release, zones (name, m°C), nvidia (PCI), devices, libcuda (bytes,
-    path), module, drm (path:line), modeset (Y or N)."""
-    return script(_sh("show", "board"), timeout=10.0)
-
-
-_VERSION = re.compile(r"[0-9]+(?:\.[0-9]+)+", re.ASCII)
-_ZONE = re.compile(r"(\S+) (-?[0-9]{1,7})", re.ASCII)
-_PCI = re.compile(r"([0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]) ([0-9a-f]{4}:[0-9a-f]{4})", re.ASCII)
-
-
 def parse(done: Completed) -> Board | Unknown:
     parts = sections(done.stdout)
     if "libcuda" not in parts:
         return not_understood(done, "sh")
-    text = parts.get("zones", "")
     found: dict[str, float] = {}
-    for row in filter(None, map(_ZONE.fullmatch, text.splitlines())):
+    for row in filter(None, map(_ZONE.fullmatch, parts.get("zones", "").splitlines())):
         degrees = (decimal(row[2]) or 0.0) / 1000
         found[row[1]] = max(degrees, found.get(row[1], degrees))
     return Board(
@@ -113,4 +96,8 @@ def _modeset(text: str) -> bool | Unknown:
     return Unknown(text[:80], "only root may read it") if text not in ("Y", "N") else text == "Y"
 
 
-BOARD: Fact[Board] = Fact(board(), parse)
+# Sections bios_version, bios_date, ec_firmware_release, zones (name, m°C), nvidia (PCI), devices, libcuda (bytes,
+# path), module, drm (path:line), modeset (Y or N).
+BOARD: Fact[Board] = Fact(script(_sh("show", "board"), timeout=10.0), parse)
+# Sections hostname, machine-id, boot-id, pid1, vendor, product, arch, user, home, dgx.
+IDENTITY: Fact[Identity] = Fact(script(_sh("show", "identity")), parse_identity)

@@ -23,16 +23,15 @@ _WITH_PASSWORD = (
     + r"""${SPARKWRIGHT_SYSROOT:+env "SPARKWRIGHT_SYSROOT=$SPARKWRIGHT_SYSROOT"} """
     + r"""sh -c 'exec "$@" </dev/null' sparkwright "$@" """
 )
+VERSION = 1
+# sudo, and sudo-rs.
+_ASKS = re.compile("password is required|authentication is required")
+_REFUSED = re.compile("incorrect password|incorrect authentication|try again")
 
 
 def file(state: str) -> str:
     """Where the record is; state: Node.paths.state."""
     return f"{state}/fixes.json"
-
-
-def show(state: str) -> Command:
-    """The record as JSON; nothing where there is none."""
-    return script('f="$(x "$1")"; [ ! -e "$f" ] || exec cat "$f"', file(state))
 
 
 def rights(password: Secret | None = None) -> Command:
@@ -57,15 +56,10 @@ def _line(password: Secret) -> bytes:
     return f"{password.reveal()}\n".encode()
 
 
-VERSION = 1
-# sudo, and sudo-rs.
-_ASKS = re.compile("password is required|authentication is required")
-_REFUSED = re.compile("incorrect password|incorrect authentication|try again")
-
-
 def recorded(state: str) -> Fact[tuple[Change, ...]]:
     """In the order in which they were made. state: Node.paths.state."""
-    return Fact(show(state), _parse)
+    # JSON; nothing where there is no record
+    return Fact(script('f="$(x "$1")"; [ ! -e "$f" ] || exec cat "$f"', file(state)), _parse)
 
 
 def text(made: Sequence[Change]) -> bytes:

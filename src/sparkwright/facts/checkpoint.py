@@ -1,6 +1,5 @@
 """Is a model on a node, all of it, and what are its weights?"""
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from sparkwright.domain.command import Completed
 from sparkwright.domain.facts import Unknown
 from sparkwright.domain.model import ModelShape
 from sparkwright.facts import gguf, model_config, safetensors
-from sparkwright.facts.fact import Plain, whole
+from sparkwright.facts.fact import Plain, parsed_json, whole
 from sparkwright.facts.model_values import Config, known, named, number, part, texts_of
 from sparkwright.facts.safetensors import INDEX, Index, indexes, main_index, sums
 from sparkwright.remote.staging import COPYING
@@ -19,6 +18,14 @@ from sparkwright.remote.staging import COPYING
 _STATE = re.compile(r"linear_(num_\w*heads|attn_config)$|(mamba_|ssm_)\w*(heads|state\w*)$")
 _NESTED = ("text_config", "llm_config", "language_config", "thinker_config")
 _SHOWN = 3
+# The norm before the attention: one a layer, as long as the hidden width. Encoders have theirs under other names.
+_NORM = re.compile(r"(model\.)?(language_model\.)?(model\.)?layers\.#\.input_layernorm\.weight")
+_WIDTHS = {"BF16": 2, "F16": 2, "F32": 4}
+_DRAFTS = 8  # draft layers stand beside the model's, and a config may not tell them
+_WEIGHTS = (".safetensors", ".gguf", ".bin", ".pt", ".pth")
+_PART = re.compile(r"(?P<stem>.*-)\d{5}-of-(?P<count>\d{5})(?P<end>\.(?:safetensors|gguf|bin))", re.ASCII)
+_ONE = ("path", "root", "revision", "config", "hf_quant_config", "gguf")
+Rows = Sequence[Sequence[str]]
 
 
 def doubts(text: str, shape: ModelShape | Unknown | None) -> tuple[str, ...]:
@@ -36,10 +43,7 @@ def _any_of(what: str) -> re.Pattern[str]:
 
 
 def _config(text: str) -> Config:
-    try:
-        top = json.loads(text)
-    except (ValueError, RecursionError):
-        return {}
+    top = parsed_json(text)
     return {**top, **part(top, *_NESTED)} if isinstance(top, Mapping) else {}
 
 
@@ -66,12 +70,6 @@ def _doubts(config: Config, shape: ModelShape) -> Iterator[str]:
         yield f"keys that are not understood here: {', '.join(odd[:_SHOWN])[:120]}{more}"
 
 
-# The norm before the attention: one a layer, as long as the hidden width. Encoders have theirs under other names.
-_NORM = re.compile(r"(model\.)?(language_model\.)?(model\.)?layers\.#\.input_layernorm\.weight")
-_WIDTHS = {"BF16": 2, "F16": 2, "F32": 4}
-_DRAFTS = 8  # draft layers stand beside the model's, and a config may not tell them
-
-
 def differences(shape: ModelShape, tensors: Sequence[TensorGroup]) -> Iterator[str]:
     """`12 layers, the weights have 36`; nothing where the weights do not show it."""
     norms = [group for group in tensors if _NORM.fullmatch(group.name)]
@@ -81,12 +79,6 @@ def differences(shape: ModelShape, tensors: Sequence[TensorGroup]) -> Iterator[s
     widths = {group.bytes // (group.count * _WIDTHS[group.dtype]) for group in norms if group.dtype in _WIDTHS}
     if widths and shape.hidden and shape.hidden not in widths:
         yield f"a width of {shape.hidden}, the weights have {min(widths)}"
-
-
-_WEIGHTS = (".safetensors", ".gguf", ".bin", ".pt", ".pth")
-_PART = re.compile(r"(?P<stem>.*-)\d{5}-of-(?P<count>\d{5})(?P<end>\.(?:safetensors|gguf|bin))", re.ASCII)
-_ONE = ("path", "root", "revision", "config", "hf_quant_config", "gguf")
-Rows = Sequence[Sequence[str]]
 
 
 @dataclass(frozen=True, slots=True)

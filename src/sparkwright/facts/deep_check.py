@@ -22,6 +22,12 @@ while time.monotonic() < end:
         torch.mm(a, a)
     torch.cuda.synchronize()
 """
+SECONDS = 3
+NO_ROW = "a header and no result: the GID index is wrong, or nothing comes through"
+_UNIT = "BW average[Gb/sec]"
+_ROW = re.compile(r"\s*[0-9]+\s+[0-9]+\s+[0-9.]+\s+([0-9]{1,4}\.[0-9]{1,3})\s+[0-9.]+(\s+[0-9.]+)?\s*", re.ASCII)
+_TROUBLE = re.compile(r"(fail|unable|couldn't|could not|cannot|error|did not|timed out|unrecognized)", re.IGNORECASE)
+_UNITS = (" MHz", " W", " %")
 
 
 def sample_clocks(image: str, name: str, busy: bool) -> Command:
@@ -41,9 +47,6 @@ def end_clocks(name: str) -> Command:
     return script('docker rm -f "$1" >/dev/null 2>&1; exit 0', name, timeout=20.0)
 
 
-SECONDS = 3
-
-
 def server(device: str, gid: int, port: int, address: str) -> Command:
     """Ends with the test, or when no client comes in time. Listens on `address` alone."""
     return script(_sh("server"), device, str(gid), str(port), str(SECONDS), address, timeout=SECONDS + 12.0)
@@ -53,13 +56,6 @@ def client(device: str, gid: int, port: int, way: tuple[str, str]) -> Command:
     """way: own address and the server's. Tries for 3 s until the server is there; its table is on stdout."""
     own, there = way
     return script(_sh("client"), device, str(gid), str(port), str(SECONDS), own, there, timeout=SECONDS + 10.0)
-
-
-NO_ROW = "a header and no result: the GID index is wrong, or nothing comes through"
-_UNIT = "BW average[Gb/sec]"
-_ROW = re.compile(r"\s*[0-9]+\s+[0-9]+\s+[0-9.]+\s+([0-9]{1,4}\.[0-9]{1,3})\s+[0-9.]+(\s+[0-9.]+)?\s*", re.ASCII)
-_TROUBLE = re.compile(r"(fail|unable|couldn't|could not|cannot|error|did not|timed out|unrecognized)", re.IGNORECASE)
-_UNITS = (" MHz", " W", " %")
 
 
 def bandwidth(done: Completed) -> float | Unknown:

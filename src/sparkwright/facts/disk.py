@@ -10,6 +10,11 @@ from sparkwright.facts.fact import Fact, not_understood, sections, whole
 from sparkwright.remote.host import script, texts
 
 _sh = texts(__name__)
+_FS = re.compile(r"(\S+) ([0-9]{1,18}) ([0-9]{1,18})", re.ASCII)
+_PARTIAL = re.compile(r"([0-9]{1,18}) (\S.*)", re.ASCII)
+_REF = re.compile(r"(models--\S+) (there|absent) ?(.*)")
+# Read from the right: the file system's and the mount's names may hold blanks.
+_ROW = re.compile(r".*?\s([0-9]+)\s+[0-9]+\s+(-?[0-9]+)\s+(?:[0-9]+%|-)\s+(/.*)", re.ASCII)
 
 
 def stores(paths: Iterable[str]) -> Command:
@@ -17,11 +22,6 @@ def stores(paths: Iterable[str]) -> Command:
     `N partial` (BYTES FILE), `N refs` (ENTRY there|absent TEXT, a newline in it as `\\n`); none for a folder that is
     not there; at last `end`."""
     return script(_sh("stores"), *paths, timeout=10.0)
-
-
-_FS = re.compile(r"(\S+) ([0-9]{1,18}) ([0-9]{1,18})", re.ASCII)
-_PARTIAL = re.compile(r"([0-9]{1,18}) (\S.*)", re.ASCII)
-_REF = re.compile(r"(models--\S+) (there|absent) ?(.*)")
 
 
 def model_stores(paths: Sequence[str]) -> Fact[tuple[Store, ...]]:
@@ -56,10 +56,6 @@ def _store(path: str, number: str, parts: dict[str, str]) -> Store:
 def space(paths: Iterable[str]) -> Command:
     """Sections `1`, `2`, ... with df's table, in bytes, of each path or of its first parent that exists."""
     return script(_sh("space"), *paths, timeout=10.0)
-
-
-# Read from the right: the file system's and the mount's names may hold blanks.
-_ROW = re.compile(r".*?\s([0-9]+)\s+[0-9]+\s+(-?[0-9]+)\s+(?:[0-9]+%|-)\s+(/.*)", re.ASCII)
 
 
 def disks(paths: Sequence[str]) -> Fact[tuple[Disk, ...]]:

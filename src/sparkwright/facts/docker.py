@@ -3,30 +3,24 @@
 import json
 import re
 
-from sparkwright.domain.command import Command, Completed
+from sparkwright.domain.command import Completed
 from sparkwright.domain.fabric_facts import Container, Containers, Image
 from sparkwright.domain.facts import Docker, DockerTrouble, Unknown
-from sparkwright.facts.fact import Fact, Plain, first_line, not_understood, sections
+from sparkwright.facts.fact import Fact, Plain, first_line, not_understood, parsed_json, sections
 from sparkwright.remote.host import script, texts
 
 _sh = texts(__name__)
-
-
-def info() -> Command:
-    """Sections `client` (present, absent), `info` (JSON), `cdi` (spec files with GPUs), `daemon` (what dockerd may do:
-    capabilities, limit of locked memory, user namespace), and without an answer `socket` (absent, writable, not
-    writable, remote)."""
-    return script(_sh("info"), timeout=15.0)
-
-
 _GPU_BY_CDI = "nvidia.com/gpu"
 _SNAP_ROOT = "/var/snap/"
 _SYS_RESOURCE = 24
 _CAPS = re.compile(r"^CapEff:\s*([0-9a-f]{1,16})$", re.MULTILINE)
 _LOCKED = re.compile(r"^Max locked memory\s+\S+\s+(\S+)", re.MULTILINE)
 _USER = re.compile(r"(?<=://)[^/@]*@")
+Row = dict[str, object]
 _WHOLE_MACHINE = re.compile(r"^\s*0\s+0\s+4294967295\s*$", re.MULTILINE)
-Info = dict[str, object]
+_MOST = 200
+_VERSION = re.compile(r"version ([0-9]+(?:\.[0-9]+)+)", re.ASCII)
+_SHOWN = 6
 
 
 def parse(done: Completed) -> Docker | Unknown:
@@ -37,9 +31,12 @@ def parse(done: Completed) -> Docker | Unknown:
     if parts["client"] == "absent":
         return Docker("", trouble=DockerTrouble.NOT_INSTALLED)
     info = _object(parts.get("info", ""))
-    version = _string(info, "ServerVersion")
+    version = _text(info, "ServerVersion")
     if not version:
-        return Docker("", trouble=_trouble(parts.get("socket", "")), said=_said(info, done))
+        # A socket that is there and that this user may not write to is a matter of rights; all else is no daemon.
+        forbidden = parts.get("socket", "") == "not writable"
+        trouble = DockerTrouble.NO_RIGHTS if forbidden else DockerTrouble.NOT_RUNNING
+        return Docker("", trouble=trouble, said=_said(info, done))
     # The daemon reads CDI specs and one of them offers NVIDIA GPUs (28.3 lists the devices itself).
     devices = [str(entry.get("ID", "")) for entry in _list(info.get("DiscoveredDevices")) if isinstance(entry, dict)]
     value = info.get("Runtimes")
@@ -48,13 +45,13 @@ def parse(done: Completed) -> Docker | Unknown:
         runtimes=tuple(sorted(list(value) if isinstance(value, dict) else [])),
         cdi=any(name.startswith(_GPU_BY_CDI) for name in devices)
         or (bool(info.get("CDISpecDirs")) and bool(parts.get("cdi"))),
-        root=_string(info, "DockerRootDir"),
-        snap=_string(info, "DockerRootDir").startswith(_SNAP_ROOT),
-        storage=_string(info, "Driver"),
+        root=_text(info, "DockerRootDir"),
+        snap=_text(info, "DockerRootDir").startswith(_SNAP_ROOT),
+        storage=_text(info, "Driver"),
         can_raise_memlock=_can_raise_memlock(parts.get("daemon", "")),
-        log_driver=_string(info, "LoggingDriver"),
-        proxy=_USER.sub("", _string(info, "HTTPProxy") or _string(info, "HTTPSProxy")),
-        no_proxy=_string(info, "NoProxy"),
+        log_driver=_text(info, "LoggingDriver"),
+        proxy=_USER.sub("", _text(info, "HTTPProxy") or _text(info, "HTTPSProxy")),
+        no_proxy=_text(info, "NoProxy"),
         rootless=any(str(option).startswith("name=rootless") for option in _list(info.get("SecurityOptions"))),
     )
 
@@ -73,50 +70,16 @@ def _can_raise_memlock(text: str) -> bool | Unknown:
     return bool(int(caps[1], 16) >> _SYS_RESOURCE & 1) and bool(_WHOLE_MACHINE.search(text))
 
 
-def _trouble(socket: str) -> DockerTrouble:
-    """A socket that is there and that this user may not write to is a matter of rights; all else is no daemon."""
-    return DockerTrouble.NO_RIGHTS if socket == "not writable" else DockerTrouble.NOT_RUNNING
-
-
-def _said(info: Info, done: Completed) -> str:
+def _said(info: Row, done: Completed) -> str:
     errors = [str(error) for error in _list(info.get("ServerErrors"))]
     if done.stderr.strip():
         return first_line(done)
     return errors[0][:200] if errors else ""
 
 
-def _object(text: str) -> Info:
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        return {}
+def _object(text: str) -> Row:
+    found = parsed_json(text)
     return found if isinstance(found, dict) else {}
-
-
-def _string(info: Info, name: str) -> str:
-    value = info.get(name)
-    return value if isinstance(value, str) else ""
-
-
-def _list(value: object) -> list[object]:
-    return value if isinstance(value, list) else []
-
-
-DOCKER: Fact[Docker] = Fact(info(), parse)
-
-
-_MOST = 200
-
-
-def containers() -> Command:
-    """Sections `client` (present, absent), `containers` and `images` (a JSON object a line), `daemon` (lines
-    of daemon.json about the logs' size and NVIDIA's runtime), `toolkit` (nvidia-ctk's version)."""
-    return script(_sh("containers"), str(_MOST), timeout=15.0)
-
-
-_VERSION = re.compile(r"version ([0-9]+(?:\.[0-9]+)+)", re.ASCII)
-_SHOWN = 6
-Row = dict[str, object]
 
 
 def parse_containers(done: Completed) -> Containers | Unknown:
@@ -134,22 +97,13 @@ def parse_containers(done: Completed) -> Containers | Unknown:
 
 
 def _rows(text: str) -> list[Row]:
-    found = []
-    for line in text.splitlines():
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError):
-            continue
-        found += [row] if isinstance(row, dict) else []
-    return found
+    return [row for row in map(parsed_json, text.splitlines()) if isinstance(row, dict)]
 
 
 def _container(row: Row) -> Container:
-    devices = row.get("devices")
-    asked = [entry for entry in devices if isinstance(entry, dict)] if isinstance(devices, list) else []
+    asked = [entry for entry in _list(row.get("devices")) if isinstance(entry, dict)]
     # The first words up to the first option: an option's value may be a key.
-    args = row.get("args")
-    words = [_text(row, "path"), *(str(word) for word in (args if isinstance(args, list) else []))]
+    words = [_text(row, "path"), *map(str, _list(row.get("args")))]
     first = next((n for n, word in enumerate(words) if word.startswith("-")), len(words))
     return Container(
         name=_text(row, "name").removeprefix("/"),
@@ -164,8 +118,7 @@ def _container(row: Row) -> Container:
 
 
 def _image(row: Row) -> Image:
-    tags = row.get("tags")
-    named = tuple(filter(Plain.IMAGE.fits, tags)) if isinstance(tags, list) else ()
+    named = tuple(tag for tag in _list(row.get("tags")) if isinstance(tag, str) and Plain.IMAGE.fits(tag))
     return Image(Plain.IMAGE_ID.only(_text(row, "id")), _text(row, "arch"), named)
 
 
@@ -174,4 +127,14 @@ def _text(row: Row, name: str) -> str:
     return value if isinstance(value, str) else ""
 
 
-CONTAINERS: Fact[Containers] = Fact(containers(), parse_containers)
+def _list(value: object) -> list[object]:
+    return value if isinstance(value, list) else []
+
+
+# Sections `client` (present, absent), `containers` and `images` (a JSON object a line), `daemon` (lines of daemon.json
+# about the logs' size and NVIDIA's runtime), `toolkit` (nvidia-ctk's version).
+CONTAINERS: Fact[Containers] = Fact(script(_sh("containers"), str(_MOST), timeout=15.0), parse_containers)
+# Sections `client` (present, absent), `info` (JSON), `cdi` (spec files with GPUs), `daemon` (what dockerd may do:
+# capabilities, limit of locked memory, user namespace), and without an answer `socket` (absent, writable, not writable,
+# remote).
+DOCKER: Fact[Docker] = Fact(script(_sh("info"), timeout=15.0), parse)

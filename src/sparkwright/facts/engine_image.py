@@ -18,23 +18,6 @@ _sh = texts(__name__)
 # `version: 11549 (0f1e2d3)` of llama-server and its kin.
 _VERSION = re.compile(r"^version: (\d+)\b", re.MULTILINE)
 _ROW = re.compile(r"([A-Za-z0-9_.-]+) (\S+)")
-
-
-def parse_found(done: Completed) -> EngineFound | Unknown | None:
-    """Of engine_of_image and its kin; None when there is no image, or nothing is known of it yet."""
-    parts = sections(done.stdout)
-    if done.ok and not parts:
-        return None
-    if "end" not in parts:
-        return not_understood(done, "docker")
-    rows = [match for line in parts.get("found", "").splitlines() if (match := _ROW.fullmatch(line))]
-    versions = {row[1]: row[2] for row in rows if row[1] != "program"}
-    program = next((row[2] for row in rows if row[1] == "program"), "")
-    if printed := _VERSION.search(parts.get("printed", "")):
-        versions[program.rpartition("/")[2]] = printed[1]
-    return EngineFound(parts.get("arch", ""), versions, program)
-
-
 # Without --force-rm a failed or interrupted step of the classic builder leaves its container behind.
 _BUILD = 'exec docker build --force-rm "$@" - 2>&1'
 # Importing an engine takes ten seconds; what pip wrote beside it tells its version at once. A program's first line
@@ -50,6 +33,21 @@ for name in sys.argv[1:]:
 """
 _ASK = f"ask() {{ {_sh('ask')} }}\n"
 _HOME = 'own=$(x "$1"); program=$(x "$2"); shift 2; set -- "$own" "$program" "$@"\n'
+
+
+def parse_found(done: Completed) -> EngineFound | Unknown | None:
+    """Of engine_of_image and its kin; None when there is no image, or nothing is known of it yet."""
+    parts = sections(done.stdout)
+    if done.ok and not parts:
+        return None
+    if "end" not in parts:
+        return not_understood(done, "docker")
+    rows = [match for line in parts.get("found", "").splitlines() if (match := _ROW.fullmatch(line))]
+    versions = {row[1]: row[2] for row in rows if row[1] != "program"}
+    program = next((row[2] for row in rows if row[1] == "program"), "")
+    if printed := _VERSION.search(parts.get("printed", "")):
+        versions[program.rpartition("/")[2]] = printed[1]
+    return EngineFound(parts.get("arch", ""), versions, program)
 
 
 def build(tag: str, labels: Mapping[str, str], context: bytes) -> Command:

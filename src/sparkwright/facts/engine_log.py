@@ -12,6 +12,15 @@ from sparkwright.domain.deployment import PHASE_ORDER, LogEvent, Phase
 # A fact of this name says that an engine begins anew: whoever restarts a container continues its log.
 START = "start"
 _PLUS = "+"
+Read = Callable[[str], LogEvent | None]
+_STAMP = re.compile(r"(?:^|\s|\[)(?:\d{4}-)?(?:\d\d-)?(\d\d)[ T]+(\d\d):(\d\d):(\d\d)\b")
+_UPTIME = re.compile(r"(\d+)\.(\d\d)\.(\d{3})\.\d{3} ")
+# They only say that something else broke before.
+_CONSEQUENCE = re.compile(
+    r"root cause above|EngineDeadError|^RuntimeError: cancelled|EngineCore (?:failed|encountered)|"
+    r"Scheduler hit an exception|Received sigquit|"
+    r"WorkerProc (?:hit|failed)|died unexpectedly|output_handler failed|\d+ validation errors? for "
+)
 
 
 class Figures:
@@ -39,17 +48,6 @@ class Figures:
 
     def _sum(self, figure: str, value: str) -> str:
         return f"{float(self.facts.get(figure, '0')) + float(value):.2f}"
-
-
-Read = Callable[[str], LogEvent | None]
-_STAMP = re.compile(r"(?:^|\s|\[)(?:\d{4}-)?(?:\d\d-)?(\d\d)[ T]+(\d\d):(\d\d):(\d\d)\b")
-_UPTIME = re.compile(r"(\d+)\.(\d\d)\.(\d{3})\.\d{3} ")
-# They only say that something else broke before.
-_CONSEQUENCE = re.compile(
-    r"root cause above|EngineDeadError|^RuntimeError: cancelled|EngineCore (?:failed|encountered)|"
-    r"Scheduler hit an exception|Received sigquit|"
-    r"WorkerProc (?:hit|failed)|died unexpectedly|output_handler failed|\d+ validation errors? for "
-)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,15 +3,14 @@
 `state` is the field of that name: a DOWN port can have physical_state LINK_UP, so no other word is believed.
 """
 
-import json
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from ipaddress import AddressValueError, IPv6Address
 
-from sparkwright.domain.command import Command, Completed
+from sparkwright.domain.command import Completed
 from sparkwright.domain.facts import Gid, RdmaPort, Unknown
-from sparkwright.facts.fact import Fact, Plain, not_understood, sections, whole
+from sparkwright.facts.fact import Fact, Plain, not_understood, parsed_json, sections, whole
 from sparkwright.remote.host import script, texts
 
 _sh = texts(__name__)
@@ -22,6 +21,13 @@ Tables = dict[Port, tuple[Gid, ...]]
 _FILE = re.compile(r"([^/\s]+)/ports/([0-9]{1,5})/(gids|gid_attrs/types|gid_attrs/ndevs)/([0-9]{1,5}):(.*)", re.ASCII)
 _VERSIONS = {"RoCE v2": "v2", "IB/RoCE v1": "v1", "RoCE v1": "v1"}
 _IPV4 = re.compile(r"[0-9]{1,3}(?:\.[0-9]{1,3}){3}", re.ASCII)
+# `link rocep1s0f0/1 state ...`; iproute2 before 5.2 wrote `1/1: mlx5_0/1: ...`.
+_LINK = re.compile(r"(?:link |[0-9]+/[0-9]+: )(\S+?)/([0-9]{1,5}):?\s+(.*)", re.ASCII)
+_FIELD = re.compile(r"(?:^|\s)(state|physical_state|netdev) (\S+)")
+_IBDEV = re.compile(r"(\S+) port ([0-9]{1,5}) ==> (\S+) \((\w+)\)", re.ASCII)
+_SYSFS = re.compile(r"([^/\s]+)/ports/([0-9]{1,5})/(state|phys_state):[0-9]+: *(\w+)", re.ASCII)
+_NET = re.compile(r"([^/\s]+)/device/net/([^/\s]+)")
+_CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 def from_sysfs(text: str) -> Tables:
@@ -87,21 +93,6 @@ def _is_zero(gid: str) -> bool:
     return not gid.strip("0:")
 
 
-def rdma() -> Command:
-    """Sections `exit` and `rdma` (JSON, or text of an old iproute2), `sysfs` and `netdevs` (path:line, paths below
-    /sys/class/infiniband), and as stand-ins `ibdev2netdev` (no rdma) and `show_gids` (no GIDs in sysfs)."""
-    return script(_sh("rdma"), timeout=10.0)
-
-
-# `link rocep1s0f0/1 state ...`; iproute2 before 5.2 wrote `1/1: mlx5_0/1: ...`.
-_LINK = re.compile(r"(?:link |[0-9]+/[0-9]+: )(\S+?)/([0-9]{1,5}):?\s+(.*)", re.ASCII)
-_FIELD = re.compile(r"(?:^|\s)(state|physical_state|netdev) (\S+)")
-_IBDEV = re.compile(r"(\S+) port ([0-9]{1,5}) ==> (\S+) \((\w+)\)", re.ASCII)
-_SYSFS = re.compile(r"([^/\s]+)/ports/([0-9]{1,5})/(state|phys_state):[0-9]+: *(\w+)", re.ASCII)
-_NET = re.compile(r"([^/\s]+)/device/net/([^/\s]+)")
-_CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
-
-
 @dataclass(frozen=True, slots=True)
 class _Listed:
     """One source: its ports, and how many of its lines could not be read."""
@@ -132,12 +123,11 @@ def _with_gids(ports: Iterable[RdmaPort], parts: dict[str, str]) -> tuple[RdmaPo
 
 def _links(text: str) -> _Listed:
     """The answer of `rdma -j link` (JSON), or of `rdma link` (text), which also comes from tools that ignore -j."""
-    try:
-        links = json.loads(text)
-    except (ValueError, RecursionError):
-        return _text_links(text)
-    rows = links if isinstance(links, list) else [links]
-    found = [_json_link(row) for row in rows]
+    links = parsed_json(text)
+    if links is None:
+        found = [_text_link(line.strip()) for line in text.splitlines() if line.strip()]
+    else:
+        found = [_json_link(row) for row in (links if isinstance(links, list) else [links])]
     return _Listed(tuple(port for port in found if port), found.count(None))
 
 
@@ -149,12 +139,6 @@ def _json_link(row: object) -> RdmaPort | None:
     if not Plain.DEVICE.fits(device) or port is None or not isinstance(state, str):
         return None
     return RdmaPort(device, port, state, str(row.get("physical_state", "")), Plain.DEVICE.only(str(row.get("netdev"))))
-
-
-def _text_links(text: str) -> _Listed:
-    lines = [line for line in text.splitlines() if line.strip()]
-    found = [_text_link(line.strip()) for line in lines]
-    return _Listed(tuple(port for port in found if port), found.count(None))
 
 
 def _text_link(line: str) -> RdmaPort | None:
@@ -190,4 +174,6 @@ def _ibdev2netdev(text: str) -> _Listed:
     return _Listed(tuple(ports))
 
 
-RDMA: Fact[tuple[RdmaPort, ...]] = Fact(rdma(), parse)
+# Sections `exit` and `rdma` (JSON, or text of an old iproute2), `sysfs` and `netdevs` (path:line, paths below
+# /sys/class/infiniband), and as stand-ins `ibdev2netdev` (no rdma) and `show_gids` (no GIDs in sysfs).
+RDMA: Fact[tuple[RdmaPort, ...]] = Fact(script(_sh("rdma"), timeout=10.0), parse)

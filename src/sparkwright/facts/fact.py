@@ -1,5 +1,6 @@
 """One fact: the command that asks a node, and the parser that understands the answer or returns Unknown."""
 
+import json
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from typing import Generic, TypeVar
 from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.facts import Unknown
 
+T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
 TIMED_OUT = 124
@@ -94,6 +96,19 @@ def sections(text: str) -> dict[str, str]:
         else:
             lines.append(line)
     return {name: "\n".join(found).strip() for name, found in parts.items()}
+
+
+def parsed_json(text: str) -> object:
+    """None for what is no JSON."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def found_or(value: T | None, raw: str, why: str) -> T | Unknown:
+    """The value, or Unknown with that reason where there is none."""
+    return Unknown(raw, why) if value is None else value
 
 
 def whole(text: str) -> int | None:

@@ -12,14 +12,13 @@ from sparkwright.domain.model import ModelShape
 from sparkwright.facts import model_config
 from sparkwright.facts.model_values import known
 
+_DELTA = ("qwen3next", "qwen35", "qwen35moe")
+
 
 def tensor_type(kind: int) -> tuple[str, int, int]:
     """Its name, the numbers in a block, and the bytes of one; 0 bytes for a type that is not known."""
     name, block, size = known("gguf")["blocks"].get(str(kind), (f"#{kind}", 1, 0))
     return name, block, size
-
-
-_DELTA = ("qwen3next", "qwen35", "qwen35moe")
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.facts import Driver, Gpu, GpuProcess, Unknown
 from sparkwright.domain.units import MIB
-from sparkwright.facts.fact import Fact, decimal, first_line, not_understood, sections, whole
+from sparkwright.facts.fact import Fact, decimal, first_line, found_or, not_understood, sections, whole
 from sparkwright.remote.host import script, texts
 
 _sh = texts(__name__)
@@ -22,26 +22,13 @@ PROCESS_FIELDS = ("pid", "process_name", "used_gpu_memory")
 # A driver that waits for a dead GSP answers after some 6 s for each call.
 _TIMEOUT = 20.0
 _QUERY = 'command -v nvidia-smi >/dev/null 2>&1 || exit 127; LC_ALL=C exec nvidia-smi "$@"'
-
-
-def gpus() -> Command:
-    """CSV with a header, one row for each GPU."""
-    return script(_QUERY, f"--query-gpu={','.join(GPU_FIELDS)}", "--format=csv", timeout=_TIMEOUT)
-
-
-def processes() -> Command:
-    """CSV with a header, one row for each process that holds GPU memory."""
-    return script(_QUERY, f"--query-compute-apps={','.join(PROCESS_FIELDS)}", "--format=csv", timeout=_TIMEOUT)
-
-
-def driver() -> Command:
-    """Sections `module` (the loaded kernel module) and `nvidia-smi` (the long listing)."""
-    return script(_sh("show", "driver"), timeout=_TIMEOUT)
-
-
 _UNAVAILABLE = re.compile(r"\[.*\]|N/A|Not Supported|", re.IGNORECASE)
 _ALIASES = {"clocks.current.sm": "clocks.sm", "used_memory": "used_gpu_memory"}
 Row = dict[str, str]
+_VERSION = re.compile(r"[0-9]+(?:\.[0-9]+)+", re.ASCII)
+_PERSISTENCE = {"Enabled": True, "Disabled": False}
+# `Idle`, `SW Power Cap` and the like belong to every GPU at rest; these mean that something is wrong.
+_SLOWDOWN = re.compile(r"(HW (?:Thermal |Power Brake )?Slowdown|SW Thermal Slowdown)\s*", re.ASCII)
 
 
 def parse_gpus(done: Completed) -> tuple[Gpu, ...] | Unknown:
@@ -114,18 +101,12 @@ def _text(row: Row, field: str) -> str | Unknown:
 def _number(row: Row, field: str) -> float | Unknown:
     """The number of a cell such as `12.61 W`, `2418 MHz`, `2 %`, `43`."""
     cell = row.get(field, "")
-    value = decimal(cell.partition(" ")[0])
-    return Unknown(cell, f"nvidia-smi does not report {field}") if value is None else value
+    return found_or(decimal(cell.partition(" ")[0]), cell, f"nvidia-smi does not report {field}")
 
 
-GPUS: Fact[tuple[Gpu, ...]] = Fact(gpus(), parse_gpus)
-GPU_PROCESSES: Fact[tuple[GpuProcess, ...]] = Fact(processes(), parse_processes)
-
-
-_VERSION = re.compile(r"[0-9]+(?:\.[0-9]+)+", re.ASCII)
-_PERSISTENCE = {"Enabled": True, "Disabled": False}
-# `Idle`, `SW Power Cap` and the like belong to every GPU at rest; these mean that something is wrong.
-_SLOWDOWN = re.compile(r"(HW (?:Thermal |Power Brake )?Slowdown|SW Thermal Slowdown)\s*", re.ASCII)
+def _query(table: str, fields: tuple[str, ...]) -> Command:
+    """CSV with a header, one row for each GPU or process."""
+    return script(_QUERY, f"--query-{table}={','.join(fields)}", "--format=csv", timeout=_TIMEOUT)
 
 
 def parse(done: Completed) -> Driver | Unknown:
@@ -133,18 +114,16 @@ def parse(done: Completed) -> Driver | Unknown:
     parts = sections(done.stdout)
     listed = parts.get("nvidia-smi", "")
     # From /proc/driver/nvidia/version: the first dotted number of the `NVRM version` line.
-    text = parts.get("module", "")
-    line = next((line for line in text.splitlines() if line.startswith("NVRM version:")), "")
-    found = _VERSION.search(line)
-    versions = (_field(listed, "Driver Version"), (found[0] if found else None))
-    version = next((v for v in versions if v), None)
+    lines = parts.get("module", "").splitlines()
+    found = _VERSION.search(next((line for line in lines if line.startswith("NVRM version:")), ""))
+    version = _field(listed, "Driver Version") or (found[0] if found else None)
     firmware = _field(listed, "GSP Firmware Version")
     if version is None and firmware is None:
         return not_understood(done, "nvidia-smi")
     said = first_line(Completed(done.exit_code, listed, done.stderr))
     return Driver(
-        version or _untold(said, "the driver"),
-        firmware or _untold(said, "the GSP firmware"),
+        version or Unknown(said, "nothing on the node has the version of the driver"),
+        firmware or Unknown(said, "nothing on the node has the version of the GSP firmware"),
         _persistence(listed),
         tuple(name for name, value in _listed(listed) if value == "Active" and _SLOWDOWN.fullmatch(name)),
     )
@@ -164,16 +143,12 @@ def _listed(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _persistence(text: str) -> bool | Unknown:
-    found = next((_PERSISTENCE[value] for name, value in _listed(text) if _is_persistence(name, value)), None)
-    return Unknown("", "nvidia-smi does not report the persistence mode") if found is None else found
+    modes = (_PERSISTENCE.get(value) for name, value in _listed(text) if name == "Persistence Mode")
+    found = next((mode for mode in modes if mode is not None), None)
+    return found_or(found, "", "nvidia-smi does not report the persistence mode")
 
 
-def _is_persistence(name: str, value: str) -> bool:
-    return name == "Persistence Mode" and value in _PERSISTENCE
-
-
-def _untold(said: str, what: str) -> Unknown:
-    return Unknown(said, f"nothing on the node has the version of {what}")
-
-
-DRIVER: Fact[Driver] = Fact(driver(), parse)
+# Sections `module` (the loaded kernel module) and `nvidia-smi` (the long listing).
+DRIVER: Fact[Driver] = Fact(script(_sh("show", "driver"), timeout=_TIMEOUT), parse)
+GPUS: Fact[tuple[Gpu, ...]] = Fact(_query("gpu", GPU_FIELDS), parse_gpus)
+GPU_PROCESSES: Fact[tuple[GpuProcess, ...]] = Fact(_query("compute-apps", PROCESS_FIELDS), parse_processes)

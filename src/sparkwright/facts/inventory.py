@@ -15,6 +15,7 @@ from sparkwright.remote.staging import LISTING
 ENTRY = "@@ entry"
 _sh = texts(__name__, ENTRY=ENTRY)
 _TEXT = LISTING + _sh("quick", "entries", "hub", "folders", "all")
+_MARK = f"\n{ENTRY}\t"
 
 
 def inventory(hub: str, models: str, others: Sequence[str]) -> Command:
@@ -24,9 +25,6 @@ def inventory(hub: str, models: str, others: Sequence[str]) -> Command:
     '' for a whole snapshot, or a path), then what remote.staging lists of it. Read by facts.inventory.
     """
     return script(_TEXT, hub, models, *others, timeout=120)
-
-
-_MARK = f"\n{ENTRY}\t"
 
 
 def parse(done: Completed, node: str) -> tuple[Stored, ...] | Unknown:

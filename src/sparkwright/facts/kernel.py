@@ -2,7 +2,7 @@
 
 import re
 
-from sparkwright.domain.command import Command, Completed
+from sparkwright.domain.command import Completed
 from sparkwright.domain.facts import Kernel, Unknown
 from sparkwright.domain.host_facts import KernelLog, KernelNote
 from sparkwright.facts.fact import Fact, assignments, decimal, not_understood, sections, whole
@@ -16,19 +16,8 @@ WORTH = (
     "Hardware Error|Memory failure|EDAC|nvme|I/O error|EXT4-fs error",
 )
 _sh = texts(__name__, WORTH="|".join(WORTH).replace("/", r"\/"))
-
-
-def release() -> Command:
-    """Sections `release`, `cmdline`, `os`."""
-    return script(_sh("show", "release"))
-
-
-def log() -> Command:
-    """Sections `read` (how many lines) and `notes` (count, first line, last line, parted by tabs).
-
-    Of this boot, from the journal, else from the kernel's ring (sudo only where it asks for no password).
-    """
-    return script(_sh("log"), timeout=10.0)
+# `[    3.312611] text` of dmesg, `[    3.312611] host kernel: text` of the journal.
+_LINE = re.compile(r"\[\s*([0-9]+\.[0-9]+)\]\s+(?:\S+ kernel: )?(.*)", re.ASCII)
 
 
 def parse(done: Completed) -> Kernel | Unknown:
@@ -39,13 +28,6 @@ def parse(done: Completed) -> Kernel | Unknown:
         return not_understood(done, "uname -r")
     system = dict(assignments(parts.get("os", "")))
     return Kernel(release, parts.get("cmdline", ""), system.get("PRETTY_NAME", system.get("NAME", "")))
-
-
-KERNEL: Fact[Kernel] = Fact(release(), parse)
-
-
-# `[    3.312611] text` of dmesg, `[    3.312611] host kernel: text` of the journal.
-_LINE = re.compile(r"\[\s*([0-9]+\.[0-9]+)\]\s+(?:\S+ kernel: )?(.*)", re.ASCII)
 
 
 def parse_log(done: Completed) -> KernelLog | Unknown:
@@ -74,4 +56,8 @@ def _stamped(line: str) -> tuple[float | None, str]:
     return (decimal(found[1]), found[2].strip()) if found else (None, line.strip())
 
 
-KERNEL_LOG: Fact[KernelLog] = Fact(log(), parse_log)
+# Sections `read` (how many lines) and `notes` (count, first line, last line, parted by tabs). Of this boot, from the
+# journal, else from the kernel's ring (sudo only where it asks for no password).
+KERNEL_LOG: Fact[KernelLog] = Fact(script(_sh("log"), timeout=10.0), parse_log)
+# Sections `release`, `cmdline`, `os`.
+KERNEL: Fact[Kernel] = Fact(script(_sh("show", "release")), parse)

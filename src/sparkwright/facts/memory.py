@@ -2,10 +2,10 @@
 
 import re
 
-from sparkwright.domain.command import Command, Completed
+from sparkwright.domain.command import Completed
 from sparkwright.domain.facts import Memory, Unknown
 from sparkwright.domain.host_facts import Activity, Process
-from sparkwright.facts.fact import Fact, decimal, not_understood, sections, whole
+from sparkwright.facts.fact import Fact, decimal, found_or, not_understood, sections, whole
 from sparkwright.remote.host import script, texts
 
 _sh = texts(__name__)
@@ -16,10 +16,9 @@ _ALWAYS = ("MemTotal", "MemFree", "MemAvailable", "Buffers", "Cached", "AnonPage
 # What remains after these is held by nobody that the kernel can name.
 _KERNEL = ("Slab", "KernelStack", "PageTables", "SecPageTables", "Percpu", "Hugetlb")
 _EXPLAINED = ("MemFree", "Buffers", "Cached", "SwapCached", "AnonPages", *_KERNEL)
-
-
-def meminfo() -> Command:
-    return script('exec cat "$R/proc/meminfo"')
+SECONDS = 0.4
+_PROCESS = re.compile(r"\s*([0-9]{1,12})\s+([0-9]{1,15})\s+(\S+)\s+(\S+)\s+(\S.*)", re.ASCII)
+_STALL = re.compile(r"(some|full) avg10=(\S+)", re.ASCII)
 
 
 def parse(done: Completed) -> Memory | Unknown:
@@ -53,21 +52,6 @@ def parse(done: Completed) -> Memory | Unknown:
     )
 
 
-MEMORY: Fact[Memory] = Fact(meminfo(), parse)
-
-
-SECONDS = 0.4
-
-
-def activity() -> Command:
-    """Sections `before` and `after` (of /proc/vmstat), `pressure`, `processes` (pid, rss KiB, user, unit, name)."""
-    return script(_sh("show", "activity"), f"{SECONDS:g}", timeout=10.0)
-
-
-_PROCESS = re.compile(r"\s*([0-9]{1,12})\s+([0-9]{1,15})\s+(\S+)\s+(\S+)\s+(\S.*)", re.ASCII)
-_STALL = re.compile(r"(some|full) avg10=(\S+)", re.ASCII)
-
-
 def parse_activity(done: Completed) -> Activity | Unknown:
     parts = sections(done.stdout)
     if "before" not in parts or "after" not in parts:
@@ -75,8 +59,7 @@ def parse_activity(done: Completed) -> Activity | Unknown:
     before, after = _counts(parts["before"]), _counts(parts["after"])
     stall = {row[1]: row[2] for row in map(_STALL.match, parts.get("pressure", "").splitlines()) if row}
     # Without the kernel's own, which have no memory; Unknown without a row: a node always runs something.
-    text = parts.get("processes", "")
-    rows = [found for found in map(_PROCESS.fullmatch, text.splitlines()) if found and int(found[2])]
+    rows = [r for r in map(_PROCESS.fullmatch, parts.get("processes", "").splitlines()) if r and int(r[2])]
     read = tuple(Process(int(r[1]), r[5].strip(), int(r[2]) * 1024, r[3], "" if r[4] == "-" else r[4]) for r in rows)
     return Activity(
         _grown(before, after, "pswpin"),
@@ -100,12 +83,13 @@ def _grown(before: dict[str, int], after: dict[str, int], name: str) -> int | Un
 
 
 def _percent(stall: dict[str, str], name: str) -> float | Unknown:
-    value = decimal(stall.get(name, ""))
-    return Unknown(stall.get(name, ""), "no /proc/pressure/memory") if value is None else value
+    return found_or(decimal(stall.get(name, "")), stall.get(name, ""), "no /proc/pressure/memory")
 
 
 def _untold(name: str) -> Unknown:
     return Unknown("", f"/proc/vmstat does not have {name}")
 
 
-ACTIVITY: Fact[Activity] = Fact(activity(), parse_activity)
+# Sections `before` and `after` (of /proc/vmstat), `pressure`, `processes` (pid, rss KiB, user, unit, name).
+ACTIVITY: Fact[Activity] = Fact(script(_sh("show", "activity"), f"{SECONDS:g}", timeout=10.0), parse_activity)
+MEMORY: Fact[Memory] = Fact(script('exec cat "$R/proc/meminfo"'), parse)

@@ -18,6 +18,21 @@ from sparkwright.facts.model_state import ffn, state
 from sparkwright.facts.model_values import Config, complete, number, numbers, part, tables, texts_of, word
 from sparkwright.facts.model_weights import weights
 
+HEADS = ("num_attention_heads", "n_head", "n_heads")
+_KV_HEADS = ("num_key_value_heads", "num_kv_heads", "n_head_kv", "num_attention_groups", "multi_query_group_num")
+_NESTED = ("text_config", "llm_config", "language_config", "thinker_config")
+_LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
+_DRAFTS = ("num_nextn_predict_layers", "num_mtp_modules", "mtp_num_hidden_layers", "num_mtp_layers", "n_mtp_layers")
+_POSITIONS = ("max_position_embeddings", "n_positions", "max_sequence_length", "seq_length", "max_seq_len",
+              "model_max_length")  # fmt: skip
+_DSPARK = ("dspark_block_size", "dspark_target_layer_ids")
+_SENSES = re.compile(r"(vision|audio|visual|speech|sound)(_tower|_encoder)?(_config|_n_layers)")
+# Kinds of rope scaling whose factor an engine applies to the length (vLLM 0.21.0, transformers_utils/config.py).
+_STRETCHING = ("yarn", "linear", "dynamic", "deepseek_yarn")
+_FARTHEST = 1024.0
+_SHOWN = 200
+MOST_LAYERS = 10_000  # they are counted one by one
+
 
 def index(config: Config, layers: Layers, count: int) -> dict[str, Any]:
     """ModelShape's fields about the indexer; none without one."""
@@ -91,10 +106,6 @@ def _msa(config: Config) -> dict[str, Any]:
     }
 
 
-HEADS = ("num_attention_heads", "n_head", "n_heads")
-_KV_HEADS = ("num_key_value_heads", "num_kv_heads", "n_head_kv", "num_attention_groups", "multi_query_group_num")
-
-
 def attention(config: Config, layers: Layers) -> dict[str, Any]:
     """ModelShape's fields about attention. Heads that the config does not count are 0."""
     rope, rank, nope = (number(config, key) for key in ("qk_rope_head_dim", "kv_lora_rank", "qk_nope_head_dim"))
@@ -165,20 +176,6 @@ def _shared(config: Config, layers: Layers) -> dict[str, Any]:
     last = number(config, "num_kv_shared_layers")
     full = layers.sorts[-last:].count("full") if layers.sorts and last else last
     return {"shared_kv_layers": last, "shared_full_layers": full}
-
-
-_NESTED = ("text_config", "llm_config", "language_config", "thinker_config")
-_LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
-_DRAFTS = ("num_nextn_predict_layers", "num_mtp_modules", "mtp_num_hidden_layers", "num_mtp_layers", "n_mtp_layers")
-_POSITIONS = ("max_position_embeddings", "n_positions", "max_sequence_length", "seq_length", "max_seq_len",
-              "model_max_length")  # fmt: skip
-_DSPARK = ("dspark_block_size", "dspark_target_layer_ids")
-_SENSES = re.compile(r"(vision|audio|visual|speech|sound)(_tower|_encoder)?(_config|_n_layers)")
-# Kinds of rope scaling whose factor an engine applies to the length (vLLM 0.21.0, transformers_utils/config.py).
-_STRETCHING = ("yarn", "linear", "dynamic", "deepseek_yarn")
-_FARTHEST = 1024.0
-_SHOWN = 200
-MOST_LAYERS = 10_000  # they are counted one by one
 
 
 def parse(text: str, quantization: str = "") -> ModelShape | Unknown:

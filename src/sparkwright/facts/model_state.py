@@ -22,6 +22,8 @@ _DENSE = ("intermediate_size", "n_inner", "ffn_hidden_size", "ffn_dim")
 _DENSE_BESIDE = ("dense_intermediate_size", "intermediate_size_mlp")
 _NARROW = ("moe_latent_size", "routed_expert_hidden_size")
 _EXPERT_LAYERS = ("sparse", "moe", "hash_moe")
+_LIGHTNING = ("attn_type_list", "layer_group_size", "linear_attn_alpha_factor")
+_FORMATS = {"float32": "fp32", "bfloat16": "bf16", "float16": "bf16"}
 
 
 def ffn(config: Config, layers: Layers, count: int) -> dict[str, Any]:
@@ -88,10 +90,6 @@ def _sparse_layers(config: Config, count: int) -> int:
 def _enumerated(config: Config) -> list[int]:
     """Step writes the layers into one string: `3,4,5`."""
     return [int(n) for n in word(config, "moe_layers_enum").split(",") if n.strip().isascii() and n.strip().isdigit()]
-
-
-_LIGHTNING = ("attn_type_list", "layer_group_size", "linear_attn_alpha_factor")
-_FORMATS = {"float32": "fp32", "bfloat16": "bf16", "float16": "bf16"}
 
 
 def state(config: Config, layers: Layers) -> dict[str, Any]:

@@ -13,6 +13,8 @@ from importlib.resources import files
 from typing import Any
 
 Config = Mapping[str, Any]
+_TELLING = re.compile(r"(ngram|engram|ple|oe|over_encoding|per_layer_embed\w*)_\w+|hidden_size_per_layer_input")
+_FORMATS = {"float8_e4m3fn": "fp8", "nvfp4": "nvfp4"}
 
 
 def number(config: Config, *names: str) -> int:
@@ -57,10 +59,6 @@ def complete(config: Config) -> Config:
     """The config with what its class would fill in; null counts as left out."""
     said = {key: value for key, value in config.items() if value is not None}
     return {**known("models")["classes"].get(word(said, "model_type"), {}), **said}
-
-
-_TELLING = re.compile(r"(ngram|engram|ple|oe|over_encoding|per_layer_embed\w*)_\w+|hidden_size_per_layer_input")
-_FORMATS = {"float8_e4m3fn": "fp8", "nvfp4": "nvfp4"}
 
 
 def tables(config: Config) -> dict[str, Any]:

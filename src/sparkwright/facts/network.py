@@ -1,33 +1,30 @@
 """Interfaces with addresses, listeners, routes, NetworkManager's active profiles, netplan files and the firewall."""
 
-import json
 import re
 from dataclasses import replace
 from ipaddress import IPv4Address, IPv6Address
 from typing import TypeGuard
 
-from sparkwright.domain.command import Command, Completed
+from sparkwright.domain.command import Completed
 from sparkwright.domain.fabric_facts import Firewall, Network, Profile, Route
 from sparkwright.domain.facts import NOT_ASKED, Address, Interface, Listener, Unknown
-from sparkwright.facts.fact import Fact, Plain, not_understood, sections, whole
+from sparkwright.facts.fact import Fact, Plain, not_understood, parsed_json, sections, whole
 from sparkwright.remote.host import script, texts
 
 _sh = texts(__name__)
-
-
-def network() -> Command:
-    """Sections `routes` (JSON, or text), `profiles` (DEVICE, ID, METHOD with tabs), `netplan` (MODE FILE), `ufw`
-    (enabled), `ufw-rules` (only where it is on and may be seen), `firewalld` (its active zones),
-    `nftables` (state of the service)."""
-    return script(_sh("network"), timeout=10.0)
-
-
 _TEXT_ROUTE = re.compile(r"(default|[0-9][0-9./]*)(?: via ([0-9.]+))?(?: \S+)*? dev (\S+).*", re.ASCII)
 _MODE = re.compile(r"([0-7]{3,4}) (/[^\x00-\x1f\x7f]+)", re.ASCII)
 # `Anywhere on enp1s0f0np0   ALLOW IN   Anywhere` and `Anywhere   ALLOW IN   10.40.0.0/24`: rules for all ports.
 _ALLOW = re.compile(r"Anywhere(?: on (\S+))?\s+ALLOW(?: IN)?\s+(Anywhere|[0-9./]+)\s*(?:#.*)?", re.ASCII)
+_ROOT_ONLY = Unknown("", "its rules can be read by root only")
 _OPEN = "Default: allow (incoming)"
 _TRUSTED = "trusted"
+_LISTEN = "0A"
+_PROCESS = re.compile(r'users:\(\("([^"]*)"')
+_WORDS = (8, 32)
+_HEAD = re.compile(r"[0-9]+: ([^:@\s]+)(?:@\S+)?: <([^>]*)>.*?\bmtu ([0-9]{1,9})\b.*", re.ASCII)
+_INET = re.compile(r"\s+inet ([0-9.]+)(?: peer [0-9.]+)?(?:/([0-9]{1,2}))?\s.*", re.ASCII)
+_SPEED = re.compile(r".*/net/([^/]+)/speed:(-?[0-9]{1,9})", re.ASCII)
 
 
 def parse(done: Completed) -> Network | Unknown:
@@ -45,17 +42,13 @@ def parse(done: Completed) -> Network | Unknown:
 
 
 def _routes(text: str) -> tuple[Route, ...]:
-    try:
-        rows = json.loads(text)
-    except (ValueError, RecursionError):
+    rows = parsed_json(text)
+    if rows is None:
         found = (_TEXT_ROUTE.fullmatch(line.strip()) for line in text.splitlines())
         return tuple(Route(m[1], m[2] or "", m[3]) for m in found if m)
     listed = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
-    return tuple(_route(row) for row in listed if isinstance(row.get("dst"), str) and isinstance(row.get("dev"), str))
-
-
-def _route(row: dict[str, object]) -> Route:
-    return Route(str(row["dst"]), str(row.get("gateway", "")), str(row["dev"]))
+    named = [row for row in listed if isinstance(row.get("dst"), str) and isinstance(row.get("dev"), str)]
+    return tuple(Route(row["dst"], str(row.get("gateway", "")), row["dev"]) for row in named)
 
 
 def _ufw(parts: dict[str, str]) -> Firewall | None:
@@ -64,20 +57,16 @@ def _ufw(parts: dict[str, str]) -> Firewall | None:
     if "enabled" not in parts.get("ufw", "").split() or "Status: inactive" in rules or _OPEN in rules:
         return None
     if "Status: active" not in rules:
-        return Firewall("ufw", Unknown("", "its rules can be read by root only"))
+        return Firewall("ufw", _ROOT_ONLY)
     found = (_ALLOW.fullmatch(line.strip()) for line in rules.splitlines())
-    return Firewall("ufw", tuple(_allowed(m[1], m[2]) for m in found if m))
-
-
-def _allowed(interface: str | None, source: str) -> str:
-    """A netdev, or the network from which all may come; a rule for both counts as one for the network."""
-    return source if source != "Anywhere" else interface or "0.0.0.0/0"
+    # A netdev, or the network from which all may come; a rule for both counts as one for the network.
+    return Firewall("ufw", tuple(m[1] or "0.0.0.0/0" if m[2] == "Anywhere" else m[2] for m in found if m))
 
 
 def _nftables(parts: dict[str, str]) -> Firewall | None:
     """Rules of the owner's own, loaded at boot; Docker's are there without this service."""
     on = parts.get("nftables", "").strip() == "active"
-    return Firewall("nftables", Unknown("", "its rules can be read by root only")) if on else None
+    return Firewall("nftables", _ROOT_ONLY) if on else None
 
 
 def _firewalld(text: str) -> Firewall | None:
@@ -92,27 +81,14 @@ def _firewalld(text: str) -> Firewall | None:
     return Firewall("firewalld", tuple(trusted)) if zones else None
 
 
-NETWORK: Fact[Network] = Fact(network(), parse)
-
-
-_LISTEN = "0A"
-_PROCESS = re.compile(r'users:\(\("([^"]*)"')
-_WORDS = (8, 32)
-
-
-def listeners() -> Command:
-    """Section `ss`, or where ss is missing `tcp` and `tcp6` as in /proc/net."""
-    return script(_sh("show", "listeners"))
-
-
 def parse_listeners(done: Completed) -> tuple[Listener, ...] | Unknown:
     """Each socket once. The address that takes connections to all is `0.0.0.0` or `::` (ss: `*` for both families)."""
     parts = sections(done.stdout)
     if not parts:
         return not_understood(done, "ss")
-    table = [*parts.get("tcp", "").splitlines(), *parts.get("tcp6", "").splitlines()]
+    table = [line.split() for name in ("tcp", "tcp6") for line in parts.get(name, "").splitlines()]
     rows = [_ss(line) for line in parts.get("ss", "").splitlines()]
-    rows += [_proc(line.split()) for line in table if _is_listening(line.split())]
+    rows += [_proc(words) for words in table if len(words) > 3 and words[3] == _LISTEN]
     read = tuple(dict.fromkeys(row for row in rows if isinstance(row, Listener)))
     odd = next((row for row in rows if isinstance(row, Unknown)), None)
     # One line less could be the very port that is taken: all or nothing.
@@ -131,10 +107,6 @@ def _ss(line: str) -> Listener | Unknown:
     return Listener("::" if bare == "*" else bare, number, process[1] if process else "")
 
 
-def _is_listening(words: list[str]) -> bool:
-    return len(words) > 3 and words[3] == _LISTEN
-
-
 def _proc(words: list[str]) -> Listener | Unknown:
     """`0: 0100007F:1F90 00000000:0000 0A ...`: 32-bit words in the byte order of the machine (little endian here)."""
     address, _, port = words[1].partition(":")
@@ -145,19 +117,6 @@ def _proc(words: list[str]) -> Listener | Unknown:
     return Listener(str(IPv4Address(packed) if len(packed) == 4 else IPv6Address(packed)), int(port, 16))
 
 
-LISTENERS: Fact[tuple[Listener, ...]] = Fact(listeners(), parse_listeners)
-
-
-_HEAD = re.compile(r"[0-9]+: ([^:@\s]+)(?:@\S+)?: <([^>]*)>.*?\bmtu ([0-9]{1,9})\b.*", re.ASCII)
-_INET = re.compile(r"\s+inet ([0-9.]+)(?: peer [0-9.]+)?(?:/([0-9]{1,2}))?\s.*", re.ASCII)
-_SPEED = re.compile(r".*/net/([^/]+)/speed:(-?[0-9]{1,9})", re.ASCII)
-
-
-def addresses() -> Command:
-    """Sections `ip` (JSON, or text of an old iproute2) and `speed` (path:Mb/s, -1 for none)."""
-    return script(_sh("addresses"), timeout=10.0)
-
-
 def parse_addresses(done: Completed) -> tuple[Interface, ...] | Unknown:
     """All interfaces in the kernel's order. up: switched on and with a link; speed only where the device has one."""
     parts = sections(done.stdout)
@@ -166,27 +125,22 @@ def parse_addresses(done: Completed) -> tuple[Interface, ...] | Unknown:
     if not found:
         return not_understood(done, "ip")
     speeds = {m[1]: int(m[2]) for line in parts.get("speed", "").splitlines() if (m := _SPEED.fullmatch(line))}
-    return tuple(replace(link, speed_mbps=_speed(speeds.get(link.name))) for link in found)
+    return tuple(replace(link, speed_mbps=_speed(speeds.get(link.name, 0))) for link in found)
 
 
-def _speed(mbps: int | None) -> int | Unknown:
-    return mbps if mbps is not None and mbps > 0 else Unknown(str(mbps or ""), "the device reports no speed")
+def _speed(mbps: int) -> int | Unknown:
+    return mbps if mbps > 0 else Unknown(str(mbps or ""), "the device reports no speed")
 
 
 def _from_json(text: str) -> list[Interface]:
-    try:
-        links = json.loads(text)
-    except (ValueError, RecursionError):
-        return []
+    links = parsed_json(text)
     rows = [row for row in links if isinstance(row, dict)] if isinstance(links, list) else []
     return [link for row in rows if (link := _json_link(row))]
 
 
 def _json_link(row: dict[str, object]) -> Interface | None:
     name, mtu, flags = row.get("ifname"), row.get("mtu"), row.get("flags")
-    if not isinstance(name, str) or not isinstance(mtu, int) or not isinstance(flags, list):
-        return None
-    if not Plain.DEVICE.fits(name):
+    if not (isinstance(name, str) and Plain.DEVICE.fits(name) and isinstance(mtu, int) and isinstance(flags, list)):
         return None
     listed = row.get("addr_info")
     addresses = [_json_address(entry) for entry in (listed if isinstance(listed, list) else [])]
@@ -227,4 +181,10 @@ def _is_up(flags: list[object] | list[str]) -> bool:
     return "UP" in flags and "LOWER_UP" in flags
 
 
-ADDRESSES: Fact[tuple[Interface, ...]] = Fact(addresses(), parse_addresses)
+# Sections `ip` (JSON, or text of an old iproute2) and `speed` (path:Mb/s, -1 for none).
+ADDRESSES: Fact[tuple[Interface, ...]] = Fact(script(_sh("addresses"), timeout=10.0), parse_addresses)
+# Sections `routes` (JSON, or text), `profiles` (DEVICE, ID, METHOD with tabs), `netplan` (MODE FILE), `ufw` (enabled),
+# `ufw-rules` (only where it is on and may be seen), `firewalld` (its active zones), `nftables` (state of the service).
+NETWORK: Fact[Network] = Fact(script(_sh("network"), timeout=10.0), parse)
+# Section `ss`, or where ss is missing `tcp` and `tcp6` as in /proc/net.
+LISTENERS: Fact[tuple[Listener, ...]] = Fact(script(_sh("show", "listeners")), parse_listeners)

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from sparkwright.domain.command import Command, Completed
+from sparkwright.domain.command import Completed
 from sparkwright.domain.fabric_facts import Nic, PciFunction, RdmaDevice
 from sparkwright.domain.facts import Unknown
 from sparkwright.facts.fact import Fact, Plain, not_understood, sections, whole
@@ -13,14 +13,6 @@ _sh = texts(__name__)
 
 MARKER = "/etc/nvidia/cx7-hotplug-enabled"
 _TOOLS = ("ib_write_bw", "show_gids", "rdma", "ethtool")
-
-
-def nic() -> Command:
-    """Sections `pci` (ADDRESS/FILE:value) and `verbs`, where there is such a place, `devices` (below
-    /sys/class/infiniband), `bonds`, `marker`, `tools`."""
-    return script(_sh("nic"), MARKER, *_TOOLS, timeout=10.0)
-
-
 _CELL = re.compile(r"([^/:\s][^/\s]*)/([^:\s]+):(.*)")
 _NUMBER = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?)\b.*", re.ASCII)
 _NO_PLACE = Unknown("", "the node has no such place")
@@ -85,4 +77,6 @@ def _device(name: str, cells: dict[str, str]) -> RdmaDevice:
     return RdmaDevice(name, cells.get("fw_ver", ""), _number(cells.get("ports/1/rate", "")), counters)
 
 
-NIC: Fact[Nic] = Fact(nic(), parse)
+# Sections `pci` (ADDRESS/FILE:value) and `verbs`, where there is such a place, `devices` (below /sys/class/infiniband),
+# `bonds`, `marker`, `tools`.
+NIC: Fact[Nic] = Fact(script(_sh("nic"), MARKER, *_TOOLS, timeout=10.0), parse)

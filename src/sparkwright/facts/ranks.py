@@ -15,6 +15,10 @@ from sparkwright.remote import docker, process
 from sparkwright.remote.host import script, texts
 
 _sh = texts(__name__, LABEL=docker.LABEL)
+_SECRET = re.compile(r"(?i)(^--?[\w.-]*(?:api-?key|token|password|secret)s?)(=.*)?$")
+_MASK = "***"
+_VARIABLE = re.compile(r"[A-Za-z_]\w*=.*", re.DOTALL)
+_BEFORE = 6  # sh -c TEXT rank FOLDER PRINTER
 
 
 def ranks_fact(node: Node) -> Fact[tuple[RankStatus, ...]]:
@@ -114,12 +118,6 @@ def of_container(name: str) -> Command:
 def of_process(directory: str) -> Command:
     """A word a line."""
     return script(_sh("process"), directory)
-
-
-_SECRET = re.compile(r"(?i)(^--?[\w.-]*(?:api-?key|token|password|secret)s?)(=.*)?$")
-_MASK = "***"
-_VARIABLE = re.compile(r"[A-Za-z_]\w*=.*", re.DOTALL)
-_BEFORE = 6  # sh -c TEXT rank FOLDER PRINTER
 
 
 def parse_container(done: Completed) -> Launched | Unknown:

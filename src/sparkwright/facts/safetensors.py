@@ -14,6 +14,9 @@ from sparkwright.facts.fact import whole
 Rows = Sequence[Sequence[str]]
 # Git LFS leaves these 130 bytes in place of a file that was not fetched: `git clone` without `git lfs install`.
 _POINTER = range(100, 200)
+INDEX = "model.safetensors.index.json"
+# Between an index and its shards: writers count a tied or a scale tensor once or twice.
+_TOLERANCE = 0.005
 
 
 def groups(rows: Rows) -> tuple[TensorGroup, ...]:
@@ -57,11 +60,6 @@ def _no_header(name: str, size: int) -> Flaw:
     if size in _POINTER:
         return Flaw(Defect.POINTER, name, f"{size} bytes: a Git LFS pointer in place of the file")
     return Flaw(Defect.GARBAGE, name, "does not begin with a safetensors header")
-
-
-INDEX = "model.safetensors.index.json"
-# Between an index and its shards: writers count a tied or a scale tensor once or twice.
-_TOLERANCE = 0.005
 
 
 @dataclass(frozen=True, slots=True)

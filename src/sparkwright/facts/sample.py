@@ -1,13 +1,13 @@
 """A stream of samples of a node, and its ranks' stopped processes. What is not understood is Unknown; never raises."""
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.recipe import Runtime
 from sparkwright.domain.sample import GpuSample, Halt, PortTraffic, Sample
 from sparkwright.domain.unknown import NOT_ASKED, Unknown
-from sparkwright.facts.fact import Fact, decimal, not_understood, whole
+from sparkwright.facts.fact import Fact, decimal, found_or, not_understood, whole
 from sparkwright.facts.kernel import WORTH
 from sparkwright.facts.memory import parse as parse_memory
 from sparkwright.remote import process
@@ -16,6 +16,12 @@ from sparkwright.remote.host import script, texts
 GPU_FIELDS = ("utilization.gpu", "utilization.memory", "power.draw", "clocks.sm", "temperature.gpu")
 PIDS_EVERY = 60.0
 _sh = texts(__name__, FIELDS=",".join(GPU_FIELDS), WORTH="|".join(WORTH))
+_BEGIN, _END = "@@ sample", "@@ end"
+_PORT = re.compile(r"([^/ ]+)/ports/([0-9]+)/counters/port_(xmit|rcv)_data:([0-9]+)", re.ASCII)
+# Of cables: neither wireless nor what containers come and go with.
+_LINK = re.compile(r"/sys/class/net/((?:en|eth|ib)[A-Za-z0-9_.-]{1,13})/operstate:(up|down)", re.ASCII)
+_STALL = re.compile(r"avg10=([0-9.]+)", re.ASCII)
+_MOST_LINES = 1000
 
 
 def follow(every: float, gpu_every: float = 5.0, since: float = 0.0, folder: str = "") -> Command:
@@ -32,14 +38,6 @@ def follow(every: float, gpu_every: float = 5.0, since: float = 0.0, folder: str
 def memory() -> Command:
     """One block without the GPU: a driver that does not answer must not hold up who only asks for memory and boot."""
     return script(_sh("show", "block") + "\nblock\n", timeout=10.0)
-
-
-_BEGIN, _END = "@@ sample", "@@ end"
-_PORT = re.compile(r"([^/ ]+)/ports/([0-9]+)/counters/port_(xmit|rcv)_data:([0-9]+)", re.ASCII)
-# Of cables: neither wireless nor what containers come and go with.
-_LINK = re.compile(r"/sys/class/net/((?:en|eth|ib)[A-Za-z0-9_.-]{1,13})/operstate:(up|down)", re.ASCII)
-_STALL = re.compile(r"avg10=([0-9.]+)", re.ASCII)
-_MOST_LINES = 1000
 
 
 @dataclass
@@ -96,7 +94,7 @@ class Samples:
             oom_kills=_sum(said, "oom_kill"),
             stall_some=_stall(said, "some"),
             stall_full=_stall(said, "full"),
-            gpu=self._with_pids(),
+            gpu=self.gpu if isinstance(self.gpu, Unknown) else replace(self.gpu, pids=self._pids),
             gpu_at=self._gpu_at,
             ports=tuple(PortTraffic(port, count["xmit"], count["rcv"]) for port, count in sorted(both.items())),
             links={m[1]: m[2] == "up" for line in lines if (m := _LINK.fullmatch(line))},
@@ -105,12 +103,6 @@ class Samples:
             kernel=kernel,
             kernel_blind=self._blind,
         )
-
-    def _with_pids(self) -> GpuSample | Unknown:
-        gpu = self.gpu
-        if isinstance(gpu, Unknown):
-            return gpu
-        return GpuSample(gpu.utilization, gpu.memory_busy, gpu.power, gpu.clock, gpu.temperature, self._pids)
 
 
 def parse(done: Completed) -> Sample | Unknown:
@@ -130,8 +122,7 @@ def _gpu(text: str) -> GpuSample | Unknown:
 
 
 def _number(name: str, cell: str) -> float | Unknown:
-    value = decimal(cell.partition(" ")[0])
-    return Unknown(cell, f"nvidia-smi does not report {name}") if value is None else value
+    return found_or(decimal(cell.partition(" ")[0]), cell, f"nvidia-smi does not report {name}")
 
 
 def _sum(said: dict[str, str], *names: str) -> int | Unknown:
@@ -142,8 +133,7 @@ def _sum(said: dict[str, str], *names: str) -> int | Unknown:
 
 def _free(said: dict[str, str]) -> int | Unknown:
     """`BLOCKS SIZE`."""
-    found = [whole(word) for word in said.get("disk", "").split()]
-    match found:
+    match [whole(word) for word in said.get("disk", "").split()]:
         case [int(blocks), int(size)]:
             return blocks * size
     return Unknown(said.get("disk", "")[:80], "the file system does not report its free space")
@@ -152,7 +142,7 @@ def _free(said: dict[str, str]) -> int | Unknown:
 def _stall(said: dict[str, str], name: str) -> float | Unknown:
     match = _STALL.match(said.get(name, ""))
     value = decimal(match[1]) if match else None
-    return Unknown(said.get(name, ""), "this kernel does not report memory pressure") if value is None else value
+    return found_or(value, said.get(name, ""), "this kernel does not report memory pressure")
 
 
 def in_container(name: str) -> Command:
@@ -175,8 +165,7 @@ def parse_stopped(done: Completed) -> tuple[Halt, ...] | Unknown:
     """The lowest PID first."""
     if not done.ok:
         return not_understood(done, "inspecting a rank's processes")
-    found = filter(None, map(_halt, done.stdout.splitlines()))
-    return tuple(sorted(found, key=lambda one: one.pid))
+    return tuple(sorted(filter(None, map(_halt, done.stdout.splitlines())), key=lambda one: one.pid))
 
 
 def _halt(line: str) -> Halt | None:

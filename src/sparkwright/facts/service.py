@@ -12,6 +12,9 @@ from sparkwright.remote import gateway
 _ENV = ("PATH", "LD_LIBRARY_PATH")
 _RUNTIME = re.compile(r"[0-9a-f]{16}")
 _PROGRAMS = 16
+_HOLDER = re.compile(r'users:\(\("([^"]*)"')
+_SECTIONS = {"keys", "keys-mode", "keys-file", "caddy", "image", "host", "addresses", "user", "port", "ours"}
+_DATE = "%b %d %H:%M:%S %Y GMT"
 
 
 def parse_service_host(done: Completed) -> ServiceHost | Unknown:
@@ -74,11 +77,6 @@ def _host_keys(lines: list[str]) -> tuple[str, ...]:
 def _addresses(text: str) -> tuple[str, ...]:
     """Those that other machines may use, once each, in their order."""
     return tuple(dict.fromkeys(filter(None, map(address, text.split()))))
-
-
-_HOLDER = re.compile(r'users:\(\("([^"]*)"')
-_SECTIONS = {"keys", "keys-mode", "keys-file", "caddy", "image", "host", "addresses", "user", "port", "ours"}
-_DATE = "%b %d %H:%M:%S %Y GMT"
 
 
 def fact(node: str, state: str, home: str, port: int, pair: tuple[str, str]) -> Fact[GatewayFacts]:

@@ -2,24 +2,17 @@
 
 import re
 
-from sparkwright.domain.command import Command, Completed
+from sparkwright.domain.command import Completed
 from sparkwright.domain.fabric_facts import Setting, Settings
 from sparkwright.domain.facts import Unknown
 from sparkwright.domain.host_facts import Times
-from sparkwright.facts.fact import Fact, assignments, decimal, not_understood, sections
+from sparkwright.facts.fact import Fact, assignments, decimal, found_or, not_understood, sections
 from sparkwright.remote.host import script, texts
 
 _sh = texts(__name__)
-
-
-def settings() -> Command:
-    """Sections `WHERE communication` and `WHERE proxies` (NAME=value), `nccl` (library files), `token` (MODE FILE),
-    `ssh` (files that turn host key checking off)."""
-    return script(_sh("settings"), timeout=10.0)
-
-
 _USER = re.compile(r"(?<=://)[^/@\s]*@")
 _NCCL = re.compile(r"/\S*/libnccl\.so\.[0-9.]+", re.ASCII)
+_YES_NO = {"yes": True, "no": False}
 
 
 def parse(done: Completed) -> Settings | Unknown:
@@ -39,23 +32,12 @@ def parse(done: Completed) -> Settings | Unknown:
 
 def _set(parts: dict[str, str], kind: str) -> tuple[Setting, ...]:
     """The content of the sections of that kind; a user and password in an address are dropped here too."""
-    found = []
-    for name, text in parts.items():
-        if name.endswith(kind):
-            where = name.removesuffix(kind)
-            found += [Setting(where, n.removeprefix("export "), _USER.sub("", v)) for n, v in assignments(text)]
-    return tuple(found)
-
-
-SETTINGS: Fact[Settings] = Fact(settings(), parse)
-
-
-def times() -> Command:
-    """Sections `now` (seconds since the epoch), `uptime`, `sync` (timedatectl), `boots` (last)."""
-    return script(_sh("show", "times"), timeout=10.0)
-
-
-_YES_NO = {"yes": True, "no": False}
+    found = ((name.removesuffix(kind), text) for name, text in parts.items() if name.endswith(kind))
+    return tuple(
+        Setting(where, name.removeprefix("export "), _USER.sub("", value))
+        for where, text in found
+        for name, value in assignments(text)
+    )
 
 
 def parse_times(done: Completed) -> Times | Unknown:
@@ -73,13 +55,12 @@ def parse_times(done: Completed) -> Times | Unknown:
 
 
 def _number(text: str, source: str) -> float | Unknown:
-    value = decimal(text)
-    return Unknown(text[:80], f"{source} gave no number") if value is None else value
+    return found_or(decimal(text), text[:80], f"{source} gave no number")
 
 
 def _yes_no(sync: dict[str, str], name: str) -> bool | Unknown:
-    found = _YES_NO.get(sync.get(name, ""))
-    return Unknown(sync.get(name, ""), f"timedatectl does not report {name}") if found is None else found
+    said = sync.get(name, "")
+    return found_or(_YES_NO.get(said), said, f"timedatectl does not report {name}")
 
 
 def _unclean(text: str) -> bool | Unknown:
@@ -90,4 +71,8 @@ def _unclean(text: str) -> bool | Unknown:
     return words[1] == "reboot"
 
 
-TIMES: Fact[Times] = Fact(times(), parse_times)
+# Sections `now` (seconds since the epoch), `uptime`, `sync` (timedatectl), `boots` (last).
+TIMES: Fact[Times] = Fact(script(_sh("show", "times"), timeout=10.0), parse_times)
+# Sections `WHERE communication` and `WHERE proxies` (NAME=value), `nccl` (library files), `token` (MODE FILE), `ssh`
+# (files that turn host key checking off).
+SETTINGS: Fact[Settings] = Fact(script(_sh("settings"), timeout=10.0), parse)

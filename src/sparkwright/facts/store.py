@@ -7,9 +7,9 @@ a store that nobody can open (the newest is then read from the folders of the in
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
-from sparkwright.domain.codec import Unreadable, from_json
+from sparkwright.domain.codec import Unreadable, from_tree
 from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.deployment import is_deployment_name
 from sparkwright.domain.facts import Unknown
@@ -18,14 +18,10 @@ from sparkwright.domain.live import Live, Supervised
 from sparkwright.facts.fact import Fact, not_understood
 from sparkwright.remote.host import script, texts
 
+T = TypeVar("T")
 VERSION = 1  # of the store; a later one is not guessed at
 _sh = texts(__name__)
 _LOG = 'case "$2" in 0) exec cat -- "$1" ;; *) exec tail -n "$2" -- "$1" ;; esac'
-
-
-def supervised(state: str) -> Command:
-    """Of each deployment with a supervisor's folder here: who watches it, and what it wrote last."""
-    return script(_sh("supervised"), state)
 
 
 def incidents(state: str, number: int = 0) -> Command:
@@ -54,11 +50,8 @@ class StoredIncidents:
 
 
 def supervised_fact(node: str, state: str) -> Fact[tuple[Supervised, ...]]:
-    return Fact(supervised(state), lambda done: parse_supervised(done, node))
-
-
-def incidents_command(state: str, number: int = 0) -> Command:
-    return incidents(state, number)
+    """Of each deployment with a supervisor's folder here: who watches it, and what it wrote last."""
+    return Fact(script(_sh("supervised"), state), lambda done: parse_supervised(done, node))
 
 
 def parse_supervised(done: Completed, node: str) -> tuple[Supervised, ...] | Unknown:
@@ -76,15 +69,15 @@ def _supervised(row: Mapping[str, Any], node: str) -> Supervised:
         node=node,
         now=float(row["now"]),
         running=bool(row["running"]),
-        live=_live(row["live"]),
+        live=_made(Live, row["live"]),
         again=row.get("again") is True,
         **words,
     )
 
 
-def _live(found: Any) -> Live | None:
+def _made(kind: type[T], found: Any) -> T | None:
     try:
-        return from_json(Live, json.dumps(found))
+        return from_tree(kind, found)
     except Unreadable:
         return None
 
@@ -93,7 +86,7 @@ def parse_incidents(done: Completed) -> StoredIncidents | Unknown:
     """Incidents newest first; one that cannot be read is passed over."""
     try:
         found = json.loads(done.stdout)
-        rows = tuple(one for row in found["incidents"] if (one := _incident(row)))
+        rows = tuple(one for row in found["incidents"] if (one := _made(Incident, row)))
         files = tuple((str(name), int(size)) for name, size in found.get("files", ()))
         restarts = (
             (str(name), IncidentEvent(float(at), *map(str, said))) for name, at, *said in found.get("restarts", ())
@@ -101,10 +94,3 @@ def parse_incidents(done: Completed) -> StoredIncidents | Unknown:
         return StoredIncidents(rows, str(found["why"]), files, str(found.get("diagnosis", "")), tuple(restarts))
     except (ValueError, TypeError, KeyError):
         return not_understood(done, "python3")
-
-
-def _incident(row: Any) -> Incident | None:
-    try:
-        return from_json(Incident, json.dumps(row))
-    except Unreadable:
-        return None

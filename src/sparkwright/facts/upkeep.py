@@ -6,10 +6,10 @@ import hashlib
 import re
 from collections.abc import Iterator
 
-from sparkwright.domain.command import Command, Completed
+from sparkwright.domain.command import Completed
 from sparkwright.domain.host_facts import Package, Unit, Upkeep
 from sparkwright.domain.unknown import Unknown
-from sparkwright.facts.fact import Fact, assignments, not_understood, sections, whole
+from sparkwright.facts.fact import Fact, assignments, found_or, not_understood, sections, whole
 from sparkwright.remote.host import script, texts
 
 SLEEP_TARGETS = ("sleep.target", "suspend.target", "hibernate.target", "hybrid-sleep.target")
@@ -24,16 +24,17 @@ SYSCTLS = (
     "vm/max_map_count vm/nr_hugepages vm/zone_reclaim_mode kernel/dmesg_restrict kernel/core_pattern"
 )
 _sh = texts(__name__, SYSCTLS=SYSCTLS)
-
-
-def upkeep() -> Command:
-    """Sections sysctl (path:value), locale, grub, host-keys, reboot, reboot-for, wifi, power-save, memlock (KiB),
-    target, units (systemctl's blocks)."""
-    return script(_sh("show", "upkeep"), *UNITS, timeout=10.0)
-
-
 _NO_LIMIT = "unlimited"
 _ON_OFF = {"Power save: on": True, "Power save: off": False}
+# Driver, its firmware and kernel modules, the kernel's own name, NIC firmware, firmware updater, NVIDIA's extras.
+PATTERNS = (
+    "nvidia-driver-* nvidia-firmware-* nvidia-dkms-* nvidia-kernel-* nvidia-fabricmanager* nvidia-nvswitch* "
+    "nvidia-drm-options* nvidia-spark* linux-modules-nvidia-* linux-nvidia* libnvidia-compute-* "
+    "mlnx-fw-updater* fwupd libfwupd*"
+)
+_FORMAT = r"${db:Status-Abbrev}\t${Package}\t${Version}\n"
+# dpkg's three letters: what is wanted (i, h for hold), what is (i: installed), and an error or a blank.
+_ROW = re.compile(r"([a-z])i.\t([a-z0-9][a-z0-9+.-]*)\t(\S+)", re.ASCII)
 
 
 def parse(done: Completed) -> Upkeep | Unknown:
@@ -43,7 +44,7 @@ def parse(done: Completed) -> Upkeep | Unknown:
         return not_understood(done, "sh")
     locale = dict(assignments(parts.get("locale", "")))
     grub = dict(assignments(parts.get("grub", "")))
-    text = parts.get("memlock", "")
+    text, saving = parts.get("memlock", ""), parts.get("power-save", "")
     return Upkeep(
         sysctls=dict(_sysctls(parts["sysctl"])),
         units=dict(_units(parts.get("units", ""))),
@@ -55,7 +56,7 @@ def parse(done: Completed) -> Upkeep | Unknown:
         grub_timeout=_number(grub.get("GRUB_TIMEOUT", ""), "no GRUB_TIMEOUT in /etc/default/grub"),
         host_keys=tuple(_fingerprints(parts.get("host-keys", ""))),
         wifi=parts.get("wifi", ""),
-        power_save=_power_save(parts.get("power-save", "")),
+        power_save=found_or(_ON_OFF.get(saving), saving[:80], "iw does not report the power saving"),
     )
 
 
@@ -76,13 +77,7 @@ def _units(text: str) -> Iterator[tuple[str, Unit]]:
 
 
 def _number(text: str, why: str) -> int | Unknown:
-    value = whole(text)
-    return Unknown(text[:80], why) if value is None else value
-
-
-def _power_save(text: str) -> bool | Unknown:
-    found = _ON_OFF.get(text)
-    return Unknown(text[:80], "iw does not report the power saving") if found is None else found
+    return found_or(whole(text), text[:80], why)
 
 
 def _fingerprints(text: str) -> Iterator[str]:
@@ -97,27 +92,6 @@ def _fingerprints(text: str) -> Iterator[str]:
             yield "SHA256:" + base64.b64encode(hashlib.sha256(blob).digest()).decode().rstrip("=")
 
 
-UPKEEP: Fact[Upkeep] = Fact(upkeep(), parse)
-
-
-# Driver, its firmware and kernel modules, the kernel's own name, NIC firmware, firmware updater, NVIDIA's extras.
-PATTERNS = (
-    "nvidia-driver-* nvidia-firmware-* nvidia-dkms-* nvidia-kernel-* nvidia-fabricmanager* nvidia-nvswitch* "
-    "nvidia-drm-options* nvidia-spark* linux-modules-nvidia-* linux-nvidia* libnvidia-compute-* "
-    "mlnx-fw-updater* fwupd libfwupd*"
-)
-_FORMAT = r"${db:Status-Abbrev}\t${Package}\t${Version}\n"
-
-
-def packages() -> Command:
-    """Section `packages`: state (`ii `, held: `hi `), name, version, parted by tabs."""
-    return script(_sh("packages"), _FORMAT, *PATTERNS.split(), timeout=10.0)
-
-
-# dpkg's three letters: what is wanted (i, h for hold), what is (i: installed), and an error or a blank.
-_ROW = re.compile(r"([a-z])i.\t([a-z0-9][a-z0-9+.-]*)\t(\S+)", re.ASCII)
-
-
 def parse_packages(done: Completed) -> tuple[Package, ...] | Unknown:
     """() where none of them is installed; Unknown on a system without dpkg."""
     parts = sections(done.stdout)
@@ -127,4 +101,10 @@ def parse_packages(done: Completed) -> tuple[Package, ...] | Unknown:
     return tuple(Package(row[2], row[3], row[1] == "h") for row in rows)
 
 
-PACKAGES: Fact[tuple[Package, ...]] = Fact(packages(), parse_packages)
+# Section `packages`: state (`ii `, held: `hi `), name, version, parted by tabs.
+PACKAGES: Fact[tuple[Package, ...]] = Fact(
+    script(_sh("packages"), _FORMAT, *PATTERNS.split(), timeout=10.0), parse_packages
+)
+# Sections sysctl (path:value), locale, grub, host-keys, reboot, reboot-for, wifi, power-save, memlock (KiB), target,
+# units (systemctl's blocks).
+UPKEEP: Fact[Upkeep] = Fact(script(_sh("show", "upkeep"), *UNITS, timeout=10.0), parse)

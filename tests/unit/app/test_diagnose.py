@@ -39,7 +39,9 @@ def serving(*lines: str, answered: float = -2.0, zone: str = "+0000") -> Scene:
     head = here.nodes[0]
     live = Live(NOW, "twin", DeploymentState.READY, NOW - 60, canary=LiveCanary(NOW + answered, 0.2))
     row = {"deployment": "twin", "live": asdict(live), "by": "", "running": True, "again": False, "unit": ""}
-    head.on(lambda c: c == store.supervised(STATE), json.dumps([{**row, "endpoint": "", "now": NOW}]))
+    head.on(
+        lambda c: c == store.supervised_fact("head", STATE).command, json.dumps([{**row, "endpoint": "", "now": NOW}])
+    )
     head.on(lambda c: c == diagnose.clock(), f"{NOW} {zone}")
     head.on(lambda c: c == process.logs(handle(0), 0), [*lines])
     for node in here.nodes:

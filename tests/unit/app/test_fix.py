@@ -16,7 +16,7 @@ from sparkwright.app.fix import Outcome, Result, Wanted, apply_fixes, mendable, 
 from sparkwright.domain.command import Command, Completed, Secret
 from sparkwright.domain.errors import Busy, CommandFailed, Unreachable
 from sparkwright.facts import changes
-from sparkwright.facts.upkeep import upkeep
+from sparkwright.facts.upkeep import UPKEEP
 from unit.app.scene import Scene
 
 GPU = "name, driver_version, compute_cap, memory.total\nNVIDIA GB10, 580.142, 12.1, [N/A]\n"
@@ -50,11 +50,11 @@ class Tunable(RankNode):
             return self._set(words[-2])
         if command in (changes.rights(), changes.rights(PASSWORD)):
             return self.accepts if command.stdin else self.rights
-        if command == changes.show(STATE):
+        if command == changes.recorded(STATE).command:
             return self.files.get(RECORD, b"").decode()
         if "query-gpu" in " ".join(words):
             return GPU
-        if command == upkeep():
+        if command == UPKEEP.command:
             return f"@@ sysctl\nvm/min_free_kbytes:{self.value}\n"
         return f"{self.value}\n" if words[-1] == "vm/min_free_kbytes" else super()._given(command)
 

@@ -13,7 +13,7 @@ from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.errors import Unreachable
 from sparkwright.domain.facts import NOT_ASKED, Disk, Memory, NodeFacts, RankStatus, Unknown
 from sparkwright.facts.fact import Fact
-from sparkwright.facts.memory import meminfo
+from sparkwright.facts.memory import MEMORY
 
 MEMINFO = "\n".join(
     f"{name}: {size} kB"
@@ -46,7 +46,7 @@ class Scripted:
         return tuple(self.answer(command) for command in commands)
 
     def answer(self, command: Command) -> Completed:
-        if command == meminfo():
+        if command == MEMORY.command:
             return Completed(0, MEMINFO)
         if command.argv == ("ranks",):
             return Completed(0, "rank of ours")
