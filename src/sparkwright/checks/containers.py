@@ -27,6 +27,9 @@ _ENGINES = {
     "ComfyUI": r"comfyui",
     "Ray": r"\bray\b",
 }
+_DOCKER_ARCH = {"aarch64": "arm64", "x86_64": "amd64"}
+_ID_SHOWN = 19  # sha256: and twelve digits, as Docker shows them
+_OURS = "sparkwright/"
 
 
 def engine_of(text: str) -> str:
@@ -65,9 +68,6 @@ def foreign_engine(facts: NodeFacts) -> Iterator[Found]:
             )
 
 
-_NAMES = {"aarch64": "arm64", "x86_64": "amd64"}
-
-
 def image_architecture(context: Context) -> Iterator[Found]:
     wanted = context.recipe.engine.image if context.recipe else ""
     for facts in real_nodes(context):
@@ -86,7 +86,7 @@ def image_architecture(context: Context) -> Iterator[Found]:
 
 def _own(facts: NodeFacts) -> str:
     identity = known(facts.identity)
-    return _NAMES.get(identity.arch, "") if identity else ""
+    return _DOCKER_ARCH.get(identity.arch, "") if identity else ""
 
 
 def _tag(image: Image, wanted: str) -> str:
@@ -94,9 +94,6 @@ def _tag(image: Image, wanted: str) -> str:
     if wanted:
         return wanted if wanted in image.tags else ""
     return next((tag for tag in image.tags if engine_of(tag)), "")
-
-
-_SHOWN = 19  # sha256: and twelve digits, as Docker shows them
 
 
 def images_differ(context: Context) -> Iterator[Found]:
@@ -110,14 +107,11 @@ def images_differ(context: Context) -> Iterator[Found]:
     for tag, held in ids.items():
         if len(set(held.values())) > 1 and (tag == wanted if wanted else engine_of(tag)):
             yield Found(
-                "; ".join(f"{node}: {image[:_SHOWN]}" for node, image in held.items()),
+                "; ".join(f"{node}: {image[:_ID_SHOWN]}" for node, image in held.items()),
                 title=f"{tag} differs between nodes",
                 fix=f"on each node: docker pull {tag}; better, name it by digest (name@sha256:...)",
                 subject=", ".join(held),
             )
-
-
-_OURS = "sparkwright/"
 
 
 def image_unpublished(context: Context) -> Iterator[Found]:

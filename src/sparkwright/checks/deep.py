@@ -7,11 +7,14 @@ from sparkwright.domain.fabric_facts import Bandwidth, Clocks, Measured, Skipped
 from sparkwright.domain.facts import Unknown
 from sparkwright.domain.finding import INFO, OVERRIDE, WARN
 
-_GOOD = 90.0
-_CAPPED = (8.0, 20.0)
+_HEALTHY_GBIT = 90.0
+_CAPPED_GBIT = (8.0, 20.0)
 _REBOOT = "reboot all nodes together with the cable in; if that does not help, a minute without mains power"
-_ELSE = "inspect MTU (NET002, NET003), firmware (RDMA005, RDMA006) and PCIe (RDMA010), and what else uses the link"
+_SLOW_OTHERWISE = (
+    "inspect MTU (NET002, NET003), firmware (RDMA005, RDMA006) and PCIe (RDMA010), and what else uses the link"
+)
 _NOTHING = "let RDMA through the firewall on each rail; set the netdev down and up if its GID is missing"
+_LOADED, _SLOW_MHZ, _LITTLE_WATT = 90.0, 1400.0, 40.0
 
 
 def bandwidth(context: Context) -> Iterator[Found]:
@@ -31,11 +34,11 @@ def _judged(gbit: float | Unknown) -> tuple[str, str]:
     """Cause and remedy; no remedy where all is well."""
     if isinstance(gbit, Unknown):
         return gbit.why, _NOTHING
-    if gbit >= _GOOD:
+    if gbit >= _HEALTHY_GBIT:
         return "a rail of a healthy link moves 92 to 111 Gb/s", ""
-    if _CAPPED[0] <= gbit <= _CAPPED[1]:
+    if _CAPPED_GBIT[0] <= gbit <= _CAPPED_GBIT[1]:
         return "about 13 Gb/s is the power cap of a NIC that was attached while the machine ran", _REBOOT
-    return f"a rail of a healthy link moves {_GOOD:g} Gb/s or more", _ELSE
+    return f"a rail of a healthy link moves {_HEALTHY_GBIT:g} Gb/s or more", _SLOW_OTHERWISE
 
 
 def _title(one: Bandwidth) -> str:
@@ -48,14 +51,13 @@ def _figure(gbit: float | Unknown) -> str:
     return f"{gbit.raw or 'no answer'}" if isinstance(gbit, Unknown) else f"{gbit:.2f} Gb/s"
 
 
-_LOADED, _SLOW, _LITTLE = 90.0, 1400.0, 40.0
-
-
 def clocks_stuck(context: Context) -> Iterator[Found]:
     for clocks in context.measured.clocks if context.measured else ():
         busy = tuple(sample for sample in clocks.samples if sample.utilization >= _LOADED)
         if busy:
-            wedged = len(busy) == len(clocks.samples) and all(s.sm_mhz < _SLOW and s.power_w < _LITTLE for s in busy)
+            wedged = len(busy) == len(clocks.samples) and all(
+                s.sm_mhz < _SLOW_MHZ and s.power_w < _LITTLE_WATT for s in busy
+            )
             yield _finding(clocks, wedged)
 
 
@@ -72,9 +74,6 @@ def _finding(clocks: Clocks, wedged: bool) -> Found:
         severity=OVERRIDE if wedged else INFO,
         subject=clocks.node,
     )
-
-
-_LOADED = 90.0
 
 
 def not_measured(context: Context) -> Iterator[Found]:

@@ -10,6 +10,9 @@ from sparkwright.domain.plan import Advice, RankSpec, split_text
 from sparkwright.domain.recipe import RecipeState
 from sparkwright.domain.unknown import known
 
+_ANY = ("::", "*")
+_ANY_IPV4 = "0.0.0.0"
+
 
 def recipe_refused(context: Context) -> Iterator[Found]:
     recipe = context.recipe
@@ -58,10 +61,6 @@ def node_in_use(context: Context) -> Iterator[Found]:
                 fix=f"sparkwright down {name}, or `up` with `--replace {name}`",
                 subject=facts.node,
             )
-
-
-_ANY = ("::", "*")
-_ANY_IPV4 = "0.0.0.0"
 
 
 def port_taken(context: Context) -> Iterator[Found]:

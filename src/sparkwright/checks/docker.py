@@ -8,26 +8,32 @@ from sparkwright.domain.facts import Docker, DockerTrouble, NodeFacts
 from sparkwright.domain.finding import BLOCK, INFO, OVERRIDE, WARN
 from sparkwright.domain.unknown import known
 
-_SAID = {DockerTrouble.NOT_INSTALLED: "no `docker` on the node's PATH", DockerTrouble.NOT_RUNNING: "no daemon answers"}
-_CAUSE = {
-    DockerTrouble.NOT_INSTALLED: "the recipe runs its engine in containers, and the node has no Docker",
-    DockerTrouble.NOT_RUNNING: "Docker is installed and its daemon is stopped, still starting or broken",
+# What is found, why, and the remedy.
+_TROUBLES = {
+    DockerTrouble.NOT_INSTALLED: (
+        "no `docker` on the node's PATH",
+        "the recipe runs its engine in containers, and the node has no Docker",
+        "install Docker Engine (https://docs.docker.com/engine/install/), or set engine.runtime: process",
+    ),
+    DockerTrouble.NOT_RUNNING: (
+        "no daemon answers",
+        "Docker is installed and its daemon is stopped, still starting or broken",
+        "sudo systemctl enable --now docker",
+    ),
 }
-_REMEDY = {
-    DockerTrouble.NOT_INSTALLED: "install Docker Engine (https://docs.docker.com/engine/install/), "
-    "or set engine.runtime: process",
-    DockerTrouble.NOT_RUNNING: "sudo systemctl enable --now docker",
-}
+_CONFIGURE = "sudo nvidia-ctk runtime configure --runtime=docker && sudo systemctl restart docker"
+_SNAP = "sudo snap remove docker   # then Docker Engine as a deb, and nvidia-ctk runtime configure"
 
 
 def daemon_down(context: Context) -> Iterator[Found]:
     for facts, docker in dockers(context):
-        if docker.trouble in _CAUSE:
+        if docker.trouble in _TROUBLES:
+            said, cause, remedy = _TROUBLES[docker.trouble]
             yield Found(
-                docker.said or _SAID[docker.trouble],
+                docker.said or said,
                 title=f"Docker is {docker.trouble}",
-                cause=_CAUSE[docker.trouble],
-                fix=_REMEDY[docker.trouble],
+                cause=cause,
+                fix=remedy,
                 severity=weigh(context, BLOCK),
                 subject=facts.node,
             )
@@ -46,10 +52,6 @@ def socket_forbidden(context: Context) -> Iterator[Found]:
                 severity=weigh(context, BLOCK),
                 subject=facts.node,
             )
-
-
-_CONFIGURE = "sudo nvidia-ctk runtime configure --runtime=docker && sudo systemctl restart docker"
-_SNAP = "sudo snap remove docker   # then Docker Engine as a deb, and nvidia-ctk runtime configure"
 
 
 def gpu_runtime_missing(context: Context) -> Iterator[Found]:

@@ -22,6 +22,16 @@ from sparkwright.domain.finding import BLOCK, INFO, OVERRIDE, WARN
 from sparkwright.domain.host_facts import Package
 from sparkwright.domain.unknown import known
 
+_UPDATE = "sudo apt update && sudo apt dist-upgrade && sudo fwupdmgr refresh && sudo fwupdmgr upgrade && sudo reboot"
+_PAIRED = re.compile(r"(nvidia-firmware|libnvidia-compute)-([0-9]{3})(-.*)?", re.ASCII)
+_FOREIGN = re.compile(
+    r"nvidia-driver-[0-9]{3}-server(-open)?|nvidia-driver-5[0-7][0-9].*|nvidia-dkms-[0-9]{3}(-open)?-server.*"
+    r"|nvidia-fabricmanager-[0-9]{3}|nvidia-nvswitch-[0-9]{3}",
+    re.ASCII,
+)
+_GOOD_580 = 142
+_CLOSED_MODULES = re.compile(r"nvidia-(driver|dkms)-[0-9]{3}(-server)?", re.ASCII)
+
 
 def deadlocking_driver(node: str, version: str, major: int) -> Iterator[Found]:
     if 590 <= major < 600:
@@ -39,9 +49,6 @@ def driver_too_old(node: str, version: str, major: int) -> Iterator[Found]:
         )
 
 
-_UPDATE = "sudo apt update && sudo apt dist-upgrade && sudo fwupdmgr refresh && sudo fwupdmgr upgrade && sudo reboot"
-
-
 def firmware_mismatch(context: Context) -> Iterator[Found]:
     for facts in context.facts.values():
         driver = known(facts.driver)
@@ -51,9 +58,6 @@ def firmware_mismatch(context: Context) -> Iterator[Found]:
                 fix=f"update through {DASHBOARD}, or: {_UPDATE}",
                 subject=facts.node,
             )
-
-
-_FAMILY = re.compile(r"(nvidia-firmware|libnvidia-compute)-([0-9]{3})(-.*)?", re.ASCII)
 
 
 def packages_mismatch(facts: NodeFacts) -> Iterator[Found]:
@@ -67,19 +71,12 @@ def _lacking(driver: Package, packages: tuple[Package, ...]) -> list[Package]:
     """Families of which no installed package has the driver's version: older firmware may lie next to the right one."""
     families: dict[str, list[Package]] = {}
     for package in packages:
-        found = _FAMILY.fullmatch(package.name)
+        found = _PAIRED.fullmatch(package.name)
         if found and f"-{found[2]}" in driver.name:
             families.setdefault(found[1], []).append(package)
     wanted = upstream(driver.version)
     wrong = (members for members in families.values() if wanted not in {upstream(p.version) for p in members})
     return [members[-1] for members in wrong]
-
-
-_FOREIGN = re.compile(
-    r"nvidia-driver-[0-9]{3}-server(-open)?|nvidia-driver-5[0-7][0-9].*|nvidia-dkms-[0-9]{3}(-open)?-server.*"
-    r"|nvidia-fabricmanager-[0-9]{3}|nvidia-nvswitch-[0-9]{3}",
-    re.ASCII,
-)
 
 
 def server_packages(facts: NodeFacts) -> Iterator[Found]:
@@ -110,12 +107,9 @@ def _versions(facts: NodeFacts) -> str | None:
     return (version if firmware in (None, version) else f"{version} with GSP firmware {firmware}") if version else None
 
 
-_GOOD = 142
-
-
 def early_580(node: str, version: str, major: int) -> Iterator[Found]:
     minor = version.split(".")[1]
-    if major == 580 and int(minor) < _GOOD:
+    if major == 580 and int(minor) < _GOOD_580:
         yield Found(
             f"kernel module {version}; figures on record are from 580.142 and later",
             title=f"driver {version} is outdated",
@@ -127,11 +121,8 @@ def newer_branch(node: str, version: str, major: int) -> Iterator[Found]:
         yield Found(f"kernel module {version}; DGX OS pairs 580", title=f"driver {version} is not a branch of DGX OS")
 
 
-_CLOSED = re.compile(r"nvidia-(driver|dkms)-[0-9]{3}(-server)?", re.ASCII)
-
-
 def closed_modules(facts: NodeFacts) -> Iterator[Found]:
-    found = [p for p in known(facts.packages) or () if _CLOSED.fullmatch(p.name)]
+    found = [p for p in known(facts.packages) or () if _CLOSED_MODULES.fullmatch(p.name)]
     if found:
         yield Found(", ".join(f"{p.name} {p.version}" for p in found))
 

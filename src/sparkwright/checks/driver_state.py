@@ -11,6 +11,9 @@ from sparkwright.domain.unknown import known
 from sparkwright.remote import repair
 
 _UPDATER = re.compile(r"mlnx-fw-updater.*")
+_GSP_FAILED = re.compile(r"RmInitAdapter|Cannot initialize GSP|SEC2 secure boot partition timed out|GSP_INIT_DONE")
+_MODESET = re.compile(r"modeset=(0|N)\b", re.ASCII)
+_LEAST_LIBCUDA = 1_000_000
 
 
 def nic_updater(facts: NodeFacts) -> Iterator[Found]:
@@ -24,11 +27,8 @@ def nic_updater(facts: NodeFacts) -> Iterator[Found]:
         )
 
 
-_FAILED = re.compile(r"RmInitAdapter|Cannot initialize GSP|SEC2 secure boot partition timed out|GSP_INIT_DONE")
-
-
 def gsp_failed(context: Context) -> Iterator[Found]:
-    for facts, found in reading.kernel_notes(context, _FAILED):
+    for facts, found in reading.kernel_notes(context, _GSP_FAILED):
         if reading.gpu_may_be_used(context, facts.node):
             yield Found(reading.quoted(found), severity=WARN if known(facts.gpus) else OVERRIDE, subject=facts.node)
 
@@ -46,9 +46,6 @@ def next_boot_differs(facts: NodeFacts) -> Iterator[Found]:
         yield Found(f"loaded kernel module {loaded}, on the disk {waiting}", title=f"next boot loads driver {waiting}")
 
 
-_MODESET = re.compile(r"modeset=(0|N)\b", re.ASCII)
-
-
 def drm_override(facts: NodeFacts) -> Iterator[Found]:
     board = known(facts.board)
     lines = [line for line in board.drm if _MODESET.search(line)] if board else []
@@ -57,13 +54,10 @@ def drm_override(facts: NodeFacts) -> Iterator[Found]:
         yield Found(f"{lines[0]}; modeset now: {now}")
 
 
-_LEAST = 1_000_000
-
-
 def libcuda_truncated(facts: NodeFacts) -> Iterator[Found]:
     board = known(facts.board)
     library = known(board.libcuda) if board else None
-    if library and library.size < _LEAST:
+    if library and library.size < _LEAST_LIBCUDA:
         yield Found(f"{library.path}: {library.size} bytes; expected some tens of MB")
 
 

@@ -14,6 +14,18 @@ from sparkwright.engines.catalog import ENGINES
 
 # Names that hide what runs: Docker's forwarder and interpreters.
 _ANYTHING = ("docker-proxy", "python", "uvicorn", "gunicorn", "node", "rootlessport")
+_ENGINE_PORTS = {8000: "vLLM and others", 8080: "llama-server, Open WebUI", 30000: "SGLang", 1234: "LM Studio"}
+_OTHERS = ("Ollama", "Ray")  # rules of their own
+_OLLAMA = 11434
+_RAY_PORTS = {8265: "dashboard", 10001: "client port"}
+_RAY_STORE = 6379
+_RAY = ("gcs_server", "raylet", "ray::", "ray-")
+_LLAMA_RPC_PORT = 50052
+_LLAMA_RPC = ("rpc-server", "ggml-rpc")
+_JUPYTER = 8888
+_DOCKERD = 2375
+_SAFE_TOOLKIT = (1, 17, 8)
+_SSHD_PORTS = (2222, 2233)
 
 
 def exposed(context: Context) -> Iterator[tuple[NodeFacts, Listener]]:
@@ -60,10 +72,6 @@ def _beyond(facts: NodeFacts, address: str) -> bool:
         return bare == "*"
 
 
-_ENGINE_PORTS = {8000: "vLLM and others", 8080: "llama-server, Open WebUI", 30000: "SGLang", 1234: "LM Studio"}
-_OTHERS = ("Ollama", "Ray")  # rules of their own
-
-
 def engine_open(facts: NodeFacts, listener: Listener) -> Iterator[Found]:
     engine = engine_of(listener.process)
     usual = _ENGINE_PORTS.get(listener.port, "") if likely(listener) else ""
@@ -74,17 +82,9 @@ def engine_open(facts: NodeFacts, listener: Listener) -> Iterator[Found]:
         )
 
 
-_OLLAMA = 11434
-
-
 def ollama_open(facts: NodeFacts, listener: Listener) -> Iterator[Found]:
     if listener.process.startswith("ollama") or (listener.port == _OLLAMA and likely(listener)):
         yield Found(shown(listener), severity=judged(facts, WARN))
-
-
-_RAY_PORTS = {8265: "dashboard", 10001: "client port"}
-_STORE = 6379
-_RAY = ("gcs_server", "raylet", "ray::", "ray-")
 
 
 def ray_open(facts: NodeFacts, listener: Listener) -> Iterator[Found]:
@@ -95,22 +95,15 @@ def ray_open(facts: NodeFacts, listener: Listener) -> Iterator[Found]:
 
 def _ray_service(listener: Listener) -> str:
     """6379 is Redis' port too: only with Ray's own program."""
-    if listener.port == _STORE and listener.process.startswith(_RAY):
+    if listener.port == _RAY_STORE and listener.process.startswith(_RAY):
         return "store"
     return _RAY_PORTS.get(listener.port, "") if likely(listener, *_RAY) else ""
 
 
-_LLAMA_PORT = 50052
-_LLAMA = ("rpc-server", "ggml-rpc")
-
-
 def llama_rpc_open(facts: NodeFacts, listener: Listener) -> Iterator[Found]:
-    foreign = listener.process.startswith(_LLAMA) or (listener.port == _LLAMA_PORT and likely(listener))
+    foreign = listener.process.startswith(_LLAMA_RPC) or (listener.port == _LLAMA_RPC_PORT and likely(listener))
     if foreign and not runs(facts, "rpc"):
         yield Found(shown(listener), severity=judged(facts, WARN))
-
-
-_JUPYTER = 8888
 
 
 def notebook_open(facts: NodeFacts, listener: Listener) -> Iterator[Found]:
@@ -122,23 +115,17 @@ def notebook_open(facts: NodeFacts, listener: Listener) -> Iterator[Found]:
         )
 
 
-_DOCKERD = 2375
-
-
 def docker_open(facts: NodeFacts, listener: Listener) -> Iterator[Found]:
     if listener.port == _DOCKERD:
         yield Found(shown(listener))
 
 
-_SAFE = (1, 17, 8)
-
-
 def toolkit_vulnerable(facts: NodeFacts) -> Iterator[Found]:
     docker = known(facts.containers)
     version = docker.toolkit if docker else ""
-    if version and _numbers(version) < _SAFE:
+    if version and _numbers(version) < _SAFE_TOOLKIT:
         yield Found(
-            f"nvidia-ctk --version: {version}; fixed in {'.'.join(map(str, _SAFE))}",
+            f"nvidia-ctk --version: {version}; fixed in {'.'.join(map(str, _SAFE_TOOLKIT))}",
             title=f"vulnerable nvidia-container-toolkit {version}",
         )
 
@@ -146,7 +133,7 @@ def toolkit_vulnerable(facts: NodeFacts) -> Iterator[Found]:
 def _numbers(version: str) -> tuple[int, ...]:
     """(1, 17, 8) of `1.17.8`; an odd version counts as safe."""
     parts = version.split(".")
-    return tuple(map(int, parts)) if all(p.isascii() and p.isdigit() and len(p) < 9 for p in parts) else _SAFE
+    return tuple(map(int, parts)) if all(p.isascii() and p.isdigit() and len(p) < 9 for p in parts) else _SAFE_TOOLKIT
 
 
 def token_readable(facts: NodeFacts) -> Iterator[Found]:
@@ -165,11 +152,8 @@ def host_keys_unchecked(facts: NodeFacts) -> Iterator[Found]:
         yield Found(f"{path}: StrictHostKeyChecking no", fix=f"in {path}: StrictHostKeyChecking accept-new")
 
 
-_SSHD = (2222, 2233)
-
-
 def container_sshd(facts: NodeFacts, listener: Listener) -> Iterator[Found]:
-    if listener.port in _SSHD and listener.process in ("", "sshd"):
+    if listener.port in _SSHD_PORTS and listener.process in ("", "sshd"):
         yield Found(
             shown(listener),
             title=f"SSH server open to the network on port {listener.port}",

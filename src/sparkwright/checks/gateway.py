@@ -10,6 +10,16 @@ from sparkwright.engines.version import within
 
 # Codes that `up` and the supervisor decide by.
 NO_CADDY, PAIR, MODES, PORT, KEYS = "DOOR001", "DOOR003", "DOOR005", "DOOR006", "DOOR007"
+_SAID = {
+    PairTrouble.NO_CERTIFICATE: ("the certificate cannot be read", "give the ssh user the right to read it"),
+    PairTrouble.NO_KEY: ("the key cannot be read", "give the ssh user, and nobody else, the right to read it"),
+    PairTrouble.BAD_CERTIFICATE: ("the certificate is no PEM certificate", "put a PEM chain there"),
+    PairTrouble.BAD_KEY: ("the key is no PEM key without a passphrase", "put the key there without a passphrase"),
+    PairTrouble.DIFFERS: ("certificate and key do not belong together", "put the key there that it was issued for"),
+    PairTrouble.EXPIRED: ("the certificate has expired", "renew it"),
+    PairTrouble.EARLY: ("the certificate is not valid yet", "set the node's clock, or wait"),
+}
+HIDES = "<2.7.6"
 
 
 def caddy_missing(context: Context) -> Iterator[Found]:
@@ -34,17 +44,6 @@ def gateway_port_taken(context: Context) -> Iterator[Found]:
             "or set another serving.door.port",
             subject=gateway.node,
         )
-
-
-_SAID = {
-    PairTrouble.NO_CERTIFICATE: ("the certificate cannot be read", "give the ssh user the right to read it"),
-    PairTrouble.NO_KEY: ("the key cannot be read", "give the ssh user, and nobody else, the right to read it"),
-    PairTrouble.BAD_CERTIFICATE: ("the certificate is no PEM certificate", "put a PEM chain there"),
-    PairTrouble.BAD_KEY: ("the key is no PEM key without a passphrase", "put the key there without a passphrase"),
-    PairTrouble.DIFFERS: ("certificate and key do not belong together", "put the key there that it was issued for"),
-    PairTrouble.EXPIRED: ("the certificate has expired", "renew it"),
-    PairTrouble.EARLY: ("the certificate is not valid yet", "set the node's clock, or wait"),
-}
 
 
 def certificate_invalid(context: Context) -> Iterator[Found]:
@@ -102,9 +101,6 @@ def certificate_expiring(context: Context) -> Iterator[Found]:
             fix=f"on {context.gateway.node}: renew {pair.certificate}, then the same `sparkwright up` again",
             subject=context.gateway.node,
         )
-
-
-HIDES = "<2.7.6"
 
 
 def caddy_old(context: Context) -> Iterator[Found]:

@@ -11,6 +11,28 @@ from sparkwright.domain.host_facts import KernelNote
 from sparkwright.domain.units import MIB, gib
 from sparkwright.domain.unknown import known
 
+# Desktops and monitors hold a few tens of MiB.
+_WORTH_TELLING = 256 * MIB
+_GRAVE = {
+    43: "a program was stopped after a fault on the GPU; on GB10 mostly too much memory at a long context",
+    48: "an error in memory that could not be corrected",
+    79: "the GPU has fallen off the bus",
+    94: "an error in memory that one program had to end for",
+    95: "an error in memory that could not be contained",
+    119: "the GPU's firmware did not answer",
+    120: "the GPU's firmware failed",
+    140: "an error in memory that could not be corrected",
+    154: "the GPU asks for a reset or a reboot",
+}
+_ENDS_ONE_PROGRAM = (43, 94)
+_XID = re.compile(r"Xid \([^)]*\): ([0-9]{1,4})\b", re.ASCII)
+_BUSY_PERCENT, _SLOW_MHZ, _FAINT_WATT = 90, 1400, 40
+_GPU_HOT = 90
+_BOARD_HOT = 93.0
+_THERMAL = re.compile(
+    r"critical temperature|thermal (emergency|shutdown|trip)|temperature above threshold", re.IGNORECASE
+)
+
 
 def gpu_missing(context: Context) -> Iterator[Found]:
     for facts in context.facts.values():
@@ -23,10 +45,6 @@ def _said(facts: NodeFacts) -> str:
     if isinstance(facts.gpus, Unknown):
         return f"nvidia-smi: {facts.gpus.raw or facts.gpus.why}"
     return "nvidia-smi lists no GPU"
-
-
-# Desktops and monitors hold a few tens of MiB.
-_WORTH_TELLING = 256 * MIB
 
 
 def gpu_in_use(context: Context) -> Iterator[Found]:
@@ -67,21 +85,6 @@ def other_gpu_model(facts: NodeFacts) -> Iterator[Found]:
         )
 
 
-_GRAVE = {
-    43: "a program was stopped after a fault on the GPU; on GB10 mostly too much memory at a long context",
-    48: "an error in memory that could not be corrected",
-    79: "the GPU has fallen off the bus",
-    94: "an error in memory that one program had to end for",
-    95: "an error in memory that could not be contained",
-    119: "the GPU's firmware did not answer",
-    120: "the GPU's firmware failed",
-    140: "an error in memory that could not be corrected",
-    154: "the GPU asks for a reset or a reboot",
-}
-_ENDS_ONE_PROGRAM = (43, 94)
-_XID = re.compile(r"Xid \([^)]*\): ([0-9]{1,4})\b", re.ASCII)
-
-
 def fatal_xid(context: Context) -> Iterator[Found]:
     for facts, found in reading.kernel_notes(context, _XID):
         for note in found:
@@ -105,32 +108,23 @@ def _number(note: KernelNote) -> int:
     return int(found[1]) if found else 0
 
 
-_BUSY, _SLOW, _FAINT = 90, 1400, 40
-
-
 def power_wedge(context: Context) -> Iterator[Found]:
     for facts in reading.gb10s(context):
         for gpu in known(facts.gpus) or ():
             busy, clock, power = known(gpu.utilization), known(gpu.sm_clock_mhz), known(gpu.power_w)
             if busy is None or clock is None or power is None:
                 continue
-            if busy >= _BUSY and clock < _SLOW and power < _FAINT:
+            if busy >= _BUSY_PERCENT and clock < _SLOW_MHZ and power < _FAINT_WATT:
                 yield Found(
                     f"nvidia-smi: {busy:g} % busy at {clock:g} MHz and {power:g} W; expected 2200-2500 MHz and 30-60 W",
                     subject=facts.node,
                 )
 
 
-_GPU_HOT = 90
-
-
 def gpu_hot(facts: NodeFacts) -> Iterator[Found]:
     degrees = max((t for gpu in known(facts.gpus) or () if (t := known(gpu.temperature_c)) is not None), default=0.0)
     if degrees >= _GPU_HOT:
         yield Found(f"nvidia-smi: {degrees:g} °C; up to 86 °C is normal under load", title=f"GPU is at {degrees:g} °C")
-
-
-_BOARD_HOT = 93.0
 
 
 def board_hot(facts: NodeFacts) -> Iterator[Found]:
@@ -156,11 +150,6 @@ def gpu_throttled(facts: NodeFacts) -> Iterator[Found]:
     driver = known(facts.driver)
     if driver and driver.slowdowns:
         yield Found(f"nvidia-smi -q: {', '.join(driver.slowdowns)} active")
-
-
-_THERMAL = re.compile(
-    r"critical temperature|thermal (emergency|shutdown|trip)|temperature above threshold", re.IGNORECASE
-)
 
 
 def gpu_off_bus(facts: NodeFacts) -> Iterator[Found]:

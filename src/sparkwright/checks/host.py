@@ -10,6 +10,9 @@ from sparkwright.domain.facts import Identity, NodeFacts
 from sparkwright.domain.finding import INFO, OVERRIDE, WARN
 from sparkwright.domain.unknown import known
 
+_OEM_IDS = ("295f5139615f4bbaa29921a29574c7a3",)
+_LEAKS_CMA = re.compile(r"7\.0\.0-1019-nvidia.*")
+
 
 def machine_id_shared(context: Context) -> Iterator[Found]:
     rows = [(node, identity) for node, facts in context.facts.items() if (identity := known(facts.identity))]
@@ -47,12 +50,9 @@ def _same(one: Identity, other: Identity) -> bool:
     return bool(one.boot_id) and (one.boot_id, one.hostname) == (other.boot_id, other.hostname)
 
 
-_KNOWN = ("295f5139615f4bbaa29921a29574c7a3",)
-
-
 def machine_id_of_image(facts: NodeFacts) -> Iterator[Found]:
     identity = known(facts.identity)
-    if identity and identity.machine_id in _KNOWN:
+    if identity and identity.machine_id in _OEM_IDS:
         yield Found(f"machine-id {identity.machine_id}")
 
 
@@ -84,13 +84,10 @@ def _arch(facts: NodeFacts) -> str | None:
     return identity.arch if identity else None
 
 
-_BLOCKED = re.compile(r"7\.0\.0-1019-nvidia.*")
-
-
 def kernel_leaks_cma(context: Context) -> Iterator[Found]:
     for facts in nodes(context):
         kernel = known(facts.kernel)
-        if kernel and _BLOCKED.fullmatch(kernel.release) and "kho=off" not in kernel.cmdline.split():
+        if kernel and _LEAKS_CMA.fullmatch(kernel.release) and "kho=off" not in kernel.cmdline.split():
             yield Found(
                 f"uname -r: {kernel.release}; /proc/cmdline has no kho=off",
                 title=f"kernel {kernel.release} without kho=off",

@@ -16,6 +16,19 @@ from sparkwright.remote import repair
 # A freshly booted GB10 has 5.4-7.6 GiB that no counter explains: firmware and carve-outs.
 KEPT_AT_BOOT = 8 * GIB
 _RETAINED = KEPT_AT_BOOT + 2 * GIB
+_LEAKED = 10 * GIB
+_SWAPPED_PAGES = 1024
+_FREE_ENOUGH, _CACHED_SHARE = 32 * GIB, 0.3
+_STALLED, _STALLED_MUCH = 0.1, 1.0
+_BIG, _BIG_TOGETHER, _BIG_SHOWN = GIB, 4 * GIB, 4
+_LOW = 8 * GIB
+_EARLYOOM = "earlyoom.service"
+_MIN_FREE, _MIN_FREE_LEAST, _MIN_FREE_WANTED = "vm.min_free_kbytes", 1 << 20, 3 << 20
+_MIN_FREE_ROOM = 16 * GIB
+_OOM_KILLED = re.compile(r"Out of memory: Killed process|Memory cgroup out of memory: Killed")
+_ENOMEM = re.compile(r"NV_ERR_NO_MEMORY|\(0x0*51\)")
+_OVERCOMMIT, _NEVER_OVERCOMMIT, _USUAL_OVERCOMMIT = "vm.overcommit_memory", 2, 0
+_UNCORRECTED = re.compile(r"section_type: memory error|Memory failure: 0x|EDAC .*\bUE\b", re.ASCII)
 
 
 def memory_retained(facts: NodeFacts) -> Iterator[Found]:
@@ -26,9 +39,6 @@ def memory_retained(facts: NodeFacts) -> Iterator[Found]:
             f"up to {gib(KEPT_AT_BOOT)} is normal",
             title=f"{gib(memory.unaccounted)} retained by the driver",
         )
-
-
-_LEAKED = 10 * GIB
 
 
 def memory_leaked(facts: NodeFacts) -> Iterator[Found]:
@@ -43,13 +53,10 @@ def memory_leaked(facts: NodeFacts) -> Iterator[Found]:
         )
 
 
-_PAGES = 1024
-
-
 def swapping(facts: NodeFacts) -> Iterator[Found]:
     activity = known(facts.activity)
     moved = [known(activity.swapped_in) or 0, known(activity.swapped_out) or 0] if activity else [0, 0]
-    if activity and max(moved) > _PAGES:
+    if activity and max(moved) > _SWAPPED_PAGES:
         yield Found(f"/proc/vmstat: {moved[0]} pages in, {moved[1]} out within {activity.seconds:g} s")
 
 
@@ -66,13 +73,10 @@ def cma_uncounted(facts: NodeFacts) -> Iterator[Found]:
         yield Found(f"/proc/meminfo: CmaTotal 0 kB, CmaFree {memory.cma_free // 1024} kB")
 
 
-_FREE, _SHARE = 32 * GIB, 0.3
-
-
 def page_cache(context: Context) -> Iterator[Found]:
     for facts in sparks(context) if context.recipe and not simulated(context) else ():
         memory = known(facts.memory)
-        if memory and memory.free < _FREE and memory.cached > _SHARE * memory.total:
+        if memory and memory.free < _FREE_ENOUGH and memory.cached > _CACHED_SHARE * memory.total:
             yield Found(
                 f"MemFree {gib(memory.free)}, page cache {gib(memory.cached)}, available {gib(memory.available)}",
                 title=f"page cache holds {gib(memory.cached)}",
@@ -80,33 +84,27 @@ def page_cache(context: Context) -> Iterator[Found]:
             )
 
 
-_FULL, _MUCH = 0.1, 1.0
-
-
 def memory_pressure(facts: NodeFacts) -> Iterator[Found]:
     activity = known(facts.activity)
     full = known(activity.stall_full) if activity else None
-    if activity and full is not None and full > _FULL:
+    if activity and full is not None and full > _STALLED:
         yield Found(
             f"/proc/pressure/memory: full avg10={full:g}, some avg10={known(activity.stall_some) or 0:g} (percent)",
-            severity=WARN if full > _MUCH else INFO,
+            severity=WARN if full > _STALLED_MUCH else INFO,
         )
-
-
-_EACH, _MANY, _SHOWN = GIB, 4 * GIB, 4
 
 
 def big_programs(facts: NodeFacts) -> Iterator[Found]:
     activity = known(facts.activity)
     processes = (known(activity.processes) or ()) if activity else ()
-    big = [process for process in processes if process.rss >= _EACH]
+    big = [process for process in processes if process.rss >= _BIG]
     if big and idle(facts):
         held = sum(process.rss for process in big)
         yield Found(
-            ", ".join(f"{p.name} (pid {p.pid}, {gib(p.rss)})" for p in big[:_SHOWN]),
+            ", ".join(f"{p.name} (pid {p.pid}, {gib(p.rss)})" for p in big[:_BIG_SHOWN]),
             title=f"other programs hold {gib(held)}",
             fix=_stop(big[0]),
-            severity=WARN if held >= _MANY else INFO,
+            severity=WARN if held >= _BIG_TOGETHER else INFO,
         )
 
 
@@ -116,12 +114,9 @@ def _stop(process: Process) -> str:
     return f"see whose it is: ps -fp {process.pid}; stop it if it is not needed"
 
 
-_LITTLE = 8 * GIB
-
-
 def memory_low(facts: NodeFacts) -> Iterator[Found]:
     memory = known(facts.memory)
-    if memory and memory.available < _LITTLE and idle(facts):
+    if memory and memory.available < _LOW and idle(facts):
         yield Found(
             f"MemAvailable {gib(memory.available)} of {gib(memory.total)}, no rank of ours runs",
             title=f"only {gib(memory.available)} available",
@@ -138,46 +133,33 @@ def huge_pages(facts: NodeFacts) -> Iterator[Found]:
         )
 
 
-_GUARD = "earlyoom.service"
-
-
 def earlyoom_active(context: Context) -> Iterator[Found]:
     for facts in sparks(context) if len(context.cluster.nodes) > 1 else ():
         upkeep = known(facts.upkeep)
-        if upkeep and upkeep.active(_GUARD):
-            yield Found(f"systemctl is-active {_GUARD}: active", subject=facts.node)
-
-
-_MIN_FREE, _LEAST, _WANTED = "vm.min_free_kbytes", 1 << 20, 3 << 20
-_ROOM = 16 * GIB
+        if upkeep and upkeep.active(_EARLYOOM):
+            yield Found(f"systemctl is-active {_EARLYOOM}: active", subject=facts.node)
 
 
 def min_free_low(facts: NodeFacts) -> Iterator[Found]:
     upkeep = known(facts.upkeep)
     now = upkeep.sysctl(_MIN_FREE) if upkeep else None
-    if now is not None and now < _LEAST:
+    if now is not None and now < _MIN_FREE_LEAST:
         memory = known(facts.memory)
         yield Found(
-            f"{_MIN_FREE} = {now}; expected: {_WANTED} (3 GiB)",
-            fix=f"sudo sysctl -w {_MIN_FREE}={_WANTED}, and the same line in {repair.sysctl_file(_MIN_FREE)}",
+            f"{_MIN_FREE} = {now}; expected: {_MIN_FREE_WANTED} (3 GiB)",
+            fix=f"sudo sysctl -w {_MIN_FREE}={_MIN_FREE_WANTED}, and the same line in {repair.sysctl_file(_MIN_FREE)}",
             repair=None
-            if memory and memory.available < _ROOM
-            else repair.sysctl_fix(facts.node, _MIN_FREE, _WANTED, now),
+            if memory and memory.available < _MIN_FREE_ROOM
+            else repair.sysctl_fix(facts.node, _MIN_FREE, _MIN_FREE_WANTED, now),
         )
-
-
-_KILLED = re.compile(r"Out of memory: Killed process|Memory cgroup out of memory: Killed")
 
 
 def oom_kill(facts: NodeFacts) -> Iterator[Found]:
     log, activity = known(facts.kernel_log), known(facts.activity)
-    lines = log.matching(_KILLED) if log else ()
+    lines = log.matching(_OOM_KILLED) if log else ()
     count = (known(activity.oom_kills) or 0) if activity else 0
     if lines or count:
         yield Found(quoted(lines) if lines else f"/proc/vmstat: oom_kill {count} since boot")
-
-
-_ENOMEM = re.compile(r"NV_ERR_NO_MEMORY|\(0x0*51\)")
 
 
 def driver_enomem(context: Context) -> Iterator[Found]:
@@ -192,25 +174,19 @@ def pools_differ(context: Context) -> Iterator[Found]:
         yield Found(", ".join(f"{node} {gib(total)}" for node, total in pools.items()), subject=", ".join(pools))
 
 
-_OVERCOMMIT, _STRICT, _DEFAULT = "vm.overcommit_memory", 2, 0
-
-
 def overcommit_off(facts: NodeFacts) -> Iterator[Found]:
     upkeep = known(facts.upkeep)
-    if upkeep and upkeep.sysctl(_OVERCOMMIT) == _STRICT:
+    if upkeep and upkeep.sysctl(_OVERCOMMIT) == _NEVER_OVERCOMMIT:
         yield Found(
-            f"{_OVERCOMMIT} = {_STRICT}; expected: {_DEFAULT}",
-            fix=f"sudo sysctl -w {_OVERCOMMIT}={_DEFAULT}, and take the setting out of /etc/sysctl.d",
-            repair=repair.sysctl_fix(facts.node, _OVERCOMMIT, _DEFAULT, _STRICT),
+            f"{_OVERCOMMIT} = {_NEVER_OVERCOMMIT}; expected: {_USUAL_OVERCOMMIT}",
+            fix=f"sudo sysctl -w {_OVERCOMMIT}={_USUAL_OVERCOMMIT}, and take the setting out of /etc/sysctl.d",
+            repair=repair.sysctl_fix(facts.node, _OVERCOMMIT, _USUAL_OVERCOMMIT, _NEVER_OVERCOMMIT),
         )
-
-
-_ERROR = re.compile(r"section_type: memory error|Memory failure: 0x|EDAC .*\bUE\b", re.ASCII)
 
 
 def memory_failing(facts: NodeFacts) -> Iterator[Found]:
     memory, log = known(facts.memory), known(facts.kernel_log)
-    lines = log.matching(_ERROR) if log else ()
+    lines = log.matching(_UNCORRECTED) if log else ()
     if lines or (memory and memory.corrupted):
         yield Found(
             quoted(lines) if lines or not memory else f"/proc/meminfo: HardwareCorrupted {memory.corrupted // 1024} kB"

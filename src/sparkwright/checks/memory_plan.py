@@ -12,6 +12,8 @@ from sparkwright.domain.units import GIB, gib
 from sparkwright.domain.unknown import known
 from sparkwright.engines.catalog import traits
 
+_STEP = 4096
+
 
 def arithmetic(ledger: MemoryLedger) -> str:
     """`121.6 GiB pool - 5.0 GiB in use now - 69.4 GiB weights - ... = 3.1 GiB`."""
@@ -83,9 +85,6 @@ def fraction_too_high(context: Context) -> Iterator[Found]:
                 fix="; or ".join(found),
                 subject=ledger.node,
             )
-
-
-_STEP = 4096
 
 
 def context_too_long(context: Context) -> Iterator[Found]:

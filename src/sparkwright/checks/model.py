@@ -12,7 +12,10 @@ from sparkwright.domain.units import gib
 from sparkwright.engines.catalog import traits
 
 _FILES_SHOWN = 3
-_OTHERS = frozenset({Defect.SHORT, Defect.POINTER, Defect.REF})  # MODEL005, MODEL006
+_OTHER_CHECKS = frozenset({Defect.SHORT, Defect.POINTER, Defect.REF})  # MODEL005, MODEL006
+_DIFFERENCES_SHOWN = 4
+_LONGER_BY_ENV = ("VLLM_ALLOW_LONG_MAX_MODEL_LEN", "SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN")
+_LONGER_BY_FLAG = ("hf-overrides", "rope-scaling", "rope-parameters", "json-model-override-args")
 
 
 def model_incomplete(context: Context) -> Iterator[Found]:
@@ -37,7 +40,7 @@ def model_incomplete(context: Context) -> Iterator[Found]:
 
 def _missing(checkpoint: Checkpoint) -> tuple[str, ...]:
     """Without what other rules name: damaged files, which fetching the rest does not fix, and refs/main."""
-    others = {str(flaw) for flaw in checkpoint.flaws if flaw.defect in _OTHERS}
+    others = {str(flaw) for flaw in checkpoint.flaws if flaw.defect in _OTHER_CHECKS}
     return tuple(text for text in checkpoint.missing if text not in others)
 
 
@@ -70,9 +73,6 @@ def _shown(context: Context, path: str) -> str:
     return f"{node.paths.models}/{path}" if node else path
 
 
-_SHOWN = 4
-
-
 def shape_differs(context: Context) -> Iterator[Found]:
     said = context.recipe.model.shape if context.recipe else None
     if said is None:
@@ -81,7 +81,7 @@ def shape_differs(context: Context) -> Iterator[Found]:
     wrong = {node: _differences(said, file) for node, file in files.items() if isinstance(file, ModelShape)}
     node = next((node for node, differences in wrong.items() if differences), "")
     if node:
-        yield Found("; ".join(wrong[node][:_SHOWN]), subject=node)
+        yield Found("; ".join(wrong[node][:_DIFFERENCES_SHOWN]), subject=node)
 
 
 def _differences(said: ModelShape, file: ModelShape) -> list[str]:
@@ -120,10 +120,6 @@ def planned_from_hub(context: Context) -> Iterator[Found]:
     yield Found(f"{told.model}@{told.revision}: {size}; {config}", subject=told.model)
 
 
-_ALLOWS = ("VLLM_ALLOW_LONG_MAX_MODEL_LEN", "SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN")
-_CHANGES = ("hf-overrides", "rope-scaling", "rope-parameters", "json-model-override-args")
-
-
 def context_over_model(context: Context) -> Iterator[Found]:
     recipe = context.recipe
     if recipe is None or played(recipe) or "MODEL013" not in traits(recipe).faults or _told_otherwise(recipe):
@@ -140,7 +136,7 @@ def context_over_model(context: Context) -> Iterator[Found]:
 
 
 def _told_otherwise(recipe: Recipe) -> bool:
-    return any(name in recipe.env for name in _ALLOWS) or any(name in recipe.flags for name in _CHANGES)
+    return any(name in recipe.env for name in _LONGER_BY_ENV) or any(name in recipe.flags for name in _LONGER_BY_FLAG)
 
 
 def _longest(context: Context, recipe: Recipe) -> tuple[int, str]:

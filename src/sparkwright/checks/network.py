@@ -14,6 +14,13 @@ from sparkwright.domain.unknown import known
 from sparkwright.facts.upkeep import AVAHI
 from sparkwright.remote.repair import mode_fix
 
+_RATED_GBIT = 200
+_SLOW_MBIT = (25_000, 40_000, 50_000, 100_000)
+_MADE_UP = "link-local"
+_NETPLAN_MODE = "600"
+_LOOPBACK = "127.0.0.1"
+_AVAHI_NAME = re.compile(r"Host name is ([^\s.]+)\.")
+
 
 def fabric_gateway(facts: NodeFacts) -> Iterator[Found]:
     network = known(facts.network)
@@ -68,26 +75,19 @@ def bonded(context: Context) -> Iterator[Found]:
                 )
 
 
-_RATED = 200
-_SLOW = (25_000, 40_000, 50_000, 100_000)
-
-
 def slow_link(facts: NodeFacts) -> Iterator[Found]:
     for rail in rails(facts) if not not_gb10(facts) else ():
         told = _slow(facts, rail)
         if told:
-            yield Found(f"{rail.port.device}: {told}", title=f"link of {rail.name} is slower than {_RATED} Gb/s")
+            yield Found(f"{rail.port.device}: {told}", title=f"link of {rail.name} is slower than {_RATED_GBIT} Gb/s")
 
 
 def _slow(facts: NodeFacts, rail: Rail) -> str:
     nic, speed = known(facts.nic), known(rail.link.speed_mbps)
     rate = next((d.rate_gbit for d in (nic.devices if nic else ()) if d.name == rail.port.device), None)
     if speed is not None:
-        return f"speed {speed} Mb/s" if speed in _SLOW else ""
-    return f"rate {rate:g} Gb/s" if rate is not None and 0 < rate < _RATED else ""
-
-
-_MADE_UP = "link-local"
+        return f"speed {speed} Mb/s" if speed in _SLOW_MBIT else ""
+    return f"rate {rate:g} Gb/s" if rate is not None and 0 < rate < _RATED_GBIT else ""
 
 
 def auto_addresses(context: Context) -> Iterator[Found]:
@@ -126,9 +126,6 @@ def _auto_configured(node: str, profile: Profile) -> Found:
     )
 
 
-_MODE = "600"
-
-
 def netplan_mode(facts: NodeFacts) -> Iterator[Found]:
     network = known(facts.network)
     for path, mode in network.netplan.items() if network else ():
@@ -136,8 +133,8 @@ def netplan_mode(facts: NodeFacts) -> Iterator[Found]:
             yield Found(
                 f"stat: {mode} {path}",
                 title=f"{path} has mode {mode}",
-                fix=f"on {facts.node}: sudo chmod {_MODE} {path}",
-                repair=mode_fix(facts.node, path, _MODE, mode),
+                fix=f"on {facts.node}: sudo chmod {_NETPLAN_MODE} {path}",
+                repair=mode_fix(facts.node, path, _NETPLAN_MODE, mode),
             )
 
 
@@ -178,9 +175,6 @@ def _allow(firewall: str, interface: str) -> str:
     return f"sudo firewall-cmd --permanent --zone=trusted --change-interface={interface} && sudo firewall-cmd --reload"
 
 
-_LOOPBACK = "127.0.0.1"
-
-
 def proxy_catches(facts: NodeFacts) -> Iterator[Found]:
     for where, proxy, exceptions in _proxies(facts):
         wanted = [_LOOPBACK, *(a.ipv4 for rail in rails(facts) for a in rail.link.addresses)]
@@ -215,9 +209,6 @@ def _excepted(address: str, exceptions: str) -> bool:
     return False
 
 
-_SAYS = re.compile(r"Host name is ([^\s.]+)\.")
-
-
 def mdns_renamed(context: Context) -> Iterator[Found]:
     for facts in sparks(context):
         own, announced = _names(facts)
@@ -236,7 +227,7 @@ def _names(facts: NodeFacts) -> tuple[str, str]:
     """The first word of the hostname, and what avahi announces; '' for what is not known."""
     identity, upkeep = known(facts.identity), known(facts.upkeep)
     unit = upkeep.units.get(AVAHI) if upkeep else None
-    said = _SAYS.search(unit.says) if unit else None
+    said = _AVAHI_NAME.search(unit.says) if unit else None
     return (identity.hostname.partition(".")[0] if identity else "", said[1] if said else "")
 
 

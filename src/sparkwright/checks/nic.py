@@ -13,13 +13,22 @@ from sparkwright.domain.unknown import known
 from sparkwright.facts.nic import MARKER
 
 _PLUGGED = re.compile(r"\bcable plug(ged|in)\b", re.IGNORECASE)
-_BOOTING = 30.0
+_BOOT_SECONDS = 30.0
+_FUNCTIONS = 4
+_GOOD_FIRMWARE = (28, 45, 4028)
+_PCIE_SPEED, _PCIE_LANES = 32.0, 4
+_MANY_ERRORS = {"link_downed": 5, "symbol_error": 1000, "out_of_sequence": 1000, "packet_seq_err": 1000}
+_FAULT = re.compile(
+    r"mlx5_core .*(pre-init|wait_fw_init|firmware over \d+ MS|failed with error -(110|12|5)\b|error -110"
+    r"|firmware (fatal|internal) error|health poll failed|health compromised)|\bDOE\b.*\bmailbox",
+    re.IGNORECASE,
+)
 
 
 def hot_attached(facts: NodeFacts) -> Iterator[Found]:
     log = known(facts.kernel_log)
     notes = log.matching(_PLUGGED) if log else ()
-    timed = [(note.last, note) for note in notes if note.last is not None and note.last > _BOOTING]
+    timed = [(note.last, note) for note in notes if note.last is not None and note.last > _BOOT_SECONDS]
     late = max(timed, key=lambda pair: pair[0])[1] if timed else None
     if late and rails(facts):
         yield Found(f"kernel, {late.last:.0f} s after boot: {late.latest or late.text}")
@@ -28,9 +37,6 @@ def hot_attached(facts: NodeFacts) -> Iterator[Found]:
 def hotplug_armed(facts: NodeFacts, nic: Nic) -> Iterator[Found]:
     if nic.armed:
         yield Found(f"{MARKER} is there")
-
-
-_FUNCTIONS = 4
 
 
 def functions_missing(context: Context) -> Iterator[Found]:
@@ -58,15 +64,12 @@ def verbs_missing(context: Context) -> Iterator[Found]:
             )
 
 
-_GOOD = (28, 45, 4028)
-
-
 def nic_firmware_old(facts: NodeFacts, nic: Nic) -> Iterator[Found]:
     old = [device for device in nic.devices if _is_old(device.firmware)]
     if old and not not_gb10(facts):
         yield Found(
             ", ".join(f"{device.name} fw_ver {device.firmware}" for device in old),
-            title=f"NIC firmware {old[0].firmware} is older than {'.'.join(map(str, _GOOD))}",
+            title=f"NIC firmware {old[0].firmware} is older than {'.'.join(map(str, _GOOD_FIRMWARE))}",
         )
 
 
@@ -74,7 +77,11 @@ def _is_old(version: str) -> bool:
     """Only of the ConnectX-7's own series, 28."""
     parts = version.split(".")
     numbers = tuple(int(part) for part in parts if part.isascii() and part.isdigit())
-    return len(numbers) == len(parts) == len(_GOOD) and numbers[0] == _GOOD[0] and numbers < _GOOD
+    return (
+        len(numbers) == len(parts) == len(_GOOD_FIRMWARE)
+        and numbers[0] == _GOOD_FIRMWARE[0]
+        and numbers < _GOOD_FIRMWARE
+    )
 
 
 def nic_firmware_differs(context: Context) -> Iterator[Found]:
@@ -84,9 +91,6 @@ def nic_firmware_differs(context: Context) -> Iterator[Found]:
         yield Found("; ".join(f"{node}: {', '.join(found)}" for node, found in told.items()), subject=", ".join(told))
 
 
-_SPEED, _LANES = 32.0, 4
-
-
 def pcie_slow(facts: NodeFacts, nic: Nic) -> Iterator[Found]:
     known_gb10 = bool(known(facts.gpus)) and not not_gb10(facts)
     functions = () if isinstance(nic.functions, Unknown) else nic.functions
@@ -94,16 +98,13 @@ def pcie_slow(facts: NodeFacts, nic: Nic) -> Iterator[Found]:
     if narrow:
         yield Found(
             ", ".join(f"{f.address} {f.speed_gt:g} GT/s x{f.width}" for f in narrow)
-            + f"; expected: {_SPEED:g} GT/s x{_LANES}",
+            + f"; expected: {_PCIE_SPEED:g} GT/s x{_PCIE_LANES}",
             title=f"slow PCIe link of {narrow[0].address}",
         )
 
 
 def _is_narrow(function: PciFunction) -> bool:
-    return 0 < function.speed_gt < _SPEED or 0 < function.width < _LANES
-
-
-_MANY = {"link_downed": 5, "symbol_error": 1000, "out_of_sequence": 1000, "packet_seq_err": 1000}
+    return 0 < function.speed_gt < _PCIE_SPEED or 0 < function.width < _PCIE_LANES
 
 
 def link_bounced(context: Context) -> Iterator[Found]:
@@ -123,15 +124,8 @@ def link_bounced(context: Context) -> Iterator[Found]:
 
 def _counted(device: RdmaDevice) -> str:
     return ", ".join(
-        f"{name} {device.counters[name]}" for name, many in _MANY.items() if device.counters.get(name, 0) >= many
+        f"{name} {device.counters[name]}" for name, many in _MANY_ERRORS.items() if device.counters.get(name, 0) >= many
     )
-
-
-_FAULT = re.compile(
-    r"mlx5_core .*(pre-init|wait_fw_init|firmware over \d+ MS|failed with error -(110|12|5)\b|error -110"
-    r"|firmware (fatal|internal) error|health poll failed|health compromised)|\bDOE\b.*\bmailbox",
-    re.IGNORECASE,
-)
 
 
 def nic_fault(facts: NodeFacts) -> Iterator[Found]:

@@ -12,6 +12,8 @@ from sparkwright.domain.finding import INFO, WARN, Fix
 from sparkwright.domain.unknown import known
 from sparkwright.remote.repair import mtu_fix
 
+_JUMBO = 9000
+
 
 def raised(context: Context, rail: Rail, mtu: int) -> Fix | None:
     """None while an engine may run there: the driver rebuilds its queues, and connections stall."""
@@ -58,9 +60,6 @@ def peer_mtu(context: Context) -> Iterator[Found]:
         if rail.link.mtu < highest.link.mtu:
             evidence = "; ".join(f"{one.node} {one.shown} mtu {one.link.mtu}" for one in (rail, highest))
             yield _lower(context, rail, highest, evidence, "its peer")
-
-
-_JUMBO = 9000
 
 
 def mtu_small(context: Context) -> Iterator[Found]:

@@ -9,6 +9,9 @@ from sparkwright.domain.facts import NodeFacts
 from sparkwright.domain.finding import INFO, OVERRIDE, WARN
 from sparkwright.domain.unknown import known
 
+_GID_INDEX = "NCCL_IB_GID_INDEX"
+_INTERFACES = ("NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME", "TP_SOCKET_IFNAME", "MN_IF_NAME")
+
 
 def gid_drift(context: Context) -> Iterator[Found]:
     indices = [(rail, roce_index(rail.port)) for facts in compared(context) for rail in rails(facts)]
@@ -20,9 +23,6 @@ def gid_drift(context: Context) -> Iterator[Found]:
         )
 
 
-_NAME = "NCCL_IB_GID_INDEX"
-
-
 def gid_pinned(context: Context) -> Iterator[Found]:
     for facts in wired(context):
         for where, value in _pinned(context, facts):
@@ -30,20 +30,20 @@ def gid_pinned(context: Context) -> Iterator[Found]:
             if wrong:
                 by_recipe = where == "the recipe"
                 yield Found(
-                    f"{where}: {_NAME}={value}; {wrong}",
-                    title=f"{_NAME}={value} is wrong on this node",
-                    fix=f"take {_NAME} out of {where}; NCCL finds it by NCCL_IB_ROCE_VERSION_NUM=2",
+                    f"{where}: {_GID_INDEX}={value}; {wrong}",
+                    title=f"{_GID_INDEX}={value} is wrong on this node",
+                    fix=f"take {_GID_INDEX} out of {where}; NCCL finds it by NCCL_IB_ROCE_VERSION_NUM=2",
                     severity=OVERRIDE if by_recipe else WARN,
                     subject=facts.node,
                 )
 
 
 def _pinned(context: Context, facts: NodeFacts) -> Iterator[tuple[str, str]]:
-    if context.recipe and _NAME in context.recipe.env:
-        yield "the recipe", context.recipe.env[_NAME]
+    if context.recipe and _GID_INDEX in context.recipe.env:
+        yield "the recipe", context.recipe.env[_GID_INDEX]
     settings = known(facts.settings)
     for setting in settings.communication if settings else ():
-        if setting.name == _NAME:
+        if setting.name == _GID_INDEX:
             yield setting.where, setting.value
 
 
@@ -71,9 +71,6 @@ def hcas_differ(context: Context) -> Iterator[Found]:
             fix=f"on {fewest}: rdma link; then sudo ip link set NETDEV up for the port that is DOWN",
             subject=fewest,
         )
-
-
-_INTERFACES = ("NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME", "TP_SOCKET_IFNAME", "MN_IF_NAME")
 
 
 def variables_left(context: Context) -> Iterator[Found]:

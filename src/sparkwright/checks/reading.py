@@ -21,6 +21,9 @@ NEW_IDENTITY = (
     "sudo rm /etc/machine-id /var/lib/dbus/machine-id; sudo systemd-machine-id-setup; "
     "sudo rm /etc/ssh/ssh_host_*; sudo ssh-keygen -A; sudo reboot"
 )
+_SHOWN = 160
+_PACKAGE = re.compile(r"nvidia-driver-[0-9]{3}(-open|-server|-server-open)?", re.ASCII)
+_VERSION = re.compile(r"([0-9]{2,4})(\.[0-9]+)+", re.ASCII)
 
 
 def node_of(context: Context, name: str) -> Node | None:
@@ -141,9 +144,6 @@ def weigh(context: Context, severity: Severity) -> Severity:
     return severity if context.recipe else Severity.INFO
 
 
-_SHOWN = 160
-
-
 def kernel_notes(context: Context, pattern: re.Pattern[str]) -> Iterator[tuple[NodeFacts, tuple[KernelNote, ...]]]:
     """GB10 nodes whose log of this boot has such lines, with them."""
     for facts in sparks(context):
@@ -163,10 +163,6 @@ def quoted(found: tuple[KernelNote, ...]) -> str:
     when = "" if first.first is None else f", {first.first:.0f} s after boot"
     more = f" ({_times(found)} such lines)" if _times(found) > 1 else ""
     return f"kernel log{when}: {first.text[:_SHOWN]}{more}"
-
-
-_PACKAGE = re.compile(r"nvidia-driver-[0-9]{3}(-open|-server|-server-open)?", re.ASCII)
-_VERSION = re.compile(r"([0-9]{2,4})(\.[0-9]+)+", re.ASCII)
 
 
 def driver_versions(context: Context) -> Iterator[tuple[str, str, int]]:

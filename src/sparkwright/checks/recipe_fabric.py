@@ -13,6 +13,19 @@ from sparkwright.domain.unknown import known
 from sparkwright.engines.catalog import traits
 
 _LOOPBACK = "lo"
+_RDMA_OFF = {"NCCL_IB_DISABLE": "1", "NCCL_NET": "socket"}
+_LEAST_TIMEOUT = 900
+_LEAST_SHM = 32_000_000_000  # `32g` in either way of counting
+_BALANCED = 0.9  # srt/model_executor: min over ranks < local * 0.9
+_BALANCE_CHECK = "SGLANG_ENABLE_TP_MEMORY_INBALANCE_CHECK"
+_UCX_WANTED = {"UCX_MEM_MMAP_HOOK_MODE": "none", "UCX_RCACHE_MAX_UNRELEASED": "1024"}
+_DISPUTED = {
+    "NCCL_CUMEM_ENABLE": (("1",), "most recipes for GB10 set 0; 1 is used after a fix of DMA-BUF, and on a ring"),
+    "NCCL_IB_MERGE_NICS": (
+        ("0", "1"),
+        "1 doubled the bandwidth of a pair for one owner; 0 is what NVIDIA's ring and switches of four use",
+    ),
+}
 
 
 def interface_variable(context: Context) -> Iterator[Found]:
@@ -62,11 +75,8 @@ def _is(device: str, name: str, value: str) -> bool:
     return device == name or bool(name and not value.startswith("=") and device.startswith(name))
 
 
-_OFF = {"NCCL_IB_DISABLE": "1", "NCCL_NET": "socket"}
-
-
 def rdma_off(context: Context) -> Iterator[Found]:
-    for variable, off in _OFF.items():
+    for variable, off in _RDMA_OFF.items():
         for spec, value in environments(context, variable) if len(context.specs) > 1 else ():
             facts = context.facts_of(spec)
             active = [port.device for port in (known(facts.rdma) or () if facts else ()) if port.active]
@@ -79,16 +89,13 @@ def rdma_off(context: Context) -> Iterator[Found]:
                 )
 
 
-_SHORTEST = 900
-
-
 def rank_timeout(context: Context) -> Iterator[Found]:
     recipe = served_on_gb10(context, "RCP005")
     if recipe is None or recipe.nodes == 1:
         return
     name, usual = traits(recipe).timeout
     value = flag(recipe, name)
-    if value.isdecimal() and int(value) < _SHORTEST:
+    if value.isdecimal() and int(value) < _LEAST_TIMEOUT:
         yield Found(
             f"{name}: {value}",
             title=f"distributed timeout of {value} s is too short",
@@ -97,14 +104,11 @@ def rank_timeout(context: Context) -> Iterator[Found]:
         )
 
 
-_SHM = 32_000_000_000  # `32g` in either way of counting
-
-
 def shm_small(context: Context) -> Iterator[Found]:
     recipe = served_on_gb10(context)
     if recipe is None or recipe.nodes == 1 or recipe.engine.runtime is not Runtime.DOCKER:
         return
-    if 0 < recipe.shm_bytes < _SHM:
+    if 0 < recipe.shm_bytes < _LEAST_SHM:
         yield Found(
             f"shm: {recipe.shm_bytes / GIB:g}GiB; 32g to 64g are proven",
             title=f"{gib(recipe.shm_bytes)} of shared memory for ranks on {recipe.nodes} nodes",
@@ -112,13 +116,9 @@ def shm_small(context: Context) -> Iterator[Found]:
         )
 
 
-_SHARE = 0.9  # srt/model_executor: min over ranks < local * 0.9
-_CHECK = "SGLANG_ENABLE_TP_MEMORY_INBALANCE_CHECK"
-
-
 def memory_unbalanced(context: Context) -> Iterator[Found]:
     recipe = served_on_gb10(context, "RCP017")
-    off = variables(context).get(_CHECK, "").lower() in ("0", "false")
+    off = variables(context).get(_BALANCE_CHECK, "").lower() in ("0", "false")
     if recipe is None or recipe.parallelism.tp == 1 or off:
         return
     nodes = dict.fromkeys(spec.node for spec in context.specs)
@@ -128,33 +128,21 @@ def memory_unbalanced(context: Context) -> Iterator[Found]:
         if name in context.facts and (memory := known(context.facts[name].memory))
     ]
     least, most = min(sizes, default=(0, "")), max(sizes, default=(0, ""))
-    if least[0] < most[0] * _SHARE:
+    if least[0] < most[0] * _BALANCED:
         yield Found(f"available: {gib(least[0])} on {least[1]}, {gib(most[0])} on {most[1]}", subject=least[1])
-
-
-_WANTED = {"UCX_MEM_MMAP_HOOK_MODE": "none", "UCX_RCACHE_MAX_UNRELEASED": "1024"}
 
 
 def ucx_cache(context: Context) -> Iterator[Found]:
     recipe, shape, env = served_on_gb10(context, "RCP019"), shape_of(context), variables(context)
     if recipe is None or recipe.nodes == 1 or shape is None:
         return
-    lacking = [name for name in _WANTED if name not in env]
+    lacking = [name for name in _UCX_WANTED if name not in env]
     if lacking and (shape.architecture.startswith("DeepseekV4") or len(lacking) == 1):
         yield Found(f"not set: {', '.join(lacking)}", subject="env")
 
 
-_SIDES = {
-    "NCCL_CUMEM_ENABLE": (("1",), "most recipes for GB10 set 0; 1 is used after a fix of DMA-BUF, and on a ring"),
-    "NCCL_IB_MERGE_NICS": (
-        ("0", "1"),
-        "1 doubled the bandwidth of a pair for one owner; 0 is what NVIDIA's ring and switches of four use",
-    ),
-}
-
-
 def nccl_two_sides(context: Context) -> Iterator[Found]:
-    for variable, (doubtful, sides) in _SIDES.items():
+    for variable, (doubtful, sides) in _DISPUTED.items():
         given = {value for _, value in environments(context, variable)} if len(context.specs) > 1 else set()
         for value in sorted(given & set(doubtful)):
             yield Found(

@@ -11,10 +11,23 @@ from sparkwright.domain.recipe import Recipe, RecipeState
 from sparkwright.engines.catalog import traits
 from sparkwright.engines.version import within
 
-_WRONG = ("cutlass", "flashinfer_cutlass", "flashinfer_trtllm")
+_CUTLASS = ("cutlass", "flashinfer_cutlass", "flashinfer_trtllm")
 _ITSELF = "chooses automatically"
-_MILD = ">=0.24"
-_DOUBTED = "<0.30"  # whose own choice nobody has published as good
+_CUTLASS_MILD = ">=0.24"
+_CUTLASS_DOUBTED = "<0.30"  # whose own choice nobody has published as good
+_ATOMIC_ADD = "VLLM_MARLIN_USE_ATOMIC_ADD"
+_ATOMIC_ADD_MILD = ">=0.28"
+_EAGER_BETTER = ("MiniMaxM3", "Glm")
+_FASTSAFETENSORS_WITHOUT = re.compile(r"nvcr\.io/nvidia/vllm:26\.0[34]\b")
+_PTXAS = "TRITON_PTXAS_PATH"
+_NO_PTXAS = re.compile(r"nvcr\.io/nvidia/vllm:(25\.\d\d|26\.0[1-4])\b")
+_JIT_BYPASSES = (
+    "SGLANG_FP8_PAGED_MQA_LOGITS_TORCH",
+    "SGLANG_TOPK_TRANSFORM_512_TORCH",
+    "SGLANG_OPT_USE_TILELANG_MHC_PRE",
+    "SGLANG_OPT_USE_TILELANG_MHC_POST",
+)
+_FA_VERSION = "attention-config.flash_attn_version"  # the engine takes another version
 
 
 def nvfp4_cutlass(context: Context) -> Iterator[Found]:
@@ -23,16 +36,16 @@ def nvfp4_cutlass(context: Context) -> Iterator[Found]:
         return
     seen = _chosen(recipe, variables(context))
     if seen:
-        mild = _ITSELF in seen and within(recipe.engine.name, recipe.engine.version, _MILD)
+        mild = _ITSELF in seen and within(recipe.engine.name, recipe.engine.version, _CUTLASS_MILD)
         yield Found(seen, severity=INFO if mild else WARN, subject="flags.moe-backend")
 
 
 def _chosen(recipe: Recipe, env: Mapping[str, str]) -> str:
     """What chooses a doubtful kernel, or that nothing keeps the version's own choice from being one."""
     backend = flag(recipe, "moe-backend").lower()
-    if backend in _WRONG:
+    if backend in _CUTLASS:
         return f"moe-backend: {backend}"
-    if backend not in ("", "auto") or not within(recipe.engine.name, recipe.engine.version, _DOUBTED):
+    if backend not in ("", "auto") or not within(recipe.engine.name, recipe.engine.version, _CUTLASS_DOUBTED):
         return ""
     if env.get("VLLM_USE_FLASHINFER_MOE_FP4") == "1":
         return "VLLM_USE_FLASHINFER_MOE_FP4=1"
@@ -42,10 +55,6 @@ def _chosen(recipe: Recipe, env: Mapping[str, str]) -> str:
     return f"vLLM {recipe.engine.version} {_ITSELF}, CUTLASS before Marlin{linear}"
 
 
-_ATOMIC_ADD = "VLLM_MARLIN_USE_ATOMIC_ADD"
-_SERVED_WITHOUT = ">=0.28"
-
-
 def marlin_atomic_add(context: Context) -> Iterator[Found]:
     recipe, env = served_on_gb10(context, "RCP009"), variables(context)
     chosen = _marlin(recipe, env) if recipe else ""
@@ -53,7 +62,7 @@ def marlin_atomic_add(context: Context) -> Iterator[Found]:
         yield Found(
             f"{chosen}; {_ATOMIC_ADD}={env.get(_ATOMIC_ADD, '(not set)')}",
             fix=f"env: {{{_ATOMIC_ADD}: 1}}",
-            severity=INFO if within(recipe.engine.name, recipe.engine.version, _SERVED_WITHOUT) else WARN,
+            severity=INFO if within(recipe.engine.name, recipe.engine.version, _ATOMIC_ADD_MILD) else WARN,
             subject=f"env.{_ATOMIC_ADD}",
         )
 
@@ -80,12 +89,9 @@ def flashinfer_fp8(context: Context) -> Iterator[Found]:
         )
 
 
-_BETTER_WITHOUT = ("MiniMaxM3", "Glm")
-
-
 def no_graphs(context: Context) -> Iterator[Found]:
     recipe, shape = served_on_gb10(context, "RCP011"), shape_of(context)
-    if recipe is None or (shape and shape.architecture.startswith(_BETTER_WITHOUT)):
+    if recipe is None or (shape and shape.architecture.startswith(_EAGER_BETTER)):
         return
     # SGLang over several nodes has deadlocked in the capture (ENG026).
     name = traits(recipe).eager_flag
@@ -95,9 +101,6 @@ def no_graphs(context: Context) -> Iterator[Found]:
             fix=f"remove flags.{name}; if a start needs it, fix what it works around",
             subject=f"flags.{name}",
         )
-
-
-_FASTSAFETENSORS_WITHOUT = re.compile(r"nvcr\.io/nvidia/vllm:26\.0[34]\b")
 
 
 def fastsafetensors(context: Context) -> Iterator[Found]:
@@ -122,10 +125,6 @@ def mxfp4_loader(context: Context) -> Iterator[Found]:
         )
 
 
-_PTXAS = "TRITON_PTXAS_PATH"
-_NO_PTXAS = re.compile(r"nvcr\.io/nvidia/vllm:(25\.\d\d|26\.0[1-4])\b")
-
-
 def ptxas_missing(context: Context) -> Iterator[Found]:
     recipe = served_on_gb10(context, "RCP015")
     if recipe and _NO_PTXAS.search(recipe.engine.image) and not variables(context).get(_PTXAS):
@@ -136,22 +135,11 @@ def ptxas_missing(context: Context) -> Iterator[Found]:
         )
 
 
-_VARIABLES = (
-    "SGLANG_FP8_PAGED_MQA_LOGITS_TORCH",
-    "SGLANG_TOPK_TRANSFORM_512_TORCH",
-    "SGLANG_OPT_USE_TILELANG_MHC_PRE",
-    "SGLANG_OPT_USE_TILELANG_MHC_POST",
-)
-
-
 def jit_bypass(context: Context) -> Iterator[Found]:
     recipe, env = served_on_gb10(context, "RCP016"), variables(context)
-    given = [f"{name}={env[name]}" for name in _VARIABLES if name in env]
+    given = [f"{name}={env[name]}" for name in _JIT_BYPASSES if name in env]
     if recipe and given and recipe.state is not RecipeState.REFUSED:
         yield Found(", ".join(given), subject="env")
-
-
-_CHOSEN_ANEW = "attention-config.flash_attn_version"  # the engine takes another version
 
 
 def flash_attention_3(context: Context) -> Iterator[Found]:
@@ -159,7 +147,7 @@ def flash_attention_3(context: Context) -> Iterator[Found]:
     if recipe is None:
         return
     for name in traits(recipe).fa3:
-        mild = name == _CHOSEN_ANEW
+        mild = name == _FA_VERSION
         if flag(recipe, name).lower() == ("3" if mild else "fa3"):
             yield Found(
                 f"{name}: {flag(recipe, name)}",

@@ -34,6 +34,7 @@ _OTHERS = (
     "OMP_NUM_THREADS SAFETENSORS_FAST_GPU SAFETENSORS_FAST_CPU TIKTOKEN_CACHE_DIR"
 )
 KNOWN = frozenset((*(f"NCCL_{name}" for name in _NCCL.split()), *_OTHERS.split()))
+_ADAPTERS = "env.VLLM_ALLOW_RUNTIME_LORA_UPDATING"
 
 
 def misspelt_variable(context: Context) -> Iterator[Found]:
@@ -48,9 +49,6 @@ def misspelt_variable(context: Context) -> Iterator[Found]:
                 fix=f"did you mean {near[0]}?",
                 subject=f"env.{name}",
             )
-
-
-_ADAPTERS = "env.VLLM_ALLOW_RUNTIME_LORA_UPDATING"
 
 
 def operator_power(context: Context) -> Iterator[Found]:

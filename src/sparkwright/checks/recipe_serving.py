@@ -12,18 +12,25 @@ from sparkwright.domain.plan import Advice, split_text
 from sparkwright.domain.recipe import Parallelism, Recipe
 from sparkwright.engines.catalog import traits
 
-_VARIABLE = "RAY_memory_monitor_refresh_ms"
+_RAY_MONITOR = "RAY_memory_monitor_refresh_ms"
+_FRACTION_MOST = 0.90
+_LEAST_ANSWER = 512
+_ANSWER_LIMITS = ("override-generation-config.max_new_tokens", "preferred-sampling-params.max_new_tokens")
+_ALLOCATORS = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF")
+_DISPUTED_DRIVER = "580.159.03"
+_DSPARK_BLOCK = 5
+_REPETITION = "override-generation-config.repetition_penalty"
+_TRTLLM_SERVED, _TRTLLM_DEFAULT = 0.4, 0.9
 
 
 def ray_monitor(context: Context) -> Iterator[Found]:
-    value = variables(context).get(_VARIABLE, "0")
+    value = variables(context).get(_RAY_MONITOR, "0")
     if served_on_gb10(context, "RCP004") and value != "0":
         yield Found(
-            f"{_VARIABLE}={value}", fix=f"remove {_VARIABLE}: the launcher sets it to 0", subject=f"env.{_VARIABLE}"
+            f"{_RAY_MONITOR}={value}",
+            fix=f"remove {_RAY_MONITOR}: the launcher sets it to 0",
+            subject=f"env.{_RAY_MONITOR}",
         )
-
-
-_NEVER = 0.90
 
 
 def memory_ceiling(context: Context) -> Iterator[Found]:
@@ -39,7 +46,7 @@ def memory_ceiling(context: Context) -> Iterator[Found]:
         f"memory_fraction: {given:g}; {calm:g} is known to hold{also}",
         title=f"memory fraction {given:g} is above the proven limit for {recipe.nodes} node(s)",
         cause="out of memory or Xid 43 under load"
-        if given > _NEVER
+        if given > _FRACTION_MOST
         else "little is left of each node for bursts and for the system",
         fix=f"serving.memory_fraction: {calm:g}",
         severity=severity,
@@ -54,47 +61,36 @@ def _limits(recipe: Recipe) -> tuple[float, float]:
     return traits(recipe).proven if recipe.nodes == 2 else (0.82, 0.85)
 
 
-_LEAST = 512
-_LIMITS = ("override-generation-config.max_new_tokens", "preferred-sampling-params.max_new_tokens")
-
-
 def few_answer_tokens(context: Context) -> Iterator[Found]:
     recipe = served_on_gb10(context, "RCP014")
     if recipe is None or not recipe.parsers.reasoning:
         return
-    for name in _LIMITS:
+    for name in _ANSWER_LIMITS:
         value = flag(recipe, name)
-        if value.isdecimal() and int(value) < _LEAST:
+        if value.isdecimal() and int(value) < _LEAST_ANSWER:
             yield Found(
                 f"{name}: {value}; reasoning parser {recipe.parsers.reasoning}",
-                fix=f"{_LEAST} at least, 1024 for tools; or leave it to the client",
+                fix=f"{_LEAST_ANSWER} at least, 1024 for tools; or leave it to the client",
                 subject=f"flags.{name}",
             )
 
 
-_VARIABLES = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF")
-_DRIVER = "580.159.03"
-
-
 def expandable_segments(context: Context) -> Iterator[Found]:
     env = variables(context)
-    name = next((n for n in _VARIABLES if "expandable_segments:true" in env.get(n, "").lower()), "")
-    nodes = [node for node, version, _ in driver_versions(context) if version == _DRIVER]
+    name = next((n for n in _ALLOCATORS if "expandable_segments:true" in env.get(n, "").lower()), "")
+    nodes = [node for node, version, _ in driver_versions(context) if version == _DISPUTED_DRIVER]
     if served_on_gb10(context) and name and nodes:
-        yield Found(f"{name}={env[name]}; driver {_DRIVER} on {', '.join(nodes)}", subject=f"env.{name}")
-
-
-_BLOCK = 5
+        yield Found(f"{name}={env[name]}; driver {_DISPUTED_DRIVER} on {', '.join(nodes)}", subject=f"env.{name}")
 
 
 def long_drafts(context: Context) -> Iterator[Found]:
     recipe, shape = served_on_gb10(context), shape_of(context)
     if recipe is None or shape is None or not shape.architecture.startswith("DeepseekV4"):
         return
-    if recipe.speculation.method == "dspark" and recipe.speculation.tokens > _BLOCK:
+    if recipe.speculation.method == "dspark" and recipe.speculation.tokens > _DSPARK_BLOCK:
         yield Found(
-            f"dspark, {recipe.speculation.tokens} tokens; its block is {_BLOCK}",
-            fix=f"speculation.tokens: {_BLOCK}",
+            f"dspark, {recipe.speculation.tokens} tokens; its block is {_DSPARK_BLOCK}",
+            fix=f"speculation.tokens: {_DSPARK_BLOCK}",
             subject="speculation.tokens",
         )
 
@@ -117,14 +113,11 @@ def mapped_model(context: Context) -> Iterator[Found]:
         yield Found(f"{mapped}: {flag(recipe, mapped)}", fix=f"remove flags.{mapped}", subject=f"flags.{mapped}")
 
 
-_NAME = "override-generation-config.repetition_penalty"
-
-
 def repetition_penalty(context: Context) -> Iterator[Found]:
     recipe = served_on_gb10(context, "RCP026")
     if recipe is None or recipe.speculation.method not in ("dspark", "mtp"):
         return
-    value = flag(recipe, _NAME)
+    value = flag(recipe, _REPETITION)
     if value not in ("", "1", "1.0"):
         yield Found(
             f"repetition_penalty: {value}; speculation {recipe.speculation.method}",
@@ -157,15 +150,12 @@ def _estimate(advice: Advice | None, wanted: Parallelism) -> str:
     return split_text(wanted) + step
 
 
-_SERVED, _DEFAULT = 0.4, 0.9
-
-
 def trtllm_fraction(context: Context) -> Iterator[Found]:
     recipe = served_on_gb10(context, "RCP030")
     if recipe is None or recipe.nodes == 1:
         return
     given = recipe.serving.memory_fraction
-    if (given or _DEFAULT) > _SERVED:
+    if (given or _TRTLLM_DEFAULT) > _TRTLLM_SERVED:
         yield Found(
             f"memory_fraction: {given:g}" if given else "memory_fraction is not given; the engine's own is 0.9",
             subject="serving.memory_fraction",

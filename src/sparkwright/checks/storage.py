@@ -16,6 +16,10 @@ from sparkwright.engines.catalog import traits
 
 _SPARE_SHARE = 0.05
 _SPARE = 2 * GIB
+_LOW_BYTES = 20 * GIB
+_LOW_SHARE = 0.03
+_INODE_SHARE = 0.05
+_NETWORK_FS = ("nfs", "cifs", "smb", "fuse.", "fuseblk", "9p", "ceph", "glusterfs", "afs")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,25 +102,18 @@ def _holds(above: str, folder: str) -> bool:
     return folder == above or folder.startswith(above.rstrip("/") + "/")
 
 
-_LEAST = 20 * GIB
-_FREE_SHARE = 0.03
-
-
 def disk_low(facts: NodeFacts) -> Iterator[Found]:
     by_mount: dict[str, list[Disk]] = {}
     for disk in known(facts.disks) or ():
         by_mount.setdefault(disk.mount, []).append(disk)
     for mount, disks in by_mount.items():
         free, total = disks[0].available, disks[0].total
-        if total and free < max(min(_LEAST, total // 2), total * _FREE_SHARE):
+        if total and free < max(min(_LOW_BYTES, total // 2), total * _LOW_SHARE):
             yield Found(
                 f"df: {gib(free)} of {gib(total)} free; on it: {', '.join(disk.path for disk in disks)}",
                 title=f"{gib(free)} left on {mount}",
                 fix=f"sudo du -xh --max-depth=2 {mount} | sort -h | tail; docker system df; hf cache scan",
             )
-
-
-_INODE_SHARE = 0.05
 
 
 def inodes_low(facts: NodeFacts) -> Iterator[Found]:
@@ -129,12 +126,9 @@ def inodes_low(facts: NodeFacts) -> Iterator[Found]:
             )
 
 
-_REMOTE = ("nfs", "cifs", "smb", "fuse.", "fuseblk", "9p", "ceph", "glusterfs", "afs")
-
-
 def network_store(facts: NodeFacts) -> Iterator[Found]:
     for store in known(facts.stores) or ():
-        if store.fs.startswith(_REMOTE):
+        if store.fs.startswith(_NETWORK_FS):
             yield Found(f"/proc/mounts: {store.fs} at {store.path}", title=f"{store.path} is on {store.fs}")
 
 

@@ -14,13 +14,27 @@ from sparkwright.domain.unknown import known
 from sparkwright.facts.upkeep import SLEEP_TARGETS
 from sparkwright.remote import repair
 
-_UNIT = "display-manager.service"
+_DESKTOP = "display-manager.service"
+_WEIGHTY_UPDATE = re.compile(r"linux-(image|modules|nvidia)|nvidia|mlnx|fwupd")
+_MEMLOCK_ENOUGH = 1 << 20  # KiB
+_LIBFWUPD = re.compile(r"libfwupd[0-9]*")
+_ENGLISH = ("en", "C", "POSIX")
+_BIOS = re.compile(r"GX10DGX\.([0-9]{4})\b.*", re.ASCII)
+_GOOD_BIOS = 105
+_KERNEL_FAILED = re.compile(r"Oops|\bBUG: |soft lockup|Unable to handle kernel|Kernel panic", re.ASCII)
+_DISK = (
+    r"(I/O|medium) error.*\bdev (nvme|dm-|md)|nvme.*(timeout, |controller is down|resetting controller)|EXT4-fs error"
+)
+_PCIE = r"(AER: |PCIe Bus Error: severity=)Uncorrect"
+_DISK_OR_PCIE = re.compile(f"{_DISK}|{_PCIE}")
+_CLOCKS_APART = 2.0
+_CLOCK_OFF = 60.0
 
 
 def desktop(facts: NodeFacts) -> Iterator[Found]:
     upkeep = known(facts.upkeep)
-    if upkeep and upkeep.active(_UNIT):
-        yield Found(f"{_UNIT} is active; boots to {upkeep.target or 'an unknown target'}")
+    if upkeep and upkeep.active(_DESKTOP):
+        yield Found(f"{_DESKTOP} is active; boots to {upkeep.target or 'an unknown target'}")
 
 
 def may_sleep(facts: NodeFacts) -> Iterator[Found]:
@@ -35,13 +49,10 @@ def may_sleep(facts: NodeFacts) -> Iterator[Found]:
         )
 
 
-_WEIGHTY = re.compile(r"linux-(image|modules|nvidia)|nvidia|mlnx|fwupd")
-
-
 def reboot_pending(facts: NodeFacts) -> Iterator[Found]:
     upkeep = known(facts.upkeep)
     if upkeep and upkeep.reboot_needed:
-        weighty = any(_WEIGHTY.match(name) for name in upkeep.reboot_for)
+        weighty = any(_WEIGHTY_UPDATE.match(name) for name in upkeep.reboot_for)
         yield Found(
             f"/run/reboot-required: {', '.join(upkeep.reboot_for[:6]) or 'no package named'}",
             severity=WARN if weighty else INFO,
@@ -69,14 +80,11 @@ def reached_over_wifi(facts: NodeFacts) -> Iterator[Found]:
         )
 
 
-_ENOUGH = 1 << 20  # KiB
-
-
 def memlock_low(context: Context) -> Iterator[Found]:
     for facts in reading.nodes(context):
         upkeep = known(facts.upkeep)
         limit = known(upkeep.memlock) if upkeep else None
-        if limit is not None and limit < _ENOUGH and _process_with_rdma(context, facts):
+        if limit is not None and limit < _MEMLOCK_ENOUGH and _process_with_rdma(context, facts):
             yield Found(f"ulimit -l: {limit} KiB; expected: unlimited", subject=facts.node)
 
 
@@ -98,13 +106,10 @@ def no_boot_menu(facts: NodeFacts) -> Iterator[Found]:
         yield Found(f"GRUB_TIMEOUT=0, {dkms.name} {dkms.version} is installed")
 
 
-_LIBRARY = re.compile(r"libfwupd[0-9]*")
-
-
 def fwupd_mismatch(facts: NodeFacts) -> Iterator[Found]:
     packages = known(facts.packages) or ()
     daemon = next((p for p in packages if p.name == "fwupd"), None)
-    libraries = [p for p in packages if _LIBRARY.fullmatch(p.name)]
+    libraries = [p for p in packages if _LIBFWUPD.fullmatch(p.name)]
     versions = {reading.upstream(p.version) for p in libraries}
     if daemon and libraries and reading.upstream(daemon.version) not in versions:
         library = libraries[-1]
@@ -114,9 +119,6 @@ def fwupd_mismatch(facts: NodeFacts) -> Iterator[Found]:
         )
 
 
-_ENGLISH = ("en", "C", "POSIX")
-
-
 def locale_not_english(facts: NodeFacts) -> Iterator[Found]:
     upkeep, identity = known(facts.upkeep), known(facts.identity)
     told_language = upkeep.locale if upkeep else ""
@@ -124,33 +126,15 @@ def locale_not_english(facts: NodeFacts) -> Iterator[Found]:
         yield Found(f"/etc/default/locale: {told_language}")
 
 
-_BIOS = re.compile(r"GX10DGX\.([0-9]{4})\b.*", re.ASCII)
-_GOOD = 105
-
-
 def asus_bios_old(facts: NodeFacts) -> Iterator[Found]:
     board = known(facts.board)
     told = _BIOS.fullmatch(board.bios) if board else None
-    if told and int(told[1]) < _GOOD:
+    if told and int(told[1]) < _GOOD_BIOS:
         yield Found(
-            f"bios_version: {told[0]}; expected: GX10DGX.{_GOOD:04} or later",
+            f"bios_version: {told[0]}; expected: GX10DGX.{_GOOD_BIOS:04} or later",
             title=f"outdated BIOS {told[1]} on ASUS GX10",
             severity=WARN if any(rail.port.device.endswith("f1") for rail in rails(facts)) else INFO,
         )
-
-
-_FAILED = re.compile(r"Oops|\bBUG: |soft lockup|Unable to handle kernel|Kernel panic", re.ASCII)
-
-
-_DISK = (
-    r"(I/O|medium) error.*\bdev (nvme|dm-|md)|nvme.*(timeout, |controller is down|resetting controller)|EXT4-fs error"
-)
-
-
-_PCIE = r"(AER: |PCIe Bus Error: severity=)Uncorrect"
-
-
-_ERRORS = re.compile(f"{_DISK}|{_PCIE}")
 
 
 def unclean_shutdown(facts: NodeFacts) -> Iterator[Found]:
@@ -164,16 +148,13 @@ def log_unread(facts: NodeFacts) -> Iterator[Found]:
         yield Found(facts.kernel_log.raw or facts.kernel_log.why)
 
 
-_APART = 2.0
-
-
 def clock_skew(context: Context) -> Iterator[Found]:
     for one, other in combinations(reading.nodes(context), 2):
         first, second = reading.offset(one), reading.offset(other)
         if first is None or second is None:
             continue
         gap, ahead = max((first[0] - second[1], one.node), (second[0] - first[1], other.node))
-        if gap >= _APART:
+        if gap >= _CLOCKS_APART:
             yield Found(f"{ahead} is ahead by {gap:.0f} s or more", subject=f"{one.node}, {other.node}")
 
 
@@ -195,13 +176,10 @@ def _word(on: bool | Unknown) -> str:
     return "unknown" if isinstance(on, Unknown) else "yes" if on else "no"
 
 
-_OFF = 60.0
-
-
 def clock_off(facts: NodeFacts) -> Iterator[Found]:
     between = reading.offset(facts)
     gap = max(between[0], -between[1]) if between else 0.0
-    if between and gap >= _OFF:
+    if between and gap >= _CLOCK_OFF:
         yield Found(f"{'ahead' if between[0] > 0 else 'behind'} by {gap:.0f} s or more")
 
 
@@ -223,8 +201,8 @@ CHECKS = explained(
     Check("HOST020", WARN, "fwupd and libfwupd versions differ", reading.per_node(reading.sparks, fwupd_mismatch)),
     Check("HOST022", INFO, "system locale is not English", reading.per_node(reading.nodes, locale_not_english)),
     Check("HOST025", WARN, "outdated BIOS on ASUS GX10", reading.per_node(reading.sparks, asus_bios_old)),
-    Check("HOST015", WARN, "kernel oops or lockup since boot", reading.in_kernel_log(_FAILED)),
-    Check("HOST021", WARN, "disk or PCIe errors since boot", reading.in_kernel_log(_ERRORS)),
+    Check("HOST015", WARN, "kernel oops or lockup since boot", reading.in_kernel_log(_KERNEL_FAILED)),
+    Check("HOST021", WARN, "disk or PCIe errors since boot", reading.in_kernel_log(_DISK_OR_PCIE)),
     Check("HOST023", INFO, "previous boot ended uncleanly", reading.per_node(reading.sparks, unclean_shutdown)),
     Check("HOST024", INFO, "kernel log is not readable", reading.per_node(reading.sparks, log_unread)),
     Check("TIME001", WARN, "clock skew between nodes", clock_skew),
