@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator
 
+from sparkwright.checks.reading import per_node
 from sparkwright.domain.check import Check, Context, Found, explained
 from sparkwright.domain.finding import WARN
 from sparkwright.domain.recipe import Expose, GatewayTls
-from sparkwright.domain.service import PairTrouble
+from sparkwright.domain.service import GatewayFacts, Pair, PairTrouble
 from sparkwright.engines.version import within
 
 # Codes that `up` and the supervisor decide by.
@@ -22,69 +23,66 @@ _SAID = {
 HIDES = "<2.7.6"
 
 
-def caddy_missing(context: Context) -> Iterator[Found]:
-    gateway = context.gateway
-    if gateway and not gateway.caddy and not gateway.image:
+def gateways(context: Context) -> Iterator[tuple[str, GatewayFacts]]:
+    if context.gateway:
+        yield context.gateway.node, context.gateway
+
+
+def pairs(context: Context) -> Iterator[tuple[str, Pair]]:
+    """The given certificate and key."""
+    if context.gateway and context.gateway.pair:
+        yield context.gateway.node, context.gateway.pair
+
+
+def caddy_missing(node: str, gateway: GatewayFacts) -> Iterator[Found]:
+    if not gateway.caddy and not gateway.image:
         yield Found(
             "no `caddy` on the PATH, no image caddy:2",
-            fix=f"on {gateway.node}: sudo apt-get install caddy && sudo systemctl disable --now caddy, "
+            fix=f"on {node}: sudo apt-get install caddy && sudo systemctl disable --now caddy, "
             "or docker pull caddy:2; then the same `sparkwright up` again",
-            subject=gateway.node,
         )
 
 
-def gateway_port_taken(context: Context) -> Iterator[Found]:
-    gateway = context.gateway
-    if gateway and gateway.holder and not gateway.ours:
+def gateway_port_taken(node: str, gateway: GatewayFacts) -> Iterator[Found]:
+    if gateway.holder and not gateway.ours:
         who = "a program of another user" if gateway.holder == "?" else gateway.holder
         yield Found(
             f"ss: port {gateway.port} {gateway.holder}",
             title=f"port {gateway.port} is in use by {who}: no gateway",
-            fix=f"stop it (on {gateway.node}: sudo ss -ltnp 'sport = :{gateway.port}'), "
-            "or set another serving.door.port",
-            subject=gateway.node,
+            fix=f"stop it (on {node}: sudo ss -ltnp 'sport = :{gateway.port}'), or set another serving.door.port",
         )
 
 
-def certificate_invalid(context: Context) -> Iterator[Found]:
-    pair = context.gateway.pair if context.gateway else None
-    if context.gateway and pair and pair.trouble:
+def certificate_invalid(node: str, pair: Pair) -> Iterator[Found]:
+    if pair.trouble:
         what, cure = _SAID[pair.trouble]
         until = f", valid until {pair.until}" if pair.until else ""
         yield Found(
             f"certificate {pair.certificate}, key {pair.key}{until}",
             title=what,
-            fix=f"on {context.gateway.node}: {cure}, then the same `sparkwright up` again",
-            subject=context.gateway.node,
+            fix=f"on {node}: {cure}, then the same `sparkwright up` again",
         )
 
 
-def keys_unreadable(context: Context) -> Iterator[Found]:
-    gateway = context.gateway
-    if not gateway or not gateway.keys_wrong:
-        return
-    yield Found(
-        f"{gateway.keys_file}: {gateway.keys_wrong}",
-        fix=f"on {gateway.node}: mv {gateway.keys_file} {gateway.keys_file}.bad; then `sparkwright keys add NAME`",
-        subject=gateway.node,
-    )
+def keys_unreadable(node: str, gateway: GatewayFacts) -> Iterator[Found]:
+    file = gateway.keys_file
+    if gateway.keys_wrong:
+        yield Found(
+            f"{file}: {gateway.keys_wrong}",
+            fix=f"on {node}: mv {file} {file}.bad; then `sparkwright keys add NAME`",
+        )
 
 
-def secrets_readable(context: Context) -> Iterator[Found]:
-    gateway = context.gateway
-    if gateway and gateway.keys_mode and not gateway.keys_mode.endswith("00"):
-        yield _finding(gateway.node, gateway.keys_mode, gateway.keys_file, "600")
-    if gateway and gateway.pair and gateway.pair.key_mode[-1:] not in ("", "0"):
-        yield _finding(gateway.node, gateway.pair.key_mode, gateway.pair.key, "o=")
-
-
-def _finding(node: str, mode: str, path: str, wanted: str) -> Found:
-    return Found(
-        f"stat: {mode} {path}",
-        title=f"{path} is readable by other users",
-        fix=f"on {node}: chmod {wanted} {path}",
-        subject=node,
-    )
+def secrets_readable(node: str, gateway: GatewayFacts) -> Iterator[Found]:
+    keys, pair = gateway.keys_mode, gateway.pair
+    wide = [(keys, gateway.keys_file, "600")] if keys and not keys.endswith("00") else []
+    wide += [(pair.key_mode, pair.key, "o=")] if pair and pair.key_mode[-1:] not in ("", "0") else []
+    for mode, path, wanted in wide:
+        yield Found(
+            f"stat: {mode} {path}",
+            title=f"{path} is readable by other users",
+            fix=f"on {node}: chmod {wanted} {path}",
+        )
 
 
 def plain_http(context: Context) -> Iterator[Found]:
@@ -93,34 +91,30 @@ def plain_http(context: Context) -> Iterator[Found]:
         yield Found("serving.door.tls: off, serving.expose: all", subject=gateway.node)
 
 
-def certificate_expiring(context: Context) -> Iterator[Found]:
-    pair = context.gateway.pair if context.gateway else None
-    if context.gateway and pair and pair.soon and not pair.trouble:
+def certificate_expiring(node: str, pair: Pair) -> Iterator[Found]:
+    if pair.soon and not pair.trouble:
         yield Found(
             f"{pair.certificate}: valid until {pair.until or 'a day within 14 days'}",
-            fix=f"on {context.gateway.node}: renew {pair.certificate}, then the same `sparkwright up` again",
-            subject=context.gateway.node,
+            fix=f"on {node}: renew {pair.certificate}, then the same `sparkwright up` again",
         )
 
 
-def caddy_old(context: Context) -> Iterator[Found]:
-    gateway = context.gateway
-    if gateway and gateway.caddy and within("caddy", gateway.version, HIDES):
+def caddy_old(node: str, gateway: GatewayFacts) -> Iterator[Found]:
+    if gateway.caddy and within("caddy", gateway.version, HIDES):
         yield Found(
             f"{gateway.caddy} version: {gateway.version}; expected 2.7.6 or later",
             title=f"Caddy {gateway.version} hides truncated streams",
-            subject=gateway.node,
         )
 
 
 CHECKS = explained(
     __file__,
-    Check("DOOR001", WARN, "no Caddy on the head node: no gateway", caddy_missing),
-    Check("DOOR006", WARN, "gateway port already in use", gateway_port_taken),
-    Check("DOOR003", WARN, "certificate not usable, internal CA used", certificate_invalid),
-    Check("DOOR007", WARN, "gateway key file not readable", keys_unreadable),
-    Check("DOOR005", WARN, "gateway secrets readable by other users", secrets_readable),
+    Check("DOOR001", WARN, "no Caddy on the head node: no gateway", per_node(gateways, caddy_missing)),
+    Check("DOOR006", WARN, "gateway port already in use", per_node(gateways, gateway_port_taken)),
+    Check("DOOR003", WARN, "certificate not usable, internal CA used", per_node(pairs, certificate_invalid)),
+    Check("DOOR007", WARN, "gateway key file not readable", per_node(gateways, keys_unreadable)),
+    Check("DOOR005", WARN, "gateway secrets readable by other users", per_node(gateways, secrets_readable)),
     Check("DOOR008", WARN, "gateway serves plain HTTP", plain_http),
-    Check("DOOR004", WARN, "gateway certificate expires within 14 days", certificate_expiring),
-    Check("DOOR002", WARN, "Caddy hides truncated streams", caddy_old),
+    Check("DOOR004", WARN, "gateway certificate expires within 14 days", per_node(pairs, certificate_expiring)),
+    Check("DOOR002", WARN, "Caddy hides truncated streams", per_node(gateways, caddy_old)),
 )

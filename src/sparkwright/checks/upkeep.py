@@ -44,7 +44,7 @@ def may_sleep(facts: NodeFacts) -> Iterator[Found]:
         yield Found(
             f"not masked: {', '.join(awake)}",
             fix=f"sudo systemctl mask {' '.join(awake)}",
-            severity=WARN if upkeep.active("display-manager.service") else INFO,
+            severity=WARN if upkeep.active(_DESKTOP) else INFO,
             repair=repair.mask_fix(facts.node, awake),
         )
 

@@ -29,11 +29,10 @@ ENGINES: Mapping[str, Engine] = {
     "llama-cpp": LlamaCpp(),
     "twin": Simulator(),
 }
-
-
 # Those with flags, logs and figures of their own.
 SEPARATE = tuple(name for name in ENGINES if name not in DATA_OF)
 _UNKNOWN = Traits()
+_HOME = NodePaths("/home/user/models", "/home/user/hub", "/home/user/cache", "/home/user/state")
 
 
 def traits(recipe: Recipe) -> Traits:
@@ -66,9 +65,6 @@ def review(recipe: Recipe, specs: Sequence[RankSpec]) -> tuple[Finding, ...]:
     found += check_rdma(specs)
     found += check_variables(choice.name, choice.version, recipe.env, choice.extra_env)
     return tuple(dict.fromkeys(found))
-
-
-_HOME = NodePaths("/home/user/models", "/home/user/hub", "/home/user/cache", "/home/user/state")
 
 
 def rehearse(recipe: Recipe) -> tuple[Finding, ...]:

@@ -22,6 +22,8 @@ IDENTITY = (
     "LOCAL_RANK",
 )
 SECRETS = ("VLLM_API_KEY", "LLAMA_API_KEY", "HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "OPENAI_API_KEY", "RAY_AUTH_TOKEN")
+# No egress: weights are staged and verified on every node before, and no telemetry is sent.
+OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "DO_NOT_TRACK": "1"}
 
 
 def fabric(choice: FabricChoice) -> dict[str, str]:
@@ -44,10 +46,6 @@ def fabric(choice: FabricChoice) -> dict[str, str]:
         "NCCL_IGNORE_CPU_AFFINITY": "1",  # big and little cores: the inherited mask may be little
         "NCCL_DEBUG": "WARN",  # the cause of a failed start is in the log
     }
-
-
-# No egress: weights are staged and verified on every node before, and no telemetry is sent.
-OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "DO_NOT_TRACK": "1"}
 
 
 def check_rdma(specs: Iterable[RankSpec]) -> Iterator[Finding]:

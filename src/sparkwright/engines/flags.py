@@ -23,6 +23,13 @@ from sparkwright.engines.tables import DATA_OF
 
 _SHORT = re.compile(r"-[A-Za-z]")
 _LEVEL = re.compile(r"-O=?(\d?)$")  # vLLM's parser turns -O3 into --optimization-level 3
+# Variables that an engine's own prefix claims; others belong to libraries.
+PREFIXES: Mapping[str, tuple[str, ...]] = {
+    "vllm": ("VLLM_",),
+    "sglang": ("SGLANG_", "SGL_"),
+    "trtllm": ("TRTLLM_", "TLLM_"),
+    "llama-cpp": ("LLAMA_",),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,15 +152,6 @@ def _deprecated(data: FlagData, given: Given, option: Option) -> Finding:
     hint = f"use {option.replaced_by}" if option.replaced_by else "use what the engine names instead"
     severity = Severity.OVERRIDE if gone else Severity.WARN
     return ENG["ENG007"].on(given.word, option.deprecated, title=title, cause="", fix=hint, severity=severity)
-
-
-# Variables that an engine's own prefix claims; others belong to libraries.
-PREFIXES: Mapping[str, tuple[str, ...]] = {
-    "vllm": ("VLLM_",),
-    "sglang": ("SGLANG_", "SGL_"),
-    "trtllm": ("TRTLLM_", "TLLM_"),
-    "llama-cpp": ("LLAMA_",),
-}
 
 
 def check_variables(engine: str, version: str, env: Iterable[str], extra: Iterable[str] = ()) -> tuple[Finding, ...]:

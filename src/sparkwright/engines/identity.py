@@ -29,6 +29,8 @@ _IN_IMAGE = {"llama-cpp": "/app/llama-server"}
 _TWIN = "twin"
 _NATIVE = "llama-server"  # no Python package has it: it tells its version itself
 _RELEASE = re.compile(r"[vb]?(\d+(?:\.\d+)*)(.*)")
+# Methods that a config writes under another name than the engine's option has (vLLM 0.21.0 quantization/__init__.py).
+_ALSO = {"auto-round": "inc", "intel/auto-round": "inc"}
 
 
 def question(recipe: Recipe, python: str) -> Question | None:
@@ -203,10 +205,6 @@ def _other_machine(engine: EngineChoice, node: str, seen: EngineFound, facts: No
             title=f"image {engine.image} is for another processor",
         ),
     )
-
-
-# Methods that a config writes under another name than the engine's option has (vLLM 0.21.0 quantization/__init__.py).
-_ALSO = {"auto-round": "inc", "intel/auto-round": "inc"}
 
 
 def check_quantization(recipe: Recipe, method: str) -> tuple[Finding, ...]:

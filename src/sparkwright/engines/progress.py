@@ -15,6 +15,16 @@ _SAMPLED = 300  # lines by which the engine is found
 # What a signature may ask for, and the values.
 CONDITIONS: Mapping[str, Collection[str]] = {"rank": ("head", "worker"), "engine": SEPARATE, "phase": PHASE_ORDER}
 _WORKER = re.compile(r"\bnode[-_]rank(?:[=: '\"]{1,4})[1-9]|\s--headless\b")
+# Ends of collective steps: no rank prints them before the last one is there.
+BARRIERS = {
+    "barrier nccl": r"comm 0x[0-9a-f]+ .{0,160}Init COMPLETE",
+    "barrier sglang init": r"Init torch distributed ends",
+    "barrier vllm profile": r"Available KV cache memory: ",
+    "barrier vllm graphs": r"Graph capturing finished in ",
+    "barrier sglang graphs": r"Capture (?:cuda|device) graph end",
+}
+LEAST = 2.0  # seconds; ranks leave a barrier up to about that far apart
+_SPREAD = 10.0  # barriers that disagree by more tell nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,18 +95,6 @@ def progress(lines: Sequence[tuple[int, str]]) -> Progress:
             furthest = place
             phases.append((number, event.phase))
     return Progress(tuple(phases), served)
-
-
-# Ends of collective steps: no rank prints them before the last one is there.
-BARRIERS = {
-    "barrier nccl": r"comm 0x[0-9a-f]+ .{0,160}Init COMPLETE",
-    "barrier sglang init": r"Init torch distributed ends",
-    "barrier vllm profile": r"Available KV cache memory: ",
-    "barrier vllm graphs": r"Graph capturing finished in ",
-    "barrier sglang graphs": r"Capture (?:cuda|device) graph end",
-}
-LEAST = 2.0  # seconds; ranks leave a barrier up to about that far apart
-_SPREAD = 10.0  # barriers that disagree by more tell nothing
 
 
 def shifts(stories: Sequence[Story]) -> Mapping[str, float]:

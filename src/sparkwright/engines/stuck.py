@@ -22,6 +22,14 @@ _HINTS: Mapping[Phase, str] = {
     Phase.SERVER: "the engine is up but its server is not",
     Phase.ANSWER: "the server is up but gives no token",
 }
+_LOST_A_PEER = re.compile(
+    r"remote process exited|ncclRemoteError|closed by (?:remote )?peer|Connection reset by peer"
+    r"|Connection was likely closed|Did the remote server shutdown or crash"
+    r"|Remote RPC server crashed|mpi: agent on \S+ is gone|mpi: agent: the head is gone"
+    r"|ray: error: the head's Ray is gone|ActorDiedError|ActorUnavailableError|NodeDiedError"
+)
+# The end of a long log tells; a peer that came and went while the ranks met does not.
+_LAST = 200
 
 
 def behind(phases: Mapping[int, Phase | None]) -> tuple[int, ...]:
@@ -52,16 +60,6 @@ def _ranks(ranks: tuple[int, ...], verb: str = "has") -> str:
         return f"rank {ranks[0]} {verb}"
     plural = {"has": "have", "stands": "stand"}[verb]
     return f"ranks {', '.join(str(r) for r in ranks)} {plural}"
-
-
-_LOST_A_PEER = re.compile(
-    r"remote process exited|ncclRemoteError|closed by (?:remote )?peer|Connection reset by peer"
-    r"|Connection was likely closed|Did the remote server shutdown or crash"
-    r"|Remote RPC server crashed|mpi: agent on \S+ is gone|mpi: agent: the head is gone"
-    r"|ray: error: the head's Ray is gone|ActorDiedError|ActorUnavailableError|NodeDiedError"
-)
-# The end of a long log tells; a peer that came and went while the ranks met does not.
-_LAST = 200
 
 
 def lost_a_peer(lines: Iterable[str]) -> bool:

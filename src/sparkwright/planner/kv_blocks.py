@@ -20,6 +20,7 @@ _BACKENDS = {"FLASHMLA": 64, "CUTLASS_MLA": 128, "FLASHINFER_MLA": 32, "TOKENSPE
 _MLA_HYBRID = 128
 _CHUNK = 128  # of Mamba-2's scan, where a state is kept at the end of every block
 _V4_ALIGN = 576  # FlashMLA's; pages of V4 are rounded up to it
+_NEARLY_EVEN = 1.5  # below this ratio of most to fewest layers, groups are padded to the most
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,9 +101,6 @@ def _page(kind: CacheLayers, block: int, padded: int, aligned: bool) -> Page:
     size = int(entries * kind.row)
     size = -(-size // _V4_ALIGN) * _V4_ALIGN if aligned else size
     return Page(kind.kind, kind.layers, tokens, size, kind.window)
-
-
-_NEARLY_EVEN = 1.5  # below this ratio of most to fewest layers, groups are padded to the most
 
 
 @dataclass(frozen=True, slots=True)

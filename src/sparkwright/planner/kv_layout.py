@@ -28,6 +28,22 @@ _MISSING = {
     "index_layers": "how many layers keep rows of an indexer",
     "state_layers": "how many layers keep a state instead of KV",
 }
+# Drafts that are made without a model have no cache.
+_MODELLESS = ("", "ngram", "ngram_gpu", "suffix", "prompt_lookup", "medusa", "mlp_speculator")
+# A draft model of its own, whose config the recipe does not hold.
+_ITS_OWN = ("dflash", "dflash2", "draft_model", "standalone")
+# Published DFlash drafts for GQA models of 26-36 B have 8 layers (5 for small ones); for MLA models DFlash2 keeps a
+# window of 2048 tokens. Their cache is in the model's own type. Of other pairs nothing is published that would tell: a
+# build with DFlash for an MLA model has room for 0.37 of what such a window leaves.
+_OWN_LAYERS = 8
+_OWN_WINDOW = 2048
+_DSPARK_LAYERS = 3  # DeepSeek V4's DSpark reads layers 40 to 42 and keeps a window for each of its own three
+_FP32, _BF16 = 4, 2
+_V4_PAGE = 64  # tokens a page of DeepSeek V4's windows of 128
+_STATE_BYTES = {"fp32": _FP32, "float32": _FP32, "bf16": _BF16, "bfloat16": _BF16, "fp16": _BF16, "float16": _BF16}
+# Kinds of state that vLLM keeps in FP32 unless told otherwise; the rest follow the model's own type.
+_EXACT = ("kda", "lightning")
+_FP4_INDEX = ("indexer_kv_dtype", "use_fp4_indexer_cache")
 
 
 def gap(shape: ModelShape) -> str:
@@ -53,18 +69,6 @@ def _gaps(shape: ModelShape) -> Iterator[str]:
     for name, classes in _CLASSES.items():
         if shape.architecture.startswith(classes) and not getattr(shape, name):
             yield f"{_MISSING[name]} is not known; all {shape.architecture} have such"
-
-
-# Drafts that are made without a model have no cache.
-_MODELLESS = ("", "ngram", "ngram_gpu", "suffix", "prompt_lookup", "medusa", "mlp_speculator")
-# A draft model of its own, whose config the recipe does not hold.
-_ITS_OWN = ("dflash", "dflash2", "draft_model", "standalone")
-# Published DFlash drafts for GQA models of 26-36 B have 8 layers (5 for small ones); for MLA models DFlash2 keeps a
-# window of 2048 tokens. Their cache is in the model's own type. Of other pairs nothing is published that would tell: a
-# build with DFlash for an MLA model has room for 0.37 of what such a window leaves.
-_OWN_LAYERS = 8
-_OWN_WINDOW = 2048
-_DSPARK_LAYERS = 3  # DeepSeek V4's DSpark reads layers 40 to 42 and keeps a window for each of its own three
 
 
 def drafted(recipe: Recipe) -> int:
@@ -111,14 +115,6 @@ def foreign(recipe: Recipe, shape: ModelShape, row: float) -> Iterator[CacheLaye
         yield CacheLayers(CacheKind.WINDOW, 1, row, window=_OWN_WINDOW, why=why)
     else:
         yield CacheLayers(CacheKind.FULL, _OWN_LAYERS, row, why=why)
-
-
-_FP32, _BF16 = 4, 2
-_V4_PAGE = 64  # tokens a page of DeepSeek V4's windows of 128
-_STATE_BYTES = {"fp32": _FP32, "float32": _FP32, "bf16": _BF16, "bfloat16": _BF16, "fp16": _BF16, "float16": _BF16}
-# Kinds of state that vLLM keeps in FP32 unless told otherwise; the rest follow the model's own type.
-_EXACT = ("kda", "lightning")
-_FP4_INDEX = ("indexer_kv_dtype", "use_fp4_indexer_cache")
 
 
 @once

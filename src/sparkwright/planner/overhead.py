@@ -54,6 +54,30 @@ _GATHERED = 5  # times max_model_len, the rows that sparse MLA with an FP8 cache
 _LATENT_ROWS = 64 * 1024  # rows of a latent that plain MLA's chunked prefill expands at once, at most
 _STREAMS = 4
 _AUXILIARY = 5  # hidden states of the target that a draft model of its own is fed with
+_NCCL = Range(COMMUNICATION, 0.5, 0.2, 1.5, "NCCL's channels and buffers, made before the engine looks what is free")
+# On discrete GPUs (our captures): 0.29-0.32 alone, 0.13-0.32 where NCCL loaded most kernels before the snapshot.
+_KERNELS = {
+    False: Range(CONTEXT, 0.30, 0.25, 0.35, "kernels loaded and libraries' workspaces, on five starts of 0.21.0"),
+    True: Range(CONTEXT, 0.17, 0.10, 0.35, "as on one GPU, less what NCCL had loaded, on three starts of 0.21.0"),
+}
+# On a GB10 the tightest of several ranks sets the pool for all, and they differ by 0.5 to 3.2 GiB.
+_UNIFIED = {
+    False: Range(CONTEXT, 1.0, 0.0, 4.0, "kernels, and what the processes grow by on the CPU's side of the one pool"),
+    True: Range(CONTEXT, 1.7, 0.0, 4.5, "as on one node, on the tightest of the ranks: they differ by up to 3.2 GiB"),
+}
+# Two pairs of starts that differed in the loader alone: 4.4 and 5.1 GiB less of KV pool (MiaAI GLM-5.3-Flash 204).
+_LOADERS = {
+    "instanttensor": Range(LOADER, 4.4, 0.0, 5.2, "kept from loading with instanttensor, on two pairs of starts")
+}
+_GRAPH = (1 * MIB, 0.1 * MIB)  # bytes of a captured graph: at least, and for each layer of the model
+# The first capture, with NCCL's buffers where there are ranks. A GB10's own measure of it sees the page cache move too:
+# 0.9, 1.4, 2.0, 2.4 and 5.1 GiB in all on five multi-node engines, once nearly all of the budget.
+_FIRST = {(False, False): 0.04, (False, True): 0.04, (True, False): 0.24, (True, True): 1.6}
+_FIRST_MOST = 4.5
+_REPACKED = ("nvfp4", "mxfp4", "int4", "int8", "fp8")
+# GiB that a loader holds beside the page cache: one tensor at a time, or several files at once.
+_BUFFERS = {"instanttensor": (4.0, 1.0, 8.0), "fastsafetensors": (8.0, 4.0, 20.0), "runai_streamer": (5.0, 1.0, 20.0)}
+_PLAIN = (1.0, 0.3, 3.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,28 +210,6 @@ def spread(found: Peak) -> tuple[float, float]:
     return 0.85 * found.bytes - 0.3 * unsure, 1.25 * found.bytes + 0.5 * unsure + 0.2 * GIB
 
 
-_NCCL = Range(COMMUNICATION, 0.5, 0.2, 1.5, "NCCL's channels and buffers, made before the engine looks what is free")
-# On discrete GPUs (our captures): 0.29-0.32 alone, 0.13-0.32 where NCCL loaded most kernels before the snapshot.
-_KERNELS = {
-    False: Range(CONTEXT, 0.30, 0.25, 0.35, "kernels loaded and libraries' workspaces, on five starts of 0.21.0"),
-    True: Range(CONTEXT, 0.17, 0.10, 0.35, "as on one GPU, less what NCCL had loaded, on three starts of 0.21.0"),
-}
-# On a GB10 the tightest of several ranks sets the pool for all, and they differ by 0.5 to 3.2 GiB.
-_UNIFIED = {
-    False: Range(CONTEXT, 1.0, 0.0, 4.0, "kernels, and what the processes grow by on the CPU's side of the one pool"),
-    True: Range(CONTEXT, 1.7, 0.0, 4.5, "as on one node, on the tightest of the ranks: they differ by up to 3.2 GiB"),
-}
-# Two pairs of starts that differed in the loader alone: 4.4 and 5.1 GiB less of KV pool (MiaAI GLM-5.3-Flash 204).
-_LOADERS = {
-    "instanttensor": Range(LOADER, 4.4, 0.0, 5.2, "kept from loading with instanttensor, on two pairs of starts")
-}
-_GRAPH = (1 * MIB, 0.1 * MIB)  # bytes of a captured graph: at least, and for each layer of the model
-# The first capture, with NCCL's buffers where there are ranks. A GB10's own measure of it sees the page cache move too:
-# 0.9, 1.4, 2.0, 2.4 and 5.1 GiB in all on five multi-node engines, once nearly all of the budget.
-_FIRST = {(False, False): 0.04, (False, True): 0.04, (True, False): 0.24, (True, True): 1.6}
-_FIRST_MOST = 4.5
-
-
 def overhead(recipe: Recipe, shape: ModelShape | None, unified: bool = True) -> tuple[LedgerLine, ...]:
     """The lines of one rank. unified: CPU and GPU share the pool, as on a GB10."""
     whole = traits(recipe).whole
@@ -265,12 +267,6 @@ def _graphs(recipe: Recipe, shape: ModelShape | None, unified: bool) -> LedgerLi
     why = f"{sizes} batch sizes up to {largest}, {kinds * models} kinds, {gib(each)} each + {gib(first)} for the first"
     high = size * 2 + (_FIRST_MOST if several and unified else 0.2) * GIB
     return LedgerLine(GRAPHS, int(size), Origin.ASSUMED, why, int(size / 2), int(high))
-
-
-_REPACKED = ("nvfp4", "mxfp4", "int4", "int8", "fp8")
-# GiB that a loader holds beside the page cache: one tensor at a time, or several files at once.
-_BUFFERS = {"instanttensor": (4.0, 1.0, 8.0), "fastsafetensors": (8.0, 4.0, 20.0), "runai_streamer": (5.0, 1.0, 20.0)}
-_PLAIN = (1.0, 0.3, 3.0)
 
 
 def load_peak(recipe: Recipe, shape: ModelShape | None, weights: LedgerLine) -> LedgerLine | None:

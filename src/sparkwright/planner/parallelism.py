@@ -18,6 +18,9 @@ _DEFAULT_BATCH = 8
 _NEAR = 8  # node counts up to this are looked at for one that works
 
 Checkpoints = Mapping[str, Checkpoint | Unknown]
+_PADDED = 64  # vocab_parallel_embedding.DEFAULT_VOCAB_PADDING_SIZE
+# Drafts made by layers of the model itself: they need the last hidden state where the first stage is, too.
+_OWN_DRAFTS = ("mtp", "nextn")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +104,6 @@ def _other_nodes(recipe: Recipe, shape: ModelShape | None) -> tuple[int, ...]:
 
 def _divisors(number: int) -> Sequence[int]:
     return [n for n in range(1, number + 1) if number % n == 0]
-
-
-_PADDED = 64  # vocab_parallel_embedding.DEFAULT_VOCAB_PADDING_SIZE
-# Drafts made by layers of the model itself: they need the last hidden state where the first stage is, too.
-_OWN_DRAFTS = ("mtp", "nextn")
 
 
 def refusals(shape: ModelShape | None, recipe: Recipe, split: Parallelism) -> tuple[str, ...]:

@@ -20,6 +20,15 @@ _SCALE = {"nvfp4": 1.0, "mxfp4": 1.0, "int4": 2.0, "int8": 2.0}
 TABLES = "tables of single rows"
 UNKNOWN_TABLES = f"{TABLES}, of unknown size"
 _TABLE_FORMATS, _TABLE_GROUP = ("bf16", "fp8", "nvfp4"), 16
+ENCODER = "encoder"
+# Bytes of an encoder of images: 0.4 to 0.6 billion BF16 numbers in the families that models.jsonl has.
+_ENCODER = 0.9e9
+STREAMS = 4  # residual streams of compressed attention's models (hc_mult of DeepSeek-V4's config.json)
+_MIX = (2 + STREAMS) * STREAMS
+# What a tool that quantizes afterwards leaves as it is: the MTP layers (Qwen3.5-122B: 4.7 GiB more with them).
+_LEFT_OUT = ("nvfp4", "int4", "int8")
+_OWN_DRAFTS = ("mtp", "nextn", "dspark")
+_NO_MODEL = ("ngram", "suffix", "custom")
 
 
 class Spread(StrEnum):
@@ -146,17 +155,6 @@ def _ends(s: ModelShape) -> Iterator[Weights]:
     if not s.tied:
         yield Weights("embedding", table, Spread.HEADS, ends=True, idle=True)
     yield Weights("output", table, Spread.HEADS, ends=True)
-
-
-ENCODER = "encoder"
-# Bytes of an encoder of images: 0.4 to 0.6 billion BF16 numbers in the families that models.jsonl has.
-_ENCODER = 0.9e9
-STREAMS = 4  # residual streams of compressed attention's models (hc_mult of DeepSeek-V4's config.json)
-_MIX = (2 + STREAMS) * STREAMS
-# What a tool that quantizes afterwards leaves as it is: the MTP layers (Qwen3.5-122B: 4.7 GiB more with them).
-_LEFT_OUT = ("nvfp4", "int4", "int8")
-_OWN_DRAFTS = ("mtp", "nextn", "dspark")
-_NO_MODEL = ("ngram", "suffix", "custom")
 
 
 def drafts(recipe: Recipe, shape: ModelShape) -> bool:

@@ -13,6 +13,9 @@ POOL = "pool"
 # A freshly booted GB10 has 5.4-7.6 GiB that no counter explains (firmware, carve-outs).
 # Only what exceeds them can be pages that the driver kept of an engine that has gone.
 UNEXPLAINED_AT_BOOT = 8 * GIB
+_WORTH = GIB // 2
+# sh as root, because the redirection needs the rights, too.
+DROP = "sudo sh -c 'sync; echo 3 > /proc/sys/vm/drop_caches'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +82,6 @@ def _replaced(facts: NodeFacts, deployment: str) -> int:
     names = {rank.deployment for rank in facts.ranks if rank.running and not rank.simulated}
     sizes = [p.used for p in facts.gpu_processes if isinstance(p.used, int)]
     return sum(sizes) if names == {deployment} else 0
-
-
-_WORTH = GIB // 2
-# sh as root, because the redirection needs the rights, too.
-DROP = "sudo sh -c 'sync; echo 3 > /proc/sys/vm/drop_caches'"
 
 
 def actions(facts: Sequence[NodeFacts], deployment: str) -> tuple[tuple[Action, ...], ...]:

@@ -15,6 +15,12 @@ from sparkwright.planner.knobs import TOO_LOW, Knob, Surroundings, context_of, k
 
 _SIZES = ("serving.kv_cache_bytes", "model.size")
 _OWN = ("model", "engine", "parallelism", "serving", "speculation", "parsers")
+_NOT_ASKED = Verdict(False, known=False)
+# As little as two GB10 nodes have been reported to serve with: fraction 0.85 left 1 GB a node (recipes/schema.py).
+SPARE = GIB
+WANTED = 3
+BUDGET = 99  # questions to the judge, all in all
+PROMPT = 8192  # tokens of the prompt that "prefill" and "first token" are told for: a coding agent's first request
 
 
 def changed(recipe: Recipe, variant: Variant) -> Recipe:
@@ -109,11 +115,6 @@ class Tries:
         return self.asked >= self._budget
 
 
-_NOT_ASKED = Verdict(False, known=False)
-# As little as two GB10 nodes have been reported to serve with: fraction 0.85 left 1 GB a node (recipes/schema.py).
-SPARE = GIB
-
-
 def _surely(found: Verdict) -> Verdict:
     if found.lack not in (None, Lack.CONTEXT) or found.room >= SPARE:
         return found
@@ -132,10 +133,6 @@ def first(count: int, good: Callable[[int], bool]) -> int | None:
         middle = (low + high) // 2
         low, high = (low, middle) if good(middle) else (middle + 1, high)
     return high
-
-
-WANTED = 3
-BUDGET = 99  # questions to the judge, all in all
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,9 +224,6 @@ def _room(way: _Way) -> Iterator[str]:
     """A larger share for the engine is taken from all else on the node."""
     if "serving.memory_fraction" in way.variant.keys or "serving.kv_cache_bytes" in way.variant.keys:
         yield f"{gib(way.verdict.room)} stay free on the fullest node"
-
-
-PROMPT = 8192  # tokens of the prompt that "prefill" and "first token" are told for: a coding agent's first request
 
 
 def costs(before: Recipe, after: Recipe, judge: Judge, world: Surroundings) -> tuple[str, ...]:

@@ -27,6 +27,18 @@ _ANCHORED = 1.1
 _APART = 0.4
 _ANSWER = 256  # tokens of a short answer
 _PROMPT = 2048  # tokens of a prompt when nobody says: what most published benchmarks of these machines take
+# Bytes/s at which a rank gets its share (fast, likely, slow). Slow is vLLM's default loader on cold files (80 GB in 552
+# s; 69 GB in 216 s is nearer), fast a parallel loader with files in the page cache (80 GB in 80 s).
+_RATES = (1.4e9, 0.45e9, 0.14e9)
+_PARALLEL = ("instanttensor", "fastsafetensors", "runai_streamer")
+_PARALLEL_RATE = 0.9e9
+# Seconds of imports, rendezvous, profile run and warm-up (45-80; cold kernels take minutes).
+_AROUND = (25.0, 70.0, 240.0)
+# Our own captures (vLLM 0.21.0): compiling took 10 s for 4 layers, 31 s for 36; graphs 0.08 s a batch size for 36.
+_COMPILE = (8.0, 0.64)
+_GRAPH = (0.03, 0.0015)
+_UNSURE = (1 / 3, 1.0, 3.0)
+Lines = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,19 +155,6 @@ def _started(recipe: Recipe, shape: ModelShape, size: int) -> Estimate:
     return Estimate(likely.seconds, fast.seconds, slow.seconds, of_loading(likely))
 
 
-# Bytes/s at which a rank gets its share (fast, likely, slow). Slow is vLLM's default loader on cold files (80 GB in 552
-# s; 69 GB in 216 s is nearer), fast a parallel loader with files in the page cache (80 GB in 80 s).
-_RATES = (1.4e9, 0.45e9, 0.14e9)
-_PARALLEL = ("instanttensor", "fastsafetensors", "runai_streamer")
-_PARALLEL_RATE = 0.9e9
-# Seconds of imports, rendezvous, profile run and warm-up (45-80; cold kernels take minutes).
-_AROUND = (25.0, 70.0, 240.0)
-# Our own captures (vLLM 0.21.0): compiling took 10 s for 4 layers, 31 s for 36; graphs 0.08 s a batch size for 36.
-_COMPILE = (8.0, 0.64)
-_GRAPH = (0.03, 0.0015)
-_UNSURE = (1 / 3, 1.0, 3.0)
-
-
 @dataclass(frozen=True, slots=True)
 class Loading:
     """Seconds: of the rank's share of the files, of compiling and graphs, of everything around."""
@@ -182,9 +181,6 @@ def loading(recipe: Recipe, shape: ModelShape, size: int) -> tuple[Loading, Load
 def _prepared(recipe: Recipe, shape: ModelShape) -> float:
     sizes, _ = captures(recipe)
     return _COMPILE[0] + _COMPILE[1] * shape.layers + sizes * (_GRAPH[0] + _GRAPH[1] * shape.layers)
-
-
-Lines = tuple[str, ...]
 
 
 def of_decode(model: Model, load: Load, rates: Rates, yielded: float) -> Lines:

@@ -12,6 +12,14 @@ from sparkwright.planner.speed_rates import Rates, products, weighed
 from sparkwright.planner.split_cost import collectives, read, sent
 
 Cache = tuple[CacheLayers, ...]
+# Kernels of one layer part as vLLM 0.21.0's model code launches them for a few tokens: norms, products, rotation, cache
+# writes, attention and its merge; of experts routing, alignment, two products, activation and sum.
+_ATTENTION, _STATE, _DENSE, _EXPERTS, _SHARED, _INDEX, _COMPRESS = 7, 7, 4, 9, 3, 7, 6
+_EXPOSED = 0.5  # share of a batch's arithmetic that reading does not hide: fits 8B to 70B at 16 to 128 sequences
+_WIDE = 256  # heads wider than this leave sm_121's shared memory no room for a second tile
+_WIDE_RATE = 0.5
+_TOKENS = 3  # when nobody says how many are drafted
+_HOST = 1.5e-3  # seconds of a pass beside its reading: sampling, and the input of the next
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,14 +81,6 @@ def _sparse(one: CacheLayers, cache: Cache, shape: ModelShape) -> int:
 
 def _rows(one: CacheLayers, depth: float) -> float:
     return (min(depth, one.window) if one.window else depth) / one.ratio
-
-
-# Kernels of one layer part as vLLM 0.21.0's model code launches them for a few tokens: norms, products, rotation, cache
-# writes, attention and its merge; of experts routing, alignment, two products, activation and sum.
-_ATTENTION, _STATE, _DENSE, _EXPERTS, _SHARED, _INDEX, _COMPRESS = 7, 7, 4, 9, 3, 7, 6
-_EXPOSED = 0.5  # share of a batch's arithmetic that reading does not hide: fits 8B to 70B at 16 to 128 sequences
-_WIDE = 256  # heads wider than this leave sm_121's shared memory no room for a second tile
-_WIDE_RATE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,21 +177,6 @@ class Method:
     layers: int = 1
 
 
-# What published GB10 runs imply: MTP 0.4 to 0.93, DSpark 0.45 (prose) to 0.99 (counting), DFlash about as DSpark,
-# n-gram 0.2 to 0.8 by how much of the answer is in the question.
-_METHODS = {
-    "mtp": Method(0.4, 0.73, 0.95),
-    "nextn": Method(0.4, 0.75, 0.95),
-    "eagle": Method(0.2, 0.6, 0.9),
-    "dspark": Method(0.4, 0.83, 0.99, each=False, layers=3),
-    "dflash": Method(0.35, 0.78, 0.98, each=False, layers=5),
-    "ngram": Method(0.05, 0.4, 0.9, each=False, layers=0),
-}
-_OTHER = Method(0.2, 0.6, 0.95)
-_TOKENS = 3  # when nobody says how many are drafted
-_HOST = 1.5e-3  # seconds of a pass beside its reading: sampling, and the input of the next
-
-
 def drafted(speculation: Speculation) -> int:
     """Tokens that each step drafts; 0 without speculation."""
     return (speculation.tokens or _TOKENS) if speculation.method else 0
@@ -225,3 +210,16 @@ def _loaded(model: Model, rates: Rates, how: Method, batch: int) -> float:
     inner = tuple(part for part in counted if not part.ends)
     ends = tuple(part for part in counted if part.ends)
     return read(inner, shape, split, batch) * how.layers / shape.layers + read(ends, shape, split, batch)
+
+
+# What published GB10 runs imply: MTP 0.4 to 0.93, DSpark 0.45 (prose) to 0.99 (counting), DFlash about as DSpark,
+# n-gram 0.2 to 0.8 by how much of the answer is in the question.
+_METHODS = {
+    "mtp": Method(0.4, 0.73, 0.95),
+    "nextn": Method(0.4, 0.75, 0.95),
+    "eagle": Method(0.2, 0.6, 0.9),
+    "dspark": Method(0.4, 0.83, 0.99, each=False, layers=3),
+    "dflash": Method(0.35, 0.78, 0.98, each=False, layers=5),
+    "ngram": Method(0.05, 0.4, 0.9, each=False, layers=0),
+}
+_OTHER = Method(0.2, 0.6, 0.95)

@@ -11,6 +11,20 @@ from sparkwright.domain.recipe import Parallelism, Recipe
 from sparkwright.engines.catalog import traits
 from sparkwright.planner.parts import Spread, Weights, draft_layers, main, missing, share, size
 
+Waits = tuple[float, float, float]
+_DATA = tomllib.loads((files("sparkwright.planner") / "rates.toml").read_text(encoding="utf-8"))
+_BF16 = 2.0
+# A checkpoint that differs more from the count is another thing than the shape says.
+_ALIKE = 3.0
+_EIGHT_BITS = 1.06  # bytes, with a scale for 32
+_FOUR_BITS = {"nvfp4", "mxfp4", "int4"}
+_GGUF_ENDS = 210 / 256  # bytes of a number in Q6_K, in which 4-bit GGUF files have the vocabulary; BF16 elsewhere
+# What tools write that quantize a finished model, and leave layers out of; FP8 releases are as their config says.
+_AFTERWARDS = {"nvfp4", "int4", "int8"}
+# How fast a product of that number format runs against BF16: dense, and grouped by expert.
+_DENSE = {"bf16": 1.0, "fp32": 0.5, "fp8": 1.2, "int8": 1.0, "int4": 0.85, "nvfp4": 0.9, "mxfp4": 0.9}
+_GROUPED = {"bf16": 0.55, "fp32": 0.3, "fp8": 0.5, "int8": 0.5, "int4": 0.45, "nvfp4": 0.5, "mxfp4": 0.5}
+
 
 @dataclass(frozen=True, slots=True)
 class Rates:
@@ -42,12 +56,6 @@ class Rates:
     rest: float
 
 
-Waits = tuple[float, float, float]
-_DATA = tomllib.loads((files("sparkwright.planner") / "rates.toml").read_text(encoding="utf-8"))
-FAST, LIKELY, SLOW = (Rates(**{name: row[n] for name, row in _DATA["rates"].items()}) for n in range(3))
-_RDMA, _MANY, _SOCKETS = (cast(Waits, tuple(_DATA["exchange"][name])) for name in ("rdma", "many", "sockets"))
-
-
 def rates(recipe: Recipe) -> tuple[Rates, Rates, Rates]:
     """(fast, likely, slow) for the links that this recipe has."""
     fast, likely, slow = _waits(recipe)
@@ -70,19 +78,6 @@ def sockets(recipe: Recipe) -> bool:
     """Whether NCCL is configured without RDMA."""
     env = recipe.env
     return env.get("NCCL_IB_DISABLE") == "1" or env.get("NCCL_NET", "").lower() == "socket"
-
-
-_BF16 = 2.0
-# A checkpoint that differs more from the count is another thing than the shape says.
-_ALIKE = 3.0
-_EIGHT_BITS = 1.06  # bytes, with a scale for 32
-_FOUR_BITS = {"nvfp4", "mxfp4", "int4"}
-_GGUF_ENDS = 210 / 256  # bytes of a number in Q6_K, in which 4-bit GGUF files have the vocabulary; BF16 elsewhere
-# What tools write that quantize a finished model, and leave layers out of; FP8 releases are as their config says.
-_AFTERWARDS = {"nvfp4", "int4", "int8"}
-# How fast a product of that number format runs against BF16: dense, and grouped by expert.
-_DENSE = {"bf16": 1.0, "fp32": 0.5, "fp8": 1.2, "int8": 1.0, "int4": 0.85, "nvfp4": 0.9, "mxfp4": 0.9}
-_GROUPED = {"bf16": 0.55, "fp32": 0.3, "fp8": 0.5, "int8": 0.5, "int4": 0.45, "nvfp4": 0.5, "mxfp4": 0.5}
 
 
 # A search asks about one model hundreds of times.
@@ -165,3 +160,7 @@ def _grows(part: Weights) -> bool:
 
 def _scaled(part: Weights, factor: float) -> Weights:
     return replace(part, bytes=part.bytes * factor)
+
+
+FAST, LIKELY, SLOW = (Rates(**{name: row[n] for name, row in _DATA["rates"].items()}) for n in range(3))
+_RDMA, _MANY, _SOCKETS = (cast(Waits, tuple(_DATA["exchange"][name])) for name in ("rdma", "many", "sockets"))

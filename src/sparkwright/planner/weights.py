@@ -55,6 +55,20 @@ _DRAFT_ONLY = re.compile(r"layers\.#\.(eh_proj|enorm|hnorm|shared_head|embed_tok
 _SHARED_AGAIN = re.compile(r"layers\.#\.(embed_tokens|shared_head\.head)\b")
 _EMBEDDING = re.compile(r"embed_tokens|wte\b|token_embd|word_embeddings|\bembed\.weight|\bembeddings\b")
 _HEAD = re.compile(r"lm_head|\boutput\.weight|\bhead\.weight")
+Found = Checkpoint | Unknown | None
+# How far off each way of counting was, as a share: tensors, shape scaled to the files, shape alone, size / ranks.
+_TENSORS = (0.01, 0.01)
+_SCALED = (0.03, 0.04)
+_SHAPE = (0.05, 0.08)
+_EVEN = (0.03, 0.15)
+_FAR = 1.7  # a checkpoint this many times smaller than the count is another thing: a folder without weights
+_TABLES = 1.25
+_MORE_DRAFTS = 4.0
+# Tables that a config names and nobody can count: n-grams and Engram are 0.7 to 1.3 times the rest of their models.
+_UNTOLD = (0.05, 1.5)
+REST = "what the dimensions do not explain"
+_LESS, _MORE = 0.8, 0.5  # of a part whose dimensions are not known: how much smaller and larger it may be
+_NO_DRAFTS = 0.925  # of model and drafts: so small a checkpoint lacks the draft layers, or has lighter ones
 
 
 def tensor_parts(
@@ -89,22 +103,6 @@ def _spread(name: str, shape: ModelShape) -> Spread:
     # Where experts are few the shared one is named like them; linear attention's keys have heads of their own.
     linear = "linear_attn" in name or "mamba" in name or "mixer" in name
     return Spread.HEADS if found is Spread.KV and (linear and shape.state_layers) else found
-
-
-Found = Checkpoint | Unknown | None
-# How far off each way of counting was, as a share: tensors, shape scaled to the files, shape alone, size / ranks.
-_TENSORS = (0.01, 0.01)
-_SCALED = (0.03, 0.04)
-_SHAPE = (0.05, 0.08)
-_EVEN = (0.03, 0.15)
-_FAR = 1.7  # a checkpoint this many times smaller than the count is another thing: a folder without weights
-_TABLES = 1.25
-_MORE_DRAFTS = 4.0
-# Tables that a config names and nobody can count: n-grams and Engram are 0.7 to 1.3 times the rest of their models.
-_UNTOLD = (0.05, 1.5)
-REST = "what the dimensions do not explain"
-_LESS, _MORE = 0.8, 0.5  # of a part whose dimensions are not known: how much smaller and larger it may be
-_NO_DRAFTS = 0.925  # of model and drafts: so small a checkpoint lacks the draft layers, or has lighter ones
 
 
 @dataclass(frozen=True, slots=True)

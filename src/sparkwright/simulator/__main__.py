@@ -15,8 +15,6 @@ from sparkwright.simulator.rank import rank_from
 from sparkwright.simulator.settings import Faults, Settings, settings_from
 
 VERSION = "0.21.0 (simulated: sparkwright's simulator of vLLM, no model runs)"
-
-
 NO_FOLDER = (
     "huggingface_hub.errors.HFValidationError: Repo id must be in the form 'repo_name' or 'namespace/repo_name': "
     "'{}'. Use `repo_type` argument if needed."

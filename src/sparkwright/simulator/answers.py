@@ -24,6 +24,9 @@ from sparkwright.simulator.text import Piece, answer
 
 Body = dict[str, Any]
 DONE = b"data: [DONE]\n\n"
+CHAT = "/v1/chat/completions"
+TEXT = "/v1/completions"
+CHAT_CHUNK = "chat.completion.chunk"
 
 
 def sse(body: Body) -> bytes:
@@ -154,11 +157,6 @@ def text_answer(ident: Ident, text: str, end: End, usage: Body) -> Body:
 
 def _whole(ident: Ident) -> Body:
     return {"id": ident.name, "created": ident.created, "model": ident.model, "system_fingerprint": ident.fingerprint}
-
-
-CHAT = "/v1/chat/completions"
-TEXT = "/v1/completions"
-CHAT_CHUNK = "chat.completion.chunk"
 
 
 @dataclass(slots=True)

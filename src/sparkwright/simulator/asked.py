@@ -12,6 +12,8 @@ from starlette.responses import Response
 
 from sparkwright.simulator.text import Style, Tokenizer
 
+Body = dict[str, Any]
+
 
 class ApiError(Exception):
     """`param` names the field; `raised` errors pass vLLM's CORS layer unmarked and are counted as 5xx there."""
@@ -69,9 +71,6 @@ def invalid(path: str, function: str, problems: list[dict[str, Any]]) -> ApiErro
 def refused(message: str, param: str | None = None, value: Any = None) -> ApiError:
     tail = f" (parameter={param}, value={value})" if param else ""
     return ApiError(400, message + tail, "BadRequestError", param)
-
-
-Body = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

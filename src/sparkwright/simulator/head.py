@@ -20,6 +20,7 @@ NCCL_LOST = (
     "RuntimeError: NCCL error: remote process exited or there was a network error, NCCL version 2.28.9\n"
     "ncclRemoteError: A call failed possibly due to a network error or a remote process exiting prematurely."
 )
+GONE = "Failed to recv, got 0 bytes. Connection was likely closed. Did the remote server shutdown or crash?"
 
 
 async def run_head(rank: Rank) -> int:
@@ -103,9 +104,6 @@ async def _meet(rank: Rank, link: Head | RayRanks) -> None:
     if rank.faults.has("no_comm"):
         await asyncio.Event().wait()
     await link.barrier("comm")
-
-
-GONE = "Failed to recv, got 0 bytes. Connection was likely closed. Did the remote server shutdown or crash?"
 
 
 async def run_worker(rank: Rank) -> int:

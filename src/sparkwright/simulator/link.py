@@ -22,6 +22,13 @@ from sparkwright.simulator.rank import Rank, StartFailed
 HEADER = struct.Struct(">I")
 RETRY_S = 0.2
 Frame = dict[str, Any]
+NOT_CARRIED = "ray_non_carry_over_env_vars.json"
+TOLD = ("VLLM_HOST_IP", "NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME")
+TOO_FEW = "The number of required GPUs exceeds the total number of available GPUs in the placement group."
+NO_GROUP = (
+    "ValueError: Cannot provide a placement group requiring {} GPUs. Make sure the cluster has enough resources by "
+    "checking `ray status`."
+)
 
 
 class PeerLost(Exception):
@@ -185,15 +192,6 @@ async def patient(work: asyncio.Future[Any], every: float, remark: Callable[[], 
             work.result()
             return
         remark()
-
-
-NOT_CARRIED = "ray_non_carry_over_env_vars.json"
-TOLD = ("VLLM_HOST_IP", "NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME")
-TOO_FEW = "The number of required GPUs exceeds the total number of available GPUs in the placement group."
-NO_GROUP = (
-    "ValueError: Cannot provide a placement group requiring {} GPUs. Make sure the cluster has enough resources by "
-    "checking `ray status`."
-)
 
 
 class RayWorkerProc:

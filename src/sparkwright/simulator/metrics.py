@@ -22,6 +22,8 @@ MARK = (
     "# TYPE sparkwright_simulated gauge\nsparkwright_simulated 1.0\n"
 )
 Labels = tuple[tuple[str, str], ...]
+BORN = time.time()
+SPEC = "vllm:spec_decode_num_"
 
 
 class Series:
@@ -135,9 +137,6 @@ class Metrics:
         self.set("process_max_fds", resource.getrlimit(resource.RLIMIT_NOFILE)[0])
 
 
-BORN = time.time()
-
-
 def _read(path: str) -> str:
     return Path(path).read_text(encoding="ascii")
 
@@ -157,9 +156,6 @@ def number(value: float) -> str:
         mantissa = f"{text[0]}.{text[1:dot]}{text[dot + 1 :]}".rstrip("0.")
         return f"{mantissa}e+{dot - 1:02d}"
     return text
-
-
-SPEC = "vllm:spec_decode_num_"
 
 
 class Stats:

@@ -20,6 +20,8 @@ QUANTIZED = {
 }
 """Bytes per parameter of quantized linear layers, scales included."""
 
+_SHIPPED = Path(__file__).parent / "models"
+
 
 @dataclass(frozen=True, slots=True)
 class Model:
@@ -53,9 +55,6 @@ class Model:
     compressed: tuple[int, ...]
     """DeepSeek V4: tokens per stored entry of each layer; 0 is a window-only layer."""
     quantized: str
-
-
-_SHIPPED = Path(__file__).parent / "models"
 
 
 def find(name: str, hub: str) -> Path | None:

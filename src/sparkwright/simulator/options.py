@@ -132,18 +132,6 @@ def _json_or_text(text: str) -> Any:
     return json.loads(text) if text.strip().startswith("{") else text
 
 
-TYPES: dict[str, Any] = {
-    "str": str,
-    "int": int,
-    "float": float,
-    "number": float,
-    "si-int": _human_or_auto,
-    "human-int": _human_or_auto,
-    "json": _json,
-    "json-or-str": _json_or_text,
-}
-
-
 def _from_file(argv: list[str]) -> list[str]:
     """`--config FILE`: the file's keys take the place of the flag, so later flags win."""
     if "--config" not in argv:
@@ -190,3 +178,15 @@ def _put(tree: dict[str, Any], path: str, text: str) -> None:
         tree[leaf] = json.loads(text)
     except json.JSONDecodeError:
         tree[leaf] = text
+
+
+TYPES: dict[str, Any] = {
+    "str": str,
+    "int": int,
+    "float": float,
+    "number": float,
+    "si-int": _human_or_auto,
+    "human-int": _human_or_auto,
+    "json": _json,
+    "json-or-str": _json_or_text,
+}

@@ -12,6 +12,8 @@ from sparkwright.simulator.rank import Rank, StartFailed
 
 EIGHTHS = " ▏▎▍▌▋▊▉"
 WIDTH = 10
+Barrier = Callable[[str], Awaitable[object]]
+WARMUPS = 1679
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +72,6 @@ def _span(seconds: float) -> str:
     return f"{hours}:{minutes:02d}:{left:02d}" if hours else f"{minutes:02d}:{left:02d}"
 
 
-Barrier = Callable[[str], Awaitable[object]]
-WARMUPS = 1679
 WARMUP_S = 235.0
 """DeepGEMM warm-up of DeepSeek V4: slow, not stuck."""
 

@@ -19,6 +19,16 @@ LOAD_GIB_S = 1.5  # weights read per second and rank
 READ = 273e9 * 0.75  # bytes per second: memory bandwidth of a device, and the share of it that decoding reaches
 ALLREDUCE_S = 100e-6  # between ranks; two per layer
 FLOPS = 26e12  # what prefill reaches per device (fits DSV4-Flash TP 2: about 2,000 tokens/s)
+OOM = (
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate {asked:.2f} GiB. GPU 0 has a total capacity of "
+    "{total:.2f} GiB of which {free:.2f} GiB is free. Including non-PyTorch memory, this process has {used:.2f} GiB "
+    "memory in use. Of the allocated memory {torch:.2f} GiB is allocated by PyTorch, and 185.98 MiB is reserved by "
+    "PyTorch but unallocated. If reserved but unallocated memory is large try setting "
+    "PYTORCH_ALLOC_CONF=expandable_segments:True to avoid fragmentation.  See documentation for Memory Management  "
+    "(https://docs.pytorch.org/docs/stable/notes/cuda.html#optimizing-memory-usage-with-pytorch-alloc-conf)"
+)
+WORK, SPIN = "work", "spin"
+REST_S = 0.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,16 +82,6 @@ class Speed:
     def _kv_read(self) -> float:
         """Sparse attention reads little of a long context (2.9 ms at 980K)."""
         return 700.0 if self.model.compressed else self.ledger.per_token
-
-
-OOM = (
-    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate {asked:.2f} GiB. GPU 0 has a total capacity of "
-    "{total:.2f} GiB of which {free:.2f} GiB is free. Including non-PyTorch memory, this process has {used:.2f} GiB "
-    "memory in use. Of the allocated memory {torch:.2f} GiB is allocated by PyTorch, and 185.98 MiB is reserved by "
-    "PyTorch but unallocated. If reserved but unallocated memory is large try setting "
-    "PYTORCH_ALLOC_CONF=expandable_segments:True to avoid fragmentation.  See documentation for Memory Management  "
-    "(https://docs.pytorch.org/docs/stable/notes/cuda.html#optimizing-memory-usage-with-pytorch-alloc-conf)"
-)
 
 
 class StartFailed(Exception):
@@ -184,10 +184,8 @@ def taken(megabytes: float) -> bytearray:
     return block
 
 
-WORK, SPIN = "work", "spin"
 SPIN_S = 1.0
 """A collective that has not ended after so long is waited for by a busy loop on the device."""
-REST_S = 0.3
 
 
 class Activity:

@@ -21,6 +21,13 @@ from sparkwright.simulator.scheduler import Engine, Machine
 from sparkwright.simulator.server import LISTED, Server
 from sparkwright.simulator.text import Tokenizer
 
+DESTROY = (
+    "Warning: WARNING: destroy_process_group() was not called before program exit, which can leak resources. For more "
+    "info, please see https://pytorch.org/docs/stable/distributed.html#shutdown (function operator())"
+)
+POLL_S = 0.1
+ACCEPTANCE = 0.8  # chance that a drafted token is accepted
+
 
 class Service:
     """The running engine behind its web server."""
@@ -119,12 +126,6 @@ class Service:
         site.should_exit = True
 
 
-DESTROY = (
-    "Warning: WARNING: destroy_process_group() was not called before program exit, which can leak resources. For more "
-    "info, please see https://pytorch.org/docs/stable/distributed.html#shutdown (function operator())"
-)
-
-
 def _cache_labels(rank: Rank) -> dict[str, str]:
     args, limits = rank.args, rank.limits
     same = ("calculate_kv_scales", "kv_cache_memory_bytes", "kv_offloading_backend", "kv_offloading_size")
@@ -146,10 +147,6 @@ def _cache_labels(rank: Rank) -> dict[str, str]:
         "user_specified_block_size": str(args.block_size is not None),
         "user_specified_mamba_block_size": str(args.mamba_block_size is not None),
     }
-
-
-POLL_S = 0.1
-ACCEPTANCE = 0.8  # chance that a drafted token is accepted
 
 
 class Link(Protocol):

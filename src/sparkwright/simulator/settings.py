@@ -11,6 +11,13 @@ PREFIX = "SPARKWRIGHT_TWIN_"
 MEMORY_GIB, BOOT_SCALE = 119.7, 0.06
 """A tiny model takes vLLM about 60 s to start (captures a-tiny, m1); 0.06 of that is about 4 s."""
 
+_NUMBERS = ("memory_gib", "weights_gib", "overhead_gib", "gpus", "prefill_tps", "step_ms", "dead_s", "shm_warn_s")
+PHASES = ("join", "load", "compile", "kv", "graphs", "serve")
+AT = ("die", "freeze", "oom")
+COUNTED = ("die_after", "freeze_after", "spin_after")
+VALUED = (*COUNTED, "leak", "grow", "accept", "hits", "slow_load")
+PLAIN = ("ignore_sigterm", "garbage", "freeze_api", "no_comm")
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
@@ -36,9 +43,6 @@ class Settings:
     hub: str = ""  # HF_HUB_CACHE, or hub/ in HF_HOME: where a model named by its hub id is looked for
     version: str = ""  # whose flags it takes, of the versions in engines/data
     long_context_allowed: bool = False  # VLLM_ALLOW_LONG_MAX_MODEL_LEN
-
-
-_NUMBERS = ("memory_gib", "weights_gib", "overhead_gib", "gpus", "prefill_tps", "step_ms", "dead_s", "shm_warn_s")
 
 
 def settings_from(env: Mapping[str, str]) -> Settings:
@@ -79,13 +83,6 @@ def _wrong_interface(env: Mapping[str, str]) -> str:
     host = env.get("VLLM_HOST_IP", "")
     # Simulated nodes on one machine have fabric addresses like 127.0.100.1; those do reach each other.
     return f"VLLM_HOST_IP={host}" if host in ("127.0.0.1", "localhost") else ""
-
-
-PHASES = ("join", "load", "compile", "kv", "graphs", "serve")
-AT = ("die", "freeze", "oom")
-COUNTED = ("die_after", "freeze_after", "spin_after")
-VALUED = (*COUNTED, "leak", "grow", "accept", "hits", "slow_load")
-PLAIN = ("ignore_sigterm", "garbage", "freeze_api", "no_comm")
 
 
 @dataclass(frozen=True, slots=True)

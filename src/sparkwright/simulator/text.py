@@ -20,6 +20,7 @@ WORDS = (
     "reads waits holds sends grows starts ends keeps fits moves fast slow small large first last next same other"
 )
 VOCABULARY = WORDS.split()
+PIECE = re.compile(r"<\|?[a-z_/]+\|?>| ?[^\W\d_]{1,6}|\d{1,3}|[^\S\n]+(?=\S)|\s+|[^\w\s]{1,3}|.", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,9 +110,6 @@ def _example(dice: random.Random, schema: dict[str, Any]) -> Any:
         return [_example(dice, schema.get("items", {}))]
     plain = {"integer": 1, "number": 1.5, "boolean": True, "null": None}
     return plain.get(kind, f"(simulated) {dice.choice(VOCABULARY)}")
-
-
-PIECE = re.compile(r"<\|?[a-z_/]+\|?>| ?[^\W\d_]{1,6}|\d{1,3}|[^\S\n]+(?=\S)|\s+|[^\w\s]{1,3}|.", re.DOTALL)
 
 
 class Tokenizer:

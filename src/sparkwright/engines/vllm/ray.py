@@ -32,6 +32,18 @@ from sparkwright.engines.vllm.releases import TRAITS
 NATIVE = ("nnodes", "node-rank", "master-addr", "master-port", "headless")
 PER_RANK = (*(name for name in vllm.PER_RANK if name not in NATIVE), "distributed-executor-backend")
 _PROCESSES = Range(PROCESSES, 4.0, 1.0, 6.0, "as without Ray, and its 1 GiB of object store and its processes")
+LAUNCHER = "ray_launch.py"
+# vLLM reads it from VLLM_CONFIG_ROOT in every version from 0.19.0 to 0.33.0 (vllm/ray/ray_env.py).
+NOT_CARRIED = "ray_non_carry_over_env_vars.json"
+WAIT = 240  # seconds for all nodes to join: images are there, containers start together
+PORTS = 6  # next to serving.master_port, as ray_launch.py counts them
+# The executor of vLLM 0.21 and later hands the head's whole environment to workers: what a node owns stays there.
+_OF_A_NODE = (
+    "HOME", "HOSTNAME", "LANG", "LD_LIBRARY_PATH", "LOGNAME", "OLDPWD", "PATH", "PWD", "SHELL", "SHLVL", "TMPDIR",
+    "USER", "VIRTUAL_ENV", "XDG_RUNTIME_DIR", "SPARKWRIGHT_RANK_DIR", "SPARKWRIGHT_RAY", "SPT_NOENV", "RAY_AUTH_TOKEN",
+)  # fmt: skip
+_REPEATED = re.compile(r" \[repeated \d+x across cluster\].*$")
+_FAILED = re.compile(r"^ray: error: (?P<why>.*)|^(?P<sick>\[[^\]]*\] .*Unauthenticated: .*)")
 
 
 class VllmRay:
@@ -96,18 +108,6 @@ def _program(recipe: Recipe) -> tuple[str, ...]:
     return process_program(recipe)
 
 
-LAUNCHER = "ray_launch.py"
-# vLLM reads it from VLLM_CONFIG_ROOT in every version from 0.19.0 to 0.33.0 (vllm/ray/ray_env.py).
-NOT_CARRIED = "ray_non_carry_over_env_vars.json"
-WAIT = 240  # seconds for all nodes to join: images are there, containers start together
-PORTS = 6  # next to serving.master_port, as ray_launch.py counts them
-# The executor of vLLM 0.21 and later hands the head's whole environment to workers: what a node owns stays there.
-_OF_A_NODE = (
-    "HOME", "HOSTNAME", "LANG", "LD_LIBRARY_PATH", "LOGNAME", "OLDPWD", "PATH", "PWD", "SHELL", "SHLVL", "TMPDIR",
-    "USER", "VIRTUAL_ENV", "XDG_RUNTIME_DIR", "SPARKWRIGHT_RANK_DIR", "SPARKWRIGHT_RAY", "SPT_NOENV", "RAY_AUTH_TOKEN",
-)  # fmt: skip
-
-
 def folder(context: RenderContext) -> str:
     """Ray's own folder, the same on all nodes. Short: the sockets below it may have 107 characters."""
     return f"/tmp/sparkwright-ray-{hashlib.sha256(context.deployment.encode()).hexdigest()[:8]}"
@@ -141,10 +141,6 @@ def listens(recipe: Recipe, placement: Placement, rank: int) -> tuple[tuple[str,
     own = placement.fabric[placement.nodes[rank]].address
     first = recipe.serving.master_port
     return tuple((own, first + n) for n in range(1 if rank else 0, PORTS + 1))
-
-
-_REPEATED = re.compile(r" \[repeated \d+x across cluster\].*$")
-_FAILED = re.compile(r"^ray: error: (?P<why>.*)|^(?P<sick>\[[^\]]*\] .*Unauthenticated: .*)")
 
 
 def read_vllm_ray(line: str) -> LogEvent | None:
