@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from sparkwright.domain.recipe import Build, EngineChoice, GatewayTls, Recipe, Runtime
+from sparkwright.domain.recipe import Build, GatewayTls, Recipe, Runtime
 from sparkwright.recipes.cluster_file import env_complaints
 from sparkwright.recipes.problems import Complaint
 from sparkwright.recipes.values import has_control, is_secret_name, looks_secret, shown
@@ -46,11 +46,8 @@ def _on_disk(recipe: Recipe) -> Iterator[Complaint]:
 def _simulated(recipe: Recipe) -> Iterator[Complaint]:
     place, twin = ("model", "simulated"), recipe.engine.name == "twin"
     if twin and not recipe.model.simulated:
-        why = "so that nobody takes its figures for real"
-        yield (
-            place,
-            f"`model.simulated`: found false; engine {recipe.engine.name} simulates: write `simulated: true`, {why}",
-        )
+        hint = "write `simulated: true`, so that nobody takes its figures for real"
+        yield place, f"`model.simulated`: found false; engine {recipe.engine.name} simulates: {hint}"
     if recipe.model.simulated and not twin:
         yield place, f"`model.simulated`: found true; engine {recipe.engine.name} is real: leave it out"
 
@@ -60,11 +57,8 @@ def _runtime(recipe: Recipe) -> Iterator[Complaint]:
     if engine.runtime is Runtime.PROCESS and engine.image:
         hint = "leave it out (a profile removes it with `image: null`)"
         yield ("engine", "image"), f"`engine.image`: runtime process starts no container; {hint}"
-    if engine.runtime is Runtime.DOCKER:
-        yield from _image(engine)
-
-
-def _image(engine: EngineChoice) -> Iterator[Complaint]:
+    if engine.runtime is not Runtime.DOCKER:
+        return
     if engine.venv:
         yield ("engine", "venv"), "`engine.venv`: belongs to `runtime: process`; with docker the engine is in the image"
     if not engine.image:
@@ -72,8 +66,7 @@ def _image(engine: EngineChoice) -> Iterator[Complaint]:
     elif "@sha256:" not in engine.image and not engine.image_note:
         hint = "give the digest (`docker inspect -f '{{index .RepoDigests 0}}' IMAGE`)"
         note = "or explain in `engine.image_note` why only a tag is known"
-        text = f"`engine.image`: found {shown(engine.image)}, a tag, which can move; {hint} {note}"
-        yield ("engine", "image"), text
+        yield ("engine", "image"), f"`engine.image`: found {shown(engine.image)}, a tag, which can move; {hint} {note}"
 
 
 def _ranks(recipe: Recipe) -> Iterator[Complaint]:
@@ -90,11 +83,8 @@ def _parallelism(recipe: Recipe) -> Iterator[Complaint]:
         why = "experts are spread over tp x dp ranks, so one of the two must be 2 or more"
         yield (*path, "ep"), f"`parallelism.ep`: found true with tp 1 and dp 1; {why}"
     if recipe.engine.name == "llama-cpp" and (p.tp > 1 or p.dp > 1 or p.ep):
-        why = "llama.cpp splits layers over nodes (pp) and nothing else"
-        yield (
-            path,
-            f"`parallelism`: found tp {p.tp}, dp {p.dp}, ep {shown(p.ep)}; allowed: tp 1, dp 1, ep false: {why}",
-        )
+        why = "tp 1, dp 1, ep false: llama.cpp splits layers over nodes (pp) and nothing else"
+        yield path, f"`parallelism`: found tp {p.tp}, dp {p.dp}, ep {shown(p.ep)}; allowed: {why}"
     if p.pp > 1 and recipe.speculation.method == "mtp":
         why = "the draft layer works on the last hidden state, which only the last stage has"
         yield (*path, "pp"), f"`parallelism.pp`: found {p.pp} with `speculation.method: mtp`; allowed: 1: {why}"
@@ -163,14 +153,14 @@ def _named(build: Build) -> Iterator[Complaint]:
     """What the schema lets be empty, because it may be elsewhere."""
     if not build.base:
         yield ("build", "base"), "`build.base` is empty; it names the image to begin with"
+    names = Counter(source.name for source in build.sources)
     for index, source in enumerate(build.sources):
+        place: Path = ("build", "sources", index)
         for key in ("name", "repository", "commit"):
             if not getattr(source, key):
-                path = ("build", "sources", index, key)
-                yield path, f"`build.sources[{index}].{key}` is empty; without it nothing can be built"
-        if [other.name for other in build.sources].count(source.name) > 1:
-            path = ("build", "sources", index, "name")
-            yield path, f"`build.sources[{index}].name`: found {shown(source.name)}; another source has it too"
+                yield (*place, key), f"`{dotted((*place, key))}` is empty; without it nothing can be built"
+        if names[source.name] > 1:
+            yield (*place, "name"), f"`{dotted(place)}.name`: found {shown(source.name)}; another source has it too"
 
 
 def _base(build: Build) -> Iterator[Complaint]:
@@ -179,23 +169,20 @@ def _base(build: Build) -> Iterator[Complaint]:
     if build.base and not _BY_DIGEST.fullmatch(build.base):
         hint = "give its digest (NAME@sha256:...), or explain in `build.unpinned` why it has none"
         yield ("build", "base"), f"`build.base`: found {shown(build.base)}, a tag, which can move; {hint}"
-    loose = [name for name in build.packages if "=" not in name]
-    if loose:
+    if loose := ", ".join(name for name in build.packages if "=" not in name):
         hint = "write name=version, or explain in `build.unpinned` why not"
-        text = f"`build.packages`: found {shown(', '.join(loose))}, without a version; {hint}"
-        yield ("build", "packages"), text
+        yield ("build", "packages"), f"`build.packages`: found {shown(loose)}, without a version; {hint}"
 
 
 def _python(build: Build) -> Iterator[Complaint]:
     for index, group in enumerate(build.python):
-        path = ("build", "python", index, "packages")
+        path, of = ("build", "python", index, "packages"), len(group.packages)
         count = sum("--hash=" in word for word in group.packages)
         if not all(group.packages):
-            yield path, f"`build.python[{index}].packages` holds an empty text; expected `name==version`"
-        if count and count != len(group.packages):
+            yield path, f"`{dotted(path)}` holds an empty text; expected `name==version`"
+        if count and count != of:
             why = "pip wants hashes of all or of none; put them into two groups"
-            text = f"`build.python[{index}].packages`: found {count} of {len(group.packages)} with hashes; {why}"
-            yield path, text
+            yield path, f"`{dotted(path)}`: found {count} of {of} with hashes; {why}"
 
 
 def _commands(build: Build) -> Iterator[Complaint]:
@@ -213,32 +200,24 @@ def _addresses(build: Build) -> Iterator[Complaint]:
     """They go into the image's labels, its scripts and the record on the nodes."""
     found: list[Complaint] = [(("sources", n, "repository"), s.repository) for n, s in enumerate(build.sources)]
     found += [(("python", n, "index"), group.index) for n, group in enumerate(build.python)]
-    for path, url in found:
-        if _SOMEBODY.search(url):
-            where = f"`build.{dotted(path)}`"
-            yield ("build", *path), f"{where}: a user or a key in an address stays in the image; use a public one"
+    why = "a user or a key in an address stays in the image; use a public one"
+    yield from ((("build", *path), f"`build.{dotted(path)}`: {why}") for path, url in found if _SOMEBODY.search(url))
 
 
 def flags_and_env(recipe: Recipe) -> Iterator[Complaint]:
     yield from env_complaints(recipe.env, ("env",))
     for name in recipe.env:
-        why = _env(name)
-        if why:
+        if name in PER_RANK_ENV:
+            hint = "leave it out; a node's interface and HCAs can be given in the cluster file"
+            why = f"differs from node to node and is filled in by the launcher: {hint}"
             yield ("env", name), f"`env.{name}` {why}"
+        elif name == "NCCL_IB_GID_INDEX":
+            why = "names an index that differs between nodes and moves when a link bounces"
+            hint = "leave it out; with NCCL_IB_ROCE_VERSION_NUM=2 NCCL finds the entry on each node"
+            yield ("env", name), f"`env.{name}` {why}: {hint}"
     for name, value in recipe.flags.items():
-        why = _flag_name(recipe.engine.name, name) or _flag_value(value)
-        if why:
+        if why := _flag_name(recipe.engine.name, name) or _flag_value(value):
             yield ("flags", name), f"`flags.{name}`{why}"
-
-
-def _env(name: str) -> str:
-    if name in PER_RANK_ENV:
-        hint = "leave it out; a node's interface and HCAs can be given in the cluster file"
-        return f"differs from node to node and is filled in by the launcher: {hint}"
-    if name == "NCCL_IB_GID_INDEX":
-        why = "names an index that differs between nodes and moves when a link bounces"
-        return f"{why}: leave it out; with NCCL_IB_ROCE_VERSION_NUM=2 NCCL finds the entry on each node"
-    return ""
 
 
 def _flag_name(engine: str, name: str) -> str:
@@ -254,11 +233,13 @@ def _flag_name(engine: str, name: str) -> str:
 
 
 def _flag_value(value: object) -> str:
-    if isinstance(value, str) and looks_secret(value):
+    if not isinstance(value, str):
+        return ""
+    if looks_secret(value):
         return ": a key must not be in a file (its value is not shown)"
-    if isinstance(value, str) and has_control(value):
+    if has_control(value):
         return ": found control characters in the text; allowed: printable text"
-    if isinstance(value, str) and "\n" in value.strip():
+    if "\n" in value.strip():
         hint = "for JSON write a mapping or a list, for long text use `>-`"
         return f": found a text of several lines; a flag takes one value: {hint}"
     return ""

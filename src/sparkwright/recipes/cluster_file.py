@@ -10,9 +10,9 @@ from pydantic import AfterValidator, Field
 
 from sparkwright.domain.cluster import Cluster, Fabric, Node, NodePaths
 from sparkwright.domain.errors import RecipeError
-from sparkwright.recipes.problems import Complaint, clean, report, valid_keys, validated
+from sparkwright.recipes.problems import Complaint, clean, problems_of, report, valid_keys, validated
 from sparkwright.recipes.values import Matching, Part, Text, is_secret_name, looks_secret, shown
-from sparkwright.recipes.yaml_lines import Path, Problem, dotted, read_yaml
+from sparkwright.recipes.yaml_lines import Path, dotted, read_yaml
 
 _NAME = Matching(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", "letters, digits, `.`, `_` and `-`, at most 63, as in spark-1")
 _SSH = Matching(
@@ -24,6 +24,10 @@ _CODE = Matching(r"[A-Z]{2,8}[0-9]{3}", "the code of a finding as `sparkwright c
 _INTERFACE = Matching(r"auto|[^\s/:]{1,15}", "auto, or a network interface as `ip link` names it, as in enp1s0f0np0")
 
 
+_HUB_TOKEN = "take it out; run `hf auth login` on the node that downloads, or export it where you call sparkwright"
+_API_KEY = "take it out, export it where you call sparkwright, and name the variable in `serving.api_key_env`"
+
+
 def _address(value: str) -> str:
     """`auto` or an IPv4 address: NCCL over RoCE v2 is set up for IPv4."""
     try:
@@ -31,22 +35,17 @@ def _address(value: str) -> str:
     except ValueError:
         ok = False
     if not ok or value in ("0.0.0.0", "255.255.255.255"):
-        raise ValueError(
-            f"found {shown(value)}; allowed: auto, or this node's IPv4 address on the fabric, as in 192.168.100.10"
-        )
+        allowed = "auto, or this node's IPv4 address on the fabric, as in 192.168.100.10"
+        raise ValueError(f"found {shown(value)}; allowed: {allowed}")
     return value
 
 
 def _hcas(value: Any) -> Any:
-    names = value if isinstance(value, list) else None
-    if value == "auto" or (
-        names is not None and all(isinstance(n, str) and re.fullmatch(r"[\w.-]+", n) for n in names)
-    ):
+    names = value if isinstance(value, list) else [None]
+    if value == "auto" or all(isinstance(n, str) and re.fullmatch(r"[\w.-]+", n) for n in names):
         return value
-    raise ValueError(
-        f"found {shown(value)}; allowed: auto, a list of RDMA devices, as in [rocep1s0f0, roceP2p1s0f0], "
-        "or [] for plain TCP"
-    )
+    allowed = "auto, a list of RDMA devices, as in [rocep1s0f0, roceP2p1s0f0], or [] for plain TCP"
+    raise ValueError(f"found {shown(value)}; allowed: {allowed}")
 
 
 class FabricPart(Part):
@@ -94,7 +93,7 @@ def load_cluster(text: str, source: str) -> Cluster:
     cluster = _cluster(part, source) if part else None
     if part and cluster and not any(path[:1] == ("nodes",) for path, _ in found):
         found += tuple(_checks(cluster, part))
-    problems = [*document.problems, *(Problem(document.line(path), text) for path, text in found)]
+    problems = problems_of(document, found)
     if problems or cluster is None:
         hint = "`sparkwright recipes show --reference cluster` explains every key"
         raise RecipeError(report(problems, source), hint=hint)
@@ -109,17 +108,10 @@ def _cluster(part: ClusterPart, source: str) -> Cluster:
 
 
 def _node(part: NodePart) -> Node:
-    paths = NodePaths(**part.paths.model_dump())
-    return Node(part.name, part.ssh or part.name, _fabric(part.fabric), paths, tuple(part.env.items()))
-
-
-def _fabric(part: FabricPart) -> Fabric:
-    hcas = None if part.hcas == "auto" else tuple(part.hcas)
-    return Fabric(_given(part.address), _given(part.interface), hcas)
-
-
-def _given(value: str) -> str | None:
-    return None if value == "auto" else value
+    given = {key: None if value == "auto" else value for key, value in part.fabric}
+    hcas = None if given["hcas"] is None else tuple(given["hcas"])
+    paths, fabric = NodePaths(**part.paths.model_dump()), Fabric(given["address"], given["interface"], hcas)
+    return Node(part.name, part.ssh or part.name, fabric, paths, tuple(part.env.items()))
 
 
 def _checks(cluster: Cluster, part: ClusterPart) -> Iterator[Complaint]:
@@ -160,15 +152,8 @@ def env_complaints(env: Mapping[str, str], path: Path) -> Iterator[Complaint]:
     for name, value in env.items():
         place = (*path, name)
         if not (name.replace("_", "a").isalnum() and name.isascii() and not name[0].isdigit()):
-            yield (
-                place,
-                f"`{dotted(place)}` is no name of an environment variable: letters, digits and `_`, no digit first",
-            )
+            allowed = "letters, digits and `_`, no digit first"
+            yield place, f"`{dotted(place)}` is no name of an environment variable: {allowed}"
         elif (is_secret_name(name) and value) or looks_secret(value):
-            yield place, f"`{dotted(place)}`: a key must not be in a file (its value is not shown); {_hint(name)}"
-
-
-def _hint(name: str) -> str:
-    if name.upper() in ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"):
-        return "take it out; run `hf auth login` on the node that downloads, or export it where you call sparkwright"
-    return "take it out, export it where you call sparkwright, and name the variable in `serving.api_key_env`"
+            hint = _HUB_TOKEN if name.upper() in ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN") else _API_KEY
+            yield place, f"`{dotted(place)}`: a key must not be in a file (its value is not shown); {hint}"

@@ -12,7 +12,7 @@ from sparkwright.domain.errors import RecipeError
 from sparkwright.domain.recipe import PhaseTime, Recipe, Speculation
 from sparkwright.images.dockerfile import served
 from sparkwright.recipes.checks import cross_check
-from sparkwright.recipes.problems import Complaint, clean, overlay, report, valid_keys, validated
+from sparkwright.recipes.problems import Complaint, clean, overlay, problems_of, report, valid_keys, validated
 from sparkwright.recipes.schema import RecipeFile, RecipePart
 from sparkwright.recipes.values import Matching, domain_value, plain, shown
 from sparkwright.recipes.yaml_lines import Document, Path, Problem, read_yaml
@@ -77,9 +77,7 @@ def _file(text: str, source: str) -> _File:
     default = str(tree.get("default_profile") or "")
     names = tuple(profiles) if default in profiles else ("", *profiles)
     variants = tuple(_variant(base, profiles, name, source) for name in names)
-    problems = [*document.problems, *(Problem(document.line(path), text) for path, text in wrong)]
-    problems += _problems(variants, document)
-    if problems:
+    if problems := [*problems_of(document, wrong), *_problems(variants, document)]:
         raise RecipeError(report(problems, source), hint="`sparkwright recipes show --reference` explains every key")
     return _File(default, variants, document.line(("profiles",)))
 
@@ -97,7 +95,8 @@ def _variant(base: dict[str, Any], profiles: Mapping[str, Any], name: str, sourc
     if part is None:
         return Variant(name, None, broken)
     recipe = served(replace(to_recipe(part, source), profile=name, profiles=tuple(profiles)))
-    found = broken + _name_complaint(recipe) + cross_check(recipe, frozenset(path for path, _ in broken))
+    found = () if recipe.name else ((("name",), _NO_NAME),)
+    found = (*broken, *found, *cross_check(recipe, frozenset(path for path, _ in broken)))
     return Variant(name, None if found else replace(recipe, hash=digest(recipe)), found, recipe)
 
 
@@ -129,28 +128,17 @@ def _stem(source: str) -> str:
         return ""
 
 
-def _name_complaint(recipe: Recipe) -> tuple[Complaint, ...]:
-    allowed = "allowed: small letters, digits, `.`, `_` and `-`, at most 63"
-    text = f"`name` is missing, and the file's name cannot serve as one; {allowed}"
-    return () if recipe.name else ((("name",), text),)
-
-
 def _problems(variants: tuple[Variant, ...], document: Document) -> list[Problem]:
     """Complaints with their lines; what concerns only some of the variants names them."""
     where: dict[Problem, list[str]] = {}
     for variant in variants:
         for path, text in variant.complaints:
             where.setdefault(Problem(_line(document, variant.profile, path), text), []).append(variant.profile)
-    return [_told(problem, names, len(variants)) for problem, names in where.items()]
-
-
-def _told(problem: Problem, names: list[str], of: int) -> Problem:
-    listed = ", ".join(n for n in names if n)
-    return (
-        problem
-        if len(set(names)) == of or not listed or "" in names
-        else Problem(problem.line, f"{problem.text} (profile {listed})")
-    )
+    found = []
+    for problem, names in where.items():
+        every = len(set(names)) == len(variants) or "" in names
+        found.append(problem if every else Problem(problem.line, f"{problem.text} (profile {', '.join(names)})"))
+    return found
 
 
 def _line(document: Document, profile: str, path: Path) -> int:
@@ -174,6 +162,10 @@ def digest(recipe: Recipe) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
+_NO_NAME = (
+    "`name` is missing, and the file's name cannot serve as one; "
+    "allowed: small letters, digits, `.`, `_` and `-`, at most 63"
+)
 _OUTSIDE = ("profiles", "default_profile")
 _NOT_IN_PROFILE = frozenset((*_OUTSIDE, "name"))
 _NAME = Matching(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", "letters, digits, `.`, `_` and `-`, as in 256k")
@@ -184,19 +176,18 @@ Tree = Mapping[str, Any]
 def parts(tree: Tree) -> tuple[dict[str, Any], dict[str, dict[str, Any]], list[Complaint]]:
     """The base, the usable profiles by name, and what is wrong with the profiles as such (not with their keys)."""
     base = {k: v for k, v in tree.items() if k not in _OUTSIDE}
-    found = tree.get("profiles")
+    found, default = tree.get("profiles"), tree.get("default_profile")
     wrong: list[Complaint] = []
     if found is not None and not isinstance(found, Mapping):
         wrong += [(("profiles",), f"`profiles`: found {shown(found)}; expected a mapping of profiles by name")]
     written = {k: v for k, v in found.items() if not k.startswith("x-")} if isinstance(found, Mapping) else {}
     for name, over in written.items():
         wrong += _profile(name, over)
-    wrong += _default(tree, written)
-    return base, {k: _own(v) for k, v in written.items() if isinstance(v, Mapping)}, wrong
-
-
-def _own(over: Tree) -> dict[str, Any]:
-    return {k: v for k, v in over.items() if k not in _NOT_IN_PROFILE}
+    if default not in (None, "", *written):
+        wrong += [(("default_profile",), f"`default_profile`: found {shown(default)}; {existing(written)}")]
+    profiles = {name: over for name, over in written.items() if isinstance(over, Mapping)}
+    own = {name: {k: v for k, v in over.items() if k not in _NOT_IN_PROFILE} for name, over in profiles.items()}
+    return base, own, wrong
 
 
 def _profile(name: str, over: Any) -> Iterable[Complaint]:
@@ -211,13 +202,6 @@ def _profile(name: str, over: Any) -> Iterable[Complaint]:
         return
     for key in sorted(set(over) & _NOT_IN_PROFILE):
         yield (*path, key), f"`profiles.{name}.{key}` is outside the profiles; a profile cannot change it"
-
-
-def _default(tree: Tree, names: Iterable[str]) -> list[Complaint]:
-    default = tree.get("default_profile")
-    if default in (None, "", *names):
-        return []
-    return [(("default_profile",), f"`default_profile`: found {shown(default)}; {existing(names)}")]
 
 
 def existing(names: Iterable[str]) -> str:

@@ -8,7 +8,7 @@ from pydantic_core import ErrorDetails
 
 from sparkwright.recipes.values import is_secret_name, shown
 from sparkwright.recipes.vocabulary import suggest
-from sparkwright.recipes.yaml_lines import Path, Problem, dotted
+from sparkwright.recipes.yaml_lines import Document, Path, Problem, dotted
 
 Complaint = tuple[Path, str]
 """A path in the file and what is wrong there (without the path)."""
@@ -37,18 +37,18 @@ def validated(tree: Any, model: type[Section], keys: tuple[str, ...]) -> tuple[S
         return model.model_validate(tree), ()
     except ValidationError as error:
         found = tuple(_complaint(detail, keys) for detail in error.errors(include_url=False))
+
+    def backwards(path: Path) -> tuple[tuple[str, int], ...]:
+        """Later list items first, so that the numbers of the others stay right while items are taken out."""
+        return tuple(("", -part) if isinstance(part, int) else (part, 0) for part in path)
+
     rest = tree
-    for path in sorted({path for path, _ in found}, key=_backwards):
+    for path in sorted({path for path, _ in found}, key=backwards):
         rest = _without(rest, path)
     try:
         return model.model_validate(rest), found
     except ValidationError:
         return None, found
-
-
-def _backwards(path: Path) -> tuple[tuple[str, int], ...]:
-    """Sort key: later list items first, so that the numbers of the others stay right while items are taken out."""
-    return tuple(("", -part) if isinstance(part, int) else (part, 0) for part in path)
 
 
 def _complaint(detail: ErrorDetails, keys: tuple[str, ...]) -> Complaint:
@@ -58,31 +58,26 @@ def _complaint(detail: ErrorDetails, keys: tuple[str, ...]) -> Complaint:
         return path, _unknown_key(path, keys)
     if kind == "missing":
         return path, f"`{dotted(path)}` is missing; it has no default"
-    return path, f"`{dotted(path)}`: {_sentence(detail, path)}"
-
-
-def _sentence(detail: ErrorDetails, path: Path) -> str:
-    secret = any(is_secret_name(str(part)) for part in path)
-    kind, observed = detail["type"], ("a value that is not shown" if secret else shown(detail["input"]))
     if kind == "value_error":
-        return str(detail["ctx"]["error"])
+        return path, f"`{dotted(path)}`: {detail['ctx']['error']}"
+    why = detail["msg"]
     if kind == "literal_error":
-        return f"found {observed}; allowed: {detail['ctx']['expected'].replace(chr(39), '')}"
-    if kind in _WANTED:
-        return f"found {observed}; expected {_WANTED[kind]}{_advice(kind, detail['input'], path)}"
-    return f"found {observed}; {detail['msg']}"
+        why = f"allowed: {detail['ctx']['expected'].replace(chr(39), '')}"
+    elif kind in _WANTED:
+        why = f"expected {_WANTED[kind]}{_advice(kind, detail['input'], path)}"
+    secret = any(is_secret_name(str(part)) for part in path)
+    return path, f"`{dotted(path)}`: found {'a value that is not shown' if secret else shown(detail['input'])}; {why}"
 
 
 def _advice(kind: str, value: Any, path: Path) -> str:
     """What to write instead, where the mistake is a common one."""
     if kind == "bool_type" and str(value).lower() in ("yes", "no", "on", "off"):
         return f"; write {'true' if str(value).lower() in ('yes', 'on') else 'false'}"
-    if isinstance(value, list) and kind not in ("dict_type", "model_type"):
-        return "; write a single value, not a list"
-    if isinstance(value, list) and path[:1] == ("flags",):
-        return "; write `name: value` without dashes, as in `block-size: 256` (true for a bare flag)"
     if isinstance(value, list):
-        return "; write `name: value` lines without `-`"
+        if kind not in ("dict_type", "model_type"):
+            return "; write a single value, not a list"
+        flags = "; write `name: value` without dashes, as in `block-size: 256` (true for a bare flag)"
+        return flags if path[:1] == ("flags",) else "; write `name: value` lines without `-`"
     if isinstance(value, str) and kind in ("int_type", "float_type") and value.strip():
         return "; write it without quotes, units or line breaks"
     return ""
@@ -103,14 +98,14 @@ def _unknown_key(path: Path, keys: tuple[str, ...]) -> str:
 
 def valid_keys(model: type[BaseModel]) -> tuple[str, ...]:
     """Every key path of a model: `serving`, `serving.port`, ..."""
-    return tuple(_walk(model, ""))
 
+    def walk(section: type[BaseModel], prefix: str) -> Iterator[str]:
+        for name, info in section.model_fields.items():
+            yield f"{prefix}{name}"
+            for inner in _models(info.annotation):
+                yield from walk(inner, f"{prefix}{name}.")
 
-def _walk(model: type[BaseModel], prefix: str) -> Iterator[str]:
-    for name, info in model.model_fields.items():
-        yield f"{prefix}{name}"
-        for inner in _models(info.annotation):
-            yield from _walk(inner, f"{prefix}{name}.")
+    return tuple(walk(model, ""))
 
 
 def _models(annotation: Any) -> Iterator[type[BaseModel]]:
@@ -133,15 +128,19 @@ def _without(tree: Any, path: Path) -> Any:
     return tree
 
 
+def problems_of(document: Document, complaints: Iterable[Complaint]) -> list[Problem]:
+    """What did not stop the reading of a file, and the complaints about its keys with their lines."""
+    return [*document.problems, *(Problem(document.line(path), text) for path, text in complaints)]
+
+
 def report(problems: Iterable[Problem], source: str) -> str:
     """All problems, in the order of their lines, one a line, each once."""
-    lines = dict.fromkeys((p.line, f"{source}:{p.line}: {_one_line(p.text)}") for p in problems)
-    return "\n".join(text for _, text in sorted(lines, key=lambda item: item[0]))
-
-
-def _one_line(text: str) -> str:
-    """Keys of a file can hold anything, also line breaks and terminal sequences."""
-    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    lines: dict[str, int] = {}
+    for one in problems:
+        # Keys of a file can hold anything, also line breaks and terminal sequences.
+        text = " ".join("".join(c if c.isprintable() else " " for c in one.text).split())
+        lines[f"{source}:{one.line}: {text}"] = one.line
+    return "\n".join(sorted(lines, key=lambda text: lines[text]))
 
 
 _FREE = (("flags",), ("speculation", "options"))

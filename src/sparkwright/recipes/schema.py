@@ -5,10 +5,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, create_model
 
+from sparkwright.domain.deployment import Phase
 from sparkwright.domain.model import ModelShape
 from sparkwright.recipes.values import Matching, Part, Seconds, Size, Text, Within
 
-ENGINES = ("vllm", "vllm-ray", "sglang", "trtllm", "llama-cpp", "twin")
 GIB = 1024**3
 
 _PORT = Within(1024, 65535, "ports below 1024 belong to root, and TCP ends at 65535")
@@ -194,18 +194,8 @@ class PhasePart(Part):
     stuck_after: Seconds = 0.0
 
 
-class PhasesPart(Part):
-    """One entry a start-up phase: the names of domain.deployment.Phase (a test compares)."""
-
-    start: PhasePart = PhasePart()
-    rendezvous: PhasePart = PhasePart()
-    download: PhasePart = PhasePart()
-    load: PhasePart = PhasePart()
-    compile: PhasePart = PhasePart()
-    warmup: PhasePart = PhasePart()
-    graphs: PhasePart = PhasePart()
-    server: PhasePart = PhasePart()
-    answer: PhasePart = PhasePart()
+_PHASES: dict[str, Any] = {phase.value: (PhasePart, PhasePart()) for phase in Phase}
+PhasesPart = create_model("PhasesPart", __base__=Part, **_PHASES)
 
 
 class FigurePart(Part):

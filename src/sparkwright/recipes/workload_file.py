@@ -21,10 +21,10 @@ from sparkwright.domain.workload import (
     Text,
     Workload,
 )
-from sparkwright.recipes.problems import Complaint, clean, report, valid_keys, validated
+from sparkwright.recipes.problems import Complaint, clean, problems_of, report, valid_keys, validated
 from sparkwright.recipes.values import domain_value, plain, shown
 from sparkwright.recipes.workload_schema import LengthPart, LevelPart, SinglePart, WorkloadPart
-from sparkwright.recipes.yaml_lines import Problem, read_yaml
+from sparkwright.recipes.yaml_lines import read_yaml
 
 _HINT = "`sparkwright bench --profiles` lists workloads that ship; docs/guides/workloads.md explains every key"
 
@@ -38,18 +38,15 @@ def load_workload(text: str, source: str) -> Workload:
     if not isinstance(document.value, Mapping):
         seen = shown(document.value)
         raise RecipeError(f"{source}:1: found {seen}; a workload is a mapping with `title:` and `levels:`", _HINT)
-    part, found = validated(clean(document.value), WorkloadPart, _keys())
+    # As they are written: a length's `from` and `to` are low and high inside.
+    keys = tuple(key.replace(".low", ".from").replace(".high", ".to") for key in valid_keys(WorkloadPart))
+    part, found = validated(clean(document.value), WorkloadPart, keys)
     if part and not found:
         found = tuple(_checks(part))
-    problems = [*document.problems, *(Problem(document.line(path), text) for path, text in found)]
+    problems = problems_of(document, found)
     if problems or part is None:
         raise RecipeError(report(problems, source), hint=_HINT)
     return _workload(part, source)
-
-
-def _keys() -> tuple[str, ...]:
-    """As they are written: a length's `from` and `to` are low and high inside."""
-    return tuple(key.replace(".low", ".from").replace(".high", ".to") for key in valid_keys(WorkloadPart))
 
 
 def _workload(part: WorkloadPart, source: str) -> Workload:
@@ -80,17 +77,13 @@ def _checks(part: WorkloadPart) -> Iterator[Complaint]:
         yield ("search",), "`search` finds the highest rate that meets `slo:`, which is missing"
     if part.search and part.search.low >= part.search.high:
         yield ("search",), f"`search`: found low {part.search.low:g}, high {part.search.high:g}; low is the smaller"
-    yield from _twice(part)
-
-
-def _twice(part: WorkloadPart) -> Iterator[Complaint]:
     seen: set[str] = set()
     for index, level in enumerate(part.levels):
-        names = [] if list(complaints(level)) else [plan.name for plan in plans(level)]
-        for name in names:
-            if name in seen:
-                yield ("levels", index), f"two levels are called {shown(name)}; give one of them a `name:` of its own"
-            seen.add(name)
+        for plan in () if any(complaints(level)) else plans(level):
+            if plan.name in seen:
+                text = f"two levels are called {shown(plan.name)}; give one of them a `name:` of its own"
+                yield ("levels", index), text
+            seen.add(plan.name)
 
 
 def plans(level: LevelPart) -> Iterator[LevelPlan]:
@@ -132,14 +125,13 @@ def _pace(level: LevelPart, concurrency: int, rate: float) -> Pace:
 
 def _name(level: LevelPart, plan: LevelPlan, depths: bool, users: bool, rates: bool) -> str:
     own = level.name
-    parts = [own or _called(plan.shape)]
-    if isinstance(plan.shape, Single):
-        parts += [f"d{short(plan.shape.depth)}"] if depths or (plan.shape.depth and not own) else []
-        parts += ["warm"] if plan.shape.warm and not own else []
-    if users or (not own and plan.pace.concurrency > 1):
-        parts.append(f"c{plan.pace.concurrency}")
-    if rates or (not own and plan.pace.rate):
-        parts.append(f"{plan.pace.rate:g}/s")
+    shape, pace = plan.shape, plan.pace
+    parts = [own or _called(shape)]
+    if isinstance(shape, Single):
+        parts += [f"d{short(shape.depth)}"] if depths or (shape.depth and not own) else []
+        parts += ["warm"] if shape.warm and not own else []
+    parts += [f"c{pace.concurrency}"] if users or (not own and pace.concurrency > 1) else []
+    parts += [f"{pace.rate:g}/s"] if rates or (not own and pace.rate) else []
     return " ".join(parts)
 
 
@@ -176,12 +168,9 @@ def complaints(level: LevelPart) -> Iterator[Complaint]:
 
 def _paces(level: LevelPart) -> Iterator[Complaint]:
     if level.replay and level.replay.timed and (level.arrival or level.rate != [0.0]):
-        yield (
-            ("replay", "timed"),
-            "`timed: true` takes the times of the file; `arrival` and `rate` have no place next to it",
-        )
-    open_loop = level.arrival not in (None, "closed")
-    if open_loop and 0.0 in level.rate:
+        text = "`timed: true` takes the times of the file; `arrival` and `rate` have no place next to it"
+        yield ("replay", "timed"), text
+    if level.arrival not in (None, "closed") and 0.0 in level.rate:
         yield ("arrival",), f"`arrival: {level.arrival}` needs `rate:`, requests per second"
     if level.arrival == "closed" and level.rate != [0.0]:
         yield ("rate",), "`rate` has no meaning with `arrival: closed`, where a request begins when one ends"
@@ -192,12 +181,11 @@ def _paces(level: LevelPart) -> Iterator[Complaint]:
 
 
 def _single(part: SinglePart) -> Iterator[Complaint]:
-    for name in ("prompt", "output"):
-        length = getattr(part, name)
+    for name, length in (("prompt", part.prompt), ("output", part.output)):
         path = ("single", name)
         if length.low > length.high:
-            yield path, f"`{'.'.join(path)}`: found from {length.low} to {length.high}; `from` is the smaller one"
+            yield path, f"`single.{name}`: found from {length.low} to {length.high}; `from` is the smaller one"
         elif length.median and not length.low < length.median < length.high:
-            yield path, f"`{'.'.join(path)}.median`: found {length.median}; it lies between `from` and `to`"
+            yield path, f"`single.{name}.median`: found {length.median}; it lies between `from` and `to`"
     if part.warm and 0 in part.depth:
         yield ("single", "warm"), "`warm: true` needs a `depth` above 0: it is the context that is sent before"
