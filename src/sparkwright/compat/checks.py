@@ -12,25 +12,15 @@ from sparkwright.domain.recipe import RecipeState
 def blocked(context: Context) -> Iterator[Found]:
     for asked, row in rows_with(context, "blocked"):
         severity = OVERRIDE if "+" in asked.version else BLOCK
-        yield Found(
-            row_text(row),
-            title=f"{named(asked)} is known not to work",
-            fix=row.alternative,
-            severity=severity,
-            subject=asked.recipe.name,
-        )
+        title, subject = f"{named(asked)} is known not to work", asked.recipe.name
+        yield Found(row_text(row), title=title, fix=row.alternative, severity=severity, subject=subject)
 
 
 def degraded(context: Context) -> Iterator[Found]:
     for asked, row in rows_with(context, "degraded"):
-        contradicted = bool(row.otherwise)
-        yield Found(
-            row_text(row),
-            title=f"{named(asked)}: " + ("sources contradict each other" if contradicted else "known to work badly"),
-            fix=row.alternative,
-            severity=INFO if contradicted else WARN,
-            subject=asked.recipe.name,
-        )
+        how, severity = ("sources contradict each other", INFO) if row.otherwise else ("known to work badly", WARN)
+        title, subject = f"{named(asked)}: {how}", asked.recipe.name
+        yield Found(row_text(row), title=title, fix=row.alternative, severity=severity, subject=subject)
 
 
 _ADVICE = "the first real request decides; keep the log of the first start"
@@ -38,13 +28,8 @@ _ADVICE = "the first real request decides; keep the log of the first start"
 
 def unknown(context: Context) -> Iterator[Found]:
     for asked, row in rows_with(context, "unknown"):
-        yield Found(
-            row_text(row),
-            title=f"{named(asked)}: not known to work",
-            cause="",
-            fix=row.alternative or _ADVICE,
-            subject=asked.recipe.name,
-        )
+        title, subject = f"{named(asked)}: not known to work", asked.recipe.name
+        yield Found(row_text(row), title=title, cause="", fix=row.alternative or _ADVICE, subject=subject)
     one = combination(context)
     if one and one.recipe.state is not RecipeState.REFUSED and unheard(one):
         yield Found(

@@ -31,15 +31,7 @@ _NAMES = (
     (r"qwen3-(coder-)?next", "Qwen3NextForCausalLM"),
     (r"qwen3-[^/]*-a\d+b", "Qwen3MoeForCausalLM"),
 )
-_FORMATS = {
-    "nvfp4": "nvfp4",
-    "mxfp4": "mxfp4",
-    "fp8": "fp8",
-    "gptq": "gptq",
-    "awq": "awq",
-    "int4": "int4",
-    "gguf": "gguf",
-}
+_FORMATS = ("nvfp4", "mxfp4", "fp8", "gptq", "awq", "int4", "gguf")
 # Checkpoints whose name tells no format: the makers' own are FP8, gpt-oss is MXFP4.
 _MAKERS = {r"^deepseek-ai/deepseek-v4": ("fp8", "mxfp4"), r"^minimaxai/": ("fp8",), r"^openai/gpt-oss": ("mxfp4",)}
 
@@ -93,23 +85,18 @@ def combination(context: Context) -> Combination | None:
     if recipe is None or recipe.model.simulated:
         return None
     shape = shape_of(context)
-    return Combination(
-        recipe.engine.name,
-        recipe.engine.version,
-        recipe,
-        (shape.architecture if shape else "")
-        or next((name for pattern, name in _NAMES if re.search(pattern, recipe.model.label, re.IGNORECASE)), ""),
-        _formats(shape, recipe.model.label),
-        _chip(context.facts),
-        variables(context),
-    )
+    engine, label = recipe.engine, recipe.model.label
+    named = next((name for pattern, name in _NAMES if re.search(pattern, label, re.IGNORECASE)), "")
+    architecture, chip = (shape.architecture if shape else "") or named, _chip(context.facts)
+    formats = _formats(shape, label)
+    return Combination(engine.name, engine.version, recipe, architecture, formats, chip, variables(context))
 
 
 def _formats(shape: ModelShape | None, label: str) -> frozenset[str]:
     if shape and (shape.format or shape.quantization):
         return frozenset(filter(None, (shape.format, shape.expert_format, shape.quantization)))
     low = label.lower()
-    named = {found for word, found in _FORMATS.items() if word in low}
+    named = {word for word in _FORMATS if word in low}
     makers = next((formats for pattern, formats in _MAKERS.items() if re.search(pattern, low)), ())
     return frozenset(named or makers)
 

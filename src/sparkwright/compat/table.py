@@ -115,9 +115,8 @@ def known_of(combination: Combination) -> tuple[Row, ...]:
 def unheard(combination: Combination) -> bool:
     """Nothing at all is known of this engine with this architecture on GB10; False where it has no architecture."""
     rows = rows_of(combination.engine) if combination.chip == GB10 else ()
-    return bool(rows and combination.architecture) and not any(
-        combination.architecture in row.architectures for row in rows
-    )
+    named = any(combination.architecture in row.architectures for row in rows)
+    return bool(rows and combination.architecture) and not named
 
 
 def meets(one: Combination, row: Row) -> bool:
@@ -168,11 +167,7 @@ def named(asked: Combination) -> str:
     return f"{asked.engine} {asked.version} with {asked.architecture or asked.model}{formats} on {asked.chip}"
 
 
-def cited(row: Row) -> str:
-    return f"{row.source}, {row.date}"
-
-
 def row_text(row: Row) -> str:
     """The reason, the other side where there is one, and who reports it."""
     other = f"; other side: {row.otherwise}" if row.otherwise else ""
-    return f"{row.reason}{other} [{cited(row)}]"
+    return f"{row.reason}{other} [{row.source}, {row.date}]"

@@ -75,6 +75,10 @@ class LevelSummary:
     server: Mapping[str, float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
+    @property
+    def name(self) -> str:
+        return f"{self.plan.name}, {self.part}" if self.part else self.plan.name
+
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:

@@ -5,23 +5,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sparkwright.domain.plan import Mount, RankSpec
-from sparkwright.emit.source import (
-    Source,
-    Varied,
-    Written,
-    as_yaml,
-    comment,
-    common,
-    filling_step,
-    folders_step,
-    manual,
-    no_docker,
-    order,
-    rank_files,
-    secrets_file,
-    title,
-    vary,
-)
+from sparkwright.emit import source as common
+from sparkwright.emit.source import Source, Varied, Written
 from sparkwright.remote import docker
 
 _SOURCED = 'set -a; . "$0"; set +a; exec "$@"'
@@ -34,27 +19,27 @@ _WHY = (
 
 def compose(source: Source) -> tuple[Written, ...]:
     """NODE/compose.yaml, NODE/.env, NODE/files, NODE/secrets.env and a README. Raises UsageError without containers."""
-    no_docker(source, "compose")
+    common.no_docker(source, "compose")
     steps = [
-        *filling_step(source),
+        *common.filling_step(source),
         "Copy each folder to the node of its name.",
-        *folders_step(source),
-        f"In each folder `docker compose up -d`, in this order: {order(source)}.",
+        *common.folders_step(source),
+        f"In each folder `docker compose up -d`, in this order: {common.order(source)}.",
         "`docker compose logs -f` shows the rank. Ready is when the head has answered a real request.",
         "`docker compose down` on all nodes ends it. When one rank ends, stop the others, too.",
     ]
-    return (Written("README.md", manual(source, steps)), *(f for s in source.specs for f in _node(source, s)))
+    return (Written("README.md", common.manual(source, steps)), *(f for s in source.specs for f in _node(source, s)))
 
 
 def _node(source: Source, spec: RankSpec) -> tuple[Written, ...]:
     text, values = _service(source, spec)
-    head = comment((title(source), *_WHY, "The values in ${...} come from the .env next to this file."))
-    env = comment((title(source, spec),)) + "".join(f"{k}={_env_value(v)}\n" for k, v in values.items())
+    head = common.comment((common.title(source), *_WHY, "The values in ${...} come from the .env next to this file."))
+    env = common.comment((common.title(source, spec),)) + "".join(f"{k}={_env_value(v)}\n" for k, v in values.items())
     return (
         Written(f"{spec.node}/compose.yaml", head + text),
         Written(f"{spec.node}/.env", env),
-        *(secrets_file(spec, spec.node, always=_secret(source))),
-        *rank_files(spec, spec.node),
+        *common.secrets_file(spec, spec.node, always=bool(common.secret_names(source))),
+        *common.rank_files(spec, spec.node),
     )
 
 
@@ -62,10 +47,11 @@ def _service(source: Source, spec: RankSpec) -> tuple[str, Mapping[str, str]]:
     """compose.yaml and this rank's variables."""
     alike = [s for s in source.specs if _kind(s) == _kind(spec)]
     at = alike.index(spec)
-    secret = _secret(source)
+    # With a secret in any rank, every rank sources its secrets.env, so that one text does for all.
+    secret = bool(common.secret_names(source))
     words = [tuple(_literal(word) for word in _words(s, secret)) for s in alike]
-    varied = vary(words) or Varied(shlex.join(words[at]), ({},) * len(alike))
-    shared = common([s.env for s in alike])
+    varied = common.vary(words) or Varied(shlex.join(words[at]), ({},) * len(alike))
+    shared = common.shared_by_all([s.env for s in alike])
     values = {"RANK": str(spec.rank)} | {k: v.replace("$$", "$") for k, v in varied.values[at].items()}
     values |= {k: v for k, v in spec.env.items() if k not in shared}
     values |= {f"MOUNT_{n}": m.host for n, m in enumerate(spec.mounts) if _differs(alike, n)}
@@ -90,12 +76,7 @@ def _service(source: Source, spec: RankSpec) -> tuple[str, Mapping[str, str]]:
         **({"secrets": [{"source": "rank", "target": docker.SECRETS_AT}]} if secret else {}),
     }
     given = {"services": {"rank": {k: v for k, v in service.items() if v not in ([], {}, None, "")}}}
-    return as_yaml(given | ({"secrets": {"rank": {"file": "./secrets.env"}}} if secret else {})), values
-
-
-def _secret(source: Source) -> bool:
-    """Whether any rank has a secret: then every rank sources its secrets.env, so that one text does for all."""
-    return any(spec.secrets for spec in source.specs)
+    return common.as_yaml(given | ({"secrets": {"rank": {"file": "./secrets.env"}}} if secret else {})), values
 
 
 def _kind(spec: RankSpec) -> tuple[Any, ...]:
@@ -107,11 +88,9 @@ def _kind(spec: RankSpec) -> tuple[Any, ...]:
 
 
 def _words(spec: RankSpec, secret: bool) -> tuple[str, ...]:
-    """The image's exact name."""
+    """What follows the entry point: its own first word is that, unless a shell that sources the secrets is."""
     entry = spec.entrypoint or ()
-    if secret:
-        return (docker.SECRETS_AT, *entry, *spec.argv)
-    return (*entry[1:], *spec.argv)
+    return (docker.SECRETS_AT, *entry, *spec.argv) if secret else (*entry[1:], *spec.argv)
 
 
 def _entrypoint(spec: RankSpec, secret: bool) -> list[str] | None:
@@ -139,5 +118,5 @@ def _literal(text: str) -> str:
 
 def _env_value(value: str) -> str:
     """A .env value as written: single quotes keep `$`, `#` and spaces."""
-    plain = value.replace("-", "").replace(".", "").replace("_", "").replace("/", "").replace(",", "").isalnum()
+    plain = value.translate(dict.fromkeys(map(ord, "-._/,"))).isalnum()
     return value if plain or not value else "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"

@@ -9,24 +9,14 @@ of its own is the management network.
 
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import zip_longest
 from typing import Any
 
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.plan import RankSpec
-from sparkwright.emit.source import (
-    Source,
-    Written,
-    as_yaml,
-    comment,
-    common,
-    no_docker,
-    own,
-    secret_names,
-    title,
-    to_fill,
-)
+from sparkwright.emit import source as common
+from sparkwright.emit.source import Source, Written
 from sparkwright.remote import docker
 
 RDMA = "rdma/hca_shared_devices_a"
@@ -41,11 +31,11 @@ _LONGEST = 63 - len("-0-") - 10
 
 def k8s(source: Source) -> tuple[Written, ...]:
     """One file for `kubectl apply -f`. Raises UsageError for the process runtime, and where one template cannot do."""
-    no_docker(source, "k8s")
+    common.no_docker(source, "k8s")
     _one_template(source)
     objects = [_scripts(source), _group(source), *_service(source)]
-    text = comment(_head(source)) + "---\n" + "---\n".join(as_yaml(entry) for entry in objects)
-    return (Written(f"{name(source)}.yaml", text),)
+    text = "".join(f"---\n{common.as_yaml(entry)}" for entry in objects)
+    return (Written(f"{name(source)}.yaml", common.comment(_head(source)) + text),)
 
 
 def name(source: Source) -> str:
@@ -63,38 +53,37 @@ def _one_template(source: Source) -> None:
         )
     first, *others = source.specs[1:] or source.specs
     for spec in others:
-        if unlike := _unlike(first, spec):
+        if first.image != spec.image:
+            unlike = f"{spec.node} has image {spec.image}, {first.node} has {first.image}"
+        else:
+            pairs = zip_longest(
+                (m.label for m in first.mounts), (m.label for m in spec.mounts), fillvalue="nothing more"
+            )
+            here, there = next((pair for pair in pairs if pair[0] != pair[1]), ("", ""))
+            unlike = f"{spec.node} mounts {there}, {first.node} {here}" if here else ""
+        if unlike:
             raise UsageError(
                 f"--emit k8s: {unlike}, and a LeaderWorkerSet has one template for all workers",
                 hint="give all nodes the same `paths` in the cluster file",
             )
 
 
-def _unlike(first: RankSpec, spec: RankSpec) -> str:
-    """The first thing in which two nodes differ, as text; '' when they are alike."""
-    if first.image != spec.image:
-        return f"{spec.node} has image {spec.image}, {first.node} has {first.image}"
-    mounts = zip_longest((m.label for m in first.mounts), (m.label for m in spec.mounts), fillvalue="nothing more")
-    found = next(((here, there) for here, there in mounts if here != there), None)
-    return f"{spec.node} mounts {found[1]}, {first.node} {found[0]}" if found else ""
-
-
 def _head(source: Source) -> tuple[str, ...]:
     files = {file.name: file.secret for spec in source.specs for file in spec.files if file.secret}
-    secrets = [f"--from-literal={one}=..." for one in secret_names(source)] + [f"--from-file={one}" for one in files]
+    secrets = [f"--from-literal={one}=..." for one in common.secret_names(source)]
+    secrets += [f"--from-file={one}" for one in files]
+    plan = source.plan
+    reach = f" Reach it with `kubectl port-forward pod/{name(source)}-0 {plan.port}`." if _inside(source) else ""
     return (
-        title(source),
+        common.title(source),
         "Needs the LeaderWorkerSet controller, NVIDIA's device plugin and, with RDMA, the k8s-rdma-shared-dev-plugin:",
         f"{RDMA} is the name in its example configuration; put yours.",
         f"Nodes are called as in the cluster file: {', '.join(spec.node for spec in source.specs)}. They must be the",
         "names of `kubectl get nodes`; else change them in the ConfigMap's keys and in both nodeAffinity lists.",
         *((f"First: kubectl create secret generic {name(source)} {' '.join(secrets)}",) if secrets else ()),
-        *(f"Of {one}: {to_fill(one, secret).strip()}" for one, secret in files.items()),
+        *(f"Of {one}: {common.to_fill(one, secret).strip()}" for one, secret in files.items()),
         "No probe: `/health` goes on answering 200 when a remote rank has died. Ask for a token instead.",
-        f"The head listens on {source.plan.bind}:{source.plan.port} of {source.plan.head}."
-        + (
-            f" Reach it with `kubectl port-forward pod/{name(source)}-0 {source.plan.port}`." if _inside(source) else ""
-        ),
+        f"The head listens on {plan.bind}:{plan.port} of {plan.head}.{reach}",
     )
 
 
@@ -104,29 +93,26 @@ def _meta(source: Source, suffix: str = "") -> dict[str, Any]:
 
 def _scripts(source: Source) -> dict[str, Any]:
     """NODE.sh for each node, and its rank's files as rankK.NAME."""
-    shared = common([spec.env for spec in source.specs])
-    data = {f"{spec.node}.sh": _script(source, spec, own(spec.env, shared)) for spec in source.specs}
+    data = {f"{spec.node}.sh": _script(source, spec) for spec in source.specs}
     for spec in source.specs:
         data |= {f"rank{spec.rank}.{file.name}": file.text for file in spec.files if not file.secret}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": _meta(source, "-plan"), "data": data}
 
 
-def _script(source: Source, spec: RankSpec, env: Mapping[str, str]) -> str:
+def _script(source: Source, spec: RankSpec) -> str:
     """What this node's pod runs: its own values, its files where argv expects them, then the engine in its place."""
-    exports = [f"export {key}={shlex.quote(value)}" for key, value in env.items()]
-    copies = [
-        f"cp {shlex.quote(f'{_SCRIPTS_AT}/rank{spec.rank}.{f.name}')} {shlex.quote(f'{docker.FILES_AT}/{f.name}')}"
-        for f in spec.files if not f.secret
-    ]  # fmt: skip
+    shared = common.shared_by_all([other.env for other in source.specs])
+    exports = [f"export {key}={shlex.quote(value)}" for key, value in spec.env.items() if key not in shared]
+    plain = [file.name for file in spec.files if not file.secret]
+    copies = [shlex.join(("cp", f"{_SCRIPTS_AT}/rank{spec.rank}.{one}", f"{docker.FILES_AT}/{one}")) for one in plain]
     program = shlex.join((*(spec.entrypoint or ()), *spec.argv))
-    return "\n".join((f"# {title(source, spec)}", "set -e", *exports, *copies, f"exec {program}", ""))
+    return "\n".join((f"# {common.title(source, spec)}", "set -e", *exports, *copies, f"exec {program}", ""))
 
 
 def _group(source: Source) -> dict[str, Any]:
     head, *workers = source.specs
-    templates = {"leaderTemplate": _pod(source, [head]), "workerTemplate": _pod(source, workers)} if workers else {
-        "workerTemplate": _pod(source, [head])
-    }  # fmt: skip
+    leader = {"leaderTemplate": _pod(source, [head])} if workers else {}
+    templates = {**leader, "workerTemplate": _pod(source, workers or [head])}
     return {
         "apiVersion": "leaderworkerset.x-k8s.io/v1",
         "kind": "LeaderWorkerSet",
@@ -173,7 +159,7 @@ def _placed(source: Source, specs: Sequence[RankSpec]) -> dict[str, Any]:
 
 def _container(source: Source, specs: Sequence[RankSpec]) -> dict[str, Any]:
     first = specs[0]
-    shared = common([spec.env for spec in source.specs])
+    shared = common.shared_by_all([spec.env for spec in source.specs])
     secrets = dict.fromkeys(key for spec in specs for key in spec.secrets)
     # Kubernetes takes `$(NAME)` for a variable
     env: list[dict[str, Any]] = [{"name": key, "value": value.replace("$(", "$$(")} for key, value in shared.items()]
@@ -193,22 +179,16 @@ def _container(source: Source, specs: Sequence[RankSpec]) -> dict[str, Any]:
 
 
 def _mounts(spec: RankSpec) -> list[dict[str, Any]]:
-    own_folders = [
+    """Files whose content is secret come out of the Secret, under the file's name."""
+    found: list[dict[str, Any]] = [
         {"name": f"mount-{n}", "mountPath": m.container, "readOnly": m.read_only} for n, m in enumerate(spec.mounts)
     ]
-    files = [{"name": "files", "mountPath": docker.FILES_AT}] if spec.files else []
-    return [
-        *own_folders, *files, *(_secret_mounts(spec)), {"name": "shm", "mountPath": "/dev/shm"},
-        {"name": "plan", "mountPath": _SCRIPTS_AT, "readOnly": True},
-    ]  # fmt: skip
-
-
-def _secret_mounts(spec: RankSpec) -> list[dict[str, Any]]:
-    """Files whose content is secret come out of the Secret, under the file's name."""
-    return [
-        {"name": "secret", "mountPath": f"{docker.FILES_AT}/{file.name}", "subPath": file.name, "readOnly": True}
-        for file in spec.files if file.secret
-    ]  # fmt: skip
+    found += [{"name": "files", "mountPath": docker.FILES_AT}] if spec.files else []
+    for name in (file.name for file in spec.files if file.secret):
+        path = f"{docker.FILES_AT}/{name}"
+        found.append({"name": "secret", "mountPath": path, "subPath": name, "readOnly": True})
+    found += [{"name": "shm", "mountPath": "/dev/shm"}]
+    return [*found, {"name": "plan", "mountPath": _SCRIPTS_AT, "readOnly": True}]
 
 
 def _volumes(source: Source, spec: RankSpec) -> list[dict[str, Any]]:

@@ -18,24 +18,16 @@ def shell(source: Source) -> tuple[Written, ...]:
 
 
 def _node(source: Source, spec: RankSpec) -> tuple[Written, ...]:
-    head = "#!/bin/sh\n" + common.comment(
-        (
-            common.title(source, spec),
-            *common.filling_step(source),
-            f"Start on the nodes in this order: {common.order(source)}. When one rank ends, stop the others, too.",
-        )
-    )
-    here = '\nhere=$(cd "$(dirname "$0")" && pwd) || exit 1\n' if _beside(spec) else ""
-    body = _docker(source, spec) if spec.runtime is Runtime.DOCKER else _process(source, spec)
+    order = f"Start on the nodes in this order: {common.order(source)}. When one rank ends, stop the others, too."
+    text = "#!/bin/sh\n" + common.comment((common.title(source, spec), *common.filling_step(source), order))
+    if spec.runtime is Runtime.PROCESS or spec.files or spec.secrets:
+        text += '\nhere=$(cd "$(dirname "$0")" && pwd) || exit 1\n'
+    text += _docker(source, spec) if spec.runtime is Runtime.DOCKER else _process(source, spec)
     return (
-        Written(f"{spec.node}/rank.sh", head + here + body + _text("main"), 0o755),
+        Written(f"{spec.node}/rank.sh", text + _text("main"), 0o755),
         *common.secrets_file(spec, spec.node),
         *common.rank_files(spec, spec.node),
     )
-
-
-def _beside(spec: RankSpec) -> bool:
-    return spec.runtime is Runtime.PROCESS or bool(spec.files or spec.secrets)
 
 
 def _docker(source: Source, spec: RankSpec) -> str:

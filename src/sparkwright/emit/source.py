@@ -9,7 +9,7 @@ from typing import Any
 
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import UsageError
-from sparkwright.domain.plan import Plan, RankSpec
+from sparkwright.domain.plan import Plan, RankFile, RankSpec
 from sparkwright.domain.recipe import Runtime
 from sparkwright.remote import docker
 
@@ -55,8 +55,7 @@ class Written:
 def title(source: Source, spec: RankSpec | None = None) -> str:
     """`rank 1 of deepseek-v4-flash (recipe deepseek-v4-flash@1m, hash 0123) on spark-2`."""
     recipe = source.plan.recipe
-    profile = f"@{recipe.profile}" if recipe.profile else ""
-    what = f"{source.name} (recipe {recipe.name}{profile}, hash {recipe.hash or 'none'})"
+    what = f"{source.name} (recipe {recipe.label}, hash {recipe.hash or 'none'})"
     simulated = ", simulated" if recipe.model.simulated or source.plan.cluster.simulated else ""
     return f"rank {spec.rank} of {what} on {spec.node}{simulated}" if spec else f"{what}{simulated}"
 
@@ -73,12 +72,12 @@ def order(source: Source) -> str:
 
 def rank_files(spec: RankSpec, folder: str) -> tuple[Written, ...]:
     """The rank's own files; one that holds a secret is left for the user to fill."""
-    return tuple(
-        Written(f"{folder}/files/{file.name}", to_fill(file.name, file.secret), 0o600)
-        if file.secret
-        else Written(f"{folder}/files/{file.name}", file.text)
-        for file in spec.files
-    )
+
+    def written(file: RankFile) -> Written:
+        path = f"{folder}/files/{file.name}"
+        return Written(path, to_fill(file.name, file.secret), 0o600) if file.secret else Written(path, file.text)
+
+    return tuple(map(written, spec.files))
 
 
 def secrets_file(spec: RankSpec, folder: str, always: bool = False) -> tuple[Written, ...]:
@@ -94,17 +93,15 @@ def secrets_file(spec: RankSpec, folder: str, always: bool = False) -> tuple[Wri
 def filling_step(source: Source) -> tuple[str, ...]:
     """What is left to the user, where anything is."""
     secret = dict.fromkeys(f"files/{file.name}" for spec in source.specs for file in spec.files if file.secret)
-    names = [*(["secrets.env"] if secret_names(source) else []), *secret]
-    listed = " and ".join(f"`{name}`" for name in names)
-    return (f"In each folder fill in {listed}, where it is there; it stays readable by its owner alone.",) * bool(names)
+    names = " and ".join(f"`{name}`" for name in (*(["secrets.env"] if secret_names(source) else []), *secret))
+    text = f"In each folder fill in {names}, where it is there; it stays readable by its owner alone."
+    return (text,) if names else ()
 
 
 def folders_step(source: Source) -> tuple[str, ...]:
     """What must be there before Docker makes it, as root's."""
-    folders = dict.fromkeys(m.host for spec in source.specs for m in spec.mounts if not m.read_only)
-    return (f"On every node make the folders that the engine writes to: `mkdir -p {shlex.join(folders)}`.",) * bool(
-        folders
-    )
+    folders = shlex.join(dict.fromkeys(m.host for spec in source.specs for m in spec.mounts if not m.read_only))
+    return (f"On every node make the folders that the engine writes to: `mkdir -p {folders}`.",) if folders else ()
 
 
 def manual(source: Source, steps: Iterable[str]) -> str:
@@ -223,10 +220,7 @@ def _order(ranks: Sequence[Mapping[Flag, Unit]]) -> list[Flag] | None:
             if flag not in merged:
                 merged.insert(at, flag)
             at = merged.index(flag) + 1
-    for rank in ranks:
-        if [flag for flag in merged if flag in rank] != list(rank):
-            return None
-    return merged
+    return merged if all([flag for flag in merged if flag in rank] == list(rank) for rank in ranks) else None
 
 
 def _one(flag: str, mine: Sequence[Unit | None], values: list[dict[str, str]]) -> str:
@@ -243,11 +237,7 @@ def _one(flag: str, mine: Sequence[Unit | None], values: list[dict[str, str]]) -
     return f"{shlex.quote(flag)} ${{{name}}}" if valued else f"${{{name}}}"
 
 
-def common(environments: Sequence[Mapping[str, str]]) -> dict[str, str]:
+def shared_by_all(environments: Sequence[Mapping[str, str]]) -> dict[str, str]:
     """What all ranks set to the same value, in the first one's order."""
     first, *others = environments
     return {k: v for k, v in first.items() if all(k in other and other[k] == v for other in others)}
-
-
-def own(environment: Mapping[str, str], shared: Mapping[str, str]) -> dict[str, str]:
-    return {k: v for k, v in environment.items() if k not in shared}

@@ -54,10 +54,8 @@ def _node(source: Source, spec: RankSpec) -> tuple[Written, ...]:
     ]
     order_line = f"Start on the nodes in this order: {common.order(source)}."
     text = common.comment((common.title(source, spec), order_line)) + "\n" + "\n".join(lines) + "\n"
-    own = spec.node
-    return (
-        Written(f"{own}/{unit(source)}", text), *common.secrets_file(spec, own), *common.rank_files(spec, own)
-    )  # fmt: skip
+    written, own = Written(f"{spec.node}/{unit(source)}", text), spec.node
+    return (written, *common.secrets_file(spec, own), *common.rank_files(spec, own))
 
 
 def unit(source: Source) -> str:
@@ -79,9 +77,10 @@ def _docker(source: Source, spec: RankSpec) -> list[str]:
 
 
 def _process(source: Source, spec: RankSpec) -> list[str]:
+    user = source.users.get(spec.node, "")
     return [
         "# The user whose caches, weights and venv these paths belong to.",
-        f"{'User' if _user(source, spec) else '#User'}={_user(source, spec)}",
+        f"{'User' if user else '#User'}={user}",
         *(f"Environment={quoted(f'{key}={value}', dollar=False)}" for key, value in spec.env.items()),
         *([f"EnvironmentFile=-{folder(source)}/secrets.env"] if spec.secrets else []),
         *(_files(source, spec) if spec.files else []),
@@ -97,17 +96,13 @@ def _process(source: Source, spec: RankSpec) -> list[str]:
 def _files(source: Source, spec: RankSpec) -> list[str]:
     """To where argv expects them while the unit runs, by root's leave: what is secret is root's own in /etc."""
     there = process.rank_dir(source.states[spec.node], source.name, spec.rank) + "/files"
-    here, user = f"{folder(source)}/files", _user(source, spec)
+    here, user = f"{folder(source)}/files", source.users.get(spec.node, "")
     copy = f"umask 077 && mkdir -p {shlex.quote(there)} && cp {here}/* {shlex.quote(there)}/"
     return [
         *([f"ExecStartPre=+{_line(('chown', '-R', user, here))}"] if user else []),
         f"ExecStartPre={_line(('sh', '-c', copy))}",
         f"ExecStopPost={_line(('rm', '-rf', there))}",
     ]
-
-
-def _user(source: Source, spec: RankSpec) -> str:
-    return source.users.get(spec.node, "")
 
 
 def _line(words: Iterable[str]) -> str:

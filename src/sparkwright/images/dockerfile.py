@@ -6,6 +6,7 @@ gigabytes without a name behind. Neither `RUN --mount` nor `ADD --checksum`: Deb
 
 import hashlib
 import io
+import re
 import tarfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -29,10 +30,8 @@ RUN apt-get update \\
 """
 # Its source is fetched with --depth 1 of a full hash: the server must have exactly this commit, and a moved branch
 # changes nothing. Triton has a ptxas of its own that does not know sm_121a, or none where it looks.
-_SCRIPT, _PTXAS_TITLE = (
-    texts(__name__),
-    "Triton's ptxas is the one of the base image: its own does not know GB10 (sm_121a).",
-)
+_SCRIPT = texts(__name__)
+_PTXAS_TITLE = "Triton's ptxas is the one of the base image: its own does not know GB10 (sm_121a)."
 
 
 def context(recipe: Recipe, build: Build) -> Mapping[str, str]:
@@ -56,12 +55,9 @@ def _dockerfile(recipe: Recipe, build: Build) -> Iterator[str]:
     if _python_files(build):
         yield f"COPY {' '.join(_python_files(build))} {FOLDER}/\n"
     yield "".join(_install(number, group) for number, group in enumerate(build.python))
-    for name in (_script(source) for source in build.sources):
-        yield _run(name)
-    if build.cuda_arch:
-        yield _run("ptxas.sh")
-    if build.steps:
-        yield _run("steps.sh")
+    scripts = [_script(source) for source in build.sources]
+    scripts += (["ptxas.sh"] if build.cuda_arch else []) + (["steps.sh"] if build.steps else [])
+    yield "".join(f"COPY {name} {FOLDER}/\nRUN sh {FOLDER}/{name}\n" for name in scripts)
     if build.python or build.sources:
         yield f"RUN python3 -m pip freeze --all > {FREEZE}\n"
     # The rank's program is given by whoever starts it; a base's entrypoint would stand before it.
@@ -87,15 +83,10 @@ def _digits(arch: str) -> str:
 def _python_files(build: Build) -> dict[str, str]:
     """A requirements file for each group, and one with all versions that what is installed later must keep."""
     files = {f"python-{n}.txt": "".join(f"{word}\n" for word in g.packages) for n, g in enumerate(build.python)}
-    names = [word.split()[0] for group in build.python for word in group.packages]
-    pins = "".join(f"{_without_extras(name)}\n" for name in names)
-    return {CONSTRAINTS: pins, **files} if files else {}
-
-
-def _without_extras(word: str) -> str:
-    """pip takes no extras in a constraint."""
-    name, _, version = word.partition("==")
-    return f"{name.partition('[')[0]}=={version}"
+    pins = [word.split()[0].partition("==") for group in build.python for word in group.packages]
+    # pip takes no extras in a constraint.
+    text = "".join(f"{name.partition('[')[0]}=={version}\n" for name, _, version in pins)
+    return {CONSTRAINTS: text, **files} if files else {}
 
 
 def hashed(group: PythonPackages) -> bool:
@@ -133,15 +124,9 @@ def _program(name: str, title: str, **values: str) -> str:
     return f"#!/bin/sh\n# {title}" + filled(_SCRIPT(name), **values)
 
 
-def _run(script: str) -> str:
-    return f"COPY {script} {FOLDER}/\nRUN sh {FOLDER}/{script}\n"
-
-
 def _value(text: str) -> str:
     """A value as ENV takes it, with nothing in it replaced."""
-    for char in ("\\", '"', "$"):
-        text = text.replace(char, f"\\{char}")
-    return f'"{text}"'
+    return '"' + re.sub(r'[\\"$]', r"\\\g<0>", text) + '"'
 
 
 def archive(files: Mapping[str, str]) -> bytes:

@@ -77,9 +77,13 @@ def agents(level: LevelPlan, workload: Workload, repeat: int, texts: Texts) -> t
     assert isinstance(level.shape, Agent)
     loop = _Loop(level.shape, workload, level, repeat, texts)
     short = replace(level.shape, turns=1, output=min(level.shape.output, WARM_TOKENS))
-    first = [replace(loop, agent=short).session(WARM_UP + n) for n in range(level.warmup)]
-    warm = [replace(one, turns=(replace(one.turns[0], warmup=True),)) for one in first]
+    warm = [warming(replace(loop, agent=short).session(WARM_UP + n)) for n in range(level.warmup)]
     return (*warm, *_waves(level, loop))
+
+
+def warming(session: Session) -> Session:
+    """One that only warms up, by its first turn."""
+    return replace(session, turns=(replace(session.turns[0], warmup=True),))
 
 
 def _waves(level: LevelPlan, loop: "_Loop") -> Iterator[Session]:
@@ -106,13 +110,16 @@ class _Loop:
 
     def _turn(self, number: int, n: int, plan: Planned, last: bool) -> Turn:
         """A cold agent's salts are new in every turn, in front of tools and system prompt: nothing is known there."""
-        salts = self._dice(number, "salt", n if self.agent.cold else 0)
+        agent, frames = self.agent, self.texts.frames
+        salts = self._dice(number, "salt", n if agent.cold else 0)
         tools, shown = self._tools(salts)
-        head, tail = body_ends(self.workload, self.texts.probed, self.agent.output, tools)
-        system = message("system", self._system(salts, self.agent.tools - shown))
+        head, tail = body_ends(self.workload, self.texts.probed, agent.output, tools)
+        size = agent.system + agent.tools - shown - frames.system
+        system = message("system", ending(self.texts, size, salts, self.texts.closing))
+        new = max(plan.new - frames.turn, 1) if n else agent.first - frames.user
         return Turn(
             head=f"{head}{system},",
-            new=message("user", self._new(number, n, plan)),
+            new=message("user", asking(self.texts, new, self._dice(number, "new", n))),
             tail=tail,
             answer=not last,
             think=self.agent.think if n else 0.0,
@@ -131,12 +138,3 @@ class _Loop:
             return "", 0
         padding = "".join(Random("padding").choices(self.texts.units, k=made.padding))
         return tools_text(made.count, padding, "".join(dice.choices(self.texts.units, k=SALT))), made.tokens
-
-    def _system(self, dice: Random, more: int) -> str:
-        return ending(self.texts, self.agent.system + more - self.texts.frames.system, dice, self.texts.closing)
-
-    def _new(self, number: int, n: int, plan: Planned) -> str:
-        dice = self._dice(number, "new", n)
-        if n == 0:
-            return asking(self.texts, self.agent.first - self.texts.frames.user, dice)
-        return asking(self.texts, max(plan.new - self.texts.frames.turn, 1), dice)

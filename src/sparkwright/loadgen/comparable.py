@@ -89,17 +89,13 @@ def differences(base: Run, new: Run) -> Iterator[tuple[str, str, str]]:
         if getattr(ours, name) != getattr(theirs, name):
             yield name, str(getattr(ours, name)), str(getattr(theirs, name))
     for name in ("flags", "nodes"):
-        gone, come = _only(ours, theirs, name), _only(theirs, ours, name)
+        was, now = getattr(ours, name), getattr(theirs, name)
+        gone, come = (" ".join(one for one in mine if one not in its) for mine, its in ((was, now), (now, was)))
         if gone or come:
             yield name, gone, come
     for name in ("seed", "repeats"):
         if (was := getattr(base.workload, name)) != (now := getattr(new.workload, name)):
             yield name, str(was), str(now)
-
-
-def _only(one: Conditions, other: Conditions, name: str) -> str:
-    """What only one of them has."""
-    return " ".join(word for word in getattr(one, name) if word not in getattr(other, name))
 
 
 def notes(base: RunSummary, new: RunSummary) -> tuple[str, ...]:

@@ -54,7 +54,7 @@ def _judged(gate: Gate, summary: RunSummary, baseline: RunSummary | None) -> Gat
 
 def _doubts(chosen: Sequence[LevelSummary], summary: RunSummary) -> str:
     """The first reason that the line of an invalid run does not have already."""
-    told = {f"{_named(level)}: {doubt}": doubt for level in chosen for doubt in level.doubts}
+    told = {f"{level.name}: {doubt}": doubt for level in chosen for doubt in level.doubts}
     own = [text for text, doubt in told.items() if not any(why.endswith(doubt) for why in summary.invalid)]
     more = f", and {len(own) - 1} more" if len(own) > 1 else ""
     return f"in doubt: {own[0]}{more}" if own else ""
@@ -97,20 +97,16 @@ def _rank(judged: Judged, sign: str) -> tuple[bool, bool, float]:
 
 
 def _level(gate: Gate, level: LevelSummary, partner: LevelSummary | None) -> Judged:
-    observed, wanted = _value(gate, level), gate.limit
+    observed, wanted, name = _value(gate, level), gate.limit, level.name
     if gate.of_baseline:
         base = _value(gate, partner) if partner else None
         if base is None:
-            return False, observed, None, f"the baseline has no {gate.metric} at {_named(level)}"
+            return False, observed, None, f"the baseline has no {gate.metric} at {name}"
         wanted *= base
     if observed is None:
-        return False, None, wanted, f"{_named(level)} has no {gate.metric}"
-    told = f"at {_named(level)}: expected {_text(gate, wanted)}, found {figure(observed, gate)}"
-    return _SIGNS[gate.sign](observed, wanted), observed, wanted, told
-
-
-def _named(level: LevelSummary) -> str:
-    return f"{level.plan.name}, {level.part}" if level.part else level.plan.name
+        return False, None, wanted, f"{name} has no {gate.metric}"
+    text = f"at {name}: expected {_text(gate, wanted)}, found {figure(observed, gate)}"
+    return _SIGNS[gate.sign](observed, wanted), observed, wanted, text
 
 
 def _partner(level: LevelSummary, summary: RunSummary, baseline: RunSummary | None) -> LevelSummary | None:

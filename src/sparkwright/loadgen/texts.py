@@ -14,38 +14,18 @@ from sparkwright.domain.workload import Text
 _DATA: dict[str, list[str]] = json.loads(Path(__file__).with_name("texts.json").read_text(encoding="utf-8"))
 
 
-def _read(name: str) -> tuple[str, ...]:
-    return tuple(_DATA[name])
-
-
-PEOPLE = _read("people")
-NAMES = _read("names")
-PLACES = _read("places")
-THINGS = _read("things")
-IDEAS = _read("ideas")
-KINDS = _read("kinds")
-DID = _read("did")
-WENT = _read("went")
-HOW = _read("how")
-WHEN = _read("when")
-WHERE = _read("where")
-NUMBERS = _read("numbers")
-VERBS = _read("verbs")
-FIELDS = _read("fields")
-
+PEOPLE, NAMES, PLACES = _DATA["people"], _DATA["names"], _DATA["places"]
+THINGS, IDEAS, KINDS = _DATA["things"], _DATA["ideas"], _DATA["kinds"]
+VERBS, FIELDS = _DATA["verbs"], _DATA["fields"]
 # Words that stand alone, each of at most six letters: with a space in front, one token in nearly every vocabulary.
-COMMON = _read("common")
-LETTERS = _read("letters")
-
-
-_FRAMES = _read("frames")
+COMMON, LETTERS = _DATA["common"], _DATA["letters"]
 
 
 def sentence(dice: Random) -> str:
-    frame = dice.choice(_FRAMES)
+    frame = dice.choice(_DATA["frames"])
     name, other = dice.sample(NAMES, 2)
     place, other_place = dice.sample(PLACES, 2)
-    when, did = dice.choice(WHEN), dice.choice(DID)
+    when, did = dice.choice(_DATA["when"]), dice.choice(_DATA["did"])
     kind = dice.choice(KINDS)
     return frame.format(
         person=dice.choice(PEOPLE),
@@ -60,36 +40,36 @@ def sentence(dice: Random) -> str:
         kinder=f"more {kind}",
         did=did,
         done=_PARTICIPLES.get(did, did),
-        went=dice.choice(WENT),
-        how=dice.choice(HOW),
+        went=dice.choice(_DATA["went"]),
+        how=dice.choice(_DATA["how"]),
         when=when,
         When=when[0].upper() + when[1:],
-        where=dice.choice(WHERE),
-        number=dice.choice(NUMBERS),
+        where=dice.choice(_DATA["where"]),
+        number=dice.choice(_DATA["numbers"]),
     )
 
 
 _PARTICIPLES = {"hid": "hidden", "drew": "drawn", "forgot": "forgotten"}
 
 
-def paragraph(dice: Random, size: int) -> str:
-    """Sentences on one line, at least `size` words."""
+def _repeated(make: Callable[[Random], str], dice: Random, size: int) -> list[str]:
+    """As many as have at least `size` words together."""
     found, count = [], 0
     while count < size:
-        found.append(sentence(dice))
+        found.append(make(dice))
         count += len(found[-1].split())
-    return " ".join(found) + "\n"
+    return found
+
+
+def paragraph(dice: Random, size: int) -> str:
+    """Sentences on one line, at least `size` words."""
+    return " ".join(_repeated(sentence, dice, size)) + "\n"
 
 
 def small(dice: Random) -> str:
     """An object of a few plain values."""
-    record = {
-        "name": dice.choice(NAMES),
-        "place": dice.choice(PLACES),
-        "count": dice.randrange(1000),
-        "open": dice.random() < 0.5,
-    }
-    return json.dumps(record)
+    name, place = dice.choice(NAMES), dice.choice(PLACES)
+    return json.dumps({"name": name, "place": place, "count": dice.randrange(1000), "open": dice.random() < 0.5})
 
 
 def record(dice: Random) -> str:
@@ -101,7 +81,7 @@ def record(dice: Random) -> str:
         "tags": dice.sample(IDEAS, dice.randrange(2, 5)),
         "price": round(dice.uniform(1, 500), 2),
         "history": [
-            {"state": dice.choice(DID), "hour": dice.randrange(24), "ok": dice.random() < 0.8}
+            {"state": dice.choice(_DATA["did"]), "hour": dice.randrange(24), "ok": dice.random() < 0.8}
             for _ in range(dice.randrange(1, 4))
         ],
         "next": None if dice.random() < 0.3 else dice.randrange(10_000),
@@ -111,15 +91,10 @@ def record(dice: Random) -> str:
 
 def records(dice: Random, size: int) -> str:
     """Objects, one a line, at least `size` words."""
-    found, count = [], 0
-    while count < size:
-        found.append(record(dice) + "\n")
-        count += len(found[-1].split())
-    return "".join(found)
+    return "".join(f"{one}\n" for one in _repeated(record, dice, size))
 
 
 _PLAIN = [word for word in THINGS + IDEAS if len(word) < 9]
-_STEPS = _read("steps")
 
 
 def line(dice: Random) -> str:
@@ -140,7 +115,7 @@ def function(dice: Random) -> str:
 
 def _step(dice: Random, arg: str) -> str:
     a, b = dice.sample(_PLAIN, 2)
-    return dice.choice(_STEPS).format(
+    return dice.choice(_DATA["steps"]).format(
         a=a,
         b=b,
         arg=arg,
@@ -157,11 +132,7 @@ def _step(dice: Random, arg: str) -> str:
 
 def module(dice: Random, size: int) -> str:
     """Functions, at least `size` words."""
-    found, count = [], 0
-    while count < size:
-        found.append(function(dice))
-        count += len(found[-1].split())
-    return "".join(found)
+    return "".join(_repeated(function, dice, size))
 
 
 Maker = Callable[[Random, int], str]

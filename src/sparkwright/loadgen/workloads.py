@@ -8,7 +8,7 @@ from random import Random
 
 from sparkwright.domain.run import Session, Turn
 from sparkwright.domain.workload import Agent, Api, Arrival, Length, LevelPlan, Pace, Replay, Single, Workload
-from sparkwright.loadgen.agentic import WARM_TOKENS, WARM_UP, agents
+from sparkwright.loadgen.agentic import WARM_TOKENS, WARM_UP, agents, warming
 from sparkwright.loadgen.prompts import Texts, asking, body_ends, dice_of, message, written
 from sparkwright.loadgen.replay import replayed, sample
 
@@ -92,10 +92,6 @@ class _Making:
     repeat: int
     texts: Texts
 
-    def lengths(self, number: int) -> Random:
-        """The same in every run."""
-        return dice_of(self.workload, self.level, self.repeat, number)
-
     def dice_for(self, *more: object) -> Random:
         return dice_of(self.workload, self.level, self.repeat, self.texts.salt, *more)
 
@@ -109,27 +105,23 @@ class _Making:
 
 def _single(level: LevelPlan, shape: Single, making: _Making) -> tuple[Session, ...]:
     short = replace(shape, output=Length(WARM_TOKENS, WARM_TOKENS)) if shape.output.high > WARM_TOKENS else shape
-    warm = [_one(WARM_UP + n, short, making, "") for n in range(level.warmup)]
-    warm = [replace(one, turns=(replace(one.turns[0], warmup=True),)) for one in warm]
-    contexts = _contexts(level, shape, making) if shape.warm and shape.depth else []
-    primed = [_primed(2 * WARM_UP + n, text, shape, making) for n, text in enumerate(contexts)]
+    warm = [warming(_one(WARM_UP + n, short, making, "")) for n in range(level.warmup)]
+    contexts, primed = list[str](), list[Session]()
+    if shape.warm and shape.depth:
+        # One for each that asks at a time: each comes back to its own.
+        prime = Turn("", "", "", prompt_tokens=shape.depth + making.texts.frames.user, warmup=True)
+        for n in range(min(level.pace.concurrency or 8, level.requests)):
+            contexts.append(written(making.texts, shape.depth, making.dice_for("context", n), shape.text))
+            primed.append(Session(2 * WARM_UP + n, (making.turn(contexts[n].rstrip("\n"), 1, prime),)))
     measured = [_one(n, shape, making, contexts[n % len(contexts)] if contexts else "") for n in range(level.requests)]
     return (*warm, *primed, *measured)
 
 
-def _contexts(level: LevelPlan, shape: Single, making: _Making) -> list[str]:
-    """One for each that asks at a time: each comes back to its own."""
-    count = min(level.pace.concurrency or 8, level.requests)
-    return [written(making.texts, shape.depth, making.dice_for("context", n), shape.text) for n in range(count)]
-
-
-def _primed(number: int, context: str, shape: Single, making: _Making) -> Session:
-    tokens = shape.depth + making.texts.frames.user
-    return Session(number, (making.turn(context.rstrip("\n"), 1, Turn("", "", "", prompt_tokens=tokens, warmup=True)),))
-
-
 def _one(number: int, shape: Single, making: _Making, context: str) -> Session:
-    lengths, texts = making.lengths(number), making.texts
+    lengths, texts = (
+        dice_of(making.workload, making.level, making.repeat, number),
+        making.texts,
+    )  # the same in every run
     prompt, output = sample(shape.prompt, lengths), sample(shape.output, lengths)
     added = shape.depth if context else 0
     asked = asking(texts, shape.depth - added + prompt - texts.frames.user, making.dice_for(number), shape.text)

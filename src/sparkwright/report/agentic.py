@@ -55,10 +55,8 @@ def loops(runs: Sequence[RunSummary]) -> list[Loop]:
             if match := _TURN.fullmatch(level.part):
                 groups.setdefault(level.plan.name, []).append((int(match[1]), level))
         for turns in groups.values():
-            plan = turns[0][1].plan
-            found.append(
-                Loop(run, plan.name, texts.is_cold(plan), traits(plan), tuple(sorted(turns, key=lambda turn: turn[0])))
-            )
+            plan, ordered = turns[0][1].plan, tuple(sorted(turns, key=lambda turn: turn[0]))
+            found.append(Loop(run, plan.name, texts.is_cold(plan), traits(plan), ordered))
     return found
 
 
@@ -73,22 +71,16 @@ def turn_plot(runs: Sequence[RunSummary]) -> Plot | None:
             curves.append(Curve(told, loop.run, sum(curve.run == loop.run for curve in curves), points))
     if not curves:
         return None
-    title = "Time to first token, turn by turn"
-    return Plot(
-        "ttft-turn",
-        title,
-        Axis("turn of the agent's loop", each="turn {}"),
-        Axis("TTFT", "s"),
-        tuple(curves),
-        gap_words(runs),
-    )
+    x, y = Axis("turn of the agent's loop", each="turn {}"), Axis("TTFT", "s")
+    return Plot("ttft-turn", "Time to first token, turn by turn", x, y, tuple(curves), gap_words(runs))
 
 
 def gaps(summary: RunSummary) -> list[Gap]:
     """Turn by turn, of the first cold loop and the first warm one of the same kind; named where there are more."""
     found = loops([summary])
     cold = next((loop for loop in found if loop.cold), None)
-    warm = next((loop for loop in found if not loop.cold and cold and _alike(loop, cold)), None)
+    alike = {**cold.traits, _CACHED: ""} if cold else None
+    warm = next((loop for loop in found if not loop.cold and {**loop.traits, _CACHED: ""} == alike), None)
     if not cold or not warm:
         return []
     both = ((turn, cold.ttft(turn), warm.ttft(turn), level) for turn, level in warm.turns)
@@ -115,11 +107,8 @@ def _gap_text(gap: Gap) -> str:
     text += f"and {texts.seconds(gap.warm.value)} {share}"
     if gap.ratio is None:
         return f"{text}."
-    return (
-        f"{text}: cold takes {texts.times(gap.ratio)} as long."
-        if gap.ratio > 1.05
-        else f"{text}: the cache has no effect."
-    )
+    effect = f"cold takes {texts.times(gap.ratio)} as long" if gap.ratio > 1.05 else "the cache has no effect"
+    return f"{text}: {effect}."
 
 
 def turns_table(summary: RunSummary, write: Write = texts.with_interval) -> Table | None:
@@ -131,13 +120,10 @@ def turns_table(summary: RunSummary, write: Write = texts.with_interval) -> Tabl
     ratio = {gap.turn: gap for gap in gaps(summary)}
     turns = sorted({turn for loop in found for turn, _ in loop.turns})
     rows = [(str(turn), *(_ttft(loop, turn, write) for loop in found), *_ratio(ratio, turn)) for turn in turns]
-    heads = ("turn", *(f"TTFT, {name}" for name in names), *_ratio_heads(ratio))
+    level = next((gap.level for gap in ratio.values()), None)
+    more = () if level is None else (f"cold : warm{', ' if level else ''}{level}", "cached")
+    heads = ("turn", *(f"TTFT, {name}" for name in names), *more)
     return Table("Turn by turn", heads, tuple(rows), "Medians with their 95 % bootstrap intervals.")
-
-
-def _ratio_heads(gaps_of: dict[int, Gap]) -> tuple[str, ...]:
-    level = next((gap.level for gap in gaps_of.values()), None)
-    return () if level is None else (f"cold : warm{', ' if level else ''}{level}", "cached")
 
 
 def _ttft(loop: Loop, turn: int, write: Write) -> str:
@@ -149,15 +135,10 @@ def _ratio(gaps_of: dict[int, Gap], turn: int) -> tuple[str, ...]:
     if not gaps_of:
         return ()
     gap = gaps_of.get(turn)
-    if gap is None:
-        return "", ""
-    return f"{gap.ratio:.1f}" if gap.ratio else "", f"{texts.percent(gap.cached)}" if gap.cached is not None else ""
+    ratio = f"{gap.ratio:.1f}" if gap and gap.ratio else ""
+    return ratio, texts.percent(gap.cached) if gap and gap.cached is not None else ""
 
 
 def _cached(level: LevelSummary) -> float | None:
     found = level.metrics.get("cached_share")
     return found.median.value if found and found.count else None
-
-
-def _alike(loop: Loop, cold: Loop) -> bool:
-    return {**loop.traits, _CACHED: ""} == {**cold.traits, _CACHED: ""}

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
 from hashlib import sha256
 from importlib.resources import files
+from operator import itemgetter
 from typing import Any
 
 from sparkwright.domain.run import Run, Scrape
@@ -48,17 +49,12 @@ def _curve(curve: Curve) -> dict[str, Any]:
 
 def _timelines(requests: Sequence[Timeline]) -> list[dict[str, Any]]:
     """Times as steps of 0.1 ms from one read to the next, totals as steps, too: half the size."""
-    return [
-        {
-            "run": one.run,
-            "level": one.level,
-            "label": one.label,
-            "exact": one.exact,
-            "at": _steps([round(at * 10_000) for at in one.at]),
-            "total": _steps(one.total),
-        }
-        for one in requests
-    ]
+    found = []
+    for one in requests:
+        at, total = _steps([round(at * 10_000) for at in one.at]), _steps(one.total)
+        head = {"run": one.run, "level": one.level, "label": one.label, "exact": one.exact}
+        found.append({**head, "at": at, "total": total})
+    return found
 
 
 def _steps(values: Sequence[int]) -> list[int]:
@@ -75,14 +71,13 @@ def resource_plots(runs: Sequence[Run], names: Sequence[str]) -> list[Plot]:
     """KV cache in use, requests waiting, and memory available by node; only what was seen and changed."""
     kv = _figure_curves(runs, names, "kv_cache_usage", 100.0)
     waiting = _figure_curves(runs, names, "requests_waiting", 1.0)
-    curves = []
+    memory = []
     for number, run in enumerate(runs):
         nodes = dict.fromkeys(node for _, scrape in scrapes(run) for node in scrape.memory)
         for style, node in enumerate(nodes):
             seen = [(at, float(scrape.memory[node])) for at, scrape in scrapes(run) if node in scrape.memory]
             name = f"{node}, {names[number]}" if len(runs) > 1 else node
-            curves.append(Curve(name, number, style, _points(seen, min), True))
-    memory = tuple(curves)
+            memory.append(Curve(name, number, style, _points(seen, min), True))
     plots = []
     if (most := max(_values(kv), default=0.0)) >= _LEAST_KV:
         says = f"At most {percent(most / 100) if most >= 10 else f'{most:.1f} %'} of the KV cache was in use."
@@ -90,8 +85,9 @@ def resource_plots(runs: Sequence[Run], names: Sequence[str]) -> list[Plot]:
     if any(_values(waiting)):
         plots.append(Plot("waiting-time", "Requests waiting in the server", _TIME, Axis("requests"), waiting))
     if memory and min(_values(memory)) < (1 - _LEAST_CHANGE) * max(_values(memory)):
-        says = f"{_least(memory)}."
-        plots.append(Plot("memory-time", "Memory during the run", _TIME, Axis("available", "B"), memory, says))
+        least, name = min(((point.y.value, one.name) for one in memory for point in one.points), key=itemgetter(0))
+        says, axis = f"Least memory available: {gib(least)} on {name}.", Axis("available", "B")
+        plots.append(Plot("memory-time", "Memory during the run", _TIME, axis, tuple(memory), says))
     return plots
 
 
@@ -119,11 +115,6 @@ def _points(seen: Sequence[tuple[float, float]], extreme: Callable[..., tuple[fl
     step = -(-len(seen) // _MOST)
     kept = (extreme(seen[n : n + step], key=lambda one: one[1]) for n in range(0, len(seen), step))
     return tuple(Point(round(at, 1), Interval(value, value, value)) for at, value in kept)
-
-
-def _least(curves: Sequence[Curve]) -> str:
-    curve = min(curves, key=lambda curve: min(point.y.value for point in curve.points))
-    return f"Least memory available: {gib(min(point.y.value for point in curve.points))} on {curve.name}"
 
 
 _ASSETS = files("sparkwright.report") / "assets"
@@ -155,8 +146,7 @@ def lettered(summaries: Sequence[RunSummary], comparisons: Sequence[Comparison])
 
 def plots_of(summaries: Sequence[RunSummary], called: Sequence[str]) -> list[Plot]:
     """In the order of the page: what was asked most comes first."""
-    turns = turn_plot(summaries)
-    runs = [summary.run for summary in summaries]
+    turns, runs = turn_plot(summaries), [summary.run for summary in summaries]
     return [*([turns] if turns else []), *depth_plots(summaries), *load_plots(summaries), *resource_plots(runs, called)]
 
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from sparkwright.domain.summary import Comparison, LevelSummary, RunSummary
 from sparkwright.domain.workload import Single
@@ -22,9 +23,19 @@ def markdown(summaries: Sequence[RunSummary], comparisons: Sequence[Comparison] 
 def _run(summary: RunSummary) -> str:
     known = summary.run.conditions
     engine = f" on {engine_text(known)}" if known.engine else ""
-    title = f"## {escaped((known.model or summary.run.id) + engine)}"
-    parts = [title, _status(summary), _main(summary), _agent(summary), _errors(summary), _conditions(summary)]
-    return "\n\n".join(part for part in parts if part)
+    turns, errors = turns_table(summary), errors_table(summary)
+    conditions_table = Table(
+        "", ("", ""), tuple((name, "; ".join(text.splitlines())) for name, text in conditions(summary.run))
+    )
+    parts = [
+        f"## {escaped((known.model or summary.run.id) + engine)}",
+        _status(summary),
+        _main(summary),
+        *((escaped(gap_words([summary])), _table(turns)) if turns else ()),
+        f"**{errors.title}**\n\n{_table(errors)}" if errors else "",
+        f"<details><summary>Conditions</summary>\n\n{_table(conditions_table, left=2)}\n\n</details>",
+    ]
+    return "\n\n".join(filter(None, parts))
 
 
 def _status(summary: RunSummary) -> str:
@@ -38,13 +49,11 @@ def _status(summary: RunSummary) -> str:
 def _main(summary: RunSummary) -> str:
     single = [level for level in whole(summary) if isinstance(level.plan.shape, Single) and field_rows(summary, level)]
     other = [level for level in whole(summary) if level not in single]  # also what failed as a whole
-    parts = (
-        [_table(field_table(summary, single), "±: half of the 95 % bootstrap interval of the median.")]
-        if single
-        else []
-    )
+    parts = []
+    if single:
+        parts.append(_table(field_table(summary, single), "±: half of the 95 % bootstrap interval of the median."))
     if other:
-        parts.append(_table(levels_table(RunSummary(summary.run, tuple(other), summary.invalid, summary.best_rate))))
+        parts.append(_table(levels_table(replace(summary, levels=tuple(other)))))
     return "\n\n".join(parts)
 
 
@@ -59,13 +68,11 @@ def field_rows(summary: RunSummary, level: LevelSummary) -> list[tuple[str, ...]
 
 
 def _field_row(summary: RunSummary, level: LevelSummary, part: str) -> tuple[str, ...] | None:
-    rate = _with_half(level, "prefill" if part == "pp" else "decode", 1.0)
-    if not rate:
+    if not (rate := _with_half(level, "prefill" if part == "pp" else "decode", 1.0)):
         return None
-    name = field_name(level.plan, part)
     first = _with_half(level, "ttft", 1000.0) if part == "pp" else ""
     each = _with_half(level, "tpot", 1000.0) if part == "tg" else ""
-    return summary.run.conditions.model, name, rate, first, each
+    return summary.run.conditions.model, field_name(level.plan, part), rate, first, each
 
 
 def _with_half(level: LevelSummary, metric: str, scale: float) -> str:
@@ -76,27 +83,12 @@ def _with_half(level: LevelSummary, metric: str, scale: float) -> str:
     return f"{found.median.value * scale:.2f} ± {half * scale:.2f}"
 
 
-def _agent(summary: RunSummary) -> str:
-    table = turns_table(summary)
-    return "\n\n".join(part for part in (escaped(gap_words([summary])), _table(table)) if part) if table else ""
-
-
-def _errors(summary: RunSummary) -> str:
-    table = errors_table(summary)
-    return f"**{table.title}**\n\n{_table(table)}" if table else ""
-
-
-def _conditions(summary: RunSummary) -> str:
-    rows = tuple((name, "; ".join(text.splitlines())) for name, text in conditions(summary.run))
-    return f"<details><summary>Conditions</summary>\n\n{_table(Table('', ('', ''), rows), left=2)}\n\n</details>"
-
-
 def _compared(comparison: Comparison) -> str:
     table = comparison_table(comparison)
     said = [f"- not comparable: {escaped(why)}" for why in comparison.refused]
     said += [f"- {escaped(note)}" for note in comparison.notes]
     parts = [f"## {escaped(table.title)}", "\n".join(said), _table(table, left=2) if table.rows else ""]
-    return "\n\n".join(part for part in parts if part)
+    return "\n\n".join(filter(None, parts))
 
 
 def _table(table: Table, says: str = "", left: int = 1) -> str:

@@ -12,6 +12,8 @@ from sparkwright.report.series import Axis, Plot
 from sparkwright.report.tables import Table
 from sparkwright.report.timelines import Timeline
 
+_Pick = Callable[[Sequence[tuple[int, int]]], tuple[int, int]]
+
 
 @dataclass(frozen=True, slots=True)
 class Headline:
@@ -26,37 +28,31 @@ class Headline:
 
 def headlines(summary: RunSummary) -> list[Headline]:
     """Speed of one user where the context is least and where it is deepest, of all users, and of a warm turn."""
-    levels = _single(tables.whole(summary))
+    levels = tables.whole(summary)
+    # Independent requests show an engine's speed best; other shapes only where there are no others.
+    levels = [level for level in levels if isinstance(level.plan.shape, Single)] or levels
     one_user = [level for level in levels if level.plan.pace.concurrency <= 1 and _depth(level)]
     found = [level for level in levels if "output_rate" in level.metrics and level.plan.pace.concurrency != 1]
     best = max(found, key=lambda level: level.metrics["output_rate"].median.value, default=None)
-    told = [
+    rate, limits = summary.best_rate, "the highest rate within the limits"
+    cards = [
         _metric("Decode", levels, "decode", min),
         _metric("Decode, deep", one_user, "decode", max),
         _metric("Prefill", levels, "prefill", min),
         _metric("First token", levels, "ttft", min),
         _headline("All users", best, "output_rate") if best else None,
-        _best_rate(summary),
+        Headline("Goodput", texts.number(rate), "requests/s", "", limits) if rate is not None else None,
         _warm(summary),
     ]
-    return [one for one in told if one]
+    return [one for one in cards if one]
 
 
-def _single(levels: list[LevelSummary]) -> list[LevelSummary]:
-    """Independent requests show an engine's speed best; other shapes only where there are no others."""
-    return [level for level in levels if isinstance(level.plan.shape, Single)] or levels
-
-
-def _metric(name: str, levels: list[LevelSummary], metric: str, pick: Callable[..., LevelSummary]) -> Headline | None:
+def _metric(name: str, levels: list[LevelSummary], metric: str, pick: _Pick) -> Headline | None:
     """At the level that is least (or most) loaded and deep."""
     found = [level for level in levels if metric in level.metrics and level.metrics[metric].count]
-    return _headline(name, pick(found, key=_heaviness), metric) if found else None
-
-
-def _best_rate(summary: RunSummary) -> Headline | None:
-    if summary.best_rate is None:
-        return None
-    return Headline("Goodput", texts.number(summary.best_rate), "requests/s", "", "the highest rate within the limits")
+    # Concurrency without a limit counts as the most.
+    least = [(level.plan.pace.concurrency or 1_000_000, _depth(level)) for level in found]
+    return _headline(name, found[least.index(pick(least))], metric) if found else None
 
 
 def _warm(summary: RunSummary) -> Headline | None:
@@ -69,33 +65,19 @@ def _warm(summary: RunSummary) -> Headline | None:
 
 
 def _headline(name: str, level: LevelSummary, metric: str) -> Headline:
-    interval = level.metrics[metric].median
+    interval, plan = level.metrics[metric].median, level.plan
     unit = METRICS[metric][0]
     value = texts.figure(metric, interval.value)
     if unit == "s":
         value, _, unit = value.rpartition(" ")
-    part = "tg" if metric in ("decode", "output_rate") else "pp"
-    where = texts.field_name(level.plan, part)
-    return Headline(
-        name,
-        value,
-        unit,
-        texts.between(metric, interval),
-        where if isinstance(level.plan.shape, Single) else _load(level),
-    )
-
-
-def _load(level: LevelSummary) -> str:
-    return f"{level.plan.name}, {texts.load_text(level.plan.pace)}"
+    where = f"{plan.name}, {texts.load_text(plan.pace)}"
+    if isinstance(plan.shape, Single):
+        where = texts.field_name(plan, "tg" if metric in ("decode", "output_rate") else "pp")
+    return Headline(name, value, unit, texts.between(metric, interval), where)
 
 
 def _depth(level: LevelSummary) -> int:
     return level.plan.shape.depth if isinstance(level.plan.shape, Single) else 0
-
-
-def _heaviness(level: LevelSummary) -> tuple[int, int]:
-    """Concurrency without a limit counts as the most."""
-    return level.plan.pace.concurrency or 1_000_000, _depth(level)
 
 
 SIMULATED = "SIMULATED"
@@ -123,7 +105,7 @@ def _simulated(summaries: Sequence[RunSummary]) -> Html:
 
 
 def _card(summary: RunSummary, name: str, place: int, many: bool) -> Html:
-    known = summary.run.conditions
+    known, mark = summary.run.conditions, tag("span", SIMULATED, class_="badge doubtful")
     engine = texts.engine_text(known)
     where = ", ".join(node.split(":")[0].split(",")[0] for node in known.nodes) or known.endpoint
     work = summary.run.workload
@@ -135,16 +117,12 @@ def _card(summary: RunSummary, name: str, place: int, many: bool) -> Html:
     return tag(
         "section",
         tag("h2", swatch, " ", name) if many else Html(""),
-        tag("p", badge(summary), " ", _mark(summary) if many else "", tag("span", sub), class_="sub"),
+        tag("p", badge(summary), " ", mark if many and known.simulated else "", tag("span", sub), class_="sub"),
         _list(tables.doubts(summary), "doubts"),
         _list(tables.notes(summary), "notes"),
         join(tag("dl", *(_figure(one) for one in found), class_="figures"), note) if found else Html(""),
         class_="card",
     )
-
-
-def _mark(summary: RunSummary) -> Html:
-    return tag("span", SIMULATED, class_="badge doubtful") if summary.run.conditions.simulated else Html("")
 
 
 def badge(summary: RunSummary) -> Html:
@@ -179,10 +157,7 @@ def values_table(plot: Plot) -> Table:
     """Each curve's value at each x."""
     xs = sorted({point.x for curve in plot.curves for point in curve.points})
     at = [{point.x: point.y for point in curve.points} for curve in plot.curves]
-    rows = []
-    for x in xs:
-        cells = [_value(plot.y, found[x].value) if x in found else "" for found in at]
-        rows.append((_value(plot.x, x), *cells))
+    rows = ((_value(plot.x, x), *(_value(plot.y, one[x].value) if x in one else "" for one in at)) for x in xs)
     return Table(plot.title, (plot.x.label, *(curve.name for curve in plot.curves)), tuple(rows))
 
 
@@ -228,19 +203,12 @@ def compared(comparison: Comparison) -> Html:
 
 def run_details(summary: RunSummary, name: str) -> Html:
     """All tables of one run."""
-    found = (
-        tables.levels_table(summary),
-        turns_table(summary),
-        tables.errors_table(summary),
-        tables.server_table(summary),
-    )
-    parts = [join(tag("h3", table.title), table_html(table)) for table in found if table and table.rows]
-    return tag("section", tag("h2", name), *parts, tag("h3", "Conditions"), _conditions(summary), class_="wide details")
-
-
-def _conditions(summary: RunSummary) -> Html:
+    found = (tables.levels_table, turns_table, tables.errors_table, tables.server_table)
+    made = [table for make in found if (table := make(summary)) and table.rows]
+    parts = [join(tag("h3", table.title), table_html(table)) for table in made]
     rows = [tag("div", tag("dt", name), tag("dd", text)) for name, text in texts.conditions(summary.run)]
-    return tag("dl", *rows, class_="conditions")
+    conditions = (tag("h3", "Conditions"), tag("dl", *rows, class_="conditions"))
+    return tag("section", tag("h2", name), *parts, *conditions, class_="wide details")
 
 
 def table_html(table: Table) -> Html:

@@ -158,10 +158,9 @@ def families_by(runs: Sequence[RunSummary], of: Callable[[LevelPlan], float | No
             if x is not None:
                 key = tuple((name, text) for name, text in traits(level.plan).items() if name != varies)
                 groups.setdefault(key, {})[x] = level
-        found = (
-            Family(run, dict(key), tuple(sorted(group.items(), key=itemgetter(0)))) for key, group in groups.items()
-        )
-        families += [family for family in found if len(family.levels) > 1]
+        for key, group in groups.items():
+            if len(group) > 1:
+                families.append(Family(run, dict(key), tuple(sorted(group.items(), key=itemgetter(0)))))
     return families
 
 
@@ -172,10 +171,10 @@ def metric_curves(families: Sequence[Family], metric: str, statistics: Sequence[
     for family, name in zip(families, names, strict=True):
         for statistic in statistics:
             points = tuple(point for x, level in family.levels if (point := point_of(x, level, metric, statistic)))
-            told = ", ".join(part for part in (name, statistic if len(statistics) > 1 else "") if part)
+            label = ", ".join(filter(None, (name, statistic if len(statistics) > 1 else "")))
             style = sum(curve.run == family.run for curve in curves)
             if points:
-                curves.append(Curve(told or texts.TITLES[metric], family.run, style, points))
+                curves.append(Curve(label or texts.TITLES[metric], family.run, style, points))
     return tuple(curves)
 
 
@@ -207,23 +206,17 @@ def depth_words(metric: str, curve: Curve) -> str:
     begin, end = texts.figure(metric, first.y.value), texts.figure(metric, last.y.value)
     text = f"{begin}{unit} {start}, {end} at {texts.tokens(int(last.x))}"
     change = last.y.value / first.y.value - 1
-    if abs(change) > 1:
-        return f"{text}."
-    return (
-        f"{text}: {texts.percent(abs(change))} {'more' if change > 0 else 'less'}."
-        if abs(change) >= 0.005
-        else f"{text}."
-    )
+    more = f": {texts.percent(abs(change))} {'more' if change > 0 else 'less'}" if 0.005 <= abs(change) <= 1 else ""
+    return f"{text}{more}."
 
 
 def limit_words(curve: Curve, limits: Sequence[tuple[str, float]], axis: Axis) -> str:
     """`p99 stays within SLO 50 ms up to 8 requests at a time.`"""
-    return " ".join(_within(curve, name, limit, axis) for name, limit in limits)
-
-
-def _within(curve: Curve, name: str, limit: float, axis: Axis) -> str:
-    over = [point.x for point in curve.points if point.y.value > limit]
-    best = max((point.x for point in curve.points if not over or point.x < min(over)), default=None)
-    if best is None:
-        return f"{curve.name} is above {name} from the first level on."
-    return f"{curve.name} stays within {name} up to {best:g} {axis.label}{'' if over else ', the most that was asked'}."
+    parts = []
+    for name, limit in limits:
+        over = [point.x for point in curve.points if point.y.value > limit]
+        best = max((point.x for point in curve.points if not over or point.x < min(over)), default=None)
+        upto = f"{best:g} {axis.label}{'' if over else ', the most that was asked'}" if best is not None else ""
+        how = f"stays within {name} up to {upto}" if upto else f"is above {name} from the first level on"
+        parts.append(f"{curve.name} {how}.")
+    return " ".join(parts)

@@ -63,17 +63,13 @@ def levels_table(summary: RunSummary, write: Write = with_interval) -> Table:
     levels = whole(summary)
     wanted = [column for column in COLUMNS if any(column[0] in level.metrics for level in levels)]
     heads = ("level", *(head(name) + _STATISTICS[which] for name, which in wanted), "requests")
-    rows = [(label(level), *(cell(level, *one, write) for one in wanted), requests_text(level)) for level in levels]
+    rows = [(level.name, *(cell(level, *one, write) for one in wanted), requests_text(level)) for level in levels]
     return Table("Levels", heads, tuple(rows), f"Medians over requests. {_INTERVALS}")
 
 
 def whole(summary: RunSummary) -> list[LevelSummary]:
     """Levels as a whole, without their parts."""
     return [level for level in summary.levels if not level.part]
-
-
-def label(level: LevelSummary) -> str:
-    return f"{level.plan.name}, {level.part}" if level.part else level.plan.name
 
 
 def cell(level: LevelSummary, metric: str, statistic: str, write: Write) -> str:
@@ -92,7 +88,7 @@ def requests_text(level: LevelSummary) -> str:
 
 
 def errors_table(summary: RunSummary) -> Table | None:
-    rows = [(label(level), kind, str(count)) for level in whole(summary) for kind, count in level.errors.items()]
+    rows = [(level.name, kind, str(count)) for level in whole(summary) for kind, count in level.errors.items()]
     return Table("Failed requests", ("level", "kind", "requests"), tuple(rows)) if rows else None
 
 
@@ -102,7 +98,7 @@ def server_table(summary: RunSummary) -> Table | None:
     names = list(dict.fromkeys(name for level in levels for name in level.server))
     if not names:
         return None
-    rows = [(label(level), *(_server(level, name) for name in names)) for level in levels]
+    rows = [(level.name, *(_server(level, name) for name in names)) for level in levels]
     heads = ("level", *(SERVER.get(name, name.replace("_", " ")) for name in names))
     return Table("The server's own figures", heads, tuple(rows), "From /metrics, over each level.")
 
@@ -142,9 +138,8 @@ def matrix_table(comparison: Comparison) -> Table:
     levels = list(dict.fromkeys(level for level, _ in found))
     rows = [(level, *(_verdict(found.get((level, metric))) for metric in metrics)) for level in levels]
     says = f"{comparison.new} as a multiple of {comparison.base}. Better or worse: the 95 % interval excludes 1."
-    return Table(
-        f"{comparison.new} against {comparison.base}", ("level", *(TITLES[m] for m in metrics)), tuple(rows), says
-    )
+    head = ("level", *(TITLES[metric] for metric in metrics))
+    return Table(f"{comparison.new} against {comparison.base}", head, tuple(rows), says)
 
 
 def _verdict(row: Compared | None) -> str:
@@ -156,19 +151,18 @@ def _verdict(row: Compared | None) -> str:
 def ratio_text(ratio: Interval | None) -> str:
     if ratio is None:
         return ""
-    return (
-        f"{ratio.value:.2f} ({ratio.low:.2f} to {ratio.high:.2f})" if ratio.high > ratio.low else f"{ratio.value:.2f}"
-    )
+    between = f" ({ratio.low:.2f} to {ratio.high:.2f})" if ratio.high > ratio.low else ""
+    return f"{ratio.value:.2f}{between}"
 
 
 def doubts(summary: RunSummary) -> list[str]:
     """Why figures may not count: of the run as a whole, then level by level; each once."""
-    whole_run = tuple(dict.fromkeys(summary.invalid))
+    whole_run = list(dict.fromkeys(summary.invalid))
 
     def own(level: LevelSummary) -> list[str]:
-        return [doubt for doubt in level.doubts if not any(told.endswith(doubt) for told in whole_run)]
+        return [doubt for doubt in level.doubts if not any(text.endswith(doubt) for text in whole_run)]
 
-    return [*whole_run, *_by_level(summary, own)]
+    return whole_run + _by_level(summary, own)
 
 
 def notes(summary: RunSummary) -> list[str]:
@@ -196,15 +190,11 @@ def verdict(summary: RunSummary) -> str:
 
 def names(summaries: Sequence[RunSummary]) -> list[str]:
     """The label of each run among others: model and engine where these differ, else its id."""
-    told = [_short(summary) for summary in summaries]
-    if len(set(told)) == len(told):
-        return told
-    return [f"{name} ({summary.run.id})" for name, summary in zip(told, summaries, strict=True)]
-
-
-def _short(summary: RunSummary) -> str:
-    known = summary.run.conditions
-    return ", ".join(part for part in (known.model or summary.run.id, engine_text(known)) if part)
+    runs = [summary.run for summary in summaries]
+    names = [", ".join(filter(None, (run.conditions.model or run.id, engine_text(run.conditions)))) for run in runs]
+    if len(set(names)) == len(names):
+        return names
+    return [f"{name} ({run.id})" for name, run in zip(names, runs, strict=True)]
 
 
 SCHEMA = 1

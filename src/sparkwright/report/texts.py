@@ -145,15 +145,13 @@ def field_name(plan: LevelPlan, part: str = "pp") -> str:
         return plan.name
     size = shape.prompt if part == "pp" else shape.output
     at = f" @ d{shape.depth}" if shape.depth else ""
-    more = [_short_load(plan.pace), "" if shape.text is Text.PROSE else str(shape.text), "cached" if shape.warm else ""]
-    told = ", ".join(text for text in more if text)
-    return f"{part}{_length(size)}{at}{f' ({told})' if told else ''}"
-
-
-def _short_load(pace: Pace) -> str:
+    pace = plan.pace
+    load = f"{pace.rate:g}/s" if pace.rate else str(pace.arrival)
     if pace.arrival is Arrival.CLOSED:
-        return f"c{pace.concurrency}" if pace.concurrency != 1 else ""
-    return f"{pace.rate:g}/s" if pace.rate else str(pace.arrival)
+        load = f"c{pace.concurrency}" if pace.concurrency != 1 else ""
+    more = (load, "" if shape.text is Text.PROSE else str(shape.text), "cached" if shape.warm else "")
+    text = ", ".join(filter(None, more))
+    return f"{part}{_length(size)}{at}{f' ({text})' if text else ''}"
 
 
 def is_cold(plan: LevelPlan) -> bool:
@@ -205,7 +203,7 @@ def _served(run: Run) -> list[tuple[str, str]]:
         ("model", known.model or UNKNOWN),
         ("engine", _needed(engine_text(known), "engine" in missing)),
         ("image", known.image),
-        ("recipe", " ".join(part for part in (known.recipe, known.recipe_hash) if part)),
+        ("recipe", " ".join(filter(None, (known.recipe, known.recipe_hash)))),
         ("deployment", known.deployment),
         ("nodes", _needed("\n".join(known.nodes), "nodes" in missing)),
         ("endpoint", known.endpoint),
@@ -235,7 +233,7 @@ def _measured(run: Run) -> list[tuple[str, str]]:
         ("run", f"{run.id}{', ' + run.state if run.state != 'done' else ''}"),
         ("imported from", run.imported),
         ("began", moment(run.began) + took),
-        ("client", " on ".join(part for part in (known.client, known.client_host) if part)),
+        ("client", " on ".join(filter(None, (known.client, known.client_host)))),
         ("clock", known.clock),
         ("tags", ", ".join(run.tags)),
         ("note", run.note),

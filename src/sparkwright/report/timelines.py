@@ -41,11 +41,10 @@ def telling(level: Level) -> list[tuple[str, Row]]:
     """The typical request, the slowest first token, the longest pause, and one that broke in the middle."""
     rows = [row for row in level.rows if row.reads.at and row.counted and not row.warmup]
     good = sorted((row for row in rows if not row.error), key=lambda row: row.reads.at[0])
-    broken = [row for row in rows if row.error]
-    found = [("typical", good[len(good) // 2]), ("slowest first token", good[-1])] if good else []
+    found = [(f"failed ({row.kind})", row) for row in rows if row.error][:1]
     if good:
-        found.append(("longest pause", max(good, key=longest_pause)))
-    found += [(f"failed ({broken[0].kind})", broken[0])] if broken else []
+        pause = ("longest pause", max(good, key=longest_pause))
+        found = [("typical", good[len(good) // 2]), ("slowest first token", good[-1]), pause, *found]
     return list({id(row): (why, row) for why, row in reversed(found)}.values())[::-1]
 
 
@@ -72,9 +71,6 @@ def _timeline(run: int, level: Level, label: str, row: Row, most: int) -> Timeli
 
 
 def _label(why: str, row: Row) -> str:
-    turn = f", turn {row.turn + 1}" if row.turn else ""
-    last = row.reads.at[-1]
-    count = sum(row.reads.tokens)
-    return (
-        f"{why}: request {row.session}{turn}, first token {seconds(row.reads.at[0])}, {count} tokens in {seconds(last)}"
-    )
+    turn, reads = f", turn {row.turn + 1}" if row.turn else "", row.reads
+    took = f"{sum(reads.tokens)} tokens in {seconds(reads.at[-1])}"
+    return f"{why}: request {row.session}{turn}, first token {seconds(reads.at[0])}, {took}"
