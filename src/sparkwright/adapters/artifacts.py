@@ -7,14 +7,15 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, fields
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sparkwright.domain.calibration import Calibration, Conditions
+from sparkwright.domain.codec import from_tree
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import UsageError
 from sparkwright.gateway.keys import BYTES, FIRST
@@ -196,7 +197,6 @@ def _text(path: Path) -> str:
 _KEPT_CALIBRATIONS = 500
 _MOST_BYTES = 100_000
 _FAR = 2e11  # the year 8307
-_FIGURES = ("weights", "kv", "kv_tokens", "graphs", "activations", "other")
 
 
 class FolderCalibrations:
@@ -238,34 +238,10 @@ def _modified(path: Path) -> float:
 
 def _read(path: Path) -> Calibration | None:
     """None for a file of another version of this program, one cut short, or no file of ours."""
-    with suppress(OSError, ValueError, TypeError, KeyError, RecursionError):
+    with suppress(OSError, ValueError, RecursionError):
         with path.open("rb") as file:
-            data = json.loads(file.read(_MOST_BYTES))
-        under = data["conditions"]
-        types = {"rank": int, "simulated": bool}
-        strict = {f.name: _as(types.get(f.name, str))(under[f.name]) for f in fields(Conditions)}
-        phases = tuple((_as(str)(name), float(seconds)) for name, seconds in data["phases"])
-        figures: dict[str, Any] = {name: _figure(data[name]) for name in _FIGURES}
-        # Seconds since the epoch that are a date. Raises ValueError, TypeError.
-        value = data["at"]
-        seconds = float(value)
-        if not 0 <= seconds < _FAR:
-            raise ValueError(value)
-        more = {"pool": _as(int)(data["pool"]), "source": _as(str)(data["source"]), "at": seconds}
-        return Calibration(Conditions(**strict), **figures, **more, phases=phases)
+            tree = json.loads(file.read(_MOST_BYTES))
+        found = replace(from_tree(Calibration, tree), differs=())
+        missing = {*asdict(found), *asdict(found.conditions)} - {*tree, *tree["conditions"], "differs"}
+        return found if not missing and 0 <= found.at < _FAR else None
     return None
-
-
-def _figure(value: Any) -> int | None:
-    return None if value is None else int(_as(int)(value))
-
-
-def _as(kind: type) -> Callable[[Any], Any]:
-    """The value if it is just that; True is no number here. Raises TypeError."""
-
-    def same(value: Any) -> Any:
-        if type(value) is not kind:
-            raise TypeError(value)
-        return value
-
-    return same

@@ -50,13 +50,6 @@ _ENGINE = (
 )
 
 
-def _counted(engine: LiveEngine) -> LiveEngine:
-    """SGLang counts no look-ups: there every prompt token is one."""
-    if engine.prefix_hits is not None and engine.prefix_queries is None:
-        return replace(engine, prefix_queries=engine.prompt_tokens)
-    return engine
-
-
 class Share:
     """part/whole of what two counters gained within the window. A counter that fell is another start's."""
 
@@ -110,20 +103,18 @@ class Exporter:
             phases = [((str(phase),), float(phase is live.phase)) for phase in DeploymentState]
             yield made.gauges("deployment_phase", "1 for the state that it is in.", ("phase",), phases)
             yield made.gauge("deployment_phase_start_timestamp_seconds", "Since when.", live.since)
-            yield made.gauge(
-                "deployment_refusing", "1 while new requests get 503 at the gateway.", float(live.refusing)
-            )
+            said = "1 while new requests get 503 at the gateway."
+            yield made.gauge("deployment_refusing", said, float(live.refusing))
             yield made.gauge("deployment_incident_open", "1 while an incident is open.", float(bool(live.incident)))
             troubles = [((kind,), 1.0) for kind in sorted({kind for kind, _ in live.troubles})]
-            yield made.gauges(
-                "deployment_trouble", "1 for what is wrong and does not stop it from serving.", ("kind",), troubles
-            )
+            said = "1 for what is wrong and does not stop it from serving."
+            yield made.gauges("deployment_trouble", said, ("kind",), troubles)
             ranks = [((str(rank.rank), rank.node), float(rank.running)) for rank in live.ranks]
             yield made.gauges("rank_up", "1 while the rank runs.", ("rank", "node"), ranks)
             yield from _canary(made, live)
             yield from _nodes(made, live)
             if live.engine:
-                yield from self._engine(made, _counted(live.engine))
+                yield from self._engine(made, live.engine)
 
     def _live(self) -> Live | None:
         try:
@@ -132,6 +123,9 @@ class Exporter:
             return None
 
     def _engine(self, made: "_Families", engine: LiveEngine) -> Iterator[Metric]:
+        if engine.prefix_hits is not None and engine.prefix_queries is None:
+            # SGLang counts no look-ups: there every prompt token is one
+            engine = replace(engine, prefix_queries=engine.prompt_tokens)
         self._hits.add(engine.at, engine.prefix_queries, engine.prefix_hits)
         self._accepted.add(engine.at, engine.draft_tokens, engine.accepted_tokens)
         for name, told, field in _ENGINE:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -127,22 +128,21 @@ def open_workload(wanted: str, places: Places) -> "Workload":
 
 def texts_of(paths: Iterable[str], places: Places) -> Mapping[str, str]:
     """Path -> text. Raises UsageError."""
-    return {path: _text(_from(path, places)) for path in paths}
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path}, to be replayed: {getattr(error, 'strerror', None) or 'no text'}") from None
+    found = {}
+    for name in paths:
+        path = _from(name, places)
+        try:
+            found[name] = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise UsageError(f"{path}, to be replayed: {getattr(error, 'strerror', None) or 'no text'}") from None
+    return found
 
 
 def _cluster(text: str, source: str, places: Places, check: Callable[[Cluster], object]) -> Cluster:
     def load() -> Cluster:
         from sparkwright.recipes.cluster_file import load_cluster
 
-        found = load_cluster(text, source)
-        check(found)
+        check(found := load_cluster(text, source))
         return found
 
     return _parsed(Cluster, (source,), text, places, load)
@@ -214,30 +214,27 @@ def reference(which: str = "recipe") -> str:
     return (_DATA / ("cluster-reference.yaml" if which == "cluster" else "reference.yaml")).read_text(encoding="utf-8")
 
 
-@dataclass(frozen=True, slots=True)
-class _Later:
-    """A recipe file that is read when asked for: a broken neighbour must not hide the requested one."""
+def _listed(places: Places) -> Iterator[tuple[str, Callable[[], SourceText]]]:
+    """Each is read when asked for: a broken neighbour must not hide the requested one.
 
-    name: str
-    path: Path | None
-    source: str
+    Shipped ones first: in a dict the user's then replace them.
+    """
 
-    def __call__(self) -> SourceText:
-        if self.path is None:
-            text = (_DATA / "shipped" / f"{self.name}.yaml").read_text(encoding="utf-8")
-            return SourceText(self.name, text, self.source, "shipped")
-        return SourceText(self.name, _read(self.path, f"recipe {self.source}"), self.source, "yours")
+    def shipped(name: str) -> SourceText:
+        text = (_DATA / "shipped" / f"{name}.yaml").read_text(encoding="utf-8")
+        return SourceText(name, text, f"shipped/{name}.yaml", "shipped")
 
+    def own(path: Path) -> SourceText:
+        source = _short(path, places)
+        return SourceText(path.stem, _read(path, f"recipe {source}"), source, "yours")
 
-def _listed(places: Places) -> Iterator[tuple[str, _Later]]:
-    """Shipped ones first: in a dict the user's then replace them."""
     for entry in (_DATA / "shipped").iterdir():
         if entry.name.endswith(".yaml"):
             name = entry.name.removesuffix(".yaml")
-            yield name, _Later(name, None, f"shipped/{entry.name}")
+            yield name, partial(shipped, name)
     for path in sorted(places.recipes.glob("*")) if places.recipes.is_dir() else ():
         if path.suffix in SUFFIXES:
-            yield path.stem, _Later(path.stem, path, _short(path, places))
+            yield path.stem, partial(own, path)
 
 
 def _is_path(name: str) -> bool:
@@ -267,9 +264,8 @@ def _read(path: Path, subject: str) -> str:
         why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise RecipeError(f"{subject}: cannot be read: {why}", hint="check the path and its rights") from None
     if len(content) > MAX_BYTES:
-        raise RecipeError(
-            f"{subject}: larger than {MAX_BYTES} bytes; such a file is a few kilobytes", hint="check the path"
-        )
+        said = f"larger than {MAX_BYTES} bytes; such a file is a few kilobytes"
+        raise RecipeError(f"{subject}: {said}", hint="check the path")
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

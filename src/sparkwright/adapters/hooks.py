@@ -55,9 +55,8 @@ class Hooks:
 
     async def _tell_all(self) -> None:
         while self._waiting:
-            news = self._waiting.popleft()
-            work = [self._bounded(name, tell) for name, tell in self._hooks(news)]
-            await asyncio.gather(*work)
+            hooks = self._hooks(self._waiting.popleft())
+            await asyncio.gather(*(self._bounded(name, tell) for name, tell in hooks))
 
     async def _bounded(self, name: str, tell: Awaitable[str]) -> None:
         try:
@@ -81,7 +80,7 @@ class Hooks:
         try:
             why = _lax(folder)
             found = [path for path in sorted(folder.iterdir()) if path.is_file() and os.access(path, os.X_OK)]
-            wanted = [] if why else [path for path in found if not self._refused(path)]
+            wanted = [] if why else [path for path in found if self._ours(path)]
         except FileNotFoundError:
             return []
         except OSError as error:
@@ -90,11 +89,11 @@ class Hooks:
             self._notice(f"hooks in {folder} are not run: {why}")
         return wanted
 
-    def _refused(self, path: Path) -> bool:
+    def _ours(self, path: Path) -> bool:
         """What somebody else may change is not run in our name."""
         if why := _lax(path):
             self._notice(f"hook {path.name} is not run: {why}")
-        return bool(why)
+        return not why
 
     def _addresses(self) -> list[str]:
         """The URLs often hold a token: who else can read the file would have it."""
@@ -132,9 +131,8 @@ def _lax(path: Path) -> str:
 
 def document(news: News) -> bytes:
     """What a hook gets: on stdin, or as the body."""
-    return json.dumps({"schema": SCHEMA, "event": news.what, **asdict(news)}, ensure_ascii=False).encode(
-        "utf-8", "replace"
-    )
+    told = {"schema": SCHEMA, "event": news.what, **asdict(news)}
+    return json.dumps(told, ensure_ascii=False).encode("utf-8", "replace")
 
 
 def _environment(news: News) -> dict[str, str]:

@@ -67,7 +67,9 @@ class ClusterHosts:
             names = ", ".join(self._cluster.names)
             raise UsageError(f"{node} is no node of cluster {self._cluster.name}", f"its nodes are {names}")
         if node not in self._made:
-            self._made[node] = self._make(node)
+            one, settings = self._cluster.node(node), self._settings
+            made = local_host(one, self._who, settings.environ) if one.is_local else ssh_host(one, settings, self._who)
+            self._made[node] = made
         return self._made[node]
 
     async def close(self, persist: bool = True) -> None:
@@ -75,9 +77,3 @@ class ClusterHosts:
         for host in self._made.values():
             await host.close(persist)
         self._made.clear()
-
-    def _make(self, name: str) -> NodeHost:
-        node = self._cluster.node(name)
-        if node.is_local:
-            return local_host(node, self._who, self._settings.environ)
-        return ssh_host(node, self._settings, self._who)

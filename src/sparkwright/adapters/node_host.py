@@ -93,15 +93,12 @@ class Transport(Protocol):
 
     async def open(self, script: Script) -> Process:
         """Starts the script on the node. Raises Unreachable."""
-        ...
 
     def lost(self, stderr: str, begun: bool) -> Unreachable:
         """What it means that the script ended without its closing mark."""
-        ...
 
     async def renew(self) -> bool:
         """Drops a connection that no longer answers; False when there is none to drop."""
-        ...
 
     def tunnel(self, address: str, port: int) -> AbstractAsyncContextManager[str]: ...
 
@@ -170,8 +167,7 @@ class NodeHost:
         if (script.again and not script.agent and not output.begun(script.mark)) and await self._transport.renew():
             output = await self._attempt(script)
         if not output.ended(script.mark):
-            stderr = output.stderr.decode("utf-8", "replace")
-            raise self._transport.lost(stderr, output.begun(script.mark))
+            raise self._transport.lost(output.stderr.decode("utf-8", "replace"), output.begun(script.mark))
         return output
 
     async def _attempt(self, script: Script) -> Output:
@@ -185,8 +181,7 @@ class NodeHost:
         except TimeoutError:
             grace = 0.0
             message = f"did not answer within {script.limit + _SLACK:.0f} s"
-            raise Unreachable(
-                self.name, message, "is the node hung or the network gone? try `ping` and the console"
-            ) from None
+            hint = "is the node hung or the network gone? try `ping` and the console"
+            raise Unreachable(self.name, message, hint) from None
         finally:
             await process.end(running, grace)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from sparkwright.domain.command import Command, Completed
-from sparkwright.remote.host import PRELUDE, script, texts
+from sparkwright.remote.host import PRELUDE, filled, script, texts
 
 _sh = texts(__name__)
 
@@ -153,12 +153,7 @@ def _mark() -> bytes:
 
 def _opening(setting: Setting, mark: bytes) -> str:
     exports = "".join(f"export {name}={shlex.quote(value)}\n" for name, value in setting.env)
-    return exports + PRELUDE + _frame(mark)
-
-
-def _frame(mark: bytes) -> str:
-    kill_at = str(KILL_AFTER * 20)
-    return _sh("frame").replace("@MARK@", mark.decode()).replace("@SBIN@", _SBIN).replace("@KILL@", kill_at)
+    return exports + PRELUDE + filled(_sh("frame"), MARK=mark.decode(), SBIN=_SBIN, KILL=str(KILL_AFTER * 20))
 
 
 def _note(setting: Setting, command: Command) -> str:
@@ -166,7 +161,7 @@ def _note(setting: Setting, command: Command) -> str:
     if not command.changes:
         return ""
     line = shlex.quote(" ".join(f"{setting.who} {command.changes}".split()))
-    return _sh("note").replace("@STATE@", shlex.quote(setting.state)).replace("@REST@", line)
+    return filled(_sh("note"), STATE=shlex.quote(setting.state), REST=line)
 
 
 def _bounded(command: Command, seconds: float) -> str:

@@ -154,13 +154,10 @@ class OpenAiEndpoint:
         question = _Question("POST", url, key, json.dumps(body).encode())
         async with self._request(question, self._timeouts.silence) as response:
             await self._listen(response, heard, began)
-            # Raises Broken when the server counted no tokens
-            total = self._clock.monotonic() - began
-            headers = plain(response)
-            tokens = heard.completion_tokens
+            total, tokens = self._clock.monotonic() - began, heard.completion_tokens
             if not tokens:
                 raise Broken("0 tokens by its `usage`" if tokens == 0 else "no `usage` in the stream")
-            simulated = headers.get(_SIMULATED, "").lower() not in ("", "0", "false", "no")
+            simulated = plain(response).get(_SIMULATED, "").lower() not in ("", "0", "false", "no")
             first = heard.first if heard.first is not None else total
             return Answer(heard.text, heard.prompt_tokens, tokens, first, total, simulated)
 
@@ -182,15 +179,12 @@ class OpenAiEndpoint:
     async def _request(self, question: "_Question", silence: float) -> AsyncIterator[httpcore.Response]:
         timeout = {"connect": self._timeouts.connect, "read": silence, "write": silence, "pool": silence}
         context = question.context or tls_context(question.url, self._authority)
+        kind: list[tuple[str | bytes, str | bytes]] = [("Content-Type", "application/json")] if question.body else []
+        headers = [*kind, ("Authorization", f"Bearer {question.key.reveal()}")] if question.key else kind
+        asked: dict[str, Any] = {"headers": headers, "content": question.body, "extensions": {"timeout": timeout}}
         async with (
             httpcore.AsyncConnectionPool(ssl_context=context) as pool,
-            pool.stream(
-                question.method,
-                question.url,
-                headers=_headers(question.key, question.body is not None),
-                content=question.body,
-                extensions={"timeout": timeout},
-            ) as response,
+            pool.stream(question.method, question.url, **asked) as response,
         ):
             yield response
 
@@ -246,11 +240,6 @@ def _question(model: str, prompt: str, max_tokens: int) -> dict[str, Any]:
 def _root(base_url: str) -> str:
     """The server's root, whether or not the user wrote the `/v1` that OpenAI clients want."""
     return base_url.rstrip("/").removesuffix("/v1")
-
-
-def _headers(key: Secret | None, body: bool) -> list[tuple[str | bytes, str | bytes]]:
-    kind: list[tuple[str | bytes, str | bytes]] = [("Content-Type", "application/json")] if body else []
-    return [*kind, ("Authorization", f"Bearer {key.reveal()}")] if key else kind
 
 
 def plain(response: httpcore.Response) -> dict[str, str]:

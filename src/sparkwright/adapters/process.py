@@ -66,9 +66,8 @@ async def _spawn(argv: Sequence[str], **streams: Any) -> Process:
 
     Cancelled half-way, asyncio of Python 3.11 waits for ever for a child that nobody watches (CPython gh-103847).
     """
-    spawning = asyncio.ensure_future(
-        asyncio.create_subprocess_exec(*argv, start_new_session=True, limit=1 << 20, **streams)
-    )
+    started = asyncio.create_subprocess_exec(*argv, start_new_session=True, limit=1 << 20, **streams)
+    spawning = asyncio.ensure_future(started)
     try:
         return await asyncio.shield(spawning)
     except asyncio.CancelledError:
@@ -100,9 +99,8 @@ async def end(process: Process, grace: float = GRACE) -> None:
             async with asyncio.timeout(grace):
                 # Waits for the end while emptying the pipes: ssh does not end before it could write everything.
                 async with asyncio.TaskGroup() as tasks:
-                    drains = [
-                        tasks.create_task(_drain(source)) for source in (process.stdout, process.stderr) if source
-                    ]
+                    pipes = filter(None, (process.stdout, process.stderr))
+                    drains = [tasks.create_task(_drain(pipe)) for pipe in pipes]
                     await process.wait()
                     for drain in drains:
                         drain.cancel()

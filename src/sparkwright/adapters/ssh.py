@@ -69,7 +69,8 @@ class SshTransport:
     def lost(self, stderr: str, begun: bool) -> Unreachable:
         if begun:
             return broken(self._name, stderr)
-        return translate(self._name, self._destination, stderr, self._ssh_word())
+        config = f"ssh -F {self._settings.config}" if self._settings.config else "ssh"
+        return translate(self._name, self._destination, stderr, f"{config} {self._destination}")
 
     async def renew(self) -> bool:
         had = self._control.exists()
@@ -116,14 +117,10 @@ class SshTransport:
         except FileNotFoundError:
             raise UsageError(f"no {self._settings.program} on this machine", "install openssh-client") from None
         if code != 0:
-            raise self._refused(code, stderr, limit)
+            silent = f"Connection timed out after {limit:.0f} s" if code == 124 else ""
+            raise self.lost(stderr or silent, begun=False)
         # The user's ssh may be unable to share (a file system without sockets): then each call connects anew.
         self._unshared = not _listens(self._control)
-
-    def _refused(self, code: int, stderr: str, limit: float) -> Unreachable:
-        if code == 124 and not stderr:
-            stderr = f"Connection timed out after {limit:.0f} s"
-        return translate(self._name, self._destination, stderr, self._ssh_word())
 
     async def _forward(self, target: str) -> tuple[str, Process]:
         """The forward of a free port, and the session that keeps it: the shared connection would else end when idle."""
@@ -169,10 +166,6 @@ class SshTransport:
         options += ["ServerAliveCountMax=3", "LogLevel=ERROR", "RemoteCommand=none", f"ControlMaster={master}"]
         options += [f"ControlPath={control}", f"ControlPersist={settings.persist}"]
         return (settings.program, *config, "-T", *(f"-o{option}" for option in options))
-
-    def _ssh_word(self) -> str:
-        config = f"ssh -F {self._settings.config}" if self._settings.config else "ssh"
-        return f"{config} {self._destination}"
 
 
 def ssh_host(node: Node, settings: SshSettings | None = None, who: str | None = None) -> NodeHost:
@@ -243,7 +236,9 @@ _TROUBLES: tuple[tuple[str, str, str], ...] = (
 def translate(node: str, destination: str, stderr: str, ssh: str) -> Unreachable:
     """The error for a connection that was not made. ssh: how the user would call it by hand."""
     if changed := _OFFENDING.search(stderr):
-        return _changed(node, changed["file"], changed["line"], _host(stderr, destination))
+        named = _CHANGED.search(stderr)
+        host = named["host"] if named else destination.rpartition("@")[2]
+        return _changed(node, changed["file"], changed["line"], host)
     if "Host key verification failed" in stderr:
         hint = f"run `{ssh}` once, compare the fingerprint with the one on the node's console, and accept it"
         return Unreachable(node, f"its host key is not known here ({destination})", hint)
@@ -269,11 +264,6 @@ def _changed(node: str, file: str, line: str, host: str) -> Unreachable:
         f"node's console (`ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub`); only then remove the old one: `{remove}`"
     )
     return Unreachable(node, message, hint)
-
-
-def _host(stderr: str, destination: str) -> str:
-    found = _CHANGED.search(stderr)
-    return found["host"] if found else destination.rpartition("@")[2]
 
 
 def _last_line(stderr: str) -> str:

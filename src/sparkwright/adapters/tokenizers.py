@@ -122,7 +122,7 @@ class ServerTokenizer:
     exact = True
 
     def __init__(self, served: Served, form: Form, anchor: int) -> None:
-        self._served, self._form, self._anchor = served, form, anchor
+        self._served, self._form, self._anchor, self.used = served, form, anchor, served.usage
         self._gate = asyncio.Semaphore(_AT_ONCE)
 
     async def counts(self, texts: Sequence[str]) -> tuple[int, ...]:
@@ -147,9 +147,6 @@ class ServerTokenizer:
     async def asked(self, body: str) -> int | None:
         found = await (_vllm_body if self._form is _vllm else _llama_cpp_body)(self._served, body)
         return await self.used(body) if found is None else found
-
-    async def used(self, body: str) -> int | None:
-        return await self._served.usage(body)
 
 
 def _batches(texts: Sequence[str]) -> Iterator[list[str]]:
@@ -196,9 +193,8 @@ class FileTokenizer:
         try:
             from tokenizers import Tokenizer
         except ImportError:
-            raise UsageError(
-                f"{file}: reading a tokenizer needs the package `tokenizers`", "pip install 'sparkwright[tokenizers]'"
-            ) from None
+            what = f"{file}: reading a tokenizer needs the package `tokenizers`"
+            raise UsageError(what, "pip install 'sparkwright[tokenizers]'") from None
         path = file / "tokenizer.json" if file.is_dir() else file
         try:
             content = path.read_text(encoding="utf-8")
@@ -206,7 +202,7 @@ class FileTokenizer:
         except Exception as error:  # what the package raises has no better name
             raise UsageError(f"{path}: no tokenizer that can be read: {error}", "name a tokenizer.json") from None
         self.name = f"file {path.name} {hashlib.sha256(content.encode()).hexdigest()[:12]}"
-        self._served = served
+        self.asked = self.used = served.usage
         self._anchor = self._tokens(ANCHOR)
 
     def _tokens(self, text: str) -> int:
@@ -214,12 +210,6 @@ class FileTokenizer:
 
     async def counts(self, texts: Sequence[str]) -> tuple[int, ...]:
         return tuple(await asyncio.to_thread(lambda: [self._tokens(ANCHOR + text) - self._anchor for text in texts]))
-
-    async def asked(self, body: str) -> int | None:
-        return await self.used(body)
-
-    async def used(self, body: str) -> int | None:
-        return await self._served.usage(body)
 
 
 class Estimate:
@@ -232,17 +222,12 @@ class Estimate:
 
     def __init__(self, served: Served, characters: float) -> None:
         self._served, self._characters = served, characters
+        self.asked = self.used = served.usage
         self.name = f"estimate, {characters:.2f} characters a token"
 
     async def counts(self, texts: Sequence[str]) -> tuple[int, ...]:
         ratio = await _ratio(self._served, "".join(texts)[:_SAMPLE]) or self._characters
         return tuple(max(round(len(text) / ratio), 1) for text in texts)
-
-    async def asked(self, body: str) -> int | None:
-        return await self.used(body)
-
-    async def used(self, body: str) -> int | None:
-        return await self._served.usage(body)
 
 
 async def _ratio(served: Served, text: str) -> float | None:

@@ -40,25 +40,17 @@ class ProcessClient:
         if not job.sessions:
             yield Lag(processes=0)
             return
-        parts = self._parts(job)
+        parts = max(1, min(self._most, math.ceil(_streams(job) / self._streams)))
         async with AsyncExitStack() as stack:
             workers = [await stack.enter_async_context(_worker()) for _ in range(parts)]
-            feeding = [
-                asyncio.ensure_future(process.feed(worker, frame(self._wire(job, key, part, parts))))
-                for part, worker in enumerate(workers)
-            ]
+            jobs = [frame({**_wire(job, key, part, parts), "authority": self._authority}) for part in range(parts)]
+            feeding = [asyncio.ensure_future(process.feed(*pair)) for pair in zip(workers, jobs, strict=True)]
             stack.callback(lambda: [task.cancel() for task in feeding])
             rows = await stack.enter_async_context(aclosing(_together(job, workers)))
             async for heard in rows:
                 if isinstance(heard, Lag) and heard.cores > _BUSY:
                     self._streams = math.ceil(_streams(job) / (parts + 1))
                 yield heard
-
-    def _wire(self, job: Job, key: Secret | None, part: int, parts: int) -> dict[str, Any]:
-        return {**_wire(job, key, part, parts), "authority": self._authority}
-
-    def _parts(self, job: Job) -> int:
-        return max(1, min(self._most, math.ceil(_streams(job) / self._streams)))
 
 
 def _streams(job: Job) -> int:
@@ -69,16 +61,13 @@ def _streams(job: Job) -> int:
 @asynccontextmanager
 async def _worker() -> AsyncIterator[Process]:
     # -P: nothing of the folder it is called in. Its memory is its own, so it is free to be killed at any time.
-    started = await process.start((sys.executable, "-S", "-P", "-c", _PROGRAM), env=_environment())
+    # Its environment is ours, so that SSL_CERT_FILE counts, and it finds the same sparkwright.
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    started = await process.start((sys.executable, "-S", "-P", "-c", _PROGRAM), env=environment)
     try:
         yield started
     finally:
         await process.end(started, 0.0)
-
-
-def _environment() -> dict[str, str]:
-    """As ours, so that SSL_CERT_FILE counts; the worker finds the same sparkwright."""
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
 
 
 async def _together(job: Job, workers: list[Process]) -> AsyncGenerator[Row | Lag, None]:
@@ -175,17 +164,12 @@ def _wire(job: Job, key: Secret | None, part: int, parts: int) -> dict[str, Any]
         "port": url.port or (443 if url.scheme == "https" else 80),
         "tls": url.scheme == "https",
         "head": _head(url.netloc.rpartition("@")[2], url.path + (f"?{url.query}" if url.query else ""), key),
-        "concurrency": _share(job.pace.concurrency, part, parts),
+        "concurrency": len(range(part, job.pace.concurrency, parts)),  # 0 stays 0: no limit
         "limits": (job.connect, job.first_byte, job.silence),
         "whole": job.whole,
         "keep_text": job.keep_text,
         "sessions": [(place, session.at, _turns(session)) for place, session in sessions],
     }
-
-
-def _share(concurrency: int, part: int, parts: int) -> int:
-    """0 stays 0: no limit."""
-    return len(range(part, concurrency, parts))
 
 
 def _turns(session: Session) -> list[tuple[bytes, bytes, bytes, bool, float]]:

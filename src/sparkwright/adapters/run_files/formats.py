@@ -41,9 +41,8 @@ def read_vllm(tree: Mapping[str, Any]) -> Run:
     told = zip(starts, *lists, strict=False)
     rows = tuple(_row(place, start - began, one) for place, (start, *one) in enumerate(told))
     places = tree.get("max_concurrency")
-    plan = LevelPlan(
-        f"c{places}" if places else f"rate {tree.get('request_rate', 'inf')}", _shape(tree), _pace(tree), len(rows), 0
-    )
+    name = f"c{places}" if places else f"rate {tree.get('request_rate', 'inf')}"
+    plan = LevelPlan(name, _shape(tree), _pace(tree), len(rows), 0)
     level = Level(plan, 0, 0.0, float(tree.get("duration") or 0.0), rows)
     terms = Conditions("", str(tree["model_id"]), tokenizer=str(tree.get("tokenizer_id") or ""), client=VLLM)
     workload = Workload(VLLM, VLLM, (plan,), repeats=1)

@@ -44,9 +44,8 @@ def _row(tree: Any) -> Row:
     at, tokens = told.get("at", []), told.get("tokens", [])
     if len(at) != len(tokens) or {*map(type, at)} - {int, float} or {*map(type, tokens)} - {int}:
         raise Unreadable("Row.reads: `at` and `tokens` are not as many numbers each")
-    return replace(
-        from_tree(Row, tree), reads=Reads(tuple(map(float, at)), tuple(tokens), bool(told.get("exact", True)))
-    )
+    reads = Reads(tuple(map(float, at)), tuple(tokens), bool(told.get("exact", True)))
+    return replace(from_tree(Row, tree), reads=reads)
 
 
 # Column -> type, first of what a request belongs to, then of the request itself.
@@ -210,9 +209,8 @@ def _pyarrow() -> tuple[Any, Any]:
         import pyarrow
         import pyarrow.parquet
     except ImportError:
-        raise UsageError(
-            "Parquet needs pyarrow, which is not installed", "pip install 'sparkwright[parquet]'"
-        ) from None
+        what = "Parquet needs pyarrow, which is not installed"
+        raise UsageError(what, "pip install 'sparkwright[parquet]'") from None
     return pyarrow, pyarrow.parquet
 
 

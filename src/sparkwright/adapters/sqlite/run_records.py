@@ -57,42 +57,39 @@ def _ones(count: int) -> tuple[int, ...]:
 _ALWAYS = tuple(field.name for field in fields(Row) if field.default is MISSING)
 _DEFAULTS = {field.name: field.default for field in fields(Row) if field.name not in (*_ALWAYS, "reads")}
 _KNOWN = frozenset((*_ALWAYS, *_DEFAULTS))
+_PLAIN = ("id", "began", "ended", "state", "note", "imported")
 Record = dict[str, Any]
 
 
 def run_record(run: Run) -> Record:
-    names = ("id", "began", "ended", "state", "note", "imported")
     trees = {"workload": to_json(run.workload), "conditions": to_json(run.conditions), "tags": json.dumps(run.tags)}
-    told = {**{name: getattr(run, name) for name in names}, **trees}
-    return {name: _clean(value) if isinstance(value, str) else value for name, value in told.items()}
+    told = {**{name: getattr(run, name) for name in _PLAIN}, **trees}
+    return {name: clean(value) if isinstance(value, str) else value for name, value in told.items()}
 
 
-def _clean(text: str) -> str:
-    """Without the halves of characters that models send when a chunk ends in the middle of one."""
+def clean(text: str) -> str:
+    """Without the halves of characters that models and logs with odd bytes leave: SQLite and terminals take none."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def run_of(record: Record, levels: tuple[Level, ...]) -> Run:
     """Raises Unreadable."""
     workload, conditions = from_json(Workload, record["workload"]), from_json(Conditions, record["conditions"])
-    told = {name: record[name] for name in ("id", "began", "ended", "state", "note", "imported")}
+    told = {name: record[name] for name in _PLAIN}
     return Run(**told, workload=workload, conditions=conditions, tags=tuple(json.loads(record["tags"])), levels=levels)
 
 
-def listed(record: Record, done: int, requests: int, errors: int) -> Listed:
-    """From the JSON as it is: a list must not fail because of one odd run."""
+def listed(record: Record) -> Listed:
+    """With its counts. From the JSON as it is: a list must not fail because of one odd run."""
     work, terms = json.loads(record["workload"]), json.loads(record["conditions"])
-    same = {name: record[name] for name in ("id", "began", "ended", "state", "note", "imported")}
+    same = {name: record[name] for name in (*_PLAIN, "done", "requests", "errors")}
     wanted = ("model", "endpoint", "engine", "engine_version", "simulated")
     given = {name: terms[name] for name in wanted if name in terms}
     return Listed(
         **same,
         **given,
         workload=f"{work.get('name', '?')}@{work.get('version', '?')}",
-        done=done,
         planned=len(work.get("levels", ())) * work.get("repeats", 1),
-        requests=requests,
-        errors=errors,
         tags=tuple(json.loads(record["tags"])),
     )
 
@@ -134,7 +131,7 @@ def row_record(row: Row) -> tuple[int, str, bytes | None]:
     data = {name: getattr(row, name) for name in _ALWAYS}
     data |= {name: value for name, default in _DEFAULTS.items() if (value := getattr(row, name)) != default}
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
-    return int(bool(row.error)), _clean(text), pack(row.reads)
+    return int(bool(row.error)), clean(text), pack(row.reads)
 
 
 def row_of(data: str, reads: bytes | None) -> Row:

@@ -185,7 +185,7 @@ class SqliteRuns:
     def list(self) -> tuple[Listed, ...]:
         """Newest first."""
         with self._read() as connection:
-            return tuple(_listed(record) for record in connection.execute(_LIST))
+            return tuple(map(records.listed, connection.execute(_LIST)))
 
     @threaded
     def load(self, run_id: str) -> Run:
@@ -244,10 +244,6 @@ def _insert(connection: sqlite3.Connection, table: str, record: records.Record) 
 
 def _insert_rows(connection: sqlite3.Connection, key: int, rows: Sequence[Row]) -> None:
     connection.executemany(_ROW, ((key, *records.row_record(row)) for row in rows))
-
-
-def _listed(record: records.Record) -> Listed:
-    return records.listed(record, record["done"], record["requests"], record["errors"])
 
 
 def _levels(connection: sqlite3.Connection, run: str) -> Iterator[Level]:

@@ -15,6 +15,7 @@ from typing import TypeVar
 from sparkwright.adapters.sqlite import threaded
 from sparkwright.adapters.sqlite.database import History, Seldom
 from sparkwright.adapters.sqlite.folders import Folders, shortened
+from sparkwright.adapters.sqlite.run_records import clean
 from sparkwright.domain.incident import Deployed, Incident, IncidentEvent
 
 T = TypeVar("T")
@@ -54,8 +55,8 @@ class SqliteStore:
     """Incidents and history in `state`. One thread of its own does all of it: a slow disk never holds up the loop.
 
     What cannot be written is dropped, and `notice` is called once; incidents stay in memory until there is room. The
-    folders hold what the newest rows hold, so that
-    a store that is damaged, full or of a newer version costs older history only.
+    folders hold what the newest rows hold, so that a store that is damaged, full or of a newer version costs older
+    history only.
     """
 
     def __init__(self, state: Path, notice: Callable[[str], None], now: Callable[[], float] = time.time) -> None:
@@ -71,27 +72,19 @@ class SqliteStore:
 
     async def note(self, deployment: str, event: IncidentEvent, incident: int = 0) -> None:
         """Does not wait until it is written."""
-        clean = replace(event, text=_clean(event.text))
-        self._thread.submit(self._note, deployment, clean, incident)
+        self._thread.submit(self._note, deployment, replace(event, text=clean(event.text)), incident)
 
-    async def open(self, incident: Incident) -> Incident:
-        """With its number and folder ('' where none could be made); the one that is still open if there is one."""
-        clean = replace(incident, what=_clean(incident.what), evidence=tuple(map(_clean, incident.evidence)))
-        return await self._run(lambda: self._open(clean))
+    @threaded
+    def explain(self, number: int, cause: str, code: str, fix: tuple[str, ...], what: str = "") -> None:
+        told, steps, better = clean(cause), tuple(map(clean, fix)), clean(what)
+        self._change(number, lambda i: replace(i, cause=told, code=code, fix=steps, what=better or i.what))
 
-    async def explain(self, number: int, cause: str, code: str, fix: tuple[str, ...], what: str = "") -> None:
-        told, steps, better = _clean(cause), tuple(map(_clean, fix)), _clean(what)
-
-        def explained(i: Incident) -> Incident:
-            return replace(i, cause=told, code=code, fix=steps, what=better or i.what)
-
-        await self._run(lambda: self._change(number, explained))
-
-    async def close(self, number: int, at: float, outcome: str, serving_at: float = 0.0) -> None:
+    @threaded
+    def close(self, number: int, at: float, outcome: str, serving_at: float = 0.0) -> None:
         def closed(i: Incident) -> Incident:
             return replace(i, closed_at=at, outcome=outcome, serving_at=serving_at) if i.is_open else i
 
-        await self._run(lambda: self._change(number, closed))
+        self._change(number, closed)
 
     def wrong(self) -> str:
         """While something is, it is tried again now and then."""
@@ -103,11 +96,8 @@ class SqliteStore:
         return found
 
     async def aclose(self) -> None:
-        await self._run(self._history.close)
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._history.close)
         self._thread.shutdown()
-
-    async def _run(self, work: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
     def _catch_up(self, connection: sqlite3.Connection) -> None:
         """After what folders know and rows do not: a writer was killed in between, or the file is a new one."""
@@ -156,8 +146,13 @@ class SqliteStore:
             events = (*known.events, event)
             self._keep(replace(known, events=(*events[:_FIRST], *events[_FIRST:][-_LAST:])))
 
-    def _open(self, incident: Incident) -> Incident:
-        # The one of that number, or the one that the deployment still has open.
+    @threaded
+    def open(self, incident: Incident) -> Incident:
+        """With its number and folder ('' where none could be made).
+
+        The one of that number, or the one that the deployment still has open, where there is one.
+        """
+        incident = replace(incident, what=clean(incident.what), evidence=tuple(map(clean, incident.evidence)))
         known = {i.number: i for i in self._folders.all()} | self._unsaved
         mine = [i for i in known.values() if i.deployment == incident.deployment]
         if left := next((i for i in mine if i.number == incident.number or (i.is_open and not incident.number)), None):
@@ -236,11 +231,6 @@ class SqliteStore:
         told: tuple[int, int] | None = self._history.write(lambda c: c.execute(text, (deployment,)).fetchone())
         mine = [number for number, folder in self._folders.numbered() if folder.parent.name == deployment]
         return told if told else (len(mine), max(mine, default=0))
-
-
-def _clean(text: str) -> str:
-    """Without the halves of characters that a log with odd bytes leaves: neither SQLite nor a terminal takes them."""
-    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _highest(connection: sqlite3.Connection) -> int:

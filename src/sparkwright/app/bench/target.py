@@ -111,7 +111,6 @@ class Screen(Protocol):
 
     def level(self, plan: LevelPlan, repeat: int, of: int) -> None:
         """One repeat of a level begins. repeat: from 0, of `of`."""
-        ...
 
     def row(self, row: Row) -> None: ...
 
@@ -121,7 +120,6 @@ class Screen(Protocol):
 
     def done(self) -> None:
         """Of that repeat."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
