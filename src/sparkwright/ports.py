@@ -7,10 +7,8 @@ from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Protocol
 
 from sparkwright.domain.calibration import Calibration, Conditions
-from sparkwright.domain.checkpoint import Published
 from sparkwright.domain.command import Command, Completed, Secret
 from sparkwright.domain.deployment import Answer
-from sparkwright.domain.facts import Unknown
 from sparkwright.domain.progress import Happening
 
 if TYPE_CHECKING:  # only what measures needs them
@@ -80,13 +78,6 @@ class Endpoint(Protocol):
         """The status that a GET without a key has there, 0 for no answer; whose certificate it is does not matter."""
 
 
-class ModelHub(Protocol):
-    """Where models are published."""
-
-    async def look(self, model: str, revision: str = "") -> Published | Unknown | None:
-        """Its entry of a model; Unknown with why when it refuses, None when it cannot be reached. Never raises."""
-
-
 class Program(Protocol):
     """Our own code, as a supervisor needs it on its node; digest: the same for the same content."""
 
@@ -105,12 +96,6 @@ class Clock(Protocol):
     def monotonic(self) -> float: ...
 
     async def sleep(self, seconds: float) -> None: ...
-
-
-class Artifacts(Protocol):
-    """Evidence on this machine: one folder for each run of this process. `save` returns the path to show."""
-
-    def save(self, deployment: str, name: str, text: str) -> str: ...
 
 
 class Keyring(Protocol):

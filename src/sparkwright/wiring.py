@@ -7,7 +7,7 @@ import os
 import secrets
 import select
 import sys
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from importlib import import_module
@@ -23,12 +23,14 @@ from sparkwright.app.services import Services
 from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import UsageError
-from sparkwright.ports import Clock, Endpoint, ModelHub, Program, Sink, Tokenizer
+from sparkwright.ports import Clock, Endpoint, Program, Sink, Tokenizer
 
 if TYPE_CHECKING:
     from sparkwright.adapters.sqlite.runs import SqliteRuns
     from sparkwright.app.bench.target import Bench, Target
+    from sparkwright.domain.checkpoint import Published
     from sparkwright.domain.probed import Probed
+    from sparkwright.domain.unknown import Unknown
 
 CLUSTER_VARIABLE = "SPARKWRIGHT_CLUSTER"
 # All waits of a supervisor that `up` leaves, multiplied: drills cannot wait for half an hour.
@@ -66,7 +68,7 @@ async def services(cluster: Cluster, where: ClusterOptions, sink: Sink) -> Async
             hosts=hosts,
             endpoint=cast(Endpoint, _Later("openai_http", "OpenAiEndpoint", clock)),
             clock=clock,
-            artifacts=artifacts.FolderArtifacts(Path.home() / _STATE / "evidence", clock),
+            save_evidence=artifacts.FolderArtifacts(Path.home() / _STATE / "evidence", clock).save,
             calibrations=artifacts.FolderCalibrations(Path.home() / _STATE / "calibrations"),
             sink=sink,
             who=whoami(),
@@ -95,13 +97,18 @@ class _Later:
         return getattr(self._made, name)
 
 
-def _hub(clock: Clock) -> ModelHub | None:
+def _hub(clock: Clock) -> Callable[[str, str], Awaitable["Published | Unknown | None"]] | None:
     """With the variables that the hub's own client reads."""
     if os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "TRUE", "YES", "ON"):
         return None
     token, at = os.environ.get("HF_TOKEN", ""), os.environ.get("HF_ENDPOINT", "")
-    given = Path.home() / _STATE / "hub", clock, at, Secret(token) if token else None
-    return cast(ModelHub, _Later("hub", "HttpHub", *given))
+    hub = _Later("hub", "HttpHub", Path.home() / _STATE / "hub", clock, at, Secret(token) if token else None)
+    return lambda model, revision: hub.look(model, revision)
+
+
+def _ssh_settings(where: ClusterOptions) -> SshSettings:
+    config = Path(where.ssh_config).expanduser() if where.ssh_config else None
+    return SshSettings(config=config, environ=dict(os.environ))
 
 
 def _scale() -> float:
@@ -114,11 +121,6 @@ def _scale() -> float:
     if not 0.0 < scale <= 100.0:
         raise UsageError(f"{SCALE_VARIABLE}: expected a number above 0 and at most 100, found {text!r}")
     return scale
-
-
-def _ssh_settings(where: ClusterOptions) -> SshSettings:
-    config = Path(where.ssh_config).expanduser() if where.ssh_config else None
-    return SshSettings(config=config, environ=dict(os.environ))
 
 
 def masked(environ: Mapping[str, str]) -> Mapping[str, Secret]:

@@ -2,7 +2,7 @@
 
 
 class FakeArtifacts:
-    """Implements ports.Artifacts. saved: (deployment, name) -> text."""
+    """`save` saves evidence. saved: (deployment, name) -> text."""
 
     def __init__(self) -> None:
         self.saved: dict[tuple[str, str], str] = {}

@@ -5,7 +5,7 @@ from sparkwright.domain.facts import Unknown
 
 
 class FakeHub:
-    """Implements ports.ModelHub."""
+    """`look` is the hub of app.services."""
 
     def __init__(self, answer: Published | Unknown | None = None) -> None:
         self.answer = answer

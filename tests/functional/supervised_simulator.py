@@ -166,7 +166,7 @@ class Simulator:
                 hosts=hosts,
                 endpoint=OpenAiEndpoint(clock),
                 clock=clock,
-                artifacts=FolderArtifacts(self.folder / "evidence", clock),
+                save_evidence=FolderArtifacts(self.folder / "evidence", clock).save,
                 calibrations=FolderCalibrations(self.folder / "calibrations"),
                 sink=self.heard,
                 who="tests",

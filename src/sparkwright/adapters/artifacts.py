@@ -74,7 +74,7 @@ _RUN = re.compile(r"\d{8}T\d{6}Z(-\d+)?")
 
 
 class FolderArtifacts:
-    """Implements ports.Artifacts under root/<deployment>/<UTC time of the first save>/<name>, for the user's eyes only.
+    """Evidence under root/<deployment>/<UTC time of the first save>/<name>, for the user's eyes only.
 
     Keeps the last `kept` runs of a deployment. One object is one run.
     """

@@ -43,7 +43,7 @@ class _Refused(Exception):
 
 
 class HttpHub:
-    """Implements ports.ModelHub. limit: seconds for everything together. Goes through no proxy."""
+    """`look` is the hub of app.services. limit: seconds for everything together. Goes through no proxy."""
 
     def __init__(
         self, root: Path, clock: Clock, at: str = HUB, token: Secret | None = None, limit: float = 8.0

@@ -160,7 +160,7 @@ def _look(services: Services, job: Job, line: str) -> None:
 
 
 def _not_built(services: Services, job: Job, code: int) -> CommandFailed:
-    path = services.artifacts.save(job.recipe.name, "build.log", "".join(f"{line}\n" for line in job.log))
+    path = services.save_evidence(job.recipe.name, "build.log", "".join(f"{line}\n" for line in job.log))
     last = "".join(f"\n  | {line[:300]}" for line in list(job.log)[-_SHOWN:])
     hint = f"the whole log: {path}; the steps that succeeded stay in Docker's build cache, so the next try is short"
     return CommandFailed(job.builder, f"image {job.name} could not be built (docker build: exit {code}){last}", hint)
@@ -199,9 +199,7 @@ async def _record(services: Services, job: Job, about: BuiltImage) -> str:
 def _unfit(services: Services, job: Job) -> Iterator[Finding]:
     wants_docker = replace(job.recipe, engine=replace(job.recipe.engine, runtime=Runtime.DOCKER))
     found = Context(services.cluster, job.facts, wants_docker)
-    for check in docker.CHECKS:
-        if check.code in _DAEMON:
-            yield from check.findings(found)
+    yield from (finding for check in docker.CHECKS if check.code in _DAEMON for finding in check.findings(found))
     for facts in job.facts.values():
         yield from dockerfile.wrong_machine(job.build, facts)
 

@@ -208,7 +208,7 @@ async def published(services: Services, recipe: Recipe, cluster_state: ClusterSt
     """Asked only when nothing else is known; None also without internet, where the plan does with what it has."""
     if services.hub is None or not _hub_is_needed(services, recipe, cluster_state):
         return None
-    found = await services.hub.look(recipe.model.id, recipe.model.revision)
+    found = await services.hub(recipe.model.id, recipe.model.revision)
     if isinstance(found, Unknown):
         services.notice(f"{recipe.model.id}: {found.why} ({found.raw})", warning=True)
         return None

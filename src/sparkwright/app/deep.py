@@ -59,7 +59,8 @@ async def deep(services: Services, nodes: Sequence[Node], facts: Mapping[str, No
                 over = f"{lane.source.node} to {lane.target.node} over {lane.source.port.device}"
                 async with _step(services, _RDMA, over, deep_check.SECONDS):
                     moved.append(await _sent(services, lane, _PORT + number))
-        clocks = await _all_clocks(services, asked)
+        async with _step(services, _CLOCKS, ", ".join(one.node for one in asked), deep_check.CLOCK_SECONDS):
+            clocks = await together(_clocks(services, one) for one in asked)
         skipped += [one for one in clocks if isinstance(one, Skipped)]
         timed = tuple(one for one in clocks if isinstance(one, Clocks))
         measured = Measured(tuple(moved), timed, tuple(skipped))
@@ -119,11 +120,6 @@ async def _sent(services: Services, lane: _Lane, port: int) -> Bandwidth:
         server.cancel()
         await asyncio.gather(server, return_exceptions=True)
     return Bandwidth(source.node, target.node, source.port.device, target.port.device, gbit)
-
-
-async def _all_clocks(services: Services, facts: Sequence[NodeFacts]) -> list[Clocks | Skipped]:
-    async with _step(services, _CLOCKS, ", ".join(one.node for one in facts), deep_check.CLOCK_SECONDS):
-        return await together(_clocks(services, one) for one in facts)
 
 
 @asynccontextmanager

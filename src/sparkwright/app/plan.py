@@ -96,9 +96,8 @@ def _as_ours(request: LaunchRequest, cluster_state: ClusterState) -> ClusterStat
         if isinstance(facts.ranks, Unknown):
             return facts
         old, new = request.replaces, request.deployment
-        return replace(
-            facts, ranks=tuple(replace(r, deployment=new) if r.deployment == old else r for r in facts.ranks)
-        )
+        ranks = (replace(rank, deployment=new) if rank.deployment == old else rank for rank in facts.ranks)
+        return replace(facts, ranks=tuple(ranks))
 
     return replace(cluster_state, facts={name: ours(facts) for name, facts in cluster_state.facts.items()})
 

@@ -65,12 +65,11 @@ class Planned:
 
 async def planned(services: Services, recipes: Sequence[Recipe]) -> list[Planned]:
     """One after the other: the nodes are asked again for each. What one cluster cannot do does not hide the others."""
-    return [await _planned_one(services, recipe) for recipe in recipes]
-
-
-async def _planned_one(services: Services, recipe: Recipe) -> Planned:
-    try:
-        request = LaunchRequest(recipe, recipe.deployment, "", api_key(services, recipe), supervised=True)
-        return Planned(recipe, await prepare(services, request))
-    except UsageError as error:
-        return Planned(recipe, trouble=error.message)
+    found = []
+    for recipe in recipes:
+        try:
+            request = LaunchRequest(recipe, recipe.deployment, "", api_key(services, recipe), supervised=True)
+            found.append(Planned(recipe, await prepare(services, request)))
+        except UsageError as error:
+            found.append(Planned(recipe, trouble=error.message))
+    return found

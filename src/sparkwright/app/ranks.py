@@ -3,13 +3,12 @@
 import json
 import re
 import shlex
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from secrets import token_hex
 
 from sparkwright.app.services import Services, by_node, each
-from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import CommandFailed, NodeError
 from sparkwright.domain.facts import RankStatus, Unknown
 from sparkwright.domain.plan import Plan, RankSpec
@@ -136,7 +135,8 @@ async def start(services: Services, plan: Plan, spec: RankSpec, way: Way) -> Non
             raise CommandFailed(spec.node, what, "free the disk")
     secrets, files = f"{where}/secrets.env" if spec.secrets else "", process.files_dir(where)
     if secrets:
-        await host.put(_env_file(spec.secrets.items()), secrets, 0o600)
+        lines = (f"{name}={shlex.quote(value.reveal())}\n" for name, value in spec.secrets.items())
+        await host.put("".join(lines).encode(), secrets, 0o600)
     for file in spec.files:
         # A container may run as another user than ours: only files with a secret are closed to it
         text = file.secret.reveal() if file.secret else file.text
@@ -152,11 +152,6 @@ async def start(services: Services, plan: Plan, spec: RankSpec, way: Way) -> Non
         said = f"(exit {done.exit_code}): {_last(done.stderr or done.stdout)}"
         hint = f"`sparkwright check` on {spec.node}; nothing of this start was left running"
         raise CommandFailed(spec.node, f"rank {spec.rank} could not be started {said}", hint)
-
-
-def _env_file(secrets: Iterable[tuple[str, Secret]]) -> bytes:
-    """KEY='value' lines for sh."""
-    return "".join(f"{name}={shlex.quote(value.reveal())}\n" for name, value in secrets).encode()
 
 
 async def stop_all(services: Services, ranks: Sequence[RankStatus], grace: float, remove: bool) -> None:

@@ -62,7 +62,7 @@ def diagnosed(services: Services, plan: Plan, watch: Watch) -> tuple[tuple[Cause
     words |= {"port": str(plan.port), "model": plan.served_name, "peer": plan.placement.nodes[-1]}
     logs = [(rank.label, [("\n".join(rank.lines) + "\n").encode("utf-8", "replace")]) for rank in watch.ranks]
     found = examine(logs, year_of(services), words)
-    services.artifacts.save(plan.deployment, "diagnosis.json", json.dumps(asdict(found), indent=2))
+    services.save_evidence(plan.deployment, "diagnosis.json", json.dumps(asdict(found), indent=2))
     return found.causes, found.explanation
 
 
@@ -114,7 +114,7 @@ async def _give_up(services: Services, plan: Plan, watch: Watch, stop: bool) -> 
     where = ""
     for rank in watch.ranks:
         name = f"rank{rank.spec.rank}-{rank.spec.node}.log"
-        where = services.artifacts.save(plan.deployment, name, "\n".join(rank.lines) + "\n")
+        where = services.save_evidence(plan.deployment, name, "\n".join(rank.lines) + "\n")
     try:
         if stop:
             await _stop(services, plan)

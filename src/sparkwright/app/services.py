@@ -1,7 +1,7 @@
 """What a use case is given: the cluster, the way to its nodes, where to report, and tasks with one error."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -15,7 +15,7 @@ from sparkwright.domain.progress import Notice
 from sparkwright.domain.recipe import Recipe
 from sparkwright.engines.engine import PYTHON
 from sparkwright.facts.fact import Fact
-from sparkwright.ports import Artifacts, Calibrations, Clock, Endpoint, Hosts, Keyring, ModelHub, Program, Sink
+from sparkwright.ports import Calibrations, Clock, Endpoint, Hosts, Keyring, Program, Sink
 
 T = TypeVar("T")
 
@@ -24,9 +24,12 @@ T = TypeVar("T")
 class Services:
     """who: `user@host` for leases and audit. nonce: random, distinguishes this process from others.
 
+    save_evidence: (deployment, name, text) -> the path to show; all of one process is in one folder on this machine.
     secrets: values of environment variables that recipes name (serving.api_key_env, HF_TOKEN), already masked.
     python: the interpreter of this machine; of use on the nodes that are this machine only (`python_on`).
-    launch_key: random, for what the ranks of one launch must prove to each other. hub: None to ask none.
+    launch_key: random, for what the ranks of one launch must prove to each other.
+    hub: (model, revision) -> what is published; Unknown with why when it refuses, None when it cannot be reached; it
+    never raises. None to ask none.
     program: what a supervisor runs; None where nothing is supervised from here (in a supervisor itself).
     time_scale: of the supervisor's waits, for drills.
     keyring: where keys of gateways are made and kept; None where nobody is who could be given one.
@@ -36,7 +39,7 @@ class Services:
     hosts: Hosts
     endpoint: Endpoint
     clock: Clock
-    artifacts: Artifacts
+    save_evidence: Callable[[str, str, str], str]
     calibrations: Calibrations
     sink: Sink
     who: str
@@ -44,7 +47,7 @@ class Services:
     secrets: Mapping[str, Secret] = field(default_factory=dict)
     python: str = "python3"
     launch_key: Secret | None = None
-    hub: ModelHub | None = None
+    hub: Callable[[str, str], Awaitable[Published | Unknown | None]] | None = None
     keyring: Keyring | None = None
     program: Program | None = None
     time_scale: float = 1.0

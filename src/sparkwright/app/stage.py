@@ -34,7 +34,8 @@ def model_needs(plan: Plan, cluster_state: ClusterState) -> Needs:
     A simulated model without files needs none.
     """
     nodes = tuple(dict.fromkeys(plan.placement.nodes))[: 1 if traits(plan.recipe).by_layer else None]
-    if plan.recipe.model.simulated and not any(_present(cluster_state, name) for name in nodes):
+    seen = [found for name in nodes if isinstance(found := cluster_state.checkpoints.get(name), Checkpoint)]
+    if plan.recipe.model.simulated and not any(found.files > 0 or found.missing for found in seen):
         return Needs(())
     names = (*nodes, *cluster_state.checkpoints)
     complete = {name: found for name in names if (found := _complete(cluster_state, name))}
@@ -218,8 +219,3 @@ def _lack(cluster_state: ClusterState, node: str) -> str:
         return f"it could not be read{f': {found.raw or found.why}' if found is not None else ''}"
     more = f" and {len(found.missing) - _SHOWN} more" if len(found.missing) > _SHOWN else ""
     return ", ".join(found.missing[:_SHOWN]) + more or ("nothing of it is there" if not found.files else "complete")
-
-
-def _present(cluster_state: ClusterState, node: str) -> bool:
-    found = cluster_state.checkpoints.get(node)
-    return isinstance(found, Checkpoint) and (found.files > 0 or bool(found.missing))

@@ -48,8 +48,13 @@ class GatewayConfig:
 
 
 def config(gateway: GatewayConfig) -> dict[str, Any]:
-    apps = {"http": {"servers": {"door": _server(gateway), "fallback": _fallback()}, "grace_period": 0}}
-    apps |= {} if gateway.tls is GatewayTls.OFF else {"tls": _tls(gateway), "pki": _authority()}
+    # Caddy to itself, so that a broken engine is never an empty answer, whatever else is broken
+    routes = [{"handle": [_fixed(ENGINE_SILENT)]}]
+    fallback = {"listen": [f"unix/{FALLBACK}"], "automatic_https": {"disable": True}, "routes": routes}
+    apps: dict[str, Any] = {"http": {"servers": {"door": _server(gateway), "fallback": fallback}, "grace_period": 0}}
+    if gateway.tls is not GatewayTls.OFF:
+        local = {"name": "Sparkwright gateway", "install_trust": False}
+        apps |= {"tls": _tls(gateway), "pki": {"certificate_authorities": {"local": local}}}
     return {
         "admin": {"listen": f"unix/{ADMIN}", "config": {"persist": False}},
         "logging": {"logs": {"default": {"level": "ERROR", "exclude": ["http.log.error", "http.log.access"]}}},
@@ -70,7 +75,7 @@ def _server(gateway: GatewayConfig) -> dict[str, Any]:
         "Vary": ["Access-Control-Request-Headers"],
     }
     server: dict[str, Any] = {
-        "listen": [f"{_bracketed(address)}:{gateway.port}" for address in gateway.addresses],
+        "listen": [f"[{at}]:{gateway.port}" if ":" in at else f"{at}:{gateway.port}" for at in gateway.addresses],
         "protocols": ["h1", "h2"] if encrypted else ["h1"],
         "read_header_timeout": _HEADERS_WITHIN,
         "idle_timeout": _REST,
@@ -88,10 +93,6 @@ def _server(gateway: GatewayConfig) -> dict[str, Any]:
     if gateway.tls is GatewayTls.FILES:
         chosen["certificate_selection"] = {"any_tag": [_CERTIFICATE]}
     return server | ({"tls_connection_policies": [chosen]} if encrypted else {})
-
-
-def _bracketed(address: str) -> str:
-    return f"[{address}]" if ":" in address else address
 
 
 def _api(gateway: GatewayConfig) -> list[dict[str, Any]]:
@@ -161,12 +162,6 @@ def _errors(gateway: GatewayConfig) -> list[dict[str, Any]]:
     return [large | {"terminal": True}, silent | {"terminal": True}, {"handle": [_fixed(GATEWAY_BROKEN)]}]
 
 
-def _fallback() -> dict[str, Any]:
-    """Caddy to itself, so that a broken engine is never an empty answer, whatever else is broken."""
-    routes = [{"handle": [_fixed(ENGINE_SILENT)]}]
-    return {"listen": [f"unix/{FALLBACK}"], "automatic_https": {"disable": True}, "routes": routes}
-
-
 def _fixed(answer: Answer) -> dict[str, Any]:
     headers = {name: [value] for name, value in answer.headers.items()}
     return {"handler": "static_response", "status_code": answer.status, "headers": headers, "body": answer.body}
@@ -179,11 +174,6 @@ def _tls(gateway: GatewayConfig) -> dict[str, Any]:
         return quiet | {"certificates": {"load_files": [pair]}}
     policy = {"subjects": list(gateway.names), "issuers": [{"module": "internal"}]}
     return quiet | {"certificates": {"automate": list(gateway.names)}, "automation": {"policies": [policy]}}
-
-
-def _authority() -> dict[str, Any]:
-    local = {"name": "Sparkwright gateway", "install_trust": False}
-    return {"certificate_authorities": {"local": local}}
 
 
 def root_certificate(store: str) -> str:

@@ -40,28 +40,28 @@ class Answer:
         return found
 
 
+def invalid(status: int, code: str, message: str) -> Answer:
+    return Answer(status, "invalid_request_error", code, message)
+
+
 def no_key(shown: bool) -> Answer:
     problem = "This API key is not known here or was revoked." if shown else "No API key was given."
     how = "Send `Authorization: Bearer KEY`; `sparkwright keys add NAME` makes one."
-    return Answer(401, "invalid_request_error", "invalid_api_key", f"{problem} {how}")
+    return invalid(401, "invalid_api_key", f"{problem} {how}")
 
 
-NO_SUCH_PATH = Answer(
-    404, "invalid_request_error", "unknown_url", "This address serves the OpenAI API below /v1/ only."
-)
+NO_SUCH_PATH = invalid(404, "unknown_url", "This address serves the OpenAI API below /v1/ only.")
 
 
 def no_such_route(asked: str) -> Answer:
     """asked: method and path."""
     problem = f"{asked[:100]} is no route of this deployment."
-    return Answer(
-        404, "invalid_request_error", "unknown_url", f"{problem} `serving.door.routes` in its recipe adds one."
-    )
+    return invalid(404, "unknown_url", f"{problem} `serving.door.routes` in its recipe adds one.")
 
 
 def too_large(limit: int) -> Answer:
     message = f"The request's body is larger than {limit / MIB:g} MiB (serving.door.body_limit)."
-    return Answer(413, "invalid_request_error", "request_too_large", message)
+    return invalid(413, "request_too_large", message)
 
 
 def away(code: str, message: str, retry_after: int) -> Answer:
@@ -210,11 +210,9 @@ def retry_after(live: Live, now: float) -> int:
     """Whole seconds, never 0: from when it should be back, else a guess by what is wrong."""
     if live.phase in _WAITS_FOR_A_PERSON:
         return _PERSON
-    return min(max(ceil(live.back_at - now), 1), _LONGEST) if live.back_at > now else _soon(live)
-
-
-def _soon(live: Live) -> int:
-    """A start of usual length may have begun meanwhile."""
+    if live.back_at > now:
+        return min(max(ceil(live.back_at - now), 1), _LONGEST)
+    # A start of usual length may have begun meanwhile
     return min(max(ceil(live.usual), _OFTEN), _SOON) if live.usual else _SOON
 
 

@@ -1,6 +1,6 @@
 """Docker as asked by sparkwright: the engine is the container's main process, and its logs stay as evidence."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from sparkwright.domain.command import Command
 from sparkwright.domain.plan import Mount, RankSpec
@@ -73,23 +73,15 @@ def logs(name: str, tail: int) -> Command:
     return script('docker logs --tail "$2" "$1" 2>&1', name, str(tail) if tail else "all", timeout=60)
 
 
-def stop(names: Iterable[str], grace: int) -> Command:
+def stop(names: Sequence[str], grace: int) -> Command:
     """Stops containers but keeps them: their logs are evidence. Exit 1 with the names that still run."""
-    return script(
-        _sh("stop"),
-        str(grace),
-        *names,
-        timeout=grace + 30,
-        changes=f"docker stop {' '.join(names)}",
-    )
+    return script(_sh("stop"), str(grace), *names, timeout=grace + 30, changes=f"docker stop {' '.join(names)}")
 
 
-def remove(names: Iterable[str], grace: int) -> Command:
+def remove(names: Sequence[str], grace: int) -> Command:
     """Stops, removes and verifies. Exit 1 with the names that are still there."""
-    listed = tuple(names)
-    return script(
-        f"GRACE={int(grace)}\n{_sh('remove')}", *listed, timeout=grace + 60, changes=f"docker rm {' '.join(listed)}"
-    )
+    text = f"GRACE={int(grace)}\n{_sh('remove')}"
+    return script(text, *names, timeout=grace + 60, changes=f"docker rm {' '.join(names)}")
 
 
 def pull(reference: str) -> Command:

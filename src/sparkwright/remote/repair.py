@@ -86,7 +86,8 @@ def restore_sysctl(name: str, value: int) -> Command:
 def persistence_fix(node: str) -> Fix:
     says = "GPU persistence mode on (off before), until the next boot"
     look = Command(("nvidia-smi", "--query-gpu=persistence_mode", "--format=csv,noheader"))
-    return Fix(node, says, (_persistence("1"),), (_persistence("0"),), look, "Enabled")
+    do, undo = (Command(("nvidia-smi", "-pm", how), changes=f"GPU persistence mode {how}") for how in "10")
+    return Fix(node, says, (do,), (undo,), look, "Enabled")
 
 
 def hold_fix(node: str, packages: Sequence[str]) -> Fix:
@@ -107,16 +108,9 @@ def mask_fix(node: str, units: Sequence[str]) -> Fix:
 
 
 def ntp_fix(node: str) -> Fix:
-    look = Command(("timedatectl", "show", "--property=NTP", "--value"))
-    return Fix(node, "time synchronization on (off before)", (_ntp("true"),), (_ntp("false"),), look, "yes")
-
-
-def _persistence(how: str) -> Command:
-    return Command(("nvidia-smi", "-pm", how), changes=f"GPU persistence mode {how}")
-
-
-def _ntp(how: str) -> Command:
-    return Command(("timedatectl", "set-ntp", how), changes=f"time synchronization {how}")
+    look, switch = Command(("timedatectl", "show", "--property=NTP", "--value")), ("timedatectl", "set-ntp")
+    do, undo = (Command((*switch, how), changes=f"time synchronization {how}") for how in ("true", "false"))
+    return Fix(node, "time synchronization on (off before)", (do,), (undo,), look, "yes")
 
 
 def _slug(name: str) -> str:

@@ -215,19 +215,15 @@ def gateway(state: State) -> Effect:
         return Admit()
     why = [sentence for _, sentence in state.refusals] or [state.reason]
     hint = [_PERSON[state.phase]] if state.phase in _PERSON else []
-    return Refuse("; ".join([*why, *_full(state), *hint]), _back_at(state))
+    # When the start begins, or has begun: the loop knows how long one takes. 0 where nobody knows.
+    begun = state.phase in (DeploymentState.STARTING, DeploymentState.LOADING)
+    back_at = state.since if begun else state.due if state.gone else 0.0
+    return Refuse("; ".join([*why, *_full(state), *hint]), back_at)
 
 
 def _full(state: State) -> tuple[str, ...]:
     """A full disk ends nothing, but who looks for the cause must know of it."""
     return tuple(sentence for kind, sentence in state.troubles if kind.startswith(DISK_FULL))
-
-
-def _back_at(state: State) -> float:
-    """When the start begins, or has begun: the loop knows how long one takes. 0 where nobody knows."""
-    if state.phase in (DeploymentState.STARTING, DeploymentState.LOADING):
-        return state.since
-    return state.due if state.gone else 0.0
 
 
 def without_incident(state: State) -> State:

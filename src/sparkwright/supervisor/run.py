@@ -61,9 +61,7 @@ async def _work(home: Home, log: Log) -> None:
         now = time.time()
         while home.wanted():
             wrong = (("desired-file", why),)
-            home.show(
-                Live(time.time(), home.path.name, DeploymentState.DEGRADED, now, why, troubles=wrong, pid=os.getpid())
-            )
+            home.show(Live(time.time(), home.path.name, DeploymentState.DEGRADED, now, why, troubles=wrong))
             await asyncio.sleep(_LOOK_AGAIN)
         return
     log.write(f"supervising {desired.deployment} ({desired.recipe.label}), process {os.getpid()}")
@@ -87,7 +85,7 @@ async def _services(home: Home, log: Log, desired: Desired) -> AsyncIterator[Ser
             hosts=hosts,
             endpoint=OpenAiEndpoint(clock),
             clock=clock,
-            artifacts=FolderArtifacts(home.path / "evidence", clock),
+            save_evidence=FolderArtifacts(home.path / "evidence", clock).save,
             calibrations=FolderCalibrations(_state(home.path) / "calibrations"),
             sink=log,
             who=who,

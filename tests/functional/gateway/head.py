@@ -86,7 +86,7 @@ class Head:
             hosts=ClusterHosts(self.cluster, SshSettings()),
             endpoint=FakeEndpoint(),
             clock=clock,
-            artifacts=FakeArtifacts(),
+            save_evidence=FakeArtifacts().save,
             calibrations=FakeCalibrations(),
             sink=FakeSink(),
             who="ann@desk",

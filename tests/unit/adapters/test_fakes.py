@@ -5,14 +5,12 @@ from contextlib import aclosing
 
 import pytest
 
-from fakes.artifacts import FakeArtifacts
 from fakes.clock import FakeClock
 from fakes.endpoint import ANSWER, FakeEndpoint
 from fakes.host import FakeHost
 from fakes.hosts import FakeHosts
 from fakes.sink import FakeSink
 from sparkwright import ports
-from sparkwright.adapters.artifacts import FolderArtifacts
 from sparkwright.adapters.hosts import ClusterHosts
 from sparkwright.adapters.machine import SystemClock
 from sparkwright.adapters.node_host import NodeHost
@@ -26,7 +24,6 @@ PAIRS = [
     (ports.Host, FakeHost, NodeHost),
     (ports.Endpoint, FakeEndpoint, OpenAiEndpoint),
     (ports.Clock, FakeClock, SystemClock),
-    (ports.Artifacts, FakeArtifacts, FolderArtifacts),
     (ports.Sink, FakeSink, FakeSink),
 ]
 

@@ -53,7 +53,7 @@ class Scene:
             hosts=FakeHosts(*self.nodes),
             endpoint=self.endpoint,
             clock=self.clock,
-            artifacts=self.artifacts,
+            save_evidence=self.artifacts.save,
             calibrations=self.calibrations,
             sink=self.sink,
             who="anna@laptop",

@@ -31,7 +31,7 @@ def served(**model: Any) -> Recipe:
 
 
 def services(hub: FakeHub, sink: FakeSink | None = None) -> Services:
-    return replace(scene().services, hub=hub, sink=sink or FakeSink())
+    return replace(scene().services, hub=hub.look, sink=sink or FakeSink())
 
 
 async def test_a_model_that_nothing_describes_is_looked_up() -> None:

@@ -128,7 +128,7 @@ class SqliteRuns:
 
     @threaded
     def add_level(self, run_id: str, level: Level) -> int:
-        """Its key. What is left of the same repeat, cut short earlier, goes; a complete one stays and is refused."""
+        """A complete one of the same repeat stays and is refused."""
         with self._change() as connection:
             place = (run_id, level.plan.name, level.repeat)
             connection.execute("DELETE FROM levels WHERE run = ? AND name = ? AND repeat = ? AND complete = 0", place)
@@ -143,7 +143,6 @@ class SqliteRuns:
 
     @threaded
     def end_level(self, key: int, level: Level) -> None:
-        """With all that is known at its end, but for rows: those are there already."""
         told = records.level_record("", level)
         names = ("began", "seconds", "lag", "scrapes", "doubts", "complete")
         with self._change() as connection:
@@ -159,7 +158,6 @@ class SqliteRuns:
 
     @threaded
     def add(self, run: Run) -> None:
-        """A whole run at once."""
         with self._change() as connection:
             _insert(connection, "runs", records.run_record(run))
             for level in run.levels:
@@ -183,13 +181,11 @@ class SqliteRuns:
 
     @threaded
     def list(self) -> tuple[Listed, ...]:
-        """Newest first."""
         with self._read() as connection:
             return tuple(map(records.listed, connection.execute(_LIST)))
 
     @threaded
     def load(self, run_id: str) -> Run:
-        """Raises UsageError where there is none of this id."""
         return self._load(run_id)
 
     def _load(self, run_id: str) -> Run:
@@ -205,7 +201,6 @@ class SqliteRuns:
 
     @threaded
     def unfinished(self, workload: Workload, endpoint: str) -> str | None:
-        """The newest run of this workload at this endpoint that did not come to its end and that nobody measures."""
         with self._read() as connection:
             found = connection.execute("SELECT * FROM runs WHERE state != 'done' ORDER BY began DESC, id DESC")
             like = (record["id"] for record in found if _is_of(record, workload, endpoint))

@@ -125,9 +125,8 @@ def _with_reply(found: Probed, target: Target, reply: Reply) -> Probed:
     deltas = [choice.get("delta") or {} for chunk in chunks for choice in chunk.get("choices") or ()]
     usages = [usage for chunk in chunks if (usage := chunk.get("usage"))]
     if not usages and not any(delta.get(name) for delta in deltas for name in _COUNTS):
-        raise NotReady(
-            f"{target.name}: HTTP 200, but no token in {shown(reply)!r}", "is this an OpenAI-compatible API?"
-        )
+        what = f"{target.name}: HTTP 200, but no token in {shown(reply)!r}"
+        raise NotReady(what, "is this an OpenAI-compatible API?")
     return replace(
         found,
         usage=any(usage.get("completion_tokens") for usage in usages),
@@ -196,9 +195,8 @@ def _chosen(entries: Sequence[Mapping[str, Any]], target: Target) -> str:
     names = [str(entry["id"]) for entry in entries]
     if target.model:
         if target.model not in names:
-            raise UsageError(
-                f"{target.name} does not serve {target.model!r}; it serves: {', '.join(names)}", f"--model {names[0]}"
-            )
+            served = f"it serves: {', '.join(names)}"
+            raise UsageError(f"{target.name} does not serve {target.model!r}; {served}", f"--model {names[0]}")
         return target.model
     roots = {str(entry.get("root") or entry["id"]) for entry in entries}
     if len(roots) > 1:
