@@ -3,10 +3,11 @@
 import os
 import sys
 
-from simulators import llama, sglang, trtllm
+from simulators import llama, ray, sglang, trtllm
 from simulators.console import Stopped
 
 PROGRAMS = {
+    "vllm": ray.run,
     "sglang": sglang.run,
     "llama-server": llama.run,
     "rpc-server": llama.serve_rpc,

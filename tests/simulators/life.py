@@ -11,11 +11,12 @@ from typing import Any
 from simulators.dialect import Dialect
 from simulators.site import Site
 from sparkwright.simulator.head import follow_head
+from sparkwright.simulator.link import Head as Link
 from sparkwright.simulator.link import PeerLost, Worker
 from sparkwright.simulator.log import Web, bind, web
 from sparkwright.simulator.rank import Rank, StartFailed, signalled
 from sparkwright.simulator.scheduler import Engine
-from sparkwright.simulator.service import POLL_S, Core, Link, Trouble
+from sparkwright.simulator.service import POLL_S, Core, Trouble
 
 
 @dataclass(frozen=True, slots=True)

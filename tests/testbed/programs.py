@@ -13,18 +13,20 @@ OTHERS = Path(__file__).resolve().parents[1] / "simulators"
 OWN = ("vllm", "sparkwright-twin")  # the second replaces the base image's
 NAMES = (*OWN, "trtllm-serve", "trtllm-llmapi-launch", "llama-server", "rpc-server")
 IN_APP = ("llama-server", "rpc-server")  # where the published images have them
-MODULES = {"vllm/entrypoints/cli/main": "", "sglang/launch_server": "sglang"}
+MODULES = {"vllm/entrypoints/cli/main": "vllm", "sglang/launch_server": "sglang"}
 SCRIPT = """#!/bin/sh
 py=/{home}/bin/python3
 [ -x $py ] || py=/usr/bin/python3
-exec $py -m {module} "$@"
+{others}exec $py -m {module} "$@"
 """
+# The simulator itself needs no Ray; over one it is a program of ours.
+ON_RAY = 'case " $* " in *" --distributed-executor-backend ray "*) exec $py -m simulators vllm "$@" ;; esac\n'
 MODULE = """import sys
 
-from {package}.__main__ import main
+from simulators.__main__ import main
 
 if __name__ == "__main__":
-    sys.exit(main([*{words}, *sys.argv[1:]]))
+    sys.exit(main(["{word}", *sys.argv[1:]]))
 """
 
 
@@ -34,7 +36,7 @@ def program_files() -> Iterator[tuple[str, bytes, int]]:
         yield f"{LIB}/simulators/{path.name}", path.read_bytes(), 0o644
     for name in NAMES:
         module = "sparkwright.simulator" if name in OWN else f"simulators {name}"
-        script = SCRIPT.format(home=HOME, module=module).encode()
+        script = SCRIPT.format(home=HOME, module=module, others=ON_RAY if name == "vllm" else "").encode()
         yield f"{HOME}/bin/{name}", script, 0o755
         if name in IN_APP:
             yield f"app/{name}", script, 0o755
@@ -42,6 +44,4 @@ def program_files() -> Iterator[tuple[str, bytes, int]]:
         folder = module.split("/")[:-1]
         for depth in range(1, len(folder) + 1):
             yield f"{LIB}/{'/'.join(folder[:depth])}/__init__.py", b"", 0o644
-        package = "simulators" if word else "sparkwright.simulator"
-        text = MODULE.format(package=package, words=[word] if word else [])
-        yield f"{LIB}/{module}.py", text.encode(), 0o644
+        yield f"{LIB}/{module}.py", MODULE.format(word=word).encode(), 0o644

@@ -1,7 +1,7 @@
 """What is not known. It stays so: nothing in its place is guessed."""
 
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 T = TypeVar("T")
 
@@ -13,7 +13,7 @@ class Unknown:
     raw: str
     why: str = ""
 
-    def __bool__(self) -> bool:
+    def __bool__(self) -> Literal[False]:
         return False
 
 

@@ -79,27 +79,17 @@ def choose_fabric(node: Node, facts: NodeFacts, peers: Sequence[NodeFacts]) -> D
         if wish.address is None or wish.interface is None or wish.hcas is None:
             return Decision(None, tuple(unread))
         notes = ("as the cluster file gives it; not checked",)
-        choice = FabricChoice(
-            wish.address, wish.interface, wish.hcas, notes=notes, gids=tuple((h, None) for h in wish.hcas)
-        )
+        gids = tuple((hca, None) for hca in wish.hcas)
+        choice = FabricChoice(wish.address, wish.interface, wish.hcas, notes=notes, gids=gids)
         return Decision(choice, tuple(say.softened(finding) for finding in unread))
-    links = _known(facts.interfaces)
-    rdma = () if node.fabric.hcas == () else _known_ports(facts.rdma)
-    theirs = {peer.node: _ways(_known(peer.interfaces), _known_ports(peer.rdma)) for peer in peers}
-    has_gpu = bool(facts.gpus)
-    view = _View(node.name, node.fabric, links, rdma, _ways(links, rdma), theirs, has_gpu)
+    links = facts.interfaces or ()
+    rdma = () if wish.hcas == () else facts.rdma or ()
+    theirs = {peer.node: _ways(peer.interfaces or (), peer.rdma or ()) for peer in peers}
+    view = _View(node.name, wish, links, rdma, _ways(links, rdma), theirs, bool(facts.gpus))
     wrong = _wrong_wishes(view)
     if wrong:
         return Decision(None, tuple(wrong))
     return _given(view) if wish.address or wish.interface else _found(view)
-
-
-def _known(value: tuple[Interface, ...] | Unknown) -> tuple[Interface, ...]:
-    return () if isinstance(value, Unknown) else value
-
-
-def _known_ports(value: tuple[RdmaPort, ...] | Unknown) -> tuple[RdmaPort, ...]:
-    return () if isinstance(value, Unknown) else value
 
 
 def _ways(links: Iterable[Interface], rdma: Sequence[RdmaPort]) -> tuple[_Way, ...]:

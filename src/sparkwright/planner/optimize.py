@@ -65,7 +65,8 @@ def optimize(recipe: Recipe, judge: Judge, world: Surroundings, goal: Goal) -> O
     """The best setting for the goal, and what others would give. Where nothing better fits, best is before."""
     search = _Search(recipe, judge, world, Tries(recipe, judge, BUDGET))
     before = _scored(search, goal, Variant())
-    found = sorted(_found(search, goal), key=_order)
+    # The highest score first; of equals the one that changes least.
+    found = sorted(_found(search, goal), key=lambda choice: (-choice.score, len(choice.variant.changes)))
     best = _best(found, goal) or before
     better = not before.verdict.fits or best.score > before.score * _WORTH[goal]
     return Optimum(goal, before, best if better else before, _different(found, goal), _WHY[goal], search.ask.asked)
@@ -91,9 +92,12 @@ def _found(search: _Search, goal: Goal) -> Iterator[Choice]:
         yield from (_scored(search, goal, variant) for variant in longest if variant)
         return
     context = _context(search, bases)
-    for base, sequences in product(bases, _wide(search) if goal is Goal.THROUGHPUT else (0,)):
+    wide = dict.fromkeys((*_SEQUENCES, limits.sequences(search.recipe))) if goal is Goal.THROUGHPUT else (0,)
+    for base, sequences in product(bases, wide):
         variant = base + search.only(context=context, sequences=sequences)
-        if _allowed(changed(search.recipe, variant)) and search.ask(variant).fits:
+        recipe = changed(search.recipe, variant)
+        # vLLM wants as many batched tokens as sequences at least
+        if limits.batched_tokens(recipe) >= limits.sequences(recipe) and search.ask(variant).fits:
             yield _scored(search, goal, variant)
 
 
@@ -147,15 +151,6 @@ def _context(search: _Search, bases: Sequence[Variant]) -> int:
     return max((changed(search.recipe, variant).serving.context for variant in found if variant), default=0)
 
 
-def _wide(search: _Search) -> tuple[int, ...]:
-    return tuple(dict.fromkeys((*_SEQUENCES, limits.sequences(search.recipe))))
-
-
-def _allowed(recipe: Recipe) -> bool:
-    """vLLM wants as many batched tokens as sequences at least."""
-    return limits.batched_tokens(recipe) >= limits.sequences(recipe)
-
-
 def _scored(search: _Search, goal: Goal, variant: Variant) -> Choice:
     recipe, verdict = changed(search.recipe, variant), search.ask(variant)
     alone = search.judge.speed(recipe, Load(prompt=PROMPT))
@@ -175,11 +170,6 @@ def _answers(speed: Speed | None, busy: int) -> float:
     if speed is None or not (speed.decode.known and speed.prefill.known):
         return 0.0
     return busy * ANSWER / (busy * PROMPT / speed.prefill.value + ANSWER / speed.decode.value)
-
-
-def _order(choice: Choice) -> tuple[float, int]:
-    """The highest score first; of equals the one that changes least."""
-    return -choice.score, len(choice.variant.changes)
 
 
 def _different(found: Iterable[Choice], goal: Goal) -> tuple[Choice, ...]:

@@ -52,7 +52,8 @@ def advise(recipe: Recipe, checkpoints: Checkpoints) -> Advice:
     judged = [_judge(recipe, known, split, batch) for split in splits(recipe.nodes, known.shape)]
     own = recipe.parallelism
     chosen = next((s for s in judged if s.parallelism == own), None) or _judge(recipe, known, own, batch)
-    rest = sorted((s for s in judged if s.parallelism != own), key=_order)
+    rest = [split for split in judged if split.parallelism != own]
+    rest.sort(key=lambda s: (not s.possible, s.cost.step[1] if s.cost else 0.0, -s.parallelism.tp))
     shape = known.shape
     return Advice(
         source=known.source,
@@ -92,10 +93,6 @@ def _uncounted(shape: ModelShape | None) -> str:
     return f"what a split costs is not known: nothing gives the model's {name}" if name else ""
 
 
-def _order(split: Split) -> tuple[bool, float, int]:
-    return not split.possible, split.cost.step[1] if split.cost else 0.0, -split.parallelism.tp
-
-
 def _other_nodes(recipe: Recipe, shape: ModelShape | None) -> tuple[int, ...]:
     """Node counts that some split works on, nearest first."""
     counts = [n for n in range(1, _NEAR + 1) if any(not refusals(shape, recipe, s) for s in splits(n, shape))]
@@ -111,7 +108,9 @@ def refusals(shape: ModelShape | None, recipe: Recipe, split: Parallelism) -> tu
     engine = traits(recipe)
     found = [*engine.refusals(split), *_stages(recipe, split)]
     if shape is not None and not engine.by_layer:
-        found += [*_heads(shape, split), *_layers(shape, split), *_experts(shape, engine.even_experts, split)]
+        found += _heads(shape, split)
+        found += [f"pp {split.pp} is more than {shape.layers} layers"] if split.pp > shape.layers else []
+        found += _experts(shape, engine.even_experts, split)
         if engine.blocks and not found:
             found += [*_vocabulary(shape, split), *_blocks(shape, split)]
     return tuple(found)
@@ -132,11 +131,6 @@ def _heads(shape: ModelShape, split: Parallelism) -> Iterator[str]:
         yield f"tp {tp} neither divides {kv} KV heads nor is a multiple of them"
     if shape.state_heads > 1 and shape.state_heads % tp:
         yield f"tp {tp} does not divide the {shape.state_heads} heads of the state layers"
-
-
-def _layers(shape: ModelShape, split: Parallelism) -> Iterator[str]:
-    if split.pp > shape.layers:
-        yield f"pp {split.pp} is more than {shape.layers} layers"
 
 
 def _experts(shape: ModelShape, even: bool, split: Parallelism) -> Iterator[str]:

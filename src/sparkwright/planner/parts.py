@@ -160,17 +160,14 @@ def _ends(s: ModelShape) -> Iterator[Weights]:
 def drafts(recipe: Recipe, shape: ModelShape) -> bool:
     """Whether the draft layers in the checkpoint are loaded: engines leave them out without speculation."""
     method = recipe.speculation.method.lower()
-    return bool(shape.mtp_layers) and "model" not in recipe.speculation.options and _own(method)
+    own = any(word in method for word in _OWN_DRAFTS)
+    return bool(shape.mtp_layers) and "model" not in recipe.speculation.options and own
 
 
 def drafter(recipe: Recipe, shape: ModelShape) -> bool:
     """Whether another model drafts, of which nothing is known here but that it is loaded next to this one."""
     method = recipe.speculation.method.lower()
     return bool(method) and not drafts(recipe, shape) and not any(word in method for word in _NO_MODEL)
-
-
-def _own(method: str) -> bool:
-    return any(word in method for word in _OWN_DRAFTS)
 
 
 @lru_cache(maxsize=64)

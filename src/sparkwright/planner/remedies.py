@@ -9,7 +9,7 @@ from sparkwright.domain.ledger import Lack
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.units import GIB, gib
-from sparkwright.domain.verdict import Action, Estimate, Load, Remedy, Speed, Variant, Verdict
+from sparkwright.domain.verdict import Action, Load, Remedy, Speed, Variant, Verdict
 from sparkwright.planner import limits
 from sparkwright.planner.knobs import TOO_LOW, Knob, Surroundings, context_of, knobs
 
@@ -177,18 +177,15 @@ def _turned(ask: Tries, knob: Knob, base: _Way) -> _Way | None:
         return ask(base.variant + knob.steps[index].variant)
 
     found = first(len(knob.steps), lambda index: at(index).fits or at(index).lack in knob.past)
-    index = _extent(knob, lack) if found is None else found
+    # How far to turn what nowhere fits alone; what has no natural end is left (a context can always be shorter).
+    ends = len(knob.steps) == 1 or (knob.past and lack in TOO_LOW)
+    index = found if found is not None else len(knob.steps) - 1 if ends else None
     if found is not None and lack in TOO_LOW and not at(found).fits:
         index = found - 1  # the last one before it goes too far
     if index is None or index < 0:
         return None
     step = knob.steps[index]
     return _Way(base.variant + step.variant, base.loss + step.loss, at(index), base.kinds | {knob.kind})
-
-
-def _extent(knob: Knob, lack: Lack | None) -> int | None:
-    """How far to turn what nowhere fits alone; None for what has no natural end (a context can always be shorter)."""
-    return len(knob.steps) - 1 if len(knob.steps) == 1 or (knob.past and lack in TOO_LOW) else None
 
 
 def _add_pairs(ask: Tries, every: Sequence[Knob], starts: Sequence[_Way], found: _Found) -> None:
@@ -209,21 +206,15 @@ def _dearest(found: _Found) -> float:
 
 
 def _remedy(now: Verdict, recipe: Recipe, way: _Way, judge: Judge, world: Surroundings) -> Remedy:
-    after = changed(recipe, way.variant)
-    lost = (*costs(recipe, after, judge, world), *_tokens(now, way.verdict), *_room(way))
-    lost += tuple(action.lost for action in way.variant.actions)
-    return Remedy(written(way.variant), lost, way.variant, after, way.verdict)
-
-
-def _tokens(before: Verdict, after: Verdict) -> Iterator[str]:
-    if before.kv and after.kv and 0 < after.kv.tokens < before.kv.tokens:
-        yield f"KV pool {before.kv.tokens:,} -> {after.kv.tokens:,} tokens"
-
-
-def _room(way: _Way) -> Iterator[str]:
-    """A larger share for the engine is taken from all else on the node."""
-    if "serving.memory_fraction" in way.variant.keys or "serving.kv_cache_bytes" in way.variant.keys:
-        yield f"{gib(way.verdict.room)} stay free on the fullest node"
+    after, keys, verdict = changed(recipe, way.variant), way.variant.keys, way.verdict
+    lost = [*costs(recipe, after, judge, world)]
+    if now.kv and verdict.kv and 0 < verdict.kv.tokens < now.kv.tokens:
+        lost.append(f"KV pool {now.kv.tokens:,} -> {verdict.kv.tokens:,} tokens")
+    # A larger share for the engine is taken from all else on the node.
+    if "serving.memory_fraction" in keys or "serving.kv_cache_bytes" in keys:
+        lost.append(f"{gib(verdict.room)} stay free on the fullest node")
+    lost += [action.lost for action in way.variant.actions]
+    return Remedy(written(way.variant), tuple(lost), way.variant, after, verdict)
 
 
 def costs(before: Recipe, after: Recipe, judge: Judge, world: Surroundings) -> tuple[str, ...]:
@@ -232,15 +223,19 @@ def costs(before: Recipe, after: Recipe, judge: Judge, world: Surroundings) -> t
 
 
 def _limits(before: Recipe, after: Recipe, shape: ModelShape | None) -> Iterator[str]:
+    for what, was, now, unit in (
+        ("context", context_of(before, shape), context_of(after, shape), "tokens"),
+        ("at once", limits.sequences(before), limits.sequences(after), "sequences"),
+        ("batched", limits.batched_tokens(before), limits.batched_tokens(after), "tokens"),
+    ):
+        if was != now:
+            yield f"{what} {was:,} -> {now:,} {unit}" + (f" ({(now - was) / was:+.0%})" if was else "")
     old, new = before.serving, after.serving
-    yield from _fewer("context", context_of(before, shape), context_of(after, shape), " tokens")
-    yield from _fewer("at once", limits.sequences(before), limits.sequences(after), " sequences")
-    yield from _fewer("batched", limits.batched_tokens(before), limits.batched_tokens(after), " tokens")
     if old.kv_dtype != new.kv_dtype:
         yield f"KV cache {old.kv_dtype or 'auto'} -> {new.kv_dtype or 'auto'}: some precision"
     if old.memory_fraction != new.memory_fraction:
-        was = f"{old.memory_fraction:g}" if old.memory_fraction else "the engine's default"
-        yield f"memory fraction {was} -> {new.memory_fraction:g}"
+        usual = f"{old.memory_fraction:g}" if old.memory_fraction else "the engine's default"
+        yield f"memory fraction {usual} -> {new.memory_fraction:g}"
     if old.kv_cache_bytes != new.kv_cache_bytes:
         yield f"KV pool {gib(old.kv_cache_bytes)} -> {gib(new.kv_cache_bytes)}"
     if limits.eager(after) and not limits.eager(before):
@@ -261,21 +256,10 @@ def _more(before: Recipe, after: Recipe, world: Surroundings) -> Iterator[str]:
         yield f"{more} more node{'s' if more > 1 else ''}{there}"
 
 
-def _fewer(what: str, old: int, new: int, unit: str) -> Iterator[str]:
-    if old != new:
-        share = f" ({(new - old) / old:+.0%})" if old else ""
-        yield f"{what} {old:,} -> {new:,}{unit}{share}"
-
-
 def _speeds(before: Recipe, after: Recipe, judge: Judge) -> Iterator[str]:
     load = Load(prompt=PROMPT)
     old, new = judge.speed(before, load), judge.speed(after, load)
-    if old is None or new is None:
-        return
-    yield from _slower("decoding", old.decode, new.decode)
-    yield from _slower("prefill", old.prefill, new.prefill)
-
-
-def _slower(what: str, old: Estimate, new: Estimate) -> Iterator[str]:
-    if old.known and new.known and new.value < 0.98 * old.value:
-        yield f"{what} about {old.value:,.0f} -> {new.value:,.0f} tokens/s"
+    pairs = {"decoding": (old.decode, new.decode), "prefill": (old.prefill, new.prefill)} if old and new else {}
+    for what, (was, now) in pairs.items():
+        if was.known and now.known and now.value < 0.98 * was.value:
+            yield f"{what} about {was.value:,.0f} -> {now.value:,.0f} tokens/s"

@@ -73,8 +73,11 @@ def speed(recipe: Recipe, shape: ModelShape, size: int, load: Load, anchor: Meas
     one = _decode(model, load, anchor or Measured())
     asked = load if load.prompt else replace(load, prompt=_PROMPT, depth=0)
     prompts = tuple(prefill(model, asked, rate) for rate in rates(recipe))
-    first = _first(model, asked, prompts)
-    return Speed(load, one, _times(one, together(recipe, load)), _prefill(prompts), first, started)
+    count = together(recipe, load)
+    every = replace(one, value=one.value * count, low=one.low * count, high=one.high * count)
+    fast, likely, slow = (prompt.tokens / prompt.seconds for prompt in prompts)
+    read = Estimate(likely, slow, fast, of_prefill(prompts[1]))
+    return Speed(load, one, every, read, _first(model, asked, prompts), started)
 
 
 def _unknown(shape: ModelShape, size: int) -> str:
@@ -130,11 +133,6 @@ def _crowded(model: Model, load: Load, rate: Rates) -> float:
     return others * prefill(model, Load(prompt=load.depth), rate).seconds / _ANSWER if others and load.depth else 0.0
 
 
-def _prefill(prompts: Sequence[Prefill]) -> Estimate:
-    fast, likely, slow = (one.tokens / one.seconds for one in prompts)
-    return Estimate(likely, slow, fast, of_prefill(prompts[1]))
-
-
 def _first(model: Model, load: Load, prompts: Sequence[Prefill]) -> Estimate:
     """Prompts of others that come first, the own one, and one step."""
     before = waiting(model, load)
@@ -142,10 +140,6 @@ def _first(model: Model, load: Load, prompts: Sequence[Prefill]) -> Estimate:
     fast, likely, slow = ((1 + before) * one.seconds + last for one, last in zip(prompts, steps, strict=True))
     queue = (f"behind {before:g} other prompts",) if before else ()
     return Estimate(likely, fast, slow, (*of_prefill(prompts[1]), *queue, f"one step: {steps[1] * 1000:.0f} ms"))
-
-
-def _times(one: Estimate, count: int) -> Estimate:
-    return replace(one, value=one.value * count, low=one.low * count, high=one.high * count)
 
 
 def _started(recipe: Recipe, shape: ModelShape, size: int) -> Estimate:
@@ -171,16 +165,14 @@ class Loading:
 def loading(recipe: Recipe, shape: ModelShape, size: int) -> tuple[Loading, Loading, Loading]:
     """(fast, likely, slow) for a checkpoint of so many bytes."""
     held = size / (recipe.parallelism.tp * recipe.parallelism.pp)
-    prepared = 0.0 if eager(recipe) else _prepared(recipe, shape)
+    prepared = 0.0
+    if not eager(recipe):
+        per_size = _GRAPH[0] + _GRAPH[1] * shape.layers
+        prepared = _COMPILE[0] + _COMPILE[1] * shape.layers + captures(recipe)[0] * per_size
     rates = (_RATES[0], _PARALLEL_RATE, _RATES[2]) if flag(recipe, "load-format") in _PARALLEL else _RATES
     every = zip(rates, _UNSURE, _AROUND, strict=True)
     fast, likely, slow = (Loading(held / rate, prepared * times, around) for rate, times, around in every)
     return fast, likely, slow
-
-
-def _prepared(recipe: Recipe, shape: ModelShape) -> float:
-    sizes, _ = captures(recipe)
-    return _COMPILE[0] + _COMPILE[1] * shape.layers + sizes * (_GRAPH[0] + _GRAPH[1] * shape.layers)
 
 
 def of_decode(model: Model, load: Load, rates: Rates, yielded: float) -> Lines:
@@ -213,9 +205,8 @@ def of_prefill(one: Prefill) -> Lines:
 
 
 def of_loading(one: Loading) -> Lines:
-    files = f"the rank's share of the files: {duration(one.files)}"
     return (
-        files,
+        f"the rank's share of the files: {duration(one.files)}",
         f"compiling and graphs: {duration(one.prepared)}",
         f"imports, profile, warm-up: {duration(one.around)}",
     )

@@ -74,12 +74,8 @@ def _products(model: Model, rates: Rates) -> float:
     shape, split = model.shape, model.recipe.parallelism
     scans = shape.state_layers * shape.state_width * _STATES.get(shape.state_kind, _STATE) / split.tp
     pace = rates.gemm * traits(model.recipe).prefill
-    return (products(shape, split) + scans) / pace + _streams(shape) / rates.cache
-
-
-def _streams(shape: ModelShape) -> float:
-    """Bytes a token."""
-    return 2 * shape.layers * shape.hidden * _STREAMS if shape.compress else 0.0
+    streams = 2 * shape.layers * shape.hidden * _STREAMS if shape.compress else 0.0  # bytes
+    return (products(shape, split) + scans) / pace + streams / rates.cache
 
 
 def _attention(model: Model, rates: Rates, start: int, tokens: int) -> float:

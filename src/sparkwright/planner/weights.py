@@ -136,9 +136,8 @@ def checkpoint_size(recipe: Recipe, checkpoint: Found) -> tuple[int, str]:
 def rank_weights(recipe: Recipe, shape: ModelShape | None, checkpoint: Found, ranks_here: int = 1) -> LedgerLine:
     """What ranks_here of the fullest ranks hold; 0 and ASSUMED when it is not known."""
     size, source = checkpoint_size(recipe, checkpoint)
-    if traits(recipe).by_layer and size:
-        return _even(recipe, size, source, ranks_here)
-    counted = _counted(recipe, shape, checkpoint) if shape else None
+    evenly = traits(recipe).by_layer and size
+    counted = _counted(recipe, shape, checkpoint) if shape and not evenly else None
     if shape is None or counted is None:
         return _even(recipe, size, source, ranks_here)
     p = recipe.parallelism
@@ -178,14 +177,14 @@ def _counted(recipe: Recipe, shape: ModelShape, checkpoint: Found) -> _Counted |
     size, source = checkpoint_size(recipe, checkpoint)
     shape = settled(shape, size, recipe.model.on_disk)
     model, draft = main(shape), draft_layers(shape)
-    fit = fitted(_sum(model), _sum(draft), size, exact=whole and size > 0)
+    counted, drafted = (sum(part.bytes for part in parts) for parts in (model, draft))
+    fit = fitted(counted, drafted, size, exact=whole and size > 0)
     everything = (*_times(model, fit.model), *(_times(draft, fit.draft) if wanted else ()))
     rest = (Weights(REST, fit.rest, Spread.HEADS),) if fit.rest else ()
     said = f", {gib(size)} in all ({source})" if size else ""
     if shape.tables_unknown and not size:
-        return _Counted(
-            everything, "the model's dimensions, without tables that its config names and nobody can count", _UNTOLD
-        )
+        without = "the model's dimensions, without tables that its config names and nobody can count"
+        return _Counted(everything, without, _UNTOLD)
     return _Counted((*everything, *rest), f"the model's dimensions{said}", _SCALED if size else _SHAPE)
 
 
@@ -208,10 +207,6 @@ def fitted(model: float, draft: float, size: int, exact: bool) -> Fit:
         return Fit(size / model if exact else max(1.0, size / model), 0.0)
     times = size / total if exact else max(1.0, size / total)
     return Fit(times, times)
-
-
-def _sum(parts: Sequence[Weights]) -> float:
-    return sum(part.bytes for part in parts)
 
 
 def _times(parts: Sequence[Weights], factor: float) -> tuple[Weights, ...]:

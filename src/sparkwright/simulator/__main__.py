@@ -6,12 +6,14 @@ import asyncio
 import os
 import sys
 from argparse import Namespace
+from collections.abc import Callable
 
 from sparkwright.simulator import boot, options
 from sparkwright.simulator.head import run_head, run_worker
+from sparkwright.simulator.link import Head
 from sparkwright.simulator.log import recorded, voices
 from sparkwright.simulator.model import Model, find, read
-from sparkwright.simulator.rank import rank_from
+from sparkwright.simulator.rank import Rank, rank_from
 from sparkwright.simulator.settings import Faults, Settings, settings_from
 
 VERSION = "0.21.0 (simulated: sparkwright's simulator of vLLM, no model runs)"
@@ -26,8 +28,8 @@ NOT_CACHED = (
 )
 
 
-def main(argv: list[str]) -> int:
-    """Exit codes as vLLM's: 0 good, 1 the start failed, 2 usage."""
+def main(argv: list[str], link: Callable[[Rank], Head] = lambda rank: Head(rank.nodes)) -> int:
+    """Exit codes as vLLM's: 0 good, 1 the start failed, 2 usage. link: from rank 0 to the others."""
     if argv[:1] in (["--version"], ["-v"]):
         sys.stdout.write(VERSION + "\n")
         return 0
@@ -43,10 +45,10 @@ def main(argv: list[str]) -> int:
     except (ValueError, OSError) as error:
         sys.stderr.write(f"sparkwright.simulator: error: {error}\n")
         return 2
-    return _serve(args, settings, faults)
+    return _serve(args, settings, faults, link)
 
 
-def _serve(args: Namespace, settings: Settings, faults: Faults) -> int:
+def _serve(args: Namespace, settings: Settings, faults: Faults, link: Callable[[Rank], Head]) -> int:
     world = args.tensor_parallel_size * args.pipeline_parallel_size
     said = voices(os.getpid(), args.node_rank, world, args.headless)
     said.api.warning("twin.py:1", boot.SIMULATED)
@@ -57,7 +59,7 @@ def _serve(args: Namespace, settings: Settings, faults: Faults) -> int:
         recorded("no-model", said, {"ERROR": model})
         return 1
     rank = rank_from(args, model, settings, faults)
-    return asyncio.run(run_worker(rank) if args.headless else run_head(rank))
+    return asyncio.run(run_worker(rank) if args.headless else run_head(rank, link(rank)))
 
 
 def _model(args: Namespace, settings: Settings) -> Model | str:

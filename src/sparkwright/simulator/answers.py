@@ -183,7 +183,8 @@ class Answers:
         try:
             self.engine.submit(job)
             if wanted.stream:
-                return await self._stream(job, self._chunks(job, wanted, ident, chat))
+                headers = {"content-type": "text/event-stream; charset=utf-8", "vary": "Origin"}
+                return StreamingResponse(self._guarded(job, self._chunks(job, wanted, ident, chat)), 200, headers)
             leaving = asyncio.ensure_future(self._abort_when_gone(request, job))
             try:
                 return json_response(await self._whole(job, ident, count, chat))
@@ -209,12 +210,8 @@ class Answers:
             said.add(pieces, call)
         count.cached, count.made = job.cached, len(job.made)
         end = _end(job, said)
-        build = chat_answer(ident, said, end, count.usage()) if chat else None
-        return build or text_answer(ident, said.content, end, count.usage())
-
-    async def _stream(self, job: Job, chunks: AsyncIterator[bytes]) -> Response:
-        headers = {"content-type": "text/event-stream; charset=utf-8", "vary": "Origin"}
-        return StreamingResponse(self._guarded(job, chunks), 200, headers)
+        usage = count.usage()
+        return chat_answer(ident, said, end, usage) if chat else text_answer(ident, said.content, end, usage)
 
     async def _guarded(self, job: Job, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         """A client that leaves frees its blocks; a dying engine ends the stream with an error and [DONE]."""
@@ -233,15 +230,14 @@ class Answers:
         first = chat
         async for pieces in job.batches():
             if first:
-                usage = count.usage(last=False) if wanted.always_usage else None
-                yield sse(role_chunk(ident, usage))
+                yield sse(role_chunk(ident, count.usage(last=False) if wanted.always_usage else None))
                 first = False
             count.made += len(pieces)
-            end = _end(job, said) if job.finish and not job.outbox else End()
             delta = said.add(pieces, call)
-            if not delta and not end.reason:
-                continue
-            yield sse(_chunk(ident, delta, _end(job, said) if end.reason else end, chat) | _usage(wanted, count))
+            end = _end(job, said) if job.finish and not job.outbox else End()
+            if delta or end.reason:
+                usage = {"usage": count.usage(last=False)} if wanted.always_usage else {}
+                yield sse(_chunk(ident, delta, end, chat) | usage)
         if wanted.usage:
             count.cached = job.cached
             kind = CHAT_CHUNK if chat else "text_completion"
@@ -252,10 +248,6 @@ def _chunk(ident: Ident, delta: Body, end: End, chat: bool) -> Body:
     if chat:
         return delta_chunk(ident, delta or {"content": ""}, end)
     return text_chunk(ident, delta.get("content", ""), end)
-
-
-def _usage(wanted: Asked, count: Count) -> Body:
-    return {"usage": count.usage(last=False)} if wanted.always_usage else {}
 
 
 def _end(job: Job, said: PartialAnswer) -> End:

@@ -11,7 +11,7 @@ from typing import Any
 
 from sparkwright.simulator import boot, phases
 from sparkwright.simulator.ledger import busy_device
-from sparkwright.simulator.link import Head, PeerLost, RayRanks, Worker, patient
+from sparkwright.simulator.link import Head, PeerLost, Worker, patient
 from sparkwright.simulator.log import bind, recorded
 from sparkwright.simulator.rank import SPIN, Activity, Hoard, Rank, StartFailed, signalled
 from sparkwright.simulator.service import Service
@@ -23,7 +23,7 @@ NCCL_LOST = (
 GONE = "Failed to recv, got 0 bytes. Connection was likely closed. Did the remote server shutdown or crash?"
 
 
-async def run_head(rank: Rank) -> int:
+async def run_head(rank: Rank, link: Head) -> int:
     """The exit code: 0 after a signal and after a lost rank, 1 when the start fails."""
     boot.greet(rank)
     try:
@@ -31,8 +31,6 @@ async def run_head(rank: Rank) -> int:
     except OSError as error:
         rank.voices.api.bare(f"Traceback (most recent call last):\nOSError: [Errno {error.errno}] {error.strerror}")
         return 1
-    ray = rank.args.distributed_executor_backend == "ray" and rank.limits.world > 1
-    link = RayRanks(rank) if ray else Head(rank.nodes)
     stop = signalled(rank)
     starting = asyncio.ensure_future(_guarded_start(rank, link))
     ends: set[asyncio.Future[Any]] = {starting, stop}
@@ -45,7 +43,7 @@ async def run_head(rank: Rank) -> int:
     return await Service(rank, link, stop).run(sock)
 
 
-async def _guarded_start(rank: Rank, link: Head | RayRanks) -> bool:
+async def _guarded_start(rank: Rank, link: Head) -> bool:
     try:
         await _start(rank, link)
         return True
@@ -57,24 +55,33 @@ async def _guarded_start(rank: Rank, link: Head | RayRanks) -> bool:
     return False
 
 
-async def _start(rank: Rank, link: Head | RayRanks) -> None:
-    await rank.passing(4.0)
-    boot.configure(rank)
-    await rank.passing(12.0)
-    boot.announce(rank)
-    await rank.enter("join")
+async def _start(rank: Rank, link: Head) -> None:
+    await _announce(rank)
     await _meet(rank, link)
-    boot.connected(rank)
-    busy = busy_device(rank.ledger, rank.limits, rank.settings.free_gib)
-    if busy:
-        raise StartFailed("core-failed", {"ERROR": busy})
-    began = time.monotonic()
 
     async def barrier(phase: str) -> None:
         """A slow rank is waited for, with a line every minute; a lost one ends the start."""
         work = asyncio.ensure_future(link.barrier(phase))
         await patient(work, rank.settings.shm_warn_s, lambda: rank.voices.core.line("shm_broadcast.py:681"))
 
+    seconds, scale = await _prepare(rank, barrier), rank.settings.boot_scale
+    boot.initialized(rank, seconds / scale if scale else rank.speed.compile_s)
+
+
+async def _announce(rank: Rank) -> None:
+    await rank.passing(4.0)
+    boot.configure(rank)
+    await rank.passing(12.0)
+    boot.announce(rank)
+    await rank.enter("join")
+
+
+async def _prepare(rank: Rank, barrier: phases.Barrier) -> float:
+    """From the rendezvous until it serves; seconds since the weights were loaded."""
+    boot.connected(rank)
+    busy = busy_device(rank.ledger, rank.limits, rank.settings.free_gib)
+    if busy:
+        raise StartFailed("core-failed", {"ERROR": busy})
     await phases.load(rank)
     await barrier("load")
     began = time.monotonic()
@@ -83,11 +90,10 @@ async def _start(rank: Rank, link: Head | RayRanks) -> None:
     await phases.captured(rank)
     await barrier("graphs")
     await rank.enter("serve")
-    scale = rank.settings.boot_scale
-    boot.initialized(rank, (time.monotonic() - began) / scale if scale else rank.speed.compile_s)
+    return time.monotonic() - began
 
 
-async def _meet(rank: Rank, link: Head | RayRanks) -> None:
+async def _meet(rank: Rank, link: Head) -> None:
     """All ranks on the line. Waits for ever and prints nothing (captures m3, m4)."""
     try:
         await link.listen(rank.args.master_addr, rank.args.master_port)
@@ -134,26 +140,12 @@ async def _life(rank: Rank) -> int:
 
 
 async def _start_worker(rank: Rank, link: Worker) -> None:
-    await rank.passing(4.0)
-    boot.configure(rank)
-    await rank.passing(12.0)
-    boot.announce(rank)
-    await rank.enter("join")
+    await _announce(rank)
     await link.join(rank.args.master_addr, rank.args.master_port)
     if rank.faults.has("no_comm") or _unreachable(rank):
         await asyncio.Event().wait()
     await link.barrier("comm")
-    boot.connected(rank)
-    busy = busy_device(rank.ledger, rank.limits, rank.settings.free_gib)
-    if busy:
-        raise StartFailed("core-failed", {"ERROR": busy})
-    await phases.load(rank)
-    await link.barrier("load")
-    await phases.compiled(rank)
-    await phases.sized(rank, link.barrier)
-    await phases.captured(rank)
-    await link.barrier("graphs")
-    await rank.enter("serve")
+    await _prepare(rank, link.barrier)
 
 
 def _unreachable(rank: Rank) -> bool:

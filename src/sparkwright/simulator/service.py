@@ -7,13 +7,13 @@ import os
 import socket
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from sparkwright.simulator import boot
 from sparkwright.simulator.answers import Answers
 from sparkwright.simulator.asked import Rules
 from sparkwright.simulator.job import BlockPool, EngineDead
-from sparkwright.simulator.link import Frame, PeerLost, RayRanks, patient
+from sparkwright.simulator.link import Head, PeerLost, patient
 from sparkwright.simulator.log import Web, recorded, web
 from sparkwright.simulator.metrics import Metrics, Stats
 from sparkwright.simulator.rank import SPIN, Activity, Hoard, Rank
@@ -32,7 +32,7 @@ ACCEPTANCE = 0.8  # chance that a drafted token is accepted
 class Service:
     """The running engine behind its web server."""
 
-    def __init__(self, rank: Rank, link: Link, stop: asyncio.Future[None]) -> None:
+    def __init__(self, rank: Rank, link: Head, stop: asyncio.Future[None]) -> None:
         self.rank = rank
         self.link = link
         self.stop = stop
@@ -45,10 +45,8 @@ class Service:
         self.rank.voices.core.line("shm_broadcast.py:681")
 
     async def _lost(self, engine: Engine) -> None:
-        """NCCL notices at once, the watchdog ends the worker a minute later; until then /health is 200."""
-        if isinstance(self.link, RayRanks):
-            text = f"RayWorkerProc rank={self.link.dead()} died unexpectedly, shutting down executor."
-            self.rank.voices.core.error("ray_executor_v2.py:464", text)
+        """Until the watchdog ends the worker /health is 200."""
+        if self.link.lost():
             return
         recorded("peer-lost", self.rank.voices, {"HOST": socket.gethostname()})
         await asyncio.sleep(self.rank.settings.dead_s)
@@ -97,8 +95,8 @@ class Service:
         return found
 
     async def _notice(self) -> None:
-        """Ray reports at once that a worker has died, also while nothing is asked."""
-        while isinstance(self.link, RayRanks):
+        """A worker that has died while nothing is asked."""
+        while self.link.notices:
             await asyncio.sleep(POLL_S)
             if self.link.gone():
                 self.engine.wake()
@@ -149,24 +147,6 @@ def _cache_labels(rank: Rank) -> dict[str, str]:
     }
 
 
-class Link(Protocol):
-    """The other ranks, as rank 0 reaches them (link.Head)."""
-
-    async def barrier(self, phase: str, **more: float) -> list[Frame]:
-        """All have finished `phase`; what they report for it. Raises PeerLost."""
-        ...
-
-    async def ask(self, frame: Frame) -> list[Frame]:
-        """Raises PeerLost."""
-        ...
-
-    def gone(self) -> bool:
-        """Whether one has ended, as far as an idle rank 0 can see."""
-        ...
-
-    async def bye(self) -> None: ...
-
-
 @dataclass(frozen=True, slots=True)
 class Trouble:
     """How a dialect speaks of other ranks: silent ones, lost ones. `lost` returns when the engine is to end."""
@@ -180,7 +160,7 @@ class _Ranks:
     """The engine's view of the other ranks (scheduler.Ranks)."""
 
     rank: Rank
-    link: Link
+    link: Head
     trouble: Trouble
     activity: Activity
     engine: Engine | None = None
@@ -209,14 +189,15 @@ class _Ranks:
 class Core:
     """The engine with its names, metrics and rules."""
 
-    def __init__(self, rank: Rank, link: Link, trouble: Trouble) -> None:
+    def __init__(self, rank: Rank, link: Head, trouble: Trouble) -> None:
         self.rank = rank
         args, limits = rank.args, rank.limits
         self.names = tuple(args.served_model_name or [args.model])
         drafts = int((args.speculative_config or {}).get("num_speculative_tokens", 0))
         self.metrics = Metrics(self.names[0], drafts > 0)
         pool = BlockPool(rank.ledger.blocks, limits.block, limits.prefix_caching)
-        machine = Machine(limits, pool, rank.speed, rank.settings.token_scale, drafts, self._acceptance, self._found)
+        accepted, found = self._drifted("accept", ACCEPTANCE), self._drifted("hits", 1.0)
+        machine = Machine(limits, pool, rank.speed, rank.settings.token_scale, drafts, accepted, found)
         self.tokenizer = Tokenizer(rank.model.vocab)
         self.activity = Activity(rank.number)
         ranks = _Ranks(rank, link, trouble, self.activity)
@@ -238,13 +219,9 @@ class Core:
             any_name=bool(getattr(args, "any_name", False)),
         )
 
-    def _acceptance(self) -> float:
-        drifted = self.rank.faults.value("accept")
-        return ACCEPTANCE if drifted is None else drifted
-
-    def _found(self) -> float:
-        drifted = self.rank.faults.value("hits")
-        return 1.0 if drifted is None else drifted
+    def _drifted(self, fault: str, usual: float) -> Callable[[], float]:
+        """The usual value, unless a fault has changed it."""
+        return lambda: usual if (value := self.rank.faults.value(fault)) is None else value
 
     def load(self) -> tuple[int, int, float]:
         """Running, waiting, share of the pool in use, as the last step left them: vLLM learns them with its results."""

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from simulators import console, llama, sglang, trtllm
+from simulators import console, llama, ray, sglang, trtllm
 from simulators.console import Stopped
-from sparkwright.simulator import link
 
 CONFIG = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 512}
 
@@ -112,11 +111,11 @@ def test_the_slots_of_llama_share_its_context(tmp_path: Path) -> None:
 
 def test_what_is_in_the_file_is_not_carried_to_ray_s_workers(tmp_path: Path) -> None:
     """Everything else of the head's environment is (vllm/ray/ray_env.py)."""
-    (tmp_path / link.NOT_CARRIED).write_text('["VLLM_HOST_IP"]')
+    (tmp_path / ray.NOT_CARRIED).write_text('["VLLM_HOST_IP"]')
     env = {"VLLM_HOST_IP": "10.0.0.1", "VLLM_USE_V1": "1", "VLLM_CONFIG_ROOT": str(tmp_path)}
-    assert "VLLM_HOST_IP" not in link.carried(env)
-    assert link.carried(env)["VLLM_USE_V1"] == "1"
-    assert link.carried({"VLLM_HOST_IP": "10.0.0.1"}) == {"VLLM_HOST_IP": "10.0.0.1"}
+    assert "VLLM_HOST_IP" not in ray.carried(env)
+    assert ray.carried(env)["VLLM_USE_V1"] == "1"
+    assert ray.carried({"VLLM_HOST_IP": "10.0.0.1"}) == {"VLLM_HOST_IP": "10.0.0.1"}
 
 
 def test_llama_server_reports_its_build(capsys: pytest.CaptureFixture[str]) -> None:
