@@ -57,7 +57,7 @@ class Cluster:
 
     def node(self, name: str) -> Node:
         """The node of that name. Raises KeyError."""
-        return next(n for n in self.nodes if n.name == name) if name in self.names else _missing(name)
+        return {node.name: node for node in reversed(self.nodes)}[name]
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -67,7 +67,3 @@ class Cluster:
     def ordered(self) -> tuple[Node, ...]:
         """Head first, then the others as written."""
         return (self.node(self.head), *(n for n in self.nodes if n.name != self.head))
-
-
-def _missing(name: str) -> Node:
-    raise KeyError(name)

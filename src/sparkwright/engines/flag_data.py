@@ -119,7 +119,6 @@ def raw_data(engine: str, version: str) -> Mapping[str, Any]:
 @cache
 def read_data(engine: str, version: str) -> FlagData:
     """The data of a version that has some. Raises KeyError otherwise."""
-    # Of one version's own data. Raises KeyError where something is missing.
     raw = raw_data(engine, version)
     options = {name: _option(name, row) for name, row in raw["options"].items()}
     names = {spelling: option.name for option in options.values() for spelling in option.spellings}
@@ -131,18 +130,22 @@ def flag_data(engine: str, version: str) -> tuple[FlagData | None, tuple[Finding
     """The data to use, and a finding about that choice: this version's, else the nearest version's."""
     known = versions(engine)
     if not known:
-        return None, (
-            ENG["ENG006"].on(
-                "engine.version",
-                "there is data for no version of it",
-                title=f"no flag data for {engine} {version or '(no version given)'}",
-            ),
-        )
+        title = f"no flag data for {engine} {version or '(no version given)'}"
+        return None, (ENG["ENG006"].on("engine.version", "there is data for no version of it", title=title),)
     plain = _SAME.sub("", version.removeprefix("v"))
     if plain in known:
         return read_data(engine, plain), ()
-    near = nearest(DATA_OF.get(engine, engine), version, known)
-    return read_data(engine, near), (_neighbour(engine, version, near),)
+    of = DATA_OF.get(engine, engine)
+    near = nearest(of, version, known)
+    mine, other = version_key(of, version), version_key(of, near)
+    close = len(mine) == 1 or mine[:2] == other[:2]
+    choice = ENG["ENG005"].on(
+        "engine.version",
+        f"no flag data for {version or 'a recipe without a version'}; {_distance(mine, other, near)}",
+        title=f"flags are checked against {of} {near}",
+        severity=Severity.INFO if close else Severity.WARN,
+    )
+    return read_data(engine, near), (choice,)
 
 
 def nearest(engine: str, version: str, known: tuple[str, ...]) -> str:
@@ -159,18 +162,6 @@ def _apart(one: Key, other: Key) -> tuple[int, ...]:
     if len(one) == 1:
         return (abs(one[0] - other[0]),)
     return (one[:2] != other[:2], one[0] != other[0], abs(one[1] - other[1]), abs(one[2] - other[2]))
-
-
-def _neighbour(engine: str, version: str, near: str) -> Finding:
-    of = DATA_OF.get(engine, engine)
-    mine, other = version_key(of, version), version_key(of, near)
-    close = len(mine) == 1 or mine[:2] == other[:2]
-    return ENG["ENG005"].on(
-        "engine.version",
-        f"no flag data for {version or 'a recipe without a version'}; {_distance(mine, other, near)}",
-        title=f"flags are checked against {of} {near}",
-        severity=Severity.INFO if close else Severity.WARN,
-    )
 
 
 def _distance(mine: Key, near: Key, name: str) -> str:

@@ -163,12 +163,10 @@ def check_variables(engine: str, version: str, env: Iterable[str], extra: Iterab
     own = [name for name in env if name.startswith(prefixes) and name not in set(extra)]
     severity = Severity.WARN if said else Severity.OVERRIDE
     late = [_late(data, name) for name in own if name in data.replaced]
-    return (*late, *(_unread(data, version, name, severity) for name in own if not _reads(data, name)))
-
-
-def _reads(data: FlagData, name: str) -> bool:
-    """SGLang takes SGL_X as SGLANG_X (environ.py)."""
-    return name in data.env or (data.engine == "sglang" and name.replace("SGL_", "SGLANG_", 1) in data.env)
+    # SGLang takes SGL_X as SGLANG_X (environ.py).
+    also = {name: name.replace("SGL_", "SGLANG_", 1) if data.engine == "sglang" else name for name in own}
+    unread = [name for name in own if not {name, also[name]} & data.env]
+    return (*late, *(_unread(data, version, name, severity) for name in unread))
 
 
 def _unread(data: FlagData, version: str, name: str, severity: Severity) -> Finding:

@@ -36,8 +36,11 @@ _ALSO = {"auto-round": "inc", "intel/auto-round": "inc"}
 def question(recipe: Recipe, python: str) -> Question | None:
     """What to ask a node of the recipe's engine; None: nothing is known of it. python: of RenderContext.pythons."""
     engine = recipe.engine
+    own = f"{engine.venv.rstrip('/')}/bin/python" if engine.venv else ""
     if engine.name == _TWIN:
-        return _of_the_twin(engine, python)
+        # Whether the interpreter is there, and this package in it: the version in the recipe is the one that it plays
+        unknown = engine.runtime is Runtime.DOCKER or engine.entrypoint
+        return None if unknown else Question(own or python, ("sparkwright",), own=own or python)
     if engine.name not in _KNOWN:
         return None
     program, packages = _KNOWN[engine.name]
@@ -46,16 +49,7 @@ def question(recipe: Recipe, python: str) -> Question | None:
     first = engine.entrypoint[0] if engine.entrypoint else program
     if first.rpartition("/")[2] == _NATIVE and (engine.entrypoint or not engine.venv):
         return Question(first, says_version=True)
-    own = f"{engine.venv.rstrip('/')}/bin/python" if engine.venv else ""
     return Question(first, packages, own=own)
-
-
-def _of_the_twin(engine: EngineChoice, python: str) -> Question | None:
-    """Whether the interpreter is there, and this package in it: the version in the recipe is the one that it plays."""
-    if engine.runtime is Runtime.DOCKER or engine.entrypoint:
-        return None
-    own = f"{engine.venv.rstrip('/')}/bin/python" if engine.venv else python
-    return Question(own, ("sparkwright",), own=own)
 
 
 def check_identity(
@@ -67,18 +61,14 @@ def check_identity(
     """Findings for each node whose engine was inspected. found: by node name; pythons: as for RenderContext."""
     for node, seen in found.items():
         asked = question(recipe, pythons.get(node, PYTHON))
-        if asked is None:
-            continue
-        if isinstance(seen, Unknown):
+        if asked and isinstance(seen, Unknown):
             yield _not_seen(recipe.engine, node, seen)
-            continue
-        wrong = _other_machine(recipe.engine, node, seen, facts.get(node))
-        yield from wrong or _engine(recipe.engine, asked, node, seen)
+        elif asked and isinstance(seen, EngineFound):
+            wrong = _other_machine(recipe.engine, node, seen, facts.get(node))
+            yield from [wrong] if wrong else _engine(recipe.engine, asked, node, seen)
 
 
-def _engine(engine: EngineChoice, asked: Question | None, node: str, seen: EngineFound) -> Iterator[Finding]:
-    if asked is None:
-        return
+def _engine(engine: EngineChoice, asked: Question, node: str, seen: EngineFound) -> Iterator[Finding]:
     name, *others = asked.packages or (asked.program.rpartition("/")[2],)
     version = seen.versions.get(name, "")
     if engine.name == _TWIN:
@@ -193,18 +183,13 @@ def _normal(version: str) -> tuple[tuple[int, ...], str]:
     return tuple(numbers), match[2].strip(".-")
 
 
-def _other_machine(engine: EngineChoice, node: str, seen: EngineFound, facts: NodeFacts | None) -> tuple[Finding, ...]:
+def _other_machine(engine: EngineChoice, node: str, seen: EngineFound, facts: NodeFacts | None) -> Finding | None:
     identity = facts.identity if facts else None
-    wanted = identity.arch if isinstance(identity, Identity) else ""
-    if not seen.arch or not wanted or MACHINES.get(seen.arch, seen.arch) == wanted:
-        return ()
-    return (
-        ENG["ENG020"].on(
-            node,
-            f"found {seen.arch} ({MACHINES.get(seen.arch, seen.arch)}), the node is {wanted}",
-            title=f"image {engine.image} is for another processor",
-        ),
-    )
+    wanted, found = identity.arch if isinstance(identity, Identity) else "", MACHINES.get(seen.arch, seen.arch)
+    if not found or not wanted or found == wanted:
+        return None
+    title = f"image {engine.image} is for another processor"
+    return ENG["ENG020"].on(node, f"found {seen.arch} ({found}), the node is {wanted}", title=title)
 
 
 def check_quantization(recipe: Recipe, method: str) -> tuple[Finding, ...]:

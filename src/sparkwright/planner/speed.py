@@ -22,7 +22,7 @@ from sparkwright.planner.speed_prefill import Prefill, prefill, waiting
 from sparkwright.planner.speed_rates import Rates, rates, weighed
 
 _SHALLOW = 8192  # tokens of context up to which the cache is next to nothing beside the weights
-# One measured point fixes the curve within a tenth (reports 003, 004), less surely where steps are longer or shorter.
+# One measured point fixes the curve within a tenth (planner-accuracy.md), less surely where steps are of other lengths.
 _ANCHORED = 1.1
 _APART = 0.4
 _ANSWER = 256  # tokens of a short answer

@@ -55,7 +55,7 @@ class Voice:
     def write(self, level: str, where: str, message: str) -> None:
         stamp = time.strftime("%m-%d %H:%M:%S")
         head = self.form.own(level) if self.form else f"{self.prefix}{level} {stamp} [{where}] "
-        self._write("".join(f"{head}{line}\n" for line in message.split("\n")))
+        self.raw("".join(f"{head}{line}\n" for line in message.split("\n")))
 
     def line(self, where: str, /, **values: object) -> None:
         """The line of that place in vLLM's source."""
@@ -74,13 +74,10 @@ class Voice:
     def bare(self, message: str) -> None:
         """A line without level and time, as from another library or a traceback."""
         head = self.form.other() if self.form else self.prefix
-        self._write("".join(f"{head}{line}\n" for line in message.split("\n")))
+        self.raw("".join(f"{head}{line}\n" for line in message.split("\n")))
 
     def raw(self, text: str) -> None:
         """Bytes without prefix: C++ libraries and progress bars write past the Python streams."""
-        self._write(text)
-
-    def _write(self, text: str) -> None:
         self.out.write(text)
         self.out.flush()
 

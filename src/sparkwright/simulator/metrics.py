@@ -128,17 +128,14 @@ class Metrics:
         major, minor, patch = platform.python_version_tuple()
         version = {"major": major, "minor": minor, "patchlevel": patch, "version": platform.python_version()}
         self.set("python_info", 1.0, implementation=platform.python_implementation(), **version)
-        size, resident = (int(n) * resource.getpagesize() for n in _read("/proc/self/statm").split()[:2])
+        pages = Path("/proc/self/statm").read_text(encoding="ascii").split()[:2]
+        size, resident = (int(count) * resource.getpagesize() for count in pages)
         self.set("process_virtual_memory_bytes", size)
         self.set("process_resident_memory_bytes", resident)
         self.set("process_start_time_seconds", BORN)
         self.set("process_cpu_seconds_total", round(time.process_time(), 2))
         self.set("process_open_fds", len(list(Path("/proc/self/fd").iterdir())))
         self.set("process_max_fds", resource.getrlimit(resource.RLIMIT_NOFILE)[0])
-
-
-def _read(path: str) -> str:
-    return Path(path).read_text(encoding="ascii")
 
 
 def _braces(labels: Labels) -> str:

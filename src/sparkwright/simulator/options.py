@@ -47,7 +47,8 @@ def parse(argv: list[str], version: str = OWN) -> argparse.Namespace:
         args.model = args.model_tag
     for name, value in (_parser(OWN)[1] if version != OWN else {}).items():
         vars(args).setdefault(name, value)
-    args.given = {k: v for k, v in _ordered(args, defaults) if v != defaults.get(k)}
+    values = {name: getattr(args, name) for name in ("model_tag", *defaults)}
+    args.given = {name: value for name, value in values.items() if value != defaults.get(name)}
     return args
 
 
@@ -58,10 +59,6 @@ def _parser(version: str) -> tuple[Parser, dict[str, Any], dict[str, str]]:
     parser = Parser(prog="main.py serve", usage=USAGE, add_help=True)
     parser.add_argument("model_tag", nargs="?")
     return parser, fill(parser, rows), {flag: row["kind"] for row in rows for flag in row["flags"]}
-
-
-def _ordered(args: argparse.Namespace, defaults: dict[str, Any]) -> list[tuple[str, Any]]:
-    return [(name, getattr(args, name)) for name in ("model_tag", *defaults)]
 
 
 def rows_of(data: str) -> list[dict[str, Any]]:
@@ -96,16 +93,10 @@ def fill(parser: argparse.ArgumentParser, rows: list[dict[str, Any]]) -> dict[st
 
 
 def _keywords(row: dict[str, Any]) -> dict[str, Any]:
-    kind = row["kind"]
-    if kind == "flag" or (kind == "bool" and row.get("negatives")):
-        return {"action": "store_true"}
-    if kind == "bool":
-        return {"action": argparse.BooleanOptionalAction}
-    if kind == "append":
-        return {"action": "append"}
-    if kind == "maybe":
-        return {"nargs": "?", "const": True}
-    return {"type": TYPES[kind], **{k: row[k] for k in ("choices", "nargs") if k in row}}
+    kind = "flag" if row["kind"] == "bool" and row.get("negatives") else row["kind"]
+    if kind in TYPES:
+        return {"type": TYPES[kind], **{k: row[k] for k in ("choices", "nargs") if k in row}}
+    return ACTIONS[kind]
 
 
 def _human(text: str) -> int:
@@ -180,6 +171,12 @@ def _put(tree: dict[str, Any], path: str, text: str) -> None:
         tree[leaf] = text
 
 
+ACTIONS: dict[str, dict[str, Any]] = {
+    "flag": {"action": "store_true"},
+    "bool": {"action": argparse.BooleanOptionalAction},
+    "append": {"action": "append"},
+    "maybe": {"nargs": "?", "const": True},
+}
 TYPES: dict[str, Any] = {
     "str": str,
     "int": int,

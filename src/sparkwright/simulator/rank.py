@@ -57,8 +57,7 @@ class Speed:
     def prefill_s(self, tokens: int) -> float:
         if self.settings.prefill_tps:
             return tokens / self.settings.prefill_tps
-        flops = 2.0 * self.model.parameters_active * tokens / self.limits.world
-        return flops / (FLOPS)
+        return 2.0 * self.model.parameters_active * tokens / self.limits.world / FLOPS
 
     def decode_s(self, sequences: int, context: int) -> float:
         """One token for each of `sequences`, whose contexts hold `context` tokens together.
@@ -124,12 +123,10 @@ class Rank:
         if fault.name == "die":
             os._exit(fault.exit_code)
         if fault.name == "oom":
-            raise StartFailed("core-failed", {"ERROR": self.out_of_memory()})
+            total = self.settings.memory_gib
+            error = OOM.format(asked=2.0, total=total, free=0.61, used=total - 0.61, torch=total - 2.4)
+            raise StartFailed("core-failed", {"ERROR": error})
         await asyncio.Event().wait()
-
-    def out_of_memory(self) -> str:
-        total = self.settings.memory_gib
-        return OOM.format(asked=2.0, total=total, free=0.61, used=total - 0.61, torch=total - 2.4)
 
     def print_failure(self, failure: StartFailed) -> None:
         recorded(failure.name, self.voices, {"MODEL": str(self.args.model), **failure.values})
