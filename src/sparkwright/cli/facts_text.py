@@ -185,8 +185,7 @@ def _gpu_process(found: GpuProcess) -> str:
 def _driver(found: Driver) -> Sequence[str]:
     parts = (("kernel module", found.version), ("GSP firmware", found.gsp_firmware))
     both = [f"{name} {unknown(value) if isinstance(value, Unknown) else value}" for name, value in parts]
-    torn = [] if isinstance(found.torn, Unknown) or not found.torn else ["torn: the two versions differ"]
-    return [", ".join([*both, *torn])]
+    return [listed(*both, "torn: the two versions differ" if found.torn is True else "")]
 
 
 def _interface(found: Interface) -> str:

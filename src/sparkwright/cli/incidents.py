@@ -2,6 +2,7 @@
 
 from dataclasses import asdict
 from datetime import datetime
+from operator import itemgetter
 from typing import Any
 
 import click
@@ -96,11 +97,9 @@ def when(at: float) -> str:
 def list_text(found: Remembered) -> str:
     """A restart has no number."""
     rows = [(incident.opened_at, _row(incident)) for _, incident in found.incidents]
-    rows += [
-        (event.at, ("-", when(event.at), name, event.kind, "", _cut(event.text, _SHORT)))
-        for _, name, event in found.restarts
-    ]
-    return aligned([row for _, row in sorted(rows, key=lambda pair: pair[0], reverse=True)])
+    for _, name, event in found.restarts:
+        rows.append((event.at, ("-", when(event.at), name, event.kind, "", _cut(event.text, _SHORT))))
+    return aligned([row for _, row in sorted(rows, key=itemgetter(0), reverse=True)])
 
 
 def _row(incident: Incident) -> tuple[str, ...]:

@@ -151,9 +151,7 @@ def _tell_program(error: BaseException, code: int) -> None:
 
 
 def _failed(error: BaseException, voice: Voice) -> int:
-    known = _all_known(error)
-    if known:
-        codes = [_known(one, voice) for one in known]
+    if codes := [_known(one, voice) for one in _all_known(error)]:
         return codes[0]
     match error:
         case click.ClickException():

@@ -62,7 +62,7 @@ def validate(names: tuple[str, ...], as_json: bool) -> None:
     else:
         for result in results:
             _say(result)
-    if any(not result["valid"] for result in results):
+    if not all(result["valid"] for result in results):
         raise click.exceptions.Exit(2)
 
 

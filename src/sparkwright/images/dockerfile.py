@@ -218,8 +218,7 @@ def no_room(nodes: Iterable[str], facts: Mapping[str, NodeFacts], size: int) -> 
     """DISK001 for each node whose Docker has less than `size` bytes; silent where it is not known."""
     needed = int(size * (1 + _SPARE_SHARE))
     for node in nodes:
-        disk = _docker_disk(facts[node])
-        if disk and disk.available < needed:
+        if (disk := _docker_disk(facts[node])) and disk.available < needed:
             yield Finding(
                 "DISK001", Severity.BLOCK, node, f"no room for the image on {disk.mount}",
                 f"{gib(needed)} needed, {gib(disk.available)} free on {disk.mount}",

@@ -50,7 +50,7 @@ def weights(sizes: Sequence[int], seed: int) -> Weights:
     count = next((count for most, count in _RESAMPLES if total <= most), _FEWEST)
     drawn, chosen = np.zeros((count, total), np.float32), np.zeros((count, repeats), np.float32)
     picked = rng.integers(0, max(repeats, 1), (count, repeats))
-    for slot, repeat in product(range(repeats), range(repeats)):
+    for slot, repeat in product(range(repeats), repeat=2):
         lines = np.flatnonzero(picked[:, slot] == repeat)
         chosen[lines, repeat] += 1
         for some in np.array_split(lines, max(1, len(lines) * sizes[repeat] // _AT_ONCE)):

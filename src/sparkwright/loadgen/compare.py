@@ -71,13 +71,10 @@ def _metric(where: tuple[str, str, str], base: _Side, new: _Side) -> Iterator[Co
     least = min(base.count(metric), new.count(metric))
     for place, statistic in enumerate(bootstrap.STATISTICS):
         if statistic == "median" or (statistic == "p99" and metric in _LATENCIES and least >= TAIL):
-            was, now = _interval(values[place], drawn[:, place]), _interval(others[place], redrawn[:, place])
+            was = stats.interval_of(values[place], drawn[:, place])
+            now = stats.interval_of(others[place], redrawn[:, place])
             ratio = _ratio(values[place], others[place], drawn[:, place], redrawn[:, place])
             yield Compared(*where, statistic, was, now, ratio, verdict(metric, was, now, ratio, least))
-
-
-def _interval(value: float, resamples: Floats) -> Interval:
-    return Interval(float(value), *bootstrap.interval(float(value), resamples))
 
 
 def _ratio(base: float, new: float, drawn: Floats, redrawn: Floats) -> Interval | None:
@@ -85,7 +82,7 @@ def _ratio(base: float, new: float, drawn: Floats, redrawn: Floats) -> Interval 
     divisors = drawn[:count]
     if not base or not np.all(divisors):
         return None
-    return _interval(new / base, redrawn[:count] / divisors)
+    return stats.interval_of(new / base, redrawn[:count] / divisors)
 
 
 def verdict(metric: str, base: Interval, new: Interval, ratio: Interval | None, count: int) -> str:

@@ -74,7 +74,9 @@ def _pairs(
     gate: Gate, chosen: Sequence[LevelSummary], summary: RunSummary, baseline: RunSummary | None
 ) -> list[tuple[LevelSummary, LevelSummary | None]]:
     """Each level with the baseline's; failed requests count over all levels together."""
-    partners = [_partner(level, summary, baseline) for level in chosen]
+    names = {theirs: ours for ours, theirs in comparable.pairs(baseline.run, summary.run)} if baseline else {}
+    there = {(level.plan.name, level.part): level for level in baseline.levels} if baseline else {}
+    partners = [there.get((names.get(level.plan.name, ""), level.part)) for level in chosen]
     if gate.metric not in ("errors", "error_share"):
         return list(zip(chosen, partners, strict=True))
     known = [one for one in partners if one]
@@ -107,15 +109,6 @@ def _level(gate: Gate, level: LevelSummary, partner: LevelSummary | None) -> Jud
         return False, None, wanted, f"{name} has no {gate.metric}"
     text = f"at {name}: expected {_text(gate, wanted)}, found {figure(observed, gate)}"
     return _SIGNS[gate.sign](observed, wanted), observed, wanted, text
-
-
-def _partner(level: LevelSummary, summary: RunSummary, baseline: RunSummary | None) -> LevelSummary | None:
-    """The same level of the baseline."""
-    if baseline is None:
-        return None
-    names = {theirs: ours for ours, theirs in comparable.pairs(baseline.run, summary.run)}
-    wanted = names.get(level.plan.name), level.part
-    return next((one for one in baseline.levels if (one.plan.name, one.part) == wanted), None)
 
 
 def _together(levels: Sequence[LevelSummary]) -> LevelSummary:

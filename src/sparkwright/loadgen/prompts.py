@@ -138,25 +138,17 @@ def body_ends(workload: Workload, probed: Probed, output: int, more: str = "") -
     """
     opening = '"messages":[' if workload.api is Api.CHAT else '"prompt":'
     closing = "]" if workload.api is Api.CHAT else ""
-    stream: dict[str, Any] = {"include_usage": True}
-    if probed.continuous:
-        stream["continuous_usage_stats"] = True
-    found: list[tuple[str, Any]] = [("max_tokens", output), ("temperature", workload.temperature), ("stream", True)]
-    found.append(("stream_options", stream))
+    stream = {"include_usage": True} | ({"continuous_usage_stats": True} if probed.continuous else {})
+    options: dict[str, Any] = {"max_tokens": output, "temperature": workload.temperature}
+    options |= {"stream": True, "stream_options": stream}
     if workload.ignore_eos and probed.ignore_eos:
-        found.append(("ignore_eos", True))
+        options["ignore_eos"] = True
     if workload.thinking is not None and probed.thinking and workload.api is Api.CHAT:
         # The two names that chat templates know it by (Qwen, GLM; DeepSeek).
-        pinned = {"enable_thinking": workload.thinking, "thinking": workload.thinking}
-        found.append(("chat_template_kwargs", pinned))
-    options = ",".join(f"{json.dumps(name)}:{_compact(value)}" for name, value in found)
-    tail = f"{closing},{options}{',' if more else ''}{more}}}"
-    return f'{{"model":{json.dumps(probed.model)},{opening}', tail
+        options["chat_template_kwargs"] = {"enable_thinking": workload.thinking, "thinking": workload.thinking}
+    members = json.dumps(options, separators=(",", ":"))[1:-1]
+    return f'{{"model":{json.dumps(probed.model)},{opening}', f"{closing},{members}{',' if more else ''}{more}}}"
 
 
 def message(role: str, content: str) -> str:
     return f'{{"role":"{role}","content":{json.dumps(content)}}}'
-
-
-def _compact(value: Any) -> str:
-    return json.dumps(value, separators=(",", ":"))

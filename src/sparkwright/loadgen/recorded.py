@@ -51,26 +51,17 @@ def parse(text: str, source: str, limit: int = 0) -> tuple[Recorded, ...]:
 
 def _records(text: str, source: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
     """(line, record); a JSON list counts as its first line."""
-    if text.lstrip().startswith("["):
-        yield from ((1, _mapping(record, f"{source}:1")) for record in _loaded(text, f"{source}:1"))
-        return
-    for number, line in enumerate(text.splitlines(), 1):
-        if line.strip():
-            where = f"{source}:{number}"
-            yield number, _mapping(_loaded(line, where), where)
-
-
-def _loaded(text: str, where: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError as error:
-        raise UsageError(f"{where}: this is no JSON: {error}", _HINT) from None
-
-
-def _mapping(record: Any, where: str) -> Mapping[str, Any]:
-    if isinstance(record, Mapping):
-        return record
-    raise UsageError(f"{where}: a request is a JSON object, found {type(record).__name__}", _HINT)
+    whole = text.lstrip().startswith("[")
+    for number, part in enumerate([text] if whole else text.splitlines(), 1):
+        where = f"{source}:{number}"
+        try:
+            records = json.loads(part) if whole else [json.loads(part)] if part.strip() else []
+        except ValueError as error:
+            raise UsageError(f"{where}: this is no JSON: {error}", _HINT) from None
+        for record in records:
+            if not isinstance(record, Mapping):
+                raise UsageError(f"{where}: a request is a JSON object, found {type(record).__name__}", _HINT)
+            yield number, record
 
 
 def _recorded(record: Mapping[str, Any], where: str) -> Recorded | None:
@@ -87,13 +78,14 @@ def _recorded(record: Mapping[str, Any], where: str) -> Recorded | None:
 def _plain(body: Mapping[str, Any], record: Mapping[str, Any], where: str) -> Recorded:
     output = body.get("max_completion_tokens") or body.get("max_tokens") or record.get("output_tokens") or 0
     at = _seconds(record.get("at"), where)
+    prompt, messages = body.get("prompt"), body.get("messages")
     if "messages" in body:
-        if not isinstance(body["messages"], list) or not body["messages"]:
+        if not isinstance(messages, list) or not messages:
             raise UsageError(f"{where}: `messages` is a list of at least one", _HINT)
-        return Recorded(messages=json.dumps(body["messages"]), output_tokens=_tokens(output, where), at=at)
-    if not isinstance(body["prompt"], str) or not body["prompt"]:
+        return Recorded(messages=json.dumps(messages), output_tokens=_tokens(output, where), at=at)
+    if not isinstance(prompt, str) or not prompt:
         raise UsageError(f"{where}: `prompt` is a text that is not empty", _HINT)
-    return Recorded(prompt=body["prompt"], output_tokens=_tokens(output, where), at=at)
+    return Recorded(prompt=prompt, output_tokens=_tokens(output, where), at=at)
 
 
 def _sharegpt(record: Mapping[str, Any], where: str) -> Recorded | None:

@@ -4,6 +4,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import takewhile
 from random import Random
 
 from sparkwright.domain.errors import UsageError
@@ -73,7 +74,8 @@ class _Made:
         head, tail = body_ends(self.workload, self.texts.probed, output)
         planned = Turn(head, "", tail, prompt_tokens=one.input_tokens, output_tokens=output)
         if one.input_tokens:
-            known = self._known(one)
+            # Blocks that an earlier request of this repeat has sent; the last block is never shared whole.
+            known = BLOCK * len(list(takewhile(lambda block: block in self.known, one.blocks[:-1])))
             return self._asking(replace(planned, cached_tokens=known), self._blocks(number, one))
         if one.messages:
             return self._messages(planned, json.loads(one.messages))
@@ -90,24 +92,13 @@ class _Made:
         contents = (one.get("content") for one in messages if isinstance(one, dict))
         return self._asking(planned, "\n".join(content for content in contents if isinstance(content, str)))
 
-    def _known(self, one: Recorded) -> int:
-        """Tokens in blocks that an earlier request has sent, in this repeat; the last block is never shared whole."""
-        shared = 0
+    def _blocks(self, number: int, one: Recorded) -> str:
         for block in one.blocks[:-1]:
             if block not in self.known:
-                break
-            shared += BLOCK
-        return shared
-
-    def _blocks(self, number: int, one: Recorded) -> str:
-        whole = "".join(self._block(block) for block in one.blocks[:-1])
+                self.known[block] = written(self.texts, BLOCK, self._words("block", block))
+        whole = "".join(self.known[block] for block in one.blocks[:-1])
         left = one.input_tokens - BLOCK * max(len(one.blocks) - 1, 0) - self.texts.frames.user
         return whole + asking(self.texts, left, self._words("last", number))
-
-    def _block(self, block: int) -> str:
-        if block not in self.known:
-            self.known[block] = written(self.texts, BLOCK, self._words("block", block))
-        return self.known[block]
 
     def _words(self, *more: object) -> Random:
         return dice_of(self.workload, self.level, self.repeat, self.texts.salt, *more)

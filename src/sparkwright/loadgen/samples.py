@@ -18,17 +18,16 @@ _ALL = (*COUNTERS, "prefix_cache_queries_total", "accepted_tokens_total", "draft
 def increase(scrapes: Sequence[Scrape], word: str) -> float | None:
     """From the first to the last scrape that has it; None with fewer than two, or when it fell: a restart."""
     values = [scrape.figures[word] for scrape in scrapes if word in scrape.figures]
-    if len(values) < 2 or _fell(values):
-        return None
-    return values[-1] - values[0]
+    return values[-1] - values[0] if len(values) > 1 and not _fell(scrapes, word) else None
 
 
 def restarted(scrapes: Sequence[Scrape]) -> bool:
     """A counter that falls was reset."""
-    return any(_fell([scrape.figures[word] for scrape in scrapes if word in scrape.figures]) for word in _ALL)
+    return any(_fell(scrapes, word) for word in _ALL)
 
 
-def _fell(values: Sequence[float]) -> bool:
+def _fell(scrapes: Sequence[Scrape], word: str) -> bool:
+    values = [scrape.figures[word] for scrape in scrapes if word in scrape.figures]
     return any(after < before for before, after in pairwise(values))
 
 
@@ -79,16 +78,18 @@ def good(rows: Sequence[Row]) -> tuple[Row, ...]:
 
 def of_requests(rows: Sequence[Row], open_loop: bool, token_times: bool) -> Mapping[str, Sample]:
     """Metric -> its values over good requests. token_times: the rows know when each token came."""
-    found = {name: _each(rows, figure) for name, figure in figures.per_request(open_loop).items()}
+    found: dict[str, Sample] = {}
+    for name, figure in figures.per_request(open_loop).items():
+        found[name] = _sample([(place, value) for place, row in enumerate(rows) if (value := figure(row)) is not None])
     if token_times:
         found["itl"] = _itl(rows)
     return {name: sample for name, sample in found.items() if len(sample.values)}
 
 
-def _each(rows: Sequence[Row], figure: figures.Figure) -> Sample:
-    pairs = [(value, place) for place, row in enumerate(rows) if (value := figure(row)) is not None]
-    values = np.fromiter((value for value, _ in pairs), np.float64, len(pairs))
-    return Sample(values, np.fromiter((place for _, place in pairs), np.intp, len(pairs)))
+def _sample(pairs: Sequence[tuple[int, float]]) -> Sample:
+    """pairs: (owner, value)."""
+    values = np.fromiter((value for _, value in pairs), np.float64, len(pairs))
+    return Sample(values, np.fromiter((place for place, _ in pairs), np.intp, len(pairs)))
 
 
 def _itl(rows: Sequence[Row]) -> Sample:
@@ -109,11 +110,7 @@ def of_repeats(levels: Sequence[Level], limits: Slo | None) -> Mapping[str, Samp
     """Metric -> one value of each repeat: rates of the whole level, and what only the server counts."""
     told = [_of_repeat(level, limits) for level in levels]
     names = dict.fromkeys(chain.from_iterable(told))
-    return {name: _some([(place, one[name]) for place, one in enumerate(told) if name in one]) for name in names}
-
-
-def _some(pairs: Sequence[tuple[int, float]]) -> Sample:
-    return Sample(np.array([value for _, value in pairs]), np.array([place for place, _ in pairs], np.intp))
+    return {name: _sample([(place, one[name]) for place, one in enumerate(told) if name in one]) for name in names}
 
 
 def _of_repeat(level: Level, limits: Slo | None) -> dict[str, float]:

@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
@@ -38,7 +37,8 @@ class Group:
 
 def summarize(run: Run) -> RunSummary:
     """Everything is computed from the rows. Levels in the order of their first repeat, parts behind their level."""
-    levels = tuple(one for repeats in validity.by_level(run) for one in _summaries(run, repeats))
+    pairs = ((repeats, part) for repeats in validity.by_level(run) for part in parts(repeats))
+    levels = tuple(_summary(run, repeats, *part) for repeats, part in pairs)
     return RunSummary(run, levels, validity.invalid(run), _best_rate(run, levels))
 
 
@@ -51,11 +51,7 @@ def parts(repeats: Sequence[Level]) -> Iterator[tuple[str, Wanted]]:
         yield "warm", lambda row: row.planned_cached > 0
     turns = sorted({row.turn for row in rows})
     if len(turns) > 1 or isinstance(repeats[0].plan.shape, Agent):
-        yield from ((f"turn {turn + 1}", partial(_of_turn, turn)) for turn in turns[:_TURNS])
-
-
-def _of_turn(turn: int, row: Row) -> bool:
-    return row.turn == turn
+        yield from ((f"turn {turn + 1}", lambda row, turn=turn: row.turn == turn) for turn in turns[:_TURNS])
 
 
 def group(run: Run, repeats: Sequence[Level], part: str, wanted: Wanted) -> Group:
@@ -68,17 +64,13 @@ def group(run: Run, repeats: Sequence[Level], part: str, wanted: Wanted) -> Grou
     return Group(found, whole, tuple(map(len, well)))
 
 
-def _summaries(run: Run, repeats: Sequence[Level]) -> Iterator[LevelSummary]:
-    for part, wanted in parts(repeats):
-        yield _summary(run, repeats, part, wanted)
-
-
 def _summary(run: Run, repeats: Sequence[Level], part: str, wanted: Wanted) -> LevelSummary:
     rows = [row for level in repeats for row in samples.counted(level) if wanted(row)]
     well = samples.good(rows)
     made = group(run, repeats, part, wanted)
     weights = made.weights(SEED)
     known = [name for name in METRICS if name in made.samples or name in made.of_repeats]
+    doubts = [doubt for level in repeats for doubt in (*level.doubts, *validity.doubts(level))]
     return LevelSummary(
         plan=repeats[0].plan,
         part=part,
@@ -90,27 +82,22 @@ def _summary(run: Run, repeats: Sequence[Level], part: str, wanted: Wanted) -> L
         metrics={name: _metric(name, made, weights) for name in known},
         errors=dict(Counter(row.kind or "error" for row in rows if row.error)),
         met=slo.share(rows, run.workload.slo, figures.is_open(repeats[0].plan)) if run.workload.slo else None,
-        doubts=tuple(dict.fromkeys((*validity.late(repeats), *_doubts(repeats)))),
+        doubts=tuple(dict.fromkeys((*validity.late(repeats), *doubts))),
         server={} if part else samples.engine_figures(repeats),
         notes=validity.notes(run, repeats),
     )
-
-
-def _doubts(repeats: Sequence[Level]) -> Iterator[str]:
-    for level in repeats:
-        yield from (*level.doubts, *validity.doubts(level))
 
 
 def _metric(name: str, made: Group, weights: bootstrap.Weights) -> Metric:
     sample = made.sample(name)
     resamples = bootstrap.resampled(sample, made.drawn(name, weights))
     values = bootstrap.statistics(sample.values)
-    mean, median, p90, p99 = (_interval(values[n], resamples[:, n]) for n in range(len(bootstrap.STATISTICS)))
+    mean, median, p90, p99 = (interval_of(values[n], resamples[:, n]) for n in range(len(bootstrap.STATISTICS)))
     least, most = float(sample.values.min()), float(sample.values.max())
     return Metric(name, len(sample.values), mean, median, p90, p99, least, most, _spread(sample, made, name))
 
 
-def _interval(value: float, resamples: Floats) -> Interval:
+def interval_of(value: float, resamples: Floats) -> Interval:
     return Interval(float(value), *bootstrap.interval(float(value), resamples))
 
 

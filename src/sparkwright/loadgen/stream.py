@@ -26,21 +26,8 @@ class TokenStream:
     """
 
     __slots__ = (
-        *(
-            "_held",
-            "_is_content",
-            "_keep",
-            "_last_known",
-            "_parts",
-            "_several",
-            "_size",
-            "around",
-            "at",
-            "calls",
-            "chunks",
-            "counts",
-        ),
-        *("error", "events", "finish", "finish_at", "first_content", "known", "sizes", "stopped"),
+        *("_held", "_is_content", "_keep", "_last_known", "_parts", "_several", "_size", "around", "at", "calls"),
+        *("chunks", "counts", "error", "events", "finish", "finish_at", "first_content", "known", "sizes", "stopped"),
         *("text", "usage"),
     )
 

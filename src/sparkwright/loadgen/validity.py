@@ -54,12 +54,12 @@ def by_level(run: Run) -> list[tuple[Level, ...]]:
     found: dict[str, list[Level]] = {}
     for level in run.levels:
         found.setdefault(level.plan.name, []).append(level)
-    return [_in_time([one for one in repeats if one.complete] or repeats) for repeats in found.values()]
-
-
-def _in_time(repeats: Sequence[Level]) -> tuple[Level, ...]:
-    well = tuple(level for level in repeats if not faults(level))
-    return well if 2 * len(well) >= len(repeats) else tuple(repeats)
+    chosen = []
+    for every in found.values():
+        repeats = [one for one in every if one.complete] or every
+        well = [level for level in repeats if not faults(level)]
+        chosen.append(tuple(well if 2 * len(well) >= len(repeats) else repeats))
+    return chosen
 
 
 def late(repeats: Sequence[Level]) -> tuple[str, ...]:
@@ -67,12 +67,9 @@ def late(repeats: Sequence[Level]) -> tuple[str, ...]:
     found: dict[str, list[Fault]] = {}
     for fault in (fault for level in repeats for fault in faults(level)):
         found.setdefault(fault.kind, []).append(fault)
-    return tuple(_worst(each, len(repeats)) for each in found.values())
-
-
-def _worst(found: Sequence[Fault], repeats: int) -> str:
-    worst = max(found, key=lambda fault: fault.times).text
-    return f"{worst}, in {len(found)} of {repeats} repeats" if repeats > 1 else worst
+    worst = [(max(each, key=lambda fault: fault.times).text, len(each)) for each in found.values()]
+    many = len(repeats) > 1
+    return tuple(f"{text}, in {count} of {len(repeats)} repeats" if many else text for text, count in worst)
 
 
 def faults(level: Level) -> tuple[Fault, ...]:
@@ -104,7 +101,12 @@ def _held_back(level: Level) -> float:
         return 0.0
     places = level.plan.pace.concurrency
     rows = [row for row in level.rows if not row.warmup]
-    starts, ends = _held(rows)
+    # When places were taken, and when they came free: a session keeps its own from its first turn to its last.
+    first, last = dict[int, float](), dict[int, float]()
+    for row in rows:
+        first[row.session] = min(row.sent, first.get(row.session, row.sent))
+        last[row.session] = max(row.sent + (row.end or 0.0), last.get(row.session, 0.0))
+    starts, ends = sorted(first.values()), sorted(last.values())
 
     def free(row: Row) -> bool:
         """A later turn goes on in the place that its session has."""
@@ -113,15 +115,6 @@ def _held_back(level: Level) -> float:
 
     late = sorted(figures.waited(row) for row in rows if free(row))
     return late[min(len(late) - 1, int(0.99 * len(late)))] if late else 0.0
-
-
-def _held(rows: Sequence[Row]) -> tuple[list[float], list[float]]:
-    """When places were taken, and when they came free: a session keeps its own from its first turn to its last."""
-    starts, ends = dict[int, float](), dict[int, float]()
-    for row in rows:
-        starts[row.session] = min(row.sent, starts.get(row.session, row.sent))
-        ends[row.session] = max(row.sent + (row.end or 0.0), ends.get(row.session, 0.0))
-    return sorted(starts.values()), sorted(ends.values())
 
 
 def doubts(level: Level) -> tuple[str, ...]:

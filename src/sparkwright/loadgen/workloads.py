@@ -118,10 +118,7 @@ def _single(level: LevelPlan, shape: Single, making: _Making) -> tuple[Session, 
 
 
 def _one(number: int, shape: Single, making: _Making, context: str) -> Session:
-    lengths, texts = (
-        dice_of(making.workload, making.level, making.repeat, number),
-        making.texts,
-    )  # the same in every run
+    texts, lengths = making.texts, dice_of(making.workload, making.level, making.repeat, number)
     prompt, output = sample(shape.prompt, lengths), sample(shape.output, lengths)
     added = shape.depth if context else 0
     asked = asking(texts, shape.depth - added + prompt - texts.frames.user, making.dice_for(number), shape.text)

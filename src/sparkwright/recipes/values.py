@@ -40,8 +40,7 @@ def shown(value: Any) -> str:
     if isinstance(value, str):
         return "a text that looks like a key (not shown)" if looks_secret(value) else _short(repr(value))
     if isinstance(value, list | dict):
-        kind = "list" if isinstance(value, list) else "mapping"
-        return f"a {kind} of {len(value)}"
+        return f"a {'list' if isinstance(value, list) else 'mapping'} of {len(value)}"
     if isinstance(value, bool):
         return str(value).lower()
     return "nothing" if value is None else _short(str(getattr(value, "text", value)))
@@ -139,11 +138,7 @@ class Within:
     def check(self, value: float) -> float:
         if self.low <= value <= self.high or (self.zero and value == 0):
             return value
-        raise ValueError(
-            f"found {value:g}; allowed {self}: {self.why}"
-            if isinstance(value, float)
-            else f"found {value}; allowed {self}: {self.why}"
-        )
+        raise ValueError(f"found {f'{value:g}' if isinstance(value, float) else value}; allowed {self}: {self.why}")
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         return core_schema.no_info_after_validator_function(self.check, handler(source))

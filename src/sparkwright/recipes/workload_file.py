@@ -8,22 +8,19 @@ from pathlib import PurePath
 from sparkwright.domain.errors import RecipeError
 from sparkwright.domain.workload import (
     Agent,
-    Api,
     Arrival,
     Length,
     LevelPlan,
     Pace,
     Replay,
-    Search,
     Shape,
     Single,
-    Slo,
     Text,
     Workload,
 )
 from sparkwright.recipes.problems import Complaint, clean, problems_of, report, valid_keys, validated
 from sparkwright.recipes.values import domain_value, plain, shown
-from sparkwright.recipes.workload_schema import LengthPart, LevelPart, SinglePart, WorkloadPart
+from sparkwright.recipes.workload_schema import LevelPart, SinglePart, WorkloadPart
 from sparkwright.recipes.yaml_lines import read_yaml
 
 _HINT = "`sparkwright bench --profiles` lists workloads that ship; docs/guides/workloads.md explains every key"
@@ -50,21 +47,13 @@ def load_workload(text: str, source: str) -> Workload:
 
 
 def _workload(part: WorkloadPart, source: str) -> Workload:
-    return Workload(
-        name=part.name or PurePath(source).stem or "workload",
-        title=part.title,
-        levels=tuple(plan for level in part.levels for plan in plans(level)),
-        version=int(part.version),
-        api=Api(part.api),
-        seed=int(part.seed),
-        repeats=int(part.repeats),
-        thinking=None if part.thinking == "unset" else part.thinking,
-        ignore_eos=part.ignore_eos,
-        temperature=float(part.temperature),
-        slo=Slo(**plain(part.slo.model_dump())) if part.slo else None,
-        search=Search(**plain(part.search.model_dump())) if part.search else None,
-        deadline=float(part.deadline),
-    )
+    tree = plain(part.model_dump(exclude={"levels"})) | {
+        "name": part.name or PurePath(source).stem or "workload",
+        "levels": tuple(plan for level in part.levels for plan in plans(level)),
+        "thinking": None if part.thinking == "unset" else part.thinking,
+    }
+    made: Workload = domain_value(Workload, tree)
+    return made
 
 
 def _checks(part: WorkloadPart) -> Iterator[Complaint]:
@@ -101,19 +90,11 @@ def plans(level: LevelPart) -> Iterator[LevelPlan]:
 
 
 def _shape(level: LevelPart, depth: int) -> Shape:
-    if level.single:
-        part = level.single
-        return Single(_length(part.prompt), _length(part.output), depth, part.warm, Text(part.text))
-    if level.agent:
-        agent: Agent = domain_value(Agent, plain(level.agent.model_dump(exclude={"cold_twin"})))
-        return agent
-    assert level.replay is not None
-    output = _length(level.replay.output) if level.replay.output else None
-    return Replay(level.replay.path, int(level.replay.limit), output, level.replay.timed)
-
-
-def _length(part: LengthPart) -> Length:
-    return Length(int(part.low), int(part.high), int(part.median))
+    parts = ((Single, level.single), (Agent, level.agent), (Replay, level.replay))
+    kind, part = next((kind, part) for kind, part in parts if part)
+    tree = plain(part.model_dump(exclude={"cold_twin"})) | ({"depth": depth} if level.single else {})
+    made: Shape = domain_value(kind, tree)
+    return made
 
 
 def _pace(level: LevelPart, concurrency: int, rate: float) -> Pace:

@@ -6,7 +6,7 @@ Scalars follow YAML 1.2: only `true` and `false` are booleans, so that `flash-at
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -90,20 +90,16 @@ def read_yaml(text: str, source: str) -> Document:
 
 
 def _syntax(error: yaml.MarkedYAMLError, text: str, source: str) -> RecipeError:
+    """With what most often is wrong with such a line."""
     mark = error.problem_mark or error.context_mark
-    line, column = (mark.line, mark.column) if mark else (0, 0)
-    lines = text.splitlines()
-    hint = _hint(lines[line] if line < len(lines) else "")
-    return RecipeError(f"{source}:{line + 1}:{column + 1}: this is no YAML: {error.problem or error.context}; {hint}")
-
-
-def _hint(line: str) -> str:
-    """What most often is wrong with such a line."""
+    number, column = (mark.line, mark.column) if mark else (0, 0)
+    line = "".join(text.splitlines()[number : number + 1])
+    hint = "check the indentation, the colon and the quotes of this line and of the one before"
     if "\t" in line[: len(line) - len(line.lstrip())]:
-        return "indent with spaces, not with tabs"
-    if re.search(r":\s+[@%`*&!|>]", line) or line.count(": ") > 1:
-        return "put the value in quotes"
-    return "check the indentation, the colon and the quotes of this line and of the one before"
+        hint = "indent with spaces, not with tabs"
+    elif re.search(r":\s+[@%`*&!|>]", line) or line.count(": ") > 1:
+        hint = "put the value in quotes"
+    return RecipeError(f"{source}:{number + 1}:{column + 1}: this is no YAML: {error.problem or error.context}; {hint}")
 
 
 def _unreadable(error: yaml.reader.ReaderError, text: str, source: str) -> RecipeError:
@@ -137,7 +133,8 @@ class _Reader:
             if isinstance(node, yaml.MappingNode):
                 return self._mapping(node, path)
             if isinstance(node, yaml.SequenceNode):
-                return self._sequence(node, path)
+                self.lines |= {(*path, index): _line(item) for index, item in enumerate(node.value)}
+                return [self.value(item, (*path, index)) for index, item in enumerate(node.value)]
             return self._scalar(node.tag, str(node.value), _line(node))
         finally:
             self.open.pop()
@@ -152,38 +149,30 @@ class _Reader:
         if self.count > MAX_NODES:
             raise RecipeError(f"{where}: more than {MAX_NODES} values once aliases (`*name`) are expanded")
 
-    def _sequence(self, node: yaml.SequenceNode, path: Path) -> list[Any]:
-        for index, item in enumerate(node.value):
-            self.lines[(*path, index)] = _line(item)
-        return [self.value(item, (*path, index)) for index, item in enumerate(node.value)]
-
     def _mapping(self, node: yaml.MappingNode, path: Path) -> dict[str, Any]:
         found: dict[str, Any] = {}
         first: dict[str, int] = {}
         for key_node, value_node in node.value:
-            key = self._key(key_node)
-            if key is None or key_node.tag == _MERGE:
+            line = _line(key_node)
+            if not isinstance(key_node, yaml.ScalarNode):
+                self.problems.append(Problem(line, "a key must be one word, not a list or mapping"))
                 continue
+            if key_node.tag == _MERGE:
+                continue
+            key = str(key_node.value)
             if key in first:
-                self._twice(_line(key_node), (*path, key), first[key])
+                text = f"key `{dotted((*path, key))}` is there twice: on line {first[key]} and on line {line}"
+                self.problems.append(Problem(line, text))
                 continue
-            first[key] = self.lines[(*path, key)] = _line(key_node)
+            first[key] = self.lines[(*path, key)] = line
             found[key] = self.value(value_node, (*path, key))
         return self._merged(node, path) | found
-
-    def _key(self, node: yaml.Node) -> str | None:
-        if isinstance(node, yaml.ScalarNode):
-            return str(node.value)
-        self.problems.append(Problem(_line(node), "a key must be one word, not a list or mapping"))
-        return None
-
-    def _twice(self, line: int, path: Path, first: int) -> None:
-        self.problems.append(Problem(line, f"key `{dotted(path)}` is there twice: on line {first} and on line {line}"))
 
     def _merged(self, node: yaml.MappingNode, path: Path) -> dict[str, Any]:
         """The keys that `<<: *name` adds; written keys win."""
         merged: dict[str, Any] = {}
-        for source in _merge_sources(node):
+        values = [value for key, value in node.value if key.tag == _MERGE]
+        for source in (one for value in values for one in _items(value)):
             if isinstance(source, yaml.MappingNode):
                 merged = self.value(source, path) | merged
             else:
@@ -197,13 +186,10 @@ class _Reader:
             return None
         if tag == _BOOL:
             return text.lower() == "true"
-        if tag in (_INT, _FLOAT):
-            return self._number(tag, text, line)
-        word = tag.replace("tag:yaml.org,2002:", "!!")
-        self.problems.append(Problem(line, f"tag `{word}` is not used here; write the plain value"))
-        return text
-
-    def _number(self, tag: str, text: str, line: int) -> Any:
+        if tag not in (_INT, _FLOAT):
+            word = tag.replace("tag:yaml.org,2002:", "!!")
+            self.problems.append(Problem(line, f"tag `{word}` is not used here; write the plain value"))
+            return text
         try:
             number = _parse_number(tag, text)
         except ValueError:
@@ -222,10 +208,8 @@ def _parse_number(tag: str, text: str) -> WrittenInt | WrittenFloat:
     return number
 
 
-def _merge_sources(node: yaml.MappingNode) -> Iterator[yaml.Node]:
-    for key, value in node.value:
-        if key.tag == _MERGE:
-            yield from value.value if isinstance(value, yaml.SequenceNode) else (value,)
+def _items(node: yaml.Node) -> list[yaml.Node]:
+    return node.value if isinstance(node, yaml.SequenceNode) else [node]
 
 
 def _line(node: yaml.Node) -> int:

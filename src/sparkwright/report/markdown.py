@@ -24,16 +24,14 @@ def _run(summary: RunSummary) -> str:
     known = summary.run.conditions
     engine = f" on {engine_text(known)}" if known.engine else ""
     turns, errors = turns_table(summary), errors_table(summary)
-    conditions_table = Table(
-        "", ("", ""), tuple((name, "; ".join(text.splitlines())) for name, text in conditions(summary.run))
-    )
+    rows = tuple((name, "; ".join(text.splitlines())) for name, text in conditions(summary.run))
     parts = [
         f"## {escaped((known.model or summary.run.id) + engine)}",
         _status(summary),
         _main(summary),
         *((escaped(gap_words([summary])), _table(turns)) if turns else ()),
         f"**{errors.title}**\n\n{_table(errors)}" if errors else "",
-        f"<details><summary>Conditions</summary>\n\n{_table(conditions_table, left=2)}\n\n</details>",
+        f"<details><summary>Conditions</summary>\n\n{_table(Table('', ('', ''), rows), left=2)}\n\n</details>",
     ]
     return "\n\n".join(filter(None, parts))
 

@@ -12,8 +12,6 @@ from sparkwright.report.series import Axis, Plot
 from sparkwright.report.tables import Table
 from sparkwright.report.timelines import Timeline
 
-_Pick = Callable[[Sequence[tuple[int, int]]], tuple[int, int]]
-
 
 @dataclass(frozen=True, slots=True)
 class Headline:
@@ -47,12 +45,12 @@ def headlines(summary: RunSummary) -> list[Headline]:
     return [one for one in cards if one]
 
 
-def _metric(name: str, levels: list[LevelSummary], metric: str, pick: _Pick) -> Headline | None:
+def _metric(name: str, levels: list[LevelSummary], metric: str, pick: Callable[..., LevelSummary]) -> Headline | None:
     """At the level that is least (or most) loaded and deep."""
     found = [level for level in levels if metric in level.metrics and level.metrics[metric].count]
     # Concurrency without a limit counts as the most.
-    least = [(level.plan.pace.concurrency or 1_000_000, _depth(level)) for level in found]
-    return _headline(name, found[least.index(pick(least))], metric) if found else None
+    level = pick(found, key=lambda one: (one.plan.pace.concurrency or 1_000_000, _depth(one))) if found else None
+    return _headline(name, level, metric) if level else None
 
 
 def _warm(summary: RunSummary) -> Headline | None:

@@ -40,10 +40,8 @@ _LAUNCHER = "nnodes node_rank master_addr headless distributed_executor_backend 
 # Of sparkrun's names, those that are no engine's own.
 _SPARKRUN = {"chunked_prefill": "serving.batched_tokens"}
 _NUMBER = re.compile(r"-\d")
-_INTS = (
-    "parallelism.tp parallelism.pp parallelism.dp serving.port serving.master_port serving.context serving.sequences "
-)
-_INTS += "serving.batched_tokens serving.kv_cache_bytes speculation.tokens"
+_INTS = "parallelism.tp parallelism.pp parallelism.dp speculation.tokens serving.port serving.master_port "
+_INTS += "serving.context serving.sequences serving.batched_tokens serving.kv_cache_bytes"
 
 
 def parse(words: Sequence[str], engine: str) -> tuple[str, dict[str, Any]]:
@@ -59,13 +57,8 @@ def parse(words: Sequence[str], engine: str) -> tuple[str, dict[str, Any]]:
             flags[current].append(word)
         else:
             model = model or word
-    return model, {name: _value(values) for name, values in flags.items()}
-
-
-def _value(words: Sequence[str]) -> Any:
-    if not words:
-        return True
-    return scalar(words[0]) if len(words) == 1 else [scalar(word) for word in words]
+    values = {name: [scalar(word) for word in given] for name, given in flags.items()}
+    return model, {name: found if len(found) > 1 else found[0] if found else True for name, found in values.items()}
 
 
 def scalar(word: str) -> Any:
@@ -146,23 +139,14 @@ def _sglang_speculation(draft: Draft, words: Mapping[str, Any]) -> dict[str, Any
     given = {k.removeprefix("speculative_"): v for k, v in words.items() if k.startswith("speculative_")}
     method, steps, drafted = given.pop("algorithm"), given.get("num_steps"), given.get("num_draft_tokens")
     block = given.pop("dspark_block_size", None)
-    for key, expected in (
-        ("num_steps", steps),
-        ("num_draft_tokens", drafted if not steps else steps + 1),
-        ("eagle_topk", 1),
-    ):
-        if given.get(key) == expected:
-            given.pop(key, None)
+    usual = {"num_steps": steps, "num_draft_tokens": steps + 1 if steps else drafted, "eagle_topk": 1}
+    given = {key: value for key, value in given.items() if key not in usual or value != usual[key]}
     options = {("model" if k == "draft_model_path" else k.replace("_", "-")): v for k, v in given.items()}
     draft.put("speculation", {"method": str(method).lower()})
     draft.put("speculation.tokens", block or steps or drafted or "")
     if options:
         draft.put("speculation.options", options)
     return {k: v for k, v in words.items() if not k.startswith("speculative_")}
-
-
-def _implied(draft: Draft, value: Any) -> None:
-    """--enable-auto-tool-choice comes with parsers.tool."""
 
 
 def _options_file(draft: Draft, value: Any) -> None:
@@ -175,7 +159,7 @@ _SPECIAL: Mapping[str, Callable[[Draft, Any], None]] = {
     "expert_parallel": _expert,
     "ep_size": _expert,
     "speculative_config": _speculation,
-    "enable_auto_tool_choice": _implied,
+    "enable_auto_tool_choice": lambda draft, value: None,  # it comes with parsers.tool
     "extra_llm_api_options": _options_file,
 }
 

@@ -36,8 +36,12 @@ def import_recipe(text: str, source: str, options: ImportOptions) -> Imported:
     draft.put("state", "documented")
     draft.put("state_reason", f"imported from {PurePath(source).name} ({kind}); not served by us")
     draft.put("title", draft.get("title", name))
-    written = recipe_yaml(draft.tree, f"{PurePath(source).name} ({kind})", draft.notes)
-    return Imported(name, written, tuple(draft.notes), _errors(written, f"{name}.yaml"))
+    written, errors = recipe_yaml(draft.tree, f"{PurePath(source).name} ({kind})", draft.notes), ""
+    try:
+        load_recipe(written, f"{name}.yaml")
+    except RecipeError as error:
+        errors = error.message
+    return Imported(name, written, tuple(draft.notes), tuple(errors.splitlines()))
 
 
 def _mapping(text: str, source: str) -> Mapping[str, Any]:
@@ -65,25 +69,13 @@ def _read(tree: Mapping[str, Any], source: str, options: ImportOptions) -> tuple
     raise RecipeError(f"{source}: is in no format that can be imported", hint=f"known formats: {FORMATS}")
 
 
-def _errors(text: str, source: str) -> tuple[str, ...]:
-    try:
-        load_recipe(text, source)
-    except RecipeError as error:
-        return tuple(error.message.splitlines())
-    return ()
-
-
 def recipe_yaml(tree: Mapping[str, Any], source: str, notes: Iterable[str]) -> str:
     listed = [f"#   - {' '.join(note.split())}\n" for note in notes]
     head = f"# Imported from {source}.\n"
     head += "# Left out, assumed, or to be read before it runs:\n" + "".join(listed) if listed else ""
-    keys = [key for key in RecipeFile.model_fields if tree.get(key) not in (None, {}, [], "")]
-    return head + "".join(_section(key, tree[key]) for key in keys)
-
-
-def _section(key: str, value: Any) -> str:
-    """`key: value`; a mapping or list is separate from what is above it."""
-    apart = "\n" if isinstance(value, (Mapping, list)) or key == "name" else ""
-    return apart + yaml.safe_dump(
-        {key: value}, sort_keys=False, allow_unicode=True, width=110, default_flow_style=False
-    )
+    for key in RecipeFile.model_fields:
+        if (value := tree.get(key)) not in (None, {}, [], ""):
+            # A mapping or list is separate from what is above it.
+            head += "\n" if isinstance(value, (Mapping, list)) or key == "name" else ""
+            head += yaml.safe_dump({key: value}, sort_keys=False, allow_unicode=True, width=110)
+    return head

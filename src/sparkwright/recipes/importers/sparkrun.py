@@ -3,6 +3,8 @@
 import re
 import shlex
 from collections.abc import Mapping, Sequence
+from itertools import takewhile
+from math import prod
 from typing import Any
 
 from sparkwright.domain.errors import RecipeError
@@ -37,20 +39,17 @@ def is_sparkrun(tree: Mapping[str, Any]) -> bool:
 def from_sparkrun(tree: Mapping[str, Any], options: ImportOptions) -> Draft:
     """Raises RecipeError for an engine that sparkwright does not drive."""
     draft = Draft()
-    values = {
-        "model": tree["model"],
-        **{k: tree[k] for k in ("model_revision",) if k in tree},
-        **tree.get("defaults", {}),
-    }
+    values = {**{key: tree[key] for key in ("model", "model_revision") if key in tree}, **tree.get("defaults", {})}
     command = _filled(str(tree.get("command") or ""), values, draft)
     words = _words(command, draft)
-    start = next(
-        ((engine, _behind(words, begin)) for begin, engine in _STARTS if _behind(words, begin) is not None), None
-    )
-    engine = _engine(tree, start[0] if start else "", command)
+    starts = ((engine, _behind(words, begin)) for begin, engine in _STARTS)
+    started, given = next((start for start in starts if start[1] is not None), ("", None))
+    engine = _engine(tree, started, command)
     if engine == "vllm-ray":
         draft.note("engine: sparkrun runs this one on Ray; vLLM's own multi-node mode is engine.name vllm")
-    put_engine(draft, engine, options.version or _version(tree), str(tree.get("container") or ""))
+    version = str(tree.get("runtime_version") or "")
+    version = options.version or (version if re.match(r"\d", version) else "")
+    put_engine(draft, engine, version, str(tree.get("container") or ""))
     model, _, quant = str(tree["model"]).partition(":")
     draft.put("model.path" if model.startswith("/") else "model.id", model)
     draft.put("model.revision", tree.get("model_revision") or "")
@@ -58,14 +57,13 @@ def from_sparkrun(tree: Mapping[str, Any], options: ImportOptions) -> Draft:
         draft.note(f"model: of {model} only the {quant} files are meant; put that GGUF's place into model.path")
     if engine == "llama-cpp" and not model.startswith("/"):
         draft.note("model: llama.cpp serves one GGUF file; give its place on the nodes in model.path")
-    if start and start[1] is not None:
-        put_flags(draft, engine, {k: v for k, v in parse(start[1], engine)[1].items() if k not in _MODEL_FLAGS})
+    if given is not None:
+        put_flags(draft, engine, {k: v for k, v in parse(given, engine)[1].items() if k not in _MODEL_FLAGS})
     else:
         if command:
             draft.note("command: no engine that sparkwright drives is started in it; the defaults were read instead")
-        put_flags(
-            draft, engine, dict(with_negatives({k: _text(v, values) for k, v in tree.get("defaults", {}).items()}))
-        )
+        defaults = {k: _text(v, values) for k, v in tree.get("defaults", {}).items()}
+        put_flags(draft, engine, dict(with_negatives(defaults)))
     _put_rest(draft, tree, values)
     put_nodes(draft, options.nodes or _nodes(tree, draft))
     return draft
@@ -99,9 +97,7 @@ def _behind(words: Sequence[str], begin: Sequence[str]) -> Sequence[str] | None:
     """The words behind `begin`, up to the end of that command; None when it is not in there."""
     for at in range(len(words)):
         if tuple(words[at : at + len(begin)]) == tuple(begin):
-            rest = words[at + len(begin) :]
-            end = next((n for n, word in enumerate(rest) if word in ("&&", "||", "|", ";", "&")), len(rest))
-            return rest[:end]
+            return list(takewhile(lambda word: word not in ("&&", "||", "|", ";", "&"), words[at + len(begin) :]))
     return None
 
 
@@ -111,9 +107,8 @@ def _engine(tree: Mapping[str, Any], started: str, command: str) -> str:
     old = str(tree.get("recipe_version", "2")) == "1"
     ray = tree.get("defaults", {}).get("distributed_executor_backend") == "ray" or "executor-backend ray" in command
     if runtime and runtime not in _RUNTIMES:
-        raise RecipeError(
-            f"runtime: {runtime!r} is not an engine that sparkwright drives", hint=f"known: {', '.join(_RUNTIMES)}"
-        )
+        why = f"runtime: {runtime!r} is not an engine that sparkwright drives"
+        raise RecipeError(why, hint=f"known: {', '.join(_RUNTIMES)}")
     if runtime in ("", "vllm") and started in ("", "vllm"):
         many = not tree.get("solo_only") and _ranks(tree) > 1
         return "vllm-ray" if ray or (old and runtime == "" and many) else "vllm"
@@ -122,16 +117,8 @@ def _engine(tree: Mapping[str, Any], started: str, command: str) -> str:
 
 def _ranks(tree: Mapping[str, Any]) -> int:
     defaults = tree.get("defaults", {})
-    sizes = [defaults.get(key, 1) for key in ("tensor_parallel", "pipeline_parallel", "data_parallel")]
-    product = 1
-    for size in sizes:
-        product *= size if isinstance(size, int) else 1
-    return product
-
-
-def _version(tree: Mapping[str, Any]) -> str:
-    given = str(tree.get("runtime_version") or "")
-    return given if re.match(r"\d", given) else ""
+    sizes = (defaults.get(key, 1) for key in ("tensor_parallel", "pipeline_parallel", "data_parallel"))
+    return prod(size for size in sizes if isinstance(size, int))
 
 
 def _nodes(tree: Mapping[str, Any], draft: Draft) -> int:

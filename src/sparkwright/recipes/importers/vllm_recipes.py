@@ -91,14 +91,11 @@ def _leave(draft: Draft, tree: Mapping[str, Any]) -> None:
     meta = tree.get("meta") or {}
     seen = (meta.get("hardware") or {}).get(HARDWARE)
     draft.put("references", [_SITE])
-    draft.note(
-        f"hardware: the source calls {HARDWARE} {seen}" if seen else f"hardware: the source does not mention {HARDWARE}"
-    )
+    draft.note(f"hardware: the source {f'calls {HARDWARE} {seen}' if seen else f'does not mention {HARDWARE}'}")
     longest = tree["model"].get("context_length")
     if longest and draft.get("serving.context") is None:
-        draft.note(
-            f"context: the model can do {longest} tokens; no limit is written, so the engine takes what it finds"
-        )
+        why = "no limit is written, so the engine takes what it finds"
+        draft.note(f"context: the model can do {longest} tokens; {why}")
     for key in ("strategy_overrides", "dependencies"):
         if tree.get(key):
             draft.note(f"{key}: left out, it belongs to other machines or installations")
