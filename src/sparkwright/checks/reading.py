@@ -1,7 +1,7 @@
 """What checks ask of a context again and again, and the combinators. A context may lack anything."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +13,7 @@ from sparkwright.domain.host_facts import KernelNote, Package
 from sparkwright.domain.plan import RankSpec
 from sparkwright.domain.recipe import Recipe, Runtime
 from sparkwright.domain.unknown import known
-from sparkwright.engines.catalog import simulator
+from sparkwright.engines.catalog import simulator, traits
 
 GB10_PCI = "10de:2e12"
 DASHBOARD = "the DGX Dashboard (http://localhost:11000)"
@@ -142,6 +142,33 @@ def dockers(context: Context) -> Iterator[tuple[NodeFacts, Docker]]:
 def weigh(context: Context, severity: Severity) -> Severity:
     """The severity for a recipe that needs it; without a recipe it is only worth knowing."""
     return severity if context.recipe else Severity.INFO
+
+
+def environments(context: Context, name: str) -> Iterator[tuple[RankSpec, str]]:
+    """The real ranks for which somebody gave the variable, the recipe or the node's entry, and its value there."""
+    recipe = context.recipe
+    if simulated(context):
+        return
+    by_recipe = recipe is not None and name in recipe.env
+    for spec in context.specs:
+        entry = next((dict(node.env) for node in context.cluster.nodes if node.name == spec.node), {})
+        if name in spec.env and (by_recipe or name in entry):
+            yield spec, spec.env[name]
+
+
+def interface_names(value: str) -> Sequence[str]:
+    """`=eth0,eth1:1` -> eth0, eth1; none of a list of what to leave out (`^docker0`)."""
+    return () if value.startswith("^") else [part.strip().lstrip("=").partition(":")[0] for part in value.split(",")]
+
+
+def served_on_gb10(context: Context, code: str = "") -> Recipe | None:
+    """The recipe, where it serves a real model on GB10 nodes, with an engine that the check `code` is about."""
+    recipe = context.recipe
+    if recipe is None or recipe.model.simulated or simulator(recipe):
+        return None
+    if (code and code not in traits(recipe).faults) or any(other_gpu(facts) for facts in context.facts.values()):
+        return None
+    return recipe
 
 
 def kernel_notes(context: Context, pattern: re.Pattern[str]) -> Iterator[tuple[NodeFacts, tuple[KernelNote, ...]]]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from sparkwright.checks.recipes import environments, names, served_on_gb10
+from sparkwright.checks.reading import environments, interface_names, served_on_gb10
 from sparkwright.compat.combination import flag, shape_of, variables
 from sparkwright.domain.check import Check, Context, Found, explained
 from sparkwright.domain.facts import Interface
@@ -45,7 +45,7 @@ def interface_variable(context: Context) -> Iterator[Found]:
 
 def _wrong(variable: str, value: str, links: tuple[Interface, ...] | None) -> str:
     """What is wrong with the value; '' when nothing is, or when it is not known."""
-    given = names(value)
+    given = interface_names(value)
     if _LOOPBACK in given:
         return "that is loopback"
     begins = variable.startswith("NCCL") and not value.startswith("=")
@@ -61,7 +61,7 @@ def hca_variable(context: Context) -> Iterator[Found]:
         facts = context.facts_of(spec)
         ports = known(facts.rdma) if facts else None
         active = [port.device for port in ports or () if port.active]
-        dead = [name for name in names(value) if not any(_is(device, name, value) for device in active)]
+        dead = [name for name in interface_names(value) if not any(_is(device, name, value) for device in active)]
         if ports and dead:
             yield Found(
                 ", ".join(f"{port.device} {port.state}" for port in ports),

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from difflib import get_close_matches
 
-from sparkwright.checks.recipes import served_on_gb10
+from sparkwright.checks.reading import served_on_gb10
 from sparkwright.compat.combination import flag, on, shape_of
 from sparkwright.domain.check import Check, Context, Found, explained
 from sparkwright.domain.finding import BLOCK, INFO, OVERRIDE, WARN, Severity

@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from sparkwright.checks.reading import driver_versions
-from sparkwright.checks.recipes import served_on_gb10
+from sparkwright.checks.reading import driver_versions, served_on_gb10
 from sparkwright.compat.combination import flag, on, shape_of, variables
 from sparkwright.domain.check import Check, Context, Found, explained
 from sparkwright.domain.finding import INFO, OVERRIDE, WARN
