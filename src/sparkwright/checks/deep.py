@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from sparkwright.domain.check import Check, Context, Found, explained
-from sparkwright.domain.fabric_facts import Bandwidth, Clocks, Measured, Skipped
+from sparkwright.domain.fabric_facts import Clocks, Measured, Skipped
 from sparkwright.domain.facts import Unknown
 from sparkwright.domain.finding import INFO, OVERRIDE, WARN
 
@@ -20,9 +20,13 @@ _LOADED, _SLOW_MHZ, _LITTLE_WATT = 90.0, 1400.0, 40.0
 def bandwidth(context: Context) -> Iterator[Found]:
     for one in context.measured.bandwidths if context.measured else ():
         cause, remedy = _judged(one.gbit)
+        if isinstance(one.gbit, Unknown):
+            figure, title = one.gbit.raw or "no answer", f"nothing came over {one.device}"
+        else:
+            figure, title = f"{one.gbit:.2f} Gb/s", f"{one.device} moves {one.gbit:.0f} Gb/s"
         yield Found(
-            f"ib_write_bw {one.device} -> {one.peer_device}: {_figure(one.gbit)}",
-            title=_title(one),
+            f"ib_write_bw {one.device} -> {one.peer_device}: {figure}",
+            title=title,
             cause=cause,
             fix=remedy,
             severity=WARN if remedy else INFO,
@@ -39,16 +43,6 @@ def _judged(gbit: float | Unknown) -> tuple[str, str]:
     if _CAPPED_GBIT[0] <= gbit <= _CAPPED_GBIT[1]:
         return "about 13 Gb/s is the power cap of a NIC that was attached while the machine ran", _REBOOT
     return f"a rail of a healthy link moves {_HEALTHY_GBIT:g} Gb/s or more", _SLOW_OTHERWISE
-
-
-def _title(one: Bandwidth) -> str:
-    if isinstance(one.gbit, Unknown):
-        return f"nothing came over {one.device}"
-    return f"{one.device} moves {one.gbit:.0f} Gb/s"
-
-
-def _figure(gbit: float | Unknown) -> str:
-    return f"{gbit.raw or 'no answer'}" if isinstance(gbit, Unknown) else f"{gbit:.2f} Gb/s"
 
 
 def clocks_stuck(context: Context) -> Iterator[Found]:

@@ -7,7 +7,6 @@ from sparkwright.checks import reading
 from sparkwright.domain.check import Check, Context, Found, explained
 from sparkwright.domain.facts import NOT_ASKED, GpuProcess, NodeFacts, Unknown
 from sparkwright.domain.finding import INFO, OVERRIDE, WARN
-from sparkwright.domain.host_facts import KernelNote
 from sparkwright.domain.units import MIB, gib
 from sparkwright.domain.unknown import known
 
@@ -38,22 +37,18 @@ def gpu_missing(context: Context) -> Iterator[Found]:
     for facts in context.facts.values():
         needed = any(spec.gpu for spec in reading.specs_on(context, facts.node)) and not reading.simulated(context)
         if needed and not facts.gpus and facts.gpus != NOT_ASKED:
-            yield Found(_said(facts), subject=facts.node)
-
-
-def _said(facts: NodeFacts) -> str:
-    if isinstance(facts.gpus, Unknown):
-        return f"nvidia-smi: {facts.gpus.raw or facts.gpus.why}"
-    return "nvidia-smi lists no GPU"
+            why = f": {facts.gpus.raw or facts.gpus.why}" if isinstance(facts.gpus, Unknown) else " lists no GPU"
+            yield Found(f"nvidia-smi{why}", subject=facts.node)
 
 
 def gpu_in_use(context: Context) -> Iterator[Found]:
     for facts in context.facts.values():
         found = _foreign(facts) if reading.gpu_may_be_used(context, facts.node) else []
         if found:
+            names = dict.fromkeys(process.name.rpartition("/")[2] or process.name for process in found)
             yield Found(
                 ", ".join(f"{p.name} (pid {p.pid}) {_size(p)}" for p in found),
-                title=f"GPU memory in use by {_names(found)}",
+                title=f"GPU memory in use by {', '.join(names)}",
                 fix=f"stop it: sudo kill {' '.join(str(p.pid) for p in found)}   # first see whose it is: ps -fp PID",
                 subject=facts.node,
             )
@@ -65,10 +60,6 @@ def _foreign(facts: NodeFacts) -> list[GpuProcess]:
         return []
     listed = known(facts.gpu_processes) or ()
     return [p for p in listed if not isinstance(p.used, int) or p.used >= _WORTH_TELLING]
-
-
-def _names(found: list[GpuProcess]) -> str:
-    return ", ".join(dict.fromkeys(p.name.rpartition("/")[2] or p.name for p in found))
 
 
 def _size(process: GpuProcess) -> str:
@@ -88,7 +79,8 @@ def other_gpu_model(facts: NodeFacts) -> Iterator[Found]:
 def fatal_xid(context: Context) -> Iterator[Found]:
     for facts, found in reading.kernel_notes(context, _XID):
         for note in found:
-            number = _number(note)
+            match = _XID.search(note.text)
+            number = int(match[1]) if match else 0
             if number in _GRAVE and reading.gpu_may_be_used(context, facts.node):
                 mild = number in _ENDS_ONE_PROGRAM
                 yield Found(
@@ -101,11 +93,6 @@ def fatal_xid(context: Context) -> Iterator[Found]:
                     severity=WARN if mild else OVERRIDE,
                     subject=facts.node,
                 )
-
-
-def _number(note: KernelNote) -> int:
-    found = _XID.search(note.text)
-    return int(found[1]) if found else 0
 
 
 def power_wedge(context: Context) -> Iterator[Found]:

@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterator
 from itertools import combinations, groupby
 
-from sparkwright.checks.reading import NEW_IDENTITY, differs, node_of, nodes, per_node, sparks, specs_on
+from sparkwright.checks.reading import NEW_IDENTITY, differs, nodes, per_node, sparks, specs_on
 from sparkwright.domain.check import Check, Context, Found, explained
-from sparkwright.domain.facts import Identity, NodeFacts
+from sparkwright.domain.facts import NodeFacts
 from sparkwright.domain.finding import INFO, OVERRIDE, WARN
 from sparkwright.domain.unknown import known
 
@@ -29,25 +29,16 @@ def machine_id_shared(context: Context) -> Iterator[Found]:
 
 
 def same_machine(context: Context) -> Iterator[Found]:
-    if context.cluster.simulated:
-        return
-    for one, other in combinations([f for f in context.facts.values() if _is_remote(context, f)], 2):
+    remote = () if context.cluster.simulated else [node.name for node in context.cluster.nodes if not node.is_local]
+    for one, other in combinations([facts for facts in context.facts.values() if facts.node in remote], 2):
         first, second = known(one.identity), known(other.identity)
-        if first and second and _same(first, second):
+        same = first and second and (first.boot_id, first.hostname) == (second.boot_id, second.hostname)
+        if same and first and first.boot_id:
             yield Found(
                 f"hostname {first.hostname} and boot id {first.boot_id} on both",
                 fix=f"correct the ssh address of {one.node} or {other.node} in the cluster file",
                 subject=f"{one.node}, {other.node}",
             )
-
-
-def _is_remote(context: Context, facts: NodeFacts) -> bool:
-    node = node_of(context, facts.node)
-    return node is not None and not node.is_local
-
-
-def _same(one: Identity, other: Identity) -> bool:
-    return bool(one.boot_id) and (one.boot_id, one.hostname) == (other.boot_id, other.hostname)
 
 
 def machine_id_of_image(facts: NodeFacts) -> Iterator[Found]:

@@ -27,8 +27,9 @@ def model_incomplete(context: Context) -> Iterator[Found]:
         return
     for name, checkpoint in found.items():
         if missing := _missing(checkpoint):
+            more = f" and {len(missing) - _FILES_SHOWN} more" if len(missing) > _FILES_SHOWN else ""
             yield Found(
-                f"{checkpoint.root or checkpoint.path}: {_listed(missing)}",
+                f"{checkpoint.root or checkpoint.path}: {', '.join(missing[:_FILES_SHOWN])}{more}",
                 title=f"{model.label} is incomplete",
                 fix=f"copy the missing files into {checkpoint.path} on one node"
                 if model.path
@@ -42,11 +43,6 @@ def _missing(checkpoint: Checkpoint) -> tuple[str, ...]:
     """Without what other rules name: damaged files, which fetching the rest does not fix, and refs/main."""
     others = {str(flaw) for flaw in checkpoint.flaws if flaw.defect in _OTHER_CHECKS}
     return tuple(text for text in checkpoint.missing if text not in others)
-
-
-def _listed(missing: tuple[str, ...]) -> str:
-    more = f" and {len(missing) - _FILES_SHOWN} more" if len(missing) > _FILES_SHOWN else ""
-    return ", ".join(missing[:_FILES_SHOWN]) + more
 
 
 def model_missing(context: Context) -> Iterator[Found]:
@@ -100,15 +96,12 @@ def shape_doubtful(context: Context) -> Iterator[Found]:
         return
     files = {node: c for node, c in context.checkpoints.items() if isinstance(c, Checkpoint) and c.doubts}
     for node, checkpoint in list(files.items())[:1]:
+        file = checkpoint.path if checkpoint.path.endswith(".gguf") else f"{checkpoint.path}/config.json"
         yield Found(
-            f"{_told_by(checkpoint)}: {'; '.join(checkpoint.doubts)}",
+            f"{file}: {'; '.join(checkpoint.doubts)}",
             title=f"unsupported architecture details in {context.recipe.model.label}",
             subject=node,
         )
-
-
-def _told_by(checkpoint: Checkpoint) -> str:
-    return checkpoint.path if checkpoint.path.endswith(".gguf") else f"{checkpoint.path}/config.json"
 
 
 def planned_from_hub(context: Context) -> Iterator[Found]:
@@ -122,7 +115,9 @@ def planned_from_hub(context: Context) -> Iterator[Found]:
 
 def context_over_model(context: Context) -> Iterator[Found]:
     recipe = context.recipe
-    if recipe is None or played(recipe) or "MODEL013" not in traits(recipe).faults or _told_otherwise(recipe):
+    if recipe is None or played(recipe) or "MODEL013" not in traits(recipe).faults:
+        return
+    if recipe.env.keys() & _LONGER_BY_ENV or recipe.flags.keys() & _LONGER_BY_FLAG:
         return
     longest, source = _longest(context, recipe)
     if 0 < longest < recipe.serving.context:
@@ -133,10 +128,6 @@ def context_over_model(context: Context) -> Iterator[Found]:
             fix=f"serving.context: {longest} or less; or the rope scaling that the model's card gives for longer ones",
             subject="serving.context",
         )
-
-
-def _told_otherwise(recipe: Recipe) -> bool:
-    return any(name in recipe.env for name in _LONGER_BY_ENV) or any(name in recipe.flags for name in _LONGER_BY_FLAG)
 
 
 def _longest(context: Context, recipe: Recipe) -> tuple[int, str]:

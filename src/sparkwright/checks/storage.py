@@ -31,19 +31,13 @@ class _Need:
 
 def disk_full(context: Context) -> Iterator[Found]:
     for facts in context.facts.values():
-        needs = _needs(context, facts)
+        recipe, node = context.recipe, node_of(context, facts.node)
+        needs = [*_weights(context, recipe, facts, node), *_image(context, recipe, facts)] if recipe and node else []
         for mount in dict.fromkeys(need.disk.mount for need in needs):
             here = [need for need in needs if need.disk.mount == mount]
             wanted = int(sum(need.bytes for need in here) * (1 + _SPARE_SHARE)) + _SPARE
             if wanted > here[0].disk.available:
                 yield _finding(facts.node, here, wanted)
-
-
-def _needs(context: Context, facts: NodeFacts) -> list[_Need]:
-    recipe, node = context.recipe, node_of(context, facts.node)
-    if recipe is None or node is None:
-        return []
-    return [*_weights(context, recipe, facts, node), *_image(context, recipe, facts)]
 
 
 def _finding(node: str, needs: list[_Need], wanted: int) -> Found:
@@ -134,7 +128,7 @@ def network_store(facts: NodeFacts) -> Iterator[Found]:
 
 def foreign_owner(context: Context) -> Iterator[Found]:
     for facts in real_nodes(context):
-        identity = known(facts.identity)
+        identity, node = known(facts.identity), node_of(context, facts.node)
         for store in known(facts.stores) or ():
             owner, _, path = store.foreign.partition(" ")
             if path and identity and identity.user not in (owner, "root"):
@@ -142,15 +136,10 @@ def foreign_owner(context: Context) -> Iterator[Found]:
                     f"{path}: owner {owner}, not {identity.user}",
                     title=f"{owner} owns files in {store.path}",
                     fix=f"on {facts.node}: sudo chown -R {identity.user}: {store.path}",
-                    severity=WARN if _written_by_clients(context, facts.node, store.path) else INFO,
+                    # The hub's cache is written by clients; a folder of models may be meant to be read only
+                    severity=WARN if node and node.paths.hub == store.path else INFO,
                     subject=facts.node,
                 )
-
-
-def _written_by_clients(context: Context, node: str, path: str) -> bool:
-    """The hub's cache is; a folder of models that somebody else looks after may be meant to be read only."""
-    found = node_of(context, node)
-    return found is not None and found.paths.hub == path
 
 
 CHECKS = explained(

@@ -136,7 +136,7 @@ def on_cpu(recipe: Recipe) -> bool:
 
 
 def _options(recipe: Recipe, placement: Placement, context: RenderContext) -> Options:
-    s = recipe.serving
+    s, flags = recipe.serving, merge({}, recipe.flags)
     ours: Options = {
         "model": _gguf(recipe, placement.head, context),
         "alias": served_name(recipe),
@@ -146,23 +146,18 @@ def _options(recipe: Recipe, placement: Placement, context: RenderContext) -> Op
         "parallel": s.sequences or None,
         "batch-size": s.batched_tokens or None,
         **dict.fromkeys(KV_OPTIONS, s.kv_dtype or None),
-        **({} if on_cpu(recipe) or _says_how_to_load(recipe) else _unmapped(recipe.engine.version)),
+        **({} if on_cpu(recipe) or flags.keys() & {"load-mode", "mmap", "no-mmap"} else _unmapped(recipe)),
         **_remote_options(recipe, placement),
         "jinja": True,
         "metrics": True,
     }
-    flags = {name: value for name, value in merge({}, recipe.flags).items() if name not in PER_RANK}
-    return merge(ours, flags)
+    return merge(ours, {name: value for name, value in flags.items() if name not in PER_RANK})
 
 
-def _unmapped(version: str) -> Options:
+def _unmapped(recipe: Recipe) -> Options:
     """mmap cache and CUDA buffers are the same memory on GB10: a mapped model counts twice."""
-    build = re.fullmatch(r"b(\d+)", version)
+    build = re.fullmatch(r"b(\d+)", recipe.engine.version)
     return {"mmap": False} if build and int(build[1]) < LOAD_MODE_SINCE else {"load-mode": "none"}
-
-
-def _says_how_to_load(recipe: Recipe) -> bool:
-    return any(name in merge({}, recipe.flags) for name in ("load-mode", "mmap", "no-mmap"))
 
 
 def _gguf(recipe: Recipe, node: str, context: RenderContext) -> str:
@@ -189,10 +184,8 @@ def _remote_options(recipe: Recipe, placement: Placement) -> Options:
     """All layers go to the devices, its own and the workers'; a recipe's `tensor-split` counts the workers first."""
     if placement.world == 1:
         return {}
-    servers = _servers(recipe, placement)
-    given = merge({}, recipe.flags)
-    says = any(name in given for name in ("gpu-layers", "n-gpu-layers", "ngl"))
-    return {"rpc": ",".join(servers), "n-gpu-layers": None if says else ALL_LAYERS}
+    says = merge({}, recipe.flags).keys() & {"gpu-layers", "n-gpu-layers", "ngl"}
+    return {"rpc": ",".join(_servers(recipe, placement)), "n-gpu-layers": None if says else ALL_LAYERS}
 
 
 def _patient(head: RankSpec, recipe: Recipe, placement: Placement) -> RankSpec:

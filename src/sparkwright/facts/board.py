@@ -56,7 +56,7 @@ def parse(done: Completed) -> Board | Unknown:
     parts = sections(done.stdout)
     if "libcuda" not in parts:
         return not_understood(done, "sh")
-    found: dict[str, float] = {}
+    modeset, found = parts.get("modeset", ""), dict[str, float]()
     for row in filter(None, map(_ZONE.fullmatch, parts.get("zones", "").splitlines())):
         degrees = (decimal(row[2]) or 0.0) / 1000
         found[row[1]] = max(degrees, found.get(row[1], degrees))
@@ -70,7 +70,7 @@ def parse(done: Completed) -> Board | Unknown:
         libcuda=_library(parts["libcuda"].splitlines()),
         module=_version(parts.get("module", "")),
         drm=tuple(parts.get("drm", "").splitlines()),
-        modeset=_modeset(parts.get("modeset", "")),
+        modeset=found_or({"Y": True, "N": False}.get(modeset), modeset[:80], "only root may read it"),
     )
 
 
@@ -90,10 +90,6 @@ def _library(lines: list[str]) -> Library | Unknown:
 
 def _version(text: str) -> str | Unknown:
     return text if _VERSION.fullmatch(text) else Unknown(text[:80], "modinfo has no version of the nvidia module")
-
-
-def _modeset(text: str) -> bool | Unknown:
-    return Unknown(text[:80], "only root may read it") if text not in ("Y", "N") else text == "Y"
 
 
 # Sections bios_version, bios_date, ec_firmware_release, zones (name, m°C), nvidia (PCI), devices, libcuda (bytes,

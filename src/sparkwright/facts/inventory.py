@@ -1,6 +1,6 @@
 """All checkpoints of a node: the listing, entry by entry."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from sparkwright.domain.checkpoint import Checkpoint, Stored
@@ -31,16 +31,14 @@ def parse(done: Completed, node: str) -> tuple[Stored, ...] | Unknown:
     """In the order of the listing. Never raises; an entry that cannot be read is left out."""
     if not done.ok:
         return Unknown(done.stderr.strip()[:200], f"exit {done.exit_code}")
-    return tuple(_entries(done.stdout, node))
-
-
-def _entries(text: str, node: str) -> Iterator[Stored]:
-    for entry in text.split(_MARK)[1:]:
+    stored = []
+    for entry in done.stdout.split(_MARK)[1:]:
         head, _, rows = entry.partition("\n")
         name, _, place = head.partition("\t")
         found = checkpoint.parse(Completed(0, rows, ""))
         if isinstance(found, Checkpoint):
-            yield Stored(node, name, place, _format(found, rows), found, _missing(found))
+            stored.append(Stored(node, name, place, _format(found, rows), found, _missing(found)))
+    return tuple(stored)
 
 
 def _missing(found: Checkpoint) -> tuple[str, ...]:

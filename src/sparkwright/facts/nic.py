@@ -1,7 +1,6 @@
 """The ConnectX-7: its PCI functions, firmware, link rate and counters, and what programs need to use it."""
 
 import re
-from collections.abc import Iterator
 
 from sparkwright.domain.command import Completed
 from sparkwright.domain.fabric_facts import Nic, PciFunction, RdmaDevice
@@ -40,16 +39,11 @@ def _names(text: str) -> tuple[str, ...]:
     return tuple(filter(Plain.DEVICE.fits, text.split()))
 
 
-def _rows(text: str, pattern: str | re.Pattern[str]) -> Iterator[tuple[str, str, str]]:
-    for line in text.splitlines():
-        if found := re.fullmatch(pattern, line.strip()):
-            yield found[1], found[2], found[3].strip()
-
-
 def _cells(text: str, pattern: str | re.Pattern[str] = _CELL) -> Cells:
     cells: Cells = {}
-    for name, file, value in _rows(text, pattern):
-        cells.setdefault(name, {})[file] = value
+    for line in text.splitlines():
+        if found := re.fullmatch(pattern, line.strip()):
+            cells.setdefault(found[1], {})[found[2]] = found[3].strip()
     return cells
 
 

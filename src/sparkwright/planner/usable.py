@@ -36,8 +36,11 @@ def use(recipe: Recipe, stored: Stored, shape: ModelShape | None) -> Use | None:
     if _is_gguf(stored) != traits(recipe).gguf:
         what = "GGUF" if _is_gguf(stored) else "safetensors"
         return Use(recipe.label, How.NO, (), f"{recipe.engine.name} recipes are not for {what} files")
-    why = (later, _instead(shape, stored), _without_drafts(recipe, other))
-    return Use(recipe.label, How.COULD, _change(recipe, stored), "; ".join(w for w in why if w))
+    own, method = shape.expert_format or shape.format, recipe.speculation.method
+    instead = f"{stored.format} instead of {own}" if own and own not in stored.format else ""
+    lacks = method in ("mtp", "deepseek_mtp", "nextn", "eagle") and not other.mtp_layers
+    drafts = f"speculation.method {method} has no draft layers there" if lacks else ""
+    return Use(recipe.label, How.COULD, _change(recipe, stored), "; ".join(filter(None, (later, instead, drafts))))
 
 
 def shape_of(recipe: Recipe, stored: Iterable[Stored]) -> ModelShape | None:
@@ -101,16 +104,6 @@ def _change(recipe: Recipe, stored: Stored) -> tuple[tuple[str, str], ...]:
         return (("model.path", stored.checkpoint.path),)
     revision = (("model.revision", stored.checkpoint.revision),) if recipe.model.revision else ()
     return (*((("model.id", stored.id),) if stored.id != recipe.model.id else ()), *revision)
-
-
-def _instead(shape: ModelShape, stored: Stored) -> str:
-    own = shape.expert_format or shape.format
-    return f"{stored.format} instead of {own}" if own and own not in stored.format else ""
-
-
-def _without_drafts(recipe: Recipe, other: ModelShape) -> str:
-    drafts = recipe.speculation.method in ("mtp", "deepseek_mtp", "nextn", "eagle") and not other.mtp_layers
-    return f"speculation.method {recipe.speculation.method} has no draft layers there" if drafts else ""
 
 
 def with_published(recipe: Recipe, published: Published | None) -> Recipe:
