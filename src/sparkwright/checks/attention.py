@@ -16,9 +16,9 @@ FORMER: Mapping[str, str] = {"FILE001": "MODEL004", "FILE002": "MODEL005"}
 
 @dataclass(frozen=True, slots=True)
 class Attention:
-    """findings: in the order given. ignored: by their codes. old: events of this boot that an earlier check has shown,
+    """findings: in the order given. ignored: by their codes. events: key -> first seen, of all, for the next check.
 
-    each with the time of that check. events: key -> first seen, of all events, for the next check.
+    old: events of this boot that an earlier check has shown, each with the time of that check.
     """
 
     findings: tuple[Finding, ...]

@@ -37,7 +37,7 @@ class LogEvent:
     """One engine log line understood. done/total in `unit` (GiB, shards, graphs, %); fact: a figure worth keeping.
 
     alive: the line only proves that the rank lives (it must not count as progress of a phase). A fact named `a+b` adds
-    to fact `a` (facts.figures). who: the process that spoke, where several write the same into one log.
+    to fact `a` (facts.engine_log). who: the process that spoke, where several write the same into one log.
     """
 
     phase: Phase

@@ -109,9 +109,8 @@ class LiveRestart:
 class Live:
     """refusing: new requests get 503 at the gateway, for `why`; back_at: epoch seconds, 0 when nobody knows.
 
-    request: nonce of the last one that was accepted.
-
-    incident: number of the open one, 0 for none. relaunches: since `up`. pid: the supervisor's.
+    request: nonce of the last one that was accepted. incident: number of the open one, 0 for none. relaunches: since
+    `up`. pid: the supervisor's.
     awaited: what it waits for, '' for nothing; due: when a deliberate wait ends, 0 for none; usual: seconds that a
     start takes, 0 where that is not known.
     quiet: what requests that get nothing for some seconds show, while a step of a prompt may explain it; '' else.

@@ -141,10 +141,10 @@ class Parallelism:
 
 @dataclass(frozen=True, slots=True)
 class Gateway:
-    """The gateway on the head node. certificate, key: files there, for tls `files`. names: more names that clients
+    """The gateway on the head node. certificate, key: files there, for tls `files`.
 
-    use for the head, for its own CA's certificate. body_limit: bytes of one request. routes: `METHOD /v1/path`, served
-    besides those of the engine.
+    names: more names that clients use for the head, for its own CA's certificate. body_limit: bytes of one request.
+    routes: `METHOD /v1/path`, served besides those of the engine.
     """
 
     port: int = 8443

@@ -177,7 +177,7 @@ class Conditions:
 
 @dataclass(frozen=True, slots=True)
 class Scrape:
-    """The server's counters at one moment (words of engines/metrics.py), and the nodes' memory if they are ours.
+    """The server's counters at one moment (words of engines/data/metrics.toml), and the nodes' memory if they are ours.
 
     at: seconds since the level's start. memory: node -> bytes available.
     """

@@ -43,7 +43,7 @@ def conditions(recipe: Recipe, simulated: bool, **where: str | int) -> Condition
 
 
 def measured(facts: Mapping[str, str], under: Conditions, **more: object) -> Calibration:
-    """The figures of one rank's log (facts.figures) as bytes and tokens; a figure that is no number is left out."""
+    """The figures of one rank's log (facts.engine_log) as bytes and tokens; a figure that is no number is left out."""
     value = _number(facts.get("kv_tokens", ""))
     return Calibration(
         under,

@@ -27,9 +27,10 @@ _WORST = (Lack.CLAIM, Lack.POOL, Lack.NODE, Lack.CONTEXT)
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """What was found on the nodes, in the order of ranks. facts and calibrations: by node name; checkpoints: of the
+    """What was found on the nodes, in the order of ranks.
 
-    recipe's model. others: other checkpoints by (id or path, revision), for recipes that are changed to those.
+    facts, calibrations: by node name. checkpoints: of the recipe's model. others: other checkpoints by (id or path,
+    revision), for recipes that are changed to those.
     """
 
     nodes: tuple[str, ...]
@@ -58,7 +59,7 @@ class Ground:
 
 @dataclass(frozen=True, slots=True)
 class RealJudge:
-    """Answers from the ground; `search.Judge` has the questions."""
+    """Answers from the ground; `remedies.Judge` has the questions."""
 
     ground: Ground
 
