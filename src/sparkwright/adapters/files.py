@@ -104,10 +104,8 @@ def open_cluster(
         if path.is_file():
             return _cluster(_read(path, f"cluster file {path}"), _short(path, places), places, check)
     looked = ", ".join(_short(path, places) for path in places.clusters)
-    raise RecipeError(
-        f"no cluster file: looked for --cluster, $SPARKWRIGHT_CLUSTER, {looked}",
-        hint="write one; `nodes: [spark-1, spark-2]` is enough (`sparkwright recipes show --reference cluster`)",
-    )
+    hint = "write one; `nodes: [spark-1, spark-2]` is enough (`sparkwright recipes show --reference cluster`)"
+    raise RecipeError(f"no cluster file: looked for --cluster, $SPARKWRIGHT_CLUSTER, {looked}", hint)
 
 
 def open_workload(wanted: str, places: Places) -> "Workload":

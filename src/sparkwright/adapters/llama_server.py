@@ -48,10 +48,6 @@ def _flash(text: str) -> Any:
     return names.get(text, kind.LLAMA_FLASH_ATTN_TYPE_AUTO)
 
 
-def _names(text: str) -> set[str]:
-    return set(text.split(","))
-
-
 def _no_device(text: str) -> int:
     if text != "none":
         raise argparse.ArgumentTypeError("only `none` is supported: this wheel's class takes no device list")
@@ -64,7 +60,7 @@ _REASONING = _enum(xllamacpp.common_reasoning_format, "COMMON_REASONING_FORMAT_"
 # Option and aliases -> attribute of CommonParams, and how its text becomes a value.
 OPTIONS: tuple[tuple[tuple[str, ...], str, Convert], ...] = (
     (("-m", "--model"), "model.path", str),
-    (("-a", "--alias"), "model_alias", _names),
+    (("-a", "--alias"), "model_alias", lambda text: set(text.split(","))),
     (("--host",), "hostnames", lambda text: text.split(",")),
     (("--port",), "port", int),
     (("-c", "--ctx-size"), "n_ctx", int),
@@ -133,17 +129,13 @@ def parameters(argv: Sequence[str], environment: dict[str, str]) -> Any:
     rows += [(_dest(names), attribute) for names, attribute in SWITCHES]
     for dest, attribute in rows:
         if given[dest] is not None:
-            _set(params, attribute, given[dest])
+            owner, _, name = attribute.rpartition(".")
+            setattr(getattr(params, owner) if owner else params, name, given[dest])
     file = given["api_key_file"]
     lines = file.read_text(encoding="utf-8").splitlines() if file else []
     listed = [line.strip() for line in lines if line.strip() and not line.startswith("#")]
     params.api_keys = listed + [key for key in environment.get("LLAMA_API_KEY", "").split(",") if key]
     return params
-
-
-def _set(params: Any, attribute: str, value: Any) -> None:
-    owner, _, name = attribute.rpartition(".")
-    setattr(getattr(params, owner) if owner else params, name, value)
 
 
 def main() -> None:

@@ -104,13 +104,6 @@ async def _llama_cpp_body(served: Served, body: str) -> int | None:
     return len(told["tokens"]) if isinstance(told, dict) and isinstance(told.get("tokens"), list) else None
 
 
-async def _told(form: Form, served: Served, text: str) -> Told:
-    told = await form(served, text)
-    if told is None:
-        raise NotReady(f"{served.url}/tokenize: it counted tokens before, and does not any more", "is the server up?")
-    return told
-
-
 def _length(told: Told) -> int:
     return len(told) if isinstance(told, list) else told
 
@@ -136,7 +129,10 @@ class ServerTokenizer:
     async def _batch(self, texts: Sequence[str]) -> list[int]:
         async with self._gate:
             whole = ANCHOR + "".join(texts)
-            told = await _told(self._form, self._served, whole)
+            told = await self._form(self._served, whole)
+            if told is None:
+                what = f"{self._served.url}/tokenize: it counted tokens before, and does not any more"
+                raise NotReady(what, "is the server up?")
             shares = shared_out(told, [ANCHOR, *texts]) if isinstance(told, list) else None
             if shares is not None:
                 return shares[1:]

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from sparkwright.app.cluster_state import gather_state, nodes_for
 from sparkwright.app.services import ClusterState, LaunchRequest, Services
-from sparkwright.app.watch import RankWatch, Watch
+from sparkwright.app.watch import Watch
 from sparkwright.domain.calibration import Calibration, Conditions
 from sparkwright.domain.checkpoint import Checkpoint
 from sparkwright.domain.cluster import Cluster, Node
@@ -72,19 +72,14 @@ def save_figures(services: Services, plan: Plan, found: ClusterState, watch: Wat
     if services.cluster.simulated:
         return
     phases = tuple((str(phase), at - watch.began) for phase, at in watch.phases.items()) if timed else ()
-    said = (_of_rank(services, plan, found, rank) for rank in watch.ranks)
-    for one in said:
+    for rank in watch.ranks:
+        under = _conditions(plan.recipe, found, rank.spec.rank, rank.spec.node)
+        there, at = _pool(found, rank.spec.node, plan.recipe, plan.deployment), services.clock.now()
+        one = calibrate.measured(rank.figures.facts, under, at=at, source=plan.deployment, pool=there)
         trouble = "" if one.is_empty else services.calibrations.save(replace(one, phases=phases))
         if trouble:
             services.notice(f"the engine's figures are not kept for the next plan: {trouble}", warning=True)
             return
-
-
-def _of_rank(services: Services, plan: Plan, found: ClusterState, rank: RankWatch) -> Calibration:
-    node = rank.spec.node
-    under = _conditions(plan.recipe, found, rank.spec.rank, node)
-    there = _pool(found, node, plan.recipe, plan.deployment)
-    return calibrate.measured(rank.figures.facts, under, at=services.clock.now(), source=plan.deployment, pool=there)
 
 
 def _conditions(recipe: Recipe, found: ClusterState, rank: int, node: str) -> Conditions:

@@ -120,10 +120,8 @@ async def _there(services: Services, plan: Plan) -> None:
         return
     who = await taken_down(services, plan.head, plan.deployment, _RECENT)
     by = f"taken down by {who}" if who else "replaced by somebody else"
-    raise NotReady(
-        f"{plan.deployment}: {by} before it could be supervised",
-        "`sparkwright status` shows what runs; the same `sparkwright up` again starts it",
-    )
+    hint = "`sparkwright status` shows what runs; the same `sparkwright up` again starts it"
+    raise NotReady(f"{plan.deployment}: {by} before it could be supervised", hint)
 
 
 async def _arm(services: Services, launch_request: LaunchRequest, plan: Plan, options: InstallOptions) -> InstallResult:

@@ -9,7 +9,6 @@ from sparkwright.app.lease import taken_down
 from sparkwright.app.ranks import End, listing
 from sparkwright.app.ranks import follow as followed
 from sparkwright.app.services import Services, by_node, together
-from sparkwright.domain.command import Secret
 from sparkwright.domain.deployment import Answer, Deployment, DeploymentState
 from sparkwright.domain.errors import NodeError, NotReady, SparkwrightError, UsageError
 from sparkwright.domain.facts import RankStatus, Unknown
@@ -144,24 +143,19 @@ async def _probe(services: Services, head: RankStatus) -> Probed:
         return DeploymentState.LOADING, None, f"not asked for a token: its key, ${head.key_env}, is not set here"
     try:
         async with services.hosts[head.node].tunnel(address, head.port) as url:
-            answer, said = await _token(services, head, url, key)
-            up = answer is None and await services.endpoint.models(url, key)
+            try:
+                async with asyncio.timeout(PROBE_SECONDS):
+                    answer = await services.endpoint.ask(url, head.served_name, PROBE, PROBE_TOKENS, key)
+                return DeploymentState.READY, answer, ""
+            except TimeoutError:
+                said = f"no token within {PROBE_SECONDS:.0f} s: busy with a long prefill, or stuck"
+            except NotReady as error:
+                said = error.message
+            up = await services.endpoint.models(url, key)
     except SparkwrightError as error:
         return DeploymentState.DEGRADED, None, error.message
-    if answer:
-        return DeploymentState.READY, answer, ""
     said = said.replace(url, f"http://{address}:{head.port}")  # the tunnel's end here says nothing to anybody
     return (DeploymentState.DEGRADED, None, said) if up else (DeploymentState.LOADING, None, f"not up yet: {said}")
-
-
-async def _token(services: Services, head: RankStatus, url: str, key: Secret | None) -> tuple[Answer | None, str]:
-    try:
-        async with asyncio.timeout(PROBE_SECONDS):
-            return await services.endpoint.ask(url, head.served_name, PROBE, PROBE_TOKENS, key), ""
-    except TimeoutError:
-        return None, f"no token within {PROBE_SECONDS:.0f} s: busy with a long prefill, or stuck"
-    except NotReady as error:
-        return None, error.message
 
 
 async def logs(

@@ -129,10 +129,8 @@ def api_key(services: Services, recipe: Recipe) -> Secret | None:
     if not name:
         return None
     if name not in services.secrets:
-        raise UsageError(
-            f"{recipe.name}: serving.api_key_env names {name}, which is not set here",
-            hint=f"export {name}=$(openssl rand -hex 24), and give the same value to the clients",
-        )
+        hint = f"export {name}=$(openssl rand -hex 24), and give the same value to the clients"
+        raise UsageError(f"{recipe.name}: serving.api_key_env names {name}, which is not set here", hint)
     return services.secrets[name]
 
 

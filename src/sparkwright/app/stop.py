@@ -82,11 +82,8 @@ async def down(services: Services, deployment: str, seize: bool = False, recipes
 async def _left(services: Services, deployment: str, nodes: Sequence[str]) -> bool:
     """Whether any node has files or units of it; changes nothing."""
 
-    async def one(name: str) -> bool:
-        done = await services.run(name, script(_LEFT, services.state_on(name), deployment))
-        return "was" in done.stdout.split()
-
-    return any(await together(one(name) for name in nodes))
+    asked = (services.run(name, script(_LEFT, services.state_on(name), deployment)) for name in nodes)
+    return any("was" in done.stdout.split() for done in await together(asked))
 
 
 async def _remove(services: Services, deployment: str, nodes: Sequence[str], seize: bool) -> Removed:

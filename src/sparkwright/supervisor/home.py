@@ -109,10 +109,8 @@ class Home:
                     "`sparkwright up RECIPE` with one sparkwright writes it again",
                 )
             return found
-        raise UsageError(
-            f"{self.path}: what is to be served cannot be read, so nothing is changed",
-            f"`sparkwright up RECIPE` writes it again, `sparkwright down {self.path.name}` ends it",
-        )
+        hint = f"`sparkwright up RECIPE` writes it again, `sparkwright down {self.path.name}` ends it"
+        raise UsageError(f"{self.path}: what is to be served cannot be read, so nothing is changed", hint)
 
     def secrets(self) -> dict[str, Secret]:
         """{} with a warning when they cannot be read, or others may read them, too."""

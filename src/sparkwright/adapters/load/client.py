@@ -16,7 +16,7 @@ from sparkwright.adapters import process
 from sparkwright.adapters.load.wire import FAILED, LAG, ROW, Frames, every, frame
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import NotReady, UsageError
-from sparkwright.domain.run import Job, Lag, Row, Session
+from sparkwright.domain.run import Job, Lag, Row, Turn
 
 _PER_PROCESS = 512  # streams that one core reads without lag at the usual rates
 _BUSY = 0.7  # of a core: a process that was busier shares the next job with another
@@ -87,8 +87,10 @@ async def _together(job: Job, workers: list[Process]) -> AsyncGenerator[Row | La
                     raise _lost(*values)
                 else:
                     ready += 1
-                    if ready == len(workers):
-                        _begin(workers)
+                    zero = frame(perf_counter() + _SOON)
+                    for worker in workers if ready == len(workers) else ():
+                        assert worker.stdin
+                        worker.stdin.write(zero)
     finally:
         for reader in readers:
             reader.cancel()
@@ -111,17 +113,8 @@ def _lost(code: int, words: str) -> Exception:
     """A worker that ended before its job did: killed from outside, or by a mistake of ours."""
     if code >= 0:
         return RuntimeError(f"a load worker ended before its job did: {words}")
-    return NotReady(
-        f"the process that sends the requests was killed by signal {-code}",
-        "is this machine short of memory? What was measured is saved: sparkwright bench --resume last continues it",
-    )
-
-
-def _begin(workers: list[Process]) -> None:
-    zero = frame(perf_counter() + _SOON)
-    for worker in workers:
-        assert worker.stdin
-        worker.stdin.write(zero)
+    hint = "is this machine short of memory? What was measured is saved: sparkwright bench --resume last continues it"
+    return NotReady(f"the process that sends the requests was killed by signal {-code}", hint)
 
 
 def _worst(lags: list[Lag]) -> Lag:
@@ -168,14 +161,12 @@ def _wire(job: Job, key: Secret | None, part: int, parts: int) -> dict[str, Any]
         "limits": (job.connect, job.first_byte, job.silence),
         "whole": job.whole,
         "keep_text": job.keep_text,
-        "sessions": [(place, session.at, _turns(session)) for place, session in sessions],
+        "sessions": [(place, session.at, list(map(_turn, session.turns))) for place, session in sessions],
     }
 
 
-def _turns(session: Session) -> list[tuple[bytes, bytes, bytes, bool, float]]:
-    return [
-        (turn.head.encode(), turn.new.encode(), turn.tail.encode(), turn.answer, turn.think) for turn in session.turns
-    ]
+def _turn(turn: Turn) -> tuple[bytes, bytes, bytes, bool, float]:
+    return turn.head.encode(), turn.new.encode(), turn.tail.encode(), turn.answer, turn.think
 
 
 def _head(host: str, path: str, key: Secret | None) -> bytes:

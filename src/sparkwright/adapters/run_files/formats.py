@@ -31,10 +31,8 @@ def is_vllm(tree: Mapping[str, Any]) -> bool:
 def read_vllm(tree: Mapping[str, Any]) -> Run:
     """Raises UsageError."""
     if not isinstance(tree.get("ttfts"), list):
-        raise UsageError(
-            "the file has totals only, and figures are computed from requests here",
-            "measure again with: vllm bench serve --save-result --save-detailed",
-        )
+        hint = "measure again with: vllm bench serve --save-result --save-detailed"
+        raise UsageError("the file has totals only, and figures are computed from requests here", hint)
     starts: Sequence[float] = tree.get("start_times") or [0.0] * len(tree["ttfts"])
     began = min(starts, default=0.0)
     lists = (tree.get(name) or [] for name in ("ttfts", "itls", "input_lens", "output_lens", "errors"))

@@ -250,15 +250,13 @@ def write_table(run: Run) -> bytes:
 def _table_rows(batch: Batch, several: bool) -> Iterator[list[str]]:
     depth = f" @ d{batch.shape.depth}" if batch.shape.depth else ""
     end = f"{depth} (c{batch.places})" if several else depth
-    told = {name: _said(values) for name, values in batch.values().items()}
+    found = batch.values().items()
+    told = {name: f"{np.mean(values):.2f} ± {np.std(values):.2f}" if values else "" for name, values in found}
+
+    def rate(of: str) -> list[str]:
+        """Of all, and of each request where several run at once."""
+        return [told[f"{of}_throughput"], told[f"{of}_req_throughput"]][: 2 if several else 1]
+
     times = [told["ttfr"], told["est_ppt"], told["e2e_ttft"]]
-    blank = ["", ""] if several else [""]
-    rate = [told["pp_throughput"], told["pp_req_throughput"]] if several else [told["pp_throughput"]]
-    yield [f"pp{batch.shape.prompt.high}{end}", *rate, *blank, *times]
-    rate = [told["tg_throughput"], told["tg_req_throughput"]] if several else [told["tg_throughput"]]
-    peak = [told["peak_throughput"], told["peak_req_throughput"]] if several else [told["peak_throughput"]]
-    yield [f"tg{batch.shape.output.high}{end}", *rate, *peak, "", "", ""]
-
-
-def _said(values: Sequence[float]) -> str:
-    return f"{np.mean(values):.2f} ± {np.std(values):.2f}" if values else ""
+    yield [f"pp{batch.shape.prompt.high}{end}", *rate("pp"), *([""] * len(rate("peak"))), *times]
+    yield [f"tg{batch.shape.output.high}{end}", *rate("tg"), *rate("peak"), "", "", ""]

@@ -73,6 +73,7 @@ ROW: Mapping[str, type] = {
     if field.name != "reads"
 }
 _MUST = ("level", "sent")
+_TERMS = ("endpoint", "model", "engine", "engine_version", "tokenizer")
 Record = Mapping[str, Any]
 
 
@@ -91,11 +92,7 @@ def _head(run: Run, level: Level) -> dict[str, Any]:
         "run": run.id,
         "workload": run.workload.name,
         "workload_version": run.workload.version,
-        "endpoint": terms.endpoint,
-        "model": terms.model,
-        "engine": terms.engine,
-        "engine_version": terms.engine_version,
-        "tokenizer": terms.tokenizer,
+        **{name: getattr(terms, name) for name in _TERMS},
         "level": level.plan.name,
         "repeat": level.repeat,
         "arrival": str(pace.arrival),
@@ -128,8 +125,7 @@ def _workload(first: Record, levels: Sequence[Level]) -> Workload:
 
 
 def _conditions(first: Record) -> Conditions:
-    names = ("endpoint", "model", "engine", "engine_version", "tokenizer")
-    told: dict[str, Any] = {name: str(first.get(name) or "") for name in names}
+    told: dict[str, Any] = {name: str(first.get(name) or "") for name in _TERMS}
     return Conditions(**told, simulated=bool(first.get("simulated")))
 
 
@@ -229,19 +225,13 @@ def write_parquet(run: Run) -> bytes:
         metadata={_KEY: orjson.dumps(replace(run, levels=tuple(replace(level, rows=()) for level in run.levels)))},
     )
     sink = io.BytesIO()
-    parquet.write_table(arrow.Table.from_pydict(_columns(run, [*names]), schema=schema), sink, compression="zstd")
+    rows = [{**record, **dict(zip(_READS, _of_reads(record["reads"]), strict=True))} for record in records(run)]
+    parquet.write_table(arrow.Table.from_pylist(rows, schema=schema), sink, compression="zstd")
     return sink.getvalue()
 
 
-def _columns(run: Run, names: list[str]) -> dict[str, list[Any]]:
-    found: dict[str, list[Any]] = {name: [] for name in (*names, *_READS)}
-    for record in records(run):
-        reads: Reads = record["reads"]
-        for name in names:
-            found[name].append(record[name])
-        for name, value in zip(_READS, (reads.at, reads.tokens, reads.exact), strict=True):
-            found[name].append(value)
-    return found
+def _of_reads(reads: Reads) -> tuple[Any, ...]:
+    return reads.at, reads.tokens, reads.exact
 
 
 def read_parquet(data: bytes) -> Run:

@@ -21,7 +21,7 @@ def conditions(bench: Bench, order: Order, tokenizer: str) -> Conditions:
     """The version that the engine reports wins over the recipe's."""
     probed, ours = order.probed, order.ours
     outside = Conditions(
-        endpoint=order.target.name if ours is None else _where(ours),
+        endpoint=order.target.name,
         model=probed.model,
         engine=probed.engine,
         engine_version=probed.engine_version,
@@ -31,29 +31,25 @@ def conditions(bench: Bench, order: Order, tokenizer: str) -> Conditions:
         client_host=bench.machine.host,
         seed=order.workload.seed,
         clock=bench.machine.clock,
-        simulated=probed.simulated or (ours is not None and ours.head.simulated),
+        simulated=probed.simulated,
     )
-    return outside if ours is None else _with(outside, ours)
-
-
-def _where(ours: DeploymentInfo) -> str:
-    place = f"gateway {ours.gateway}" if ours.gateway else f"rank 0 on {ours.head.node}, port {ours.head.port}"
-    return f"{ours.head.deployment} ({place}{' through ssh' if ours.tunnelled else ''})"
-
-
-def _with(found: Conditions, ours: DeploymentInfo) -> Conditions:
+    if ours is None:
+        return outside
     head = ours.head
+    place = f"gateway {ours.gateway}" if ours.gateway else f"rank 0 on {head.node}, port {head.port}"
     engine, _, version = head.engine.partition(" ")
     return replace(
-        found,
+        outside,
+        endpoint=f"{head.deployment} ({place}{' through ssh' if ours.tunnelled else ''})",
+        simulated=probed.simulated or head.simulated,
         ours=True,
         deployment=head.deployment,
         front_door=ours.gateway,
         recipe=head.recipe,
         recipe_hash=head.recipe_hash,
         image=ours.launched.image,
-        engine=engine or found.engine,
-        engine_version=found.engine_version or version,
+        engine=engine or probed.engine,
+        engine_version=probed.engine_version or version,
         flags=ours.launched.argv,
         nodes=ours.nodes,
     )
@@ -102,10 +98,8 @@ async def ready(bench: Bench, target: Target, ours: DeploymentInfo | None, reque
 
 def _judgeable(workload: Workload, probed: Probed) -> None:
     if workload.search and workload.slo and workload.slo.tpot and not probed.usage:
-        raise UsageError(
-            f"profile {workload.name}: a limit on TPOT cannot be searched for: the server's streams have no `usage`",
-            "a workload of your own with limits on ttft and end_to_end only",
-        )
+        what = f"profile {workload.name}: a limit on TPOT cannot be searched for: the server's streams have no `usage`"
+        raise UsageError(what, "a workload of your own with limits on ttft and end_to_end only")
 
 
 async def go(bench: Bench, ready: Ready, screen: Screen, resume: Run | None = None) -> Run:

@@ -64,10 +64,8 @@ def _key(services: Services, head: RankStatus) -> Secret | None:
         return None
     key = services.secrets.get(head.key_env)
     if key is None:
-        raise UsageError(
-            f"{head.deployment} wants its key, and ${head.key_env} is not set here",
-            f"export {head.key_env}=..., or name a file that holds it: --key-file FILE",
-        )
+        hint = f"export {head.key_env}=..., or name a file that holds it: --key-file FILE"
+        raise UsageError(f"{head.deployment} wants its key, and ${head.key_env} is not set here", hint)
     return key
 
 
@@ -154,10 +152,8 @@ async def gateway_url(services: Services, name: str) -> str:
     urls = [one.supervised.endpoint for one in found if one.name == name and one.supervised]
     if not any(urls):
         said = "; ".join(trouble)
-        raise UsageError(
-            f"{name} has no gateway{f' that can be seen: {said}' if said else ''}",
-            "`up` without --no-supervise starts one; without --gateway the engine itself is measured",
-        )
+        hint = "`up` without --no-supervise starts one; without --gateway the engine itself is measured"
+        raise UsageError(f"{name} has no gateway{f' that can be seen: {said}' if said else ''}", hint)
     return urls[0]
 
 

@@ -156,10 +156,9 @@ async def measured(bench: Bench, order: Order, screen: Screen, step: Step) -> Le
     level = _ended(level, planned, whole and not lost, step.planned)
     await bench.runs.end_level(key, level)
     if lost:
-        raise NotReady(
-            f"{order.target.name} no longer answers (level {step.plan.name}): {lost.message}",
-            f"what was measured is kept; when it serves again: sparkwright bench --resume {step.run}",
-        ) from lost
+        what = f"{order.target.name} no longer answers (level {step.plan.name}): {lost.message}"
+        hint = f"what was measured is kept; when it serves again: sparkwright bench --resume {step.run}"
+        raise NotReady(what, hint) from lost
     return level
 
 

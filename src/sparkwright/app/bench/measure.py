@@ -56,10 +56,8 @@ def outline(workload: Workload, probed: Probed) -> Outline:
     fitting = [plan for plan in workload.levels if fits(plan, probed.context)]
     left_out = tuple(_too_long(plan, probed.context) for plan in workload.levels if plan not in fitting)
     if not fitting:
-        raise UsageError(
-            f"profile {workload.name}: no level fits {probed.model}: {'; '.join(left_out)}",
-            "choose a profile with shorter prompts, or start the engine with a larger context",
-        )
+        hint = "choose a profile with shorter prompts, or start the engine with a larger context"
+        raise UsageError(f"profile {workload.name}: no level fits {probed.model}: {'; '.join(left_out)}", hint)
     return Outline(tuple(_level(plan) for plan in fitting), left_out, workload.repeats, workload.deadline)
 
 
@@ -230,10 +228,8 @@ def same_server(run: Run, now: Conditions) -> None:
     pairs = {name: (getattr(before, name), getattr(now, name)) for name in _SAME}
     changed = [f"{name} {old!r} -> {new!r}" for name, (old, new) in pairs.items() if old != new]
     if changed:
-        raise UsageError(
-            f"cannot resume {run.id}: the server changed ({'; '.join(changed)})",
-            "start a new run and `sparkwright compare` both",
-        )
+        hint = "start a new run and `sparkwright compare` both"
+        raise UsageError(f"cannot resume {run.id}: the server changed ({'; '.join(changed)})", hint)
 
 
 _SAME = (

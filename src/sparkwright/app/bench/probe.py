@@ -184,10 +184,8 @@ def _entries(listed: Reply, target: Target) -> Sequence[Mapping[str, Any]]:
     except (ValueError, KeyError, TypeError):
         found = []
     if not found and not target.model:
-        raise NotReady(
-            f"{target.name}/v1/models: HTTP {listed.status}: {shown(listed)}: no list of models",
-            "is this the address of an OpenAI-compatible server? If it has no such list, add --model NAME",
-        )
+        hint = "is this the address of an OpenAI-compatible server? If it has no such list, add --model NAME"
+        raise NotReady(f"{target.name}/v1/models: HTTP {listed.status}: {shown(listed)}: no list of models", hint)
     return found or [{"id": target.model}]
 
 

@@ -78,10 +78,8 @@ def checked(reply: Reply, target: Target) -> Reply:
     """Raises UsageError, NotReady."""
     if reply.status in (401, 403):
         needs = "it wants a key" if target.key is None else "the key that was given is not one of its"
-        raise KeyWanted(
-            f"{target.name}: HTTP {reply.status}, {needs}: {shown(reply)}",
-            "name a file that holds the key: --key-file FILE, or set SPARKWRIGHT_API_KEY",
-        )
+        hint = "name a file that holds the key: --key-file FILE, or set SPARKWRIGHT_API_KEY"
+        raise KeyWanted(f"{target.name}: HTTP {reply.status}, {needs}: {shown(reply)}", hint)
     if reply.status in (429, 503):
         pause = retry_after(reply)
         request = f"; it asks to come again in {pause:.0f} s, more than {PATIENCE:.0f} s" if pause else ""
