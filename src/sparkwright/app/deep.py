@@ -90,20 +90,17 @@ def _lanes(one: NodeFacts, other: NodeFacts) -> Iterator[_Lane]:
         if met and ends[0] and ends[1]:
             way = ends[0].ipv4, ends[1].ipv4
             yield _Lane(rail, met, (ends[0].index, ends[1].index), way)
-            yield from _bare(rail.pair_mate(rails(one)), met.pair_mate(far), way)
+            twin, mate = rail.pair_mate(rails(one)), met.pair_mate(far)
+            if twin and mate and not twin.networks and not mate.networks:
+                first, second = link_local_index(twin.port), link_local_index(mate.port)
+                if first is not None and second is not None:
+                    yield _Lane(twin, mate, (first, second), way)
 
 
 def _end(rail: Rail, peer: Rail) -> Gid | None:
     """The RoCE v2 GID of its address in a network that both have."""
     own = [address.ipv4 for address in rail.link.addresses if network_of(address) in peer.networks]
     return next((gid for gid in rail.port.gids if gid.version.endswith("v2") and gid.ipv4 in own), None)
-
-
-def _bare(twin: Rail | None, far: Rail | None, way: tuple[str, str]) -> Iterator[_Lane]:
-    if twin and far and not twin.networks and not far.networks:
-        gids = link_local_index(twin.port), link_local_index(far.port)
-        if gids[0] is not None and gids[1] is not None:
-            yield _Lane(twin, far, (gids[0], gids[1]), way)
 
 
 async def _sent(services: Services, lane: _Lane, port: int) -> Bandwidth:

@@ -16,7 +16,7 @@ from sparkwright.app.prepare import Outcome, prepare
 from sparkwright.app.ranks import all_ranks, listing
 from sparkwright.app.ready import ask, until_ready
 from sparkwright.app.running import is_up, replaced
-from sparkwright.app.services import LaunchRequest, Services, finished, resolved_paths, together
+from sparkwright.app.services import ClusterState, LaunchRequest, Services, finished, resolved_paths, together
 from sparkwright.app.stage import stage_image, stage_model
 from sparkwright.app.stop import clean, forget, old_ranks
 from sparkwright.app.swap import Swap, swapping
@@ -170,10 +170,8 @@ def _interrupted(services: Services, plan: Plan, running: bool, swap: Swap | Non
     if swap and swap.old and not swap.begun:
         text = f"interrupted: {swap.old.name} was not touched; leases are released"
     if running:
-        text = (
-            f"interrupted: the ranks of {name} continue to run. Attach again: the same `sparkwright up`; "
-            f"inspect: `sparkwright status`; stop: `sparkwright down {name}`"
-        )
+        text = f"interrupted: the ranks of {name} continue to run. Attach again: the same `sparkwright up`; "
+        text += f"inspect: `sparkwright status`; stop: `sparkwright down {name}`"
     services.notice(text, warning=True)
 
 
@@ -185,18 +183,16 @@ async def _stage(services: Services, request: LaunchRequest, outcome: Outcome, s
             for stage in (stage_image, stage_model):
                 if await stage(services, outcome.plan, outcome.cluster_state):
                     found = await gather_state(services, nodes_for(services, request.recipe), request.recipe)
-                    outcome.cluster_state = calibrated(services, request, found)
-                    outcome.plan = make_plan(services, request, outcome.cluster_state)
-                    _refuse(outcome.plan, request.force)
-                await _look(services, request, outcome)
+                    _replan(services, request, outcome, calibrated(services, request, found))
+                # What the image really holds: another engine than the recipe's is named before weights are copied
+                found = await looked_at(services, request.recipe, outcome.plan.placement.nodes, outcome.cluster_state)
+                if found is not outcome.cluster_state:
+                    _replan(services, request, outcome, found)
 
 
-async def _look(services: Services, request: LaunchRequest, outcome: Outcome) -> None:
-    """What the image really holds: another engine than the recipe's is named before a byte of weights is copied."""
-    found = await looked_at(services, request.recipe, outcome.plan.placement.nodes, outcome.cluster_state)
-    if found is not outcome.cluster_state:
-        outcome.cluster_state, outcome.plan = found, make_plan(services, request, found)
-        _refuse(outcome.plan, request.force)
+def _replan(services: Services, request: LaunchRequest, outcome: Outcome, found: ClusterState) -> None:
+    outcome.cluster_state, outcome.plan = found, make_plan(services, request, found)
+    _refuse(outcome.plan, request.force)
 
 
 async def _launch(services: Services, outcome: Outcome, old: Sequence[RankStatus], held: Leases, swap: Swap) -> None:

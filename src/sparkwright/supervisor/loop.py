@@ -10,7 +10,7 @@ from sparkwright.supervision.detect.setting import Setting
 from sparkwright.supervision.events import Cleared, Disarmed, Event, Fault, Replaced, Restart, Resumed, Tick
 from sparkwright.supervision.state import ALIVE, Recovery, State
 from sparkwright.supervision.state import Work as Kind
-from sparkwright.supervisor import engine, event_bus, gateway_watch, nodes
+from sparkwright.supervisor import endpoint, event_bus, nodes
 from sparkwright.supervisor.announcer import Announcer, view
 from sparkwright.supervisor.context import DeploymentContext
 from sparkwright.supervisor.effects import SILENT, EffectRunner, Work
@@ -51,14 +51,14 @@ class Loop:
         nodes.note_census(self.bus, found)
         # What `up` has just reported as ready is not refused at the gateway.
         self._state = known or machine.first(
-            self.context.now(), ready=(await engine.asked(self.context)).seconds is not None
+            self.context.now(), ready=(await endpoint.asked(self.context)).seconds is not None
         )
         for node in self.context.nodes:
             self._nodes.begin(f"samples of {node}", partial(nodes.watch_node, self.bus, node))
         self._nodes.begin("clock", self._tick)
-        self._nodes.begin("gateway", partial(gateway_watch.watch, self.bus))
-        self._nodes.begin("gateway probe", partial(gateway_watch.probe, self.bus))
-        self._nodes.begin("gateway's programs", partial(gateway_watch.programs, self.bus))
+        self._nodes.begin("gateway", partial(endpoint.watch, self.bus))
+        self._nodes.begin("gateway probe", partial(endpoint.probe, self.bus))
+        self._nodes.begin("gateway's programs", partial(endpoint.programs, self.bus))
         self._nodes.begin("Docker", partial(nodes.watch_docker, self.bus))
         self._nodes.begin("records", partial(event_bus.watch_files, self.bus))
         await self._step(self._resumed(found))
@@ -175,10 +175,10 @@ class Loop:
         self.bus.begin(self._state.ready_at)
         for rank in range(len(self.context.nodes)):
             self._ranks.begin(f"follower of rank {rank}", partial(nodes.follow_rank, self.bus, rank))
-        self._ranks.begin("causes", partial(engine.weigh_suspects, self.bus))
-        self._ranks.begin("figures", partial(engine.figures, self.bus))
-        self._ranks.begin("canary", partial(engine.canary, self.bus))
-        self._ranks.begin("requests in flight", partial(gateway_watch.in_flight, self.bus))
+        self._ranks.begin("causes", partial(endpoint.weigh_suspects, self.bus))
+        self._ranks.begin("figures", partial(endpoint.figures, self.bus))
+        self._ranks.begin("canary", partial(endpoint.canary, self.bus))
+        self._ranks.begin("requests in flight", partial(endpoint.in_flight, self.bus))
         self._ranks.begin("listing", partial(nodes.watch_listing, self.bus))
         self._ranks.begin("stillness", partial(nodes.inspect_processes, self.bus))
 

@@ -59,9 +59,6 @@ class DockerAway(str):
     """Why containers could not be listed."""
 
 
-Told = tuple[tuple[RankStatus, ...], Sample | None]
-
-
 async def census(context: DeploymentContext) -> Census:
     """Raises nothing: a node that cannot be asked is unseen, and so are its ranks."""
     told = await by_node(context.nodes, lambda node: _ask(context, node))
@@ -83,7 +80,7 @@ async def census(context: DeploymentContext) -> Census:
     )
 
 
-async def _ask(context: DeploymentContext, node: str) -> Told | str:
+async def _ask(context: DeploymentContext, node: str) -> tuple[tuple[RankStatus, ...], Sample | None] | str:
     """What runs on the node, or why that is not known: a daemon that does not answer may have containers of ours."""
     fact = ranks_fact(context.services.cluster.node(node))
     try:

@@ -25,7 +25,7 @@ from sparkwright.supervision.events import Launched, LaunchFailed, Ready, Stoppe
 from sparkwright.supervision.recovery import of_findings
 from sparkwright.supervision.state import Recovery
 from sparkwright.supervisor.context import RELAUNCHES, STARTED_IN, DeploymentContext
-from sparkwright.supervisor.engine import asked, shown
+from sparkwright.supervisor.endpoint import asked, shown
 from sparkwright.supervisor.event_bus import EventBus
 from sparkwright.supervisor.nodes import Census, census, note_census
 

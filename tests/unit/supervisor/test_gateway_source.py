@@ -8,7 +8,7 @@ from sparkwright.domain.recipe import Gateway, GatewayTls
 from sparkwright.remote import service
 from sparkwright.supervision.events import Cleared, Event, Fault
 from sparkwright.supervision.state import Recovery, State
-from sparkwright.supervisor import gateway_watch
+from sparkwright.supervisor import endpoint
 from sparkwright.supervisor.announcer import view
 from unit.app.scene import recipe
 from unit.supervisor.watchtower import Tower, tower
@@ -33,17 +33,17 @@ async def test_a_certificate_that_expires_while_it_serves_is_a_trouble_until_it_
     it = tower()
     it.context.desired = replace(it.context.desired, recipe=replace(it.context.desired.recipe, serving=serving))
     seen(it, "good")
-    await gateway_watch.look(it.bus)
+    await endpoint.look(it.bus)
     assert it.events == []
     seen(it, "expired")
-    await gateway_watch.look(it.bus)
+    await endpoint.look(it.bus)
     (fault,) = it.events
     assert isinstance(fault, Fault) and (fault.kind, fault.recovery) == ("DOOR003", Recovery.NONE)
     assert "has expired" in fault.what and "Nov 20 00:00:00 2026" in fault.what and "renew it" in fault.what
     it.bus.begin()
     assert it.events == [fault], "a start forgets what was wrong before"
     seen(it, "good")
-    await gateway_watch.look(it.bus)
+    await endpoint.look(it.bus)
     assert it.events == [Cleared(it.context.now(), "DOOR003")]
 
 
@@ -51,7 +51,7 @@ async def test_a_damaged_keys_file_is_a_trouble() -> None:
     """Guards a gateway that lets nobody in any more: it is reported where somebody looks."""
     it = tower()
     seen(it, "good", keys="{ torn")
-    await gateway_watch.look(it.bus)
+    await endpoint.look(it.bus)
     assert [event.kind for event in it.events if isinstance(event, Fault)] == ["DOOR007"]
 
 
@@ -59,7 +59,7 @@ async def test_what_is_wrong_is_looked_at_again_soon() -> None:
     """Guards who has followed the hint: status must not go on complaining for an hour."""
     it = tower()
     seen(it, "good", mode="644")
-    work = asyncio.create_task(gateway_watch.watch(it.bus))
+    work = asyncio.create_task(endpoint.watch(it.bus))
     told: list[Event] = []
     async with asyncio.timeout(5):
         while not told:
@@ -79,7 +79,7 @@ async def probed(it: Tower, said: int, times: int = 3) -> dict[str, Fault | Clea
     """What it reports in so many probes with this answer."""
     it.scene.endpoint.said = said
     before = len(it.scene.endpoint.probed)
-    work = asyncio.create_task(gateway_watch.probe(it.bus))
+    work = asyncio.create_task(endpoint.probe(it.bus))
     async with asyncio.timeout(5):
         while len(it.scene.endpoint.probed) < before + times:
             await asyncio.sleep(0)
@@ -111,7 +111,7 @@ async def test_a_gateway_that_answers_again_is_none_any_more() -> None:
     it = tower()
     made(it, "https://spark-1.lan:8443/v1\n")
     it.scene.endpoint.said = 0
-    work = asyncio.create_task(gateway_watch.probe(it.bus))
+    work = asyncio.create_task(endpoint.probe(it.bus))
     kinds = []
     for _ in range(200):
         await asyncio.sleep(0)
@@ -135,7 +135,7 @@ async def test_a_program_that_is_another_process_was_restarted() -> None:
     it = tower()
     for said in ("caddy 10\ndoor 11\n", "door 11\n", "caddy 20\ndoor 11\n", "caddy 20\ndoor 11\n"):
         it.scene.nodes[0].on(lambda command: "caddy" in command.argv and "door" in command.argv, said)
-        await gateway_watch.restarted(it.context)
+        await endpoint.restarted(it.context)
     assert it.keep.journal.figures["restarts:gateway (Caddy)"] == 1.0
     assert "restarts:key check" not in it.keep.journal.figures
     assert [(event.kind, number) for event, number in it.keep.store.events] == [("restarted", 0)]

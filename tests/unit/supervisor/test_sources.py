@@ -19,7 +19,7 @@ from sparkwright.facts import sample
 from sparkwright.remote import process
 from sparkwright.supervision.events import Fault
 from sparkwright.supervision.state import Recovery
-from sparkwright.supervisor import engine, nodes
+from sparkwright.supervisor import endpoint, nodes
 from sparkwright.supervisor.nodes import Census, DockerAway
 from unit.supervisor.watchtower import Tower, tower
 
@@ -89,7 +89,7 @@ async def test_samples_that_stay_away_make_a_node_unseen_once() -> None:
 async def test_what_a_log_reports_of_an_engine_that_answers_is_only_noted() -> None:
     """Guards against restarts by a fatal word: engines print them and live on."""
     it = tower()
-    await engine.weigh_suspect(it.bus, CAUSE)
+    await endpoint.weigh_suspect(it.bus, CAUSE)
     assert it.events == []
     assert [(event.kind, "peer-rank-died" in event.text) for event, _ in it.keep.store.events] == [("noticed", True)]
 
@@ -98,7 +98,7 @@ async def test_what_a_log_reports_of_an_engine_that_refuses_is_believed() -> Non
     """Guards the 61 s of HTTP 500 after a rank's death (captures m1): log and refusal together are enough."""
     it = tower()
     it.scene.endpoint.given = [NotReady("HTTP 500: EngineCore died")]
-    await engine.weigh_suspect(it.bus, CAUSE)
+    await endpoint.weigh_suspect(it.bus, CAUSE)
     (fault,) = it.events
     assert isinstance(fault, Fault)
     assert (fault.kind, fault.recovery, fault.evidence) == (
@@ -113,7 +113,7 @@ async def test_silence_with_a_suspicious_log_may_be_a_long_prefill() -> None:
     it = tower()
     it.scene.endpoint = Silent()
     it.context.policy = replace(it.context.policy, canary_limit=0.01)
-    await engine.weigh_suspect(it.bus, CAUSE)
+    await endpoint.weigh_suspect(it.bus, CAUSE)
     assert it.events == []
 
 
@@ -121,9 +121,9 @@ async def test_the_canary_distinguishes_an_answer_a_refusal_and_silence() -> Non
     """Guards what the detectors build on."""
     it = tower()
     it.scene.endpoint.given = [Answer("one two", 3, 8, 0.1, 0.2)]
-    assert (await engine.asked(it.context)).said == "one two"
+    assert (await endpoint.asked(it.context)).said == "one two"
     it.scene.endpoint.given = [NotReady("HTTP 500")]
-    refused = await engine.asked(it.context)
+    refused = await endpoint.asked(it.context)
     assert (refused.seconds, refused.refused) == (None, True)
 
 
@@ -151,7 +151,7 @@ async def test_figures_are_read_where_each_engine_has_them() -> None:
     choice = replace(it.context.desired.recipe.engine, name="trtllm")
     it.context.desired = replace(it.context.desired, recipe=replace(it.context.desired.recipe, engine=choice))
     it.scene.endpoint.shown = {"metrics": "[]", "prometheus/metrics": "trtllm_num_requests_running 3\n"}
-    found = await engine.shown(it.context)
+    found = await endpoint.shown(it.context)
     assert found and found.running == 3
 
 
@@ -160,10 +160,10 @@ async def test_an_engine_is_not_asked_without_the_key_that_it_wants() -> None:
     it = tower()
     serving = replace(it.context.desired.recipe.serving, api_key_env="VLLM_API_KEY")
     it.context.desired = replace(it.context.desired, recipe=replace(it.context.desired.recipe, serving=serving))
-    assert not engine._due(it.bus)
-    assert not (await engine.asked(it.context)).refused and it.scene.endpoint.asked == []
+    assert not endpoint._due(it.bus)
+    assert not (await endpoint.asked(it.context)).refused and it.scene.endpoint.asked == []
     it.context.services.secrets["VLLM_API_KEY"] = Secret("k")
-    assert engine._due(it.bus)
+    assert endpoint._due(it.bus)
 
 
 class Silent(FakeEndpoint):

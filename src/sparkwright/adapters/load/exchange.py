@@ -161,28 +161,21 @@ def outcome(exchange: Exchange, zero: float) -> dict[str, Any]:
     """What the exchange gives of a row, for Row.from_wire."""
     kind, error, retry = _trouble(exchange)
     stream, sent = exchange.stream, exchange.sent
-    times: list[float] = []
-    counts: list[int] = []
-    exact = True
-    if stream:
-        times, counts, exact = stream.tokens()
-    usage = (stream.usage if stream else None) or {}
+    times, counts, exact = stream.tokens() if stream else ([], [], True)
     first = stream.at[0] if stream and stream.at else None
-    content = stream.first_content if stream else None
-    begun = exchange.head_at or None
     simulated = exchange.headers.get(b"x-sparkwright-simulated", b"").lower()
     return {
         "intended": exchange.intended - zero,
         "sent": (sent or perf_counter()) - zero,
-        "headers": _since(begun, sent),
+        "headers": _since(exchange.head_at or None, sent),
         "first": _since(first, sent),
-        "first_content": _since(content, sent),
+        "first_content": _since(stream.first_content if stream else None, sent),
         "end": _since(exchange.last or None, sent),
         "status": exchange.status,
         "reads": ([at - sent for at in times], counts, exact),
         "chunks": stream.events if stream else 0,
         "bytes": exchange.bytes,
-        **_usage(usage),
+        **_usage((stream.usage if stream else None) or {}),
         "finish": stream.finish if stream else "",
         "kind": kind,
         "error": error,

@@ -1,0 +1,230 @@
+"""The engine and its gateway, asked on their own addresses.
+
+The engine for its metrics every second or two, and now and then for a real token. The gateway now and then: a
+certificate expires while it serves, a keys file gets damaged, an engine whose gateway does not answer serves nobody.
+"""
+
+import asyncio
+
+from sparkwright.app.gateway import ENDPOINT, findings
+from sparkwright.checks.gateway import KEYS, MODES, PAIR
+from sparkwright.domain.diagnosis import Cause
+from sparkwright.domain.errors import NodeError, NotReady
+from sparkwright.domain.incident import IncidentEvent
+from sparkwright.domain.live import LiveCanary, LiveEngine
+from sparkwright.domain.recipe import GatewayTls
+from sparkwright.domain.service import Installation
+from sparkwright.engines.tables import metric_names
+from sparkwright.facts.engine_metrics import read
+from sparkwright.facts.service import parse_programs
+from sparkwright.gateway.caddy import ADMIN
+from sparkwright.remote import gateway as commands
+from sparkwright.remote import service
+from sparkwright.supervision.detect.stall import has_work
+from sparkwright.supervision.events import Fault
+from sparkwright.supervision.recovery import of_cause
+from sparkwright.supervision.state import Recovery
+from sparkwright.supervisor.announcer import note_restart
+from sparkwright.supervisor.context import LOOPBACK, DeploymentContext
+from sparkwright.supervisor.event_bus import EventBus
+
+# While requests run, whether anything moves is seen sooner.
+_FIGURES_EVERY, _AT_WORK, _LATELY = 2.0, 1.0, 10.0
+_LOOK_EVERY = 0.5
+# One token does not show garbage; three answers at the start are what later ones are compared with.
+QUESTION, TOKENS, RECORDED = "Write the numbers from one to five.", 8, 3
+
+
+async def figures(bus: EventBus) -> None:
+    """/metrics, again and again. A page that does not come is reported, too."""
+    context, before = bus.context, dict[int, int]()
+    while True:
+        lines = dict(context.seen.count)
+        context.seen.engine, at = await shown(context), context.now()
+        bus.figures = bus.figures or context.seen.engine is not None
+        bus.put(*bus.detectors.engine(context.seen.engine, at))
+        if bus.detectors.life.proved == at:  # work came out since the look before
+            context.seen.answered(before, at)
+        before = lines
+        lately = has_work(context.seen.engine) or at - bus.detectors.life.proved < _LATELY
+        await context.pause(_AT_WORK if lately else _FIGURES_EVERY)
+
+
+async def shown(context: DeploymentContext) -> LiveEngine | None:
+    """The engine's metrics now, None without an answer."""
+    page = await context.services.endpoint.page(context.url, context.engine.metrics_page, context.key)
+    context.seen.page = page or context.seen.page  # the last one is evidence
+    return read(page, metric_names(context.engine.name), context.now()) if page else None
+
+
+async def canary(bus: EventBus) -> None:
+    """One small request while nothing else proves that the engine computes; at once when its figures stay away."""
+    context = bus.context
+    while True:
+        if _due(bus):
+            bus.detectors.canaries.pending = context.now()
+            lines = dict(context.seen.count)
+            context.seen.canary = said = await asked(context)
+            if said.seconds is not None:
+                context.seen.answered(lines, said.at)
+                if bus.recorded < RECORDED:
+                    bus.recorded += 1
+                    bus.detectors.garbage.record(said.said)
+            bus.put(*bus.detectors.canary(said, context.now()))
+        await context.pause(_LOOK_EVERY)
+
+
+def _due(bus: EventBus) -> bool:
+    context, last = bus.context, bus.context.seen.canary
+    if _keyless(context):
+        return False
+    if bus.recorded < RECORDED or last is None or last.seconds is None:
+        return True
+    silent = bus.figures and context.seen.engine is None
+    waited = context.now() - last.at
+    hurried = silent or bus.detectors.hurries(context.now())
+    return bus.detectors.wants_canary(context.now()) and (hurried or waited >= context.policy.canary_every)
+
+
+def _keyless(context: DeploymentContext) -> bool:
+    """It would be refused for want of the key, which proves nothing about the engine."""
+    return bool(context.desired.recipe.serving.api_key_env) and context.key is None
+
+
+async def asked(context: DeploymentContext) -> LiveCanary:
+    """The answer, or why there is none."""
+    at, limit = context.now(), context.policy.canary_limit
+    if _keyless(context):
+        return LiveCanary(at, None, "not asked: its key is not known here")
+    try:
+        async with asyncio.timeout(limit):
+            model = context.outline.served_name
+            answer = await context.services.endpoint.greedy(context.url, model, QUESTION, TOKENS, context.key)
+    except TimeoutError:
+        return LiveCanary(at, None, f"no answer within {limit:g} s")
+    except NotReady as error:
+        return LiveCanary(at, None, error.message, refused=True)
+    return LiveCanary(at, answer.total, answer.text)
+
+
+async def weigh_suspects(bus: EventBus) -> None:
+    while True:
+        await weigh_suspect(bus, await bus.suspects.get())
+
+
+async def weigh_suspect(bus: EventBus, cause: Cause) -> None:
+    """Silence alone may be a long prefill: then only what a relaunch cannot fix anyway counts."""
+    context, needs = bus.context, of_cause(cause.key)
+    proof = tuple(f"{one.source}: {one.text}" for one in cause.proof)
+    canary = await asked(context)
+    if canary.seconds is None and (canary.refused or needs.recovery is not Recovery.NONE):
+        recovery = Recovery.RELAUNCH if needs.recovery is Recovery.NONE else needs.recovery
+        bus.put(Fault(context.now(), cause.key, f"{cause.title}; {canary.said}", recovery, proof))
+        return
+    text = f"the log shows {cause.key} ({cause.code}): {'; '.join(proof[:1])}"
+    await context.store.note(context.name, IncidentEvent(context.now(), "noticed", text))
+
+
+_EVERY, _AGAIN = 3600.0, 60.0
+# Twice in vain: Caddy restarts within a second, and so does the service behind it.
+_PROBE_EVERY, _IN_VAIN = 15.0, 2
+# Its answer to a request without a key, whatever the engine does meanwhile.
+_NO_KEY = 401
+AWAY = "door-away"
+_WATCHED = (PAIR, KEYS, MODES)
+_PROGRAMS_EVERY, _LEAST = 5.0, 1.0
+_FLIGHTS_EVERY = 1.0
+_PROCESS = "process:"
+# By their services' names.
+PROGRAMS = {"caddy": "gateway (Caddy)", "door": "key check"}
+
+
+async def watch(bus: EventBus) -> None:
+    """The findings of `up` again, hourly. Nothing is stopped for them, and they are over once they are fixed."""
+    while True:
+        await look(bus)
+        wrong = any(code in bus.lasting for code in _WATCHED)
+        await bus.context.pause(_AGAIN if wrong else _EVERY)
+
+
+async def look(bus: EventBus) -> None:
+    context = bus.context
+    try:
+        found = {one.code: one for one in await findings(context.services, context.outline, _where(context))}
+    except NodeError as error:
+        context.notice(f"the gateway's files cannot be inspected: {error.message}", warning=True)
+        return
+    for code in _WATCHED:
+        one = found.get(code)
+        bus.set_trouble(code, f"gateway: {one.title} ({code}; {one.evidence}); {one.remedy}" if one else "")
+
+
+async def probe(bus: EventBus) -> None:
+    """A trouble while clients find nobody at the gateway. Where none was made nothing is probed."""
+    context, vain = bus.context, 0
+    while True:
+        await context.pause(_PROBE_EVERY)
+        said = await context.services.endpoint.probe(f"{_root(context)}/v1/models")
+        vain = 0 if said == _NO_KEY or not await _made(context) else vain + 1
+        bus.set_trouble(AWAY, _away(context, said) if vain >= _IN_VAIN else "")
+
+
+async def _made(context: DeploymentContext) -> bool:
+    """Whether `up` has made a gateway; one that answers needs no such look."""
+    try:
+        read = service.read(f"{_where(context).home}/door", ENDPOINT)
+        return bool((await context.services.run(context.head, read)).stdout.strip())
+    except NodeError:
+        return False
+
+
+async def in_flight(bus: EventBus) -> None:
+    """Requests that the engine got, whatever it reports: one that hangs shows its last figures."""
+    context = bus.context
+    socket = f"{_where(context).home}/door/{ADMIN}"
+    while True:
+        flights = await context.services.endpoint.in_flight(socket)
+        bus.put(*bus.detectors.gateway(flights, context.now()))
+        await context.pause(_FLIGHTS_EVERY / 2 if flights else _FLIGHTS_EVERY)
+
+
+async def programs(bus: EventBus) -> None:
+    """Restarts of the gateway's own programs: clients had no answer for a moment, and systemd reports none of it."""
+    context = bus.context
+    while True:
+        await restarted(context)
+        await context.services.clock.sleep(max(context.scaled(_PROGRAMS_EVERY), _LEAST))
+
+
+async def restarted(context: DeploymentContext) -> None:
+    """Noted when a program is another process than at the look before, also at that of another supervisor."""
+    try:
+        asked = commands.programs(_where(context).home, context.name, tuple(PROGRAMS))
+        found = parse_programs(await context.services.run(context.head, asked))
+    except NodeError:
+        return
+    for name, pid in found.items():
+        before = int(context.journal.recall().get(f"{_PROCESS}{name}", 0.0))
+        if pid != before:
+            context.remember({f"{_PROCESS}{name}": float(pid)})
+        if before and pid != before:
+            await note_restart(context, PROGRAMS[name], f"process {before} is {pid} now")
+
+
+def _away(context: DeploymentContext, said: int) -> str:
+    how = f"answers {said} instead of asking for a key" if said else "does not answer"
+    return (
+        f"the gateway {how} ({_root(context)}): clients do not reach the engine; its programs are the services "
+        f"sparkwright-caddy-{context.name} and sparkwright-door-{context.name} on {context.head}, the same "
+        "`sparkwright up` sets it up again"
+    )
+
+
+def _root(context: DeploymentContext) -> str:
+    gateway = context.desired.recipe.serving.door
+    return f"{'http' if gateway.tls is GatewayTls.OFF else 'https'}://{LOOPBACK}:{gateway.port}"
+
+
+def _where(context: DeploymentContext) -> Installation:
+    state = context.services.cluster.node(context.head).paths.state
+    return Installation(context.head, f"{state}/supervision/{context.name}", state, "", "")
