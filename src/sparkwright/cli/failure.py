@@ -37,9 +37,9 @@ def _known(error: SparkwrightError) -> dict[str, Any]:
 
 
 def _other(error: BaseException) -> dict[str, Any]:
-    usage = isinstance(error, click.ClickException)
-    message = error.format_message() if isinstance(error, click.ClickException) else str(error)
-    return {"kind": "UsageError" if usage else type(error).__name__, "message": message, **hint_json("")}
+    if isinstance(error, click.ClickException):
+        return {"kind": "UsageError", "message": error.format_message(), **hint_json("")}
+    return {"kind": type(error).__name__, "message": str(error), **hint_json("")}
 
 
 def hint_json(hint: str) -> dict[str, str]:

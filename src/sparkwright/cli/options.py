@@ -84,11 +84,11 @@ def force_option(function: F) -> F:
         return function(*args, force=reason if force == _NO_REASON else force, **given)
 
     told = "Override the findings that can be overridden; REASON is recorded."
-    beside = click.option(
+    reason_option = click.option(
         "--reason", default="", metavar="REASON", help="Reason for --force, where it has none of its own."
     )
     forced = click.option("--force", default="", is_flag=False, flag_value=_NO_REASON, metavar="REASON", help=told)
-    return forced(beside(with_reason))  # type: ignore[return-value]
+    return forced(reason_option(with_reason))  # type: ignore[return-value]
 
 
 lease_option = click.option(

@@ -237,6 +237,7 @@ def _sizes(ledger: MemoryLedger) -> dict[str, int]:
 
 def _ledger_row(line: LedgerLine) -> str:
     amount = f"{line.bytes / GIB:8.1f} GiB" if line.known else f"{'not known':>12}"
-    exact = line.low is None or line.high is None or line.low == line.high
-    between = "" if exact else f" ({(line.low or 0) / GIB:.1f} to {(line.high or 0) / GIB:.1f})"
+    between = ""
+    if line.low is not None and line.high is not None and line.low != line.high:
+        between = f" ({line.low / GIB:.1f} to {line.high / GIB:.1f})"
     return f"  {amount}  {line.name:<21} {line.origin}{between}: {line.why}"

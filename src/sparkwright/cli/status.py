@@ -97,12 +97,14 @@ def logs(deployment: str, where: ClusterOptions, as_json: bool, **how: Any) -> N
     if how["incident"] and how["follow"]:
         raise click.UsageError("--follow and --incident exclude each other: saved logs do not grow")
 
+    show = click.echo if how["raw"] else echo
+
     async def read(services: Services) -> None:
         async for rank, node, simulated, line in _lines(services, deployment, how):
             if as_json:
                 shared.print_line({"rank": rank, "node": node, "simulated": simulated, "line": line})
             else:
-                (click.echo if how["raw"] else echo)(f"{rank}| {line}")
+                show(f"{rank}| {line}")
 
     shared.drive(where, read, quiet=True)
 

@@ -95,8 +95,10 @@ def _rank(spec: RankSpec, own: Sequence[str]) -> str:
 def _file(file: RankFile) -> list[str]:
     """A short one whole, of a launcher only how long it is; a secret is masked."""
     lines = file.text.splitlines()
-    if file.secret is not None or len(lines) > _SHORT:
-        return [f"file {file.name}{', ' + str(len(lines)) + ' lines' if file.secret is None else ': ***'}"]
+    if file.secret is not None:
+        return [f"file {file.name}: ***"]
+    if len(lines) > _SHORT:
+        return [f"file {file.name}, {len(lines)} lines"]
     return [f"file {file.name}", *(f"  | {line}" for line in lines)]
 
 

@@ -67,12 +67,12 @@ def up(recipe: str, profile: str, name: str, where: ClusterOptions, **rest: Any)
     opened = open_recipe(recipe, places(), profile)
     named, supervise = name or opened.deployment, not rest["no_supervise"]
     replaces = "" if rest["replace"] == named else rest["replace"]
-    done = (rest["dry_run"], rest["seize"], rest["detach"], supervise, rest["allow_reboot"], not rest["no_rollback"])
+    given = (rest["dry_run"], rest["seize"], rest["detach"], supervise, rest["allow_reboot"], not rest["no_rollback"])
 
     async def start(services: Services) -> Outcome:
         key = api_key(services, opened)
         request = LaunchRequest(opened, named, rest["force"], key, supervised=supervise, replaces=replaces)
-        return await bring_up(services, request, Options(*done))
+        return await bring_up(services, request, Options(*given))
 
     outcome = shared.drive(where, start, quiet=rest["as_json"])
     text = outcome_text(outcome, time.monotonic() - began, where.ssh_config, rest["verbose"])

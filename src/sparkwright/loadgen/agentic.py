@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from random import Random
 
 from sparkwright.domain.run import Session, Turn
-from sparkwright.domain.workload import Agent, LevelPlan, Workload
+from sparkwright.domain.workload import Agent, LevelPlan
 from sparkwright.loadgen import texts
-from sparkwright.loadgen.prompts import SALT, Texts, asking, body_ends, dice_of, ending, message
+from sparkwright.loadgen.prompts import SALT, Making, asking, body_ends, ending, message
 
 _TYPES = (
     {"type": "string"},
@@ -72,13 +72,11 @@ def planned(agent: Agent) -> tuple[Planned, ...]:
     return tuple(turns)
 
 
-def agents(level: LevelPlan, workload: Workload, repeat: int, texts: Texts) -> tuple[Session, ...]:
+def agents(agent: Agent, making: Making) -> tuple[Session, ...]:
     """Warm-up, then agents in waves of as many as run at a time, each wave with its noise."""
-    assert isinstance(level.shape, Agent)
-    loop = _Loop(level.shape, workload, level, repeat, texts)
-    short = replace(level.shape, turns=1, output=min(level.shape.output, WARM_TOKENS))
-    warm = [warming(replace(loop, agent=short).session(WARM_UP + n)) for n in range(level.warmup)]
-    return (*warm, *_waves(level, loop))
+    short = _Loop(replace(agent, turns=1, output=min(agent.output, WARM_TOKENS)), making)
+    warm = [warming(short.session(WARM_UP + n)) for n in range(making.level.warmup)]
+    return (*warm, *_waves(making.level, _Loop(agent, making)))
 
 
 def warming(session: Session) -> Session:
@@ -90,18 +88,15 @@ def _waves(level: LevelPlan, loop: "_Loop") -> Iterator[Session]:
     wave = level.pace.concurrency or level.requests
     for number in range(level.requests):
         if number % wave == 0:
-            beside = range(number // wave * loop.agent.noise, (number // wave + 1) * loop.agent.noise)
-            yield from (replace(loop.session(NOISE + n), counted=False) for n in beside)
+            noise = range(number // wave * loop.agent.noise, (number // wave + 1) * loop.agent.noise)
+            yield from (replace(loop.session(NOISE + n), counted=False) for n in noise)
         yield loop.session(number)
 
 
 @dataclass(frozen=True, slots=True)
 class _Loop:
     agent: Agent
-    workload: Workload
-    level: LevelPlan
-    repeat: int
-    texts: Texts
+    making: Making
 
     def session(self, number: int) -> Session:
         turns = planned(self.agent)
@@ -110,31 +105,29 @@ class _Loop:
 
     def _turn(self, number: int, n: int, plan: Planned, last: bool) -> Turn:
         """A cold agent's salts are new in every turn, in front of tools and system prompt: nothing is known there."""
-        agent, frames = self.agent, self.texts.frames
-        salts = self._dice(number, "salt", n if agent.cold else 0)
+        agent, texts = self.agent, self.making.texts
+        salts = self.making.dice(number, "salt", n if agent.cold else 0)
         tools, shown = self._tools(salts)
-        head, tail = body_ends(self.workload, self.texts.probed, agent.output, tools)
-        size = agent.system + agent.tools - shown - frames.system
-        system = message("system", ending(self.texts, size, salts, self.texts.closing))
-        new = max(plan.new - frames.turn, 1) if n else agent.first - frames.user
+        head, tail = body_ends(self.making.workload, texts.probed, agent.output, tools)
+        size = agent.system + agent.tools - shown - texts.frames.system
+        system = message("system", ending(texts, size, salts, texts.closing))
+        new = max(plan.new - texts.frames.turn, 1) if n else agent.first - texts.frames.user
         return Turn(
             head=f"{head}{system},",
-            new=message("user", asking(self.texts, new, self._dice(number, "new", n))),
+            new=message("user", asking(texts, new, self.making.dice(number, "new", n))),
             tail=tail,
             answer=not last,
-            think=self.agent.think if n else 0.0,
+            think=agent.think if n else 0.0,
             prompt_tokens=plan.prompt,
-            output_tokens=self.agent.output,
-            cached_tokens=0 if self.agent.cold else plan.known,
+            output_tokens=agent.output,
+            cached_tokens=0 if agent.cold else plan.known,
         )
-
-    def _dice(self, *more: object) -> Random:
-        return dice_of(self.workload, self.level, self.repeat, self.texts.salt, *more)
 
     def _tools(self, dice: Random) -> tuple[str, int]:
         """As JSON text, and their tokens; those that the server does not show are made up for by the system prompt."""
-        made = self.texts.frames.tools.get(self.agent.tools)
+        texts = self.making.texts
+        made = texts.frames.tools.get(self.agent.tools)
         if not made or not made.tokens:
             return "", 0
-        padding = "".join(Random("padding").choices(self.texts.units, k=made.padding))
-        return tools_text(made.count, padding, "".join(dice.choices(self.texts.units, k=SALT))), made.tokens
+        padding = "".join(Random("padding").choices(texts.units, k=made.padding))
+        return tools_text(made.count, padding, "".join(dice.choices(texts.units, k=SALT))), made.tokens

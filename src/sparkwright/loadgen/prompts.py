@@ -6,11 +6,12 @@ cache knows it. As many more of these fill what the pieces leave over.
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
 from sparkwright.domain.probed import Probed
+from sparkwright.domain.run import Turn
 from sparkwright.domain.workload import Api, LevelPlan, Text, Workload
 from sparkwright.loadgen.recorded import Recorded
 
@@ -152,3 +153,31 @@ def body_ends(workload: Workload, probed: Probed, output: int, more: str = "") -
 
 def message(role: str, content: str) -> str:
     return f'{{"role":"{role}","content":{json.dumps(content)}}}'
+
+
+@dataclass(frozen=True, slots=True)
+class Making:
+    """What every request of one repeat of a level is made with."""
+
+    workload: Workload
+    level: LevelPlan
+    repeat: int
+    texts: Texts
+
+    def lengths(self, number: int) -> Random:
+        """The same in every run."""
+        return dice_of(self.workload, self.level, self.repeat, number)
+
+    def dice(self, *more: object) -> Random:
+        return dice_of(self.workload, self.level, self.repeat, self.texts.salt, *more)
+
+    def turn(self, prompt: int, output: int, cached: int = 0, warmup: bool = False) -> Turn:
+        """A turn with the ends of its body; prompt, output, cached: tokens."""
+        head, tail = body_ends(self.workload, self.texts.probed, output)
+        return Turn(head, "", tail, prompt_tokens=prompt, output_tokens=output, cached_tokens=cached, warmup=warmup)
+
+    def asking(self, turn: Turn, content: str) -> Turn:
+        """The turn with what it asks."""
+        if self.workload.api is Api.CHAT:
+            return replace(turn, new=message("user", content))
+        return replace(turn, head=turn.head + json.dumps(content) + turn.tail, tail="")

@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from random import Random
 
@@ -11,7 +11,7 @@ from sparkwright.domain.errors import UsageError
 from sparkwright.domain.run import Session, Turn
 from sparkwright.domain.workload import Api, Arrival, Length, LevelPlan, Replay, Workload
 from sparkwright.loadgen.profiles import shipped_file
-from sparkwright.loadgen.prompts import Texts, asking, body_ends, dice_of, message, written
+from sparkwright.loadgen.prompts import Making, asking, written
 from sparkwright.loadgen.recorded import BLOCK, Recorded, parse
 
 _REACH = 2.5  # standard deviations to each end: 99 % lie between the ends without being cut
@@ -32,15 +32,13 @@ def sample(length: Length, dice: Random) -> int:
 _OUTPUT = 128  # where neither the file nor the workload says how long an answer is
 
 
-def replayed(level: LevelPlan, workload: Workload, repeat: int, texts: Texts) -> tuple[Session, ...]:
+def replayed(shape: Replay, making: Making) -> tuple[Session, ...]:
     """As many as the file has, or the level's limit; with the file's own times where the level is `timed`."""
-    assert isinstance(level.shape, Replay)
-    recorded = texts.recorded[level.shape.path]
-    recorded = recorded[: level.shape.limit or None]
+    recorded = making.texts.recorded[shape.path][: shape.limit or None]
     first = min((one.at for one in recorded if one.at is not None), default=0.0)
-    made = _Made(level.shape, level, workload, repeat, texts)
+    made = _Made(shape, making)
     found = [Session(number, (made.turn(number, one),)) for number, one in enumerate(recorded)]
-    if level.pace.arrival is Arrival.RECORDED:
+    if making.level.pace.arrival is Arrival.RECORDED:
         return tuple(replace(s, at=(r.at or first) - first) for s, r in zip(found, recorded, strict=True))
     return tuple(found)
 
@@ -61,44 +59,37 @@ def _with_count(level: LevelPlan, files: Mapping[str, str]) -> LevelPlan:
     return replace(level, requests=len(found))
 
 
+@dataclass(frozen=True, slots=True)
 class _Made:
     """Turns of one repeat of a replay; blocks that requests share are made once."""
 
-    def __init__(self, shape: Replay, level: LevelPlan, workload: Workload, repeat: int, texts: Texts) -> None:
-        self.shape, self.level, self.workload, self.repeat, self.texts = shape, level, workload, repeat, texts
-        self.known: dict[int, str] = {}
+    shape: Replay
+    making: Making
+    known: dict[int, str] = field(default_factory=dict)
 
     def turn(self, number: int, one: Recorded) -> Turn:
-        dice = dice_of(self.workload, self.level, self.repeat, number)
-        output = sample(self.shape.output, dice) if self.shape.output else one.output_tokens or _OUTPUT
-        head, tail = body_ends(self.workload, self.texts.probed, output)
-        planned = Turn(head, "", tail, prompt_tokens=one.input_tokens, output_tokens=output)
+        dice, shape = self.making.lengths(number), self.shape
+        output = sample(shape.output, dice) if shape.output else one.output_tokens or _OUTPUT
+        # Blocks that an earlier request of this repeat has sent; the last block is never shared whole.
+        known = BLOCK * len(list(takewhile(lambda block: block in self.known, one.blocks[:-1])))
+        planned = self.making.turn(one.input_tokens, output, known)
         if one.input_tokens:
-            # Blocks that an earlier request of this repeat has sent; the last block is never shared whole.
-            known = BLOCK * len(list(takewhile(lambda block: block in self.known, one.blocks[:-1])))
-            return self._asking(replace(planned, cached_tokens=known), self._blocks(number, one))
+            return self.making.asking(planned, self._blocks(number, one))
         if one.messages:
             return self._messages(planned, json.loads(one.messages))
-        return self._asking(planned, one.prompt)
-
-    def _asking(self, planned: Turn, content: str) -> Turn:
-        if self.workload.api is Api.CHAT:
-            return replace(planned, new=message("user", content))
-        return replace(planned, head=planned.head + json.dumps(content) + planned.tail, tail="")
+        return self.making.asking(planned, one.prompt)
 
     def _messages(self, planned: Turn, messages: list[object]) -> Turn:
-        if self.workload.api is Api.CHAT:
+        if self.making.workload.api is Api.CHAT:
             return replace(planned, new=",".join(json.dumps(one) for one in messages))
         contents = (one.get("content") for one in messages if isinstance(one, dict))
-        return self._asking(planned, "\n".join(content for content in contents if isinstance(content, str)))
+        return self.making.asking(planned, "\n".join(content for content in contents if isinstance(content, str)))
 
     def _blocks(self, number: int, one: Recorded) -> str:
+        texts, dice = self.making.texts, self.making.dice
         for block in one.blocks[:-1]:
             if block not in self.known:
-                self.known[block] = written(self.texts, BLOCK, self._words("block", block))
+                self.known[block] = written(texts, BLOCK, dice("block", block))
         whole = "".join(self.known[block] for block in one.blocks[:-1])
-        left = one.input_tokens - BLOCK * max(len(one.blocks) - 1, 0) - self.texts.frames.user
-        return whole + asking(self.texts, left, self._words("last", number))
-
-    def _words(self, *more: object) -> Random:
-        return dice_of(self.workload, self.level, self.repeat, self.texts.salt, *more)
+        left = one.input_tokens - BLOCK * max(len(one.blocks) - 1, 0) - texts.frames.user
+        return whole + asking(texts, left, dice("last", number))

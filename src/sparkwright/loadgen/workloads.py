@@ -1,15 +1,14 @@
 """A level as requests: every body made before the clock starts."""
 
-import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from random import Random
 
-from sparkwright.domain.run import Session, Turn
-from sparkwright.domain.workload import Agent, Api, Arrival, Length, LevelPlan, Pace, Replay, Single, Workload
+from sparkwright.domain.run import Session
+from sparkwright.domain.workload import Agent, Arrival, Length, LevelPlan, Pace, Replay, Single, Workload
 from sparkwright.loadgen.agentic import WARM_TOKENS, WARM_UP, agents, warming
-from sparkwright.loadgen.prompts import Texts, asking, body_ends, dice_of, message, written
+from sparkwright.loadgen.prompts import Making, Texts, asking, written
 from sparkwright.loadgen.replay import replayed, sample
 
 
@@ -49,12 +48,13 @@ def _ramp(first: float, last: float, count: int) -> tuple[float, ...]:
 
 def sessions(level: LevelPlan, workload: Workload, repeat: int, texts: Texts) -> tuple[Session, ...]:
     """All of one repeat of a level: first what only warms up (a field of its turns), then what is measured."""
+    making = Making(workload, level, repeat, texts)
     if isinstance(level.shape, Replay):
-        plain = replayed(level, workload, repeat, texts)
+        plain = replayed(level.shape, making)
     elif isinstance(level.shape, Agent):
-        plain = agents(level, workload, repeat, texts)
+        plain = agents(level.shape, making)
     else:
-        plain = _single(level, level.shape, _Making(workload, level, repeat, texts))
+        plain = _single(level.shape, making)
     if level.pace.arrival is Arrival.RECORDED:
         return plain
     return timed(level, plain, f"{workload.seed}/{level.name}/{repeat}")
@@ -83,44 +83,24 @@ def job_pace(level: LevelPlan) -> Pace:
     return level.pace
 
 
-@dataclass(frozen=True, slots=True)
-class _Making:
-    """What every request of one repeat of a level is made with."""
-
-    workload: Workload
-    level: LevelPlan
-    repeat: int
-    texts: Texts
-
-    def dice_for(self, *more: object) -> Random:
-        return dice_of(self.workload, self.level, self.repeat, self.texts.salt, *more)
-
-    def turn(self, content: str, output: int, planned: Turn) -> Turn:
-        """`planned` with the body that asks `content`."""
-        head, tail = body_ends(self.workload, self.texts.probed, output)
-        if self.workload.api is Api.CHAT:
-            return replace(planned, head=head, new=message("user", content), tail=tail, output_tokens=output)
-        return replace(planned, head=head + json.dumps(content) + tail, output_tokens=output)
-
-
-def _single(level: LevelPlan, shape: Single, making: _Making) -> tuple[Session, ...]:
+def _single(shape: Single, making: Making) -> tuple[Session, ...]:
+    level, texts = making.level, making.texts
     short = replace(shape, output=Length(WARM_TOKENS, WARM_TOKENS)) if shape.output.high > WARM_TOKENS else shape
     warm = [warming(_one(WARM_UP + n, short, making, "")) for n in range(level.warmup)]
     contexts, primed = list[str](), list[Session]()
     if shape.warm and shape.depth:
         # One for each that asks at a time: each comes back to its own.
-        prime = Turn("", "", "", prompt_tokens=shape.depth + making.texts.frames.user, warmup=True)
+        prime = making.turn(shape.depth + texts.frames.user, 1, warmup=True)
         for n in range(min(level.pace.concurrency or 8, level.requests)):
-            contexts.append(written(making.texts, shape.depth, making.dice_for("context", n), shape.text))
-            primed.append(Session(2 * WARM_UP + n, (making.turn(contexts[n].rstrip("\n"), 1, prime),)))
+            contexts.append(written(texts, shape.depth, making.dice("context", n), shape.text))
+            primed.append(Session(2 * WARM_UP + n, (making.asking(prime, contexts[n].rstrip("\n")),)))
     measured = [_one(n, shape, making, contexts[n % len(contexts)] if contexts else "") for n in range(level.requests)]
     return (*warm, *primed, *measured)
 
 
-def _one(number: int, shape: Single, making: _Making, context: str) -> Session:
-    texts, lengths = making.texts, dice_of(making.workload, making.level, making.repeat, number)
+def _one(number: int, shape: Single, making: Making, context: str) -> Session:
+    texts, lengths = making.texts, making.lengths(number)
     prompt, output = sample(shape.prompt, lengths), sample(shape.output, lengths)
-    added = shape.depth if context else 0
-    asked = asking(texts, shape.depth - added + prompt - texts.frames.user, making.dice_for(number), shape.text)
-    planned = Turn("", "", "", prompt_tokens=shape.depth + prompt, cached_tokens=added)
-    return Session(number, (making.turn(context + asked, output, planned),))
+    cached = shape.depth if context else 0
+    asked = asking(texts, shape.depth - cached + prompt - texts.frames.user, making.dice(number), shape.text)
+    return Session(number, (making.asking(making.turn(shape.depth + prompt, output, cached), context + asked),))

@@ -75,11 +75,12 @@ class Load:
     axis: Axis
 
 
-_LONG = {
-    "ttft": "Time to first token",
-    "tpot": "Time per output token",
-    "output_rate": "Throughput",
-    "goodput": "Goodput",
+# Against load: metric -> title, label of its axis.
+_AGAINST_LOAD = {
+    "ttft": ("Time to first token", texts.TITLES["ttft"]),
+    "tpot": ("Time per output token", texts.TITLES["tpot"]),
+    "output_rate": ("Throughput", "output of all users, tokens/s"),
+    "goodput": ("Goodput", "requests/s within the limits"),
 }
 DEPTH_AXIS = Axis("context before the prompt, tokens", "tokens", spread=True, each="{} tokens")
 
@@ -123,29 +124,20 @@ def load_plots(runs: Sequence[RunSummary]) -> list[Plot]:
     plots = []
     for load in (CONCURRENCY, RATE):
         families = families_by(runs, load.of, texts.LOAD)
-        plots.append(_latency_plot(runs, families, load, "ttft"))
-        plots.append(_latency_plot(runs, families, load, "tpot"))
-        plots.append(_rate_plot(families, load, "output_rate", "output of all users, tokens/s"))
-        plots.append(_rate_plot(families, load, "goodput", "requests/s within the limits"))
+        plots += [_load_plot(runs, families, load, metric) for metric in _AGAINST_LOAD]
     return [plot for plot in plots if plot]
 
 
-def _latency_plot(runs: Sequence[RunSummary], families: Sequence[Family], load: Load, metric: str) -> Plot | None:
-    curves = metric_curves(families, metric, ("median", "p99"))
+def _load_plot(runs: Sequence[RunSummary], families: Sequence[Family], load: Load, metric: str) -> Plot | None:
+    """A latency with its p99, and the limits that were set to it."""
+    (title, label), unit = _AGAINST_LOAD[metric], METRICS[metric][0]
+    curves = metric_curves(families, metric, ("median", "p99") if unit == "s" else ("median",))
     if not curves:
         return None
     limits = slo_lines(runs, metric)
     said = each_run(runs, curves, lambda curve: limit_words(curve, limits, load.axis))
-    title = f"{_LONG[metric]} against {load.name}"
-    return Plot(f"{metric}-{load.name}", title, load.axis, Axis(texts.TITLES[metric], "s"), curves, said, limits)
-
-
-def _rate_plot(families: Sequence[Family], load: Load, metric: str, label: str) -> Plot | None:
-    curves = metric_curves(families, metric, ("median",))
-    if not curves:
-        return None
-    axis = Axis(label, METRICS[metric][0])
-    return Plot(f"{metric}-{load.name}", f"{_LONG[metric]} against {load.name}", load.axis, axis, curves)
+    y = Axis(label, unit)
+    return Plot(f"{metric}-{load.name}", f"{title} against {load.name}", load.axis, y, curves, said, limits)
 
 
 def families_by(runs: Sequence[RunSummary], of: Callable[[LevelPlan], float | None], varies: str) -> list[Family]:

@@ -194,42 +194,27 @@ UNKNOWN = "not known"
 
 def conditions(run: Run) -> list[tuple[str, str]]:
     """Every line that a stranger needs to repeat it; what is missing and should be there is marked as missing."""
-    return [(name, text) for name, text in (*_served(run), *_sent(run), *_measured(run)) if text]
-
-
-def _served(run: Run) -> list[tuple[str, str]]:
-    known, missing = run.conditions, run.conditions.missing
-    return [
+    known, work = run.conditions, run.workload
+    missing = dict.fromkeys(known.missing, UNKNOWN)
+    thinking = {None: "the server's default", True: "on", False: "off"}[work.thinking]
+    took = f", {duration(run.ended - run.began)}" if run.ended > run.began else ""
+    found = (
         ("model", known.model or UNKNOWN),
-        ("engine", _needed(engine_text(known), "engine" in missing)),
+        ("engine", engine_text(known) or missing.get("engine")),
         ("image", known.image),
         ("recipe", " ".join(filter(None, (known.recipe, known.recipe_hash)))),
         ("deployment", known.deployment),
-        ("nodes", _needed("\n".join(known.nodes), "nodes" in missing)),
+        ("nodes", "\n".join(known.nodes) or missing.get("nodes")),
         ("endpoint", known.endpoint),
         ("context limit", f"{tokens(known.max_context)} tokens" if known.max_context else ""),
-        ("engine's flags", _needed(shlex.join(known.flags), "flags" in missing)),
-    ]
-
-
-def _sent(run: Run) -> list[tuple[str, str]]:
-    work = run.workload
-    thinking = {None: "the server's default", True: "on", False: "off"}[work.thinking]
-    return [
+        ("engine's flags", shlex.join(known.flags) or missing.get("flags")),
         ("workload", f"{work.name}@{work.version}: {work.title}"),
         ("repeats", str(work.repeats)),
         ("seed", str(work.seed)),
         ("thinking", thinking),
         ("sampling", f"temperature {work.temperature:g}{', end of text ignored' if work.ignore_eos else ''}"),
         ("limits (SLO)", slo_text(work.slo) if work.slo else ""),
-        ("tokenizer", run.conditions.tokenizer or UNKNOWN),
-    ]
-
-
-def _measured(run: Run) -> list[tuple[str, str]]:
-    known = run.conditions
-    took = f", {duration(run.ended - run.began)}" if run.ended > run.began else ""
-    return [
+        ("tokenizer", known.tokenizer or UNKNOWN),
         ("run", f"{run.id}{', ' + run.state if run.state != 'done' else ''}"),
         ("imported from", run.imported),
         ("began", moment(run.began) + took),
@@ -237,11 +222,8 @@ def _measured(run: Run) -> list[tuple[str, str]]:
         ("clock", known.clock),
         ("tags", ", ".join(run.tags)),
         ("note", run.note),
-    ]
-
-
-def _needed(text: str, missing: bool) -> str:
-    return text or (UNKNOWN if missing else "")
+    )
+    return [(name, text) for name, text in found if text]
 
 
 def slo_text(slo: Slo) -> str:
