@@ -78,9 +78,9 @@ def score(case: Case) -> dict[str, Any]:
 def _family(found: Diagnosis) -> str:
     """Of the answer: of the cause named first; where it only resembles one, the likeliest of the line that explains."""
     of_line = found.explanation.families[:1] if found.explanation else ()
-    if found.causes and not (found.causes[0].resembles and of_line):
-        return FAMILY.get(found.causes[0].key, "")
-    return of_line[0] if of_line else ""
+    if of_line and not found.named:
+        return of_line[0]
+    return FAMILY.get(found.causes[0].key, "") if found.causes else ""
 
 
 def first_scores() -> list[dict[str, Any]]:

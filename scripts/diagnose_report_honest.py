@@ -53,8 +53,8 @@ class Without:
         return self.reader.year
 
     @property
-    def kept(self) -> Excerpt:
-        return self.reader.kept
+    def excerpt(self) -> Excerpt:
+        return self.reader.excerpt
 
     @property
     def hits(self) -> tuple[Hit, ...]:

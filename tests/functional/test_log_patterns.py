@@ -6,8 +6,8 @@ from re import _constants, _parser  # type: ignore[attr-defined]
 from statistics import median
 from typing import Any
 
+from sparkwright.causes.candidates import form, mechanisms
 from sparkwright.causes.diagnose import book
-from sparkwright.causes.explanation import form, mechanisms
 from sparkwright.causes.fallback import kinds
 from sparkwright.logscan.book import linear
 

@@ -13,10 +13,8 @@ from sparkwright.logscan.sign import Row, Sign, Story
 class LogCause:
     """One cause, as its family's file has it. Severity INFO: harmless lines, never blamed.
 
-    key: of the vocabulary. fix: steps and commands; `{name}` takes a group of the signature that matched or a word
-    about the cluster, `<name>` where there is none; write `{{` for a brace. see: public URLs. consequences: keys of
-    causes that only follow from this one when both are seen. fires: logs whose first cause this is; silent: look-alikes
-    that are another's.
+    fix: `{name}` takes a group of the signature that matched or a word about the cluster, `{{` is a brace; see: URLs.
+    consequences: keys of causes that only follow from this one. fires: logs whose first cause this is; silent: others'.
     """
 
     code: str
@@ -43,10 +41,9 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class WholeLogRule:
-    """A cause that no single line shows: hangs, silences, a peer that never came. Its texts: whole_log/causes.toml.
+    """A cause that no single line shows; its texts: whole_log/causes.toml. judge: reads all sources; never raises.
 
-    judge: reads all sources at once, when they have been read; never raises. MARKS: name -> pattern; names of all rules
-    share one space: equal names must have equal patterns. ROWS: name -> rows, counted as marks.
+    MARKS: name -> pattern, the same in all rules; ROWS: name -> rows, counted as marks.
     """
 
     code: str

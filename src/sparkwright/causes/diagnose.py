@@ -27,11 +27,9 @@ _READ = 600  # bytes of a line that may show a phase
 _OF_MACHINES = {"LIVE", "LDRV", "LUMA", "LLNK", "LNIC", "LRDM", "LCLU", "LGRA", "LPRF"}
 _MESSAGE = 60  # characters at the end of a line, by which it is known
 _KERNEL_LOG = "kernel log of "  # a node's: full of errors that concern nothing here
-# A response to a request, refused and answered.
-# What tells whether a kind of log was given at all.
-_REFUSED = re.compile(r'HTTP/\d\.\d"? 4\d\d\b')
+_REFUSED = re.compile(r'HTTP/\d\.\d"? 4\d\d\b')  # responses to requests
 _ANSWERED = re.compile(rb'"POST /v1/[^"]{1,80} HTTP/\d\.\d" 200')
-_KINDS = {
+_KINDS = {  # whether a kind of log was given at all
     "kernel log": r"kernel: |NVRM: |\bLinux version \d",
     "cause above": r"See root cause above|Engine core initialization failed|WorkerProc initialization failed",
     "several ranks": r"world_size=(?:[2-9]|\d\d+) rank=|nnodes[=: ']+[2-9]|nranks (?:[2-9]|\d\d+)\b",
@@ -68,13 +66,13 @@ class Reader:
         return (*(self._scan.feed(rest) if rest else ()), *self._scan.close())
 
     @property
-    def kept(self) -> Excerpt:
+    def excerpt(self) -> Excerpt:
         """Its lines that are not like earlier ones."""
         return self._scan.kept
 
     @property
     def hits(self) -> tuple[Hit, ...]:
-        return counted(self.name, self.kept, tuple(self._scan.hits.values()))
+        return counted(self.name, self.excerpt, tuple(self._scan.hits.values()))
 
     def story(self) -> Story:
         return self._scan.story(self.ended)
@@ -91,10 +89,9 @@ def diagnosis(
     impossible: Set[str] = frozenset(),
     earlier: Sequence[Reader] = (),
 ) -> Diagnosis:
-    """words: about the cluster, for the commands of the fix. clocks: source -> seconds to add to its times, where they
+    """words: for the commands of the fix; clocks: source -> seconds to add to its times, None: by the logs.
 
-    were measured; otherwise the logs' own barriers decide. impossible: causes of what is asked about that cannot be.
-    earlier: parts of the same sources that were read and cannot show a cause.
+    impossible: causes that cannot be; earlier: parts of the same sources that were read and cannot show a cause.
     """
     stories = tuple(reader.story() for reader in readers)
     moved = clocks if clocks is not None else shifts(stories)
@@ -113,14 +110,11 @@ def with_explanation(
     impossible: Set[str] = frozenset(),
     described: bool = False,
 ) -> Diagnosis:
-    """The same with the line that explains; where no cause is likely, with those that the log resembles.
-
-    described: a few lines without an error may describe a failure.
-    """
+    """The same with the line that explains, or causes that the log resembles. described: lines may be a description."""
     if not readers:
         return found
     fine = {(proof.source, proof.number) for cause in found.harmless for proof in cause.proof}
-    own = {one.name: tuple(one.kept) for one in readers if not one.name.startswith((_KERNEL_LOG, ENDS))}
+    own = {one.name: tuple(one.excerpt) for one in readers if not one.name.startswith((_KERNEL_LOG, ENDS))}
     seen = [printed(name, lines) for name, lines in own.items()]
     if sum(map(len, own.values())) > FEW:  # of a few lines, a table may be all that there is
         fine |= {(one.source, number) for one in seen for number in one.rows}
@@ -226,7 +220,6 @@ def _missing(stories: tuple[Story, ...], causes: tuple[Cause, ...]) -> tuple[tup
     return tuple(gap for gap, _ in gaps), tuple(collect)
 
 
-# What could not be told, and what would tell it.
 _KILLED = "on its node: sudo journalctl -k -b | grep -iE 'oom|killed process|NVRM|Xid' | tail   # or a freeze?"
 _OTHER_RANKS = (
     "the log lines of the other ranks: the log of one of several was given",

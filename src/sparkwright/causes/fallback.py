@@ -31,11 +31,23 @@ def kinds() -> tuple[re.Pattern[str], ...]:
     return tuple(re.compile(linear(pattern)) for pattern in _texts()["kind"].values())
 
 
-def kind_of(line: str) -> tuple[str, tuple[str, ...]]:
-    """(the exception's type, the name of the errno or signal, the exit code or HTTP status in a line, '', steps)."""
+def kind_of(line: str) -> str:
+    """The exception's type, the name of the errno or signal, the exit code or HTTP status in a line, or ''."""
     found = next((match for kind in kinds() if (match := kind.search(line))), None)
-    name = next((_spelt(slot, text) for slot, text in found.groupdict().items() if text), "") if found else ""
-    return name, tuple(_texts()["unknown"])
+    return next((_spelt(slot, text) for slot, text in found.groupdict().items() if text), "") if found else ""
+
+
+@cache
+def contexts() -> tuple[tuple[re.Pattern[str], str, tuple[str, ...]], ...]:
+    """(form, family, steps) of places that errors come from."""
+    return tuple((re.compile(linear(one["when"])), one["family"], tuple(one["next"])) for one in _texts()["context"])
+
+
+def context_of(phase: str, place: str, line: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """(families of causes of an error from there, steps)."""
+    seen = f"phase={phase} in={place}\n{line}"
+    of_place = next(((family, steps) for form, family, steps in contexts() if form.search(seen)), None)
+    return ((of_place[0],), (*of_place[1], *_texts()["unknown"])) if of_place else ((), tuple(_texts()["unknown"]))
 
 
 def _spelt(slot: str, text: str) -> str:

@@ -34,7 +34,7 @@ _UNITS = {"": 1.0, "K": 1024.0, "M": 1024.0**2, "G": 1024.0**3, "T": 1024.0**4}
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """says: what is stated of it where all of `where` hold; named: a slot that the failure must name, too."""
+    """Stated of it where all of `where` hold; named: a slot that the failure must name, too."""
 
     pattern: re.Pattern[str]
     says: str = ""

@@ -20,9 +20,7 @@ _PROOFS = 6
 _SURE_ENOUGH = 0.9  # for a step that takes a node away; below it, such a step comes after the others
 _TAKES_A_NODE = re.compile(r"\breboot\b|\bpower[- ](?:cycle|off)\b|\bshutdown -", re.IGNORECASE)
 _THREAD = re.compile(r"/(?:issues|pull|discussions|t)/")  # one owner's report, not documentation
-
-# Of engines that somebody else runs.
-_ELSEWHERE = {
+_ELSEWHERE = {  # of engines that somebody else runs
     "logs": "docker logs --tail 200 <container>",
     "ends": "docker inspect -f '{{.State.OOMKilled}} {{.State.ExitCode}}' <container>",
 }
@@ -96,10 +94,7 @@ def _excused(one: Found, found: Sequence[Found]) -> bool:
 
 
 def _weight(one: Found, found: Sequence[Found]) -> float:
-    """Half for what follows from another cause that is about as sure, or surer; and for what only degrades a service
-
-    where something ended it in another line.
-    """
+    """Half for what follows from another cause that is as sure, and for what only degrades where something ended it."""
     real = [other for other in found if other.known.severity is not Severity.INFO]
     ends = (
         o.sure + _NEAR >= one.sure or not set(o.proof) & set(one.proof)

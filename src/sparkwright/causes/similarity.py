@@ -21,7 +21,7 @@ _UNKNOWN = 6.0  # worth of a word that no cause has
 # own signatures were left out, and on logs that no cause fits. At least so much where the mechanism names it too, where
 # it does not, and where no line is an error; what is clear is possible, the rest a hint.
 _LEAST, _ALONE, _DESCRIBED, _CLEAR = 0.2, 0.225, 0.3, 0.25
-_RARE, _MANY = 2.0, 2  # worth of a word of one cause in seven; so many are shared with a log without a bad line
+_RARE, _MANY = 2.0, 2  # worth of a word of one cause in seven; so many are shared where no mechanism names it
 _NAMED = 1.3  # more where the mechanism of the line names it
 _NEARLY = 0.8  # of the best score: those that are named with it
 _CHOSEN, _SHOWN = 3, 6  # causes; words
@@ -91,9 +91,9 @@ class Index:
         clear = alone * scores[best] / (sum(worth.values()) * (_SATURATED + 1))
         by_mechanism = self._causes[best].key in reason.keys
         clear *= _NAMED if by_mechanism else 1.0
-        rare = sum(self._worth[word] >= _RARE for _, word in shared[best])
+        rare = sum(self._worth[word] >= _RARE for _, word in shared[best] if not word.isdigit())
         least = (_LEAST if by_mechanism else _ALONE) if reason.bad else _DESCRIBED
-        if clear < least or not (by_mechanism or reason.bad or rare >= _MANY):
+        if clear < least or not (by_mechanism or rare >= _MANY):
             return []
         sure = {code: (POSSIBLE if clear >= _CLEAR else HINT) * weighed[code] / weighed[best] for code in near}
         words = {code: tuple(word for _, word in sorted(shared[code], reverse=True)[:_SHOWN]) for code in near}

@@ -18,6 +18,7 @@ from sparkwright.domain.diagnosis import (
     Stated,
     Sureness,
     likely,
+    named,
 )
 from sparkwright.domain.finding import Severity
 
@@ -34,8 +35,8 @@ def examined_text(examined: Examined) -> str:
     nothing = f"no known cause{since}" + ("; what looks bad below is harmless" if told.harmless and not why else "")
     title = f"causes{since}\n" if since else ""
     parts = [title + causes_text(told.causes) if told.causes else nothing]
-    if why and told.causes and told.causes[0].resembles:  # no sign of it: the line is what is known
-        parts = [nothing, explanation_text(why), _related(told.causes)]
+    if why and told.causes and not told.named:
+        parts = [nothing, failure_text(told.causes, why)]
     elif why:
         parts.append(explanation_text(why, bool(told.causes) and told.causes[0].sureness is Sureness.HIGH))
     shown = (("commands in the logs show", map(_stated, told.stated)), ("what differs", map(_differs, told.differs)))
@@ -50,6 +51,13 @@ def examined_text(examined: Examined) -> str:
     more = (_harmless(told), *missing)
     parts += [text for text in more if text]
     return mark(examined.simulated) + "\n\n".join([*parts, _read(told.sources), *examined.trouble])
+
+
+def failure_text(causes: Sequence[Cause], why: Explanation | None) -> str:
+    """The causes, or the line that explains and what may be related to it."""
+    if named(causes, why) or not why:
+        return causes_text(causes)
+    return "\n\n".join([explanation_text(why), *([_related(causes)] if causes else ())])
 
 
 def explanation_text(why: Explanation, is_sure: bool = False) -> str:

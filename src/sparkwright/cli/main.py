@@ -227,14 +227,10 @@ def _known(error: SparkwrightError, voice: Voice) -> int:
     if isinstance(error, NotReady):
         for line in error.tail:
             voice.echo(f"  | {line}")
-        if error.causes:
-            from sparkwright.cli.diagnose_text import causes_text
+        if error.causes or error.explanation:
+            from sparkwright.cli.diagnose_text import failure_text
 
-            voice.echo(causes_text(error.causes))
-        elif error.explanation:
-            from sparkwright.cli.diagnose_text import explanation_text
-
-            voice.echo(explanation_text(error.explanation))
+            voice.echo(failure_text(error.causes, error.explanation))
     voice.echo(f"error: {error.message}", fg="red")
     if isinstance(error, NotReady) and error.logs:
         voice.echo(f"logs:  {error.logs}")

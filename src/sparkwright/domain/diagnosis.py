@@ -8,7 +8,8 @@ from sparkwright.domain.finding import Severity
 
 # From here on a cause counts as named with confidence: its own message says what is wrong.
 CONFIDENT = 0.85
-_NEARLY = 0.6
+_NEARLY, _HINT = 0.6, 0.5  # of the best; below, a sign is only a hint
+_MESSAGE = 60  # characters at the end of a line, by which its message is known
 
 
 class Sureness(StrEnum):
@@ -83,6 +84,16 @@ class Explanation:
     then: Proof | None = None
 
 
+def named(causes: Sequence[Cause], why: Explanation | None) -> tuple[Cause, ...]:
+    """The causes; none where the line that explains is the answer, and they may only be related to it."""
+    if not why or not causes:
+        return tuple(causes)
+    first = causes[0]
+    same = any(why.line.text[-_MESSAGE:] in proof.text for proof in first.proof)
+    is_hint = bool(why.families) and first.confidence < _HINT and not same
+    return () if first.resembles or is_hint else tuple(causes)
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
     """What was read. first_at, last_at: seconds since the epoch; shift: seconds added to align the clocks."""
@@ -127,3 +138,7 @@ class Diagnosis:
     explanation: Explanation | None = None
     stated: tuple[Stated, ...] = ()
     differs: tuple[Difference, ...] = ()
+
+    @property
+    def named(self) -> tuple[Cause, ...]:
+        return named(self.causes, self.explanation)

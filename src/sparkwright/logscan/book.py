@@ -26,10 +26,7 @@ RUN = 300
 _OPEN = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|(?:([*+])|\{(\d+),\})([?+]?)", re.DOTALL)
 K = TypeVar("K")
 V = TypeVar("V")
-
-
-# Its rarity, and the words of which every match has one.
-Needs = tuple[tuple[float, int], Sequence[str]]
+Needs = tuple[tuple[float, int], Sequence[str]]  # its rarity, and the words of which every match has one
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,10 +54,7 @@ class Signed:
 
 @dataclass(slots=True)
 class Pattern:
-    """One expression; compiled when its word is first met: most never are. In a line without any quote or bracket
-
-    its own need not be there.
-    """
+    """One expression, compiled when its word is first met; in a line without quotes and brackets it needs none."""
 
     text: str
     _compiled: list[re.Pattern[str]] = field(default_factory=list)
@@ -81,10 +75,7 @@ class Pattern:
         return self._blind
 
     def possible(self, shape: bytes, has_word: bool = False) -> bool:
-        """Whether bytes of that shape may have what every match has: far quicker than to search.
-
-        has_word: that they have one of the words it is looked for by is known.
-        """
+        """Whether bytes of that shape may have what every match has; has_word: they have a word it is found by."""
         if self._needs is None:
             self._needs = tuple(tuple(shaped(t.encode()) for t in texts) for texts in all_required(self.text))
         for texts in self._needs[has_word:]:
@@ -97,10 +88,9 @@ class Pattern:
 
 
 class Book:
-    """signs: with the code that a hit leads back to; marks, rows: counted in a whole log, by name; once: marks of
+    """signs: with their causes' codes; marks, rows: counted in a whole log; once: marks that count once; needs: known.
 
-    which only the first line counts; needs: `needs_of` patterns by their digests, as far as they were worked out
-    before. Raises ValueError for a pattern without a word to look for.
+    Raises ValueError for a pattern without a word to look for.
     """
 
     def __init__(
@@ -189,10 +179,7 @@ class Book:
         return (at for _, at, _ in self._of_digits.hits(low))
 
     def live(self, shape: bytes, words: Iterable[int], line: bytes) -> tuple[int, ...]:
-        """The patterns that lines of that shape with a word of `words` may match: those that depend on digits, and
-
-        those that this line matches.
-        """
+        """Of the patterns with a word of `words`: those that depend on digits, and those that this line matches."""
         numbers = {number for word in words for number in self._of_word[word]}
         possible = [number for number in sorted(numbers) if self.patterns[number].possible(shape, True)]
         text = decoded(line) if possible else ""
@@ -205,10 +192,9 @@ class Book:
         return frozenset(number for number in places if done >= set(self._of_word[number]))
 
     def lines_with_words(self, low: bytes, needless: Set[int] = frozenset()) -> Iterator[tuple[int, int, set[int]]]:
-        """(start, end, words) of the lines of a lowered block that have a word of any pattern, in their order.
+        """(start, end, words) of the lines of a lowered block, and of parts between form feeds, that have any word.
 
-        Parts that carriage returns (form feeds here) set apart count as lines of their own; of very long ones only the
-        surroundings of the word are taken. needless: words that do not count.
+        Of very long ones only what is around the word is taken. needless: words that do not count.
         """
         start, end, words, in_parts = 0, -1, set[int](), b"\x0c" in low
         for word, at, _ in self._every.hits(low):

@@ -7,7 +7,8 @@ from typing import Any
 
 _SNIFFED = 64 * 1024
 _NARROW, _WIDE = 60, 132  # columns that terminals and mails wrap at
-_LONGEST_RECORD = 4000  # bytes
+_LONGEST_RECORD, _LONGEST_MESSAGE = 4000, 1 << 20  # bytes
+_STREAMS = 64  # whose messages may be split at the same time
 _TYPED = (b"$ ", b"+ ")
 _SAME = 6  # bytes: lines that begin alike are records of their own
 _CHUNK = re.compile(rb"[^\s-]*(?:-(?=\w))?")  # what is not broken: a word, or up to its hyphen
@@ -16,7 +17,7 @@ _RULER = re.compile(rb"([-=^@*_~])\1\1$")
 _RECORD = re.compile(
     rb"""\s|$|[-+*#$>|=~^@<]|\[\.\.\.|\d{4}[-/]\d\d|\d\d[:-]\d\d\b|\[(?:rank)?\d|\((?:APIServer|Engine|\w*Worker)|[IWEF]\d{4}\s
     |(?:INFO|WARN|WARNING|ERROR|DEBUG|CRITICAL|FATAL)\b|Traceback\b|File\s"|[\w.]*(?:Error|Exception|Warning)\b:
-    |[a-z]+_\w+:\s|\w+:\s(?:\s|error)|[\w.-]+:\d+:\d+\s\[|\S{1,60}\s{3}|/dev/\w+\s\s|CONTAINER\sID\s|Filesystem\s|State\s\s""",
+    |[a-z][\w.-]{1,40}(?:\[\d+\])?:\s\S|\w+:\s(?:\s|error)|[\w.-]+:\d+:\d+\s\[|\S{1,60}\s{3}|/dev/\w+\s\s|CONTAINER\sID\s|Filesystem\s|State\s\s""",
     re.VERBOSE,
 )
 _MARKS = (b'"MESSAGE"', b'"__REALTIME_TIMESTAMP"', b'"log":"', b'"log": "')
@@ -28,6 +29,7 @@ class Unwrap:
     def __init__(self) -> None:
         self._wrapped: bool | None = None
         self._rest = b""
+        self._begun: dict[str, bytearray] = {}  # messages that their writer split, by where they come from
 
     def feed(self, chunk: bytes) -> bytes:
         self._rest += chunk
@@ -37,11 +39,25 @@ class Unwrap:
             ready, self._rest = (b"", self._rest) if self._wrapped is None else (self._rest, b"")
             return ready
         whole, newline, self._rest = self._rest.rpartition(b"\n")
-        return b"".join(unwrapped(line) + b"\n" for line in whole.split(b"\n")) if newline else b""
+        return b"".join(self._joined(line) + b"\n" for line in whole.split(b"\n")) if newline else b""
 
     def close(self) -> bytes:
         rest, self._rest = self._rest, b""
-        return unwrapped(rest) if rest and (self._wrapped or _sniffed(rest + b"\n")) else rest
+        last = self._joined(rest) if rest and (self._wrapped or _sniffed(rest + b"\n")) else rest
+        return b"\n".join((*self._begun.values(), last)) if self._begun else last
+
+    def _joined(self, line: bytes) -> bytes:
+        """A message that was split (Docker: at 16 KiB, journald: at LineMax) in the line of its last part."""
+        record = _record(line)
+        if record is None:
+            return line
+        origin = str(record.get("_STREAM_ID") or record.get("stream") or record.get("CONTAINER_ID"))[:80]
+        message = self._begun.pop(origin, None) or bytearray(_before(record))
+        message += _message(record)
+        if not _is_split(record) or len(message) > _LONGEST_MESSAGE or len(self._begun) > _STREAMS:
+            return bytes(message).rstrip(b" ")
+        self._begun[origin] = message
+        return b""
 
 
 def _sniffed(data: bytes) -> bool | None:
@@ -52,33 +68,40 @@ def _sniffed(data: bytes) -> bool | None:
     return any(mark in first for mark in _MARKS) if ended or len(first) == _SNIFFED else None
 
 
-def unwrapped(line: bytes) -> bytes:
-    """The message behind its time; the line itself when it is no such JSON."""
+def _record(line: bytes) -> dict[str, Any] | None:
+    """None for a line that is no such JSON."""
     try:
         record = json.loads(line)
     except (ValueError, RecursionError):
-        return line
-    if not isinstance(record, dict):
-        return line
-    message = record.get("MESSAGE", record.get("log"))
-    return b" ".join(part for part in (_before(record).encode("utf-8", "replace"), _bytes(message)) if part)
+        return None
+    return record if isinstance(record, dict) else None
 
 
-def _bytes(message: Any) -> bytes:
+def _is_split(record: dict[str, Any]) -> bool:
+    """Whether the message goes on in the next record from there."""
+    log = record.get("log")
+    if "MESSAGE" in record or not isinstance(log, str):
+        return record.get("_LINE_BREAK") == "line-max" or record.get("CONTAINER_PARTIAL_MESSAGE") == "true"
+    return not log.endswith("\n") and "stream" in record
+
+
+def _message(record: dict[str, Any]) -> bytes:
     """journald gives a list of numbers where a message is no plain text (colours, progress bars)."""
+    message = record.get("MESSAGE", record.get("log"))
     if isinstance(message, list):
         message = bytes(n for n in message if isinstance(n, int) and 0 <= n < 256).decode("utf-8", "replace")
     text = message if isinstance(message, str) else ""
     return text.rstrip("\n").replace("\n", "\r").encode("utf-8", "replace")
 
 
-def _before(record: dict[str, Any]) -> str:
+def _before(record: dict[str, Any]) -> bytes:
     """The time, and `kernel:` or the unit's name: some signs are only the kernel's."""
     stamp, name = record.get("__REALTIME_TIMESTAMP"), record.get("SYSLOG_IDENTIFIER")
     time = record.get("time")
     if isinstance(stamp, str) and stamp.isdigit() and len(stamp) < 18:
         time = datetime.fromtimestamp(int(stamp) / 1e6, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-    return f"{time[:40] if isinstance(time, str) else ''} {f'{name}:'[:80] if isinstance(name, str) else ''}".strip()
+    parts = (time[:40] if isinstance(time, str) else "", f"{name[:79]}:" if isinstance(name, str) else "")
+    return "".join(f"{part} " for part in parts if part).encode("utf-8", "replace")
 
 
 def rejoined(block: bytes) -> bytes:

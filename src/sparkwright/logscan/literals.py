@@ -27,6 +27,8 @@ _QUOTED = re.compile(
 )
 _NOT_IN_WORD = r"(?!(?<=\w)\w)"
 _LITERAL = _constants.LITERAL
+# Where what holds a sequence has it; everything else (any character, anchors, categories) is blind to digits.
+_SEQUENCES = {"SUBPATTERN": 3, "MAX_REPEAT": 2, "MIN_REPEAT": 2, "POSSESSIVE_REPEAT": 2, "ASSERT": 1, "ASSERT_NOT": 1}
 _SHORT = 3  # bytes; enough to check a line with, too little to look for
 _CHECKED = 5
 _UNKNOWN = 160.0  # lines in ten thousand with an unknown word, halved by each of its letters
@@ -238,9 +240,5 @@ def _blind(item: Any) -> bool:
         return all(map(_blind, value))
     if op == "BRANCH":
         return all(_blind(one) for branch in value[1] for one in branch)
-    # Of what holds a sequence; of everything else (any character, anchors, categories) it is so.
-    at = {"SUBPATTERN": 3, "MAX_REPEAT": 2, "MIN_REPEAT": 2, "POSSESSIVE_REPEAT": 2, "ASSERT": 1, "ASSERT_NOT": 1}.get(
-        op
-    )
-    sequence = value if op == "ATOMIC_GROUP" else value[at] if at is not None else ()
-    return all(map(_blind, sequence))
+    at = _SEQUENCES.get(op)
+    return all(map(_blind, value if op == "ATOMIC_GROUP" else value[at] if at is not None else ()))

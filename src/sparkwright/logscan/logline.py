@@ -86,9 +86,12 @@ class Excerpt:
     def add(self, lines: Iterable[tuple[int, bytes]]) -> None:
         for number, line in lines:
             big = len(line) > _KEPT and len(self._first) < FIRST and _DUMP.search(line, 0, _KEPT)
-            (self._first if len(self._first) < FIRST else self._last).append((number, line[: _MOST if big else _KEPT]))
+            kept = line[: _MOST if big else _KEPT]
+            if not big and len(line) > _KEPT and b"\r" in line:  # several in one: of a traceback the end counts
+                kept += b"\r" + line[-2 * _KEPT :].partition(b"\r")[2]
+            (self._first if len(self._first) < FIRST else self._last).append((number, kept))
 
     def __iter__(self) -> Iterator[tuple[int, bytes]]:
-        """(number from 1, raw line) in the order of the source."""
-        yield from self._first
-        yield from self._last
+        """(number from 1, raw line) in the order of the source; several in one record have its number."""
+        for number, line in (*self._first, *self._last):
+            yield from ((number, part) for part in line.split(b"\r"))

@@ -33,10 +33,7 @@ class Hit:
 
 
 class Scan:
-    """Feed it the bytes of one source in order, cut anywhere; `hits` and `story` have what was seen so far.
-
-    year: of lines whose time has none. skipped: lines of the source before the first one that is fed.
-    """
+    """Feed it the bytes of one source in order, cut anywhere. year: of times without one; skipped: lines before."""
 
     def __init__(self, book: Book, source: str, year: int, skipped: int = 0) -> None:
         self.hits: dict[Signed, Hit] = {}

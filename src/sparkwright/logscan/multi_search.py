@@ -6,12 +6,11 @@ The supervisor runs on a node's own Python, where nothing compiled is installed.
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
+_COMPILED = True
 try:
     from ahocorasick_rs import BytesAhoCorasick, Implementation, MatchKind
 except ImportError:
     _COMPILED = False
-else:
-    _COMPILED = True
 
 Hit = tuple[int, int, int]
 
@@ -47,10 +46,6 @@ class Search:
     def hits(self, block: bytes) -> Iterable[Hit]:
         starts, length = self._by_start, self._length
         places = [at for at in range(len(block) - length + 1) if block[at : at + length] in starts]
-        found = [
-            (number, at, at + len(word))
-            for at in places
-            for number, word in starts[block[at : at + length]]
-            if block.startswith(word, at)
-        ]
+        tried = ((at, number, word) for at in places for number, word in starts[block[at : at + length]])
+        found = ((number, at, at + len(word)) for at, number, word in tried if block.startswith(word, at))
         return sorted(found, key=lambda hit: (hit[2], hit[1]))

@@ -31,10 +31,7 @@ class Open:
 
 
 class Window:
-    """A block of lines that begins with line `first`; before: the last (number, bytes) of what came earlier.
-
-    shapes: of its lines; starts: where each begins, and one more.
-    """
+    """A block from line `first` on; before: the last (number, bytes); starts: where its lines begin, and one more."""
 
     def __init__(self, block: bytes, first: int, before: tuple[tuple[int, bytes], ...]) -> None:
         self.block, self.first, self.before = block, first, before

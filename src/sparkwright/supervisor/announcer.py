@@ -154,7 +154,7 @@ class Announcer:
         over = Incident(context.name, word.kind, word.what, word.since, simulated=context.simulated)
         opened = await context.store.open(over)
         found = Evidence(context.name, seen=list(self._seen(word.since)))
-        for first in (await explain(context.services, found, context.fix_values)).causes[:1]:
+        for first in (await explain(context.services, found, context.fix_values)).named[:1]:
             await context.store.explain(opened.number, first.title, first.code, first.fix)
         await context.store.close(opened.number, word.at, "recovered without a restart", word.at)
         context.seen.incidents = await context.store.counts(context.name)

@@ -111,11 +111,11 @@ async def _explained(
         found.trouble.append(f"the diagnosis took longer than {_DIAGNOSIS:.0f} s")
         return NOTHING
     found.files["diagnosis.json"] = json.dumps(asdict(told), indent=1)
-    if (why := told.explanation) and not told.causes:
+    if (why := told.explanation) and not told.named:
         await context.store.explain(number, why.title or why.line.text[:_TITLE], "", why.next)
-    if not told.causes:
+    if not told.named:
         return NOTHING
-    first = told.causes[0]
+    first = told.named[0]
     what = outage.sentence(found.boots) if outage else ""
     await context.store.explain(number, first.title, first.code, first.fix, what)
     return replace(of_diagnosis(told), why=first.title)

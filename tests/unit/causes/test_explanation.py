@@ -6,7 +6,8 @@ from string import Formatter
 
 import pytest
 
-from sparkwright.causes.explanation import form, mechanisms, reason
+from sparkwright.causes.candidates import form, mechanisms
+from sparkwright.causes.explanation import reason
 from sparkwright.causes.load import families
 from sparkwright.domain.diagnosis import Explanation
 from sparkwright.logscan.logline import FIRST, LAST, Excerpt

@@ -3,7 +3,7 @@
 import pytest
 
 from sparkwright.app.diagnose import examine
-from sparkwright.causes.explanation import mechanisms
+from sparkwright.causes.candidates import mechanisms
 from sparkwright.causes.load import families
 from sparkwright.causes.similarity import words_of
 from sparkwright.domain.diagnosis import Diagnosis

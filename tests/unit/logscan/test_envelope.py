@@ -6,7 +6,7 @@ import textwrap
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sparkwright.logscan.envelope import Unwrap, rejoined, unwrapped
+from sparkwright.logscan.envelope import Unwrap, rejoined
 from unit.for_each import for_each
 
 JOURNAL = [
@@ -15,6 +15,7 @@ JOURNAL = [
     {"__REALTIME_TIMESTAMP": "1795234442000000", "MESSAGE": "two\nlines"},
     {"__REALTIME_TIMESTAMP": "1795234443000000", "MESSAGE": None},
 ]
+JOURNAL_LINE = b'{"MESSAGE": "begins"}\n'
 DOCKER = [{"log": "(EngineCore pid=1) ERROR it broke\n", "stream": "stderr", "time": "2026-11-21T04:14:00.1Z"}]
 
 
@@ -41,6 +42,23 @@ def test_docker_files_too_in_any_chunks() -> None:
     assert unwrap(DOCKER) == unwrap(DOCKER, step=7) == wanted
 
 
+def test_a_message_that_its_writer_split_is_one_line_again() -> None:
+    """Guards lines over Docker's 16 KiB and journald's LineMax, also with another stream's line in between."""
+    time = "2026-11-21T04:14:00.1Z"
+    rows = [("RuntimeError: shape (", "stderr"), ("INFO ready\n", "stdout"), ("1, 2)", "stderr"), (" fits\n", "stderr")]
+    docker = [{"log": log, "stream": stream, "time": time} for log, stream in rows]
+    assert unwrap(docker) == ["", f"{time} INFO ready", "", f"{time} RuntimeError: shape (1, 2) fits"]
+    split = [{"MESSAGE": "Runtime", "_STREAM_ID": "a", "_LINE_BREAK": "line-max"}, {"MESSAGE": "x", "_STREAM_ID": "b"}]
+    assert unwrap([*split, {"MESSAGE": "Error", "_STREAM_ID": "a"}]) == ["", "x", "RuntimeError"]
+
+
+def test_a_log_that_ends_within_a_split_message_keeps_it() -> None:
+    """Guards the last line of a container that was killed."""
+    wrapper = Unwrap()
+    wrapper.feed(json.dumps({"log": "Out of mem", "stream": "stderr"}).encode() + b"\n")
+    assert b"Out of mem" in wrapper.close()
+
+
 def test_other_logs_pass_as_they_are() -> None:
     """Guards JSON that is no envelope (a request's body, a metrics line), and plain text."""
     for text in (b'{"model": "m", "messages": []}\nERROR\n', b"plain\n{}\n", b"\n\nlate\n"):
@@ -52,7 +70,8 @@ def test_other_logs_pass_as_they_are() -> None:
 @given(st.binary(max_size=120) | st.text(max_size=80).map(lambda t: json.dumps({"MESSAGE": t, "time": t}).encode()))
 def test_nothing_raises(line: bytes) -> None:
     """Guards truncated and strange records."""
-    assert isinstance(unwrapped(line), bytes)
+    wrapper = Unwrap()
+    assert isinstance(wrapper.feed(JOURNAL_LINE + line + b"\n") + wrapper.close(), bytes)
 
 
 ARCH = (

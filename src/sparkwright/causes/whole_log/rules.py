@@ -48,7 +48,7 @@ def _ends_after(story: Story, proof: Proof) -> bool:
 def nccl_init_hangs(stories: tuple[Story, ...]) -> Iterator[Verdict]:
     """All ranks met; the head's log ends at `NCCL version`, right after the rendezvous; no weights were loaded.
 
-    Of a worker's log alone: it ends where the rank opens its group, and no line says that the head cannot be reached.
+    Of a worker's log alone: it ends where the rank opens its group, and no line shows the head out of reach.
     """
     head = any(story.count("head opens") for story in stories)
     for story in stories:
@@ -93,22 +93,6 @@ def _port(proof: Proof) -> str:
     return match[1] if match else ""
 
 
-def capped_rows(stories: tuple[Story, ...]) -> Iterator[Verdict]:
-    """Result rows of ib_write_bw, ib_read_bw and ib_send_bw of 12.5 to 14 Gb/s for messages of 16 KiB and more."""
-    capped = ("capped in gigabits", "capped in megabytes")
-    for rows in (story.marks.get(name) for story in stories for name in capped):
-        if rows:
-            yield Verdict(LIKELY, (rows.first, rows.last))
-
-
-def swapping(stories: tuple[Story, ...]) -> Iterator[Verdict]:
-    """Rows of `vmstat` with more than 1,000 blocks a second swapped in or out."""
-    for story in stories:
-        rows = story.marks.get("swaps")
-        if rows and rows.count >= _SWAPPING:
-            yield Verdict(POSSIBLE, (rows.first, rows.last))
-
-
 def worker_silent(stories: tuple[Story, ...]) -> Iterator[Verdict]:
     """A log that ends with ten and more of vLLM's minutes of waiting for a worker's answer."""
     for story in stories:
@@ -141,6 +125,16 @@ def rank_never_began(stories: tuple[Story, ...]) -> Iterator[Verdict]:
             yield Verdict(POSSIBLE, (split.first, *story.tail[-1:]))
 
 
+def _counting(*names: str, sure: float, least: int = 1) -> Callable[[tuple[Story, ...]], Iterator[Verdict]]:
+    """Judges by marks that came as often in a source."""
+
+    def judge(stories: tuple[Story, ...]) -> Iterator[Verdict]:
+        marks = (story.marks.get(name) for story in stories for name in names)
+        return (Verdict(sure, (one.first, one.last)) for one in marks if one and one.count >= least)
+
+    return judge
+
+
 def _showing(pattern: str) -> Callable[[tuple[Story, ...]], Iterator[Verdict]]:
     """Judges by lines of this source that match."""
     shows = re.compile(pattern)
@@ -159,8 +153,8 @@ JUDGES: Mapping[str, Callable[[tuple[Story, ...]], Iterator[Verdict]]] = {
     "LIVE003": spin,
     "LIVE004": capture_hangs,
     "LIVE005": link_lost,
-    "LIVE006": capped_rows,
-    "LIVE007": swapping,
+    "LIVE006": _counting("capped in gigabits", "capped in megabytes", sure=LIKELY),  # 12.5 to 14 Gb/s from 16 KiB on
+    "LIVE007": _counting("swaps", sure=POSSIBLE, least=_SWAPPING),  # more than 1,000 blocks a second
     "LIVE008": worker_silent,
     "LIVE009": _showing(r"rank \d{1,4} on \S{1,253} was killed by signal \d{1,3} "),
     "LIVE010": _showing(r".{0,300} (?:was|were) rebooted$"),

@@ -1,0 +1,197 @@
+"""The lines of a log that may explain a failure, weighed by what they are, and the mechanisms that they show.
+
+Lines are weighed by their form (an exception's own line, a level, a word), not by what program wrote them; a line that
+only reports the failure of something else never outweighs the line with the reason.
+"""
+
+import re
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from sparkwright.engines.dialect import of_a_client
+from sparkwright.logscan.book import linear
+from sparkwright.logscan.logline import is_settings, when
+
+_FILE = Path(__file__).with_name("mechanisms") / "mechanisms.toml"
+_SHORTEST = 4
+_MESSAGE = 3  # lines
+EXCEPTION, STRONG = 4.0, 2.5  # kinds of lines: a weaker one is no reason when the engine went on to a later phase
+MECHANISM = 1.0  # more weight for a line with one
+_HEADED = 2.0  # more weight for the message below an exception's name than for the name
+_DEEPER = 0.1  # for each exception that caused the one above it
+_TYPED = ("$ ", "+ ")  # commands as a shell shows them
+_ANY_CASE = ("fatal", "said", "bad", "goes_on")
+_SENTENCE = 20  # characters
+_STANDARD = r"[^\"]*/lib/python3\.\d+/(?!site-packages|dist-packages)"  # frames there say little
+_PLACE = re.compile(rf'File "(?!{_STANDARD})(?P<file>[^"]{{1,200}})", line (?P<line>\d+), in (?P<name>[\w<>.]{{1,80}})')
+_CARETS = re.compile(r"[\s^~]*")
+_GIVEN = re.compile(r" \[type=\w+, input_value=.*")  # what pydantic was given
+_LOGGER = re.compile(r"\b(?P<place>[\w/.-]{2,60}\.(?:py|cc|cpp|cu|go|rs|c|h):\d+)\b")
+
+
+@dataclass(frozen=True, slots=True)
+class Mechanism:
+    """How something fails. next: steps, without those with an empty slot; generic: its place shows the family."""
+
+    key: str
+    title: str
+    families: tuple[str, ...]
+    patterns: tuple[re.Pattern[str], ...]
+    next: tuple[str, ...]
+    causes: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...]
+    generic: bool = False
+
+    def match(self, text: str) -> re.Match[str] | None:
+        return next((found for pattern in self.patterns if (found := pattern.search(text))), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A line that may explain, by weight. strong: an error by its form; heading: a line above whose message it is."""
+
+    source: str
+    number: int
+    text: str
+    body: str
+    weight: float
+    at: float | None
+    strong: bool
+    place: str = ""
+    mechanism: Mechanism | None = None
+    heading: tuple[int, str] | None = None
+
+
+@cache
+def _tables() -> Mapping[str, Any]:
+    return tomllib.loads(_FILE.read_text(encoding="utf-8"))
+
+
+@cache
+def form(name: str) -> re.Pattern[str]:
+    """How lines of that kind look."""
+    return re.compile("|".join(_tables()["lines"][name]), re.IGNORECASE if name in _ANY_CASE else 0)
+
+
+@cache
+def mechanisms() -> tuple[Mechanism, ...]:
+    return tuple(
+        Mechanism(
+            one["key"],
+            one["title"],
+            tuple(one["families"]),
+            tuple(re.compile(linear(pattern)) for pattern in one["patterns"]),
+            tuple(one["next"]),
+            tuple((re.compile(linear(row.get("when", "")), re.I), tuple(row["keys"])) for row in one.get("causes", ())),
+            one.get("generic", False),
+        )
+        for one in _tables()["mechanism"]
+    )
+
+
+def candidates(source: str, lines: Iterable[tuple[int, str]], year: int, every: bool) -> Iterator[Candidate]:
+    """Those that report anything bad, or every one; an exception without a message has the statement that raised it."""
+    place = code = ""
+    head, caused = _Head(), 0
+    for number, text in lines:
+        prefix, body = _split(text)
+        if frame := _PLACE.search(text):
+            place = f"{frame['file']}:{frame['line']} {frame['name']}"
+        elif form("frame").search(body) and not _CARETS.fullmatch(body):
+            code = body.strip()
+        if _is_no_message(text, body):
+            continue
+        kind = _kind(prefix, body)
+        weight, exception = kind - _doubt(kind, body), kind == EXCEPTION
+        head, above, heading = _head(number, text, body, kind, weight) or head, head, None
+        caused = caused + 1 if form("caused").search(prefix) else 0 if exception else caused
+        if exception and body.strip(": ").isidentifier():
+            weight, body, text = weight - 0.5, f"{body} {code}", f"{text} {code}"
+        elif above.is_of(number, body) and weight > -1.0:
+            weight, body, head = above.weight, f"{body} ({above.kept})" if above.kept else body, _Head()
+            heading = (above.number, above.text)
+        weight += _DEEPER * min(caused, EXCEPTION)
+        if weight > 0 or every:
+            logger = _LOGGER.search(prefix)
+            where = place if exception else logger["place"] if logger else ""
+            yield Candidate(
+                source, number, text, body, weight, when(text, year), kind >= STRONG, where, heading=heading
+            )
+        place, code = ("", "") if exception else (place, code)
+
+
+def _is_no_message(text: str, body: str) -> bool:
+    short = len(body) < _SHORTEST or text.startswith(_TYPED)
+    return bool(short or form("frame").search(body) or is_settings(text) or of_a_client(text))
+
+
+@dataclass(frozen=True, slots=True)
+class _Head:
+    """A line whose message is in the next ones. weight: of that; kept: what of it is shown behind the message."""
+
+    number: int = -_MESSAGE
+    text: str = ""
+    weight: float = 0.0
+    kept: str = ""
+
+    def is_of(self, number: int, body: str) -> bool:
+        return number <= self.number + _MESSAGE and bool(self.kept or (body[:1].isspace() and len(body) >= _SENTENCE))
+
+
+def _head(number: int, text: str, body: str, kind: float, weight: float) -> _Head | None:
+    """Of a line without its own message."""
+    if form("opens").search(body):
+        return _Head(number, text, kind + _HEADED / 2, body.strip())
+    if kind > STRONG and form("continues").search(body):
+        return _Head(number, text, weight + (_HEADED if kind == EXCEPTION else _HEADED / 2))
+    return None
+
+
+def with_mechanism(one: Candidate) -> Candidate:
+    """A mechanism makes a line a candidate also without a word of failure, but not routine output."""
+    known = next((mechanism for mechanism in mechanisms() if mechanism.match(one.body)), None)
+    if not known:
+        return one
+    level = form("level").search(one.text[: len(one.text) - len(one.body)])
+    fine = level and (level["fine"] or level["mild"] or level["g"] in ("I", "W"))
+    fine = fine or form("follows").search(one.body) or form("goes_on").search(one.body)
+    more = max(one.weight, 0.0) + MECHANISM / 2 if fine else max(one.weight, 2.0) + MECHANISM
+    return replace(one, weight=more, mechanism=known)
+
+
+def _split(text: str) -> tuple[str, str]:
+    """(what comes before the message, the message)."""
+    at = 0
+    while found := form("prefix").match(text[at:]):
+        at += found.end()
+    body = _GIVEN.sub("", text[at:])
+    return text[:at], body[1:] if body[:1] == " " and body[1:2] != " " else body
+
+
+def _kind(prefix: str, body: str) -> float:
+    """How much a line looks like the reason by its kind: EXCEPTION for an exception's own line, 0 for routine."""
+    level = form("level").search(prefix) or form("level").match(body)
+    bad = bool(form("bad").search(body))
+    if form("exception").match(body.lstrip()):
+        most = EXCEPTION
+    elif form("fatal").search(body):
+        most = 3.5
+    elif form("said").search(body):
+        most = 3.0
+    elif level and (level["bad"] or level["g"] in ("E", "F")):
+        most = 2.5 + 0.5 * bad
+    else:
+        most = 2.0 * bad
+    if level and (level["mild"] or level["g"] == "W") and not form("fatal").search(body):
+        return min(most, 1.5)
+    return min(most, 1.0) if level and (level["fine"] or level["g"] == "I") else most
+
+
+def _doubt(kind: float, body: str) -> float:
+    """What speaks against it: a heading, that it goes on without, that it only follows from something else."""
+    doubt = 1.0 if kind and (body[:1].isspace() or body.rstrip().endswith(":")) else 0.0
+    doubt += 1.5 if form("goes_on").search(body) and kind < EXCEPTION else 0.0
+    return doubt + (2.0 if form("follows").search(body) else 0.0)
