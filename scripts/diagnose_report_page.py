@@ -32,21 +32,21 @@ written down before `diagnose` was asked. A right cause with another name than t
 | first set, asked, then improved on | 27 | 18 | 27 | 11 | 27 |
 
 So the gain on the first set hardly carries over. The four lines missed in the second: valgrind's report above the
-shell's `Segmentation fault`, a failed assertion above the shell's `Aborted`, unzip's banner, and `unbound variable` of a
-shell. In four of its sixteen other mechanisms a cause of the same meaning is named (a port in use twice, ssh, a flag).
-Weak resemblances remain: 10 of the 25 name causes that may be related, mostly without use, below the line.
+shell's `Segmentation fault`, a failed assertion above the shell's `Aborted`, unzip's banner, and a shell's `unbound
+variable`. In four of its sixteen other mechanisms a cause of the same meaning is named (a port in use twice, ssh, a
+flag). Weak resemblances remain: 10 of the 25 name causes that may be related, mostly without use, below the line.
 """
 LEFT_OUT = """*Without the signatures that match no other case*: neither they, nor their letters, nor the examples that
 only they match or that share over half of their words with the case are used. A cause's title, why and fix are: they
 were written with the case in view where it is its only report, so that this figure still flatters the similarity.
 """
-WHAT_IT_MISSES = """Targets: unseen half, family first 90 % and explaining line 95 %; without own signatures, first
-70 %; changed logs, first 90 % each; confident and wrong at most 1 %. What is missed, and why: family first (many lines
-carry no family of their own: phase, place in the source and program name it for half of them; on the unseen half this
-gained 5 points, on the half to develop from 12); the unseen half's explaining line (friendly messages below the exception that they wrap, banners
-without a word of failure); first without own signatures (causes of one report that look like a neighbour's: the same
-memory error has five, and a weak resemblance is not named, since logs of no known cause resemble some, too); the last
-error line alone (where it names only what followed).
+WHAT_IT_MISSES = """Targets: unseen half, family first 90 % and explaining line 95 %; without own signatures, first 70 %; changed logs,
+first 90 % each; confident and wrong at most 1 %. What is missed, and why: family first (many lines carry no family of
+their own: phase, place in the source and program name it for some; with that the half to develop from gained 12
+points, the unseen half 5); the unseen half's explaining line (friendly messages below the exception that they wrap,
+banners without a word of failure); first without own signatures (causes of one report that look like a neighbour's:
+the same memory error has five, and a weak resemblance is not named, since logs of no known cause resemble some, too);
+the last error line alone (where it names only what followed).
 """
 FAMILY = {cause.key: family for family, causes in known_families().items() for cause in causes}
 NOTE = "<!-- Made by `make diagnose-report` from public logs that are not part of this project; do not edit. -->"
