@@ -3,7 +3,7 @@
     python tests/gpu/bench.py --url http://127.0.0.1:8000 --out /tmp/bench
     python tests/gpu/bench.py --model /models/tiny-qwen3 --out /tmp/bench -- --attention-backend TRITON_ATTN
 
---url measures a server that runs already; --model starts `vllm serve` of that folder with random weights. --twin
+--url measures a server that runs already; --model starts `vllm serve` of that folder with random weights. --simulator
 rehearses it without a GPU, simulated. Needs src/ of this checkout on PYTHONPATH and sparkwright's dependencies. Runs
 `quick` and `agentic-quick`, checks what must hold, and leaves everything in --out: page.md, reports as HTML and
 Markdown, the runs as JSON, what the commands printed. Exit 1 when something was not as expected.
@@ -159,7 +159,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--vllm", default="vllm", help="the command, as in `/opt/vllm/bin/vllm`")
     parser.add_argument("--port", type=int, default=8000)
     parser.add_argument("--gap", type=float, default=GAP)
-    parser.add_argument("--twin", action="store_true")
+    parser.add_argument("--simulator", action="store_true")
     parser.add_argument("flags", nargs="*", help="more for `vllm serve`, after --")
     args = parser.parse_args()
     if not args.url and not args.model:

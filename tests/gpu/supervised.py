@@ -3,7 +3,7 @@
     python tests/gpu/supervised.py --venv /opt/vllm --model /models/tiny-qwen3 --out /tmp/supervised
 
 The nodes are those of acceptance.py. Each case does one thing to the ranks while requests go on, and waits until the
-supervisor has restored the endpoint; what it saw and when is read from its own files on the head. --twin rehearses
+supervisor has restored the endpoint; what it saw and when is read from its own files on the head. --simulator rehearses
 it without a GPU, simulated. Exit 1 when something was not as expected.
 """
 
@@ -98,7 +98,7 @@ def serve(a: Acceptance) -> None:
         all("tokens" in answer for *_, answer in fates), f"{[f[2] for f in fates]}", f"{len(fates)} requests answered"
     )
     a.expect(s.live()["incidents"] == 0, "an incident", "no false alarm")
-    a.say(s.footprint())
+    a.note(s.footprint())
     a.sparkwright("status")
 
 
@@ -124,7 +124,7 @@ def hurt(a: Acceptance, what: str, number: int, script: str) -> None:
         time.sleep(5)
     after = [f for f in fates if f[0] > at]
     answer = sorted({f[2] for f in after})
-    a.say(f"requests after it: {len(after)}, answers: {answer}; longest {max(f[1] - f[0] for f in after):.1f} s")
+    a.note(f"requests after it: {len(after)}, answers: {answer}; longest {max(f[1] - f[0] for f in after):.1f} s")
     a.sparkwright("incidents", "list", expect=(0, 1))
     number = s.live()["last_incident"]
     a.sparkwright("incidents", "show", str(number), expect=(0, 1))
