@@ -54,7 +54,8 @@ ps -o pid,ppid,pgid,stat,rss,comm $session
 echo "of the session:    " $session; echo "with sparkwright's mark:" $marked
 """
 _LEFT = r"""
-echo "processes: $(ps -e -o args= | grep -E 'vllm|VLLM|sglang|sparkwright.simulator|ray(let|::|[_.])' | grep -v grep | wc -l)"
+engines='vllm|VLLM|sglang|sparkwright.simulator|ray(let|::|[_.])'
+echo "processes: $(ps -e -o args= | grep -E "$engines" | grep -v grep | wc -l)"
 echo "files: $(find {state}/deployments {state}/hub-token -type f 2>/dev/null | wc -l)"
 echo "leases: $(find /run/lock -name '*lease*' -type f | wc -l)"
 echo "ports: $(ss -ltnH 'sport = :8000 or sport = :25000' | wc -l)"
