@@ -14,6 +14,7 @@ TOOL = {
     "function": {
         "name": "get_weather",
         "description": "The weather in a city now",
+        "strict": True,  # SGLang 0.5.12 holds arguments to the schema only then
         "parameters": {
             "type": "object",
             "properties": {
