@@ -76,9 +76,10 @@ TOLD = {
             "With an `entrypoint` of the recipe's own the key is not masked in SGLang's log.",
         ),
         (
+            "Real SGLang 0.5.12, TP 2 over two nodes with one H200 each, runtime process: "
+            "[acceptance](../acceptance/sglang-0.5.12-2x-h200.md): killed and frozen ranks, relaunch, bench.",
             "The options of all five versions are compared with the commands that we write.",
             "A simulated SGLang on two system containers, both runtimes.",
-            "**The real SGLang was not run**: its packages for a GPU were not at hand.",
         ),
     ),
     "trtllm": Described(
