@@ -20,7 +20,7 @@ from sparkwright.planner.speed import speed
 from sparkwright.planner.weights import checkpoint_size
 
 T = TypeVar("T")
-PROMPT = 8192  # tokens of the prompt that speeds are told for: a coding agent's first request
+PROMPT = 8192  # tokens of the prompt that speeds are given for: a coding agent's first request
 BUSY = 4096  # tokens before each of many requests at once, and in its prompt
 _WORST = (Lack.CLAIM, Lack.POOL, Lack.NODE, Lack.CONTEXT)
 

@@ -30,7 +30,7 @@ BUDGET = 499
 # What a larger fraction leaves free beside everything: the least with which a soak of 8 hours ran without errors on two
 # GB10 nodes was 3.5 to 4.2 GiB.
 RESERVE = 4 * GIB
-PROMPT, ANSWER = 4096, 512  # tokens of the request that throughput and latency are told for: one step of a coding agent
+PROMPT, ANSWER = 4096, 512  # tokens of the request that throughput and latency are given for: an agent's step
 AT_ONCE = (1, 2, 4, 8)
 _BATCHED = (2048, 4096, 8192, 16384)
 _SEQUENCES = (1, 2, 4, 8, 16, 32, 64)

@@ -80,7 +80,7 @@ sys.exit(f"port {port} does not answer after 20 s: {why}")
 
 
 def look(state: str, home: str, port: int, pair: tuple[str, str] = ("", "")) -> Command:
-    """Sections of facts/gateway.py. pair: paths of certificate and key, where the recipe names them."""
+    """Sections that facts/service.py parses. pair: paths of certificate and key, where the recipe names them."""
     return script(_sh("look"), state, home, str(port), IMAGE, *pair, str(_SOON), timeout=20.0)
 
 
