@@ -7,7 +7,6 @@ import pytest
 from sparkwright.app.diagnose import examine
 from sparkwright.causes.cause import LogCause, book_of
 from sparkwright.causes.diagnose import Reader, book, diagnosis
-from sparkwright.causes.fallback import WORKER_ENDS
 from sparkwright.causes.ranking import found_by_signs, ranked
 from sparkwright.domain.diagnosis import Diagnosis
 from sparkwright.domain.finding import Severity
@@ -76,6 +75,7 @@ def test_the_field_guides_boot_logs_give_nothing(marks: tuple[str, str]) -> None
         (["m1-head", "m1-worker"], "peer-rank-died"),
         (["m3-head-alone"], "peer-never-joined"),
         (["m4-head", "m4-worker"], "nccl-socket-ifname-wrong"),
+        (["sg-m6-head", "sg-m6-worker"], "peer-rank-died"),  # the worker was killed while it loaded
     ],
 )
 def test_recordings_of_failures_give_their_cause_first(names: list[str], key: str) -> None:
@@ -96,6 +96,8 @@ FAILED = {
     "sg-m3-head-alone": "peer-never-joined",
     "sg-m4-head": "nccl-socket-ifname-wrong",
     "sg-m4-worker": "nccl-socket-ifname-wrong",
+    "sg-m6-head": "peer-rank-died",
+    "sg-m6-worker": "log-ends",
     "f-bad-flag": "cli-flag-typo-or-quoting",
     "f-bad-tp": "parallel-size-exceeds-gpus",
     "f-kv-too-small": "max-model-len-exceeds-kv-cache",
@@ -119,8 +121,10 @@ def test_each_recording_of_a_failure_is_named_or_explained(name: str) -> None:
         pytest.skip("data: recordings that are not part of the project")
     found = examine([(name, [path.read_bytes()])], 2026, {})
     stops = [cause.key for cause in found.causes if cause.severity.stops]
-    if FAILED[name] == WORKER_ENDS:
-        assert not stops and found.explanation and found.explanation.mechanism == WORKER_ENDS and found.explanation.next
+    if FAILED[name] in ("worker-log-ends", "log-ends"):  # no cause: the explanation's mechanism
+        assert (
+            not stops and found.explanation and found.explanation.mechanism == FAILED[name] and found.explanation.next
+        )
     else:
         assert found.causes[0].key == stops[0] == FAILED[name]
 

@@ -51,7 +51,7 @@ def nccl_init_hangs(stories: tuple[Story, ...]) -> Iterator[Verdict]:
     Of a worker's log alone: it ends where the rank opens its group, and no line shows the head out of reach.
     """
     head = any(story.count("head opens") for story in stories)
-    for story in stories:
+    for story in (one for one in stories if not one.count("group ready")):
         begun, opened = story.marks.get("nccl begins"), story.marks.get("worker opens")
         if begun and _ends_after(story, begun.last) and story.count("head opens"):
             yield Verdict(_FIREWALL, (begun.last, *story.tail[-1:]))
