@@ -47,6 +47,7 @@ def test_a_file_that_is_none_is_reported(tmp_path: Path, text: str) -> None:
     assert done.returncode == 2 and "bad.jsonl" in done.stderr and "Traceback" not in done.stderr
 
 
+@pytest.mark.full
 def test_the_page_is_what_the_shared_cases_give() -> None:
     """Guards that docs/reference/diagnose-accuracy.md is fresh, and that missed targets are listed."""
     if not SHARED.is_file():

@@ -47,7 +47,9 @@ async def until_ready(services: Services, plan: Plan, ours: bool = True) -> tupl
             raise NotReady(said, "`sparkwright status` shows what runs now") from None
         logs = await finished(_give_up(services, plan, watch, stop=ours or not watch.ready.is_set()))
         if isinstance(error, NotReady):
-            error.logs, (error.causes, error.explanation) = logs, diagnosed(services, plan, watch)
+            # In a thread: the lease, and the renewals of what this call replaces, do not wait for it.
+            found = await asyncio.to_thread(diagnosed, services, plan, watch)
+            error.logs, (error.causes, error.explanation) = logs, found
         raise
     services.sink.report(StepDone("engine", services.clock.monotonic() - watch.began))
     return answer, watch

@@ -178,8 +178,8 @@ async def _order(context: DeploymentContext, node: str) -> None:
         await context.services.run(node, commands.reboot())
 
 
-# Six renewals missed, as with a lease.
-SILENT = 60.0
+# Six renewals missed, as with a lease; on a busy machine each takes seconds, however short a drill makes other waits.
+SILENT, _LEAST_SILENCE = 60.0, 20.0
 _LOOK_AGAIN = 0.5
 
 
@@ -193,12 +193,17 @@ async def swap(bus: EventBus, state: State) -> Returned:
         if request.ask is not Ask.REPLACE:
             context.journal.answered()
             return Returned(context.now(), request.why, request.ask is not Ask.LEAVE)
-        if request.age > context.scaled(SILENT):
+        if request.age > silence(context):
             return await _abandoned(context, request.by, request.nonce)
         if request.nonce != context.seen.request:
             context.seen.request = request.nonce
             context.journal.show(view(bus, state))
         await context.services.clock.sleep(_LOOK_AGAIN)
+
+
+def silence(context: DeploymentContext) -> float:
+    """Seconds without a renewal after which an `up` that was replacing this deployment has ended."""
+    return max(context.scaled(SILENT), _LEAST_SILENCE)
 
 
 async def _abandoned(context: DeploymentContext, by: str, nonce: str) -> Returned:

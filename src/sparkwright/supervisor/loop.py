@@ -13,7 +13,7 @@ from sparkwright.supervision.state import Work as Kind
 from sparkwright.supervisor import endpoint, event_bus, nodes
 from sparkwright.supervisor.announcer import Announcer, view
 from sparkwright.supervisor.context import DeploymentContext
-from sparkwright.supervisor.effects import SILENT, EffectRunner, Work
+from sparkwright.supervisor.effects import SILENT, EffectRunner, Work, silence
 from sparkwright.supervisor.event_bus import EventBus, TaskSupervisor
 from sparkwright.supervisor.nodes import Census, census
 
@@ -112,7 +112,7 @@ class Loop:
         request = self.context.journal.request()
         if request is None or self._state.work is Kind.SWAP:
             return
-        if request.ask is Ask.REPLACE and request.age <= self.context.scaled(SILENT):
+        if request.ask is Ask.REPLACE and request.age <= silence(self.context):
             self.bus.put(Replaced(at, request.why))
             return
         self.context.journal.answered()
