@@ -127,6 +127,8 @@ printf '\036exit %s exited %s false %s %s\n' "$3" "$(cat "$d/exit" 2>/dev/null |
 
 #: stop
 # What was stopped (SIGSTOP) hears no TERM before it goes on. A leader that has ended can tell nobody to end.
+# A list lacks what is forked while /proc is read, and what is at its exec just then: all have ended when two lists in a
+# row are empty, and what is listed after the grace is killed each time.
 grace="$1"; shift; rc=0
 for a in "$@"; do
   d=$(x "$a")
@@ -134,12 +136,13 @@ for a in "$@"; do
   for q in $(marked "$d"); do kill -TERM "$q" 2>/dev/null; done
 done
 for a in "$@"; do
-  d=$(x "$a"); i=0
+  d=$(x "$a"); i=0; n=0
   for q in $(marked "$d"); do kill -CONT "$q" 2>/dev/null; done
-  while [ -n "$(marked "$d")" ] && [ $i -lt $((grace*10)) ]; do sleep 0.1; i=$((i+1)); done
-  for q in $(marked "$d"); do kill -KILL "$q" 2>/dev/null; done
-  i=0; while [ -n "$(marked "$d")" ] && [ $i -lt 50 ]; do sleep 0.1; i=$((i+1)); done
-  [ -z "$(marked "$d")" ] || { echo "$d: $(marked "$d")"; rc=1; }
+  while m=$(marked "$d"); if [ -n "$m" ]; then n=0; else n=$((n+1)); fi; [ $n -lt 2 ]; do
+    [ $i -lt $((grace*10+100)) ] || { echo "$d: $m"; rc=1; break; }
+    [ $i -lt $((grace*10)) ] || for q in $m; do kill -KILL "$q" 2>/dev/null; done
+    sleep 0.1; i=$((i+1))
+  done
 done
 
 #: remove

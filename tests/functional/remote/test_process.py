@@ -188,6 +188,27 @@ def test_children_in_sessions_of_their_own_end_too(node: Sh) -> None:
     assert not running(f"sleep 1000.{os.getpid()}")
 
 
+def test_what_is_forked_while_processes_are_listed_ends_too(node: Sh, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Guards a stop on a busy machine: after each of the first lists there is one more process of the rank."""
+    shims, token = node.home / "shims", f"sleep 1001.{os.getpid()}"
+    shims.mkdir()
+    (shims / "grep").write_text(
+        f"""#!/bin/sh
+PATH="${{PATH#*:}}"; grep "$@"; code=$?
+case "$*" in *SPARKWRIGHT_RANK_DIR=*)
+  echo >>{shims}/lists
+  [ "$(wc -l <{shims}/lists)" -gt 4 ] || SPARKWRIGHT_RANK_DIR='{folder(node)}' setsid {token} >/dev/null 2>&1 & ;;
+esac; exit $code
+"""
+    )
+    (shims / "grep").chmod(0o755)
+    begin(node, PATIENT)
+    monkeypatch.setenv("PATH", f"{shims}:{os.environ['PATH']}")
+    done = node.run(process.remove([FOLDER], 0))
+    assert done.ok, done.stdout
+    assert not running(token)
+
+
 def test_removing_leaves_nothing(node: Sh) -> None:
     """Neither process nor folder, and the deployment's own folder only if something else is in it."""
     begin(node, PATIENT)
