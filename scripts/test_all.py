@@ -9,6 +9,9 @@ test but those whose reason begins with `hardware:` or with `data:` (recordings 
 
 Functional and cluster tests wait for nodes and engines most of their time: each kind has a lane of its own, lanes run
 in parallel, and the output of each part is shown when it has ended. The slowest tests are listed at the end.
+
+Up to three failed tests of a functional or cluster part run a second time, alone, when their lane has ended. What
+passes then counts as passed and is listed by name in the closing report; the output of the first failure stays.
 """
 
 from __future__ import annotations
@@ -39,6 +42,8 @@ HOUR = 3600.0  # a machine that is busy with other things is no reason to stop a
 ALLOWED_SKIPS = ("hardware:", "data:")
 MOST_WORKERS = 4  # each begins with two seconds of loading
 SLOWEST = 10
+MOST_AGAIN = 3  # of more failed tests in a part none is run a second time
+SOME_FAILED = 1  # pytest's exit code
 STOPPED = threading.Event()  # by the user: no further part begins
 OURS: set[int] = set()  # the parts' own processes; all other children are orphans of what they started
 BIRTHS = threading.Lock()
@@ -49,7 +54,7 @@ class Part:
     """One line of the closing table. `seconds`: longer counts as hung. `system`: as root, install what it may call;
     what is in `needs` it cannot do without. `lane`: parts of one lane run one after the other, lanes run in parallel.
     `workers`: pytest-xdist, one process for each CPU. `marks`: for pytest's `-m`. `environment`: more of it for the
-    commands."""
+    commands. `again`: what failed runs a second time."""
 
     name: str
     commands: tuple[tuple[str, ...], ...]
@@ -63,31 +68,37 @@ class Part:
     workers: bool = False
     marks: str = ""
     environment: tuple[tuple[str, str], ...] = ()
+    again: bool = False
 
 
 @dataclass
 class Outcome:
+    """`ended`: exit code of the first command. `again`: tests that passed at the second try."""
+
     part: str
+    ended: int = 0
     passed: int = 0
     failed: int = 0
     skipped: int = 0
     seconds: float = 0.0
     left_out: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    again: list[str] = field(default_factory=list)
 
 
 def pytest_part(name: str, paths: Sequence[str] = (), **more: object) -> Part:
-    command = ("python", "-m", "pytest", *(paths or (f"tests/{name}",)), f"--junitxml={RESULTS / name}.xml")
+    options = (f"--junitxml={RESULTS / name}.xml", "-o", f"cache_dir={RESULTS / name}-cache")
+    command = ("python", "-m", "pytest", *(paths or (f"tests/{name}",)), *options)
     return Part(name, (command,), tests=True, **more)  # type: ignore[arg-type]
 
 
 def cluster_part(name: str, paths: Sequence[str] = (), **more: object) -> Part:
     needs = tuple(system.PACKAGES)
-    return pytest_part(name, paths, seconds=HOUR, network=True, system=True, needs=needs, root=True, **more)
+    return pytest_part(name, paths, seconds=HOUR, network=True, system=True, needs=needs, root=True, again=True, **more)
 
 
 def functional_part(name: str, paths: Sequence[str] = (), **more: object) -> Part:
-    return pytest_part(name, paths, seconds=HOUR, system=True, **more)
+    return pytest_part(name, paths, seconds=HOUR, system=True, again=True, **more)
 
 
 PARTS = (
@@ -135,7 +146,7 @@ def main(arguments: Sequence[str]) -> int:
         run_parts(chosen, arguments[1:], trouble, outcomes)
     except KeyboardInterrupt:
         outcomes.append(Outcome("run", failed=1, notes=["stopped by the user"]))
-    outcomes.append(check_leftovers(before))
+    outcomes.append(check_leftovers(before, excused=any(outcome.again for outcome in outcomes)))
     return report(outcomes, time.monotonic() - began)
 
 
@@ -165,9 +176,14 @@ def run_parts(chosen: Sequence[Part], arguments: Sequence[str], trouble: str | N
     lanes = [[part for part in chosen if part.lane == name] for name in names]
 
     def go(lane: Sequence[Part]) -> None:
+        ran: list[tuple[Part, Outcome]] = []
         for part in lane:
             if not STOPPED.is_set():
-                outcomes.append(run_part(part, arguments, trouble, apart=len(lanes) > 1))
+                ran.append((part, run_part(part, arguments, trouble, apart=len(lanes) > 1)))
+        outcomes.extend(outcome for _, outcome in ran)
+        for part, outcome in ran:
+            if part.again and not STOPPED.is_set():
+                try_again(part, outcome, arguments, apart=len(lanes) > 1)
 
     with ThreadPoolExecutor(len(lanes)) as pool:
         try:
@@ -184,19 +200,53 @@ def run_part(part: Part, arguments: Sequence[str], trouble: str | None, apart: b
         print(f"\n== {part.name}: left out: {reason}", flush=True)
         return Outcome(part.name, failed=int(in_ci()), skipped=int(not in_ci()), left_out=[reason])
     start = time.monotonic()
-    marks = ["-m", part.marks] if part.marks else []
-    outcome = run_whole(part, [*workers(part), *marks, *arguments], apart)
+    outcome = run_whole(part, arguments, apart)
     outcome.seconds = time.monotonic() - start
     return outcome
 
 
 def run_whole(part: Part, arguments: Sequence[str], apart: bool) -> Outcome:
     report_of(part).unlink(missing_ok=True)
+    marks = ["-m", part.marks] if part.marks else []
+    words = [*workers(part), *marks, *arguments]
     with output_of(part, apart) as output:
-        ended = [run_command(part, [*command, *arguments], output) for command in part.commands]
+        ended = [run_command(part, [*command, *words], output) for command in part.commands]
     outcome = read_tests(part, ended[0]) if part.tests else Outcome(part.name, failed=int(any(ended)))
     outcome.passed += int(not part.tests and not any(ended))
     return outcome
+
+
+def try_again(part: Part, outcome: Outcome, arguments: Sequence[str], apart: bool) -> None:
+    """Only the tests that failed; none when pytest itself was stopped or broke, or too many failed."""
+    failed, _ = verdicts(part)
+    if outcome.ended != SOME_FAILED or not 0 < len(failed) <= MOST_AGAIN:
+        return
+    start, name = time.monotonic(), f"{part.name}-again"
+    more = ("--last-failed", "--last-failed-no-failures=none", f"--junitxml={RESULTS / name}.xml")
+    again = replace(part, name=name, commands=tuple((*command, *more) for command in part.commands))
+    run_whole(again, arguments, apart)
+    failed_again, passed = verdicts(again)
+    outcome.again = sorted(failed & passed - failed_again)
+    outcome.passed += len(outcome.again)
+    outcome.failed -= len(outcome.again)
+    outcome.seconds += time.monotonic() - start
+
+
+def verdicts(part: Part) -> tuple[set[str], set[str]]:
+    """Names of the tests that failed, and of those that passed."""
+    if not report_of(part).exists():
+        return set(), set()
+    cases = list(ElementTree.parse(report_of(part)).getroot().iter("testcase"))
+    failed = {name_of(case) for case in cases if is_failed(case)}
+    return failed, {name_of(case) for case in cases if case.find("skipped") is None} - failed
+
+
+def name_of(case: ElementTree.Element) -> str:
+    return f"{case.get('classname', '')}::{case.get('name', '')}"
+
+
+def is_failed(case: ElementTree.Element) -> bool:
+    return case.find("failure") is not None or case.find("error") is not None
 
 
 def workers(part: Part) -> list[str]:
@@ -271,7 +321,7 @@ def report_of(part: Part) -> Path:
 
 
 def read_tests(part: Part, ended: int) -> Outcome:
-    outcome = Outcome(part.name)
+    outcome = Outcome(part.name, ended)
     if ended == NO_TESTS:
         outcome.left_out.append(f"no test found in tests/{part.name}")
     elif report_of(part).exists():
@@ -283,7 +333,7 @@ def read_tests(part: Part, ended: int) -> Outcome:
 def count(root: ElementTree.Element, outcome: Outcome) -> None:
     for case in root.iter("testcase"):
         skip = case.find("skipped")
-        if case.find("failure") is not None or case.find("error") is not None:
+        if is_failed(case):
             outcome.failed += 1
         elif skip is None:
             outcome.passed += 1
@@ -298,8 +348,9 @@ def count_skipped(reason: str, outcome: Outcome) -> None:
     outcome.left_out.append(reason)
 
 
-def check_leftovers(before: leftovers.Traces) -> Outcome:
-    """The testbeds that a cluster run started are ours to stop; one that was up before is nobody's leftover."""
+def check_leftovers(before: leftovers.Traces, excused: bool) -> Outcome:
+    """The testbeds that a cluster run started are ours to stop; one that was up before is nobody's leftover. excused:
+    a test has failed first and passed then: what is found is listed, and ended, and is no failure."""
     if leftovers.wait_for_end():
         for environment in ({}, dict(SECOND_TESTBED)):
             down = [str(BIN / "python"), "-m", "testbed", "down"]
@@ -307,7 +358,8 @@ def check_leftovers(before: leftovers.Traces) -> Outcome:
     alive = [f"process {pid}: {command}" for pid, command in leftovers.wait_for_end().items()]
     leftovers.stop_descendants()
     found = [*alive, *leftovers.Traces().since(before)]
-    return Outcome("leftovers", failed=int(bool(found)), notes=[f"left behind: {what}" for what in found])
+    failed = int(bool(found) and not excused)
+    return Outcome("leftovers", failed=failed, notes=[f"left behind: {what}" for what in found])
 
 
 def report(outcomes: Sequence[Outcome], seconds: float) -> int:
@@ -318,6 +370,7 @@ def report(outcomes: Sequence[Outcome], seconds: float) -> int:
         for note in one.notes:
             print(f"{one.part}: {note}")
     list_left_out(outcomes)
+    list_again(outcomes)
     list_slowest(outcomes)
     failed = sum(one.failed for one in outcomes)
     passed, skipped = sum(one.passed for one in outcomes), sum(one.skipped for one in outcomes)
@@ -335,13 +388,19 @@ def list_left_out(outcomes: Sequence[Outcome]) -> None:
         print(f"  {part}: {reason}" + (f" ({times} tests)" if times > 1 else ""))
 
 
+def list_again(outcomes: Sequence[Outcome]) -> None:
+    names = [f"  {one.part}: {name}" for one in outcomes for name in one.again]
+    if names:
+        print("\npassed at the second try (each is a defect of the test or of the product)", *names, sep="\n")
+
+
 def list_slowest(outcomes: Sequence[Outcome]) -> None:
     reports = [path for one in outcomes if (path := RESULTS / f"{one.part}.xml").exists()]
     cases = [case for path in reports for case in ElementTree.parse(path).getroot().iter("testcase")]
     if cases:
         print("\nslowest tests")
     for case in sorted(cases, key=lambda case: -float(case.get("time", 0)))[:SLOWEST]:
-        print(f"  {float(case.get('time', 0)):>6.1f} s  {case.get('classname', '')}::{case.get('name', '')[:90]}")
+        print(f"  {float(case.get('time', 0)):>6.1f} s  {name_of(case)[:160]}")
 
 
 if __name__ == "__main__":

@@ -17,26 +17,40 @@ _EVERY = 0.1
 
 @dataclass
 class Asking:
-    """answers: (monotonic seconds, status, error code, message, Retry-After); status 0: no HTTP answer at all."""
+    """answers: (monotonic seconds, status, error code, message, Retry-After); status 0: no HTTP answer at all.
+
+    resets: connections that were reset before an answer, and made once more, as clients' libraries do.
+    """
 
     address: str
     port: int
     key: str
     answers: list[tuple[float, int, str, str, str]] = field(default_factory=list)
+    resets: int = 0
 
     def statuses(self) -> set[int]:
         return {status for _, status, *_ in self.answers}
 
-    def around(self, expected: set[int]) -> list[tuple[float, int, str, str, str]]:
-        """What was not expected, with the two answers before and after it."""
+    def around(self, expected: set[int]) -> str:
+        """What was not expected, with the two answers before and after it, a line each: pytest cuts lists."""
         at = [n for n, answer in enumerate(self.answers) if answer[1] not in expected]
-        return [self.answers[n] for n in range(len(self.answers)) if any(abs(n - other) <= 2 for other in at)]
+        return "\n".join(str(a) for n, a in enumerate(self.answers) if any(abs(n - other) <= 2 for other in at))
 
     @property
     def refusals(self) -> list[tuple[str, str, str]]:
         return [(code, message, after) for _, status, code, message, after in self.answers if status == 503]
 
     def once(self) -> tuple[int, str, str, str]:
+        try:
+            return self._once()
+        except ConnectionResetError:
+            self.resets += 1
+        try:
+            return self._once()
+        except ConnectionResetError as error:
+            return 0, "", f"again: {error!r}", ""
+
+    def _once(self) -> tuple[int, str, str, str]:
         link = http.client.HTTPSConnection(
             self.address, self.port, timeout=20, context=ssl._create_unverified_context()
         )
@@ -47,12 +61,14 @@ class Asking:
             told = json.loads(answer.read())
             error = told.get("error") or {}
             return answer.status, str(error.get("code")), str(error.get("message")), answer.headers["Retry-After"] or ""
+        except ConnectionResetError:
+            raise
         except (OSError, http.client.HTTPException, ValueError) as error:
             return 0, "", repr(error), ""
         finally:
             link.close()
 
-    def wait(self, status: int, timeout: float = 30) -> None:
+    def wait(self, status: int, timeout: float = 90) -> None:
         end = time.monotonic() + timeout
         while self.once()[0] != status:
             assert time.monotonic() < end, f"no {status} within {timeout} s: {self.answers[-3:]}"
