@@ -52,7 +52,7 @@ class Asking:
 
     def _once(self) -> tuple[int, str, str, str]:
         link = http.client.HTTPSConnection(
-            self.address, self.port, timeout=20, context=ssl._create_unverified_context()
+            self.address, self.port, timeout=60, context=ssl._create_unverified_context()
         )
         try:
             body = json.dumps({"model": "twin-tiny", "messages": [{"role": "user", "content": "hi"}], "max_tokens": 1})

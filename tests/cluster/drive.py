@@ -23,7 +23,7 @@ from testbed import Node, Process, Testbed
 SPARKWRIGHT = (str(Path(sys.executable).parent / "sparkwright"),)
 RUNTIMES = ("docker", "process")
 NAME = "drill"
-ENDING = 20.0  # seconds
+ENDING = 60.0  # seconds
 LABELS = ("deployment", "rank", "recipe-hash")
 QUICK = {"SPARKWRIGHT_TWIN_TIME_SCALE": "0"}
 # About eight seconds of boot: enough to do something meanwhile.
@@ -100,7 +100,7 @@ class Call:
     def err(self) -> str:
         return self._texts["err"].decode(errors="replace")
 
-    def saw(self, text: str, timeout: float = 30) -> "Call":
+    def saw(self, text: str, timeout: float = 90) -> "Call":
         """Waits until stderr holds the text."""
         end = time.monotonic() + timeout
         while text not in self.err:
@@ -127,7 +127,7 @@ class Call:
         self.process.kill()
         return self.finish()
 
-    def finish(self, timeout: float = 60) -> Done:
+    def finish(self, timeout: float = 180) -> Done:
         try:
             code = self.process.wait(timeout)
         except subprocess.TimeoutExpired:
@@ -135,7 +135,7 @@ class Call:
             code = self.process.wait()
         seconds = time.monotonic() - self._began
         for reader in self._readers:
-            reader.join(5)
+            reader.join(60)
         for pipe in (self.process.stdout, self.process.stderr):
             if pipe:
                 pipe.close()
@@ -204,7 +204,7 @@ class Drive:
         self.calls.append(call)
         return call
 
-    def run(self, verb: str, *words: str, env: Mapping[str, str] | None = None, timeout: float = 60) -> Done:
+    def run(self, verb: str, *words: str, env: Mapping[str, str] | None = None, timeout: float = 180) -> Done:
         return self.start(verb, *words, env=env).finish(timeout)
 
     def good(self, verb: str, *words: str, env: Mapping[str, str] | None = None) -> Done:

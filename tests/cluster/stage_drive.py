@@ -116,14 +116,14 @@ class Drive:
             if process.stdout is not None and not process.stdout.closed:
                 process.communicate()
 
-    def run(self, *words: str, timeout: float = 90) -> Result:
+    def run(self, *words: str, timeout: float = 180) -> Result:
         return ended(self.start(*words), timeout)
 
     def up(self, recipe: Mapping[str, Any], *words: str, detach: bool = True) -> Result:
         return self.run("up", self.write("tiny.yaml", dict(recipe)), *(["--detach"] if detach else []), *words)
 
 
-def ended(process: "subprocess.Popen[str]", timeout: float = 60) -> Result:
+def ended(process: "subprocess.Popen[str]", timeout: float = 120) -> Result:
     try:
         out, err = process.communicate(timeout=timeout)
     except subprocess.TimeoutExpired:
@@ -135,7 +135,7 @@ def ended(process: "subprocess.Popen[str]", timeout: float = 60) -> Result:
 def interrupt(process: "subprocess.Popen[str]") -> Result:
     """Ctrl-C."""
     process.send_signal(signal.SIGINT)
-    return ended(process, 30)
+    return ended(process)
 
 
 # Models
@@ -221,6 +221,6 @@ def lift(node: Node) -> None:
     node.exec(["tc", "qdisc", "del", "dev", FABRIC_DEVICE, "root"], check=False)
 
 
-def wait_for(node: Node, script: str, seconds: float = 30) -> None:
+def wait_for(node: Node, script: str, seconds: float = 50) -> None:
     """Until the script succeeds on the node."""
     node.sh(f"i=0; until {script}; do i=$((i+1)); [ $i -lt {int(seconds * 50)} ] || exit 1; sleep 0.02; done")

@@ -170,7 +170,7 @@ def test_what_the_kernel_refuses_leaves_nothing_behind(here: Drive, nodes: list[
     assert here.good("check", "--undo", "--yes").out == "nothing is recorded that --fix has changed\n"
 
 
-def _until(node: Node, condition: str, limit: float = 20) -> None:
+def _until(node: Node, condition: str, limit: float = 60) -> None:
     end = time.monotonic() + limit
     while node.exec(["sh", "-c", condition], check=False).returncode != 0:
         assert time.monotonic() < end, condition

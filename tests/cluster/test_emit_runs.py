@@ -68,7 +68,7 @@ def filled(text: str) -> str:
 def carry(drive: Drive, folder: Path, node: Node) -> None:
     """`scp` to the user's home, as anybody would."""
     words = ("scp", "-q", "-r", "-F", str(drive.testbed.ssh_config), str(folder / node.name), f"spark@{node.name}:")
-    subprocess.run(words, check=True, timeout=30, stdin=subprocess.DEVNULL)
+    subprocess.run(words, check=True, timeout=60, stdin=subprocess.DEVNULL)
 
 
 def written_steps(folder: Path, form: str) -> tuple[list[str], list[str], list[str]]:
@@ -106,7 +106,7 @@ def test_it_serves_as_written_and_ends_as_written(
         carry(drive, folder, node)
         for command in begin:
             at(node, form, command)
-    wait_for(nodes[0], f"curl -sfo /dev/null -H 'Authorization: Bearer {KEY}' http://127.0.0.1:8000/v1/models", 30)
+    wait_for(nodes[0], f"curl -sfo /dev/null -H 'Authorization: Bearer {KEY}' http://127.0.0.1:8000/v1/models")
     assert "simulated" in streamed(nodes[0], KEY)
     assert not [node.name for node in nodes if not re.search("^active|Up|running", at(node, form, ACTIVE[form]), re.M)]
     for node in nodes:

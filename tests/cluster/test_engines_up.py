@@ -82,7 +82,7 @@ def each_rank_has_its_own_nodes_fabric(nodes: list[Node], engine: str) -> None:
             assert has[HOST_IP[engine]] == node.fabric
     if engine == "vllm-ray":
         told = f"rank 1 has VLLM_HOST_IP={nodes[1].fabric} NCCL_SOCKET_IFNAME={FABRIC_DEVICE}"
-        wait_for(nodes[0], f"docker logs sparkwright-{NAME}-rank0 2>&1 | grep -q '{told}'", seconds=10)
+        wait_for(nodes[0], f"docker logs sparkwright-{NAME}-rank0 2>&1 | grep -q '{told}'")
 
 
 def the_worker_opens_no_port_beyond_the_fabric(worker: Node, before: set[str], engine: str) -> None:
@@ -113,7 +113,7 @@ def test_a_killed_rank_is_named_and_down_leaves_nothing(
     began = time.monotonic()
     kill(nodes[rank], (HEADS, WORKERS)[rank][engine])
     status = drive.run("status")
-    while " exited " not in status.out and time.monotonic() - began < 30.0:
+    while " exited " not in status.out and time.monotonic() - began < 90.0:
         status = drive.run("status")  # a launcher ends some moments after what it launched
     assert status.code == 1 and re.search(r"degraded|failed", status.out), str(status)
     assert f"rank {rank} on {nodes[rank].name} exited with code 137" in status.out, str(status)

@@ -124,14 +124,14 @@ def forwarded(ssh_config: Path, name: str) -> Iterator[str]:
         assert tunnel.stdout is not None and tunnel.stdout.readline() == b"open\n"
         yield "http://127.0.0.1:18080"
     finally:
-        tunnel.communicate(timeout=10)
+        tunnel.communicate(timeout=60)
 
 
 def streamed_tokens(base: str) -> int:
     """Completion tokens by the server's own usage, after a stream that contained text."""
     body = {"model": "tiny", "messages": [{"role": "user", "content": "hello"}], "max_tokens": 8, "stream": True}
     body |= TO_THE_LIMIT | {"stream_options": {"include_usage": True}}
-    with httpx.stream("POST", f"{base}/v1/chat/completions", json=body, timeout=20) as answer:
+    with httpx.stream("POST", f"{base}/v1/chat/completions", json=body, timeout=60) as answer:
         assert answer.status_code == 200
         chunks = [json.loads(line[6:]) for line in answer.iter_lines() if line.startswith("data: {")]
     assert "".join(c["choices"][0]["delta"].get("content") or "" for c in chunks if c["choices"])

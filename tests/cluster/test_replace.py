@@ -59,7 +59,7 @@ def test_a_changed_recipe_that_fails_leaves_what_served(drive: Drive, nodes: lis
     drive.good("up", drive.recipe(runtime, serving=OPEN))
     no_start_timed(nodes[0])
     with asking(nodes[0], home(drive)) as client:
-        done = drive.run("up", drive.recipe(runtime, OOM, serving=OPEN), timeout=120)
+        done = drive.run("up", drive.recipe(runtime, OOM, serving=OPEN))
         assert done.code == 5, str(done)
         client.wait(200)
     assert "env.SPARKWRIGHT_TWIN_FAULT: none -> oom@load" in done.err, "reported before anything stops"
@@ -96,7 +96,7 @@ def test_without_a_rollback_the_gateway_keeps_the_reason(drive: Drive, nodes: li
     drive.good("up", drive.recipe("process", serving=OPEN))
     no_start_timed(nodes[0])
     with asking(nodes[0], home(drive)) as client:
-        done = drive.run("up", drive.recipe("process", OOM, serving=OPEN), "--no-rollback", timeout=120)
+        done = drive.run("up", drive.recipe("process", OOM, serving=OPEN), "--no-rollback")
         assert done.code == 5 and "rolled back" not in done.err, str(done)
         assert [len(engines(node)) for node in nodes] == [0, 0]
         until(lambda: client.once()[0] == 503 and "its replacement failed" in client.once()[2], "the reason")
@@ -115,7 +115,7 @@ def test_ctrl_c_during_the_swap_restores_the_old_one(drive: Drive, nodes: list[N
         call = drive.start("up", drive.recipe("process", BRISK, serving={**OPEN, "context": 16384}))
         done = call.saw(step).interrupt().finish()
         assert done.code == 130 and f"{NAME} is being started again as it was" in done.err, str(done)
-        client.wait(200, 60)
+        client.wait(200)
     all_along(client, "being replaced")
     assert desired(nodes[0])["serving"]["context"] == 32768
     assert drive.good("status", "--json").json["deployments"][0]["supervised"]["live"]["incidents"] == 0
@@ -128,7 +128,7 @@ def test_an_up_that_is_killed_during_the_swap_restores_the_old_one(drive: Drive,
     with asking(nodes[0], home(drive)) as client:
         drive.start("up", drive.recipe("process", BRISK, serving={**OPEN, "context": 16384})).saw("engine").kill()
         client.wait(503)
-        client.wait(200, 60)
+        client.wait(200)
         told = drive.good("status", "--json").json["deployments"][0]
     assert told["state"] in ("ready", "degraded")
     all_along(client, "sent no renewal")
@@ -168,7 +168,7 @@ def test_another_that_fails_gives_its_place_back(drive: Drive, nodes: list[Node]
     drive.good("up", drive.recipe(runtime, serving=OPEN))
     no_start_timed(nodes[0])
     with asking(nodes[0], home(drive)) as client:
-        done = drive.run("up", drive.recipe(runtime, OOM, name=OTHER, serving=OPEN), "--replace", NAME, timeout=120)
+        done = drive.run("up", drive.recipe(runtime, OOM, name=OTHER, serving=OPEN), "--replace", NAME)
         assert done.code == 5 and f"rolled back: {NAME} serves again" in done.err, str(done)
         client.wait(200)
     all_along(client, f"being replaced by recipe {OTHER}")
@@ -183,7 +183,7 @@ def test_without_a_supervisor_the_caller_restores_it(drive: Drive, nodes: list[N
     """What `up --no-supervise` recorded on the head is the way back."""
     drive.supervise = False
     drive.good("up", drive.recipe(runtime))
-    done = drive.run("up", drive.recipe(runtime, OOM), timeout=120)
+    done = drive.run("up", drive.recipe(runtime, OOM))
     assert done.code == 5 and f"rolled back: {NAME} serves again" in done.err, str(done)
     assert drive.good("status", "--json").json["deployments"][0]["state"] == "ready"
     assert [len(engines(node)) for node in nodes] == [1, 1]

@@ -37,7 +37,7 @@ def live(head: Node) -> dict[str, Any]:
     return found
 
 
-def until(true: Callable[[], object], what: str, timeout: float = 60) -> float:
+def until(true: Callable[[], object], what: str, timeout: float = 90) -> float:
     """Seconds that it took."""
     began = time.monotonic()
     while not true():
@@ -70,7 +70,7 @@ def test_without_the_laptop_it_serves_again_after_a_killed_worker(
     head.sh("pkill -f '[s]shd: spark@notty' || :")
     at = clock(head)
     worker.sh("pkill -KILL -f '[s]parkwright.simulator serve'")
-    until(lambda: live(head).get("phase") not in SERVING, "the fault to be seen", 15)
+    until(lambda: live(head).get("phase") not in SERVING, "the fault to be seen")
     until(serves(head, at), "to serve again")
     after = running(nodes)
     assert all(set(before[name]).isdisjoint(after[name]) for name in before) and all(after.values())
@@ -95,7 +95,7 @@ def test_a_full_disk_costs_history_and_not_service(drive: Drive, nodes: list[Nod
     drive.good("up", drive.recipe(runtime, serving={"api_key_env": "FULL_KEY"}))
     harm.fill_state(full)
     said = f"disk full on spark-{which + 1}: 0.0 MiB free in ~/.local/state/sparkwright"
-    until(lambda: any(said in text for _, text in live(head).get("troubles", ())), "the full disk to be said", 15)
+    until(lambda: any(said in text for _, text in live(head).get("troubles", ())), "the full disk to be said")
     status = drive.run("status")
     assert status.code == 1 and said in status.out and live(head)["phase"] == "degraded"
     before, at = running(nodes), clock(head)
@@ -107,7 +107,7 @@ def test_a_full_disk_costs_history_and_not_service(drive: Drive, nodes: list[Nod
     what = json.loads(drive.good("incidents show 1", "--json").out)["incident"]["what"] if which else "".join(whys)
     assert runtime == "docker" or ("left no exit code" in what and "137" not in what), what
     harm.empty_state(full)
-    until(lambda: live(head).get("phase") == "ready", "the trouble to be over", 30)
+    until(lambda: live(head).get("phase") == "ready", "the trouble to be over")
     drive.good("down", NAME)
     assert_clean(nodes)
     assert not [node.name for node in nodes if node.sh("ls -d /run/lock/sparkwright-1000/* 2>/dev/null", check=False)]
@@ -129,7 +129,7 @@ def test_after_a_reboot_it_comes_back_by_itself(drive: Drive, nodes: list[Node],
         nodes[number].stop()
     for number in which:
         nodes[number].start()
-    until(lambda: [len(engines(node)) for node in nodes] == [1, 1], "both ranks", 90)
+    until(lambda: [len(engines(node)) for node in nodes] == [1, 1], "both ranks")
     until(serves(nodes[0], at + 1), "to serve again")
     assert drive.run("status", "--json").json["deployments"][0]["state"] in SERVING
 
@@ -149,10 +149,10 @@ def test_what_is_wrong_with_its_own_files_and_its_gateway_is_in_status(drive: Dr
         found = drive.run("status", "--json").json["deployments"][0]
         return found["state"] == "degraded" and all(any(w in said for said in found["problems"]) for w in words)
 
-    until(shown, "all three in status", 40)
+    until(shown, "all three in status")
     assert all(word in drive.run("status").out for word in words) and [len(engines(n)) for n in nodes] == [1, 1]
     head.sh(f"rm {HOME}/state.json.bad {STATE}/store.sqlite*; {USER} start {caddy}", user="spark")
-    until(lambda: live(head).get("phase") == "ready", "all of it to be over", 60)
+    until(lambda: live(head).get("phase") == "ready", "all of it to be over")
 
 
 # What a test leaves on the nodes for the time after their reboot.
@@ -210,10 +210,10 @@ def test_where_it_may_it_reboots_all_nodes_and_serves_again(drive: Drive, nodes:
         before, at = [node.pid1_started() for node in nodes], clock(head)
         until(lambda: live(head).get("canary"), "its own first look")
         worker.exec(["tee", "-a", KERNEL_LOG], input=XID)
-        until(lambda: any(kind == "xid" for kind, _ in live(head)["troubles"]), "the Xid to be seen", 15)
+        until(lambda: any(kind == "xid" for kind, _ in live(head)["troubles"]), "the Xid to be seen")
         worker.sh(f"docker kill sparkwright-{NAME}-rank1")
-        until(lambda: head.state() == "exited", "the head's reboot", 60)
-        until(lambda: [node.state() for node in nodes] == ["running"] * 2, "both to be on again", 30)
+        until(lambda: head.state() == "exited", "the head's reboot")
+        until(lambda: [node.state() for node in nodes] == ["running"] * 2, "both to be on again")
         until(serves(head, at + 20), "to serve again", 120)
         assert all(node.pid1_started() != then for node, then in zip(nodes, before, strict=True))
         (incident,) = drive.good("incidents list", NAME, "--json").json["incidents"]
@@ -304,7 +304,7 @@ def test_where_nodes_do_not_know_each_other_a_narrow_key_is_made(drive: Drive, n
     assert head.sh(f"stat -c %a {home} {home}/ssh/id_ed25519 {home}/secrets.json") == "700\n600\n600"
     worker.sh("pkill -KILL -f '[s]parkwright.simulator serve'")
     phase = lambda: json.loads(head.sh(f"cat {home}/live.json")).get("phase")  # noqa: E731
-    until(lambda: phase() not in SERVING, "the fault to be seen", 15)
+    until(lambda: phase() not in SERVING, "the fault to be seen")
     until(lambda: phase() in SERVING, "to serve again")
     head.sh(f"rm -rf {home}")
     drive.good("down", NAME)

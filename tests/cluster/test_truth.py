@@ -87,7 +87,7 @@ def look(drive: Drive) -> Done:
     return drive.run("status", NAME)
 
 
-def first(drive: Drive, true: Callable[[Done], bool], timeout: float) -> tuple[float, Done]:
+def first(drive: Drive, true: Callable[[Done], bool], timeout: float = 90) -> tuple[float, Done]:
     """Seconds until `status` was so, from its call to its end."""
     began = time.monotonic()
     while not true(done := look(drive)):
@@ -105,7 +105,7 @@ def test_a_cut_fabric_is_never_called_ready_and_stays_in_the_history(
         assert look(drive).code == 0
         harm.set_fabric(nodes[1], up=False)
         cut = time.time()
-        took, said = first(drive, lambda done: done.code == 1 and "no token for" in done.out, 15)
+        took, said = first(drive, lambda done: done.code == 1 and "no token for" in done.out)
         print(f"fabric cut for {seconds} s: not ready after {took:.1f} s\n{said.out}")
         assert ": ready" not in said.out.splitlines()[0]
         time.sleep(max(cut + seconds - 1 - time.time(), 0))
@@ -115,13 +115,13 @@ def test_a_cut_fabric_is_never_called_ready_and_stays_in_the_history(
         assert still.code == 1 and "no token for" in still.out, still.out
         until(lambda: asking.answered(back), "an answer")
         was_away = time.time() - cut
-        first(drive, lambda done: done.code == 0, 30)
+        first(drive, lambda done: done.code == 0)
     (incident,) = drive.good("incidents list", NAME, "--json").json["incidents"]
     print(f"away {was_away:.0f} s for clients; {drive.good('incidents list', NAME).out}")
     assert incident["kind"] == "stalled" and "without a restart" in incident["outcome"]
     assert incident["code"] == "LIVE005", "the supervisor saw the link down"
     assert live(nodes[0])["relaunches"] == 0
-    assert incident["away"] == pytest.approx(was_away, abs=5)
+    assert incident["away"] == pytest.approx(was_away, abs=15)
 
 
 def test_a_request_to_a_frozen_server_is_counted_by_the_gateway(drive: Drive, nodes: list[Node]) -> None:
@@ -130,11 +130,11 @@ def test_a_request_to_a_frozen_server_is_counted_by_the_gateway(drive: Drive, no
     pids = " ".join(str(p.pid) for p in head.processes() if "-m sparkwright.simulator serve" in p.command)
     head.sh(f"kill -STOP {pids}")
     threading.Thread(target=asking.ask, daemon=True).start()
-    took, said = first(drive, lambda done: "1 request in flight at the gateway" in done.out and done.code == 1, 15)
+    took, said = first(drive, lambda done: "1 request in flight at the gateway" in done.out and done.code == 1)
     print(f"shown after {took:.1f} s\n{said.out}")
     assert "none reported by the engine, no token for" in said.out
     head.sh(f"kill -CONT {pids}")
-    first(drive, lambda done: done.code == 0, 60)
+    first(drive, lambda done: done.code == 0)
 
 
 @pytest.mark.parametrize("rank", [0, pytest.param(1, marks=pytest.mark.full)])
@@ -147,7 +147,7 @@ def test_a_frozen_rank_counts_from_the_first_request_that_got_nothing(
         pids = [p.pid for p in nodes[rank].processes() if "-m sparkwright.simulator serve" in p.command]
         nodes[rank].sh(f"kill -STOP {' '.join(map(str, pids))}")
         at = time.time()
-        took, said = first(drive, lambda done: done.code == 1, 15)
+        took, said = first(drive, lambda done: done.code == 1)
         print(f"rank {rank} frozen: not ready after {took:.1f} s\n{said.out}")
         assert "no token for" in said.out
         until(lambda: live(nodes[0])["relaunches"] == 1 and live(nodes[0])["phase"] in ALIVE, "the relaunch", 120)
@@ -156,7 +156,7 @@ def test_a_frozen_rank_counts_from_the_first_request_that_got_nothing(
         was_away = again - at
     (incident,) = drive.good("incidents list", NAME, "--json").json["incidents"]
     print(f"away {was_away:.0f} s for clients; {drive.good('incidents show', '1').out}")
-    assert incident["kind"] == "frozen" and incident["away"] == pytest.approx(was_away, abs=8)
+    assert incident["kind"] == "frozen" and incident["away"] == pytest.approx(was_away, abs=15)
 
 
 def test_a_docker_that_is_stopped_is_named_and_waited_for(drive: Drive, nodes: list[Node]) -> None:
@@ -165,7 +165,7 @@ def test_a_docker_that_is_stopped_is_named_and_waited_for(drive: Drive, nodes: l
     with asking.at_work():
         worker.sh("systemctl stop docker.socket docker.service", check=False)
         try:
-            _, said = first(drive, lambda done: "waiting for Docker on spark-2" in done.out, 60)
+            _, said = first(drive, lambda done: "waiting for Docker on spark-2" in done.out)
             status, headers, body = asking.ask()
             print(f"{said.out}\n{status} {headers.get('retry-after')} {body}")
             assert said.code in (1, 3) and "removed" not in said.out
@@ -188,7 +188,7 @@ def test_restarts_of_gateway_key_check_and_supervisor_are_recorded(drive: Drive,
     """Killed one after the other under clients: each is counted in status, and stays in the log and the history."""
     asking, head = clients(drive), nodes[0]
     with asking.at_work():
-        until(lambda: "process:door" in head.sh(f"cat {HOME}/figures.json"), "its first look at the programs", 30)
+        until(lambda: "process:door" in head.sh(f"cat {HOME}/figures.json"), "its first look at the programs")
         for name in ("caddy", "door", "supervisor"):
             unit = f"sparkwright-{name}-{NAME}.service"
             head.sh(f"{USER} kill --signal KILL {unit}", user="spark")
@@ -196,10 +196,10 @@ def test_restarts_of_gateway_key_check_and_supervisor_are_recorded(drive: Drive,
                 said = look(drive).out
                 assert "it will not restart automatically" not in said, said
             until(
-                lambda unit=unit: head.sh(f"{USER} is-active {unit}", user="spark", check=False) == "active", unit, 30
+                lambda unit=unit: head.sh(f"{USER} is-active {unit}", user="spark", check=False) == "active", unit
             )
         who = ("gateway (Caddy) 1", "key check 1", "supervisor 1")
-        _, done = first(drive, lambda done: all(one in done.out for one in who), 60)
+        _, done = first(drive, lambda done: all(one in done.out for one in who))
         print(done.out)
     log = head.sh(f"cat {HOME}/log")
     assert all(f"the {one.removesuffix(' 1')} was restarted" in log for one in who)

@@ -21,7 +21,7 @@ def running(token: str) -> bool:
     return any(token in line for line in command_lines())
 
 
-async def gone(token: str, seconds: float = 4.0) -> bool:
+async def gone(token: str, seconds: float = 60.0) -> bool:
     deadline = asyncio.get_running_loop().time() + seconds
     while running(token):
         if asyncio.get_running_loop().time() > deadline:
@@ -30,7 +30,7 @@ async def gone(token: str, seconds: float = 4.0) -> bool:
     return True
 
 
-async def started(token: str, seconds: float = 4.0) -> None:
+async def started(token: str, seconds: float = 60.0) -> None:
     async with asyncio.timeout(seconds):
         while not running(token):
             await asyncio.sleep(0.02)

@@ -49,5 +49,5 @@ class Sh:
 
     def run(self, command: Command) -> Completed:
         process = self.start(command)
-        out, err = process.communicate((command.stdin or b"").decode(), timeout=20)
+        out, err = process.communicate((command.stdin or b"").decode(), timeout=120)
         return Completed(process.returncode, out, err)

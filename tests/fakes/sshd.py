@@ -64,7 +64,7 @@ class Sshd:
     def stop(self) -> None:
         if self._process:
             self._process.terminate()
-            self._process.wait(5)
+            self._process.wait(60)
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _write_server_config(self) -> None:
@@ -90,7 +90,7 @@ def make_key(path: Path) -> Path:
     return path
 
 
-def wait_for_port(port: int, seconds: float = 5.0) -> None:
+def wait_for_port(port: int, seconds: float = 60.0) -> None:
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         with closing(socket.socket()) as probe:

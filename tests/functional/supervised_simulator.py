@@ -212,7 +212,7 @@ class Simulator:
     def journal(self) -> State:
         return from_json(State, (self.home / "state.json").read_bytes())
 
-    async def until(self, condition: Condition, seconds: float = 60.0) -> float:
+    async def until(self, condition: Condition, seconds: float = 90.0) -> float:
         """Seconds until live.json reports it."""
         began = time.monotonic()
         while time.monotonic() - began < seconds:

@@ -154,7 +154,7 @@ def test_ctrl_c_leaves_no_container_and_no_name(bench: Bench) -> None:
         assert process.poll() is None
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
-    err = process.communicate(timeout=30)[1]
+    err = process.communicate(timeout=60)[1]
     code = process.returncode
     assert code == 130, err
     assert "no container and no image sparkwright/slow:" in err

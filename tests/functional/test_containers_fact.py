@@ -26,7 +26,7 @@ def docker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dockerd.Dockerd
 
 def ask(fact: Fact[object], docker: dockerd.Dockerd, **env: str) -> object:
     environ = {**os.environ, "DOCKER_HOST": docker.host, **env}
-    done = subprocess.run(fact.command.argv, env=environ, capture_output=True, text=True, timeout=30, check=False)
+    done = subprocess.run(fact.command.argv, env=environ, capture_output=True, text=True, timeout=60, check=False)
     return fact.read(Completed(done.returncode, done.stdout, done.stderr))
 
 

@@ -60,7 +60,7 @@ def test_kept_it_can_be_looked_at_and_ended(shell: Shell) -> None:
     kept = json.loads(out)
     where = ("--cluster", kept["cluster_file"])
     try:
-        with urllib.request.urlopen(f"{kept['endpoint']}/models", timeout=5) as answer:
+        with urllib.request.urlopen(f"{kept['endpoint']}/models", timeout=60) as answer:
             assert json.load(answer)["data"][0]["id"] == "twin-tiny"
         code, out, _ = shell.run("status", *where)
         assert (code, out.splitlines()[0]) == (0, f"SIMULATED  twin: ready  {kept['endpoint']}")

@@ -112,7 +112,7 @@ def test_a_second_supervisor_refuses(shell: Shell) -> None:
     """Two cannot act: the one that comes later reports who is there, and ends."""
     up(shell)
     words = [sys.executable, "-m", "sparkwright.supervisor", "run", "--home", str(home(shell))]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=30, check=False)
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 4 and f"process {live(shell)['pid']}" in done.stderr
 
 

@@ -54,7 +54,7 @@ async def served(spec: RankSpec, log: Path) -> AsyncIterator[asyncio.subprocess.
     """The running server, once its log reports ready; killed at the end if the test did not stop it."""
     process = await start(spec, log)
     try:
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(60):
             while read_log(log.read_text().splitlines(), engine("llama-cpp").read).ready_after is None:
                 assert process.returncode is None, log.read_text()
                 await asyncio.sleep(0.02)
@@ -72,7 +72,7 @@ async def test_it_serves_a_streamed_chat(tmp_path: Path) -> None:
     base = f"http://127.0.0.1:{spec.listens[0][1]}"
     # A connection each: llama.cpp closes one after a stream, and a request that is on its way just then gets no answer.
     alone = httpx.Limits(max_keepalive_connections=0)
-    client = httpx.AsyncClient(base_url=base, timeout=10, limits=alone)
+    client = httpx.AsyncClient(base_url=base, timeout=60, limits=alone)
     async with served(spec, tmp_path / "log") as process, client:
         assert (await client.post("/v1/chat/completions", json={"messages": []})).status_code == 401
         client.headers["Authorization"] = f"Bearer {KEY}"

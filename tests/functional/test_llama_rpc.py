@@ -61,7 +61,7 @@ class Running:
     log: Path
 
     async def prints(self, text: str) -> None:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while text not in self.log.read_text():
                 assert self.process.returncode is None, self.log.read_text()
                 await asyncio.sleep(0.02)
@@ -99,7 +99,7 @@ def head_errors(head: Running) -> tuple[str, ...]:
 async def answer(spec: RankSpec, tokens: int = 8) -> httpx.Response:
     (host, port), *_ = spec.listens
     body = {"messages": [{"role": "user", "content": "hello"}], "max_tokens": tokens} | TO_THE_LIMIT
-    async with httpx.AsyncClient(timeout=20) as client:
+    async with httpx.AsyncClient(timeout=60) as client:
         return await client.post(f"http://{host}:{port}/v1/chat/completions", json=body)
 
 

@@ -103,7 +103,7 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
             for pid in here.left():
                 os.kill(int(pid), signal.SIGKILL)
             for process in here.started.values():
-                process.wait(10)
+                process.wait(60)
 
 
 def rendered(folder: Path, program: Path) -> tuple[RankSpec, ...]:
@@ -142,10 +142,10 @@ def test_the_program_runs_once_both_nodes_are_there_and_all_ends_with_the_head(c
     assert any(line.startswith("arguments ['serve', '/models/tiny'") for line in head)
     assert read_log(head, engine("vllm-ray").read).ready_after is not None
     cluster.started[0].send_signal(signal.SIGTERM)
-    assert cluster.started[0].wait(20) == 143
-    assert cluster.started[1].wait(20) == 1
+    assert cluster.started[0].wait(60) == 143
+    assert cluster.started[1].wait(60) == 1
     assert "ray: error: the head's Ray is gone; this worker ends" in cluster.log(1)
-    until(lambda: not cluster.left(), f"gone: {cluster.left()}", 10)
+    until(lambda: not cluster.left(), f"gone: {cluster.left()}", 60)
     assert not Path(cluster.specs[0].argv[cluster.specs[0].argv.index("--folder") + 1]).exists()
 
 
@@ -153,14 +153,14 @@ def test_a_missing_node_is_named_before_the_program_starts(cluster: Cluster) -> 
     """A cluster of one node ends with that node's address; a stranger with another token does not count."""
     cluster.start(0, wait="12")
     cluster.start(1, token="cd" * 32, wait="12")
-    assert cluster.started[0].wait(40) == 1
-    assert cluster.started[1].wait(40) == 1
+    assert cluster.started[0].wait(60) == 1
+    assert cluster.started[1].wait(60) == 1
     # A machine that is busy with other things may not have brought up the head's own Ray by then.
     missing = re.compile(r"ray: error: the cluster did not come up: [01] of 2 nodes active.*missing:.* 10\.77\.0\.2")
     assert any(map(missing.match, cluster.log(0)))
     assert not any(line.startswith("arguments") for line in cluster.log(0))
     assert read_log(cluster.log(0), engine("vllm-ray").read).root.endswith("10.77.0.2")
-    until(lambda: not cluster.left(), f"gone: {cluster.left()}", 10)
+    until(lambda: not cluster.left(), f"gone: {cluster.left()}", 60)
 
 
 def test_a_killed_head_takes_its_worker_along(cluster: Cluster) -> None:
@@ -169,8 +169,8 @@ def test_a_killed_head_takes_its_worker_along(cluster: Cluster) -> None:
     cluster.start(0)
     cluster.prints(0, "startup complete")
     cluster.started[0].kill()
-    assert cluster.started[1].wait(40) == 1
-    until(lambda: not cluster.left(), f"gone: {cluster.left()}", 20)
+    assert cluster.started[1].wait(60) == 1
+    until(lambda: not cluster.left(), f"gone: {cluster.left()}", 60)
 
 
 def test_somebody_elses_folder_is_neither_used_nor_removed(tmp_path: Path) -> None:
@@ -181,6 +181,6 @@ def test_somebody_elses_folder_is_neither_used_nor_removed(tmp_path: Path) -> No
     os.chown(theirs, 12345, 12345)
     place = ("--listen", ADDRESSES[1], "--port", "1", "--head", ADDRESSES[0], "--folder", str(theirs))
     command = (sys.executable, str(files("sparkwright.engines.launchers") / "ray_launch.py"), "worker", *place)
-    done = subprocess.run(command, capture_output=True, text=True, timeout=30)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout) == (1, f"ray: error: {theirs} belongs to somebody else\n")
     assert (theirs / "kept").exists()

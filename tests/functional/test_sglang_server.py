@@ -42,7 +42,7 @@ def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     (package / "scheduler.py").write_text(SCHEDULER)
     (package / "launch_server.py").write_text(STAND_IN)
     env = {"PYTHONPATH": str(folder), "PATH": "/usr/bin:/bin"}
-    return subprocess.run((sys.executable, str(WRAPPER), *words), env=env, capture_output=True, text=True, timeout=30)
+    return subprocess.run((sys.executable, str(WRAPPER), *words), env=env, capture_output=True, text=True, timeout=60)
 
 
 def test_the_key_reaches_the_server_and_no_log(tmp_path: Path) -> None:

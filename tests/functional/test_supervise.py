@@ -77,7 +77,7 @@ async def test_an_api_that_hangs_is_not_taken_for_a_busy_engine(tmp_path: Path) 
     try:
         async with supervised(simulator):
             simulator.kill(0, signal.SIGSTOP)
-            noticed = await simulator.until(lambda live: live.refusing, 30.0)
+            noticed = await simulator.until(lambda live: live.refusing)
             again = noticed + await relaunched(simulator)
             print(f"head frozen: refused after {noticed:.2f} s, serving again after {again:.2f} s")
         assert simulator.starts(0) == 2
@@ -91,7 +91,7 @@ async def test_it_gives_up_on_a_deployment_that_dies_in_every_load(simulator: Si
     async with supervised(simulator):
         (simulator.folder / "faults").write_text("die@load")
         simulator.kill(1)
-        await simulator.until(lambda live: live.phase is DeploymentState.FAILED, 60.0)
+        await simulator.until(lambda live: live.phase is DeploymentState.FAILED)
         live = simulator.live()
     assert live and live.refusing and "sparkwright up" in live.why
     assert live.incidents == 1
@@ -117,7 +117,7 @@ async def test_a_person_who_takes_over_disarms_it(simulator: Simulator) -> None:
     task = asyncio.create_task(simulator.supervise())
     await simulator.until(lambda live: live.phase is READY)
     (simulator.home / "desired.json").unlink()
-    await asyncio.wait_for(task, 5.0)
+    await asyncio.wait_for(task, 60.0)
     assert simulator.pids(0) and simulator.pids(1)
     assert simulator.starts(0) == 1
 
@@ -181,7 +181,7 @@ async def test_it_needs_little_memory(simulator: Simulator) -> None:
 
 
 async def until_work(simulator: Simulator, work: str) -> None:
-    for _ in range(2000):
+    for _ in range(12000):
         with suppress(OSError):
             if simulator.journal().work == work:
                 return

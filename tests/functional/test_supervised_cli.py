@@ -43,7 +43,7 @@ def up(shell: Shell) -> None:
 def figures(shell: Shell) -> dict[str, float]:
     """By name, the last of each, from the key check's own port."""
     port = json.loads((home(shell) / "door/door.json").read_text())["metrics"]
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as answer:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as answer:
         families = list(text_string_to_metric_families(answer.read().decode()))
     samples = [sample for family in families for sample in family.samples]
     assert {(s.labels["deployment"], s.labels["simulated"]) for s in samples} == {("twin", "true")}

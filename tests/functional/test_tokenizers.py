@@ -52,7 +52,7 @@ def sent(client: httpx.Client, turn: Turn, history: str = "") -> dict:
     body = json.loads(turn.head + history + turn.new + turn.tail)
     body.pop("stream_options")
     path = "/v1/chat/completions" if "messages" in body else "/v1/completions"
-    reply = client.post(path, json={**body, "stream": False}, timeout=30)
+    reply = client.post(path, json={**body, "stream": False}, timeout=60)
     assert reply.status_code == 200, reply.text
     return reply.json()
 

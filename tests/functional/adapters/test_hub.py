@@ -76,7 +76,7 @@ async def test_without_internet_there_is_no_answer(server: Server, tmp_path: Pat
     """Nobody listens, or nobody answers in time: not a word of it, the recipe's own figures have to do."""
     assert await hub(server, tmp_path, at=f"http://127.0.0.1:{free_port()}").look("org/name") is None
     waiting = threading.Event()
-    server.replies[TREE] = lambda: (waiting.wait(5), (200, {}, b"[]"))[1]
+    server.replies[TREE] = lambda: (waiting.wait(60), (200, {}, b"[]"))[1]
     assert await hub(server, tmp_path, limit=0.2).look("org/name") is None
     waiting.set()
 

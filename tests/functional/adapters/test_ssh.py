@@ -273,7 +273,7 @@ class agent:
 
     def __exit__(self, *_: object) -> None:
         self._process.terminate()
-        self._process.wait(5)
+        self._process.wait(60)
 
 
 async def test_killed_sparkwright_leaves_no_stream(box: Box) -> None:
@@ -295,7 +295,7 @@ async def test_killed_sparkwright_leaves_no_stream(box: Box) -> None:
     child = subprocess.Popen(argv, env=ENVIRON)
     await started(token)
     child.kill()
-    child.wait(5)
+    child.wait(60)
     assert await gone(token)
 
 

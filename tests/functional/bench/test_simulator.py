@@ -225,7 +225,7 @@ def test_no_secret_in_any_command_line(shell: Bench, simulator: Start) -> None:
             break
     lines = [line for line in command_lines() if "4711" in line and "sparkwright.simulator" not in line]
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=30)
+    process.communicate(timeout=120)
     assert lines == []
 
 

@@ -28,7 +28,7 @@ def shell(tmp_path: Path) -> Iterator[Shell]:
 def ask(port: int) -> str:
     """One chat with the endpoint; '' while nobody listens."""
     body = json.dumps({"model": "twin-tiny", "messages": [{"role": "user", "content": "hello"}], "max_tokens": 5})
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     try:
         connection.request("POST", "/v1/chat/completions", body, {"Content-Type": "application/json"})
         answer = json.load(connection.getresponse())
@@ -48,14 +48,14 @@ def test_the_emitted_scripts_serve(shell: Shell) -> None:
     port = int(scripts[head].read_text().partition("--port ")[2].split()[0])
     try:
         for node in (*workers, head):
-            subprocess.run([str(scripts[node]), "start"], env=shell.environ, check=True, timeout=10)
+            subprocess.run([str(scripts[node]), "start"], env=shell.environ, check=True, timeout=60)
         end = time.monotonic() + 30
         while not (answer := ask(port)) and time.monotonic() < end:
             time.sleep(0.1)
         assert answer
-        assert subprocess.run([str(scripts[head]), "start"], env=shell.environ, timeout=10).returncode == 1
+        assert subprocess.run([str(scripts[head]), "start"], env=shell.environ, timeout=60).returncode == 1
     finally:
-        ended = [subprocess.run([str(scripts[node]), "stop"], env=shell.environ, timeout=30) for node in scripts]
+        ended = [subprocess.run([str(scripts[node]), "stop"], env=shell.environ, timeout=60) for node in scripts]
     assert [one.returncode for one in ended] == [0, 0]
     assert ask(port) == ""
     shutil.rmtree(shell.folder / "nodes")

@@ -17,7 +17,7 @@ def run(command: Command, user: int | None = None, **env: str) -> Completed:
         command.argv,
         capture_output=True,
         text=True,
-        timeout=10,
+        timeout=60,
         stdin=subprocess.DEVNULL,
         env={"PATH": BARE, "HOME": os.environ.get("HOME", "/"), **env},
         check=False,

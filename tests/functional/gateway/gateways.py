@@ -128,7 +128,7 @@ class Gateway:
     def reload(self) -> None:
         """As `up` does it for a changed configuration."""
         argv = ["caddy", "reload", "--config", "caddy.json", "--address", "unix/admin.sock"]
-        done = subprocess.run(argv, cwd=self.folder, capture_output=True, text=True, timeout=10)
+        done = subprocess.run(argv, cwd=self.folder, capture_output=True, text=True, timeout=60)
         assert done.returncode == 0, done.stderr
 
     def end(self, *names: str) -> None:
@@ -140,7 +140,7 @@ class Gateway:
     def trusted(self) -> ssl.SSLContext:
         return ssl.create_default_context(cafile=root_certificate(str(self.home / "ca")))
 
-    def client(self, key: str = KEY, timeout: float | httpx.Timeout = 10.0) -> httpx.Client:
+    def client(self, key: str = KEY, timeout: float | httpx.Timeout = 60.0) -> httpx.Client:
         headers = {"Authorization": f"Bearer {key}"} if key else {}
         return httpx.Client(base_url=self.url, verify=self.trusted, headers=headers, timeout=timeout)
 
@@ -150,7 +150,7 @@ class Gateway:
         with self.client(key) as client:
             return client.get(path, headers=headers)
 
-    def post(self, path: str, body: dict[str, Any], key: str = KEY, timeout: float = 10.0) -> httpx.Response:
+    def post(self, path: str, body: dict[str, Any], key: str = KEY, timeout: float = 60.0) -> httpx.Response:
         with self.client(key, timeout) as client:
             return client.post(path, json=body)
 

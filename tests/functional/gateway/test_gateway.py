@@ -53,7 +53,7 @@ def error(answer: httpx.Response) -> dict[str, object]:
 def raw(gateway: Gateway, path: str, *words: str) -> tuple[int, str]:
     """With curl, which sends the path as it is given."""
     argv = ["curl", "-sk", "--path-as-is", "-o", "-", "-w", "\n%{http_code}", *words, f"{gateway.url}{path}"]
-    said, _, code = subprocess.run(argv, capture_output=True, text=True, timeout=20).stdout.rpartition("\n")
+    said, _, code = subprocess.run(argv, capture_output=True, text=True, timeout=60).stdout.rpartition("\n")
     return int(code), said
 
 
@@ -130,7 +130,7 @@ def test_http_2_is_spoken(gateway: Gateway) -> None:
     for version, said in (("--http2", "2"), ("--http1.1", "1.1")):
         told = ["-w", "%{http_version} %{http_code}", "-o", "/dev/null", "-H", f"Authorization: Bearer {KEY}"]
         argv = ["curl", "-sk", version, *told, f"{gateway.url}/v1/models"]
-        assert subprocess.check_output(argv, text=True, timeout=20) == f"{said} 200"
+        assert subprocess.check_output(argv, text=True, timeout=60) == f"{said} 200"
 
 
 def test_a_client_that_does_not_trust_the_ca_is_warned(gateway: Gateway) -> None:

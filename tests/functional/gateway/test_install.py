@@ -92,7 +92,7 @@ async def test_up_again_changes_nothing_and_takes_over_what_changed(made: Made) 
     head.gateway = replace(head.gateway, names=("spark.example.org",))
     await head.up()
     asked = ["openssl", "s_client", "-connect", f"127.0.0.1:{head.gateway.port}", "-servername", "spark.example.org"]
-    told = subprocess.run(asked, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=10).stdout
+    told = subprocess.run(asked, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60).stdout
     assert "Sparkwright gateway" in told
     assert head.running["caddy"].poll() is None
 

@@ -163,7 +163,7 @@ def _upgrade(gateway: Gateway, path: str, key: str = KEY) -> None:
         _tls(gateway).wrap_socket(plain, server_hostname="localhost") as link,
     ):
         link.sendall(text.encode())
-        link.settimeout(10)
+        link.settimeout(60)
         while link.recv(4096):
             pass
 

@@ -110,13 +110,13 @@ def test_a_reload_drops_no_stream(gateway: Gateway) -> None:
         begun = threading.Event()
         going = threading.Thread(target=lambda: whole.append(streamed(client, 120, begun)[0]))
         going.start()
-        assert begun.wait(10)
+        assert begun.wait(60)
         gateway.engine = f"{HEAD_ADDRESS}:1"
         gateway.write()
         gateway.reload()
         assert gateway.post("/v1/completions", {"prompt": "x"}).status_code == 503
         assert going.is_alive(), "the stream ended before the reload: nothing was shown"
-        going.join(20)
+        going.join(60)
     assert whole and whole[0].rstrip().endswith(b"data: [DONE]")
     assert whole[0].count(b"data:") > 30
 
@@ -151,7 +151,7 @@ def test_the_engine_and_the_gateway_service_die_together(opened: Opened) -> None
 
     with engine_that(plays) as address:
         gateway_url.append(opened(address))
-        refused = gateway_url[0].post("/v1/chat/completions", {"messages": []}, timeout=20)
+        refused = gateway_url[0].post("/v1/chat/completions", {"messages": []}, timeout=60)
     assert refused.status_code == 503
     assert refused.json()["error"]["code"] == "engine_unavailable"
 
@@ -187,14 +187,14 @@ def test_slow_clients_are_cut_and_long_answers_are_not(opened: Opened) -> None:
         gateway = opened(address)
         slow = socket.create_connection((HEAD_ADDRESS, gateway.port))
         with (
-            gateway.client(timeout=20) as client,
+            gateway.client(timeout=60) as client,
             gateway.trusted.wrap_socket(slow, server_hostname="localhost") as half,
         ):
             half.sendall(b"GET /v1/models HTTP/1.1\r\nHost: localhost\r\n")
             began = time.monotonic()
             answer = client.post("/v1/completions", json={"prompt": "x"})
             assert answer.text.count("data:") == 13
-            half.settimeout(1.0)
+            half.settimeout(60.0)
             assert half.recv(4096) == b"" or b"408" in half.recv(4096)
             assert time.monotonic() - began > 12
 
@@ -206,7 +206,7 @@ def test_a_client_that_leaves_frees_the_engine(opened: Opened, said: bytes) -> N
 
     def plays(link: socket.socket) -> None:
         link.sendall(said)
-        link.settimeout(20.0)
+        link.settimeout(60.0)
         with suppress(TimeoutError):
             if not link.recv(1):
                 left.set()
@@ -216,18 +216,18 @@ def test_a_client_that_leaves_frees_the_engine(opened: Opened, said: bytes) -> N
         with gateway.client(timeout=httpx.Timeout(10.0, read=1.5)) as client, pytest.raises(httpx.ReadTimeout):
             answer = client.post("/v1/completions", json={"prompt": "x"})
             pytest.fail(f"an answer came: {answer.status_code} {answer.text}")
-        assert left.wait(8.0)
+        assert left.wait(60.0)
 
 
 def test_many_at_once(engine: Simulator, gateway: Gateway) -> None:
     """Guards that sixty streams side by side are all whole."""
-    with gateway.client(KEY, timeout=30) as client:
+    with gateway.client(KEY, timeout=90) as client:
         whole: list[bytes] = []
         tasks = [threading.Thread(target=lambda: whole.append(streamed(client, 20)[0])) for _ in range(60)]
         for task in tasks:
             task.start()
         for task in tasks:
-            task.join(40)
+            task.join(90)
     assert len(whole) == 60
     assert all(one.rstrip().endswith(b"data: [DONE]") for one in whole)
 
@@ -238,7 +238,7 @@ async def test_requests_in_flight_are_counted_until_their_answer_ends(opened: Op
 
     def hangs(link: socket.socket) -> None:
         link.sendall(HEAD + PART)
-        over.wait(20)
+        over.wait(60)
 
     with engine_that(hangs) as address:
         gateway, endpoint = opened(address), OpenAiEndpoint(SystemClock())

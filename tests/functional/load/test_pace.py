@@ -131,7 +131,7 @@ async def test_a_failed_turn_ends_its_agent() -> None:
 
 async def test_the_level_ends_in_time() -> None:
     """What is in flight then is reported as such; what was never sent gives no row."""
-    async with truth(steady(100, 0.05, 0.05)) as server, asyncio.timeout(10.0):
+    async with truth(steady(100, 0.05, 0.05)) as server, asyncio.timeout(60.0):
         rows, _ = await played(Job(server.url, singles(50), Pace(concurrency=2), whole=0.5))
     assert [row.kind for row in rows] == ["time-up", "time-up"]
     assert all(row.first is not None for row in rows)

@@ -55,7 +55,7 @@ def start(command: Command, folder: Path) -> subprocess.Popen[str]:
 
 def run(command: Command, folder: Path) -> Completed:
     program = start(command, folder)
-    out, err = program.communicate(timeout=20)
+    out, err = program.communicate(timeout=60)
     return Completed(program.returncode, out, err)
 
 
@@ -117,12 +117,12 @@ def test_load_is_ended_with_its_caller(shims: Path) -> None:
     put(shims, "nvidia-smi", SMI.replace("echo", "sleep 5; echo"))
     put(shims, "python3", TORCH)
     program = start(short(), shims)
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while not (shims / "load").is_file() or not (shims / "load").read_text():
         assert time.monotonic() < deadline
         time.sleep(0.02)
     program.send_signal(signal.SIGTERM)
-    program.communicate(timeout=20)
+    program.communicate(timeout=60)
     assert not alive(int((shims / "load").read_text()))
 
 

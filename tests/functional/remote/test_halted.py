@@ -44,7 +44,7 @@ def began(environ: dict[str, str]) -> Tree:
 
 def until(pid: int, word: str, place: int) -> None:
     """Its stat has the word there."""
-    end = time.monotonic() + 5
+    end = time.monotonic() + 60
     while Path(f"/proc/{pid}/stat").read_text().split()[place] != word:
         assert time.monotonic() < end
         time.sleep(0.01)

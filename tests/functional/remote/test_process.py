@@ -138,7 +138,7 @@ def test_the_end_of_one_that_was_killed_whole_is_reported_without_an_exit_file(n
     pid = int((folder(node) / "pid").read_text().split()[0])
     os.killpg(pid, signal.SIGKILL)
     try:
-        out, _ = listening.communicate(timeout=4)
+        out, _ = listening.communicate(timeout=60)
     finally:
         Sh.end(listening)
     assert "\x1eexit word exited unknown false" in out
@@ -333,7 +333,7 @@ def test_a_disk_that_fills_up_does_not_end_the_rank(node: Sh, disk: Path) -> Non
     (folder(node) / "go").touch()
     fill(disk)
     try:
-        out, _ = listening.communicate(timeout=20)
+        out, _ = listening.communicate(timeout=60)
     finally:
         Sh.end(listening)
     assert "line 899 of a log\n" in out and "\x1eexit word exited 5 false" in out

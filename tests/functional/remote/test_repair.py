@@ -25,7 +25,7 @@ def tree(tmp_path: Path) -> Path:
 
 def run(tree: Path, command: Command) -> str:
     env = {"PATH": f"{tree}/bin:/usr/bin:/bin", "SPARKWRIGHT_SYSROOT": f"{tree}/root"}
-    done = subprocess.run(command.argv, env=env, check=True, timeout=10, stdin=subprocess.DEVNULL, capture_output=True)
+    done = subprocess.run(command.argv, env=env, check=True, timeout=60, stdin=subprocess.DEVNULL, capture_output=True)
     return done.stdout.decode().strip()
 
 
@@ -64,7 +64,7 @@ def test_a_real_interface_takes_the_mtu_and_gives_it_back() -> None:
 
     def asked(command: Command) -> str:
         words = ("ip", "netns", "exec", namespace, *command.argv)
-        return subprocess.run(words, check=True, timeout=10, capture_output=True, text=True).stdout.strip()
+        return subprocess.run(words, check=True, timeout=60, capture_output=True, text=True).stdout.strip()
 
     with netns.two_nodes("fx", ("10.99.7.1", "10.99.7.2")) as (namespace, _):
         assert asked(fix.look) == "1500"

@@ -23,7 +23,7 @@ FAST = {
     "SPARKWRIGHT_TWIN_DEAD_S": "0.6",
     "SPARKWRIGHT_TWIN_SHM_WARN_S": "0.3",
 }
-DEADLINE_S = 10.0
+DEADLINE_S = 60.0
 
 
 def wait_until(what: str, happened: object, within: float = DEADLINE_S) -> None:

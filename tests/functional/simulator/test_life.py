@@ -88,7 +88,7 @@ def test_a_stream_of_a_dead_engine_ends_with_an_error(pair: Pair) -> None:
     head, worker = pair(head=SLOW)
     head.ready()
     url, body = f"http://{HEAD_ADDRESS}:{head.port}/v1/completions", {"prompt": "x", "stream": True, **LONG}
-    with httpx.stream("POST", url, json=body, timeout=20.0) as answer:
+    with httpx.stream("POST", url, json=body, timeout=60.0) as answer:
         found = answer.iter_lines()
         next(found)
         worker.kill()

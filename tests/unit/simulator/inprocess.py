@@ -99,7 +99,7 @@ def collapsed(reads: list[str]) -> list[str]:
     return [r for i, r in enumerate(plain) if i == 0 or r != plain[i - 1]]
 
 
-async def until(check: Any, seconds: float = 5.0) -> None:
+async def until(check: Any, seconds: float = 60.0) -> None:
     async with asyncio.timeout(seconds):
         while not check():
             await asyncio.sleep(0.005)
