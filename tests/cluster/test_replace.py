@@ -22,7 +22,7 @@ OTHER = "other"
 @pytest.fixture
 def drive(drive: Drive) -> Drive:
     drive.supervise = True
-    drive.env = {"SPARKWRIGHT_SUPERVISOR_SCALE": "0.1"}
+    drive.env = {"SPARKWRIGHT_SUPERVISOR_SCALE": "0.3"}  # a supervisor that hears nothing for 18 s takes over
     return drive
 
 
