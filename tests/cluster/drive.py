@@ -212,6 +212,14 @@ class Drive:
         assert done.code == 0, str(done)
         return done
 
+    def shown(self) -> dict[str, Any]:
+        """The only deployment in `status`; exit 1 for a trouble there, such as memory pressure on a busy machine."""
+        done = self.run("status", "--json")
+        assert done.code in (0, 1), str(done)
+        (one,) = done.json["deployments"]
+        found: dict[str, Any] = one
+        return found
+
     def close(self) -> None:
         for call in self.calls:
             if call.process.poll() is None:

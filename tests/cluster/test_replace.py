@@ -22,7 +22,7 @@ OTHER = "other"
 @pytest.fixture
 def drive(drive: Drive) -> Drive:
     drive.supervise = True
-    drive.env = {"SPARKWRIGHT_SUPERVISOR_SCALE": "0.3"}  # a supervisor that hears nothing for 18 s takes over
+    drive.env = {"SPARKWRIGHT_SUPERVISOR_SCALE": "0.1"}
     return drive
 
 
@@ -65,7 +65,7 @@ def test_a_changed_recipe_that_fails_leaves_what_served(drive: Drive, nodes: lis
     assert "env.SPARKWRIGHT_TWIN_FAULT: none -> oom@load" in done.err, "reported before anything stops"
     assert f"rolled back: {NAME} serves again" in done.err
     all_along(client, f"being replaced by recipe {NAME}", "out of memory" if runtime == "none" else "")
-    (one,) = drive.good("status", "--json").json["deployments"]
+    one = drive.shown()
     assert one["state"] in ("ready", "degraded") and one["supervised"]["live"]["incidents"] == 0, one
     assert "SPARKWRIGHT_TWIN_FAULT" not in desired(nodes[0])["env"]
     drive.good("down", NAME)
@@ -86,7 +86,7 @@ def test_a_changed_recipe_takes_over_at_the_same_gateway(drive: Drive, nodes: li
     all_along(client, f"being replaced by recipe {NAME}")
     assert all(set(before[name]).isdisjoint(found) for name, found in running(nodes).items())
     assert desired(nodes[0])["serving"]["context"] == 16384
-    assert drive.good("status", "--json").json["deployments"][0]["state"] in ("ready", "degraded")
+    assert drive.shown()["state"] in ("ready", "degraded")
     drive.good("down", NAME)
     assert_clean(nodes)
 
@@ -118,7 +118,7 @@ def test_ctrl_c_during_the_swap_restores_the_old_one(drive: Drive, nodes: list[N
         client.wait(200)
     all_along(client, "being replaced")
     assert desired(nodes[0])["serving"]["context"] == 32768
-    assert drive.good("status", "--json").json["deployments"][0]["supervised"]["live"]["incidents"] == 0
+    assert drive.shown()["supervised"]["live"]["incidents"] == 0
 
 
 def test_an_up_that_is_killed_during_the_swap_restores_the_old_one(drive: Drive, nodes: list[Node]) -> None:
@@ -129,7 +129,7 @@ def test_an_up_that_is_killed_during_the_swap_restores_the_old_one(drive: Drive,
         drive.start("up", drive.recipe("process", BRISK, serving={**OPEN, "context": 16384})).saw("engine").kill()
         client.wait(503)
         client.wait(200)
-        told = drive.good("status", "--json").json["deployments"][0]
+        told = drive.shown()
     assert told["state"] in ("ready", "degraded")
     all_along(client, "sent no renewal")
 
@@ -155,7 +155,7 @@ def test_another_takes_its_place(drive: Drive, nodes: list[Node], port: int) -> 
         gone = [status for _, status, *_ in client.answers]
         # In its last moments it may pass a request on to the new engine, which has the old one's port.
         assert 503 in gone and set(gone) <= {200, 503, 0}
-    (one,) = drive.good("status", "--json").json["deployments"]
+    one = drive.shown()
     assert one["name"] == OTHER and one["state"] in ("ready", "degraded"), str(done)
     assert nodes[0].sh(f"ls {STATE}/supervision {STATE}/deployments").split().count(NAME) == 0
     drive.good("down", OTHER)
@@ -172,7 +172,7 @@ def test_another_that_fails_gives_its_place_back(drive: Drive, nodes: list[Node]
         assert done.code == 5 and f"rolled back: {NAME} serves again" in done.err, str(done)
         client.wait(200)
     all_along(client, f"being replaced by recipe {OTHER}")
-    (one,) = drive.good("status", "--json").json["deployments"]
+    one = drive.shown()
     assert one["name"] == NAME and one["state"] in ("ready", "degraded")
     drive.good("down", NAME)
     assert_clean(nodes)

@@ -28,7 +28,7 @@ def test_a_restart_is_planned_and_no_fault(drive: Drive, nodes: list[Node]) -> N
     assert all(set(before[name]).isdisjoint(found) and found for name, found in running(nodes).items())
     assert client.statuses() == {200, 503}
     assert any("a planned restart" in message for _, message, _ in client.refusals), client.refusals
-    (one,) = drive.good("status", "--json").json["deployments"]
+    one = drive.shown()
     assert one["state"] in SERVING and one["supervised"]["live"]["incidents"] == 0
     state = nodes[0].sh(f"cat /home/spark/.local/state/sparkwright/supervision/{NAME}/state.json")
     assert '"launches": []' in state or '"launches":[]' in state, state
