@@ -11,14 +11,15 @@ from sparkwright.app import queries
 from sparkwright.app.check import Checked, check_nodes
 from sparkwright.app.services import Services, together
 from sparkwright.app.split_log import SplitReader, end_lines, keys
-from sparkwright.causes.diagnose import Reader, book, diagnosis, with_explanation
+from sparkwright.causes.diagnose import VERSIONS, Reader, book, diagnosis, with_explanation
 from sparkwright.causes.whole_log.rules import ENDS
 from sparkwright.domain.deployment import DeploymentState
 from sparkwright.domain.diagnosis import Cause, Diagnosis
 from sparkwright.domain.errors import NodeError
-from sparkwright.domain.facts import RankStatus, Unknown
+from sparkwright.domain.facts import NodeFacts, RankStatus, Unknown
 from sparkwright.domain.finding import Finding
 from sparkwright.domain.live import Live
+from sparkwright.domain.unknown import known
 from sparkwright.facts.store import supervised_fact
 from sparkwright.logscan.book import Book
 from sparkwright.logscan.logline import when, zone_seconds
@@ -81,6 +82,16 @@ def examine(
     return with_explanation(found, readers, words, impossible, described)
 
 
+def versions_on(facts: Mapping[str, NodeFacts]) -> list[Named]:
+    """The versions that nodes report, as sources of a diagnosis."""
+    texts = {}
+    for node, one in facts.items():
+        kernel, driver = known(one.kernel), known(one.driver)
+        told = ((f"Linux {node}", kernel and kernel.release), ("Driver Version:", driver and known(driver.version)))
+        texts[node] = "".join(f"{what} {version}\n" for what, version in told if version)
+    return [(f"{VERSIONS}{node}", [text.encode("utf-8", "replace")]) for node, text in texts.items() if text]
+
+
 def _read(rules: Book, name: str, chunks: Iterable[bytes], year: int) -> Reader:
     reader = Reader(rules, name, year)
     for chunk in chunks:
@@ -107,7 +118,7 @@ async def examine_deployment(services: Services, deployment: str) -> Examined:
     kernels = [_kernel(one, year, (since or -inf) + clocks[one.node].ahead) for one in around]
     way = checked.fabric.get(nodes[0])
     told, earlier = _judged(
-        _Read(logs.result(), kernels, around, ranks, answered),
+        _Read(logs.result(), kernels, around, ranks, answered, versions_on(checked.facts)),
         words_of(ranks) | ({"iface": way.interface, "hca": ",".join(way.hcas)} if way else {}),
         {name_of(rank): -clocks[rank.node].ahead for rank in ranks},
         year,
@@ -126,6 +137,7 @@ class _Read:
     around: Sequence[_Around]
     ranks: Sequence[RankStatus]
     answered: bool
+    versions: Sequence[Named]
 
 
 def _judged(
@@ -135,7 +147,8 @@ def _judged(
     kernels = {one.node: oom_killed(one.kernel_log, one.kernel_log) for one in read.around}
     over = [rank for rank in read.ranks if not rank.running]
     ended = _read(book(), ENDS, [end_lines(over, kernels).encode()], year)
-    beside = [reader for reader in (ended, *(one.gpu for one in read.around)) if reader.source().lines]
+    found = (_read(book(), name, chunks, year) for name, chunks in read.versions)
+    beside = [reader for reader in (ended, *(one.gpu for one in read.around), *found) if reader.source().lines]
     every = (*read.logs, *read.kernels)
     current = [*(reader for log in every for reader in log.current), *beside]
     early = [log.early for log in every if log.early]

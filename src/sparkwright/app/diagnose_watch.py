@@ -41,7 +41,7 @@ class Watching:
         readers = tuple(self.readers.values())
         for reader in readers:
             reader.close()
-        yield from self.new()
+        yield from self.quiet()
         if readers and not self.told:
             found = with_explanation(diagnosis(readers, self.words), readers, self.words)
             yield from (found.explanation,) if found.explanation else ()

@@ -11,6 +11,7 @@ from sparkwright.app.diagnose import examine, oom_killed, year_of
 from sparkwright.app.gather import gather
 from sparkwright.app.services import Services
 from sparkwright.app.split_log import end_lines, keys
+from sparkwright.causes.diagnose import VERSIONS
 from sparkwright.causes.whole_log.rules import ENDS
 from sparkwright.domain.command import Command
 from sparkwright.domain.diagnosis import Diagnosis
@@ -128,6 +129,7 @@ async def decisive(services: Services, found: Evidence, nodes: Sequence[str], li
     work: list[Part] = []
     for node in nodes:
         work.append(_text(services, found, node, (f"kernel-{node}.log", f"{_KERNEL}{node}"), evidence.kernel_log()))
+        work.append(_text(services, found, node, (f"versions-{node}.txt", f"{VERSIONS}{node}"), evidence.versions()))
         work.append((f"boot marker of {node}", _boot(services, found, node)))
     await _all(found, work, limit)
 

@@ -77,7 +77,7 @@ async def again(services: Services, request: LaunchRequest, wait: bool) -> None:
     await start_ranks(services, request, outcome, seize=False)
     await record(services, request, outcome.plan)
     if wait:
-        await until_ready(services, outcome.plan)
+        await until_ready(services, outcome.plan, outcome.cluster_state.facts)
 
 
 async def _serve(services: Services, request: LaunchRequest, outcome: Outcome, options: Options, swap: Swap) -> None:
@@ -228,7 +228,7 @@ async def _start(services: Services, outcome: Outcome, spec: RankSpec) -> None:
 
 async def _until_ready(services: Services, outcome: Outcome, ours: bool = True, quiet: bool = False) -> None:
     try:
-        answer, watch = await until_ready(services, outcome.plan, ours)
+        answer, watch = await until_ready(services, outcome.plan, outcome.cluster_state.facts, ours)
     except asyncio.CancelledError:
         if not quiet:
             _interrupted(services, outcome.plan, running=True)

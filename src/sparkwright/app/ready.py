@@ -3,6 +3,7 @@
 import asyncio
 import json
 import shlex
+from collections.abc import Mapping
 from dataclasses import asdict
 
 from sparkwright.app import ranks as rank_work
@@ -13,6 +14,7 @@ from sparkwright.app.watch import Watch
 from sparkwright.domain.deployment import Answer, Phase
 from sparkwright.domain.diagnosis import Cause, Explanation
 from sparkwright.domain.errors import Busy, NotReady, SparkwrightError
+from sparkwright.domain.facts import NodeFacts
 from sparkwright.domain.plan import Plan
 from sparkwright.domain.progress import StepDone, StepStarted
 from sparkwright.domain.units import duration
@@ -30,11 +32,13 @@ _GRACE = 5.0
 _SLACK = 2.0
 
 
-async def until_ready(services: Services, plan: Plan, ours: bool = True) -> tuple[Answer, Watch]:
+async def until_ready(
+    services: Services, plan: Plan, facts: Mapping[str, NodeFacts], ours: bool = True
+) -> tuple[Answer, Watch]:
     """Follows all ranks until the endpoint has answered. Raises NotReady or Unreachable; the ranks are stopped then.
 
     ours: this call started them. Ranks that somebody else started and whose server is up are left alone: they may
-    be busy with a prompt that takes a quarter of an hour (980K tokens: 16.6 minutes).
+    be busy with a prompt that takes a quarter of an hour (980K tokens: 16.6 minutes). facts: of the nodes.
     """
     watch = Watch(services, plan, engine_by_name(plan.recipe.engine.name))
     services.sink.report(StepStarted("engine", f"{plan.recipe.engine.name} {plan.recipe.engine.version} starts"))
@@ -48,22 +52,24 @@ async def until_ready(services: Services, plan: Plan, ours: bool = True) -> tupl
         logs = await finished(_give_up(services, plan, watch, stop=ours or not watch.ready.is_set()))
         if isinstance(error, NotReady):
             # In a thread: the lease, and the renewals of what this call replaces, do not wait for it.
-            found = await asyncio.to_thread(diagnosed, services, plan, watch)
+            found = await asyncio.to_thread(diagnosed, services, plan, watch, facts)
             error.logs, (error.causes, error.explanation) = logs, found
         raise
     services.sink.report(StepDone("engine", services.clock.monotonic() - watch.began))
     return answer, watch
 
 
-def diagnosed(services: Services, plan: Plan, watch: Watch) -> tuple[tuple[Cause, ...], Explanation | None]:
+def diagnosed(
+    services: Services, plan: Plan, watch: Watch, facts: Mapping[str, NodeFacts]
+) -> tuple[tuple[Cause, ...], Explanation | None]:
     """The root causes that the logs of all ranks show, and the line that explains without one; saved next to them."""
-    from sparkwright.app.diagnose import examine, year_of  # a thousand patterns, which only a failed start needs
+    from sparkwright.app.diagnose import examine, versions_on, year_of  # a thousand patterns: only when a start fails
 
     recipe = shlex.quote(plan.recipe.asked)
     words = {"deployment": plan.deployment, "recipe": recipe, "head": plan.head, "node": plan.head}
     words |= {"port": str(plan.port), "model": plan.served_name, "peer": plan.placement.nodes[-1]}
     logs = [(rank.label, [("\n".join(rank.lines) + "\n").encode("utf-8", "replace")]) for rank in watch.ranks]
-    found = examine(logs, year_of(services), words)
+    found = examine([*logs, *versions_on(facts)], year_of(services), words)
     services.save_evidence(plan.deployment, "diagnosis.json", json.dumps(asdict(found), indent=2))
     return found.causes, found.explanation
 

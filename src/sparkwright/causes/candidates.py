@@ -117,9 +117,8 @@ def candidates(source: str, lines: Iterable[tuple[int, str]], year: int, every: 
         if weight > 0 or every:
             logger = _LOGGER.search(prefix)
             where = place if exception else logger["place"] if logger else ""
-            yield Candidate(
-                source, number, text, body, weight, when(text, year), kind >= STRONG, where, heading=heading
-            )
+            at, strong = when(text, year), kind >= STRONG
+            yield Candidate(source, number, text, body, weight, at, strong, where, heading=heading)
         place, code = ("", "") if exception else (place, code)
 
 

@@ -5,14 +5,15 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from functools import cache
 
-from sparkwright.causes.cause import LogCause, book_of
+from sparkwright.causes.cause import LogCause, WholeLogRule, book_of
 from sparkwright.causes.explanation import FEW, Reason, reason
 from sparkwright.causes.fallback import ending
 from sparkwright.causes.load import families, needs
 from sparkwright.causes.printed import differences, printed, stated
-from sparkwright.causes.ranking import MOST, Slots, found_by_signs, found_by_stories, named, ranked
+from sparkwright.causes.ranking import MOST, Slots, found_by_signs, found_by_stories, named, ranked, with_versions
 from sparkwright.causes.similarity import index
 from sparkwright.causes.whole_log.rules import ENDS, WHOLE_LOG
+from sparkwright.compat.versions import ranges
 from sparkwright.domain.diagnosis import Cause, Diagnosis, Explanation, Source, Sureness, likely
 from sparkwright.engines.progress import BARRIERS, counted, progress, shifts
 from sparkwright.logscan.book import Book
@@ -27,6 +28,7 @@ _READ = 600  # bytes of a line that may show a phase
 _OF_MACHINES = {"LIVE", "LDRV", "LUMA", "LLNK", "LNIC", "LRDM", "LCLU", "LGRA", "LPRF"}
 _MESSAGE = 60  # characters at the end of a line, by which it is known
 _KERNEL_LOG = "kernel log of "  # a node's: full of errors that concern nothing here
+VERSIONS = "versions on "  # what check found on a node
 _REFUSED = re.compile(r'HTTP/\d\.\d"? 4\d\d\b')  # responses to requests
 _ANSWERED = re.compile(rb'"POST /v1/[^"]{1,80} HTTP/\d\.\d" 200')
 _KINDS = {  # whether a kind of log was given at all
@@ -45,7 +47,8 @@ def known() -> Mapping[str, LogCause]:
 @cache
 def book() -> Book:
     """All that is looked for in logs."""
-    return book_of(known().values(), WHOLE_LOG, {**BARRIERS, **_KINDS}, needs())
+    versions = WholeLogRule("", lambda _: (), ranges().printed)
+    return book_of(known().values(), (*WHOLE_LOG, versions), {**BARRIERS, **_KINDS}, needs())
 
 
 class Reader:
@@ -97,6 +100,7 @@ def diagnosis(
     moved = clocks if clocks is not None else shifts(stories)
     hits = [_later(hit, moved.get(reader.name, 0.0)) for reader in readers for hit in reader.hits]
     found = [*found_by_signs(hits, known()), *found_by_stories(WHOLE_LOG, stories)]
+    found = [with_versions(one, stories) for one in found]
     causes, harmless = ranked([one for one in found if one.known.key not in impossible], words)
     sources = _sources([reader.source(moved.get(reader.name, 0.0)) for reader in (*earlier, *readers)])
     untold, collect = _missing((*stories, *(reader.story() for reader in earlier)), causes)
@@ -114,7 +118,7 @@ def with_explanation(
     if not readers:
         return found
     fine = {(proof.source, proof.number) for cause in found.harmless for proof in cause.proof}
-    own = {one.name: tuple(one.excerpt) for one in readers if not one.name.startswith((_KERNEL_LOG, ENDS))}
+    own = {one.name: tuple(one.excerpt) for one in readers if not one.name.startswith((_KERNEL_LOG, VERSIONS, ENDS))}
     seen = [printed(name, lines) for name, lines in own.items()]
     if sum(map(len, own.values())) > FEW:  # of a few lines, a table may be all that there is
         fine |= {(one.source, number) for one in seen for number in one.rows}
@@ -144,18 +148,15 @@ def _explained(
 ) -> Diagnosis:
     if any(cause.confidence >= POSSIBLE for cause in found.causes):
         return replace(found, explanation=_unless_shown(because.why, found.causes))
-    if because.why or (described and because.lines and not found.harmless):
-        found = _with_nearest(found, because, words, impossible)
-    return replace(found, explanation=because.why)
-
-
-def _with_nearest(found: Diagnosis, because: Reason, words: Mapping[str, str], impossible: Set[str]) -> Diagnosis:
-    """With the causes that the log resembles."""
+    found = replace(found, explanation=because.why)
+    if not because.why and not (described and because.lines and not found.harmless):
+        return found
     sure = found.harmless and found.harmless[0].confidence >= LIKELY  # what looks bad is known
-    near = [o for o in index().nearest(because) if o.known.key not in impossible and (o.sure >= POSSIBLE or not sure)]
-    resembled = {one.known.key for one in near}
-    others = [cause for cause in found.causes if cause.key not in resembled]
-    both = [*(named(one, one.sure, words) for one in near), *others]
+    out = impossible | {cause.key for cause in found.causes if cause.versions}
+    near = index().nearest(because)
+    if near is None or near.known.key in out or (sure and near.sure < POSSIBLE):
+        return found
+    both = [named(near, near.sure, words), *(cause for cause in found.causes if cause.key != near.known.key)]
     return replace(found, causes=tuple(sorted(both, key=lambda cause: -cause.confidence)[:MOST]))
 
 

@@ -70,17 +70,9 @@ def reason(sources: Mapping[str, Iterable[tuple[int, bytes]]], year: int, words:
     likeliest = [*(of_place if not known or known.generic else ()), *of_key]
     if rows and rows[0][0].pattern:  # words of the line
         likeliest.reverse()
-    why = Explanation(
-        _proof(best),
-        known.key if known else "",
-        title,
-        tuple(dict.fromkeys((*likeliest, *(known.families if known else ())))),
-        best.place,
-        where,
-        steps if known else more,
-        same,
-        then[0] if then else None,
-    )
+    of = tuple(dict.fromkeys((*likeliest, *(known.families if known else ()))))
+    what = (_proof(best), known.key if known else "", title, of, best.place, where)
+    why = Explanation(*what, steps if known else more, same, then[0] if then else None)
     return Reason(why, around, keys, (why.line,), bad)
 
 

@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sparkwright.causes.cause import LogCause, WholeLogRule
 from sparkwright.causes.load import whole_log
-from sparkwright.domain.diagnosis import Cause, Proof
+from sparkwright.compat.versions import ranges
+from sparkwright.domain.diagnosis import Cause, Proof, Stated
 from sparkwright.domain.finding import Severity
 from sparkwright.logscan.matcher import Hit
 from sparkwright.logscan.sign import CERTAIN, LIKELY, POSSIBLE, Story
@@ -16,6 +17,7 @@ _MORE = 0.02  # for each further sign of the same cause
 _HIGHEST = 0.99
 _EXPLAINED = 0.5  # what is left of the confidence in a cause that another one explains
 _NEAR = 0.1
+_IN_RANGE, _OUTSIDE = 0.25, 0.5  # of the doubt that a version takes away, of the confidence that it leaves
 _PROOFS = 6
 _SURE_ENOUGH = 0.9  # for a step that takes a node away; below it, such a step comes after the others
 _TAKES_A_NODE = re.compile(r"\breboot\b|\bpower[- ](?:cycle|off)\b|\bshutdown -", re.IGNORECASE)
@@ -44,6 +46,7 @@ class Found:
     seen: int = 1
     resembles: tuple[str, ...] = ()
     at_most: float = 1.0
+    versions: tuple[Stated, ...] = ()
 
 
 def found_by_signs(hits: Iterable[Hit], causes: Mapping[str, LogCause]) -> list[Found]:
@@ -74,6 +77,23 @@ def _merged(known: LogCause, hits: list[Hit]) -> Found:
 def found_by_stories(rules: Iterable[WholeLogRule], stories: tuple[Story, ...]) -> list[Found]:
     causes = whole_log()
     return [Found(causes[r.code], v.sure, tuple(dict.fromkeys(v.proof)), {}) for r in rules for v in r.judge(stories)]
+
+
+def with_versions(one: Found, stories: Iterable[Story]) -> Found:
+    """More sure where a version is in the range known for the cause; less where it is known in no other and all are."""
+    known, key = ranges(), one.known.key
+    seen = [(name, story.marks[name].last) for story in stories for name in known.of(key) if name in story.marks]
+    read = [(name, version, line) for name, line in seen if (version := known.version(name, line.text))]
+    inside = [row for row in read if known.has(key, *row[:2])]
+    if not inside and (not read or key not in known.only):
+        return one
+    how = "in" if inside else "outside"
+    notes = (
+        Stated(f"{name} {version} is {how} the range known for this ({known.of(key)[name]})", line)
+        for name, version, line in inside or read
+    )
+    sure = one.sure + (1 - one.sure) * _IN_RANGE if inside else one.sure * _OUTSIDE
+    return replace(one, sure=sure, versions=tuple(notes))
 
 
 def ranked(found: Sequence[Found], words: Mapping[str, str]) -> tuple[tuple[Cause, ...], tuple[Cause, ...]]:
@@ -120,20 +140,10 @@ def _once(causes: Iterable[Cause]) -> tuple[Cause, ...]:
 
 def named(one: Found, weight: float, words: Mapping[str, str]) -> Cause:
     """With its steps filled in. words: about the cluster."""
-    slots = Slots({**words, **one.groups})
-    fix = [step.format_map(slots) for step in one.known.fix]
+    slots, known = Slots({**words, **one.groups}), one.known
+    fix = [step.format_map(slots) for step in known.fix]
     confidence = round(min(weight, one.at_most), 2)
     if confidence < _SURE_ENOUGH:
         fix.sort(key=lambda step: _TAKES_A_NODE.search(step.partition("#")[0]) is not None)
-    return Cause(
-        one.known.key,
-        one.known.code,
-        one.known.title,
-        one.known.severity,
-        confidence,
-        one.known.why,
-        tuple(fix),
-        one.proof,
-        one.seen,
-        one.resembles,
-    )
+    what = (known.key, known.code, known.title, known.severity, confidence, known.why)
+    return Cause(*what, tuple(fix), one.proof, one.seen, one.resembles, one.versions)

@@ -23,8 +23,7 @@ _UNKNOWN = 6.0  # worth of a word that no cause has
 _LEAST, _ALONE, _DESCRIBED, _CLEAR = 0.2, 0.225, 0.3, 0.25
 _RARE, _MANY = 2.0, 2  # worth of a word of one cause in seven; so many are shared where no mechanism names it
 _NAMED = 1.3  # more where the mechanism of the line names it
-_NEARLY = 0.8  # of the best score: those that are named with it
-_CHOSEN, _SHOWN = 3, 6  # causes; words
+_SHOWN = 6  # words
 _WORD = re.compile(r"[A-Za-z_]\w{0,60}(?:[.-]\w{1,60}){0,6}|\d{2,6}")
 _PART = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
 _SYNTAX = re.compile(r"\(\?[^):]{0,20}:?|\\[bdDwWsSAZ]|\[[^\]]*\]|\{\d*,?\d*\}|[\\?+*|()^$]")
@@ -72,8 +71,8 @@ class Index:
                 value = self._worth[word] * count * (_SATURATED + 1) / (count + long)
                 self._by_word[word].append((cause.code, value))
 
-    def nearest(self, reason: Reason) -> list[Found]:
-        """Causes that the log may be a case of, the likeliest first; none where it resembles none enough."""
+    def nearest(self, reason: Reason) -> Found | None:
+        """The cause that the log may be a case of; None where it resembles none enough."""
         given: dict[str, float] = {}
         for text, weight in reason.lines:
             given |= {word: max(weight, given.get(word, 0.0)) for word in words_of(text)}
@@ -84,21 +83,19 @@ class Index:
                 shared[code].append((given[word] * value, word))
         scores = {code: sum(value for value, _ in pairs) for code, pairs in shared.items()}
         weighed = {code: score * self._likelier(self._causes[code], reason) for code, score in scores.items()}
-        near = sorted(weighed, key=lambda code: -weighed[code])[:_CHOSEN]
+        near = sorted(weighed, key=lambda code: -weighed[code])
         if not near:
-            return []
-        best, alone = near[0], weighed[near[0]] / weighed[near[-1 if len(near) < 2 else 1]]
+            return None
+        best, alone = near[0], weighed[near[0]] / weighed[near[:2][-1]]
         clear = alone * scores[best] / (sum(worth.values()) * (_SATURATED + 1))
         by_mechanism = self._causes[best].key in reason.keys
         clear *= _NAMED if by_mechanism else 1.0
         rare = sum(self._worth[word] >= _RARE for _, word in shared[best] if not word.isdigit())
         least = (_LEAST if by_mechanism else _ALONE) if reason.bad else _DESCRIBED
         if clear < least or not (by_mechanism or rare >= _MANY):
-            return []
-        sure = {code: (POSSIBLE if clear >= _CLEAR else HINT) * weighed[code] / weighed[best] for code in near}
-        words = {code: tuple(word for _, word in sorted(shared[code], reverse=True)[:_SHOWN]) for code in near}
-        nearly = (code for code in near if weighed[code] >= _NEARLY * weighed[best])
-        return [Found(self._causes[c], round(sure[c], 2), reason.proof, {}, 1, words[c]) for c in nearly]
+            return None
+        words = tuple(word for _, word in sorted(shared[best], reverse=True)[:_SHOWN])
+        return Found(self._causes[best], POSSIBLE if clear >= _CLEAR else HINT, reason.proof, {}, 1, words)
 
     def _likelier(self, cause: LogCause, reason: Reason) -> float:
         """By what the score is multiplied: the mechanism of the line names the cause, or its family."""

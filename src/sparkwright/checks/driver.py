@@ -16,6 +16,7 @@ from sparkwright.checks.reading import (
     sparks,
     upstream,
 )
+from sparkwright.compat.versions import ranges
 from sparkwright.domain.check import Check, Context, Found, explained
 from sparkwright.domain.facts import NodeFacts
 from sparkwright.domain.finding import BLOCK, INFO, OVERRIDE, WARN
@@ -33,8 +34,8 @@ _GOOD_580 = 142
 _CLOSED_MODULES = re.compile(r"nvidia-(driver|dkms)-[0-9]{3}(-server)?", re.ASCII)
 
 
-def deadlocking_driver(node: str, version: str, major: int) -> Iterator[Found]:
-    if 590 <= major < 600:
+def deadlocking_driver(node: str, version: str, _: int) -> Iterator[Found]:
+    if ranges().has("driver-590-cudagraph-deadlock-gb10", "driver", version):
         yield Found(
             f"kernel module {version}; expected: 580.142 or a later paired 580",
             title=f"driver {version} deadlocks in CUDA graph capture",
@@ -89,7 +90,7 @@ def server_packages(facts: NodeFacts) -> Iterator[Found]:
 
 
 def driver_580_159(node: str, version: str, _: int) -> Iterator[Found]:
-    if version == "580.159.03":
+    if ranges().has("cuda-operation-not-permitted-580-159", "driver", version):
         yield Found(
             f"kernel module {version}", title=f"driver {version}: paired by DGX OS, with faults that some report"
         )

@@ -131,6 +131,7 @@ def cause_text(cause: Cause, number: int = 1) -> str:
     lines += [_proof(proof) for proof in _in_order(cause.proof[:_SHOWN])]
     if cause.resembles:
         lines.append(fold(f"   like   it shares with its description: {', '.join(cause.resembles)}", 10))
+    lines += [fold(f"   known  {one.text}   ({_place(one.line)})", 10) for one in cause.versions]
     if cause.seen > len(cause.proof[:_SHOWN]):
         often = f"more than {_COUNTED}" if cause.seen > _COUNTED else cause.seen
         lines.append(f"     such lines came {often} times")

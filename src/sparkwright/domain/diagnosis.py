@@ -35,10 +35,19 @@ class Proof:
 
 
 @dataclass(frozen=True, slots=True)
+class Stated:
+    """What a line shows besides a message: `df: /models is 100 % full`, `driver 590.48 is in the range ...`."""
+
+    text: str
+    line: Proof
+
+
+@dataclass(frozen=True, slots=True)
 class Cause:
     """key: of the vocabulary; confidence: 0 to 1; fix: commands and steps, ready to paste; seen: how often.
 
-    resembles: rare words that the log shares with the cause's description, where no sign of it was found.
+    resembles: rare words that the log shares with the cause's description, where no sign of it was found. versions: for
+    or against it, where it is known in a range of them.
     """
 
     key: str
@@ -51,6 +60,7 @@ class Cause:
     proof: tuple[Proof, ...]
     seen: int = 1
     resembles: tuple[str, ...] = ()
+    versions: tuple[Stated, ...] = ()
 
     @property
     def sureness(self) -> Sureness:
@@ -104,14 +114,6 @@ class Source:
     first_at: float | None = None
     last_at: float | None = None
     shift: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class Stated:
-    """Something bad that the output of a command in a log shows: `df: /models is 100 % full`."""
-
-    text: str
-    line: Proof
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from sparkwright.remote.host import script, texts
 
 _sh = texts(__name__)
 
+TIMEOUT = 8.0
 _KERNEL_LINES = "5000"
 _BUSY = "exec nvidia-smi dmon -s u -c 3"
 
@@ -13,6 +14,11 @@ _BUSY = "exec nvidia-smi dmon -s u -c 3"
 def kernel_log() -> Command:
     """The kernel's last lines since the node started; nothing where the user may not read them."""
     return script(_sh("kernel"), _KERNEL_LINES, timeout=20)
+
+
+def versions() -> Command:
+    """Of the kernel and the loaded driver."""
+    return script(_sh("show", "versions"), timeout=TIMEOUT)
 
 
 def utilization() -> Command:
@@ -23,9 +29,6 @@ def utilization() -> Command:
 def clock() -> Command:
     """The node's clock: seconds since the epoch with a fraction, and its zone (`+0200`)."""
     return script("exec date '+%s.%N %z'", timeout=10)
-
-
-TIMEOUT = 8.0
 
 
 def rank_log(runtime: str, handle: str, head: int, tail: int) -> Command:

@@ -4,6 +4,10 @@
 journalctl -k -b -n "$1" -o short-iso --no-pager -q 2>/dev/null && exit 0
 dmesg --time-format iso 2>/dev/null | tail -n "$1"
 
+#: versions
+uname -snr; cat "$(at /proc/driver/nvidia/version)" 2>/dev/null
+exit 0
+
 #: cut
 # The beginning tells how it was started, the end why it ended.
 cut_out() {

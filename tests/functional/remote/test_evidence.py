@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 from fakes.sh import Sh
+from sparkwright.compat.versions import ranges
 from sparkwright.domain.command import Completed
 from sparkwright.remote import docker, evidence
 
@@ -72,6 +73,12 @@ def test_memory_has_no_arguments_of_any_process(sh: Sh) -> None:
     told = sh.run(evidence.memory()).stdout
     assert "@@ meminfo" in told and "@@ processes" in told
     assert json.dumps(str(sh.home)) not in told
+
+
+def test_versions_are_printed_as_a_diagnosis_reads_them(sh: Sh) -> None:
+    """Guards the evidence of which kernel ran; a node without a driver is no error."""
+    told = sh.run(evidence.versions()).stdout
+    assert ranges().version("kernel", told.splitlines()[0])
 
 
 def test_a_daemon_that_is_away_does_not_mean_that_its_container_is_gone(sh: Sh) -> None:
