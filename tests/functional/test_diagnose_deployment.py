@@ -47,7 +47,8 @@ def test_a_failed_up_names_the_root_cause_and_keeps_it(shell: Shell) -> None:
         where = re.search(r"^logs: +(\S+)$", err, re.MULTILINE)
         assert where
         kept = json.loads((Path(where[1]) / "diagnosis.json").read_text())
-        assert kept["causes"][0]["proof"] and len(kept["sources"]) == 2
+        names = [source["name"] for source in kept["sources"]]
+        assert kept["causes"][0]["proof"] and names == ["rank 0 on a", "rank 1 on b", "versions on a", "versions on b"]
     finally:
         shell.run("down", "twin")
     code, out, err = shell.run("diagnose", "twin")
