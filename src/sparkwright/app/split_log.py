@@ -5,10 +5,12 @@ from collections.abc import Callable, Mapping, Sequence
 from sparkwright.causes.diagnose import Reader, book, known
 from sparkwright.causes.load import families
 from sparkwright.domain.facts import RankStatus
+from sparkwright.engines.catalog import ENGINES
 from sparkwright.logscan.logline import when
 
-# Signals that nothing inside an engine sends to its first process: HUP, INT, KILL, TERM.
-_OUTSIDE = (129, 130, 137, 143)
+# Signals that nothing inside an engine sends to its first process: HUP, INT, KILL (but for `kills_itself`), TERM.
+_KILLED = 137
+_OUTSIDE = (129, 130, _KILLED, 143)
 
 
 class SplitReader:
@@ -72,6 +74,9 @@ def _line(rank: RankStatus, killed: bool | None, first: bool, failed: bool) -> s
 
 def _signal(rank: RankStatus, first: bool) -> int:
     """0 for none. The leader of a process that serves leaves its exit code behind, but for SIGKILL and a reboot."""
+    engine = ENGINES.get(rank.engine.partition(" ")[0])
+    if rank.exit_code == _KILLED and engine and engine.traits.kills_itself:
+        return 0
     if rank.exit_code in _OUTSIDE:
         return (rank.exit_code or 0) - 128
     return 9 if first and rank.exit_code is None and rank.runtime == "process" else 0

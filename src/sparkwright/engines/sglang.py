@@ -82,6 +82,7 @@ TRAITS = Traits(
     fa3=("attention-backend", "prefill-attention-backend", "decode-attention-backend"),
     media="files",
     owned_by="sglang",
+    kills_itself=True,
 )
 
 

@@ -74,6 +74,7 @@ class Traits:
     options that ask for FlashAttention 3. helpers: programs that its ranks start (ray, rpc). media: what a client's
     image_url may be (files, hosts).
     Server. owned_by: as its list of models names the owner; property: of /props, where it has such a page.
+    kills_itself: its first process ends with SIGKILL when one of its own has ended.
     """
 
     claim: Claim = Claim.POOL
@@ -115,3 +116,4 @@ class Traits:
     media: str = ""
     owned_by: str = ""
     property: str = ""
+    kills_itself: bool = False

@@ -36,6 +36,17 @@ async def test_a_killed_rank_was_killed(between: str) -> None:
     assert {cause.code for cause in found.causes}.isdisjoint({"LAPI006", "LIMG009"})
 
 
+async def test_an_engine_that_kills_itself_was_not_killed_from_outside() -> None:
+    """Guards what SIGKILL of SGLang's first process is called: its own, after a process of the other rank had gone."""
+    head = replace(LEFT, engine="sglang 0.5.12", exit_code=137)
+    worker = replace(KILLED, engine="sglang 0.5.12", exit_code=None)
+    found = await diagnosed(f"{ANSWER}\n", [worker, head], what="rank 1 on spark-2 ended and left no exit code")
+    assert found.causes[0].code == "LIVE009"
+    assert [proof.text.partition(" was killed")[0] for proof in found.causes[0].proof] == ["rank 1 on spark-2"]
+    alone = await diagnosed(f"{ANSWER}\n", [head], what="rank 0 on spark-1 exited with code 137")
+    assert "LIVE009" not in {cause.code for cause in alone.causes}
+
+
 async def test_what_came_before_the_last_answer_is_no_cause() -> None:
     """Guards the time: fatal words that the engine lived on after; the same words behind the answer are the cause."""
     before = await diagnosed(f"{NO_KERNEL}\n{ANSWER}\n", [replace(KILLED, exit_code=1)])
