@@ -79,7 +79,7 @@ def on_nodes(facts: Mapping[str, str], count: int) -> Iterator[None]:
     async def services(_: object, __: object, sink: Any) -> AsyncIterator[Any]:
         yield replace(made.services, cluster=cluster(count), sink=sink)
 
-    where = "sparkwright.cli.options"
+    where = "sparkwright.wiring"
     with mock.patch(f"{where}.services", services), mock.patch(f"{where}.cluster_of", lambda *_: cluster(count)):
         yield
 

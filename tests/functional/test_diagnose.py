@@ -7,6 +7,7 @@ import os
 import select
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -172,3 +173,13 @@ def test_watch_on_a_pipe_ends_with_it(shell: Shell) -> None:
     for stream in (watch.stdout, watch.stderr):
         assert stream
         stream.close()
+
+
+def test_a_file_is_read_without_what_a_cluster_needs() -> None:
+    """Guards the start of `diagnose FILE`: neither use cases, nor recipes, nor an event loop are loaded for it."""
+    heavy = ("asyncio", "sparkwright.wiring", "sparkwright.app.services", "sparkwright.domain.recipe")
+    program = (
+        f"import sys, sparkwright.cli.main, sparkwright.cli.diagnose; print([m for m in {heavy} if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout == "[]\n"

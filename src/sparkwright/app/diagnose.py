@@ -1,7 +1,7 @@
 """`diagnose`: root causes from logs, wherever they are, and from the nodes of a deployment."""
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -9,45 +9,25 @@ from math import inf
 
 from sparkwright.app import queries
 from sparkwright.app.check import Checked, check_nodes
+from sparkwright.app.examine import Examined, Named, read
 from sparkwright.app.services import Services, together
 from sparkwright.app.split_log import SplitReader, end_lines, keys
 from sparkwright.causes.diagnose import VERSIONS, Reader, book, diagnosis, with_explanation
 from sparkwright.causes.whole_log.rules import ENDS
-from sparkwright.domain.deployment import DeploymentState
 from sparkwright.domain.diagnosis import Cause, Diagnosis
 from sparkwright.domain.errors import NodeError
 from sparkwright.domain.facts import NodeFacts, RankStatus, Unknown
 from sparkwright.domain.finding import Finding
-from sparkwright.domain.live import Live
+from sparkwright.domain.live import DeploymentState, Live
 from sparkwright.domain.unknown import known
 from sparkwright.facts.store import supervised_fact
-from sparkwright.logscan.book import Book
 from sparkwright.logscan.logline import when, zone_seconds
 from sparkwright.remote import evidence as ask
 from sparkwright.supervision.detect.node import OOM
 
-Named = tuple[str, Iterable[bytes]]
 _ROUND_TRIP = 2.0  # seconds: less says nothing about a clock
 _LATE = 5.0  # seconds: what a log's times may be off, and what comes just before an answer may belong to a fault
 _FIRST_LINE = 600.0  # seconds in which a rank logs something after its start
-
-
-@dataclass(frozen=True, slots=True)
-class Examined:
-    """findings: what is known to be wrong with the nodes; trouble: sentences about what could not be asked.
-
-    since: epoch seconds from which on lines can show what is wrong now, None for all; answered: a probe request was
-    answered then, else its ranks were started. earlier: causes that only lines from before show. serves: it is ready.
-    """
-
-    diagnosis: Diagnosis
-    findings: tuple[Finding, ...] = ()
-    trouble: tuple[str, ...] = ()
-    simulated: bool = False
-    since: float | None = None
-    answered: bool = False
-    earlier: tuple[Cause, ...] = ()
-    serves: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,20 +48,6 @@ class _Clock:
     lives: tuple[Live, ...] = ()
 
 
-def examine(
-    sources: Iterable[Named],
-    year: int,
-    words: Mapping[str, str],
-    impossible: Set[str] = frozenset(),
-    described: bool = True,
-) -> Diagnosis:
-    """Logs given as (name, bytes). described: a few lines may be somebody's sentence about a failure."""
-    rules = book()
-    readers = [_read(rules, name, chunks, year) for name, chunks in sources]
-    found = diagnosis(readers, words, impossible=impossible)
-    return with_explanation(found, readers, words, impossible, described)
-
-
 def versions_on(facts: Mapping[str, NodeFacts]) -> list[Named]:
     """The versions that nodes report, as sources of a diagnosis."""
     texts = {}
@@ -90,14 +56,6 @@ def versions_on(facts: Mapping[str, NodeFacts]) -> list[Named]:
         told = ((f"Linux {node}", kernel and kernel.release), ("Driver Version:", driver and known(driver.version)))
         texts[node] = "".join(f"{what} {version}\n" for what, version in told if version)
     return [(f"{VERSIONS}{node}", [text.encode("utf-8", "replace")]) for node, text in texts.items() if text]
-
-
-def _read(rules: Book, name: str, chunks: Iterable[bytes], year: int) -> Reader:
-    reader = Reader(rules, name, year)
-    for chunk in chunks:
-        reader.feed(chunk)
-    reader.close()
-    return reader
 
 
 async def examine_deployment(services: Services, deployment: str) -> Examined:
@@ -141,21 +99,21 @@ class _Read:
 
 
 def _judged(
-    read: _Read, words: Mapping[str, str], clocks: Mapping[str, float], year: int
+    given: _Read, words: Mapping[str, str], clocks: Mapping[str, float], year: int
 ) -> tuple[Diagnosis, tuple[Cause, ...]]:
     """What is wrong now, and the causes that only earlier lines show."""
-    kernels = {one.node: oom_killed(one.kernel_log, one.kernel_log) for one in read.around}
-    over = [rank for rank in read.ranks if not rank.running]
-    ended = _read(book(), ENDS, [end_lines(over, kernels).encode()], year)
-    found = (_read(book(), name, chunks, year) for name, chunks in read.versions)
-    beside = [reader for reader in (ended, *(one.gpu for one in read.around), *found) if reader.source().lines]
-    every = (*read.logs, *read.kernels)
+    kernels = {one.node: oom_killed(one.kernel_log, one.kernel_log) for one in given.around}
+    over = [rank for rank in given.ranks if not rank.running]
+    ended = read(book(), ENDS, [end_lines(over, kernels).encode()], year)
+    found = (read(book(), name, chunks, year) for name, chunks in given.versions)
+    beside = [reader for reader in (ended, *(one.gpu for one in given.around), *found) if reader.source().lines]
+    every = (*given.logs, *given.kernels)
     current = [*(reader for log in every for reader in log.current), *beside]
     early = [log.early for log in every if log.early]
     clients = keys(stops=False, family="api-and-client")
     now = diagnosis(current, words, clocks, clients if over else frozenset(), early)
     known = {cause.key for cause in now.causes}
-    slow = [log.early for log in read.logs if log.early] if read.answered else []
+    slow = [log.early for log in given.logs if log.early] if given.answered else []
     still = [
         cause
         for cause in diagnosis(slow, words, clocks, clients | keys(stops=True)).causes
@@ -163,7 +121,7 @@ def _judged(
     ]
     known |= {cause.key for cause in still}
     old = diagnosis(early, words, clocks, frozenset(known)).causes
-    ranks = [reader for log in read.logs for reader in log.current]
+    ranks = [reader for log in given.logs for reader in log.current]
     impossible = clients if over else frozenset()
     return with_explanation(replace(now, causes=(*now.causes, *still)), ranks, words, impossible), old
 
@@ -283,7 +241,7 @@ async def _around(services: Services, node: str) -> _Around | str:
     except NodeError as error:
         return error.message
     busy = [gpu.stdout.encode("utf-8", "replace")]
-    return _Around(node, kernel.stdout, _read(book(), f"nvidia-smi dmon on {node}", busy, year_of(services)))
+    return _Around(node, kernel.stdout, read(book(), f"nvidia-smi dmon on {node}", busy, year_of(services)))
 
 
 def _of(checked: Checked, nodes: Sequence[str]) -> tuple[Finding, ...]:

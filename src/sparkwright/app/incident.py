@@ -7,7 +7,8 @@ from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from sparkwright.app.diagnose import examine, oom_killed, year_of
+from sparkwright.app.diagnose import oom_killed, year_of
+from sparkwright.app.examine import examine
 from sparkwright.app.gather import gather
 from sparkwright.app.services import Services
 from sparkwright.app.split_log import end_lines, keys

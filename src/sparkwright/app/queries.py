@@ -9,10 +9,10 @@ from sparkwright.app.lease import taken_down
 from sparkwright.app.ranks import End, listing
 from sparkwright.app.ranks import follow as followed
 from sparkwright.app.services import Services, by_node, together
-from sparkwright.domain.deployment import Answer, Deployment, DeploymentState
+from sparkwright.domain.deployment import Answer, Deployment
 from sparkwright.domain.errors import NodeError, NotReady, SparkwrightError, UsageError
 from sparkwright.domain.facts import RankStatus, Unknown
-from sparkwright.domain.live import Live, Supervised
+from sparkwright.domain.live import DeploymentState, Live, Supervised
 from sparkwright.domain.recipe import Runtime
 from sparkwright.domain.unknown import known
 from sparkwright.facts.ranks import ranks_fact

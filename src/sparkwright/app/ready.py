@@ -63,7 +63,8 @@ def diagnosed(
     services: Services, plan: Plan, watch: Watch, facts: Mapping[str, NodeFacts]
 ) -> tuple[tuple[Cause, ...], Explanation | None]:
     """The root causes that the logs of all ranks show, and the line that explains without one; saved next to them."""
-    from sparkwright.app.diagnose import examine, versions_on, year_of  # a thousand patterns: only when a start fails
+    from sparkwright.app.diagnose import versions_on, year_of  # a thousand patterns: only when a start fails
+    from sparkwright.app.examine import examine
 
     recipe = shlex.quote(plan.recipe.asked)
     words = {"deployment": plan.deployment, "recipe": recipe, "head": plan.head, "node": plan.head}

@@ -8,8 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from sparkwright.app.report import Judged, judged
-from sparkwright.cli.columns import aligned, fold
-from sparkwright.cli.text import mark
+from sparkwright.cli.columns import aligned, fold, mark
 from sparkwright.domain.run import Run
 from sparkwright.domain.summary import Comparison, GateResult, RunSummary
 from sparkwright.domain.units import duration

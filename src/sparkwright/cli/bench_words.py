@@ -5,8 +5,7 @@ from typing import Any
 
 from sparkwright.app.bench.benchmark import Ready
 from sparkwright.app.bench.measure import LevelOutline
-from sparkwright.cli.columns import aligned, counted, fold
-from sparkwright.cli.text import mark
+from sparkwright.cli.columns import aligned, counted, fold, mark
 from sparkwright.domain.probed import Probed
 from sparkwright.domain.units import duration
 from sparkwright.domain.workload import Agent, Arrival, LevelPlan

@@ -14,9 +14,8 @@ from sparkwright.app.services import Services
 from sparkwright.checks.attention import FORMER, attention
 from sparkwright.cli import options as shared
 from sparkwright.cli.check_fix import How, fix, quiet_lines, results_text, shown, summary, take_back, wanted_json
-from sparkwright.cli.columns import echo, findings_text
+from sparkwright.cli.columns import echo, findings_text, mark
 from sparkwright.cli.facts_text import facts_text
-from sparkwright.cli.text import mark
 from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.errors import NodeError, UsageError
 from sparkwright.domain.facts import NodeFacts

@@ -15,8 +15,7 @@ from sparkwright.app.check import Checked, check_nodes
 from sparkwright.app.fix import Outcome, Result, Wanted, apply_fixes, mendable, undo, undoable, with_password
 from sparkwright.app.services import Services
 from sparkwright.cli import options as shared
-from sparkwright.cli.columns import counted, echo, fold, severity_word
-from sparkwright.cli.text import mark
+from sparkwright.cli.columns import counted, echo, fold, mark, severity_word
 from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import NodeError, UsageError

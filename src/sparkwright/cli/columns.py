@@ -12,6 +12,12 @@ from sparkwright.domain.finding import Finding, Severity
 from sparkwright.domain.printable import printable
 
 _COLORS = re.compile(r"(\x1b\[(?:0|1|3[1-6])m)")
+SIMULATED = "SIMULATED"
+
+
+def mark(simulated: bool) -> str:
+    """What a line about simulated things begins with."""
+    return f"{SIMULATED}  " if simulated else ""
 
 
 def echo(text: str, err: bool = False) -> None:

@@ -11,9 +11,9 @@ from sparkwright.app import report as use
 from sparkwright.app.report import Against, Form
 from sparkwright.cli import options as shared
 from sparkwright.cli.bench_text import comparison_text, gates_text
+from sparkwright.cli.columns import mark
 from sparkwright.cli.gate_file import read_gates
 from sparkwright.cli.runs import with_store
-from sparkwright.cli.text import mark
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.summary import RunSummary
 from sparkwright.ports import RunStore

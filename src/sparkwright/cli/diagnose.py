@@ -1,19 +1,19 @@
 """`sparkwright diagnose`."""
 
+from __future__ import annotations
+
 import sys
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from sparkwright.adapters.log_files import Growing, arriving, chunks, log_files
-from sparkwright.app.diagnose import Examined, examine, examine_deployment
-from sparkwright.app.diagnose_watch import QUIET, Watching, watch_deployment
-from sparkwright.app.services import Services
+from sparkwright.app.examine import Examined, examine
 from sparkwright.causes.fallback import WORKER_ENDS
 from sparkwright.cli import options as shared
 from sparkwright.cli.columns import echo
@@ -22,7 +22,11 @@ from sparkwright.cli.failure import cause_json
 from sparkwright.domain.deployment import is_deployment_name
 from sparkwright.domain.diagnosis import Cause, Explanation
 from sparkwright.domain.errors import UsageError
-from sparkwright.wiring import ClusterOptions, last_evidence
+
+if TYPE_CHECKING:  # what only a deployment or --watch needs is loaded there: the start is quick
+    from sparkwright.app.diagnose_watch import Watching
+    from sparkwright.app.services import Services
+    from sparkwright.wiring import ClusterOptions
 
 SCHEMA = 1
 # No deployment is called like that, a file that is not there may be.
@@ -87,6 +91,9 @@ def _names_deployment(targets: tuple[str, ...]) -> bool:
 
 def _deployment(word: str, where: ClusterOptions) -> Examined:
     """From its nodes; from its last evidence here when the cluster has nothing of it, or there is no cluster."""
+    from sparkwright.app.diagnose import examine_deployment  # start-up
+    from sparkwright.wiring import last_evidence
+
     name = word.partition("@")[0]
     try:
         return shared.drive(where, lambda services: examine_deployment(services, name), quiet=True)
@@ -118,6 +125,8 @@ def _watched(targets: tuple[str, ...], where: ClusterOptions, as_json: bool) -> 
         return shared.drive(where, lambda services: _watch_nodes(services, targets[0], as_json), quiet=True)
     if "-" in targets and len(targets) > 1:
         raise click.UsageError("--watch follows either standard input or files")
+    from sparkwright.app.diagnose_watch import Watching  # start-up
+
     watching = Watching(datetime.now().year, {})
     found = 0
     for found, one in enumerate(_from_stdin(watching) if targets == ("-",) else _from_files(watching, targets), 1):
@@ -126,6 +135,8 @@ def _watched(targets: tuple[str, ...], where: ClusterOptions, as_json: bool) -> 
 
 
 async def _watch_nodes(services: Services, word: str, as_json: bool) -> bool:
+    from sparkwright.app.diagnose_watch import watch_deployment  # start-up
+
     found = 0
     async for cause in watch_deployment(services, word.partition("@")[0]):
         found += 1
@@ -153,6 +164,8 @@ def _from_files(watching: Watching, targets: tuple[str, ...]) -> Iterator[Cause 
 
 
 def _growing(watching: Watching, files: Mapping[str, Growing]) -> Iterator[Cause]:
+    from sparkwright.app.diagnose_watch import QUIET  # start-up
+
     heard = time.monotonic()
     while True:
         news = [(name, chunk) for name, file in files.items() if (chunk := file.new())]

@@ -5,9 +5,8 @@ from datetime import UTC, datetime
 
 import click
 
-from sparkwright.app.diagnose import Examined
-from sparkwright.cli.columns import findings_text, fold, fold_command
-from sparkwright.cli.text import mark
+from sparkwright.app.examine import Examined
+from sparkwright.cli.columns import findings_text, fold, fold_command, mark
 from sparkwright.domain.diagnosis import (
     Cause,
     Diagnosis,

@@ -1,15 +1,19 @@
 """A failure as a JSON document, for callers with --json: the same as on stderr."""
 
+from __future__ import annotations
+
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from sparkwright.domain.diagnosis import Cause
 from sparkwright.domain.errors import NodeError, NotReady, Refused, SparkwrightError
-from sparkwright.domain.verdict import Remedy
+
+if TYPE_CHECKING:
+    from sparkwright.domain.verdict import Remedy
 
 SCHEMA = 1
 

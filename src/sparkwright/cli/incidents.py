@@ -10,10 +10,10 @@ import click
 from sparkwright.app import incidents as use
 from sparkwright.app.incidents import Remembered, Shown
 from sparkwright.cli import options as shared
-from sparkwright.cli.columns import aligned, echo, fold, fold_command
-from sparkwright.cli.text import mark
-from sparkwright.domain.deployment import DeploymentState, is_deployment_name
+from sparkwright.cli.columns import aligned, echo, fold, fold_command, mark
+from sparkwright.domain.deployment import is_deployment_name
 from sparkwright.domain.incident import Incident, IncidentEvent
+from sparkwright.domain.live import DeploymentState
 from sparkwright.domain.units import duration
 from sparkwright.wiring import ClusterOptions
 

@@ -9,8 +9,7 @@ import click
 from sparkwright.adapters.files import open_recipe, recipe_names
 from sparkwright.app.cluster_state import Inventory, inventory
 from sparkwright.cli import options as shared
-from sparkwright.cli.columns import aligned, counted, echo, fold
-from sparkwright.cli.text import mark
+from sparkwright.cli.columns import aligned, counted, echo, fold, mark
 from sparkwright.domain.checkpoint import How, Stored, Use
 from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.errors import RecipeError

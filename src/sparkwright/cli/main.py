@@ -1,6 +1,7 @@
 """The command: global options, lazily loaded verbs, and the one place where errors become words and exit codes."""
 
 import errno
+import gc
 import importlib
 import os
 import select
@@ -113,6 +114,7 @@ class Voice:
 def entry() -> None:
     """The console script. Exit: 0 good, 1 findings, 2 usage, 3 node, 4 busy, 5 not ready, 70 our bug, 130 Ctrl-C."""
     _open_streams()
+    gc.set_threshold(100_000, 20, 20)  # what is loaded at the start stays: not to be collected ten times
     # https://no-color.org: any value that is not empty; click does not look at it by itself.
     sys.exit(run(sys.argv[1:], False if os.environ.get("NO_COLOR") else None))
 

@@ -9,7 +9,8 @@ from sparkwright.domain.calibration import Calibration
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.units import gib
-from sparkwright.engines.catalog import SEPARATE, engine
+from sparkwright.engines.catalog import engine
+from sparkwright.engines.tables import SEPARATE
 from sparkwright.facts.engine_log import LogStory, read_log
 from sparkwright.planner.calibrate import conditions, measured, source_of, without_pool
 from sparkwright.planner.ledger import simulated

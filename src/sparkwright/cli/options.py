@@ -1,24 +1,25 @@
 """Options that several verbs share, and running a use case with them."""
 
-import asyncio
+from __future__ import annotations
+
 import json
-import signal
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict
 from difflib import get_close_matches
 from functools import wraps
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from sparkwright.app.services import Services
 from sparkwright.cli.columns import echo
-from sparkwright.cli.console import console_sink
-from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.command import Secret
 from sparkwright.domain.deployment import is_deployment_name
 from sparkwright.domain.errors import RecipeError, UsageError
-from sparkwright.wiring import ClusterOptions, cluster_of, services
+
+if TYPE_CHECKING:  # what a verb needs that runs a use case is loaded there: the others start quickly
+    from sparkwright.app.services import Services
+    from sparkwright.domain.cluster import Cluster
+    from sparkwright.wiring import ClusterOptions
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
@@ -30,6 +31,8 @@ def cluster_options(function: F) -> F:
 
     @wraps(function)
     def with_both(*args: Any, cluster: str, ssh_config: str, **given: Any) -> Any:
+        from sparkwright.wiring import ClusterOptions  # start-up
+
         return function(*args, where=ClusterOptions(cluster, ssh_config), **given)
 
     places = "$SPARKWRIGHT_CLUSTER, ./cluster.yaml, ~/.config/sparkwright/cluster.yaml"
@@ -99,6 +102,8 @@ lease_option = click.option(
 def open_cluster(where: ClusterOptions) -> Cluster:
     """The cluster that the options name. Raises RecipeError, also for an `ignore:` of a code that no finding has."""
 
+    from sparkwright.wiring import cluster_of  # start-up
+
     def check(cluster: Cluster) -> None:
         try:
             finding_codes(cluster.ignore)
@@ -131,6 +136,11 @@ def drive(where: ClusterOptions, use: Callable[[Services], Awaitable[T]], quiet:
 def drive_on(
     cluster: Cluster, where: ClusterOptions, use: Callable[[Services], Awaitable[T]], quiet: bool = False
 ) -> T:
+    import asyncio  # start-up
+
+    from sparkwright.cli.console import console_sink
+    from sparkwright.wiring import services
+
     async def go() -> T:
         end_like_ctrl_c()
         with console_sink(quiet) as sink:
@@ -142,6 +152,9 @@ def drive_on(
 
 def end_like_ctrl_c() -> None:
     """SIGTERM and SIGHUP end a call through cancellation, as Ctrl-C does: what was begun is undone."""
+    import asyncio  # start-up
+    import signal
+
     if task := asyncio.current_task():
         for number in (signal.SIGTERM, signal.SIGHUP):
             asyncio.get_running_loop().add_signal_handler(number, task.cancel)

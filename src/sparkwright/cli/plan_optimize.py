@@ -6,8 +6,7 @@ from typing import Any
 
 from sparkwright.app.plan import stopping
 from sparkwright.app.prepare import Planned
-from sparkwright.cli.columns import aligned, fold
-from sparkwright.cli.text import mark
+from sparkwright.cli.columns import aligned, fold, mark
 from sparkwright.domain.ledger import KV_POOL, WEIGHTS
 from sparkwright.domain.plan import Plan
 from sparkwright.domain.units import duration, gib

@@ -12,9 +12,8 @@ from sparkwright.adapters.run_files.formats import FORMS, bytes_of, form_of, rea
 from sparkwright.app import runs as use
 from sparkwright.cli import options as shared
 from sparkwright.cli.bench_text import next_text, summary_json, summary_text
-from sparkwright.cli.columns import aligned
+from sparkwright.cli.columns import aligned, mark
 from sparkwright.cli.incidents import when
-from sparkwright.cli.text import mark
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.run import Listed, Run
 from sparkwright.loadgen.stats import summarize

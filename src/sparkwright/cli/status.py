@@ -12,7 +12,8 @@ from sparkwright.app.services import Services
 from sparkwright.cli import options as shared
 from sparkwright.cli.columns import echo
 from sparkwright.cli.text import deployment_text
-from sparkwright.domain.deployment import Deployment, DeploymentState
+from sparkwright.domain.deployment import Deployment
+from sparkwright.domain.live import DeploymentState
 from sparkwright.wiring import ClusterOptions
 
 _GOOD = (DeploymentState.READY, DeploymentState.LOADING, DeploymentState.STARTING)

@@ -3,7 +3,7 @@
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 
-from sparkwright.cli.columns import aligned, counted, findings_text, fold
+from sparkwright.cli.columns import SIMULATED, aligned, counted, findings_text, fold, mark
 from sparkwright.cli.plan_outlook import advice_text, memory_text, outlook_text, remedies_text
 from sparkwright.domain.deployment import Answer, Deployment
 from sparkwright.domain.facts import RankStatus
@@ -14,15 +14,9 @@ from sparkwright.domain.recipe import Runtime
 from sparkwright.domain.units import MIB, duration, gib
 from sparkwright.gateway.decide import waits
 
-SIMULATED = "SIMULATED"
 _OF_NODES = ("DISK", "DOCK", "DRV", "GPU", "HOST", "MEM", "NET", "RDMA", "TIME")
 _OF_PLANS = ("DISK001", "MEM001", "MEM002", "MEM003")
 _SHORT = 16  # lines of a file that are shown; launchers are longer, options are not
-
-
-def mark(simulated: bool) -> str:
-    """What a line about simulated things begins with."""
-    return f"{SIMULATED}  " if simulated else ""
 
 
 def plan_text(plan: Plan, staging: Sequence[str], why: bool) -> str:

@@ -10,8 +10,8 @@ from sparkwright.app.gateway import Reach
 from sparkwright.app.prepare import Outcome
 from sparkwright.app.running import describe_running
 from sparkwright.app.stage import staging_text
-from sparkwright.cli.columns import aligned, findings_text, fold
-from sparkwright.cli.text import mark, plan_text
+from sparkwright.cli.columns import aligned, findings_text, fold, mark
+from sparkwright.cli.text import plan_text
 from sparkwright.domain.finding import Severity
 from sparkwright.domain.ledger import MemoryLedger
 from sparkwright.domain.plan import Plan

@@ -17,8 +17,7 @@ from sparkwright.domain.check import Context
 from sparkwright.domain.codec import from_tree
 from sparkwright.domain.recipe import RecipeState
 from sparkwright.engines.catalog import ENGINES as DRIVEN
-from sparkwright.engines.catalog import SEPARATE
-from sparkwright.engines.tables import DATA_OF
+from sparkwright.engines.tables import DATA_OF, SEPARATE
 from sparkwright.engines.version import bounds, within
 
 VERDICTS = ("works", "blocked", "degraded", "unknown")

@@ -3,10 +3,11 @@
 import re
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
-from sparkwright.domain.facts import RankStatus
-from sparkwright.domain.live import DeploymentState as DeploymentState
-from sparkwright.domain.live import Supervised
+if TYPE_CHECKING:  # `diagnose` reads phases, and starts quickly
+    from sparkwright.domain.facts import RankStatus
+    from sparkwright.domain.live import DeploymentState, Supervised
 
 
 class Phase(StrEnum):
@@ -69,10 +70,10 @@ class Deployment:
     """A deployment as its nodes report it. problems: sentences about what is wrong. supervised: None without one."""
 
     name: str
-    state: DeploymentState
-    ranks: tuple[RankStatus, ...]
+    state: "DeploymentState"
+    ranks: "tuple[RankStatus, ...]"
     endpoint: str = ""
     answer: Answer | None = None
     problems: tuple[str, ...] = field(default_factory=tuple)
     simulated: bool = False
-    supervised: Supervised | None = None
+    supervised: "Supervised | None" = None

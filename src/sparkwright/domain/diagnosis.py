@@ -6,8 +6,7 @@ from enum import StrEnum
 
 from sparkwright.domain.finding import Severity
 
-# From here on a cause counts as named with confidence: its own message says what is wrong.
-CONFIDENT = 0.85
+CONFIDENT = 0.85  # from here on a cause is named with confidence: its own message says what is wrong
 _NEARLY, _HINT = 0.6, 0.5  # of the best; below, a sign is only a hint
 _MESSAGE = 60  # characters at the end of a line, by which its message is known
 
@@ -46,8 +45,7 @@ class Stated:
 class Cause:
     """key: of the vocabulary; confidence: 0 to 1; fix: commands and steps, ready to paste; seen: how often.
 
-    resembles: rare words that the log shares with the cause's description, where no sign of it was found. versions: for
-    or against it, where it is known in a range of them.
+    resembles: rare words shared with its description, where no sign of it was found. versions: for or against it.
     """
 
     key: str

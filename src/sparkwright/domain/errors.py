@@ -16,10 +16,12 @@ A message has: subject, what happened, value against what was expected; `hint`: 
 """
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from sparkwright.domain.diagnosis import Cause, Explanation
-from sparkwright.domain.finding import Finding
-from sparkwright.domain.verdict import Remedy
+if TYPE_CHECKING:  # every command needs this file at its start, and few need those
+    from sparkwright.domain.diagnosis import Cause, Explanation
+    from sparkwright.domain.finding import Finding
+    from sparkwright.domain.verdict import Remedy
 
 
 class SparkwrightError(Exception):
@@ -43,7 +45,7 @@ class Refused(SparkwrightError):
     exit_code = 1
 
     def __init__(
-        self, message: str, findings: Sequence[Finding] = (), hint: str = "", remedies: Sequence[Remedy] = ()
+        self, message: str, findings: "Sequence[Finding]" = (), hint: str = "", remedies: "Sequence[Remedy]" = ()
     ) -> None:
         super().__init__(message, hint)
         self.findings, self.remedies = tuple(findings), tuple(remedies)

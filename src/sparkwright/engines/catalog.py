@@ -15,7 +15,6 @@ from sparkwright.engines.flags import check_flags, check_variables
 from sparkwright.engines.llama_cpp import LlamaCpp
 from sparkwright.engines.sglang import Sglang
 from sparkwright.engines.simulator import Simulator
-from sparkwright.engines.tables import DATA_OF
 from sparkwright.engines.traits import Traits
 from sparkwright.engines.trtllm import Trtllm
 from sparkwright.engines.vllm import Vllm
@@ -29,8 +28,6 @@ ENGINES: Mapping[str, Engine] = {
     "llama-cpp": LlamaCpp(),
     "twin": Simulator(),
 }
-# Those with flags, logs and figures of their own.
-SEPARATE = tuple(name for name in ENGINES if name not in DATA_OF)
 _UNKNOWN = Traits()
 _HOME = NodePaths("/home/user/models", "/home/user/hub", "/home/user/cache", "/home/user/state")
 

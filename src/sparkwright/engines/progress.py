@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from statistics import median
 
 from sparkwright.domain.deployment import PHASE_ORDER, Phase
-from sparkwright.engines.catalog import ENGINES, SEPARATE
+from sparkwright.engines.dialect import dialect
+from sparkwright.engines.tables import SEPARATE
 from sparkwright.logscan.logline import decoded
 from sparkwright.logscan.matcher import Hit
 from sparkwright.logscan.sign import Story
@@ -75,14 +76,14 @@ def origin_of(source: str, lines: Sequence[tuple[int, str]]) -> Origin:
 
 def engine_of(lines: Sequence[tuple[int, str]]) -> str:
     """The one that understands most of the first lines, '' where none understands any."""
-    known = {name: sum(ENGINES[name].read(text) is not None for _, text in lines[:_SAMPLED]) for name in SEPARATE}
+    known = {name: sum(dialect(name).read(text) is not None for _, text in lines[:_SAMPLED]) for name in SEPARATE}
     best = max(SEPARATE, key=lambda name: known[name])
     return best if known[best] else ""
 
 
 def progress(lines: Sequence[tuple[int, str]]) -> Progress:
     """By the engine that understands most of the lines."""
-    engine = ENGINES[engine_of(lines) or next(iter(SEPARATE))]
+    engine = dialect(engine_of(lines) or SEPARATE[0])
     phases: list[tuple[int, Phase]] = []
     furthest, served = -1, 0
     for number, text in lines:

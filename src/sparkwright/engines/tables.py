@@ -1,17 +1,23 @@
 """What is known of each engine as data (data/*.toml): log phases, metric names, routes, options, words for options."""
 
+from __future__ import annotations
+
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sparkwright.domain.deployment import Phase
-from sparkwright.domain.recipe import PhaseTime
+
+if TYPE_CHECKING:
+    from sparkwright.domain.recipe import PhaseTime
 
 # The twin takes vLLM's flags; Ray changes who starts vLLM, not what vLLM is.
 DATA_OF: Mapping[str, str] = {"twin": "vllm", "vllm-ray": "vllm"}
+# Those with flags, logs and figures of their own.
+SEPARATE = ("vllm", "sglang", "trtllm", "llama-cpp")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +46,8 @@ def table(name: str) -> Mapping[str, Any]:
 @cache
 def phase_times(engine: str) -> Mapping[Phase, PhaseTime]:
     """Usual seconds of each start-up phase, and the silence after which it counts as stuck."""
+    from sparkwright.domain.recipe import PhaseTime  # `diagnose` reads other tables, and starts quickly
+
     return {Phase(name): PhaseTime(*seconds) for name, seconds in table("phases")[engine].items()}
 
 

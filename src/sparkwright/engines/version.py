@@ -1,8 +1,12 @@
 """Versions of engines: which of two is the newer, whether one is in a range, which a recipe names."""
 
-import re
+from __future__ import annotations
 
-from sparkwright.domain.recipe import Recipe
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sparkwright.domain.recipe import Recipe
 
 _FINAL, _STAGES = 0, {"dev": -4, "a": -3, "b": -2, "rc": -1, "post": 1}
 _VERSION = re.compile(r"v?(\d+)(?:\.(\d+))?(?:\.(\d+))?(?:[.-]?(dev|rc|a|b|post)(\d*))?")

@@ -7,8 +7,7 @@ from datetime import UTC, datetime
 from functools import cache
 from math import ceil
 
-from sparkwright.domain.deployment import DeploymentState
-from sparkwright.domain.live import Live
+from sparkwright.domain.live import DeploymentState, Live
 from sparkwright.domain.units import MIB, duration
 
 JSON = "application/json"

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from sparkwright.logscan.literals import MARK, all_required, digit_blind, lenient, rarity, required
 from sparkwright.logscan.logline import LONGEST, decoded
-from sparkwright.logscan.multi_search import Finder, finder
+from sparkwright.logscan.multi_search import Finder
 from sparkwright.logscan.sign import WINDOW, Row, Sign
 
 # One pass over the bytes: small letters, and carriage returns as the form feeds that set parts of a line apart.
@@ -166,13 +166,13 @@ class Book:
 
     @cached_property
     def _every(self) -> Finder:
-        return finder([word.encode() for word in self.needles])
+        return Finder([word.encode() for word in self.needles])
 
     @cached_property
     def _of_digits(self) -> Finder:
         """The words with digits: a line's shape hides them."""
         encoded = [word.encode() for word in self.needles if any(letter.isdigit() for letter in word)]
-        return finder(encoded or [b"\n"])
+        return Finder(encoded or [b"\n"])
 
     def words_with_digits(self, low: bytes) -> Iterator[int]:
         """Where in a lowered block they are."""

@@ -4,38 +4,22 @@ The supervisor runs on a node's own Python, where nothing compiled is installed.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Protocol
 
-_COMPILED = True
+COMPILED = True
 try:
     from ahocorasick_rs import BytesAhoCorasick, Implementation, MatchKind
 except ImportError:
-    _COMPILED = False
+    COMPILED = False
 
 Hit = tuple[int, int, int]
-
-
-class Finder(Protocol):
-    def hits(self, block: bytes) -> Iterable[Hit]:
-        """(number of the word, start, end) of all that are there, also where they overlap, by their ends."""
-        ...
-
-
-def finder(words: Sequence[bytes]) -> Finder:
-    """The quickest that this Python has. words: not empty."""
-    return Automaton(words) if _COMPILED else Search(words)
-
-
-class Automaton:
-    def __init__(self, words: Sequence[bytes]) -> None:
-        self._made = BytesAhoCorasick(words, MatchKind.Standard, Implementation.DFA)
-
-    def hits(self, block: bytes) -> Iterable[Hit]:
-        return self._made.find_matches_as_indexes(block, overlapping=True)
+_PLAIN = 400_000  # bytes
 
 
 class Search:
-    """Tries every place where a word may begin: some MB/s with the words of all rules; the automaton has 100."""
+    """(number of the word, start, end) of all that are there, also where they overlap, by their ends.
+
+    Tries every place where a word may begin: some MB/s with the words of all rules; the automaton has 100.
+    """
 
     def __init__(self, words: Sequence[bytes]) -> None:
         self._length = min(4, *map(len, words))
@@ -49,3 +33,18 @@ class Search:
         tried = ((at, number, word) for at in places for number, word in starts[block[at : at + length]])
         found = ((number, at, at + len(word)) for at, number, word in tried if block.startswith(word, at))
         return sorted(found, key=lambda hit: (hit[2], hit[1]))
+
+
+class Finder:
+    """Plain search at first (to build the automaton takes as long as _PLAIN bytes), and where nothing is compiled."""
+
+    def __init__(self, words: Sequence[bytes], plain: int = _PLAIN) -> None:
+        self._words, self._plain, self._left = words, Search(words), plain
+        self._made: BytesAhoCorasick | None = None
+
+    def hits(self, block: bytes) -> Iterable[Hit]:
+        self._left -= len(block)
+        if self._left >= 0 or not COMPILED:
+            return self._plain.hits(block)
+        self._made = self._made or BytesAhoCorasick(self._words, MatchKind.Standard, Implementation.DFA)
+        return self._made.find_matches_as_indexes(block, overlapping=True)

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from sparkwright.domain.deployment import DeploymentState
+from sparkwright.domain.live import DeploymentState
 from sparkwright.supervision import events, moves
 from sparkwright.supervision.moves import Move
 from sparkwright.supervision.state import STALLED, Admit, Announce, Close, Policy, Record, Recovery, Refuse, State, Work

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, get_args
 
-from sparkwright.domain.deployment import DeploymentState
+from sparkwright.domain.live import DeploymentState
 from sparkwright.supervision import events, handlers, moves
 from sparkwright.supervision.handlers import broken, rebooted
 from sparkwright.supervision.moves import Move

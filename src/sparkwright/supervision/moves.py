@@ -5,7 +5,7 @@ Every launch goes the same way: capture, stop, verified gone, back-off, launch. 
 
 from dataclasses import replace
 
-from sparkwright.domain.deployment import DeploymentState
+from sparkwright.domain.live import DeploymentState
 from sparkwright.domain.units import duration
 from sparkwright.supervision.state import (
     DISK_FULL,

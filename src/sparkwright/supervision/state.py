@@ -3,7 +3,7 @@
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 
-from sparkwright.domain.deployment import DeploymentState
+from sparkwright.domain.live import DeploymentState
 
 
 @dataclass(frozen=True, slots=True)

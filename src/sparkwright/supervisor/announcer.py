@@ -3,9 +3,8 @@
 from collections.abc import Callable
 
 from sparkwright.app.incident import Evidence, explain
-from sparkwright.domain.deployment import DeploymentState
 from sparkwright.domain.incident import Deployed, Incident, IncidentEvent, News
-from sparkwright.domain.live import Live, LiveNode, LiveRestart
+from sparkwright.domain.live import DeploymentState, Live, LiveNode, LiveRestart
 from sparkwright.supervision.state import STALLED, Admit, Announce, Close, Record, Refuse, State, Work
 from sparkwright.supervisor.context import BEGUN, LEFT, RELAUNCHES, RESTARTED, RESTARTS, STARTED_IN, DeploymentContext
 from sparkwright.supervisor.event_bus import EventBus

@@ -2,8 +2,7 @@
 
 from functools import partial
 
-from sparkwright.domain.deployment import DeploymentState
-from sparkwright.domain.live import Ask
+from sparkwright.domain.live import Ask, DeploymentState
 from sparkwright.supervision import machine
 from sparkwright.supervision.detect.detectors import Detectors, away
 from sparkwright.supervision.detect.setting import Setting

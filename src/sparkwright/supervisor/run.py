@@ -19,9 +19,8 @@ from sparkwright.adapters.sqlite.store import SqliteStore
 from sparkwright.adapters.ssh import SshSettings
 from sparkwright.app.services import Services
 from sparkwright.domain.command import Secret
-from sparkwright.domain.deployment import DeploymentState
 from sparkwright.domain.errors import UsageError
-from sparkwright.domain.live import Desired, Live
+from sparkwright.domain.live import DeploymentState, Desired, Live
 from sparkwright.supervision.state import Policy
 from sparkwright.supervisor.context import DeploymentContext
 from sparkwright.supervisor.home import Home, Log

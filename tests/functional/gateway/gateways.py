@@ -21,8 +21,7 @@ from fakes.ports import free_port
 from functional.simulator.process import wait_until
 from sparkwright.checks.gateway import HIDES
 from sparkwright.domain.codec import to_json
-from sparkwright.domain.deployment import DeploymentState
-from sparkwright.domain.live import Live
+from sparkwright.domain.live import DeploymentState, Live
 from sparkwright.engines.tables import routes
 from sparkwright.engines.version import within
 from sparkwright.gateway.caddy import GatewayConfig, certificate_folders, config, root_certificate

@@ -17,7 +17,7 @@ from functional.gateway.gateways import ENGINE_KEY, KEY, LIMIT, Gateway
 from functional.simulator.process import HEAD_ADDRESS, Simulator
 from sparkwright.adapters.machine import SystemClock
 from sparkwright.adapters.openai_http import OpenAiEndpoint
-from sparkwright.domain.deployment import DeploymentState
+from sparkwright.domain.live import DeploymentState
 
 WRONG = (
     "",

@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 import pytest
 
 from fakes.clock import FakeClock
-from sparkwright.app.diagnose import Examined, examine_deployment
+from sparkwright.app.diagnose import examine_deployment
+from sparkwright.app.examine import Examined
 from sparkwright.cli.diagnose_text import examined_text
 from sparkwright.domain.live import DeploymentState, Live, LiveCanary
 from sparkwright.facts import store

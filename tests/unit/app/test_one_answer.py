@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from fakes.rank_node import Exit
-from sparkwright.app.diagnose import examine
 from sparkwright.app.diagnose_watch import Watching
+from sparkwright.app.examine import examine
 from sparkwright.app.incident import Evidence, explain
 from sparkwright.app.launch import Options, up
 from sparkwright.domain.diagnosis import Cause, Diagnosis, Explanation, likely

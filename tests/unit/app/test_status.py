@@ -10,8 +10,9 @@ from fakes.rank_node import STATE, Exit, Rank
 from sparkwright.app import queries
 from sparkwright.app.queries import logs, status
 from sparkwright.domain.command import Secret
-from sparkwright.domain.deployment import Deployment, DeploymentState
+from sparkwright.domain.deployment import Deployment
 from sparkwright.domain.errors import NotReady, SparkwrightError, Unreachable, UsageError
+from sparkwright.domain.live import DeploymentState
 from sparkwright.remote import process
 from unit.app.scene import Scene, scene
 

@@ -10,9 +10,9 @@ from sparkwright.app.incidents import incident, remembered
 from sparkwright.app.queries import status
 from sparkwright.domain.codec import to_json
 from sparkwright.domain.command import Completed
-from sparkwright.domain.deployment import Deployment, DeploymentState
+from sparkwright.domain.deployment import Deployment
 from sparkwright.domain.errors import Unreachable, UsageError
-from sparkwright.domain.live import Live
+from sparkwright.domain.live import DeploymentState, Live
 from unit.app.scene import Scene, scene
 from unit.app.test_status import running
 

@@ -39,8 +39,8 @@ def here(monkeypatch: pytest.MonkeyPatch) -> Scene:
     async def services(_: Cluster, __: ClusterOptions, sink: Sink) -> AsyncIterator[Services]:
         yield replace(made.services, sink=sink)
 
-    monkeypatch.setattr("sparkwright.cli.options.services", services)
-    monkeypatch.setattr("sparkwright.cli.options.cluster_of", lambda *_: cluster())
+    monkeypatch.setattr("sparkwright.wiring.services", services)
+    monkeypatch.setattr("sparkwright.wiring.cluster_of", lambda *_: cluster())
     return made
 
 

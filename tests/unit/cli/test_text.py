@@ -17,10 +17,11 @@ from sparkwright.cli.text import (
 )
 from sparkwright.domain.cluster import Cluster, Node
 from sparkwright.domain.command import Secret
-from sparkwright.domain.deployment import Answer, Deployment, DeploymentState
+from sparkwright.domain.deployment import Answer, Deployment
 from sparkwright.domain.facts import FabricChoice, RankStatus
 from sparkwright.domain.finding import Finding, Severity
 from sparkwright.domain.ledger import LedgerLine, MemoryLedger, Origin
+from sparkwright.domain.live import DeploymentState
 from sparkwright.domain.plan import Mount, Placement, Plan, RankFile, RankSpec
 from sparkwright.domain.recipe import EngineChoice, Figure, Model, Recipe, Runtime
 from sparkwright.domain.units import GIB

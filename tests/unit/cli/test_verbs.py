@@ -48,8 +48,8 @@ def here(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFacto
     async def services(_: Cluster, __: ClusterOptions, sink: Sink) -> AsyncIterator[Services]:
         yield replace(made.services, cluster=lab, sink=sink)
 
-    monkeypatch.setattr("sparkwright.cli.options.services", services)
-    monkeypatch.setattr("sparkwright.cli.options.cluster_of", lambda *_: lab)
+    monkeypatch.setattr("sparkwright.wiring.services", services)
+    monkeypatch.setattr("sparkwright.wiring.cluster_of", lambda *_: lab)
     for node in made.nodes:
         node.on("/proc/meminfo", MEMINFO)
     return made

@@ -7,8 +7,7 @@ import pytest
 
 from sparkwright.domain.cluster import Cluster, Fabric, Node
 from sparkwright.domain.codec import Unreadable, from_json, to_json
-from sparkwright.domain.deployment import DeploymentState
-from sparkwright.domain.live import Desired, Live, LiveNode, LiveRank
+from sparkwright.domain.live import DeploymentState, Desired, Live, LiveNode, LiveRank
 from sparkwright.recipes.load import load_recipe
 from unit.for_each import for_each
 

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkwright.domain.deployment import DeploymentState
-from sparkwright.domain.live import Live
+from sparkwright.domain.live import DeploymentState, Live
 from sparkwright.gateway import decide
 from sparkwright.gateway.decide import (
     CROWD,

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from sparkwright.domain.deployment import DeploymentState
+from sparkwright.domain.live import DeploymentState
 from sparkwright.supervision.events import Answer, Captured, Fault, Launched, LaunchFailed, Resumed, Stopped
 from sparkwright.supervision.machine import first, step
 from sparkwright.supervision.state import Policy, Recovery, State

@@ -2,7 +2,7 @@
 
 from itertools import pairwise
 
-from sparkwright.domain.deployment import DeploymentState
+from sparkwright.domain.live import DeploymentState
 from sparkwright.supervision import moves
 from sparkwright.supervision.events import Captured, Fault, Launched, LaunchFailed, Ready, Stopped, Tick
 from sparkwright.supervision.state import Capture, Policy, Recovery, State

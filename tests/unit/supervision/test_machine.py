@@ -6,7 +6,7 @@ from typing import get_args
 
 import pytest
 
-from sparkwright.domain.deployment import DeploymentState
+from sparkwright.domain.live import DeploymentState
 from sparkwright.supervision.events import (
     Captured,
     Cleared,

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sparkwright.domain.codec import from_json, to_json
-from sparkwright.domain.deployment import DeploymentState
+from sparkwright.domain.live import DeploymentState
 from sparkwright.supervision import events as now
 from sparkwright.supervision import state
 from sparkwright.supervision.machine import TABLE, first, step

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sparkwright.domain.deployment import DeploymentState
+from sparkwright.domain.live import DeploymentState
 from sparkwright.supervision.events import (
     Captured,
     Fault,

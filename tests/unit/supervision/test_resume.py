@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from sparkwright.domain.deployment import DeploymentState
+from sparkwright.domain.live import DeploymentState
 from sparkwright.supervision.events import Captured, Fault, Launched, LaunchFailed, Ready, Stopped, Tick
 from sparkwright.supervision.machine import TABLE, first, step
 from sparkwright.supervision.state import (

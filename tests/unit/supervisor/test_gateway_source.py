@@ -3,7 +3,7 @@
 import asyncio
 from dataclasses import replace
 
-from sparkwright.domain.deployment import DeploymentState
+from sparkwright.domain.live import DeploymentState
 from sparkwright.domain.recipe import Gateway, GatewayTls
 from sparkwright.remote import service
 from sparkwright.supervision.events import Cleared, Event, Fault

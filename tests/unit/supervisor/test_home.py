@@ -11,9 +11,8 @@ import pytest
 
 from sparkwright.adapters.artifacts import write
 from sparkwright.domain.codec import to_json
-from sparkwright.domain.deployment import DeploymentState
 from sparkwright.domain.errors import Busy, UsageError
-from sparkwright.domain.live import VERSION, Desired, Live
+from sparkwright.domain.live import VERSION, DeploymentState, Desired, Live
 from sparkwright.supervision.state import State
 from sparkwright.supervisor.home import Home
 from unit.app.scene import cluster, recipe

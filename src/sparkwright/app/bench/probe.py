@@ -12,8 +12,8 @@ from sparkwright.app.services import together
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import NotReady, UsageError
 from sparkwright.domain.probed import Probed, Reply
-from sparkwright.engines.catalog import ENGINES, SEPARATE
-from sparkwright.engines.tables import metric_names
+from sparkwright.engines.catalog import ENGINES
+from sparkwright.engines.tables import SEPARATE, metric_names
 from sparkwright.ports import Clock, Endpoint
 
 # The engines as recipes call them. TensorRT-LLM has its figures at another path.
