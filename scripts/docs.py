@@ -20,6 +20,7 @@ from docs_picture import picture
 from docs_readme import with_samples
 
 from sparkwright.adapters.files import Places, find_recipe, recipe_names, reference
+from sparkwright.causes.candidates import mechanisms
 from sparkwright.causes.diagnose import book
 from sparkwright.causes.load import NEEDS
 from sparkwright.cli.main import main as command
@@ -70,10 +71,11 @@ def main(words: list[str]) -> int:
 def needs_text() -> str:
     """What `diagnose` would else work out of all patterns at its start."""
     rows = []
-    for pattern in book().patterns:
+    more = (pattern for mechanism in mechanisms() for pattern in mechanism.patterns)
+    for pattern in (*(one.text for one in book().patterns), *more):
         with contextlib.suppress(ValueError):
-            found, words = needs_of(pattern.text)
-            rows.append(f'"{digest(pattern.text)}": {json.dumps([*found, *words])}')
+            found, words = needs_of(pattern)
+            rows.append(f'"{digest(pattern)}": {json.dumps([*found, *words])}')
     return "{{\n{}\n}}\n".format(",\n".join(sorted(set(rows))))
 
 

@@ -80,7 +80,8 @@ def test_no_mechanism_of_a_line_is_quadratic() -> None:
     forms = [*(re.compile(rf"\A(?:{text})") for text in starts)]
     forms += [form(name) for name in ("fatal", "said", "level", "bad", "follows", "goes_on")]
     every = [*forms, form("continues"), *kinds()]
-    every += [pattern for one in mechanisms() for pattern in (*one.patterns, *(when for when, _ in one.causes))]
+    texts = [text for one in mechanisms() for text in (*one.patterns, *(row.get("when", "") for row in one.causes))]
+    every += [re.compile(linear(text)) for text in texts]
     steep = []
     for pattern in every:
         for fill in (*FILLS, "[", "(", "a.", "A", "aA", "a: ", '"', "{"):

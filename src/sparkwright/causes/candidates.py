@@ -6,14 +6,15 @@ only reports the failure of something else never outweighs the line with the rea
 
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from sparkwright.causes.load import needs
 from sparkwright.engines.dialect import of_a_client
-from sparkwright.logscan.book import linear
+from sparkwright.logscan.book import digest, linear
 from sparkwright.logscan.logline import is_settings, when
 
 _FILE = Path(__file__).with_name("mechanisms") / "mechanisms.toml"
@@ -26,6 +27,7 @@ _DEEPER = 0.1  # for each exception that caused the one above it
 _TYPED = ("$ ", "+ ")  # commands as a shell shows them
 _ANY_CASE = ("fatal", "said", "bad", "goes_on")
 _SENTENCE = 20  # characters
+_ANY = ((0.0, 0), ("",))  # of a pattern of which no word is known
 _STANDARD = r"[^\"]*/lib/python3\.\d+/(?!site-packages|dist-packages)"  # frames there say little
 _PLACE = re.compile(rf'File "(?!{_STANDARD})(?P<file>[^"]{{1,200}})", line (?P<line>\d+), in (?P<name>[\w<>.]{{1,80}})')
 _CARETS = re.compile(r"[\s^~]*")
@@ -39,14 +41,20 @@ class Mechanism:
 
     key: str
     title: str
-    families: tuple[str, ...]
-    patterns: tuple[re.Pattern[str], ...]
-    next: tuple[str, ...]
-    causes: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...]
+    families: Sequence[str]
+    patterns: Sequence[str]
+    next: Sequence[str]
+    causes: Sequence[Mapping[str, Any]] = ()
     generic: bool = False
 
     def match(self, text: str) -> re.Match[str] | None:
-        return next((found for pattern in self.patterns if (found := pattern.search(text))), None)
+        low, known = text.lower(), needs()
+        possible = (p for p in self.patterns if any(word in low for word in known.get(digest(p), _ANY)[1]))
+        return next((found for one in possible if (found := _compiled(one).search(text))), None)
+
+    def rows(self, seen: str) -> list[Mapping[str, Any]]:
+        """Of its causes, those whose words are seen."""
+        return [row for row in self.causes if _compiled(row.get("when", ""), re.I).search(seen)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,19 +85,13 @@ def form(name: str) -> re.Pattern[str]:
 
 
 @cache
+def _compiled(pattern: str, flags: int = 0) -> re.Pattern[str]:
+    return re.compile(linear(pattern), flags)
+
+
+@cache
 def mechanisms() -> tuple[Mechanism, ...]:
-    return tuple(
-        Mechanism(
-            one["key"],
-            one["title"],
-            tuple(one["families"]),
-            tuple(re.compile(linear(pattern)) for pattern in one["patterns"]),
-            tuple(one["next"]),
-            tuple((re.compile(linear(row.get("when", "")), re.I), tuple(row["keys"])) for row in one.get("causes", ())),
-            one.get("generic", False),
-        )
-        for one in _tables()["mechanism"]
-    )
+    return tuple(Mechanism(**one) for one in _tables()["mechanism"])
 
 
 def candidates(source: str, lines: Iterable[tuple[int, str]], year: int, every: bool) -> Iterator[Candidate]:

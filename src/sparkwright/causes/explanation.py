@@ -64,11 +64,11 @@ def reason(sources: Mapping[str, Iterable[tuple[int, bytes]]], year: int, words:
     of_place, more = context_of(where, best.place, best.text)
     bad = best.weight >= _LEAST
     seen = f"phase={where} in={best.place}\n" + "\n".join(text for text, _ in around)
-    rows = [row for row in (known.causes if known and bad else ()) if row[0].search(seen)]
-    keys = tuple(dict.fromkeys(key for _, row in rows for key in row))
+    rows = known.rows(seen) if known and bad else []
+    keys = tuple(dict.fromkeys(key for row in rows for key in row["keys"]))
     of_key = tuple(family for family, group in families().items() for cause in group if cause.key in keys[:1])
     likeliest = [*(of_place if not known or known.generic else ()), *of_key]
-    if rows and rows[0][0].pattern:  # words of the line
+    if rows and rows[0].get("when"):  # words of the line
         likeliest.reverse()
     of = tuple(dict.fromkeys((*likeliest, *(known.families if known else ()))))
     what = (_proof(best), known.key if known else "", title, of, best.place, where)

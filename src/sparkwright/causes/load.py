@@ -211,6 +211,7 @@ def _check_patterns(signatures: Iterable[Sign]) -> None:
             raise _Wrong(f"no word that every match of {text!r} has", re.escape(text[:_SHOWN]))
 
 
+@cache
 def needs() -> Mapping[str, Needs]:
     """What `make docs` has worked out of the patterns, which takes ten times as long as to read it."""
     found: Mapping[str, Any] = json.loads(NEEDS.read_text(encoding="utf-8"))

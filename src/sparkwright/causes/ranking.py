@@ -87,13 +87,10 @@ def with_versions(one: Found, stories: Iterable[Story]) -> Found:
     inside = [row for row in read if known.has(key, *row[:2])]
     if not inside and (not read or key not in known.only):
         return one
-    how = "in" if inside else "outside"
-    notes = (
-        Stated(f"{name} {version} is {how} the range known for this ({known.of(key)[name]})", line)
-        for name, version, line in inside or read
-    )
+    how = f"is {'in' if inside else 'outside'} the range known for this"
+    rows = ((f"{name} {version} {how} ({known.of(key)[name]})", line) for name, version, line in inside or read)
     sure = one.sure + (1 - one.sure) * _IN_RANGE if inside else one.sure * _OUTSIDE
-    return replace(one, sure=sure, versions=tuple(notes))
+    return replace(one, sure=sure, versions=tuple(Stated(*row) for row in rows))
 
 
 def ranked(found: Sequence[Found], words: Mapping[str, str]) -> tuple[tuple[Cause, ...], tuple[Cause, ...]]:

@@ -105,5 +105,4 @@ class Index:
 
 @cache
 def index() -> Index:
-    """Of all causes."""
     return Index(cause for family in families().values() for cause in family)

@@ -7,7 +7,7 @@ decoded, and only their patterns are tried there (docs/adr/0007-one-pass-over-lo
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from hashlib import sha256
 from typing import TypeVar
 
@@ -237,6 +237,7 @@ def _around(block: bytes, at: int, in_parts: bool) -> tuple[int, int]:
     return start, end if part < 0 else part
 
 
+@cache
 def digest(pattern: str) -> str:
     """By what `needs` are kept."""
     return sha256(pattern.encode()).hexdigest()[:16]

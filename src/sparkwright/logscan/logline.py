@@ -4,6 +4,7 @@ import re
 from collections import deque
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
+from functools import lru_cache
 
 from sparkwright.domain.printable import without_controls
 
@@ -34,6 +35,7 @@ _SETTING = re.compile(r"\b\w+=[^\s,]")
 _MANY_SETTINGS = 8
 
 
+@lru_cache(64)  # several patterns look at a line, one after the other
 def decoded(line: bytes) -> str:
     """Text of at most twice LONGEST characters, whatever the bytes."""
     text = without_controls(line[: 2 * LONGEST].decode("utf-8", "replace"))

@@ -157,8 +157,7 @@ class Scan:
         return possible and not known
 
     def _line(self, pattern: int, number: int, raw: bytes, window: Window) -> Iterator[Hit]:
-        text = decoded(raw)
-        searched = self._book.patterns[pattern]
+        text, searched = decoded(raw), self._book.patterns[pattern]
         # What does not look at digits was found in a line of this shape: `live` has seen to it.
         if searched.digit_blind or searched.search(text):
             yield from self._found(pattern, Line(number, text, searched), window)

@@ -126,7 +126,7 @@ def test_the_file_of_mechanisms_is_whole() -> None:
     keys = [one.key for one in mechanisms()]
     assert len(set(keys)) == len(keys)
     for one in mechanisms():
-        slots = {name for pattern in one.patterns for name in pattern.groupindex}
+        slots = {name for pattern in one.patterns for name in re.compile(pattern).groupindex}
         asked = {field for text in (one.title, *one.next) for _, field, _, _ in Formatter().parse(text) if field}
         assert set(one.families) <= set(families()), one.key
         assert asked <= slots, one.key

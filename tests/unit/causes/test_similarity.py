@@ -47,5 +47,5 @@ def test_names_are_compared_by_their_parts_too() -> None:
 def test_mechanisms_name_causes_of_the_catalogue() -> None:
     """Guards the TOML against mistyped keys and families."""
     keys = {cause.key for group in families().values() for cause in group}
-    assert [key for one in mechanisms() for _, named in one.causes for key in named if key not in keys] == []
+    assert [key for one in mechanisms() for row in one.causes for key in row["keys"] if key not in keys] == []
     assert [name for one in mechanisms() for name in one.families if name not in families()] == []
