@@ -34,7 +34,7 @@ levels:
 @pytest.fixture
 def drive(drive: Drive) -> Iterator[Drive]:
     drive.supervise = True
-    drive.env = {"SPARKWRIGHT_SUPERVISOR_SCALE": "0.1", "DRILL_KEY": "sk-of-the-engine"}
+    drive.env = {"SPARKWRIGHT_SUPERVISOR_SCALE": "0.3", "DRILL_KEY": "sk-of-the-engine"}
     for name, text in (
         ("small", SMALL),
         ("long", LONG),

@@ -22,7 +22,7 @@ OTHER = "other"
 @pytest.fixture
 def drive(drive: Drive) -> Drive:
     drive.supervise = True
-    drive.env = {"SPARKWRIGHT_SUPERVISOR_SCALE": "0.1"}
+    drive.env = {"SPARKWRIGHT_SUPERVISOR_SCALE": "0.3"}
     return drive
 
 
@@ -134,7 +134,9 @@ def test_an_up_that_is_killed_during_the_swap_restores_the_old_one(drive: Drive,
     all_along(client, "sent no renewal")
 
 
-@pytest.fixture(params=[8443, 8543], ids=["the same port", "another port"])
+@pytest.fixture(
+    params=[pytest.param(8443, id="the same port"), pytest.param(8543, marks=pytest.mark.full, id="another port")]
+)
 def port(request: pytest.FixtureRequest) -> Iterator[int]:
     yield request.param
 

@@ -13,7 +13,7 @@ SERVING = ("ready", "degraded")
 @pytest.fixture
 def drive(drive: Drive) -> Drive:
     drive.supervise = True
-    drive.env = {"SPARKWRIGHT_SUPERVISOR_SCALE": "0.1"}
+    drive.env = {"SPARKWRIGHT_SUPERVISOR_SCALE": "0.3"}
     return drive
 
 

@@ -25,7 +25,7 @@ WRONG = (
 @pytest.fixture
 def drive(drive: Drive) -> Drive:
     drive.supervise = True
-    drive.env = {"DRILL_KEY": ENGINE_KEY, "HF_TOKEN": HUB_TOKEN, "SPARKWRIGHT_SUPERVISOR_SCALE": "0.1"}
+    drive.env = {"DRILL_KEY": ENGINE_KEY, "HF_TOKEN": HUB_TOKEN, "SPARKWRIGHT_SUPERVISOR_SCALE": "0.3"}
     return drive
 
 

@@ -95,7 +95,7 @@ def test_a_lease_of_another_account_can_be_broken(drive: Drive, nodes: list[Node
     drive.good("down", "nothing", "--break-lease")  # makes the lease's folder, as spark
     nodes[0].exec(["sh", "-c", "cat > /run/lock/sparkwright/lease"], user="nodocker", input=content)
     busy = drive.run("up", drive.recipe("process"))
-    assert busy.code == 4 and "ann@laptop holds the lease for `up big` since 6" in busy.err, str(busy)
+    assert busy.code == 4 and "ann@laptop holds the lease for `up big` since " in busy.err, str(busy)
     drive.good("up", drive.recipe("process"), "--break-lease")
     drive.good("down", NAME)
     assert_clean(nodes)
