@@ -105,7 +105,7 @@ def group(leader: int) -> list[int]:
 
 
 def until(true: Callable[[], bool]) -> bool:
-    for _ in range(1200):
+    for _ in range(600):
         if true():
             return True
         time.sleep(0.05)
@@ -148,7 +148,7 @@ def test_it_costs_next_to_nothing(here: Node, tmp_path: Path) -> None:
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGHUP])
 def test_nothing_stays_when_it_is_ended(spark: Node, how: signal.Signals) -> None:
     """Neither the readers in the background nor what they started."""
-    with stream(spark, 5.0) as (process, following):
+    with stream(spark, 500.0) as (process, following):
         following()
         assert until(lambda: len(group(process.pid)) > 4)
         os.kill(process.pid, how)

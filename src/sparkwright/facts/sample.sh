@@ -51,14 +51,18 @@ kernel() {
 }
 
 #: follow
-# Children of the three background shells are ended by name: a `journalctl -f` would notice only with its next line.
-ends() { trap - EXIT; for p in $g $k $q; do c=; read -r c <"/proc/$p/task/$p/children"; kill $c "$p"; done; kill "$s"; }
-g=; k=; q=; s=
+# Children of the three background shells are ended by name: a `journalctl -f` would notice only with its next line. A
+# shell that is stopped starts no other one meanwhile; a process that was forked just now may lose a TERM.
+ends() {
+  trap - EXIT; read -r own </proc/$$/task/$$/children
+  for p in $own; do kill -STOP "$p"; c=; read -r c <"/proc/$p/task/$p/children"; kill $c; done; sleep 0.05
+  for p in $own; do c=; read -r c <"/proc/$p/task/$p/children"; kill -KILL $c "$p"; done
+}
 trap 'ends 2>/dev/null' EXIT; trap 'exit 0' HUP INT TERM PIPE
-gpu "$2" & g=$!
-pids_now_and_then "$4" & q=$!
-kernel "$3" & k=$!
-while block; do sleep "$1" & s=$!; wait "$s"; done
+gpu "$2" &
+pids_now_and_then "$4" &
+kernel "$3" &
+while block; do sleep "$1" & wait $!; done
 
 #: stopped
 # /proc/PID/stat is `PID (NAME) STATE PARENT ...`; a name may hold brackets and blanks.
