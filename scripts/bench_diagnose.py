@@ -20,7 +20,7 @@ from sparkwright.causes.diagnose import book
 SIZE = 1_000_000_000
 SAMPLE = 100_000  # bytes that grep is given: it takes hours for all
 SECONDS, MEMORY = 10.0, 200.0
-LOAD = 80.0  # milliseconds of CPU
+LOAD, START = 80.0, 250.0  # milliseconds of CPU
 GREP_LIMIT = 120.0
 SERVING = DATA / "healthy" / "serving.log"
 STARTS = ("captures_logs/b-8b-graphs.log", "captures_logs/m2-head.log", "captures_logs/v4-1m-s6.log")
@@ -50,7 +50,23 @@ def logs_take(repeats: int) -> list[Figure]:
         ),
         Figure("its memory", "file", (peak,), "MiB", MEMORY, simulated=False),
         causes_load(repeats),
+        start_takes(repeats),
     ]
+
+
+def start_takes(repeats: int) -> Figure:
+    """CPU of the command for a log of four lines: its start."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "four.log"
+        path.write_text("starting\nRuntimeError: no kernel image is available for execution on the device\nend\nbye\n")
+        command = [sys.executable, "-m", "sparkwright", "diagnose", str(path)]
+        taken = []
+        for _ in range(repeats):
+            before = resource.getrusage(resource.RUSAGE_CHILDREN)
+            run(command)
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            taken.append(1000 * (after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime))
+    return Figure("diagnose of four lines", "file", tuple(taken), "ms", START, note="CPU", simulated=False)
 
 
 def causes_load(repeats: int) -> Figure:

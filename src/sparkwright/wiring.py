@@ -9,7 +9,7 @@ import select
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -19,6 +19,7 @@ from sparkwright.adapters.files import Places, open_cluster
 from sparkwright.adapters.hosts import ClusterHosts
 from sparkwright.adapters.machine import SystemClock, whoami
 from sparkwright.adapters.ssh import SshSettings
+from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.app.services import Services
 from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.command import Secret
@@ -38,14 +39,6 @@ SCALE_VARIABLE = "SPARKWRIGHT_SUPERVISOR_SCALE"
 KEY_VARIABLES = ("SPARKWRIGHT_API_KEY", "OPENAI_API_KEY")
 _STATE = Path(".local/state/sparkwright")
 _KEY_BYTES = 8192
-
-
-@dataclass(frozen=True, slots=True)
-class ClusterOptions:
-    """The command line's options about where to work; '' for an option that is not given."""
-
-    cluster: str = ""
-    ssh_config: str = ""
 
 
 def places() -> Places:

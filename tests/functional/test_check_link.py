@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from fakes.sink import FakeSink
+from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.app.deep import deep
 from sparkwright.app.gather import gather, reached
 from sparkwright.app.services import Services
@@ -16,7 +17,7 @@ from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.finding import Severity
 from sparkwright.facts.ranks import ranks_fact
 from sparkwright.simulator.nodes import make_cluster
-from sparkwright.wiring import ClusterOptions, services
+from sparkwright.wiring import services
 
 MINE = ("DEEP", "RDMA", "NET", "DOCK", "DISK", "FILE", "MODEL", "SEC")
 # The shim listens to nothing and sends nothing; it prints the tool's table for whatever it is asked.

@@ -175,11 +175,10 @@ def test_watch_on_a_pipe_ends_with_it(shell: Shell) -> None:
         stream.close()
 
 
-def test_a_file_is_read_without_what_a_cluster_needs() -> None:
+def test_a_file_is_read_without_what_a_cluster_needs(tmp_path: Path) -> None:
     """Guards the start of `diagnose FILE`: neither use cases, nor recipes, nor an event loop are loaded for it."""
-    heavy = ("asyncio", "sparkwright.wiring", "sparkwright.app.services", "sparkwright.domain.recipe")
-    program = (
-        f"import sys, sparkwright.cli.main, sparkwright.cli.diagnose; print([m for m in {heavy} if m in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
-    assert done.stdout == "[]\n"
+    (tmp_path / "a.log").write_text("RuntimeError: no kernel image is available for execution on the device\n")
+    command = [sys.executable, "-X", "importtime", "-m", "sparkwright", "diagnose", str(tmp_path / "a.log")]
+    loaded = subprocess.run(command, capture_output=True, text=True, timeout=60).stderr.split()
+    heavy = {"asyncio", "sparkwright.wiring", "sparkwright.app.services", "sparkwright.domain.recipe"}
+    assert "sparkwright.app.examine" in loaded and not heavy & set(loaded)

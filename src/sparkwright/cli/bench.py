@@ -17,6 +17,7 @@ from sparkwright.app.bench.benchmark import BenchRequest, Ready, go, is_url, url
 from sparkwright.app.bench.measure import adjusted, resumed
 from sparkwright.app.bench.prompt_corpus import replayed_paths
 from sparkwright.app.bench.target import Bench, KeyWanted, Target
+from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.app.runs import loaded, taken_up
 from sparkwright.cli import options as shared
 from sparkwright.cli.bench_live import bench_screen
@@ -29,8 +30,8 @@ from sparkwright.domain.run import Run
 from sparkwright.domain.workload import Workload
 from sparkwright.loadgen import profiles
 from sparkwright.loadgen.replay import with_counts
-from sparkwright.wiring import ClusterOptions, keys, places
 from sparkwright.wiring import bench as tools
+from sparkwright.wiring import keys, places
 
 _QUICK = "quick"
 _Names = tuple[str, ...]

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from sparkwright.app.bench import deployment_target
 from sparkwright.app.bench.benchmark import BenchRequest, Ready
 from sparkwright.app.bench.target import Bench
+from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.cli import options as shared
 from sparkwright.cli.console import Quiet
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import RecipeError
-from sparkwright.wiring import ClusterOptions, gateway_keys, services, trusting, vouched
+from sparkwright.wiring import gateway_keys, services, trusting, vouched
 
 
 @dataclass(frozen=True, slots=True)

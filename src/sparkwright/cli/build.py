@@ -8,12 +8,13 @@ from sparkwright import __version__
 from sparkwright.adapters.files import open_recipe
 from sparkwright.app.build import Built, Options, section_of
 from sparkwright.app.build import build as make
+from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.cli import options as shared
 from sparkwright.cli.columns import echo
 from sparkwright.domain.recipe import Build, Recipe
 from sparkwright.domain.units import duration, gib
 from sparkwright.images.dockerfile import context, image_name, labels
-from sparkwright.wiring import ClusterOptions, places
+from sparkwright.wiring import places
 
 
 @click.command()

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from sparkwright.app.check import Checked, check_deeply, check_nodes
+from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.app.fix import Outcome, Result
 from sparkwright.app.gather import Gathered, gather
 from sparkwright.app.services import Services
@@ -21,7 +22,7 @@ from sparkwright.domain.errors import NodeError, UsageError
 from sparkwright.domain.facts import NodeFacts
 from sparkwright.domain.finding import Severity
 from sparkwright.facts.ranks import ranks_fact
-from sparkwright.wiring import ClusterOptions, earlier_events, keep_events
+from sparkwright.wiring import earlier_events, keep_events
 
 _MODES = ("fix", "undo", "deep")
 

@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from sparkwright.app.check import Checked, check_nodes
+from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.app.fix import Outcome, Result, Wanted, apply_fixes, mendable, undo, undoable, with_password
 from sparkwright.app.services import Services
 from sparkwright.cli import options as shared
@@ -21,7 +22,6 @@ from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import NodeError, UsageError
 from sparkwright.domain.finding import Finding, Severity
 from sparkwright.domain.units import duration
-from sparkwright.wiring import ClusterOptions
 
 _COLORS = {Outcome.DONE: "green", Outcome.SKIPPED: "blue", Outcome.BY_HAND: "yellow", Outcome.FAILED: "red"}
 

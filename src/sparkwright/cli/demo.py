@@ -14,6 +14,7 @@ import yaml
 
 from sparkwright.adapters.files import open_recipe
 from sparkwright.app.check import check_nodes
+from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.app.launch import Options, up
 from sparkwright.app.prepare import prepare
 from sparkwright.app.queries import status
@@ -31,7 +32,7 @@ from sparkwright.domain.units import duration
 from sparkwright.engines.catalog import simulator
 from sparkwright.engines.simulator import Simulator
 from sparkwright.simulator.nodes import make_cluster
-from sparkwright.wiring import ClusterOptions, places
+from sparkwright.wiring import places
 
 T = TypeVar("T")
 RECIPE = Simulator.name

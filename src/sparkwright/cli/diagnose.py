@@ -24,9 +24,9 @@ from sparkwright.domain.diagnosis import Cause, Explanation
 from sparkwright.domain.errors import UsageError
 
 if TYPE_CHECKING:  # what only a deployment or --watch needs is loaded there: the start is quick
+    from sparkwright.app.cluster_options import ClusterOptions
     from sparkwright.app.diagnose_watch import Watching
     from sparkwright.app.services import Services
-    from sparkwright.wiring import ClusterOptions
 
 SCHEMA = 1
 # No deployment is called like that, a file that is not there may be.

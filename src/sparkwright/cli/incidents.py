@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from sparkwright.app import incidents as use
+from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.app.incidents import Remembered, Shown
 from sparkwright.cli import options as shared
 from sparkwright.cli.columns import aligned, echo, fold, fold_command, mark
@@ -15,7 +16,6 @@ from sparkwright.domain.deployment import is_deployment_name
 from sparkwright.domain.incident import Incident, IncidentEvent
 from sparkwright.domain.live import DeploymentState
 from sparkwright.domain.units import duration
-from sparkwright.wiring import ClusterOptions
 
 SCHEMA = 1
 

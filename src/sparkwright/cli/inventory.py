@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from sparkwright.adapters.files import open_recipe, recipe_names
+from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.app.cluster_state import Inventory, inventory
 from sparkwright.cli import options as shared
 from sparkwright.cli.columns import aligned, counted, echo, fold, mark
@@ -16,7 +17,7 @@ from sparkwright.domain.errors import RecipeError
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.units import gib
 from sparkwright.planner.usable import uses
-from sparkwright.wiring import ClusterOptions, places
+from sparkwright.wiring import places
 
 _SHOWN = 3
 _HEADS = ("CHECKPOINT", "REVISION", "FORMAT", "SIZE", "STATE", "NODES", "RECIPES")

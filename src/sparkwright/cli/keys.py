@@ -6,11 +6,11 @@ from dataclasses import asdict
 import click
 
 from sparkwright.app import keys as use
+from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.cli import options as shared
 from sparkwright.cli.columns import aligned
 from sparkwright.domain.units import duration
 from sparkwright.gateway.keys import Key
-from sparkwright.wiring import ClusterOptions
 
 
 @click.group()

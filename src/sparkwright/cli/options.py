@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.cli.columns import echo
 from sparkwright.domain.command import Secret
 from sparkwright.domain.deployment import is_deployment_name
@@ -19,7 +20,6 @@ from sparkwright.domain.errors import RecipeError, UsageError
 if TYPE_CHECKING:  # what a verb needs that runs a use case is loaded there: the others start quickly
     from sparkwright.app.services import Services
     from sparkwright.domain.cluster import Cluster
-    from sparkwright.wiring import ClusterOptions
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
@@ -31,8 +31,6 @@ def cluster_options(function: F) -> F:
 
     @wraps(function)
     def with_both(*args: Any, cluster: str, ssh_config: str, **given: Any) -> Any:
-        from sparkwright.wiring import ClusterOptions  # start-up
-
         return function(*args, where=ClusterOptions(cluster, ssh_config), **given)
 
     places = "$SPARKWRIGHT_CLUSTER, ./cluster.yaml, ~/.config/sparkwright/cluster.yaml"

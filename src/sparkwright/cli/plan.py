@@ -7,13 +7,14 @@ from typing import Any
 import click
 
 from sparkwright.adapters.files import open_recipe
+from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.app.prepare import Outcome, prepare
 from sparkwright.app.services import LaunchRequest, Services, api_key
 from sparkwright.cli import options as shared
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.verdict import Goal
 from sparkwright.emit import FORM_NAMES
-from sparkwright.wiring import ClusterOptions, places
+from sparkwright.wiring import places
 
 _SPELLED = {"goal": "optimize", "form": "emit", "logs": "from-log"}
 

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from sparkwright.app import queries
+from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.app.incidents import incident, incident_logs
 from sparkwright.app.services import Services
 from sparkwright.cli import options as shared
@@ -14,7 +15,6 @@ from sparkwright.cli.columns import echo
 from sparkwright.cli.text import deployment_text
 from sparkwright.domain.deployment import Deployment
 from sparkwright.domain.live import DeploymentState
-from sparkwright.wiring import ClusterOptions
 
 _GOOD = (DeploymentState.READY, DeploymentState.LOADING, DeploymentState.STARTING)
 

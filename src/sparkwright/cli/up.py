@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from sparkwright.adapters.files import open_recipe, recipe_names
+from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.app.launch import Options
 from sparkwright.app.launch import up as bring_up
 from sparkwright.app.plan import stopping
@@ -21,7 +22,7 @@ from sparkwright.cli import options as shared
 from sparkwright.cli.plan_result import plan_json
 from sparkwright.cli.up_text import outcome_text
 from sparkwright.domain.units import duration
-from sparkwright.wiring import ClusterOptions, places
+from sparkwright.wiring import places
 
 
 @click.command()

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from fakes.clock import FakeClock
+from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.app.fix import Wanted
 from sparkwright.app.services import Services
 from sparkwright.cli.check_fix import proposal_text, typed
@@ -17,7 +18,6 @@ from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.finding import Rights
 from sparkwright.ports import Sink
 from sparkwright.remote import repair
-from sparkwright.wiring import ClusterOptions
 from unit.app.scene import Scene, cluster
 from unit.app.test_fix import WANTED, Tunable
 

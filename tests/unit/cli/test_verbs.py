@@ -10,6 +10,7 @@ import pytest
 
 from fakes.endpoint import FakeEndpoint
 from fakes.rank_node import Exit
+from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.app.services import Services
 from sparkwright.cli.main import run
 from sparkwright.cli.plan_result import still_to_copy
@@ -19,7 +20,6 @@ from sparkwright.domain.errors import NotReady, Unreachable
 from sparkwright.domain.plan import Placement, Plan, RankSpec
 from sparkwright.domain.recipe import EngineChoice, Model, Recipe, Runtime
 from sparkwright.ports import Sink
-from sparkwright.wiring import ClusterOptions
 from unit.app.scene import JOINS, Scene, cluster, scene
 
 Call = Callable[..., tuple[int, str, str]]
