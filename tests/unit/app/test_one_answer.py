@@ -16,13 +16,10 @@ from unit.app.scene import request, scene
 LOGS = Path(__file__).resolve().parents[2] / "data"
 RECORDED = [
     ("f-kv-too-small",),
-    ("f-no-blocks",),
-    ("d-port-in-use",),
     ("../logs-unknown/chained",),  # no known cause: the line that explains
-    ("d-gloo-interface",),
     ("m4-head", "m4-worker"),
-    ("n2-gloo-head", "n2-gloo-worker"),
 ]
+MORE = [("f-no-blocks",), ("d-port-in-use",), ("d-gloo-interface",), ("n2-gloo-head", "n2-gloo-worker")]
 Answer = tuple[list[tuple[str, float]], str]
 
 
@@ -52,7 +49,9 @@ def of_watching(logs: dict[str, str]) -> set[str]:
     return {one.key if isinstance(one, Cause) else one.line.text for one in shown}
 
 
-@pytest.mark.parametrize("names", RECORDED, ids=lambda names: names[0])
+@pytest.mark.parametrize(
+    "names", [*RECORDED, *(pytest.param(names, marks=pytest.mark.full) for names in MORE)], ids=lambda names: names[0]
+)
 async def test_all_give_the_same_answer(names: tuple[str, ...]) -> None:
     """Guards against an incident, or a failed start, that names another cause than `diagnose` does for its log."""
     logs = {
