@@ -70,9 +70,17 @@ def reason(sources: Mapping[str, Iterable[tuple[int, bytes]]], year: int, words:
     likeliest = [*(of_place if not known or known.generic else ()), *of_key]
     if rows and rows[0].get("when"):  # words of the line
         likeliest.reverse()
-    of = tuple(dict.fromkeys((*likeliest, *(known.families if known else ()))))
-    what = (_proof(best), known.key if known else "", title, of, best.place, where)
-    why = Explanation(*what, steps if known else more, same, then[0] if then else None)
+    why = Explanation(
+        line=_proof(best),
+        mechanism=known.key if known else "",
+        title=title,
+        families=tuple(dict.fromkeys((*likeliest, *(known.families if known else ())))),
+        place=best.place,
+        phase=where,
+        next=steps if known else more,
+        same=same,
+        then=then[0] if then else None,
+    )
     return Reason(why, around, keys, (why.line,), bad)
 
 

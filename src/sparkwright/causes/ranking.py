@@ -142,5 +142,16 @@ def named(one: Found, weight: float, words: Mapping[str, str]) -> Cause:
     confidence = round(min(weight, one.at_most), 2)
     if confidence < _SURE_ENOUGH:
         fix.sort(key=lambda step: _TAKES_A_NODE.search(step.partition("#")[0]) is not None)
-    what = (known.key, known.code, known.title, known.severity, confidence, known.why)
-    return Cause(*what, tuple(fix), one.proof, one.seen, one.resembles, one.versions)
+    return Cause(
+        known.key,
+        known.code,
+        known.title,
+        known.severity,
+        confidence,
+        known.why,
+        tuple(fix),
+        one.proof,
+        one.seen,
+        one.resembles,
+        one.versions,
+    )
