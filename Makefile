@@ -22,7 +22,7 @@ setup-runtime:  ## prepare .venv with only what the sparkwright command needs
 demo: setup-runtime ## the whole loop on this machine, on an embedded simulated two-node cluster
 	@.venv/bin/sparkwright demo $(ARGS)
 
-test: setup     ## every part below, in 15 minutes on two idle cores; as root also installs the system packages they need
+test: setup     ## every part below, in 20 minutes on two idle cores; as root also installs the system packages they need
 	@$(TEST)
 
 test-full: setup ## all that `make test` runs and what is marked `full`: each row of each table, properties (40 minutes)
