@@ -158,7 +158,8 @@ def _moved(node: Node, number: int) -> Node:
 def _written(kind: str, folder: Path, made: Cluster, port: Callable[[], int]) -> Nodes:
     cluster, recipe = folder / "cluster.yaml", folder / "recipe.yaml"
     cluster.write_text(cluster_yaml(made))
-    recipe.write_text(RECIPE.format(venv="", port=port(), master=port()).replace(', venv: ""', ""))
+    venv = sys.prefix if kind == "ssh" else ""  # another node's Python has no simulator
+    recipe.write_text(RECIPE.format(venv=venv, port=port(), master=port()).replace(', venv: ""', ""))
     return Nodes(kind, folder, cluster, recipe, local=made)
 
 
