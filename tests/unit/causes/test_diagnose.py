@@ -129,7 +129,7 @@ def test_each_recording_of_a_failure_is_named_or_explained(name: str) -> None:
         assert found.causes[0].key == stops[0] == FAILED[name]
 
 
-def test_a_start_that_stops_without_a_line_says_how_far_it_got() -> None:
+def test_a_start_that_stops_without_a_line_shows_its_phase() -> None:
     """Guards a log that was cut in the middle of loading: the phase, the last line and steps; none once it serves."""
     lines = (CAPTURES / "b-8b-graphs.log").read_bytes().splitlines(keepends=True)
     begun = next(number for number, line in enumerate(lines) if b"Starting to load model" in line)

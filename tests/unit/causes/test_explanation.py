@@ -1,4 +1,4 @@
-"""Logs without a known cause: the line that explains, what it says, how far the engine got."""
+"""Logs without a known cause: the line that explains, its title, how far the engine got."""
 
 import re
 from pathlib import Path
@@ -60,7 +60,7 @@ CASES = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_the_line_that_explains_is_found(name: str) -> None:
-    """Guards each kind of line, in words that no rule was written from."""
+    """Guards each kind of line, in a wording that no rule was written from."""
     log, number, mechanism = CASES[name]
     found = of(log)
     assert found and (found.line.number, found.mechanism) == (number, mechanism), found
@@ -79,13 +79,13 @@ def test_a_step_whose_slot_is_empty_is_left_out() -> None:
 
 
 def test_what_a_log_names_cannot_run_when_a_step_is_pasted() -> None:
-    """A path from a log is quoted in the command that looks at it."""
+    """A path from a log is quoted in the command that inspects it."""
     found = of("PermissionError: [Errno 13] Permission denied: '/tmp/$(reboot);x'")
     assert found and found.next[0].startswith("ls -ld '/tmp/$(reboot);x'; id")
 
 
 def test_the_phase_and_the_place_are_named() -> None:
-    """The engine's own words say how far it got; the frame above the exception where."""
+    """The engine's own lines show how far it got; the frame above the exception where."""
     log = (DATA / "captures_logs" / "d-disk-full.log").read_text()
     found = of(log)
     assert found and found.phase == "compile" and "codecache.py" in found.place

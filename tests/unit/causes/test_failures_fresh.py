@@ -49,7 +49,7 @@ def test_the_true_keys_are_of_the_catalogue() -> None:
 
 
 def test_every_case_can_be_recorded_again() -> None:
-    """Guards `make record-failures`: the table reads, and the scenario says the same as the recorded row."""
+    """Guards `make record-failures`: the table reads, and the scenario equals the recorded row."""
     table = {one.id: (one.keys, one.family, one.line) for one in scenarios(seed=1)}
     assert {case.id: (case.keys, case.family, case.line) for case in CASES}.items() <= table.items()
 

@@ -16,7 +16,7 @@ DATA = Path(__file__).parents[2] / "data"
 SHARED = Path(__file__).parents[4] / "shared" / "captures"
 
 
-def told(*logs: str) -> Diagnosis:
+def diagnosis_of(*logs: str) -> Diagnosis:
     return examine([(f"rank {n}", [log.encode()]) for n, log in enumerate(logs)], 2026, {})
 
 
@@ -32,7 +32,7 @@ def settings(text: str) -> dict[str, str]:
 
 
 def differ(*logs: str) -> dict[str, Sequence[str]]:
-    return {one.what: [value for _, value in one.values] for one in told(*logs).differs}
+    return {one.what: [value for _, value in one.values] for one in diagnosis_of(*logs).differs}
 
 
 FREE = """\
@@ -119,7 +119,7 @@ def test_the_output_of_a_command_states_what_is_bad(text: str, says: list[str]) 
 
 
 def test_a_port_in_use_counts_only_when_the_failure_names_it() -> None:
-    """Each node has ports in use; the one that the engine wanted is the one that matters."""
+    """Each node has ports in use; the one that the engine asked for is the one that matters."""
     listing = SS + (DATA / "facts/ss/spark.txt").read_text().partition("\n")[2]
     assert facts(listing) == []
     assert facts(listing, "OSError: [Errno 98] Address already in use: ('0.0.0.0', 8000)") == [
@@ -147,7 +147,7 @@ def test_the_commands_of_this_machine_are_read(command: list[str]) -> None:
 )
 def test_a_table_below_other_lines_is_read(name: str, says: str) -> None:
     """Rows are no wrapped rest of the line above, however long that is."""
-    found = told((DATA / "failures-fresh" / "develop" / f"{name}.log").read_text())
+    found = diagnosis_of((DATA / "failures-fresh" / "develop" / f"{name}.log").read_text())
     assert [one.text for one in found.stated] == [says]
 
 
@@ -170,8 +170,8 @@ def test_rows_of_a_table_are_no_symptoms() -> None:
     """A container that is called like a failure is none."""
     table = "CONTAINER ID   IMAGE   COMMAND   CREATED   STATUS   PORTS   NAMES\n"
     rows = "".join(f'{n:012x}   a   "fatal error: cannot"   1 s   Up 1 s   failed-{n}\n' for n in range(20))
-    assert told(table + rows).explanation is None
-    found = told(f"{table}{rows}RuntimeError: the ring is torn\n").explanation
+    assert diagnosis_of(table + rows).explanation is None
+    found = diagnosis_of(f"{table}{rows}RuntimeError: the ring is torn\n").explanation
     assert found and found.line.number == 22
 
 

@@ -22,7 +22,7 @@ def of(log: str, described: bool = True) -> Diagnosis:
     ],
 )
 def test_what_is_resembled_is_possible_at_most_and_shows_its_words(log: str, key: str) -> None:
-    """Guards recall in words that no rule was written from, and that a resemblance is never more than possible."""
+    """Guards recall in a wording that no rule was written from, and that a resemblance is never more than possible."""
     found = of(log)
     assert found.causes[0].key == key
     assert all(cause.confidence <= POSSIBLE for cause in found.causes if cause.resembles)

@@ -27,7 +27,7 @@ def first(log: str, on_node: str = "") -> Cause:
 )
 @pytest.mark.parametrize("of_node", [False, True], ids=["log", "node"])
 def test_a_version_in_or_outside_the_range_counts(version: str, how: str, of_node: bool) -> None:
-    """Guards both directions, whoever reports the version, and that the answer shows it."""
+    """Guards both directions, from a log and from a node, and that the answer shows it."""
     alone = first(NOT_PERMITTED)
     found = first(NOT_PERMITTED, version) if of_node else first(f"{version}\n{NOT_PERMITTED}")
     assert found.key == alone.key == "cuda-operation-not-permitted-580-159" and alone.versions == ()

@@ -1,11 +1,11 @@
-"""Stands in for a tool that needs hardware; says what the tool's switch file tells it to say.
+"""Replaces a tool that needs hardware; prints what the tool's switch file names.
 
 /opt/shims/TOOL/switch names a variant. Of these files the first that exists is the answer:
   VARIANT@ARG_ARG.txt   for exactly these arguments
   VARIANT.json          nvidia-smi only: a table that --query-gpu and --query-compute-apps are answered from
   VARIANT.txt           whatever the arguments
 VARIANT.exit holds the exit code, VARIANT.err goes to stderr, VARIANT.sleep delays (seconds: a tool that hangs).
-The variant `twin` (nvidia-smi) is what the twins on this node do: `working`, `spinning`, `default`.
+The variant `twin` (nvidia-smi) is what the simulators on this node do: `working`, `spinning`, `default`.
 The variant `real` runs the next program of that name on PATH, `absent` behaves as if it were not installed.
 """
 
@@ -31,7 +31,7 @@ def absent():
     sys.exit(127)
 
 
-def twins_do():
+def simulators_do():
     """Marks in the node's network namespace, where ranks in containers are too."""
     with open("/proc/net/unix") as file:
         marks = {line.split("/")[1] for line in file if "@sparkwright-twin/" in line}
@@ -82,7 +82,7 @@ def main():
     if variant in ("absent", "real"):  # `shim` has found no real one
         absent()
     if variant == "twin":
-        variant = twins_do()
+        variant = simulators_do()
     time.sleep(float(read(variant + ".sleep", "0")))
     exact = read(f"{variant}@{'_'.join(sys.argv[1:])}.txt".replace("/", "_"), None)
     table = read(variant + ".json", None)
