@@ -53,8 +53,8 @@ def versions_on(facts: Mapping[str, NodeFacts]) -> list[Named]:
     texts = {}
     for node, one in facts.items():
         kernel, driver = known(one.kernel), known(one.driver)
-        told = ((f"Linux {node}", kernel and kernel.release), ("Driver Version:", driver and known(driver.version)))
-        texts[node] = "".join(f"{what} {version}\n" for what, version in told if version)
+        found = ((f"Linux {node}", kernel and kernel.release), ("Driver Version:", driver and known(driver.version)))
+        texts[node] = "".join(f"{what} {version}\n" for what, version in found if version)
     return [(f"{VERSIONS}{node}", [text.encode("utf-8", "replace")]) for node, text in texts.items() if text]
 
 

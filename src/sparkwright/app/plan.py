@@ -46,7 +46,6 @@ def make_plan(services: Services, request: LaunchRequest, cluster_state: Cluster
     findings += (in_recipe(finding, recipe.engine.name) for finding in review(recipe, specs))
     findings += check_identity(recipe, cluster_state.engines, cluster_state.facts, _pythons(services))
     advice, found = advise(recipe, cluster_state.checkpoints), weighed(services, request, cluster_state, nodes)
-    findings += check_quantization(recipe, advice.quantization)
     context = Context(
         cluster=services.cluster,
         facts=cluster_state.facts,
@@ -60,8 +59,8 @@ def make_plan(services: Services, request: LaunchRequest, cluster_state: Cluster
         advice=advice,
         published=cluster_state.published,
     )
-    ordered = worst_first((*findings, *(_remedied(f, found) for f in check_all(context))))
-    heeded = attention(ordered, {}, services.cluster.ignore)
+    findings += (*check_quantization(recipe, advice.quantization), *(_remedied(f, found) for f in check_all(context)))
+    heeded = attention(worst_first(findings), {}, services.cluster.ignore)
     return Plan(
         deployment=request.deployment,
         recipe=recipe,

@@ -223,7 +223,7 @@ def _lack(cluster_state: ClusterState, node: str) -> str:
     return ", ".join(found.missing[:_SHOWN]) + more or ("nothing of it is there" if not found.files else "complete")
 
 
-# A program that fails in the middle of a state of its progress says so on the same line.
+# A program that fails in the middle of a state of its progress reports it on the same line.
 _PERCENT = re.compile(
     r"\s*(?P<done>[\d,]+)\s+(?P<percent>\d{1,3})%\s+(?P<speed>\S+/s)\s+\d+:\d\d:\d\d"
     r"(?:\s+\(xfr#\d+, \w+-chk=\d+/\d+\))?(?P<more>.*)"
