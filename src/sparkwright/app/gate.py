@@ -11,7 +11,7 @@ from sparkwright.domain.checkpoint import Checkpoint
 from sparkwright.domain.cluster import Cluster, Node
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.facts import Driver, Unknown
-from sparkwright.domain.ledger import MemoryLedger
+from sparkwright.domain.ledger import Fit, MemoryLedger
 from sparkwright.domain.plan import Plan
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.units import gib
@@ -98,7 +98,7 @@ def _pool(found: ClusterState, node: str, recipe: Recipe, deployment: str) -> in
 
 @dataclass(frozen=True, slots=True)
 class Weighed:
-    """ledgers: in the order of ranks. sought: whether remedies were: it is real, and known not to fit."""
+    """ledgers: in the order of ranks. sought: whether remedies were: it is real, and does not surely fit."""
 
     ledgers: tuple[MemoryLedger, ...]
     verdict: Verdict
@@ -117,7 +117,7 @@ def weighed(services: Services, request: LaunchRequest, cluster_state: ClusterSt
     judge = judge_of(request, cluster_state, nodes)
     counted = judge.ground.ledgers(request.recipe)
     found = verdict(counted)
-    sought = not found.fits and found.known and not unreal(services.cluster, request.recipe)
+    sought = found.fit is not Fit.FITS and found.known and not unreal(services.cluster, request.recipe)
     proposed = remedies(request.recipe, judge, surroundings(services, request, cluster_state, judge)) if sought else ()
     return Weighed(counted, found, proposed, speeds(request.recipe, judge, found), sought)
 

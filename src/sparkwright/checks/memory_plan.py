@@ -5,14 +5,19 @@ from collections.abc import Iterator
 from sparkwright.checks.reading import simulated
 from sparkwright.domain.check import Check, Context, Found, explained
 from sparkwright.domain.facts import GpuProcess, NodeFacts
-from sparkwright.domain.finding import OVERRIDE
-from sparkwright.domain.ledger import IN_USE, KV_POOL, MemoryLedger
+from sparkwright.domain.finding import OVERRIDE, WARN
+from sparkwright.domain.ledger import IN_USE, KV_POOL, Lack, MemoryLedger
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.units import GIB, gib
 from sparkwright.domain.unknown import known
 from sparkwright.engines.catalog import traits
 
 _STEP = 4096
+_MAY = {
+    Lack.POOL: "may leave nothing for the KV cache",
+    Lack.NODE: "may need more memory than the node has",
+    Lack.CONTEXT: "KV cache may be too small for one sequence",
+}
 
 
 def arithmetic(ledger: MemoryLedger) -> str:
@@ -118,9 +123,26 @@ def _shorten_context(recipe: Recipe, ledger: MemoryLedger, share: float) -> str:
     return "; or ".join([*found, f"more nodes than {recipe.nodes}"][:3])
 
 
+def may_not_fit(context: Context) -> Iterator[Found]:
+    recipe = context.recipe
+    for ledger in context.ledgers if recipe and not simulated(context) else ():
+        pool, needed = ledger.line(KV_POOL), ledger.kv_needed or 0
+        if ledger.doubt is None or pool is None:
+            continue
+        ends = f"{gib(pool.bytes if pool.low is None else pool.low)} to {gib(pool.high or pool.bytes)}"
+        wanted = f"; one full sequence needs {gib(needed)}" if needed else ""
+        yield Found(
+            f"KV pool estimated at {ends}, {gib(ledger.left)} left on the node{wanted}",
+            title=_MAY[ledger.doubt],
+            fix="`sparkwright up` starts it and stops it again when memory runs low; surely: see `what does fit`",
+            subject=ledger.node,
+        )
+
+
 CHECKS = explained(
     __file__,
     Check("MEM001", OVERRIDE, "model does not fit", does_not_fit),
     Check("MEM002", OVERRIDE, "memory fraction exceeds free memory", fraction_too_high),
     Check("MEM003", OVERRIDE, "KV cache too small for one sequence", context_too_long),
+    Check("MEM021", WARN, "model may not fit", may_not_fit),
 )

@@ -7,7 +7,7 @@ from typing import Any
 from sparkwright.app.plan import stopping
 from sparkwright.app.prepare import Planned
 from sparkwright.cli.columns import aligned, fold, mark
-from sparkwright.domain.ledger import KV_POOL, WEIGHTS
+from sparkwright.domain.ledger import KV_POOL, WEIGHTS, Fit
 from sparkwright.domain.plan import Plan
 from sparkwright.domain.units import duration, gib
 from sparkwright.domain.verdict import Choice, Estimate, Optimum, Speed
@@ -109,6 +109,8 @@ def _fits_text(plan: Plan) -> str:
     if plan.verdict is None or not plan.verdict.known:
         return "not known"
     made_up = mark(plan.recipe.model.simulated or plan.cluster.simulated)
+    if plan.verdict.fit is Fit.MAY:
+        return f"{made_up}may not"
     return f"{made_up}yes" if plan.verdict.fits else f"no: {gib(plan.verdict.short)} short on {plan.verdict.node}"
 
 

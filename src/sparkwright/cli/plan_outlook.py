@@ -47,7 +47,7 @@ def _pool_range(plan: Plan, kv: KvCapacity) -> Iterator[str]:
     low, high = (end / pool.bytes * kv.sequences for end in (pool.low, pool.high))
     said = f"  estimated: a pool of {pool.low / GIB:.1f} to {gib(pool.high)} gives {low:.2f} to {high:.2f} of them"
     needed = max((ledger.kv_needed or 0 for ledger in plan.ledgers), default=0)
-    short = "; at the low end less than one fits, and the engine would not start" if pool.low < needed else ""
+    short = "; at the low end less than one fits, and the engine does not start" if pool.low < needed else ""
     yield f"{said}{short}"
 
 
@@ -193,6 +193,8 @@ def body(ledger: MemoryLedger, why: bool) -> list[str]:
 
 def verdict_text(ledger: MemoryLedger) -> str:
     without = f" (without {' and '.join(ledger.unknown)}: not known)" if ledger.unknown else ""
+    if ledger.doubt:
+        return f"MAY NOT FIT: at the low end of the estimate {_LACKS[ledger.doubt]}{without}"
     if ledger.lack is None:
         return f"fits{without}"
     return f"DOES NOT FIT, {gib(ledger.short)} short: {_LACKS[ledger.lack]}{without}"

@@ -85,10 +85,11 @@ def plan_json(made: Plan, staged: Sequence[str]) -> dict[str, Any]:
         "fabric": {node: asdict(choice) for node, choice in made.placement.fabric.items()},
         "ranks": [_rank(spec) for spec in made.specs],
         "memory": [
-            asdict(entry) | {"left": entry.left, "fits": entry.lack is None, "kv_tokens": entry.kv_tokens}
+            asdict(entry)
+            | {"left": entry.left, "fits": entry.lack is None, "verdict": entry.fit, "kv_tokens": entry.kv_tokens}
             for entry in made.ledgers
         ],
-        "verdict": asdict(made.verdict) if made.verdict else None,
+        "verdict": asdict(made.verdict) | {"verdict": made.verdict.fit} if made.verdict else None,
         "speeds": [asdict(speed) for speed in made.speeds],
         "published": [asdict(figure) for figure in made.recipe.published],
         "splits": asdict(made.advice) if made.advice else None,  # the first is the recipe's own; seconds (best, worst)

@@ -49,6 +49,7 @@ class Memory:
     the next CUDA process can reuse.
     huge_pages, huge_free: the reserved pool of default-size huge pages and what of it is not in use.
     cma_total, cma_free: the contiguous allocator's; corrupted: pages taken out of use after a memory error.
+    unsure: by how much `available` may be off either way where it is assumed, 0 where it was read.
     """
 
     total: int
@@ -63,6 +64,7 @@ class Memory:
     cma_total: int = 0
     cma_free: int = 0
     corrupted: int = 0
+    unsure: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,6 +96,14 @@ class Lack(StrEnum):
     CONTEXT = "context"
 
 
+class Fit(StrEnum):
+    """fits: at the low end of the pool's range, too. may not fit: at its high end only. does not fit: at neither."""
+
+    FITS = "fits"
+    MAY = "may not fit"
+    NOT = "does not fit"
+
+
 @dataclass(frozen=True, slots=True)
 class LedgerLine:
     """bytes: what is taken (or, for the pool, what there is). why: the arithmetic or the source in one sentence.
@@ -185,19 +193,29 @@ class MemoryLedger:
 
     @property
     def has_no_kv(self) -> bool:
-        """Weights and the engine's needs are more than it may take; engines that claim no share are not asked."""
-        kv = self.line(KV_POOL)
-        return self.claim > 0 and kv is not None and kv.bytes <= 0
+        """Weights and the engine's needs are more than it may take; engines that claim no share are not asked.
+
+        A pool that is estimated at nothing may hold a full sequence at the high end of its range.
+        """
+        kv, most = self.line(KV_POOL), self._pool_end("high") or 0
+        enough = self.kv_needed is not None and most >= self.kv_needed
+        return self.claim > 0 and kv is not None and kv.bytes <= 0 and not enough
 
     @property
     def too_short(self) -> bool:
         """The KV pool holds less than one sequence of full length: the engine ends, or cuts what it accepts."""
+        most = self._pool_end("high")
+        return self.kv_needed is not None and most is not None and 0 < most < self.kv_needed and not self.has_no_kv
+
+    def _pool_end(self, end: str) -> int | None:
+        """Bytes of the KV pool at the `low` or `high` end of its range."""
         kv = self.line(KV_POOL)
-        return self.kv_needed is not None and kv is not None and 0 < kv.bytes < self.kv_needed
+        size: int | None = getattr(kv, end, None)
+        return size if size is not None or kv is None else kv.bytes
 
     @property
     def lack(self) -> Lack | None:
-        """What is in the way of a start, the first of them; None when it starts."""
+        """What is in the way of a start at the high end of the pool's range, the first of them; None when it starts."""
         if self.claims_too_much:
             return Lack.CLAIM
         if self.has_no_kv:
@@ -205,6 +223,22 @@ class MemoryLedger:
         if not self.fits:
             return Lack.NODE
         return Lack.CONTEXT if self.too_short else None
+
+    @property
+    def doubt(self) -> Lack | None:
+        """What would be in the way at the low end of the pool's range only; None when nothing is, or `lack` has it."""
+        least = self._pool_end("low")
+        if self.lack or least is None:
+            return None
+        if self.claim > 0 and least <= 0:
+            return Lack.POOL
+        if self.left < 0 or (self.loading and self.loading.bytes > self.free):
+            return Lack.NODE
+        return Lack.CONTEXT if self.kv_needed and least < self.kv_needed else None
+
+    @property
+    def fit(self) -> Fit:
+        return Fit.NOT if self.lack else Fit.MAY if self.doubt else Fit.FITS
 
     @property
     def short(self) -> int:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from sparkwright.domain.ledger import KvCapacity, Lack
+from sparkwright.domain.ledger import Fit, KvCapacity, Lack
 from sparkwright.domain.recipe import Recipe
 
 
@@ -52,6 +52,7 @@ class Speed:
 class Verdict:
     """short: bytes that `node`, the worst, lacks. room: bytes that stay free on the fullest node.
 
+    doubt: what would be in the way at the low end of a pool's range where it starts at the high end.
     kv: of the rank with the smallest pool, None when it is unknown. known: False where a node's memory, or
     what a line of its ledger takes, is not: it fits as far as is known.
     """
@@ -63,6 +64,11 @@ class Verdict:
     room: int = 0
     kv: KvCapacity | None = None
     known: bool = True
+    doubt: Lack | None = None
+
+    @property
+    def fit(self) -> Fit:
+        return Fit.MAY if self.fits and self.doubt else Fit.FITS if self.fits else Fit.NOT
 
     @property
     def sequences(self) -> float:

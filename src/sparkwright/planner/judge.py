@@ -85,15 +85,17 @@ def verdict(found: Sequence[MemoryLedger]) -> Verdict:
     known = [ledger for ledger in found if ledger.pool.bytes]
     lacking = [ledger for ledger in known if ledger.lack]
     worst = min(lacking, key=lambda ledger: (_WORST.index(ledger.lack), -ledger.short), default=None)
+    doubtful = [ledger for ledger in known if ledger.doubt]
     pools = [ledger.capacity for ledger in known if ledger.capacity and not ledger.capacity.unknown]
     return Verdict(
         fits=worst is None,
         lack=worst.lack if worst else None,
         short=worst.short if worst else 0,
-        node=worst.node if worst else "",
+        node=next((ledger.node for ledger in (worst, *doubtful) if ledger), ""),
         room=min((ledger.left for ledger in known), default=0),
         kv=min(pools, key=lambda capacity: capacity.tokens, default=None),
         known=len(known) == len(found) and not any(ledger.unknown for ledger in known),
+        doubt=doubtful[0].doubt if doubtful else None,
     )
 
 

@@ -7,6 +7,7 @@ SGLang's is of what is free when it starts, and holds weights and KV only; Tenso
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import hypot
 
 from sparkwright.domain.checkpoint import Checkpoint
 from sparkwright.domain.facts import NodeFacts, Unknown
@@ -134,7 +135,10 @@ def _claim(recipe: Recipe, here: Pool) -> int:
 def _found(here: Pool) -> tuple[int, int, int]:
     """What SGLang sees free when its processes are up (0.5.10 to 0.5.23: MemAvailable on a GB10), least and most."""
     taken, least, most = before(here.unified)
-    return max(0, here.free - taken), max(0, here.free - most), max(0, here.free - least)
+    used = here.used
+    above, below = (0 if end is None else abs(end - used.bytes) for end in (used.high, used.low))
+    low, high = here.free - taken - hypot(most - taken, above), here.free - taken + hypot(taken - least, below)
+    return max(0, here.free - taken), max(0, int(low)), max(0, int(high))
 
 
 def _kv_line(recipe: Recipe, shape: ModelShape | None, here: Pool, taken: Sequence[LedgerLine]) -> LedgerLine:
@@ -175,12 +179,11 @@ def _within(recipe: Recipe, here: Pool, inside: Sequence[LedgerLine]) -> LedgerL
     whose = "" if recipe.serving.memory_fraction else " (the engine's default)"
     of = f"{gib(_found(here)[0])} free" if free else gib(here.total.bytes)
     why = f"{fraction:.2f}{whose} x {of}" + "".join(f" - {gib(line.bytes)} {line.name}" for line in inside)
-    taken = (
-        sum(line.bytes for line in inside),
-        sum(line.bytes if line.high is None else line.high for line in inside),
-        sum(line.bytes if line.low is None else line.low for line in inside),
-    )
-    size, low, high = (max(0, claim - own) for claim, own in zip(claims, taken, strict=True))
+    middle = claims[0] - sum(line.bytes for line in inside)
+    # Lines err independently of each other: their widths add as squares.
+    below = hypot(claims[0] - claims[1], *((line.high or line.bytes) - line.bytes for line in inside))
+    above = hypot(claims[2] - claims[0], *(0 if line.low is None else line.bytes - line.low for line in inside))
+    size, low, high = (max(0, int(end)) for end in (middle, middle - below, middle + above))
     known = all(line.known for line in inside)
     why += "" if known else "; the weights are a part of it"
     assumed = not recipe.serving.memory_fraction or not known

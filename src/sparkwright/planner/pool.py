@@ -72,7 +72,11 @@ def _in_use(facts: NodeFacts, memory: Memory, deployment: str) -> LedgerLine:
         why += f" - {gib(retained)} kept by the driver (no GPU process lives; the next one gets them)"
     if replaced:
         why += f" - {gib(replaced)} of the running ranks that are replaced"
-    return LedgerLine(IN_USE, max(0, taken - retained - replaced), Origin.MEASURED, why)
+    size = max(0, taken - retained - replaced)
+    if memory.unsure:
+        ends = max(0, size - memory.unsure), size + memory.unsure
+        return LedgerLine(IN_USE, size, Origin.ASSUMED, f"assumed: {why}", *ends)
+    return LedgerLine(IN_USE, size, Origin.MEASURED, why)
 
 
 def _replaced(facts: NodeFacts, deployment: str) -> int:

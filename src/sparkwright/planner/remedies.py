@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import Any, Protocol
 
-from sparkwright.domain.ledger import Lack
+from sparkwright.domain.ledger import Fit, Lack
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.units import GIB, gib
@@ -116,6 +116,8 @@ class Tries:
 
 
 def _surely(found: Verdict) -> Verdict:
+    if found.fit is Fit.MAY:
+        return replace(found, fits=False, lack=found.doubt, short=1)
     if found.lack not in (None, Lack.CONTEXT) or found.room >= SPARE:
         return found
     return replace(found, fits=False, lack=Lack.NODE, short=max(found.short, SPARE - found.room))
@@ -149,14 +151,15 @@ _Found = dict[frozenset[str], _Way]
 
 
 def remedies(recipe: Recipe, judge: Judge, world: Surroundings) -> tuple[Remedy, ...]:
-    """At most three that do fit, cheapest first; () when it fits as it is, or when nothing that is known helps.
+    """At most three that do fit, cheapest first; () when it surely fits as it is, or when nothing that is known helps.
 
     One change each; two at once only where fewer than three single ones help.
     """
     ask = Tries(recipe, judge, BUDGET)
-    now = _Way(Variant(), 0.0, ask(Variant()))
-    if now.verdict.fits or not now.verdict.known:
+    asked = ask(Variant())
+    if asked.fit is Fit.FITS or not asked.known:
         return ()
+    now = _Way(Variant(), 0.0, _surely(asked))
     every = knobs(recipe, world)
     single = [way for knob in every if (way := _turned(ask, knob, now))]
     found: _Found = {way.kinds: way for way in reversed(single) if way.verdict.fits}

@@ -136,6 +136,7 @@ FIRING = {
     "MEM001": limits(memory_fraction=0.55),
     "MEM002": context({"memory": memory(40)}),
     "MEM003": long(1 << 20, memory_fraction=0.3),
+    "MEM021": long(360448, memory_fraction=0.3),
     "RANK001": context({"ranks": (rank("old"),)}),
     "PORT001": context(taken("127.0.0.1")),
 }
@@ -179,10 +180,18 @@ MESSAGES = {
         "override",
         "spark-1",
         "KV cache is too small for one sequence of 1,048,576 tokens",
-        "64.0 GiB needed, 23.3 GiB in the pool (12.8 GiB to 26.6 GiB): 0.30 x 121.6 GiB - 7.7 GiB weights - 1.7 GiB "
+        "64.0 GiB needed, 23.3 GiB in the pool (16.2 GiB to 25.3 GiB): 0.30 x 121.6 GiB - 7.7 GiB weights - 1.7 GiB "
         "CUDA kernels - 1.8 GiB activations - 1.9 GiB CUDA graphs",
         "weights and the engine's own needs leave too little for so long a context",
         "serving.context: 339968 or less; or serving.kv_dtype: fp8; or serving.memory_fraction: 0.64",
+    ),
+    "MEM021": (
+        "warn",
+        "spark-1",
+        "KV cache may be too small for one sequence",
+        "KV pool estimated at 16.2 GiB to 25.3 GiB, 73.6 GiB left on the node; one full sequence needs 22.0 GiB",
+        "the estimate is less exact than what is left",
+        "`sparkwright up` starts it and stops it again when memory runs low; surely: see `what does fit`",
     ),
     "MODEL001": (
         "block",
@@ -323,6 +332,8 @@ SILENT = [
     ("MEM003", "long enough", long(131072, memory_fraction=0.3)),
     ("MEM003", "an unknown model", context()),
     ("MEM003", "no pool at all is MEM001", long(1 << 20, memory_fraction=0.1)),
+    ("MEM021", "the low end is enough", long(131072, memory_fraction=0.3)),
+    ("MEM021", "the high end is too little: MEM003", FIRING["MEM003"]),
     ("RANK001", "the same deployment is replaced", context({"ranks": (rank("big"),)})),
     ("RANK001", "both are wanted", replace(context({"ranks": (rank("old"),)}), beside=("old",))),
     ("RANK001", "it has ended", context({"ranks": (rank("old", state="exited"),)})),

@@ -112,7 +112,7 @@ def test_kv_is_no_more_exact_than_its_pool() -> None:
     told = kv_text(replace(PROMISED, ledgers=(unsure,)), False)
     assert "a pool of 2.0 to 20.0 GiB gives 0.28 to 2.78 of them" in told and "not start" not in told
     tight = replace(unsure, kv_needed=5 * GIB)
-    assert "the engine would not start" in kv_text(replace(PROMISED, ledgers=(tight,)), False)
+    assert "the engine does not start" in kv_text(replace(PROMISED, ledgers=(tight,)), False)
     assert "estimated" not in kv_text(replace(PROMISED, ledgers=(ledger(10, 50, 10, 10),)), False)
 
 

@@ -1,6 +1,7 @@
 """The memory ledger: what is free, what the engine takes, and where each figure is from."""
 
 from dataclasses import replace
+from math import hypot
 
 import pytest
 from hypothesis import given, settings
@@ -15,6 +16,7 @@ from sparkwright.domain.ledger import (
     OVERHEAD,
     STATES,
     WEIGHTS,
+    Fit,
     Lack,
     LedgerLine,
     MemoryLedger,
@@ -198,10 +200,24 @@ def test_sglangs_fraction_is_of_what_is_free() -> None:
     assert found.claim == int(0.4 * (found.pool.bytes - line(found, IN_USE).bytes - 2 * GIB))
     kv, weights = line(found, KV_POOL), line(found, WEIGHTS)
     assert kv.low is not None and kv.high is not None and weights.high is not None and weights.low is not None
-    assert kv.high - kv.low == pytest.approx(0.4 * 4 * GIB + weights.high - weights.low, abs=9)
+    ends = ((kv.bytes - kv.low, weights.high - weights.bytes), (kv.high - kv.bytes, weights.bytes - weights.low))
+    assert all(pool == pytest.approx(hypot(0.4 * 2 * GIB, off), abs=9) for pool, off in ends)
     beside = sum(x.bytes for x in found.lines if x.name in found.outside)
     assert found.left == found.pool.bytes - found.claim - line(found, IN_USE).bytes - beside
     assert 4 * GIB < beside < 9 * GIB
+
+
+@pytest.mark.parametrize(
+    ("ends", "needed", "fit"),
+    [((6, 10, 12), 5, Fit.FITS), ((2, 10, 12), 5, Fit.MAY), ((2, 4, 6), 5, Fit.MAY), ((1, 2, 4), 5, Fit.NOT),
+     ((0, 0, 6), 5, Fit.MAY), ((0, 0, 4), 5, Fit.NOT)],
+)  # fmt: skip
+def test_the_ends_of_the_pool_decide(ends: tuple[int, int, int], needed: int, fit: Fit) -> None:
+    """Guards that `fits` holds at the low end, and that only what fails at the high end is refused."""
+    low, size, high = (end * GIB for end in ends)
+    pool = LedgerLine("pool", 100 * GIB, Origin.MEASURED)
+    kv = LedgerLine(KV_POOL, size, Origin.COMPUTED, "why", low, high)
+    assert MemoryLedger("a", pool, (kv,), claim=50 * GIB, kv_needed=needed * GIB).fit is fit
 
 
 def test_only_vllm_asks_for_a_whole_context() -> None:
