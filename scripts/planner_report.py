@@ -17,7 +17,8 @@ from pathlib import Path
 import planner_report_memory as memory
 import planner_report_speed as speed
 from planner_report_answers import Answer
-from planner_report_notes import load_notes
+from planner_report_folds import by_model, by_source, left_out
+from planner_report_notes import judged, load_notes
 from planner_report_rows import SHARED, Case, load
 from planner_report_tables import page, summary
 
@@ -47,8 +48,10 @@ def main(words: list[str]) -> int:
         print(f"planner-report: {bug}", file=sys.stderr)
     if chosen.out:
         chosen.out.write_text("".join(f"{line(answer)}\n" for answer in answers))
-    print(summary(answers, load_notes()))
-    done = 0 if chosen.data else write(page(answers, load_notes()), chosen.check)
+    notes = load_notes()
+    apart = [left_out(cases, judged(notes, answers), fold) for fold in (by_source, by_model)]
+    print(summary(answers, notes, apart))
+    done = 0 if chosen.data else write(page(answers, notes, apart), chosen.check)
     return max(done, int(bool(bugs)))
 
 

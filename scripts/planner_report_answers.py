@@ -13,8 +13,9 @@ from sparkwright.domain.facts import Unknown
 class Answer:
     """predicted None: not predicted, for `reason`. low, high: the planner's own interval. peer: the other estimator's.
 
-    error: relative and signed. For `fits`, 1 where it accepts what failed (unsafe), -1 where it refuses what
-    ran. kind: of the model's attention. conditions: of this figure, such as depth and concurrency.
+    error: relative and signed. For `fits`, 1 where it accepts what failed (unsafe), -1 where it refuses what ran.
+    passed: it may not fit, or the source leaves out what decides. kind: of the model's attention. conditions: of this
+    figure, such as depth and concurrency.
     """
 
     id: str
@@ -26,6 +27,7 @@ class Answer:
     high: float | None = None
     reason: str = ""
     peer: float | bool | None = None
+    passed: bool = False
     conditions: dict[str, float | str] = field(default_factory=dict)
 
     @property

@@ -17,6 +17,7 @@ from planner_report_answers import Answer
 from planner_report_dates import source
 from planner_report_memory import POOL
 from planner_report_rows import Case
+from planner_report_speed import CALIBRATED
 from planner_report_stats import percentile
 
 # Of these nothing was fitted to measurements: dimensions and the engines' code decide, and the range is of what a row
@@ -62,8 +63,8 @@ def _again(group: Sequence[Answer], folds: Mapping[str, str]) -> list[Answer]:
     whole, made = _level(misses), {}
     for fold in {miss.fold for miss in misses}:
         others = [miss for miss in misses if miss.fold != fold]
-        moved = _level(others) - whole if len({miss.row for miss in others}) >= _FEWEST else 0.0
-        made[fold] = (moved, _width(others))
+        enough = len({miss.row for miss in others}) >= _FEWEST and group[0].quantity != CALIBRATED
+        made[fold] = (_level(others) - whole if enough else 0.0, _width(others))
     return [_refitted(answer, *made[folds[answer.id]]) for answer in group]
 
 

@@ -12,23 +12,27 @@ from planner_report_answers import Answer, kind
 from planner_report_rows import NODE_GIB, Case
 
 from sparkwright.domain.facts import Gpu, Memory, NodeFacts, Unknown
-from sparkwright.domain.ledger import KV_POOL, LedgerLine, MemoryLedger
+from sparkwright.domain.ledger import KV_POOL, Fit, LedgerLine, MemoryLedger
 from sparkwright.domain.ledger import WEIGHTS as WEIGHTS_LINE
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.units import GIB
 from sparkwright.engines.catalog import ENGINES, traits
+from sparkwright.engines.traits import Cache
 from sparkwright.planner.kv_cache import capacity
 from sparkwright.planner.ledger import ledger
+from sparkwright.planner.parallelism import refusals
 from sparkwright.planner.weights import rank_weights
 
 TOKENS, WEIGHTS, POOL, FITS = "kv_tokens_given_gib", "weights_gib", "kv_gib", "fits"
 # Printed GiB have two decimals.
 _ROUNDING = 0.005
+_ROUNDED_DOWN = 0.02
 _COARSE = 0.03
 # What a GB10 without other services has taken before an engine starts: 111.0 to 111.8 of 121.69 GiB are free on clean
-# ones by most logs. Two rigs started at 0.95; which box it is decides, and the gate asks the node.
-_TAKEN = 10 * GIB
+# ones by most logs, 114.0 on one. Two rigs started at 0.95; which box it is decides, and the gate asks the node.
+_TAKEN, _UNSURE = 10 * GIB, 2.3 * GIB
+MAY = "may not fit: the ends of the pool's range differ"
 # A failure of these kinds is one of memory; a missing kernel is not the planner's to foresee.
 _OF_MEMORY = re.compile(r"oom|memory|\bkv\b|\bgi?b\b|swap|floor", re.IGNORECASE)
 _NO_FRACTION = "the source gives no memory fraction"
@@ -57,14 +61,24 @@ def _tokens(case: Case) -> Iterator[Answer]:
         yield _unanswered(case, TOKENS, published, case.shape.why, other)
         return
     shape = case.shape
-    low, found, high = (capacity(case.recipe, shape, int((given + off) * GIB)) for off in (-_ROUNDING, 0, _ROUNDING))
+    low, found, high = (capacity(case.recipe, shape, size) for size in _sizes(case, given))
     why = found.unknown or _too_coarse(low.reported, high.reported) or _no_context(case, shape, found.bytes)
     if why:
         yield _unanswered(case, TOKENS, published, why, other)
     else:
         also = [capacity(recipe, shape, found.bytes).reported for recipe in _unsaid(case)]
+        # A version that was not read has room for what the releases around it have
+        also += [tokens * found.reported // max(1, found.tokens) for tokens in (found.low, found.high) if tokens]
         edges = (float(min(low.reported, *also)), float(max(high.reported, *also)))
         yield _answered(case, TOKENS, published, (found.reported, *edges), other)
+
+
+def _sizes(case: Case, given: float) -> tuple[int, int, int]:
+    """Bytes of the pool: at least, as printed, at most. A pin near the print is exact; SGLang prints two halves."""
+    pin, off = case.recipe.serving.kv_cache_bytes, _ROUNDING * (1 + (traits(case.recipe).cache is Cache.TOKENS))
+    if pin and abs(pin / GIB - given) < _ROUNDED_DOWN:
+        return pin, pin, pin
+    return int((given - off) * GIB), int(given * GIB), int((given + off) * GIB)
 
 
 def _unsaid(case: Case) -> list[Recipe]:
@@ -94,9 +108,17 @@ def _no_context(case: Case, shape: ModelShape, size: int) -> str:
 
 def _weights(case: Case) -> Iterator[Answer]:
     published = _figure(case, "weights_gib_per_node")
-    if published > 0:
+    if published > 0 and _which(case):
+        yield _unanswered(case, WEIGHTS, published, _which(case), peer.weights(case))
+    elif published > 0:
         line = rank_weights(case.recipe, case.recipe.model.shape, None)
         yield _of_line(case, WEIGHTS, published, line, peer.weights(case))
+
+
+def _which(case: Case) -> str:
+    """Tables next to the vocabulary are up to half of a model, and published checkpoints differ in what has them."""
+    tables = isinstance(case.shape, ModelShape) and (case.shape.tables or case.shape.tables_unknown)
+    return "" if not tables or case.size else "the source does not state which checkpoint, and its tables decide"
 
 
 def _pool(case: Case) -> Iterator[Answer]:
@@ -106,6 +128,9 @@ def _pool(case: Case) -> Iterator[Answer]:
     serving, other = case.recipe.serving, peer.pool(case)
     if serving.kv_cache_bytes or not serving.memory_fraction:
         yield _unanswered(case, POOL, published, _PINNED if serving.kv_cache_bytes else _NO_FRACTION, other)
+        return
+    if why := _which(case):
+        yield _unanswered(case, POOL, published, why, other)
         return
     found = _ledger(case, case.recipe)
     line, weights = found.line(KV_POOL), found.line(WEIGHTS_LINE)
@@ -137,19 +162,44 @@ def _fits(case: Case) -> Iterator[Answer]:
         yield _unanswered(case, FITS, published, case.shape.why, other)
     elif not case.row.get("nodes"):
         yield _unanswered(case, FITS, published, "the source does not state how many nodes", other)
+    elif why := _which(case):
+        yield _unanswered(case, FITS, published, why, other)
     elif not rank_weights(case.recipe, case.shape, None).bytes:
         yield _unanswered(case, FITS, published, _NO_SIZE, other)
     else:
-        yield Answer(case.id, FITS, kind(case), published, predicted=_verdict(case), peer=other)
+        found, silent = _verdict(case), _silent(case)
+        if found is Fit.NOT or (found is Fit.FITS and not silent):
+            yield Answer(case.id, FITS, kind(case), published, predicted=found is Fit.FITS, peer=other)
+        else:
+            yield replace(_unanswered(case, FITS, published, silent or MAY, other), passed=True)
 
 
-def _verdict(case: Case) -> bool:
-    """Where the row leaves fraction or context open: whether any would do."""
+def _silent(case: Case) -> str:
+    """What the source leaves out of the conditions that decide; '' when all are stated."""
+    serving = case.recipe.serving
+    stated = {
+        "memory fraction": serving.memory_fraction or serving.kv_cache_bytes,
+        "context": serving.context,
+        "limits on sequences or batched tokens": serving.sequences or serving.batched_tokens,
+    }
+    return next(
+        (f"not refused, and the source does not state the {name}" for name, is_ in stated.items() if not is_), ""
+    )
+
+
+def _verdict(case: Case) -> Fit:
+    """Where the row leaves fraction or context open: the best of all.
+
+    A split that published engines refuse is a fork's: what it does instead is not known.
+    """
     serving = case.recipe.serving
     context = serving.context or _ANY_CONTEXT
     fractions = (serving.memory_fraction,) if serving.memory_fraction else _ANY_FRACTION
     tried = (replace(serving, context=context, memory_fraction=fraction) for fraction in fractions)
-    return any(_ledger(case, replace(case.recipe, serving=each)).lack is None for each in tried)
+    found = {_ledger(case, replace(case.recipe, serving=each)).fit for each in tried}
+    best = next(fit for fit in Fit if fit in found)
+    shape = None if isinstance(case.shape, Unknown) else case.shape
+    return Fit.MAY if best is Fit.FITS and refusals(shape, case.recipe, case.recipe.parallelism) else best
 
 
 def _ledger(case: Case, recipe: Recipe) -> MemoryLedger:
@@ -160,7 +210,7 @@ def _node(case: Case) -> NodeFacts:
     """A node with nothing else on it: the GB10 of the row, or the discrete GPU that it reports."""
     unified = case.memory == int(NODE_GIB * GIB) or case.memory < 128 * GIB
     free = case.memory - (_TAKEN if unified else 0)
-    memory = Memory(case.memory, free, free, 0, 0, 0, 0)
+    memory = Memory(case.memory, free, free, 0, 0, 0, 0, unsure=int(_UNSURE) if unified else 0)
     size: int | Unknown = Unknown("[N/A]", "not stated") if unified else case.memory
     gpu = Gpu("NVIDIA GB10" if unified else "discrete GPU", "", "12.1", size)
     return NodeFacts("node", 0.0, memory=memory, gpus=(gpu,), gpu_processes=(), ranks=())

@@ -7,6 +7,7 @@ open stays 0 or '' in the recipe, as in a recipe that leaves it to the engine. R
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -119,6 +120,8 @@ def _shape(row: Row, known: Known | None, size: int) -> ModelShape | Unknown:
     name, said = _text(row, "model"), _text(row, "quant")
     if known is None:
         return Unknown(name, "no facts about this model")
+    if re.search(r"\bclass\b", name):
+        return Unknown(name, "the source names a class of models, not the one that it measured")
     shape = parse(json.dumps(known.config))
     if isinstance(shape, Unknown):
         return shape

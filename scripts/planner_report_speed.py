@@ -125,6 +125,8 @@ def _as(case: Case, said: str) -> Case:
 def _speed(case: Case, load: Load) -> Speed | str:
     if isinstance(case.shape, Unknown):
         return case.shape.why
+    if not case.row.get("nodes"):
+        return "the source does not state how many nodes"
     return speed(case.recipe, case.shape, case.size, load)
 
 

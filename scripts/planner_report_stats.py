@@ -27,19 +27,19 @@ class Target:
 
 # The targets of the planner's own specification; quantities without one are shown and not judged.
 TARGETS = {
-    "kv_tokens_given_gib": Target("KV tokens given the engine's own KV GiB", median=0.005, ninety=0.03, limit=0.03),
-    "weights_gib": Target("Weights, GiB a rank", ninety=0.03, limit=0.03),
-    "kv_gib": Target("KV GiB from recipe and node alone", median=0.06, ninety=0.15, limit=0.15),
+    "kv_tokens_given_gib": Target("KV tokens given the engine's own KV GiB", ninety=0.03, inside=0.85, limit=0.03),
+    "weights_gib": Target("Weights, GiB a rank", ninety=0.03, inside=0.85, limit=0.03),
+    "kv_gib": Target("KV GiB from recipe and node alone", ninety=0.15, inside=0.85, limit=0.15),
     "fits": Target("Fits or does not fit", limit=0.5),
-    "decode_tps": Target("Decode, one stream, no speculation", median=0.15, inside=0.9),
-    "prefill_tps": Target("Prefill, one stream", median=0.25),
+    "decode_tps": Target("Decode, one stream, no speculation", median=0.10, inside=0.9),
+    "prefill_tps": Target("Prefill, one stream", inside=0.85),
     "decode_tps_calibrated": Target("Decode at other depths, from one calibration point"),
-    "decode_tps_concurrent": Target("Decode, several streams"),
+    "decode_tps_concurrent": Target("Decode, several streams", inside=0.85),
     "decode_tps_speculative": Target("Decode with speculation"),
-    "prefill_tps_concurrent": Target("Prefill, several streams"),
+    "prefill_tps_concurrent": Target("Prefill, several streams", inside=0.85),
     "ttft_s": Target("Time to first token, one stream"),
 }
-NO_TO_WHAT_RAN = 0.05  # of `fits`: at most this share may be refused although it ran; the other way none
+NO_TO_WHAT_RAN = 0.03  # of `fits`: at most this share may be refused although it ran; the other way none
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +61,9 @@ class Figures:
     yes_no: bool = False
     unsafe: int = 0
     refused: int = 0
+    may: int = 0
+    may_failed: int = 0
+    ran: int = 0
 
 
 def figures(answers: Sequence[Answer], peer: bool = False) -> Figures:
@@ -86,7 +89,14 @@ def figures(answers: Sequence[Answer], peer: bool = False) -> Figures:
         yes_no,
         sum(1 for e in every if e > 0) if yes_no else 0,
         sum(1 for e in every if e < 0) if yes_no else 0,
+        *_passed(answers),
     )
+
+
+def _passed(answers: Sequence[Answer]) -> tuple[int, int, int]:
+    passed = [a for a in answers if a.passed]
+    ran = sum(1 for a in answers if a.published and (a.passed or a.predicted is not None))
+    return len(passed), sum(1 for a in passed if not a.published), ran
 
 
 def _width(answers: Sequence[Answer]) -> float:
@@ -105,7 +115,7 @@ def met(target: Target, found: Figures) -> bool | None:
     if not found.answered:
         return None
     if found.yes_no:
-        return not found.unsafe and found.refused <= NO_TO_WHAT_RAN * found.answered
+        return not found.unsafe and found.refused < NO_TO_WHAT_RAN * found.ran
     asked = [
         value is not None and value < wanted
         for value, wanted in ((found.median, target.median), (found.ninety, target.ninety))

@@ -14,6 +14,7 @@ from sparkwright.engines.catalog import traits
 
 _STEP = 4096
 _MAY = {
+    Lack.CLAIM: "memory fraction may exceed free memory",
     Lack.POOL: "may leave nothing for the KV cache",
     Lack.NODE: "may need more memory than the node has",
     Lack.CONTEXT: "KV cache may be too small for one sequence",

@@ -189,7 +189,9 @@ class MemoryLedger:
 
     @property
     def claims_too_much(self) -> bool:
-        return self.claim > self.free
+        used = self.line(IN_USE)
+        spare = used.bytes - used.low if used and used.low is not None else 0
+        return self.claim > self.free + spare
 
     @property
     def has_no_kv(self) -> bool:
@@ -230,6 +232,8 @@ class MemoryLedger:
         least = self._pool_end("low")
         if self.lack or least is None:
             return None
+        if self.claim > self.free:
+            return Lack.CLAIM
         if self.claim > 0 and least <= 0:
             return Lack.POOL
         if self.left < 0 or (self.loading and self.loading.bytes > self.free):

@@ -112,11 +112,29 @@ def test_only_failures_of_memory_are_the_planners(tmp_path: Path) -> None:
     assert answers(case(tmp_path, fits=False, failure="CUDA OOM at start"))["fits"][0].published is False
 
 
+STATED = {"gpu_memory_utilization": 0.8, "max_model_len": 32768, "max_num_seqs": 8}
+
+
 def test_a_fraction_that_nobody_gives_may_be_any(tmp_path: Path) -> None:
-    """A row that ran is not refused for a fraction that it does not name; without one no pool is predicted."""
+    """A row is not refused for a fraction that it does not name, nor said to fit; without one no pool is predicted."""
     found = answers(case(tmp_path, gpu_memory_utilization=None, kv_cache_gib=50.0))
-    assert found["fits"][0].predicted is True
+    assert (found["fits"][0].predicted, found["fits"][0].passed) == (None, True)
+    assert "does not state the memory fraction" in found["fits"][0].reason
     assert found["kv_gib"][0].reason == "the source gives no memory fraction"
+
+
+def test_only_what_is_stated_is_said_to_fit(tmp_path: Path) -> None:
+    """Each condition that decides turns a verdict into none when it is left out; a refusal stays one."""
+    assert answers(case(tmp_path, **STATED))["fits"][0].predicted is True
+    for name in STATED:
+        assert answers(case(tmp_path, **STATED | {name: None}))["fits"][0].passed
+    small = answers(case(tmp_path, **STATED | {"gpu_memory_utilization": 0.05, "max_num_seqs": None}))["fits"][0]
+    assert (small.predicted, small.passed) == (False, False)
+
+
+def test_a_split_that_engines_refuse_is_a_forks(tmp_path: Path) -> None:
+    """What a fork does with 32 heads on three ranks is not known: no row of it is said to fit."""
+    assert answers(case(tmp_path, **STATED, tp=3))["fits"][0].passed
 
 
 def test_a_count_is_less_sure_where_the_version_is_not_reported(tmp_path: Path) -> None:

@@ -74,7 +74,7 @@ def test_contradictions_are_shown_and_not_judged() -> None:
     assert judged(notes, [answer(), off]) == [answer()]
     text = page([answer(), off], notes)
     assert "| bad-row | weights_gib | 100.00 | 300.00 | +200.0% | GB and GiB mixed up |" in text
-    assert "| Weights, GiB a rank | 90 % < 3% | 1 (1) |" in text
+    assert "| Weights, GiB a rank | 90 % < 3%, 85% inside | 1 (1) |" in text
 
 
 def test_every_row_beyond_the_limit_has_its_reason_on_the_page() -> None:
@@ -90,7 +90,10 @@ def test_what_was_not_predicted_is_counted_with_the_reason() -> None:
     """Silence is not hidden in a better median."""
     text = page([answer(), answer("b", predicted=None)], ())
     assert "| weights_gib | 1 | no size |" in text
-    assert "| Weights, GiB a rank | 90 % < 3% | 1 (1) | 2.0% | 2.0% | 100% (x1.22) | yes | 2.0%, 2.0%, 1 | 1 |" in text
+    assert (
+        "| Weights, GiB a rank | 90 % < 3%, 85% inside | 1 (1) | 2.0% | 2.0% | 100% (x1.22) | yes | 2.0%, 2.0%, 1 | 1 |"
+        in text
+    )
 
 
 def test_the_other_estimator_is_next_to_ours() -> None:

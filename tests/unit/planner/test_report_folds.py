@@ -1,0 +1,66 @@
+"""Levels and widths are fitted without the rows that they are then compared with."""
+
+import json
+from pathlib import Path
+
+import planner_report_folds as folds
+import pytest
+from planner_report_answers import Answer
+from planner_report_notes import computed, load_notes
+from planner_report_rows import Case, load
+
+from unit.planner.report_samples import FACTS, row
+
+
+def cases(folder: Path) -> tuple[Case, ...]:
+    (folder / "models.jsonl").write_text(json.dumps(FACTS))
+    rows = [row(id=name, source=f"github {name}/runs x") for name in "abcd"]
+    (folder / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    return load(folder / "rows.jsonl")
+
+
+def answer(name: str, published: float, quantity: str = "decode_tps") -> Answer:
+    return Answer(name, quantity, "GQA, MHA", published, 100.0, 50.0, 200.0)
+
+
+def test_a_level_follows_the_other_sources(tmp_path: Path) -> None:
+    """Where two of the others have twice and the left-out row alone holds the median down, the level rises."""
+    published = {"a": 100.0, "b": 100.0, "c": 200.0, "d": 200.0}
+    found = folds.left_out(cases(tmp_path), [answer(name, it) for name, it in published.items()], folds.by_source)
+    assert found[0].predicted == pytest.approx(100.0 * 2**0.5)
+
+
+def test_a_width_is_that_of_the_others(tmp_path: Path) -> None:
+    """Others within a tenth give ranges of a tenth, and the left-out row at nearly twice is outside."""
+    given = [*(answer(name, 110.0) for name in "abc"), answer("d", 190.0)]
+    found = folds.left_out(cases(tmp_path), given, folds.by_source)
+    assert found[-1].inside is False and given[-1].inside is True
+
+
+def test_counts_of_tokens_have_nothing_to_fit(tmp_path: Path) -> None:
+    """They follow from code and dimensions: they stay as they are."""
+    given = [answer(name, 150.0, "kv_tokens_given_gib") for name in "abcd"]
+    assert folds.left_out(cases(tmp_path), given, folds.by_model) == given
+
+
+@pytest.mark.parametrize("text", ["2 ** 8 = 256", "x * 2 = 4", "open('f') = 1"])
+def test_an_excuse_is_plain_arithmetic(text: str) -> None:
+    """Anything but numbers is refused."""
+    with pytest.raises(ValueError, match="only numbers"):
+        computed(text)
+
+
+def test_an_excuse_has_to_be_right(tmp_path: Path) -> None:
+    """No wildcard, no excuse without arithmetic, none whose arithmetic is wrong."""
+    good = {"rows": ["a"], "of": ["fits"], "why": "own figures", "contradicts": True, "shows": ["2 * GIB = 2147483648"]}
+    file = tmp_path / "notes.yaml"
+    for change, said in (
+        ({"rows": ["a-*"]}, "one by one"),
+        ({"shows": []}, "one by one"),
+        ({"shows": ["2*2 = 5"]}, "4"),
+    ):
+        file.write_text(json.dumps([good | change]))
+        with pytest.raises(ValueError, match=said):
+            load_notes(file)
+    file.write_text(json.dumps([good]))
+    assert load_notes(file)[0].contradicts
