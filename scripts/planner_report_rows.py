@@ -180,7 +180,8 @@ def _parallelism(row: Row) -> Parallelism:
 def _serving(row: Row, flags: dict[str, Any], notes: str) -> Serving:
     """Fields of the row, else what the quoted options report; those that have a key of the recipe leave the flags."""
     limits = ("max-num-seqs", "max-num-batched-tokens", "max-model-len")
-    quoted = {name: number(flags.pop(name, 0)) for name in limits}
+    said = words.limits(notes)
+    quoted = {name: number(flags.pop(name, 0)) or said.get(name, 0) for name in limits}
     return Serving(
         context=words.integer(row, "max_model_len") or quoted["max-model-len"],
         sequences=words.integer(row, "max_num_seqs") or quoted["max-num-seqs"],

@@ -29,8 +29,23 @@ _NUMBER = re.compile(r"\d+")
 _ASIDE = re.compile(r"\([^)]*\)")
 _MOST_DRAFTED = 64  # tokens; larger numbers in the text count something else
 _EXTRA = re.compile(r"extra args: ([^|]*)")
-_PINNED = re.compile(r"kv[-_]cache[-_]memory(?:[-_]bytes)?[ =]+(\d{8,})")
-_PINNED_AS = re.compile(r"kv[-_]cache[-_]memory\w*[ =]+(\d+) MiB|(\d+) GiB KV pin")
+_AMOUNT = r"(\d+(?:\.\d+)?(?:e9)?) ?(GiB|GB|MiB|MB|G|M|B)?(?![\w/.])"
+_PINNED = (
+    re.compile(rf"kv[-_ ]?cache[-_ ]memory(?:[-_ ]bytes)?[ =:]+{_AMOUNT}", re.IGNORECASE),
+    re.compile(rf"\bkv (?:pool |cache )?(?:pin|pinned|fixed)(?: (?:to|at|of))?[ =:]+{_AMOUNT}", re.IGNORECASE),
+    re.compile(rf"{_AMOUNT} (?:of )?(?:KV (?:pool |cache )?)?(?:pin|pinned|fixed)\b", re.IGNORECASE),
+)
+_UNITS = {"": 1.0, "b": 1.0, "mib": 1 << 20, "m": 1 << 20, "gib": 1 << 30, "g": 1 << 30, "mb": 1e6, "gb": 1e9}
+_LEAST_PIN = 1 << 27  # a number that makes fewer bytes counts something else
+_LIMITS = {
+    "max-num-seqs": re.compile(r"\bmax[-_ ](?:num[-_ ]seqs|running[-_ ]requests)[ =:]+(\d+)", re.IGNORECASE),
+    "max-num-batched-tokens": re.compile(
+        r"\b(?:max[-_ ]num[-_ ]batched[-_ ]tokens|chunked[-_ ]prefill[-_ ]size)[ =:]+(\d+)", re.IGNORECASE
+    ),
+    "max-model-len": re.compile(r"\b(?:max[-_ ]model[-_ ]len|context[-_ ]length)[ =:]+(\d+)", re.IGNORECASE),
+}
+_NO_DRAFT = re.compile(r"\b(no|none|off|without|disabled|not)\b", re.IGNORECASE)
+_METHODS = re.compile(r"\b(dspark|dflash2?|eagle3?|nextn|mtp|medusa|ngram|n-gram|suffix|draft_model)\b", re.IGNORECASE)
 _BLOCK = re.compile(r"\bblock[ -]size (\d+)")
 _DCP = re.compile(r"\bdcp ?(\d+)\b", re.IGNORECASE)
 _SWITCH = re.compile(r"\b(VLLM_\w+)=(\w+)")
@@ -45,9 +60,10 @@ def version(engine: str, said: str, date: str) -> tuple[str, bool]:
         build = _BUILD.search(said)
         return (build[0], True) if build else ("", False)
     for match in _VERSION.finditer(said):
-        mine = re.match(_PLAUSIBLE.get(engine, r"$"), match[1])
+        whole = match[1] if match[1].count(".") > 1 else f"{match[1]}.0"
+        mine = re.match(_PLAUSIBLE.get(engine, r"$"), whole)
         if mine and not _OTHERS.search(said[: match.start()]):
-            return match[1], True
+            return whole, True
     known = _RELEASED.get(engine, ())
     before = [name for day, name in known if not date or day <= date.ljust(10, "~")]
     return (before or [name for _, name in known[:1]] or [""])[-1], False
@@ -65,8 +81,11 @@ def speculation(said: str) -> Speculation:
     if options := _mapping(said):
         tokens = number(options.pop("num_speculative_tokens", 0))
         return Speculation(str(options.pop("method", "")), int(tokens), options)
-    method = re.split(r"[ ,/(]", said.lower())[0]
-    numbers = (int(one) for one in _NUMBER.findall(_ASIDE.sub("", said[len(method) :])))
+    named = _METHODS.search(said)
+    if _NO_DRAFT.search(said[: named.start()] if named else said):
+        return Speculation()
+    method = named[1].lower().replace("n-gram", "ngram") if named else re.split(r"[ ,/(]", said.lower())[0]
+    numbers = (int(one) for one in _NUMBER.findall(_ASIDE.sub("", said[named.end() if named else len(method) :])))
     return Speculation(method, next((one for one in numbers if one <= _MOST_DRAFTED), 0))
 
 
@@ -95,7 +114,8 @@ def prescribes_fp8_kv(row: Mapping[str, Any]) -> bool:
 def apart(row: Mapping[str, Any]) -> bool:
     """Whether a part of the checkpoint stays on disk, so that its size is not what is loaded."""
     said = f"{row.get('model')} {row.get('quant')} {row.get('notes')}".lower()
-    return bool(re.search(r"memory-mapped|(engram|table|ple|embeddings?)\b[^.;]{0,30} (on|from) nvme", said))
+    what, where = r"\b(engram|n-?grams?|tables?|ple|embeddings?)\b", r"\b(nvme|ssds?|disk|mmap\w*|memory[- ]mapped)\b"
+    return bool(re.search(rf"{what}[^.;]{{0,40}}{where}|{where}[^.;]{{0,20}}{what}", said))
 
 
 def switches(notes: str) -> dict[str, str]:
@@ -145,6 +165,12 @@ def options(notes: str) -> dict[str, Any]:
     return found
 
 
+def limits(notes: str) -> dict[str, int]:
+    """Limits that the notes give by the option's name, in whatever spelling; the last one counts."""
+    found = ((name, pattern.findall(notes)) for name, pattern in _LIMITS.items())
+    return {name: int(numbers[-1]) for name, numbers in found if numbers}
+
+
 def also(engine: str, notes: str, graphs: str, backend: str) -> dict[str, Any]:
     """Flags that other fields and sentences mean. vLLM writes the names of backends in capitals."""
     found: dict[str, Any] = {}
@@ -165,10 +191,9 @@ def eager(engine: str, graphs: str) -> dict[str, Any]:
 
 def pinned(notes: str) -> int:
     """Bytes of KV that the command fixed; 0 when it did not."""
-    match, rounded = _PINNED.search(notes), _PINNED_AS.search(notes)
-    if match or not rounded:
-        return int(match[1]) if match else 0
-    return int(rounded[1]) << 20 if rounded[1] else int(rounded[2]) << 30
+    found = (match for pattern in _PINNED if (match := pattern.search(notes)))
+    sizes = (int(float(match[1]) * _UNITS[(match[2] or "").lower()]) for match in found)
+    return next((size for size in sizes if size >= _LEAST_PIN), 0)
 
 
 def node_memory(notes: str) -> float:

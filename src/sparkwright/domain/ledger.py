@@ -127,7 +127,8 @@ class MemoryLedger:
 
     claim: bytes of the pool that the engine wants to find free at start (its memory fraction); 0: it has no such check.
     outside: names of the engine's own lines that come on top of the claim. capacity: what the KV pool holds, None when
-    nothing shows it; kv_needed: bytes of one sequence of full length, without which the engine does not start.
+    nothing shows it; kv_needed: bytes of one sequence of full length, without which the engine does not start, by the
+    costliest release that its version may be, kv_least by the cheapest (None: the same).
     loading: the most that is taken while weights are read, None where nothing is.
     """
 
@@ -139,6 +140,7 @@ class MemoryLedger:
     capacity: KvCapacity | None = None
     kv_needed: int | None = None
     loading: LedgerLine | None = None
+    kv_least: int | None = None
 
     @property
     def kv_tokens(self) -> int | None:
@@ -200,14 +202,15 @@ class MemoryLedger:
         A pool that is estimated at nothing may hold a full sequence at the high end of its range.
         """
         kv, most = self.line(KV_POOL), self._pool_end("high") or 0
-        enough = self.kv_needed is not None and most >= self.kv_needed
+        enough = self.kv_needed is not None and most >= (self.kv_least or self.kv_needed)
         return self.claim > 0 and kv is not None and kv.bytes <= 0 and not enough
 
     @property
     def too_short(self) -> bool:
         """The KV pool holds less than one sequence of full length: the engine ends, or cuts what it accepts."""
         most = self._pool_end("high")
-        return self.kv_needed is not None and most is not None and 0 < most < self.kv_needed and not self.has_no_kv
+        least = self.kv_needed if self.kv_least is None else self.kv_least
+        return least is not None and most is not None and 0 < most < least and not self.has_no_kv
 
     def _pool_end(self, end: str) -> int | None:
         """Bytes of the KV pool at the `low` or `high` end of its range."""

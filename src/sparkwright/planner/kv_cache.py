@@ -56,14 +56,29 @@ def _held(recipe: Recipe, shape: ModelShape, kinds: tuple[CacheLayers, ...], kv_
 def _ranged(recipe: Recipe, shape: ModelShape, kinds: tuple[CacheLayers, ...], kv_bytes: int) -> KvCapacity:
     """With what the neighbouring releases would hold where the version is none that was read, and they differ."""
     found = _held(recipe, shape, kinds, kv_bytes)
-    others = () if found.unknown else traits(recipe).neighbours(recipe)
-    runs = [replace(recipe, engine=replace(recipe.engine, version=other)) for other in others]
+    runs = () if found.unknown else _around(recipe)
+    others = [run.engine.version for run in runs]
     counts = {one.tokens for run in runs if not (one := _held(run, shape, kinds, kv_bytes)).unknown} | {found.tokens}
     if len(counts) == 1:
         return found
     low, high, name = min(counts), max(counts), recipe.engine.version or "this version"
     why = f"{name} was not read: {low:,} to {high:,} tokens, as the releases {others[0]} to {others[-1]} would hold"
     return replace(found, low=low, high=high, why=(*found.why, why))
+
+
+def _around(recipe: Recipe) -> tuple[Recipe, ...]:
+    """The recipe on the releases around a version that is none that was read."""
+    others = traits(recipe).neighbours(recipe)
+    return tuple(replace(recipe, engine=replace(recipe.engine, version=other)) for other in others)
+
+
+def start(recipe: Recipe, shape: ModelShape) -> tuple[int, int] | None:
+    """Bytes of one full sequence by the cheapest and the costliest release around the engine's version.
+
+    A release that cannot run the model has none; None where no figure is known.
+    """
+    sizes = [size for run in (recipe, *_around(recipe)) if isinstance(size := needed(run, shape), int)]
+    return (min(sizes), max(sizes)) if sizes and isinstance(needed(recipe, shape), int) else None
 
 
 def needed(recipe: Recipe, shape: ModelShape, sequences: float = 1) -> int | Unknown:

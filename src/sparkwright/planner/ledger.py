@@ -79,7 +79,7 @@ class _Fixed:
     """What ranks take wherever they are and however large their KV pool is: the same on nodes that are alike."""
 
     taken: tuple[LedgerLine, ...]
-    kv_needed: int | None
+    kv_needed: tuple[int, int] | None
     loading: LedgerLine | None
 
 
@@ -103,7 +103,8 @@ def _counted(recipe: Recipe, node: str, here: Pool, checkpoint: Found) -> Memory
         claim=_claim(recipe, here),
         outside=traits(recipe).outside(recipe),
         capacity=kv_cache.capacity(recipe, shape, kv[0].bytes // here.sharing) if shape and known else None,
-        kv_needed=fixed.kv_needed,
+        kv_needed=fixed.kv_needed and fixed.kv_needed[1],
+        kv_least=fixed.kv_needed and fixed.kv_needed[0],
         loading=fixed.loading,
     )
 
@@ -203,12 +204,9 @@ def _cut(recipe: Recipe, shape: ModelShape | None, kv: LedgerLine) -> tuple[Ledg
     return replace(kv, bytes=keys, why=f"{kv.why} - {gib(apart.bytes)} {STATES}", low=low, high=high), apart
 
 
-def _needed(recipe: Recipe, shape: ModelShape | None) -> int | None:
+def _needed(recipe: Recipe, shape: ModelShape | None) -> tuple[int, int] | None:
     """What vLLM checks before it starts. SGLang starts with less than one full context, and refuses long requests."""
-    if shape is None or not traits(recipe).checks_context:
-        return None
-    size = kv_cache.needed(recipe, shape)
-    return size if isinstance(size, int) else None
+    return None if shape is None or not traits(recipe).checks_context else kv_cache.start(recipe, shape)
 
 
 def _nothing(line: LedgerLine) -> LedgerLine:

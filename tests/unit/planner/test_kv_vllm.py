@@ -11,7 +11,7 @@ from sparkwright.domain.facts import Unknown
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.units import GIB
-from sparkwright.planner.kv_cache import capacity, needed
+from sparkwright.planner.kv_cache import capacity, needed, start
 from unit.for_each import for_each
 from unit.planner.kv_samples import recipe, shape
 
@@ -166,6 +166,16 @@ def test_a_version_that_was_not_read_has_a_range() -> None:
     assert patched.tokens == capacity(recipe(1048576, "0.27.1"), V4, 15 * GIB).tokens
     unread, newest = (capacity(recipe(1048576, v), V4, 15 * GIB) for v in ("nightly", "0.99.0"))
     assert (unread.low, unread.high, newest.low) == (new, old, None)
+
+
+def test_an_unread_version_starts_by_the_costliest_release() -> None:
+    """Guards `fits` for builds of a source tree: a full sequence needs what the costliest release around it asks for."""
+    every = [start(recipe(1048576, v), V4) for v in ("0.24.0", "0.27.1")]
+    assert all(one and one[0] == one[1] for one in every) and every[0] != every[1]
+    sizes = [one[0] for one in every if one]
+    assert start(recipe(1048576, "0.25.2"), V4) == (min(sizes), max(sizes))
+    source, newest = start(recipe(1048576, "0.1.dev1+g6804"), V4), start(recipe(1048576, "0.33.0"), V4)
+    assert source and newest and source[0] <= newest[0] <= source[1] and source[0] < source[1]
 
 
 def test_the_null_block_is_set_aside() -> None:

@@ -219,3 +219,61 @@ def test_every_entry_of_our_own_facts_is_a_model(tmp_path: Path) -> None:
 def test_tables_that_stay_on_disk_are_no_weights(tmp_path: Path, fields: dict[str, Any], kept: bool) -> None:
     """A checkpoint's size is not what is loaded where a row reports that its tables are read from disk."""
     assert bool(case(tmp_path, checkpoint_gb=4.5, **fields).size) is kept
+
+
+@pytest.mark.parametrize(
+    ("said", "size"),
+    [
+        ("--kv-cache-memory-bytes 12000000000", 12_000_000_000),
+        ("kv_cache_memory 15360 MiB", 15360 << 20),
+        ("--kv-cache-memory 24G", 24 << 30),
+        ("0.9 plus a 75 GiB KV pin", 75 << 30),
+        ("KV pool pinned to 10 GB; weights 79 GiB", 10_000_000_000),
+        ("kv cache memory: 1.81e9 B", 1_810_000_000),
+        ("10 GiB KV pinned on each rank", 10 << 30),
+        ("KV_TARGET 20/20/22/22", 0),
+        ("about 24 GiB of KV", 0),
+        ("pinned to core 4", 0),
+    ],
+)
+def test_a_pin_is_read_in_any_wording(said: str, size: int) -> None:
+    """A pool that the command fixes is no prediction, whatever the author calls it."""
+    assert words.pinned(said) == size
+
+
+@pytest.mark.parametrize(
+    ("said", "method", "tokens"),
+    [
+        ("no draft model", "", 0),
+        ("off", "", 0),
+        ("without MTP", "", 0),
+        ("DFlash2 drafter, 7 tokens", "dflash2", 7),
+        ("k=5 dspark", "dspark", 0),
+        ("native MTP 3", "mtp", 3),
+        ("MTP 2, no EAGLE", "mtp", 2),
+    ],
+)
+def test_speculation_is_read_in_any_wording(said: str, method: str, tokens: int) -> None:
+    """A row that says that nothing drafts has no drafts, and a method is known by its name wherever it is."""
+    found = words.speculation(said)
+    assert (found.method, found.tokens) == (method, tokens)
+
+
+@pytest.mark.parametrize(
+    ("said", "apart"),
+    [("Engram tables on NVMe", True), ("PLE memory-mapped", True), ("n-gram table served from an NVMe file", True),
+     ("mmap of the embeddings", True), ("weights on NVMe", False), ("table of results", False)],
+)  # fmt: skip
+def test_tables_that_stay_on_disk_are_read_in_any_wording(said: str, apart: bool) -> None:
+    """What stays on disk is no weight in memory."""
+    assert words.apart({"notes": said}) is apart
+
+
+def test_versions_and_limits_in_any_wording() -> None:
+    """A version without a patch number is one; a limit counts wherever the option is named, the last time."""
+    assert words.version("vllm", "vLLM 0.26, CUDA 13.0", "") == ("0.26.0", True)
+    assert words.version("vllm", "torch 2.11", "2026-05-20")[1] is False
+    assert words.limits("earlier max_num_seqs=4, now --max-num-seqs 16; chunked_prefill_size: 2048") == {
+        "max-num-seqs": 16,
+        "max-num-batched-tokens": 2048,
+    }

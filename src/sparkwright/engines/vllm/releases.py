@@ -49,13 +49,16 @@ def since(recipe: Recipe, wanted: tuple[int, ...]) -> bool:
 
 
 def neighbours(recipe: Recipe) -> tuple[str, ...]:
-    """The releases around a version whose code was not read; () for one that was. All for one that nobody can read."""
+    """The releases around a version whose code was not read; () for one that was.
+
+    All for one that nobody can read, and for a build of a source tree: it may be of any day.
+    """
     found, read = version(recipe), [tuple(map(int, name.split("."))) for name in READ]
-    if not found:
+    if found < _UNTAGGED:
         return READ
     if found in read:
         return ()
-    after = len(READ) if found < _UNTAGGED else sum(1 for one in read if one < found)
+    after = sum(1 for one in read if one < found)
     return READ[max(0, after - 1) : after + 1]
 
 
