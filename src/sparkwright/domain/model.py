@@ -9,14 +9,14 @@ class ModelShape:
 
     Attention: heads, kv_heads; head_dim of queries and keys, value_dim of values where it differs. latent: width of the
     one vector a token that MLA caches instead of heads, rope_dim of it positional. query_rank, output_rank: inner
-    width of a projection in two steps, the output's in output_groups parts.
+    width of a projection in two steps, the output's in output_groups parts. output_gate: a gate as wide as the queries.
     Layers: full_layers keep KV of the whole context, window_layers of the last `window` tokens, state_layers (Mamba,
     linear attention) a state instead. compress: tokens per KV entry, layer by layer (0: only its window).
     single_blocks: a layer is attention or FFN, not both; then ffn_layers is how many are FFN.
     What the cache holds beyond that: index_layers keep a row of index_dim a token for a lightning indexer (index_heads
     queries ask it, index_topk tokens are read); index_kind: dsa (FP8 rows with a scale), msa and qsa (plain rows);
     index_ratio: tokens a row where they are pooled (0: each token, or as in `compress`). Window layers may have
-    dimensions of their own (window_kv_heads, window_head_dim, window_value_dim; 0: as the others). shared_kv_layers
+    dimensions of their own (window_heads, window_kv_heads, window_head_dim, window_value_dim; 0: as the others). shared_kv_layers
     have no cache of their own, shared_full_layers of them would keep the whole context: they use another layer's, which
     kv_sources names where compressed entries are shared (then the indexer's rows are there too).
     State: state_kind (gdn, kda, mamba1, mamba2, lightning, sconv), a convolution state_conv wide over state_conv_width
@@ -47,6 +47,7 @@ class ModelShape:
     query_rank: int = 0
     output_rank: int = 0
     output_groups: int = 0
+    output_gate: bool = False
     full_layers: int = 0
     window_layers: int = 0
     window: int = 0
@@ -65,6 +66,7 @@ class ModelShape:
     index_topk: int = 0
     index_kind: str = ""
     index_ratio: int = 0
+    window_heads: int = 0
     window_kv_heads: int = 0
     window_head_dim: int = 0
     window_value_dim: int = 0

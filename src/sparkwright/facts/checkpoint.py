@@ -34,7 +34,7 @@ def doubts(text: str, shape: ModelShape | Unknown | None) -> tuple[str, ...]:
         return (shape.why,)
     if not isinstance(shape, ModelShape):
         return ()
-    return tuple(_doubts(_config(text), shape))
+    return tuple(_doubts(text, _config(text), shape))
 
 
 @cache
@@ -47,7 +47,7 @@ def _config(text: str) -> Config:
     return {**top, **part(top, *_NESTED)} if isinstance(top, Mapping) else {}
 
 
-def _doubts(config: Config, shape: ModelShape) -> Iterator[str]:
+def _doubts(text: str, config: Config, shape: ModelShape) -> Iterator[str]:
     if shape.architecture and not _any_of("families").match(re.sub(r"[^a-z0-9]", "", shape.architecture.lower())):
         yield f"the architecture {shape.architecture} is not known: counted as plain attention, the most that it keeps"
     if shape.state_layers and not (shape.state_matrix or shape.state_conv_width):
@@ -63,8 +63,10 @@ def _doubts(config: Config, shape: ModelShape) -> Iterator[str]:
         yield "an indexer, but not in which layers: none is counted"
     if shape.tables_unknown:
         yield f"tables next to the vocabulary ({', '.join(named(config)[:_SHOWN])}), but not how large: none is counted"
-    telling, understood = _any_of("telling"), _any_of("understood")
-    odd = sorted(key for key in config if telling.search(key) and not understood.fullmatch(key) and config[key])
+    understood, irrelevant, telling = (_any_of(what) for what in ("understood", "irrelevant", "telling"))
+    unread = model_config.unread(text)
+    odd = [key for key in unread if not understood.fullmatch(key) and not irrelevant.fullmatch(key)]
+    odd.sort(key=lambda key: not telling.search(key))
     if odd:
         more = f" and {len(odd) - _SHOWN} more" if len(odd) > _SHOWN else ""
         yield f"keys that are not understood here: {', '.join(odd[:_SHOWN])[:120]}{more}"

@@ -15,7 +15,7 @@ from sparkwright.domain.model import ModelShape
 from sparkwright.facts import model_layers
 from sparkwright.facts.model_layers import Layers, groups_of_heads
 from sparkwright.facts.model_state import ffn, state
-from sparkwright.facts.model_values import Config, complete, number, numbers, part, tables, texts_of, word
+from sparkwright.facts.model_values import Config, Watched, complete, number, numbers, part, tables, texts_of, word
 from sparkwright.facts.model_weights import weights
 
 HEADS = ("num_attention_heads", "n_head", "n_heads")
@@ -123,6 +123,7 @@ def attention(config: Config, layers: Layers) -> dict[str, Any]:
         "rope_dim": rope,
         "query_rank": number(config, "q_lora_rank"),
         "output_rank": number(config, "o_lora_rank"),
+        "output_gate": config.get("attn_output_gate") is True,
         "output_groups": number(config, "o_groups"),
         **_windows(config, layers, (full_heads, full_width), (kv_heads, width)),
         **_shared(config, layers),
@@ -154,7 +155,13 @@ def _windows(config: Config, layers: Layers, full: tuple[int, int], plain: tuple
     heads = number(config, "swa_num_key_value_heads") or number(other, "num_attention_groups") or plain[0]
     width = number(config, "swa_head_dim") or number(other, "head_dim") or plain[1]
     value = number(config, "swa_v_head_dim")
+    each = numbers(config.get("num_attention_heads_per_layer"))
+    listed = [count for count, sort in zip(each, layers.sorts, strict=False) if sort == "window"]
+    queries = (
+        number(config, "swa_num_attention_heads") or number(other, "num_attention_heads") or max(listed, default=0)
+    )
     return {
+        "window_heads": queries if queries != number(config, *HEADS) else 0,
         "window": number(config, "sliding_window", "sliding_window_size", "attention_chunk_size"),
         "window_kv_heads": heads if heads != full[0] else 0,
         "window_head_dim": width if width != full[1] else 0,
@@ -183,24 +190,35 @@ def parse(text: str, quantization: str = "") -> ModelShape | Unknown:
 
     quantization: of hf_quant_config.json, where ModelOpt's older files keep what config.json lacks.
     """
+    return _parsed(text, quantization)[0]
+
+
+def unread(text: str) -> tuple[str, ...]:
+    """Keys of the config, or of its part about text, that say something and were not asked for; sorted."""
+    config = _parsed(text, "")[1]
+    return tuple(sorted(key for key in config or () if key not in config.asked and config[key])) if config else ()
+
+
+def _parsed(text: str, quantization: str) -> tuple[ModelShape | Unknown, Watched | None]:
     top = mapping(text)
     if isinstance(top, Unknown):
-        return top
+        return top, None
     beside = mapping(quantization)
     if isinstance(beside, Mapping) and not part(top, "quantization_config"):
         top = {**top, "quantization_config": {"quant_method": "modelopt", **beside}}
-    config = complete({**_common(top), **_language(top)})
+    config = Watched(complete({**_common(top), **_language(top)}))
     count = number(config, *_LAYERS) or model_layers.listed(config)
+    why = ""
     if not count or not number(config, *HEADS):
-        return Unknown(_architecture(top), "config.json has neither the number of layers nor of heads")
-    if count > MOST_LAYERS:
-        return Unknown(_architecture(top), f"config.json has more than {MOST_LAYERS} layers; no model has so many")
-    layers = model_layers.read(config, count)
-    if layers.odd:
-        return Unknown(
-            _architecture(top), f"config.json names a kind of layer that is not known here: {layers.odd[:40]}"
-        )
-    return _shape(top, config, layers, count)
+        why = "config.json has neither the number of layers nor of heads"
+    elif count > MOST_LAYERS:
+        why = f"config.json has more than {MOST_LAYERS} layers; no model has so many"
+    else:
+        layers = model_layers.read(config, count)
+        if not layers.odd:
+            return _shape(top, config, layers, count), config
+        why = f"config.json names a kind of layer that is not known here: {layers.odd[:40]}"
+    return Unknown(_architecture(top), why), config
 
 
 def mapping(text: str) -> Config | Unknown:

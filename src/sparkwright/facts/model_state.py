@@ -30,6 +30,9 @@ def ffn(config: Config, layers: Layers, count: int) -> dict[str, Any]:
     """ModelShape's fields about FFNs."""
     alone = layers.count("sparse", "dense")
     dense = number(config, *_DENSE) or _searched(config)
+    if config.get("use_double_wide_mlp") is True and count:
+        # Gemma's layers that share another's keys have an FFN twice as wide: the mean of all.
+        dense = dense * (count + min(count, number(config, "num_kv_shared_layers"))) // count
     common = {"single_blocks": bool(alone), "ffn_layers": alone, "ungated": _ungated(config)}
     if (experts := number(config, *_EXPERTS)) < 2 or config.get("enable_moe_block") is False:
         return {"intermediate": dense, **common}

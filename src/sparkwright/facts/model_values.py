@@ -7,7 +7,7 @@ everything else: a config that names tables in a way not known here must not pas
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -17,9 +17,27 @@ _TELLING = re.compile(r"(ngram|engram|ple|oe|over_encoding|per_layer_embed\w*)_\
 _FORMATS = {"float8_e4m3fn": "fp8", "nvfp4": "nvfp4"}
 
 
+class Watched(Mapping[str, Any]):
+    """A config and the keys that were asked for; other spellings of a key count as asked with it."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self.asked: set[str] = set()
+
+    def __getitem__(self, key: str) -> Any:
+        self.asked.add(key)
+        return self._config[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._config)
+
+    def __len__(self) -> int:
+        return len(self._config)
+
+
 def number(config: Config, *names: str) -> int:
     """The first of the keys that holds a whole number above 0; 0 when none does."""
-    values = (config.get(name) for name in names)
+    values = [config.get(name) for name in names]
     return next((v for v in values if isinstance(v, int) and not isinstance(v, bool) and v > 0), 0)
 
 
@@ -41,12 +59,12 @@ def texts_of(value: Any) -> list[str]:
 
 def word(config: Config, *names: str) -> str:
     """The first of the keys that holds text; '' when none does."""
-    return next((v for name in names if isinstance(v := config.get(name), str)), "")
+    return next((v for v in [config.get(name) for name in names] if isinstance(v, str)), "")
 
 
 def part(config: Config, *names: str) -> Config:
     """The first of the keys that holds a mapping; an empty one when none does."""
-    return next((v for name in names if isinstance(v := config.get(name), Mapping)), {})
+    return next((v for v in [config.get(name) for name in names] if isinstance(v, Mapping)), {})
 
 
 @cache

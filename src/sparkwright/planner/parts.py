@@ -110,6 +110,7 @@ def _plain_attention(s: ModelShape) -> Iterator[Weights]:
     each, layers = size(s.format, s.group), s.attention_layers
     value = s.value_dim or s.head_dim
     queries = s.query_rank * s.heads * s.head_dim if s.query_rank else s.hidden * s.heads * s.head_dim
+    queries *= 1 + s.output_gate
     outputs = s.heads * value * s.hidden
     if s.output_rank:
         outputs = (s.heads * value + (s.output_groups or 1) * s.hidden) * s.output_rank
@@ -179,7 +180,7 @@ def main(shape: ModelShape) -> tuple[Weights, ...]:
 
 def _attention(s: ModelShape) -> Iterator[Weights]:
     names = ("keys and values", "attention")
-    own = s.window_head_dim or s.window_kv_heads or s.window_value_dim
+    own = s.window_head_dim or s.window_kv_heads or s.window_value_dim or s.window_heads
     if not own or not s.full_layers:
         yield from (part for part in parts(s) if part.name in names)
         return
@@ -188,6 +189,7 @@ def _attention(s: ModelShape) -> Iterator[Weights]:
         full,
         layers=s.window_layers,
         full_layers=s.window_layers,
+        heads=s.window_heads or s.heads,
         head_dim=s.window_head_dim or s.head_dim,
         kv_heads=s.window_kv_heads or s.kv_heads,
         value_dim=s.window_value_dim or s.value_dim,

@@ -141,7 +141,9 @@ def rank_weights(recipe: Recipe, shape: ModelShape | None, checkpoint: Found, ra
     if shape is None or counted is None:
         return _even(recipe, size, source, ranks_here)
     p = recipe.parallelism
-    loaded = (*repacked(counted.everything, recipe, shape), *uncounted(recipe, shape))
+    text_only = bool(flag(recipe, "language-model-only"))
+    read = tuple(p for p in counted.everything if not (text_only and (p.name == ENCODER or _ENCODER.search(p.name))))
+    loaded = (*repacked(read, recipe, shape), *uncounted(recipe, shape))
     each = bytes_on_rank(loaded, shape, p)
     below, above = counted.off
     unsure = each - bytes_on_rank(

@@ -169,7 +169,7 @@ def test_a_version_that_was_not_read_has_a_range() -> None:
 
 
 def test_an_unread_version_starts_by_the_costliest_release() -> None:
-    """Guards `fits` for builds of a source tree: a full sequence needs what the costliest release around it asks for."""
+    """Guards `fits` for source builds: a full sequence needs what the costliest release around it asks for."""
     every = [start(recipe(1048576, v), V4) for v in ("0.24.0", "0.27.1")]
     assert all(one and one[0] == one[1] for one in every) and every[0] != every[1]
     sizes = [one[0] for one in every if one]
