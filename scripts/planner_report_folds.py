@@ -22,7 +22,7 @@ from planner_report_stats import percentile
 
 # Of these nothing was fitted to measurements: dimensions and the engines' code decide, and the range is of what a row
 # does not state. The reader of rows and the choice of what is modelled were made with all rows in view all the same.
-RULES = frozenset({"kv_tokens_given_gib"})
+RULES = frozenset({"kv_tokens_given_gib", "kv_tokens_unknown_draft"})
 _INSIDE = 0.9
 _FEWEST = 3  # rows of others, below which nothing is fitted
 

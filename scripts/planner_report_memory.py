@@ -20,10 +20,12 @@ from sparkwright.domain.units import GIB
 from sparkwright.engines.catalog import ENGINES, traits
 from sparkwright.engines.traits import Cache
 from sparkwright.planner.kv_cache import capacity
+from sparkwright.planner.kv_layout import assumed_draft
 from sparkwright.planner.ledger import ledger
 from sparkwright.planner.parallelism import refusals
 from sparkwright.planner.weights import rank_weights
 
+DRAFTED = "kv_tokens_unknown_draft"
 TOKENS, WEIGHTS, POOL, FITS = "kv_tokens_given_gib", "weights_gib", "kv_gib", "fits"
 # Printed GiB have two decimals.
 _ROUNDING = 0.005
@@ -66,11 +68,13 @@ def _tokens(case: Case) -> Iterator[Answer]:
     if why:
         yield _unanswered(case, TOKENS, published, why, other)
     else:
+        # What a draft model keeps that the source does not describe is assumed after others
+        quantity = DRAFTED if assumed_draft(case.recipe, shape) else TOKENS
         also = [capacity(recipe, shape, found.bytes).reported for recipe in _unsaid(case)]
         # A version that was not read has room for what the releases around it have
         also += [tokens * found.reported // max(1, found.tokens) for tokens in (found.low, found.high) if tokens]
         edges = (float(min(low.reported, *also)), float(max(high.reported, *also)))
-        yield _answered(case, TOKENS, published, (found.reported, *edges), other)
+        yield _answered(case, quantity, published, (found.reported, *edges), other)
 
 
 def _sizes(case: Case, given: float) -> tuple[int, int, int]:

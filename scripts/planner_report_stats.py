@@ -28,6 +28,7 @@ class Target:
 # The targets of the planner's own specification; quantities without one are shown and not judged.
 TARGETS = {
     "kv_tokens_given_gib": Target("KV tokens given the engine's own KV GiB", ninety=0.03, inside=0.85, limit=0.03),
+    "kv_tokens_unknown_draft": Target("KV tokens with a draft model that the source does not describe"),
     "weights_gib": Target("Weights, GiB a rank", ninety=0.03, inside=0.85, limit=0.03),
     "kv_gib": Target("KV GiB from recipe and node alone", ninety=0.15, inside=0.85, limit=0.15),
     "fits": Target("Fits or does not fit", limit=0.5),

@@ -16,9 +16,9 @@ class ModelShape:
     What the cache holds beyond that: index_layers keep a row of index_dim a token for a lightning indexer (index_heads
     queries ask it, index_topk tokens are read); index_kind: dsa (FP8 rows with a scale), msa and qsa (plain rows);
     index_ratio: tokens a row where they are pooled (0: each token, or as in `compress`). Window layers may have
-    dimensions of their own (window_heads, window_kv_heads, window_head_dim, window_value_dim; 0: as the others). shared_kv_layers
-    have no cache of their own, shared_full_layers of them would keep the whole context: they use another layer's, which
-    kv_sources names where compressed entries are shared (then the indexer's rows are there too).
+    dimensions of their own (window_heads, window_kv_heads, window_head_dim, window_value_dim; 0: as the others).
+    shared_kv_layers have no cache of their own, shared_full_layers of them would keep the whole context: they use
+    another layer's, which kv_sources names where compressed entries are shared (then the indexer's rows are there too).
     State: state_kind (gdn, kda, mamba1, mamba2, lightning, sconv), a convolution state_conv wide over state_conv_width
     numbers, and a matrix of state_matrix numbers a sequence and layer, written in state_format ('': as the engine
     likes). sconv without state_layers: every attention layer has such convolutions next to its KV.

@@ -175,9 +175,12 @@ class Serving:
 
 @dataclass(frozen=True, slots=True)
 class Speculation:
+    """draft: dimensions of a draft model of its own, None while nobody has read its config.json."""
+
     method: str = ""
     tokens: int = 0
     options: Mapping[str, Any] = field(default_factory=dict)
+    draft: ModelShape | None = None
 
 
 @dataclass(frozen=True, slots=True)

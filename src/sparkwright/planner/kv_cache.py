@@ -20,7 +20,7 @@ from sparkwright.engines.traits import Cache
 from sparkwright.engines.vllm import releases
 from sparkwright.planner import kv_sglang
 from sparkwright.planner.kv_blocks import WHOLE, Group, Page, Pool, group, grouped, pages
-from sparkwright.planner.kv_layout import assumed_draft, layers, unknown_draft
+from sparkwright.planner.kv_layout import AT_MOST, assumed_draft, layers, without_draft
 from sparkwright.planner.once import once
 
 
@@ -30,12 +30,22 @@ def capacity(recipe: Recipe, shape: ModelShape, kv_bytes: int) -> KvCapacity:
     SGLang: bytes of keys and values alone, as it prints them (kv_sglang.token_pool counts them).
     """
     kinds = _kinds(recipe, shape)
-    # SGLang keeps a draft's rows in a pool of its own.
-    unknown = "" if traits(recipe).cache is Cache.TOKENS else unknown_draft(recipe, shape)
-    if unknown or isinstance(kinds, Unknown):
-        return KvCapacity(kv_bytes, unknown=kinds.why if isinstance(kinds, Unknown) else unknown)
+    if isinstance(kinds, Unknown):
+        return KvCapacity(kv_bytes, unknown=kinds.why)
     found, doubt = _ranged(recipe, shape, kinds, kv_bytes), assumed_draft(recipe, shape)
-    return replace(found, why=(*found.why, doubt)) if doubt else found
+    # SGLang keeps a draft's rows in a pool of its own.
+    return _drafted(recipe, shape, found, doubt) if doubt and traits(recipe).cache is not Cache.TOKENS else found
+
+
+def _drafted(recipe: Recipe, shape: ModelShape, found: KvCapacity, doubt: str) -> KvCapacity:
+    """With the range of what an unknown draft model leaves: all, or what several times the assumed takes."""
+    alone = without_draft(recipe)
+    kinds = _kinds(alone, shape)
+    most = found.tokens if isinstance(kinds, Unknown) else _held(alone, shape, kinds, found.bytes).tokens
+    share = found.tokens / most if most else 1.0  # what the assumed draft leaves of each byte
+    least = int(found.tokens / (share + AT_MOST * (1 - share)))
+    low, high = min(found.low or found.tokens, least), max(found.high or found.tokens, most)
+    return replace(found, low=low, high=high, why=(*found.why, doubt))
 
 
 def _held(recipe: Recipe, shape: ModelShape, kinds: tuple[CacheLayers, ...], kv_bytes: int) -> KvCapacity:

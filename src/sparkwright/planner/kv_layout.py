@@ -7,6 +7,7 @@ written by hand, and what a config.json leaves out is known when it is read.
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from sparkwright.domain.facts import Unknown
 from sparkwright.domain.ledger import CacheKind, CacheLayers
@@ -32,11 +33,13 @@ _MISSING = {
 _MODELLESS = ("", "ngram", "ngram_gpu", "suffix", "prompt_lookup", "medusa", "mlp_speculator")
 # A draft model of its own, whose config the recipe does not hold.
 _ITS_OWN = ("dflash", "dflash2", "draft_model", "standalone")
-# Published DFlash drafts for GQA models of 26-36 B have 8 layers (5 for small ones); for MLA models DFlash2 keeps a
-# window of 2048 tokens. Their cache is in the model's own type. Of other pairs nothing is published that would tell: a
-# build with DFlash for an MLA model has room for 0.37 of what such a window leaves.
+# Published DFlash drafts for GQA models of 26-36 B have 8 layers (5 for small ones), those for MLA models 5 with plain
+# attention of their own; DFlash2 for MLA models keeps a window of 2048 tokens. Their cache is in the model's own type.
+# A draft for GLM-5.2 on four ranks keeps four times as much.
 _OWN_LAYERS = 8
 _OWN_WINDOW = 2048
+_LATENT_LAYERS, _LATENT_HEADS, _LATENT_WIDTH = 5, 8, 128
+AT_MOST = 4
 _DSPARK_LAYERS = 3  # DeepSeek V4's DSpark reads layers 40 to 42 and keeps a window for each of its own three
 _FP32, _BF16 = 4, 2
 _V4_PAGE = 64  # tokens a page of DeepSeek V4's windows of 128
@@ -89,30 +92,38 @@ def own_layers(recipe: Recipe, shape: ModelShape) -> int:
     return max(1, -(-shape.mtp_layers // 2) if shape.single_blocks else shape.mtp_layers)
 
 
-def unknown_draft(recipe: Recipe, shape: ModelShape) -> str:
-    """Why nobody here knows what drafts keep; '' where it is known, or assumed after published ones."""
-    method = recipe.speculation.method.lower()
-    if method not in _ITS_OWN or method == "dflash2" or (method == "dflash" and not shape.latent):
-        return ""
-    return f"{method}: a draft model of its own, whose layers are not known"
-
-
 def assumed_draft(recipe: Recipe, shape: ModelShape) -> str:
-    """What is taken to be true of another model that drafts; '' without one."""
+    """What is taken to be true of another model that drafts; '' without one, or where its dimensions are known."""
     method = recipe.speculation.method.lower()
-    if method not in _ITS_OWN:
+    if method not in _ITS_OWN or recipe.speculation.draft:
         return ""
-    what = f"a window of {_OWN_WINDOW} tokens" if shape.latent else f"{_OWN_LAYERS} layers as wide as the model's"
-    return f"{method}: a draft model of its own, not known; assumed {what}"
+    if method == "dflash2" and shape.latent:
+        what = f"a window of {_OWN_WINDOW} tokens"
+    elif shape.latent:
+        what = f"{_LATENT_LAYERS} layers of {_LATENT_HEADS} KV heads"
+    else:
+        what = f"{_OWN_LAYERS} layers as wide as the model's"
+    return f"{method}: a draft model of its own, not known; assumed {what}, up to {AT_MOST} times as much"
+
+
+def without_draft(recipe: Recipe) -> Recipe:
+    """The recipe as if a draft model of its own kept nothing."""
+    return replace(recipe, speculation=replace(recipe.speculation, method="ngram"))
 
 
 def foreign(recipe: Recipe, shape: ModelShape, row: float) -> Iterator[CacheLayers]:
-    """Layers of a draft model that nothing is known of: assumed. row: of a full-attention layer of the model."""
-    why = assumed_draft(recipe, shape)
-    if not why:
+    """Layers of a draft model of its own: as its config has them, else assumed. row: of the model's full attention."""
+    method, draft = recipe.speculation.method.lower(), recipe.speculation.draft
+    if method not in _ITS_OWN:
         return
-    if shape.latent:
+    why = assumed_draft(recipe, shape)
+    if draft:
+        yield from _attention(without_draft(recipe), draft)
+    elif method == "dflash2" and shape.latent:
         yield CacheLayers(CacheKind.WINDOW, 1, row, window=_OWN_WINDOW, why=why)
+    elif shape.latent:
+        heads = kv_heads(_LATENT_HEADS, recipe.parallelism.tp)
+        yield CacheLayers(CacheKind.FULL, _LATENT_LAYERS, heads_row("", heads, 2 * _LATENT_WIDTH), why=why)
     else:
         yield CacheLayers(CacheKind.FULL, _OWN_LAYERS, row, why=why)
 

@@ -10,7 +10,7 @@ from sparkwright.domain.model import ModelShape
 from sparkwright.domain.plan import Advice, Split, SplitCost
 from sparkwright.domain.recipe import Parallelism, Recipe
 from sparkwright.engines.catalog import traits
-from sparkwright.planner.parts import missing
+from sparkwright.planner.parts import missing, settled
 from sparkwright.planner.split_cost import cost
 from sparkwright.planner.weights import checkpoint_size
 
@@ -61,7 +61,7 @@ def advise(recipe: Recipe, checkpoints: Checkpoints) -> Advice:
         quantization=shape.quantization if shape else "",
         batch=batch,
         splits=(chosen, *rest),
-        why=known.why or _uncounted(shape),
+        why=known.why or _uncounted(recipe, known),
         other_nodes=_other_nodes(recipe, shape) if not any(s.possible for s in judged) else (),
     )
 
@@ -82,14 +82,15 @@ def _judge(recipe: Recipe, known: Known, split: Parallelism, batch: int) -> Spli
 
 
 def _cost(recipe: Recipe, known: Known, split: Parallelism, batch: int) -> SplitCost | None:
-    if known.shape is None or _uncounted(known.shape):
+    if known.shape is None or _uncounted(recipe, known):
         return None
     size, _ = checkpoint_size(recipe, known.checkpoint)
     return cost(replace(recipe, parallelism=split), known.shape, size, batch)
 
 
-def _uncounted(shape: ModelShape | None) -> str:
-    name = missing(shape) if shape else ""
+def _uncounted(recipe: Recipe, known: Known) -> str:
+    size, _ = checkpoint_size(recipe, known.checkpoint)
+    name = missing(settled(known.shape, size, recipe.model.on_disk)) if known.shape else ""
     return f"what a split costs is not known: nothing gives the model's {name}" if name else ""
 
 

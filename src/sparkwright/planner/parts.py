@@ -4,6 +4,7 @@ Dimensions as vLLM 0.21.0 makes the layers: models/deepseek_v4.py, layers/deepse
 layers/rotary_embedding. Encoders and drafts outside the checkpoint have no dimensions here: assumed, and marked so.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -17,6 +18,8 @@ _BYTES = {"fp32": 4.0, "bf16": 2.0, "fp8": 1.0, "int8": 1.0, "int4": 0.5, "nvfp4
           "mxfp8": 1 + 1 / 32}  # fmt: skip
 # Bytes of the scale that a group shares: FP8 (E4M3) for NVFP4, E8M0 for MXFP4, 16 bits for integers (GPTQ, AWQ).
 _SCALE = {"nvfp4": 1.0, "mxfp4": 1.0, "int4": 2.0, "int8": 2.0}
+_BITS = re.compile(r"(\d+\.\d+)bit")
+_FEWEST_BITS, _MOST_BITS = 0.5, 16.5
 TABLES = "tables of single rows"
 UNKNOWN_TABLES = f"{TABLES}, of unknown size"
 _TABLE_FORMATS, _TABLE_GROUP = ("bf16", "fp8", "nvfp4"), 16
@@ -56,7 +59,8 @@ class Weights:
 
 def missing(shape: ModelShape) -> str:
     """The first dimension without which the bytes cannot be counted; '' when all are there."""
-    wanted = {"hidden": shape.hidden, "vocab": shape.vocab, "head_dim": shape.head_dim, "format": shape.format}
+    written = all(each in _BYTES or _BITS.fullmatch(each) for each in (shape.format, shape.expert_format or "bf16"))
+    wanted = {"hidden": shape.hidden, "vocab": shape.vocab, "head_dim": shape.head_dim, "format": written}
     if shape.experts:
         wanted |= {"experts_per_token": shape.experts_per_token, "expert_intermediate": shape.expert_intermediate}
     if shape.dense_layers > 0:
@@ -83,7 +87,12 @@ def share(part: Weights, shape: ModelShape, split: Parallelism) -> float:
 
 
 def size(written: str, group: int) -> float:
-    """Bytes of one number with its share of the scale. FP8 blocks of 128 x 128 cost nothing worth counting."""
+    """Bytes of one number with its share of the scale. FP8 blocks of 128 x 128 cost nothing worth counting.
+
+    `3.25bit`: of a format that only the files' bytes show, scales included.
+    """
+    if bits := _BITS.fullmatch(written):
+        return float(bits[1]) / 8
     return _BYTES[written] + (_SCALE.get(written, 0.0) / group if group else 0.0)
 
 
@@ -93,12 +102,31 @@ def table_size(s: ModelShape) -> float:
     return size(written, _TABLE_GROUP)
 
 
+def by_bytes(shape: ModelShape, checkpoint: int) -> ModelShape:
+    """The shape in so many bits a number as the checkpoint's bytes give, where its format is none that is known.
+
+    The vocabulary is taken to be BF16: what a packing like EXL3, QTIP or GGUF's 2 bits saves there is in the others.
+    """
+    if not checkpoint or missing(shape) != "format":
+        return shape
+
+    def at(bits: float) -> ModelShape:
+        return replace(shape, format=f"{bits:.3f}bit", group=0, rows=0, expert_format="", expert_group=0)
+
+    if missing(at(1.0)):
+        return shape
+    one, two = (sum(part.bytes for part in main(at(bits))) for bits in (1.0, 2.0))
+    bits = 1 + (checkpoint - one) / (two - one) if two > one else 0.0
+    return at(bits) if _FEWEST_BITS <= bits <= _MOST_BITS else shape
+
+
 def settled(shape: ModelShape, checkpoint: int = 0, on_disk: int = 0) -> ModelShape:
     """The shape with the tables that are in memory, in the format that explains the size best where none is given.
 
     checkpoint: bytes that go into memory, 0 if not known; on_disk: those of tables that do not.
     """
-    if not shape.tables:
+    shape = by_bytes(shape, checkpoint and checkpoint + on_disk)
+    if not shape.tables or missing(shape):
         return shape
     if not shape.table_format and checkpoint:
         choices = [replace(shape, table_format=written) for written in _TABLE_FORMATS]

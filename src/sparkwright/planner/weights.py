@@ -61,6 +61,8 @@ _TENSORS = (0.01, 0.01)
 _SCALED = (0.03, 0.04)
 _SHAPE = (0.05, 0.08)
 _EVEN = (0.03, 0.15)
+_UNREAD = (0.06, 0.10)  # a format that only the files' bytes show
+_EXPLAINED = 0.95
 _FAR = 1.7  # a checkpoint this many times smaller than the count is another thing: a folder without weights
 _TABLES = 1.25
 _MORE_DRAFTS = 4.0
@@ -174,10 +176,11 @@ def _counted(recipe: Recipe, shape: ModelShape, checkpoint: Found) -> _Counted |
     if isinstance(checkpoint, Checkpoint) and whole and checkpoint.tensors and not recipe.model.on_disk:
         listed = tensor_parts(checkpoint.tensors, shape, wanted, spread_encoder(recipe))
         return _Counted(listed, f"tensors of {checkpoint.path}", _TENSORS)
+    size, source = checkpoint_size(recipe, checkpoint)
+    unread = missing(shape) == "format"
+    shape = settled(shape, size, recipe.model.on_disk)
     if missing(shape):
         return None
-    size, source = checkpoint_size(recipe, checkpoint)
-    shape = settled(shape, size, recipe.model.on_disk)
     model, draft = main(shape), draft_layers(shape)
     counted, drafted = (sum(part.bytes for part in parts) for parts in (model, draft))
     fit = fitted(counted, drafted, size, exact=whole and size > 0)
@@ -187,6 +190,10 @@ def _counted(recipe: Recipe, shape: ModelShape, checkpoint: Found) -> _Counted |
     if shape.tables_unknown and not size:
         without = "the model's dimensions, without tables that its config names and nobody can count"
         return _Counted(everything, without, _UNTOLD)
+    if unread:
+        return _Counted((*everything, *rest), f"the model's dimensions at {shape.format} a number{said}", _UNREAD)
+    if size and (model_share := (counted + drafted) / size) < _EXPLAINED:
+        said += f", of which the dimensions explain {model_share:.0%}"
     return _Counted((*everything, *rest), f"the model's dimensions{said}", _SCALED if size else _SHAPE)
 
 
@@ -241,7 +248,10 @@ def uncounted(recipe: Recipe, shape: ModelShape) -> tuple[Weights, ...]:
         found.append(Weights("kernels loaded meanwhile", engine.loaded, Spread.COPY, ends=True))
     if drafter(recipe, shape):
         # Split like the target unless draft_tensor_parallel_size says otherwise (0.21.0, config/speculative.py).
-        method = recipe.speculation.method.lower()
+        method, draft = recipe.speculation.method.lower(), recipe.speculation.draft
+        if draft and not missing(draft):
+            # Its own vocabulary is the target's
+            return (*found, *(replace(p, name=f"{DRAFT} {p.name}") for p in main(draft) if not p.ends))
         layers = next((n for word, n in _DRAFT_LAYERS.items() if word in method), _DRAFT_OTHERS)
         found.append(Weights(DRAFT, layers * 16 * shape.hidden**2 * 2.0, Spread.HEADS, ends=True))
     return tuple(found)

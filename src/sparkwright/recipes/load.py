@@ -157,6 +157,7 @@ def digest(recipe: Recipe) -> str:
         facts["engine"].pop(name)
     for name in ("shape", "on_disk"):  # what is planned with
         facts["model"].pop(name)
+    facts["speculation"].pop("draft")
     facts["serving"].pop("door")  # it stands before the engine, and no rank knows of it
     text = json.dumps(facts, sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()[:12]

@@ -12,6 +12,7 @@ from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.units import GIB
 from sparkwright.planner.kv_cache import capacity, needed
+from sparkwright.planner.kv_layout import layers
 from unit.planner.kv_samples import CONFIGS, recipe, shape
 
 MODELS = {path.name.removesuffix(".config.json"): path for path in sorted(CONFIGS.glob("*.config.json"))}
@@ -102,12 +103,25 @@ def test_every_model_is_counted() -> None:
 
 
 @pytest.mark.parametrize(("model", "drafts"), [("glm-5.3-flash", "dflash"), ("qwen3-8b", "draft_model")])
-def test_a_draft_model_that_nothing_describes_gives_no_figure(model: str, drafts: str) -> None:
-    """Guards that a pool is not counted with a guess where none was ever met; the model's own need stays a bound."""
-    found, run = shape(model), recipe(4096, draft=(drafts, 4))
-    least, most = needed(recipe(4096), found), needed(run, found)
-    assert "whose layers are not known" in capacity(run, found, GIB).unknown
+def test_a_draft_model_that_nothing_describes_has_a_wide_range(model: str, drafts: str) -> None:
+    """Guards that a draft never counts as zero, nor as known: from nothing to several times what is assumed."""
+    found, run = shape(model), recipe(262144, draft=(drafts, 4))
+    least, most = needed(recipe(262144), found), needed(run, found)
+    held, alone = capacity(run, found, 40 * GIB), capacity(recipe(262144), found, 40 * GIB)
+    assert held.low is not None and held.high is not None and held.low < held.tokens < held.high
+    assert held.high <= alone.tokens and held.low < 0.8 * held.tokens
     assert isinstance(least, int) and isinstance(most, int) and 0 < least <= most
+
+
+def test_a_draft_models_own_dimensions_count() -> None:
+    """Guards a drafter with a config: its layers, heads and windows are its own, and nothing is assumed."""
+    draft = ModelShape(3, 16, 4, hidden=1024, head_dim=64, vocab=1000, intermediate=2048, format="bf16")
+    run = recipe(4096, draft=("draft_model", 4))
+    told = replace(run, speculation=replace(run.speculation, draft=draft))
+    own, alone = layers(told, shape("qwen3-8b")), layers(recipe(4096), shape("qwen3-8b"))
+    assert isinstance(own, tuple) and isinstance(alone, tuple)
+    assert [(kind.layers, kind.row) for kind in own[len(alone) :]] == [(3, 4 * 128 * 2)]
+    assert capacity(told, shape("qwen3-8b"), GIB).low is None
 
 
 def test_what_is_assumed_of_a_draft_model_is_reported() -> None:

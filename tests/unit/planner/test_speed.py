@@ -188,7 +188,7 @@ def test_acceptance_narrows_the_interval() -> None:
     ("shape", "word"),
     [
         (replace(QWEN8, hidden=0), "hidden"),
-        (replace(QWEN8, format="q2_k"), "number format"),
+        (replace(QWEN8, format="q2_k", vocab=0), "vocab"),
         (ModelShape(2, 8, 8), "hidden"),
     ],
 )

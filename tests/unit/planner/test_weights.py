@@ -10,7 +10,7 @@ from sparkwright.domain.checkpoint import Checkpoint, TensorGroup
 from sparkwright.domain.facts import Unknown
 from sparkwright.domain.ledger import LedgerLine, Origin
 from sparkwright.domain.model import ModelShape
-from sparkwright.domain.recipe import Parallelism, Recipe, Speculation
+from sparkwright.domain.recipe import Model, Parallelism, Recipe, Speculation
 from sparkwright.domain.units import GIB, gib
 from sparkwright.planner.parts import settled
 from sparkwright.planner.weights import Fit, checkpoint_size, fitted, rank_weights
@@ -202,3 +202,18 @@ def test_more_ranks_never_hold_more_each(of: ModelShape, tp: int, size: int, who
     # Padding of narrow slices may eat up what a split saves, not more.
     assert found[1].bytes <= found[0].bytes * 1.001
     assert all((x.low or 0) <= x.bytes <= (x.high or 0) for x in found)
+
+
+def test_a_format_that_nobody_knows_is_taken_from_the_files() -> None:
+    """Guards EXL3, QTIP and what comes next: the bytes of the files are shared out, and nothing raises."""
+    plain = replace(shape("qwen3-8b"), format="", tables=1_000_000_000, table_format="")
+    for size in (0, 1, 5 * 10**9, 10**15):
+        made = replace(recipe(plain), model=Model("org/odd", size=size, shape=plain))
+        line = rank_weights(made, plain, None)
+        assert line.known is (size > 0)
+    made = replace(recipe(plain, tp=2), model=Model("org/odd", size=5 * 10**9, shape=plain))
+    line = rank_weights(made, plain, None)
+    assert "bit a number" in line.why and line.bytes == pytest.approx(2.5e9, rel=0.06)
+    assert (
+        line.low is not None and line.high is not None and line.low < 0.95 * line.bytes < 1.05 * line.bytes < line.high
+    )
