@@ -3,7 +3,7 @@
 import json
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -25,7 +25,10 @@ FILES = [
 
 
 class Server(ThreadingHTTPServer):
-    """replies: path -> status, headers, body; a path that is not there is 404."""
+    """replies: path -> status, headers, body; a path that is not there is 404. sent: bytes of each body.
+
+    ranges: whether it serves a part of a file, as the hub does.
+    """
 
     daemon_threads = True
 
@@ -33,6 +36,8 @@ class Server(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
         self.replies: dict[str, Reply | Callable[[], Reply]] = {}
         self.asked: list[tuple[str, str | None]] = []
+        self.sent: list[int] = []
+        self.ranges = True
         self.url = f"http://127.0.0.1:{self.server_port}"
         self.answer(TREE, FILES)
         self.replies[RESOLVE] = (200, {}, CONFIG.encode())
@@ -49,11 +54,16 @@ class Handler(BaseHTTPRequestHandler):
         self.server.asked.append((self.path, self.headers.get("Authorization")))
         reply = self.server.replies.get(self.path, (404, {}, b'{"error": "Entry not found"}'))
         status, headers, body = reply() if callable(reply) else reply
+        wanted = self.headers.get("Range", "").removeprefix("bytes=").split("-")
+        if len(wanted) == 2 and self.server.ranges and status == 200:
+            status, body = 206, body[int(wanted[0]) : int(wanted[1]) + 1]
+        self.server.sent.append(len(body))
         self.send_response(status)
         for name, value in {**headers, "Content-Length": str(len(body))}.items():
             self.send_header(name, value)
         self.end_headers()
-        self.wfile.write(body)
+        with suppress(OSError):  # a client may have read enough
+            self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:
         return

@@ -1,33 +1,38 @@
 """The Hugging Face hub, or what speaks its API: a model's config.json and the sizes of its files, before any download.
 
-Two requests, both small: `/api/models/ID/tree/REV` and `/ID/resolve/REV/config.json`. The answer is valid for a day.
+Two requests, both small: `/api/models/ID/tree/REV` and `/ID/resolve/REV/config.json`; for headers, ranges of the files
+at `/ID/resolve/REV/` (hub_headers.py). The answer is valid for a day.
 """
 
 import asyncio
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote, urljoin, urlsplit
 
 import httpcore
 
 from sparkwright.adapters.artifacts import private_folder, write
+from sparkwright.adapters.hub_headers import listing
 from sparkwright.adapters.openai_http import plain, tls_context
 from sparkwright.domain.checkpoint import Published
 from sparkwright.domain.command import Secret
 from sparkwright.domain.facts import Unknown
 from sparkwright.ports import Clock
 
+T = TypeVar("T")
 HUB = "https://huggingface.co"
 _UNREACHED = (httpcore.NetworkError, httpcore.ProtocolError, httpcore.TimeoutException, TimeoutError, OSError)
 _FRESH = 24 * 3600.0
 _MOST_BYTES = 32 * 1024 * 1024
 _MOST_PAGES = 20
 _MOST_HOPS = 3
+_HEADERS = 30.0  # seconds for everything of one model's headers
+_PART = 206
 _OK, _MOVED, _NO_RIGHTS, _NOT_FOUND = 200, (301, 302, 303, 307, 308), (401, 403), 404
 _NEXT = re.compile(r'<([^>]+)>\s*;\s*rel="?next"?')
 # Which files engines load, the first pattern that any file matches: a second copy of the weights is not counted.
@@ -56,28 +61,65 @@ class HttpHub:
         kept, age = self._kept(model, wanted)
         if kept and age < _FRESH:
             return kept
-        try:
-            async with asyncio.timeout(self._limit):
-                name, at = quote(model), quote(wanted, safe="")
-                async with httpcore.AsyncConnectionPool(ssl_context=tls_context(self._at)) as pool:
-                    tree = await self._tree(pool, f"{self._at}/api/models/{name}/tree/{at}?recursive=1")
-                    sizes = dict(_sizes(tree))
-                    config = b""
-                    if "config.json" in sizes:
-                        config, _ = await self._get(pool, f"{self._at}/{name}/resolve/{at}/config.json")
-                found = Published(model, wanted, config.decode("utf-8", "replace"), _weights(sizes))
-        except _Refused as refused:
-            return Unknown(refused.url, _why(refused.status))
-        except (ValueError, RecursionError, httpcore.UnsupportedProtocol) as error:
-            return Unknown(self._at, f"the hub's answer is none: {str(error)[:100]}")
-        except _UNREACHED:
-            return kept
+        found = await self._answer(self._limit, lambda pool: self._published(pool, model, wanted))
+        if not isinstance(found, Published):
+            return kept if found is None else found
         # A full disk is no reason to end a plan.
         path = self._file(found.model, found.revision)
         with suppress(OSError):
             private_folder(self._root)
             write(path, json.dumps({"at": self._clock.now(), **asdict(found)}).encode(), sync=False)
         return found
+
+    async def headers(self, model: str, revision: str = "") -> str | Unknown | None:
+        """What `remote.staging` would list of the model: files, configuration, index, headers of a few weight files."""
+        path, before, age = self._file(model, revision or "main").with_suffix(".listing"), "", _FRESH
+        with suppress(OSError, ValueError):
+            first, _, before = path.read_text(encoding="utf-8").partition("\n")
+            named, _, at = first.rpartition(" ")
+            age, before = abs(self._clock.now() - float(at)), before if named == model else ""
+        if before and age < _FRESH:
+            return before
+        text = await self._answer(_HEADERS, lambda pool: self._listing(pool, model, revision or "main"))
+        if not isinstance(text, str):
+            return (before or None) if text is None else text
+        with suppress(OSError):
+            private_folder(self._root)
+            write(path, f"{model} {self._clock.now()}\n{text}".encode(), sync=False)
+        return text
+
+    async def _answer(
+        self, limit: float, ask: Callable[[httpcore.AsyncConnectionPool], Awaitable[T]]
+    ) -> T | Unknown | None:
+        """Unknown with why the hub's answer is none; None where it cannot be reached in so many seconds."""
+        try:
+            async with asyncio.timeout(limit), httpcore.AsyncConnectionPool(ssl_context=tls_context(self._at)) as pool:
+                return await ask(pool)
+        except _Refused as refused:
+            return Unknown(refused.url, _why(refused.status))
+        except (ValueError, RecursionError, httpcore.UnsupportedProtocol) as error:
+            return Unknown(self._at, f"the hub's answer is none: {str(error)[:100]}")
+        except _UNREACHED:
+            return None
+
+    async def _published(self, pool: httpcore.AsyncConnectionPool, model: str, revision: str) -> Published:
+        name, at = quote(model), quote(revision, safe="")
+        sizes = dict(_sizes(await self._tree(pool, f"{self._at}/api/models/{name}/tree/{at}?recursive=1")))
+        config = b""
+        if "config.json" in sizes:
+            config, _ = await self._get(pool, f"{self._at}/{name}/resolve/{at}/config.json")
+        return Published(model, revision, config.decode("utf-8", "replace"), _weights(sizes))
+
+    async def _listing(self, pool: httpcore.AsyncConnectionPool, model: str, revision: str) -> str:
+        name, at = quote(model), quote(revision, safe="")
+        files = dict(_sizes(await self._tree(pool, f"{self._at}/api/models/{name}/tree/{at}?recursive=1")))
+
+        async def get(path: str, start: int, count: int) -> bytes:
+            asked = {"Range": f"bytes={start}-{start + count - 1}"}
+            body, _ = await self._get(pool, f"{self._at}/{name}/resolve/{at}/{quote(path)}", asked, start + count)
+            return body
+
+        return await listing(get, files, model)
 
     async def _tree(self, pool: httpcore.AsyncConnectionPool, url: str) -> list[Any]:
         """All pages of a listing."""
@@ -91,15 +133,22 @@ class HttpHub:
             url = urljoin(url, more[1])
         return found
 
-    async def _get(self, pool: httpcore.AsyncConnectionPool, url: str) -> tuple[bytes, str]:
-        """Body and Link header. The token goes to the hub's own host and scheme only. Raises _Refused."""
+    async def _get(
+        self, pool: httpcore.AsyncConnectionPool, url: str, asked: Mapping[str, str] | None = None, most: int = 0
+    ) -> tuple[bytes, str]:
+        """Body and Link header. The token goes to the hub's own host and scheme only. Raises _Refused.
+
+        asked: a Range, of a body that ends at `most`; a server without ranges begins at 0, and is cut off there.
+        """
         for _ in range(_MOST_HOPS + 1):
-            headers = {"Authorization": f"Bearer {self._token.reveal()}"} if self._token and self.owns(url) else {}
-            status, told, body = await _read(pool, url, headers)
+            key = {"Authorization": f"Bearer {self._token.reveal()}"} if self._token and self.owns(url) else {}
+            status, told, body = await _read(pool, url, {**key, **(asked or {})}, most)
             if status not in _MOVED or "location" not in told:
                 break
             url = urljoin(url, told["location"])
-        if status != _OK:
+        if status == _OK and asked:
+            body = body[int(asked["Range"].removeprefix("bytes=").partition("-")[0]) : most]
+        elif status not in (_OK, _PART):
             raise _Refused(url, status)
         return body, told.get("link", "")
 
@@ -122,15 +171,17 @@ class HttpHub:
 
 
 async def _read(
-    pool: httpcore.AsyncConnectionPool, url: str, headers: Mapping[str, str]
+    pool: httpcore.AsyncConnectionPool, url: str, headers: Mapping[str, str], most: int = 0
 ) -> tuple[int, dict[str, str], bytes]:
-    """Status, headers with lower-case names, body. Raises ValueError for one that is longer than any of use."""
+    """Status, headers with lower-case names, body up to `most`. Raises ValueError for one longer than any of use."""
     timeout = {"connect": 3.0, "read": 5.0, "write": 5.0, "pool": 5.0}
     body = bytearray()
     sent: list[tuple[str | bytes, str | bytes]] = list(headers.items())
     async with pool.stream("GET", url, headers=sent, extensions={"timeout": timeout}) as response:
         async for chunk in response.aiter_stream():
             body += chunk
+            if most and len(body) >= most:
+                break
             if len(body) > _MOST_BYTES:
                 raise ValueError("too long")
     return response.status, plain(response), bytes(body)
