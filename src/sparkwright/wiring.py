@@ -7,7 +7,7 @@ import os
 import secrets
 import select
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from importlib import import_module
@@ -29,9 +29,7 @@ from sparkwright.ports import Clock, Endpoint, Program, Sink, Tokenizer
 if TYPE_CHECKING:
     from sparkwright.adapters.sqlite.runs import SqliteRuns
     from sparkwright.app.bench.target import Bench, Target
-    from sparkwright.domain.checkpoint import Published
     from sparkwright.domain.probed import Probed
-    from sparkwright.domain.unknown import Unknown
 
 CLUSTER_VARIABLE = "SPARKWRIGHT_CLUSTER"
 # All waits of a supervisor that `up` leaves, multiplied: drills cannot wait for half an hour.
@@ -69,7 +67,7 @@ async def services(cluster: Cluster, where: ClusterOptions, sink: Sink) -> Async
             secrets=masked(os.environ),
             python=sys.executable,
             launch_key=Secret(secrets.token_hex(32)),
-            hub=_hub(clock),
+            **_hub(clock),
             keyring=artifacts.FolderKeyring(Path.home() / _STATE / "keys"),
             program=cast(Program, _Later("bundle", "Bundle")),
             time_scale=_scale(),
@@ -90,13 +88,16 @@ class _Later:
         return getattr(self._made, name)
 
 
-def _hub(clock: Clock) -> Callable[[str, str], Awaitable["Published | Unknown | None"]] | None:
-    """With the variables that the hub's own client reads."""
+def _hub(clock: Clock) -> dict[str, Any]:
+    """`hub` and `headers` of Services, with the variables that the hub's own client reads; none when offline."""
     if os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "TRUE", "YES", "ON"):
-        return None
+        return {}
     token, at = os.environ.get("HF_TOKEN", ""), os.environ.get("HF_ENDPOINT", "")
     hub = _Later("hub", "HttpHub", Path.home() / _STATE / "hub", clock, at, Secret(token) if token else None)
-    return lambda model, revision: hub.look(model, revision)
+    return {
+        "hub": lambda model, revision: hub.look(model, revision),
+        "headers": lambda model, revision: hub.headers(model, revision),
+    }
 
 
 def _ssh_settings(where: ClusterOptions) -> SshSettings:

@@ -1,15 +1,21 @@
 """A real server on loopback that answers the few calls of the hub's API that a plan needs."""
 
 import json
+import struct
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 CONFIG = '{"num_hidden_layers": 2, "num_attention_heads": 4}'
 TREE = "/api/models/org/name/tree/main?recursive=1"
 RESOLVE = "/org/name/resolve/main/config.json"
+FOLDER = "/org/name/resolve/main/"
+MODEL = Path(__file__).parents[1] / "data" / "models" / "qwen3-8b.config.json"
+INDEX = "model.safetensors.index.json"
+Tensors = Mapping[str, tuple[str, int]]
 Reply = tuple[int, dict[str, str], bytes]
 
 
@@ -80,3 +86,31 @@ def serving() -> Iterator[Server]:
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+def shard(tensors: Tensors) -> bytes:
+    """The header and a beginning of numbers that nobody should read."""
+    at, header = 0, {}
+    for name, (dtype, size) in tensors.items():
+        header[name] = {"dtype": dtype, "shape": [1], "data_offsets": [at, at + size]}
+        at += size
+    text = json.dumps({"__metadata__": {"format": "pt"}, **header}).encode()
+    return struct.pack("<Q", len(text)) + text
+
+
+def put(server: Server, shards: Mapping[str, Tensors], indexed: bool = True) -> None:
+    """A repository of these shards."""
+    bodies = {name: shard(tensors) for name, tensors in shards.items()}
+    sizes = {name: len(bodies[name]) + sum(size for _, size in tensors.values()) for name, tensors in shards.items()}
+    text = MODEL.read_bytes()
+    files = [file("config.json", len(text)), *(file(name, size) for name, size in sizes.items())]
+    server.replies[f"{FOLDER}config.json"] = (200, {}, text)
+    for name, body in bodies.items():
+        server.replies[FOLDER + name] = (200, {}, body)
+    if indexed:
+        total = sum(size for tensors in shards.values() for _, size in tensors.values())
+        named = {tensor: name for name, tensors in shards.items() for tensor in tensors}
+        body = json.dumps({"metadata": {"total_size": total}, "weight_map": named}).encode()
+        files.append(file(INDEX, len(body)))
+        server.replies[FOLDER + INDEX] = (200, {}, body)
+    server.answer(TREE, files)

@@ -32,6 +32,7 @@ class Services:
     never raises. None to ask none.
     program: what a supervisor runs; None where nothing is supervised from here (in a supervisor itself).
     time_scale: of the supervisor's waits, for drills.
+    headers: (model, revision) -> its files and their headers as a node lists them; else as hub.
     keyring: where keys of gateways are made and kept; None where nobody is who could be given one.
     """
 
@@ -48,6 +49,7 @@ class Services:
     python: str = "python3"
     launch_key: Secret | None = None
     hub: Callable[[str, str], Awaitable[Published | Unknown | None]] | None = None
+    headers: Callable[[str, str], Awaitable[str | Unknown | None]] | None = None
     keyring: Keyring | None = None
     program: Program | None = None
     time_scale: float = 1.0

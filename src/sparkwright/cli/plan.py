@@ -11,12 +11,13 @@ from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.app.prepare import Outcome, prepare
 from sparkwright.app.services import LaunchRequest, Services, api_key
 from sparkwright.cli import options as shared
+from sparkwright.cli.plan_estimate import NAMES, asked_for, estimate_options, model_of, print_estimate
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.verdict import Goal
 from sparkwright.emit import FORM_NAMES
 from sparkwright.wiring import places
 
-_SPELLED = {"goal": "optimize", "form": "emit", "logs": "from-log"}
+_SPELLED = {"goal": "optimize", "form": "emit", "logs": "from-log", "node_type": "node-type", "kv_dtype": "kv"}
 
 
 @click.command()
@@ -49,23 +50,33 @@ _SPELLED = {"goal": "optimize", "form": "emit", "logs": "from-log"}
     default=None,
     help="Print the plan as files for this tool; they contain no secrets.",
 )
+@estimate_options
 @click.option("--out", default="", metavar="DIR", help="Write the files of --emit to this folder. [default: stdout]")
 @shared.json_option
 def plan(recipes: tuple[str, ...], profile: str, name: str, where: ClusterOptions, **rest: Any) -> None:
     """Print what would run where, with which exact commands, and whether it fits; change nothing.
 
-    Several recipes or profiles are compared. Exit status: 1 if `up` would refuse it.
+    Several recipes or profiles are compared. With --nodes, or a model in place of a recipe (a hub id, a folder or a
+    .gguf file), no node is asked: stock ones are assumed. Exit status: 1 if `up` would refuse it.
 
     \b
     Examples:
       sparkwright plan deepseek-v4-flash@1m --why
       sparkwright plan deepseek-v4-flash@1m deepseek-v4-flash@256k
       sparkwright plan deepseek-v4-flash@1m --optimize throughput
+      sparkwright plan deepseek-v4-flash@1m --nodes 2 --free 110GiB
+      sparkwright plan Qwen/Qwen3-30B-A3B --context 128K --kv fp8
       sparkwright plan tiny-llama-cpp --json
       sparkwright plan deepseek-v4-flash@1m --from-log rank-0.log
       sparkwright plan deepseek-v4-flash --emit compose --out ./v4
     """
     _check_words(recipes, rest | {"name": name})
+    model = model_of(recipes[0]) if len(recipes) == 1 else ""
+    if model or asked_for(rest):
+        recipe = None if model else open_recipe(recipes[0], places(), profile)
+        if code := print_estimate(where, model, recipe, rest):
+            raise click.exceptions.Exit(code)
+        return
     opened = [open_recipe(recipe, places(), profile) for recipe in recipes]
     if len(opened) > 1:
         _compare(where, opened, rest["as_json"])
@@ -97,8 +108,10 @@ def _check_words(recipes: Sequence[str], rest: Mapping[str, Any]) -> None:
         raise click.UsageError("--out goes with --emit, and not with --json")
     if rest["goal"] and rest["form"]:
         raise click.UsageError("--optimize goes without --emit: paste what it finds into the recipe first")
-    alone = ("goal", "form", "logs", "name", "force", "why")
+    alone = ("goal", "form", "logs", "name", "force", "why", *NAMES)
     given = [option for option in alone if rest[option]]
+    if asked_for(rest) and (said := [option for option in ("goal", "form", "logs") if rest[option]]):
+        raise click.UsageError(f"--{_SPELLED.get(said[0], said[0])} needs the nodes: leave out --nodes and its like")
     if len(recipes) > 1 and given:
         raise click.UsageError(f"recipes are compared without --{_SPELLED.get(given[0], given[0])}: give one recipe")
 

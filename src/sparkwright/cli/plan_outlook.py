@@ -18,6 +18,22 @@ def outlook_text(plan: Plan, why: bool) -> str:
     return "\n\n".join(filter(None, parts))
 
 
+def answers_lines(plan: Plan) -> list[str]:
+    """One figure a question: does it fit, how many tokens, how many users of what length, how fast."""
+    found = plan.verdict
+    if found is None:
+        return []
+    fit = f"{found.fit}" if found.known else "not known whether it fits"
+    lines = [f"{fit}{f': {gib(found.short)} short' if found.short else ''}"]
+    if found.kv and found.kv.tokens:
+        length = f"{plan.recipe.serving.context:,} tokens" if plan.recipe.serving.context else "full length"
+        users = f"{found.sequences:.1f} users of {length} at once"
+        lines.append(f"{found.kv.tokens:,} tokens of KV cache: {users}")
+    alone = next((one.decode for one in plan.speeds if one.decode.known), None)
+    lines += [f"{_estimate('decode', alone)} for one user"] if alone else []
+    return lines
+
+
 def kv_text(plan: Plan, why: bool) -> str:
     """`KV cache: 1,430,000 tokens: 10.9 requests of 131,072 tokens at once`; why nobody knows, where that is so."""
     kv = plan.verdict.kv if plan.verdict else None

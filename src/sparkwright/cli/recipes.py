@@ -23,6 +23,7 @@ from sparkwright.domain.recipe import Recipe
 _MODULES = {
     "import": ("recipe_validate", "import_command"),
     "inventory": ("inventory", "inventory_command"),
+    "new": ("plan_estimate", "new"),
     "validate": ("recipe_validate", "validate"),
 }
 

@@ -194,7 +194,7 @@ def parse(text: str, quantization: str = "") -> ModelShape | Unknown:
 
 
 def unread(text: str) -> tuple[str, ...]:
-    """Keys of the config, or of its part about text, that say something and were not asked for; sorted."""
+    """Keys of the config, or of its part about text, with a value that nothing asked for; sorted."""
     config = _parsed(text, "")[1]
     return tuple(sorted(key for key in config or () if key not in config.asked and config[key])) if config else ()
 

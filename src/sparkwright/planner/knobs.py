@@ -198,12 +198,18 @@ def _nodes(recipe: Recipe, world: Surroundings) -> Iterator[Step]:
     """For each larger number of nodes the split that changes least and that model and engine allow."""
     own = recipe.parallelism
     for count in _MORE_NODES:
-        allowed = [s for s in splits(count, world.shape) if not refusals(world.shape, recipe, s)]
-        if count <= recipe.nodes or not allowed:
+        allowed = splits_for(recipe, world.shape, count) if count > recipe.nodes else ()
+        if not allowed:
             continue
-        best = min(allowed, key=lambda split: _unlike(split, own))
+        best = allowed[0]
         other = [(f"parallelism.{name}", new) for name, new in asdict(best).items() if new != getattr(own, name)]
         yield Step(Variant((("nodes", count), *other)), log2(count / recipe.nodes))
+
+
+def splits_for(recipe: Recipe, shape: ModelShape | None, count: int) -> tuple[Parallelism, ...]:
+    """What model and engine allow over so many nodes, what changes least of the recipe's own first."""
+    allowed = [split for split in splits(count, shape) if not refusals(shape, recipe, split)]
+    return tuple(sorted(allowed, key=lambda split: _unlike(split, recipe.parallelism)))
 
 
 def _unlike(split: Parallelism, own: Parallelism) -> tuple[bool, int, int, int]:

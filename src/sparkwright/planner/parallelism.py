@@ -12,7 +12,7 @@ from sparkwright.domain.recipe import Parallelism, Recipe
 from sparkwright.engines.catalog import traits
 from sparkwright.planner.parts import missing, settled
 from sparkwright.planner.split_cost import cost
-from sparkwright.planner.weights import checkpoint_size
+from sparkwright.planner.weights import checkpoint_size, rank_weights
 
 _DEFAULT_BATCH = 8
 _NEAR = 8  # node counts up to this are looked at for one that works
@@ -85,7 +85,9 @@ def _cost(recipe: Recipe, known: Known, split: Parallelism, batch: int) -> Split
     if known.shape is None or _uncounted(recipe, known):
         return None
     size, _ = checkpoint_size(recipe, known.checkpoint)
-    return cost(replace(recipe, parallelism=split), known.shape, size, batch)
+    run = replace(recipe, parallelism=split)
+    # As the ledger counts them: with drafts, tables of positions and what kernels pad
+    return replace(cost(run, known.shape, size, batch), weights=rank_weights(run, known.shape, known.checkpoint).bytes)
 
 
 def _uncounted(recipe: Recipe, known: Known) -> str:

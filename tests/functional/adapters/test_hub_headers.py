@@ -1,52 +1,17 @@
 """Headers by ranges from a real server on loopback: what a plan reads of a model without its weights."""
 
-import json
-import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from fakes.clock import FakeClock
-from fakes.hub_http import TREE, Server, file, serving
+from fakes.hub_http import FOLDER, Server, Tensors, put, serving
 from sparkwright.adapters.hub import HttpHub
 from sparkwright.domain.checkpoint import Checkpoint, TensorGroup
 from sparkwright.domain.command import Completed, Secret
 from sparkwright.domain.facts import Unknown
 from sparkwright.facts.checkpoint import parse
-
-CONFIG = Path(__file__).parents[2] / "data" / "models" / "qwen3-8b.config.json"
-FOLDER = "/org/name/resolve/main/"
-INDEX = "model.safetensors.index.json"
-Tensors = Mapping[str, tuple[str, int]]
-
-
-def shard(tensors: Tensors) -> bytes:
-    """The header and a beginning of numbers that nobody should read."""
-    at, header = 0, {}
-    for name, (dtype, size) in tensors.items():
-        header[name] = {"dtype": dtype, "shape": [1], "data_offsets": [at, at + size]}
-        at += size
-    text = json.dumps({"__metadata__": {"format": "pt"}, **header}).encode()
-    return struct.pack("<Q", len(text)) + text
-
-
-def put(server: Server, shards: Mapping[str, Tensors], indexed: bool = True) -> None:
-    """A repository of these shards."""
-    bodies = {name: shard(tensors) for name, tensors in shards.items()}
-    sizes = {name: len(bodies[name]) + sum(size for _, size in tensors.values()) for name, tensors in shards.items()}
-    text = CONFIG.read_bytes()
-    files = [file("config.json", len(text)), *(file(name, size) for name, size in sizes.items())]
-    server.replies[f"{FOLDER}config.json"] = (200, {}, text)
-    for name, body in bodies.items():
-        server.replies[FOLDER + name] = (200, {}, body)
-    if indexed:
-        total = sum(size for tensors in shards.values() for _, size in tensors.values())
-        named = {tensor: name for name, tensors in shards.items() for tensor in tensors}
-        body = json.dumps({"metadata": {"total_size": total}, "weight_map": named}).encode()
-        files.append(file(INDEX, len(body)))
-        server.replies[FOLDER + INDEX] = (200, {}, body)
-    server.answer(TREE, files)
 
 
 def layers(first: int, last: int, dtype: str = "BF16") -> Tensors:

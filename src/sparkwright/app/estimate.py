@@ -1,0 +1,211 @@
+"""A plan for nodes that nobody has asked: of a recipe, or of any model of the hub or of a folder on this machine."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from sparkwright.app.services import Services
+from sparkwright.checks.catalog import check_all, worst_first
+from sparkwright.domain.check import Context
+from sparkwright.domain.checkpoint import Checkpoint
+from sparkwright.domain.cluster import Cluster, Node
+from sparkwright.domain.command import Completed
+from sparkwright.domain.errors import UsageError
+from sparkwright.domain.facts import NodeFacts, Unknown
+from sparkwright.domain.ledger import Fit
+from sparkwright.domain.model import ModelShape
+from sparkwright.domain.plan import Placement, Plan
+from sparkwright.domain.recipe import EngineChoice, Model, Recipe, Runtime, Serving
+from sparkwright.domain.units import gib
+from sparkwright.engines.catalog import ENGINES, traits
+from sparkwright.engines.engine import served_name
+from sparkwright.engines.flag_data import versions
+from sparkwright.engines.traits import Claim
+from sparkwright.facts import checkpoint
+from sparkwright.planner.judge import Ground, RealJudge, speeds, verdict
+from sparkwright.planner.knobs import Surroundings, context_of, contexts, kv_dtypes, splits_for
+from sparkwright.planner.ledger import memory_fraction
+from sparkwright.planner.parallelism import advise
+from sparkwright.planner.remedies import first, remedies
+from sparkwright.planner.stock import NodeType, node_types, stock_node
+from sparkwright.remote import staging
+
+_SEQUENCES, _BATCHED = 8, 8192  # of a few agents, where nobody gives limits
+_CONTEXT = 131072
+_OF_MODELS = ("COMPAT", "MEM", "MODEL", "PAR")
+_LONG = 120  # characters of a name
+HERE = Cluster("here", (Node("here", "local"),), "here")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """model: a hub id or a folder of this machine, '' where there is a recipe. kind: of the nodes; free: bytes each.
+
+    What is 0 or '' is left to the recipe, or chosen.
+    """
+
+    recipe: Recipe | None = None
+    model: str = ""
+    folder: str = ""
+    engine: str = ""
+    nodes: int = 0
+    tp: int = 0
+    context: int = 0
+    kv_dtype: str = ""
+    kind: str = "gb10"
+    free: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Estimated:
+    """longest: tokens of the longest context that surely fits, 0 where none does or it is not known. assumed: lines."""
+
+    plan: Plan
+    longest: int
+    assumed: tuple[str, ...]
+    checkpoint: Checkpoint | None = None
+
+
+async def estimate(services: Services, asked: Asked) -> Estimated:
+    """Raises UsageError for a model that cannot be read, with what would be needed."""
+    kind = node_types().get(asked.kind)
+    if kind is None:
+        raise UsageError(f"--node-type {asked.kind}: not known", f"known are {', '.join(node_types())}")
+    found = await _read(services, asked)
+    recipe = _with_limits(asked.recipe or _drafted(asked, found), asked, found)
+    names = tuple(f"node-{n + 1}" for n in range(recipe.nodes))
+    facts = {name: stock_node(name, kind, asked.free) for name in names}
+    checkpoints = {names[0]: found} if found else {}
+    judge = RealJudge(Ground(names, recipe.deployment, facts, checkpoints))
+    plan = _plan(recipe, judge, facts, own=asked.recipe is not None)
+    return Estimated(plan, _longest(recipe, judge), (_assumed(kind, asked, recipe), *_chosen(asked, recipe)), found)
+
+
+async def _read(services: Services, asked: Asked) -> Checkpoint | None:
+    """The model's files; of a recipe's model only where the recipe does not describe it."""
+    recipe = asked.recipe
+    if asked.folder:
+        found = checkpoint.parse(await services.run("here", staging.list_path(asked.folder)))
+        return _sound(found, asked.folder)
+    name, revision = (recipe.model.id, recipe.model.revision) if recipe else (asked.model, "")
+    if recipe and (not name or (recipe.model.shape and recipe.model.size)):
+        return None
+    text = await services.headers(name, revision) if services.headers else None
+    if isinstance(text, str):
+        return _sound(checkpoint.parse(Completed(0, text, "")), name)
+    if recipe:
+        return None
+    if text is None:
+        why = "the hub cannot be reached" if services.headers else "HF_HUB_OFFLINE is set"
+        raise UsageError(f"{name}: {why}", "give the folder with its config.json: sparkwright plan ./FOLDER")
+    raise UsageError(f"{name}: {text.why}", "a private hub: export HF_ENDPOINT; or give a folder: plan ./FOLDER")
+
+
+def _sound(found: Checkpoint | Unknown, name: str) -> Checkpoint:
+    if isinstance(found, Unknown):
+        raise UsageError(f"{name}: {found.why}")
+    if found.shape is None and not found.files:
+        raise UsageError(f"{name}: nothing is there", "give a hub id, org/model, or a folder with a config.json")
+    if isinstance(found.shape, Unknown) and not found.weights:
+        raise UsageError(f"{name}: {found.shape.why}", "its config.json needs at least layers, heads and hidden size")
+    if found.shape is None and not found.weights:
+        raise UsageError(f"{name}: neither config.json nor weights", "give a hub id or folder that has them")
+    return found
+
+
+def _drafted(asked: Asked, found: Checkpoint | None) -> Recipe:
+    """A recipe for the model as somebody would begin it."""
+    shape = found.shape if found and isinstance(found.shape, ModelShape) else None
+    packed = shape is not None and shape.quantization == "gguf"
+    name = asked.engine or next(name for name, engine in ENGINES.items() if engine.traits.gguf is packed)
+    if name not in ENGINES:
+        raise UsageError(f"--engine {name}: not known", f"known are {', '.join(sorted(ENGINES))}")
+    version = (versions(name) or ("",))[-1]
+    model = Model(id=asked.model, path=asked.folder, size=found.weights if found else 0, shape=shape)
+    slug = re.sub(r"[^a-z0-9.]+", "-", model.label.rstrip("/").rpartition("/")[2].lower()).strip("-.")[:_LONG]
+    made = Recipe(slug or "model", model.label, model, EngineChoice(name, version, Runtime.PROCESS))
+    longest = min(_CONTEXT, context_of(made, shape) or _CONTEXT)
+    one, more = traits(made).proven[::-1]
+    fraction = 0.0 if traits(made).claim is Claim.NONE else one if (asked.nodes or 1) == 1 else more
+    limits = Serving(context=longest, sequences=_SEQUENCES, batched_tokens=_BATCHED, memory_fraction=fraction)
+    return replace(made, serving=limits)
+
+
+def _with_limits(recipe: Recipe, asked: Asked, found: Checkpoint | None) -> Recipe:
+    """What the user asks for in place of the recipe's own, and the split for so many nodes that changes least."""
+    serving = replace(
+        recipe.serving,
+        context=asked.context or recipe.serving.context,
+        kv_dtype=asked.kv_dtype or recipe.serving.kv_dtype,
+    )
+    recipe = replace(recipe, serving=serving)
+    count = asked.nodes or asked.tp or recipe.nodes
+    if asked.tp:
+        split = replace(recipe.parallelism, tp=asked.tp, pp=max(1, count // asked.tp), dp=1)
+        return replace(recipe, nodes=count, parallelism=split)
+    if count == recipe.nodes:
+        return recipe
+    shape = found.shape if found and isinstance(found.shape, ModelShape) else recipe.model.shape
+    allowed = splits_for(recipe, shape, count)
+    if not allowed:
+        raise UsageError(f"{recipe.label}: no way to split it over {count} nodes", "give --nodes of another count")
+    return replace(recipe, nodes=count, parallelism=allowed[0])
+
+
+def _plan(recipe: Recipe, judge: RealJudge, facts: Mapping[str, NodeFacts], own: bool) -> Plan:
+    """own: the recipe is the user's, and not one that was made for the question."""
+    counted = judge.ground.ledgers(recipe)
+    found, checkpoints = verdict(counted), judge.ground.checkpoints
+    world = Surroundings(
+        nodes=len(facts),
+        shape=judge.ground.shape(recipe),
+        kv_dtypes=kv_dtypes(recipe),
+        fraction=0.0 if traits(recipe).claim is Claim.NONE else memory_fraction(recipe),
+    )
+    sought = found.known and found.fit is not Fit.FITS
+    cluster = Cluster("stock", tuple(Node(name, name) for name in facts), next(iter(facts)))
+    advice = advise(recipe, checkpoints)
+    context = Context(cluster=cluster, facts={}, recipe=recipe, ledgers=counted, checkpoints=checkpoints, advice=advice)
+    return Plan(
+        deployment=recipe.deployment,
+        recipe=recipe,
+        cluster=cluster,
+        placement=Placement(tuple(facts), {}),
+        specs=(),
+        ledgers=counted,
+        findings=tuple(one for one in worst_first(check_all(context)) if own or one.code.startswith(_OF_MODELS)),
+        bind="",
+        port=recipe.serving.port,
+        served_name=served_name(recipe),
+        advice=advice,
+        verdict=found,
+        remedies=remedies(recipe, judge, world) if sought else (),
+        speeds=speeds(recipe, judge, found),
+    )
+
+
+def _longest(recipe: Recipe, judge: RealJudge) -> int:
+    """The longest context, of those that people use, of which one sequence surely fits."""
+    shape = judge.ground.shape(recipe)
+    every = contexts(shape.positions if shape else 0)
+
+    def fits(index: int) -> bool:
+        found = judge.verdict(replace(recipe, serving=replace(recipe.serving, context=every[index])))
+        return found.known and found.fit is Fit.FITS and (not found.kv or found.sequences >= 1)
+
+    index = first(len(every), fits)
+    return every[index] if index is not None else 0
+
+
+def _assumed(kind: NodeType, asked: Asked, recipe: Recipe) -> str:
+    free = f"{gib(asked.free)} free" if asked.free else f"{kind.free:.1f} GiB free, {kind.unsure:g} either way"
+    return f"{recipe.nodes} x {kind.title}: {kind.total:.1f} GiB, {free}; no node was asked"
+
+
+def _chosen(asked: Asked, recipe: Recipe) -> tuple[str, ...]:
+    if asked.recipe:
+        return ()
+    s, engine = recipe.serving, recipe.engine
+    limits = f"{s.context:,} tokens of context, {s.sequences} sequences, {s.batched_tokens:,} batched tokens"
+    fraction = f", memory fraction {s.memory_fraction:g}" if s.memory_fraction else ""
+    return (f"{engine.name} {engine.version}, {limits}{fraction}",)

@@ -1,0 +1,193 @@
+"""`sparkwright plan` without nodes: of a recipe on stock nodes, or of any model; and `recipes new`."""
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from sparkwright.adapters.files import SUFFIXES
+from sparkwright.cli import options as shared
+from sparkwright.cli.columns import findings_text, fold
+from sparkwright.cli.plan_outlook import answers_lines
+from sparkwright.domain.errors import UsageError
+from sparkwright.domain.recipe import Recipe
+from sparkwright.domain.units import parse_size
+from sparkwright.wiring import ClusterOptions
+
+F = TypeVar("F", bound=Callable[..., Any])
+_HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}")
+_SHAPING = ("engine", "tp", "context", "kv_dtype")
+
+
+class _Size(click.ParamType):  # type: ignore[type-arg]
+    """`110GiB` -> bytes; tokens: `128K` is 131,072 of them."""
+
+    name = "size"
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if isinstance(value, int):
+            return value
+        try:
+            found = parse_size(str(value))
+        except (ValueError, OverflowError):
+            found = 0
+        if not 0 < found < 1 << 60:
+            self.fail(f"found {value!r}; {self._what}", param, ctx)
+        return found
+
+
+_BYTES, _TOKENS = (
+    _Size("a size is a number with k, m, g, GiB or GB"),
+    _Size("a context is a count, as in 131072 or 128K"),
+)
+_OPTIONS = (
+    click.option("--nodes", type=click.IntRange(1, 64), default=None, help="Assume so many stock nodes; ask none."),
+    click.option("--node-type", default="", metavar="TYPE", help="Type of the assumed nodes. [default: gb10]"),
+    click.option("--free", type=_BYTES, default=None, metavar="SIZE", help="Memory that is free on an assumed node."),
+    click.option("--engine", default="", metavar="NAME", help="Engine for a model without a recipe. [default: vllm]"),
+    click.option("--tp", type=click.IntRange(1, 64), default=None, help="Tensor parallelism on the assumed nodes."),
+    click.option("--context", type=_TOKENS, default=None, metavar="TOKENS", help="Context, as in 128K."),
+    click.option("--kv", "kv_dtype", default="", metavar="TYPE", help="Type of the KV cache, as in fp8."),
+)
+NAMES = ("nodes", "node_type", "free", *_SHAPING)
+
+
+def estimate_options(function: F) -> F:
+    """The options of a plan that asks no node."""
+    for option in reversed(_OPTIONS):
+        function = option(function)
+    return function
+
+
+def model_of(name: str) -> str:
+    """The hub id or folder that the argument names, '' where it names a recipe."""
+    path = Path(name).expanduser()
+    if path.is_dir() or name.endswith(".gguf"):
+        return name
+    is_file = path.is_file() or name.endswith(SUFFIXES) or name.startswith((".", "/", "~"))
+    return name if _HUB_ID.fullmatch(name) and not is_file else ""
+
+
+def asked_for(rest: Mapping[str, Any]) -> bool:
+    return any(rest[name] for name in NAMES)
+
+
+def print_estimate(where: ClusterOptions, name: str, recipe: Recipe | None, rest: Mapping[str, Any]) -> int:
+    """Prints the plan for stock nodes; the exit code."""
+    from sparkwright.app.estimate import HERE, estimate  # the planner and httpcore, which other plans load later
+    from sparkwright.app.plan import stopping
+    from sparkwright.cli.plan_result import plan_json
+
+    asked = _asked(name, recipe, rest)
+    found = shared.drive_on(HERE, where, lambda services: estimate(services, asked), quiet=True)
+    if rest["as_json"]:
+        document = plan_json(found.plan, ()) | {"assumed": found.assumed, "longest_context": found.longest}
+        shared.print_json(document)
+    else:
+        from sparkwright.cli.columns import echo
+
+        echo(estimate_text(found, rest["why"]))
+    return int(bool(stopping(found.plan, rest["force"])))
+
+
+def _asked(name: str, recipe: Recipe | None, rest: Mapping[str, Any]) -> Any:
+    from sparkwright.app.estimate import Asked
+
+    given = {option: rest[option] for option in ("nodes", "free", *_SHAPING) if rest[option]}
+    kind = {"kind": rest["node_type"]} if rest["node_type"] else {}
+    if recipe:
+        if given.get("engine"):
+            raise click.UsageError("--engine goes with a model; the recipe names its own")
+        return Asked(recipe=recipe, **given, **kind)
+    path = Path(name).expanduser()
+    folder, model = (str(path.absolute()), "") if path.exists() else ("", name)
+    if name.endswith(".gguf") and not path.exists():
+        raise UsageError(f"{name}: there is no such file", "give a hub id, org/model, a folder or a .gguf file")
+    return Asked(folder=folder, model=model, **given, **kind)
+
+
+def estimate_text(found: Any, why: bool) -> str:
+    """The questions first, each with one figure; then the ledger, the outlook, splits, findings and what does fit."""
+    from sparkwright.cli.plan_outlook import advice_text, memory_text, outlook_text, remedies_text
+
+    plan = found.plan
+    title = f"{plan.recipe.label}: {plan.recipe.model.label} on {plan.recipe.engine.name} {plan.recipe.engine.version}"
+    assumed = "\n".join(fold(f"assumed: {line}", 2) for line in found.assumed)
+    longest = f"longest context that surely fits: {found.longest:,} tokens" if found.longest else ""
+    parts = (
+        f"{title}\n{assumed}",
+        "\n".join(filter(None, (*answers_lines(plan), longest))),
+        memory_text(plan.ledgers[:1], why),
+        outlook_text(plan, why),
+        advice_text(plan.advice) if plan.advice else "",
+        findings_text(plan.findings),
+        remedies_text(plan.remedies) if plan.remedies else "",
+    )
+    return "\n\n".join(filter(None, parts))
+
+
+@click.command(short_help="Write a recipe for a model, with comments.")
+@click.argument("model", metavar="ORG/MODEL|FOLDER")
+@click.option("--out", default="", metavar="FILE", help="Write the recipe to this file. [default: stdout]")
+@shared.cluster_options
+@estimate_options
+def new(model: str, out: str, where: ClusterOptions, **rest: Any) -> None:
+    """Write a commented recipe for a model of the hub or of a folder, as `plan` would serve it on stock nodes.
+
+    \b
+    Examples:
+      sparkwright recipes new Qwen/Qwen3-30B-A3B --nodes 2 --out qwen3.yaml
+      sparkwright recipes new ./my-model --engine sglang
+    """
+    from sparkwright.app.estimate import HERE, estimate
+
+    if not model_of(model):
+        raise UsageError(f"{model}: names no model", "give a hub id, org/model, a folder or a .gguf file")
+    asked = _asked(model, None, rest)
+    found = shared.drive_on(HERE, where, lambda services: estimate(services, asked), quiet=True)
+    text = recipe_yaml(found)
+    if not out:
+        click.echo(text, nl=False)
+        return
+    try:
+        with Path(out).open("x", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        raise UsageError(f"{out}: cannot be written: {error.strerror}", "give another --out") from None
+    click.echo(f"{out} (check it: sparkwright recipes validate ./{out})")
+
+
+def recipe_yaml(found: Any) -> str:
+    """The recipe that was planned, each choice with its reason; the longest context that surely fits, if less."""
+    recipe, longest = found.plan.recipe, found.longest
+    model, engine, s, p = recipe.model, recipe.engine, recipe.serving, recipe.parallelism
+    split = ", ".join(f"{name}: {count}" for name, count in (("tp", p.tp), ("pp", p.pp), ("dp", p.dp)) if count > 1)
+    context = f"{min(s.context, longest)} # the longest that surely fits: {longest}" if longest else f"{s.context}"
+    lines = (
+        f"# Made by `sparkwright recipes new` for {found.assumed[0]}.",
+        f"# Estimate: {'; '.join(answers_lines(found.plan))}.",
+        f"name: {recipe.name}",
+        f"title: {json.dumps(recipe.title)}",
+        "\nmodel:",
+        f"  id: {model.id}" if model.id else f"  path: {json.dumps(model.path)}",
+        f"  size: {model.size} # bytes of the files that the engine loads" if model.size else "",
+        "\nengine:",
+        f"  name: {engine.name}",
+        f"  version: {engine.version} # the newest whose options are known here",
+        "  runtime: process # what is on the nodes' PATH; for a container: image: NAME:TAG@sha256:...",
+        f"\nnodes: {recipe.nodes}",
+        f"parallelism: {{{split}}}" if split else "",
+        "\nserving:",
+        f"  context: {context}",
+        f"  sequences: {s.sequences} # users at once",
+        f"  batched_tokens: {s.batched_tokens} # more is faster to read prompts and takes more memory",
+        f"  kv_dtype: {s.kv_dtype}" if s.kv_dtype else "",
+        f"  memory_fraction: {s.memory_fraction:g} # of the pool of CPU and GPU" if s.memory_fraction else "",
+    )
+    return "\n".join(filter(None, lines)) + "\n"

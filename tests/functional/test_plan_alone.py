@@ -1,0 +1,93 @@
+"""`sparkwright plan` and `recipes new` without nodes: stock ones, a hub on loopback, a folder on this machine."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fakes.hub_http import FOLDER, MODEL, TREE, Server, put, serving
+from functional.command import Shell
+
+GB = 10**9
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    return Shell(tmp_path)
+
+
+@pytest.fixture
+def hub() -> Iterator[Server]:
+    with serving() as server:
+        layers = {f"model.layers.{n}.mlp.up_proj.weight": ("BF16", GB // 3) for n in range(36)}
+        half = {name: layers[name] for name in list(layers)[:18]}
+        rest = {name: layers[name] for name in list(layers)[18:]} | {"model.embed_tokens.weight": ("BF16", 1244659712)}
+        put(server, {"model-00001-of-00002.safetensors": half, "model-00002-of-00002.safetensors": rest})
+        yield server
+
+
+def test_a_recipe_is_planned_for_nodes_that_nobody_has(shell: Shell) -> None:
+    """No cluster file is looked for; what is assumed is printed, and a node with less free memory does not fit."""
+    code, out, err = shell.run("plan", "deepseek-v4-flash@1m", "--nodes", "2", "--json")
+    plan = json.loads(out)
+    assert code == 0, err
+    assert "111.7 GiB free" in plan["assumed"][0] and plan["verdict"]["verdict"] in ("fits", "may not fit")
+    assert [entry["node"] for entry in plan["memory"]] == ["node-1", "node-2"]
+    code, out, _ = shell.run("plan", "deepseek-v4-flash@1m", "--nodes", "2", "--free", "80GiB")
+    assert code == 1 and "MEM002" in out and "80.0 GiB free" in out
+
+
+def test_a_model_of_the_hub_is_planned_from_its_headers(shell: Shell, hub: Server) -> None:
+    """Weights by its own tensors; the second time from the cache, and a recipe is made of it that is valid."""
+    code, out, err = shell.run("plan", "org/name", "--context", "32K", "--kv", "fp8", "--json", HF_ENDPOINT=hub.url)
+    assert code == 0, err
+    plan = json.loads(out)
+    weights = next(line for line in plan["memory"][0]["lines"] if line["name"] == "weights")
+    assert weights["bytes"] == pytest.approx(12 * GB + 1244659712, rel=0.01) and "tensors of" in weights["why"]
+    assert plan["longest_context"] == 40960 and plan["verdict"]["verdict"] == "fits"
+    assert max(hub.sent) < 100_000
+    hub.asked.clear()
+    code, _, err = shell.run("recipes", "new", "org/name", "--out", "made.yaml", HF_ENDPOINT=hub.url)
+    assert code == 0 and hub.asked == [], err
+    assert shell.run("recipes", "validate", "./made.yaml")[0] == 0
+    assert "# the longest that surely fits: 40960" in (shell.folder / "made.yaml").read_text()
+
+
+def test_a_folder_needs_no_hub(shell: Shell, tmp_path: Path) -> None:
+    """Offline, with a config.json alone: by its dimensions, and the size of its weights is counted from them."""
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "config.json").write_bytes(MODEL.read_bytes())
+    code, out, err = shell.run("plan", "./mine", "--tp", "2", HF_HUB_OFFLINE="1")
+    assert code == 0, err
+    assert "fits" in out and "users of" in out and "2 x DGX Spark" in out
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [(401, "HF_TOKEN"), (404, "no such model"), (200, "answer is none")],
+    ids=("gated", "missing", "a login page"),
+)
+def test_a_model_that_cannot_be_read_is_named(shell: Shell, hub: Server, status: int, said: str) -> None:
+    """With what would be needed; a usage error, not a trace."""
+    hub.replies[TREE] = (status, {}, b"<html>")
+    code, _, err = shell.run("plan", "org/name", HF_ENDPOINT=hub.url)
+    assert code == 2 and said in err and "hint:" in err
+
+
+@pytest.mark.parametrize("config", [b"{}", b"[]", b"<html>", b'{"num_hidden_layers": 4}'])
+def test_a_config_without_dimensions_is_no_reason_to_fail(shell: Shell, hub: Server, config: bytes) -> None:
+    """By the tensors' bytes alone, or named; never a bug of ours."""
+    hub.replies[f"{FOLDER}config.json"] = (200, {}, config)
+    code, out, err = shell.run("plan", "org/name", HF_ENDPOINT=hub.url)
+    assert code in (0, 1, 2), err
+    assert "org/name" in out + err
+
+
+def test_what_does_not_go_together_is_refused(shell: Shell) -> None:
+    """Figures of a start, files of other tools and searches are of nodes that are there."""
+    code, _, err = shell.run("plan", "gpt-oss-120b", "--nodes", "2", "--optimize", "context")
+    assert code == 2 and "--optimize needs the nodes" in err
+    assert shell.run("plan", "gpt-oss-120b", "--engine", "sglang")[0] == 2
+    assert shell.run("plan", "gpt-oss-120b", "--node-type", "abacus")[0] == 2
