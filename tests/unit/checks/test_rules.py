@@ -185,14 +185,6 @@ MESSAGES = {
         "weights and the engine's own needs leave too little for so long a context",
         "serving.context: 339968 or less; or serving.kv_dtype: fp8; or serving.memory_fraction: 0.64",
     ),
-    "MEM021": (
-        "warn",
-        "spark-1",
-        "KV cache may be too small for one sequence",
-        "KV pool estimated at 16.2 GiB to 25.3 GiB, 73.6 GiB left on the node; one full sequence needs 22.0 GiB",
-        "the estimate is less exact than what is left",
-        "`sparkwright up` starts it and stops it again when memory runs low; surely: see `what does fit`",
-    ),
     "MODEL001": (
         "block",
         "spark-1",
