@@ -46,9 +46,9 @@ class Memory:
     """All in bytes, from /proc/meminfo. unsure: how far off `available` may be where it is assumed.
 
     unaccounted: pages that no counter explains: with no CUDA process alive these are the driver-retained pool, which
-    the next CUDA process can reuse.
-    huge_pages, huge_free: the reserved pool of default-size huge pages and what of it is not in use.
-    cma_total, cma_free: the contiguous allocator's; corrupted: pages taken out of use after a memory error.
+    the next CUDA process can reuse. huge_pages, huge_free: the reserved pool of default-size huge pages and what of it
+    is not in use. cma_total, cma_free: the contiguous allocator's; corrupted: pages taken out of use after a memory
+    error.
     """
 
     total: int
