@@ -161,8 +161,7 @@ class DockerTrouble(StrEnum):
 class Docker:
     """The daemon as this user sees it. version '' with trouble: not installed, not running, or no rights.
 
-    cdi: the daemon can hand out NVIDIA GPUs by CDI name.
-    proxy, no_proxy: the daemon's own, without user and password.
+    cdi: the daemon can hand out NVIDIA GPUs by CDI name. proxy, no_proxy: its own, without user and password.
     """
 
     version: str
