@@ -27,7 +27,7 @@ def test_the_splits_of_the_model_that_is_here(shell: Shell) -> None:
     _, out, err = shell.run("plan", "./r.yaml")
     assert "ways to split it (shape: config.json on a)" in out, err
     rows = [line.split() for line in out.partition("ways to split it")[2].splitlines()]
-    assert ["*", "tp", "2", "62.6", "GiB", "124.0", "KiB", "124"] in [row[:8] for row in rows]
+    assert ["*", "tp", "2", "62.7", "GiB", "124.0", "KiB", "124"] in [row[:8] for row in rows]
 
 
 def test_a_split_that_cannot_work_is_refused(shell: Shell) -> None:
