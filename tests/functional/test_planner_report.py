@@ -18,8 +18,8 @@ from unit.planner.report_samples import FACTS, MIXED, ROOT, SHARED, row
 
 HAS_DATA = pytest.mark.skipif(not planner_report.DATA.exists(), reason="data: ../shared is absent: the published rows")
 # Held to what has been reached: a change of the planner may not lose it again.
-REACHED = ("kv_tokens_given_gib", "weights_gib", "kv_gib", "decode_tps", "prefill_tps")
-# Rows that are left out because another has every condition in common and the opposite result.
+REACHED = ("kv_tokens_given_gib", "weights_gib", "kv_gib", "fits", "decode_tps", "prefill_tps")
+# Rows that failed, of which another has every condition in common and ran: their source leaves out what decides.
 OPPOSITE = ("kubis-nemosuper-solo-c64", "alengr-q36-27b-nextn-oom")
 
 
@@ -41,7 +41,14 @@ def report(folder: Path, *rows: dict[str, Any]) -> list[dict[str, Any]]:
 def test_a_file_of_rows_becomes_a_file_of_answers(tmp_path: Path) -> None:
     """One object a row and quantity: predicted with an interval and error, or the reason why not."""
     point = {"depth": 0, "concurrency": 1, "tps": 30.0, "aggregate": False}
-    known = row(id="known", weights_gib_per_node=4.9, kv_cache_gib=80.0, kv_cache_tokens=1_310_720, decode_tps=[point])
+    known = row(
+        id="known",
+        max_num_seqs=8,
+        weights_gib_per_node=4.9,
+        kv_cache_gib=80.0,
+        kv_cache_tokens=1_310_720,
+        decode_tps=[point],
+    )
     strange = row(id="strange", model="nobody/Knows-This", kv_cache_gib=80.0, kv_cache_tokens=1_310_720)
     lines = report(tmp_path, known, strange)
     found = {(line["id"], line["quantity"]): line for line in lines}
@@ -79,12 +86,14 @@ def test_the_page_is_fresh_and_what_was_reached_stays_reached(capsys: pytest.Cap
 
 @HAS_DATA
 def test_opposite_results_of_the_same_conditions_are_that() -> None:
-    """A row is called a contradiction for it only where the recipe made from it is the other's, to the last field."""
+    """Where the recipe made from a row is another's to the last field, and only one of them ran, no verdict is given."""
     results: dict[str, set[bool]] = {}
     rows = {case.id: (repr(replace(case.recipe, title="")), case) for case in planner_report.load(planner_report.DATA)}
     for same, case in rows.values():
         results.setdefault(same, set()).add(bool(case.result.get("fits")))
     assert [results[rows[name][0]] for name in OPPOSITE] == [{True, False}] * len(OPPOSITE)
+    answers, _ = planner_report.answered([rows[name][1] for name in OPPOSITE])
+    assert all(one.passed for one in answers if one.quantity == "fits")
 
 
 @HAS_DATA

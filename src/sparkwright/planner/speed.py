@@ -25,6 +25,7 @@ _SHALLOW = 8192  # tokens of context up to which the cache is next to nothing be
 # One measured point fixes the curve within a tenth (planner-accuracy.md), less surely where steps are of other lengths.
 _ANCHORED = 1.1
 _APART = 0.4
+_UNREAD = 1.4  # how much slower kernels for a format may be that only the files' bytes show
 _ANSWER = 256  # tokens of a short answer
 _PROMPT = 2048  # tokens of a prompt when nobody says: what most published benchmarks of these machines take
 # Bytes/s at which a rank gets its share (fast, likely, slow). Slow is vLLM's default loader on cold files (80 GB in 552
@@ -106,6 +107,7 @@ def _decode(model: Model, load: Load, anchor: Measured) -> Estimate:
     slow += _crowded(model, load, every[2])
     value, why = middle / likely, of_decode(model, load, every[1], middle)
     low, high = _both(slow / likely, middle / least), _both(likely / fast, most / middle)
+    low = _both(low, _UNREAD) if model.shape.format.endswith("bit") else low
     if anchor.decode:
         there = replace(load, depth=anchor.depth, prompt=0, concurrency=anchor.concurrency)
         apart = likely / _step(model, there, every[1])
