@@ -10,6 +10,7 @@ from fakes.hub_http import FOLDER, MODEL, TREE, Server, put, serving
 from functional.command import Shell
 
 GB = 10**9
+VARIANTS = "/api/models?filter=base_model:quantized:org/name&sort=downloads&limit=20&expand[]=safetensors"
 
 
 @pytest.fixture
@@ -23,6 +24,13 @@ def hub() -> Iterator[Server]:
         layers = {f"model.layers.{n}.mlp.up_proj.weight": ("BF16", GB // 3) for n in range(36)}
         half = {name: layers[name] for name in list(layers)[:18]}
         rest = {name: layers[name] for name in list(layers)[18:]} | {"model.embed_tokens.weight": ("BF16", 1244659712)}
+        variants = [
+            {"id": "lab/name-4bit", "safetensors": {"parameters": {"U8": 3 * GB, "BF16": GB}, "total": 4 * GB}},
+            {"id": "x/huge", "safetensors": {"parameters": {"BF16": 80 * GB}}},
+            {"id": "no/size"},
+            "nonsense",
+        ]
+        server.answer(VARIANTS, variants)
         put(server, {"model-00001-of-00002.safetensors": half, "model-00002-of-00002.safetensors": rest})
         yield server
 
@@ -47,6 +55,10 @@ def test_a_model_of_the_hub_is_planned_from_its_headers(shell: Shell, hub: Serve
     assert weights["bytes"] == pytest.approx(12 * GB + 1244659712, rel=0.01) and "tensors of" in weights["why"]
     assert plan["longest_context"] == 40960 and plan["verdict"]["verdict"] == "fits"
     assert max(hub.sent) < 100_000
+    assert [(one["model"], one["verdict"]) for one in plan["quantizations"]] == [
+        ("lab/name-4bit", "fits"),
+        ("x/huge", "does not fit"),
+    ]
     hub.asked.clear()
     code, _, err = shell.run("recipes", "new", "org/name", "--out", "made.yaml", HF_ENDPOINT=hub.url)
     assert code == 0 and hub.asked == [], err

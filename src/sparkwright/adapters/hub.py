@@ -17,7 +17,7 @@ from urllib.parse import quote, urljoin, urlsplit
 import httpcore
 
 from sparkwright.adapters.artifacts import private_folder, write
-from sparkwright.adapters.hub_headers import listing
+from sparkwright.adapters.hub_headers import listing, quantized
 from sparkwright.adapters.openai_http import plain, tls_context
 from sparkwright.domain.checkpoint import Published
 from sparkwright.domain.command import Secret
@@ -33,6 +33,7 @@ _MOST_PAGES = 20
 _MOST_HOPS = 3
 _HEADERS = 30.0  # seconds for everything of one model's headers
 _PART = 206
+_EXPANDED = "&sort=downloads&limit=20&expand[]=safetensors"
 _OK, _MOVED, _NO_RIGHTS, _NOT_FOUND = 200, (301, 302, 303, 307, 308), (401, 403), 404
 _NEXT = re.compile(r'<([^>]+)>\s*;\s*rel="?next"?')
 # Which files engines load, the first pattern that any file matches: a second copy of the weights is not counted.
@@ -119,7 +120,10 @@ class HttpHub:
             body, _ = await self._get(pool, f"{self._at}/{name}/resolve/{at}/{quote(path)}", asked, start + count)
             return body
 
-        return await listing(get, files, model)
+        others: bytes = b"[]"
+        with suppress(_Refused):
+            others, _ = await self._get(pool, f"{self._at}/api/models?filter=base_model:quantized:{name}{_EXPANDED}")
+        return "\n".join((await listing(get, files, model), *quantized(others)))
 
     async def _tree(self, pool: httpcore.AsyncConnectionPool, url: str) -> list[Any]:
         """All pages of a listing."""

@@ -25,6 +25,9 @@ _MOST_SHARDS, _AT_ONCE = 64, 8
 _WHOLE = 32 * 1024 * 1024
 _NUMBER = re.compile(r"(?<=\.)\d+(?=\.|$)", re.ASCII)
 _TOLERANCE = 0.005
+_ID = re.compile(r"[\w.-]{1,96}/[\w.-]{1,96}", re.ASCII)
+_BYTES = {"F64": 8, "I64": 8, "F32": 4, "I32": 4, "U32": 4, "BF16": 2, "F16": 2, "I16": 2,
+          **dict.fromkeys(("U8", "I8", "F8_E4M3", "F8_E5M2", "F8_E8M0", "BOOL"), 1)}  # fmt: skip
 # Which files engines load, the first pattern that any file matches.
 _LOADED = (r"model[^/]*\.safetensors", r"(?!consolidated)[^/]+\.safetensors", r"[^/]+\.safetensors")
 _GGUF = (r"(?i).*q4_k_m.*\.gguf", r"(?i).*q4.*\.gguf", r".*\.gguf")
@@ -187,3 +190,20 @@ def _added(headers: Iterable[Mapping[str, Any]]) -> _Groups:
             size, count = found.get(key, (0, 0))
             found[key] = (size + max(0, end - begin), count + 1)
     return found
+
+
+def quantized(answer: bytes) -> Iterator[str]:
+    """`variant ID BYTES` for each model that the hub lists as a quantization, by its numbers of each type."""
+    try:
+        listed = json.loads(answer)
+    except ValueError:
+        return
+    for one in listed if isinstance(listed, list) else ():
+        told = one.get("safetensors") if isinstance(one, dict) else None
+        counts = told.get("parameters") if isinstance(told, dict) else None
+        name = str(one.get("id")) if isinstance(one, dict) else ""
+        if not isinstance(counts, dict) or not _ID.fullmatch(name):
+            continue
+        sizes = [n * _BYTES.get(str(dtype), 2) for dtype, n in counts.items() if isinstance(n, int) and n > 0]
+        if sizes:
+            yield f"variant\t{name}\t{sum(sizes)}"

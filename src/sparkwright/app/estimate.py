@@ -1,7 +1,7 @@
 """A plan for nodes that nobody has asked: of a recipe, or of any model of the hub or of a folder on this machine."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sparkwright.app.services import Services
@@ -58,12 +58,15 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Estimated:
-    """longest: tokens of the longest context that surely fits, 0 where none does or it is not known. assumed: lines."""
+    """longest: tokens of the longest context that surely fits, 0 where none does or it is not known. assumed: lines.
+
+    others: quantizations of the model that the hub lists, with their bytes and whether the same plan fits with them.
+    """
 
     plan: Plan
     longest: int
     assumed: tuple[str, ...]
-    checkpoint: Checkpoint | None = None
+    others: tuple[tuple[str, int, Fit], ...] = ()
 
 
 async def estimate(services: Services, asked: Asked) -> Estimated:
@@ -71,30 +74,32 @@ async def estimate(services: Services, asked: Asked) -> Estimated:
     kind = node_types().get(asked.kind)
     if kind is None:
         raise UsageError(f"--node-type {asked.kind}: not known", f"known are {', '.join(node_types())}")
-    found = await _read(services, asked)
+    found, variants = await _read(services, asked)
     recipe = _with_limits(asked.recipe or _drafted(asked, found), asked, found)
     names = tuple(f"node-{n + 1}" for n in range(recipe.nodes))
     facts = {name: stock_node(name, kind, asked.free) for name in names}
     checkpoints = {names[0]: found} if found else {}
     judge = RealJudge(Ground(names, recipe.deployment, facts, checkpoints))
     plan = _plan(recipe, judge, facts, own=asked.recipe is not None)
-    return Estimated(plan, _longest(recipe, judge), (_assumed(kind, asked, recipe), *_chosen(asked, recipe)), found)
+    assumed = (_assumed(kind, asked, recipe), *_chosen(asked, recipe))
+    return Estimated(plan, _longest(recipe, judge), assumed, tuple(_others(recipe, judge, variants)))
 
 
-async def _read(services: Services, asked: Asked) -> Checkpoint | None:
-    """The model's files; of a recipe's model only where the recipe does not describe it."""
+async def _read(services: Services, asked: Asked) -> tuple[Checkpoint | None, tuple[tuple[str, int], ...]]:
+    """The model's files, of a recipe's model only where the recipe does not describe it; its quantizations' sizes."""
     recipe = asked.recipe
     if asked.folder:
         found = checkpoint.parse(await services.run("here", staging.list_path(asked.folder)))
-        return _sound(found, asked.folder)
+        return _sound(found, asked.folder), ()
     name, revision = (recipe.model.id, recipe.model.revision) if recipe else (asked.model, "")
     if recipe and (not name or (recipe.model.shape and recipe.model.size)):
-        return None
+        return None, ()
     text = await services.headers(name, revision) if services.headers else None
     if isinstance(text, str):
-        return _sound(checkpoint.parse(Completed(0, text, "")), name)
+        rows = (line.split("\t") for line in text.splitlines() if line.startswith("variant\t"))
+        return _sound(checkpoint.parse(Completed(0, text, "")), name), tuple((row[1], int(row[2])) for row in rows)
     if recipe:
-        return None
+        return None, ()
     if text is None:
         why = "the hub cannot be reached" if services.headers else "HF_HUB_OFFLINE is set"
         raise UsageError(f"{name}: {why}", "give the folder with its config.json: sparkwright plan ./FOLDER")
@@ -182,6 +187,17 @@ def _plan(recipe: Recipe, judge: RealJudge, facts: Mapping[str, NodeFacts], own:
         remedies=remedies(recipe, judge, world) if sought else (),
         speeds=speeds(recipe, judge, found),
     )
+
+
+def _others(recipe: Recipe, judge: RealJudge, variants: Sequence[tuple[str, int]]) -> Iterator[tuple[str, int, Fit]]:
+    """By their bytes alone: what a quantizer left as it was is not known before its files are read."""
+    shape = judge.ground.shape(recipe)
+    if shape is None:
+        return
+    for name, size in variants:
+        bare = replace(shape, quantization="", format="", expert_format="", group=0, rows=0, expert_group=0)
+        made = replace(recipe, model=Model(id=name, size=size, shape=bare))
+        yield name, size, verdict(replace(judge.ground, checkpoints={}).ledgers(made)).fit
 
 
 def _longest(recipe: Recipe, judge: RealJudge) -> int:

@@ -10,11 +10,11 @@ import click
 
 from sparkwright.adapters.files import SUFFIXES
 from sparkwright.cli import options as shared
-from sparkwright.cli.columns import findings_text, fold
+from sparkwright.cli.columns import aligned, findings_text, fold
 from sparkwright.cli.plan_outlook import answers_lines
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.recipe import Recipe
-from sparkwright.domain.units import parse_size
+from sparkwright.domain.units import gib, parse_size
 from sparkwright.wiring import ClusterOptions
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -88,6 +88,7 @@ def print_estimate(where: ClusterOptions, name: str, recipe: Recipe | None, rest
     found = shared.drive_on(HERE, where, lambda services: estimate(services, asked), quiet=True)
     if rest["as_json"]:
         document = plan_json(found.plan, ()) | {"assumed": found.assumed, "longest_context": found.longest}
+        document |= {"quantizations": [{"model": one[0], "bytes": one[1], "verdict": one[2]} for one in found.others]}
         shared.print_json(document)
     else:
         from sparkwright.cli.columns import echo
@@ -119,6 +120,7 @@ def estimate_text(found: Any, why: bool) -> str:
     plan = found.plan
     title = f"{plan.recipe.label}: {plan.recipe.model.label} on {plan.recipe.engine.name} {plan.recipe.engine.version}"
     assumed = "\n".join(fold(f"assumed: {line}", 2) for line in found.assumed)
+    others = [(name, gib(size), str(fit)) for name, size, fit in found.others]
     longest = f"longest context that surely fits: {found.longest:,} tokens" if found.longest else ""
     parts = (
         f"{title}\n{assumed}",
@@ -128,6 +130,7 @@ def estimate_text(found: Any, why: bool) -> str:
         advice_text(plan.advice) if plan.advice else "",
         findings_text(plan.findings),
         remedies_text(plan.remedies) if plan.remedies else "",
+        f"quantizations that the hub lists, by their bytes\n{aligned(others)}" if others else "",
     )
     return "\n\n".join(filter(None, parts))
 

@@ -197,7 +197,7 @@ class MemoryLedger:
 
     @property
     def has_no_kv(self) -> bool:
-        """Weights and the engine's needs leave nothing, nor a full sequence at best; asked of those that claim a share."""
+        """Weights and the engine's needs leave nothing, nor a full sequence at best, of what the engine claims."""
         kv, most = self.line(KV_POOL), self._pool_end("high") or 0
         enough = self.kv_needed is not None and most >= (self.kv_least or self.kv_needed)
         return self.claim > 0 and kv is not None and kv.bytes <= 0 and not enough
