@@ -64,6 +64,18 @@ def test_a_model_of_the_hub_is_planned_from_its_headers(shell: Shell, hub: Serve
     assert "# the longest that surely fits: 40960" in (shell.folder / "made.yaml").read_text()
 
 
+def test_a_draft_models_configuration_is_read(shell: Shell, hub: Server) -> None:
+    """Its layers and weights are its own; without a hub they are assumed, and the plan prints so."""
+    model = "model: {id: org/big, size: 20GB, shape: {layers: 40, heads: 32, kv_heads: 8, hidden: 4096, head_dim: 128}}"
+    drafts = "speculation: {method: draft_model, tokens: 4, options: {model: org/name}}"
+    engine = "engine: {name: vllm, version: 0.33.0, runtime: process}"
+    (shell.folder / "r.yaml").write_text(f"title: x\n{model}\n{engine}\n{drafts}\nserving: {{context: 8192}}\n")
+    words = ("plan", "./r.yaml", "--nodes", "1", "--why")
+    _, read, err = shell.run(*words, HF_ENDPOINT=hub.url)
+    _, offline, _ = shell.run(*words, HF_HUB_OFFLINE="1")
+    assert "not known; assumed" in offline and "not known; assumed" not in read, err
+
+
 def test_a_folder_needs_no_hub(shell: Shell, tmp_path: Path) -> None:
     """Offline, with a config.json alone: by its dimensions, and the size of its weights is counted from them."""
     folder = tmp_path / "mine"

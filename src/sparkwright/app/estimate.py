@@ -32,6 +32,7 @@ from sparkwright.remote import staging
 
 _SEQUENCES, _BATCHED = 8, 8192  # of a few agents, where nobody gives limits
 _CONTEXT = 131072
+_HUB_ID = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*", re.ASCII)
 _OF_MODELS = ("COMPAT", "MEM", "MODEL", "PAR")
 _LONG = 120  # characters of a name
 HERE = Cluster("here", (Node("here", "local"),), "here")
@@ -76,6 +77,7 @@ async def estimate(services: Services, asked: Asked) -> Estimated:
         raise UsageError(f"--node-type {asked.kind}: not known", f"known are {', '.join(node_types())}")
     found, variants = await _read(services, asked)
     recipe = _with_limits(asked.recipe or _drafted(asked, found), asked, found)
+    recipe = await _with_draft(services, recipe)
     names = tuple(f"node-{n + 1}" for n in range(recipe.nodes))
     facts = {name: stock_node(name, kind, asked.free) for name in names}
     checkpoints = {names[0]: found} if found else {}
@@ -104,6 +106,17 @@ async def _read(services: Services, asked: Asked) -> tuple[Checkpoint | None, tu
         why = "the hub cannot be reached" if services.headers else "HF_HUB_OFFLINE is set"
         raise UsageError(f"{name}: {why}", "give the folder with its config.json: sparkwright plan ./FOLDER")
     raise UsageError(f"{name}: {text.why}", "a private hub: export HF_ENDPOINT; or give a folder: plan ./FOLDER")
+
+
+async def _with_draft(services: Services, recipe: Recipe) -> Recipe:
+    """With the dimensions of a draft model of its own, where the hub has its configuration."""
+    name = str(recipe.speculation.options.get("model") or "")
+    text = await services.headers(name, "") if services.headers and _HUB_ID.fullmatch(name) else None
+    found = checkpoint.parse(Completed(0, text, "")) if isinstance(text, str) else None
+    draft = found.shape if isinstance(found, Checkpoint) else None
+    if not isinstance(draft, ModelShape):
+        return recipe
+    return replace(recipe, speculation=replace(recipe.speculation, draft=draft))
 
 
 def _sound(found: Checkpoint | Unknown, name: str) -> Checkpoint:

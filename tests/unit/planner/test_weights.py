@@ -12,7 +12,10 @@ from sparkwright.domain.ledger import LedgerLine, Origin
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Model, Parallelism, Recipe, Speculation
 from sparkwright.domain.units import GIB, gib
+from sparkwright.domain.verdict import Load
+from sparkwright.planner.kv_cache import capacity
 from sparkwright.planner.parts import settled
+from sparkwright.planner.speed import speed
 from sparkwright.planner.weights import Fit, checkpoint_size, fitted, rank_weights
 from unit.checks.samples import ABSENT, WHOLE
 from unit.for_each import for_each
@@ -217,3 +220,22 @@ def test_a_format_that_nobody_knows_is_taken_from_the_files() -> None:
     assert (
         line.low is not None and line.high is not None and line.low < 0.95 * line.bytes < 1.05 * line.bytes < line.high
     )
+
+
+@given(
+    st.sampled_from(("", "exl3", "q2_k", "3.25bit", "nvfp4", "fp8", "weird")),
+    st.sampled_from(("", "tr3", "mxfp4", "1.00bit")),
+    st.sampled_from((0, 1, 10**9, 70 * 10**9, 10**15)),
+    st.sampled_from(("", "fp8", "turboquant_k3v4", "int2")),
+    st.sampled_from(("qwen3-8b", "glm-5.3-flash", "deepseek-v4.1-flash", "qwen3.8-flash-next", "gemma-4-e4b")),
+)
+@settings(max_examples=60, deadline=None)
+def test_no_format_raises(written: str, experts: str, size: int, cache: str, name: str) -> None:
+    """Guards a plan for next month's packing: a figure with a range, or none, and never an error."""
+    odd = replace(shape(name), format=written, expert_format=experts, quantization=written)
+    made = recipe(odd, tp=2, serving={"kv_dtype": cache, "context": 8192}, speculation=Speculation("dflash", 7))
+    made = replace(made, model=Model("org/odd", size=size, shape=odd))
+    line = rank_weights(made, odd, None)
+    assert line.bytes >= 0 and (line.known or not line.bytes)
+    assert capacity(made, odd, 10 * GIB).bytes == 10 * GIB
+    assert speed(made, odd, size, Load(depth=4096, prompt=4096)).load.depth == 4096
