@@ -85,7 +85,7 @@ class _Fixed:
 
 @once
 def _fixed(recipe: Recipe, shape: ModelShape | None, checkpoint: Found, sharing: int, unified: bool) -> _Fixed:
-    weights = rank_weights(recipe, shape, checkpoint, sharing)
+    weights = rank_weights(recipe, shape, checkpoint, sharing, unified)
     taken = (weights, *(_times(line, sharing) for line in overhead(recipe, shape, unified)))
     return _Fixed(taken, _needed(recipe, shape), load_peak(recipe, shape, weights))
 

@@ -135,8 +135,10 @@ def checkpoint_size(recipe: Recipe, checkpoint: Found) -> tuple[int, str]:
     return (size - stays, source) if size > stays else (0, "")
 
 
-def rank_weights(recipe: Recipe, shape: ModelShape | None, checkpoint: Found, ranks_here: int = 1) -> LedgerLine:
-    """What ranks_here of the fullest ranks hold; 0 and ASSUMED when it is not known."""
+def rank_weights(
+    recipe: Recipe, shape: ModelShape | None, checkpoint: Found, ranks_here: int = 1, unified: bool = True
+) -> LedgerLine:
+    """What ranks_here of the fullest ranks hold; 0 and ASSUMED when it is not known. unified: CPU and GPU share it."""
     size, source = checkpoint_size(recipe, checkpoint)
     evenly = traits(recipe).by_layer and size
     counted = _counted(recipe, shape, checkpoint) if shape and not evenly else None
@@ -145,7 +147,7 @@ def rank_weights(recipe: Recipe, shape: ModelShape | None, checkpoint: Found, ra
     p = recipe.parallelism
     text_only = bool(flag(recipe, "language-model-only"))
     read = tuple(p for p in counted.everything if not (text_only and (p.name == ENCODER or _ENCODER.search(p.name))))
-    loaded = (*repacked(read, recipe, shape), *uncounted(recipe, shape))
+    loaded = (*repacked(read, recipe, shape), *uncounted(recipe, shape, unified))
     each = bytes_on_rank(loaded, shape, p)
     below, above = counted.off
     unsure = each - bytes_on_rank(
@@ -235,7 +237,7 @@ def _even(recipe: Recipe, size: int, source: str, ranks_here: int) -> LedgerLine
     )
 
 
-def uncounted(recipe: Recipe, shape: ModelShape) -> tuple[Weights, ...]:
+def uncounted(recipe: Recipe, shape: ModelShape, unified: bool = True) -> tuple[Weights, ...]:
     """What no checkpoint holds and the engine counts as weights: positions' tables, buffers, another model's drafts."""
     found = []
     engine = traits(recipe)
@@ -244,7 +246,7 @@ def uncounted(recipe: Recipe, shape: ModelShape) -> tuple[Weights, ...]:
         if shape.compress:
             rows = batched_tokens(recipe) * (STREAMS * shape.hidden * 2 + shape.index_topk * 4)
             found.append(Weights("buffers of the streams", rows, Spread.COPY, ends=True))
-    if engine.loaded:
+    if engine.loaded and unified:
         found.append(Weights("kernels loaded meanwhile", engine.loaded, Spread.COPY, ends=True))
     if drafter(recipe, shape):
         # Split like the target unless draft_tensor_parallel_size says otherwise (0.21.0, config/speculative.py).

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from sparkwright.domain.ledger import KV_POOL
+from sparkwright.domain.ledger import KV_POOL, WEIGHTS
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.units import GIB
@@ -13,9 +13,10 @@ from sparkwright.facts.model_config import parse
 from sparkwright.planner.kv_cache import capacity, needed
 from sparkwright.planner.ledger import ledger
 from sparkwright.planner.weights import rank_weights
-from unit.planner.memory_samples import CONFIGS, discrete, recipe
+from unit.planner.memory_samples import CONFIGS, discrete, recipe, shape
 
 FOLDER = CONFIGS.parent / "starts"
+SGLANG = [json.loads(line) for line in (FOLDER / "sglang-0.5.12.jsonl").read_text().splitlines()]
 ROWS = [json.loads(line) for line in (FOLDER / "vllm-0.21.0.jsonl").read_text().splitlines()]
 ROUGH = {"lfm2-8-experts": 0.04}  # one of its convolutions is counted without its gate
 
@@ -75,3 +76,18 @@ def test_the_pool_that_the_fraction_leaves(row: dict[str, Any]) -> None:
     line = ledger(made, discrete(), None, 1).line(KV_POOL)
     assert line and line.bytes / GIB == pytest.approx(row["available_gib"], rel=0.03)
     assert line.low is not None and line.high is not None and line.low <= row["available_gib"] * GIB <= line.high
+
+
+@pytest.mark.parametrize("row", SGLANG, ids=[row["config"] for row in SGLANG])
+def test_sglangs_starts(row: dict[str, Any]) -> None:
+    """Tokens within what two halves of two decimals hide; weights and pool within 1 %, the pool inside its range."""
+    limits = {"context": row["context"], "sequences": row["sequences"], "memory_fraction": row["fraction"]}
+    found = shape(row["config"])
+    made = recipe(found, "sglang 0.5.12", serving=limits)
+    least, most = (capacity(made, found, int((row["available_gib"] + off) * GIB)).tokens for off in (-0.01, 0.01))
+    assert least <= row["tokens"] <= most
+    counted = ledger(made, discrete(), None, 1)
+    weights, pool = counted.line(WEIGHTS), counted.line(KV_POOL)
+    assert weights and weights.bytes / GIB == pytest.approx(row["weights_gib"], rel=0.01)
+    assert pool and pool.bytes / GIB == pytest.approx(row["available_gib"], rel=0.01)
+    assert pool.low is not None and pool.high is not None and pool.low <= row["available_gib"] * GIB <= pool.high
