@@ -13,6 +13,7 @@ from sparkwright.domain.unknown import known
 from sparkwright.engines.catalog import traits
 
 _STEP = 4096
+_ROOM = 4 * GIB  # that a node keeps beside everything
 _MAY = {
     Lack.CLAIM: "memory fraction may exceed free memory",
     Lack.POOL: "may leave nothing for the KV cache",
@@ -135,9 +136,17 @@ def may_not_fit(context: Context) -> Iterator[Found]:
         yield Found(
             f"KV pool estimated at {ends}, {gib(ledger.left)} left on the node{wanted}",
             title=_MAY[ledger.doubt],
-            fix="`sparkwright up` starts it and stops it again when memory runs low; surely: see `what does fit`",
+            fix=_fixed_pool(ledger, needed, pool.bytes)
+            + "`sparkwright up` starts it and stops it again when memory runs low; surely: see `what does fit`",
             subject=ledger.node,
         )
+
+
+def _fixed_pool(ledger: MemoryLedger, needed: int, pool: int) -> str:
+    """A pin that holds one sequence, where the node has room for it: an estimate of graphs takes nothing off it then."""
+    size = -(-needed // GIB)
+    room = ledger.left + pool - size * GIB
+    return f"serving.kv_cache_bytes: {size} GiB fixes the pool; or " if needed and room >= _ROOM else ""
 
 
 CHECKS = explained(
