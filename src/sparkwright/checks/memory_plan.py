@@ -143,7 +143,7 @@ def may_not_fit(context: Context) -> Iterator[Found]:
 
 
 def _fixed_pool(ledger: MemoryLedger, needed: int, pool: int) -> str:
-    """A pin that holds one sequence, where the node has room for it: an estimate of graphs takes nothing off it then."""
+    """A pin that holds one sequence, where the node has room: an estimate of graphs takes nothing off it then."""
     size = -(-needed // GIB)
     room = ledger.left + pool - size * GIB
     return f"serving.kv_cache_bytes: {size} GiB fixes the pool; or " if needed and room >= _ROOM else ""
