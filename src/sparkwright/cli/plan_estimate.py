@@ -68,9 +68,11 @@ def estimate_options(function: F) -> F:
 def model_of(name: str) -> str:
     """The hub id or folder that the argument names, '' where it names a recipe."""
     path = Path(name).expanduser()
+    if name.endswith(SUFFIXES):
+        return ""
     if path.is_dir() or name.endswith(".gguf"):
         return name
-    is_file = path.is_file() or name.endswith(SUFFIXES) or name.startswith((".", "/", "~"))
+    is_file = path.is_file() or name.startswith((".", "/", "~"))
     return name if _HUB_ID.fullmatch(name) and not is_file else ""
 
 
