@@ -1,4 +1,4 @@
-"""The planner held to rows whose source, or whose model, had no part in fitting its levels and the width of its ranges.
+"""The planner on the rows whose source, or whose model, had no part in fitting its levels and the width of its ranges.
 
 Its constants are rates and reserves: a change of one moves a quantity's level, alone or on several nodes, and a change
 of its spread the width of the ranges. Both are fitted again here to the rows of all other sources (models), the level

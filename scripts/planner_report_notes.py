@@ -55,7 +55,7 @@ def _note(one: Mapping[str, Any]) -> Note:
 
 
 def computed(line: str) -> tuple[float, float]:
-    """`2 * GIB / 3 = 715827883` -> what the left side is, and what the right side says. Raises ValueError."""
+    """`2 * GIB / 3 = 715827883` -> values of the left and the right side. Raises ValueError."""
     left, _, right = line.rpartition(" = ")
     return _value(ast.parse(left, mode="eval").body), float(right)
 

@@ -116,14 +116,14 @@ STATED = {"gpu_memory_utilization": 0.8, "max_model_len": 32768, "max_num_seqs":
 
 
 def test_a_fraction_that_nobody_gives_may_be_any(tmp_path: Path) -> None:
-    """A row is not refused for a fraction that it does not name, nor said to fit; without one no pool is predicted."""
+    """A row without its fraction is neither refused nor reported to fit; without one no pool is predicted."""
     found = answers(case(tmp_path, gpu_memory_utilization=None, kv_cache_gib=50.0))
     assert (found["fits"][0].predicted, found["fits"][0].passed) == (None, True)
     assert "does not state the memory fraction" in found["fits"][0].reason
     assert found["kv_gib"][0].reason == "the source gives no memory fraction"
 
 
-def test_only_what_is_stated_is_said_to_fit(tmp_path: Path) -> None:
+def test_a_row_fits_only_when_every_condition_is_stated(tmp_path: Path) -> None:
     """Each condition that decides turns a verdict into none when it is left out; a refusal stays one."""
     assert answers(case(tmp_path, **STATED))["fits"][0].predicted is True
     for name in STATED:
@@ -133,7 +133,7 @@ def test_only_what_is_stated_is_said_to_fit(tmp_path: Path) -> None:
 
 
 def test_a_split_that_engines_refuse_is_a_forks(tmp_path: Path) -> None:
-    """What a fork does with 32 heads on three ranks is not known: no row of it is said to fit."""
+    """What a fork does with 32 heads on three ranks is not known: no row of it gets the verdict fits."""
     assert answers(case(tmp_path, **STATED, tp=3))["fits"][0].passed
 
 

@@ -154,9 +154,9 @@ def test_the_version_in_the_words_about_an_image(engine: str, said: str, date: s
         ("{'method': 'dflash', 'model': '/m', 'num_speculative_tokens': 15}", "dflash", 15),
     ],
 )
-def test_the_words_of_a_speculation(said: str, method: str, tokens: int) -> None:
+def test_the_words_of_a_speculation(wording: str, method: str, tokens: int) -> None:
     """Method and length, however the source writes them."""
-    found = words.speculation(said)
+    found = words.speculation(wording)
     assert (found.method, found.tokens) == (method, tokens)
 
 
@@ -242,7 +242,7 @@ def test_a_pin_is_read_in_any_wording(said: str, size: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "method", "tokens"),
+    ("wording", "method", "tokens"),
     [
         ("no draft model", "", 0),
         ("off", "", 0),
@@ -253,9 +253,9 @@ def test_a_pin_is_read_in_any_wording(said: str, size: int) -> None:
         ("MTP 2, no EAGLE", "mtp", 2),
     ],
 )
-def test_speculation_is_read_in_any_wording(said: str, method: str, tokens: int) -> None:
-    """A row that says that nothing drafts has no drafts, and a method is known by its name wherever it is."""
-    found = words.speculation(said)
+def test_speculation_is_read_in_any_wording(wording: str, method: str, tokens: int) -> None:
+    """A row without a draft model has no drafts, and a method is known by its name wherever it is."""
+    found = words.speculation(wording)
     assert (found.method, found.tokens) == (method, tokens)
 
 
