@@ -9,13 +9,13 @@ from typing import Any, TypeVar
 import click
 
 from sparkwright.adapters.files import SUFFIXES
+from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.cli import options as shared
 from sparkwright.cli.columns import aligned, findings_text, fold
 from sparkwright.cli.plan_outlook import answers_lines
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.units import gib, parse_size
-from sparkwright.wiring import ClusterOptions
 
 F = TypeVar("F", bound=Callable[..., Any])
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}")
