@@ -145,7 +145,7 @@ def test_the_version_in_the_words_about_an_image(engine: str, said: str, date: s
 
 
 @pytest.mark.parametrize(
-    ("said", "method", "tokens"),
+    ("wording", "method", "tokens"),
     [
         ("dspark, k=6", "dspark", 6),
         ("MTP 8-1-9", "mtp", 8),
