@@ -130,6 +130,22 @@ def test_an_interrupted_copy_goes_on_where_it_stopped(drive: Drive, nodes: list[
     assert tree(here, ROOT) == tree(there, ROOT)
 
 
+def test_a_full_page_cache_is_evicted_before_the_load(drive: Drive, nodes: list[Node]) -> None:
+    """Where MemFree is below what the load takes, cached pages of model files go, as the ssh user, and it is reported."""
+    for node in nodes:
+        put_hub_model(node, size=12 * MIB)
+        node.set_fixture("memory-cached")
+        node.sh(f"cat {ROOT}/blobs/* > /dev/null")
+        assert cached_bytes(node, f"{ROOT}/blobs") == 36 * MIB
+    told = drive.up(REAL, "--force", "a test")
+    assert told.code == 0, told.text
+    for node in nodes:
+        assert f"{node.name}: MemFree 29.0 GiB, the load takes" in told.err
+        # Looking into three shards' headers reads ahead a little of each.
+        assert cached_bytes(node, f"{ROOT}/blobs") <= 3 * MIB
+    assert told.err.count("of page cache of model files evicted") == 2
+
+
 def test_the_copy_uses_the_users_agent(drive: Drive, nodes: list[Node], testbed: Testbed) -> None:
     """Nodes without keys of their own are let into each other by the user's ssh agent, reserved for the copy."""
     put_hub_model(nodes[1])

@@ -8,6 +8,7 @@ from functools import partial
 
 from sparkwright.app import ranks as rank_work
 from sparkwright.app.cluster_state import gather_state, looked_at, nodes_for
+from sparkwright.app.free import free_memory
 from sparkwright.app.gate import calibrated, save_figures
 from sparkwright.app.install_supervisor import InstallOptions, install_supervisor, record
 from sparkwright.app.lease import Leases, holding, remove_supervisor, taking_over
@@ -34,7 +35,7 @@ from sparkwright.supervision.findings import GARBAGE
 # What runs already answers a greeting in this time, or its start is watched.
 _ATTACH = 10.0
 # Steps of `up` that a relaunch does not have, or that are the sum of others.
-_BEFORE = ("facts", "stage", "remove old ranks", "total")
+_BEFORE = ("facts", "stage", "remove old ranks", "free memory", "total")
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +207,8 @@ async def _launch(services: Services, outcome: Outcome, old: Sequence[RankStatus
             await finished(rank_work.stop_all(services, old, grace, remove=True))
             for name in swap.names:
                 await forget(services, held.nodes, name)
+    with _step(services, outcome, "free memory", quiet=True):
+        await free_memory(services, plan, outcome.cluster_state)
     with _step(services, outcome, "start ranks"):
         try:
             # A start that was cut off half-way could not be cleaned: the daemon may go on with it.

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from sparkwright.checks.memory_plan import biggest_process
 from sparkwright.checks.reading import gb10s, gpu_may_be_used, idle, kernel_notes, per_node, quoted, simulated, sparks
 from sparkwright.domain.check import Check, Context, Found, explained
-from sparkwright.domain.facts import NodeFacts
+from sparkwright.domain.facts import LARGE_BLOCK, NodeFacts
 from sparkwright.domain.finding import INFO, WARN
 from sparkwright.domain.host_facts import Process
 from sparkwright.domain.units import GIB, gib
@@ -82,6 +82,13 @@ def page_cache(context: Context) -> Iterator[Found]:
                 title=f"page cache holds {gib(memory.cached)}",
                 subject=facts.node,
             )
+
+
+def fragmented(facts: NodeFacts) -> Iterator[Found]:
+    memory = known(facts.memory)
+    if memory and memory.fragmented:
+        large = memory.in_blocks(LARGE_BLOCK)
+        yield Found(f"/proc/buddyinfo: {gib(large)} of {gib(memory.free)} MemFree in blocks of 16 MiB or more")
 
 
 def memory_pressure(facts: NodeFacts) -> Iterator[Found]:
@@ -212,4 +219,5 @@ CHECKS = explained(
     Check("MEM015", INFO, "nodes have memory pools of different size", pools_differ),
     Check("MEM019", WARN, "memory overcommit is disabled", per_node(sparks, overcommit_off)),
     Check("MEM020", WARN, "uncorrectable memory errors", per_node(sparks, memory_failing)),
+    Check("MEM022", WARN, "free memory is fragmented", per_node(sparks, fragmented)),
 )

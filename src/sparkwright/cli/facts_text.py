@@ -6,6 +6,7 @@ from typing import TypeVar
 from sparkwright.cli.columns import fold
 from sparkwright.domain.fabric_facts import Containers, Network, Nic, Settings, Store
 from sparkwright.domain.facts import (
+    LARGE_BLOCK,
     Disk,
     Docker,
     DockerTrouble,
@@ -154,8 +155,9 @@ def _machine(found: Identity) -> Sequence[str]:
 
 
 def _memory(found: Memory) -> Sequence[str]:
-    sums = f"{gib(found.total)} in all, {gib(found.available)} available, {gib(found.free)} free"
+    sums = f"{gib(found.total)} in all, MemAvailable {gib(found.available)}, MemFree {gib(found.free)}"
     rest = listed(
+        f"{gib(found.in_blocks(LARGE_BLOCK))} of it in blocks of 16 MiB or more" if found.blocks else "",
         f"page cache {gib(found.cached)}",
         f"in no counter {gib(found.unaccounted)}",
         f"swap {gib(found.swap_free)} free of {gib(found.swap_total)}" if found.swap_total else "no swap",

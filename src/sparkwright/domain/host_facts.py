@@ -53,6 +53,20 @@ class Process:
 
 
 @dataclass(frozen=True, slots=True)
+class PageCache:
+    """Files in the page cache, bytes: cached before and left after an eviction; free: MemFree after it.
+
+    unread: files that the ssh user may not open.
+    """
+
+    files: int
+    cached: int
+    left: int
+    free: int
+    unread: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Activity:
     """swapped_in, swapped_out: pages within `seconds`. stall_some, stall_full: percent of the last 10 s in which some
     or all tasks waited for memory (PSI). oom_kills: since boot. processes: the biggest, biggest first."""

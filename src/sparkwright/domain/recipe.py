@@ -200,6 +200,14 @@ class PhaseTime:
 
 
 @dataclass(frozen=True, slots=True)
+class Loading:
+    """guard: memory of the nodes is watched while weights load. drop_caches: also as root, where that is allowed."""
+
+    guard: bool = True
+    drop_caches: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Figure:
     """A published number with its source and conditions, as printed there."""
 
@@ -234,6 +242,7 @@ class Recipe:
     mounts: tuple[str, ...] = ()
     shm_bytes: int = 0
     build: Build | None = None
+    loading: Loading = field(default_factory=Loading)
     phases: Mapping[str, PhaseTime] = field(default_factory=dict)
     published: tuple[Figure, ...] = ()
     notes: tuple[str, ...] = ()

@@ -4,8 +4,8 @@ import re
 
 from sparkwright.domain.command import Completed
 from sparkwright.domain.facts import Memory, Unknown
-from sparkwright.domain.host_facts import Activity, Process
-from sparkwright.facts.fact import Fact, decimal, found_or, not_understood, sections, whole
+from sparkwright.domain.host_facts import Activity, PageCache, Process
+from sparkwright.facts.fact import Fact, decimal, found_or, not_understood, parsed_json, sections, whole
 from sparkwright.remote.host import script, texts
 
 _sh = texts(__name__)
@@ -16,6 +16,9 @@ _ALWAYS = ("MemTotal", "MemFree", "MemAvailable", "Buffers", "Cached", "AnonPage
 # What remains after these is held by nobody that the kernel can name.
 _KERNEL = ("Slab", "KernelStack", "PageTables", "SecPageTables", "Percpu", "Hugetlb")
 _EXPLAINED = ("MemFree", "Buffers", "Cached", "SwapCached", "AnonPages", *_KERNEL)
+_ZONE = re.compile(r"Node +[0-9]+, zone +\w+((?: +[0-9]{1,12}){1,40}) *", re.ASCII)
+_PAGES = (4096, 16384, 65536)
+_COUNTED = ("files", "cached", "left", "free", "unread")
 SECONDS = 0.4
 _PROCESS = re.compile(r"\s*([0-9]{1,12})\s+([0-9]{1,15})\s+(\S+)\s+(\S+)\s+(\S.*)", re.ASCII)
 _STALL = re.compile(r"(some|full) avg10=(\S+)", re.ASCII)
@@ -35,6 +38,7 @@ def parse(done: Completed) -> Memory | Unknown:
     page = count.get("Hugepagesize", 0)
     parts = dict(count)
     # Some printouts leave the sum out and give only its two parts.
+    blocks = _blocks(done.stdout)
     parts.setdefault("Slab", count.get("KReclaimable", count.get("SReclaimable", 0)) + count.get("SUnreclaim", 0))
     return Memory(
         total=count["MemTotal"],
@@ -49,7 +53,31 @@ def parse(done: Completed) -> Memory | Unknown:
         cma_total=count.get("CmaTotal", 0),
         cma_free=count.get("CmaFree", 0),
         corrupted=count.get("HardwareCorrupted", 0),
+        blocks=blocks,
+        page=_page(blocks, count["MemFree"]),
     )
+
+
+def _blocks(text: str) -> tuple[int, ...]:
+    """Free blocks by order, of all zones together."""
+    zones = [[int(word) for word in row[1].split()] for row in map(_ZONE.fullmatch, text.splitlines()) if row]
+    orders = max(map(len, zones), default=0)
+    return tuple(sum(zone[order] for zone in zones if order < len(zone)) for order in range(orders))
+
+
+def _page(blocks: tuple[int, ...], free: int) -> int:
+    """Bytes of a page: buddyinfo counts pages, meminfo KiB, and they are about equal."""
+    pages = sum(count << order for order, count in enumerate(blocks))
+    return min(_PAGES, key=lambda size: abs(size * pages - free))
+
+
+def parse_cache(done: Completed) -> PageCache | Unknown:
+    """Of remote.programs.evict and measure."""
+    found = parsed_json(done.stdout)
+    if not done.ok or not isinstance(found, dict):
+        return not_understood(done, "python3")
+    counts = [one for name in _COUNTED if isinstance(one := found.get(name), int) and one >= 0]
+    return PageCache(*counts) if len(counts) == len(_COUNTED) else not_understood(done, "python3")
 
 
 def parse_activity(done: Completed) -> Activity | Unknown:
@@ -92,4 +120,4 @@ def _untold(name: str) -> Unknown:
 
 # Sections `before` and `after` (of /proc/vmstat), `pressure`, `processes` (pid, rss KiB, user, unit, name).
 ACTIVITY: Fact[Activity] = Fact(script(_sh("show", "activity"), f"{SECONDS:g}", timeout=10.0), parse_activity)
-MEMORY: Fact[Memory] = Fact(script('exec cat "$R/proc/meminfo"'), parse)
+MEMORY: Fact[Memory] = Fact(script('exec cat "$R/proc/meminfo" "$R/proc/buddyinfo"'), parse)

@@ -9,8 +9,8 @@ n=0; c=0; w=
 compilers() { [ -n "$R" ] || { set -- $(grep -sxhE 'ptxas|cicc|nvcc|ninja|cc1plus' /proc/[0-9]*/comm); c=$#; }; }
 block() {
   printf '@@ sample\ntime %s\nboot %s:%s\n' "$(date +%s.%N)" "$boot" "$start"
-  LC_ALL=C grep -shE '^([A-Z][A-Za-z_()0-9]*: |(pswpin|pswpout|oom_kill|some|full) )' "$R/proc/meminfo" \
-    "$R/proc/vmstat" "$R/proc/pressure/memory"
+  LC_ALL=C grep -shE '^([A-Z][A-Za-z_()0-9]*: |Node |(pswpin|pswpout|oom_kill|some|full) )' "$R/proc/meminfo" \
+    "$R/proc/vmstat" "$R/proc/pressure/memory" "$R/proc/buddyinfo"
   cd "$R/sys/class/infiniband" 2>/dev/null && { LC_ALL=C grep -sH . */ports/*/counters/port_xmit_data \
     */ports/*/counters/port_rcv_data; cd /; }
   LC_ALL=C grep -sHE '^(up|down)$' /sys/class/net/*/operstate

@@ -189,6 +189,11 @@ class BuildPart(Part):
     steps: list[Text] = []
 
 
+class LoadingPart(Part):
+    guard: bool = True
+    drop_caches: bool = False
+
+
 class PhasePart(Part):
     usual: Seconds = 0.0
     stuck_after: Seconds = 0.0
@@ -229,6 +234,7 @@ class RecipePart(Part):
     mounts: list[Annotated[Text, _MOUNT]] = []
     shm: Annotated[Size, _SHM] = 0
     build: BuildPart | None = None
+    loading: LoadingPart = LoadingPart()
     phases: PhasesPart = PhasesPart()
     published: list[FigurePart] = []
     notes: list[Text] = []

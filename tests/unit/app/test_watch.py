@@ -140,7 +140,7 @@ async def test_no_progress_is_stuck_with_rank_and_reason() -> None:
     assert "rank 0 on spark-1 last printed: Loading safetensors checkpoint shards" in error.message
     assert SHARD in error.tail
     assert "phases.load.stuck_after" in error.hint
-    assert 20 < here.clock.elapsed < 120
+    assert 20 < here.clock.elapsed < 200
 
 
 async def test_a_rank_that_never_joined_is_named() -> None:
@@ -164,7 +164,7 @@ async def test_chatter_is_no_progress() -> None:
     here = scene_of((JOINS, LOADS, *((5.0, "still waiting for shared memory broadcast block") * 20)), (JOINS, LOADS))
     error = await failure(here, recipe=limits(load=20.0))
     assert "stuck" in error.message
-    assert here.clock.elapsed < 120
+    assert here.clock.elapsed < 200
 
 
 async def test_the_limit_is_the_recipes_where_it_gives_one() -> None:

@@ -62,7 +62,7 @@ def test_a_node_is_one_readable_block() -> None:
     shown = rows(FULL)
     assert shown["machine"].splitlines()[0] == "NVIDIA DGX Spark, aarch64, DGX OS 7.6.0, hostname spark-1"
     assert shown["system"] == "Ubuntu 24.04.3 LTS, Linux 6.17.0-1014-nvidia"
-    assert shown["memory"].splitlines()[0] == "120.0 GiB in all, 110.0 GiB available, 100.0 GiB free"
+    assert shown["memory"].splitlines()[0] == "120.0 GiB in all, MemAvailable 110.0 GiB, MemFree 100.0 GiB"
     assert shown["gpu"] == "NVIDIA GB10, compute capability 12.1, driver 580.142, 41 °C, 4.11 W, 0 % busy"
     assert shown["gpu use"] == "python3 (pid 42, 3.0 GiB)\nx (pid 43, memory unknown)"
     assert shown["rdma"].splitlines()[0].endswith("ACTIVE LINK_UP, enp1s0f0np0, GID 3 192.168.100.10 RoCE v2")

@@ -1,0 +1,30 @@
+"""Programs that run on nodes, each self-contained (Python >= 3.8, its library only): sent as text, never installed."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from importlib.resources import files
+
+from sparkwright.domain.command import Command
+from sparkwright.remote.host import script
+
+# DGX OS has python3 in /usr/bin; other machines in places that a session without a login does not search.
+_RUN = 'PATH="$PATH:/usr/local/bin"; exec python3 -I -S - "$@"'
+
+
+def program(name: str, args: Sequence[str], timeout: float, changes: str = "", agent: bool = False) -> Command:
+    """Exit 127: the node has no python3. agent: as Command.forward_agent."""
+    text = (files(__name__) / f"{name}.py").read_bytes()
+    return replace(script(_RUN, *args, timeout=timeout, changes=changes, stdin=text), forward_agent=agent)
+
+
+def evict(paths: Sequence[str], goal: int = 0, last: str = "") -> Command:
+    """Takes files below the paths out of the page cache until MemFree is `goal` bytes, 0: all of them. Needs no root.
+
+    last: a path whose files are evicted at the end. Prints what facts.memory.parse_cache reads.
+    """
+    return program("pages", ("evict", str(goal), last, *paths), 900.0)
+
+
+def measure(paths: Sequence[str]) -> Command:
+    """As `evict`, but only counts."""
+    return program("pages", ("measure", "0", "", *paths), 300.0)

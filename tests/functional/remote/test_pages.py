@@ -1,0 +1,99 @@
+"""Page cache of files on this kernel: counted and evicted by their owner, by the program that nodes run."""
+
+import ctypes
+import mmap
+import os
+from pathlib import Path
+
+import pytest
+
+from fakes.sh import Sh
+from sparkwright.domain.facts import Memory
+from sparkwright.domain.host_facts import PageCache
+from sparkwright.domain.unknown import Unknown
+from sparkwright.facts.memory import MEMORY, parse_cache
+from sparkwright.remote.programs import evict, measure
+
+SIZE = 24 << 20
+
+
+def counted(sh: Sh, command: object) -> PageCache:
+    found = parse_cache(sh.run(command))  # type: ignore[arg-type]
+    assert isinstance(found, PageCache), found
+    return found
+
+
+def resident(path: Path) -> int:
+    """By mincore, asked apart from the program under test."""
+    libc = ctypes.CDLL(None)
+    with path.open("r+b") as file, mmap.mmap(file.fileno(), 0) as mapped:
+        view = ctypes.c_char.from_buffer(mapped)
+        states = ctypes.create_string_buffer(len(mapped) // mmap.PAGESIZE)
+        assert libc.mincore(ctypes.c_void_p(ctypes.addressof(view)), ctypes.c_size_t(len(mapped)), states) == 0
+        del view
+        return states.raw.count(b"\1") * mmap.PAGESIZE
+
+
+@pytest.fixture
+def model(sh: Sh) -> Path:
+    """A hub entry of two shards, one of them through a link, whole in the page cache and dirty."""
+    blobs, snapshot = sh.home / "hub/models--a--b/blobs", sh.home / "hub/models--a--b/snapshots/1"
+    blobs.mkdir(parents=True)
+    snapshot.mkdir(parents=True)
+    for name in ("one", "two"):
+        (blobs / name).write_bytes(os.urandom(SIZE))
+        (snapshot / f"{name}.safetensors").symlink_to(f"../../blobs/{name}")
+    return sh.home / "hub"
+
+
+def test_less_than_one_percent_stays_in_the_page_cache(sh: Sh, model: Path) -> None:
+    """The owner's eviction must work without root, on dirty pages too, or a load begins with a full page cache."""
+    blob = model / "models--a--b/blobs/one"
+    before = counted(sh, measure([str(model)]))
+    assert (before.files, before.cached) == (2, 2 * SIZE) and resident(blob) == SIZE
+    found = counted(sh, evict([str(model)]))
+    assert (found.files, found.cached, found.unread) == (2, 2 * SIZE, 0)
+    assert found.left < 0.01 * found.cached and resident(blob) < 0.01 * SIZE
+    assert counted(sh, measure([str(model)])).cached == found.left
+
+
+def test_eviction_ends_once_enough_is_free(sh: Sh, model: Path) -> None:
+    """The model's own pages spare a read from disk: they stay where memory suffices without them."""
+    assert counted(sh, evict([str(model)], goal=1)).files == 0
+    assert counted(sh, measure([str(model)])).cached == 2 * SIZE
+
+
+def test_the_model_s_own_pages_are_evicted_last(sh: Sh, model: Path) -> None:
+    """Of two models in one folder the one that is to be loaded goes only when the other was not enough."""
+    other = sh.home / "hub/other.bin"
+    other.write_bytes(bytes(SIZE))
+    found = counted(sh, evict([str(model)], 1 << 60, str(model / "models--a--b/snapshots/1")))
+    assert (found.files, found.left) == (3, 0)
+
+
+def test_a_page_that_a_process_has_mapped_stays(sh: Sh, model: Path) -> None:
+    """What an engine maps while it loads is never taken from it."""
+    blob = model / "models--a--b/blobs/one"
+    with blob.open("rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as mapped:
+        os.fdatasync(file.fileno())
+        assert sum(mapped[:: mmap.PAGESIZE]) >= 0
+        assert counted(sh, evict([str(model)])).left >= SIZE
+
+
+def test_what_cannot_be_opened_is_counted_apart(sh: Sh) -> None:
+    """Devices, sockets, dangling links and folders that lead back to themselves end no eviction."""
+    folder = sh.home / "odd"
+    folder.mkdir()
+    (folder / "loop").symlink_to(folder)
+    (folder / "gone").symlink_to("nowhere")
+    os.mkfifo(folder / "pipe")
+    found = counted(sh, evict([str(folder), str(sh.home / "absent")]))
+    assert (found.files, found.cached) == (0, 0)
+
+
+def test_this_kernel_s_free_blocks_add_up_to_what_is_free(sh: Sh) -> None:
+    """/proc/buddyinfo and MemFree count the same pages: so the size of a page follows from them."""
+    found = MEMORY.parse(sh.run(MEMORY.command))
+    assert isinstance(found, Memory) and not isinstance(found, Unknown)
+    assert found.page == mmap.PAGESIZE
+    assert found.free / 2 < found.in_blocks(1) < found.free * 1.05
