@@ -131,7 +131,7 @@ def test_an_interrupted_copy_goes_on_where_it_stopped(drive: Drive, nodes: list[
 
 
 def test_a_full_page_cache_is_evicted_before_the_load(drive: Drive, nodes: list[Node]) -> None:
-    """Where MemFree is below what the load takes, cached pages of model files go, as the ssh user, and it is reported."""
+    """Where MemFree is below what the load takes, cached pages of model files go, and it is reported."""
     for node in nodes:
         put_hub_model(node, size=12 * MIB)
         node.set_fixture("memory-cached")

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from sparkwright.app.services import ClusterState, Services, each, resolved_paths
 from sparkwright.domain.checkpoint import Checkpoint
-from sparkwright.domain.facts import LARGE_BLOCK
+from sparkwright.domain.host_facts import LARGE_BLOCK
 from sparkwright.domain.ledger import MemoryLedger
 from sparkwright.domain.plan import Plan
 from sparkwright.domain.units import GIB, gib

@@ -81,6 +81,7 @@ async def watched(services: Services, plan: Plan, watch: Watch) -> Answer:
         async with asyncio.TaskGroup() as group:
             jobs = [group.create_task(watch.follow(rank)) for rank in watch.ranks]
             jobs += [group.create_task(watch.guard()), group.create_task(watch.exits())]
+            jobs += [group.create_task(watch.memory.follow(node)) for node in watch.memory.curves]
             await watch.ready.wait()
             watch.answering = True
             watch.phases[Phase.ANSWER] = services.clock.monotonic()
@@ -124,6 +125,9 @@ async def _give_up(services: Services, plan: Plan, watch: Watch, stop: bool) -> 
     for rank in watch.ranks:
         name = f"rank{rank.spec.rank}-{rank.spec.node}.log"
         where = services.save_evidence(plan.deployment, name, "\n".join(rank.lines) + "\n")
+    for node, samples in watch.memory.curves.items():
+        text = "".join(json.dumps(asdict(one)) + "\n" for one in samples)
+        where = services.save_evidence(plan.deployment, f"memory-{node}.jsonl", text) if text else where
     try:
         if stop:
             await _stop(services, plan)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
+from sparkwright.app.load_guard import LoadGuard
 from sparkwright.app.ranks import End, follow, handle, runs
 from sparkwright.app.services import Services
 from sparkwright.domain.deployment import PHASE_ORDER, LogEvent, Phase
@@ -60,6 +61,7 @@ class Watch:
         self._times = _times(plan, engine)
         now = services.clock.monotonic()
         self.ranks = [RankWatch(spec, now) for spec in plan.specs]
+        self.memory = LoadGuard(services, plan)
         self.ready, self._end = asyncio.Event(), asyncio.Event()
         self.began = now
         self.phases: dict[Phase, float] = {}

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from sparkwright.checks.memory_plan import biggest_process
 from sparkwright.checks.reading import gb10s, gpu_may_be_used, idle, kernel_notes, per_node, quoted, simulated, sparks
 from sparkwright.domain.check import Check, Context, Found, explained
-from sparkwright.domain.facts import LARGE_BLOCK, NodeFacts
+from sparkwright.domain.facts import NodeFacts
 from sparkwright.domain.finding import INFO, WARN
-from sparkwright.domain.host_facts import Process
+from sparkwright.domain.host_facts import LARGE_BLOCK, Process
 from sparkwright.domain.units import GIB, gib
 from sparkwright.domain.unknown import known
 from sparkwright.remote import repair

@@ -6,7 +6,6 @@ from typing import TypeVar
 from sparkwright.cli.columns import fold
 from sparkwright.domain.fabric_facts import Containers, Network, Nic, Settings, Store
 from sparkwright.domain.facts import (
-    LARGE_BLOCK,
     Disk,
     Docker,
     DockerTrouble,
@@ -21,7 +20,7 @@ from sparkwright.domain.facts import (
     RankStatus,
     RdmaPort,
 )
-from sparkwright.domain.host_facts import Activity, Board, KernelLog, Package, Times, Upkeep
+from sparkwright.domain.host_facts import LARGE_BLOCK, Activity, Board, KernelLog, Package, Times, Upkeep
 from sparkwright.domain.units import GIB, duration, gib
 from sparkwright.domain.unknown import Unknown
 

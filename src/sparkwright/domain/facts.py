@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from sparkwright.domain.fabric_facts import Containers, Network, Nic, Settings, Store
 from sparkwright.domain.host_facts import Activity, Board, KernelLog, Package, Times, Upkeep
-from sparkwright.domain.units import GIB, MIB
+from sparkwright.domain.host_facts import Memory as Memory
 from sparkwright.domain.unknown import NOT_ASKED as NOT_ASKED
 from sparkwright.domain.unknown import Unknown as Unknown
 
@@ -40,51 +40,6 @@ class Kernel:
     release: str
     cmdline: str
     os: str
-
-
-LARGE_BLOCK = 16 * MIB
-# After 7 days 118 GiB were available without one block of 32 MiB; drop and compact gave 55 of 16 MiB (880 MiB), which
-# was not enough, a reboot was (sparkring 173). Another driver failed with 8.7 GiB free (MiaAI DeepSeek-v4.1-Flash 23).
-_LARGE_LEAST, _PLENTY = GIB, 8 * GIB
-
-
-@dataclass(frozen=True, slots=True)
-class Memory:
-    """All in bytes, from /proc/meminfo. unsure: how far off `available` may be where it is assumed.
-
-    unaccounted: pages that no counter explains: with no CUDA process alive these are the driver-retained pool, which
-    the next CUDA process can reuse.
-    huge_pages, huge_free: the reserved pool of default-size huge pages and what of it is not in use.
-    cma_total, cma_free: the contiguous allocator's; corrupted: pages taken out of use after a memory error.
-    blocks: free blocks by order, of 2**order pages of `page` bytes each (/proc/buddyinfo), () when not known.
-    """
-
-    total: int
-    free: int
-    available: int
-    cached: int
-    swap_total: int
-    swap_free: int
-    unaccounted: int
-    huge_pages: int = 0
-    huge_free: int = 0
-    cma_total: int = 0
-    cma_free: int = 0
-    corrupted: int = 0
-    unsure: int = 0
-    blocks: tuple[int, ...] = ()
-    page: int = 4096
-
-    def in_blocks(self, size: int) -> int:
-        """Bytes free in blocks of at least `size`, or of the kernel's largest where that is smaller."""
-        sizes = [self.page << order for order in range(len(self.blocks))]
-        least = min(size, sizes[-1]) if sizes else size
-        return sum(one * count for one, count in zip(sizes, self.blocks, strict=True) if one >= least)
-
-    @property
-    def fragmented(self) -> bool:
-        """Plenty is free, and the GPU driver finds no large block in it."""
-        return bool(self.blocks) and self.free >= _PLENTY and self.in_blocks(LARGE_BLOCK) < _LARGE_LEAST
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,3 +71,23 @@ class Halt:
         if self.paused:
             return f"its container is paused (docker pause), its first process is {self.pid}"
         return f"process {self.pid} ({self.name}) is stopped (state T: SIGSTOP)"
+
+
+@dataclass(frozen=True, slots=True)
+class LoadSample:
+    """A node while weights load. Bytes: free (MemFree), available (MemAvailable), large (free in blocks of 16 MiB or
+
+    more; -1: not known), freed (by evicting page cache just now). at: its own clock. stall: percent of the last 10 s in
+    which all tasks waited for memory, -1: not known. swapped: pages read since the sample before. late: seconds. stop:
+    why the node stopped its rank, '' for none; then nothing else is set.
+    """
+
+    at: float = 0.0
+    free: int = 0
+    available: int = 0
+    large: int = -1
+    stall: float = -1.0
+    swapped: int = 0
+    late: float = 0.0
+    freed: int = 0
+    stop: str = ""

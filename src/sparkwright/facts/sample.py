@@ -5,9 +5,9 @@ from dataclasses import dataclass, field, replace
 
 from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.recipe import Runtime
-from sparkwright.domain.sample import GpuSample, Halt, PortTraffic, Sample
+from sparkwright.domain.sample import GpuSample, Halt, LoadSample, PortTraffic, Sample
 from sparkwright.domain.unknown import NOT_ASKED, Unknown
-from sparkwright.facts.fact import Fact, decimal, found_or, not_understood, whole
+from sparkwright.facts.fact import Fact, decimal, found_or, not_understood, parsed_json, whole
 from sparkwright.facts.kernel import WORTH
 from sparkwright.facts.memory import parse as parse_memory
 from sparkwright.remote import process
@@ -22,6 +22,9 @@ _PORT = re.compile(r"([^/ ]+)/ports/([0-9]+)/counters/port_(xmit|rcv)_data:([0-9
 _LINK = re.compile(r"/sys/class/net/((?:en|eth|ib)[A-Za-z0-9_.-]{1,13})/operstate:(up|down)", re.ASCII)
 _STALL = re.compile(r"avg10=([0-9.]+)", re.ASCII)
 _MOST_LINES = 1000
+LOAD_STOPS = ("memory", "stall")
+_LOAD = ("at", "free", "available", "large", "stall", "swapped", "late", "freed")
+_LONGEST, _MOST = 1000, 1e18
 
 
 def follow(every: float, gpu_every: float = 5.0, since: float = 0.0, folder: str = "") -> Command:
@@ -110,6 +113,18 @@ def parse(done: Completed) -> Sample | Unknown:
     samples = Samples()
     found = [one for line in done.stdout.splitlines() if (one := samples.feed(line))]
     return found[-1] if found else not_understood(done, "reading the node")
+
+
+def parse_load(line: str) -> LoadSample | None:
+    """A line of remote.programs.guard."""
+    found = parsed_json(line) if len(line) < _LONGEST else None
+    if not isinstance(found, dict):
+        return None
+    if found.get("stop") in LOAD_STOPS:
+        return LoadSample(stop=found["stop"])
+    figures = {name: found[name] for name in _LOAD if isinstance(found.get(name), int | float)}
+    good = {"at", "free", "available"} <= figures.keys() and all(abs(one) < _MOST for one in figures.values())
+    return LoadSample(**figures) if good else None
 
 
 def _gpu(text: str) -> GpuSample | Unknown:

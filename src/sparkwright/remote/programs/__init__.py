@@ -1,7 +1,8 @@
-"""Programs that run on nodes, each self-contained (Python >= 3.8, its library only): sent as text, never installed."""
+"""Programs that run on nodes, each self-contained (Python >= 3.10, its library only): sent as text, never installed."""
 
+import json
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib.resources import files
 
 from sparkwright.domain.command import Command
@@ -28,3 +29,17 @@ def evict(paths: Sequence[str], goal: int = 0, last: str = "") -> Command:
 def measure(paths: Sequence[str]) -> Command:
     """As `evict`, but only counts."""
     return program("pages", ("measure", "0", "", *paths), 300.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Floors:
+    """Bytes. soft: of MemFree, page cache is evicted below it. hard: of MemAvailable, 0: the rank is never stopped."""
+
+    soft: int
+    hard: int
+
+
+def guard(floors: Floors, files: Sequence[str], stop: Command, every: float = 1.0) -> Command:
+    """Samples a node while a rank of it starts, as lines for facts.sample.parse_load; stop: how it ends its rank."""
+    asked = {"soft": floors.soft, "hard": floors.hard, "every": every, "files": list(files), "stop": stop.argv}
+    return program("guard", (json.dumps(asked),), 24 * 3600.0)

@@ -1,0 +1,120 @@
+"""Memory of the nodes while ranks start: sampled there each second, kept as a curve, and a start is ended in time."""
+
+from collections import deque
+from collections.abc import Iterator
+from contextlib import aclosing
+from itertools import islice
+
+from sparkwright.app.cluster_state import model_path
+from sparkwright.app.ranks import handle
+from sparkwright.app.services import Services
+from sparkwright.domain.errors import NodeError, NotReady
+from sparkwright.domain.ledger import MemoryLedger
+from sparkwright.domain.plan import Plan
+from sparkwright.domain.progress import Notice
+from sparkwright.domain.recipe import Recipe, Runtime
+from sparkwright.domain.sample import LoadSample
+from sparkwright.domain.units import GIB, gib
+from sparkwright.engines.catalog import engine
+from sparkwright.facts.sample import parse_load
+from sparkwright.remote import docker, process
+from sparkwright.remote.programs import Floors, guard
+from sparkwright.supervision.detect.memory import floors
+
+_KEPT, _SHOWN = 7200, 8
+_AGAIN = 1.0
+# Page cache is evicted below what the plan leaves, and above this much nothing is short.
+_SOFT_MOST = 8 * GIB
+# Without a plan: this share of what is there. Nothing is stopped then.
+_SOFT_SHARE = 50
+_LESS = 0.03
+
+
+class LoadGuard:
+    """One start. curves: node -> its samples, the oldest first."""
+
+    def __init__(self, services: Services, plan: Plan) -> None:
+        self._services, self._plan = services, plan
+        self.curves: dict[str, deque[LoadSample]] = {
+            node: deque(maxlen=_KEPT) for node in dict.fromkeys(plan.placement.nodes)
+        }
+
+    async def follow(self, node: str) -> None:
+        """Until cancelled. Raises NotReady once the node has stopped its rank; a node without python3 has no guard."""
+        plan, services = self._plan, self._services
+        if not plan.recipe.loading.guard or services.cluster.simulated:
+            return
+        ranks = [handle(services, plan.deployment, spec) for spec in plan.specs if spec.node == node]
+        of = docker if plan.recipe.engine.runtime is Runtime.DOCKER else process
+        stop = of.stop(ranks, int(engine(plan.recipe.engine.name).stop.grace))
+        command = guard(self._floors(node), _files(services, plan.recipe, node), stop)
+        while True:
+            try:
+                async with aclosing(services.hosts[node].stream(command)) as lines:  # type: ignore[type-var]
+                    async for line in lines:
+                        self._line(node, line)
+            except NodeError:
+                pass  # the rank's log reports it; the guard continues with the connection
+            else:
+                return
+            await services.clock.sleep(_AGAIN)
+
+    def _line(self, node: str, line: str) -> None:
+        found = parse_load(line)
+        if found is None:
+            return
+        if found.stop:
+            raise self._stopped(node, found.stop)
+        if found.freed >= GIB and not any(one.freed >= GIB for one in self.curves[node]):
+            text = f"{node}: MemFree {gib(found.free)} while loading: {gib(found.freed)} of page cache evicted"
+            self._services.sink.report(Notice(text))
+        self.curves[node].append(found)
+
+    def _stopped(self, node: str, why: str) -> NotReady:
+        last = self.curves[node][-1] if self.curves[node] else LoadSample()
+        what = f"{node} has {gib(last.available)} available, the floor of this plan is {gib(self._floors(node).hard)}"
+        if why == "stall":
+            what = f"all tasks of {node} waited for memory in {last.stall:.0f} % of the last 10 s"
+        message = f"stopped while loading: {what}; all ranks were stopped before the node stalls"
+        return NotReady(message, lower(self._plan.recipe), tuple(self.curve(node)))
+
+    def _floors(self, node: str) -> Floors:
+        return load_floors(next((one for one in self._plan.ledgers if one.node == node), None))
+
+    def curve(self, node: str) -> Iterator[str]:
+        """The last samples as text."""
+        samples = self.curves[node]
+        for one in islice(samples, max(0, len(samples) - _SHOWN), None):
+            stall = f", waited for memory {one.stall:.0f} %" if one.stall >= 0 else ""
+            ago = f"{one.at - samples[-1].at:+.0f} s"
+            yield f"{node} {ago}: MemFree {gib(one.free)}, MemAvailable {gib(one.available)}{stall}"
+
+
+def load_floors(ledger: MemoryLedger | None) -> Floors:
+    """Relative to what the plan leaves; without a plan page cache is evicted, and nothing is stopped."""
+    if ledger is None:
+        return Floors(GIB, 0)
+    loading = ledger.free - ledger.loading.bytes if ledger.loading else ledger.left
+    level = min(ledger.left, loading)
+    if level <= 0 or ledger.unknown:
+        return Floors(ledger.pool.bytes // _SOFT_SHARE, 0)
+    return Floors(min(_SOFT_MOST, level), floors(level).stop)
+
+
+def lower(recipe: Recipe) -> str:
+    """The setting whose value leaves the node more."""
+    serving = recipe.serving
+    if serving.kv_cache_bytes:
+        return f"lower serving.kv_cache_bytes ({gib(serving.kv_cache_bytes)}): the engine measures nothing with it"
+    if serving.memory_fraction:
+        return (
+            f"lower serving.memory_fraction ({serving.memory_fraction:g}), e.g. to {serving.memory_fraction - 0.03:.2f}"
+        )
+    return "lower serving.batched_tokens or serving.sequences, or use a loader with smaller buffers"
+
+
+def _files(services: Services, recipe: Recipe, node: str) -> list[str]:
+    where = services.cluster.node(node)
+    if recipe.model.path:
+        return [model_path(where, recipe)]
+    return [f"{where.paths.hub}/models--{recipe.model.id.replace('/', '--')}"]

@@ -1,0 +1,199 @@
+"""Samples this node's memory while an engine loads; evicts page cache, and stops the rank before the node stalls.
+
+    guard.py JSON      {"soft": bytes, "hard": bytes, "files": [folder, ...], "stop": [argv ...], "every": seconds}
+
+One JSON line a second: free, available (bytes), large (bytes free in blocks of 16 MiB or more), stall (percent of the
+last 10 s in which all tasks waited for memory), swapped (pages read since the sample before), late (seconds by which
+the sample came late), freed (bytes of MemFree that an eviction gave). MemFree below `soft`: the model files' pages are
+evicted; what an engine has mapped stays. MemAvailable below `hard` twice, or below half of it once, or most of the
+time spent waiting: a line {"stop": why}, then the command, then the end. hard 0: never stops. Needs no root.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+_ROOT = os.environ.get("SPARKWRIGHT_SYSROOT", "")
+_CGROUP = Path("/sys/fs/cgroup")
+_LARGE = 16 << 20
+_STALLED, _STRIKES = 60.0, 3
+_LISTED_FOR = 10.0
+_MOST_FILES = 100000
+
+
+class Source:
+    """A file of /proc that stays open: a node without memory may not be able to open one."""
+
+    def __init__(self, path: str) -> None:
+        try:
+            self._fd = os.open(_ROOT + path, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            self._fd = -1
+
+    def text(self) -> str:
+        try:
+            return os.pread(self._fd, 65536, 0).decode("ascii", "replace") if self._fd >= 0 else ""
+        except OSError:
+            return ""
+
+
+def rows(text: str) -> dict[str, int]:
+    """`Name: 12 kB` and `name 12` as numbers."""
+    words = (line.replace(":", "").split() for line in text.splitlines())
+    return {row[0]: int(row[1]) for row in words if len(row) > 1 and row[1].isdigit()}
+
+
+def number(path: Path) -> int:
+    try:
+        return int(path.read_text(encoding="ascii"))
+    except (OSError, ValueError):
+        return -1
+
+
+def limit() -> Callable[[], tuple[int, int]] | None:
+    """What is left below the memory limit of the system container that this node may be: (free, with its cache)."""
+    for folder, most, used in (
+        (_CGROUP / "memory", "memory.limit_in_bytes", "memory.usage_in_bytes"),
+        (_CGROUP, "memory.max", "memory.current"),
+    ):
+        top = number(folder / most)
+        if 0 < top < 1 << 60:
+            return partial(left, folder, used, top)
+    return None
+
+
+def left(folder: Path, used: str, top: int) -> tuple[int, int]:
+    try:
+        parts = rows((folder / "memory.stat").read_text(encoding="ascii"))
+    except OSError:
+        parts = {}
+    prefix = "total_" if "total_active_file" in parts else ""
+    cache = parts.get(prefix + "active_file", 0) + parts.get(prefix + "inactive_file", 0)
+    free = max(0, top - number(folder / used))
+    return free, free + cache
+
+
+class Sampler:
+    def __init__(self) -> None:
+        names = ("meminfo", "buddyinfo", "vmstat", "pressure/memory")
+        self._meminfo, self._blocks, self._vmstat, self._pressure = (Source(f"/proc/{name}") for name in names)
+        self._limit, self._swapped = limit(), -1
+
+    def sample(self) -> dict[str, float]:
+        memory = rows(self._meminfo.text())
+        free, available = memory.get("MemFree", 0) * 1024, memory.get("MemAvailable", 0) * 1024
+        if self._limit:
+            free, available = map(min, (free, available), self._limit())
+        swapped = rows(self._vmstat.text()).get("pswpin", 0)
+        before, self._swapped = self._swapped, swapped
+        return {
+            "free": free,
+            "available": available,
+            "large": self._large(),
+            "stall": self._stall(),
+            "swapped": max(0, swapped - before) if before >= 0 else 0,
+        }
+
+    def _large(self) -> int:
+        """-1: not known."""
+        found, page = -1, os.sysconf("SC_PAGESIZE")
+        for line in self._blocks.text().splitlines():
+            counts = [int(word) for word in line.split()[4:] if word.isdigit()]
+            sizes = [page << order for order in range(len(counts))]
+            least = min(_LARGE, sizes[-1]) if sizes else _LARGE
+            found = max(found, 0) + sum(size * many for size, many in zip(sizes, counts, strict=True) if size >= least)
+        return found
+
+    def _stall(self) -> float:
+        for line in self._pressure.text().splitlines():
+            if line.startswith("full avg10="):
+                return float(line.split()[1].partition("=")[2])
+        return -1.0
+
+
+class Files:
+    """Those of the model. Only a listing costs much, and they hardly change while they are loaded."""
+
+    def __init__(self, folders: Sequence[str]) -> None:
+        self._folders, self._found, self._at = folders, [""], -_LISTED_FOR
+
+    def evict(self) -> None:
+        if time.monotonic() - self._at >= _LISTED_FOR:
+            self._found, self._at = list(dict.fromkeys(self._walk()))[:_MOST_FILES], time.monotonic()
+        for path in self._found:
+            try:
+                fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+            except OSError:
+                continue
+            try:
+                os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+            except OSError:
+                pass
+            finally:
+                os.close(fd)
+
+    def _walk(self) -> Iterator[str]:
+        for given in self._folders:
+            at = Path(given).expanduser()
+            if at.is_file():
+                yield str(at)
+            for folder, _, names in os.walk(at):
+                yield from (os.path.realpath(Path(folder) / name) for name in names)
+
+
+class Asked(NamedTuple):
+    """As given; bytes, seconds."""
+
+    soft: float
+    hard: float
+    every: float
+    files: list[str]
+    stop: list[str]
+
+
+def reason(found: dict[str, float], past: list[dict[str, float]], asked: Asked) -> str:
+    """Why the rank must be stopped now; '' when it need not be. past: the samples before, the last one first."""
+    available = found["available"]
+    if not asked.hard:
+        return ""
+    below = [one["available"] < asked.hard for one in [found, *past[:1]]]
+    if available < asked.hard / 2 or (len(below) > 1 and all(below)):
+        return "memory"
+    stalled = [one["stall"] > _STALLED for one in [found, *past[: _STRIKES - 1]]]
+    return "stall" if len(stalled) == _STRIKES and all(stalled) and available < asked.soft else ""
+
+
+def say(line: dict[str, float] | dict[str, str]) -> None:
+    sys.stdout.write(json.dumps(line) + "\n")
+    sys.stdout.flush()
+
+
+def main(asked: Asked) -> None:
+    sampler, files = Sampler(), Files(asked.files)
+    past: list[dict[str, float]] = []
+    due = time.monotonic()
+    while True:
+        found = sampler.sample()
+        found["late"] = round(time.monotonic() - due, 3)
+        if found["free"] < asked.soft:
+            files.evict()
+            found["freed"] = max(0.0, sampler.sample()["free"] - found["free"])
+        say({**found, "at": time.time()})
+        if why := reason(found, past, asked):
+            say({"stop": why})
+            subprocess.run(asked.stop, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=False)
+            return
+        past = [found, *past[: _STRIKES - 1]]
+        due = max(due + asked.every, time.monotonic())
+        time.sleep(max(0.0, due - time.monotonic()))
+
+
+main(Asked(**json.loads(sys.argv[1])))

@@ -1,0 +1,94 @@
+"""The program that guards a node's memory while weights load, on this kernel."""
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from fakes.sh import Sh
+from sparkwright.domain.host_facts import PageCache
+from sparkwright.domain.sample import LoadSample
+from sparkwright.facts.memory import parse_cache
+from sparkwright.facts.sample import parse_load
+from sparkwright.remote.host import script
+from sparkwright.remote.programs import Floors, guard, measure
+
+SIZE = 8 << 20
+EVERYTHING = 1 << 60
+
+
+@contextmanager
+def guarding(sh: Sh, soft: int, hard: int, folder: Path) -> Iterator[Iterator[LoadSample]]:
+    """What the guard prints, line by line; its stop makes a file `stopped` in the node's home."""
+    stop = script('echo stopped > "$1"', str(sh.home / "stopped"))
+    command = guard(Floors(soft, hard), [str(folder)], stop, every=0.05)
+    process = sh.start(command)
+    assert process.stdin and process.stdout
+    try:
+        process.stdin.write((command.stdin or b"").decode())
+        process.stdin.close()
+        process.stdin = None
+        yield (found for line in process.stdout if (found := parse_load(line)))
+    finally:
+        sh.end(process)
+
+
+@pytest.fixture
+def model(sh: Sh) -> Path:
+    folder = sh.home / "models/m"
+    folder.mkdir(parents=True)
+    (folder / "model.safetensors").write_bytes(bytes(SIZE))
+    return folder
+
+
+def cached(sh: Sh, folder: Path) -> int:
+    found = parse_cache(sh.run(measure([str(folder)])))
+    assert isinstance(found, PageCache)
+    return found.cached
+
+
+def test_samples_are_those_of_the_kernel(sh: Sh, model: Path) -> None:
+    """Free, available and large blocks are read once a period, and nothing is evicted above the floors."""
+    with guarding(sh, 0, 0, model) as samples:
+        first, second = next(samples), next(samples)
+    text = Path("/proc/meminfo").read_text()
+    total = int(next(line for line in text.splitlines() if line.startswith("MemTotal")).split()[1]) * 1024
+    assert 0 < first.free <= total and 0 < first.available <= total and 0 <= first.large <= first.free
+    assert second.at > first.at and first.freed == 0 and not first.stop
+    assert cached(sh, model) == SIZE
+
+
+def test_below_the_soft_floor_the_model_s_pages_are_evicted(sh: Sh, model: Path) -> None:
+    """Page cache that the load leaves behind goes while it loads; the rank is not stopped for it."""
+    with model.joinpath("model.safetensors").open("rb") as file, guarding(sh, EVERYTHING, 0, model) as samples:
+        os.fdatasync(file.fileno())
+        assert not any(next(samples).stop for _ in range(3))
+    assert cached(sh, model) == 0
+
+
+def test_below_the_hard_floor_the_rank_is_stopped_here_and_at_once(sh: Sh, model: Path) -> None:
+    """The node stops its own rank: nobody has to reach it first, and the reason is printed before."""
+    with guarding(sh, EVERYTHING, EVERYTHING, model) as samples:
+        found = list(samples)
+    assert [one.stop for one in found] == ["", "memory"] and found[0].available > 0
+    assert (sh.home / "stopped").read_text() == "stopped\n"
+
+
+def test_a_floor_of_nothing_stops_nothing(sh: Sh, model: Path) -> None:
+    """A plan that leaves nothing known has no hard floor: a guard set too high kills healthy loads."""
+    with guarding(sh, EVERYTHING, 0, model) as samples:
+        assert not any(next(samples).stop for _ in range(5))
+    assert not (sh.home / "stopped").exists()
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["", "sh: python3: not found", "[]", '{"stop": "rm -rf"}', '{"at": 1, "free": 2}', json.dumps({"at": [], "free": 1}),
+     '{"at": 1, "free": 1e300, "available": 1}', '{"at": 1,' * 500],
+)  # fmt: skip
+def test_odd_lines_are_no_samples(line: str) -> None:
+    """What comes from a node is checked before it is used."""
+    assert parse_load(line) is None
