@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Iterator
 from contextlib import aclosing
+from dataclasses import replace
 from itertools import islice
 
 from sparkwright.app.cluster_state import model_path
@@ -72,14 +73,15 @@ class LoadGuard:
 
     def _stopped(self, node: str, why: str) -> NotReady:
         last = self.curves[node][-1] if self.curves[node] else LoadSample()
-        what = f"{node} has {gib(last.available)} available, the floor of this plan is {gib(self._floors(node).hard)}"
+        what = f"{node} has {gib(last.available)} available, the floor is {gib(self._floors(node).hard)}"
         if why == "stall":
             what = f"all tasks of {node} waited for memory in {last.stall:.0f} % of the last 10 s"
         message = f"stopped while loading: {what}; all ranks were stopped before the node stalls"
         return NotReady(message, lower(self._plan.recipe), tuple(self.curve(node)))
 
     def _floors(self, node: str) -> Floors:
-        return load_floors(next((one for one in self._plan.ledgers if one.node == node), None))
+        found = load_floors(next((one for one in self._plan.ledgers if one.node == node), None))
+        return replace(found, hard=self._plan.recipe.loading.floor or found.hard)
 
     def curve(self, node: str) -> Iterator[str]:
         """The last samples as text."""
@@ -106,10 +108,8 @@ def lower(recipe: Recipe) -> str:
     serving = recipe.serving
     if serving.kv_cache_bytes:
         return f"lower serving.kv_cache_bytes ({gib(serving.kv_cache_bytes)}): the engine measures nothing with it"
-    if serving.memory_fraction:
-        return (
-            f"lower serving.memory_fraction ({serving.memory_fraction:g}), e.g. to {serving.memory_fraction - 0.03:.2f}"
-        )
+    if fraction := serving.memory_fraction:
+        return f"lower serving.memory_fraction ({fraction:g}), for example to {fraction - _LESS:.2f}"
     return "lower serving.batched_tokens or serving.sequences, or use a loader with smaller buffers"
 
 

@@ -201,9 +201,13 @@ class PhaseTime:
 
 @dataclass(frozen=True, slots=True)
 class Loading:
-    """guard: memory of the nodes is watched while weights load. drop_caches: also as root, where that is allowed."""
+    """guard: memory of the nodes is watched while weights load. floor: bytes of MemAvailable below which all ranks are
+
+    stopped, 0: from the plan. drop_caches: before the load, also as root, where that is allowed.
+    """
 
     guard: bool = True
+    floor: int = 0
     drop_caches: bool = False
 
 

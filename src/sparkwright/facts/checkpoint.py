@@ -13,7 +13,7 @@ from sparkwright.facts import gguf, model_config, safetensors
 from sparkwright.facts.fact import Plain, parsed_json, whole
 from sparkwright.facts.model_values import Config, known, named, number, part, texts_of
 from sparkwright.facts.safetensors import INDEX, Index, indexes, main_index, sums
-from sparkwright.remote.staging import COPYING
+from sparkwright.remote.programs.wire import COPYING
 
 _STATE = re.compile(r"linear_(num_\w*heads|attn_config)$|(mamba_|ssm_)\w*(heads|state\w*)$")
 _NESTED = ("text_config", "llm_config", "language_config", "thinker_config")

@@ -191,6 +191,7 @@ class BuildPart(Part):
 
 class LoadingPart(Part):
     guard: bool = True
+    floor: Size = 0
     drop_caches: bool = False
 
 

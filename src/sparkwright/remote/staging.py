@@ -1,15 +1,14 @@
 """Weights and images: what a node has, and how the rest is copied to it."""
 
+import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sparkwright.domain.command import Command
 from sparkwright.remote.host import script, texts
+from sparkwright.remote.programs import sender
+from sparkwright.remote.programs.wire import COPYING, PARTIAL
 
-# Lies in a folder for as long as it is being copied: between two files nothing else would tell half a model from all
-# of it. Its name makes it an unfinished download for whoever looks.
-COPYING = "sparkwright-copy.incomplete"
-PARTIAL = ".sparkwright-partial"
 # Before the tensors of a GGUF file is mostly its tokenizer: 6 to 10 MB, and a third of it when packed.
 _GGUF_HEAD = 12 * 1024 * 1024
 _sh = texts(__name__, PARTIAL=PARTIAL, COPYING=COPYING, GGUF=str(_GGUF_HEAD))
@@ -58,6 +57,32 @@ def copy_tree(source: str, target: str, peer: Peer, timeout: float = 6 * 3600) -
     if peer.local:
         return script(_LOCALLY + copy, source, target, timeout=timeout, changes=f"copy {source} to {target}")
     return _to_peer(_sh("rsh") + _THERE + copy, peer, (source, target), timeout, f"copy {source} to {peer.address}")
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How a copy is made. streams: connections at once. limit: bytes a second, 0: none.
+
+    trusted: nobody else is on the fabric: plain TCP with a one-time secret, each piece with a code, instead of ssh.
+    """
+
+    streams: int = 8
+    limit: int = 0
+    trusted: bool = False
+
+
+_PUSH = 'PATH="$PATH:/usr/local/bin"; python3 -I -S - "$1" "$at" $rsh 2>&1'
+
+
+def push_tree(source: str, target: str, peer: Peer, pace: Pace, timeout: float = 6 * 3600) -> Command:
+    """As `copy_tree`, over several connections, verified by checksums. Exit code: as push.py says; 127: no python3."""
+    asked = {"source": source, "target": target, "streams": pace.streams, "limit": pace.limit}
+    words = json.dumps(asked | {"listen": peer.address if pace.trusted else ""})
+    if peer.local:
+        made = script(_LOCALLY + _PUSH, words, timeout=timeout, changes=f"copy {source} to {target}")
+    else:
+        made = _to_peer(_sh("rsh") + _PUSH, peer, (words,), timeout, f"copy {source} to {peer.address}")
+    return replace(made, stdin=sender().encode())
 
 
 def settle(path: str) -> Command:

@@ -1,6 +1,7 @@
 """Copies between folders of this machine: the script that copies between nodes, without its ssh."""
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -9,16 +10,28 @@ from fakes.sh import Sh
 from sparkwright.domain.checkpoint import Checkpoint
 from sparkwright.facts.checkpoint import parse
 from sparkwright.remote import staging
+from sparkwright.remote.programs.wire import COPYING, PARTIAL
+from sparkwright.remote.staging import Pace
 
 pytestmark = pytest.mark.skipif(not shutil.which("rsync"), reason="rsync is not installed")
 HERE = staging.Peer("ai", "127.0.0.1", 22, "", local=True)
 DIGEST = "sha256:" + "0123456789abcdef" * 4
 
 
-def copy(sh: Sh, source: Path, target: Path) -> str:
-    done = sh.run(staging.copy_tree(str(source), str(target), HERE))
-    assert done.ok, done.stderr
-    return done.stdout
+Copier = Callable[[Sh, Path, Path], str]
+
+
+@pytest.fixture(params=["rsync", "streams"])
+def copy(request: pytest.FixtureRequest) -> Copier:
+    """Both ways have the same result."""
+
+    def by(sh: Sh, source: Path, target: Path) -> str:
+        words = str(source), str(target), HERE
+        done = sh.run(staging.copy_tree(*words) if request.param == "rsync" else staging.push_tree(*words, Pace()))
+        assert done.ok, done.stdout + done.stderr
+        return done.stdout
+
+    return by
 
 
 def listed(sh: Sh, path: Path) -> Checkpoint:
@@ -37,11 +50,11 @@ def model(sh: Sh) -> Path:
     return folder
 
 
-def test_a_copy_counts_only_once_it_is_settled(sh: Sh, model: Path) -> None:
+def test_a_copy_counts_only_once_it_is_settled(sh: Sh, model: Path, copy: Copier) -> None:
     """Between two files nothing but our mark reports half a model from all of it."""
     target = sh.home / "to there" / model.name
     assert "100%" in copy(sh, model, target)
-    assert listed(sh, target).missing == (f"{staging.COPYING} (a copy that was not finished)",)
+    assert listed(sh, target).missing == (f"{COPYING} (a copy that was not finished)",)
     assert sh.run(staging.settle(str(target))).ok
     assert listed(sh, target).complete
     assert sorted(p.name for p in target.iterdir()) == ["config.json", "model.safetensors"]
@@ -56,17 +69,17 @@ def test_settling_removes_what_old_downloads_left(sh: Sh, model: Path) -> None:
     assert listed(sh, model).complete
 
 
-def test_partial_files_are_no_part_of_a_model(sh: Sh, model: Path) -> None:
+def test_partial_files_are_no_part_of_a_model(sh: Sh, model: Path, copy: Copier) -> None:
     """What rsync keeps to continue with is neither counted nor sent on."""
-    (model / staging.PARTIAL).mkdir()
-    (model / staging.PARTIAL / "model.safetensors").write_text("w")
+    (model / PARTIAL).mkdir()
+    (model / PARTIAL / "model.safetensors").write_text("w")
     assert listed(sh, model).files == 2
     target = sh.home / "copy"
     copy(sh, model, target)
-    assert not (target / staging.PARTIAL).exists()
+    assert not (target / PARTIAL).exists()
 
 
-def test_links_inside_stay_and_links_outside_add_their_bytes(sh: Sh) -> None:
+def test_links_inside_stay_and_links_outside_add_their_bytes(sh: Sh, copy: Copier) -> None:
     """huggingface_hub 2 links blobs to a store next to all models, which the other node does not have."""
     root, store = sh.home / "hub/models--a--b", sh.home / "hub/blobs/ab"
     for folder in (root / "blobs", root / "snapshots/1", store):
@@ -81,7 +94,7 @@ def test_links_inside_stay_and_links_outside_add_their_bytes(sh: Sh) -> None:
     assert (target / "snapshots/1/model.safetensors").read_text() == "weights"
 
 
-def test_a_file_is_copied_as_a_file(sh: Sh) -> None:
+def test_a_file_is_copied_as_a_file(sh: Sh, copy: Copier) -> None:
     """Also where it is a link; its neighbours stay behind, and there is no mark next to it."""
     (sh.home / "m").mkdir()
     (sh.home / "m/big.gguf").write_text("GGUF")
@@ -92,7 +105,7 @@ def test_a_file_is_copied_as_a_file(sh: Sh) -> None:
     assert not target.is_symlink() and listed(sh, target).complete
 
 
-def test_a_model_in_parts_is_all_its_parts(sh: Sh) -> None:
+def test_a_model_in_parts_is_all_its_parts(sh: Sh, copy: Copier) -> None:
     """It is named by the first file; every part is listed and copied, and one that lacks is named."""
     (sh.home / "m").mkdir()
     for number in (1, 2, 3):

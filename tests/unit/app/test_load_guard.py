@@ -63,7 +63,7 @@ async def test_a_stop_ends_the_start_with_reason_curve_and_setting() -> None:
     with pytest.raises(NotReady) as caught:
         await up(here.services, request(recipe=recipe(memory_fraction=0.85)), Options())
     error = caught.value
-    assert error.message.startswith("stopped while loading: spark-2 has 0.9 GiB available, the floor of this plan is")
+    assert error.message.startswith("stopped while loading: spark-2 has 0.9 GiB available, the floor is")
     assert error.hint == "lower serving.memory_fraction (0.85), for example to 0.82"
     assert error.tail[0] == "spark-2 -2 s: MemFree 5.0 GiB, MemAvailable 9.0 GiB, waited for memory 3 %"
     assert [node.running for node in here.nodes] == [[], []]

@@ -2,7 +2,8 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cache
 from importlib.resources import files
 
 from sparkwright.domain.command import Command
@@ -12,10 +13,19 @@ from sparkwright.remote.host import script
 _RUN = 'PATH="$PATH:/usr/local/bin"; exec python3 -I -S - "$@"'
 
 
-def program(name: str, args: Sequence[str], timeout: float, changes: str = "", agent: bool = False) -> Command:
+def program(
+    names: Sequence[str], args: Sequence[str], timeout: float, changes: str = "", agent: bool = False
+) -> Command:
     """Exit 127: the node has no python3. agent: as Command.forward_agent."""
-    text = (files(__name__) / f"{name}.py").read_bytes()
-    return replace(script(_RUN, *args, timeout=timeout, changes=changes, stdin=text), forward_agent=agent)
+    return script(_RUN, *args, timeout=timeout, stdin=text_of(*names).encode())
+
+
+@cache
+def text_of(*names: str) -> str:
+    """Programs joined into one text; what they import of each other is in it."""
+    lines = [line for name in names for line in (files(__name__) / f"{name}.py").read_text("utf-8").splitlines()]
+    kept = (line for line in lines if not line.startswith(("from sparkwright.", "from __future__ ")))
+    return "\n".join(("from __future__ import annotations", *kept, ""))
 
 
 def evict(paths: Sequence[str], goal: int = 0, last: str = "") -> Command:
@@ -23,12 +33,12 @@ def evict(paths: Sequence[str], goal: int = 0, last: str = "") -> Command:
 
     last: a path whose files are evicted at the end. Prints what facts.memory.parse_cache reads.
     """
-    return program("pages", ("evict", str(goal), last, *paths), 900.0)
+    return program(("pages",), ("evict", str(goal), last, *paths), 900.0)
 
 
 def measure(paths: Sequence[str]) -> Command:
     """As `evict`, but only counts."""
-    return program("pages", ("measure", "0", "", *paths), 300.0)
+    return program(("pages",), ("measure", "0", "", *paths), 300.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,4 +52,14 @@ class Floors:
 def guard(floors: Floors, files: Sequence[str], stop: Command, every: float = 1.0) -> Command:
     """Samples a node while a rank of it starts, as lines for facts.sample.parse_load; stop: how it ends its rank."""
     asked = {"soft": floors.soft, "hard": floors.hard, "every": every, "files": list(files), "stop": stop.argv}
-    return program("guard", (json.dumps(asked),), 24 * 3600.0)
+    return program(("guard",), (json.dumps(asked),), 24 * 3600.0)
+
+
+@cache
+def sender() -> str:
+    """The text of push.py, with that of take.py for the other side in it."""
+    return text_of("wire", "push_files", "push").replace('TAKE = ""', f"TAKE = {take_text()!r}", 1)
+
+
+def take_text() -> str:
+    return text_of("wire", "take")

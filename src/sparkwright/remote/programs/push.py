@@ -1,0 +1,320 @@
+"""Sends the files of a model from this node to another one, over several connections at once.
+
+    push.py JSON USER@HOST ssh WORD...      {"source", "target", "streams", "limit", "listen"}
+
+USER@HOST is "" and no word follows where the peer is this very machine. limit: bytes a second, 0: none. listen: the
+peer's address for plain TCP with a code a piece, "": over ssh. Content is verified on the other side by SHA-256: the
+publisher's where a file is named by it (the blobs of a hub cache), else this node's. Prints progress as rsync does, and
+at the end why it failed. Exit code: 0, 255 no way to the peer, 127 no python3 there, 11 no space there, 12 cut off,
+24 a file changed while it was copied, 23 anything else. Called again it continues: what the peer has is not sent.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import secrets
+import shlex
+import socket
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from sparkwright.remote.programs.push_files import Failed, check, digest, drop, listing
+from sparkwright.remote.programs.wire import CHANGED, CUT_OFF, FAILED, PIECE, code_of, name_of
+
+TAKE = ""  # the text of take.py
+_RANGE = 64 << 20
+_AT_ONCE, _TRIES, _DIGESTS = 4, 3, 4
+_FAST = ("-o", "Ciphers=^aes128-gcm@openssh.com,aes256-gcm@openssh.com", "-o", "Compression=no")
+_BOOT = "import sys;f=sys.stdin.buffer;exec(f.read(int(f.readline())))"
+
+
+class Pipe:
+    """take.py on the other side, its stdin and stdout."""
+
+    def __init__(self, asked: dict[str, Any], hello: dict[str, object]) -> None:
+        inner = f'PATH="$PATH:/usr/local/bin"; exec python3 -I -S -c "{_BOOT}"'
+        words = [*asked["ssh"], *_FAST, "--", asked["at"], f"sh -c {shlex.quote(inner)}"] if asked["ssh"] else []
+        pipe = subprocess.PIPE
+        self._process = subprocess.Popen(words or ["sh", "-c", inner], stdin=pipe, stdout=pipe, stderr=pipe)
+        assert self._process.stdin and self._process.stdout and self._process.stderr
+        self._stderr = self._process.stderr
+        self.stdin, self.stdout = self._process.stdin, self._process.stdout
+        text = TAKE.encode()
+        try:
+            self.write(b"%d\n%s%s\n" % (len(text), text, json.dumps(hello).encode()))
+        except OSError:
+            raise self.lost() from None
+
+    def write(self, data: bytes) -> None:
+        self.stdin.write(data)
+        self.stdin.flush()
+
+    def line(self) -> str:
+        """Raises Failed with what the other side reports, or with why it is gone."""
+        text = self.stdout.readline().decode("utf-8", "replace").strip()
+        if text.startswith("error "):
+            _, code, why = text.split(" ", 2)
+            raise Failed(int(code), why)
+        if not text:
+            raise self.lost()
+        return text
+
+    def lost(self) -> Failed:
+        said, code = self._stderr.read(), self._process.wait()
+        words = said.decode("utf-8", "replace").strip().splitlines()
+        return Failed(code if code in (127, 255) else CUT_OFF, words[-1] if words else f"the peer ended with {code}")
+
+    def close(self, orderly: bool = False) -> None:
+        """orderly: the other side has something left to do."""
+        if orderly:
+            self.stdin.close()
+        else:
+            self._process.kill()
+        self._process.wait()
+
+
+class Wire:
+    """One data connection, by ssh or by TCP."""
+
+    def __init__(self, copy: Copy) -> None:
+        asked = copy.asked
+        self._key = bytes.fromhex(asked["secret"]) if copy.port else b""
+        self._pipe: Pipe | None = None
+        if copy.port:
+            self._socket = socket.create_connection((asked["listen"], copy.port), 10)
+            self._socket.settimeout(None)
+            self._out, self._in = self._socket.fileno(), self._socket.makefile("rb")
+        else:
+            self._pipe = Pipe(asked, {"role": "data", "folder": copy.folder})
+            self._pipe.line()
+            self._out = self._pipe.stdin.fileno()
+
+    def send(self, name: str, fd: int, offset: int, length: int) -> None:
+        """One piece, without its answer. Raises Failed for a file that has become shorter."""
+        head = f"{name} {offset} {length}"
+        self._all(head.encode() + b"\n")
+        if self._pipe:
+            done = 0
+            while done < length:
+                many = os.sendfile(self._out, fd, offset + done, length - done)
+                if not many:
+                    raise Failed(CHANGED, "it has become shorter")
+                done += many
+            return
+        piece = os.pread(fd, length, offset)
+        if len(piece) != length:
+            raise Failed(CHANGED, "it has become shorter")
+        self._all(piece)
+        self._all(code_of(self._key, (head.encode(), piece)))
+
+    def _all(self, data: bytes) -> None:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(self._out, view) :]
+
+    def reason(self, error: Exception) -> Failed:
+        """Why the connection broke, as the other side has reported it."""
+        try:
+            while self._pipe:
+                self._pipe.line()
+        except Failed as failed:
+            return failed
+        return Failed(CUT_OFF, str(error))
+
+    def answer(self) -> None:
+        if self._pipe:
+            self._pipe.line()
+        elif not self._in.readline(200):
+            raise Failed(CUT_OFF, "the peer closed the connection")
+
+    def close(self) -> None:
+        if self._pipe:
+            self._pipe.close()
+        else:
+            self._in.close()
+            self._socket.close()
+
+
+class Copy:
+    """The state that all connections share. left: bytes by file that have not arrived. news: what the loop waits for:
+    the number of a file that has arrived, a line of the peer, or what has failed."""
+
+    def __init__(self, asked: dict[str, Any]) -> None:
+        self.asked, source, target = asked, Path(asked["source"]), Path(asked["target"])
+        self.files, self.links = listing(source)
+        single = not source.is_dir()
+        asked["secret"] = secrets.token_hex(32)
+        paths = [target.name if single and len(self.files) == 1 else file.path for file in self.files]
+        self.names = [name_of(path) for path in paths]
+        plan = {"role": "plan", "root": str(target.parent if single else target), "single": single, "links": self.links}
+        plan["files"] = [[path, *file[1:4]] for path, file in zip(paths, self.files, strict=True)]
+        self.control = Pipe(asked, plan | {name: asked[name] for name in ("listen", "secret", "streams")})
+        found = json.loads(self.control.line())
+        self.folder, self.port = found["folder"], found["port"]
+        self.left = {index: sum(to - begin for begin, to in ranges) for index, ranges in found["missing"]}
+        self.total, self.sent, self.streams = sum(file.size for file in self.files), 0, 0
+        self.before = self.total - sum(self.left.values())
+        self._began, self._lock = time.monotonic(), threading.Lock()
+        self.work: queue.Queue[tuple[int, int, int]] = queue.Queue()
+        self.news: queue.Queue[int | str | Failed] = queue.Queue()
+        for index, ranges in found["missing"]:
+            self.enqueue(index, ranges)
+
+    def enqueue(self, index: int, ranges: list[list[int]]) -> None:
+        for begin, to in ranges:
+            for at in range(begin, to, _RANGE):
+                self.work.put((index, at, min(at + _RANGE, to)))
+        if not ranges:
+            self.news.put(index)
+
+    def paced(self, length: int) -> None:
+        """Waits where the limit asks for it."""
+        with self._lock:
+            self.sent += length
+            ahead = self.sent / self.asked["limit"] - (time.monotonic() - self._began) if self.asked["limit"] else 0
+        if ahead > 0:
+            time.sleep(ahead)
+
+    def arrived(self, index: int, length: int) -> None:
+        with self._lock:
+            self.left[index] -= length
+            done = not self.left[index]
+        if done:
+            self.news.put(index)
+
+    def counted(self, change: int) -> int:
+        """How many connections there are now."""
+        with self._lock:
+            self.streams += change
+            return self.streams
+
+    def report(self) -> None:
+        rate = self.sent / max(time.monotonic() - self._began, 0.001)
+        done = min(self.before + self.sent, self.total)
+        rest = int((self.total - done) / rate) if rate else 0
+        clock = f"{rest // 3600}:{rest // 60 % 60:02}:{rest % 60:02}"
+        sys.stdout.write(f"{done:,} {100 * done // max(self.total, 1)}% {rate / 1e6:.2f}MB/s {clock}\n")
+        sys.stdout.flush()
+
+
+def stream(copy: Copy, starting: threading.Semaphore) -> None:
+    """Sends ranges for as long as there are any; a connection that is lost is made again. The last one reports why."""
+    for trial in range(_TRIES):
+        wire = None
+        try:
+            with starting:
+                wire = Wire(copy)
+            while True:
+                pump(copy, wire, copy.work.get())
+        except (Failed, OSError, ValueError) as error:
+            failed = error if isinstance(error, Failed) else wire.reason(error) if wire else Failed(CUT_OFF, str(error))
+            if failed.code not in (CUT_OFF, 255):
+                copy.news.put(failed)
+                return
+            if trial == _TRIES - 1 and not copy.counted(-1):
+                copy.news.put(failed)
+            time.sleep(0.5 * (trial + 1))
+        finally:
+            if wire:
+                wire.close()
+
+
+def pump(copy: Copy, wire: Wire, work: tuple[int, int, int]) -> None:
+    """One range; what of it was not acknowledged is sent again by another connection."""
+    index, begin, to = work
+    file, done = copy.files[index], begin
+    try:
+        fd = os.open(file.real, os.O_RDONLY)
+        try:
+            for at in range(begin, to, PIECE):
+                wire.send(copy.names[index], fd, at, min(PIECE, to - at))
+                copy.paced(min(PIECE, to - at))
+            check(file, fd)
+        finally:
+            os.close(fd)
+        for at in range(begin, to, PIECE):
+            wire.answer()
+            done = min(at + PIECE, to)
+            copy.arrived(index, done - at)
+    finally:
+        if done < to:
+            copy.work.put((index, done, to))
+
+
+def listen(copy: Copy) -> None:
+    """What the peer reports, until it is gone."""
+    try:
+        while True:
+            copy.news.put(copy.control.line())
+    except Failed as failed:
+        copy.news.put(failed)
+
+
+def verify(copy: Copy, index: int) -> None:
+    try:
+        copy.control.write(f"{index} {digest(copy.files[index])}\n".encode())
+    except OSError as error:
+        copy.news.put(Failed(FAILED, str(error)))
+
+
+def finish(copy: Copy) -> None:
+    """Has each file verified once it has arrived; one whose content is another is sent once more. Raises Failed."""
+    open_files, again = set(copy.left), set[int]()
+    with ThreadPoolExecutor(_DIGESTS) as pool:
+        while open_files:
+            try:
+                news = copy.news.get(timeout=0.5)
+            except queue.Empty:
+                copy.report()
+                continue
+            if isinstance(news, Failed):
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise news
+            if isinstance(news, int):
+                pool.submit(verify, copy, news)
+                continue
+            word, _, number = news.partition(" ")
+            if word == "ok":
+                drop(copy.files[int(number)])
+                open_files.discard(int(number))
+            elif int(number) in again:
+                text = f"{copy.files[int(number)].path}: its content is not what its checksum promises"
+                raise Failed(FAILED, text)
+            else:
+                again.add(int(number))
+                copy.left[int(number)] = copy.files[int(number)].size
+                copy.enqueue(int(number), [[0, copy.files[int(number)].size]])
+
+
+def main(asked: dict[str, Any]) -> int:
+    os.nice(5)
+    try:
+        copy = Copy(asked)
+        starting = threading.Semaphore(_AT_ONCE)
+        many = min(asked["streams"], copy.work.qsize())
+        copy.counted(many)
+        threading.Thread(target=listen, args=(copy,), daemon=True).start()
+        for _ in range(many):
+            threading.Thread(target=stream, args=(copy, starting), daemon=True).start()
+        finish(copy)
+        copy.control.close(orderly=True)
+        copy.report()
+        return 0
+    except Failed as failed:
+        sys.stdout.write(f"{failed}\n")
+        return failed.code
+    except OSError as error:
+        sys.stdout.write(f"{error}\n")
+        return FAILED
+
+
+code = main({**json.loads(sys.argv[1]), "at": sys.argv[2], "ssh": sys.argv[3:]})
+sys.stdout.flush()
+os._exit(code)

@@ -1,0 +1,32 @@
+"""What both sides of a copy agree on."""
+
+from __future__ import annotations
+
+import hashlib
+import posixpath
+from collections.abc import Iterable
+
+# COPYING lies in a folder for as long as it is being copied: between two files nothing else would tell half a model
+# from all of it. Its name makes it an unfinished download for whoever inspects it.
+PARTIAL, COPYING = ".sparkwright-partial", "sparkwright-copy.incomplete"
+PIECE = 8 << 20
+NO_SPACE, CUT_OFF, FAILED, CHANGED = 11, 12, 23, 24
+
+
+def name_of(path: str) -> str:
+    """Of what has arrived of a file, until it is whole."""
+    return hashlib.sha256(path.encode("utf-8", "surrogateescape")).hexdigest()[:32]
+
+
+def stays(path: str, to: str) -> bool:
+    """Whether a link at this path below a root leads to a place below it, by its text."""
+    end = posixpath.normpath(posixpath.join(posixpath.dirname(path), to))
+    return not to.startswith("/") and end != ".." and not end.startswith("../")
+
+
+def code_of(key: bytes, parts: Iterable[bytes | memoryview]) -> bytes:
+    """32 bytes that nobody without the key can make."""
+    digest = hashlib.blake2b(key=key, digest_size=32)
+    for part in parts:
+        digest.update(part)
+    return digest.digest()

@@ -1,0 +1,176 @@
+"""Copies over several connections on this machine: cut off anywhere they continue; no half file has a final name."""
+
+import contextlib
+import hashlib
+import os
+import random
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from fakes.sh import Sh
+from sparkwright.domain.command import Completed
+from sparkwright.domain.host_facts import PageCache
+from sparkwright.facts.memory import parse_cache
+from sparkwright.remote import staging
+from sparkwright.remote.programs import measure, take_text
+from sparkwright.remote.programs.wire import COPYING, PARTIAL, PIECE, name_of
+from sparkwright.remote.staging import Pace
+
+HERE = staging.Peer("ai", "127.0.0.1", 22, "", local=True)
+RANGE = 8 * PIECE
+ODD = 12345
+
+
+def push(sh: Sh, source: Path, target: Path, **pace: object) -> Completed:
+    return sh.run(staging.push_tree(str(source), str(target), HERE, Pace(**pace)))  # type: ignore[arg-type]
+
+
+def tree(root: Path) -> dict[str, str]:
+    """Every file with its content's hash, every link with its target."""
+    found = {}
+    for path in sorted(root.rglob("*")):
+        if path.is_symlink():
+            found[str(path.relative_to(root))] = str(path.readlink())
+        elif path.is_file():
+            found[str(path.relative_to(root))] = hashlib.sha256(path.read_bytes()).hexdigest()
+    return found
+
+
+@pytest.fixture
+def model(sh: Sh) -> Path:
+    """A hub entry: a shard of several ranges, a shard of less than a piece, small files, links."""
+    root = sh.home / "hub/models--a--b"
+    (root / "blobs").mkdir(parents=True)
+    (root / "snapshots/1").mkdir(parents=True)
+    for name, size in (("a.safetensors", 2 * RANGE + ODD), ("b.safetensors", ODD), ("config.json", 2), ("empty", 0)):
+        data = random.Random(name).randbytes(size)
+        blob = hashlib.sha256(data).hexdigest()
+        (root / "blobs" / blob).write_bytes(data)
+        (root / "snapshots/1" / name).symlink_to(f"../../blobs/{blob}")
+    return root
+
+
+@pytest.mark.parametrize("trusted", [False, True])
+def test_a_copy_is_whole_with_times_modes_and_no_page_cache(sh: Sh, model: Path, trusted: bool) -> None:
+    """Over either kind of connection; neither side keeps the weights in memory, and a second call sends nothing."""
+    target = sh.home / "there/models--a--b"
+    done = push(sh, model, target, trusted=trusted)
+    assert done.ok, done.stdout
+    big = next(path for path in (model / "blobs").iterdir() if path.stat().st_size > RANGE)
+    there = target / "blobs" / big.name
+    assert (there.stat().st_mtime_ns, there.stat().st_mode) == (big.stat().st_mtime_ns, big.stat().st_mode)
+    for side in (big, there):
+        found = parse_cache(sh.run(measure([str(side)])))
+        assert isinstance(found, PageCache) and found.cached < 0.01 * big.stat().st_size
+    assert tree(target) == {**tree(model), COPYING: hashlib.sha256().hexdigest()}
+    again = push(sh, model, target, trusted=trusted)
+    assert again.ok and " 100% 0.00MB/s" in again.stdout
+
+
+def killed_once(sh: Sh, source: Path, target: Path, after: int) -> None:
+    """SIGKILL for the whole copy, both sides, once so many bytes are noted in a journal."""
+    command = staging.push_tree(str(source), str(target), HERE, Pace(streams=2, limit=400_000_000))
+    process = sh.start(command)
+    assert process.stdin
+    process.stdin.write((command.stdin or b"").decode())
+    process.stdin.close()
+    process.stdin = None
+    while process.poll() is None and noted(target) < after:
+        os.sched_yield()
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+
+
+def noted(target: Path) -> int:
+    """Bytes that the journals name."""
+    total = 0
+    for journal in (target / PARTIAL).glob("*.journal") if (target / PARTIAL).exists() else ():
+        try:
+            lines = journal.read_text().splitlines()[1:]
+        except FileNotFoundError:
+            continue
+        total += sum(int(line.split()[1]) for line in lines if len(line.split()) == 2)
+    return total
+
+
+def test_killed_at_random_points_it_loses_at_most_one_range(sh: Sh, model: Path) -> None:
+    """A copy of hours that begins again after each cut never ends; what is half there has no final name."""
+    target, dice = sh.home / "there/models--a--b", random.Random(7)
+    total = sum(path.stat().st_size for path in (model / "blobs").iterdir())
+    for _ in range(10):
+        before = noted(target)
+        killed_once(sh, model, target, before + dice.randrange(0, 3 * PIECE))
+        assert noted(target) >= before or not (target / PARTIAL).exists()
+        for path in (target / "blobs").glob("*"):
+            assert hashlib.sha256(path.read_bytes()).hexdigest() == path.name
+    have = noted(target) + sum(path.stat().st_size for path in (target / "blobs").glob("*"))
+    done = push(sh, model, target)
+    assert done.ok and {**tree(target)}.items() >= tree(model).items()
+    assert have <= total
+    assert not (target / PARTIAL).exists()
+
+
+def test_a_flipped_bit_on_the_way_is_sent_again(sh: Sh, model: Path) -> None:
+    """What lies half done on the target's disk may rot: the file is verified as a whole before it has a name."""
+    target = sh.home / "there/models--a--b"
+    killed_once(sh, model, target, PIECE)
+    big = next(path for path in (model / "blobs").iterdir() if path.stat().st_size > RANGE)
+    partial = target / PARTIAL / name_of(f"blobs/{big.name}")
+    offset = int((target / PARTIAL / f"{partial.name}.journal").read_text().splitlines()[1].split()[0])
+    with partial.open("r+b") as file:
+        file.seek(offset)
+        byte = file.read(1)[0]
+        file.seek(offset)
+        file.write(bytes([byte ^ 1]))
+    done = push(sh, model, target)
+    assert done.ok and tree(target).items() >= tree(model).items()
+
+
+def test_a_source_that_is_not_what_the_publisher_promised_is_refused(sh: Sh, model: Path) -> None:
+    """A blob is named by its checksum: a damaged one goes no further, and the message names it."""
+    blob = max((model / "blobs").iterdir(), key=lambda path: path.stat().st_size)
+    with blob.open("r+b") as file:
+        file.write(b"x")
+    target = sh.home / "there/models--a--b"
+    done = push(sh, model, target)
+    assert done.exit_code == 23 and blob.name in done.stdout and "checksum" in done.stdout
+    assert not (target / "blobs" / blob.name).exists()
+
+
+def test_three_thousand_small_files_arrive(sh: Sh) -> None:
+    """No limit of open files, threads or lines is met."""
+    source, target = sh.home / "many", sh.home / "there/many"
+    source.mkdir()
+    for number in range(3000):
+        (source / f"{number % 10}").mkdir(exist_ok=True)
+        (source / f"{number % 10}/{number}.json").write_text(str(number))
+    process = push(sh, source, target, streams=4)
+    assert process.ok and tree(target).items() >= tree(source).items()
+
+
+def test_a_target_that_cannot_be_written_is_named(sh: Sh, model: Path) -> None:
+    """Exit 23 with the path, or 11 where the disk is full: nothing of it has a final name."""
+    (sh.home / "there").write_text("a file, not a folder")
+    done = push(sh, model, sh.home / "there/models--a--b")
+    assert done.exit_code == 23 and "there" in done.stdout
+
+
+def test_the_limit_holds(sh: Sh, model: Path) -> None:
+    """Next to an engine that serves a copy takes what it is given: the rate in the last line shows it."""
+    done = push(sh, model, sh.home / "there/models--a--b", limit=64_000_000)
+    assert done.ok
+    rate = float(done.stdout.strip().splitlines()[-1].split()[2].removesuffix("MB/s"))
+    assert rate < 80
+
+
+def test_a_path_that_leads_out_of_the_target_is_refused(tmp_path: Path) -> None:
+    """Also a source that was taken over writes nowhere else."""
+    for more in ({"files": [["../x", 1, 1, 420]], "links": []}, {"files": [], "links": [["a/x", "../../y"]]}):
+        asked = json.dumps({"role": "plan", "root": str(tmp_path / "t"), "single": False, **more})
+        words = ["python3", "-I", "-S", "-c", take_text()]
+        done = subprocess.run(words, input=asked + "\n", capture_output=True, text=True, check=False)
+        assert "error 23" in done.stdout and not (tmp_path / "x").exists(), done.stderr
