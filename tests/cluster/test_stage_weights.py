@@ -111,16 +111,23 @@ def loaded(node: Node) -> str:
     return node.sh(f"cd {ROOT}/snapshots/*/ && sha256sum *")
 
 
+# Pieces of 8 MiB: those that journals name, and three for each file that has its name.
+ARRIVED = (
+    f"expr $(cat {ROOT}/.sparkwright-partial/*.journal 2>/dev/null | grep -vc of) "
+    f"+ 3 '*' $(find {ROOT}/blobs -size +1M 2>/dev/null | wc -l)"
+)
+
+
 def test_an_interrupted_copy_goes_on_where_it_stopped(drive: Drive, nodes: list[Node], slow: Node) -> None:
     """Ctrl-C leaves no lease and no half model that counts as whole; the next start copies only the rest."""
     here, there = nodes
     put_hub_model(there, shards=2, size=24 * MIB)
     with drive.running("up", drive.write("tiny.yaml", TWIN), "--detach") as first:
-        wait_for(here, f"[ $(du -sm {ROOT} 2>/dev/null | cut -f1 || echo 0)0 -ge 360 ]")
+        wait_for(here, f"[ $({ARRIVED}) -ge 4 ]")
         stopped = interrupt(first)
     assert stopped.code == 130 and "Traceback" not in stopped.text
     assert [*here.leftovers(), *there.leftovers()] == []
-    assert "rsync" not in " ".join(process.command for node in nodes for process in node.processes())
+    assert "ssh -o BatchMode" not in " ".join(process.command for node in nodes for process in node.processes())
     assert "weights: copied from spark-2 to spark-1" in drive.run("plan", "./tiny.yaml").out
     before = received(here)[0]
     lift(slow)
@@ -171,6 +178,30 @@ def test_no_way_between_the_nodes_is_reported_with_its_hint(drive: Drive, nodes:
     told = drive.up(TWIN)
     told.is_one_message(1, "could not be copied there from spark-2", "Permission denied", "ssh-add", "ssh-copy-id")
     assert [everything(node) for node in nodes] == before
+
+
+def test_a_trusted_fabric_carries_weights_without_ssh(drive: Drive, nodes: list[Node]) -> None:
+    """A cluster file may allow plain TCP: the same files arrive, over the fabric, with a code a piece."""
+    here, there = nodes
+    put_hub_model(there, size=24 * MIB)
+    drive.cluster(transfer={"trusted": True})
+    before = received(here)
+    told = drive.up(TWIN)
+    assert told.code == 0, told.text
+    fabric, mgmt = (after - was for after, was in zip(received(here), before, strict=True))
+    assert fabric > 72 * MIB and mgmt < 2 * MIB, (fabric, mgmt)
+    assert tree(here, ROOT) == tree(there, ROOT)
+
+
+def test_a_damaged_blob_goes_no_further(drive: Drive, nodes: list[Node]) -> None:
+    """A blob of the hub is named by the publisher's checksum: a flipped bit on the source's disk is found."""
+    here, there = nodes
+    put_hub_model(there)
+    there.sh(f"printf x | dd of=$(readlink -f {ROOT}/snapshots/*/{SHARD}) conv=notrunc bs=1 seek=100000 status=none")
+    told = drive.up(TWIN)
+    told.is_one_message(1, "could not be copied there from spark-2", "its content is not what its checksum promises")
+    assert here.sh(f"find {ROOT}/blobs -size +1M | wc -l") in ("0", "1", "2")
+    assert [*here.leftovers(), *there.leftovers()] == []
 
 
 def test_two_revisions_are_made_one(drive: Drive, nodes: list[Node]) -> None:

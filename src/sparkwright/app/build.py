@@ -12,7 +12,8 @@ from sparkwright.app.cluster_state import image_of, nodes_for, require_all
 from sparkwright.app.gather import gather, reached
 from sparkwright.app.lease import holding
 from sparkwright.app.services import Services, by_node, together
-from sparkwright.app.stage import follow, other_image, peer_of, watched
+from sparkwright.app.stage import other_image
+from sparkwright.app.transfer import follow, peer_of, watched
 from sparkwright.checks import docker
 from sparkwright.domain.check import Context
 from sparkwright.domain.cluster import Node

@@ -32,10 +32,10 @@ _LESS = 0.03
 
 
 class LoadGuard:
-    """One start. curves: node -> its samples, the oldest first."""
+    """One start. curves: node -> its samples, the oldest first. stopped: a node has stopped its rank."""
 
     def __init__(self, services: Services, plan: Plan) -> None:
-        self._services, self._plan = services, plan
+        self._services, self._plan, self.stopped = services, plan, False
         self.curves: dict[str, deque[LoadSample]] = {
             node: deque(maxlen=_KEPT) for node in dict.fromkeys(plan.placement.nodes)
         }
@@ -65,13 +65,14 @@ class LoadGuard:
         if found is None:
             return
         if found.stop:
-            raise self._stopped(node, found.stop)
+            self.stopped = True
+            raise self._reason(node, found.stop)
         if found.freed >= GIB and not any(one.freed >= GIB for one in self.curves[node]):
             text = f"{node}: MemFree {gib(found.free)} while loading: {gib(found.freed)} of page cache evicted"
             self._services.sink.report(Notice(text))
         self.curves[node].append(found)
 
-    def _stopped(self, node: str, why: str) -> NotReady:
+    def _reason(self, node: str, why: str) -> NotReady:
         last = self.curves[node][-1] if self.curves[node] else LoadSample()
         what = f"{node} has {gib(last.available)} available, the floor is {gib(self._floors(node).hard)}"
         if why == "stall":
@@ -80,6 +81,8 @@ class LoadGuard:
         return NotReady(message, lower(self._plan.recipe), tuple(self.curve(node)))
 
     def _floors(self, node: str) -> Floors:
+        if self._plan.recipe.model.simulated:
+            return Floors(0, 0)
         found = load_floors(next((one for one in self._plan.ledgers if one.node == node), None))
         return replace(found, hard=self._plan.recipe.loading.floor or found.hard)
 

@@ -51,9 +51,11 @@ async def until_ready(
             raise NotReady(said, "`sparkwright status` shows what runs now") from None
         logs = await finished(_give_up(services, plan, watch, stop=ours or not watch.ready.is_set()))
         if isinstance(error, NotReady):
-            # In a thread: the lease, and the renewals of what this call replaces, do not wait for it.
-            found = await asyncio.to_thread(diagnosed, services, plan, watch, facts)
-            error.logs, (error.causes, error.explanation) = logs, found
+            error.logs = logs
+            if not watch.memory.stopped:
+                # In a thread: the lease, and the renewals of what this call replaces, do not wait for it.
+                found = await asyncio.to_thread(diagnosed, services, plan, watch, facts)
+                error.causes, error.explanation = found
         raise
     services.sink.report(StepDone("engine", services.clock.monotonic() - watch.began))
     return answer, watch

@@ -1,30 +1,20 @@
 """Weights and image on every node: what one has goes to the others over the fabric, what none has is fetched once."""
 
-import re
-from collections import deque
-from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from sparkwright.app.cluster_state import model_path, require_all, stock
-from sparkwright.app.gather import gather, reached
-from sparkwright.app.services import ClusterState, Services, expand, home_of, resolved_paths, understood
+from sparkwright.app.cluster_state import model_path, stock
+from sparkwright.app.services import ClusterState, Services, expand, home_of, resolved_paths, together
+from sparkwright.app.transfer import BETWEEN, NO_PROGRAM, Tree, copy_tree, follow, not_copied, peer_of
 from sparkwright.domain.checkpoint import Checkpoint
-from sparkwright.domain.command import Command
-from sparkwright.domain.errors import CommandFailed, NodeError
+from sparkwright.domain.errors import CommandFailed
 from sparkwright.domain.plan import Plan
-from sparkwright.domain.progress import Progress
 from sparkwright.domain.recipe import Recipe, Runtime
-from sparkwright.domain.units import GIB, gib
+from sparkwright.domain.units import gib
 from sparkwright.engines.catalog import traits
-from sparkwright.facts.service import parse_peer
 from sparkwright.images.dockerfile import image_name
-from sparkwright.planner.fabric import choose_fabrics
 from sparkwright.remote import docker, staging
 
-# Exit codes: of the shell, of rsync, of ssh.
-NO_PROGRAM, NO_SPACE, NO_SSH = 127, 11, 255
-_SHOWN, _KEPT = 3, 6
+_SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +67,7 @@ async def stage_image(services: Services, plan: Plan, cluster_state: ClusterStat
         command = staging.copy_image(reference, await peer_of(services, plan, source, node))
         code, said = await follow(services, source, command, f"image to {node}", size)
         if code:
-            raise _not_copied(source, node, f"image {reference}", code, said)
+            raise not_copied(source, node, f"image {reference}", code, said)
     # What was copied is inspected again: two ranks of one deployment never run two images
     now = (await stock(services, [services.cluster.node(n) for n in {*needs.lacking, source}], plan.recipe)).images
     for node in needs.lacking:
@@ -97,11 +87,12 @@ async def stage_model(services: Services, plan: Plan, cluster_state: ClusterStat
     lacking = [node for node in needs.lacking if node != source]
     if not needs.source:
         await _fetch(services, plan, cluster_state)
-    for node in lacking:
-        await _copy_model(services, plan, cluster_state, (source, node))
-    if lacking:
-        # Nothing depends on it: a node without GNU dd keeps its page cache.
-        await services.run(source, staging.drop_cache(_root(services, plan, source, cluster_state)[0]))
+    have = [source]
+    while lacking:
+        # Who was served last serves next: the first source sends once to two, and never to all.
+        pairs, lacking = list(zip(reversed(have), lacking, strict=False)), lacking[len(have) :]
+        await together(_copy_model(services, plan, cluster_state, way) for way in pairs)
+        have += [node for _, node in pairs]
     # As for the image: an engine would find a gap only after minutes of loading
     now = await stock(services, [services.cluster.node(n) for n in needs.lacking], plan.recipe)
     for node in needs.lacking:
@@ -127,34 +118,6 @@ def _is_built(recipe: Recipe) -> bool:
     return recipe.build is not None and recipe.engine.image == image_name(recipe, recipe.build)
 
 
-async def _copy_model(services: Services, plan: Plan, cluster_state: ClusterState, way: tuple[str, str]) -> None:
-    source, node = way
-    root, size = _root(services, plan, source, cluster_state)
-    target = root if plan.recipe.model.path.startswith("/") else _target(services, plan, node, cluster_state)
-    copy = staging.copy_tree(root, target, await peer_of(services, plan, source, node))
-    code, said = await follow(services, source, copy, f"weights to {node}", size)
-    if code:
-        for name, path in ((source, root), (node, target)):
-            with suppress(NodeError):
-                await services.run(name, staging.drop_cache(path))
-        raise _not_copied(source, node, plan.recipe.model.label, code, said)
-    done = await services.run(node, staging.settle(target))
-    if not done.ok:
-        raise CommandFailed(node, f"{target}: the copy could not be completed: {done.stderr.strip()[:200]}")
-
-
-def _not_copied(source: str, node: str, what: str, code: int, said: str) -> CommandFailed:
-    """The error of a copy that ended with this exit code and these last lines."""
-    hints = {
-        NO_SSH: f"{source} must be able to log in to {node} over the fabric: load your key into an ssh agent here "
-        f"(`ssh-add`), which is used for the copy only, or give {source} a key of its own (`ssh-copy-id` there)",
-        NO_PROGRAM: f"install rsync on {source} and {node}",
-        NO_SPACE: f"make room on {node} (`df -h`) and call `up` again: it goes on where it stopped",
-    }
-    hint = hints.get(code, "call `up` again: weights go on where they stopped")
-    return CommandFailed(node, f"{what} could not be copied there from {source} (exit {code}): {said}", hint)
-
-
 def _root(services: Services, plan: Plan, source: str, cluster_state: ClusterState) -> tuple[str, int]:
     """What to copy from a node that has the model, absolute, and its bytes (0: not known)."""
     found = _complete(cluster_state, source)
@@ -169,6 +132,14 @@ def _target(services: Services, plan: Plan, node: str, cluster_state: ClusterSta
     if model.path:
         return expand(model_path(where, plan.recipe), home_of(cluster_state.facts[node]))
     return f"{resolved_paths(where, cluster_state.facts[node]).hub}/models--{model.id.replace('/', '--')}"
+
+
+async def _copy_model(services: Services, plan: Plan, cluster_state: ClusterState, way: tuple[str, str]) -> None:
+    source, node = way
+    root, size = _root(services, plan, source, cluster_state)
+    target = root if plan.recipe.model.path.startswith("/") else _target(services, plan, node, cluster_state)
+    tree = Tree(plan.recipe.model.label, root, target, size)
+    await copy_tree(services, tree, (source, node), await peer_of(services, plan, source, node))
 
 
 async def _fetch(services: Services, plan: Plan, cluster_state: ClusterState) -> None:
@@ -188,7 +159,7 @@ async def _fetch(services: Services, plan: Plan, cluster_state: ClusterState) ->
         raise CommandFailed(node.name, f"{where}, and there is no `hf` to fetch it with", hint)
     if code:
         hint = f"check the name, the licence and the token (HF_TOKEN); by hand: hf download {model.id}"
-        plain = _BETWEEN.join(line for line in said.split(_BETWEEN) if not line.startswith("Hint:"))
+        plain = BETWEEN.join(line for line in said.split(BETWEEN) if not line.startswith("Hint:"))
         raise CommandFailed(node.name, f"{where}, and `hf download` failed: {plain}", hint)
     done = await services.run(node.name, staging.settle(_target(services, plan, node.name, cluster_state)))
     if not done.ok:
@@ -223,78 +194,7 @@ def _lack(cluster_state: ClusterState, node: str) -> str:
     return ", ".join(found.missing[:_SHOWN]) + more or ("nothing of it is there" if not found.files else "complete")
 
 
-# A program that fails in the middle of a state of its progress reports it on the same line.
-_PERCENT = re.compile(
-    r"\s*(?P<done>[\d,]+)\s+(?P<percent>\d{1,3})%\s+(?P<speed>\S+/s)\s+\d+:\d\d:\d\d"
-    r"(?:\s+\(xfr#\d+, \w+-chk=\d+/\d+\))?(?P<more>.*)"
-)
-_BYTES = re.compile(r"(?P<done>\d+) bytes(?: \([^)]*\) copied, \S+ s, \S+ \w+/s)?(?P<more>.*)")
-_END, _BETWEEN = "\x1eend ", " / "
-
-
-async def follow(services: Services, node: str, command: Command, what: str, size: int) -> tuple[int, str]:
-    """Runs a long command and reports its progress; its exit code and its last lines that are no progress.
-
-    size: bytes in all, 0 when not known.
-    """
-    said = deque[str](maxlen=_KEPT)
-
-    def look(line: str) -> None:
-        if progress := _PERCENT.match(line) or _BYTES.match(line):
-            services.sink.report(_progress(node, what, progress, size))
-        if words := (progress["more"] if progress else line).strip():
-            said.append(words[:300])
-
-    return await watched(services, node, command, look), _BETWEEN.join(said)
-
-
-async def watched(services: Services, node: str, command: Command, look: Callable[[str], None]) -> int:
-    """Runs a long command, shows `look` each of its lines as it comes; its exit code, 1 when it was cut off."""
-    wrapped, code = ("sh", "-c", '"$@"; printf "\\036end %s\\n" $?', "sh", *command.argv), 1
-    async for line in services.hosts[node].stream(replace(command, argv=wrapped)):
-        if line.startswith(_END):
-            code = int(line.removeprefix(_END))
-        else:
-            look(line)
-    return code
-
-
-def _progress(node: str, what: str, match: re.Match[str], size: int) -> Progress:
-    total, done = (size / GIB if size else None), int(match["done"].replace(",", "")) / GIB
-    found = match.groupdict()
-    if "percent" not in found:
-        return Progress("stage", node, done, total, "GiB", what)
-    if not total or done > total:
-        total = done * 100 / percent if (percent := int(found["percent"])) else None
-    return Progress("stage", node, done, total, "GiB", f"{what} at {found['speed']}")
-
-
 def other_image(node: str, name: str, found: str, wanted: str) -> CommandFailed:
     """The error of an image that came to a node as another than it was; expected: which one, and where that is."""
     hint = "the two Docker daemons store images differently (`docker info`: Storage Driver): make them alike"
     return CommandFailed(node, f"image {name} is {found} there and {wanted}", hint)
-
-
-async def peer_of(services: Services, plan: Plan | None, source: str, node: str) -> staging.Peer:
-    """The way from source to node, as the node itself reports it over the connection that is already trusted.
-
-    Raises CommandFailed when it does not answer, or when the two share no fabric.
-    """
-    reach = understood(node, "how to log in there", parse_peer(await services.run(node, staging.peer())))
-    address, port = await _address(services, plan, source, node), reach.port
-    local = services.cluster.node(source).is_local and services.cluster.node(node).is_local
-    return staging.Peer(reach.user, address, port, staging.known_hosts(address, port, reach.keys), local)
-
-
-async def _address(services: Services, plan: Plan | None, source: str, node: str) -> str:
-    """The node's fabric address; without a plan, or of one that does without the source, the one that the two share."""
-    if plan and source in plan.placement.nodes:
-        return plan.placement.fabric[node].address
-    pair = [services.cluster.node(name) for name in (node, source)]
-    gathered = await gather(services.hosts, pair, services.clock)
-    require_all(gathered)
-    decision = choose_fabrics(pair, reached(gathered))[node]
-    if decision.choice is None:
-        why = "; ".join(finding.title for finding in decision.findings)
-        raise CommandFailed(node, f"no fabric between {source} and {node}: {why}", "see `sparkwright check`")
-    return decision.choice.address

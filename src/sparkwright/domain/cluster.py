@@ -45,6 +45,18 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
+class Transfer:
+    """How files go from node to node. streams: connections at once. limit: bytes a second, 0: none.
+
+    trusted: nobody else is on the fabric: plain TCP with a one-time secret, each piece with a code, instead of ssh.
+    """
+
+    streams: int = 8
+    limit: int = 0
+    trusted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Cluster:
     """Nodes in order; `head` is the node of rank 0. ignore: codes of findings that the owner has decided not to see."""
 
@@ -54,6 +66,7 @@ class Cluster:
     source: str = ""
     simulated: bool = False
     ignore: tuple[str, ...] = ()
+    transfer: Transfer = field(default_factory=Transfer)
 
     def node(self, name: str) -> Node:
         """The node of that name. Raises KeyError."""

@@ -8,10 +8,10 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
 
-from sparkwright.domain.cluster import Cluster, Fabric, Node, NodePaths
+from sparkwright.domain.cluster import Cluster, Fabric, Node, NodePaths, Transfer
 from sparkwright.domain.errors import RecipeError
 from sparkwright.recipes.problems import Complaint, clean, problems_of, report, valid_keys, validated
-from sparkwright.recipes.values import Matching, Part, Text, is_secret_name, looks_secret, shown
+from sparkwright.recipes.values import Matching, Part, Size, Text, Within, is_secret_name, looks_secret, shown
 from sparkwright.recipes.yaml_lines import Path, dotted, read_yaml
 
 _NAME = Matching(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", "letters, digits, `.`, `_` and `-`, at most 63, as in spark-1")
@@ -21,6 +21,7 @@ _SSH = Matching(
 )
 _FOLDER = Matching(r"(/|~/)[^\n:]*", "an absolute path, or one that begins with ~/")
 _CODE = Matching(r"[A-Z]{2,8}[0-9]{3}", "the code of a finding as `sparkwright check` prints it, as in MEM009")
+_STREAMS = Within(1, 32, "sshd lets in ten at once, and sixteen were no faster than eight")
 _INTERFACE = Matching(r"auto|[^\s/:]{1,15}", "auto, or a network interface as `ip link` names it, as in enp1s0f0np0")
 
 
@@ -69,11 +70,18 @@ class NodePart(Part):
     env: dict[str, Text] = Field(default_factory=dict)
 
 
+class TransferPart(Part):
+    streams: Annotated[int, _STREAMS] = 8
+    limit: Size = 0
+    trusted: bool = False
+
+
 class ClusterPart(Part):
     name: Annotated[Text, _NAME] = ""
     head: Text = ""
     simulated: bool = False
     ignore: list[Annotated[Text, _CODE]] = Field(default_factory=list)
+    transfer: TransferPart = TransferPart()
     nodes: list[NodePart]
 
 
@@ -104,7 +112,9 @@ def _cluster(part: ClusterPart, source: str) -> Cluster:
     nodes = tuple(_node(node) for node in part.nodes)
     head = part.head or (nodes[0].name if nodes else "")
     name = part.name or PurePath(source).stem or "cluster"
-    return Cluster(name, nodes, head, source, part.simulated, tuple(part.ignore))
+    return Cluster(
+        name, nodes, head, source, part.simulated, tuple(part.ignore), Transfer(**part.transfer.model_dump())
+    )
 
 
 def _node(part: NodePart) -> Node:

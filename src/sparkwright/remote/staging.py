@@ -4,6 +4,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from sparkwright.domain.cluster import Transfer
 from sparkwright.domain.command import Command
 from sparkwright.remote.host import script, texts
 from sparkwright.remote.programs import sender
@@ -59,25 +60,13 @@ def copy_tree(source: str, target: str, peer: Peer, timeout: float = 6 * 3600) -
     return _to_peer(_sh("rsh") + _THERE + copy, peer, (source, target), timeout, f"copy {source} to {peer.address}")
 
 
-@dataclass(frozen=True, slots=True)
-class Pace:
-    """How a copy is made. streams: connections at once. limit: bytes a second, 0: none.
-
-    trusted: nobody else is on the fabric: plain TCP with a one-time secret, each piece with a code, instead of ssh.
-    """
-
-    streams: int = 8
-    limit: int = 0
-    trusted: bool = False
-
-
 _PUSH = 'PATH="$PATH:/usr/local/bin"; python3 -I -S - "$1" "$at" $rsh 2>&1'
 
 
-def push_tree(source: str, target: str, peer: Peer, pace: Pace, timeout: float = 6 * 3600) -> Command:
+def push_tree(source: str, target: str, peer: Peer, how: Transfer, timeout: float = 6 * 3600) -> Command:
     """As `copy_tree`, over several connections, verified by checksums. Exit code: as push.py says; 127: no python3."""
-    asked = {"source": source, "target": target, "streams": pace.streams, "limit": pace.limit}
-    words = json.dumps(asked | {"listen": peer.address if pace.trusted else ""})
+    asked = {"source": source, "target": target, "streams": how.streams, "limit": how.limit}
+    words = json.dumps(asked | {"listen": peer.address if how.trusted else ""})
     if peer.local:
         made = script(_LOCALLY + _PUSH, words, timeout=timeout, changes=f"copy {source} to {target}")
     else:

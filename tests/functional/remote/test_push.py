@@ -2,6 +2,7 @@
 
 import contextlib
 import hashlib
+import json
 import os
 import random
 import signal
@@ -11,13 +12,13 @@ from pathlib import Path
 import pytest
 
 from fakes.sh import Sh
+from sparkwright.domain.cluster import Transfer
 from sparkwright.domain.command import Completed
 from sparkwright.domain.host_facts import PageCache
 from sparkwright.facts.memory import parse_cache
 from sparkwright.remote import staging
 from sparkwright.remote.programs import measure, take_text
 from sparkwright.remote.programs.wire import COPYING, PARTIAL, PIECE, name_of
-from sparkwright.remote.staging import Pace
 
 HERE = staging.Peer("ai", "127.0.0.1", 22, "", local=True)
 RANGE = 8 * PIECE
@@ -25,7 +26,7 @@ ODD = 12345
 
 
 def push(sh: Sh, source: Path, target: Path, **pace: object) -> Completed:
-    return sh.run(staging.push_tree(str(source), str(target), HERE, Pace(**pace)))  # type: ignore[arg-type]
+    return sh.run(staging.push_tree(str(source), str(target), HERE, Transfer(**pace)))  # type: ignore[arg-type]
 
 
 def tree(root: Path) -> dict[str, str]:
@@ -72,7 +73,7 @@ def test_a_copy_is_whole_with_times_modes_and_no_page_cache(sh: Sh, model: Path,
 
 def killed_once(sh: Sh, source: Path, target: Path, after: int) -> None:
     """SIGKILL for the whole copy, both sides, once so many bytes are noted in a journal."""
-    command = staging.push_tree(str(source), str(target), HERE, Pace(streams=2, limit=400_000_000))
+    command = staging.push_tree(str(source), str(target), HERE, Transfer(streams=2, limit=400_000_000))
     process = sh.start(command)
     assert process.stdin
     process.stdin.write((command.stdin or b"").decode())
@@ -157,6 +158,22 @@ def test_a_target_that_cannot_be_written_is_named(sh: Sh, model: Path) -> None:
     (sh.home / "there").write_text("a file, not a folder")
     done = push(sh, model, sh.home / "there/models--a--b")
     assert done.exit_code == 23 and "there" in done.stdout
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small file system needs root")
+def test_a_disk_without_room_is_named_before_a_byte_is_sent(sh: Sh, model: Path) -> None:
+    """Exit 11: the hint is to make room, and what arrives after that continues."""
+    disk = sh.home / "small"
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=96m", "tmpfs", str(disk)], check=True)
+    try:
+        done = push(sh, model, disk / "models--a--b")
+        assert done.exit_code == 11 and "do not fit" in done.stdout
+        subprocess.run(["mount", "-o", "remount,size=256m", str(disk)], check=True)
+        assert push(sh, model, disk / "models--a--b").ok
+        assert tree(disk / "models--a--b").items() >= tree(model).items()
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
 
 
 def test_the_limit_holds(sh: Sh, model: Path) -> None:

@@ -8,10 +8,10 @@ import pytest
 
 from fakes.sh import Sh
 from sparkwright.domain.checkpoint import Checkpoint
+from sparkwright.domain.cluster import Transfer
 from sparkwright.facts.checkpoint import parse
 from sparkwright.remote import staging
 from sparkwright.remote.programs.wire import COPYING, PARTIAL
-from sparkwright.remote.staging import Pace
 
 pytestmark = pytest.mark.skipif(not shutil.which("rsync"), reason="rsync is not installed")
 HERE = staging.Peer("ai", "127.0.0.1", 22, "", local=True)
@@ -27,7 +27,7 @@ def copy(request: pytest.FixtureRequest) -> Copier:
 
     def by(sh: Sh, source: Path, target: Path) -> str:
         words = str(source), str(target), HERE
-        done = sh.run(staging.copy_tree(*words) if request.param == "rsync" else staging.push_tree(*words, Pace()))
+        done = sh.run(staging.copy_tree(*words) if request.param == "rsync" else staging.push_tree(*words, Transfer()))
         assert done.ok, done.stdout + done.stderr
         return done.stdout
 

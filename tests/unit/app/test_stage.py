@@ -14,7 +14,7 @@ from sparkwright.domain.command import Command, Completed, Secret
 from sparkwright.domain.errors import CommandFailed
 from sparkwright.domain.facts import Identity, NodeFacts, Unknown
 from sparkwright.domain.plan import Plan
-from sparkwright.domain.progress import Progress
+from sparkwright.domain.progress import Notice, Progress
 from sparkwright.domain.recipe import Recipe
 from sparkwright.remote import staging
 from unit.app.scene import Scene, recipe, request, scene
@@ -168,6 +168,23 @@ async def test_a_copy_that_fails_reports_how_to_go_on(code: int, hint: str) -> N
         await stage_model(here.services, plan(real(), cluster_state), cluster_state)
     assert "rsync: something odd" in caught.value.message
     assert hint in caught.value.hint
+
+
+async def test_without_python_rsync_copies_and_it_is_reported() -> None:
+    """Nothing is installed on a node for a copy: what is there is used, and it is slower."""
+    here = staged(scene())
+    here.nodes[0].on(is_push, ["sh: 1: python3: not found", "\x1eend 127"])
+    cluster_state = found(WHOLE, NONE)
+    assert await stage_model(here.services, plan(real(), cluster_state), cluster_state)
+    copies = [command for command in here.nodes[0].commands if command.changes.startswith("copy")]
+    assert [is_push(command) for command in copies] == [True, False]
+    assert [n.text for n in here.sink.of(Notice) if "rsync" in n.text] == [
+        "spark-1 or spark-2 has no python3: weights are copied by rsync, over one connection"
+    ]
+
+
+def is_push(command: Command) -> bool:
+    return command.changes.startswith("copy") and command.stdin is not None
 
 
 async def test_what_is_still_not_whole_afterwards_is_an_error() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sparkwright.app.stage import follow
+from sparkwright.app.transfer import follow
 from sparkwright.domain.command import Command
 from sparkwright.domain.progress import Progress
 from unit.app.scene import scene

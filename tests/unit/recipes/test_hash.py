@@ -24,6 +24,7 @@ def test_shape():
         "license: MIT\n",
         "state: ready\nstate_reason: because\n",
         "phases: {load: {usual: 1s}}\n",
+        "loading: {guard: false}\n",
         "published: [{what: decode, value: 1, unit: t/s, source: s}]\n",
         "conditions: [cold]\nreferences: [here]\n",
         "x-mine: 1\n",

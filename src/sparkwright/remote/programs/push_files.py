@@ -65,10 +65,14 @@ def check(file: File, fd: int) -> None:
         raise Failed(CHANGED, f"{file.path} changed while it was copied")
 
 
+def published(file: File) -> str:
+    """SHA-256 of a file that is named by it, as the publisher gave it; '' of others."""
+    named = _SHA256.fullmatch(file.path)
+    return named[1] if named else ""
+
+
 def digest(file: File) -> str:
-    """The publisher's where the file is named by it, else of what this node has."""
-    if named := _SHA256.fullmatch(file.path):
-        return named[1]
+    """SHA-256 of what this node has."""
     found = hashlib.sha256()
     with Path(file.real).open("rb", buffering=0) as opened:
         while block := opened.read(PIECE):

@@ -28,7 +28,7 @@ from io import BufferedReader
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from sparkwright.remote.programs.wire import COPYING, FAILED, NO_SPACE, PARTIAL, PIECE, code_of, name_of, stays
+from sparkwright.remote.programs.wire import COPYING, FAILED, NO_SPACE, PARTIAL, PIECE, UNNAMED, code_of, name_of, stays
 
 _SPARE = 64 << 20
 _VERIFIERS = 4
@@ -64,7 +64,7 @@ class Writer:
                 raise EOFError
             done += many
         head = f"{name} {offset} {length}".encode()
-        if self._key and not hmac.compare_digest(source.read(32), code_of(self._key, (head, piece))):
+        if self._key and not hmac.compare_digest(source.read(32), code_of(self._key, head, piece)):
             raise ValueError("a piece was changed on its way")
         fd = self._fd(name)
         if offset + length > os.fstat(fd).st_size:
@@ -83,6 +83,17 @@ class Writer:
                 os.close(old)
             self._open = {name: os.open(self._folder / name, os.O_WRONLY | os.O_NOFOLLOW)}
         return self._open[name]
+
+
+def content(at: Path, size: int, reads: bool) -> str:
+    """SHA-256 of a file, '' when it is not read; its pages leave the page cache."""
+    fd, digest = os.open(at, os.O_RDONLY), hashlib.sha256()
+    for begin in range(0, size if reads else 0, PIECE):
+        digest.update(os.pread(fd, PIECE, begin))
+        os.posix_fadvise(fd, begin, PIECE, os.POSIX_FADV_DONTNEED)
+    os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+    os.close(fd)
+    return digest.hexdigest() if reads else ""
 
 
 class Plan:
@@ -171,13 +182,7 @@ class Plan:
         """Verifies a file and gives it its name; False when it is another than expected: nothing is left of it then."""
         path, size, mtime, mode = self._files[index]
         at, journal = self.folder / name_of(path), self.folder / f"{name_of(path)}.journal"
-        fd, digest = os.open(at, os.O_RDONLY), hashlib.sha256()
-        for begin in range(0, size, PIECE):
-            digest.update(os.pread(fd, PIECE, begin))
-            os.posix_fadvise(fd, begin, PIECE, os.POSIX_FADV_DONTNEED)
-        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
-        os.close(fd)
-        if digest.hexdigest() != expected:
+        if content(at, size, expected != UNNAMED) not in (expected, ""):
             journal.write_text(f"of {size} {mtime}\n", "ascii")
             return False
         at.chmod(mode)

@@ -1,0 +1,138 @@
+"""Copies from node to node: how they are made, their progress, and why one failed."""
+
+import re
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from sparkwright.app.cluster_state import require_all
+from sparkwright.app.gather import gather, reached
+from sparkwright.app.services import Services, understood
+from sparkwright.domain.command import Command
+from sparkwright.domain.errors import CommandFailed, NodeError
+from sparkwright.domain.plan import Plan
+from sparkwright.domain.progress import Progress
+from sparkwright.domain.units import GIB
+from sparkwright.facts.service import parse_peer
+from sparkwright.planner.fabric import choose_fabrics
+from sparkwright.remote import staging
+from sparkwright.remote.programs.wire import CHANGED
+
+# Exit codes: of the shell, of rsync and push.py, of ssh.
+NO_PROGRAM, NO_SPACE, NO_SSH = 127, 11, 255
+_KEPT = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """What is copied: its name for messages, its folder here and there, absolute, and its bytes (0: not known)."""
+
+    label: str
+    source: str
+    target: str
+    size: int
+
+
+async def copy_tree(services: Services, tree: Tree, way: tuple[str, str], peer: staging.Peer) -> None:
+    """Over several connections; by rsync, with a notice, where a node has no python3. Raises CommandFailed."""
+    source, node = way
+    push = staging.push_tree(tree.source, tree.target, peer, services.cluster.transfer)
+    code, said = await follow(services, source, push, f"weights to {node}", tree.size)
+    if code == NO_PROGRAM:
+        services.notice(f"{source} or {node} has no python3: weights are copied by rsync, over one connection")
+        copy = staging.copy_tree(tree.source, tree.target, peer)
+        code, said = await follow(services, source, copy, f"weights to {node}", tree.size)
+        await services.run(source, staging.drop_cache(tree.source))
+    if code:
+        for name, path in ((source, tree.source), (node, tree.target)):
+            with suppress(NodeError):
+                await services.run(name, staging.drop_cache(path))
+        raise not_copied(source, node, tree.label, code, said)
+    done = await services.run(node, staging.settle(tree.target))
+    if not done.ok:
+        raise CommandFailed(node, f"{tree.target}: the copy could not be completed: {done.stderr.strip()[:200]}")
+
+
+def not_copied(source: str, node: str, what: str, code: int, said: str) -> CommandFailed:
+    """The error of a copy that ended with this exit code and these last lines."""
+    hints = {
+        NO_SSH: f"{source} must be able to log in to {node} over the fabric: load your key into an ssh agent here "
+        f"(`ssh-add`), which is used for the copy only, or give {source} a key of its own (`ssh-copy-id` there)",
+        NO_PROGRAM: f"install python3 or rsync on {source} and {node}",
+        CHANGED: f"wait until nothing writes to it on {source}, and call `up` again",
+        NO_SPACE: f"make room on {node} (`df -h`) and call `up` again: it goes on where it stopped",
+    }
+    hint = hints.get(code, "call `up` again: weights go on where they stopped")
+    return CommandFailed(node, f"{what} could not be copied there from {source} (exit {code}): {said}", hint)
+
+
+# A program that fails in the middle of a state of its progress reports it on the same line.
+_PERCENT = re.compile(
+    r"\s*(?P<done>[\d,]+)\s+(?P<percent>\d{1,3})%\s+(?P<speed>\S+/s)\s+\d+:\d\d:\d\d"
+    r"(?:\s+\(xfr#\d+, \w+-chk=\d+/\d+\))?(?P<more>.*)"
+)
+_BYTES = re.compile(r"(?P<done>\d+) bytes(?: \([^)]*\) copied, \S+ s, \S+ \w+/s)?(?P<more>.*)")
+_END, BETWEEN = "\x1eend ", " / "
+
+
+async def follow(services: Services, node: str, command: Command, what: str, size: int) -> tuple[int, str]:
+    """Runs a long command and reports its progress; its exit code and its last lines that are no progress.
+
+    size: bytes in all, 0 when not known.
+    """
+    said = deque[str](maxlen=_KEPT)
+
+    def look(line: str) -> None:
+        if progress := _PERCENT.match(line) or _BYTES.match(line):
+            services.sink.report(_progress(node, what, progress, size))
+        if words := (progress["more"] if progress else line).strip():
+            said.append(words[:300])
+
+    return await watched(services, node, command, look), BETWEEN.join(said)
+
+
+async def watched(services: Services, node: str, command: Command, look: Callable[[str], None]) -> int:
+    """Runs a long command, shows `look` each of its lines as it comes; its exit code, 1 when it was cut off."""
+    wrapped, code = ("sh", "-c", '"$@"; printf "\\036end %s\\n" $?', "sh", *command.argv), 1
+    async for line in services.hosts[node].stream(replace(command, argv=wrapped)):
+        if line.startswith(_END):
+            code = int(line.removeprefix(_END))
+        else:
+            look(line)
+    return code
+
+
+def _progress(node: str, what: str, match: re.Match[str], size: int) -> Progress:
+    total, done = (size / GIB if size else None), int(match["done"].replace(",", "")) / GIB
+    found = match.groupdict()
+    if "percent" not in found:
+        return Progress("stage", node, done, total, "GiB", what)
+    if not total or done > total:
+        total = done * 100 / percent if (percent := int(found["percent"])) else None
+    return Progress("stage", node, done, total, "GiB", f"{what} at {found['speed']}")
+
+
+async def peer_of(services: Services, plan: Plan | None, source: str, node: str) -> staging.Peer:
+    """The way from source to node, as the node itself reports it over the connection that is already trusted.
+
+    Raises CommandFailed when it does not answer, or when the two share no fabric.
+    """
+    reach = understood(node, "how to log in there", parse_peer(await services.run(node, staging.peer())))
+    address, port = await _address(services, plan, source, node), reach.port
+    local = services.cluster.node(source).is_local and services.cluster.node(node).is_local
+    return staging.Peer(reach.user, address, port, staging.known_hosts(address, port, reach.keys), local)
+
+
+async def _address(services: Services, plan: Plan | None, source: str, node: str) -> str:
+    """The node's fabric address; without a plan, or of one that does without the source, the one that the two share."""
+    if plan and source in plan.placement.nodes:
+        return plan.placement.fabric[node].address
+    pair = [services.cluster.node(name) for name in (node, source)]
+    gathered = await gather(services.hosts, pair, services.clock)
+    require_all(gathered)
+    decision = choose_fabrics(pair, reached(gathered))[node]
+    if decision.choice is None:
+        why = "; ".join(finding.title for finding in decision.findings)
+        raise CommandFailed(node, f"no fabric between {source} and {node}: {why}", "see `sparkwright check`")
+    return decision.choice.address

@@ -1,0 +1,123 @@
+"""Connections of a copy: the receiving program on the other side, and the ways for pieces to it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import socket
+import subprocess
+from typing import Any
+
+from sparkwright.remote.programs.push_files import Failed
+from sparkwright.remote.programs.wire import CHANGED, CUT_OFF, code_of
+
+TAKE = ""  # the text of take.py
+_FAST = ("-o", "Ciphers=^aes128-gcm@openssh.com,aes256-gcm@openssh.com", "-o", "Compression=no")
+_BOOT = "import sys;f=sys.stdin.buffer;exec(f.read(int(f.readline())))"
+
+
+class Pipe:
+    """take.py on the other side, its stdin and stdout."""
+
+    def __init__(self, asked: dict[str, Any], hello: dict[str, object]) -> None:
+        inner = f'PATH="$PATH:/usr/local/bin"; exec python3 -I -S -c "{_BOOT}"'
+        words = [*asked["ssh"], *_FAST, "--", asked["at"], f"sh -c {shlex.quote(inner)}"] if asked["ssh"] else []
+        pipe = subprocess.PIPE
+        self._process = subprocess.Popen(words or ["sh", "-c", inner], stdin=pipe, stdout=pipe, stderr=pipe)
+        assert self._process.stdin and self._process.stdout and self._process.stderr
+        self._stderr = self._process.stderr
+        self.stdin, self.stdout = self._process.stdin, self._process.stdout
+        text = TAKE.encode()
+        try:
+            self.write(b"%d\n%s%s\n" % (len(text), text, json.dumps(hello).encode()))
+        except OSError:
+            raise self.lost() from None
+
+    def write(self, data: bytes) -> None:
+        self.stdin.write(data)
+        self.stdin.flush()
+
+    def line(self) -> str:
+        """Raises Failed with what the other side reports, or with why it is gone."""
+        text = self.stdout.readline().decode("utf-8", "replace").strip()
+        if text.startswith("error "):
+            _, code, why = text.split(" ", 2)
+            raise Failed(int(code), why)
+        if not text:
+            raise self.lost()
+        return text
+
+    def lost(self) -> Failed:
+        said, code = self._stderr.read(), self._process.wait()
+        words = said.decode("utf-8", "replace").strip().splitlines()
+        return Failed(code if code in (127, 255) else CUT_OFF, words[-1] if words else f"the peer ended with {code}")
+
+    def close(self, orderly: bool = False) -> None:
+        """orderly: the other side has something left to do."""
+        if orderly:
+            self.stdin.close()
+        else:
+            self._process.kill()
+        self._process.wait()
+
+
+class Wire:
+    """One data connection, by ssh or by TCP."""
+
+    def __init__(self, asked: dict[str, Any], folder: str, port: int) -> None:
+        self._key = bytes.fromhex(asked["secret"]) if port else b""
+        self._pipe: Pipe | None = None
+        if port:
+            self._socket = socket.create_connection((asked["listen"], port), 10)
+            self._socket.settimeout(None)
+            self._out, self._in = self._socket.fileno(), self._socket.makefile("rb")
+        else:
+            self._pipe = Pipe(asked, {"role": "data", "folder": folder})
+            self._pipe.line()
+            self._out = self._pipe.stdin.fileno()
+
+    def send(self, name: str, fd: int, offset: int, length: int) -> None:
+        """One piece, without its answer. Raises Failed for a file that has become shorter."""
+        head = f"{name} {offset} {length}"
+        self._all(head.encode() + b"\n")
+        if self._pipe:
+            done = 0
+            while done < length:
+                many = os.sendfile(self._out, fd, offset + done, length - done)
+                if not many:
+                    raise Failed(CHANGED, "it has become shorter")
+                done += many
+            return
+        piece = os.pread(fd, length, offset)
+        if len(piece) != length:
+            raise Failed(CHANGED, "it has become shorter")
+        self._all(piece)
+        self._all(code_of(self._key, head.encode(), piece))
+
+    def _all(self, data: bytes) -> None:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(self._out, view) :]
+
+    def reason(self, error: Exception) -> Failed:
+        """Why the connection broke, as the other side has reported it."""
+        try:
+            while self._pipe:
+                self._pipe.line()
+        except Failed as failed:
+            return failed
+        return Failed(CUT_OFF, str(error))
+
+    def answer(self) -> None:
+        if self._pipe:
+            self._pipe.line()
+        elif not self._in.readline(200):
+            raise Failed(CUT_OFF, "the peer closed the connection")
+
+    def close(self) -> None:
+        if self._pipe:
+            self._pipe.close()
+        else:
+            self._in.close()
+            self._socket.close()
