@@ -18,6 +18,7 @@ from dataclasses import asdict, dataclass, field
 
 import bench_measures as measures
 import bench_nodes as where
+from bench_copies import copies_take
 from bench_diagnose import logs_take
 from bench_measures import Figure
 from bench_nodes import Nodes
@@ -61,6 +62,7 @@ def steps(repeats: int, testbed: bool) -> Iterator[Step]:
     yield "check of four nodes", lambda report: check_of_four(report, repeats)
     if testbed:
         yield "testbed", lambda report: on_nodes(where.testbed(free_port), report, repeats)
+        yield "copies", lambda report: report.figures.extend(copies_take(where.testbed_nodes(), min(repeats, 3)))
 
 
 def run(step: Step, report: Report) -> None:

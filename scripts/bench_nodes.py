@@ -97,7 +97,7 @@ def over_ssh(port: Callable[[], int], count: int = 2) -> Iterator[Nodes]:
 @contextmanager
 def testbed(port: Callable[[], int]) -> Iterator[Nodes]:
     """The two system containers, when they run. Raises RuntimeError with the reason when they cannot be used."""
-    bed = _testbed()
+    bed = testbed_nodes()
     with _folder() as folder:
         cluster, recipe = folder / "cluster.yaml", folder / "recipe.yaml"
         nodes = [
@@ -116,7 +116,7 @@ def testbed(port: Callable[[], int]) -> Iterator[Nodes]:
             bed.close()
 
 
-def _testbed() -> Any:
+def testbed_nodes() -> Any:
     if os.geteuid() != 0:
         raise RuntimeError("the testbed needs root")
     sys.path.insert(0, str(ROOT / "tests"))

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from cluster.drive import Done, Drive, lease, slowed
+from sparkwright.remote import repair
 from testbed import Node
 
 NETPLAN = "/etc/netplan/40-cx7.yaml"
@@ -175,3 +176,29 @@ def _until(node: Node, condition: str, limit: float = 60) -> None:
     while node.exec(["sh", "-c", condition], check=False).returncode != 0:
         assert time.monotonic() < end, condition
         time.sleep(0.1)
+
+
+def test_a_clock_cap_lasts_over_a_boot_and_goes_without_trace(nodes: list[Node]) -> None:
+    """Guards the unit on a real systemd: set now and at each boot, seen by whoever is not root, taken back whole."""
+    node, fix = nodes[0], repair.clock_fix("spark-1", 1900)
+    unit, calls = f"/etc/systemd/system/{repair.CLOCK_UNIT}", "/var/log/sparkwright-clock"
+    node.write("/opt/clock/nvidia-smi", f'#!/bin/sh\necho "$*" >>{calls}\n', mode="755")
+    as_root = ("env", "PATH=/opt/clock:/usr/bin:/bin")
+
+    def look() -> str:
+        return node.exec(list(fix.look.argv), user="spark", check=False).stdout.strip()
+
+    try:
+        before = look()
+        node.exec([*as_root, *fix.do[0].argv])
+        assert (look(), node.sh(f"cat {calls}")) == (fix.sets, "-lgc 200,1900")
+        node.reboot()
+        assert look() == fix.sets and node.sh(f"cat {calls}").splitlines()[-1] == "-lgc 200,1900"
+        node.exec([*as_root, *fix.undo[0].argv])
+        assert node.sh(f"cat {calls}").splitlines()[-1] == "-rgc"
+        assert (
+            look() == before
+            and node.sh(f"ls {unit} /etc/systemd/system/*.wants/{repair.CLOCK_UNIT}", check=False) == ""
+        )
+    finally:
+        node.sh(f"rm -rf /opt/clock {calls}")

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from sparkwright.checks import reading
 from sparkwright.domain.check import Check, Context, Found, explained
 from sparkwright.domain.facts import NOT_ASKED, GpuProcess, NodeFacts, Unknown
-from sparkwright.domain.finding import INFO, OVERRIDE, WARN
+from sparkwright.domain.finding import INFO, OVERRIDE, WARN, Fix
 from sparkwright.domain.units import MIB, gib
 from sparkwright.domain.unknown import known
+from sparkwright.remote import repair
 
 # Desktops and monitors hold a few tens of MiB.
 _WORTH_TELLING = 256 * MIB
@@ -111,7 +112,8 @@ def power_wedge(context: Context) -> Iterator[Found]:
 def gpu_hot(facts: NodeFacts) -> Iterator[Found]:
     degrees = max((t for gpu in known(facts.gpus) or () if (t := known(gpu.temperature_c)) is not None), default=0.0)
     if degrees >= _GPU_HOT:
-        yield Found(f"nvidia-smi: {degrees:g} °C; up to 86 °C is normal under load", title=f"GPU is at {degrees:g} °C")
+        evidence = f"nvidia-smi: {degrees:g} °C; up to 86 °C is normal under load"
+        yield Found(evidence, title=f"GPU is at {degrees:g} °C", repair=_capped(facts))
 
 
 def board_hot(facts: NodeFacts) -> Iterator[Found]:
@@ -121,7 +123,21 @@ def board_hot(facts: NodeFacts) -> Iterator[Found]:
         yield Found(
             f"/sys/class/thermal, hottest acpitz zone: {degrees:g} °C; it trips near 95 °C",
             title=f"board is at {degrees:g} °C",
+            repair=_capped(facts),
         )
+
+
+def _capped(facts: NodeFacts) -> Fix | None:
+    """None where the cap is there, and where the GPU may be another than a GB10, whose clock the figure is."""
+    upkeep, gpus = known(facts.upkeep), known(facts.gpus) or ()
+    there = upkeep is None or upkeep.active(repair.CLOCK_UNIT)
+    return None if there or not all("GB10" in gpu.name for gpu in gpus) else repair.clock_fix(facts.node)
+
+
+def clock_cap(facts: NodeFacts) -> Iterator[Found]:
+    upkeep = known(facts.upkeep)
+    if upkeep and upkeep.active(repair.CLOCK_UNIT):
+        yield Found(f"systemctl is-active {repair.CLOCK_UNIT}: active")
 
 
 def gpu_silent(facts: NodeFacts) -> Iterator[Found]:
@@ -163,4 +179,5 @@ CHECKS = explained(
     Check("GPU009", WARN, "hardware slowdown of the GPU is active", reading.per_node(reading.nodes, gpu_throttled)),
     Check("GPU010", WARN, "thermal limit reached since boot", reading.in_kernel_log(_THERMAL)),
     Check("GPU011", OVERRIDE, "GPU fell off the PCI bus", reading.per_node(reading.gpu_nodes, gpu_off_bus)),
+    Check("GPU012", INFO, "GPU clock is capped", reading.per_node(reading.nodes, clock_cap)),
 )

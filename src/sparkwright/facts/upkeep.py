@@ -11,6 +11,7 @@ from sparkwright.domain.host_facts import Package, Unit, Upkeep
 from sparkwright.domain.unknown import Unknown
 from sparkwright.facts.fact import Fact, assignments, found_or, not_understood, sections, whole
 from sparkwright.remote.host import script, texts
+from sparkwright.remote.repair import CLOCK_UNIT
 
 SLEEP_TARGETS = ("sleep.target", "suspend.target", "hibernate.target", "hybrid-sleep.target")
 AVAHI = "avahi-daemon.service"
@@ -18,7 +19,7 @@ _SERVICES = (
     "graphical.target display-manager.service earlyoom.service systemd-oomd.service apport.service "
     "unattended-upgrades.service nvidia-persistenced.service"
 )
-UNITS = (*SLEEP_TARGETS, *_SERVICES.split(), AVAHI)
+UNITS = (*SLEEP_TARGETS, *_SERVICES.split(), AVAHI, CLOCK_UNIT)
 SYSCTLS = (
     "vm/min_free_kbytes vm/swappiness vm/dirty_ratio vm/dirty_background_ratio vm/overcommit_memory "
     "vm/max_map_count vm/nr_hugepages vm/zone_reclaim_mode kernel/dmesg_restrict kernel/core_pattern"

@@ -96,6 +96,20 @@ def persistence_fix(node: str) -> Fix:
     return Fix(node, says, (do,), (undo,), look, "Enabled")
 
 
+CLOCK_UNIT = "sparkwright-gpu-clock.service"
+# Weeks without a power-off at 2000 MHz where 2400 MHz had them daily (MiaAI DeepSeek-v4 146); it costs little speed.
+CLOCK_CAP = 2000
+
+
+def clock_fix(node: str, mhz: int = CLOCK_CAP) -> Fix:
+    """A cap that lasts over boots, by a unit of systemd; undone, the driver chooses the clock again."""
+    says = f"GPU clock at most {mhz} MHz (no cap by sparkwright before), now and at each boot"
+    made = script(_sh("clock"), CLOCK_UNIT, str(mhz), timeout=60.0, changes=f"cap the GPU clock at {mhz} MHz")
+    gone = script(_sh("no_clock"), CLOCK_UNIT, timeout=60.0, changes="take the cap of the GPU clock back")
+    do = replace(made, typed=f"sudo nvidia-smi -lgc 200,{mhz}   # lost at reboot")
+    return Fix(node, says, (do,), (gone,), script(_sh("look_clock"), CLOCK_UNIT), f"enabled\nactive\n200,{mhz}")
+
+
 def hold_fix(node: str, packages: Sequence[str]) -> Fix:
     """packages: those that are not held."""
     do = Command(("apt-mark", "hold", *packages), changes=f"hold {' '.join(packages)}")

@@ -11,3 +11,17 @@ printf '# Set by sparkwright check --fix.\n%s = %s\n' "$1" "$2" >"$f"
 set -e; f="$R/etc/sysctl.d/90-sparkwright-$3.conf"
 if [ -e "$f.before" ]; then mv -f "$f.before" "$f"; else rm -f "$f"; fi
 sysctl -q -w "$1=$2"
+
+#: clock
+set -e; smi=$(command -v nvidia-smi)
+printf '%s\n' '[Unit]' 'Description=GPU clock cap, set by sparkwright check --fix' 'After=nvidia-persistenced.service' \
+  '' '[Service]' 'Type=oneshot' 'RemainAfterExit=yes' "ExecStart=$smi -lgc 200,$2" "ExecStop=$smi -rgc" \
+  '' '[Install]' 'WantedBy=multi-user.target' >"/etc/systemd/system/$1"
+systemctl daemon-reload; systemctl enable -q "$1"; systemctl restart "$1"
+
+#: no_clock
+set -e; systemctl disable -q --now "$1"; rm -f "/etc/systemd/system/$1"; systemctl daemon-reload
+
+#: look_clock
+systemctl is-enabled "$1" 2>/dev/null; systemctl is-active "$1"
+sed -n 's/^ExecStart=.* -lgc //p' "/etc/systemd/system/$1" 2>/dev/null

@@ -64,7 +64,7 @@ _PUSH = 'PATH="$PATH:/usr/local/bin"; python3 -I -S - "$1" "$at" $rsh 2>&1'
 
 
 def push_tree(source: str, target: str, peer: Peer, how: Transfer, timeout: float = 6 * 3600) -> Command:
-    """As `copy_tree`, over several connections, verified by checksums. Exit code: as push.py says; 127: no python3."""
+    """As `copy_tree`, over several connections, verified by checksums. Exit code: see push.py; 127: no python3."""
     asked = {"source": source, "target": target, "streams": how.streams, "limit": how.limit}
     words = json.dumps(asked | {"listen": peer.address if how.trusted else ""})
     if peer.local:

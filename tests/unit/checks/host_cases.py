@@ -148,6 +148,7 @@ FIRING: dict[str, Context] = {
     "GPU007": board(zones={"acpitz": 94.5}),
     "GPU008": on(gpus=NO_GPU),
     "GPU009": on(driver=Driver(LOADED, LOADED, slowdowns=("HW Power Brake Slowdown",))),
+    "GPU012": units("sparkwright-gpu-clock.service"),
     "GPU010": kernel_log("thermal thermal_zone0: acpitz: critical temperature reached, shutting down"),
     "GPU011": on(gpus=NO_GPU, board=replace(BOARD, nvidia={"000f:00:00.0": "10de:22d1"})),
     "MEM004": on(memory=memory(80, unexplained=76)),
@@ -247,6 +248,7 @@ SILENT: list[tuple[str, str, Context]] = [
     ("GPU007", "warm", board(zones={"acpitz": 88.0})),
     ("GPU008", "it was not asked", on(gpus=Unknown("", "not asked"))),
     ("GPU008", "no such GPU in the machine", on(gpus=NO_GPU, board=replace(BOARD, nvidia={}))),
+    ("GPU012", "another unit", units("nvidia-persistenced.service")),
     ("GPU010", "only a registration", kernel_log("thermal_sys: Registered thermal governor 'step_wise'")),
     ("GPU011", "no DGX OS", on(
         gpus=NO_GPU, board=replace(BOARD, nvidia={}), identity=replace(FIRST, ota_version=ODD))),

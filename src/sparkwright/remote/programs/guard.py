@@ -171,7 +171,7 @@ def reason(found: dict[str, float], past: list[dict[str, float]], asked: Asked) 
     return "stall" if len(stalled) == _STRIKES and all(stalled) and available < asked.soft else ""
 
 
-def say(line: dict[str, float] | dict[str, str]) -> None:
+def put_line(line: dict[str, float] | dict[str, str]) -> None:
     sys.stdout.write(json.dumps(line) + "\n")
     sys.stdout.flush()
 
@@ -186,9 +186,9 @@ def main(asked: Asked) -> None:
         if found["free"] < asked.soft:
             files.evict()
             found["freed"] = max(0.0, sampler.sample()["free"] - found["free"])
-        say({**found, "at": time.time()})
+        put_line({**found, "at": time.time()})
         if why := reason(found, past, asked):
-            say({"stop": why})
+            put_line({"stop": why})
             subprocess.run(asked.stop, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=False)
             return
         past = [found, *past[: _STRIKES - 1]]

@@ -35,7 +35,7 @@ _VERIFIERS = 4
 _NAME = frozenset("0123456789abcdef")
 
 
-def say(out: BinaryIO, line: str) -> None:
+def put_line(out: BinaryIO, line: str) -> None:
     out.write(line.encode() + b"\n")
     out.flush()
 
@@ -52,7 +52,7 @@ class Writer:
         while line := source.readline(200):
             name, offset, length = line.decode().split()
             self._piece(source, name, int(offset), int(length))
-            say(out, line.decode().strip())
+            put_line(out, line.decode().strip())
 
     def _piece(self, source: BufferedReader, name: str, offset: int, length: int) -> None:
         if not name or not _NAME.issuperset(name) or not 0 < length <= PIECE or offset < 0:
@@ -226,7 +226,7 @@ def verified(plan: Plan, lines: Iterator[bytes], out: BinaryIO) -> None:
         except OSError as error:
             answer = reason(error)
         with lock:
-            say(out, answer)
+            put_line(out, answer)
 
     with ThreadPoolExecutor(_VERIFIERS) as pool:
         for line in lines:
@@ -244,20 +244,20 @@ def main(source: BufferedReader, out: BinaryIO) -> int:
     asked = json.loads(source.readline())
     try:
         if asked["role"] == "data":
-            say(out, "ready")
+            put_line(out, "ready")
             Writer(Path(asked["folder"])).serve(source, out)
             return 0
         plan = Plan(asked)
         found: dict[str, object] = {"missing": plan.begin(), "folder": str(plan.folder)}
         found["port"] = listening(asked, plan.folder) if asked.get("listen") else 0
-        say(out, json.dumps(found))
+        put_line(out, json.dumps(found))
         verified(plan, iter(source.readline, b""), out)
     except OSError as error:
-        say(out, reason(error))
+        put_line(out, reason(error))
     except EOFError:
         return 0
     except ValueError as error:
-        say(out, f"error {FAILED} {error}")
+        put_line(out, f"error {FAILED} {error}")
     return 0
 
 

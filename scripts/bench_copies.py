@@ -1,0 +1,103 @@
+"""Copies of weights between the testbed's two nodes: sparkwright's connections against rsync, in one run."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+from typing import Any
+
+from bench_measures import Figure
+
+from sparkwright.adapters.hosts import ClusterHosts
+from sparkwright.adapters.ssh import SshSettings
+from sparkwright.domain.cluster import Cluster, Node, Transfer
+from sparkwright.domain.command import Command
+from sparkwright.remote import staging
+
+SIZE, FILES = 1 << 30, 4
+CAPPED, CAP = 96 << 20, "24mbit"
+STREAMS = (1, 2, 4, 8, 16)
+SOURCE, TARGET, DEVICE = "/home/spark/bench/from", "/home/spark/bench/to", "enp1s0f0np0"
+
+
+class Bench:
+    """nodes: source and target."""
+
+    def __init__(self, bed: Any) -> None:
+        self._source, self._target = bed.nodes
+        cluster = Cluster("bench", tuple(Node(n.name, f"spark@{n.name}") for n in bed.nodes), bed.nodes[0].name)
+        self._hosts = ClusterHosts(cluster, SshSettings(config=Path(bed.ssh_config)))
+        keys = self._target.sh("cat /etc/ssh/ssh_host_*_key.pub").splitlines()
+        known = staging.known_hosts(self._target.fabric, 22, keys)
+        self._peer = staging.Peer("spark", self._target.fabric, 22, known)
+
+    def fill(self, size: int) -> None:
+        each = size // FILES
+        made = f"for n in 1 2 3 4; do head -c {each} /dev/urandom >{SOURCE}/$n; done; sync"
+        self._source.sh(f"rm -rf {SOURCE}; mkdir -p {SOURCE}; {made}", user="spark", timeout=300)
+
+    def disk(self) -> float:
+        """Seconds in which the target's disk takes as much."""
+        began = time.monotonic()
+        words = f"head -c {SIZE} /dev/zero | dd of={TARGET}.disk bs=8M iflag=fullblock conv=fdatasync"
+        self._target.sh(words, timeout=300)
+        took = time.monotonic() - began
+        self._target.sh(f"rm {TARGET}.disk")
+        return took
+
+    def rsync(self) -> tuple[float, float]:
+        return self._take(staging.copy_tree(SOURCE, TARGET, self._peer))
+
+    def push(self, streams: int, trusted: bool = False) -> tuple[float, float]:
+        return self._take(staging.push_tree(SOURCE, TARGET, self._peer, Transfer(streams, 0, trusted)))
+
+    def cap(self, on: bool) -> None:
+        """Each connection by itself, not all together."""
+        self._source.exec(["modprobe", "sch_fq"], check=False)
+        words = f"replace dev {DEVICE} root fq maxrate {CAP}" if on else f"del dev {DEVICE} root"
+        self._source.exec(["tc", "qdisc", *words.split()])
+
+    def _take(self, command: Command) -> tuple[float, float]:
+        """Seconds, and CPU seconds of both nodes."""
+        self._target.sh(f"rm -rf {TARGET}; mkdir -p /home/spark/bench; chown spark /home/spark/bench")
+        cpu, began = self._cpu(), time.monotonic()
+        code = asyncio.run(self._run(command))
+        took, spent = time.monotonic() - began, self._cpu() - cpu
+        if code:
+            raise RuntimeError(f"a copy ended with {code}")
+        return took, spent
+
+    async def _run(self, command: Command) -> int:
+        done = await self._hosts[self._source.name].run(command)
+        await self._hosts.close()
+        return done.exit_code
+
+    def _cpu(self) -> float:
+        usage = (int(node.sh("cat /sys/fs/cgroup/cpuacct/cpuacct.usage")) for node in (self._source, self._target))
+        return sum(usage) / 1e9
+
+
+def copies_take(bed: Any, repeats: int) -> list[Figure]:
+    bench, gigabytes = Bench(bed), SIZE / 1e9
+    bench.fill(SIZE)
+    rows = [(bench.rsync(), bench.push(8), bench.push(8, trusted=True), bench.disk()) for _ in range(repeats)]
+    old = min(row[0][0] for row in rows)
+    base = f"rsync {gigabytes / old:.3f} GB/s, disk {gigabytes / min(row[3] for row in rows):.3f} GB/s"
+    rates = (f"{n}: {gigabytes / bench.push(n, trusted=True)[0]:.3f}" for n in STREAMS)
+    curve = f"GB/s by connections {', '.join(rates)}"
+    cpu = tuple(new[1] / rsync[1] for rsync, new, _, _ in rows)
+    figures = [
+        Figure("copy over ssh, CPU", "testbed", cpu, "x", 1.0, f"rsync {rows[0][0][1] / gigabytes:.1f} s a GB"),
+        Figure("copy over ssh", "testbed", tuple(row[1][0] / row[0][0] for row in rows), "x", 1.0, base),
+        Figure("copy, trusted", "testbed", tuple(row[2][0] / row[0][0] for row in rows), "x", 0.25, base, curve),
+    ]
+    bench.fill(CAPPED)
+    bench.cap(True)
+    try:
+        pairs = [(bench.push(8)[0], bench.push(1)[0]) for _ in range(repeats)]
+    finally:
+        bench.cap(False)
+    values = tuple(eight / one for eight, one in pairs)
+    note = f"each connection at most {CAP}"
+    return [*figures, Figure("eight connections", "testbed", values, "x", 1 / 7, f"one {pairs[0][1]:.1f} s", note)]
