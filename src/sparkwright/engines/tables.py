@@ -38,6 +38,29 @@ class Vocabulary:
     values: Mapping[str, Mapping[str, Mapping[str, str]]]
 
 
+@dataclass(frozen=True, slots=True)
+class Loader:
+    """What reads weights. GiB as (likely, least, most): buffers while it reads, keeps afterwards. rate: GB/s a rank
+
+    as (fast, likely, slow).
+    """
+
+    what: str
+    buffers: tuple[float, float, float]
+    rate: tuple[float, float, float]
+    see: tuple[str, ...]
+    keeps: tuple[float, float, float] = (0.0, 0.0, 0.0)
+
+
+@cache
+def loader(name: str) -> Loader:
+    """By vLLM's load-format; the default one for a name that is not known. Raises TypeError for a row of other keys."""
+    rows = table("loaders")
+    row: Mapping[str, Any] = rows.get(name, rows["default"])
+    more = {key: tuple(row[key]) for key in row if key != "what"}
+    return Loader(what=row["what"], **more)
+
+
 @cache
 def table(name: str) -> Mapping[str, Any]:
     return tomllib.loads(files("sparkwright.engines").joinpath("data", f"{name}.toml").read_text(encoding="utf-8"))

@@ -28,6 +28,7 @@ from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.units import GIB, MIB, gib
 from sparkwright.engines.catalog import traits
 from sparkwright.engines.options import flag, number
+from sparkwright.engines.tables import loader
 from sparkwright.engines.traits import Range, Traits
 from sparkwright.engines.version import since
 from sparkwright.planner import limits
@@ -65,19 +66,12 @@ _UNIFIED = {
     False: Range(CONTEXT, 1.0, 0.0, 4.0, "kernels, and what the processes grow by on the CPU's side of the one pool"),
     True: Range(CONTEXT, 1.7, 0.0, 4.5, "as on one node, on the tightest of the ranks: they differ by up to 3.2 GiB"),
 }
-# Two pairs of starts that differed in the loader alone: 4.4 and 5.1 GiB less of KV pool (MiaAI GLM-5.3-Flash 204).
-_LOADERS = {
-    "instanttensor": Range(LOADER, 4.4, 0.0, 5.2, "kept from loading with instanttensor, on two pairs of starts")
-}
 _GRAPH = (1 * MIB, 0.1 * MIB)  # bytes of a captured graph: at least, and for each layer of the model
 # The first capture, with NCCL's buffers where there are ranks. A GB10's own measure of it sees the page cache move too:
 # 0.9, 1.4, 2.0, 2.4 and 5.1 GiB in all on five multi-node engines, once nearly all of the budget.
 _FIRST = {(False, False): 0.04, (False, True): 0.04, (True, False): 0.24, (True, True): 1.6}
 _FIRST_MOST = 4.5
 _REPACKED = ("nvfp4", "mxfp4", "int4", "int8", "fp8")
-# GiB that a loader holds beside the page cache: one tensor at a time, or several files at once.
-_BUFFERS = {"instanttensor": (4.0, 1.0, 8.0), "fastsafetensors": (8.0, 4.0, 20.0), "runai_streamer": (5.0, 1.0, 20.0)}
-_PLAIN = (1.0, 0.3, 3.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,9 +227,9 @@ def _started(recipe: Recipe, unified: bool) -> Iterator[LedgerLine]:
 def _inside(recipe: Recipe, shape: ModelShape | None, unified: bool) -> Iterator[LedgerLine]:
     engine, several = traits(recipe), recipe.parallelism.world_size > 1
     yield (engine.context or (_UNIFIED if unified else _KERNELS)[several]).line
-    loader = _LOADERS.get(str(flag(recipe, "load-format") or "")) if unified and not engine.context else None
-    if loader:
-        yield loader.line
+    name = str(flag(recipe, "load-format") or "")
+    if unified and not engine.context and any(keeps := loader(name).keeps):
+        yield Range(LOADER, *keeps, f"kept from loading with {name}, on two pairs of starts").line
     yield _activations(recipe, shape, unified)
     if not limits.eager(recipe):
         yield engine.graphs.line if engine.graphs else _graphs(recipe, shape, unified)
@@ -273,12 +267,12 @@ def load_peak(recipe: Recipe, shape: ModelShape | None, weights: LedgerLine) -> 
     """Of the ranks that the line of weights is about; None where none are read or their size is not known."""
     if not weights.bytes:
         return None
-    loader = str(flag(recipe, "load-format") or "")
-    if loader == "dummy":
+    name = str(flag(recipe, "load-format") or "")
+    if name == "dummy":
         return None
-    buffers, least, most = (int(size * GIB) for size in _BUFFERS.get(loader, _PLAIN))
+    buffers, least, most = (int(size * GIB) for size in loader(name).buffers)
     again = _repacking(recipe, shape)
-    why = f"{gib(weights.bytes)} weights + {gib(buffers)} of the loader" + (
+    why = f"{gib(weights.bytes)} weights + {gib(buffers)} of the loader{f' {name}' if name else ''}" + (
         f" + {gib(again)} repacked" if again else ""
     )
     low = (weights.low or weights.bytes) + least

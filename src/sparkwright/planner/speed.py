@@ -14,6 +14,7 @@ from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.units import duration
 from sparkwright.domain.verdict import Estimate, Load, Speed
 from sparkwright.engines.options import flag
+from sparkwright.engines.tables import loader
 from sparkwright.planner.kv_layout import layers
 from sparkwright.planner.limits import captures, eager
 from sparkwright.planner.parts import missing, settled
@@ -28,11 +29,6 @@ _APART = 0.4
 _UNREAD = 1.4  # how much slower kernels for a format may be that only the files' bytes show
 _ANSWER = 256  # tokens of a short answer
 _PROMPT = 2048  # tokens of a prompt when nobody says: what most published benchmarks of these machines take
-# Bytes/s at which a rank gets its share (fast, likely, slow). Slow is vLLM's default loader on cold files (80 GB in 552
-# s; 69 GB in 216 s is nearer), fast a parallel loader with files in the page cache (80 GB in 80 s).
-_RATES = (1.4e9, 0.45e9, 0.14e9)
-_PARALLEL = ("instanttensor", "fastsafetensors", "runai_streamer")
-_PARALLEL_RATE = 0.9e9
 # Seconds of imports, rendezvous, profile run and warm-up (45-80; cold kernels take minutes).
 _AROUND = (25.0, 70.0, 240.0)
 # Our own captures (vLLM 0.21.0): compiling took 10 s for 4 layers, 31 s for 36; graphs 0.08 s a batch size for 36.
@@ -171,7 +167,7 @@ def loading(recipe: Recipe, shape: ModelShape, size: int) -> tuple[Loading, Load
     if not eager(recipe):
         per_size = _GRAPH[0] + _GRAPH[1] * shape.layers
         prepared = _COMPILE[0] + _COMPILE[1] * shape.layers + captures(recipe)[0] * per_size
-    rates = (_RATES[0], _PARALLEL_RATE, _RATES[2]) if flag(recipe, "load-format") in _PARALLEL else _RATES
+    rates = tuple(rate * 1e9 for rate in loader(str(flag(recipe, "load-format") or "")).rate)
     every = zip(rates, _UNSURE, _AROUND, strict=True)
     fast, likely, slow = (Loading(held / rate, prepared * times, around) for rate, times, around in every)
     return fast, likely, slow

@@ -26,7 +26,7 @@ from sparkwright.remote.programs.push_files import Failed, check, digest, drop, 
 from sparkwright.remote.programs.push_link import Pipe, Wire
 from sparkwright.remote.programs.wire import CUT_OFF, FAILED, PIECE, UNNAMED, name_of
 
-_RANGE = 64 << 20
+_RANGE, _SHARES = 64 << 20, 4
 _AT_ONCE, _TRIES, _DIGESTS = 4, 3, 4
 
 
@@ -52,13 +52,16 @@ class Copy:
         self._began, self._lock = time.monotonic(), threading.Lock()
         self.work: queue.Queue[tuple[int, int, int]] = queue.Queue()
         self.news: queue.Queue[int | str | Failed] = queue.Queue()
+        # Few large ranges would leave connections without work at the end
+        least = sum(self.left.values()) // (_SHARES * asked["streams"])
+        self._range = max(PIECE, min(_RANGE, least // PIECE * PIECE))
         for index, ranges in found["missing"]:
             self.enqueue(index, ranges)
 
     def enqueue(self, index: int, ranges: list[list[int]]) -> None:
         for begin, to in ranges:
-            for at in range(begin, to, _RANGE):
-                self.work.put((index, at, min(at + _RANGE, to)))
+            for at in range(begin, to, self._range):
+                self.work.put((index, at, min(at + self._range, to)))
         if not ranges:
             self.news.put(index)
 
