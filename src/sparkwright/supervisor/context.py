@@ -13,6 +13,7 @@ from sparkwright.app.diagnose import reading
 from sparkwright.app.incident import Heard
 from sparkwright.app.services import LaunchRequest, Services
 from sparkwright.domain.command import Secret
+from sparkwright.domain.ledger import MemoryLedger
 from sparkwright.domain.live import Desired, LiveCanary, LiveEngine, LiveRank
 from sparkwright.domain.plan import Placement, Plan, RankSpec
 from sparkwright.domain.sample import GpuSample, Sample
@@ -39,8 +40,8 @@ class Observations:
 
     incidents: how many, and the last one's number. closed, folder: of the last incident that was closed, and where the
     evidence of the last one is. relaunches: since `up`. launched_at: when the launch under way began (monotonic).
-    opening: to be announced of the next incident once it has its number. good_at: when it answered last. count, last:
-    lines of each rank since the start, and the last of them.
+    ledgers: of its plan, () where another process launched it. opening: to be announced of the next incident once it
+    has its number. good_at: when it answered last. count, last: lines of each rank since the start, and the last.
     """
 
     bind: str = LOOPBACK
@@ -59,6 +60,7 @@ class Observations:
     closed: int = 0
     relaunches: int = 0
     launched_at: float = 0.0
+    ledgers: tuple[MemoryLedger, ...] = ()
     folder: str = ""
     opening: Announce | None = None
     good_at: float = 0.0
@@ -157,7 +159,7 @@ class DeploymentContext:
             cluster=self.services.cluster,
             placement=Placement(self.nodes, {}),
             specs=specs,
-            ledgers=(),
+            ledgers=self.seen.ledgers,
             findings=(),
             bind=self.seen.bind,
             port=recipe.serving.port,

@@ -130,7 +130,7 @@ async def launch(context: DeploymentContext) -> Launched | LaunchFailed:
         return _failed(context, error)
     finally:
         context.seen.doing = ""
-    context.seen.launched_at = context.services.clock.monotonic()
+    context.seen.launched_at, context.seen.ledgers = context.services.clock.monotonic(), outcome.plan.ledgers
     usual = context.journal.recall().get(STARTED_IN, 0.0)
     context.seen.back_at = context.now() + usual if usual else 0.0
     context.remember(_available(outcome.cluster_state.facts))
