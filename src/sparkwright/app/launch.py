@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from sparkwright.app import ranks as rank_work
+from sparkwright.app.changed import remember, report_changes
 from sparkwright.app.cluster_state import gather_state, looked_at, nodes_for
 from sparkwright.app.free import free_memory
 from sparkwright.app.gate import calibrated, save_figures
@@ -236,6 +237,10 @@ async def _until_ready(services: Services, outcome: Outcome, ours: bool = True, 
         if not quiet:
             _interrupted(services, outcome.plan, running=True)
         raise
+    except NotReady:
+        await report_changes(services, outcome.plan, outcome.cluster_state)
+        raise
+    await remember(services, outcome.plan, outcome.cluster_state)
     _answered(outcome, answer)
     outcome.done, outcome.facts = "ready", watch.facts
     outcome.steps += watch.steps()

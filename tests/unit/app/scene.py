@@ -73,8 +73,10 @@ class Scene:
 
     @property
     def clean(self) -> bool:
-        """No rank, lease, folder or file of ours on any node."""
-        return not any(n.ranks or n.holder or n.folders or n.files for n in self.nodes)
+        """No rank, lease, folder or file of ours on any node, but the note of what has served."""
+        paths = (path for n in self.nodes for path in (*n.folders, *n.files))
+        kept = all("/served" in path for path in paths)
+        return kept and not any(n.ranks or n.holder for n in self.nodes)
 
 
 def cluster(count: int = 2) -> Cluster:

@@ -1,0 +1,83 @@
+"""What is different from when a deployment last served: kernel, driver, firmware, image, engine, recipe, clock cap."""
+
+import json
+from collections.abc import Iterator, Mapping
+from time import gmtime, strftime
+
+from sparkwright.app.services import ClusterState, Services
+from sparkwright.domain.errors import NodeError
+from sparkwright.domain.facts import NodeFacts
+from sparkwright.domain.plan import Plan
+from sparkwright.domain.unknown import known
+from sparkwright.facts.fact import parsed_json
+from sparkwright.remote.host import script
+from sparkwright.remote.repair import CLOCK_UNIT
+
+_MOST = 64 * 1024
+_SHOWN = 6
+
+
+def served(plan: Plan, state: ClusterState) -> dict[str, str]:
+    """`spark-1 kernel` -> `6.17.0-1014-nvidia`; what is not known is left out."""
+    found = {"recipe": f"{plan.recipe.label} ({plan.recipe.hash})", "engine version": plan.recipe.engine.version}
+    for node in dict.fromkeys(plan.placement.nodes):
+        facts = state.facts.get(node)
+        values = dict(_of_node(facts)) if facts else {}
+        if node in state.images:
+            values["image"] = state.images[node][0]
+        found |= {f"{node} {name}": value for name, value in values.items() if value}
+    return found
+
+
+def _of_node(facts: NodeFacts) -> Iterator[tuple[str, str]]:
+    if kernel := known(facts.kernel):
+        yield "kernel", kernel.release
+        yield "kernel command line", kernel.cmdline
+    if driver := known(facts.driver):
+        yield "driver", known(driver.version) or ""
+        yield "GPU firmware", known(driver.gsp_firmware) or ""
+    if board := known(facts.board):
+        yield "BIOS", board.bios
+        yield "EC", board.ec
+    if identity := known(facts.identity):
+        yield "DGX OS", known(identity.ota_version) or ""
+    if upkeep := known(facts.upkeep):
+        yield "GPU clock cap", "on" if upkeep.active(CLOCK_UNIT) else "off"
+
+
+def differences(before: Mapping[str, str], now: Mapping[str, str]) -> tuple[str, ...]:
+    """`spark-1 kernel: 6.17 -> 7.0`; what one of both does not know is no difference."""
+    return tuple(
+        f"{name}: {before[name]} -> {value}" for name, value in now.items() if before.get(name, value) != value
+    )
+
+
+async def remember(services: Services, plan: Plan, state: ClusterState) -> None:
+    """On the head, over restarts and other clients. Nothing depends on it: a full disk is no failure of a start."""
+    text = json.dumps({"at": services.clock.now(), "facts": served(plan, state)})
+    try:
+        await services.hosts[plan.head].put(text.encode(), _file(services, plan), 0o600)
+    except NodeError as error:
+        services.notice(f"what serves now could not be noted: {error.message}", warning=True)
+
+
+async def report_changes(services: Services, plan: Plan, state: ClusterState) -> None:
+    """A notice about what differs from the last start that served, if there was one."""
+    try:
+        done = await services.run(plan.head, script('head -c "$2" "$(x "$1")"', _file(services, plan), str(_MOST)))
+    except NodeError:
+        return
+    found = parsed_json(done.stdout) if done.ok else None
+    if not isinstance(found, dict) or not isinstance(found.get("facts"), dict):
+        return
+    before = {str(name): str(value)[:200] for name, value in found["facts"].items()}
+    at = found.get("at")
+    when = strftime("%Y-%m-%d", gmtime(at)) if isinstance(at, int | float) and 0 < at < 1e11 else "an unknown day"
+    changes = differences(before, served(plan, state))
+    more = f" and {len(changes) - _SHOWN} more" if len(changes) > _SHOWN else ""
+    text = "; ".join(changes[:_SHOWN]) + more or "nothing that sparkwright records"
+    services.notice(f"changed since {plan.deployment} last served ({when}): {text}", warning=bool(changes))
+
+
+def _file(services: Services, plan: Plan) -> str:
+    return f"{services.state_on(plan.head)}/served/{plan.deployment}.json"
