@@ -51,10 +51,6 @@ def limit(node: Node, size: str) -> None:
     node._daemon.docker("update", "--memory", size, "--memory-swap", size, node.spec.container)
 
 
-def count(node: Node, name: str) -> int:
-    return int(node.sh(f"sed -n 's/^total_{name} //p' {STAT}"))
-
-
 def ranks(node: Node) -> list[str]:
     return [process.command for process in node.processes() if "gpu_model_runner" in process.command]
 
@@ -68,23 +64,16 @@ def test_a_load_that_outgrows_its_node_is_stopped_before_the_node_stalls(
     drive: Drive, nodes: list[Node], short: Node
 ) -> None:
     """The reason, the curve and the setting are named; both ranks end in order, and the kernel killed none of them."""
-    faults, kills = count(short, "pgmajfault"), short.sh("sed -n 's/^oom_kill //p' /proc/vmstat")
+    kills = short.sh("sed -n 's/^oom_kill //p' /proc/vmstat")
     told = started(drive, guard=True)
     told.is_one_message(5, "stopped while loading: spark-2 has", "the floor is 0.2 GiB")
     assert "lower serving.memory_fraction (0.1)" in told.text and "spark-2 -1 s: MemFree" in told.text
     assert [ranks(node) for node in nodes] == [[], []]
     assert short.sh("sed -n 's/^oom_kill //p' /proc/vmstat") == kills
-    guarded = count(short, "pgmajfault") - faults
-    print(f"major faults while guarded: {guarded}")
     (kept,) = drive.folder.rglob("memory-spark-2.jsonl")
     samples = [json.loads(line) for line in kept.read_text().splitlines()]
     assert samples[-1]["available"] < FLOOR * MIB <= samples[0]["available"]
     assert drive.run("down", "tiny").code == 0
-    # The same without a guard: the node reads its own programs from disk again and again
-    with drive.running("up", drive.write("tiny.yaml", {**RECIPE, "loading": {"guard": False}}), "--force", "a test"):
-        wait_for(
-            short, f"[ $(sed -n 's/^total_pgmajfault //p' {STAT}) -gt {faults + guarded + 10 * guarded + 2000} ]", 60
-        )
 
 
 def test_a_load_that_fits_is_not_stopped(drive: Drive, nodes: list[Node], short: Node) -> None:

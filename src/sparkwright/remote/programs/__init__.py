@@ -1,6 +1,7 @@
 """Programs that run on nodes, each self-contained (Python >= 3.10, its library only): sent as text, never installed."""
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -10,22 +11,20 @@ from sparkwright.domain.command import Command
 from sparkwright.remote.host import script
 
 # DGX OS has python3 in /usr/bin; other machines in places that a session without a login does not search.
+_OWN = re.compile(r"^from (__future__|sparkwright\.\S+) import (\([^)]*\)|.*)\n", re.MULTILINE)
 _RUN = 'PATH="$PATH:/usr/local/bin"; exec python3 -I -S - "$@"'
 
 
-def program(
-    names: Sequence[str], args: Sequence[str], timeout: float, changes: str = "", agent: bool = False
-) -> Command:
-    """Exit 127: the node has no python3. agent: as Command.forward_agent."""
+def program(names: Sequence[str], args: Sequence[str], timeout: float) -> Command:
+    """Exit 127: the node has no python3."""
     return script(_RUN, *args, timeout=timeout, stdin=text_of(*names).encode())
 
 
 @cache
 def text_of(*names: str) -> str:
     """Programs joined into one text; what they import of each other is in it."""
-    lines = [line for name in names for line in (files(__name__) / f"{name}.py").read_text("utf-8").splitlines()]
-    kept = (line for line in lines if not line.startswith(("from sparkwright.", "from __future__ ")))
-    return "\n".join(("from __future__ import annotations", *kept, ""))
+    parts = ((files(__name__) / f"{name}.py").read_text("utf-8") for name in names)
+    return "from __future__ import annotations\n" + "\n".join(_OWN.sub("", part) for part in parts)
 
 
 def evict(paths: Sequence[str], goal: int = 0, last: str = "") -> Command:

@@ -10,7 +10,7 @@ import subprocess
 from typing import Any
 
 from sparkwright.remote.programs.push_files import Failed
-from sparkwright.remote.programs.wire import CHANGED, CUT_OFF, code_of
+from sparkwright.remote.programs.wire import CHANGED, CUT_OFF, code_of, widen
 
 TAKE = ""  # the text of take.py
 _FAST = ("-o", "Ciphers=^aes128-gcm@openssh.com,aes256-gcm@openssh.com", "-o", "Compression=no")
@@ -28,6 +28,7 @@ class Pipe:
         assert self._process.stdin and self._process.stdout and self._process.stderr
         self._stderr = self._process.stderr
         self.stdin, self.stdout = self._process.stdin, self._process.stdout
+        widen(self.stdin.fileno())
         text = TAKE.encode()
         try:
             self.write(b"%d\n%s%s\n" % (len(text), text, json.dumps(hello).encode()))

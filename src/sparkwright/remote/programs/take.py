@@ -28,7 +28,18 @@ from io import BufferedReader
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from sparkwright.remote.programs.wire import COPYING, FAILED, NO_SPACE, PARTIAL, PIECE, UNNAMED, code_of, name_of, stays
+from sparkwright.remote.programs.wire import (
+    COPYING,
+    FAILED,
+    NO_SPACE,
+    PARTIAL,
+    PIECE,
+    UNNAMED,
+    code_of,
+    name_of,
+    stays,
+    widen,
+)
 
 _SPARE = 64 << 20
 _VERIFIERS = 4
@@ -245,6 +256,7 @@ def main(source: BufferedReader, out: BinaryIO) -> int:
     try:
         if asked["role"] == "data":
             put_line(out, "ready")
+            widen(0)
             Writer(Path(asked["folder"])).serve(source, out)
             return 0
         plan = Plan(asked)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import hashlib
 import hmac
 import posixpath
@@ -30,3 +32,9 @@ def code_of(key: bytes, head: bytes, piece: bytes | memoryview) -> bytes:
     made = hmac.new(key, head, "sha256")
     made.update(piece)
     return made.digest()
+
+
+def widen(fd: int) -> None:
+    """A pipe of 1 MiB in place of 64 KiB: a sixteenth of the switches between its two ends."""
+    with contextlib.suppress(OSError):
+        fcntl.fcntl(fd, fcntl.F_SETPIPE_SZ, 1 << 20)
