@@ -55,7 +55,7 @@ class Bench:
         return self._take(staging.push_tree(SOURCE, TARGET, self._peer, Transfer(streams, 0, trusted)))
 
     def cap(self, on: bool) -> None:
-        """Each connection by itself, by the low byte of its port here: two of eight share a class at times."""
+        """A class for each connection, by the low byte of its port here: two of eight share a class at times."""
         self._source.exec(["tc", "qdisc", "del", "dev", DEVICE, "root"], check=False)
         if on:
             lines = [f"qdisc add dev {DEVICE} root handle 1: htb"]

@@ -179,7 +179,7 @@ def _until(node: Node, condition: str, limit: float = 60) -> None:
 
 
 def test_a_clock_cap_lasts_over_a_boot_and_goes_without_trace(nodes: list[Node]) -> None:
-    """Guards the unit on a real systemd: set now and at each boot, seen by whoever is not root, taken back whole."""
+    """Guards the unit on a real systemd: set now and at each boot, visible without root, undone completely."""
     node, fix = nodes[0], repair.clock_fix("spark-1", 1900)
     unit, calls = f"/etc/systemd/system/{repair.CLOCK_UNIT}", "/var/log/sparkwright-clock"
     node.write("/opt/clock/nvidia-smi", f'#!/bin/sh\necho "$*" >>{calls}\n', mode="755")

@@ -96,14 +96,14 @@ async def test_all_caches_are_dropped_only_where_the_recipe_allows_it() -> None:
 
 
 async def test_fragments_get_the_verdict_reboot() -> None:
-    """Memory that is free in small blocks only stays so: the driver fails in it, and no eviction cures it."""
+    """Memory that is free in small blocks only stays so: the driver fails in it, and no eviction helps."""
     here = a_node(meminfo(38), meminfo(98, FRAGMENTS))
     told = await freed(here, drop_caches=True)
     assert [notice.warning for notice in told] == [False, True]
     assert "fragmented" in told[1].text and "only a reboot" in told[1].text
 
 
-async def test_without_python_or_rights_it_says_so() -> None:
+async def test_an_eviction_that_is_not_possible_is_reported() -> None:
     """What could not be evicted is no reason to refuse a start, and no reason to claim an effect."""
     here = a_node(meminfo(38))
     here.nodes[0].on(is_evict, Completed(127, "", "sh: python3: not found"))
