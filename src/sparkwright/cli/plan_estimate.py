@@ -12,7 +12,7 @@ from sparkwright.adapters.files import SUFFIXES
 from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.cli import options as shared
 from sparkwright.cli.columns import aligned, findings_text, fold
-from sparkwright.cli.plan_outlook import answers_lines
+from sparkwright.cli.plan_outlook import answers
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.units import gib, parse_size
@@ -117,16 +117,15 @@ def _asked(name: str, recipe: Recipe | None, rest: Mapping[str, Any]) -> Any:
 
 def estimate_text(found: Any, why: bool) -> str:
     """The questions first, each with one figure; then the ledger, the outlook, splits, findings and what does fit."""
-    from sparkwright.cli.plan_outlook import advice_text, memory_text, outlook_text, remedies_text
+    from sparkwright.cli.plan_outlook import advice_text, answers_text, memory_text, outlook_text, remedies_text
 
     plan = found.plan
     title = f"{plan.recipe.label}: {plan.recipe.model.label} on {plan.recipe.engine.name} {plan.recipe.engine.version}"
     assumed = "\n".join(fold(f"assumed: {line}", 2) for line in found.assumed)
     others = [(name, gib(size), str(fit)) for name, size, fit in found.others]
-    longest = f"longest context that surely fits: {found.longest:,} tokens" if found.longest else ""
     parts = (
         f"{title}\n{assumed}",
-        "\n".join(filter(None, (*answers_lines(plan), longest))),
+        answers_text(plan, found.longest),
         memory_text(plan.ledgers[:1], why),
         outlook_text(plan, why),
         advice_text(plan.advice) if plan.advice else "",
@@ -176,7 +175,7 @@ def recipe_yaml(found: Any) -> str:
     context = f"{min(s.context, longest)} # the longest that surely fits: {longest}" if longest else f"{s.context}"
     lines = (
         f"# Made by `sparkwright recipes new` for {found.assumed[0]}.",
-        f"# Estimate: {'; '.join(answers_lines(found.plan))}.",
+        f"# Estimate: {'; '.join(answers(found.plan))}.",
         f"name: {recipe.name}",
         f"title: {json.dumps(recipe.title)}",
         "\nmodel:",

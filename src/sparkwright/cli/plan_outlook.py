@@ -3,10 +3,11 @@
 import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from math import sqrt
 
 from sparkwright.cli.columns import aligned, fold, number_text
 from sparkwright.domain.ledger import IN_USE, KV_POOL, STATES, WEIGHTS, KvCapacity, Lack, LedgerLine, MemoryLedger
-from sparkwright.domain.plan import Advice, Plan, Range, Split, split_text
+from sparkwright.domain.plan import Advice, Plan, Range, Split, SplitCost, split_text
 from sparkwright.domain.recipe import Figure
 from sparkwright.domain.units import GIB, duration, gib
 from sparkwright.domain.verdict import Estimate, Remedy, Speed
@@ -14,57 +15,78 @@ from sparkwright.domain.verdict import Estimate, Remedy, Speed
 
 def outlook_text(plan: Plan, why: bool) -> str:
     """KV and speeds, with the published figures; '' when nothing of it is known."""
-    parts = [kv_text(plan, why), speeds_text(plan.speeds, why), published_text(plan.recipe.published)]
+    parts = [kv_text(plan, why), speeds_text(plan.speeds, why), published_text(plan.recipe.published, why)]
     return "\n\n".join(filter(None, parts))
 
 
-def answers_lines(plan: Plan) -> list[str]:
-    """One figure a question: does it fit, how many tokens, how many users of what length, how fast."""
+def answers_text(plan: Plan, longest: int = 0) -> str:
+    """One figure a question: does it fit, how many tokens, how many users of what length, how fast, how long."""
+    longer = [f"longest context that surely fits: {longest:,} tokens"] if longest else []
+    return "\n".join(fold(line, 2) for line in (*answers(plan), *longer))
+
+
+def answers(plan: Plan) -> Iterator[str]:
     found = plan.verdict
-    if found is None:
-        return []
-    fit = f"{found.fit}" if found.known else "not known whether it fits"
-    lines = [f"{fit}{f': {gib(found.short)} short' if found.short else ''}"]
+    if found is None or not plan.ledgers:
+        return
+    fit = f"{found.fit}" if found.known else f"{found.fit}, as far as it is known"
+    yield f"{fit}{f': {gib(found.short)} short on {found.node}' if found.short else ''}"
     if found.kv and found.kv.tokens:
         length = f"{plan.recipe.serving.context:,} tokens" if plan.recipe.serving.context else "full length"
-        users = f"{found.sequences:.1f} users of {length} at once"
-        lines.append(f"{found.kv.tokens:,} tokens of KV cache: {users}")
+        users = f"{found.sequences:.1f} users of {length} at once{_users_range(plan, found.kv)}"
+        yield f"{found.kv.tokens:,} tokens of KV cache: {users}"
     alone = next((one.decode for one in plan.speeds if one.decode.known), None)
-    lines += [f"{_estimate('decode', alone)} for one user"] if alone else []
-    return lines
+    busy = next((one for one in plan.speeds if one.load.concurrency > 1 and one.decode_all.known), None)
+    more = f"; {_estimate('', busy.decode_all)} for {busy.load.concurrency} together" if busy else ""
+    if alone:
+        yield f"{_estimate('', alone)} for one user{more}"
 
 
 def kv_text(plan: Plan, why: bool) -> str:
-    """`KV cache: 1,430,000 tokens: 10.9 requests of 131,072 tokens at once`; why nobody knows, where that is so."""
+    """What the answers leave open: why the KV cache is not known, its doubts, and the figure that the engine prints."""
     kv = plan.verdict.kv if plan.verdict else None
     if kv is None:
         unknown = next((c.unknown for c in (ledger.capacity for ledger in plan.ledgers) if c and c.unknown), "")
         return fold(f"KV cache: not known how many tokens: {unknown}", 2) if unknown else ""
     if not kv.tokens:
         return "KV cache: nothing is left for it"
-    length = plan.recipe.serving.context
-    full = f"of {length:,} tokens" if length else "of full length"
-    lines = [f"KV cache: {kv.tokens:,} tokens: {kv.sequences:.1f} requests {full} at once", *_pool_range(plan, kv)]
+    lines = ["KV cache"]
+    lines += [f"  {line}" for line in (*_pool_doubts(plan), *_count_doubts(plan, kv), *(kv.why if why else ()))]
+    return "\n".join(fold(line, 4) for line in lines) if lines[1:] else ""
+
+
+def _count_doubts(plan: Plan, kv: KvCapacity) -> Iterator[str]:
+    """Engines changed how they share a pool out: an exact figure of a version that nobody read would be none."""
+    engine = plan.recipe.engine
     if kv.low is not None and kv.high is not None:
-        # Engines changed how they share a pool out: an exact figure of a version that nobody read would be none.
-        engine, room = plan.recipe.engine, f"room for {kv.low:,} to {kv.high:,} tokens, by the releases around it"
-        lines.append(f"  {engine.name} {engine.version} shares it out in a way that was not read: {room}")
-    if why:
-        lines += [f"  {line}" for line in (f"the engine's log will report {kv.reported:,} tokens", *kv.why)]
-    return "\n".join(fold(line, 2) for line in lines)
+        room = f"room for {kv.low:,} to {kv.high:,} tokens, by the releases around it"
+        yield f"{engine.name} {engine.version} shares it out in a way that was not read: {room}"
+    if abs(kv.reported - kv.tokens) > kv.tokens // 100:
+        less = "counts layers with windows or states as if they kept every token"
+        how = less if kv.reported < kv.tokens else "leaves out what pages of unequal size are padded to"
+        yield f"the engine's log will report {kv.reported:,} tokens for the same pool: it {how}"
 
 
-def _pool_range(plan: Plan, kv: KvCapacity) -> Iterator[str]:
-    """What the counts would be at both ends of the pool's range: they are no more exact than the pool is."""
+def _ends(plan: Plan) -> tuple[float, float] | None:
+    """The smallest pool's low and high end as parts of its value; None where it is no range."""
     pools = [line for ledger in plan.ledgers if (line := ledger.line(KV_POOL))]
     pool = min(pools, key=lambda line: line.bytes, default=None)
     if pool is None or pool.low is None or pool.high is None or not pool.bytes or pool.low == pool.high:
-        return
-    low, high = (end / pool.bytes * kv.sequences for end in (pool.low, pool.high))
-    said = f"  estimated: a pool of {pool.low / GIB:.1f} to {gib(pool.high)} gives {low:.2f} to {high:.2f} of them"
-    needed = max((ledger.kv_needed or 0 for ledger in plan.ledgers), default=0)
-    short = "; at the low end less than one fits, and the engine does not start" if pool.low < needed else ""
-    yield f"{said}{short}"
+        return None
+    return pool.low / pool.bytes, pool.high / pool.bytes
+
+
+def _users_range(plan: Plan, kv: KvCapacity) -> str:
+    """The counts are no more exact than the pool is."""
+    ends = _ends(plan)
+    return f" ({ends[0] * kv.sequences:.1f} to {ends[1] * kv.sequences:.1f})" if ends else ""
+
+
+def _pool_doubts(plan: Plan) -> Iterator[str]:
+    pools = [line for ledger in plan.ledgers if (line := ledger.line(KV_POOL))]
+    low = min((line.bytes if line.low is None else line.low for line in pools), default=0)
+    if low < max((ledger.kv_needed or 0 for ledger in plan.ledgers), default=0):
+        yield f"at the low end of the pool, {gib(low)}, less than one context fits, and the engine does not start"
 
 
 def speeds_text(speeds: Sequence[Speed], why: bool) -> str:
@@ -86,7 +108,7 @@ def _speeds(speeds: Sequence[Speed]) -> Iterator[tuple[str, str, Estimate]]:
     for speed in speeds:
         load, depth = speed.load, f", {speed.load.depth + speed.load.prompt:,} tokens deep"
         if load.concurrency > 1:
-            yield "decode", f"{load.concurrency} streams{depth}, all together", speed.decode_all
+            yield "decode", f"{load.concurrency} streams{depth}", speed.decode_all
         else:
             yield "decode", f"1 stream{depth}", speed.decode
     for first in speeds[:1]:
@@ -103,14 +125,24 @@ def _estimate(what: str, one: Estimate) -> str:
     return f"{one.value:,.{digits}f} tokens/s ({one.low:,.{digits}f} to {one.high:,.{digits}f})"
 
 
-def published_text(figures: Sequence[Figure]) -> str:
-    if not figures:
-        return ""
-    lines = ["published figures (not ours)"]
+def published_text(figures: Sequence[Figure], why: bool) -> str:
+    """By source; with `why` each with its conditions."""
+    lines = [f"published figures (not ours{'' if why else '; --why: their conditions'})"]
+    groups: dict[str, list[Figure]] = {}
     for one in figures:
-        conditions = "; ".join(filter(None, (one.conditions, one.source)))
-        lines.append(fold(f"  {one.what}: {number_text(one.value)} {one.unit} ({conditions})", 6))
-    return "\n".join(lines)
+        groups.setdefault(one.source, []).append(one)
+    for source, group in groups.items():
+        if why:
+            lines += [
+                fold(f"  {_published(one)} ({'; '.join(filter(None, (one.conditions, source)))})", 6) for one in group
+            ]
+        else:
+            lines.append(fold(f"  {'; '.join(map(_published, group))} ({source})", 4))
+    return "\n".join(fold(line, 4) for line in lines) if figures else ""
+
+
+def _published(one: Figure) -> str:
+    return f"{one.what}: {number_text(one.value)} {one.unit}"
 
 
 def remedies_text(remedies: Sequence[Remedy]) -> str:
@@ -127,25 +159,26 @@ def advice_text(advice: Advice) -> str:
     if len(advice.splits) < 2 or not advice.source:
         return ""
     own = advice.chosen
-    head = ("", "split", "weights/node", "KV/token", "exchanges", f"tok/s 1 / {advice.batch}", "")
-    rows = [head, *(("*" if split is own else "", *_advice_row(split, advice.batch)) for split in advice.splits)]
+    head = ("", "split", "weights/node", "KV/token", "exchanges", f"speed 1 / {advice.batch}")
+    base = next((split.cost for split in advice.splits if split is own), None)
+    rows = [head, *(("*" if split is own else "", *_advice_row(split, base)) for split in advice.splits)]
     notes = [fold(f"  {line}", 4) for line in _notes(advice)]
     return "\n".join([f"ways to split it (shape: {advice.source})", aligned(rows), *notes])
 
 
-def _advice_row(split: Split, batch: int) -> tuple[str, ...]:
+def _advice_row(split: Split, base: SplitCost | None) -> tuple[str, ...]:
     cost, name = split.cost, split_text(split.parallelism)
     if split.refused or cost is None:
-        return (name, "not possible" if split.refused else "not known", "", "", "", "")
-    copies = f"{gib(cost.copies)} of it held twice" if cost.copies > cost.weights // 100 else ""
-    speeds = f"{_speed(cost.step, 1)} / {_speed(cost.batch_step, batch)}"
-    return (name, gib(cost.weights), f"{cost.kv_token / 1024:.1f} KiB", str(cost.collectives), speeds, copies)
+        return (name, "not possible" if split.refused else "not known", "", "", "")
+    copies = f", {gib(cost.copies)} twice" if cost.copies > cost.weights // 100 else ""
+    base = base or cost
+    speeds = f"{_share(base.step, cost.step)} / {_share(base.batch_step, cost.batch_step)}"
+    return (name, f"{gib(cost.weights)}{copies}", f"{cost.kv_token / 1024:.1f} KiB", str(cost.collectives), speeds)
 
 
-def _speed(step: Range, batch: int) -> str:
-    """Tokens a second of all sequences together, worst to best."""
-    best, worst = step
-    return f"{batch / worst:.0f}-{batch / best:.0f}"
+def _share(base: Range, step: Range) -> str:
+    """How fast it is next to the own split: `94 %`."""
+    return f"{100 * sqrt(base[0] * base[1] / (step[0] * step[1])):.0f} %"
 
 
 def _notes(advice: Advice) -> Iterator[str]:
@@ -159,7 +192,8 @@ def _notes(advice: Advice) -> Iterator[str]:
     if advice.why:
         yield advice.why
     if any(split.cost for split in advice.splits):
-        yield "tok/s: estimated, short context, no speculation; exchanges: waits for the other nodes per token"
+        yield "speed: of the own split's, estimated, short context, no speculation"
+        yield "exchanges: waits for the other nodes per token"
         yield "how, and what was measured: docs/guides/parallelism.md"
 
 

@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Sequence
 
 from sparkwright.cli.columns import SIMULATED, aligned, counted, findings_text, fold, mark
-from sparkwright.cli.plan_outlook import advice_text, memory_text, outlook_text, remedies_text
+from sparkwright.cli.plan_outlook import advice_text, answers_text, memory_text, outlook_text, remedies_text
 from sparkwright.domain.deployment import Answer, Deployment
 from sparkwright.domain.facts import RankStatus
 from sparkwright.domain.finding import Finding, Severity
@@ -25,6 +25,7 @@ def plan_text(plan: Plan, staging: Sequence[str], why: bool) -> str:
     title = f"{recipe.label}: {recipe.model.label} on {recipe.engine.name} {recipe.engine.version}"
     parts = [
         mark(recipe.model.simulated or plan.cluster.simulated) + title,
+        answers_text(plan),
         _where(plan),
         memory_text(plan.ledgers, why),
         outlook_text(plan, why),

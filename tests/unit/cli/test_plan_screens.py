@@ -9,7 +9,7 @@ from sparkwright.app.prepare import Outcome, Planned
 from sparkwright.app.services import ClusterState
 from sparkwright.cli import plan_outlook
 from sparkwright.cli.plan_optimize import comparison_json, comparison_text, optimum_json, optimum_text
-from sparkwright.cli.plan_outlook import bar, kv_text, legend, memory_text, remedies_text, speeds_text
+from sparkwright.cli.plan_outlook import answers_text, bar, kv_text, legend, memory_text, remedies_text, speeds_text
 from sparkwright.domain.ledger import KvCapacity, LedgerLine, MemoryLedger, Origin
 from sparkwright.domain.plan import Plan
 from sparkwright.domain.units import GIB
@@ -92,12 +92,19 @@ def test_a_terminal_without_blocks_gets_letters(monkeypatch: pytest.MonkeyPatch)
     assert bar(ledger(10, 50, 10, 20), 20) == "|uuWWWWWWWWWWeekkkk..|"
 
 
-def test_kv_is_one_figure_and_with_why_also_the_one_that_the_engine_prints() -> None:
-    """What really fits is the answer; the engine's own line, which may report another count, is compared with by
-    few."""
-    assert kv_text(PROMISED, why=False) == "KV cache: 1,390,000 tokens: 1.4 requests of full length at once"
-    assert "the engine's log will report 1,430,000 tokens" in kv_text(PROMISED, why=True)
-    assert "19,237 blocks" in kv_text(PROMISED, why=True)
+def test_a_plan_begins_with_one_figure_a_question() -> None:
+    """Does it fit, how many tokens and users, how fast, how long; the engine's own count is explained once."""
+    assert answers_text(PROMISED, 131072).splitlines() == [
+        "fits",
+        "1,390,000 tokens of KV cache: 1.4 users of full length at once",
+        "40.0 tokens/s (32.0 to 48.0) for one user; 72.0 tokens/s (12.0 to 24.0) for 6 together",
+        "longest context that surely fits: 131,072 tokens",
+    ]
+    assert "the engine's log will report 1,430,000 tokens for the same pool" in kv_text(PROMISED, why=False)
+    assert "19,237 blocks" in kv_text(PROMISED, why=True) and "19,237" not in kv_text(PROMISED, why=False)
+    assert PROMISED.verdict and PROMISED.verdict.kv
+    same = replace(PROMISED.verdict, kv=replace(PROMISED.verdict.kv, reported=1390000))
+    assert kv_text(replace(PROMISED, verdict=same), why=False) == ""
     unknown = replace(ledger(1, 1, 1, 1), capacity=KvCapacity(1, unknown="nobody knows int3"))
     assert kv_text(replace(PLAN, ledgers=(unknown,)), why=False).endswith(
         "not known how many tokens: nobody knows int3"
@@ -109,11 +116,10 @@ def test_kv_is_no_more_exact_than_its_pool() -> None:
     ends = LedgerLine("KV pool", 10 * GIB, Origin.COMPUTED, "why", 2 * GIB, 20 * GIB)
     unsure = replace(ledger(10, 50, 10, 10), kv_needed=GIB)
     unsure = replace(unsure, lines=(*unsure.lines[:-1], ends))
-    told = kv_text(replace(PROMISED, ledgers=(unsure,)), False)
-    assert "a pool of 2.0 to 20.0 GiB gives 0.28 to 2.78 of them" in told and "not start" not in told
+    assert "1.4 users of full length at once (0.3 to 2.8)" in answers_text(replace(PROMISED, ledgers=(unsure,)))
+    assert "not start" not in kv_text(replace(PROMISED, ledgers=(unsure,)), False)
     tight = replace(unsure, kv_needed=5 * GIB)
     assert "the engine does not start" in kv_text(replace(PROMISED, ledgers=(tight,)), False)
-    assert "estimated" not in kv_text(replace(PROMISED, ledgers=(ledger(10, 50, 10, 10),)), False)
 
 
 def test_kv_of_a_version_that_nobody_read_is_a_range() -> None:
@@ -132,7 +138,7 @@ def test_speeds_have_ranges_and_conditions() -> None:
     assert [tuple(cell.strip() for cell in row if cell.strip()) for row in rows] == [
         ("decode", "1 stream, 8,192 tokens deep", "40.0 tokens/s (32.0 to 48.0)"),
         ("decode", "1 stream, 200,000 tokens deep", "30.0 tokens/s (24.0 to 36.0)"),
-        ("decode", "6 streams, 8,192 tokens deep, all together", "72.0 tokens/s (12.0 to 24.0)"),
+        ("decode", "6 streams, 8,192 tokens deep", "72.0 tokens/s (12.0 to 24.0)"),
         ("prefill", "prompt of 8,192 tokens", "2,400 tokens/s (1,000 to 3,000)"),
         ("first token", "prompt of 8,192 tokens", "3.4 s (2.0 s to 8.0 s)"),
         ("loading", "4 min 30 s (90 s to 13 min 20 s)"),

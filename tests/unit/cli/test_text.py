@@ -213,6 +213,7 @@ def test_long_lines_are_broken_for_a_terminal_only(monkeypatch: pytest.MonkeyPat
 
 def test_numbers_are_written_for_people() -> None:
     """Thousands apart, no exponent."""
-    shown = plan_text(PLAN, (), why=False)
+    assert "KV pool: 1,430,000 tokens" in plan_text(PLAN, (), why=False)
+    shown = plan_text(PLAN, (), why=True)
     assert "KV pool: 1,430,000 tokens (y)" in shown
     assert "decode: 45.7 tokens/s (pp1024; https://x)" in shown
