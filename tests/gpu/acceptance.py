@@ -2,6 +2,7 @@
 
     python tests/gpu/acceptance.py --venv /opt/vllm --model /models/tiny-qwen3 --out /tmp/acceptance
     python tests/gpu/acceptance.py --engine sglang --engine-version 0.5.12 --venv /opt/sglang --model ... --out ...
+    python tests/gpu/acceptance.py --one --engine-version 0.26.0 ...             one node of the two, one GPU
 
 The nodes are namespaces with an sshd each (two_nodes.py), one GPU a node, NCCL over sockets. --venv: a folder with
 bin/python that can run the engine; --env goes into the recipe. --simulator rehearses it without a GPU, simulated.
@@ -92,9 +93,9 @@ def recipe(args: argparse.Namespace) -> dict:
         "name": NAME,
         "title": "A small model over two nodes, for acceptance",
         "model": {"path": args.model.name, "served_name": "tiny", "simulated": args.simulator},
-        "engine": engine | ({} if args.simulator else {"venv": str(args.venv)}),
-        "nodes": 2,
-        "parallelism": {"tp": 2},
+        "engine": engine | {"venv": sys.prefix if args.simulator else str(args.venv)},
+        "nodes": args.count,
+        "parallelism": {"tp": args.count},
         "serving": {"port": PORT, "context": 32768, "memory_fraction": 0.3},
         "parsers": {"tool": "hermes" if args.engine == "vllm" else "qwen25"},
         "env": dict(pair.split("=", 1) for pair in args.env),
@@ -129,10 +130,10 @@ def large(args: argparse.Namespace) -> dict:
     }
 
 
-def cluster(nodes: TwoNodes, rank: int = 0, more: dict[str, str] | None = None) -> dict:
-    """The cluster file; more: environment for the node of that rank."""
+def cluster(nodes: TwoNodes, rank: int = 0, more: dict[str, str] | None = None, count: int = 2) -> dict:
+    """The cluster file; more: environment for the node of that rank; count: the first nodes only."""
     told = []
-    for node in nodes.nodes:
+    for node in nodes.nodes[:count]:
         paths = {sub: str(node.folder / sub) for sub in ("models", "hub", "cache", "state")}
         env = {"CUDA_VISIBLE_DEVICES": str(node.number - 1), "NCCL_HOSTID": node.name}
         fabric = {"address": node.fabric, "interface": "fab0", "hcas": []}
@@ -158,7 +159,7 @@ class Acceptance:
         shutil.copy(Path(__file__).with_name("talk.py"), self.work / "talk.py")
         self.recipe = self.write("acceptance.yaml", recipe(args))
         self.clusters = {
-            "good": self.write("cluster.yaml", cluster(nodes)),
+            "good": self.write("cluster.yaml", cluster(nodes, count=args.count)),
             "gloo": self.write("cluster-gloo.yaml", cluster(nodes, 1, self.on_lo("GLOO_SOCKET_IFNAME"))),
             "nccl": self.write("cluster-nccl.yaml", cluster(nodes, 1, self.on_lo("NCCL_SOCKET_IFNAME"))),
         }
@@ -266,7 +267,7 @@ def plan(a: Acceptance) -> None:
 def up(a: Acceptance) -> None:
     """Weights lie on node 1 only; ready is a real answer; again is nothing to do; status asks for a token."""
     a.sparkwright("up", str(a.recipe))
-    for number in (0, 1):
+    for number in range(a.args.count):
         a.rank(number)
     a.talk()
     again = a.sparkwright("up", str(a.recipe), limit=30)
@@ -357,7 +358,7 @@ def keyed(a: Acceptance) -> None:
     a.sparkwright("up", f"{a.recipe}@keyed")
     told = a.client("spark-2", a.nodes.nodes[0].fabric)
     a.expect("401" in told, "answered without the key", "key wanted")
-    for node in a.nodes.nodes:
+    for node in a.nodes.nodes[: a.args.count]:
         seen = a.nodes.call(node.name, f"ps -e -o args=; cat {node.folder}/state/deployments/{NAME}/*/[lr]*").stdout
         a.expect("rank" in seen and a.key not in seen, "seen", f"key hidden on {node.name}")
     a.sparkwright("status")
@@ -421,13 +422,14 @@ CASES: tuple[Callable[[Acceptance], None], ...] = (
     wrong_value, too_long, small_kv, dies, head_killed, gloo, nccl, ray, size,
 )  # fmt: skip
 OF_VLLM = (small_kv, ray, size)
+OF_TWO = (frozen, killed, dies, gloo, nccl, ray, size)
 
 
 def run(a: Acceptance, only: list[str], cases: Sequence[Callable[[Acceptance], None]] = CASES) -> None:
     for number, case in enumerate(cases, 1):
         if (only and case.__name__ not in only) or (case is size and not a.args.large):
             continue
-        if a.args.engine != "vllm" and case in OF_VLLM:
+        if (a.args.engine != "vllm" and case in OF_VLLM) or (a.args.count == 1 and case in OF_TWO):
             continue
         a.file = a.out / f"{number:02}-{case.__name__}.txt"
         mark = "SIMULATED " if a.args.simulator else ""
@@ -458,6 +460,7 @@ def arguments(about: str, cases: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--env", action="append", default=[], metavar="NAME=VALUE", help="into the recipe's env")
     parser.add_argument("--only", action="append", default=[], metavar="CASE", choices=cases)
     parser.add_argument("--simulator", action="store_true", help="the simulator instead of vLLM")
+    parser.add_argument("--one", dest="count", action="store_const", const=1, default=2, help="one node, one GPU")
     return parser.parse_args()
 
 
