@@ -1,13 +1,15 @@
 """What is different from when a deployment last served: kernel, driver, firmware, image, engine, recipe, clock cap."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from time import gmtime, strftime
 
 from sparkwright.app.services import ClusterState, Services
 from sparkwright.domain.errors import NodeError
 from sparkwright.domain.facts import NodeFacts
 from sparkwright.domain.plan import Plan
+from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.unknown import known
 from sparkwright.facts.fact import parsed_json
 from sparkwright.remote.host import script
@@ -17,10 +19,24 @@ _MOST = 64 * 1024
 _SHOWN = 6
 
 
-def served(plan: Plan, state: ClusterState) -> dict[str, str]:
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """when: the day on which it served last. found: as of differences()."""
+
+    deployment: str
+    when: str
+    found: tuple[str, ...]
+
+    def __str__(self) -> str:
+        more = f" and {len(self.found) - _SHOWN} more" if len(self.found) > _SHOWN else ""
+        text = "; ".join(self.found[:_SHOWN]) + more or "nothing that sparkwright records"
+        return f"changed since {self.deployment} last served ({self.when}): {text}"
+
+
+def served(recipe: Recipe, nodes: Iterable[str], state: ClusterState) -> dict[str, str]:
     """`spark-1 kernel` -> `6.17.0-1014-nvidia`; what is not known is left out."""
-    found = {"recipe": f"{plan.recipe.label} ({plan.recipe.hash})", "engine version": plan.recipe.engine.version}
-    for node in dict.fromkeys(plan.placement.nodes):
+    found = {"recipe": f"{recipe.label} ({recipe.hash})", "engine version": recipe.engine.version}
+    for node in dict.fromkeys(nodes):
         facts = state.facts.get(node)
         values = dict(_of_node(facts)) if facts else {}
         if node in state.images:
@@ -54,30 +70,36 @@ def differences(before: Mapping[str, str], now: Mapping[str, str]) -> tuple[str,
 
 async def remember(services: Services, plan: Plan, state: ClusterState) -> None:
     """On the head, over restarts and other clients. Nothing depends on it: a full disk is no failure of a start."""
-    text = json.dumps({"at": services.clock.now(), "facts": served(plan, state)})
+    text = json.dumps({"at": services.clock.now(), "facts": served(plan.recipe, plan.placement.nodes, state)})
     try:
-        await services.hosts[plan.head].put(text.encode(), _file(services, plan), 0o600)
+        await services.hosts[plan.head].put(text.encode(), _file(services, plan.head, plan.deployment), 0o600)
     except NodeError as error:
         services.notice(f"what serves now could not be noted: {error.message}", warning=True)
 
 
-async def report_changes(services: Services, plan: Plan, state: ClusterState) -> None:
-    """A notice about what differs from the last start that served, if there was one."""
+async def changes(
+    services: Services, deployment: str, recipe: Recipe, nodes: Sequence[str], state: ClusterState
+) -> Changes | None:
+    """Since the last start that served; None where there was none, or what it left cannot be read."""
+    file = _file(services, nodes[0], deployment)
     try:
-        done = await services.run(plan.head, script('head -c "$2" "$(x "$1")"', _file(services, plan), str(_MOST)))
+        done = await services.run(nodes[0], script('head -c "$2" "$(x "$1")"', file, str(_MOST)))
     except NodeError:
-        return
+        return None
     found = parsed_json(done.stdout) if done.ok else None
     if not isinstance(found, dict) or not isinstance(found.get("facts"), dict):
-        return
+        return None
     before = {str(name): str(value)[:200] for name, value in found["facts"].items()}
     at = found.get("at")
     when = strftime("%Y-%m-%d", gmtime(at)) if isinstance(at, int | float) and 0 < at < 1e11 else "an unknown day"
-    changes = differences(before, served(plan, state))
-    more = f" and {len(changes) - _SHOWN} more" if len(changes) > _SHOWN else ""
-    text = "; ".join(changes[:_SHOWN]) + more or "nothing that sparkwright records"
-    services.notice(f"changed since {plan.deployment} last served ({when}): {text}", warning=bool(changes))
+    return Changes(deployment, when, differences(before, served(recipe, nodes, state)))
 
 
-def _file(services: Services, plan: Plan) -> str:
-    return f"{services.state_on(plan.head)}/served/{plan.deployment}.json"
+async def report_changes(services: Services, plan: Plan, state: ClusterState) -> None:
+    """A notice about what differs from the last start that served, if there was one."""
+    if found := await changes(services, plan.deployment, plan.recipe, plan.placement.nodes, state):
+        services.notice(str(found), warning=bool(found.found))
+
+
+def _file(services: Services, head: str, deployment: str) -> str:
+    return f"{services.state_on(head)}/served/{deployment}.json"

@@ -53,8 +53,9 @@ class Rank:
 class Evidence:
     """files: name -> text. logs: what a diagnosis reads. ended: ranks that have, by their nodes.
 
-    trouble: sentences about what could not be had. dockerless: of nodes that answer, where Docker does not.
-    boots: node -> boot marker, '' where it is not known. seen: lines of the supervisor's own about the machines.
+    facts: of nodes, once complete. trouble: sentences about what could not be had. dockerless: of nodes that answer,
+    where Docker does not. boots: node -> boot marker, '' where it is not known. seen: lines of the supervisor's own
+    about the machines.
     """
 
     deployment: str
@@ -65,6 +66,7 @@ class Evidence:
     dockerless: list[str] = field(default_factory=list)
     boots: dict[str, str] = field(default_factory=dict)
     seen: list[str] = field(default_factory=list)
+    facts: dict[str, NodeFacts] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +179,7 @@ async def _boot(services: Services, found: Evidence, node: str) -> None:
 async def _facts(services: Services, found: Evidence, node: str) -> None:
     told = (await gather(services.hosts, [services.cluster.node(node)], services.clock, ranks_fact))[node]
     if isinstance(told, NodeFacts):
+        found.facts[node] = told
         found.files[f"facts-{node}.json"] = json.dumps(asdict(told), indent=1, default=str)
 
 

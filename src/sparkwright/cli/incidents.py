@@ -13,7 +13,7 @@ from sparkwright.app.incidents import Remembered, Shown
 from sparkwright.cli import options as shared
 from sparkwright.cli.columns import aligned, echo, fold, fold_command, mark
 from sparkwright.domain.deployment import is_deployment_name
-from sparkwright.domain.incident import Incident, IncidentEvent
+from sparkwright.domain.incident import CHANGED, Incident, IncidentEvent
 from sparkwright.domain.live import DeploymentState
 from sparkwright.domain.units import duration
 
@@ -82,7 +82,7 @@ def show(number: int, where: ClusterOptions, as_json: bool) -> None:
 
 
 def _json(incident: Incident) -> dict[str, Any]:
-    return {**asdict(incident), "open": incident.is_open, "away": incident.away}
+    return {**asdict(incident), "open": incident.is_open, "away": incident.away, "changed": incident.changed}
 
 
 _LONG, _SHORT = 400, 70
@@ -115,10 +115,13 @@ def shown_text(shown: Shown) -> str:
     """What, when, the evidence, cause and fix, what was done, and how it ended."""
     incident = shown.incident
     title = f"{mark(incident.simulated)}incident {incident.number}  {incident.deployment}: {incident.kind}"
-    parts = [title, fold(f"  what      {incident.what}", 12), f"  began     {_began(incident)}"]
+    since = incident.changed.removeprefix(f"{CHANGED} ")
+    parts = [title, *([fold(f"  changed   {_cut(since)}", 12)] if since else [])]
+    parts += [fold(f"  what      {incident.what}", 12), f"  began     {_began(incident)}"]
     parts += [fold(f"  evidence  {_cut(line)}", 12) for line in incident.evidence[:_LINES]]
     parts += _cause(shown)
-    parts += ["  done", *(_event(event, incident.opened_at) for event in incident.events)] if incident.events else []
+    done = [_event(event, incident.opened_at) for event in incident.events if event.kind != CHANGED]
+    parts += ["  done", *done] if done else []
     parts += [f"  {'open' if incident.is_open else 'ended':<8}  {_end(incident)}"]
     return "\n".join([*parts, *_kept(shown)])
 

@@ -2,10 +2,15 @@
 
 from dataclasses import dataclass
 
+CHANGED = "changed"
+
 
 @dataclass(frozen=True, slots=True)
 class IncidentEvent:
-    """kind: a stable word (`opened`, `captured`, `stopped`, `launched`, `ready`, ...); text: a sentence."""
+    """kind: a stable word (`opened`, `captured`, `stopped`, `launched`, `ready`, ...); text: a sentence.
+
+    CHANGED: what differs from when the deployment last served.
+    """
 
     at: float
     kind: str
@@ -40,6 +45,11 @@ class Incident:
     @property
     def is_open(self) -> bool:
         return not self.closed_at
+
+    @property
+    def changed(self) -> str:
+        """What differed from when it last served, as was seen last; '' where that is not known."""
+        return next((event.text for event in reversed(self.events) if event.kind == CHANGED), "")
 
     @property
     def away(self) -> float | None:

@@ -11,9 +11,9 @@ from sparkwright.app import ranks
 from sparkwright.app.cluster_state import nodes_for
 from sparkwright.app.diagnose import reading
 from sparkwright.app.incident import Heard
+from sparkwright.app.prepare import Outcome
 from sparkwright.app.services import LaunchRequest, Services
 from sparkwright.domain.command import Secret
-from sparkwright.domain.ledger import MemoryLedger
 from sparkwright.domain.live import Desired, LiveCanary, LiveEngine, LiveRank
 from sparkwright.domain.plan import Placement, Plan, RankSpec
 from sparkwright.domain.sample import GpuSample, Sample
@@ -40,7 +40,7 @@ class Observations:
 
     incidents: how many, and the last one's number. closed, folder: of the last incident that was closed, and where the
     evidence of the last one is. relaunches: since `up`. launched_at: when the launch under way began (monotonic).
-    ledgers: of its plan, () where another process launched it. opening: to be announced of the next incident once it
+    launched: what it launches, None where another process did. opening: to be announced of the next incident once it
     has its number. good_at: when it answered last. count, last: lines of each rank since the start, and the last.
     """
 
@@ -60,7 +60,7 @@ class Observations:
     closed: int = 0
     relaunches: int = 0
     launched_at: float = 0.0
-    ledgers: tuple[MemoryLedger, ...] = ()
+    launched: Outcome | None = None
     folder: str = ""
     opening: Announce | None = None
     good_at: float = 0.0
@@ -159,7 +159,7 @@ class DeploymentContext:
             cluster=self.services.cluster,
             placement=Placement(self.nodes, {}),
             specs=specs,
-            ledgers=self.seen.ledgers,
+            ledgers=self.seen.launched.plan.ledgers if self.seen.launched else (),
             findings=(),
             bind=self.seen.bind,
             port=recipe.serving.port,

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import asdict, replace
 
 from sparkwright.app import incident as evidence
-from sparkwright.app.services import each
+from sparkwright.app.services import ClusterState, each
 from sparkwright.domain.codec import to_json
 from sparkwright.domain.errors import NodeError, Unreachable
 from sparkwright.domain.incident import Incident, IncidentEvent
@@ -27,7 +27,7 @@ from sparkwright.supervisor.announcer import announce, view
 from sparkwright.supervisor.context import DeploymentContext
 from sparkwright.supervisor.event_bus import EventBus
 from sparkwright.supervisor.nodes import Census, census
-from sparkwright.supervisor.ranks import launch, stop, watch
+from sparkwright.supervisor.ranks import launch, note_changes, stop, watch
 
 # A diagnosis that takes longer is not worth the wait; the evidence stays.
 _TITLE = 160  # characters
@@ -92,6 +92,7 @@ async def _saved(
     """The rest, behind what the relaunch waits for: nothing waits for it."""
     await asyncio.wait({explaining})
     await evidence.complete(context.services, found, context.nodes)
+    await note_changes(context, ClusterState(found.facts), number)
     trouble = await context.store.save(number, found.files)
     text = f"{len(found.files)} files of evidence{f'; {trouble}' if trouble else ''}"
     await context.store.note(context.name, IncidentEvent(context.now(), "captured", text), number)

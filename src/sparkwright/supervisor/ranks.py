@@ -6,16 +6,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from sparkwright.app import ranks as rank_work
+from sparkwright.app.changed import changes, remember
 from sparkwright.app.launch import start_ranks
 from sparkwright.app.lease import holding
 from sparkwright.app.plan import stopping
 from sparkwright.app.prepare import Outcome, prepare
 from sparkwright.app.ready import watched
-from sparkwright.app.services import first_error
+from sparkwright.app.services import ClusterState, first_error
 from sparkwright.app.watch import Watch
 from sparkwright.domain.errors import Busy, NodeError, NotReady, Refused, SparkwrightError, Unreachable
 from sparkwright.domain.facts import NodeFacts
 from sparkwright.domain.finding import Finding
+from sparkwright.domain.incident import CHANGED, IncidentEvent
 from sparkwright.domain.recipe import Runtime
 from sparkwright.domain.sample import Sample
 from sparkwright.domain.units import GIB, gib
@@ -130,7 +132,9 @@ async def launch(context: DeploymentContext) -> Launched | LaunchFailed:
         return _failed(context, error)
     finally:
         context.seen.doing = ""
-    context.seen.launched_at, context.seen.ledgers = context.services.clock.monotonic(), outcome.plan.ledgers
+    context.seen.launched_at, context.seen.launched = context.services.clock.monotonic(), outcome
+    if (number := context.seen.incidents[1]) != context.seen.closed:  # a node may have come back with another kernel
+        await note_changes(context, outcome.cluster_state, number)
     usual = context.journal.recall().get(STARTED_IN, 0.0)
     context.seen.back_at = context.now() + usual if usual else 0.0
     context.remember(_available(outcome.cluster_state.facts))
@@ -143,6 +147,13 @@ async def launch(context: DeploymentContext) -> Launched | LaunchFailed:
     context.seen.relaunches += 1
     context.remember({RELAUNCHES: float(context.seen.relaunches)})
     return Launched(context.now(), _boots(outcome.cluster_state.facts))
+
+
+async def note_changes(context: DeploymentContext, state: ClusterState, number: int) -> None:
+    """What differs from when it last served, into its incident."""
+    where = (context.name, context.desired.recipe, context.nodes)
+    if found := await changes(context.services, *where, state):
+        await context.store.note(context.name, IncidentEvent(context.now(), CHANGED, str(found)), number)
 
 
 def _failed(context: DeploymentContext, error: SparkwrightError) -> LaunchFailed:
@@ -223,7 +234,8 @@ async def watch(context: DeploymentContext, ours: bool) -> Ready | LaunchFailed:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-    if ours:
+    if ours and (outcome := context.seen.launched):
+        await remember(context.services, outcome.plan, outcome.cluster_state)
         context.remember({STARTED_IN: context.services.clock.monotonic() - context.seen.launched_at})
     return Ready(context.now())
 

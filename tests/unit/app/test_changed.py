@@ -12,7 +12,6 @@ from sparkwright.app.services import ClusterState
 from sparkwright.domain.command import Command
 from sparkwright.domain.errors import NotReady
 from sparkwright.domain.facts import Driver, Kernel, NodeFacts, Unknown
-from sparkwright.domain.plan import Placement, Plan
 from sparkwright.domain.progress import Notice
 from unit.app.scene import JOINS, LOADS, recipe, request, scene
 
@@ -21,9 +20,7 @@ FILE = f"{STATE}/served/twin.json"
 
 def of(release: str, driver: str | Unknown = "580.95.05") -> dict[str, str]:
     facts = NodeFacts("spark-1", 0.0, kernel=Kernel(release, "quiet", "Ubuntu"), driver=Driver(driver, "580.95.05"))
-    where = Placement(("spark-1",), {})
-    plan = Plan("a", recipe(), scene(1).services.cluster, where, (), (), (), "", 8000, "a")
-    return served(plan, ClusterState({"spark-1": facts}))
+    return served(recipe(), ("spark-1",), ClusterState({"spark-1": facts}))
 
 
 def test_only_what_is_known_twice_and_differs_is_a_change() -> None:

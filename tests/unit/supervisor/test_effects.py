@@ -1,13 +1,16 @@
 """The works: each ends in one answer, with the turn that it was given."""
 
 import asyncio
+import json
 from dataclasses import replace
 
+from fakes.rank_node import STATE as HOME
 from fakes.rank_node import Exit
 from sparkwright.app import incident as evidence
 from sparkwright.app.prepare import Outcome, prepare
 from sparkwright.domain.command import Command
 from sparkwright.domain.errors import NotReady, Unreachable
+from sparkwright.domain.incident import CHANGED
 from sparkwright.domain.live import DeploymentState
 from sparkwright.supervision.events import Captured, Launched, LaunchFailed, Ready, Stopped
 from sparkwright.supervision.state import Announce, Capture, Close, Refuse, State, Stop
@@ -15,8 +18,10 @@ from sparkwright.supervisor.announcer import Announcer
 from sparkwright.supervisor.effects import EffectRunner
 from sparkwright.supervisor.nodes import census
 from sparkwright.supervisor.ranks import launch, watch
+from unit.app.scene import HEAD as HEAD_LOG
 from unit.supervisor.watchtower import Tower, tower
 
+SERVED = f"{HOME}/served/twin.json"
 STATE = State(DeploymentState.DRAINING, 1.0, reason="rank 1 has ended", fault="rank-exited", refusing=True)
 
 
@@ -67,6 +72,29 @@ async def test_evidence_is_numbered_and_reported_before_anything_is_read() -> No
     await it.bus.saved()
     assert "the last line" in it.keep.store.files["fault.txt"]
     assert {"diagnosis.json", "live.json", "state.json"} <= set(it.keep.store.files)
+
+
+async def test_an_incident_notes_what_changed_since_the_deployment_last_served() -> None:
+    """Guards the first line of an incident; and a relaunch that serves is what the next difference is counted from."""
+    it = tower()
+    before = {"at": 1_795_000_000, "facts": {"engine version": "0.20.0"}}
+    it.scene.nodes[0].on(lambda command: SERVED in command.argv, json.dumps(before))
+    await EffectRunner(it.bus).begin(Capture(0, "rank-exited", "rank 1 has ended", turn=1), STATE)
+    await answer(it)
+    await it.bus.saved()
+    ((noted, _),) = [pair for pair in it.keep.store.events if pair[0].kind == CHANGED]
+    assert noted.text == "changed since twin last served (2026-11-18): engine version: 0.20.0 -> 0.21.0"
+
+
+async def test_a_relaunch_that_serves_is_what_the_next_difference_is_counted_from() -> None:
+    """Guards the note on the head: a node that came back with another kernel and serves is no suspect next time."""
+    it = tower()
+    for node in it.scene.nodes:
+        node.ranks.clear()
+        node.script = HEAD_LOG
+    assert isinstance(await launch(it.context), Launched)
+    assert isinstance(await watch(it.context, ours=True), Ready)
+    assert json.loads(it.scene.nodes[0].files[SERVED])["facts"]["engine version"] == "0.21.0"
 
 
 async def test_what_ended_by_our_own_stop_is_no_evidence() -> None:
