@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fakes.hub_http import FOLDER, MODEL, TREE, Server, put, serving
+from fakes.hub_http import FOLDER, MODEL, TREE, Server, file, put, serving
 from functional.command import Shell
 
 GB = 10**9
@@ -96,6 +96,44 @@ def test_a_model_that_cannot_be_read_is_named(shell: Shell, hub: Server, status:
     hub.replies[TREE] = (status, {}, b"<html>")
     code, _, err = shell.run("plan", "org/name", HF_ENDPOINT=hub.url)
     assert code == 2 and said in err and "hint:" in err
+
+
+OTHER_MODEL = {"num_hidden_layers": 12, "num_attention_heads": 32, "hidden_size": 1024, "num_key_value_heads": 8}
+ODD_LAYERS = {**OTHER_MODEL, "num_hidden_layers": 36, "hidden_size": 4096, "layer_types": ["wave"] * 36}
+
+
+@pytest.mark.parametrize(
+    ("config", "said", "stops"),
+    [
+        (ODD_LAYERS, "wave", 0),
+        (OTHER_MODEL, "is of another model: 12 layers, the weights have 36", 1),
+        (None, "config.json (absent", 1),
+    ],
+    ids=("an unknown kind of layer", "a config of another model", "no config.json"),
+)
+def test_without_a_config_that_fits_the_tensors_sizes_count(
+    shell: Shell, hub: Server, config: dict[str, object] | None, said: str, stops: int
+) -> None:
+    """Wide ranges, marked so, and what is wrong with the configuration by name; `up` refuses what no engine loads."""
+    rows = {"input_layernorm": 1, "self_attn.k_proj": 1024, "self_attn.v_proj": 1024, "self_attn.o_proj": 4096}
+    sizes = {**rows, "mlp.up_proj": 12288}
+    tensors = {
+        f"model.layers.{n}.{name}.weight": ("BF16", 2 * 4096 * size) for n in range(36) for name, size in sizes.items()
+    }
+    tensors["model.embed_tokens.weight"] = ("BF16", 2 * 4096 * 151936)
+    put(hub, {"model.safetensors": tensors}, indexed=False)
+    if config is None:
+        hub.answer(TREE, [file("model.safetensors", sum(size for _, size in tensors.values()))])
+    else:
+        hub.answer(f"{FOLDER}config.json", config)
+    code, out, err = shell.run("plan", "org/name", "--context", "32K", "--json", HF_ENDPOINT=hub.url)
+    assert code == stops, err
+    plan = json.loads(out)
+    kv = plan["verdict"]["kv"]
+    assert kv["tokens"] > 400_000 and kv["high"] >= 4 * kv["tokens"] and kv["low"] <= kv["tokens"] // 2
+    assert "by the tensors' sizes alone" in kv["doubts"][0]
+    findings = " ".join(f"{one['title']} {one['evidence']}" for one in plan["findings"])
+    assert said in findings and "sizes alone" in findings, findings
 
 
 @pytest.mark.parametrize("config", [b"{}", b"[]", b"<html>", b'{"num_hidden_layers": 4}'])

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from sparkwright.app.services import Services
 from sparkwright.checks.catalog import check_all, worst_first
 from sparkwright.domain.check import Context
-from sparkwright.domain.checkpoint import Checkpoint
+from sparkwright.domain.checkpoint import Checkpoint, Defect
 from sparkwright.domain.cluster import Cluster, Node
 from sparkwright.domain.command import Completed
 from sparkwright.domain.errors import UsageError
@@ -22,6 +22,7 @@ from sparkwright.engines.engine import served_name
 from sparkwright.engines.flag_data import versions
 from sparkwright.engines.traits import Claim
 from sparkwright.facts import checkpoint
+from sparkwright.facts.tensor_shape import inferred
 from sparkwright.planner.judge import Ground, RealJudge, speeds, verdict
 from sparkwright.planner.knobs import Surroundings, context_of, contexts, kv_dtypes, splits_for
 from sparkwright.planner.ledger import memory_fraction
@@ -122,13 +123,23 @@ async def _with_draft(services: Services, recipe: Recipe) -> Recipe:
 def _sound(found: Checkpoint | Unknown, name: str) -> Checkpoint:
     if isinstance(found, Unknown):
         raise UsageError(f"{name}: {found.why}")
+    if found.weights and not isinstance(found.shape, ModelShape):
+        return _inferred(found)
     if found.shape is None and not found.files:
         raise UsageError(f"{name}: nothing is there", "give a hub id, org/model, or a folder with a config.json")
-    if isinstance(found.shape, Unknown) and not found.weights:
+    if isinstance(found.shape, Unknown):
         raise UsageError(f"{name}: {found.shape.why}", "its config.json needs at least layers, heads and hidden size")
-    if found.shape is None and not found.weights:
+    if found.shape is None:
         raise UsageError(f"{name}: neither config.json nor weights", "give a hub id or folder that has them")
     return found
+
+
+def _inferred(found: Checkpoint) -> Checkpoint:
+    """With the dimensions that the tensors' sizes show, of which the config has at most the context and the heads."""
+    shape = inferred(found.tensors, "" if any(flaw.defect is Defect.CONFIG for flaw in found.flaws) else found.config)
+    why = found.shape.why if isinstance(found.shape, Unknown) else "there is no config.json"
+    doubt = f"{why}; dimensions are estimated from the tensors' sizes alone, in a wide range" if shape else why
+    return replace(found, shape=shape or found.shape, doubts=(doubt, *found.doubts[1:]))
 
 
 def _drafted(asked: Asked, found: Checkpoint | None) -> Recipe:

@@ -116,11 +116,6 @@ def _remedied(finding: Finding, found: Weighed) -> Finding:
     return replace(finding, remedy=found.remedies[0].change if found.remedies else _NOTHING)
 
 
-def stopping(plan: Plan, force: str) -> tuple[Finding, ...]:
-    """The findings that forbid acting on the plan; `force` lifts those that may be overridden."""
-    return tuple(f for f in plan.findings if f.severity == "block" or (f.severity == "override" and not force))
-
-
 def _specs(
     services: Services, request: LaunchRequest, cluster_state: ClusterState, placement: Placement
 ) -> tuple[RankSpec, ...]:

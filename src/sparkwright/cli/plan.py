@@ -12,6 +12,7 @@ from sparkwright.app.prepare import Outcome, prepare
 from sparkwright.app.services import LaunchRequest, Services, api_key
 from sparkwright.cli import options as shared
 from sparkwright.cli.plan_estimate import NAMES, asked_for, estimate_options, model_of, print_estimate
+from sparkwright.domain.plan import stopping
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.verdict import Goal
 from sparkwright.emit import FORM_NAMES
@@ -94,7 +95,6 @@ def plan(recipes: tuple[str, ...], profile: str, name: str, where: ClusterOption
         return await prepare(services, replace(request, api_key=api_key(services, request.recipe)))
 
     outcome = shared.drive(where, planned, quiet=True)
-    from sparkwright.app.plan import stopping  # loaded after the nodes were asked
     from sparkwright.cli.plan_result import print_plan
 
     print_plan(outcome, rest)
@@ -118,7 +118,6 @@ def _check_words(recipes: Sequence[str], rest: Mapping[str, Any]) -> None:
 
 def _compare(where: ClusterOptions, opened: Sequence[Recipe], as_json: bool) -> None:
     """Exit 1 when `up` would refuse every one of them."""
-    from sparkwright.app.plan import stopping
     from sparkwright.app.prepare import planned  # only where several are compared
     from sparkwright.cli.plan_optimize import comparison_json, comparison_text
     from sparkwright.cli.plan_result import plan_json

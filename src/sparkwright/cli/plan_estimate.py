@@ -14,6 +14,7 @@ from sparkwright.cli import options as shared
 from sparkwright.cli.columns import aligned, findings_text, fold
 from sparkwright.cli.plan_outlook import answers
 from sparkwright.domain.errors import UsageError
+from sparkwright.domain.plan import stopping
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.units import gib, parse_size
 
@@ -83,12 +84,12 @@ def asked_for(rest: Mapping[str, Any]) -> bool:
 def print_estimate(where: ClusterOptions, name: str, recipe: Recipe | None, rest: Mapping[str, Any]) -> int:
     """Prints the plan for stock nodes; the exit code."""
     from sparkwright.app.estimate import HERE, estimate  # the planner and httpcore, which other plans load later
-    from sparkwright.app.plan import stopping
-    from sparkwright.cli.plan_result import plan_json
 
     asked = _asked(name, recipe, rest)
     found = shared.drive_on(HERE, where, lambda services: estimate(services, asked), quiet=True)
     if rest["as_json"]:
+        from sparkwright.cli.plan_result import plan_json  # staging, and all that a plan of nodes prints
+
         document = plan_json(found.plan, ()) | {"assumed": found.assumed, "longest_context": found.longest}
         document |= {"quantizations": [{"model": one[0], "bytes": one[1], "verdict": one[2]} for one in found.others]}
         shared.print_json(document)

@@ -4,11 +4,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from sparkwright.app.plan import stopping
 from sparkwright.app.prepare import Planned
 from sparkwright.cli.columns import aligned, fold, mark
 from sparkwright.domain.ledger import KV_POOL, WEIGHTS, Fit
-from sparkwright.domain.plan import Plan
+from sparkwright.domain.plan import Plan, stopping
 from sparkwright.domain.units import duration, gib
 from sparkwright.domain.verdict import Choice, Estimate, Optimum, Speed
 from sparkwright.planner import limits

@@ -51,16 +51,11 @@ def kv_text(plan: Plan, why: bool) -> str:
     if not kv.tokens:
         return "KV cache: nothing is left for it"
     lines = ["KV cache"]
-    lines += [f"  {line}" for line in (*_pool_doubts(plan), *_count_doubts(plan, kv), *(kv.why if why else ()))]
+    lines += [f"  {line}" for line in (*_pool_doubts(plan), *kv.doubts, *_printed(kv), *(kv.why if why else ()))]
     return "\n".join(fold(line, 4) for line in lines) if lines[1:] else ""
 
 
-def _count_doubts(plan: Plan, kv: KvCapacity) -> Iterator[str]:
-    """Engines changed how they share a pool out: an exact figure of a version that nobody read would be none."""
-    engine = plan.recipe.engine
-    if kv.low is not None and kv.high is not None:
-        room = f"room for {kv.low:,} to {kv.high:,} tokens, by the releases around it"
-        yield f"{engine.name} {engine.version} shares it out in a way that was not read: {room}"
+def _printed(kv: KvCapacity) -> Iterator[str]:
     if abs(kv.reported - kv.tokens) > kv.tokens // 100:
         less = "counts layers with windows or states as if they kept every token"
         how = less if kv.reported < kv.tokens else "leaves out what pages of unequal size are padded to"

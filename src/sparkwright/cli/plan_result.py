@@ -7,7 +7,6 @@ from typing import Any
 
 import click
 
-from sparkwright.app.plan import stopping
 from sparkwright.app.prepare import Outcome
 from sparkwright.app.running import describe_running
 from sparkwright.app.services import resolved_paths
@@ -20,7 +19,7 @@ from sparkwright.cli.text import plan_text
 from sparkwright.domain.errors import Refused, UsageError
 from sparkwright.domain.facts import Unknown
 from sparkwright.domain.finding import Finding, Severity, prevented
-from sparkwright.domain.plan import Plan
+from sparkwright.domain.plan import Plan, stopping
 from sparkwright.emit.catalog import FORMS
 from sparkwright.emit.source import Source, Written
 from sparkwright.engines.catalog import engine

@@ -10,7 +10,6 @@ from sparkwright.adapters.files import open_recipe, recipe_names
 from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.app.launch import Options
 from sparkwright.app.launch import up as bring_up
-from sparkwright.app.plan import stopping
 from sparkwright.app.prepare import Outcome
 from sparkwright.app.restart import restart as start_again
 from sparkwright.app.running import the_only_one
@@ -21,6 +20,7 @@ from sparkwright.app.stop import down as take_down
 from sparkwright.cli import options as shared
 from sparkwright.cli.plan_result import plan_json
 from sparkwright.cli.up_text import outcome_text
+from sparkwright.domain.plan import stopping
 from sparkwright.domain.units import duration
 from sparkwright.wiring import places
 

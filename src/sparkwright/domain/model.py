@@ -31,6 +31,7 @@ class ModelShape:
     Weights: format of the numbers (bf16, fp8, int8, int4, nvfp4, mxfp4), expert_format where experts differ;
     quantization: the method's name in the config; group: how many inputs share a scale (expert_group: of experts),
     rows: how many outputs do. kv_format: what the checkpoint wants its KV cache to be (fp8, nvfp4; '': its own type).
+    inferred: from the sizes of tensors alone, without a configuration.
     """
 
     layers: int
@@ -97,6 +98,7 @@ class ModelShape:
     expert_format: str = ""
     expert_group: int = 0
     kv_format: str = ""
+    inferred: bool = False
 
     @property
     def attention_layers(self) -> int:

@@ -49,7 +49,8 @@ def _config(text: str) -> Config:
 
 def _doubts(text: str, config: Config, shape: ModelShape) -> Iterator[str]:
     if shape.architecture and not _any_of("families").match(re.sub(r"[^a-z0-9]", "", shape.architecture.lower())):
-        yield f"the architecture {shape.architecture} is not known: counted as plain attention, the most that it keeps"
+        code = ", and its code comes with the model (auto_map)" if config.get("auto_map") else ""
+        yield f"the architecture {shape.architecture} is not known{code}: counted as plain attention, the most it keeps"
     if shape.state_layers and not (shape.state_matrix or shape.state_conv_width):
         yield f"{shape.state_layers} layers keep a state of unknown size: none is counted for them"
     if not shape.state_layers and any(_STATE.match(key) and config[key] for key in config):

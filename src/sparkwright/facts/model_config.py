@@ -23,7 +23,7 @@ _KV_HEADS = ("num_key_value_heads", "num_kv_heads", "n_head_kv", "num_attention_
 _NESTED = ("text_config", "llm_config", "language_config", "thinker_config")
 _LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
 _DRAFTS = ("num_nextn_predict_layers", "num_mtp_modules", "mtp_num_hidden_layers", "num_mtp_layers", "n_mtp_layers")
-_POSITIONS = ("max_position_embeddings", "n_positions", "max_sequence_length", "seq_length", "max_seq_len",
+POSITIONS = ("max_position_embeddings", "n_positions", "max_sequence_length", "seq_length", "max_seq_len",
               "model_max_length")  # fmt: skip
 _DSPARK = ("dspark_block_size", "dspark_target_layer_ids")
 _SENSES = re.compile(r"(vision|audio|visual|speech|sound)(_tower|_encoder)?(_config|_n_layers)")
@@ -267,7 +267,7 @@ def _common(top: Config) -> Config:
 
 def _positions(config: Config) -> int:
     """As vLLM derives it: where the scaling starts from a length of its own, that times its factor."""
-    plain = number(config, *_POSITIONS)
+    plain = number(config, *POSITIONS)
     scaling = part(config, "rope_scaling") or part(config, "rope_parameters")
     factor = scaling.get("factor")
     kind = scaling.get("rope_type", scaling.get("type"))

@@ -76,8 +76,16 @@ class RealJudge:
         if known.shape is None:
             return None
         found = speed(recipe, known.shape, checkpoint_size(recipe, known.checkpoint)[0], load)
+        found = _widened(found) if known.shape.inferred else found
         took = loading(holding(self.ground.calibrations.get(self.ground.nodes[0]), recipe))
         return replace(found, loading=took) if took else found
+
+
+def _widened(found: Speed) -> Speed:
+    """Twice as far either way: tensors' sizes hide how much of a model works on a token."""
+    names = ("decode", "decode_all", "prefill", "ttft")
+    each = {name: getattr(found, name) for name in names}
+    return replace(found, **{name: replace(one, low=one.low / 2, high=one.high * 2) for name, one in each.items()})
 
 
 def verdict(found: Sequence[MemoryLedger]) -> Verdict:
@@ -147,7 +155,7 @@ def _one(found: MemoryLedger, recipe: Recipe, shape: ModelShape | None, said: Ca
         return _pool_follows(made, found, recipe, shape)
     capacity = kv_cache.capacity(recipe, shape, pool.bytes) if shape else None
     if capacity and said.kv_tokens:
-        capacity = replace(capacity, reported=said.kv_tokens, low=None, high=None)
+        capacity = replace(capacity, reported=said.kv_tokens, low=None, high=None, doubts=())
     return _balanced(replace(made, capacity=capacity))
 
 

@@ -23,6 +23,8 @@ from sparkwright.planner.kv_blocks import WHOLE, Group, Page, Pool, group, group
 from sparkwright.planner.kv_layout import AT_MOST, assumed_draft, layers, without_draft
 from sparkwright.planner.once import once
 
+_HIDDEN = 4  # times what the sizes of tensors show: layers with windows, compressed or shared caches
+
 
 def capacity(recipe: Recipe, shape: ModelShape, kv_bytes: int) -> KvCapacity:
     """What `kv_bytes` on one rank hold: tokens as the engine will print them, and as many as really fit.
@@ -34,7 +36,16 @@ def capacity(recipe: Recipe, shape: ModelShape, kv_bytes: int) -> KvCapacity:
         return KvCapacity(kv_bytes, unknown=kinds.why)
     found, doubt = _ranged(recipe, shape, kinds, kv_bytes), assumed_draft(recipe, shape)
     # SGLang keeps a draft's rows in a pool of its own.
-    return _drafted(recipe, shape, found, doubt) if doubt and traits(recipe).cache is not Cache.TOKENS else found
+    if doubt and traits(recipe).cache is not Cache.TOKENS:
+        found = _drafted(recipe, shape, found, doubt)
+    return _inferred(found) if shape.inferred and not found.unknown else found
+
+
+def _inferred(found: KvCapacity) -> KvCapacity:
+    """With the range of what sizes of tensors do not show: windows and shared caches keep less, copies more."""
+    low, high = (found.low or found.tokens) // 2, (found.high or found.tokens) * _HIDDEN
+    why = f"dimensions by the tensors' sizes alone: {low:,} to {high:,} tokens"
+    return replace(found, low=low, high=high, doubts=(*found.doubts, why))
 
 
 def _drafted(recipe: Recipe, shape: ModelShape, found: KvCapacity, doubt: str) -> KvCapacity:
@@ -45,7 +56,7 @@ def _drafted(recipe: Recipe, shape: ModelShape, found: KvCapacity, doubt: str) -
     share = found.tokens / most if most else 1.0  # what the assumed draft leaves of each byte
     least = int(found.tokens / (share + AT_MOST * (1 - share)))
     low, high = min(found.low or found.tokens, least), max(found.high or found.tokens, most)
-    return replace(found, low=low, high=high, why=(*found.why, doubt))
+    return replace(found, low=low, high=high, doubts=(*found.doubts, f"{doubt}: {low:,} to {high:,} tokens"))
 
 
 def _held(recipe: Recipe, shape: ModelShape, kinds: tuple[CacheLayers, ...], kv_bytes: int) -> KvCapacity:
@@ -73,7 +84,7 @@ def _ranged(recipe: Recipe, shape: ModelShape, kinds: tuple[CacheLayers, ...], k
         return found
     low, high, name = min(counts), max(counts), recipe.engine.version or "this version"
     why = f"{name} was not read: {low:,} to {high:,} tokens, as the releases {others[0]} to {others[-1]} would hold"
-    return replace(found, low=low, high=high, why=(*found.why, why))
+    return replace(found, low=low, high=high, doubts=(why,))
 
 
 def _around(recipe: Recipe) -> tuple[Recipe, ...]:
@@ -88,7 +99,9 @@ def start(recipe: Recipe, shape: ModelShape) -> tuple[int, int] | None:
     A release that cannot run the model has none; None where no figure is known.
     """
     sizes = [size for run in (recipe, *_around(recipe)) if isinstance(size := needed(run, shape), int)]
-    return (min(sizes), max(sizes)) if sizes and isinstance(needed(recipe, shape), int) else None
+    if not sizes or isinstance(needed(recipe, shape), Unknown):
+        return None
+    return min(sizes) // (_HIDDEN if shape.inferred else 1), max(sizes)
 
 
 def needed(recipe: Recipe, shape: ModelShape, sequences: float = 1) -> int | Unknown:

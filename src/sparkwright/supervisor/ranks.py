@@ -9,7 +9,6 @@ from sparkwright.app import ranks as rank_work
 from sparkwright.app.changed import changes, remember
 from sparkwright.app.launch import start_ranks
 from sparkwright.app.lease import holding
-from sparkwright.app.plan import stopping
 from sparkwright.app.prepare import Outcome, prepare
 from sparkwright.app.ready import watched
 from sparkwright.app.services import ClusterState, first_error
@@ -18,6 +17,7 @@ from sparkwright.domain.errors import Busy, NodeError, NotReady, Refused, Sparkw
 from sparkwright.domain.facts import NodeFacts
 from sparkwright.domain.finding import Finding
 from sparkwright.domain.incident import CHANGED, IncidentEvent
+from sparkwright.domain.plan import stopping
 from sparkwright.domain.recipe import Runtime
 from sparkwright.domain.sample import Sample
 from sparkwright.domain.units import GIB, gib

@@ -7,13 +7,13 @@ import pytest
 import yaml
 
 from sparkwright.app.gate import judge_of, optimum
-from sparkwright.app.plan import make_plan, stopping
+from sparkwright.app.plan import make_plan
 from sparkwright.app.prepare import planned
 from sparkwright.app.services import ClusterState
 from sparkwright.cli.plan_result import plan_json
 from sparkwright.domain.checkpoint import Checkpoint, Stored
 from sparkwright.domain.errors import UsageError
-from sparkwright.domain.plan import Plan
+from sparkwright.domain.plan import Plan, stopping
 from sparkwright.domain.recipe import EngineChoice, Model, Recipe, Serving
 from sparkwright.domain.units import GIB
 from sparkwright.domain.verdict import Goal

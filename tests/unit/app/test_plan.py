@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from sparkwright.app.plan import make_plan, same_ranks, spec_hash, stopping
+from sparkwright.app.plan import make_plan, same_ranks, spec_hash
 from sparkwright.app.services import ClusterState, api_key
 from sparkwright.cli.plan_result import plan_json
 from sparkwright.cli.text import plan_text
@@ -14,7 +14,7 @@ from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import RecipeError, UsageError
 from sparkwright.domain.facts import Identity, NodeFacts
 from sparkwright.domain.finding import Finding, Severity
-from sparkwright.domain.plan import Mount, Plan
+from sparkwright.domain.plan import Mount, Plan, stopping
 from sparkwright.domain.recipe import Expose, Recipe, RecipeState
 from unit.app.scene import HOME, recipe, request, scene
 

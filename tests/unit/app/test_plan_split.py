@@ -3,11 +3,11 @@
 import json
 from dataclasses import replace
 
-from sparkwright.app.plan import make_plan, stopping
+from sparkwright.app.plan import make_plan
 from sparkwright.app.services import ClusterState
 from sparkwright.domain.checkpoint import Checkpoint
 from sparkwright.domain.command import Completed
-from sparkwright.domain.plan import Plan
+from sparkwright.domain.plan import Plan, stopping
 from sparkwright.domain.recipe import Parallelism
 from sparkwright.facts.checkpoint import parse
 from unit.app.scene import recipe, request, scene

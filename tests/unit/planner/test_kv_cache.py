@@ -126,4 +126,4 @@ def test_a_draft_models_own_dimensions_count() -> None:
 
 def test_what_is_assumed_of_a_draft_model_is_reported() -> None:
     """Guards that the arithmetic of a pool names the assumption that it rests on."""
-    assert "assumed 8 layers" in capacity(recipe(4096, draft=("dflash", 4)), shape("qwen3-8b"), GIB).why[-1]
+    assert "assumed 8 layers" in capacity(recipe(4096, draft=("dflash", 4)), shape("qwen3-8b"), GIB).doubts[-1]
