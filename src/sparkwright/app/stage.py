@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 
 from sparkwright.app.cluster_state import model_path, stock
-from sparkwright.app.services import ClusterState, Services, expand, home_of, resolved_paths, together
-from sparkwright.app.transfer import BETWEEN, NO_PROGRAM, Tree, copy_tree, follow, not_copied, peer_of
+from sparkwright.app.download import fetch, lack
+from sparkwright.app.services import ClusterState, Services, expand, home_of, resolved_paths
+from sparkwright.app.transfer import Copied, Stop, copy_chain, follow, not_copied, peer_of
 from sparkwright.domain.checkpoint import Checkpoint
 from sparkwright.domain.errors import CommandFailed
 from sparkwright.domain.plan import Plan
@@ -13,8 +14,6 @@ from sparkwright.domain.units import gib
 from sparkwright.engines.catalog import traits
 from sparkwright.images.dockerfile import image_name
 from sparkwright.remote import docker, staging
-
-_SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,20 +83,19 @@ async def stage_model(services: Services, plan: Plan, cluster_state: ClusterStat
     if not needs.lacking:
         return False
     source = needs.source or plan.head
-    lacking = [node for node in needs.lacking if node != source]
+    root, size = _root(services, plan, source, cluster_state)
+    whole = root if plan.recipe.model.path.startswith("/") else ""
+    lacking = [Stop(n, whole or _target(services, plan, n, cluster_state)) for n in needs.lacking if n != source]
+    stops = [Stop(source, root), *lacking]
     if not needs.source:
-        await _fetch(services, plan, cluster_state)
-    have = [source]
-    while lacking:
-        # Who was served last serves next: the first source sends once to two, and never to all.
-        pairs, lacking = list(zip(reversed(have), lacking, strict=False)), lacking[len(have) :]
-        await together(_copy_model(services, plan, cluster_state, way) for way in pairs)
-        have += [node for _, node in pairs]
+        await fetch(services, plan, cluster_state, stops)
+    if lacking:
+        await copy_chain(services, plan, Copied(plan.recipe.model.label, size), stops)
     # As for the image: an engine would find a gap only after minutes of loading
     now = await stock(services, [services.cluster.node(n) for n in needs.lacking], plan.recipe)
     for node in needs.lacking:
         if not _complete(now, node):
-            what = f"{plan.recipe.model.label} is still not complete after staging: {_lack(now, node)}"
+            what = f"{plan.recipe.model.label} is still not complete after staging: {lack(now, node)}"
             raise CommandFailed(node, what, "remove the model's folder there and call `up` again")
     return True
 
@@ -134,38 +132,6 @@ def _target(services: Services, plan: Plan, node: str, cluster_state: ClusterSta
     return f"{resolved_paths(where, cluster_state.facts[node]).hub}/models--{model.id.replace('/', '--')}"
 
 
-async def _copy_model(services: Services, plan: Plan, cluster_state: ClusterState, way: tuple[str, str]) -> None:
-    source, node = way
-    root, size = _root(services, plan, source, cluster_state)
-    target = root if plan.recipe.model.path.startswith("/") else _target(services, plan, node, cluster_state)
-    tree = Tree(plan.recipe.model.label, root, target, size)
-    await copy_tree(services, tree, (source, node), await peer_of(services, plan, source, node))
-
-
-async def _fetch(services: Services, plan: Plan, cluster_state: ClusterState) -> None:
-    """From the hub to the head. A model that is given by its path has no other source than the nodes."""
-    model, node = plan.recipe.model, services.cluster.node(plan.head)
-    if model.path or not model.id:
-        what = "; ".join(f"{name}: {_lack(cluster_state, name)}" for name in cluster_state.checkpoints)
-        hint = "copy the missing files to one node; the others get them from there"
-        raise CommandFailed(node.name, f"{model.label} is complete on no node ({what})", hint)
-    token = services.secrets.get("HF_TOKEN")
-    command = staging.download(node.paths.hub, model.id, model.revision, token.reveal() if token else "")
-    services.notice(f"{model.id}: whole on no node; {node.name} fetches it from the hub")
-    code, said = await follow(services, node.name, command, f"download {model.id}", model.size)
-    where = f"{model.id} is complete on no node (here: {_lack(cluster_state, plan.head)})"
-    if code == NO_PROGRAM:
-        hint = "install the hub's client there (`pipx install huggingface_hub` or `uv tool install huggingface_hub`)"
-        raise CommandFailed(node.name, f"{where}, and there is no `hf` to fetch it with", hint)
-    if code:
-        hint = f"check the name, the licence and the token (HF_TOKEN); by hand: hf download {model.id}"
-        plain = BETWEEN.join(line for line in said.split(BETWEEN) if not line.startswith("Hint:"))
-        raise CommandFailed(node.name, f"{where}, and `hf download` failed: {plain}", hint)
-    done = await services.run(node.name, staging.settle(_target(services, plan, node.name, cluster_state)))
-    if not done.ok:
-        raise CommandFailed(node.name, f"{model.id}: the download could not be completed: {done.stderr.strip()[:200]}")
-
-
 def staging_text(plan: Plan, cluster_state: ClusterState) -> tuple[str, ...]:
     """What `plan` prints about staging, one sentence each."""
     told = []
@@ -183,15 +149,6 @@ def staging_text(plan: Plan, cluster_state: ClusterState) -> tuple[str, ...]:
 def _complete(cluster_state: ClusterState, node: str) -> Checkpoint | None:
     found = cluster_state.checkpoints.get(node)
     return found if isinstance(found, Checkpoint) and found.complete else None
-
-
-def _lack(cluster_state: ClusterState, node: str) -> str:
-    """What a node lacks of the model, as text."""
-    found = cluster_state.checkpoints.get(node)
-    if not isinstance(found, Checkpoint):
-        return f"it could not be read{f': {found.raw or found.why}' if found is not None else ''}"
-    more = f" and {len(found.missing) - _SHOWN} more" if len(found.missing) > _SHOWN else ""
-    return ", ".join(found.missing[:_SHOWN]) + more or ("nothing of it is there" if not found.files else "complete")
 
 
 def other_image(node: str, name: str, found: str, wanted: str) -> CommandFailed:

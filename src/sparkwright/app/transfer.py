@@ -2,13 +2,15 @@
 
 import re
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import pairwise
+from secrets import token_hex
 
 from sparkwright.app.cluster_state import require_all
 from sparkwright.app.gather import gather, reached
-from sparkwright.app.services import Services, understood
+from sparkwright.app.services import Services, together, understood
 from sparkwright.domain.command import Command
 from sparkwright.domain.errors import CommandFailed, NodeError
 from sparkwright.domain.plan import Plan
@@ -25,33 +27,78 @@ _KEPT = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Tree:
-    """What is copied: its name for messages, its folder here and there, absolute, and its bytes (0: not known)."""
+class Stop:
+    """A node of a copy, and the model's folder there, absolute."""
+
+    node: str
+    root: str
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """What is copied: its name for messages, and its bytes (0: not known)."""
 
     label: str
-    source: str
-    target: str
     size: int
 
 
-async def copy_tree(services: Services, tree: Tree, way: tuple[str, str], peer: staging.Peer) -> None:
-    """Over several connections; by rsync, with a notice, where a node has no python3. Raises CommandFailed."""
-    source, node = way
-    push = staging.push_tree(tree.source, tree.target, peer, services.cluster.transfer)
-    code, said = await follow(services, source, push, f"weights to {node}", tree.size)
+class NoPython(Exception):
+    """One of the nodes of a copy has no python3."""
+
+
+async def copy_chain(services: Services, plan: Plan, what: Copied, stops: Sequence[Stop]) -> None:
+    """From the first node to all others; by rsync, with a notice, where a node has no python3. Raises CommandFailed."""
+    try:
+        await send_chain(services, plan, what, stops)
+    except NoPython:
+        names = " or ".join(stop.node for stop in stops)
+        services.notice(f"{names} has no python3: weights are copied by rsync, over one connection")
+        for stop in stops[1:]:
+            await _rsync(services, plan, what, (stops[0], stop))
+    for stop in stops[1:]:
+        done = await services.run(stop.node, staging.settle(stop.root))
+        if not done.ok:
+            why = f"{stop.root}: the copy could not be completed: {done.stderr.strip()[:200]}"
+            raise CommandFailed(stop.node, why)
+
+
+async def send_chain(services: Services, plan: Plan, what: Copied, stops: Sequence[Stop]) -> None:
+    """All that is whole on the first node; each other sends on what it receives while it comes.
+
+    Raises CommandFailed, and NoPython where a node has none.
+    """
+    name = token_hex(8) if len(stops) > 2 else ""
+    last = len(stops) - 2
+    chains = [staging.Chain(name, follows=number > 0, leads=number < last) for number in range(last + 1)]
+    await together(_push(services, plan, what, way) for way in zip(pairwise(stops), chains, strict=True))
+
+
+async def _push(services: Services, plan: Plan, what: Copied, way: tuple[tuple[Stop, Stop], staging.Chain]) -> None:
+    (here, there), chain = way
+    peer = await peer_of(services, plan, here.node, there.node)
+    push = staging.push_tree(here.root, there.root, peer, services.cluster.transfer, chain)
+    code, said = await follow(services, here.node, push, f"weights to {there.node}", what.size)
     if code == NO_PROGRAM:
-        services.notice(f"{source} or {node} has no python3: weights are copied by rsync, over one connection")
-        copy = staging.copy_tree(tree.source, tree.target, peer)
-        code, said = await follow(services, source, copy, f"weights to {node}", tree.size)
-        await services.run(source, staging.drop_cache(tree.source))
+        raise NoPython
     if code:
-        for name, path in ((source, tree.source), (node, tree.target)):
-            with suppress(NodeError):
-                await services.run(name, staging.drop_cache(path))
-        raise not_copied(source, node, tree.label, code, said)
-    done = await services.run(node, staging.settle(tree.target))
-    if not done.ok:
-        raise CommandFailed(node, f"{tree.target}: the copy could not be completed: {done.stderr.strip()[:200]}")
+        raise await _failed(services, what, (here, there), (code, said))
+
+
+async def _rsync(services: Services, plan: Plan, what: Copied, way: tuple[Stop, Stop]) -> None:
+    here, there = way
+    copy = staging.copy_tree(here.root, there.root, await peer_of(services, plan, here.node, there.node))
+    code, said = await follow(services, here.node, copy, f"weights to {there.node}", what.size)
+    if code:
+        raise await _failed(services, what, way, (code, said))
+    await services.run(here.node, staging.drop_cache(here.root))
+
+
+async def _failed(services: Services, what: Copied, way: tuple[Stop, Stop], end: tuple[int, str]) -> CommandFailed:
+    """The error of a copy; its files leave the page cache on both nodes."""
+    for stop in way:
+        with suppress(NodeError):
+            await services.run(stop.node, staging.drop_cache(stop.root))
+    return not_copied(way[0].node, way[1].node, what.label, *end)
 
 
 def not_copied(source: str, node: str, what: str, code: int, said: str) -> CommandFailed:

@@ -46,12 +46,13 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """How files go from node to node. streams: connections at once. limit: bytes a second, 0: none.
+    """How files go from node to node. streams: connections at once, 0: added for as long as they add to the rate.
 
-    trusted: nobody else is on the fabric: plain TCP with a one-time secret, each piece with a code, instead of ssh.
+    limit: bytes a second, 0: none. trusted: nobody else is on the fabric: plain TCP with a one-time secret, each piece
+    with a code, instead of ssh.
     """
 
-    streams: int = 8
+    streams: int = 0
     limit: int = 0
     trusted: bool = False
 

@@ -21,7 +21,7 @@ _SSH = Matching(
 )
 _FOLDER = Matching(r"(/|~/)[^\n:]*", "an absolute path, or one that begins with ~/")
 _CODE = Matching(r"[A-Z]{2,8}[0-9]{3}", "the code of a finding as `sparkwright check` prints it, as in MEM009")
-_STREAMS = Within(1, 32, "sshd lets in ten at once, and sixteen were no faster than eight")
+_STREAMS = Within(0, 32, "sshd lets in ten at once, and sixteen were no faster than eight")
 _INTERFACE = Matching(r"auto|[^\s/:]{1,15}", "auto, or a network interface as `ip link` names it, as in enp1s0f0np0")
 
 
@@ -71,7 +71,7 @@ class NodePart(Part):
 
 
 class TransferPart(Part):
-    streams: Annotated[int, _STREAMS] = 8
+    streams: Annotated[int, _STREAMS] = 0
     limit: Size = 0
     trusted: bool = False
 

@@ -63,10 +63,24 @@ def copy_tree(source: str, target: str, peer: Peer, timeout: float = 6 * 3600) -
 _PUSH = 'PATH="$PATH:/usr/local/bin"; python3 -I -S - "$1" "$at" $rsh 2>&1'
 
 
-def push_tree(source: str, target: str, peer: Peer, how: Transfer, timeout: float = 6 * 3600) -> Command:
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """A copy through several nodes, each of which sends on what it receives.
+
+    follows: another node sends to this one. leads: the peer sends to another one.
+    """
+
+    name: str = ""
+    follows: bool = False
+    leads: bool = False
+
+
+def push_tree(source: str, target: str, peer: Peer, how: Transfer, chain: Chain = Chain()) -> Command:
     """As `copy_tree`, over several connections, verified by checksums. Exit code: see push.py; 127: no python3."""
-    asked = {"source": source, "target": target, "streams": how.streams, "limit": how.limit}
-    words = json.dumps(asked | {"listen": peer.address if how.trusted else ""})
+    asked = {"source": source, "target": target, "streams": how.streams, "limit": how.limit, "chain": chain.name}
+    asked |= {"listen": peer.address if how.trusted else "", "follows": chain.follows, "leads": chain.leads}
+    words = json.dumps(asked)
+    timeout = 6 * 3600.0
     if peer.local:
         made = script(_LOCALLY + _PUSH, words, timeout=timeout, changes=f"copy {source} to {target}")
     else:

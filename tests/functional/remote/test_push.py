@@ -13,7 +13,7 @@ import pytest
 
 from fakes.sh import Sh
 from sparkwright.domain.cluster import Transfer
-from sparkwright.domain.command import Completed
+from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.host_facts import PageCache
 from sparkwright.facts.memory import parse_cache
 from sparkwright.remote import staging
@@ -75,15 +75,20 @@ def killed_once(sh: Sh, source: Path, target: Path, after: int) -> None:
     """SIGKILL for the whole copy, both sides, once so many bytes are noted in a journal."""
     command = staging.push_tree(str(source), str(target), HERE, Transfer(streams=2, limit=400_000_000))
     process = sh.start(command)
-    assert process.stdin
-    process.stdin.write((command.stdin or b"").decode())
-    process.stdin.close()
-    process.stdin = None
+    fed(process, command)
     while process.poll() is None and noted(target) < after:
         os.sched_yield()
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
+
+
+def fed(process: "subprocess.Popen[str]", command: Command) -> None:
+    """The program's text goes to its stdin."""
+    assert process.stdin
+    process.stdin.write((command.stdin or b"").decode())
+    process.stdin.close()
+    process.stdin = None
 
 
 def noted(target: Path) -> int:
@@ -94,7 +99,7 @@ def noted(target: Path) -> int:
             lines = journal.read_text().splitlines()[1:]
         except FileNotFoundError:
             continue
-        total += sum(int(line.split()[1]) for line in lines if len(line.split()) == 2)
+        total += sum(int(line.split()[1]) for line in lines if len(line.split()) == 3)
     return total
 
 
@@ -113,6 +118,26 @@ def test_killed_at_random_points_it_loses_at_most_one_range(sh: Sh, model: Path)
     assert done.ok and {**tree(target)}.items() >= tree(model).items()
     assert have <= total
     assert not (target / PARTIAL).exists()
+
+
+@pytest.mark.parametrize("trusted", [False, True])
+def test_nodes_in_a_chain_send_on_what_they_receive(sh: Sh, model: Path, trusted: bool) -> None:
+    """The first sends once, all arrive whole in whichever order the programs start, and nothing else is left."""
+    stops = [model, *(sh.home / name / "models--a--b" for name in ("two", "three", "four"))]
+    (model / "more.txt").write_text("published by nobody")
+    (model / "more.bin").write_bytes(random.Random(1).randbytes(3 * PIECE))
+    running = []
+    for number in (2, 1, 0):
+        chain = staging.Chain("a", follows=number > 0, leads=number < 2)
+        how = Transfer(trusted=trusted)
+        process = sh.start(staging.push_tree(str(stops[number]), str(stops[number + 1]), HERE, how, chain))
+        fed(process, staging.push_tree("", "", HERE, how))
+        running.append(process)
+    for process in running:
+        out, _ = process.communicate(timeout=60)
+        assert process.returncode == 0, out
+    for stop in stops[1:]:
+        assert tree(stop) == {**tree(model), COPYING: hashlib.sha256().hexdigest()}
 
 
 def test_a_flipped_bit_on_the_way_is_sent_again(sh: Sh, model: Path) -> None:

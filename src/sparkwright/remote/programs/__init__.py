@@ -57,8 +57,10 @@ def guard(floors: Floors, files: Sequence[str], stop: Command, every: float = 1.
 @cache
 def sender() -> str:
     """The text of push.py, with that of take.py for the other side in it."""
-    return text_of("wire", "push_files", "push_link", "push").replace('TAKE = ""', f"TAKE = {take_text()!r}", 1)
+    return text_of("wire", "push_files", "push_link", "push_work", "push").replace(
+        'TAKE = ""', f"TAKE = {take_text()!r}", 1
+    )
 
 
 def take_text() -> str:
-    return text_of("wire", "take")
+    return text_of("wire", "take_files", "take")

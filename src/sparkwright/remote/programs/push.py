@@ -1,12 +1,16 @@
 """Sends the files of a model from this node to another one, over several connections at once.
 
-    push.py JSON USER@HOST ssh WORD...      {"source", "target", "streams", "limit", "listen"}
+    push.py JSON USER@HOST ssh WORD...      {"source", "target", "streams", "limit", "listen", ...}
 
-USER@HOST is "" and no word follows where the peer is this very machine. limit: bytes a second, 0: none. listen: the
-peer's address for plain TCP with a code a piece, "": over ssh. Content is verified on the other side by SHA-256: the
-publisher's where a file is named by it (the blobs of a hub cache), else this node's. Prints progress as rsync does, and
-at the end why it failed. Exit code: 0, 255 no way to the peer, 127 no python3 there, 11 no space there, 12 cut off,
-24 a file changed while it was copied, 23 anything else. Called again it continues: what the peer has is not sent.
+USER@HOST is "" and no word follows where the peer is this very machine. streams: 0 adds connections for as long as they
+add to the rate. limit: bytes a second, 0: none. listen: the peer's address for plain TCP with a code a piece, "": over
+ssh. chain: a name, where nodes send on what they receive; follows: the source is still arriving, and goes on as it
+comes; leads: the peer sends it on.
+
+Content is verified on the other side: by the publisher's SHA-256 where a file is named by it (the blobs of a hub
+cache), else by the CRC-32 of each piece. Prints progress as rsync does, and at the end why it failed. Exit code: 0, 255
+no way to the peer, 127 no python3 there, 11 no space there, 12 cut off, 24 a file changed while it was copied, 23
+anything else. Called again it continues: what the peer has is not sent.
 """
 
 from __future__ import annotations
@@ -14,85 +18,33 @@ from __future__ import annotations
 import json
 import os
 import queue
-import secrets
 import sys
 import threading
 import time
+import zlib
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
-from sparkwright.remote.programs.push_files import Failed, check, digest, drop, listing, published
-from sparkwright.remote.programs.push_link import Pipe, Wire
-from sparkwright.remote.programs.wire import CUT_OFF, FAILED, PIECE, UNNAMED, name_of
+from sparkwright.remote.programs.push_files import Failed, check, drop, is_whole, open_file, published, summed
+from sparkwright.remote.programs.push_link import Wire
+from sparkwright.remote.programs.push_work import MOST, Copy, Work
+from sparkwright.remote.programs.wire import (
+    CHANGED,
+    CUT_OFF,
+    DROP,
+    FAILED,
+    FILES,
+    PIECE,
+    SMALL,
+    SUM,
+    UNNAMED,
+    crc_of,
+    head_of,
+)
 
-_RANGE, _SHARES = 64 << 20, 4
 _AT_ONCE, _TRIES, _DIGESTS = 4, 3, 4
-
-
-class Copy:
-    """The state that all connections share. left: bytes by file that have not arrived. news: what the loop waits for:
-    the number of a file that has arrived, a line of the peer, or what has failed."""
-
-    def __init__(self, asked: dict[str, Any]) -> None:
-        self.asked, source, target = asked, Path(asked["source"]), Path(asked["target"])
-        self.files, self.links = listing(source)
-        single = not source.is_dir()
-        asked["secret"] = secrets.token_hex(32)
-        paths = [target.name if single and len(self.files) == 1 else file.path for file in self.files]
-        self.names = [name_of(path) for path in paths]
-        plan = {"role": "plan", "root": str(target.parent if single else target), "single": single, "links": self.links}
-        plan["files"] = [[path, *file[1:4]] for path, file in zip(paths, self.files, strict=True)]
-        self.control = Pipe(asked, plan | {name: asked[name] for name in ("listen", "secret", "streams")})
-        found = json.loads(self.control.line())
-        self.folder, self.port = found["folder"], found["port"]
-        self.left = {index: sum(to - begin for begin, to in ranges) for index, ranges in found["missing"]}
-        self.total, self.sent, self.streams = sum(file.size for file in self.files), 0, 0
-        self.before = self.total - sum(self.left.values())
-        self._began, self._lock = time.monotonic(), threading.Lock()
-        self.work: queue.Queue[tuple[int, int, int]] = queue.Queue()
-        self.news: queue.Queue[int | str | Failed] = queue.Queue()
-        # Few large ranges would leave connections without work at the end
-        least = sum(self.left.values()) // (_SHARES * asked["streams"])
-        self._range = max(PIECE, min(_RANGE, least // PIECE * PIECE))
-        for index, ranges in found["missing"]:
-            self.enqueue(index, ranges)
-
-    def enqueue(self, index: int, ranges: list[list[int]]) -> None:
-        for begin, to in ranges:
-            for at in range(begin, to, self._range):
-                self.work.put((index, at, min(at + self._range, to)))
-        if not ranges:
-            self.news.put(index)
-
-    def paced(self, length: int) -> None:
-        """Waits where the limit asks for it."""
-        with self._lock:
-            self.sent += length
-            ahead = self.sent / self.asked["limit"] - (time.monotonic() - self._began) if self.asked["limit"] else 0
-        if ahead > 0:
-            time.sleep(ahead)
-
-    def arrived(self, index: int, length: int) -> None:
-        with self._lock:
-            self.left[index] -= length
-            done = not self.left[index]
-        if done:
-            self.news.put(index)
-
-    def counted(self, change: int) -> int:
-        """How many connections there are now."""
-        with self._lock:
-            self.streams += change
-            return self.streams
-
-    def report(self) -> None:
-        rate = self.sent / max(time.monotonic() - self._began, 0.001)
-        done = min(self.before + self.sent, self.total)
-        rest = int((self.total - done) / rate) if rate else 0
-        clock = f"{rest // 3600}:{rest // 60 % 60:02}:{rest % 60:02}"
-        sys.stdout.write(f"{done:,} {100 * done // max(self.total, 1)}% {rate / 1e6:.2f}MB/s {clock}\n")
-        sys.stdout.flush()
+_FIRST, _WINDOW, _GROWTH = 2, 0.3, 1.2
+_PATIENCE = 120.0
 
 
 def stream(copy: Copy, starting: threading.Semaphore) -> None:
@@ -102,6 +54,7 @@ def stream(copy: Copy, starting: threading.Semaphore) -> None:
         try:
             with starting:
                 wire = Wire(copy.asked, copy.folder, copy.port)
+            copy.connected += 1
             while True:
                 pump(copy, wire, copy.work.get())
         except (Failed, OSError, ValueError) as error:
@@ -117,26 +70,99 @@ def stream(copy: Copy, starting: threading.Semaphore) -> None:
                 wire.close()
 
 
-def pump(copy: Copy, wire: Wire, work: tuple[int, int, int]) -> None:
-    """One range; what of it was not acknowledged is sent again by another connection."""
-    index, begin, to = work
-    file, done = copy.files[index], begin
+def connect(copy: Copy) -> None:
+    """Makes the connections: as many as asked for, or more of them for as long as they add to the rate."""
+    starting, many, rate = threading.Semaphore(_AT_ONCE), 0, 0.0
+    asked = copy.asked["streams"] or MOST
+    while many < asked:
+        more = min(asked - many, max(_FIRST, many) if not copy.asked["streams"] else asked)
+        if not copy.asked["follows"]:
+            more = min(more, copy.work.qsize())
+        for _ in range(more):
+            copy.counted(1)
+            threading.Thread(target=stream, args=(copy, starting), daemon=True).start()
+        many += more
+        until = time.monotonic() + 10
+        while copy.connected < many and time.monotonic() < until:
+            time.sleep(0.02)
+        sent, began = copy.sent, time.monotonic()
+        time.sleep(_WINDOW)
+        now = (copy.sent - sent) / (time.monotonic() - began)
+        if not more or now < _GROWTH * rate:
+            return
+        rate = now
+
+
+def feed(copy: Copy) -> None:
+    """Deals out what arrives on this node, as it comes."""
+    due, since = -1, time.monotonic()
+    while (now := copy.deal()) or copy.due:
+        if now != due:
+            due, since = now, time.monotonic()
+        elif time.monotonic() - since > _PATIENCE:
+            copy.news.put(Failed(CUT_OFF, "nothing more arrives from the node before"))
+        time.sleep(0.1)
+
+
+def pump(copy: Copy, wire: Wire, work: Work) -> None:
+    """One range or pack; what of it was not acknowledged is sent again by another connection."""
+    done, (index, *_) = work.begin, work.files
     try:
-        fd = os.open(file.real, os.O_RDONLY)
+        if copy.files[index].size <= SMALL:
+            pack(copy, wire, work)
+            done = work.to
+            return
+        send(copy, wire, work)
+        for at in range(work.begin, work.to, PIECE):
+            wire.answer()
+            done = min(at + PIECE, work.to)
+            copy.arrived(index, done - at)
+    finally:
+        if done < work.to:
+            copy.work.put(work._replace(begin=done))
+
+
+def send(copy: Copy, wire: Wire, work: Work) -> None:
+    """The pieces of a range; on this side they leave the page cache."""
+    (index,) = work.files
+    file, kind = copy.files[index], copy.kinds[index]
+    fd = open_file(file)
+    try:
+        for at in range(work.begin, work.to, PIECE):
+            length = min(PIECE, work.to - at)
+            wire.send(head_of(copy.names[index], at, length, kind), fd, at, length)
+            if kind == SUM:
+                copy.sums[index][at] = crc_of(fd, at, length)
+            copy.paced(length)
+        check(file, fd)
+        if not file.part:
+            os.posix_fadvise(fd, work.begin, work.to - work.begin, os.POSIX_FADV_DONTNEED)
+    finally:
+        os.close(fd)
+
+
+def pack(copy: Copy, wire: Wire, work: Work) -> None:
+    """Small files one after the other, in one piece."""
+    index, contents = [], []
+    for number in work.files:
+        file = copy.files[number]
+        fd = open_file(file)
         try:
-            for at in range(begin, to, PIECE):
-                wire.send(copy.names[index], fd, at, min(PIECE, to - at))
-                copy.paced(min(PIECE, to - at))
+            content = os.pread(fd, file.size, 0)
             check(file, fd)
         finally:
             os.close(fd)
-        for at in range(begin, to, PIECE):
-            wire.answer()
-            done = min(at + PIECE, to)
-            copy.arrived(index, done - at)
-    finally:
-        if done < to:
-            copy.work.put((index, done, to))
+        if len(content) != file.size:
+            raise Failed(CHANGED, f"{file.path} changed while it was copied")
+        copy.sums[number][0] = zlib.crc32(content)
+        index.append((copy.names[number], file.size))
+        contents.append(content)
+    data = b"".join((json.dumps(index).encode(), b"\n", *contents))
+    wire.send_bytes(head_of("pack", 0, len(data), FILES), data)
+    copy.paced(work.to)
+    wire.answer()
+    for number in work.files:
+        copy.arrived(number, copy.files[number].size)
 
 
 def listen(copy: Copy) -> None:
@@ -149,16 +175,23 @@ def listen(copy: Copy) -> None:
 
 
 def verify(copy: Copy, index: int) -> None:
+    """Has a file verified that has arrived."""
+    file = copy.files[index]
     try:
-        expected = published(copy.files[index]) or (UNNAMED if copy.port else digest(copy.files[index]))
+        expected = published(file) or (UNNAMED if copy.kinds[index] == DROP else "")
+        if not expected:
+            while file.part and not is_whole(file):
+                time.sleep(0.1)  # only what is verified here is a measure for the next node
+            expected = summed(file, {} if file.part else copy.sums[index])
         copy.control.write(f"{index} {expected}\n".encode())
     except OSError as error:
         copy.news.put(Failed(FAILED, str(error)))
 
 
 def finish(copy: Copy) -> None:
-    """Has each file verified once it has arrived; one whose content is another is sent once more. Raises Failed."""
+    """Has each file verified; one whose content is another is sent once more. Raises Failed."""
     open_files, again = set(copy.left), set[int]()
+    early = {index for index in copy.left if copy.announce(index)}
     with ThreadPoolExecutor(_DIGESTS) as pool:
         while open_files:
             try:
@@ -170,34 +203,33 @@ def finish(copy: Copy) -> None:
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise news
             if isinstance(news, int):
-                pool.submit(verify, copy, news)
+                if news not in early:
+                    pool.submit(verify, copy, news)
                 continue
             word, _, number = news.partition(" ")
+            index = int(number)
             if word == "ok":
-                drop(copy.files[int(number)])
-                open_files.discard(int(number))
-            elif int(number) in again:
-                text = f"{copy.files[int(number)].path}: its content is not what its checksum promises"
-                raise Failed(FAILED, text)
+                drop(copy.files[index])
+                open_files.discard(index)
+            elif index in again:
+                raise Failed(FAILED, f"{copy.files[index].path}: its content is not what its checksum promises")
             else:
-                again.add(int(number))
-                copy.left[int(number)] = copy.files[int(number)].size
-                copy.enqueue(int(number), [[0, copy.files[int(number)].size]])
+                again.add(index)
+                copy.again(index)
+                copy.announce(index)
 
 
 def main(asked: dict[str, Any]) -> int:
     os.nice(5)
     try:
         copy = Copy(asked)
-        starting = threading.Semaphore(_AT_ONCE)
-        many = min(asked["streams"], copy.work.qsize())
-        copy.counted(many)
-        threading.Thread(target=listen, args=(copy,), daemon=True).start()
-        for _ in range(many):
-            threading.Thread(target=stream, args=(copy, starting), daemon=True).start()
+        copy.deal()
+        for work in (listen, connect, *([feed] if asked["follows"] else [])):
+            threading.Thread(target=work, args=(copy,), daemon=True).start()
         finish(copy)
         copy.control.close(orderly=True)
-        copy.report()
+        copy.leave()
+        copy.report(f" over {copy.connected} connections")
         return 0
     except Failed as failed:
         sys.stdout.write(f"{failed}\n")

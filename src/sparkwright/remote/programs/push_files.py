@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
-import hashlib
+import contextlib
+import json
 import os
 import re
 import stat
+import time
 from pathlib import Path
 from typing import NamedTuple
 
-from sparkwright.remote.programs.wire import CHANGED, COPYING, PARTIAL, PIECE, stays
+from sparkwright.remote.programs.wire import (
+    CHANGED,
+    CUT_OFF,
+    PARTIAL,
+    PIECE,
+    crc_of,
+    name_of,
+    noted,
+    stays,
+    sum_of,
+)
 
 _SPLIT = re.compile(r"(.*)-00001-of-\d{5}\.gguf")
 _SHA256 = re.compile(r"(?:.*/)?blobs/([0-9a-f]{64})")
+_PATIENCE = 60.0
 
 
 class Failed(Exception):
@@ -22,36 +35,47 @@ class Failed(Exception):
 
 
 class File(NamedTuple):
+    """path: below the root. real: where it is. part: where it is while it arrives here itself, '' when it does not."""
+
     path: str
     size: int
     mtime: int
     mode: int
     real: str
+    part: str = ""
 
 
-def listing(source: Path) -> tuple[list[File], list[tuple[str, str]]]:
+class Listing(NamedTuple):
+    """single: files next to others of the same folder, not a folder."""
+
+    files: list[File]
+    links: list[tuple[str, str]]
+    single: bool
+
+
+def listing(source: Path) -> Listing:
     """Its files and its links. A link that leads out of the root travels as what it leads to."""
-    if source.is_dir():
-        files: list[File] = []
-        links: list[tuple[str, str]] = []
-        walk(source, "", (files, links))
-        return files, links
+    found = Listing([], [], not source.is_dir())
+    if not found.single:
+        walk(source, "", found)
+        return found
     split = _SPLIT.fullmatch(source.name)
     parts = sorted(source.parent.glob(f"{split[1]}-[0-9]*-of-[0-9]*.gguf")) if split else [source]
-    return [entry(part.name, part) for part in parts], []
+    found.files.extend(entry(part.name, part) for part in parts)
+    return found
 
 
-def walk(folder: Path, prefix: str, found: tuple[list[File], list[tuple[str, str]]]) -> None:
+def walk(folder: Path, prefix: str, found: Listing) -> None:
     for one in sorted(folder.iterdir()):
         path = prefix + one.name
-        if one.name in (PARTIAL, COPYING):
+        if one.name == PARTIAL or one.name.endswith(".incomplete"):
             continue
         if one.is_symlink() and stays(path, str(one.readlink())):
-            found[1].append((path, str(one.readlink())))
+            found.links.append((path, str(one.readlink())))
         elif one.is_dir():
             walk(one, path + "/", found)
         elif one.is_file():
-            found[0].append(entry(path, one))
+            found.files.append(entry(path, one))
 
 
 def entry(path: str, at: Path) -> File:
@@ -59,9 +83,48 @@ def entry(path: str, at: Path) -> File:
     return File(path, state.st_size, state.st_mtime_ns, stat.S_IMODE(state.st_mode) | 0o600, os.path.realpath(at))
 
 
+def arriving(source: Path, chain: str) -> Listing:
+    """What another node is sending here, as take.py has noted it. Raises Failed when nothing comes."""
+    until = time.monotonic() + _PATIENCE
+    while time.monotonic() < until:
+        for root in (source, source.parent):
+            note = root / PARTIAL / f"{name_of(chain)}.plan"
+            with contextlib.suppress(OSError):
+                found = json.loads(note.read_text("utf-8"))
+                note.unlink()
+                files = [
+                    File(path, size, mtime, mode, str(root / path), str(root / PARTIAL / name_of(path)))
+                    for path, size, mtime, mode in found["files"]
+                ]
+                return Listing(files, [(path, to) for path, to in found["links"]], found["single"])
+        time.sleep(0.1)
+    raise Failed(CUT_OFF, f"nothing arrives in {source} from the node before")
+
+
+def is_whole(file: File) -> bool:
+    with contextlib.suppress(OSError):
+        state = Path(file.real).stat()
+        return (state.st_size, state.st_mtime_ns) == (file.size, file.mtime)
+    return False
+
+
+def ranges_of(file: File) -> list[tuple[int, int]]:
+    """What is here of a file that arrives."""
+    if is_whole(file):
+        return [(0, file.size)]
+    return [(at, at + many) for at, many, _ in noted(Path(file.part + ".journal"), file.size, file.mtime)]
+
+
+def open_file(file: File) -> int:
+    if file.part:
+        with contextlib.suppress(FileNotFoundError):
+            return os.open(file.part, os.O_RDONLY)
+    return os.open(file.real, os.O_RDONLY)
+
+
 def check(file: File, fd: int) -> None:
     state = os.fstat(fd)
-    if (state.st_size, state.st_mtime_ns) != (file.size, file.mtime):
+    if state.st_size != file.size or (state.st_mtime_ns != file.mtime and not file.part):
         raise Failed(CHANGED, f"{file.path} changed while it was copied")
 
 
@@ -71,18 +134,20 @@ def published(file: File) -> str:
     return named[1] if named else ""
 
 
-def digest(file: File) -> str:
-    """SHA-256 of what this node has."""
-    found = hashlib.sha256()
-    with Path(file.real).open("rb", buffering=0) as opened:
-        while block := opened.read(PIECE):
-            found.update(block)
-    return found.hexdigest()
+def summed(file: File, known: dict[int, int]) -> str:
+    """The checksum of a file that nobody has published one of; known: CRC-32 of pieces by their offset."""
+    fd = os.open(file.real, os.O_RDONLY)
+    try:
+        every = range(0, file.size, PIECE)
+        return sum_of(known[n] if n in known else crc_of(fd, n, min(PIECE, file.size - n)) for n in every)
+    finally:
+        os.close(fd)
 
 
 def drop(file: File) -> None:
     """Takes it out of the page cache."""
-    fd = os.open(file.real, os.O_RDONLY)
-    os.fdatasync(fd)  # a dirty page would stay
-    os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
-    os.close(fd)
+    with contextlib.suppress(FileNotFoundError):
+        fd = os.open(file.real, os.O_RDONLY)
+        os.fdatasync(fd)  # a dirty page would stay
+        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+        os.close(fd)

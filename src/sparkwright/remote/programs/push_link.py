@@ -10,11 +10,20 @@ import subprocess
 from typing import Any
 
 from sparkwright.remote.programs.push_files import Failed
-from sparkwright.remote.programs.wire import CHANGED, CUT_OFF, code_of, widen
+from sparkwright.remote.programs.wire import CHANGED, CUT_OFF, PIECE, code_of, widen
 
 TAKE = ""  # the text of take.py
 _FAST = ("-o", "Ciphers=^aes128-gcm@openssh.com,aes256-gcm@openssh.com", "-o", "Compression=no")
 _BOOT = "import sys;f=sys.stdin.buffer;exec(f.read(int(f.readline())))"
+
+
+def answered(line: bytes) -> str:
+    """Raises Failed with what the other side reports instead of an answer."""
+    text = line.decode("utf-8", "replace").strip()
+    if text.startswith("error "):
+        _, code, why = text.split(" ", 2)
+        raise Failed(int(code), why)
+    return text
 
 
 class Pipe:
@@ -41,13 +50,10 @@ class Pipe:
 
     def line(self) -> str:
         """Raises Failed with what the other side reports, or with why it is gone."""
-        text = self.stdout.readline().decode("utf-8", "replace").strip()
-        if text.startswith("error "):
-            _, code, why = text.split(" ", 2)
-            raise Failed(int(code), why)
-        if not text:
+        line = self.stdout.readline()
+        if not line:
             raise self.lost()
-        return text
+        return answered(line)
 
     def lost(self) -> Failed:
         said, code = self._stderr.read(), self._process.wait()
@@ -69,6 +75,7 @@ class Wire:
     def __init__(self, asked: dict[str, Any], folder: str, port: int) -> None:
         self._key = bytes.fromhex(asked["secret"]) if port else b""
         self._pipe: Pipe | None = None
+        self._buffer = memoryview(bytearray(PIECE if port else 0))
         if port:
             self._socket = socket.create_connection((asked["listen"], port), 10)
             self._socket.settimeout(None)
@@ -78,25 +85,29 @@ class Wire:
             self._pipe.line()
             self._out = self._pipe.stdin.fileno()
 
-    def send(self, name: str, fd: int, offset: int, length: int) -> None:
+    def send(self, head: bytes, fd: int, offset: int, length: int) -> None:
         """One piece, without its answer. Raises Failed for a file that has become shorter."""
-        head = f"{name} {offset} {length}"
-        self._all(head.encode() + b"\n")
-        if self._pipe:
-            done = 0
-            while done < length:
-                many = os.sendfile(self._out, fd, offset + done, length - done)
-                if not many:
-                    raise Failed(CHANGED, "it has become shorter")
-                done += many
+        if self._key:
+            piece = self._buffer[:length]
+            if os.preadv(fd, [piece], offset) != length:
+                raise Failed(CHANGED, "a file has become shorter")
+            self.send_bytes(head, piece)
             return
-        piece = os.pread(fd, length, offset)
-        if len(piece) != length:
-            raise Failed(CHANGED, "it has become shorter")
-        self._all(piece)
-        self._all(code_of(self._key, head.encode(), piece))
+        self._all(head)
+        done = 0
+        while done < length:
+            many = os.sendfile(self._out, fd, offset + done, length - done)
+            if not many:
+                raise Failed(CHANGED, "a file has become shorter")
+            done += many
 
-    def _all(self, data: bytes) -> None:
+    def send_bytes(self, head: bytes, content: bytes | memoryview) -> None:
+        self._all(head)
+        self._all(content)
+        if self._key:
+            self._all(code_of(self._key, head, content))
+
+    def _all(self, data: bytes | memoryview) -> None:
         view = memoryview(data)
         while view:
             view = view[os.write(self._out, view) :]
@@ -104,16 +115,20 @@ class Wire:
     def reason(self, error: Exception) -> Failed:
         """Why the connection broke, as the other side has reported it."""
         try:
-            while self._pipe:
-                self._pipe.line()
+            while True:
+                self.answer()
         except Failed as failed:
             return failed
-        return Failed(CUT_OFF, str(error))
+        except OSError:
+            return Failed(CUT_OFF, str(error))
 
     def answer(self) -> None:
+        """Raises Failed with what the other side reports instead, or when it is gone."""
         if self._pipe:
             self._pipe.line()
-        elif not self._in.readline(200):
+        elif line := self._in.readline(1000):
+            answered(line)
+        else:
             raise Failed(CUT_OFF, "the peer closed the connection")
 
     def close(self) -> None:

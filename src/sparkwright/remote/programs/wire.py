@@ -6,19 +6,32 @@ import contextlib
 import fcntl
 import hashlib
 import hmac
+import os
 import posixpath
+import zlib
+from collections.abc import Iterable
+from pathlib import Path
 
 # COPYING lies in a folder for as long as it is being copied: between two files nothing else would tell half a model
 # from all of it. Its name makes it an unfinished download for whoever inspects it.
 PARTIAL, COPYING = ".sparkwright-partial", "sparkwright-copy.incomplete"
-PIECE = 8 << 20
-UNNAMED = "-"  # no checksum of a file that nobody has published one of: each piece of it came with a code
+PIECE, BLOCK = 8 << 20, 1 << 20
+SMALL, PACK, PACKED = 1 << 20, PIECE, 1000  # files up to SMALL travel together: so many bytes, so many files at most
+HEAD = 80  # bytes before each piece: NAME OFFSET LENGTH KIND
+# What becomes of a piece once it is on the disk: its pages are kept for the verification of the file, are summed and
+# dropped, or are dropped; a pack is several whole files.
+KEEP, SUM, DROP, FILES = "keep", "sum", "drop", "files"
+UNNAMED, SUMMED = "-", "crc32:"  # no checksum: each piece came with a code; a checksum by `sum_of`
 NO_SPACE, CUT_OFF, FAILED, CHANGED = 11, 12, 23, 24
 
 
 def name_of(path: str) -> str:
     """Of what has arrived of a file, until it is whole."""
     return hashlib.sha256(path.encode("utf-8", "surrogateescape")).hexdigest()[:32]
+
+
+def head_of(name: str, offset: int, length: int, kind: str) -> bytes:
+    return f"{name} {offset} {length} {kind}".encode().ljust(HEAD - 1) + b"\n"
 
 
 def stays(path: str, to: str) -> bool:
@@ -32,6 +45,41 @@ def code_of(key: bytes, head: bytes, piece: bytes | memoryview) -> bytes:
     made = hmac.new(key, head, "sha256")
     made.update(piece)
     return made.digest()
+
+
+def sum_of(pieces: Iterable[int]) -> str:
+    """The checksum of a file that nobody has published one of, from the CRC-32 of each piece: four times as fast as
+    SHA-256, and it finds every damage of up to 32 bits in a row."""
+    return SUMMED + hashlib.sha256(b"".join(one.to_bytes(4, "big") for one in pieces)).hexdigest()
+
+
+def crc_of(fd: int, offset: int, length: int) -> int:
+    """CRC-32 of a part of a file, read in blocks that stay in the CPU's cache."""
+    block, found = memoryview(bytearray(min(BLOCK, length))), 0
+    for at in range(offset, offset + length, BLOCK):
+        many = os.preadv(fd, [block[: offset + length - at]], at)
+        found = zlib.crc32(block[:many], found)
+    return found
+
+
+def noted(journal: Path, size: int, mtime: int) -> list[tuple[int, int, int]]:
+    """Pieces that a journal names: offset, length, CRC-32 or -1; none where it is of another content."""
+    with contextlib.suppress(OSError, ValueError):
+        first, *lines = journal.read_text("ascii").split("\n")
+        if first == f"of {size} {mtime}":
+            words = (line.split() for line in lines[:-1])  # the last may be half written
+            return [(int(a), int(b), int(c)) for a, b, c in (w for w in words if len(w) == 3)]
+    return []
+
+
+def missing(have: Iterable[tuple[int, int]], size: int) -> list[tuple[int, int]]:
+    """What is between ranges (from, to) of a file, in order."""
+    found, at = [], 0
+    for begin, to in sorted(have):
+        if begin > at:
+            found.append((at, begin))
+        at = max(at, to)
+    return [*found, (at, size)] if at < size else found
 
 
 def widen(fd: int) -> None:

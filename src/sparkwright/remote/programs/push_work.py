@@ -1,0 +1,158 @@
+"""What a copy has to send, in ranges and packs of small files, and what has arrived of it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import queue
+import secrets
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from sparkwright.remote.programs.push_files import Failed, arriving, listing, published, ranges_of
+from sparkwright.remote.programs.push_link import Pipe
+from sparkwright.remote.programs.wire import DROP, KEEP, PACK, PACKED, PIECE, SMALL, SUM, missing, name_of
+
+_RANGE, _SHARES = 64 << 20, 4
+MOST = 16
+
+
+class Work(NamedTuple):
+    """files: numbers. One file, and a range of it; or several small ones, from 0 to their bytes."""
+
+    files: list[int]
+    begin: int
+    to: int
+
+
+class Copy:
+    """The state that all connections share. left: bytes by file that have not arrived. news: what the loop waits for:
+    the number of a file that has arrived, a line of the peer, or what has failed. sums: CRC-32 by file and offset."""
+
+    def __init__(self, asked: dict[str, Any]) -> None:
+        self.asked, source, target = asked, Path(asked["source"]), Path(asked["target"])
+        found = arriving(source, asked["chain"]) if asked["follows"] else listing(source)
+        self.files, many = found.files, asked["streams"] or MOST
+        asked["secret"] = secrets.token_hex(32)
+        paths = [target.name if found.single and len(self.files) == 1 else file.path for file in self.files]
+        self.names = [name_of(path) for path in paths]
+        root = target.parent if found.single else target
+        plan = {"role": "plan", "root": str(root), "single": found.single, "links": found.links, "streams": many}
+        plan["files"] = [[path, *file[1:4]] for path, file in zip(paths, self.files, strict=True)]
+        plan["chain"] = asked["chain"] if asked["leads"] else ""
+        self.control = Pipe(asked, plan | {name: asked[name] for name in ("listen", "secret")})
+        answer = json.loads(self.control.line())
+        self.folder, self.port = answer["folder"], answer["port"]
+        self.due: dict[int, list[tuple[int, int]]] = {n: [(a, b) for a, b in ranges] for n, ranges in answer["missing"]}
+        self.left = {n: sum(to - begin for begin, to in ranges) for n, ranges in self.due.items()}
+        self.kinds = {n: self._kind(n) for n in self.due}
+        self.sums: dict[int, dict[int, int]] = {n: {} for n in self.due}
+        self.total, self.sent = sum(file.size for file in self.files), 0
+        self.streams = self.connected = 0
+        self.before = self.total - sum(self.left.values())
+        self._began, self._lock = time.monotonic(), threading.Lock()
+        self.work: queue.Queue[Work] = queue.Queue()
+        self.news: queue.Queue[int | str | Failed] = queue.Queue()
+        # Few large ranges would leave connections without work at the end
+        least = sum(self.left.values()) // (_SHARES * many)
+        self._range = max(PIECE, min(_RANGE, least // PIECE * PIECE))
+
+    def _kind(self, index: int) -> str:
+        """What the peer does with pieces of a file; over TCP their codes verify one that comes in one go."""
+        if published(self.files[index]):
+            return KEEP
+        return DROP if self.port and self.left[index] == self.files[index].size else SUM
+
+    def deal(self) -> int:
+        """Makes work of all that is due and here; the bytes that have not arrived here yet."""
+        small: list[int] = []
+        with self._lock:
+            for index, due in list(self.due.items()):
+                file = self.files[index]
+                gaps = missing(ranges_of(file) if file.part else [(0, file.size)], file.size)
+                rest = overlap(due, gaps)
+                if file.size > SMALL:
+                    self._ranges(index, overlap(due, missing(gaps, file.size)))
+                elif due and not rest:
+                    small.append(index)
+                if not due:  # all of it has arrived in an earlier call
+                    self.news.put(index)
+                del self.due[index]
+                if rest:
+                    self.due[index] = due if file.size <= SMALL else rest
+            self._packs(small)
+            return sum(to - begin for due in self.due.values() for begin, to in due)
+
+    def _ranges(self, index: int, ranges: list[tuple[int, int]]) -> None:
+        for begin, to in ranges:
+            for at in range(begin, to, self._range):
+                self.work.put(Work([index], at, min(at + self._range, to)))
+
+    def _packs(self, small: list[int]) -> None:
+        pack: list[int] = []
+        size = 0
+        for index in small:
+            if pack and (size + self.files[index].size > PACK or len(pack) == PACKED):
+                self.work.put(Work(pack, 0, size))
+                pack, size = [], 0
+            pack.append(index)
+            size += self.files[index].size
+        if pack:
+            self.work.put(Work(pack, 0, size))
+
+    def again(self, index: int) -> None:
+        """The whole file once more."""
+        with self._lock:
+            self.left[index] = self.files[index].size
+            self.due[index] = [(0, self.files[index].size)]
+        self.deal()
+
+    def announce(self, index: int) -> bool:
+        """Whether its checksum is known before it has been sent: it is verified then while it comes."""
+        checksum = published(self.files[index]) if self.files[index].size > SMALL else ""
+        if checksum:
+            self.control.write(f"{index} {checksum}\n".encode())
+        return bool(checksum)
+
+    def paced(self, length: int) -> None:
+        """Waits where the limit asks for it."""
+        with self._lock:
+            self.sent += length
+            ahead = self.sent / self.asked["limit"] - (time.monotonic() - self._began) if self.asked["limit"] else 0
+        if ahead > 0:
+            time.sleep(ahead)
+
+    def arrived(self, index: int, length: int) -> None:
+        with self._lock:
+            self.left[index] -= length
+            done = not self.left[index]
+        if done:
+            self.news.put(index)
+
+    def counted(self, change: int) -> int:
+        """How many connections there are now, made or not."""
+        with self._lock:
+            self.streams += change
+            return self.streams
+
+    def leave(self) -> None:
+        """What a chain has left here goes."""
+        for file in self.files[:1] if self.asked["follows"] else ():
+            with contextlib.suppress(OSError):
+                Path(file.part).parent.rmdir()
+
+    def report(self, more: str = "") -> None:
+        rate = self.sent / max(time.monotonic() - self._began, 0.001)
+        done = min(self.before + self.sent, self.total)
+        rest = int((self.total - done) / rate) if rate else 0
+        clock = f"{rest // 3600}:{rest // 60 % 60:02}:{rest % 60:02}"
+        sys.stdout.write(f"{done:,} {100 * done // max(self.total, 1)}% {rate / 1e6:.2f}MB/s {clock}{more}\n")
+        sys.stdout.flush()
+
+
+def overlap(some: list[tuple[int, int]], others: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """What is in both of two lists of ranges."""
+    return [(max(a, c), min(b, d)) for a, b in some for c, d in others if max(a, c) < min(b, d)]

@@ -1,0 +1,197 @@
+"""The files of a model on the node that receives them, until each is whole, verified and has its name."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import json
+import os
+import shutil
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from sparkwright.remote.programs.wire import (
+    BLOCK,
+    COPYING,
+    PARTIAL,
+    PIECE,
+    SMALL,
+    SUMMED,
+    UNNAMED,
+    crc_of,
+    missing,
+    name_of,
+    noted,
+    stays,
+    sum_of,
+)
+
+_SPARE = 64 << 20
+Entry = tuple[str, int, int, int]
+
+
+def sha256_of(at: Path, size: int, wait: Callable[[int], None]) -> str:
+    """Of a file that may still be arriving: `wait` returns once so many bytes are there. Its pages leave the cache."""
+    fd, digest, block = os.open(at, os.O_RDONLY), hashlib.sha256(), memoryview(bytearray(BLOCK))
+    try:
+        for begin in range(0, size, PIECE):
+            end = min(begin + PIECE, size)
+            wait(end)
+            for offset in range(begin, end, BLOCK):
+                digest.update(block[: os.preadv(fd, [block[: end - offset]], offset)])
+            os.posix_fadvise(fd, begin, PIECE, os.POSIX_FADV_DONTNEED)
+    finally:
+        os.close(fd)
+    return digest.hexdigest()
+
+
+class Plan:
+    """What is to be there at the end, and what of it is. over: set when nobody waits for an answer any more."""
+
+    def __init__(self, asked: dict[str, Any]) -> None:
+        self._asked, self._root = asked, Path(asked["root"])
+        self.folder, self.over = self._root / PARTIAL, threading.Event()
+        self._files: list[Entry] = [tuple(one) for one in asked["files"]]
+        self._before: dict[int, int] = {}  # pieces of each file that an earlier call has left
+
+    def begin(self) -> list[tuple[int, list[tuple[int, int]]]]:
+        """Makes folders and room; the missing ranges of each file. Raises OSError."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        if not self._asked["single"]:
+            (self._root / COPYING).touch()
+        for path, to in self._asked["links"]:
+            self._link(path, to)
+        due = [(n, one) for n, one in enumerate(self._files) if not self._there(one)]
+        lacking = [(n, self._missing(one)) for n, one in due]
+        needed = sum(to - begin for _, ranges in lacking for begin, to in ranges)
+        if needed + _SPARE > shutil.disk_usage(self.folder).free + sum(self._held(one) for _, one in due):
+            raise OSError(errno.ENOSPC, f"{needed} bytes do not fit on the disk of {self._root}")
+        for number, one in due:
+            if one[1] > SMALL:
+                self._room(one)
+                self._before[number] = len(noted(self._journal(one), one[1], one[2]))
+        self._publish()
+        return lacking
+
+    def _publish(self) -> None:
+        """What arrives here, for the program that sends it on to the next node."""
+        for old in self.folder.glob("*.plan"):
+            old.unlink(missing_ok=True)
+        if self._asked.get("chain"):
+            made = self.folder / "new"
+            made.write_text(json.dumps({name: self._asked[name] for name in ("files", "links", "single")}), "utf-8")
+            made.replace(self.folder / f"{name_of(self._asked['chain'])}.plan")
+
+    def _at(self, path: str) -> Path:
+        """Below the root, whatever the path contains."""
+        if path.startswith("/") or ".." in path.split("/"):
+            raise OSError(errno.EINVAL, f"{path!r} leads out of {self._root}")
+        at = self._root / path
+        at.parent.mkdir(parents=True, exist_ok=True)
+        return at
+
+    def _link(self, path: str, to: str) -> None:
+        if not stays(path, to):
+            raise OSError(errno.EINVAL, f"the link {path!r} leads out of {self._root}")
+        at = self._at(path)
+        if os.path.lexists(at) and not (at.is_symlink() and str(at.readlink()) == to):
+            at.unlink()
+        if not os.path.lexists(at):
+            at.symlink_to(to)
+
+    def _there(self, one: Entry) -> bool:
+        path, size, mtime, _ = one
+        at = self._at(path)
+        if at.is_symlink():
+            return False
+        return at.is_file() and (at.stat().st_size, at.stat().st_mtime_ns) == (size, mtime)
+
+    def _held(self, one: Entry) -> int:
+        """Bytes that an earlier call has made room for and that no journal names."""
+        at = self.folder / name_of(one[0])
+        taken = at.stat().st_blocks * 512 if at.exists() else 0
+        return max(0, taken - (one[1] - sum(to - begin for begin, to in self._missing(one))))
+
+    def _journal(self, one: Entry) -> Path:
+        return self.folder / f"{name_of(one[0])}.journal"
+
+    def _missing(self, one: Entry) -> list[tuple[int, int]]:
+        pieces = noted(self._journal(one), one[1], one[2]) if one[1] > SMALL else []
+        return missing(((at, at + length) for at, length, _ in pieces), one[1])
+
+    def _room(self, one: Entry) -> None:
+        path, size, mtime, _ = one
+        fd = os.open(self.folder / name_of(path), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+        with contextlib.suppress(OSError):
+            os.posix_fallocate(fd, 0, size)
+        os.ftruncate(fd, size)
+        os.close(fd)
+        journal, head = self._journal(one), f"of {size} {mtime}\n"
+        if not journal.exists() or not journal.read_text("ascii").startswith(head):
+            journal.write_text(head, "ascii")
+
+    def finish(self, index: int, expected: str) -> bool:
+        """Verifies a file and gives it its name; False when it is another than expected: nothing is left of it then.
+
+        Waits for what has not arrived. Raises EOFError when it never will.
+        """
+        one = self._files[index]
+        path, size, mtime, mode = one
+        at, journal = self.folder / name_of(path), self._journal(one)
+        if size == 0:
+            at.touch()
+        if self._content(index, expected) != expected:
+            self._before[index] = 0
+            if size > SMALL:
+                journal.write_text(f"of {size} {mtime}\n", "ascii")
+            return False
+        at.chmod(mode)
+        os.utime(at, ns=(mtime, mtime))
+        fd = os.open(at, os.O_RDONLY)
+        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+        os.close(fd)
+        at.replace(self._at(path))
+        journal.unlink(missing_ok=True)
+        return True
+
+    def _content(self, index: int, expected: str) -> str:
+        if expected == UNNAMED:
+            return UNNAMED
+        one = self._files[index]
+        at = self.folder / name_of(one[0])
+        if expected.startswith(SUMMED):
+            return self._sum(index, at)
+        return sha256_of(at, one[1], self._waiting(one))
+
+    def _sum(self, index: int, at: Path) -> str:
+        """From the journal, as far as this call has received it; what lay on the disk before is read again."""
+        _, size, mtime, _ = one = self._files[index]
+        fresh = noted(self._journal(one), size, mtime)[self._before.get(index, 0) :]
+        known = {offset: crc for offset, _, crc in fresh if crc >= 0}
+        fd = os.open(at, os.O_RDONLY)
+        try:
+            every = range(0, size, PIECE)
+            return sum_of(known[n] if n in known else crc_of(fd, n, min(PIECE, size - n)) for n in every)
+        finally:
+            os.close(fd)
+
+    def _waiting(self, one: Entry) -> Callable[[int], None]:
+        """Returns once the file has arrived up to a place. Raises EOFError when the other side is gone."""
+        there = one[1] if one[1] <= SMALL else 0
+
+        def wait(to: int) -> None:
+            nonlocal there
+            while there < to:
+                gaps = self._missing(one)
+                there = gaps[0][0] if gaps else one[1]
+                if there < to and self.over.wait(0.25):
+                    raise EOFError
+
+        return wait
+
+    def end(self) -> None:
+        with contextlib.suppress(OSError):
+            self.folder.rmdir()
