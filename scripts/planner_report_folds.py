@@ -1,12 +1,14 @@
 """The planner on the rows whose source, or whose model, had no part in fitting its levels and the width of its ranges.
 
 Its constants are rates and reserves: a change of one moves a quantity's level, alone or on several nodes, and a change
-of its spread the width of the ranges. Both are fitted again here to the rows of all other sources (models), the level
-as the median of errors, the width so that nine of ten rows are inside; then the left-out rows are compared.
+of its spread the width of the ranges. Both are fitted again here to the rows of all other sources (models), each with
+the same weight: the level as the median of errors, the width so that nine of ten rows are inside. Then the rows that
+were left out are compared.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
 from collections import defaultdict
@@ -18,12 +20,12 @@ from planner_report_dates import source
 from planner_report_memory import POOL
 from planner_report_rows import Case
 from planner_report_speed import CALIBRATED
-from planner_report_stats import percentile
 
 # Of these nothing was fitted to measurements: dimensions and the engines' code decide, and the range is of what a row
 # does not state. The reader of rows and the choice of what is modelled were made with all rows in view all the same.
 RULES = frozenset({"kv_tokens_given_gib", "kv_tokens_unknown_draft"})
 _INSIDE = 0.9
+_SEEN = 10  # folds of which one may be outside
 _FEWEST = 3  # rows of others, below which nothing is fitted
 
 
@@ -53,19 +55,31 @@ def left_out(cases: Sequence[Case], answers: Sequence[Answer], fold: Callable[[C
     for answer in answers:
         if answer.predicted and not isinstance(answer.published, bool) and answer.published > 0:
             groups[answer.quantity, several[answer.id]].append(answer)
-    return [again for group in groups.values() for again in _again(group, folds)]
+    found: dict[str, list[list[Answer]]] = defaultdict(list)
+    for (quantity, _), group in groups.items():
+        found[quantity].append(group)
+    return [again for group in found.values() for again in _again(group, folds)]
 
 
-def _again(group: Sequence[Answer], folds: Mapping[str, str]) -> list[Answer]:
-    if group[0].quantity in RULES:
-        return list(group)
-    misses = [_miss(answer, folds[answer.id]) for answer in group]
-    whole, made = _level(misses), {}
-    for fold in {miss.fold for miss in misses}:
-        others = [miss for miss in misses if miss.fold != fold]
-        enough = len({miss.row for miss in others}) >= _FEWEST and group[0].quantity != CALIBRATED
-        made[fold] = (_level(others) - whole if enough else 0.0, _width(others))
-    return [_refitted(answer, *made[folds[answer.id]]) for answer in group]
+def _again(groups: Sequence[Sequence[Answer]], folds: Mapping[str, str]) -> list[Answer]:
+    """groups: of one quantity, each with a level of its own; the width is of all of them together."""
+    if groups[0][0].quantity in RULES:
+        return [answer for group in groups for answer in group]
+    misses = [[_miss(answer, folds[answer.id]) for answer in group] for group in groups]
+    every = [miss for some in misses for miss in some]
+    widths = {fold: _width([one for one in every if one.fold != fold]) for fold in {one.fold for one in every}}
+    made = []
+    for group, some in zip(groups, misses, strict=True):
+        levels = {fold: _moved(some, fold, group[0].quantity) for fold in {one.fold for one in some}}
+        made += [_refitted(answer, levels[folds[answer.id]], widths[folds[answer.id]]) for answer in group]
+    return made
+
+
+def _moved(misses: Sequence[_Miss], fold: str, quantity: str) -> float:
+    """How far the level of all moves when one fold is not there; not at all where too few rows are left."""
+    others = [miss for miss in misses if miss.fold != fold]
+    enough = len({miss.row for miss in others}) >= _FEWEST and quantity != CALIBRATED
+    return _level(others) - _level(misses) if enough else 0.0
 
 
 def _miss(answer: Answer, fold: str) -> _Miss:
@@ -83,20 +97,34 @@ def _scaled(answer: Answer, figure: float | None) -> float:
 
 
 def _level(misses: Sequence[_Miss]) -> float:
-    """A row counts once."""
-    rows: dict[str, list[float]] = defaultdict(list)
-    for miss in misses:
-        rows[miss.row].append(miss.level)
-    return statistics.median(statistics.median(mine) for mine in rows.values()) if rows else 0.0
+    """A fold counts once: its rows share a machine and a way to measure, and many rows of one are no more sources."""
+    folds = _by_fold(misses, lambda miss: miss.level)
+    return statistics.median(map(statistics.median, folds.values())) if folds else 0.0
 
 
 def _width(misses: Sequence[_Miss]) -> float:
-    """How many times as wide the ranges would have to be; 1 where too few rows or points without a range decide."""
-    rows: dict[str, list[float]] = defaultdict(list)
+    """How many times as wide the ranges would have to be for nine of ten rows, each fold with the same weight.
+
+    The fold that was left out has the same weight and is beyond all others (Lee, Barber and Willett 2023,
+    Distribution-free inference with hierarchical data). Of fewer folds than ten no range is narrowed for it.
+    """
+    folds = _by_fold(misses, lambda miss: miss.off)
+    scores = sorted((off, 1 / (len(mine) * (len(folds) + 1))) for mine in folds.values() for off in mine)
+    reached = itertools.accumulate(weight for _, weight in scores)
+    found = next((off for (off, _), so_far in zip(scores, reached, strict=True) if so_far >= _INSIDE), math.inf)
+    least = 0.0 if len(folds) >= _SEEN else 1.0
+    return max(least, found) if math.isfinite(found) and found else 1.0
+
+
+def _by_fold(misses: Sequence[_Miss], value: Callable[[_Miss], float]) -> dict[str, list[float]]:
+    """Each row's median, by fold."""
+    rows: dict[tuple[str, str], list[float]] = defaultdict(list)
     for miss in misses:
-        rows[miss.row].append(miss.off)
-    found = percentile(sorted(statistics.median(mine) for mine in rows.values()), _INSIDE)
-    return found if found and math.isfinite(found) and len(rows) >= _FEWEST else 1.0
+        rows[miss.fold, miss.row].append(value(miss))
+    found: dict[str, list[float]] = defaultdict(list)
+    for (fold, _), mine in rows.items():
+        found[fold].append(statistics.median(mine))
+    return found
 
 
 def _refitted(answer: Answer, moved: float, width: float) -> Answer:

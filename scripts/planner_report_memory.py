@@ -18,7 +18,7 @@ from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.units import GIB
 from sparkwright.engines.catalog import ENGINES, traits
-from sparkwright.engines.traits import Cache
+from sparkwright.engines.traits import Cache, Claim
 from sparkwright.planner.kv_cache import capacity
 from sparkwright.planner.kv_layout import assumed_draft
 from sparkwright.planner.ledger import ledger
@@ -179,16 +179,23 @@ def _fits(case: Case) -> Iterator[Answer]:
 
 
 def _silent(case: Case) -> str:
-    """What the source leaves out of the conditions that decide; '' when all are stated."""
-    serving = case.recipe.serving
+    """What the source leaves out of the conditions that decide; '' when all are stated, or the whole context fits."""
+    serving, claims = case.recipe.serving, traits(case.recipe).claim is not Claim.NONE
     stated = {
-        "memory fraction": serving.memory_fraction or serving.kv_cache_bytes,
-        "context": serving.context,
+        "memory fraction": serving.memory_fraction or serving.kv_cache_bytes or not claims,
         "limits on sequences or batched tokens": serving.sequences or serving.batched_tokens,
+        "context": serving.context or _fits_whole(case),
     }
     return next(
         (f"not refused, and the source does not state the {name}" for name, is_ in stated.items() if not is_), ""
     )
+
+
+def _fits_whole(case: Case) -> bool:
+    """Whether it fits with the longest context that the model takes, which is the engines' default."""
+    context = case.shape.positions if isinstance(case.shape, ModelShape) else 0
+    serving = replace(case.recipe.serving, context=context)
+    return context > 0 and _verdict(replace(case, recipe=replace(case.recipe, serving=serving))) is Fit.FITS
 
 
 def _verdict(case: Case) -> Fit:

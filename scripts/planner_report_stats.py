@@ -49,7 +49,7 @@ class Figures:
 
     inside: share of published figures within the planner's interval; width: how many times its low end the high end
     is, in the median. yes_no: whether it is a question of fitting. unsafe: predicted to fit, and failed. refused: not
-    to fit, and ran.
+    to fit, and ran. may: with a doubt; silent: the source leaves out what decides; passed_failed: both that failed.
     """
 
     count: int
@@ -63,7 +63,8 @@ class Figures:
     unsafe: int = 0
     refused: int = 0
     may: int = 0
-    may_failed: int = 0
+    silent: int = 0
+    passed_failed: int = 0
     ran: int = 0
 
 
@@ -94,10 +95,11 @@ def figures(answers: Sequence[Answer], peer: bool = False) -> Figures:
     )
 
 
-def _passed(answers: Sequence[Answer]) -> tuple[int, int, int]:
+def _passed(answers: Sequence[Answer]) -> tuple[int, int, int, int]:
     passed = [a for a in answers if a.passed]
+    silent = sum(1 for a in passed if "does not state" in a.reason)
     ran = sum(1 for a in answers if a.published and (a.passed or a.predicted is not None))
-    return len(passed), sum(1 for a in passed if not a.published), ran
+    return len(passed) - silent, silent, sum(1 for a in passed if not a.published), ran
 
 
 def _width(answers: Sequence[Answer]) -> float:

@@ -14,8 +14,9 @@ INTRO = """
 How far the planner's answers are from what others measured on GB10 machines and from our own runs. Each published row
 is turned into a recipe and planned like any other; nothing is fitted to a row or a model's name. But rates, ranges and
 reserves were chosen with these rows in view. So the first table shows what they give when the rows of a source, or of a
-model, are taken away: each quantity's level and the width of its ranges are fitted to the other rows only, and compared
-with those that were left out. KV tokens follow from rules and dimensions, where nothing is fitted.
+model, are taken away: each quantity's level and the width of its ranges are fitted to the other rows only, each source
+with the same weight, and compared with those that were left out. The width is what a source not seen yet needs for nine
+of its ten rows; with fewer than ten sources none is narrowed. KV tokens follow from rules and dimensions alone.
 
 An error is (predicted - published) / published; median and 90th percentile are of its size, over rows: one with a curve
 of many figures counts once, with their median. `inside` is the share of published figures within the interval that the
@@ -24,8 +25,8 @@ is meant to hold nine of ten. The right columns of the tables by attention are s
 rows (its arithmetic, written again in scripts/planner_report_peer.py); it does not estimate speed.
 
 `Fits` has three verdicts: fits at the low end of the pool's range, may not fit, does not fit at its high end. Unsafe is
-what fits and failed. Rows that pass without a verdict, because they may not fit or because their source leaves out
-fraction, context or limits, are counted below with the reason.
+what fits and failed. Rows that may not fit are counted, and those without a verdict: their source leaves out fraction
+or limits, or the context where the model's longest does not fit.
 
 The rows are not part of this project; `make planner-report DATA=rows.jsonl OUT=answers.jsonl` makes the same from any
 file of their form. Published figures contradict each other: one unchanged configuration gave KV pools 7 to 16 % apart
@@ -198,7 +199,8 @@ def _results(found: Figures) -> str:
 def _briefly(found: Figures) -> str:
     if found.yes_no:
         return (
-            f"{found.unsafe} unsafe, {found.refused} refused; {found.may} not judged, {found.may_failed} of them failed"
+            f"{found.unsafe} unsafe, {found.refused} refused; {found.may} may not fit, {found.silent} not judged, "
+            f"{found.passed_failed} of these failed"
         )
     return f"{_percent(found.median)}, {_percent(found.ninety)}, {found.answered}"
 

@@ -124,9 +124,13 @@ def test_a_fraction_that_nobody_gives_may_be_any(tmp_path: Path) -> None:
 
 
 def test_a_row_fits_only_when_every_condition_is_stated(tmp_path: Path) -> None:
-    """Each condition that decides turns a verdict into none when it is left out; a refusal stays one."""
+    """Each condition that decides turns a verdict into none when it is left out; a refusal stays one.
+
+    A context that nobody gives is the longest that the model takes.
+    """
     assert answers(case(tmp_path, **STATED))["fits"][0].predicted is True
-    for name in STATED:
+    assert answers(case(tmp_path, **STATED | {"max_model_len": None}))["fits"][0].predicted is True
+    for name in ("gpu_memory_utilization", "max_num_seqs"):
         assert answers(case(tmp_path, **STATED | {name: None}))["fits"][0].passed
     small = answers(case(tmp_path, **STATED | {"gpu_memory_utilization": 0.05, "max_num_seqs": None}))["fits"][0]
     assert (small.predicted, small.passed) == (False, False)

@@ -14,7 +14,7 @@ from unit.planner.report_samples import FACTS, row
 
 def cases(folder: Path) -> tuple[Case, ...]:
     (folder / "models.jsonl").write_text(json.dumps(FACTS))
-    rows = [row(id=name, source=f"github {name}/runs x") for name in "abcd"]
+    rows = [row(id=name, source=f"github {name}/runs x") for name in "abcdefghijkl"]
     (folder / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
     return load(folder / "rows.jsonl")
 
@@ -31,10 +31,26 @@ def test_a_level_follows_the_other_sources(tmp_path: Path) -> None:
 
 
 def test_a_width_is_that_of_the_others(tmp_path: Path) -> None:
-    """Others within a tenth give ranges of a tenth, and the left-out row at nearly twice is outside."""
-    given = [*(answer(name, 110.0) for name in "abc"), answer("d", 190.0)]
+    """Eleven others within a tenth give ranges of a tenth, and the left-out row at nearly twice is outside.
+
+    Of four sources nobody sees what one in ten does: no range is narrowed for them.
+    """
+    given = [*(answer(name, 110.0) for name in "abcdefghijk"), answer("l", 190.0)]
     found = folds.left_out(cases(tmp_path), given, folds.by_source)
     assert found[-1].inside is False and given[-1].inside is True
+    few = folds.left_out(cases(tmp_path), [*given[:3], given[-1]], folds.by_source)
+    assert few[-1].inside is True
+
+
+def test_a_source_with_many_rows_is_one_source(tmp_path: Path) -> None:
+    """Guards that eight rows of one machine do not set the level of all others."""
+    many = [row(id=f"z{n}", source="github z/runs") for n in range(8)]
+    (tmp_path / "models.jsonl").write_text(json.dumps(FACTS))
+    rows = [*(row(id=name, source=f"github {name}/runs") for name in "abc"), *many]
+    (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    given = [*(answer(name, 100.0) for name in "abc"), *(answer(f"z{n}", 200.0) for n in range(8))]
+    found = folds.left_out(load(tmp_path / "rows.jsonl"), given, folds.by_source)
+    assert [one.predicted for one in found[:3]] == pytest.approx([100.0] * 3)
 
 
 def test_counts_of_tokens_have_nothing_to_fit(tmp_path: Path) -> None:
