@@ -2,16 +2,19 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 
 from sparkwright.app.runs import LAST, chosen, loaded
+from sparkwright.domain.errors import UsageError
+from sparkwright.domain.run import Run
 from sparkwright.domain.summary import Comparison, GateResult, RunSummary
 from sparkwright.loadgen.compare import compare
 from sparkwright.loadgen.gate_lines import Gate
 from sparkwright.loadgen.gates import judge
 from sparkwright.loadgen.stats import summarize
 from sparkwright.ports import RunStore
+from sparkwright.report.evaluation import evaluation_markdown, evaluation_page
 from sparkwright.report.html import page
 from sparkwright.report.markdown import markdown
 from sparkwright.report.tables import tree
@@ -30,8 +33,23 @@ async def named(runs: RunStore, wanted: Sequence[str]) -> tuple[str, ...]:
 
 async def report(runs: RunStore, names: Sequence[str], form: Form, maker: str) -> str:
     """The whole text. The first run is what the others are compared with. Raises UsageError, StoreError."""
-    summaries = [summarize(await runs.load(name)) for name in names]
+    found = [await runs.load(name) for name in names]
+    if all(run.evaluation for run in found):
+        return evaluated(found, form, maker)
+    if odd := next((run for run in found if run.evaluation), None):
+        raise UsageError(f"{odd.id} is an evaluation: it has a report of its own", f"sparkwright report {odd.id}")
+    summaries = [summarize(run) for run in found]
     return written(summaries, compared_with_first(summaries), form, maker)
+
+
+def evaluated(runs: Sequence[Run], form: Form, maker: str) -> str:
+    match form:
+        case Form.HTML:
+            return evaluation_page(runs, maker)
+        case Form.MARKDOWN:
+            return evaluation_markdown(runs)
+        case Form.JSON:
+            return json.dumps({"runs": [asdict(run) for run in runs]}, indent=2, ensure_ascii=False) + "\n"
 
 
 def compared_with_first(summaries: Sequence[RunSummary]) -> list[Comparison]:

@@ -39,7 +39,7 @@ _Prepared = AbstractAsyncContextManager[tuple[Bench, Ready]]
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class Asked:
     """The command line. keys: to be tried in this order. gateway: to measure through, as `_ours` has it."""
 
     where: ClusterOptions
@@ -119,7 +119,7 @@ def bench(targets: tuple[str, ...], where: ClusterOptions, as_json: bool, **how:
       sparkwright bench http://127.0.0.1:8000 --profile sweep --gate gates.txt --baseline v0.21
     """
     gates = gates_of(how["gate"], how["baseline"])
-    said = _Asked(
+    said = Asked(
         where,
         how["model"],
         keys(how["key_file"]),
@@ -139,33 +139,33 @@ def bench(targets: tuple[str, ...], where: ClusterOptions, as_json: bool, **how:
     shared.answer(as_json, end.done_json(done), end.done_text(done), end.exit_code(done))
 
 
-async def _all(targets: _Names, said: _Asked, how: dict[str, Any]) -> tuple[Run | None, tuple[Run, ...]]:
+async def _all(targets: _Names, said: Asked, how: dict[str, Any]) -> tuple[Run | None, tuple[Run, ...]]:
     """The baseline, as it was named before anything was measured, and the runs."""
     shared.end_like_ctrl_c()
     async with tools(how["tokenizer"]) as made:
         baseline = await loaded(made.runs, how["baseline"]) if how["baseline"] else None
         targets, said = await _wanted(made, targets, said, how)
         for named in targets if len(targets) > 1 else ():
-            async with _ready(made, named, said):
+            async with endpoint(made, named, said):
                 pass  # one that does not answer is told before the others are measured
         return baseline, tuple([await _one(made, named, said) for named in targets])
 
 
-async def _planned(targets: _Names, said: _Asked, how: dict[str, Any]) -> list[dict[str, Any]]:
+async def _planned(targets: _Names, said: Asked, how: dict[str, Any]) -> list[dict[str, Any]]:
     """What would be done, of each endpoint."""
     shared.end_like_ctrl_c()
     plans = []
     async with tools(how["tokenizer"]) as made:
         targets, said = await _wanted(made, targets, said, how)
         for named in targets:
-            async with _ready(made, named, said) as (_, ready):
+            async with endpoint(made, named, said) as (_, ready):
                 plans.append(plan_json(ready))
                 if not said.quiet:
                     echo(_opening(ready))
     return plans
 
 
-async def _wanted(made: Bench, targets: _Names, said: _Asked, how: dict[str, Any]) -> tuple[_Names, _Asked]:
+async def _wanted(made: Bench, targets: _Names, said: Asked, how: dict[str, Any]) -> tuple[_Names, Asked]:
     """With the workload: of the resumed run, or the profile's with the options applied."""
     if not how["resume"]:
         if not targets:
@@ -195,8 +195,8 @@ def _filled(request: BenchRequest, workload: Workload) -> BenchRequest:
     return replace(request, workload=with_counts(workload, files), files=files)
 
 
-async def _one(made: Bench, named: str, said: _Asked) -> Run:
-    async with _ready(made, named, said) as (able, ready):
+async def _one(made: Bench, named: str, said: Asked) -> Run:
+    async with endpoint(made, named, said) as (able, ready):
         if not said.quiet:
             echo(_opening(ready), err=True)
         order, simulated = ready.order, ready.conditions.simulated
@@ -212,7 +212,7 @@ def _opening(ready: Ready) -> str:
 
 
 @contextlib.asynccontextmanager
-async def _ready(made: Bench, named: str, said: _Asked) -> AsyncIterator[tuple[Bench, Ready]]:
+async def endpoint(made: Bench, named: str, said: Asked) -> AsyncIterator[tuple[Bench, Ready]]:
     """With what it was asked by: of a gateway of ours that trusts the cluster's own certificates."""
     ours, gateway = ("", named) if is_url(named) else (named, said.gateway)
     if not ours and named.startswith("https:"):
@@ -230,7 +230,7 @@ async def _ready(made: Bench, named: str, said: _Asked) -> AsyncIterator[tuple[B
         yield found
 
 
-def _ours(made: Bench, name: str, gateway: str | None, said: _Asked) -> "_Prepared":
+def _ours(made: Bench, name: str, gateway: str | None, said: Asked) -> "_Prepared":
     """gateway: the URL to go through, '' for the deployment's own; None goes to the engine."""
     named = _clustered().Named(name, said.keys[0] if said.key_given else None, said.keys, gateway)
     return cast("_Prepared", _clustered().deployment(made, said.where, named, said.request))

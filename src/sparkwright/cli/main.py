@@ -28,6 +28,7 @@ VERBS = {
     "restart": ("up", "restart", "Restart a deployment; its gateway answers 503 meanwhile."),
     "keys": ("keys", "keys", "Add, list and revoke the gateway's API keys."),
     "bench": ("bench", "bench", "Benchmark any OpenAI-compatible endpoint, or a deployment."),
+    "eval": ("evals", "evals", "Check the answers of an endpoint: protocol and instructions."),
     "runs": ("runs", "runs", "List, show, tag, export and delete benchmark runs."),
     "compare": ("compare", "compare", "Compare runs with a base, metric by metric."),
     "gate": ("compare", "gate", "Check a run against thresholds, for CI."),

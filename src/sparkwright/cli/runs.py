@@ -10,6 +10,7 @@ import click
 
 from sparkwright.adapters.run_files.formats import FORMS, bytes_of, form_of, read, write
 from sparkwright.app import runs as use
+from sparkwright.cli import eval_text
 from sparkwright.cli import options as shared
 from sparkwright.cli.bench_text import next_text, summary_json, summary_text
 from sparkwright.cli.columns import aligned, mark
@@ -26,9 +27,17 @@ def _row(one: Listed) -> tuple[str, ...]:
     failed = f", {one.errors} failed" if one.errors else ""
     began = when(one.began) if one.began else ""
     model = f"{mark(one.simulated)}{one.model}{engine}"
-    unfinished = "" if one.state == "done" else f", {one.done} of {one.planned}"
+    unfinished = "" if one.state == "done" or one.kind != "bench" else f", {one.done} of {one.planned}"
     state = f"from {one.imported}" if one.imported else f"{one.state}{unfinished}"
-    return one.id, began, state, one.workload, model, f"{one.requests} requests{failed}", ", ".join(one.tags)
+    return (
+        one.id,
+        began,
+        state,
+        one.workload,
+        model,
+        f"{one.requests} requests{failed}" if one.kind == "bench" else one.kind,
+        ", ".join(one.tags),
+    )
 
 
 def tags_text(run: Run) -> str:
@@ -97,7 +106,11 @@ def show(run: str, as_json: bool) -> None:
       sparkwright runs show last
       sparkwright runs show r-20261122-7f3a --json
     """
-    summary = summarize(with_store(lambda kept: use.loaded(kept, run)))
+    found = with_store(lambda kept: use.loaded(kept, run))
+    if found.evaluation:
+        shared.answer(as_json, {"schema": SCHEMA, "run": eval_text.document(found)}, eval_text.text(found))
+        return
+    summary = summarize(found)
     parts = (summary_text(summary), tags_text(summary.run), next_text(summary.run.id))
     document = {"schema": SCHEMA, "run": summary_json(summary)}
     shared.answer(as_json, document, "\n\n".join(filter(None, parts)))

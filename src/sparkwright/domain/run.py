@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from sparkwright.domain.evaluation import Evaluation
 from sparkwright.domain.workload import LevelPlan, Pace, Workload
 
 
@@ -207,7 +208,10 @@ class Level:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """id: as users name it (r-20261122-7f3a). state: running, done, stopped. imported: from which tool, '' if ours."""
+    """id: as users name it (r-20261122-7f3a). state: running, done, stopped. imported: from which tool, '' if ours.
+
+    evaluation: of `eval`, which has no levels; None of a benchmark.
+    """
 
     id: str
     began: float
@@ -219,11 +223,15 @@ class Run:
     tags: tuple[str, ...] = ()
     note: str = ""
     imported: str = ""
+    evaluation: Evaluation | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A run without its requests. workload: name@version. done of planned: repeats of levels that are complete."""
+    """A run without its requests. workload: name@version. done of planned: repeats of levels that are complete.
+
+    kind: bench, or eval and what it asked.
+    """
 
     id: str
     began: float
@@ -242,3 +250,4 @@ class Listed:
     tags: tuple[str, ...] = ()
     note: str = ""
     imported: str = ""
+    kind: str = "bench"

@@ -53,6 +53,7 @@ def _layers_only(split: Parallelism) -> tuple[str, ...]:
 
 
 TRAITS = Traits(
+    choose=lambda texts: {"grammar": "root ::= " + " | ".join(f'"{text}"' for text in texts)},
     claim=Claim.NONE,
     limits=lambda recipe, unified: (2048, 4),
     whole=Range(OVERHEAD, 1.0, 0.3, 2.0, "compute buffers of llama.cpp's server"),

@@ -56,6 +56,7 @@ def _no_replicas(split: Parallelism) -> tuple[str, ...]:
 
 
 TRAITS = Traits(
+    choose=lambda texts: {"regex": f"({'|'.join(texts)})"},
     claim=Claim.FREE,
     # Computed from the GPU's memory at start (0.5.23, arg_groups/memory_hook.py); near this on a GB10.
     fraction=0.85,

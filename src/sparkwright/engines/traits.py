@@ -1,8 +1,9 @@
 """What distinguishes an engine where memory, splits and speed are planned: the planner asks this, never a name."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 from sparkwright.domain.ledger import OVERHEAD, PROCESSES, LedgerLine, Origin
 from sparkwright.domain.recipe import Parallelism, Recipe
@@ -74,7 +75,8 @@ class Traits:
     options that ask for FlashAttention 3. helpers: programs that its ranks start (ray, rpc). media: what a client's
     image_url may be (files, hosts).
     Server. owned_by: as its list of models names the owner; property: of /props, where it has such a page.
-    kills_itself: its first process ends with SIGKILL when one of its own has ended.
+    kills_itself: its first process ends with SIGKILL when one of its own has ended. choose: members of a request that
+    allow these answers only; None: unknown.
     """
 
     claim: Claim = Claim.POOL
@@ -117,3 +119,4 @@ class Traits:
     owned_by: str = ""
     property: str = ""
     kills_itself: bool = False
+    choose: Callable[[Sequence[str]], dict[str, Any]] | None = None

@@ -29,6 +29,8 @@ class Fault:
 
 def invalid(run: Run) -> tuple[str, ...]:
     """Why a run proves nothing; () when it may count."""
+    if run.evaluation:
+        return ("it is an evaluation, without figures of speed",)
     missing = run.conditions.missing
     whose = "our own deployment" if run.conditions.ours else "an endpoint"
     found = [f"provenance is incomplete: {', '.join(missing)} of {whose} is not known"] if missing else []

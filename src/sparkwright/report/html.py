@@ -135,7 +135,7 @@ def page(summaries: Sequence[RunSummary], comparisons: Sequence[Comparison] = ()
         *(run_details(summary, name) for summary, name in zip(summaries, called, strict=True)),
     ]
     data = Html(data_json(called, plots, requests))
-    return _document(", ".join(called), join(*body), data, maker)
+    return document(", ".join(called), join(*body), data, maker)
 
 
 def lettered(summaries: Sequence[RunSummary], comparisons: Sequence[Comparison]) -> list[Comparison]:
@@ -150,7 +150,7 @@ def plots_of(summaries: Sequence[RunSummary], called: Sequence[str]) -> list[Plo
     return [*([turns] if turns else []), *depth_plots(summaries), *load_plots(summaries), *resource_plots(runs, called)]
 
 
-def _document(title: str, body: Html, data: Html, maker: str) -> str:
+def document(title: str, body: Html, data: Html, maker: str) -> str:
     style = Html(_asset("uplot.css") + _asset("page.css"))
     script = Html(f"/*! uPlot\n{_asset('uplot-LICENSE.txt')}*/\n{_asset('uplot.js')}\n{_asset('page.js')}")
     policy = f"{_POLICY}; script-src '{_hash(script)}'; style-src '{_hash(style)}'"

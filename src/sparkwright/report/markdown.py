@@ -29,9 +29,9 @@ def _run(summary: RunSummary) -> str:
         f"## {escaped((known.model or summary.run.id) + engine)}",
         _status(summary),
         _main(summary),
-        *((escaped(gap_words([summary])), _table(turns)) if turns else ()),
-        f"**{errors.title}**\n\n{_table(errors)}" if errors else "",
-        f"<details><summary>Conditions</summary>\n\n{_table(Table('', ('', ''), rows), left=2)}\n\n</details>",
+        *((escaped(gap_words([summary])), table(turns)) if turns else ()),
+        f"**{errors.title}**\n\n{table(errors)}" if errors else "",
+        f"<details><summary>Conditions</summary>\n\n{table(Table('', ('', ''), rows), left=2)}\n\n</details>",
     ]
     return "\n\n".join(filter(None, parts))
 
@@ -49,9 +49,9 @@ def _main(summary: RunSummary) -> str:
     other = [level for level in whole(summary) if level not in single]  # also what failed as a whole
     parts = []
     if single:
-        parts.append(_table(field_table(summary, single), "±: half of the 95 % bootstrap interval of the median."))
+        parts.append(table(field_table(summary, single), "±: half of the 95 % bootstrap interval of the median."))
     if other:
-        parts.append(_table(levels_table(replace(summary, levels=tuple(other)))))
+        parts.append(table(levels_table(replace(summary, levels=tuple(other)))))
     return "\n\n".join(parts)
 
 
@@ -82,18 +82,18 @@ def _with_half(level: LevelSummary, metric: str, scale: float) -> str:
 
 
 def _compared(comparison: Comparison) -> str:
-    table = comparison_table(comparison)
+    found = comparison_table(comparison)
     said = [f"- not comparable: {escaped(why)}" for why in comparison.refused]
     said += [f"- {escaped(note)}" for note in comparison.notes]
-    parts = [f"## {escaped(table.title)}", "\n".join(said), _table(table, left=2) if table.rows else ""]
+    parts = [f"## {escaped(found.title)}", "\n".join(said), table(found, left=2) if found.rows else ""]
     return "\n\n".join(filter(None, parts))
 
 
-def _table(table: Table, says: str = "", left: int = 1) -> str:
-    rule = [":---" if column < left else "---:" for column in range(len(table.head))]
-    lines = [_line([escaped(cell) for cell in row]) for row in (table.head, *table.rows)]
+def table(shown: Table, says: str = "", left: int = 1) -> str:
+    rule = [":---" if column < left else "---:" for column in range(len(shown.head))]
+    lines = [_line([escaped(cell) for cell in row]) for row in (shown.head, *shown.rows)]
     text = "\n".join([lines[0], _line(rule), *lines[1:]])
-    return f"{text}\n\n{says or table.says}" if says or table.says else text
+    return f"{text}\n\n{says or shown.says}" if says or shown.says else text
 
 
 def _line(cells: Sequence[str]) -> str:

@@ -20,7 +20,7 @@ from sparkwright.simulator.asked import ApiError, Asked, Rules, json_response
 from sparkwright.simulator.job import EngineDead, Job
 from sparkwright.simulator.log import Voice
 from sparkwright.simulator.scheduler import Engine
-from sparkwright.simulator.text import Piece, answer
+from sparkwright.simulator.text import Piece, answer, damaged, logprobs
 
 Body = dict[str, Any]
 DONE = b"data: [DONE]\n\n"
@@ -57,12 +57,14 @@ class Count:
     cached: int = 0
     made: int = 0
     details: bool = False
+    more: int = 0
+    """What the total has too much."""
 
     def usage(self, last: bool = True) -> Body:
         """Chunks in between never have the details; the last one only when something was cached."""
         body: Body = {
             "prompt_tokens": self.prompt,
-            "total_tokens": self.prompt + self.made,
+            "total_tokens": self.prompt + self.made + self.more,
             "completion_tokens": self.made,
         }
         if last and self.details and self.cached:
@@ -101,10 +103,12 @@ def role_chunk(ident: Ident, usage: Body | None) -> Body:
     return {**head, "choices": [choice], **extra, "prompt_token_ids": None, "prompt_text": None}
 
 
-def delta_chunk(ident: Ident, delta: Body, end: End) -> Body:
+def delta_chunk(ident: Ident, delta: Body, end: End, tokens: list[Body]) -> Body:
     choice: Body = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": end.reason or None}
     if end.reason:
         choice["stop_reason"] = end.stop
+    if tokens:
+        choice["logprobs"] = {"content": tokens}
     return {**_head(ident, "chat.completion.chunk"), "choices": [{**choice, "token_ids": None}]}
 
 
@@ -123,6 +127,7 @@ class PartialAnswer:
     content: str = ""
     reasoning: str = ""
     calls: list[Body] = field(default_factory=list)
+    logprobs: list[Body] = field(default_factory=list)
 
     def add(self, pieces: list[Piece], name_call: str) -> Body:
         """Takes pieces in; returns them as one delta. A call's first delta has its id (hermes parser, vLLM 0.21.0)."""
@@ -135,11 +140,12 @@ class PartialAnswer:
 
     def _call(self, piece: Piece, name: str) -> list[Body]:
         if piece.kind == "call":
+            name, place = f"{name}{len(self.calls) or ''}", len(self.calls)
             self.calls.append({"id": name, "type": "function", "function": {"name": piece.text, "arguments": ""}})
-            return [{"id": name, "type": "function", "index": 0, "function": {"name": piece.text}}]
+            return [{"id": name, "type": "function", "index": place, "function": {"name": piece.text}}]
         if piece.kind == "arguments":
             self.calls[-1]["function"]["arguments"] += piece.text
-            return [{"index": 0, "function": {"arguments": piece.text}}]
+            return [{"index": len(self.calls) - 1, "function": {"arguments": piece.text}}]
         return []
 
 
@@ -147,6 +153,7 @@ def chat_answer(ident: Ident, said: PartialAnswer, end: End, usage: Body) -> Bod
     content = said.content or (None if said.reasoning or said.calls else "")
     message = filled("message", content=content, tool_calls=said.calls, reasoning=said.reasoning or None)
     choice = filled("chat_choice", message=message, finish_reason=end.reason, stop_reason=end.stop)
+    choice |= {"logprobs": {"content": said.logprobs}} if said.logprobs else {}
     return filled("chat_answer", choices=[choice], usage=usage, **_whole(ident))
 
 
@@ -166,20 +173,21 @@ class Answers:
     fingerprint: str
     details: bool
     voice: Voice
+    seen: set[int] = field(default_factory=set)
 
     async def chat(self, request: Request) -> Response:
         body = asked.parsed(await request.body(), CHAT, "create_chat_completion", {"messages": list})
-        return await self._answer(request, asked.chat(body, self.rules), chat=True)
+        return await self.answer(request, asked.chat(body, self.rules), chat=True)
 
     async def complete(self, request: Request) -> Response:
         body = asked.parsed(await request.body(), TEXT, "create_completion", {"prompt": (str, list)})
-        return await self._answer(request, asked.completion(body, self.rules), chat=False)
+        return await self.answer(request, asked.completion(body, self.rules), chat=False)
 
-    async def _answer(self, request: Request, wanted: Asked, chat: bool) -> Response:
+    async def answer(self, request: Request, wanted: Asked, chat: bool) -> Response:
         ident = self._ident(wanted, "chatcmpl" if chat else "cmpl")
-        pieces = answer(wanted.seed, wanted.style)
+        pieces = answer(wanted.seed + self._mixed_up(wanted), wanted.style)
         job = Job(ident.name, wanted.prompt, pieces, wanted.max_tokens, wanted.stops)
-        count = Count(len(wanted.prompt), details=self.details)
+        count = Count(len(wanted.prompt), details=self.details, more=int("usage" in wanted.style.wrong))
         try:
             self.engine.submit(job)
             if wanted.stream:
@@ -187,7 +195,7 @@ class Answers:
                 return StreamingResponse(self._guarded(job, self._chunks(job, wanted, ident, chat)), 200, headers)
             leaving = asyncio.ensure_future(self._abort_when_gone(request, job))
             try:
-                return json_response(await self._whole(job, ident, count, chat))
+                return json_response(await self._whole(job, ident, (wanted, count), chat))
             finally:
                 leaving.cancel()
         except EngineDead as error:
@@ -195,6 +203,15 @@ class Answers:
         finally:
             if not wanted.stream:
                 self.engine.abort(job)
+
+    def _mixed_up(self, wanted: Asked) -> int:
+        """1 where a fault gives the answer of another prompt: among others, or to a prompt that the cache has."""
+        wrong, prompt = wanted.style.wrong, hash(tuple(wanted.prompt))
+        busy = len(self.engine.running) + len(self.engine.waiting) >= 8
+        known = prompt in self.seen and len(wanted.prompt) > 300
+        if "stale_cache" in wrong:
+            self.seen.add(prompt)
+        return int((busy and "crosstalk" in wrong) or (known and "stale_cache" in wrong))
 
     async def _abort_when_gone(self, request: Request, job: Job) -> None:
         while (await request.receive())["type"] != "http.disconnect":
@@ -204,10 +221,12 @@ class Answers:
     def _ident(self, wanted: Asked, kind: str) -> Ident:
         return Ident(f"{kind}-{uuid.uuid4().hex[:16]}", int(time.time()), wanted.model, self.fingerprint)
 
-    async def _whole(self, job: Job, ident: Ident, count: Count, chat: bool) -> Body:
+    async def _whole(self, job: Job, ident: Ident, of: tuple[Asked, Count], chat: bool) -> Body:
         said, call = PartialAnswer(), _call_name()
+        wanted, count = of
         async for pieces in job.batches():
             said.add(pieces, call)
+            said.logprobs += logprobs(pieces, wanted.logprobs, wanted.style.wrong)
         count.cached, count.made = job.cached, len(job.made)
         end = _end(job, said)
         usage = count.usage()
@@ -227,26 +246,31 @@ class Answers:
 
     async def _chunks(self, job: Job, wanted: Asked, ident: Ident, chat: bool) -> AsyncIterator[bytes]:
         count, said, call = Count(len(wanted.prompt), details=self.details), PartialAnswer(), _call_name()
+        count.more = int("usage" in wanted.style.wrong)
         first = chat
         async for pieces in job.batches():
             if first:
                 yield sse(role_chunk(ident, count.usage(last=False) if wanted.always_usage else None))
                 first = False
             count.made += len(pieces)
-            delta = said.add(pieces, call)
+            delta = damaged(said.add(pieces, call), wanted.style.wrong)
             end = _end(job, said) if job.finish and not job.outbox else End()
             if delta or end.reason:
                 usage = {"usage": count.usage(last=False)} if wanted.always_usage else {}
-                yield sse(_chunk(ident, delta, end, chat) | usage)
+                yield sse(
+                    _chunk(ident, delta, end, logprobs(pieces, wanted.logprobs, wanted.style.wrong) if chat else None)
+                    | usage
+                )
         if wanted.usage:
             count.cached = job.cached
             kind = CHAT_CHUNK if chat else "text_completion"
             yield sse(usage_chunk(ident, kind, count.usage()))
 
 
-def _chunk(ident: Ident, delta: Body, end: End, chat: bool) -> Body:
-    if chat:
-        return delta_chunk(ident, delta or {"content": ""}, end)
+def _chunk(ident: Ident, delta: Body, end: End, tokens: list[Body] | None) -> Body:
+    """tokens: log-probabilities of a chat; None of a completion."""
+    if tokens is not None:
+        return delta_chunk(ident, delta or {"content": ""}, end, tokens)
     return text_chunk(ident, delta.get("content", ""), end)
 
 

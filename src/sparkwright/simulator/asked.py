@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from starlette.responses import Response
 
+from sparkwright.simulator.directives import directive
 from sparkwright.simulator.text import Style, Tokenizer
 
 Body = dict[str, Any]
@@ -88,6 +90,8 @@ class Asked:
     """Usage in every chunk."""
     style: Style
     seed: int
+    logprobs: int = -1
+    """Alternatives of each token; -1: none asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +107,7 @@ class Rules:
     force_usage: bool
     garbage: Callable[[], bool]
     any_name: bool = False
+    wrong: Callable[[], frozenset[str]] = frozenset
 
 
 def parsed(raw: bytes, path: str, function: str, needed: dict[str, type | tuple[type, ...]]) -> Body:
@@ -142,7 +147,29 @@ def chat(body: Body, rules: Rules) -> Asked:
     head = f"<|im_start|>system\n# Tools\n{json.dumps(tools)}<|im_end|>\n" if tools else ""
     turns = "".join(f"<|im_start|>{m.get('role', 'user')}\n{_content(m)}<|im_end|>\n" for m in body["messages"])
     text = f"{head}{turns}<|im_start|>assistant\n"
-    return _asked(body, rules, rules.tokenizer.encode(text), limit, (thinks, tool))
+    found = _asked(body, rules, rules.tokenizer.encode(text), limit, (thinks, tool))
+    return replace(found, style=_directed(body, rules.wrong(), found.style))
+
+
+def _directed(body: Body, wrong: frozenset[str], style: Style) -> Style:
+    """With what the request orders plainly, as a model would follow it, and what is wrong with that."""
+    ordered, tools = directive(body["messages"], wrong), body.get("tools") or []
+    words = (body.get("structured_outputs") or {}).get("choice") or []
+    text = str(words[0]) if words and "choices" not in wrong else ordered.text
+    names = {tool["function"].get("name") for tool in tools}
+    free = style.tool is not None and body.get("tool_choice", "auto") == "auto"
+    calls = tuple(one for one in ordered.calls if free and one[0] in names)
+    calls = calls[:1] if "one_call" in wrong else calls
+    if "loose_types" in wrong:
+        calls = tuple((name, re.sub(r": (true|false)\b", r': "\1"', given)) for name, given in calls)
+    if calls and ("tool_text" in wrong or ("tool_cliff" in wrong and len(tools) >= 64)):
+        (name, given), calls = calls[0], ()
+        text = f'<tool_call>{{"name": "{name}", "arguments": {given}}}</tool_call>'
+    ignored = "tool_choice" in wrong and not free
+    tool = None if ignored or text or calls else style.tool
+    # Guided decoding gives garbage its form.
+    garbage = style.garbage and not (words or style.schema or (tool and not free))
+    return replace(style, text=text, calls=calls, tool=tool, wrong=wrong, garbage=garbage)
 
 
 def completion(body: Body, rules: Rules) -> Asked:
@@ -170,17 +197,21 @@ def _asked(body: Body, rules: Rules, prompt: list[int], limit: int | None, shape
     if options and not body.get("stream"):
         raise refused("Stream options can only be defined when `stream=True`.", "stream_options", options)
     stop = body.get("stop") or ()
-    style = Style(shape[0], rules.garbage(), shape[1], _schema(body), bool(body.get("ignore_eos")))
+    wrong, endless = rules.wrong(), bool(body.get("ignore_eos"))
+    schema = None if "schema" in wrong else _schema(body)
+    style = Style(shape[0], rules.garbage(), shape[1], schema, endless)
+    limit = limit - 1 if limit and limit > 16 and endless and "short" in wrong else limit
     return Asked(
         model=name,
         prompt=prompt,
         max_tokens=min(limit or rules.context, rules.context - len(prompt)),
-        stops=(stop,) if isinstance(stop, str) else tuple(stop),
+        stops=() if "stop" in wrong else (stop,) if isinstance(stop, str) else tuple(stop),
         stream=bool(body.get("stream")),
         usage=bool(options.get("include_usage")) or rules.force_usage,
         always_usage=bool(options.get("continuous_usage_stats")),
         style=style,
         seed=zlib.crc32(repr(prompt).encode()) + int(body.get("seed") or 0),
+        logprobs=int(body.get("top_logprobs") or 0) if body.get("logprobs") is True else -1,
     )
 
 

@@ -7,6 +7,7 @@ import time
 import uuid
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -15,7 +16,7 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from sparkwright.simulator import asked
+from sparkwright.simulator import asked, other_apis
 from sparkwright.simulator.answers import CHAT, TEXT, Answers, filled
 from sparkwright.simulator.asked import ApiError, json_response
 from sparkwright.simulator.log import Voice
@@ -84,7 +85,11 @@ class Server:
 
     def app(self, keys: tuple[str, ...]) -> ASGIApp:
         gets = [("/health", self.health), ("/version", self.version), ("/load", self.load), ("/metrics", self.scrape)]
-        posts = [(CHAT, self.answers.chat), (TEXT, self.answers.complete), ("/tokenize", self.tokenize)]
+        posts: list[tuple[str, Handler]] = [
+            *((CHAT, self.answers.chat), (TEXT, self.answers.complete), ("/tokenize", self.tokenize)),
+            (other_apis.RESPONSES, partial(other_apis.responses, self.answers)),
+            (other_apis.MESSAGES, partial(other_apis.messages, self.answers)),
+        ]
         routes = [
             *(Route(path, handler) for path, handler in [*gets, ("/v1/models", self.models), ("/docs", self.page)]),
             Route("/ping", self.health, methods=["GET", "POST"]),

@@ -217,6 +217,7 @@ class Core:
             force_usage=bool(args.enable_force_include_usage),
             garbage=lambda: self.rank.faults.has("garbage"),
             any_name=bool(getattr(args, "any_name", False)),
+            wrong=lambda: self.rank.faults.wrong,
         )
 
     def _drifted(self, fault: str, usual: float) -> Callable[[], float]:

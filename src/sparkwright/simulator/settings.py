@@ -14,6 +14,12 @@ MEMORY_GIB, BOOT_SCALE = 119.7, 0.06
 _NUMBERS = ("memory_gib", "weights_gib", "overhead_gib", "gpus", "prefill_tps", "step_ms", "dead_s", "shm_warn_s")
 PHASES = ("join", "load", "compile", "kv", "graphs", "serve")
 AT = ("die", "freeze", "oom")
+# What is wrong with its answers: wrong@NAME.
+WRONG = (
+    *("tool_text", "tool_cliff", "tool_choice", "one_call", "loose_types", "stream_arguments", "results"),
+    *("think_leaks", "think_eats", "stream_text", "schema", "choices", "stop", "logprobs", "usage", "short"),
+    *("responses", "messages", "window", "crosstalk", "stale_cache"),
+)
 COUNTED = ("die_after", "freeze_after", "spin_after")
 VALUED = (*COUNTED, "leak", "grow", "accept", "hits", "slow_load")
 PLAIN = ("ignore_sigterm", "garbage", "freeze_api", "no_comm")
@@ -108,14 +114,15 @@ def _one(word: str) -> Fault:
     exit_code = int(option.removeprefix("exit=")) if option.startswith("exit=") else 1
     name, at, phase = head.partition("@")
     key, eq, value = head.partition("=")
-    if at and name in AT and phase in PHASES:
+    if at and ((name in AT and phase in PHASES) or (name == "wrong" and phase in WRONG)):
         return Fault(name, phase=phase, exit_code=exit_code, rank=rank)
     if eq and key in VALUED:
         return Fault(key, value=float(value), exit_code=exit_code, rank=rank)
     if head in PLAIN:
         return Fault(head, rank=rank)
     raise ValueError(
-        f"unknown fault {word!r}; known: {'@PHASE '.join(AT)}@PHASE {'=N '.join(VALUED)}=N {' '.join(PLAIN)}"
+        f"unknown fault {word!r}; known: {'@PHASE '.join(AT)}@PHASE {'=N '.join(VALUED)}=N {' '.join(PLAIN)} "
+        f"wrong@NAME with {', '.join(WRONG)}"
     )
 
 
@@ -148,6 +155,10 @@ class Faults:
 
     def at(self, phase: str) -> Fault | None:
         return next((f for f in self.all if f.phase == phase), None)
+
+    @property
+    def wrong(self) -> frozenset[str]:
+        return frozenset(f.phase for f in self.all if f.name == "wrong")
 
     def value(self, name: str) -> float | None:
         return next((f.value for f in self.all if f.name == name), None)

@@ -44,6 +44,11 @@ class Style:
     """Structured output: the answer is JSON that this schema allows."""
     endless: bool = False
     """`ignore_eos`: never ends before the limit."""
+    text: str = ""
+    """The answer, where a directive or a grammar sets it."""
+    calls: tuple[tuple[str, str], ...] = ()
+    """(function, arguments as JSON), where a directive asks for them."""
+    wrong: frozenset[str] = frozenset()
 
 
 def answer(seed: int, style: Style) -> Iterator[Piece]:
@@ -53,8 +58,17 @@ def answer(seed: int, style: Style) -> Iterator[Piece]:
         yield from (Piece("reasoning" if style.reasoning else "content", "!") for _ in _length(dice, style))
         return
     if style.reasoning:
-        yield from _prose(dice, "reasoning", THOUGHT + dice.randrange(8))
-        yield Piece("hidden", "</think>")
+        leaks = "think_leaks" in style.wrong
+        yield from _prose(dice, "content" if leaks else "reasoning", THOUGHT + dice.randrange(8))
+        yield Piece("content" if leaks else "hidden", "</think>")
+    if style.text:
+        yield from _cut("reasoning" if style.reasoning and "think_eats" in style.wrong else "content", style.text)
+        return
+    for name, arguments in style.calls:
+        yield Piece("call", name)
+        yield from _cut("arguments", arguments)
+    if style.calls:
+        return
     if style.tool is not None:
         yield from _call(dice, style.tool)
         return
@@ -107,9 +121,30 @@ def _example(dice: random.Random, schema: dict[str, Any]) -> Any:
         wanted = schema.get("required") or list(schema.get("properties", {}))
         return {name: _example(dice, schema.get("properties", {}).get(name, {})) for name in wanted}
     if kind == "array":
-        return [_example(dice, schema.get("items", {}))]
+        return [_example(dice, schema.get("items", {})) for _ in range(max(schema.get("minItems", 1), 1))]
     plain = {"integer": 1, "number": 1.5, "boolean": True, "null": None}
     return plain.get(kind, f"(simulated) {dice.choice(VOCABULARY)}")
+
+
+def logprobs(pieces: list[Piece], alternatives: int, wrong: frozenset[str]) -> list[dict[str, Any]]:
+    """Made up from the text of each token, the same whenever it comes; [] for -1 alternatives."""
+    found = []
+    for piece in pieces if alternatives >= 0 else ():
+        best = -(zlib.crc32(piece.text.encode()) % 100) / 200
+        top = [{"token": piece.text, "logprob": best - 2.5 * n, "bytes": None} for n in range(alternatives)]
+        own = best - 2.5 * ("logprobs" in wrong)
+        found.append({"token": piece.text, "logprob": own, "bytes": list(piece.text.encode()), "top_logprobs": top})
+    return found
+
+
+def damaged(delta: dict[str, Any], wrong: frozenset[str]) -> dict[str, Any]:
+    """Of a stream that loses what is not ASCII, or the commas of arguments."""
+    if "stream_text" in wrong and "content" in delta:
+        return {**delta, "content": delta["content"].encode("ascii", "ignore").decode()}
+    for call in delta.get("tool_calls") or () if "stream_arguments" in wrong else ():
+        function = call["function"]
+        function |= {"arguments": function["arguments"].replace(",", "")} if "arguments" in function else {}
+    return delta
 
 
 class Tokenizer:

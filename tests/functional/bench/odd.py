@@ -21,7 +21,8 @@ class Odd:
 
     usage: whether streams have it. refused: fields that it answers with 400. away: how many requests it sends away at
     first with `retry_after`; late_away: the same, of those that are measured. too_long: answers 400 to prompts of more
-    characters. dies: after so many measured requests it answers nothing any more.
+    characters. dies: after so many measured requests it answers nothing any more; closes: after so many of any kind.
+    html: it answers every request with a page.
     """
 
     usage: bool = True
@@ -33,6 +34,8 @@ class Odd:
     retry_after: str = "1"
     too_long: int = 0
     dies: int = -1
+    closes: int = -1
+    html: bool = False
     models: tuple[str, ...] = (MODEL,)
     port: int = 0
     asked: list[dict[str, Any]] = field(default_factory=list)
@@ -93,8 +96,11 @@ class _Handler(BaseHTTPRequestHandler):
     def _closed(self) -> bool:
         """Whether the request is not answered: it died, or it wants another key."""
         odd = self.odd
-        if 0 <= odd.dies < sum(map(measured, odd.asked)):
+        if 0 <= odd.dies < sum(map(measured, odd.asked)) or 0 <= odd.closes < len(odd.asked):
             self.close_connection = True
+            return True
+        if odd.html:
+            self._page()
             return True
         given = self.headers.get("authorization", "")
         odd.keys.append(given)
@@ -145,6 +151,14 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _chunk(self, data: bytes) -> None:
         self.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
+
+    def _page(self) -> None:
+        content = b"<!doctype html><html><body>Welcome</body></html>"
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html")
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
 
     def _json(self, status: int, body: dict[str, Any], headers: dict[str, str] | None = None) -> None:
         content = json.dumps(body).encode()

@@ -10,6 +10,7 @@ from itertools import accumulate, pairwise
 from typing import Any
 
 from sparkwright.domain.codec import from_json, from_tree, to_json
+from sparkwright.domain.evaluation import Evaluation
 from sparkwright.domain.run import Conditions, Lag, Level, Listed, Reads, Row, Run, Scrape
 from sparkwright.domain.workload import LevelPlan, Workload
 
@@ -63,6 +64,7 @@ Record = dict[str, Any]
 
 def run_record(run: Run) -> Record:
     trees = {"workload": to_json(run.workload), "conditions": to_json(run.conditions), "tags": json.dumps(run.tags)}
+    trees["evaluation"] = to_json(run.evaluation) if run.evaluation else ""
     told = {**{name: getattr(run, name) for name in _PLAIN}, **trees}
     return {name: clean(value) if isinstance(value, str) else value for name, value in told.items()}
 
@@ -75,8 +77,9 @@ def clean(text: str) -> str:
 def run_of(record: Record, levels: tuple[Level, ...]) -> Run:
     """Raises Unreadable."""
     workload, conditions = from_json(Workload, record["workload"]), from_json(Conditions, record["conditions"])
-    told = {name: record[name] for name in _PLAIN}
-    return Run(**told, workload=workload, conditions=conditions, tags=tuple(json.loads(record["tags"])), levels=levels)
+    evaluation = from_json(Evaluation, record["evaluation"]) if record["evaluation"] else None
+    given = {name: record[name] for name in _PLAIN} | {"tags": tuple(json.loads(record["tags"]))}
+    return Run(**given, workload=workload, conditions=conditions, levels=levels, evaluation=evaluation)
 
 
 def listed(record: Record) -> Listed:
@@ -91,6 +94,7 @@ def listed(record: Record) -> Listed:
         workload=f"{work.get('name', '?')}@{work.get('version', '?')}",
         planned=len(work.get("levels", ())) * work.get("repeats", 1),
         tags=tuple(json.loads(record["tags"])),
+        kind=f"eval {json.loads(record['evaluation']).get('kind', '?')}" if record["evaluation"] else "bench",
     )
 
 

@@ -55,7 +55,7 @@ def outline(workload: Workload, probed: Probed) -> Outline:
     """Raises UsageError when no level fits the server's context."""
     fitting = [plan for plan in workload.levels if fits(plan, probed.context)]
     left_out = tuple(_too_long(plan, probed.context) for plan in workload.levels if plan not in fitting)
-    if not fitting:
+    if workload.levels and not fitting:
         hint = "choose a profile with shorter prompts, or start the engine with a larger context"
         raise UsageError(f"profile {workload.name}: no level fits {probed.model}: {'; '.join(left_out)}", hint)
     return Outline(tuple(_level(plan) for plan in fitting), left_out, workload.repeats, workload.deadline)
@@ -242,6 +242,8 @@ def resumed(run: Run) -> Run:
     """The run as it is resumed. Raises UsageError when nothing is missing."""
     if run.imported:
         raise UsageError(f"{run.id} was imported from {run.imported}: its requests were not sent by sparkwright")
+    if run.evaluation:
+        raise UsageError(f"{run.id} is an evaluation: it is asked again as a whole", "sparkwright eval --help")
     if run.state == DONE:
         raise UsageError(f"{run.id} is complete", f"sparkwright report {run.id}")
     return replace(run, state="running")

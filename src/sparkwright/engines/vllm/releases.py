@@ -159,4 +159,5 @@ TRAITS = Traits(
     helpers=frozenset({"ray"}),
     media="hosts",
     owned_by="vllm",
+    choose=lambda texts: {"structured_outputs": {"choice": list(texts)}},
 )

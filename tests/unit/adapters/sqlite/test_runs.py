@@ -128,7 +128,7 @@ async def test_a_store_of_a_later_version_is_left_alone(store: SqliteRuns, tmp_p
         connection.execute("PRAGMA user_version=99")
     connection.close()
     later = SqliteRuns(path)
-    with pytest.raises(StoreError, match="has version 99, from a later sparkwright; this one knows version 1"):
+    with pytest.raises(StoreError, match="has version 99, from a later sparkwright; this one knows version 2"):
         await later.list()
     await later.aclose()
 

@@ -1,0 +1,185 @@
+"""`eval`: probes, instructions and greedy answers asked of an endpoint, judged, and stored as a run."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import dataclass, field, replace
+from random import Random
+from typing import Protocol
+
+from sparkwright.app.bench.benchmark import Ready
+from sparkwright.app.bench.measure import run_of
+from sparkwright.app.bench.prompt_corpus import Given as Salted
+from sparkwright.app.bench.prompt_corpus import prepare
+from sparkwright.app.bench.target import Bench
+from sparkwright.app.services import finished
+from sparkwright.domain.errors import NotReady
+from sparkwright.domain.evaluation import Evaluation, Outcome, State
+from sparkwright.domain.run import Run
+from sparkwright.domain.workload import Length, LevelPlan, Single, Workload
+from sparkwright.engines.catalog import ENGINES
+from sparkwright.evals.catalog import PROBES, Entry
+from sparkwright.evals.context import lengths
+from sparkwright.evals.heard import Ask, Heard, read
+from sparkwright.evals.probe import Given, NoAnswer, Tally
+from sparkwright.loadgen.prompts import Texts, written
+
+VERSION = 1  # of the probes and instructions: runs of different versions are not compared
+_AT_ONCE = 32
+_SECONDS, _PER_SECOND = 300.0, 400  # for an answer, and characters of a prompt for a second more
+_FILLED = ("long-context", "cached")
+Send = Callable[[Ask], Awaitable[Heard]]
+
+
+class Watch(Protocol):
+    """Where progress is shown. Never blocks, never fails."""
+
+    def begins(self, name: str, number: int, of: int) -> None: ...
+
+    def ends(self, outcome: Outcome) -> None: ...
+
+    def note(self, text: str) -> None: ...
+
+
+def workload(kind: str, seed: int, title: str) -> Workload:
+    return Workload(f"eval-{kind}", title, (), VERSION, seed=seed, repeats=1)
+
+
+@dataclass(slots=True)
+class Sender:
+    """Asks one endpoint, so many requests at once; counts them."""
+
+    bench: Bench
+    ready: Ready
+    asked: int = 0
+    gate: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_ONCE))
+
+    async def __call__(self, ask: Ask) -> Heard:
+        """Never raises: what went wrong is the answer's trouble."""
+        target = self.ready.order.target
+        body = json.dumps({"model": self.ready.order.probed.model, **ask.body})
+        async with self.gate:
+            self.asked += 1
+            try:
+                url, seconds = f"{target.root}{ask.path}", _SECONDS + len(body) / _PER_SECOND
+                return read(ask, await self.bench.asker.post(url, body, target.key, seconds))
+            except NotReady as error:
+                return Heard(trouble=error.message)
+
+    async def alive(self) -> bool:
+        target = self.ready.order.target
+        try:
+            return (await self.bench.asker.get(f"{target.root}/v1/models", target.key, 10.0)).status != 0
+        except NotReady:
+            return False
+
+
+async def given_of(
+    bench: Bench, ready: Ready, longest: int, names: Sequence[str], note: Callable[[str], None]
+) -> Given:
+    """The server as probes need it. Raises NotReady when it stops answering."""
+    probed, seed = ready.order.probed, ready.order.workload.seed
+    engine = ENGINES.get(probed.engine)
+    given = Given(
+        seed,
+        probed.context,
+        longest,
+        probed.thinking,
+        probed.reasoning,
+        probed.ignore_eos,
+        choose=engine.traits.choose if engine else None,
+    )
+    if not set(names) & {*_FILLED} or not lengths(given):
+        return given
+    most = lengths(given)[-1]
+    plan = LevelPlan("longest", Single(Length(most, most), Length(8, 8)))
+    made = await prepare(
+        replace(ready.order.workload, levels=(plan,)), probed, ready.tokenizer, note, Salted(bench.machine.nonce)
+    )
+    return replace(given, filler=lambda tokens, salt: _filler(made, tokens, salt, seed))
+
+
+def _filler(texts: Texts, tokens: int, salt: int, seed: int) -> str:
+    """A negative salt gives a text that no cache has."""
+    fresh = texts.salt if salt < 0 else ""
+    return written(texts, tokens, Random(f"{seed}/{salt}/{fresh}"))
+
+
+async def play(entry: Entry, given: Given, send: Send) -> Outcome:
+    """One probe to its end."""
+    steps, tally = PROBES[entry.name](given), Tally()
+    heard: list[Heard] | None = None
+    try:
+        while True:
+            asks = steps.send(heard) if heard is not None else next(steps)
+            heard = await asyncio.gather(*map(send, asks))
+    except StopIteration as stop:
+        tally = stop.value
+    except NoAnswer as error:
+        return Outcome(entry.name, State.BROKEN, f"no answer: {error}")
+    return entry.explained(tally.outcome(entry.name))
+
+
+async def probe_all(
+    bench: Bench, ready: Ready, entries: Sequence[Entry], longest: int, watch: Watch
+) -> AsyncIterator[Outcome]:
+    """Each probe's outcome, in their order. A server that is gone ends it: the others are skipped."""
+    send, seen = Sender(bench, ready), dict[str, Outcome]()
+    names = [entry.name for entry in entries]
+    given, gone = await given_of(bench, ready, longest, names, watch.note), False
+    for number, entry in enumerate(entries):
+        watch.begins(entry.name, number, len(entries))
+        began, asked = bench.clock.monotonic(), send.asked
+        lacking = next((name for name in entry.needs if seen[name].state is not State.PASSED), "")
+        if gone:
+            outcome = Outcome(entry.name, State.SKIPPED, "the server does not answer any more")
+        elif lacking:
+            outcome = Outcome(entry.name, State.SKIPPED, f"needs {lacking}: {seen[lacking].state}")
+        else:
+            outcome = await play(entry, given, send)
+            gone = outcome.state is State.BROKEN and not await send.alive()
+        took = bench.clock.monotonic() - began
+        seen[entry.name] = outcome = replace(outcome, requests=send.asked - asked, seconds=took)
+        yield outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What an evaluation is to find: its kind, and the names of its outcomes."""
+
+    kind: str
+    names: tuple[str, ...]
+
+
+async def evaluate(bench: Bench, ready: Ready, plan: Plan, outcomes: AsyncIterator[Outcome], watch: Watch) -> Run:
+    """The run as it is stored at the end, also of what was judged until Ctrl-C or until the time was up."""
+    run = await run_of(bench, ready.order, ready.conditions)
+    found: list[Outcome] = []
+    state = "stopped"
+    try:
+        async with asyncio.timeout(ready.order.workload.deadline):
+            async for outcome in outcomes:
+                found.append(outcome)
+                watch.ends(outcome)
+        state = "done"
+    except TimeoutError:
+        watch.note(f"stopped after {ready.order.workload.deadline:.0f} s: the rest was not asked")
+        missing = plan.names[len(found) :]
+        found += [Outcome(name, State.SKIPPED, "not asked: the time was up") for name in missing]
+    except asyncio.CancelledError:
+        watch.note(f"stopped; what was judged is stored: sparkwright runs show {run.id}")
+        raise
+    finally:
+        await finished(_stored(bench, run, Evaluation(plan.kind, tuple(found)), state))
+    return await bench.runs.load(run.id)
+
+
+async def _stored(bench: Bench, run: Run, evaluation: Evaluation, state: str) -> None:
+    await bench.runs.add(replace(run, state=state, ended=bench.clock.now(), evaluation=evaluation))
+
+
+async def store(bench: Bench, ready: Ready, evaluation: Evaluation) -> Run:
+    """A whole evaluation as a run."""
+    run = await run_of(bench, ready.order, ready.conditions)
+    await _stored(bench, run, evaluation, "done")
+    return await bench.runs.load(run.id)

@@ -1,0 +1,78 @@
+"""What `eval` prints: progress, outcomes with their evidence, and the exit code."""
+
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
+
+import click
+
+from sparkwright.cli.columns import aligned, counted, fold, mark
+from sparkwright.domain.evaluation import Evaluation, Outcome, State
+from sparkwright.domain.printable import printable
+from sparkwright.domain.run import Run
+from sparkwright.domain.units import duration
+from sparkwright.report.evaluation import score_text
+
+SCHEMA = 1
+_SHOWN = 2  # exchanges of a failed probe
+
+
+class Lines:
+    """Implements app.evaluate.Watch: a line a probe on stderr, its end when it is judged."""
+
+    def __init__(self, quiet: bool) -> None:
+        self._quiet = quiet
+
+    def begins(self, name: str, number: int, of: int) -> None:
+        self._write(f"[{number + 1:>2}/{of}] {name:<16} ", False)
+
+    def ends(self, outcome: Outcome) -> None:
+        self._write(f"{outcome.state}, {counted(outcome.requests, 'request')}, {duration(outcome.seconds)}", True)
+
+    def note(self, text: str) -> None:
+        self._write(text, True)
+
+    def _write(self, text: str, end: bool) -> None:
+        if not self._quiet:
+            click.echo(printable(text), err=True, nl=end)
+            sys.stderr.flush()
+
+
+def exit_code(run: Run) -> int:
+    found = _of(run)
+    if found.counts[State.BROKEN] and not found.counts[State.FAILED]:
+        return 5
+    return int(run.state != "done" or not found.passed)
+
+
+def _of(run: Run) -> Evaluation:
+    return run.evaluation or Evaluation("")
+
+
+def document(run: Run) -> dict[str, Any]:
+    return {**asdict(run), "simulated": run.conditions.simulated, "passed": exit_code(run) == 0}
+
+
+def text(run: Run) -> str:
+    """One run: its outcomes, then each failure with its meaning and exchanges, and the next command."""
+    found = _of(run)
+    counts = ", ".join(f"{count} {state}" for state, count in found.counts.items() if count)
+    head = f"{mark(run.conditions.simulated)}{run.id}  {run.workload.name}@{run.workload.version} of "
+    head += f"{run.conditions.model} at {run.conditions.endpoint}: {found.verdict or counts}"
+    rows = [(one.name, one.state, score_text(one), fold(one.detail, 4)) for one in found.outcomes]
+    failed = [line for one in found.outcomes if one.state is State.FAILED for line in _failure(one)]
+    unfinished = ["stopped before its end: not everything was asked"] if run.state != "done" else []
+    after = f"next\n  sparkwright report {run.id} -o report.html   all exchanges that failed, as one file"
+    return "\n\n".join(filter(None, [head, aligned(rows), "\n".join(failed), *unfinished, after]))
+
+
+def _failure(outcome: Outcome) -> Iterator[str]:
+    yield click.style(f"FAILED {outcome.name}", fg="red", bold=True)
+    yield fold(f"  breaks: {outcome.detail}", 10)
+    yield fold(f"  means:  {outcome.means}", 10)
+    yield fold(f"  hint:   {outcome.hint}", 10)
+    for number, one in enumerate(outcome.evidence[:_SHOWN]):
+        yield from [fold(f"  found:  {one.what}", 10)] if number else []
+        yield fold(f"    sent:     {one.sent[:400]}", 14)
+        yield fold(f"    received: {one.received[:400]}", 14)

@@ -1,0 +1,137 @@
+"""`sparkwright eval`: are the answers right? Probes of the protocol, instructions, and one setting against another."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
+from functools import wraps
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from sparkwright.app import evaluate as use
+from sparkwright.app.bench.benchmark import BenchRequest, Ready
+from sparkwright.app.bench.target import Bench
+from sparkwright.app.cluster_options import ClusterOptions
+from sparkwright.cli import options as shared
+from sparkwright.cli.bench import Asked, endpoint
+from sparkwright.cli.bench_words import found_text
+from sparkwright.cli.columns import aligned, echo
+from sparkwright.cli.eval_text import SCHEMA, Lines, document, exit_code, text
+from sparkwright.domain.errors import UsageError
+from sparkwright.domain.run import Run
+from sparkwright.domain.workload import Workload
+from sparkwright.evals import catalog
+from sparkwright.evals.catalog import Entry
+from sparkwright.wiring import bench as tools
+from sparkwright.wiring import keys
+
+F = TypeVar("F", bound=Callable[..., Any])
+_ADDRESS = "sparkwright eval probes http://127.0.0.1:8000"
+
+
+@click.group(name="eval")
+def evals() -> None:
+    """Check the answers of an endpoint: protocol and instructions.
+
+    Everything that is asked is generated from a seed; results are stored with the benchmark runs.
+
+    \b
+    Examples:
+      sparkwright eval probes http://127.0.0.1:8000
+      sparkwright eval instructions deepseek-v4-flash
+      sparkwright eval same r-20261122-7f3a http://127.0.0.1:8000
+    """
+
+
+def target_options(function: F) -> F:
+    """What every evaluation takes; the function gets them as `how`."""
+
+    @wraps(function)
+    def packed(where: ClusterOptions, as_json: bool, **how: Any) -> Any:
+        return function(where, as_json, how)
+
+    given = (
+        click.option("--base-url", default="", metavar="URL", help="The same as the argument."),
+        click.option("--model", default="", metavar="NAME", help="Model to ask, where the server has several."),
+        click.option(
+            "--key-file", type=click.Path(path_type=Path), help="File with the API key. [default: $SPARKWRIGHT_API_KEY]"
+        ),
+        click.option("--gateway", is_flag=True, help="Ask a deployment through its gateway, with TLS and keys."),
+        click.option("--seed", type=int, default=1, help="Seed of everything that is asked. [default: 1]"),
+        click.option(
+            "--seconds", type=click.FloatRange(5.0), default=1800.0, help="End after this many seconds. [default: 1800]"
+        ),
+        click.option("--tag", "tags", multiple=True, metavar="TAG", help="Tag the run; may be repeated."),
+        click.option("--note", default="", metavar="TEXT", help="Store a note with the run."),
+        click.option("--dry-run", "dry", is_flag=True, help="Print what would be asked and exit; ask nothing."),
+        shared.cluster_options,
+        shared.json_option,
+    )
+    made: Any = packed
+    for option in reversed(given):
+        made = option(made)
+    return made  # type: ignore[no-any-return]
+
+
+def _asked(where: ClusterOptions, as_json: bool, how: dict[str, Any], workload: Workload) -> Asked:
+    request = BenchRequest(replace(workload, deadline=how["seconds"]), tags=how["tags"], note=how["note"])
+    gateway = "" if how["gateway"] else None
+    return Asked(where, how["model"], keys(how["key_file"]), how["key_file"] is not None, request, gateway, as_json)
+
+
+def _named(target: str, how: dict[str, Any]) -> str:
+    if bool(target) == bool(how["base_url"]):
+        raise UsageError("expected one URL or DEPLOYMENT", _ADDRESS)
+    return target or str(how["base_url"])
+
+
+@contextlib.asynccontextmanager
+async def _opened(named: str, asked: Asked) -> AsyncIterator[tuple[Bench, Ready]]:
+    shared.end_like_ctrl_c()
+    async with tools(None) as made, endpoint(made, named, asked) as (able, ready):
+        if not asked.quiet:
+            echo(f"{found_text(ready)}\n", err=True)
+        yield able, ready
+
+
+def _answer(run: Run, as_json: bool) -> None:
+    shared.answer(as_json, {"schema": SCHEMA, "run": document(run)}, text(run), exit_code(run))
+
+
+@evals.command()
+@click.argument("target", default="", metavar="[URL | DEPLOYMENT]")
+@click.option("--only", multiple=True, metavar="PROBE", help="Only this probe and what it needs; may be repeated.")
+@click.option("--quick", is_flag=True, help="Only the probes that take seconds.")
+@click.option("--longest", default=16_000, metavar="TOKENS", help="Longest prompt of long-context. [default: 16000]")
+@target_options
+def probes(where: ClusterOptions, as_json: bool, how: dict[str, Any]) -> None:
+    """Probe tools, streams, reasoning, formats, context and cache.
+
+    Each probe that fails names what breaks, what that usually means and how to go on, with the exchange that shows it.
+    What the server refuses counts as unsupported, what cannot be judged as skipped; neither is a pass.
+
+    Exit status: 0 nothing failed, 1 a probe failed or the time was up, 2 usage error, 5 no answer.
+
+    \b
+    Examples:
+      sparkwright eval probes http://127.0.0.1:8000
+      sparkwright eval probes deepseek-v4-flash --longest 128000
+      sparkwright eval probes http://127.0.0.1:8000 --only tool-stream --only logprobs --json
+    """
+    entries = catalog.chosen([name for given in how["only"] for name in given.split(",")], how["quick"])
+    if how["dry"]:
+        listed = {entry.name: entry.checks for entry in entries}
+        shared.answer(as_json, {"schema": SCHEMA, "probes": listed}, aligned(list(listed.items())))
+        return
+    work = use.workload("probes", how["seed"], "Probes of the protocol")
+    _answer(asyncio.run(_probed(_named(how["target"], how), _asked(where, as_json, how, work), entries, how)), as_json)
+
+
+async def _probed(named: str, asked: Asked, entries: tuple[Entry, ...], how: dict[str, Any]) -> Run:
+    async with _opened(named, asked) as (able, ready):
+        watch = Lines(asked.quiet)
+        outcomes = use.probe_all(able, ready, entries, how["longest"], watch)
+        plan = use.Plan("probes", tuple(entry.name for entry in entries))
+        return await use.evaluate(able, ready, plan, outcomes, watch)

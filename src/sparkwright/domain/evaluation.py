@@ -1,0 +1,91 @@
+"""What an evaluation of an endpoint found: outcomes of probes, scores of instructions, greedy answers."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class State(StrEnum):
+    """Of a probe. Unsupported: the server refuses what it asks. Broken: no answer. Skipped: nothing to judge by."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    UNSUPPORTED = "unsupported"
+    BROKEN = "broken"
+    SKIPPED = "skipped"
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """One exchange that shows a failure, shortened. what: what was expected and what came."""
+
+    what: str
+    sent: str = ""
+    received: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """good of `of`, with its 95 % Wilson interval."""
+
+    good: int
+    of: int
+    low: float
+    high: float
+
+    @property
+    def share(self) -> float:
+        return self.good / self.of if self.of else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Of one probe, kind of instruction or comparison. cases: what was judged, failed: how many of them did not hold.
+
+    detail: one sentence. means, hint: what a failure usually means and how to go on, '' where it did not fail.
+    """
+
+    name: str
+    state: State
+    detail: str = ""
+    cases: int = 0
+    failed: int = 0
+    means: str = ""
+    hint: str = ""
+    evidence: tuple[Evidence, ...] = ()
+    score: Score | None = None
+    requests: int = 0
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Greedy:
+    """One prompt's greedy answers, asked `len(texts)` times. tokens, logprobs: of the first; () where none are served.
+
+    error: why there is no answer.
+    """
+
+    prompt: str
+    texts: tuple[str, ...]
+    tokens: tuple[tuple[str, ...], ...] = ()
+    logprobs: tuple[tuple[float, ...], ...] = ()
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """kind: probes, instructions, same. verdict: of `same`: as before, within noise of itself, worse."""
+
+    kind: str
+    outcomes: tuple[Outcome, ...] = ()
+    answers: tuple[Greedy, ...] = ()
+    verdict: str = ""
+
+    @property
+    def counts(self) -> dict[State, int]:
+        return {state: sum(one.state is state for one in self.outcomes) for state in State}
+
+    @property
+    def passed(self) -> bool:
+        """Nothing failed, nothing stayed without an answer, and something was judged."""
+        counts = self.counts
+        return not counts[State.FAILED] and not counts[State.BROKEN] and bool(counts[State.PASSED])

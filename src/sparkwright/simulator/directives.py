@@ -1,0 +1,52 @@
+"""What a model would do with the few plain orders that `eval` gives: the simulator follows these, and nothing else."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Body = dict[str, Any]
+_REPEAT = re.compile(r"Reply with exactly this and nothing else: (.+)")
+_CALL = re.compile(r"Call the function (\w+) with these arguments: (\{.*\})")
+_KEY = re.compile(r"What is the key of (\w+)\?")
+_RESULT = "Reply with exactly what the function returned."
+
+
+@dataclass(frozen=True, slots=True)
+class Directive:
+    """text: the whole answer, '' without. calls: (function, arguments as JSON), in this order."""
+
+    text: str = ""
+    calls: tuple[tuple[str, str], ...] = ()
+
+
+def directive(messages: Sequence[Body], wrong: frozenset[str]) -> Directive:
+    """Of the last message of the user, or of a result after it. wrong: faults that change what the model sees."""
+    texts = [str(message.get("content") or "") for message in messages if isinstance(message, dict)]
+    last, role = texts[-1] if texts else "", str((messages or [{}])[-1].get("role"))
+    if role == "tool":
+        ordered = any(_RESULT in text for text in texts)
+        return Directive("none" if "results" in wrong else last) if ordered else Directive()
+    if found := _REPEAT.search(last):
+        return Directive(found[1])
+    if found := _KEY.search(last):
+        return Directive(_key(last, found[1], "window" in wrong))
+    calls = tuple((name, arguments) for name, arguments in _CALL.findall(last) if _is_json(arguments))
+    return Directive(calls=calls)
+
+
+def _key(text: str, name: str, cut: bool) -> str:
+    """cut: only the last half of a long prompt is seen."""
+    seen = text[len(text) // 2 :] if cut and len(text) > 12_000 else text
+    found = re.search(rf"The key of {name} is (\d+)\.", seen)
+    return found[1] if found else "unknown"
+
+
+def _is_json(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except ValueError:
+        return False

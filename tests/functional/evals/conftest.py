@@ -1,0 +1,7 @@
+"""The command's fixtures: a home of its own, and simulators of vLLM with parsers."""
+
+from functional.bench.conftest import shell, simulator
+
+__all__ = ["PARSERS", "QUICK", "shell", "simulator"]
+PARSERS = ("--enable-auto-tool-choice", "--tool-call-parser", "hermes", "--reasoning-parser", "qwen3")
+QUICK = {"SPARKWRIGHT_TWIN_TOKEN_SCALE": "0"}

@@ -1,0 +1,147 @@
+"""`eval probes`: the real command against a simulator, odd servers, and llama.cpp's real server."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fakes.ports import free_port
+from functional.bench.conftest import Bench, Start, url
+from functional.bench.odd import Odd, served
+from functional.evals.conftest import PARSERS, QUICK
+from sparkwright.evals.catalog import PROBES
+
+
+def probed(shell: Bench, *words: str) -> tuple[int, dict[str, Any], dict[str, str]]:
+    """Exit code, the run, and the state of each probe."""
+    code, out, err = shell.run("eval", "probes", *words, "--json")
+    run = json.loads(out).get("run")
+    assert run, err
+    return code, run, {one["name"]: one["state"] for one in run["evaluation"]["outcomes"]}
+
+
+def test_a_healthy_server(shell: Bench, simulator: Start, tmp_path: Path) -> None:
+    """All pass; the run is listed, shown and reported as an evaluation, survives an export, and is no benchmark."""
+    code, run, states = probed(shell, url(simulator(*PARSERS, **QUICK)), "--longest", "3000", "--tag", "first")
+    assert (code, states) == (0, dict.fromkeys(PROBES, "passed"))
+    assert (run["simulated"], run["passed"], run["state"]) == (True, True, "done")
+    (listed,) = shell.saved()
+    assert (listed["kind"], listed["workload"], listed["tags"]) == ("eval probes", "eval-probes@1", ["first"])
+    _, shown, _ = shell.run("runs", "show", "first")
+    assert "SIMULATED" in shown and "21 passed" in shown
+    assert shell.run("report", "first", "-o", "page.html")[0] == 0
+    assert "tool-stream" in (shell.folder / "page.html").read_text()
+    _, post, _ = shell.run("report", "first", "--format", "md")
+    assert "| tool-stream | passed |" in post
+    assert shell.run("runs", "export", "first", "run.json")[0] == 0
+    assert shell.run("runs", "delete", "first", "--yes")[0] == 0
+    assert shell.run("runs", "import", "run.json")[0] == 0
+    assert "21 passed" in shell.run("runs", "show", "last")[1]
+    code, out, _ = shell.run("compare", "last", "last")
+    assert (code, "evaluation" in out) == (1, True)
+    code, _, err = shell.run("bench", "--resume", "last")
+    assert (code, "is an evaluation" in err) == (2, True)
+
+
+def test_a_fault(shell: Bench, simulator: Start) -> None:
+    """A parser that fails is named with what that means, and the exchange is in the report."""
+    there = url(simulator(*PARSERS, **QUICK, SPARKWRIGHT_TWIN_FAULT="wrong@stream_arguments"))
+    code, out, _ = shell.run("eval", "probes", there, "--only", "tool-stream,stream")
+    assert code == 1
+    assert "FAILED tool-stream" in out and "means:" in out and "hint:" in out and "POST /v1/chat/completions" in out
+    _, post, _ = shell.run("report", "last", "--format", "md")
+    assert "1 failed" in post
+
+
+def test_without_parsers(shell: Bench, simulator: Start) -> None:
+    """A server that refuses tools: unsupported with its message, what needs them is skipped; no failure, no pass."""
+    code, run, states = probed(shell, url(simulator(**QUICK)), "--only", "tool-stream", "--only", "usage")
+    assert (code, states) == (
+        0,
+        {"follows": "passed", "tool-call": "unsupported", "tool-stream": "skipped", "usage": "passed"},
+    )
+    assert "--enable-auto-tool-choice" in run["evaluation"]["outcomes"][1]["detail"]
+
+
+def test_refused_parameters(shell: Bench) -> None:
+    """Each refusal is counted and named; a server that ignores what it is asked fails."""
+    with served(Odd(refused=("logprobs", "response_format", "stop"))) as odd:
+        code, run, states = probed(shell, odd.url, "--only", "json-schema,logprobs,usage,stop,choices,tool-choice")
+    assert code == 1
+    assert (states["json-schema"], states["logprobs"], states["choices"]) == ("unsupported",) * 3
+    assert states["tool-choice"] == "failed"
+    named = {one["name"]: one["detail"] for one in run["evaluation"]["outcomes"]}
+    assert "Extra inputs are not permitted: logprobs" in named["logprobs"]
+    assert "engine" in named["choices"]
+
+
+def test_a_server_that_dies(shell: Bench) -> None:
+    """What was judged until then is stored; the probe without an answer is broken, the others are skipped: exit 5."""
+    with served(Odd(closes=8)) as odd:
+        code, _, states = probed(shell, odd.url, "--only", "stop,usage,length,batch")
+    assert code in (1, 5)
+    assert "broken" in states.values() and states["batch"] == "skipped", states
+
+
+def test_html(shell: Bench) -> None:
+    """A page of a proxy is named as that before anything is judged."""
+    with served(Odd(html=True)) as odd:
+        code, _, err = shell.run("eval", "probes", odd.url, "--model", "any")
+    assert (code, "html" in err.lower()) == (5, True), err
+
+
+def test_misuse(shell: Bench) -> None:
+    """Unknown probes get the nearest name; no target and two targets are usage errors."""
+    code, _, err = shell.run("eval", "probes", "http://127.0.0.1:1", "--only", "tool-cal")
+    assert (code, "did you mean tool-call?" in err) == (2, True)
+    assert shell.run("eval", "probes")[0] == 2
+    assert shell.run("eval", "probes", "http://a", "--base-url", "http://b")[0] == 2
+
+
+def test_a_dry_run(shell: Bench) -> None:
+    """Lists the probes; nothing is asked."""
+    code, out, _ = shell.run("eval", "probes", "http://127.0.0.1:1", "--quick", "--dry-run", "--json")
+    assert (code, list(json.loads(out)["probes"])) == (0, ["follows", "tool-call", "thinking", "length"])
+
+
+def test_ctrl_c(shell: Bench, simulator: Start) -> None:
+    """What was judged is stored as a stopped run."""
+    there = url(simulator(*PARSERS, SPARKWRIGHT_TWIN_STEP_MS="40"))
+    code, err = shell.interrupted("[ 3/21]", signal.SIGINT, "eval", "probes", there)
+    assert (code, "what was judged is stored" in err) == (130, True), err
+    (run,) = shell.saved()
+    assert run["state"] == "stopped"
+    assert "stopped before its end" in shell.run("runs", "show", "last")[1]
+
+
+async def test_a_real_server(shell: Bench, tmp_path: Path) -> None:
+    """llama.cpp with random weights: the protocol is judged, what needs a model that follows is skipped, not passed.
+
+    Its log-probabilities leave out tokens that are parts of a character, and tool_choice is ignored without a template
+    for tools: both are named.
+    """
+    pytest.importorskip("xllamacpp", reason="the wheel that holds llama.cpp's server is not installed")
+    from functional.test_llama_cpp import KEY, RECIPE, rank
+    from functional.test_llama_cpp import served as served_by_llama
+    from functional.tiny_gguf import write_tiny_gguf
+    from sparkwright.domain.recipe import Serving
+
+    roomy = replace(RECIPE, serving=Serving(context=8192, sequences=2, batched_tokens=256))
+    spec = rank(write_tiny_gguf(tmp_path / "tiny.gguf"), free_port(), roomy)
+    (shell.folder / "key").write_text(KEY)
+    there = f"http://127.0.0.1:{spec.listens[0][1]}"
+    async with served_by_llama(spec, tmp_path / "log"):
+        names = "tool-call,tool-choice,stream,choices,stop,logprobs,usage,length"
+        code, run, states = await asyncio.to_thread(probed, shell, there, "--key-file", "key", "--only", names)
+    good = ("stream", "choices", "stop", "usage", "length")
+    named = {one["name"]: one["detail"] for one in run["evaluation"]["outcomes"]}
+    assert {name: named[name] for name in good if states[name] != "passed"} == {}
+    assert (code, states["follows"], states["tool-call"]) == (1, "failed", "skipped")
+    assert "parts of a character" in named["logprobs"]
+    assert "no call" in named["tool-choice"]

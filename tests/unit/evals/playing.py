@@ -1,0 +1,51 @@
+"""Probes against a simulator in this process, without sockets."""
+
+from random import Random
+
+from sparkwright.app.evaluate import play
+from sparkwright.domain.evaluation import Outcome, State
+from sparkwright.domain.probed import Reply
+from sparkwright.evals.catalog import entries
+from sparkwright.evals.heard import Ask, Heard, read
+from sparkwright.evals.probe import Given
+from sparkwright.loadgen.texts import paragraph
+from unit.simulator.inprocess import MakeClient
+
+PARSERS = ("--enable-auto-tool-choice", "--tool-call-parser", "hermes", "--reasoning-parser", "qwen3")
+
+
+def filler(tokens: int, salt: int) -> str:
+    return "".join(paragraph(Random(f"{salt}/{n}"), 40) for n in range(tokens // 60))
+
+
+def given(seed: int = 1) -> Given:
+    return Given(
+        seed,
+        32768,
+        8000,
+        thinking=True,
+        ignore_eos=True,
+        filler=filler,
+        choose=lambda texts: {"structured_outputs": {"choice": list(texts)}},
+    )
+
+
+async def outcomes(make_client: MakeClient, names: set[str], fault: str = "", seed: int = 1) -> dict[str, Outcome]:
+    """Of these probes, with what is skipped because of another; all without names."""
+    client = await make_client(*PARSERS, env={"SPARKWRIGHT_TWIN_FAULT": fault})
+
+    async def send(ask: Ask) -> Heard:
+        reply = await client.post(ask.path, {"model": "tiny-qwen3", **ask.body})
+        return read(ask, Reply(reply.status, body=reply.text))
+
+    found: dict[str, Outcome] = {}
+    for entry in entries():
+        if names and entry.name not in names:
+            continue
+        lacking = [name for name in entry.needs if name in found and found[name].state is not State.PASSED]
+        found[entry.name] = Outcome(entry.name, State.SKIPPED) if lacking else await play(entry, given(seed), send)
+    return found
+
+
+def failed(found: dict[str, Outcome]) -> set[str]:
+    return {name for name, outcome in found.items() if outcome.state not in (State.PASSED, State.SKIPPED)}
