@@ -13,11 +13,12 @@ from sparkwright.app.bench.prompt_corpus import Given as Salted
 from sparkwright.app.bench.prompt_corpus import prepare
 from sparkwright.app.bench.target import Bench
 from sparkwright.app.services import finished
-from sparkwright.domain.errors import NotReady
+from sparkwright.domain.errors import NotReady, UsageError
 from sparkwright.domain.evaluation import Evaluation, Outcome, State
 from sparkwright.domain.run import Run
 from sparkwright.domain.workload import Length, LevelPlan, Single, Workload
 from sparkwright.engines.catalog import ENGINES
+from sparkwright.evals import instructions, same
 from sparkwright.evals.catalog import PROBES, Entry
 from sparkwright.evals.context import lengths
 from sparkwright.evals.heard import Ask, Heard, read
@@ -178,8 +179,68 @@ async def _stored(bench: Bench, run: Run, evaluation: Evaluation, state: str) ->
     await bench.runs.add(replace(run, state=state, ended=bench.clock.now(), evaluation=evaluation))
 
 
+_PROMPTS_AT_ONCE = 8
+_NOT_ASKED = "not asked: the time was up"
+
+
+async def ask_all(bench: Bench, ready: Ready, asks: Sequence[Ask], watch: Watch) -> tuple[Heard, ...]:
+    """The answers in the order asked. What is not there when the time is up is trouble."""
+    send = Sender(bench, ready, gate=asyncio.Semaphore(_PROMPTS_AT_ONCE))
+    heard = [Heard(trouble=_NOT_ASKED)] * len(asks)
+    done = 0
+
+    async def one(place: int) -> None:
+        nonlocal done
+        heard[place] = await send(asks[place])
+        done += 1
+        if done % 10 == 0 or done == len(asks):
+            watch.note(f"{done} of {len(asks)} answers")
+
+    try:
+        async with asyncio.timeout(ready.order.workload.deadline), asyncio.TaskGroup() as group:
+            for place in range(len(asks)):
+                group.create_task(one(place))
+    except TimeoutError:
+        watch.note(f"stopped after {ready.order.workload.deadline:.0f} s: the rest was not asked")
+    return tuple(heard)
+
+
+async def instruct(bench: Bench, ready: Ready, count: int, watch: Watch) -> Run:
+    """`eval instructions`: so many prompts, judged and stored."""
+    given = await given_of(bench, ready, 0, (), watch.note)
+    prompts = instructions.prompts(given.seed, count)
+    asks = [prompt.ask(given) for prompt in prompts]
+    heard = await ask_all(bench, ready, asks, watch)
+    judged = [instructions.judge(*one) for one in zip(prompts, asks, heard, strict=True)]
+    return await store(bench, ready, Evaluation("instructions", instructions.outcomes(judged)))
+
+
+async def answers(bench: Bench, ready: Ready, count: int, watch: Watch) -> Evaluation:
+    """`eval same`: each prompt greedily, and all of them once more, so that the noise of the server is known."""
+    given = await given_of(bench, ready, 0, (), watch.note)
+    prompts, send = same.prompts(given.seed, count), Sender(bench, ready)
+    served = not (await send(same.ask(given, prompts[0], True))).refused
+    asks = [same.ask(given, prompt, served) for prompt in prompts]
+    first = await ask_all(bench, ready, asks, watch)
+    again = await ask_all(bench, ready, asks[::-1], watch)
+    pairs = zip(prompts, first, again[::-1], strict=True)
+    return Evaluation("same", (), tuple(same.greedy(prompt, (one, two)) for prompt, one, two in pairs))
+
+
+def same_prompts(base: Run, new: Run, allow_simulated: bool) -> None:
+    """Raises UsageError for runs that cannot be compared."""
+    for run in (base, new):
+        if not run.evaluation or not run.evaluation.answers:
+            raise UsageError(f"{run.id} has no greedy answers", "sparkwright eval same URL stores some")
+    if base.workload.version != new.workload.version:
+        versions = f"{base.workload.version} and {new.workload.version}"
+        raise UsageError(f"the prompts are of different versions: {versions}", "ask the first side again")
+    if base.conditions.simulated != new.conditions.simulated and not allow_simulated:
+        raise UsageError("one side is simulated", "--allow-simulated compares them")
+
+
 async def store(bench: Bench, ready: Ready, evaluation: Evaluation) -> Run:
     """A whole evaluation as a run."""
     run = await run_of(bench, ready.order, ready.conditions)
-    await _stored(bench, run, evaluation, "done")
+    await finished(_stored(bench, run, evaluation, "done"))
     return await bench.runs.load(run.id)

@@ -43,7 +43,8 @@ def exit_code(run: Run) -> int:
     found = _of(run)
     if found.counts[State.BROKEN] and not found.counts[State.FAILED]:
         return 5
-    return int(run.state != "done" or not found.passed)
+    stored = found.kind == "same" and not found.outcomes
+    return int(run.state != "done" or not (found.passed or stored))
 
 
 def _of(run: Run) -> Evaluation:
@@ -63,6 +64,10 @@ def text(run: Run) -> str:
     rows = [(one.name, one.state, score_text(one), fold(one.detail, 4)) for one in found.outcomes]
     failed = [line for one in found.outcomes if one.state is State.FAILED for line in _failure(one)]
     unfinished = ["stopped before its end: not everything was asked"] if run.state != "done" else []
+    if found.answers and not found.outcomes:
+        lost = sum(bool(one.error) for one in found.answers)
+        detail = f"{len(found.answers)} prompts stored, {lost} without an answer"
+        return f"{head}{detail}\nnext\n  sparkwright eval same {run.id} URL   after the change"
     after = f"next\n  sparkwright report {run.id} -o report.html   all exchanges that failed, as one file"
     return "\n\n".join(filter(None, [head, aligned(rows), "\n".join(failed), *unfinished, after]))
 

@@ -11,21 +11,25 @@ from typing import Any, TypeVar
 import click
 
 from sparkwright.app import evaluate as use
-from sparkwright.app.bench.benchmark import BenchRequest, Ready
+from sparkwright.app.bench.benchmark import BenchRequest, Ready, is_url
 from sparkwright.app.bench.target import Bench
 from sparkwright.app.cluster_options import ClusterOptions
+from sparkwright.app.runs import loaded
 from sparkwright.cli import options as shared
 from sparkwright.cli.bench import Asked, endpoint
 from sparkwright.cli.bench_words import found_text
 from sparkwright.cli.columns import aligned, echo
 from sparkwright.cli.eval_text import SCHEMA, Lines, document, exit_code, text
 from sparkwright.domain.errors import UsageError
+from sparkwright.domain.evaluation import Evaluation
 from sparkwright.domain.run import Run
 from sparkwright.domain.workload import Workload
 from sparkwright.evals import catalog
+from sparkwright.evals import instructions as made_of
+from sparkwright.evals import same as compare
 from sparkwright.evals.catalog import Entry
 from sparkwright.wiring import bench as tools
-from sparkwright.wiring import keys
+from sparkwright.wiring import keys, run_store
 
 F = TypeVar("F", bound=Callable[..., Any])
 _ADDRESS = "sparkwright eval probes http://127.0.0.1:8000"
@@ -135,3 +139,100 @@ async def _probed(named: str, asked: Asked, entries: tuple[Entry, ...], how: dic
         outcomes = use.probe_all(able, ready, entries, how["longest"], watch)
         plan = use.Plan("probes", tuple(entry.name for entry in entries))
         return await use.evaluate(able, ready, plan, outcomes, watch)
+
+
+@evals.command()
+@click.argument("target", default="", metavar="[URL | DEPLOYMENT]")
+@click.option("--prompts", "count", type=click.IntRange(1, 5000), default=108, help="Prompts. [default: 108]")
+@target_options
+def instructions(where: ClusterOptions, as_json: bool, how: dict[str, Any]) -> None:
+    """Score verifiable instructions: lengths, formats, keywords, language, JSON, repetition.
+
+    27 kinds, generated and checked here. Strict takes the answer as it is; loose also without its first or last line
+    and without emphasis. Intervals are 95 %. This is not IFEval: scores are not comparable with its.
+
+    Exit status: 0 scored, 2 usage error, 5 prompts stayed without an answer.
+
+    \b
+    Examples:
+      sparkwright eval instructions http://127.0.0.1:8000
+      sparkwright eval instructions deepseek-v4-flash --prompts 540 --tag nvfp4
+    """
+    if how["dry"]:
+        listed = [prompt.text for prompt in made_of.prompts(how["seed"], how["count"])]
+        shared.answer(as_json, {"schema": SCHEMA, "prompts": listed}, "\n".join(listed))
+        return
+    work = use.workload("instructions", how["seed"], "Verifiable instructions")
+    named, asked = _named(how["target"], how), _asked(where, as_json, how, work)
+
+    async def run() -> Run:
+        async with _opened(named, asked) as (able, ready):
+            return await use.instruct(able, ready, how["count"], Lines(asked.quiet))
+
+    _answer(asyncio.run(run()), as_json)
+
+
+@evals.command(name="same")
+@click.argument("base", metavar="URL | DEPLOYMENT | RUN")
+@click.argument("new", default="", metavar="[URL | DEPLOYMENT | RUN]")
+@click.option("--prompts", "count", type=click.IntRange(2, 1000), default=48, help="Prompts. [default: 48]")
+@click.option("--allow-simulated", is_flag=True, help="Allow comparing a simulated endpoint with a real one.")
+@target_options
+def same_(where: ClusterOptions, as_json: bool, how: dict[str, Any]) -> None:
+    """Compare greedy answers of two endpoints or settings.
+
+    Each endpoint is asked everything twice, so its own noise is known. Verdict: as before, within noise of itself, or
+    worse (answers part sooner, or log-probabilities differ more, than they do from themselves; 1 % of equal settings
+    are called worse). With one argument the answers are stored, to be compared after a change.
+
+    Exit status: 0 as before or within noise, 1 worse, 2 usage error, 5 no answer.
+
+    \b
+    Examples:
+      sparkwright eval same http://spark-1:8000 http://spark-2:8000
+      sparkwright eval same http://127.0.0.1:8000 --tag before
+      sparkwright eval same before http://127.0.0.1:8000
+    """
+    if how["dry"]:
+        listed = list(compare.prompts(how["seed"], how["count"]))
+        shared.answer(as_json, {"schema": SCHEMA, "prompts": listed}, "\n".join(listed))
+        return
+    asked = _asked(where, as_json, how, use.workload("same", how["seed"], "Greedy answers, as before?"))
+    _answer(asyncio.run(_same(asked, how)), as_json)
+
+
+async def _same(asked: Asked, how: dict[str, Any]) -> Run:
+    base = await _side(how["base"], asked, how, None)
+    return await _side(how["new"], asked, how, base) if how["new"] else base
+
+
+async def _side(named: str, asked: Asked, how: dict[str, Any], base: Run | None) -> Run:
+    """A stored run, or a new one of an endpoint; with outcomes where there is a base."""
+    shared.end_like_ctrl_c()
+    if stored := await _stored(named):
+        if base:
+            use.same_prompts(base, stored, how["allow_simulated"])
+        return replace(stored, evaluation=_against(base, stored.evaluation))
+    async with _opened(named, asked) as (able, ready):
+        found = await use.answers(able, ready, how["count"], Lines(asked.quiet))
+        if base:
+            new = Run("the new side", 0.0, ready.order.workload, ready.conditions, evaluation=found)
+            use.same_prompts(base, new, how["allow_simulated"])
+        return await use.store(able, ready, _against(base, found) or found)
+
+
+def _against(base: Run | None, found: Evaluation | None) -> Evaluation | None:
+    return compare.compared(base.evaluation, found) if base and base.evaluation and found else found
+
+
+async def _stored(named: str) -> Run | None:
+    """The run of this id, beginning or tag; None for a URL, and for what may be a deployment."""
+    if is_url(named):
+        return None
+    store = run_store()
+    try:
+        return await loaded(store, named)
+    except UsageError:
+        return None
+    finally:
+        await store.aclose()

@@ -5,10 +5,14 @@ from enum import StrEnum
 
 
 class State(StrEnum):
-    """Of a probe. Unsupported: the server refuses what it asks. Broken: no answer. Skipped: nothing to judge by."""
+    """Of a probe. Unsupported: the server refuses what it asks. Broken: no answer. Skipped: nothing to judge by.
+
+    Scored: a share of good answers, which a gate may judge.
+    """
 
     PASSED = "passed"
     FAILED = "failed"
+    SCORED = "scored"
     UNSUPPORTED = "unsupported"
     BROKEN = "broken"
     SKIPPED = "skipped"
@@ -88,4 +92,6 @@ class Evaluation:
     def passed(self) -> bool:
         """Nothing failed, nothing stayed without an answer, and something was judged."""
         counts = self.counts
-        return not counts[State.FAILED] and not counts[State.BROKEN] and bool(counts[State.PASSED])
+        return (
+            not counts[State.FAILED] and not counts[State.BROKEN] and bool(counts[State.PASSED] or counts[State.SCORED])
+        )

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from sparkwright.domain.evaluation import Evaluation, Outcome, State
+from sparkwright.domain.evaluation import Evaluation, Outcome
 from sparkwright.domain.run import Run
 from sparkwright.report.html import data_json, document
 from sparkwright.report.markdown import code, escaped
@@ -51,7 +51,7 @@ def _table(run: Run) -> Table:
 
 
 def _section(run: Run) -> Html:
-    failed = (one for one in _found(run).outcomes if one.state is State.FAILED)
+    failed = (one for one in _found(run).outcomes if one.evidence)
     rows = tuple((name, text) for name, text in conditions(run))
     return tag(
         "section",

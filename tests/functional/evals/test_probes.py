@@ -112,7 +112,7 @@ def test_a_dry_run(shell: Bench) -> None:
 
 def test_ctrl_c(shell: Bench, simulator: Start) -> None:
     """What was judged is stored as a stopped run."""
-    there = url(simulator(*PARSERS, SPARKWRIGHT_TWIN_STEP_MS="40"))
+    there = url(simulator(*PARSERS, SPARKWRIGHT_TWIN_STEP_MS="15"))
     code, err = shell.interrupted("[ 3/21]", signal.SIGINT, "eval", "probes", there)
     assert (code, "what was judged is stored" in err) == (130, True), err
     (run,) = shell.saved()

@@ -1,0 +1,98 @@
+"""Verdicts of `eval same` on made-up servers: deterministic, noisy, slightly and badly changed."""
+
+from random import Random
+
+import pytest
+
+from sparkwright.domain.evaluation import Evaluation, Greedy, State
+from sparkwright.evals.heard import Heard, Token
+from sparkwright.evals.probe import Given
+from sparkwright.evals.same import AS_BEFORE, WITHIN, WORSE, ask, compared, greedy, prompts
+
+LENGTH = 60
+
+
+def answer(prompt: str, salt: str, parting: float, noise: float) -> tuple[tuple[str, ...], tuple[float, ...]]:
+    """Tokens that part from the prompt's own at each place with this chance; log-probabilities with this noise."""
+    own, dice = Random(prompt), Random(f"{prompt}/{salt}")
+    tokens, values, apart = [], [], False
+    for _ in range(LENGTH):
+        word, value = str(own.randrange(1000)), -own.random()
+        apart = apart or dice.random() < parting
+        tokens.append(f"x{dice.randrange(1000)}" if apart else word)
+        values.append(value + dice.gauss(0, noise))
+    return tuple(tokens), tuple(values)
+
+
+def side(name: str, parting: float = 0.0, noise: float = 0.0, count: int = 48, logprobs: bool = True) -> Evaluation:
+    """A server whose answers part by its own noise, twice asked."""
+    found = []
+    for prompt in prompts(1, count):
+        both = [answer(prompt, f"{name}/{n}", parting, noise) for n in range(2)]
+        tokens, values = tuple(one[0] for one in both), tuple(one[1] for one in both)
+        texts = tuple(" ".join(one) for one in tokens)
+        found.append(Greedy(prompt, texts, tokens, values) if logprobs else Greedy(prompt, texts))
+    return Evaluation("same", (), tuple(found))
+
+
+@pytest.mark.parametrize("logprobs", (True, False))
+def test_as_before(logprobs: bool) -> None:
+    """Equal texts and log-probabilities."""
+    assert compared(side("a", logprobs=logprobs), side("b", logprobs=logprobs)).verdict == AS_BEFORE
+
+
+def test_within_noise() -> None:
+    """Both part from themselves as often as from each other."""
+    found = compared(side("a", 0.01, 0.02), side("b", 0.01, 0.02))
+    assert (found.verdict, found.passed) == (WITHIN, True)
+
+
+def test_worse_texts() -> None:
+    """A side whose own answers are stable and others: the prompts that show it come with the verdict."""
+    changed = side("b")
+    others = [answer(one.prompt, "q", 0.05, 0.0) for one in changed.answers]
+    answers = tuple(
+        Greedy(one.prompt, (" ".join(tokens),) * 2, (tokens,) * 2, (values,) * 2)
+        for one, (tokens, values) in zip(changed.answers, others, strict=True)
+    )
+    found = compared(side("a"), Evaluation("same", (), answers))
+    assert (found.verdict, found.passed, found.outcomes[0].state) == (WORSE, False, State.FAILED)
+    assert found.outcomes[0].evidence[0].received.startswith("new: ")
+
+
+def test_worse_logprobs() -> None:
+    """Equal texts, but another distribution: seen before a text differs."""
+    base = side("a", noise=0.001)
+    shifted = tuple(
+        Greedy(one.prompt, one.texts, one.tokens, tuple(tuple(v - 0.05 for v in row) for row in one.logprobs))
+        for one in side("b", noise=0.001).answers
+    )
+    found = compared(base, Evaluation("same", (), shifted))
+    assert (found.verdict, found.outcomes[0].state, found.outcomes[1].state) == (WORSE, State.PASSED, State.FAILED)
+
+
+@pytest.mark.full
+def test_equal_settings_are_rarely_worse() -> None:
+    """The rate of false alarms on equal noisy settings: of 200 at most 6 (1 % is designed)."""
+    alarms = sum(compared(side(f"a{n}", 0.01, 0.02), side(f"b{n}", 0.01, 0.02)).verdict == WORSE for n in range(200))
+    assert alarms <= 6
+
+
+def test_lost_answers() -> None:
+    """Prompts without an answer are counted and no verdict is passed over them in silence."""
+    base, new = side("a"), side("b")
+    lost = (Greedy(new.answers[0].prompt, (), error="connection refused"), *new.answers[1:])
+    found = compared(base, Evaluation("same", (), lost))
+    assert (found.passed, found.outcomes[-1].state, found.outcomes[-1].failed) == (False, State.BROKEN, 1)
+    none = compared(base, Evaluation("same", (), (Greedy("other", ("a",)),)))
+    assert (none.passed, none.verdict, none.outcomes[0].state) == (False, "", State.SKIPPED)
+
+
+def test_answers_are_kept() -> None:
+    """With log-probabilities where both have them; an error instead of a text."""
+    heard = Heard(200, "ab", tokens=(Token("a", -0.5), Token("b", -0.25)))
+    found = greedy("p", (heard, heard))
+    assert (found.texts, found.tokens[0], found.logprobs[1]) == (("ab", "ab"), ("a", "b"), (-0.5, -0.25))
+    assert greedy("p", (heard, Heard(200, "ab"))).logprobs == ()
+    assert greedy("p", (heard, Heard(trouble="cut"))).error == "cut"
+    assert ask(Given(), "p", True).body["top_logprobs"] == 5 and "logprobs" not in ask(Given(), "p", False).body
