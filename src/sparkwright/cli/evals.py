@@ -146,10 +146,11 @@ async def _probed(named: str, asked: Asked, entries: tuple[Entry, ...], how: dic
 @click.option("--prompts", "count", type=click.IntRange(1, 5000), default=108, help="Prompts. [default: 108]")
 @target_options
 def instructions(where: ClusterOptions, as_json: bool, how: dict[str, Any]) -> None:
-    """Score verifiable instructions: lengths, formats, keywords, language, JSON, repetition.
+    """Score verifiable instructions, with intervals.
 
-    27 kinds, generated and checked here. Strict takes the answer as it is; loose also without its first or last line
-    and without emphasis. Intervals are 95 %. This is not IFEval: scores are not comparable with its.
+    27 kinds (lengths, formats, keywords, language, JSON, repetition), generated and checked here. Strict takes the
+    answer as it is; loose also without its first or last line and without emphasis. Intervals are 95 %. This is not
+    IFEval: scores are not comparable with its.
 
     Exit status: 0 scored, 2 usage error, 5 prompts stayed without an answer.
 

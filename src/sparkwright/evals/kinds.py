@@ -38,7 +38,7 @@ class Instruction:
 Maker = Callable[[Random], tuple[str, Check]]
 
 
-def words(text: str) -> list[str]:
+def find_words(text: str) -> list[str]:
     return _WORD.findall(text)
 
 
@@ -52,12 +52,12 @@ def _parts(text: str) -> list[str]:
 
 def _at_least_words(dice: Random) -> tuple[str, Check]:
     count = dice.randrange(40, 120, 10)
-    return f"Write at least {count} words.", lambda text: len(words(text)) >= count
+    return f"Write at least {count} words.", lambda text: len(find_words(text)) >= count
 
 
 def _at_most_words(dice: Random) -> tuple[str, Check]:
     count = dice.randrange(30, 80, 10)
-    return f"Use at most {count} words.", lambda text: 0 < len(words(text)) <= count
+    return f"Use at most {count} words.", lambda text: 0 < len(find_words(text)) <= count
 
 
 def _sentence_count(dice: Random) -> tuple[str, Check]:
@@ -104,7 +104,7 @@ def _keyword_times(dice: Random) -> tuple[str, Check]:
 def _forbidden(dice: Random) -> tuple[str, Check]:
     banned = dice.sample(("very", "also", "because", "small", "water", "people"), 2)
     texts = " and ".join(f"'{word}'" for word in banned)
-    return f"Do not use the words {texts}.", lambda text: not {*banned} & {word.lower() for word in words(text)}
+    return f"Do not use the words {texts}.", lambda text: not {*banned} & {word.lower() for word in find_words(text)}
 
 
 def _letter(dice: Random) -> tuple[str, Check]:
@@ -121,18 +121,18 @@ def _without_letter(dice: Random) -> tuple[str, Check]:
 
 
 def _lower(dice: Random) -> tuple[str, Check]:
-    return "Use lower-case letters only.", lambda text: bool(words(text)) and text == text.lower()
+    return "Use lower-case letters only.", lambda text: bool(find_words(text)) and text == text.lower()
 
 
 def _upper(dice: Random) -> tuple[str, Check]:
-    return "Use capital letters only.", lambda text: bool(words(text)) and text == text.upper()
+    return "Use capital letters only.", lambda text: bool(find_words(text)) and text == text.upper()
 
 
 def _capital_words(dice: Random) -> tuple[str, Check]:
     count = dice.randrange(2, 5)
     return (
         f"Write at least {count} words in capital letters only.",
-        lambda text: sum(len(word) > 1 and word.isupper() for word in words(text)) >= count,
+        lambda text: sum(len(word) > 1 and word.isupper() for word in find_words(text)) >= count,
     )
 
 
@@ -143,7 +143,7 @@ def _language(dice: Random) -> tuple[str, Check]:
 
 def _spoken(text: str) -> str:
     """The language with most of its small words, at least one word in eight; '' for none."""
-    found = [word.lower() for word in words(text)]
+    found = [word.lower() for word in find_words(text)]
     counts = {name: sum(word in small for word in found) for name, small in _LANGUAGES.items()}
     best = max(counts, key=lambda name: counts[name])
     return best if counts[best] * 8 >= len(found) > 0 and not _CJK.search(text) else ""
@@ -173,7 +173,7 @@ def _ends_with(dice: Random) -> tuple[str, Check]:
 
 def _begins_with(dice: Random) -> tuple[str, Check]:
     first = dice.choice(COMMON).capitalize()
-    return f"Begin with the word '{first}'.", lambda text: words(text)[:1] == [first]
+    return f"Begin with the word '{first}'.", lambda text: find_words(text)[:1] == [first]
 
 
 def _repeat(dice: Random) -> tuple[str, Check]:
@@ -196,7 +196,7 @@ def _title(dice: Random) -> tuple[str, Check]:
 
 
 def _no_comma(dice: Random) -> tuple[str, Check]:
-    return "Do not use any commas.", lambda text: bool(words(text)) and "," not in text
+    return "Do not use any commas.", lambda text: bool(find_words(text)) and "," not in text
 
 
 def _placeholders(dice: Random) -> tuple[str, Check]:
