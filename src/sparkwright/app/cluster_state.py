@@ -1,6 +1,7 @@
 """Everything that a plan is made from, asked of all nodes at once: facts, engines, checkpoints, images."""
 
 import asyncio
+import re
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -12,6 +13,7 @@ from sparkwright.domain.cluster import Node
 from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.errors import NodeError, RecipeError, Unreachable
 from sparkwright.domain.facts import EngineFound, Unknown
+from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Recipe, Runtime
 from sparkwright.engines.catalog import simulator, traits
 from sparkwright.engines.identity import question
@@ -22,6 +24,7 @@ from sparkwright.facts.fact import Fact, Plain, whole
 from sparkwright.facts.ranks import ranks_fact
 from sparkwright.remote import staging
 
+HUB_ID = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*", re.ASCII)
 Engines = dict[str, EngineFound | Unknown]
 
 
@@ -124,8 +127,9 @@ async def gather_state(services: Services, nodes: Sequence[Node], recipe: Recipe
         facts = group.create_task(gather(services.hosts, nodes, services.clock, ranks_fact, elsewhere))
         stocked = group.create_task(stock(services, nodes, recipe))
         there = group.create_task(engines(services, nodes, recipe))
+        draft = group.create_task(_draft(services, nodes[0], recipe))
     require_all(facts.result())
-    found = replace(stocked.result(), facts=reached(facts.result()), engines=there.result())
+    found = replace(stocked.result(), facts=reached(facts.result()), engines=there.result(), draft=draft.result())
     others = [node for node in services.cluster.ordered if node not in nodes]
     if recipe is None:
         return found
@@ -189,6 +193,19 @@ async def _stock(services: Services, node: Node, recipe: Recipe) -> Stock:
     except NodeError:
         return None, None
     return checkpoint.parse(listing), image_of(image[0]) if image else None
+
+
+async def _draft(services: Services, node: Node, recipe: Recipe | None) -> ModelShape | None:
+    """Dimensions of the recipe's draft model of its own, where the node has its configuration."""
+    name = str(recipe.speculation.options.get("model") or "") if recipe else ""
+    if not name.startswith(("/", "~")) and not HUB_ID.fullmatch(name):
+        return None
+    here = staging.list_path(name) if name.startswith(("/", "~")) else staging.list_hub(node.paths.hub, name, "")
+    try:
+        found = checkpoint.parse(await services.hosts[node.name].run(here))
+    except NodeError:
+        return None
+    return found.shape if isinstance(found, Checkpoint) and isinstance(found.shape, ModelShape) else None
 
 
 def model_path(node: Node, recipe: Recipe) -> str:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from sparkwright.app.cluster_state import HUB_ID
 from sparkwright.app.services import Services
 from sparkwright.checks.catalog import check_all, worst_first
 from sparkwright.domain.check import Context
@@ -29,11 +30,11 @@ from sparkwright.planner.ledger import memory_fraction
 from sparkwright.planner.parallelism import advise
 from sparkwright.planner.remedies import first, remedies
 from sparkwright.planner.stock import NodeType, node_types, stock_node
+from sparkwright.planner.usable import with_published
 from sparkwright.remote import staging
 
 _SEQUENCES, _BATCHED = 8, 8192  # of a few agents, where nobody gives limits
 _CONTEXT = 131072
-_HUB_ID = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*", re.ASCII)
 _OF_MODELS = ("COMPAT", "MEM", "MODEL", "PAR")
 _LONG = 120  # characters of a name
 HERE = Cluster("here", (Node("here", "local"),), "here")
@@ -112,12 +113,10 @@ async def _read(services: Services, asked: Asked) -> tuple[Checkpoint | None, tu
 async def _with_draft(services: Services, recipe: Recipe) -> Recipe:
     """With the dimensions of a draft model of its own, where the hub has its configuration."""
     name = str(recipe.speculation.options.get("model") or "")
-    text = await services.headers(name, "") if services.headers and _HUB_ID.fullmatch(name) else None
+    text = await services.headers(name, "") if services.headers and HUB_ID.fullmatch(name) else None
     found = checkpoint.parse(Completed(0, text, "")) if isinstance(text, str) else None
     draft = found.shape if isinstance(found, Checkpoint) else None
-    if not isinstance(draft, ModelShape):
-        return recipe
-    return replace(recipe, speculation=replace(recipe.speculation, draft=draft))
+    return with_published(recipe, None, draft if isinstance(draft, ModelShape) else None)
 
 
 def _sound(found: Checkpoint | Unknown, name: str) -> Checkpoint:

@@ -128,7 +128,7 @@ async def optimum(services: Services, request: LaunchRequest, goal: Goal) -> Opt
         raise UsageError(f"{request.recipe.label}: simulated here, it takes no memory: there is nothing to optimize")
     nodes = nodes_for(services, request.recipe)
     found = calibrated(services, request, await gather_state(services, nodes, request.recipe))
-    request = replace(request, recipe=with_published(request.recipe, found.published))
+    request = replace(request, recipe=with_published(request.recipe, found.published, found.draft))
     judge = judge_of(request, found, nodes)
     return optimize(request.recipe, judge, surroundings(services, request, found, judge), goal)
 

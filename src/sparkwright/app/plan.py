@@ -37,7 +37,7 @@ def make_plan(services: Services, request: LaunchRequest, cluster_state: Cluster
     """The plan for this state of the cluster. Findings do not raise: the caller checks them (`stopping`)."""
     from sparkwright.checks.catalog import check_all, worst_first  # loaded after the nodes were asked
 
-    request = replace(request, recipe=with_published(request.recipe, cluster_state.published))
+    request = replace(request, recipe=with_published(request.recipe, cluster_state.published, cluster_state.draft))
     cluster_state = _as_ours(request, cluster_state)
     recipe, nodes = request.recipe, nodes_for(services, request.recipe)
     placement, findings = _placed(nodes, cluster_state)

@@ -11,6 +11,7 @@ from sparkwright.domain.cluster import Cluster, Node, NodePaths
 from sparkwright.domain.command import Command, Completed, Secret
 from sparkwright.domain.errors import CommandFailed, UsageError
 from sparkwright.domain.facts import EngineFound, NodeFacts, Unknown
+from sparkwright.domain.model import ModelShape
 from sparkwright.domain.progress import Notice
 from sparkwright.domain.recipe import Recipe
 from sparkwright.engines.engine import PYTHON
@@ -98,7 +99,7 @@ class ClusterState:
     engines: node -> the engine that is there, absent where nobody has looked yet. calibrations: node -> what the engine
     printed there (or elsewhere) at an earlier start. stored: every checkpoint on the cluster's disks, () where
     nobody has looked: that is done only for a plan that does not fit. published: what the hub has of a model that no
-    node has, None where it was not asked or did not answer.
+    node has, None where it was not asked or did not answer. draft: dimensions of a draft model of its own.
     """
 
     facts: Mapping[str, NodeFacts]
@@ -108,6 +109,7 @@ class ClusterState:
     calibrations: Mapping[str, Calibration] = field(default_factory=dict)
     stored: tuple[Stored, ...] = ()
     published: Published | None = None
+    draft: ModelShape | None = None
 
 
 def home_of(facts: NodeFacts) -> str:

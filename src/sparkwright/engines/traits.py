@@ -58,10 +58,11 @@ class Traits:
 
     Memory. fraction: the share without one in the recipe. limits: (batched tokens, sequences) without any in the
     recipe; the second argument is whether CPU and GPU share memory. neighbours: releases around a version that was not
-    read. checks_context: no start where one full sequence does not fit. whole: all besides weights and cache, where
-    that is not counted in parts; processes, context, graphs: parts as seen, None: computed. outside: lines on top of
-    the fraction. loaded: bytes that count as weights although no checkpoint holds them; positions: so do the tables of
-    positions. tile: (hidden, inner) to which MXFP4 experts are padded. second_runner: vLLM's Model Runner V2 works.
+    read, for an architecture. checks_context: no start where one full sequence does not fit. whole: all besides weights
+    and cache, where that is not counted in parts; processes, context, graphs: parts as seen, None: computed. outside:
+    lines on top of the fraction. loaded: bytes that count as weights although no checkpoint holds them; positions: so
+    do the tables of positions. tile: (hidden, inner) to which MXFP4 experts are padded. second_runner: vLLM's Model
+    Runner V2 works.
     Cache. block: tokens, for SEQUENCES. eagle_inside: EAGLE means layers of the model itself. convolutions: those next
     to attention are states, not windows. exact_states: in FP32 whatever the model's type.
     Splits. refusals: what the engine itself forbids. one_stage: who drafts on one pipeline stage only. by_layer: only
@@ -82,7 +83,7 @@ class Traits:
     claim: Claim = Claim.POOL
     fraction: float = 0.92
     limits: Callable[[Recipe, bool], tuple[int, int]] = _usual_limits
-    neighbours: Callable[[Recipe], tuple[str, ...]] = lambda recipe: ()
+    neighbours: Callable[[Recipe, str], tuple[str, ...]] = lambda recipe, architecture: ()
     checks_context: bool = False
     whole: Range | None = None
     processes: Range = _PROCESSES

@@ -28,7 +28,8 @@ _LIMITS = ("context", "sequences", "batched_tokens", "kv_dtype", "memory_fractio
 def conditions(recipe: Recipe, simulated: bool, **where: str | int) -> Conditions:
     """What a rank of the recipe is measured under. where: rank, node, image, driver, as far as they are known."""
     model, engine, serving = recipe.model, recipe.engine, asdict(recipe.serving)
-    settings = {"flags": recipe.flags, "env": recipe.env, "speculation": asdict(recipe.speculation)}
+    drafts = asdict(replace(recipe.speculation, draft=None))  # its dimensions are read where a node has them
+    settings = {"flags": recipe.flags, "env": recipe.env, "speculation": drafts}
     return Conditions(
         recipe=recipe.label,
         model=f"{model.label} {model.revision}".strip(),

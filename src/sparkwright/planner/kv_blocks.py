@@ -171,7 +171,7 @@ def _shared(recipe: Recipe, shape: ModelShape, found: Sequence[Page]) -> Pool | 
     """
     even = unified(recipe, found)
     if isinstance(even, Unknown):
-        if any(page.kind is CacheKind.STATE for page in found) or not releases.since(recipe, releases.PADS_PAGES):
+        if any(page.kind is CacheKind.STATE for page in found) or not releases.since(recipe, releases.KEEPS_WHOLE):
             return even
         return _single(recipe, shape, sorted(found, key=lambda page: page.kind is CacheKind.WINDOW))
     fewest, most = min(page.layers for page in even), max(page.layers for page in even)

@@ -77,7 +77,7 @@ def _held(recipe: Recipe, shape: ModelShape, kinds: tuple[CacheLayers, ...], kv_
 def _ranged(recipe: Recipe, shape: ModelShape, kinds: tuple[CacheLayers, ...], kv_bytes: int) -> KvCapacity:
     """With what the neighbouring releases would hold where the version is none that was read, and they differ."""
     found = _held(recipe, shape, kinds, kv_bytes)
-    runs = () if found.unknown else _around(recipe)
+    runs = () if found.unknown else _around(recipe, shape)
     others = [run.engine.version for run in runs]
     counts = {one.tokens for run in runs if not (one := _held(run, shape, kinds, kv_bytes)).unknown} | {found.tokens}
     if len(counts) == 1:
@@ -87,9 +87,9 @@ def _ranged(recipe: Recipe, shape: ModelShape, kinds: tuple[CacheLayers, ...], k
     return replace(found, low=low, high=high, doubts=(why,))
 
 
-def _around(recipe: Recipe) -> tuple[Recipe, ...]:
-    """The recipe on the releases around a version that is none that was read."""
-    others = traits(recipe).neighbours(recipe)
+def _around(recipe: Recipe, shape: ModelShape) -> tuple[Recipe, ...]:
+    """The recipe on the releases around a version that is none that was read, those that can run the model."""
+    others = traits(recipe).neighbours(recipe, shape.architecture)
     return tuple(replace(recipe, engine=replace(recipe.engine, version=other)) for other in others)
 
 
@@ -98,7 +98,7 @@ def start(recipe: Recipe, shape: ModelShape) -> tuple[int, int] | None:
 
     A release that cannot run the model has none; None where no figure is known.
     """
-    sizes = [size for run in (recipe, *_around(recipe)) if isinstance(size := needed(run, shape), int)]
+    sizes = [size for run in (recipe, *_around(recipe, shape)) if isinstance(size := needed(run, shape), int)]
     if not sizes or isinstance(needed(recipe, shape), Unknown):
         return None
     return min(sizes) // (_HIDDEN if shape.inferred else 1), max(sizes)

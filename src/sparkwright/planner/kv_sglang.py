@@ -1,7 +1,7 @@
 """SGLang's token pool: max_total_num_tokens, and its share of the memory next to states of hybrids.
 
-Read in 0.5.10 (model_runner_kv_cache_mixin.py) and 0.5.23 (pool_configurator.py). The pool is counted as SGLang prints
-it: keys and values (or latents) only; rows of an indexer, of a draft and states are pools of their own.
+Read in 0.5.10 (model_runner_kv_cache_mixin.py), 0.5.17 and 0.5.23 (pool_configurator.py). The pool is counted as SGLang
+prints it: keys and values (or latents) only; rows of an indexer, of a draft and states are pools of their own.
 """
 
 from collections.abc import Sequence
@@ -18,8 +18,8 @@ from sparkwright.planner.limits import sequences
 
 _WINDOW_SHARE = 0.8  # swa_full_tokens_ratio: tokens of the window pool for each of the whole-context pool
 _STATE_SHARE = 0.9  # mamba_full_memory_ratio: bytes of states for each byte of KV
-# Read in 0.5.16 (kv_cache_configurator.py), not yet in 0.5.12 (handle_max_mamba_cache).
-_JOINT, _SPARE = (0, 5, 16), (0, 5, 20)
+# kv_cache_configurator.py: joint in 0.5.16, not yet in 0.5.12 (handle_max_mamba_cache); spare slots in 0.5.17.
+_JOINT, _SPARE = (0, 5, 16), (0, 5, 17)
 _EACH = 5  # states of a request where prefixes are cached: three, and two of the buffer that overlap wants
 _PRINTED = (CacheKind.FULL, CacheKind.MLA, CacheKind.COMPRESSED)
 

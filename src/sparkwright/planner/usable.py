@@ -106,8 +106,10 @@ def _change(recipe: Recipe, stored: Stored) -> tuple[tuple[str, str], ...]:
     return (*((("model.id", stored.id),) if stored.id != recipe.model.id else ()), *revision)
 
 
-def with_published(recipe: Recipe, published: Published | None) -> Recipe:
-    """The recipe with the hub's dimensions and size where it has none of its own."""
+def with_published(recipe: Recipe, published: Published | None, draft: ModelShape | None = None) -> Recipe:
+    """The recipe with the hub's dimensions and size where it has none of its own, and those of its draft model."""
+    if draft:
+        recipe = replace(recipe, speculation=replace(recipe.speculation, draft=draft))
     if published is None:
         return recipe
     model = recipe.model

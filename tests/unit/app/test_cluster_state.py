@@ -8,6 +8,7 @@ from sparkwright.app.cluster_state import gather_state, model_path, nodes_for
 from sparkwright.domain.checkpoint import Checkpoint
 from sparkwright.domain.command import Completed
 from sparkwright.domain.errors import CommandFailed, NodeError, RecipeError, Unreachable
+from sparkwright.domain.recipe import Speculation
 from unit.app.scene import recipe, scene
 
 
@@ -68,3 +69,15 @@ def test_a_models_path_is_absolute_from_home_or_below_the_models_folder(path: st
     """As the reference states."""
     given = replace(recipe(), model=replace(recipe().model, path=path))
     assert model_path(scene().services.cluster.nodes[0], given) == wanted
+
+
+@pytest.mark.parametrize("name", ["z-lab/draft", "/models/draft", "nowhere", ""])
+async def test_a_draft_model_is_read_where_a_node_has_it(name: str) -> None:
+    """By a hub id or a folder; its own layers then count in place of assumed ones."""
+    here = scene()
+    config = '{"num_hidden_layers": 3, "num_attention_heads": 8, "hidden_size": 1024}'
+    here.nodes[0].on(lambda one: "draft" in " ".join(one.argv), f"path\t/draft\nroot\t/draft\nconfig\t{config}\n")
+    drafted = Speculation(method="draft_model", tokens=4, options={"model": name})
+    wanted = replace(recipe(), speculation=drafted)
+    found = await gather_state(here.services, nodes_for(here.services, wanted), wanted)
+    assert (found.draft.layers if found.draft else 0) == (3 if "draft" in name else 0)

@@ -11,6 +11,7 @@ from sparkwright.domain.facts import Unknown
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.units import GIB
+from sparkwright.engines.vllm import releases
 from sparkwright.planner.kv_cache import capacity, needed, start
 from unit.for_each import for_each
 from unit.planner.kv_samples import recipe, shape
@@ -160,12 +161,36 @@ def test_a_version_that_was_not_read_has_a_range() -> None:
     assert capacity(recipe(1048576, "0.24.0"), V4, 15 * GIB).low is None
     old, new = (capacity(recipe(1048576, v), V4, 15 * GIB).tokens for v in ("0.24.0", "0.27.1"))
     between, patched = (capacity(recipe(1048576, v), V4, 15 * GIB) for v in ("0.25.2", "0.27.2rc1.dev3+gabc"))
-    assert (between.low, between.high) == (min(old, new), max(old, new)) and old != new
+    after = capacity(recipe(1048576, "0.26.0"), V4, 15 * GIB).tokens
+    assert (between.low, between.high) == (after, old) and after < new < old
     assert between.doubts[-1].startswith("0.25.2 was not read: ")
-    assert between.doubts[-1].endswith("as the releases 0.24.0 to 0.27.1 would hold")
+    assert between.doubts[-1].endswith("as the releases 0.24.0 to 0.26.0 would hold")
     assert patched.tokens == capacity(recipe(1048576, "0.27.1"), V4, 15 * GIB).tokens
     unread, newest = (capacity(recipe(1048576, v), V4, 15 * GIB) for v in ("nightly", "0.99.0"))
-    assert (unread.low, unread.high, newest.low) == (new, old, None)
+    fewest = min(capacity(recipe(1048576, v), V4, 15 * GIB).tokens for v in releases.READ)
+    assert (unread.low, unread.high, newest.low) == (fewest, old, None)
+
+
+def test_a_release_without_the_model_is_not_asked() -> None:
+    """Guards that a range does not have the ends of releases which would refuse the model: K2 came with 0.30.0."""
+    name = "K2HorizonForCausalLM"
+    assert releases.neighbours(recipe(4096, "nightly"), name) == ("0.30.0", "0.33.0")
+    assert releases.neighbours(recipe(4096, "0.28.0"), name) == ("0.30.0",)
+    assert releases.neighbours(recipe(4096, "0.28.0"), "") == ("0.27.1", "0.30.0")
+
+
+def test_0_26_0_counts_flight_and_does_not_overlay() -> None:
+    """Guards what is between 0.24.0 and 0.27.1: windows with the steps in flight, blocks of V4 as before."""
+    old, between, new = (capacity(recipe(1048576, v), V4, 15 * GIB) for v in ("0.24.0", "0.26.0", "0.27.1"))
+    assert between.tokens < new.tokens < old.tokens
+    assert between.why[0] == old.why[0] != new.why[0], "blocks of the same size"
+
+
+def test_0_26_0_keeps_no_states_of_prefixes() -> None:
+    """Guards that prefix caching of hybrids is opt-in there: as much is held as in 0.24.0."""
+    names = ("0.24.0", "0.26.0", "0.27.1")
+    old, between, new = (capacity(recipe(262144, v), QWEN27, 30 * GIB).per_sequence for v in names)
+    assert old == between < new
 
 
 def test_an_unread_version_starts_by_the_costliest_release() -> None:

@@ -3,6 +3,11 @@
 A version between two that were read does as the newer one where a published log shows it, else as the older.
 """
 
+import tomllib
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+
 from sparkwright.domain.ledger import COMMUNICATION, GRAPHS, PROCESSES
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Recipe
@@ -11,25 +16,27 @@ from sparkwright.engines.traits import Traits
 from sparkwright.engines.version import since as newer
 from sparkwright.engines.version import version
 
-READ = ("0.19.0", "0.20.2", "0.21.0", "0.24.0", "0.27.1", "0.30.0", "0.33.0")
+READ = ("0.19.0", "0.20.2", "0.21.0", "0.24.0", "0.26.0", "0.27.1", "0.30.0", "0.33.0")
 # The first versions with names of their own; `0.1.dev1` is a build of a source tree without tags, so a recent one.
 _UNTAGGED = (0, 10)
 # 0.20.2 prints tokens as concurrency x context; before, the blocks of one group, wrong for models with several.
 PRINTS_CONTEXTS = (0, 20, 2)
-# 0.27.1 counts the tokens of all steps in flight into every window, and lays groups over each other in a block, so
-# that blocks are what concurrency counts; 0.24.0 does neither. Published builds of 0.25.2 for GB10 do, and the pool of
-# one of 0.23.1rc1 (1.43 M tokens of DeepSeek V4) is as small as only that makes it.
+# 0.26.0 counts the tokens of all steps in flight into every window, 0.24.0 does not; since 0.27.1 groups lie over each
+# other in a block, so that blocks are what concurrency counts. Published builds of 0.25.2 for GB10 do both, and the
+# pool of one of 0.23.1rc1 (1.43 M tokens of DeepSeek V4) is as small as only that makes it.
 _COUNTS_FLIGHT = (0, 25)
-_DID_BEFORE = (0, 23)
+_OVERLAYS = (0, 27)
+_DID_BEFORE = ((0, 23), (0, 25))
 PADS_PAGES = (0, 24)  # pages that do not divide are padded; before, the engine did not start
 PACKS_BLOCKS = (0, 24)  # DeepSeek V4: a block is as large as its layers of each page size, not the same for all
 CHECKS_BLOCKS = (0, 30)  # ... and what a request needs is counted in such blocks; before, in the larger ones of 0.21.0
 RESERVES_NULL = (0, 31)  # 0.33.0 keeps the null block out of what it checks
-# Prefix caching of hybrids is on by default since 0.27.1 (off in 0.24.0). The whole history of Mamba-2 states was kept
-# ("all") where the model could, until 0.33.0 had only the last ones ("align").
-_CACHES_HYBRIDS = (0, 25)
+KEEPS_WHOLE = (0, 27)  # windows next to latents whose pages do not go up are kept whole; before, it did not start
+# Prefix caching of hybrids is on by default since 0.27.1 (off in 0.24.0, opt-in in 0.26.0). The history of Mamba-2
+# states was kept ("all") where the model could, until 0.33.0 had only the last ones ("align").
+_CACHES_HYBRIDS = (0, 27)
 _KEEPS_LAST_ONLY = (0, 31)
-ALIGNS_MLA = (0, 25)  # blocks of MLA hybrids are multiples of 128
+ALIGNS_MLA = (0, 27)  # blocks of MLA hybrids are multiples of 128
 _HISTORY = ("mamba1", "mamba2")
 # 0.33.0 keeps one more state, of the last block's end inside a long prompt, where the kernels can write it: on sm_12x
 # and CUDA 13 those of these kinds, and then blocks are multiples of so many tokens.
@@ -48,12 +55,28 @@ def since(recipe: Recipe, wanted: tuple[int, ...]) -> bool:
     return found < _UNTAGGED or found >= wanted
 
 
-def neighbours(recipe: Recipe) -> tuple[str, ...]:
-    """The releases around a version whose code was not read; () for one that was.
+def neighbours(recipe: Recipe, architecture: str) -> tuple[str, ...]:
+    """The releases around a version whose code was not read and that can run the model; () for one that was.
 
     All for one that nobody can read, and for a build of a source tree: it may be of any day.
     """
-    found, read = version(recipe), [tuple(map(int, name.split("."))) for name in READ]
+    without = next((last for last, names in _without().items() if architecture in names), "")
+    return tuple(name for name in _around(recipe) if not without or _numbers(name) > _numbers(without))
+
+
+@cache
+def _without() -> Mapping[str, Sequence[str]]:
+    """architectures.toml."""
+    text = (files("sparkwright.engines.vllm") / "architectures.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)
+
+
+def _numbers(name: str) -> tuple[int, ...]:
+    return tuple(map(int, name.split(".")))
+
+
+def _around(recipe: Recipe) -> tuple[str, ...]:
+    found, read = version(recipe), list(map(_numbers, READ))
     if found < _UNTAGGED:
         return READ
     if found in read:
@@ -63,12 +86,13 @@ def neighbours(recipe: Recipe) -> tuple[str, ...]:
 
 
 def overlays_groups(recipe: Recipe) -> bool:
-    return since(recipe, _COUNTS_FLIGHT) or version(recipe)[:2] == _DID_BEFORE
+    """Whether groups of layers lie over each other in a block."""
+    return since(recipe, _OVERLAYS) or version(recipe)[:2] in _DID_BEFORE
 
 
 def in_flight(recipe: Recipe) -> int:
     """Tokens that a window holds beyond itself: one step's, or those of all steps that run at once."""
-    if not overlays_groups(recipe):
+    if not (since(recipe, _COUNTS_FLIGHT) or overlays_groups(recipe)):
         return _batched(recipe)
     pp, waits = recipe.parallelism.pp, str(flag(recipe, "async-scheduling")).lower() == "false"
     waits = waits or str(flag(recipe, "no-async-scheduling")).lower() == "true"
