@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Protocol
@@ -12,6 +12,7 @@ from sparkwright.app.bench.measure import run_of
 from sparkwright.app.bench.prompt_corpus import Given as Salted
 from sparkwright.app.bench.prompt_corpus import prepare
 from sparkwright.app.bench.target import Bench
+from sparkwright.app.parsers import play
 from sparkwright.app.services import finished
 from sparkwright.domain.errors import NotReady, UsageError
 from sparkwright.domain.evaluation import Evaluation, Outcome, State
@@ -19,17 +20,16 @@ from sparkwright.domain.run import Run
 from sparkwright.domain.workload import Length, LevelPlan, Single, Workload
 from sparkwright.engines.catalog import ENGINES
 from sparkwright.evals import instructions, same
-from sparkwright.evals.catalog import PROBES, Entry
+from sparkwright.evals.catalog import Entry
 from sparkwright.evals.context import lengths
 from sparkwright.evals.heard import Ask, Heard, read
-from sparkwright.evals.probe import Given, NoAnswer, Tally
+from sparkwright.evals.probe import Given
 from sparkwright.loadgen.prompts import Texts, written
 
 VERSION = 1  # of the probes and instructions: runs of different versions are not compared
 _AT_ONCE = 32
 _SECONDS, _PER_SECOND = 300.0, 400  # for an answer, and characters of a prompt for a second more
 _FILLED = ("long-context", "cached")
-Send = Callable[[Ask], Awaitable[Heard]]
 
 
 class Watch(Protocol):
@@ -104,21 +104,6 @@ def _filler(texts: Texts, tokens: int, salt: int, seed: int) -> str:
     """A negative salt gives a text that no cache has."""
     fresh = texts.salt if salt < 0 else ""
     return written(texts, tokens, Random(f"{seed}/{salt}/{fresh}"))
-
-
-async def play(entry: Entry, given: Given, send: Send) -> Outcome:
-    """One probe to its end."""
-    steps, tally = PROBES[entry.name](given), Tally()
-    heard: list[Heard] | None = None
-    try:
-        while True:
-            asks = steps.send(heard) if heard is not None else next(steps)
-            heard = await asyncio.gather(*map(send, asks))
-    except StopIteration as stop:
-        tally = stop.value
-    except NoAnswer as error:
-        return Outcome(entry.name, State.BROKEN, f"no answer: {error}")
-    return entry.explained(tally.outcome(entry.name))
 
 
 async def probe_all(

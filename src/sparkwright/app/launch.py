@@ -36,7 +36,7 @@ from sparkwright.supervision.findings import GARBAGE
 # What runs already answers a greeting in this time, or its start is watched.
 _ATTACH = 10.0
 # Steps of `up` that a relaunch does not have, or that are the sum of others.
-_BEFORE = ("facts", "stage", "remove old ranks", "free memory", "total")
+_BEFORE = ("facts", "stage", "remove old ranks", "free memory", "parsers", "total")
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,6 +242,7 @@ async def _until_ready(services: Services, outcome: Outcome, ours: bool = True, 
         raise
     await remember(services, outcome.plan, outcome.cluster_state)
     _answered(outcome, answer)
+    await _parsed(services, outcome)
     outcome.done, outcome.facts = "ready", watch.facts
     outcome.steps += watch.steps()
     save_figures(services, outcome.plan, outcome.cluster_state, watch, timed=ours)
@@ -253,6 +254,18 @@ def _answered(outcome: Outcome, answer: Answer) -> None:
     if why := babble(answer.text):
         found = GARBAGE.on(outcome.plan.deployment, f"{why}: {answer.text[:80]!r}")
         outcome.plan = replace(outcome.plan, findings=(*outcome.plan.findings, found))
+
+
+async def _parsed(services: Services, outcome: Outcome) -> None:
+    """The recipe's parsers, where it has any and the answer is language."""
+    parsers = outcome.plan.recipe.parsers
+    if not (parsers.tool or parsers.reasoning) or any(one.code == GARBAGE.code for one in outcome.plan.findings):
+        return
+    from sparkwright.app.parsers import parser_findings  # probes: only for recipes with parsers
+
+    with _step(services, outcome, "parsers"):
+        found = await parser_findings(services, outcome.plan)
+    outcome.plan = replace(outcome.plan, findings=(*outcome.plan.findings, *found))
 
 
 @contextmanager

@@ -29,7 +29,7 @@ _COLUMN = 14  # where what a line says begins
 _SAID = 50  # characters of an answer
 _SHORT = 0.1  # seconds that nobody has to read about
 _SUM = "total"
-_OURS = ("facts", "stage", "remove old ranks", "supervise", _SUM)
+_OURS = ("facts", "stage", "remove old ranks", "parsers", "supervise", _SUM)
 
 
 def outcome_text(outcome: Outcome, seconds: float, ssh_config: str = "", verbose: bool = False) -> str:

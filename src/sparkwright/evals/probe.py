@@ -23,8 +23,9 @@ class NoAnswer(Exception):
 class Given:
     """The server, as far as probes need it. context: most tokens of a request, 0 when unknown; longest: to be asked.
 
-    thinking: it accepts `chat_template_kwargs`; reasons: it sends reasoning when nothing is asked. filler: a text of so
-    many tokens, other for another number. choose: members of a request that allow these answers only.
+    thinking: it accepts `chat_template_kwargs`; reasons: it sends reasoning when nothing is asked. brief: one case of
+    each, short answers. filler: a text of so many tokens, other for another number. choose: members of a request that
+    allow these answers only.
     """
 
     seed: int = 0
@@ -33,6 +34,7 @@ class Given:
     thinking: bool = False
     reasons: bool = False
     ignore_eos: bool = False
+    brief: bool = False
     filler: Callable[[int, int], str] | None = None
     choose: Callable[[Sequence[str]], Mapping[str, Any]] | None = None
 

@@ -22,7 +22,7 @@ def repeat(word: str) -> str:
 def follows(given: Given) -> Steps:
     """The simplest instruction: where this fails, nothing that needs a working model can be judged."""
     tally, dice = Tally(), given.dice("follows")
-    for word in dice.sample([word for word in COMMON if len(word) > 3], 3):
+    for word in dice.sample([word for word in COMMON if len(word) > 3], 1 if given.brief else 3):
         ask = given.chat(repeat(word), 64)
         (heard,) = yield (ask,)
         tally.judge(word, ask, heard, lambda h, word=word: _repeats(h, word), strict=True)  # type: ignore[misc]
@@ -44,8 +44,11 @@ def thinking(given: Given) -> Steps:
     for case, on in cases.items():
         word = dice.choice(PLACES)
         ask = given.chat(repeat(word), 64)
-        ask = Ask({**ask.body, "max_tokens": 2048, **given.pinned(on)})
+        ask = Ask({**ask.body, "max_tokens": 512 if given.brief else 2048, **given.pinned(on)})
         (heard,) = yield (ask,)
+        if given.brief and heard.finish == "length" and not heard.content:
+            tally.notes.append(f"{case}: it was still thinking")
+            continue
         tally.judge(case, ask, heard, _split, strict=True)
         seen += bool(heard.reasoning)
     tally.notes += [] if seen else ["no reasoning seen: the model does not think, or it needs a reasoning parser"]
@@ -225,7 +228,7 @@ def _differ(one: Heard, other: Heard) -> str:
 def length(given: Given) -> Steps:
     """Exactly max_tokens where the end can be ignored, never more elsewhere."""
     tally = Tally()
-    for tokens in (1, 17, 64):
+    for tokens in (17,) if given.brief else (1, 17, 64):
         counting = given.chat("Count upwards from one, spelled out.", tokens, **given.whole())
         ask = Ask({**counting.body, "max_tokens": tokens})
         (heard,) = yield (ask,)

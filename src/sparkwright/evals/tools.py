@@ -71,7 +71,7 @@ def _with_tools(given: Given, count: int, dice: Random, **more: Any) -> tuple[As
 
 def call(given: Given) -> Steps:
     tally = Tally()
-    for number in range(3):
+    for number in range(1 if given.brief else 3):
         ask, name, arguments = _with_tools(given, 1, given.dice(f"call/{number}"))
         (heard,) = yield (ask,)
         tally.judge("1 tool", ask, heard, _one(name, arguments))

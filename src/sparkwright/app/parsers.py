@@ -1,0 +1,91 @@
+"""Playing probes; and the few that `up` asks before it believes that an endpoint with parsers is ready."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import replace
+
+from sparkwright.app.services import Services
+from sparkwright.domain.errors import NotReady
+from sparkwright.domain.evaluation import Outcome, State
+from sparkwright.domain.finding import Finding
+from sparkwright.domain.plan import Plan
+from sparkwright.domain.recipe import Parsers
+from sparkwright.evals.catalog import PROBES, Entry, chosen
+from sparkwright.evals.heard import Ask, Heard, read
+from sparkwright.evals.probe import Given, NoAnswer, Tally
+from sparkwright.supervision.findings import PARSERS
+
+_SECONDS = 120.0  # for all of them: a GB10 needs about five
+_ENOUGH = 60.0
+Send = Callable[[Ask], Awaitable[Heard]]
+
+
+async def play(entry: Entry, given: Given, send: Send) -> Outcome:
+    """One probe to its end."""
+    steps, tally = PROBES[entry.name](given), Tally()
+    heard: list[Heard] | None = None
+    try:
+        while True:
+            asks = steps.send(heard) if heard is not None else next(steps)
+            heard = await asyncio.gather(*map(send, asks))
+    except StopIteration as stop:
+        tally = stop.value
+    except NoAnswer as error:
+        return Outcome(entry.name, State.BROKEN, f"no answer: {error}")
+    return entry.explained(tally.outcome(entry.name))
+
+
+async def parser_findings(services: Services, plan: Plan) -> tuple[Finding, ...]:
+    """What the recipe's parsers do to answers, by a call, a split of reasoning and an answer of exact length."""
+    names = tuple(_names(plan.recipe.parsers))
+    if not names:
+        return ()
+    address = "127.0.0.1" if plan.bind == "0.0.0.0" else plan.bind
+    key = services.secrets.get(plan.recipe.serving.api_key_env)
+    try:
+        async with asyncio.timeout(_SECONDS), services.hosts[plan.head].tunnel(address, plan.port) as url:
+
+            async def send(ask: Ask) -> Heard:
+                body = json.dumps({"model": plan.served_name, **ask.body})
+                try:
+                    return read(ask, await services.endpoint.post(f"{url}{ask.path}", body, key, _ENOUGH))
+                except NotReady as error:
+                    return Heard(trouble=error.message)
+
+            found = await _played(chosen(names), send)
+    except TimeoutError:
+        services.notice(f"the parsers could not be probed within {_SECONDS:.0f} s; later: sparkwright eval probes")
+        return ()
+    if (first := found[0]).state is not State.PASSED:
+        services.notice(f"the parsers were not judged: a one-word instruction: {first.detail}", warning=True)
+        return ()
+    return tuple(_finding(plan, one) for one in found if one.state is not State.PASSED)
+
+
+def _names(parsers: Parsers) -> Iterator[str]:
+    if parsers.tool:
+        yield "tool-call"
+    if parsers.reasoning:
+        yield "thinking"
+    if parsers.tool or parsers.reasoning:
+        yield "length"
+
+
+async def _played(entries: Sequence[Entry], send: Send) -> list[Outcome]:
+    """Without `chat_template_kwargs` where the server refuses those. A model that does not follow ends it."""
+    given = Given(thinking=True, ignore_eos=True, brief=True)
+    if (await send(given.chat("Hello", 1, **given.whole()))).refused:
+        given = replace(given, thinking=False, ignore_eos=False)
+    found: list[Outcome] = []
+    for entry in entries:
+        found.append(await play(entry, given, send))
+        if entry.name == "follows" and found[-1].state is not State.PASSED:
+            break
+    return found
+
+
+def _finding(plan: Plan, outcome: Outcome) -> Finding:
+    parsers = plan.recipe.parsers
+    which = {"tool-call": f"tool parser {parsers.tool}", "thinking": f"reasoning parser {parsers.reasoning}"}
+    return PARSERS.on(plan.deployment, f"{which.get(outcome.name, outcome.name)}: {outcome.detail}")
