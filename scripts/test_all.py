@@ -8,7 +8,9 @@ counts as one. What cannot run here is listed with the reason; under CI=true tha
 test but those whose reason begins with `hardware:` or with `data:` (recordings that are not part of the project).
 
 Functional and cluster tests wait for nodes and engines most of their time: each kind has a lane of its own, lanes run
-in parallel, and the output of each part is shown when it has ended. The slowest tests are listed at the end.
+in parallel, and the output of each part is shown when it has ended. The slowest tests are listed at the end. Nodes are
+containers that share one kernel, whose figure of memory pressure is that of all of them (cgroup v1 has none a
+container): what makes a node short of memory runs when all lanes have ended.
 
 Up to three failed tests of a functional or cluster part run a second time, alone, when their lane has ended. What
 passes then counts as passed and is listed by name in the closing report; the output of the first failure stays.
@@ -117,12 +119,17 @@ SECOND_HALF = ("bench", "drills", "engines_up", "replace", "restart", "stage_ima
 FOLDERS = tuple(f"tests/functional/{path.name}" for path in sorted((ROOT / "tests" / "functional").glob("[a-z]*/")))
 SECOND_FILES = tuple(f"tests/cluster/test_{name}.py" for name in SECOND_HALF)
 SECOND_TESTBED = (("SPARKWRIGHT_TESTBED_NUMBER", "2"),)
+LAST = "last"  # the lane that runs alone
+ALONE = ("tests/cluster/test_load_guard.py",)
 ALL = (
     *(part for part in PARTS if part.name not in ("unit", "house", "functional", "cluster")),
     functional_part("functional", ("tests/functional", *(f"--ignore={path}" for path in FOLDERS)), lane="functional"),
     functional_part("functional-2", FOLDERS, lane="functional-2"),
     cluster_part("cluster-2", SECOND_FILES, environment=SECOND_TESTBED),
-    cluster_part("cluster", ("tests/cluster", *(f"--ignore={path}" for path in SECOND_FILES)), lane="cluster"),
+    cluster_part(
+        "cluster", ("tests/cluster", *(f"--ignore={path}" for path in (*SECOND_FILES, *ALONE))), lane="cluster"
+    ),
+    cluster_part("cluster-alone", ALONE, lane=LAST),
 )
 QUICK = (
     *(part for part in PARTS if part.name in ("unit", "house")),
@@ -172,8 +179,10 @@ def prepare_environment() -> None:
 def run_parts(chosen: Sequence[Part], arguments: Sequence[str], trouble: str | None, outcomes: list[Outcome]) -> None:
     """A single lane shows what it does as it does it."""
     without_network()  # asks now: what it starts is not one of OURS
-    names = dict.fromkeys(part.lane for part in chosen)
-    lanes = [[part for part in chosen if part.lane == name] for name in names]
+    lanes: dict[str, list[Part]] = {}
+    for part in chosen:
+        lanes.setdefault(part.lane, []).append(part)
+    last = lanes.pop(LAST, [])
 
     def go(lane: Sequence[Part]) -> None:
         ran: list[tuple[Part, Outcome]] = []
@@ -187,8 +196,9 @@ def run_parts(chosen: Sequence[Part], arguments: Sequence[str], trouble: str | N
 
     with ThreadPoolExecutor(len(lanes)) as pool:
         try:
-            for running in [pool.submit(go, lane) for lane in lanes]:
-                running.result()
+            for together in (list(lanes.values()), [last]):
+                for running in [pool.submit(go, lane) for lane in together]:
+                    running.result()
         except KeyboardInterrupt:
             STOPPED.set()
             raise

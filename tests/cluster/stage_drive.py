@@ -159,7 +159,8 @@ def put_hub_model(node: Node, shards: int = 3, size: int = 4 * MIB, revision: st
 
 def put_folder(node: Node, path: str = FOLDER, shards: int = 3, size: int = 4 * MIB) -> None:
     names = shard_names(shards)
-    lines = [f"mkdir -p {path} && cd {path}"] + [f"{shard('cat /dev/urandom', size)} > {name}" for name in names]
+    lines = [f"mkdir -p {path} && cd {path}", f"{shard('cat /dev/urandom', size)} > {names[0]}"]
+    lines += [f"cp {names[0]} {name}" for name in names[1:]]
     lines += [f"printf %s '{json.dumps(CONFIG)}' > config.json"]
     lines += [f"printf %s '{json.dumps(index(names))}' > model.safetensors.index.json"]
     node.sh("set -e\n" + "\n".join(lines), user="spark")

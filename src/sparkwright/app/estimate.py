@@ -209,6 +209,7 @@ def _plan(recipe: Recipe, judge: RealJudge, facts: Mapping[str, NodeFacts], own:
         verdict=found,
         remedies=remedies(recipe, judge, world) if sought else (),
         speeds=speeds(recipe, judge, found),
+        loaders=judge.loaders(recipe),
     )
 
 

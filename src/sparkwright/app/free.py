@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from sparkwright.app.services import ClusterState, Services, each, resolved_paths
 from sparkwright.domain.checkpoint import Checkpoint
 from sparkwright.domain.host_facts import LARGE_BLOCK
-from sparkwright.domain.ledger import MemoryLedger
+from sparkwright.domain.ledger import Counts, MemoryLedger
 from sparkwright.domain.plan import Plan
 from sparkwright.domain.units import GIB, gib
 from sparkwright.domain.unknown import known
@@ -30,7 +30,8 @@ class Need:
 
 def needed_free(ledger: MemoryLedger, plan: Plan) -> int:
     """Bytes of MemFree: what the engine takes at most, or all that is there where its pool is a share of MemFree."""
-    if traits(plan.recipe).claim is Claim.FREE:
+    engine = traits(plan.recipe)
+    if engine.claim is Claim.FREE or engine.counts(plan.recipe) is Counts.FREE:
         return ledger.free
     loading = ledger.loading.bytes if ledger.loading else 0
     return min(max(ledger.claim, loading, ledger.free - ledger.left), ledger.free)

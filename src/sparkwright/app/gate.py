@@ -15,8 +15,10 @@ from sparkwright.domain.ledger import Fit, MemoryLedger
 from sparkwright.domain.plan import Plan
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.units import gib
-from sparkwright.domain.verdict import Goal, Optimum, Remedy, Speed, Verdict
+from sparkwright.domain.verdict import Goal, LoaderCost, Optimum, Remedy, Speed, Verdict
 from sparkwright.engines.catalog import traits
+from sparkwright.engines.options import option_name
+from sparkwright.engines.tables import DEFAULT, LOAD_FORMAT
 from sparkwright.engines.traits import Claim
 from sparkwright.planner import calibrate
 from sparkwright.planner.judge import Ground, RealJudge, speeds, verdict
@@ -26,6 +28,7 @@ from sparkwright.planner.optimize import optimize
 from sparkwright.planner.parallelism import Checkpoints, known_shape
 from sparkwright.planner.pool import actions, pool
 from sparkwright.planner.remedies import remedies
+from sparkwright.planner.speed import loader_name
 from sparkwright.planner.usable import other_checkpoints, with_published
 from sparkwright.planner.weights import rank_weights
 
@@ -76,10 +79,18 @@ def save_figures(services: Services, plan: Plan, found: ClusterState, watch: Wat
         under = _conditions(plan.recipe, found, rank.spec.rank, rank.spec.node)
         there, at = _pool(found, rank.spec.node, plan.recipe, plan.deployment), services.clock.now()
         one = calibrate.measured(rank.figures.facts, under, at=at, source=plan.deployment, pool=there)
+        one = replace(one, kept=_kept(watch, rank.spec.node, one.weights) if timed else None)
         trouble = "" if one.is_empty else services.calibrations.save(replace(one, phases=phases))
         if trouble:
             services.notice(f"the engine's figures are not kept for the next plan: {trouble}", warning=True)
             return
+
+
+def _kept(watch: Watch, node: str, weights: int | None) -> int | None:
+    """Bytes that loading took besides the weights; None where it was not sampled, or several ranks share the node."""
+    fell = watch.memory.fell(node)
+    alone = [rank.spec.node for rank in watch.ranks].count(node) == 1
+    return max(0, fell - weights) if alone and fell is not None and weights is not None else None
 
 
 def _conditions(recipe: Recipe, found: ClusterState, rank: int, node: str) -> Conditions:
@@ -98,13 +109,17 @@ def _pool(found: ClusterState, node: str, recipe: Recipe, deployment: str) -> in
 
 @dataclass(frozen=True, slots=True)
 class Weighed:
-    """ledgers: in the order of ranks. sought: whether remedies were: it is real, and does not surely fit."""
+    """ledgers: in the order of ranks. sought: whether remedies were: it is real, and does not surely fit. loaders: what
+
+    each costs, the recipe's own first.
+    """
 
     ledgers: tuple[MemoryLedger, ...]
     verdict: Verdict
     remedies: tuple[Remedy, ...]
     speeds: tuple[Speed, ...]
     sought: bool
+    loaders: tuple[LoaderCost, ...] = ()
 
 
 def unreal(cluster: Cluster, recipe: Recipe) -> bool:
@@ -119,7 +134,20 @@ def weighed(services: Services, request: LaunchRequest, cluster_state: ClusterSt
     found = verdict(counted)
     sought = found.fit is not Fit.FITS and found.known and not unreal(services.cluster, request.recipe)
     proposed = remedies(request.recipe, judge, surroundings(services, request, cluster_state, judge)) if sought else ()
-    return Weighed(counted, found, proposed, speeds(request.recipe, judge, found), sought)
+    costs = tuple(_learned(services, request.recipe, cluster_state, cost) for cost in judge.loaders(request.recipe))
+    return Weighed(counted, found, proposed, speeds(request.recipe, judge, found), sought, costs)
+
+
+def _learned(services: Services, recipe: Recipe, found: ClusterState, cost: LoaderCost) -> LoaderCost:
+    """With what an earlier start of the same but for the loader measured on the head."""
+    head = nodes_for(services, recipe)[0].name
+    flags = {name: value for name, value in recipe.flags.items() if option_name(name) != LOAD_FORMAT}
+    flags |= {} if cost.name == DEFAULT else {LOAD_FORMAT: cost.name}
+    made = recipe if loader_name(recipe) == cost.name else replace(recipe, flags=flags)
+    wanted = _conditions(made, found, 0, head)
+    one = calibrate.choose(services.calibrations.like(wanted), wanted)
+    took = calibrate.load_seconds(one) if one else None
+    return replace(cost, took=took, kept=one.kept, source=calibrate.source_of(one)) if one and took else cost
 
 
 async def optimum(services: Services, request: LaunchRequest, goal: Goal) -> Optimum:

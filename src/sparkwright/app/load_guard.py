@@ -9,6 +9,7 @@ from itertools import islice
 from sparkwright.app.cluster_state import model_path
 from sparkwright.app.ranks import handle
 from sparkwright.app.services import Services
+from sparkwright.domain.deployment import PHASE_ORDER, Phase
 from sparkwright.domain.errors import NodeError, NotReady
 from sparkwright.domain.ledger import MemoryLedger
 from sparkwright.domain.plan import Plan
@@ -29,6 +30,7 @@ _SOFT_MOST = 8 * GIB
 # Without a plan: this share of what is there. Nothing is stopped then.
 _SOFT_SHARE = 50
 _LESS = 0.03
+_LOAD = PHASE_ORDER.index(Phase.LOAD)
 
 
 class LoadGuard:
@@ -36,6 +38,7 @@ class LoadGuard:
 
     def __init__(self, services: Services, plan: Plan) -> None:
         self._services, self._plan, self.stopped = services, plan, False
+        self._marks: dict[Phase, dict[str, int]] = {}
         self.curves: dict[str, deque[LoadSample]] = {
             node: deque(maxlen=_KEPT) for node in dict.fromkeys(plan.placement.nodes)
         }
@@ -59,6 +62,16 @@ class LoadGuard:
             else:
                 return
             await services.clock.sleep(_AGAIN)
+
+    def mark(self, phase: Phase) -> None:
+        """The head enters a phase."""
+        self._marks[phase] = {node: samples[-1].available for node, samples in self.curves.items() if samples}
+
+    def fell(self, node: str) -> int | None:
+        """Bytes by which available memory fell while weights were read; None where it was not sampled."""
+        after = (mark for phase, mark in self._marks.items() if PHASE_ORDER.index(phase) > _LOAD)
+        before, later = self._marks.get(Phase.LOAD, {}), next(after, {})
+        return before[node] - later[node] if node in before and node in later else None
 
     def _line(self, node: str, line: str) -> None:
         found = parse_load(line)

@@ -77,6 +77,7 @@ def make_plan(services: Services, request: LaunchRequest, cluster_state: Cluster
         verdict=found.verdict,
         remedies=found.remedies,
         speeds=found.speeds,
+        loaders=found.loaders,
     )
 
 

@@ -160,6 +160,7 @@ class Watch:
         entered = PHASE_ORDER.index(event.phase) > PHASE_ORDER.index(rank.phase)
         if entered and rank.spec.is_head:
             self.phases[event.phase] = rank.moved
+            self.memory.mark(event.phase)
         rank.phase = event.phase if entered else rank.phase
         rank.text, rank.done = event.text or rank.text, event.done
         usual = self._times.get(rank.phase, PhaseTime()).usual

@@ -15,13 +15,13 @@ from sparkwright.domain.verdict import Estimate, Remedy, Speed
 
 def outlook_text(plan: Plan, why: bool) -> str:
     """KV and speeds, with the published figures; '' when nothing of it is known."""
-    parts = [kv_text(plan, why), speeds_text(plan.speeds, why), published_text(plan.recipe.published, why)]
+    parts = kv_text(plan, why), speeds_text(plan.speeds, why), published_text(plan.recipe.published, why)
     return "\n\n".join(filter(None, parts))
 
 
 def answers_text(plan: Plan, longest: int = 0) -> str:
     """One figure a question: does it fit, how many tokens, how many users of what length, how fast, how long."""
-    longer = [f"longest context that surely fits: {longest:,} tokens"] if longest else []
+    longer = (f"longest context that surely fits: {longest:,} tokens",) * bool(longest)
     return "\n".join(fold(line, 2) for line in (*answers(plan), *longer))
 
 
@@ -213,17 +213,28 @@ def memory_text(ledgers: Sequence[MemoryLedger], why: bool) -> str:
     for ledger in ledgers:
         below = body(ledger, why)
         same = ["  line by line as above"] if why else []
-        told += [*head(ledger), *(same if below and below == above else below)]
+        told += [*head(ledger, why), *(same if below and below == above else below)]
         above = below
     return "\n".join(told)
 
 
-def head(ledger: MemoryLedger) -> list[str]:
+def head(ledger: MemoryLedger, why: bool) -> list[str]:
     if not ledger.pool.bytes:
         return [f"memory {ledger.node}: not known: {ledger.pool.why}"]
     sums = f"memory {ledger.node}: {gib(ledger.pool.bytes)} pool, {gib(ledger.left)} left, {verdict_text(ledger)}"
     width = min(shutil.get_terminal_size().columns, _WIDEST) if sys.stdout.isatty() else _WIDTH
-    return [sums, f"  {bar(ledger, width - 4)}"]
+    return [sums, f"  {bar(ledger, width - 4)}", *_seen(ledger, why)]
+
+
+def _seen(ledger: MemoryLedger, why: bool) -> Iterator[str]:
+    """Three figures of what is free; without `why` where the engine's own check fails, or `up` evicts page cache."""
+    seen, most = ledger.seen, max(ledger.claim, ledger.loading.bytes if ledger.loading else 0)
+    if seen and (why or ledger.claim > seen.counted or seen.free < most):
+        large = "" if seen.large is None else f", {gib(seen.large)} of it in blocks of 16 MiB or more (the driver's)"
+        yield fold(f"  now: MemAvailable {gib(seen.available)}, MemFree {gib(seen.free)}{large}", _INDENT)
+        lack = f"lacks {gib(ledger.claim - seen.counted)} now" if ledger.claim > seen.counted else "passes"
+        check = f"; its check takes {gib(ledger.claim)} of it: {lack}" if ledger.claim else ""
+        yield fold(f"  the engine counts {seen.counts} ({gib(seen.counted)}){check}", _INDENT)
 
 
 def body(ledger: MemoryLedger, why: bool) -> list[str]:
@@ -260,8 +271,7 @@ def bar(ledger: MemoryLedger, width: int) -> str:
 def legend(ledger: MemoryLedger) -> str:
     """`▒ in use 9.0  █ weights 70.0  . left 41.0 GiB`."""
     told = [f"{marks()[name]} {name} {size / GIB:.1f}" for name, size in _sizes(ledger).items() if size]
-    over = ledger.left < 0
-    told.append(f"{OVER} too much {-ledger.left / GIB:.1f}" if over else f"{LEFT} left {ledger.left / GIB:.1f}")
+    told.append(f"{f'{OVER} too much' if ledger.left < 0 else f'{LEFT} left'} {abs(ledger.left) / GIB:.1f}")
     return "  " + "  ".join([*told[:-1], f"{told[-1]} GiB", *(f"not known  {name}" for name in ledger.unknown)])
 
 

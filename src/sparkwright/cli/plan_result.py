@@ -90,6 +90,7 @@ def plan_json(made: Plan, staged: Sequence[str]) -> dict[str, Any]:
         ],
         "verdict": asdict(made.verdict) | {"verdict": made.verdict.fit} if made.verdict else None,
         "speeds": [asdict(speed) for speed in made.speeds],
+        "loaders": [asdict(cost) for cost in made.loaders],
         "published": [asdict(figure) for figure in made.recipe.published],
         "splits": asdict(made.advice) if made.advice else None,  # the first is the recipe's own; seconds (best, worst)
         "staging": list(staged),

@@ -11,7 +11,9 @@ from sparkwright.domain.finding import Finding, Severity
 from sparkwright.domain.live import Live, LiveCanary, LiveNode, Supervised
 from sparkwright.domain.plan import Plan, RankFile, RankSpec
 from sparkwright.domain.recipe import Runtime
-from sparkwright.domain.units import MIB, duration, gib
+from sparkwright.domain.units import GIB, MIB, duration, gib
+from sparkwright.domain.verdict import LoaderCost
+from sparkwright.engines.tables import DEFAULT
 from sparkwright.gateway.decide import waits
 
 _OF_NODES = ("DISK", "DOCK", "DRV", "GPU", "HOST", "MEM", "NET", "RDMA", "TIME")
@@ -29,6 +31,7 @@ def plan_text(plan: Plan, staging: Sequence[str], why: bool) -> str:
         _where(plan),
         memory_text(plan.ledgers, why),
         outlook_text(plan, why),
+        loaders_text(plan, why),
         advice_text(plan.advice) if plan.advice else "",
         "\n".join(["staging", *(f"  {line}" for line in staging)]) if staging else "",
         ranks_text(plan.specs) if plan.specs else "no commands: see the findings",
@@ -37,6 +40,34 @@ def plan_text(plan: Plan, staging: Sequence[str], why: bool) -> str:
         _verdict(plan),
     ]
     return "\n\n".join(filter(None, parts))
+
+
+def loaders_text(plan: Plan, why: bool) -> str:
+    """What reads the weights, its price in memory and time; with `why` the others that this engine version may have."""
+    shown = plan.loaders if why else plan.loaders[:1]
+    if not shown or not (why or shown[0].took or shown[0].name != DEFAULT):
+        return ""
+    return "\n".join(["loader of the weights", *(fold(f"  {_loader(plan, cost)}", 6) for cost in shown)])
+
+
+def _loader(plan: Plan, cost: LoaderCost) -> str:
+    least, most = (size / GIB for size in cost.buffers[1:])
+    keeps = f"keeps {gib(cost.keeps[0])} while it serves" if any(cost.keeps) else "keeps nothing"
+    parts = [f"{cost.name}: {gib(cost.buffers[0])} of buffers ({least:.1f} to {most:.1f}), {keeps}"]
+    parts += (
+        [f"files in {duration(cost.files.value)} ({duration(cost.files.low)} to {duration(cost.files.high)})"]
+        if cost.files.known
+        else []
+    )
+    engine = f"{plan.recipe.engine.name} {plan.recipe.engine.version}"
+    if cost.there is None:
+        parts.append(f"whether {engine} has it was not read")
+    elif not cost.there:
+        parts.append(f"{engine} does not have it")
+    if cost.took is not None:
+        kept = "" if cost.kept is None else f", memory that it took besides weights: {gib(cost.kept)}"
+        parts.append(f"here {duration(cost.took)}{kept} ({cost.source})")
+    return "; ".join(parts)
 
 
 def _of_a_node(plan: Plan, finding: Finding) -> bool:

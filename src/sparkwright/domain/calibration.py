@@ -52,9 +52,10 @@ class Calibration:
 
     pool: what the engine's memory fraction was of, as planned then; 0: not known. kv_tokens: as the engine reports
     them. graphs: CUDA graphs. activations: peak of the profiling run. other: what is neither PyTorch's nor weights
-    (context, NCCL). phases: seconds until each start-up phase was entered. at: seconds since the epoch, 0 when nobody
-    knows. source: the deployment, or the file that was read. differs: in which conditions it is not what is planned
-    now; () when it is just that. A figure that those conditions change is None then.
+    (context, NCCL). kept: by which available memory fell while weights were read, without the weights. phases: seconds
+    until each start-up phase was entered. at: seconds since the epoch, 0 when nobody knows. source: the deployment, or
+    the file that was read. differs: in which conditions it is not what is planned now; () when it is just that. A
+    figure that those conditions change is None then.
     """
 
     conditions: Conditions
@@ -64,6 +65,7 @@ class Calibration:
     graphs: int | None = None
     activations: int | None = None
     other: int | None = None
+    kept: int | None = None
     pool: int = 0
     phases: tuple[tuple[str, float], ...] = ()
     at: float = 0.0

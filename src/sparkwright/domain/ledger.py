@@ -122,6 +122,30 @@ class LedgerLine:
     known: bool = True
 
 
+class Counts(StrEnum):
+    """The figure of /proc/meminfo by which an engine counts what is free on a node whose CPU and GPU share memory."""
+
+    AVAILABLE = "MemAvailable"
+    FREE = "MemFree"
+
+
+@dataclass(frozen=True, slots=True)
+class FreeMemory:
+    """Three figures that differ, bytes: available and free as of /proc/meminfo, large: of `free` in blocks of 16 MiB
+
+    or more, None where it is not known. counts: the one by which this engine's own check goes.
+    """
+
+    counts: Counts
+    available: int
+    free: int
+    large: int | None = None
+
+    @property
+    def counted(self) -> int:
+        return self.free if self.counts is Counts.FREE else self.available
+
+
 @dataclass(frozen=True, slots=True)
 class MemoryLedger:
     """pool: the node's MemTotal. lines: what takes from it. left = pool - sum(lines); below 0 it does not fit.
@@ -130,7 +154,8 @@ class MemoryLedger:
     outside: names of the engine's own lines that come on top of the claim. capacity: what the KV pool holds, None when
     nothing shows it; kv_needed: bytes of one sequence of full length, without which the engine does not start, by the
     costliest release that its version may be, kv_least by the cheapest (None: the same).
-    loading: the most that is taken while weights are read, None where nothing is.
+    loading: the most that is taken while weights are read, None where nothing is. seen: the node's memory as it is
+    now, None where it is not known or the GPU has its own.
     """
 
     node: str
@@ -142,6 +167,7 @@ class MemoryLedger:
     kv_needed: int | None = None
     loading: LedgerLine | None = None
     kv_least: int | None = None
+    seen: FreeMemory | None = None
 
     @property
     def kv_tokens(self) -> int | None:

@@ -9,7 +9,7 @@ from sparkwright.domain.facts import FabricChoice
 from sparkwright.domain.finding import Finding
 from sparkwright.domain.ledger import MemoryLedger
 from sparkwright.domain.recipe import Parallelism, Recipe, Runtime
-from sparkwright.domain.verdict import Remedy, Speed, Verdict
+from sparkwright.domain.verdict import LoaderCost, Remedy, Speed, Verdict
 
 Range = tuple[float, float]
 
@@ -167,8 +167,8 @@ class Plan:
     """specs[rank]; ledgers per node; findings that came up while planning. bind: where the API listens on the head.
 
     verdict: of all ledgers together, None before they are weighed. remedies: what would fit where this does not.
-    speeds: what is expected of one stream, of one at full depth, and of many. ignored: findings that the cluster file
-    ignores.
+    speeds: what is expected of one stream, of one at full depth, and of many. loaders: what
+    each costs, the recipe's own first. ignored: findings that the cluster file ignores.
     """
 
     deployment: str
@@ -185,6 +185,7 @@ class Plan:
     verdict: Verdict | None = None
     remedies: tuple[Remedy, ...] = ()
     speeds: tuple[Speed, ...] = ()
+    loaders: tuple[LoaderCost, ...] = ()
     ignored: tuple[Finding, ...] = ()
 
     @property

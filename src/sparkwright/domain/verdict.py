@@ -49,6 +49,26 @@ class Speed:
 
 
 @dataclass(frozen=True, slots=True)
+class LoaderCost:
+    """What reads weights. name: its load-format, `default` for the engine's own. there: whether the engine's version
+
+    has it, None where that was not read. buffers, keeps: bytes as (likely, least, most), while it reads and for as long
+    as it serves. files: seconds for a rank's share. took, kept: as measured at an earlier start on these nodes, None
+    without one; source: of them.
+    """
+
+    name: str
+    what: str
+    there: bool | None
+    buffers: tuple[int, int, int]
+    keeps: tuple[int, int, int]
+    files: Estimate
+    took: float | None = None
+    kept: int | None = None
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """short: bytes that `node`, the worst, lacks. room: bytes that stay free on the fullest node.
 

@@ -5,7 +5,7 @@ Only the file that is asked for is parsed, and only once.
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
@@ -14,7 +14,7 @@ from typing import Any
 from sparkwright.domain.finding import Finding, Severity
 from sparkwright.engines.findings import ENG
 from sparkwright.engines.flag_values import Option
-from sparkwright.engines.tables import DATA_OF
+from sparkwright.engines.tables import DATA_OF, LOAD_FORMAT
 from sparkwright.engines.version import Key, version_key
 
 # argparse takes the beginning of a name where only one name begins so (capture f-bad-flag: "ambiguous option").
@@ -146,6 +146,16 @@ def flag_data(engine: str, version: str) -> tuple[FlagData | None, tuple[Finding
         severity=Severity.INFO if close else Severity.WARN,
     )
     return read_data(engine, near), (choice,)
+
+
+def loaders_of(engine: str, version: str) -> Callable[[str], bool | None] | None:
+    """Whether this version reads weights with a load-format, None where that was not read; None: it has no choice."""
+    data, guessed = flag_data(engine, version)
+    option = data.options.get(LOAD_FORMAT) if data else None
+    if option is None:
+        return None
+    names = {str(name) for name in (*option.choices, *option.known)}
+    return lambda name: name in names if names and not guessed else None
 
 
 def nearest(engine: str, version: str, known: tuple[str, ...]) -> str:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from sparkwright.domain.command import Secret
 from sparkwright.domain.deployment import LogEvent
 from sparkwright.domain.finding import Finding
-from sparkwright.domain.ledger import ACTIVATIONS, COMMUNICATION, CONTEXT, GRAPHS, PROCESSES
+from sparkwright.domain.ledger import ACTIVATIONS, COMMUNICATION, CONTEXT, GRAPHS, PROCESSES, Counts
 from sparkwright.domain.plan import Placement, RankFile, RankSpec
 from sparkwright.domain.recipe import Parallelism, Recipe, Runtime, Speculation
 from sparkwright.domain.units import GIB
@@ -24,6 +24,7 @@ from sparkwright.engines.launchers import script
 from sparkwright.engines.mounts import caches, docker_entrypoint, model_word, rank_spec
 from sparkwright.engines.options import Options, merge, option_words
 from sparkwright.engines.traits import Cache, Claim, Range, Traits
+from sparkwright.engines.version import since
 
 KEY_FILE = "sglang.yaml"
 TIMEOUT = 1800  # seconds; the defaults (300) end a rank that still loads or compiles
@@ -58,6 +59,8 @@ def _no_replicas(split: Parallelism) -> tuple[str, ...]:
 TRAITS = Traits(
     choose=lambda texts: {"regex": f"({'|'.join(texts)})"},
     claim=Claim.FREE,
+    # psutil's available where CPU and GPU share memory (0.5.10 to 0.5.23); before it torch.cuda.mem_get_info
+    counts=lambda recipe: Counts.AVAILABLE if since(recipe, 0, 5, 10) else Counts.FREE,
     # Computed from the GPU's memory at start (0.5.23, arg_groups/memory_hook.py); near this on a GB10.
     fraction=0.85,
     limits=lambda recipe, unified: (8192, 48),  # near these on a GB10 (0.5.23, arg_groups)

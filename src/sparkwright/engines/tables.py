@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 # The twin takes vLLM's flags; Ray changes who starts vLLM, not what vLLM is.
 DATA_OF: Mapping[str, str] = {"twin": "vllm", "vllm-ray": "vllm"}
+DEFAULT, LOAD_FORMAT = "default", "load-format"  # of loaders: the usual one, the option that chooses one
 # Those with flags, logs and figures of their own.
 SEPARATE = ("vllm", "sglang", "trtllm", "llama-cpp")
 
@@ -56,7 +57,7 @@ class Loader:
 def loader(name: str) -> Loader:
     """By vLLM's load-format; the default one for a name that is not known. Raises TypeError for a row of other keys."""
     rows = table("loaders")
-    row: Mapping[str, Any] = rows.get(name, rows["default"])
+    row: Mapping[str, Any] = rows.get(name, rows[DEFAULT])
     more = {key: tuple(row[key]) for key in row if key != "what"}
     return Loader(what=row["what"], **more)
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from sparkwright.domain.ledger import OVERHEAD, PROCESSES, LedgerLine, Origin
+from sparkwright.domain.ledger import OVERHEAD, PROCESSES, Counts, LedgerLine, Origin
 from sparkwright.domain.recipe import Parallelism, Recipe
 from sparkwright.domain.units import GIB
 
@@ -56,13 +56,13 @@ _PROCESSES = Range(PROCESSES, 2.0, 0.0, 4.0, "API server, engine core and worker
 class Traits:
     """The defaults are those of an engine that nothing is known of.
 
-    Memory. fraction: the share without one in the recipe. limits: (batched tokens, sequences) without any in the
-    recipe; the second argument is whether CPU and GPU share memory. neighbours: releases around a version that was not
-    read, for an architecture. checks_context: no start where one full sequence does not fit. whole: all besides weights
-    and cache, where that is not counted in parts; processes, context, graphs: parts as seen, None: computed. outside:
-    lines on top of the fraction. loaded: bytes that count as weights although no checkpoint holds them; positions: so
-    do the tables of positions. tile: (hidden, inner) to which MXFP4 experts are padded. second_runner: vLLM's Model
-    Runner V2 works.
+    Memory. counts: the figure that its own check reads. fraction: the share without one in the recipe. limits: (batched
+    tokens, sequences) without any in the recipe; the second argument is whether CPU and GPU share memory. neighbours:
+    releases around a version that was not read, for an architecture. checks_context: no start where one full sequence
+    does not fit. whole: all besides weights and cache, where that is not counted in parts; processes, context, graphs:
+    parts as seen, None: computed. outside: lines on top of the fraction. loaded: bytes that count as weights although
+    no checkpoint holds them; positions: so do the tables of positions. tile: (hidden, inner) to which MXFP4 experts are
+    padded. second_runner: vLLM's Model Runner V2 works.
     Cache. block: tokens, for SEQUENCES. eagle_inside: EAGLE means layers of the model itself. convolutions: those next
     to attention are states, not windows. exact_states: in FP32 whatever the model's type.
     Splits. refusals: what the engine itself forbids. one_stage: who drafts on one pipeline stage only. by_layer: only
@@ -81,6 +81,7 @@ class Traits:
     """
 
     claim: Claim = Claim.POOL
+    counts: Callable[[Recipe], Counts] = lambda recipe: Counts.AVAILABLE
     fraction: float = 0.92
     limits: Callable[[Recipe, bool], tuple[int, int]] = _usual_limits
     neighbours: Callable[[Recipe, str], tuple[str, ...]] = lambda recipe, architecture: ()

@@ -11,6 +11,7 @@ from dataclasses import asdict, replace
 from datetime import UTC, datetime
 
 from sparkwright.domain.calibration import Calibration, Conditions
+from sparkwright.domain.deployment import Phase
 from sparkwright.domain.recipe import Parallelism, Recipe
 from sparkwright.domain.units import GIB, MIB
 from sparkwright.domain.verdict import Estimate
@@ -87,7 +88,7 @@ def holding(calibration: Calibration | None, recipe: Recipe) -> Calibration | No
         return None
     if under.limits == wanted.limits:
         return calibration
-    alone = replace(calibration, kv=None, kv_tokens=None, graphs=None, activations=None, other=None)
+    alone = replace(calibration, kv=None, kv_tokens=None, graphs=None, activations=None, other=None, kept=None)
     return None if calibration.weights is None else alone
 
 
@@ -121,6 +122,14 @@ def loading(calibration: Calibration | None) -> Estimate | None:
         return None
     fast, slow = _AGAIN_ELSEWHERE if calibration.differs else _AGAIN
     return Estimate(seconds, seconds * fast, seconds * slow, (source_of(calibration),))
+
+
+def load_seconds(calibration: Calibration) -> float | None:
+    """Seconds in which weights were read; None where nobody watched from the beginning."""
+    marks = sorted((at, name) for name, at in calibration.phases)
+    began = next((at for at, name in marks if name == Phase.LOAD), None)
+    ended = next((at for at, _ in marks if began is not None and at > began), None)
+    return None if began is None or ended is None else ended - began
 
 
 def source_of(calibration: Calibration) -> str:

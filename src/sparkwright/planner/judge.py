@@ -7,16 +7,26 @@ from typing import TypeVar
 from sparkwright.domain.calibration import Calibration
 from sparkwright.domain.checkpoint import Checkpoint
 from sparkwright.domain.facts import NodeFacts, Unknown
-from sparkwright.domain.ledger import ACTIVATIONS, GRAPHS, KV_POOL, WEIGHTS, Lack, LedgerLine, MemoryLedger, Origin
+from sparkwright.domain.ledger import (
+    ACTIVATIONS,
+    GRAPHS,
+    KV_POOL,
+    LOADER,
+    WEIGHTS,
+    Lack,
+    LedgerLine,
+    MemoryLedger,
+    Origin,
+)
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Recipe
-from sparkwright.domain.verdict import Action, ActionKind, Load, Speed, Verdict
+from sparkwright.domain.verdict import Action, ActionKind, Load, LoaderCost, Speed, Verdict
 from sparkwright.planner import kv_cache, limits
 from sparkwright.planner.calibrate import holding, loading, source_of
 from sparkwright.planner.knobs import context_of
-from sparkwright.planner.ledger import ledgers
+from sparkwright.planner.ledger import ledgers, simulated
 from sparkwright.planner.parallelism import Checkpoints, known_shape
-from sparkwright.planner.speed import speed
+from sparkwright.planner.speed import loader_costs, speed
 from sparkwright.planner.weights import checkpoint_size
 
 T = TypeVar("T")
@@ -79,6 +89,10 @@ class RealJudge:
         found = _widened(found) if known.shape.inferred else found
         took = loading(holding(self.ground.calibrations.get(self.ground.nodes[0]), recipe))
         return replace(found, loading=took) if took else found
+
+    def loaders(self, recipe: Recipe) -> tuple[LoaderCost, ...]:
+        size = checkpoint_size(recipe, known_shape(recipe, self.ground.of(recipe)).checkpoint)[0]
+        return () if simulated(recipe) else loader_costs(recipe, size)
 
 
 def _widened(found: Speed) -> Speed:
@@ -147,7 +161,13 @@ def calibrated(
 def _one(found: MemoryLedger, recipe: Recipe, shape: ModelShape | None, said: Calibration | None) -> MemoryLedger:
     if said is None or said.is_empty:
         return found
-    figures = {WEIGHTS: said.weights, KV_POOL: said.kv, GRAPHS: said.graphs, ACTIVATIONS: said.activations}
+    figures = {
+        WEIGHTS: said.weights,
+        KV_POOL: said.kv,
+        GRAPHS: said.graphs,
+        ACTIVATIONS: said.activations,
+        LOADER: said.kept,
+    }
     lines = tuple(_line(line, figures.get(line.name), said) for line in found.lines)
     made = replace(found, lines=lines)
     pool = made.line(KV_POOL)

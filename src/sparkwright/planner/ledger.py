@@ -60,7 +60,8 @@ def ledger(recipe: Recipe, facts: NodeFacts, checkpoint: Found, world: int, depl
     deployment: the name it will have; its running ranks are replaced, so what they hold counts as free. The model's
     dimensions are the checkpoint's, else the recipe's.
     """
-    here = pool(facts, deployment or recipe.deployment, -(-recipe.parallelism.world_size // max(world, 1)))
+    ranks = -(-recipe.parallelism.world_size // max(world, 1))
+    here = pool(facts, deployment or recipe.deployment, ranks, traits(recipe).counts(recipe))
     if isinstance(here, Unknown):
         why = f"the node's memory could not be read: {here.why or here.raw}"
         return MemoryLedger(facts.node, LedgerLine(POOL, 0, Origin.ASSUMED, why), ())
@@ -105,6 +106,7 @@ def _counted(recipe: Recipe, node: str, here: Pool, checkpoint: Found) -> Memory
         capacity=kv_cache.capacity(recipe, shape, kv[0].bytes // here.sharing) if shape and known else None,
         kv_needed=fixed.kv_needed and fixed.kv_needed[1],
         kv_least=fixed.kv_needed and fixed.kv_needed[0],
+        seen=here.seen,
         loading=fixed.loading,
     )
 
@@ -170,7 +172,9 @@ def _rest(fraction: float, here: Pool, taken: Sequence[LedgerLine]) -> LedgerLin
         return LedgerLine(KV_POOL, 0, Origin.ASSUMED, why, known=False)
     left = here.free - sum(line.bytes for line in taken)
     why = f"{fraction:.2f} x {gib(max(0, left))}, what weights, overhead and others leave"
-    return LedgerLine(KV_POOL, max(0, int(fraction * left)), Origin.ASSUMED, why)
+    size, below = int(fraction * left), (here.used.high or here.used.bytes) - here.used.bytes
+    low = max(0, int(fraction * (left - below))) if below else None
+    return LedgerLine(KV_POOL, max(0, size), Origin.ASSUMED, why, low, max(0, size) if below else None)
 
 
 def _within(recipe: Recipe, here: Pool, inside: Sequence[LedgerLine]) -> LedgerLine:

@@ -1,10 +1,11 @@
 """One node's pool of memory: its size, what is in use, what the next engine gets, and what would free more."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sparkwright.domain.facts import GpuProcess, Memory, NodeFacts, Unknown
-from sparkwright.domain.ledger import IN_USE, LedgerLine, Origin
+from sparkwright.domain.host_facts import LARGE_BLOCK
+from sparkwright.domain.ledger import IN_USE, Counts, FreeMemory, LedgerLine, Origin
 from sparkwright.domain.units import GIB, gib
 from sparkwright.domain.verdict import Action, ActionKind
 from sparkwright.planner.usable import stoppable
@@ -20,28 +21,43 @@ DROP = "sudo sh -c 'sync; echo 3 > /proc/sys/vm/drop_caches'"
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """total: what there is. used: what others hold. unified: CPU and GPU share it. sharing: ranks that live in one."""
+    """total: what there is. used: what others hold. unified: CPU and GPU share it. sharing: ranks that live in one.
+
+    seen: None for a GPU with memory of its own.
+    """
 
     total: LedgerLine
     used: LedgerLine
     unified: bool = True
     sharing: int = 1
+    seen: FreeMemory | None = None
 
     @property
     def free(self) -> int:
         return self.total.bytes - self.used.bytes
 
 
-def pool(facts: NodeFacts, deployment: str, ranks_here: int) -> Pool | Unknown:
-    """The memory that ranks of that deployment will find; its own running ranks are replaced, so they count as free."""
+def pool(facts: NodeFacts, deployment: str, ranks_here: int, counts: Counts = Counts.AVAILABLE) -> Pool | Unknown:
+    """The memory that ranks of that deployment will find; its own running ranks are replaced, so they count as free.
+
+    counts: by which figure the engine goes; of MemFree, `up` raises it by as much page cache as it may evict.
+    """
     sizes = [] if isinstance(facts.gpus, Unknown) else [g.memory_total for g in facts.gpus]
     own = [size for size in sizes if isinstance(size, int) and size]
     if own:
         return _discrete(facts, min(own), deployment, -(-ranks_here // len(own)))
-    if isinstance(facts.memory, Unknown):
-        return Unknown(facts.memory.raw, facts.memory.why)
-    total = LedgerLine(POOL, facts.memory.total, Origin.MEASURED, "MemTotal of this node")
-    return Pool(total, _in_use(facts, facts.memory, deployment), True, ranks_here)
+    memory = facts.memory
+    if isinstance(memory, Unknown):
+        return Unknown(memory.raw, memory.why)
+    total = LedgerLine(POOL, memory.total, Origin.MEASURED, "MemTotal of this node")
+    used = _in_use(facts, memory, deployment)
+    if counts is Counts.FREE and memory.free < memory.available:
+        held = memory.available - memory.free
+        why = f"{used.why}; this engine counts MemFree: {gib(held)} of page cache stay in use where `up` may not evict"
+        used = replace(used, why=why, low=used.low if used.low is not None else used.bytes, high=used.bytes + held)
+    large = memory.in_blocks(LARGE_BLOCK) if memory.blocks else None
+    seen = None if memory.unsure else FreeMemory(counts, memory.available, memory.free, large)
+    return Pool(total, used, True, ranks_here, seen)
 
 
 def driver_retained(facts: NodeFacts) -> int:

@@ -11,10 +11,11 @@ from math import exp, hypot, log
 from sparkwright.domain.facts import Unknown
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Recipe
-from sparkwright.domain.units import duration
-from sparkwright.domain.verdict import Estimate, Load, Speed
+from sparkwright.domain.units import GIB, duration
+from sparkwright.domain.verdict import Estimate, Load, LoaderCost, Speed
+from sparkwright.engines.flag_data import loaders_of
 from sparkwright.engines.options import flag
-from sparkwright.engines.tables import loader
+from sparkwright.engines.tables import DEFAULT, LOAD_FORMAT, loader, table
 from sparkwright.planner.kv_layout import layers
 from sparkwright.planner.limits import captures, eager
 from sparkwright.planner.parts import missing, settled
@@ -35,6 +36,7 @@ _AROUND = (25.0, 70.0, 240.0)
 _COMPILE = (8.0, 0.64)
 _GRAPH = (0.03, 0.0015)
 _UNSURE = (1 / 3, 1.0, 3.0)
+_USUAL = ("", "auto", "safetensors", "hf")
 Lines = tuple[str, ...]
 
 
@@ -167,10 +169,33 @@ def loading(recipe: Recipe, shape: ModelShape, size: int) -> tuple[Loading, Load
     if not eager(recipe):
         per_size = _GRAPH[0] + _GRAPH[1] * shape.layers
         prepared = _COMPILE[0] + _COMPILE[1] * shape.layers + captures(recipe)[0] * per_size
-    rates = tuple(rate * 1e9 for rate in loader(str(flag(recipe, "load-format") or "")).rate)
+    rates = tuple(rate * 1e9 for rate in loader(loader_name(recipe)).rate)
     every = zip(rates, _UNSURE, _AROUND, strict=True)
     fast, likely, slow = (Loading(held / rate, prepared * times, around) for rate, times, around in every)
     return fast, likely, slow
+
+
+def loader_name(recipe: Recipe) -> str:
+    """Its load-format, DEFAULT for those that are the same thing."""
+    name = str(flag(recipe, LOAD_FORMAT) or "")
+    return DEFAULT if name in _USUAL else name
+
+
+def loader_costs(recipe: Recipe, size: int) -> tuple[LoaderCost, ...]:
+    """Of each loader, the recipe's own first; () where the engine has no choice or the recipe reads no weights."""
+    own, has = loader_name(recipe), loaders_of(recipe.engine.name, recipe.engine.version)
+    if has is None or own == "dummy":
+        return ()
+    held = size / (recipe.parallelism.tp * recipe.parallelism.pp) / 1e9
+    return tuple(_cost(name, held, True if name == DEFAULT else has(name)) for name in {own: 1, **table("loaders")})
+
+
+def _cost(name: str, held: float, there: bool | None) -> LoaderCost:
+    """held: GB of a rank's files."""
+    row = loader(name)
+    fast, likely, slow = (held / rate for rate in row.rate)
+    buffers, keeps = ((int(a * GIB), int(b * GIB), int(c * GIB)) for a, b, c in (row.buffers, row.keeps))
+    return LoaderCost(name, row.what, there, buffers, keeps, Estimate(likely, fast, slow))
 
 
 def of_decode(model: Model, load: Load, rates: Rates, yielded: float) -> Lines:

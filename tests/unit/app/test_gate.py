@@ -11,12 +11,15 @@ from sparkwright.app.plan import make_plan
 from sparkwright.app.prepare import planned
 from sparkwright.app.services import ClusterState
 from sparkwright.cli.plan_result import plan_json
+from sparkwright.cli.text import loaders_text
+from sparkwright.domain.calibration import Calibration
 from sparkwright.domain.checkpoint import Checkpoint, Stored
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.plan import Plan, stopping
 from sparkwright.domain.recipe import EngineChoice, Model, Recipe, Serving
 from sparkwright.domain.units import GIB
 from sparkwright.domain.verdict import Goal
+from sparkwright.planner import calibrate
 from sparkwright.planner.knobs import kv_dtypes
 from sparkwright.planner.remedies import yaml_lines
 from sparkwright.recipes.load import load_recipe
@@ -149,3 +152,19 @@ def test_every_remedy_of_a_shipped_recipe_is_a_recipe(name: str) -> None:
         )  # fmt: skip
         assert dict(pasted.flags) == dict(remedy.recipe.flags)
         assert judge.verdict(pasted, remedy.variant.actions) == remedy.verdict
+
+
+def test_a_loader_is_shown_with_what_an_earlier_start_took() -> None:
+    """Also for another loader than the recipe's: what was tried here counts more than what others report."""
+    here, state = scene(), surveyed()
+    own, other = real(), replace(real(), flags={"load-format": "instanttensor"})
+    for given, seconds in ((own, 300.0), (other, 90.0)):
+        under = calibrate.conditions(given, False, rank=0, node="spark-1")
+        phases = (("load", 10.0), ("compile", 10.0 + seconds))
+        here.calibrations.save(Calibration(under, weights=60 * GIB, kept=GIB, phases=phases, at=1.0, source="v4"))
+    plan = make_plan(here.services, request(recipe=own), state)
+    costs = {cost.name: cost for cost in plan.loaders}
+    assert (costs["default"].took, costs["instanttensor"].took, costs["fastsafetensors"].took) == (300.0, 90.0, None)
+    first, *more = loaders_text(plan, why=True).splitlines()[1:]
+    assert "default: 1.0 GiB of buffers" in first and "here 5 min" in loaders_text(plan, why=False)
+    assert "instanttensor" in "".join(more) and "kept" not in first

@@ -7,12 +7,15 @@ from typing import Any
 import pytest
 
 from sparkwright.app.launch import Options, up
-from sparkwright.app.load_guard import load_floors, lower
+from sparkwright.app.load_guard import LoadGuard, load_floors, lower
+from sparkwright.app.prepare import prepare
 from sparkwright.domain.command import Command
+from sparkwright.domain.deployment import Phase
 from sparkwright.domain.errors import NotReady
 from sparkwright.domain.ledger import LOADING, LedgerLine, MemoryLedger, Origin
 from sparkwright.domain.progress import Notice
 from sparkwright.domain.recipe import Loading
+from sparkwright.domain.sample import LoadSample
 from sparkwright.domain.units import GIB
 from sparkwright.remote.programs import Floors
 from unit.app.scene import HEAD, JOINS, LOADS, Scene, recipe, request, scene
@@ -99,3 +102,13 @@ def test_the_setting_to_lower_is_the_one_that_counts() -> None:
     """A pinned KV size skips the engine's own profiling: then no memory fraction helps."""
     assert lower(recipe(kv_cache_bytes=8 * GIB)).startswith("lower serving.kv_cache_bytes (8.0 GiB)")
     assert "serving.batched_tokens" in lower(recipe(memory_fraction=0.0))
+
+
+async def test_what_a_load_took_is_counted_between_two_phases() -> None:
+    """The next plan learns what the loader took besides weights; a node that was not sampled stays unknown."""
+    here = scene()
+    guard = LoadGuard(here.services, (await prepare(here.services, request())).plan)
+    for phase, available in ((Phase.RENDEZVOUS, 100), (Phase.LOAD, 90), (Phase.COMPILE, 20), (Phase.SERVER, 5)):
+        guard.curves["spark-1"].append(LoadSample(available=available * GIB))
+        guard.mark(phase)
+    assert guard.fell("spark-1") == 70 * GIB and guard.fell("spark-2") is None

@@ -10,7 +10,7 @@ from sparkwright.app.services import ClusterState
 from sparkwright.cli import plan_outlook
 from sparkwright.cli.plan_optimize import comparison_json, comparison_text, optimum_json, optimum_text
 from sparkwright.cli.plan_outlook import answers_text, bar, kv_text, legend, memory_text, remedies_text, speeds_text
-from sparkwright.domain.ledger import KvCapacity, LedgerLine, MemoryLedger, Origin
+from sparkwright.domain.ledger import Counts, FreeMemory, KvCapacity, LedgerLine, MemoryLedger, Origin
 from sparkwright.domain.plan import Plan
 from sparkwright.domain.units import GIB
 from sparkwright.domain.verdict import Choice, Estimate, Goal, Load, Optimum, Remedy, Speed, Variant, Verdict
@@ -198,3 +198,13 @@ def test_nothing_better_is_reported() -> None:
     shown = optimum_text(Optimum(Goal.LATENCY, own, own, (own,), "why", 3))
     assert "no setting that fits reaches more than the recipe's own" in shown
     assert "is not known for this model and engine" in optimum_text(Optimum(Goal.CONTEXT, own, own, (), "why", 3))
+
+
+def test_three_figures_of_free_memory_are_shown_apart() -> None:
+    """Where an engine's own check fails on the one that it reads, or page cache is in the way of the load."""
+    enough = replace(ledger(6, 60, 4, 20), claim=85 * GIB, seen=FreeMemory(Counts.AVAILABLE, 94 * GIB, 90 * GIB))
+    assert "counts" not in memory_text([enough], why=False) and "counts" in memory_text([enough], why=True)
+    cached = replace(enough, seen=FreeMemory(Counts.FREE, 94 * GIB, 30 * GIB, 2 * GIB))
+    shown = memory_text([cached], why=False)
+    assert "now: MemAvailable 94.0 GiB, MemFree 30.0 GiB, 2.0 GiB of it in blocks of 16 MiB or more" in shown
+    assert "the engine counts MemFree (30.0 GiB); its check takes 85.0 GiB of it: lacks 55.0 GiB now" in shown

@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from sparkwright.domain.calibration import Calibration
-from sparkwright.domain.ledger import ACTIVATIONS, GRAPHS, KV_POOL, WEIGHTS, LedgerLine, MemoryLedger, Origin
+from sparkwright.domain.ledger import ACTIVATIONS, GRAPHS, KV_POOL, LOADER, WEIGHTS, LedgerLine, MemoryLedger, Origin
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.units import GIB, gib
-from sparkwright.planner.calibrate import conditions
+from sparkwright.planner.calibrate import conditions, load_seconds
 from sparkwright.planner.judge import calibrated
 from sparkwright.planner.ledger import ledger
 from unit.planner.memory_samples import node, recipe, shape
@@ -83,3 +83,21 @@ def test_ranks_that_share_a_pool_are_not_calibrated() -> None:
     counted = ledger(both, node(), None, 1)
     one = Calibration(conditions(both, False), weights=8 * GIB)
     assert after(one, both, counted) == counted
+
+
+def test_what_a_loader_kept_replaces_what_it_usually_keeps() -> None:
+    """Guards the learned figure: 4.4 GiB are of two other starts."""
+    tensor = replace(PLAIN, flags={"load-format": "instanttensor"})
+    counted = ledger(tensor, node(), None, 1)
+    figures = replace(engine_figures(**FIGURES, kept=2 * GIB), conditions=conditions(tensor, False))
+    found = after(figures, tensor, counted)
+    assert (gib(line(counted, LOADER).bytes), gib(line(found, LOADER).bytes)) == ("4.4 GiB", "2.0 GiB")
+    assert line(found, LOADER).origin is Origin.CALIBRATED
+
+
+def test_the_time_of_a_load_lies_between_two_phases() -> None:
+    """Guards against a log without times, and one that ends while it loads."""
+    phases = (("rendezvous", 5.0), ("load", 12.0), ("compile", 104.0), ("server", 130.0))
+    assert load_seconds(replace(engine_figures(**FIGURES), phases=phases)) == 92.0
+    assert load_seconds(replace(engine_figures(**FIGURES), phases=phases[:2])) is None
+    assert load_seconds(engine_figures(**FIGURES)) is None

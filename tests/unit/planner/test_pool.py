@@ -4,11 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from sparkwright.domain.facts import GpuProcess, NodeFacts, Unknown
+from sparkwright.domain.facts import GpuProcess, Memory, NodeFacts, Unknown
+from sparkwright.domain.ledger import Counts
 from sparkwright.domain.units import GIB, gib
+from sparkwright.planner.ledger import ledger
 from sparkwright.planner.pool import Pool, driver_retained, pool
 from unit.checks.samples import healthy, memory, rank
-from unit.planner.memory_samples import H200, discrete, node
+from unit.planner.memory_samples import H200, discrete, node, recipe, shape
 
 
 def found(facts: NodeFacts, ranks_here: int = 1) -> Pool:
@@ -68,3 +70,35 @@ def test_memory_that_could_not_be_read() -> None:
     """Guards that an unknown pool stays unknown, with its reason."""
     made = pool(healthy("spark-1", memory=Unknown("cut off", "/proc/meminfo lacks Cached")), "big", 1)
     assert made == Unknown("cut off", "/proc/meminfo lacks Cached")
+
+
+def test_page_cache_may_stay_in_use_where_an_engine_counts_mem_free() -> None:
+    """Guards both ends: `up` evicts model files' pages; what it may not evict CUDA does not see as free."""
+    cached = replace(memory(used=20), free=memory().total - 70 * GIB)
+    made = pool(healthy("spark-1", memory=cached), "big", 1, Counts.FREE)
+    assert isinstance(made, Pool) and made.seen
+    assert [gib(size or 0) for size in (made.used.low, made.used.bytes, made.used.high)] == [
+        "20.0 GiB",
+        "20.0 GiB",
+        "70.0 GiB",
+    ]
+    assert made.seen.counted == cached.free and "counts MemFree" in made.used.why
+    other = found(healthy("spark-1", memory=cached))
+    assert other.used.high is None and other.seen and other.seen.counted == cached.available
+
+
+@pytest.mark.parametrize(
+    ("engine", "figure"),
+    [("vllm 0.21.0", Counts.AVAILABLE), ("sglang 0.5.23", Counts.AVAILABLE), ("sglang 0.5.9", Counts.FREE),
+     ("trtllm 1.3.0", Counts.FREE)],
+)  # fmt: skip
+def test_each_engine_counts_by_its_own_figure(engine: str, figure: Counts) -> None:
+    """Guards the verdict: an engine that reads MemFree refuses what another starts with the page cache full."""
+    planned = recipe(shape("qwen3-8b"), engine, serving={"memory_fraction": 0.8, "context": 8192})
+    cached = node()
+    assert isinstance(cached.memory, Memory)
+    full = replace(cached, memory=replace(cached.memory, free=20 * GIB))
+    made = ledger(planned, full, None, 1)
+    assert made.seen and made.seen.counts is figure
+    low = made.lines[-1].low or 0
+    assert (low < 20 * GIB) is (figure is Counts.FREE)

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from sparkwright.domain.deployment import LogEvent
 from sparkwright.domain.finding import Finding
-from sparkwright.domain.ledger import OVERHEAD
+from sparkwright.domain.ledger import OVERHEAD, Counts
 from sparkwright.domain.plan import Placement, RankFile, RankSpec
 from sparkwright.domain.recipe import Parallelism, Recipe, Runtime
 from sparkwright.engines.dialect import dialect
@@ -39,6 +39,7 @@ def _no_replicas(split: Parallelism) -> tuple[str, ...]:
 
 TRAITS = Traits(
     claim=Claim.REST,
+    counts=lambda recipe: Counts.FREE,  # cudaMemGetInfo, which is MemFree on a GB10 (unsloth 10705)
     fraction=0.9,  # trtllm-serve's default
     limits=lambda recipe, unified: (8192, 256),
     whole=Range(OVERHEAD, 10.0, 4.0, 10.0, _RESERVE),
