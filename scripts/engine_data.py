@@ -41,8 +41,8 @@ from sparkwright.engines.version import version_key
 DATA = Path(__file__).parent.parent / "src/sparkwright/engines/data"
 PLATFORMS = tuple(f"manylinux_2_{minor}_x86_64" for minor in (17, 24, 27, 28, 31, 34, 35))
 VERSIONS: Mapping[str, tuple[str, ...]] = {
-    "vllm": ("0.19.0", "0.20.2", "0.21.0", "0.24.0", "0.27.1", "0.30.0", "0.33.0"),
-    "sglang": ("0.5.10", "0.5.12", "0.5.16", "0.5.20", "0.5.23"),
+    "vllm": ("0.19.0", "0.20.2", "0.21.0", "0.24.0", "0.26.0", "0.27.1", "0.30.0", "0.33.0"),
+    "sglang": ("0.5.10", "0.5.12", "0.5.16", "0.5.17", "0.5.20", "0.5.23"),
     "llama-cpp": ("",),
 }
 READERS = {
@@ -68,7 +68,7 @@ def _messages(asked: argparse.Namespace) -> bool:
     with tempfile.TemporaryDirectory() as folder:
 
         def wheel_of(dist: str, version: str) -> Path:
-            return _here(dist, version, asked.wheels) or _download(dist, version, Path(folder))
+            return _here(dist, version, asked.wheels) or download(dist, version, Path(folder))
 
         return bool(sum(written(name, wheel_of, asked.check) for name in PROGRAMS))
 
@@ -199,7 +199,7 @@ def _llama() -> Data:
 
 def _python(engine: str, version: str, asked: argparse.Namespace) -> Data:
     with tempfile.TemporaryDirectory() as folder:
-        path = asked.wheel or _here(engine, version, asked.wheels) or _download(engine, version, Path(folder))
+        path = asked.wheel or _here(engine, version, asked.wheels) or download(engine, version, Path(folder))
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
         _same(engine, version, path, digest)
         sources = Sources(path)
@@ -222,7 +222,7 @@ def _here(engine: str, version: str, folder: Path | None) -> Path | None:
     return next(iter(sorted(folder.glob(f"{engine}-{version}-*.whl"))), None) if folder else None
 
 
-def _download(engine: str, version: str, folder: Path) -> Path:
+def download(engine: str, version: str, folder: Path) -> Path:
     if engine == "trtllm":
         sys.exit("TensorRT-LLM's wheels are not on PyPI: get one from pypi.nvidia.com and give it with --wheel")
     pip = shutil.which("pip") or shutil.which("pip3")

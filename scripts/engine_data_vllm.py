@@ -30,8 +30,18 @@ def vllm_options(sources: Sources) -> Options:
     for name, text in _deprecations(sources):
         if name in options:
             options[name]["deprecated"] = text
+    if "EnableDisableAction" in sources.names("vllm.utils.argparse_utils"):
+        for name, row in options.items():
+            _paired(name, row)
     options["speculative-config"]["keys"] = json_keys(sources, "vllm.config.speculative", "SpeculativeConfig")
     return options
+
+
+def _paired(name: str, row: dict[str, Any]) -> None:
+    """`--enable-x` is also negated by `--disable-x`, and the other way round."""
+    for own, other in (("enable-", "disable-"), ("disable-", "enable-")):
+        if row["kind"] == "bool" and name.startswith(own):
+            row["negatives"] = [f"--no-{name}", f"--{other}{name.removeprefix(own)}"]
 
 
 def _deprecations(sources: Sources) -> Iterator[tuple[str, str]]:
@@ -134,6 +144,16 @@ class Registered:
             for keyword in call.keywords:
                 self._keyword(row, keyword)
             self._put(flags, row)
+        elif isinstance(call.func, ast.Attribute) and call.func.attr == "remove":
+            self._take_out(call.func.value, call.args[0])
+
+    def _take_out(self, target: ast.expr, value: ast.expr) -> None:
+        """`kwargs["field"]["choices"].remove(CONSTANT)`."""
+        row, key = self._row_and_key(target)
+        if row is not None and key == "choices" and isinstance(value, ast.Name):
+            found = self.sources.names(self.sources.home(ARGS, value.id)).get(value.id)
+            gone = literal(getattr(found, "value", value))
+            row["choices"] = [one for one in row["choices"] if one != gone]
 
     def _keyword(self, row: dict[str, Any], keyword: ast.keyword) -> None:
         if keyword.arg:

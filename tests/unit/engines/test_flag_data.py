@@ -9,8 +9,8 @@ from sparkwright.engines.tables import emitted
 from sparkwright.engines.version import version_key
 from unit.for_each import for_each
 
-VLLM = ("0.19.0", "0.20.2", "0.21.0", "0.24.0", "0.27.1", "0.30.0", "0.33.0")
-SGLANG = ("0.5.10", "0.5.12", "0.5.16", "0.5.20", "0.5.23")
+VLLM = ("0.19.0", "0.20.2", "0.21.0", "0.24.0", "0.26.0", "0.27.1", "0.30.0", "0.33.0")
+SGLANG = ("0.5.10", "0.5.12", "0.5.16", "0.5.17", "0.5.20", "0.5.23")
 
 
 def test_there_is_data_for_the_versions_that_people_run() -> None:
@@ -72,7 +72,7 @@ def test_values_that_sglang_takes_differ_by_version() -> None:
     [
         ("vllm", "0.21.1", "0.21.0"),
         ("vllm", "0.22.0", "0.21.0"),
-        ("vllm", "0.26.0", "0.27.1"),
+        ("vllm", "0.28.0", "0.27.1"),
         ("vllm", "0.18.0", "0.19.0"),
         ("vllm", "0.99.0", "0.33.0"),
         ("vllm", "1.0.0", "0.33.0"),
@@ -96,8 +96,8 @@ def test_a_version_without_data_takes_the_nearest_and_reports_it(engine: str, ve
 def test_how_far_away_decides_how_loudly_it_is_reported() -> None:
     """A patch of the same series is a note, another series a warning."""
     assert flag_data("vllm", "0.21.1")[1][0].severity is Severity.INFO
-    assert flag_data("vllm", "0.26.0")[1][0].severity is Severity.WARN
-    assert "1 series newer" in flag_data("vllm", "0.26.0")[1][0].evidence
+    assert flag_data("vllm", "0.28.0")[1][0].severity is Severity.WARN
+    assert "1 series older" in flag_data("vllm", "0.28.0")[1][0].evidence
 
 
 @pytest.mark.parametrize("version", ["v0.21.0", "0.21.0+cu130"])

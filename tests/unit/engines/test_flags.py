@@ -143,18 +143,25 @@ def test_a_value_in_other_letters_finds_the_right_one() -> None:
     assert one("m --block-size seventeen").remedy == "as in --block-size 8"
 
 
+def test_a_switch_has_the_second_negation_where_its_parser_pairs_them() -> None:
+    """vLLM 0.33.0 takes --disable-x next to --no-enable-x, 0.26.0 does not; its own parser was asked."""
+    for word in ("--disable-prefix-caching", "--enable-custom-all-reduce", "--no-enable-prefix-caching"):
+        assert check_flags("vllm", "0.33.0", ["serve", "m", word]) == ()
+    assert one("serve m --disable-prefix-caching", version="0.26.0").code == "ENG001"
+
+
 def test_what_another_version_has_is_reported() -> None:
     """The data of all versions shows when an option came and went; nobody wrote that down by hand."""
     assert "vllm has it from 0.33.0 on" in one("serve m --enable-hc-sp").evidence
     gone = one("serve m --max-num-partial-prefills 1", version="0.33.0")
-    assert "vllm had it up to 0.24.0, and no longer in 0.27.1" in gone.evidence
+    assert "vllm had it up to 0.26.0, and no longer in 0.27.1" in gone.evidence
     assert gone.remedy.startswith("leave it out, or take another version")
 
 
 def test_a_value_of_another_version_reports_of_which() -> None:
     """`dspark` and 4-bit KV caches are values, not options: the same history serves them."""
     method = one("serve m --speculative-config.method dspark")
-    assert (method.code, "vllm has it from 0.27.1 on" in method.evidence) == ("ENG002", True)
+    assert (method.code, "vllm has it from 0.26.0 on" in method.evidence) == ("ENG002", True)
     dtype = one("--model-path m --kv-cache-dtype nvfp4", "sglang", "0.5.12")
     assert "sglang has it from 0.5.16 on" in dtype.evidence
 

@@ -11,7 +11,7 @@ from sparkwright.engines.flags import check_flags
 from unit.engines.samples import hub_context, placement, sglang_recipe
 
 TWO = replace(sglang_recipe(Runtime.DOCKER), speculation=Speculation())
-VERSIONS = ("0.5.10", "0.5.12", "0.5.16", "0.5.20", "0.5.23")
+VERSIONS = ("0.5.10", "0.5.12", "0.5.16", "0.5.17", "0.5.20", "0.5.23")
 
 
 def ranks(recipe: Recipe) -> tuple[RankSpec, ...]:

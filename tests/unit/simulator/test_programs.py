@@ -31,7 +31,7 @@ def test_sglang_has_the_flags_of_the_version_that_is_asked_for() -> None:
     assert stopped.value.code == 2
 
 
-@pytest.mark.parametrize("version", ["0.5.10", "0.5.12", "0.5.16", "0.5.20", "0.5.23"])
+@pytest.mark.parametrize("version", ["0.5.10", "0.5.12", "0.5.16", "0.5.17", "0.5.20", "0.5.23"])
 def test_every_read_version_of_sglang_can_be_played(version: str) -> None:
     """Versions list a flag's names in another order; what is given arrives all the same."""
     parser = console.parser("launch_server.py", f"sglang-{version}")
