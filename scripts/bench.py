@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass, field
 
 import bench_measures as measures
 import bench_nodes as where
-from bench_copies import copies_take
+from bench_copies import copies_take, served_next_to
 from bench_diagnose import logs_take
 from bench_measures import Figure
 from bench_nodes import Nodes
@@ -62,7 +62,8 @@ def steps(repeats: int, testbed: bool) -> Iterator[Step]:
     yield "check of four nodes", lambda report: check_of_four(report, repeats)
     if testbed:
         yield "testbed", lambda report: on_nodes(where.testbed(free_port), report, repeats)
-        yield "copies", lambda report: report.figures.extend(copies_take(where.testbed_nodes(), min(repeats, 3)))
+        yield "copies", lambda report: copies(report, min(repeats, 3))
+        yield "a copy next to an engine", copy_next_to_an_engine
 
 
 def run(step: Step, report: Report) -> None:
@@ -79,6 +80,16 @@ def on_nodes(context: AbstractContextManager[Nodes], report: Report, repeats: in
     with context as nodes:
         report.figures.append(measures.up_adds(nodes, repeats))
         report.figures.append(measures.status_takes(nodes, repeats))
+
+
+def copies(report: Report, repeats: int) -> None:
+    with where.testbed(free_port) as nodes:
+        report.figures += copies_take(nodes.bed, repeats)
+
+
+def copy_next_to_an_engine(report: Report) -> None:
+    with where.testbed(free_port) as nodes:
+        report.figures.append(served_next_to(nodes))
 
 
 def facts_of_many(report: Report, repeats: int) -> None:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import os
 import re
+import statistics
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 from bench_measures import Figure
+from bench_nodes import Nodes
 
 from sparkwright.adapters.hosts import ClusterHosts
 from sparkwright.adapters.ssh import SshSettings
@@ -19,6 +24,14 @@ from sparkwright.remote import staging
 SIZE, FILES = 1 << 30, 4
 CAPPED, CAP = 384 << 20, "40mbit"
 STREAMS = (1, 2, 4, 8, 16)
+SMALL, LIMIT = 3000, 50_000_000
+LOAD = """name: during-a-copy
+title: first tokens of four users
+repeats: 1
+deadline: 40s
+levels:
+  - {name: 4 users, single: {prompt: 256, output: 16}, concurrency: 4, requests: 2000, seconds: 15s}
+"""
 SOURCE, TARGET, DEVICE = "/home/spark/bench/from", "/home/spark/bench/to", "enp1s0f0np0"
 
 
@@ -39,10 +52,18 @@ class Bench:
         made = f"for n in 1 2 3 4; do head -c {each} /dev/urandom >{SOURCE}/$n; done; sync"
         self._source.sh(f"rm -rf {SOURCE}; mkdir -p {SOURCE}; {made}", user="spark", timeout=300)
 
+    def small(self) -> None:
+        made = f"mkdir {SOURCE}/$n; for m in $(seq {SMALL // 10}); do head -c 4k /dev/urandom >{SOURCE}/$n/$m; done"
+        script = f"rm -rf {SOURCE}; mkdir -p {SOURCE}; for n in $(seq 10); do {made}; done; sync"
+        self._source.sh(script, user="spark", timeout=300)
+
     def disk(self) -> float:
-        """Seconds in which the target's disk takes as much."""
+        """Seconds in which the target's disk takes as much, in the faster of two ways."""
+        return min(self._written("conv=fdatasync"), self._written("oflag=direct conv=fdatasync"))
+
+    def _written(self, how: str) -> float:
         began = time.monotonic()
-        words = f"head -c {SIZE} /dev/zero | dd of={TARGET}.disk bs=8M iflag=fullblock conv=fdatasync"
+        words = f"head -c {SIZE} /dev/zero | dd of={TARGET}.disk bs=8M iflag=fullblock {how}"
         self._target.sh(words, timeout=300)
         took = time.monotonic() - began
         self._target.sh(f"rm {TARGET}.disk")
@@ -51,8 +72,8 @@ class Bench:
     def rsync(self) -> tuple[float, float]:
         return self._take(staging.copy_tree(SOURCE, TARGET, self._peer))
 
-    def push(self, streams: int, trusted: bool = False) -> tuple[float, float]:
-        return self._take(staging.push_tree(SOURCE, TARGET, self._peer, Transfer(streams, 0, trusted)))
+    def push(self, streams: int = 0, trusted: bool = False, limit: int = 0) -> tuple[float, float]:
+        return self._take(staging.push_tree(SOURCE, TARGET, self._peer, Transfer(streams, limit, trusted)))
 
     def cap(self, on: bool) -> None:
         """A class for each connection, by the low byte of its port here: two of eight share a class at times."""
@@ -90,17 +111,29 @@ class Bench:
 def copies_take(bed: Any, repeats: int) -> list[Figure]:
     bench, gigabytes = Bench(bed), SIZE / 1e9
     bench.fill(SIZE)
-    rows = [(bench.rsync(), bench.push(8), bench.push(8, trusted=True), bench.disk()) for _ in range(repeats)]
-    old = min(row[0][0] for row in rows)
-    base = f"rsync {gigabytes / old:.3f} GB/s, disk {gigabytes / min(row[3] for row in rows):.3f} GB/s"
-    rates = (f"{n}: {gigabytes / bench.push(n, trusted=True)[0]:.3f}" for n in STREAMS)
-    curve = f"GB/s by connections {', '.join(rates)}"
+    rows = [(bench.rsync(), bench.push(), bench.push(trusted=True), bench.disk()) for _ in range(repeats)]
+    old, disk = min(row[0][0] for row in rows), min(row[3] for row in rows)
+    base = f"rsync {gigabytes / old:.3f} GB/s, disk {gigabytes / disk:.3f} GB/s"
+    curves = [
+        f"GB/s by connections {how}: {', '.join(f'{n}: {gigabytes / bench.push(n, trusted)[0]:.3f}' for n in STREAMS)}"
+        for how, trusted in (("over ssh", False), ("trusted", True))
+    ]
+    # A trusted link: four times rsync's rate, or the disk's own where that is lower
+    least = tuple(row[2][0] / max(row[0][0] / 4, row[3]) for row in rows)
     cpu = tuple(new[1] / rsync[1] for rsync, new, _, _ in rows)
     figures = [
         Figure("copy over ssh, CPU", "testbed", cpu, "x", 1.0, f"rsync {rows[0][0][1] / gigabytes:.1f} s a GB"),
-        Figure("copy over ssh", "testbed", tuple(row[1][0] / row[0][0] for row in rows), "x", 1.0, base),
-        Figure("copy, trusted", "testbed", tuple(row[2][0] / row[0][0] for row in rows), "x", 0.25, base, curve),
+        Figure("copy over ssh", "testbed", tuple(row[1][0] / row[0][0] for row in rows), "x", 1.0, base, curves[0]),
+        Figure("copy, trusted", "testbed", least, "x", 1.0, f"{base}, the slower of disk and 4 x rsync", curves[1]),
     ]
+    bench.small()
+    many = [(bench.push()[0], bench.rsync()[0]) for _ in range(repeats)]
+    base = f"rsync {statistics.median(one[1] for one in many):.2f} s"
+    figures.append(Figure(f"copy of {SMALL} files", "testbed", tuple(a / b for a, b in many), "x", 1.0, base))
+    return [*figures, capped(bench, repeats)]
+
+
+def capped(bench: Bench, repeats: int) -> Figure:
     bench.fill(CAPPED)
     bench.cap(True)
     try:
@@ -108,5 +141,32 @@ def copies_take(bed: Any, repeats: int) -> list[Figure]:
     finally:
         bench.cap(False)
     values = tuple(alone / all_ for all_, alone in zip(eight, one, strict=True))
-    note = f"each connection at most {CAP}"
-    return [*figures, Figure("eight connections", "testbed", values, "x", 1 / 7, f"one {one[0]:.1f} MB/s", note)]
+    note = f"each connection at most {CAP}; rates without the time to connect"
+    return Figure("eight connections", "testbed", values, "x", 1 / 7, f"one {one[0]:.1f} MB/s", note)
+
+
+def served_next_to(nodes: Nodes) -> Figure:
+    """TTFT p99 of the simulator while weights are copied at a limited rate, against the same load alone."""
+    bench = Bench(nodes.bed)
+    bench.fill(SIZE)
+    profile = nodes.folder / "load.yaml"
+    profile.write_text(LOAD)
+    nodes.run("up", str(nodes.recipe), "--json")
+    try:
+        alone = [_first_token(nodes, profile) for _ in range(2)]
+        with ThreadPoolExecutor(1) as pool:
+            copying = pool.submit(bench.push, 2, False, LIMIT)
+            during = _first_token(nodes, profile)
+            if copying.done():
+                raise RuntimeError("the copy had ended before the load")
+            copying.result()
+    finally:
+        nodes.run("down", "recipe")
+    base = f"alone {alone[0] * 1e3:.0f} and {alone[1] * 1e3:.0f} ms, during {during * 1e3:.0f} ms"
+    note = f"a copy of {LIMIT / 1e6:.0f} MB/s; engine, load and both ends of the copy share {os.cpu_count()} CPUs"
+    return Figure("TTFT p99 with a copy", "testbed", (during / statistics.mean(alone),), "x", 1.1, base, note)
+
+
+def _first_token(nodes: Nodes, profile: Path) -> float:
+    found = json.loads(nodes.run("bench", "recipe", "--profile", str(profile), "--json").stdout)
+    return float(found["runs"][0]["levels"][0]["metrics"]["ttft"]["p99"]["value"])

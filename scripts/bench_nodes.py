@@ -45,6 +45,7 @@ class Nodes:
     ssh_config: Path | None = None
     local: Cluster | None = None
     environ: dict[str, str] = field(default_factory=dict)
+    bed: Any = None
 
     def argv(self, *words: str) -> list[str]:
         config = ["--ssh-config", str(self.ssh_config)] if self.ssh_config else []
@@ -110,7 +111,7 @@ def testbed(port: Callable[[], int]) -> Iterator[Nodes]:
         words = ("ssh", "-F", str(bed.ssh_config), "-l", "spark", *control)
         environ = {"XDG_RUNTIME_DIR": str(folder)}
         try:
-            yield Nodes("testbed", folder, cluster, recipe, words, Path(bed.ssh_config), environ=environ)
+            yield Nodes("testbed", folder, cluster, recipe, words, Path(bed.ssh_config), environ=environ, bed=bed)
         finally:
             bed.reset()
             bed.close()

@@ -1,10 +1,12 @@
 """A hub for the tests: the few answers of huggingface.co that `hf download` needs. Runs on a node.
 
-python3 hub_server.py PORT LOG: each request is a line of LOG: method, path, Authorization header.
+python3 hub_server.py PORT LOG: each request is a line of LOG: method, path, Authorization header. While LOG.hold exists
+the last shard does not come.
 """
 
 import hashlib
 import json
+import os
 import random
 import sys
 import time
@@ -62,6 +64,8 @@ class Hub(BaseHTTPRequestHandler):
         if name not in FILES:
             self.refuse(404, "EntryNotFound", "Entry not found")
             return
+        while name == SHARDS[-1] and os.path.exists(sys.argv[2] + ".hold"):
+            time.sleep(0.05)
         self.send({"ETag": f'"{etag(FILES[name])}"', "X-Repo-Commit": REVISION}, FILES[name])
 
     def send(self, headers: dict[str, str], body: bytes, status: int = 200) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cluster import hub_server
-from cluster.stage_drive import REAL, ROOT, Drive, Result, everything, put_hub_model, tree, wait_for
+from cluster.stage_drive import REAL, ROOT, Drive, Result, ended, everything, put_hub_model, tree, wait_for
 from testbed import Node
 
 PORT = 8999
@@ -62,6 +62,22 @@ def test_it_is_fetched_once_and_copied(drive: Drive, hub: Node, nodes: list[Node
         held = node.sh(f"grep -rlF {TOKEN} /home/spark /tmp /run/lock /dev/shm 2>/dev/null || true")
         assert held == "", held
         assert TOKEN not in " ".join(process.command for process in node.processes())
+
+
+def test_the_other_node_receives_while_the_download_comes(drive: Drive, hub: Node, nodes: list[Node]) -> None:
+    """A shard that the head has is on the other node before the hub gives the next one."""
+    hub.sh(f"touch {LOG}.hold")
+    first = hub_server.etag(hub_server.FILES[hub_server.SHARDS[0]])
+    recipe = drive.write("tiny.yaml", {**REAL, "model": {"id": "acme/tiny", "served_name": "tiny", "size": "10MiB"}})
+    try:
+        with drive.running("up", recipe, "--detach") as process:
+            wait_for(nodes[1], f"[ -e {ROOT}/blobs/{first} ]")
+            hub.sh(f"rm {LOG}.hold")
+            told = ended(process)
+    finally:
+        hub.sh(f"rm -f {LOG}.hold")
+    assert told.code == 0, told.text
+    assert tree(nodes[0], ROOT) == tree(nodes[1], ROOT)
 
 
 def test_the_token_is_in_no_argument_list_while_it_is_used(drive: Drive, hub: Node, nodes: list[Node]) -> None:

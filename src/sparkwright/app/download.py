@@ -17,12 +17,13 @@ from sparkwright.ports import Sink
 from sparkwright.remote import staging
 
 _SHOWN = 3
-_STEP = 0.25
+_STEP, _EVERY = 0.25, 10.0
 
 
 @dataclass(slots=True)
 class _Arriving:
-    """A sink that calls for a pass to the other nodes whenever so many GiB more have come."""
+    """A sink that calls for a pass to the other nodes whenever so many GiB more have come, and at times in between:
+    the largest part of them may have been files that were not whole yet."""
 
     sink: Sink
     step: float
@@ -39,7 +40,9 @@ class _Arriving:
 
     async def more(self) -> bool:
         """Waits for the next pass; False when all has come."""
-        await self._due.wait()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_EVERY):
+                await self._due.wait()
         self._due.clear()
         return not self._over
 

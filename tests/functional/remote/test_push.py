@@ -71,16 +71,32 @@ def test_a_copy_is_whole_with_times_modes_and_no_page_cache(sh: Sh, model: Path,
     assert again.ok and " 100% 0.00MB/s" in again.stdout
 
 
-def killed_once(sh: Sh, source: Path, target: Path, after: int) -> None:
-    """SIGKILL for the whole copy, both sides, once so many bytes are noted in a journal."""
+def killed_once(sh: Sh, source: Path, target: Path, after: int, receivers: bool = False) -> None:
+    """SIGKILL for the whole copy, or for its receiving side only, once so many bytes are noted in a journal."""
     command = staging.push_tree(str(source), str(target), HERE, Transfer(streams=2, limit=400_000_000))
     process = sh.start(command)
     fed(process, command)
     while process.poll() is None and noted(target) < after:
         os.sched_yield()
+    for pid in receiving(process.pid) if receivers else ():
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    if receivers:
+        process.wait(30)  # it ends with what has happened
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
+
+
+def receiving(session: int) -> list[int]:
+    """Processes of take.py in this session."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            own = int(stat.read_text().rpartition(")")[2].split()[3]) == session
+            if own and b"f=sys.stdin.buffer" in (stat.parent / "cmdline").read_bytes():
+                found.append(int(stat.parent.name))
+    return found
 
 
 def fed(process: "subprocess.Popen[str]", command: Command) -> None:
@@ -94,25 +110,25 @@ def fed(process: "subprocess.Popen[str]", command: Command) -> None:
 def noted(target: Path) -> int:
     """Bytes that the journals name."""
     total = 0
-    for journal in (target / PARTIAL).glob("*.journal") if (target / PARTIAL).exists() else ():
-        try:
+    with contextlib.suppress(FileNotFoundError):
+        for journal in (target / PARTIAL).glob("*.journal"):
             lines = journal.read_text().splitlines()[1:]
-        except FileNotFoundError:
-            continue
-        total += sum(int(line.split()[1]) for line in lines if len(line.split()) == 3)
+            total += sum(int(line.split()[1]) for line in lines if len(line.split()) == 3)
     return total
 
 
 def test_killed_at_random_points_it_loses_at_most_one_range(sh: Sh, model: Path) -> None:
     """A copy of hours that begins again after each cut never ends; what is half there has no final name."""
     target, dice = sh.home / "there/models--a--b", random.Random(7)
+    with (model / "blobs" / "large").open("wb") as file:
+        file.truncate(48 * PIECE)
     total = sum(path.stat().st_size for path in (model / "blobs").iterdir())
-    for _ in range(10):
+    for cut in range(20):
         before = noted(target)
-        killed_once(sh, model, target, before + dice.randrange(0, 3 * PIECE))
+        killed_once(sh, model, target, before + dice.randrange(0, 2 * PIECE), receivers=bool(cut % 2))
         assert noted(target) >= before or not (target / PARTIAL).exists()
         for path in (target / "blobs").glob("*"):
-            assert hashlib.sha256(path.read_bytes()).hexdigest() == path.name
+            assert path.name == "large" or hashlib.sha256(path.read_bytes()).hexdigest() == path.name
     have = noted(target) + sum(path.stat().st_size for path in (target / "blobs").glob("*"))
     done = push(sh, model, target)
     assert done.ok and {**tree(target)}.items() >= tree(model).items()
@@ -197,6 +213,51 @@ def test_a_disk_without_room_is_named_before_a_byte_is_sent(sh: Sh, model: Path)
         subprocess.run(["mount", "-o", "remount,size=256m", str(disk)], check=True)
         assert push(sh, model, disk / "models--a--b").ok
         assert tree(disk / "models--a--b").items() >= tree(model).items()
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
+
+
+def test_a_source_that_changes_is_named_and_the_next_copy_has_the_new_content(sh: Sh, model: Path) -> None:
+    """A checkpoint that something still writes: exit 24 with the file, no half of each content under a final name."""
+    source, target = model / "notes.bin", sh.home / "there/models--a--b"
+    source.write_bytes(random.Random(2).randbytes(6 * PIECE))
+    command = staging.push_tree(str(model), str(target), HERE, Transfer(streams=1, limit=60_000_000))
+    process = sh.start(command)
+    fed(process, command)
+    while process.poll() is None and not noted(target):
+        os.sched_yield()
+    with source.open("ab") as file:
+        file.write(b"more")
+    out, _ = process.communicate()
+    assert process.returncode == 24 and "notes.bin changed while it was copied" in out, out
+    assert not (target / "notes.bin").exists()
+    assert push(sh, model, target).ok and tree(target).items() >= tree(model).items()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small file system needs root")
+def test_a_disk_that_fills_up_in_the_middle_is_named_and_the_copy_continues(sh: Sh) -> None:
+    """Something else takes the room of small files: exit 11, and with room again the rest arrives."""
+    disk, source = sh.home / "small", sh.home / "many"
+    disk.mkdir()
+    source.mkdir()
+    for number in range(100):
+        (source / f"{number}.bin").write_bytes(random.Random(number).randbytes(1 << 19))
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=128m", "tmpfs", str(disk)], check=True)
+    try:
+        command = staging.push_tree(str(source), str(disk / "many"), HERE, Transfer(streams=1, limit=20_000_000))
+        process = sh.start(command)
+        fed(process, command)
+        while process.poll() is None and not list(disk.glob("many/*.bin")):
+            os.sched_yield()
+        with (disk / "other").open("wb") as other, contextlib.suppress(OSError):
+            while True:
+                other.write(bytes(1 << 20))
+        out, _ = process.communicate()
+        assert process.returncode == 11 and "No space left on device" in out, out
+        assert all(path.stat().st_size == 1 << 19 for path in disk.glob("many/*.bin"))
+        (disk / "other").unlink()
+        assert push(sh, source, disk / "many").ok
+        assert tree(disk / "many").items() >= tree(source).items()
     finally:
         subprocess.run(["umount", str(disk)], check=True)
 

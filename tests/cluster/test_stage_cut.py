@@ -1,0 +1,152 @@
+"""Copies that are cut off at any point continue; what cannot be copied ends with the reason and no half file."""
+
+import random
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cluster.stage_drive import (
+    MIB,
+    ROOT,
+    TWIN,
+    Drive,
+    ended,
+    lift,
+    put_hub_model,
+    received,
+    slow_fabric,
+    tree,
+    wait_for,
+)
+from sparkwright.domain.cluster import Transfer
+from sparkwright.remote import staging
+from testbed import Node
+from testbed.harm import set_fabric
+
+FROM, TO = "/home/spark/cut/from", "/home/spark/cut/to"
+PARTIAL = f"{TO}/.sparkwright-partial"
+RANGE = 64 * MIB
+NOTED = (
+    f"cat {PARTIAL}/*.journal 2>/dev/null | awk 'NF == 3 && /^[0-9]/ {{ n += $2 }} END {{ print n + 0 }}';"
+    f"find {TO} -name '[12]' -printf '%s\\n' 2>/dev/null"
+)
+
+
+@pytest.fixture
+def drive(tmp_path: Path, ssh_config: Path) -> Drive:
+    return Drive(tmp_path, ssh_config)
+
+
+@pytest.fixture
+def slow(nodes: list[Node]) -> Iterator[Node]:
+    """The first node sends slowly over the fabric: a copy from it can be met on its way."""
+    slow_fabric(nodes[0], "600mbit")
+    yield nodes[0]
+    lift(nodes[0])
+
+
+class Copies:
+    """The program that copies, from the first node to the second, each time in a process of its own."""
+
+    def __init__(self, nodes: list[Node], ssh_config: Path) -> None:
+        self.here, self.there = nodes
+        keys = self.there.sh("cat /etc/ssh/ssh_host_*_key.pub").splitlines()
+        peer = staging.Peer("spark", self.there.fabric, 22, staging.known_hosts(self.there.fabric, 22, keys))
+        self._command = staging.push_tree(FROM, TO, peer, Transfer(streams=4))
+        self._words = ["ssh", "-F", str(ssh_config), "-l", "spark", self.here.name]
+
+    def start(self) -> "subprocess.Popen[bytes]":
+        words = " ".join("'" + word.replace("'", "'\\''") + "'" for word in self._command.argv)
+        pipe = subprocess.PIPE
+        process = subprocess.Popen([*self._words, words], stdin=pipe, stdout=pipe, stderr=subprocess.STDOUT)
+        assert process.stdin
+        process.stdin.write(self._command.stdin or b"")
+        process.stdin.close()
+        process.stdin = None
+        return process
+
+    def noted(self) -> int:
+        """Bytes that journals name, or files that are whole have."""
+        return sum(map(int, self.there.sh(NOTED, check=False).split()))
+
+    def kill(self, source: bool) -> None:
+        """SIGKILL for the programs of one side."""
+        node, mark = (self.here, '"source"') if source else (self.there, "python3 -I -S -c import sys;f=")
+        pids = [str(one.pid) for one in node.processes() if mark in one.command]
+        node.exec(["kill", "-9", *pids], check=False)
+
+
+def wait_until_more(copies: Copies, than: int) -> None:
+    for _ in range(2000):
+        if copies.noted() > than:
+            return
+    raise AssertionError(f"no more than {than} bytes have arrived")
+
+
+@pytest.mark.full
+def test_killed_at_twenty_points_it_sends_one_range_again(nodes: list[Node], slow: Node, ssh_config: Path) -> None:
+    """At most, after SIGKILL on either side: what came over the fabric less what the journals gained, each time."""
+    copies, dice = Copies(nodes, ssh_config), random.Random(11)
+    here, there = nodes
+    here.sh(f"mkdir -p {FROM} && cd {FROM} && for n in 1 2; do head -c 400M /dev/urandom > $n; done", user="spark")
+    lost = []
+    for cut in range(20):
+        before, wire, process = copies.noted(), received(there)[0], copies.start()
+        wait_until_more(copies, before + dice.randrange(4) * 8 * MIB)
+        copies.kill(source=bool(cut % 2))
+        process.communicate(timeout=60)
+        wait_for(there, "! pgrep -u spark -f 'import sys;f=' > /dev/null")
+        lost.append(received(there)[0] - wire - (copies.noted() - before))
+        for whole in there.sh(f"find {TO} -maxdepth 1 -name '[12]' -printf '%f '").split():
+            assert there.sh(f"sha256sum < {TO}/{whole}") == here.sh(f"sha256sum < {FROM}/{whole}")
+    assert max(lost) <= RANGE, lost
+    lift(slow)
+    out, _ = copies.start().communicate(timeout=120)
+    assert b"100%" in out, out
+    assert [line for line in tree(there, TO) if "incomplete" not in line] == tree(here, FROM)
+    print("sent again, MiB:", [round(one / MIB, 1) for one in lost])
+
+
+def test_a_node_that_restarts_in_the_middle_continues(drive: Drive, nodes: list[Node]) -> None:
+    """The start fails with the reason; the next one sends what the disk of the restarted node lacks."""
+    here, there = nodes
+    put_hub_model(there, shards=2, size=48 * MIB)
+    slow_fabric(there, "200mbit")
+    with drive.running("up", drive.write("tiny.yaml", TWIN), "--detach") as first:
+        wait_for(here, f"[ $(cat {ROOT}/.sparkwright-partial/*.journal 2>/dev/null | grep -vc of) -ge 4 ]")
+        here.reboot()
+        cut = ended(first)
+    lift(there)
+    assert cut.code not in (0, None) and "Traceback" not in cut.text, cut.text
+    assert here.sh(f"find {ROOT}/blobs -size +1M | wc -l") == "0"
+    before = received(here)[0]
+    again = drive.up(TWIN)
+    assert again.code == 0, again.text
+    assert received(here)[0] - before < 70 * MIB
+    assert tree(here, ROOT) == tree(there, ROOT)
+
+
+def test_without_a_fabric_nothing_is_copied(drive: Drive, nodes: list[Node]) -> None:
+    """Weights never go over the management network: the start is refused with the finding, and nothing has changed."""
+    put_hub_model(nodes[1])
+    set_fabric(nodes[0], up=False)
+    try:
+        refused = drive.up(TWIN)
+    finally:
+        set_fabric(nodes[0], up=True)
+    refused.is_one_message(1, "FAB")
+    assert tree(nodes[0], ROOT) == []
+
+
+def test_a_target_that_is_read_only_is_named(drive: Drive, nodes: list[Node]) -> None:
+    """The path and the reason, and the other node keeps serving what it has."""
+    put_hub_model(nodes[1])
+    hub = str(Path(ROOT).parent)
+    nodes[0].sh(f"mkdir -p {hub} && chown -R spark /home/spark/.cache && mount -t tmpfs -o ro tmpfs {hub}")
+    try:
+        told = drive.up(TWIN)
+    finally:
+        nodes[0].sh(f"umount {hub}")
+    told.is_one_message(1, "could not be copied there from spark-2", "Read-only file system")
