@@ -16,7 +16,8 @@ CHAT, TEXT, RESPONSES, MESSAGES = "/v1/chat/completions", "/v1/completions", "/v
 REFUSALS = (400, 404, 405, 415, 422, 501)
 _SHOWN = 400
 _THOUGHTS = ("reasoning", "reasoning_content")
-_STATUS_LINE = re.compile(r"\s+")
+_SPACE = re.compile(r"\s+")
+_LINE_END = re.compile(r"\r\n|\n|\r")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,13 +85,13 @@ class Heard:
 
 def shortened(text: str, most: int = _SHOWN) -> str:
     """One line of a stranger's text, without what would draw on the terminal."""
-    line = _STATUS_LINE.sub(" ", printable(text[: 4 * most])).strip()
+    line = _SPACE.sub(" ", printable(text[: 4 * most])).strip()
     return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
 def events(body: str) -> Iterator[Any]:
     """The JSON of each event of a stream; what is no JSON is left out, but for the word that ends it."""
-    for line in body.splitlines():
+    for line in _LINE_END.split(body):  # not splitlines: text may have other line ends of Unicode
         if not line.startswith("data:") or line[5:].strip() == "[DONE]":
             continue
         try:

@@ -13,6 +13,7 @@ from sparkwright.loadgen.texts import NAMES, PLACES, THINGS
 COUNTS = (8, 32, 64, 128)
 TRIES = 3
 _TOKENS = 512
+_ROOM = 2048  # of an API where thinking may not be switched off
 _MARKUP = ("<tool_call", "<function", "[TOOL_CALLS]", "<|python_tag|>", "<|tool", "functools[", '"arguments"')
 _PLACE = {"place": {"type": "string"}, "count": {"type": "integer"}}
 
@@ -226,7 +227,7 @@ def responses(given: Given) -> Steps:
     dice = given.dice("responses")
     name, wanted = next(_named(dice)), _wanted(dice)
     tool = {"type": "function", **function(name, _PLACE)["function"]}
-    base = {"input": "Write one short sentence.", "max_output_tokens": 1024, "temperature": 0}
+    base = {"input": "Write one short sentence.", "max_output_tokens": _ROOM, "temperature": 0, **given.pinned(False)}
     tally = yield from _other(
         Ask(base, RESPONSES), Ask({**base, "input": order(name, wanted), "tools": [tool]}, RESPONSES)
     )
@@ -241,7 +242,12 @@ def messages(given: Given) -> Steps:
     tool = {"name": name, "description": name, "input_schema": inner["parameters"]}
 
     def base(text: str) -> dict[str, Any]:
-        return {"messages": [{"role": "user", "content": text}], "max_tokens": 1024, "temperature": 0}
+        return {
+            "messages": [{"role": "user", "content": text}],
+            "max_tokens": _ROOM,
+            "temperature": 0,
+            **given.pinned(False),
+        }
 
     asked = Ask({**base(order(name, wanted)), "tools": [tool]}, MESSAGES)
     tally = yield from _other(Ask(base("Write one short sentence."), MESSAGES), asked)
@@ -250,12 +256,21 @@ def messages(given: Given) -> Steps:
 
 def _other(text: Ask, tool: Ask) -> Steps:
     tally = Tally()
-    (heard,) = yield (text,)
-    tally.judge("text", text, heard, lambda h: ("" if h.content.strip() else "no text") or _counted(h))
-    if not tally.refused:
-        (heard,) = yield (tool,)
-        tally.judge("a call", tool, heard, lambda h: ("" if h.calls else no_call(h)) or _counted(h))
+    for case, ask in {"text": text, "a call": tool}.items():
+        (heard,) = yield (ask,)
+        if heard.output_tokens >= _ROOM:
+            tally.notes.append(f"{case}: not within {_ROOM} tokens")
+            continue
+        tally.judge(case, ask, heard, lambda h, case=case: _complete(h, case == "text") or _counted(h))  # type: ignore[misc]
+        if tally.refused:
+            break
     return tally
+
+
+def _complete(heard: Heard, text: bool) -> str:
+    if text:
+        return "" if heard.content.strip() else "no text"
+    return "" if heard.calls else no_call(heard)
 
 
 def _counted(heard: Heard) -> str:

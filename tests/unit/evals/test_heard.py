@@ -76,6 +76,14 @@ def test_a_stream_is_joined() -> None:
     assert heard.usage == {"total_tokens": 3}
 
 
+def test_line_ends_of_unicode_are_text() -> None:
+    """An event ends at a line feed or carriage return only."""
+    text = "a\u2028b\x85c\x0bd"
+    event = json.dumps({"choices": [{"delta": {"content": text}, "finish_reason": "stop"}]}, ensure_ascii=False)
+    for end in ("\n\n", "\r\n\r\n", "\r\r"):
+        assert read(Ask({"stream": True}), Reply(200, body=f"data: {event}{end}data: [DONE]{end}")).content == text
+
+
 def test_schemas() -> None:
     """A boolean is no integer; unknown, missing and misplaced values are named with their place."""
     schema = {

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import re
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +14,7 @@ from sparkwright.domain.errors import NotReady, UsageError
 from sparkwright.domain.probed import Probed, Reply
 from sparkwright.engines.catalog import ENGINES
 from sparkwright.engines.tables import SEPARATE, metric_names
+from sparkwright.evals.heard import events
 from sparkwright.ports import Clock, Endpoint
 
 # The engines as recipes call them. TensorRT-LLM has its figures at another path.
@@ -118,7 +119,7 @@ def _refusal(target: Target, model: str, reply: Reply) -> UsageError | NotReady:
 
 def _with_reply(found: Probed, target: Target, reply: Reply) -> Probed:
     """With what the answer shows. Raises NotReady for one without tokens."""
-    chunks = list(_chunks(reply.body))
+    chunks = [event for event in events(reply.body) if isinstance(event, dict)]
     for chunk in chunks:
         if error := chunk.get("error"):
             raise NotReady(f"{target.name}: an error instead of tokens: {error}", "read the engine's log")
@@ -135,18 +136,6 @@ def _with_reply(found: Probed, target: Target, reply: Reply) -> Probed:
         reasoning=any(delta.get("reasoning") or delta.get("reasoning_content") for delta in deltas),
         seconds=reply.first,
     )
-
-
-def _chunks(body: str) -> Iterator[dict[str, Any]]:
-    for line in body.splitlines():
-        if not line.startswith("data:") or line[5:].strip() == "[DONE]":
-            continue
-        try:
-            chunk = json.loads(line[5:])
-        except ValueError:
-            continue
-        if isinstance(chunk, dict):
-            yield chunk
 
 
 _QUICK = 10.0
