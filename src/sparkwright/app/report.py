@@ -42,6 +42,12 @@ async def report(runs: RunStore, names: Sequence[str], form: Form, maker: str) -
     return written(summaries, compared_with_first(summaries), form, maker)
 
 
+async def evaluations(runs: RunStore, words: Sequence[str]) -> tuple[Run, ...]:
+    """The runs, if the first is an evaluation; () for benchmarks. Raises UsageError."""
+    first = await loaded(runs, words[0])
+    return (first, *[await loaded(runs, word) for word in words[1:]]) if first.evaluation else ()
+
+
 def evaluated(runs: Sequence[Run], form: Form, maker: str) -> str:
     match form:
         case Form.HTML:

@@ -1,5 +1,6 @@
 """`sparkwright compare`, `sparkwright gate` and `sparkwright report`."""
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -11,11 +12,13 @@ from sparkwright.app import report as use
 from sparkwright.app.report import Against, Form
 from sparkwright.cli import options as shared
 from sparkwright.cli.bench_text import comparison_text, gates_text
-from sparkwright.cli.columns import mark
+from sparkwright.cli.columns import aligned, mark
 from sparkwright.cli.gate_file import read_gates
 from sparkwright.cli.runs import with_store
 from sparkwright.domain.errors import UsageError
+from sparkwright.domain.run import Run
 from sparkwright.domain.summary import RunSummary
+from sparkwright.evals.changes import changes, refused
 from sparkwright.ports import RunStore
 
 SCHEMA = 1
@@ -36,7 +39,8 @@ def compare(base: str, others: tuple[str, ...], gate: Path | None, allow_simulat
     """Compare runs with a base, metric by metric: better, worse, same, or unclear.
 
     Better or worse needs a difference of 3 % and a 95 % interval of the ratio that excludes 1. Runs of different
-    workloads, models or tokenizers, invalid runs, and simulated with measured runs are not compared.
+    workloads, models or tokenizers, invalid runs, and simulated with measured runs are not compared. Evaluations are
+    compared outcome by outcome, where kind, version and seed are equal; a worse outcome is exit status 1.
 
     Exit status: 0 compared and all thresholds met, 1 a threshold is not met or the runs cannot be compared.
 
@@ -47,11 +51,29 @@ def compare(base: str, others: tuple[str, ...], gate: Path | None, allow_simulat
       sparkwright compare baseline last --gate gates.txt --json
     """
     gates = read_gates(gate) if gate else ()
+    if evaluated := with_store(lambda kept: use.evaluations(kept, (base, *others))):
+        shared.answer(as_json, *_changes(evaluated, allow_simulated))
+        return
     first, found = with_store(lambda kept: use.compared(kept, base, others, gates, allow_simulated))
     passed = not any(one.comparison.refused or any(not result.passed for result in one.results) for one in found)
     told = {"compared": [_against_json(one) for one in found], "passed": passed}
     text = "\n\n".join(_against_text(first, one) for one in found)
     shared.answer(as_json, {"schema": SCHEMA, "base": first.run.id, **told}, text, int(not passed))
+
+
+def _changes(runs: Sequence[Run], allow_simulated: bool) -> tuple[dict[str, Any], str, int]:
+    """Document, text and exit code: each evaluation against the first."""
+    first, documents, texts, failed = runs[0], [], [], False
+    for run in runs[1:]:
+        why = refused(first, run, allow_simulated)
+        rows = () if why else changes(first, run)
+        failed = failed or bool(why) or any(one.verdict == "worse" for one in rows)
+        documents.append({"run": run.id, "refused": list(why), "changes": [asdict(one) for one in rows]})
+        head = f"{mark(first.conditions.simulated or run.conditions.simulated)}{run.id} against {first.id}"
+        lines = [(one.name, one.base, one.new, one.verdict) for one in rows]
+        texts.append("\n".join(filter(None, [head, *(f"not comparable: {one}" for one in why), aligned(lines)])))
+    document = {"schema": SCHEMA, "base": first.id, "compared": documents, "passed": not failed}
+    return document, "\n\n".join(texts), int(failed)
 
 
 def _against_text(base: RunSummary, one: Against) -> str:

@@ -108,7 +108,9 @@ def _answer(run: Run, as_json: bool) -> None:
 @click.argument("target", default="", metavar="[URL | DEPLOYMENT]")
 @click.option("--only", multiple=True, metavar="PROBE", help="Only this probe and what it needs; may be repeated.")
 @click.option("--quick", is_flag=True, help="Only the probes that take seconds.")
-@click.option("--longest", default=16_000, metavar="TOKENS", help="Longest prompt of long-context. [default: 16000]")
+@click.option(
+    "--longest", type=click.IntRange(600), default=16_000, metavar="TOKENS", help="Longest prompt. [default: 16000]"
+)
 @target_options
 def probes(where: ClusterOptions, as_json: bool, how: dict[str, Any]) -> None:
     """Probe tools, streams, reasoning, formats, context and cache.
