@@ -79,6 +79,7 @@ ACTIVATIONS = "activations"
 GRAPHS = "CUDA graphs"
 KV_POOL = "KV pool"
 STATES = "states of sequences"
+TIER = "KV tier in host memory"
 LOADER = "loader's buffers"
 LOADING = "load-time peak"
 
@@ -177,7 +178,7 @@ class MemoryLedger:
     @property
     def engine_bytes(self) -> int:
         """What the engine has to find within its claim before a KV pool: weights and its own needs."""
-        apart = (IN_USE, KV_POOL, STATES, *self.outside)
+        apart = (IN_USE, KV_POOL, STATES, TIER, *self.outside)
         return sum(line.bytes for line in self.lines if line.name not in apart)
 
     def line(self, name: str) -> LedgerLine | None:

@@ -1,7 +1,9 @@
 """Command-line options as an ordered mapping, and how they become words."""
 
 import json
+import re
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from sparkwright.domain.recipe import Recipe
@@ -40,6 +42,28 @@ def number(value: Any) -> int:
     if isinstance(value, str) and value.isdecimal():
         value = int(value)
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+
+
+def lmcache(recipe: Recipe) -> float:
+    """Bytes that a rank's LMCache takes of host memory, by its variables (docs.lmcache.ai, api_reference)."""
+    off = str(recipe.env.get("LMCACHE_LOCAL_CPU", "true")).lower() in ("0", "false")
+    given = str(recipe.env.get("LMCACHE_MAX_LOCAL_CPU_SIZE", ""))
+    return 0.0 if off else (float(given) if re.fullmatch(r"\d{1,6}(\.\d{1,6})?", given) else 5.0) * 2**30
+
+
+def amount(value: Any) -> float:
+    """A number above 0 as written in a recipe; 0 for anything else."""
+    if isinstance(value, str) and re.fullmatch(r"\d{1,12}(\.\d{1,12})?", value):
+        value = float(value)
+    good = isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < 1e12
+    return float(value) if good else 0.0
+
+
+def mapping(value: Any) -> Mapping[str, Any]:
+    """An option that a recipe may write as a mapping or as JSON; empty for anything else."""
+    with suppress(ValueError, RecursionError):
+        value = json.loads(value) if isinstance(value, str) else value
+    return value if isinstance(value, Mapping) else {}
 
 
 def _option(name: str, value: Any) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from math import hypot
 
 from sparkwright.domain.checkpoint import Checkpoint
 from sparkwright.domain.facts import NodeFacts, Unknown
-from sparkwright.domain.ledger import KV_POOL, STATES, WEIGHTS, LedgerLine, MemoryLedger, Origin
+from sparkwright.domain.ledger import KV_POOL, STATES, TIER, WEIGHTS, LedgerLine, MemoryLedger, Origin
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.units import gib
@@ -97,12 +97,13 @@ def _counted(recipe: Recipe, node: str, here: Pool, checkpoint: Found) -> Memory
     fixed = _fixed(recipe, shape, checkpoint, here.sharing, here.unified)
     taken, known = fixed.taken, fixed.taken[0].known
     kv = _cut(recipe, shape, _kv_line(recipe, shape, here, taken))
+    tier = _tier(recipe, here, kv)
     return MemoryLedger(
         node,
         here.total,
-        (here.used, *taken, *kv),
+        (here.used, *taken, *kv, *tier),
         claim=_claim(recipe, here),
-        outside=traits(recipe).outside(recipe),
+        outside=(*traits(recipe).outside(recipe), *(line.name for line in tier)),
         capacity=kv_cache.capacity(recipe, shape, kv[0].bytes // here.sharing) if shape and known else None,
         kv_needed=fixed.kv_needed and fixed.kv_needed[1],
         kv_least=fixed.kv_needed and fixed.kv_needed[0],
@@ -206,6 +207,18 @@ def _cut(recipe: Recipe, shape: ModelShape | None, kv: LedgerLine) -> tuple[Ledg
     apart = LedgerLine(STATES, kv.bytes - keys, kv.origin, "SGLang's pools of states, drafts and index rows")
     low, high = (None if size is None else int(size * keys / kv.bytes) for size in (kv.low, kv.high))
     return replace(kv, bytes=keys, why=f"{kv.why} - {gib(apart.bytes)} {STATES}", low=low, high=high), apart
+
+
+def _tier(recipe: Recipe, here: Pool, kv: Sequence[LedgerLine]) -> tuple[LedgerLine, ...]:
+    """An external tier of the KV cache: on a GB10 host memory is the same pool."""
+    pool = kv[0]
+    size, why = traits(recipe).tier(recipe, pool.bytes // here.sharing)
+    if not here.unified or not size:
+        return ()
+    low, high = (traits(recipe).tier(recipe, (end or 0) // here.sharing)[0] for end in (pool.low, pool.high))
+    ranged = pool.low is not None and pool.high is not None and low != high
+    ends = (int(low), int(high)) if ranged else (None, None)
+    return (_times(LedgerLine(TIER, int(size), Origin.COMPUTED, why, *ends), here.sharing),)
 
 
 def _needed(recipe: Recipe, shape: ModelShape | None) -> tuple[int, int] | None:

@@ -1,12 +1,11 @@
 """What a recipe leaves to its engine: sequences, batched tokens, CUDA graphs."""
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
 from sparkwright.domain.recipe import Recipe
 from sparkwright.engines.catalog import traits
-from sparkwright.engines.options import flag, number
+from sparkwright.engines.options import flag, mapping, number
 
 _LARGEST_GRAPH = 512
 
@@ -22,12 +21,7 @@ def sequences(recipe: Recipe, unified: bool = True) -> int:
 
 def compilation(recipe: Recipe) -> Mapping[str, Any]:
     """vLLM's compilation-config, which a recipe may write as a mapping or as JSON."""
-    value = flag(recipe, "compilation-config")
-    try:
-        value = json.loads(value) if isinstance(value, str) else value
-    except ValueError:
-        return {}
-    return value if isinstance(value, Mapping) else {}
+    return mapping(flag(recipe, "compilation-config"))
 
 
 def eager(recipe: Recipe) -> bool:

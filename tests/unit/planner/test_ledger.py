@@ -15,6 +15,7 @@ from sparkwright.domain.ledger import (
     KV_POOL,
     OVERHEAD,
     STATES,
+    TIER,
     WEIGHTS,
     Fit,
     Lack,
@@ -284,3 +285,35 @@ def test_nothing_of_a_discrete_machines_ram() -> None:
     """Guards that a GPU with memory of its own is planned with that memory."""
     found = alone(recipe(DENSE, serving={"memory_fraction": 0.5}), discrete())
     assert (found.pool.bytes, found.claim, line(found, IN_USE).bytes) == (H200, H200 // 2, 0)
+
+
+@pytest.mark.parametrize(
+    ("engine", "flags", "env", "expected"),
+    [
+        ("vllm 0.26.0", {"kv-offloading-size": 24}, {}, 24),
+        ("vllm 0.26.0", {"kv-transfer-config": '{"kv_connector": "LMCacheConnectorV1"}'}, {}, 5),
+        ("vllm 0.26.0", {"kv-transfer-config": {"kv_connector": "LMCacheMP"}}, {"LMCACHE_MAX_LOCAL_CPU_SIZE": "8"}, 8),
+        ("vllm 0.26.0", {"kv-transfer-config": "{"}, {}, 0),
+        ("sglang 0.5.17", {"enable-hierarchical-cache": True, "hicache-size": 20}, {}, 20e9 / GIB),
+        ("sglang 0.5.17", {"hicache-size": 20}, {}, 0),
+        ("llama-cpp 1", {}, {}, 0),
+    ],
+)
+def test_an_external_tier_takes_from_the_one_pool(
+    engine: str, flags: dict[str, object], env: dict[str, str], expected: int
+) -> None:
+    """Guards nodes whose CPU and GPU share memory: offloaded KV is there twice, and outside the fraction."""
+    made = replace(recipe(DENSE, engine, serving={"memory_fraction": 0.5}, flags=flags), env=env)
+    plain, found = alone(replace(made, flags={}, env={})), alone(made)
+    assert plain.left - found.left == int(expected * GIB)
+    assert found.claim == plain.claim and size(found, KV_POOL) == size(plain, KV_POOL)
+    assert alone(made, discrete()).line(TIER) is None
+
+
+def test_a_tier_by_ratio_is_as_unsure_as_the_pool() -> None:
+    """Guards HiCache's default: twice the pool does not fit on a node that has one memory."""
+    flags = {"enable-hierarchical-cache": True}
+    found = alone(recipe(DENSE, "sglang 0.5.12", serving={"memory_fraction": 0.8, "context": 8192}, flags=flags))
+    pool, tier = line(found, KV_POOL), line(found, TIER)
+    assert tier.bytes == 2 * pool.bytes and (tier.low, tier.high) == (2 * (pool.low or 0), 2 * (pool.high or 0))
+    assert found.lack is Lack.NODE

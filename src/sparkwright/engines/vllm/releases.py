@@ -11,7 +11,8 @@ from importlib.resources import files
 from sparkwright.domain.ledger import COMMUNICATION, GRAPHS, PROCESSES
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Recipe
-from sparkwright.engines.options import flag
+from sparkwright.domain.units import gib
+from sparkwright.engines.options import amount, flag, lmcache, mapping
 from sparkwright.engines.traits import Traits
 from sparkwright.engines.version import since as newer
 from sparkwright.engines.version import version
@@ -154,6 +155,22 @@ def outside(recipe: Recipe) -> tuple[str, ...]:
     return (PROCESSES, COMMUNICATION, *(() if (asked == "1" if asked else newer(recipe, 0, 21)) else (GRAPHS,)))
 
 
+def tier(recipe: Recipe, pool: int) -> tuple[float, str]:
+    """Bytes a rank of KV offloaded to host memory: of all ranks together by option, of each by connector.
+
+    (config/cache.py and config/vllm.py of 0.26.0.)
+    """
+    connector = mapping(flag(recipe, "kv-transfer-config"))
+    size = amount(flag(recipe, "kv-offloading-size")) * 2**30
+    size = size or amount(mapping(connector.get("kv_connector_extra_config")).get("cpu_bytes_to_use"))
+    if size:
+        ranks = recipe.parallelism.world_size
+        return size / ranks, f"KV offloaded to host memory: {gib(int(size))} over {ranks} ranks"
+    if "lmcache" in str(connector.get("kv_connector")).lower():
+        return lmcache(recipe), "LMCache's local CPU tier of each rank (LMCACHE_MAX_LOCAL_CPU_SIZE)"
+    return 0.0, ""
+
+
 def expert_tile(recipe: Recipe) -> tuple[int, int]:
     """By the option, or by one of the variables for it, such as VLLM_USE_FLASHINFER_MOE_MXFP4_MXFP8_CUTLASS."""
     on = (name for name, value in recipe.env.items() if str(value).lower() in ("1", "true"))
@@ -172,6 +189,7 @@ TRAITS = Traits(
     neighbours=neighbours,
     checks_context=True,
     outside=outside,
+    tier=tier,
     positions=True,
     tile=expert_tile,
     second_runner=second_runner,
