@@ -145,6 +145,29 @@ def test_a_config_without_dimensions_is_no_reason_to_fail(shell: Shell, hub: Ser
     assert "org/name" in out + err
 
 
+def test_what_is_too_large_is_answered_with_what_would_fit(shell: Shell, tmp_path: Path) -> None:
+    """No speed of what does not run; more nodes, and checkpoints of fewer bits, by size."""
+    folder = tmp_path / "big"
+    folder.mkdir()
+    (folder / "config.json").write_bytes((MODEL.parent / "llama-4-scout.config.json").read_bytes())
+    code, out, err = shell.run("plan", "./big", "--nodes", "2", HF_HUB_OFFLINE="1")
+    assert code == 1, err
+    answer = out.split("\n\n")[1]
+    assert answer.startswith("does not fit") and "tokens/s" not in answer
+    assert "nodes: 4" in out and "a checkpoint of 4 bits" in out
+
+
+def test_a_cache_type_that_the_engine_has_not_is_refused(shell: Shell, tmp_path: Path) -> None:
+    """With those that it has; and a split that the model forbids is no plain `fits`."""
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "config.json").write_bytes(MODEL.read_bytes())
+    code, _, err = shell.run("plan", "./mine", "--kv", "fp9", HF_HUB_OFFLINE="1")
+    assert code == 2 and "not a type of vllm" in err and "fp8" in err
+    code, out, _ = shell.run("plan", "./mine", "--tp", "3", HF_HUB_OFFLINE="1")
+    assert code == 1 and "fits; refused for another reason: PAR001" in out
+
+
 def test_what_does_not_go_together_is_refused(shell: Shell) -> None:
     """Figures of a start, files of other tools and searches are of nodes that are there."""
     code, _, err = shell.run("plan", "gpt-oss-120b", "--nodes", "2", "--optimize", "context")

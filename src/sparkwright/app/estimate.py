@@ -28,15 +28,18 @@ from sparkwright.planner.judge import Ground, RealJudge, speeds, verdict
 from sparkwright.planner.knobs import Surroundings, context_of, contexts, kv_dtypes, splits_for
 from sparkwright.planner.ledger import memory_fraction
 from sparkwright.planner.parallelism import advise
+from sparkwright.planner.parts import main, missing
 from sparkwright.planner.remedies import first, remedies
 from sparkwright.planner.stock import NodeType, node_types, stock_node
 from sparkwright.planner.usable import with_published
+from sparkwright.planner.weights import checkpoint_size
 from sparkwright.remote import staging
 
 _SEQUENCES, _BATCHED = 8, 8192  # of a few agents, where nobody gives limits
 _CONTEXT = 131072
 _OF_MODELS = ("COMPAT", "MEM", "MODEL", "PAR")
 _LONG = 120  # characters of a name
+_NARROWER = ((8, 0.53), (4, 0.32))  # of 16 bits, with scales and what quantizers leave as it was
 HERE = Cluster("here", (Node("here", "local"),), "here")
 
 
@@ -80,6 +83,8 @@ async def estimate(services: Services, asked: Asked) -> Estimated:
     found, variants = await _read(services, asked)
     recipe = _with_limits(asked.recipe or _drafted(asked, found), asked, found)
     recipe = await _with_draft(services, recipe)
+    if asked.kv_dtype and (known := kv_dtypes(recipe)) and asked.kv_dtype not in known:
+        raise UsageError(f"--kv {asked.kv_dtype}: not a type of {recipe.engine.name}", f"it takes {', '.join(known)}")
     names = tuple(f"node-{n + 1}" for n in range(recipe.nodes))
     facts = {name: stock_node(name, kind, asked.free) for name in names}
     checkpoints = {names[0]: found} if found else {}
@@ -214,20 +219,32 @@ def _plan(recipe: Recipe, judge: RealJudge, facts: Mapping[str, NodeFacts], own:
 
 
 def _others(recipe: Recipe, judge: RealJudge, variants: Sequence[tuple[str, int]]) -> Iterator[tuple[str, int, Fit]]:
-    """By their bytes alone: what a quantizer left as it was is not known before its files are read."""
+    """By their bytes alone: what a quantizer left as it was is not known before its files are read.
+
+    Where the hub lists none, of checkpoints of eight and of four bits in place of one that was never quantized.
+    """
     shape = judge.ground.shape(recipe)
     if shape is None:
         return
+    whole = checkpoint_size(recipe, judge.ground.checkpoints.get(judge.ground.nodes[0]))[0] or _count(shape)
+    if not variants and shape.format == "bf16" and not shape.expert_format and whole:
+        variants = [(f"a checkpoint of {bits} bits", int(whole * share)) for bits, share in _NARROWER]
     for name, size in variants:
         bare = replace(shape, quantization="", format="", expert_format="", group=0, rows=0, expert_group=0)
         made = replace(recipe, model=Model(id=name, size=size, shape=bare))
         yield name, size, verdict(replace(judge.ground, checkpoints={}).ledgers(made)).fit
 
 
+def _count(shape: ModelShape) -> int:
+    """Bytes of the weights by their dimensions; 0 where one of these is not known."""
+    return 0 if missing(shape) else int(sum(part.bytes for part in main(shape)))
+
+
 def _longest(recipe: Recipe, judge: RealJudge) -> int:
     """The longest context, of those that people use, of which one sequence surely fits."""
     shape = judge.ground.shape(recipe)
-    every = contexts(shape.positions if shape else 0)
+    most = shape.positions if shape else 0
+    every = tuple(dict.fromkeys((most, *contexts(most)))) if most else ()
 
     def fits(index: int) -> bool:
         found = judge.verdict(replace(recipe, serving=replace(recipe.serving, context=every[index])))

@@ -10,6 +10,7 @@ import click
 
 from sparkwright.domain.finding import Finding, Severity
 from sparkwright.domain.printable import printable
+from sparkwright.domain.recipe import Figure
 
 _COLORS = re.compile(r"(\x1b\[(?:0|1|3[1-6])m)")
 SIMULATED = "SIMULATED"
@@ -54,6 +55,26 @@ def fold(text: str, indent: int) -> str:
     width = max(shutil.get_terminal_size().columns - 1, indent + 40)
     lines = textwrap.wrap(text, width, subsequent_indent=" " * indent, break_on_hyphens=False, break_long_words=False)
     return "\n".join(lines)
+
+
+def published_text(figures: Sequence[Figure], why: bool) -> str:
+    """By source; with `why` each with its conditions."""
+    lines = [f"published figures (not ours{'' if why else '; --why: their conditions'})"]
+    groups: dict[str, list[Figure]] = {}
+    for one in figures:
+        groups.setdefault(one.source, []).append(one)
+    for source, group in groups.items():
+        if why:
+            lines += [
+                fold(f"  {_published(one)} ({'; '.join(filter(None, (one.conditions, source)))})", 6) for one in group
+            ]
+        else:
+            lines.append(fold(f"  {'; '.join(map(_published, group))} ({source})", 4))
+    return "\n".join(fold(line, 4) for line in lines) if figures else ""
+
+
+def _published(one: Figure) -> str:
+    return f"{one.what}: {number_text(one.value)} {one.unit}"
 
 
 def fold_command(head: str, step: str) -> str:

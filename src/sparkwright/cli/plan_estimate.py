@@ -132,7 +132,7 @@ def estimate_text(found: Any, why: bool) -> str:
         advice_text(plan.advice) if plan.advice else "",
         findings_text(plan.findings),
         remedies_text(plan.remedies) if plan.remedies else "",
-        f"quantizations that the hub lists, by their bytes\n{aligned(others)}" if others else "",
+        f"other checkpoints of the model, by their bytes\n{aligned(others)}" if others else "",
     )
     return "\n\n".join(filter(None, parts))
 

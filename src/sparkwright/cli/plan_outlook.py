@@ -5,10 +5,9 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from math import sqrt
 
-from sparkwright.cli.columns import aligned, fold, number_text
+from sparkwright.cli.columns import aligned, fold, published_text
 from sparkwright.domain.ledger import IN_USE, KV_POOL, STATES, WEIGHTS, KvCapacity, Lack, LedgerLine, MemoryLedger
-from sparkwright.domain.plan import Advice, Plan, Range, Split, SplitCost, split_text
-from sparkwright.domain.recipe import Figure
+from sparkwright.domain.plan import Advice, Plan, Range, Split, SplitCost, split_text, stopping
 from sparkwright.domain.units import GIB, duration, gib
 from sparkwright.domain.verdict import Estimate, Remedy, Speed
 
@@ -30,11 +29,15 @@ def answers(plan: Plan) -> Iterator[str]:
     if found is None or not plan.ledgers:
         return
     fit = f"{found.fit}" if found.known else f"{found.fit}, as far as it is known"
-    yield f"{fit}{f': {gib(found.short)} short on {found.node}' if found.short else ''}"
+    other = sorted({one.code for one in stopping(plan, "")} - _MEMORY) if found.fits else []
+    refused = f"; refused for another reason: {', '.join(other)}" if other else ""
+    yield f"{fit}{f': {gib(found.short)} short on {found.node}' if found.short else ''}{refused}"
     if found.kv and found.kv.tokens:
         length = f"{plan.recipe.serving.context:,} tokens" if plan.recipe.serving.context else "full length"
-        users = f"{found.sequences:.1f} users of {length} at once{_users_range(plan, found.kv)}"
-        yield f"{found.kv.tokens:,} tokens of KV cache: {users}"
+        count = f"{found.sequences:.1f} users of" if found.sequences >= 1 else f"{found.sequences:.2f} of one user's"
+        yield f"{found.kv.tokens:,} tokens of KV cache: {count} {length} at once{_users_range(plan, found.kv)}"
+    if not found.fits:
+        return
     alone = next((one.decode for one in plan.speeds if one.decode.known), None)
     busy = next((one for one in plan.speeds if one.load.concurrency > 1 and one.decode_all.known), None)
     more = f"; {_estimate('', busy.decode_all)} for {busy.load.concurrency} together" if busy else ""
@@ -74,7 +77,8 @@ def _ends(plan: Plan) -> tuple[float, float] | None:
 def _users_range(plan: Plan, kv: KvCapacity) -> str:
     """The counts are no more exact than the pool is."""
     ends = _ends(plan)
-    return f" ({ends[0] * kv.sequences:.1f} to {ends[1] * kv.sequences:.1f})" if ends else ""
+    low, high = (f"{end * kv.sequences:.1f}" for end in ends or (0, 0))
+    return f" ({low} to {high})" if low != high else ""
 
 
 def _pool_doubts(plan: Plan) -> Iterator[str]:
@@ -118,26 +122,6 @@ def _estimate(what: str, one: Estimate) -> str:
         return f"{duration(one.value)} ({duration(one.low)} to {duration(one.high)})"
     digits = 1 if one.value < 100 else 0
     return f"{one.value:,.{digits}f} tokens/s ({one.low:,.{digits}f} to {one.high:,.{digits}f})"
-
-
-def published_text(figures: Sequence[Figure], why: bool) -> str:
-    """By source; with `why` each with its conditions."""
-    lines = [f"published figures (not ours{'' if why else '; --why: their conditions'})"]
-    groups: dict[str, list[Figure]] = {}
-    for one in figures:
-        groups.setdefault(one.source, []).append(one)
-    for source, group in groups.items():
-        if why:
-            lines += [
-                fold(f"  {_published(one)} ({'; '.join(filter(None, (one.conditions, source)))})", 6) for one in group
-            ]
-        else:
-            lines.append(fold(f"  {'; '.join(map(_published, group))} ({source})", 4))
-    return "\n".join(fold(line, 4) for line in lines) if figures else ""
-
-
-def _published(one: Figure) -> str:
-    return f"{one.what}: {number_text(one.value)} {one.unit}"
 
 
 def remedies_text(remedies: Sequence[Remedy]) -> str:
@@ -192,6 +176,7 @@ def _notes(advice: Advice) -> Iterator[str]:
         yield "how, and what was measured: docs/guides/parallelism.md"
 
 
+_MEMORY = {"MEM001", "MEM002", "MEM003"}
 _MARKS = {"in use": "▒", "weights": "█", "engine": "▓", "KV pool": "░"}
 _PLAIN = {"in use": "u", "weights": "W", "engine": "e", "KV pool": "k"}
 LEFT, OVER = ".", "!"

@@ -65,6 +65,7 @@ _UNREAD = (0.06, 0.10)  # a format that only the files' bytes show
 _EXPLAINED = 0.95
 _FAR = 1.7  # a checkpoint this many times smaller than the count is another thing: a folder without weights
 _TABLES = 1.25
+_BESIDE = 2**26  # bytes of what lies next to weights
 _MORE_DRAFTS = 4.0
 # Tables that a config names and nobody can count: n-grams and Engram are 0.7 to 1.3 times the rest of their models.
 _UNTOLD = (0.05, 1.5)
@@ -129,10 +130,15 @@ def checkpoint_size(recipe: Recipe, checkpoint: Found) -> tuple[int, str]:
     An unfinished copy is smaller than the model, and a damaged file shows nothing: then the published size is better.
     """
     size, source, stays = recipe.model.size, "model.size of the recipe", recipe.model.on_disk
-    if isinstance(checkpoint, Checkpoint) and checkpoint.sound and checkpoint.bytes:
+    if isinstance(checkpoint, Checkpoint) and checkpoint.sound and (checkpoint.weights or _bare(checkpoint)):
         size, source = checkpoint.weights or checkpoint.bytes, f"files at {checkpoint.path}"
     source += f", less {gib(stays)} that stay on disk" if stays else ""
     return (size - stays, source) if size > stays else (0, "")
+
+
+def _bare(checkpoint: Checkpoint) -> int:
+    """Bytes of files of unknown kind; 0 for a configuration and a tokenizer alone."""
+    return checkpoint.bytes if checkpoint.bytes > _BESIDE or not isinstance(checkpoint.shape, ModelShape) else 0
 
 
 def rank_weights(
