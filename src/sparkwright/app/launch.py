@@ -13,6 +13,7 @@ from sparkwright.app.free import free_memory
 from sparkwright.app.gate import calibrated, save_figures
 from sparkwright.app.install_supervisor import InstallOptions, install_supervisor, record
 from sparkwright.app.lease import Leases, holding, remove_supervisor, taking_over
+from sparkwright.app.load_guard import figures_of, load_floors
 from sparkwright.app.plan import make_plan
 from sparkwright.app.prepare import Outcome, prepare
 from sparkwright.app.ranks import all_ranks, listing
@@ -112,6 +113,8 @@ def _figures(outcome: Outcome) -> dict[str, float]:
     """What a relaunch is compared with."""
     memory = {name: facts.memory for name, facts in outcome.cluster_state.facts.items()}
     found = {f"available:{n}": float(told.available) for n, told in memory.items() if not isinstance(told, Unknown)}
+    for ledger in outcome.plan.ledgers:
+        found |= figures_of(ledger.node, load_floors(ledger))
     took = sum(seconds for name, seconds in outcome.steps if name not in _BEFORE)
     return found | ({"started in": took} if outcome.done == "ready" else {})
 

@@ -1,7 +1,7 @@
 """Memory of the nodes while ranks start: sampled there each second, kept as a curve, and a start is ended in time."""
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import aclosing
 from dataclasses import replace
 from itertools import islice
@@ -30,14 +30,19 @@ _SOFT_MOST = 8 * GIB
 # Without a plan: this share of what is there. Nothing is stopped then.
 _SOFT_SHARE = 50
 _LESS = 0.03
+_FLOORS = ("soft floor:", "hard floor:")
 _LOAD = PHASE_ORDER.index(Phase.LOAD)
 
 
 class LoadGuard:
-    """One start. curves: node -> its samples, the oldest first. stopped: a node has stopped its rank."""
+    """One start. curves: node -> its samples, the oldest first. stopped: a node has stopped its rank.
 
-    def __init__(self, services: Services, plan: Plan) -> None:
+    known: figures of the plan that another process made (figures_of), where this one has no ledgers.
+    """
+
+    def __init__(self, services: Services, plan: Plan, known: Mapping[str, float] | None = None) -> None:
         self._services, self._plan, self.stopped = services, plan, False
+        self._known = known or {}
         self._marks: dict[Phase, dict[str, int]] = {}
         self.curves: dict[str, deque[LoadSample]] = {
             node: deque(maxlen=_KEPT) for node in dict.fromkeys(plan.placement.nodes)
@@ -96,7 +101,9 @@ class LoadGuard:
     def _floors(self, node: str) -> Floors:
         if self._plan.recipe.model.simulated:
             return Floors(0, 0)
-        found = load_floors(next((one for one in self._plan.ledgers if one.node == node), None))
+        ledger = next((one for one in self._plan.ledgers if one.node == node), None)
+        soft, hard = (int(self._known.get(f"{word}{node}", 0)) for word in _FLOORS)
+        found = Floors(soft, hard) if soft and ledger is None else load_floors(ledger)
         return replace(found, hard=self._plan.recipe.loading.floor or found.hard)
 
     def curve(self, node: str) -> Iterator[str]:
@@ -117,6 +124,11 @@ def load_floors(ledger: MemoryLedger | None) -> Floors:
     if level <= 0 or ledger.unknown:
         return Floors(ledger.pool.bytes // _SOFT_SHARE, 0)
     return Floors(min(_SOFT_MOST, level), floors(level).stop)
+
+
+def figures_of(node: str, floors: Floors) -> dict[str, float]:
+    """For a process that watches a start which it has not planned."""
+    return {f"{word}{node}": float(size) for word, size in zip(_FLOORS, (floors.soft, floors.hard), strict=True)}
 
 
 def lower(recipe: Recipe) -> str:

@@ -53,15 +53,22 @@ class RankWatch:
 class Watch:
     """All ranks of one start. `ready` is set by the head's readiness line; failures are raised as NotReady.
 
-    lost_for: seconds for which a node may be out of reach.
+    lost_for: seconds for which a node may be out of reach. known: as of LoadGuard.
     """
 
-    def __init__(self, services: Services, plan: Plan, engine: Engine, lost_for: float = LOST_FOR) -> None:
+    def __init__(
+        self,
+        services: Services,
+        plan: Plan,
+        engine: Engine,
+        lost_for: float = LOST_FOR,
+        known: Mapping[str, float] | None = None,
+    ) -> None:
         self._services, self._plan, self._engine, self._lost_for = services, plan, engine, lost_for
         self._times = _times(plan, engine)
         now = services.clock.monotonic()
         self.ranks = [RankWatch(spec, now) for spec in plan.specs]
-        self.memory = LoadGuard(services, plan)
+        self.memory = LoadGuard(services, plan, known)
         self.ready, self._end = asyncio.Event(), asyncio.Event()
         self.began = now
         self.phases: dict[Phase, float] = {}

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from sparkwright.checks.memory_plan import biggest_process
+from sparkwright.checks.memory_plan import MIN_FREE, biggest_process
 from sparkwright.checks.reading import gb10s, gpu_may_be_used, idle, kernel_notes, per_node, quoted, simulated, sparks
 from sparkwright.domain.check import Check, Context, Found, explained
 from sparkwright.domain.facts import NodeFacts
@@ -23,7 +23,7 @@ _STALLED, _STALLED_MUCH = 0.1, 1.0
 _BIG, _BIG_TOGETHER, _BIG_SHOWN = GIB, 4 * GIB, 4
 _LOW = 8 * GIB
 _EARLYOOM = "earlyoom.service"
-_MIN_FREE, _MIN_FREE_LEAST, _MIN_FREE_WANTED = "vm.min_free_kbytes", 1 << 20, 3 << 20
+_MIN_FREE_LEAST, _MIN_FREE_WANTED = 1 << 20, 3 << 20
 _MIN_FREE_ROOM = 16 * GIB
 _OOM_KILLED = re.compile(r"Out of memory: Killed process|Memory cgroup out of memory: Killed")
 _ENOMEM = re.compile(r"NV_ERR_NO_MEMORY|\(0x0*51\)")
@@ -76,10 +76,10 @@ def cma_uncounted(facts: NodeFacts) -> Iterator[Found]:
 def page_cache(context: Context) -> Iterator[Found]:
     for facts in sparks(context) if context.recipe and not simulated(context) else ():
         memory = known(facts.memory)
-        if memory and memory.free < _FREE_ENOUGH and memory.cached > _CACHED_SHARE * memory.total:
+        if memory and memory.free < _FREE_ENOUGH and memory.page_cache > _CACHED_SHARE * memory.total:
             yield Found(
-                f"MemFree {gib(memory.free)}, page cache {gib(memory.cached)}, available {gib(memory.available)}",
-                title=f"page cache holds {gib(memory.cached)}",
+                f"MemFree {gib(memory.free)}, page cache {gib(memory.page_cache)}, available {gib(memory.available)}",
+                title=f"page cache holds {gib(memory.page_cache)}",
                 subject=facts.node,
             )
 
@@ -149,15 +149,15 @@ def earlyoom_active(context: Context) -> Iterator[Found]:
 
 def min_free_low(facts: NodeFacts) -> Iterator[Found]:
     upkeep = known(facts.upkeep)
-    now = upkeep.sysctl(_MIN_FREE) if upkeep else None
+    now = upkeep.sysctl(MIN_FREE) if upkeep else None
     if now is not None and now < _MIN_FREE_LEAST:
         memory = known(facts.memory)
         yield Found(
-            f"{_MIN_FREE} = {now}; expected: {_MIN_FREE_WANTED} (3 GiB)",
-            fix=f"sudo sysctl -w {_MIN_FREE}={_MIN_FREE_WANTED}, and the same line in {repair.sysctl_file(_MIN_FREE)}",
+            f"{MIN_FREE} = {now}; expected: {_MIN_FREE_WANTED} (3 GiB)",
+            fix=f"sudo sysctl -w {MIN_FREE}={_MIN_FREE_WANTED}, and the same line in {repair.sysctl_file(MIN_FREE)}",
             repair=None
             if memory and memory.available < _MIN_FREE_ROOM
-            else repair.sysctl_fix(facts.node, _MIN_FREE, _MIN_FREE_WANTED, now),
+            else repair.sysctl_fix(facts.node, MIN_FREE, _MIN_FREE_WANTED, now),
         )
 
 

@@ -6,13 +6,16 @@ from sparkwright.checks.reading import simulated
 from sparkwright.domain.check import Check, Context, Found, explained
 from sparkwright.domain.facts import GpuProcess, NodeFacts
 from sparkwright.domain.finding import OVERRIDE, WARN
-from sparkwright.domain.ledger import IN_USE, KV_POOL, Lack, MemoryLedger
-from sparkwright.domain.recipe import Recipe
+from sparkwright.domain.ledger import IN_USE, KV_POOL, Counts, Lack, MemoryLedger
+from sparkwright.domain.recipe import Recipe, Runtime
 from sparkwright.domain.units import GIB, gib
 from sparkwright.domain.unknown import known
 from sparkwright.engines.catalog import traits
+from sparkwright.engines.traits import Claim
 
 _STEP = 4096
+_USUAL_SHM = 64 * GIB  # given without a word in the recipe; NCCL and PyTorch take a small part of it
+MIN_FREE = "vm.min_free_kbytes"
 _ROOM = 4 * GIB  # that a node keeps beside everything
 _MAY = {
     Lack.CLAIM: "memory fraction may exceed free memory",
@@ -149,10 +152,54 @@ def _fixed_pool(ledger: MemoryLedger, needed: int, pool: int) -> str:
     return f"serving.kv_cache_bytes: {size} GiB fixes the pool; or " if needed and room >= _ROOM else ""
 
 
+def reserve_counted(context: Context) -> Iterator[Found]:
+    for ledger in context.ledgers if context.recipe and not simulated(context) else ():
+        facts, seen = context.facts.get(ledger.node), ledger.seen
+        upkeep = known(facts.upkeep) if facts else None
+        reserve = (upkeep.sysctl(MIN_FREE) or 0) * 1024 if upkeep else 0
+        if seen and seen.counts is Counts.AVAILABLE and 0 < ledger.claim - seen.available <= 2 * reserve:
+            lacks = ledger.claim - seen.available
+            yield Found(
+                f"{MIN_FREE} = {reserve // 1024}; MemAvailable {gib(seen.available)}, {gib(ledger.claim)} claimed",
+                title=f"free-memory reserve fails the engine's check by {gib(lacks)}",
+                fix=f"sudo sysctl -w {MIN_FREE}={max(reserve - lacks, 0) // 2048} until it serves; "
+                "or a lower serving.memory_fraction",
+                subject=ledger.node,
+            )
+
+
+def shm_beyond(context: Context) -> Iterator[Found]:
+    recipe = context.recipe
+    if recipe is None or simulated(context) or recipe.engine.runtime is not Runtime.DOCKER:
+        return
+    for ledger in context.ledgers:
+        if ledger.pool.bytes and recipe.shm_bytes > max(ledger.left, _USUAL_SHM):
+            left = gib(max(0, ledger.left))
+            yield Found(f"shm: {gib(recipe.shm_bytes)}; the plan leaves {left}", subject=ledger.node)
+
+
+def pool_pinned(context: Context) -> Iterator[Found]:
+    """Where the engine would measure its own needs, and does not for a pinned size."""
+    recipe = context.recipe
+    if recipe is None or simulated(context) or not recipe.serving.kv_cache_bytes:
+        return
+    for ledger in context.ledgers if traits(recipe).claim is Claim.POOL else ():
+        above = sum((line.bytes if line.high is None else line.high) - line.bytes for line in ledger.lines)
+        if ledger.pool.bytes and 0 <= ledger.left < above:
+            yield Found(
+                f"serving.kv_cache_bytes: {gib(recipe.serving.kv_cache_bytes)}; {gib(ledger.left)} left, "
+                f"{gib(above)} more at the high end of all lines",
+                subject=ledger.node,
+            )
+
+
 CHECKS = explained(
     __file__,
     Check("MEM001", OVERRIDE, "model does not fit", does_not_fit),
     Check("MEM002", OVERRIDE, "memory fraction exceeds free memory", fraction_too_high),
     Check("MEM003", OVERRIDE, "KV cache too small for one sequence", context_too_long),
     Check("MEM021", WARN, "model may not fit", may_not_fit),
+    Check("MEM023", WARN, "free-memory reserve fails the engine's check", reserve_counted),
+    Check("MEM024", WARN, "shared memory larger than what is left", shm_beyond),
+    Check("MEM025", WARN, "pinned KV pool with little room", pool_pinned),
 )

@@ -66,8 +66,9 @@ class Memory:
     unaccounted: pages that no counter explains: with no CUDA process alive these are the driver-retained pool, which
     the next CUDA process can reuse.
     huge_pages, huge_free: the reserved pool of default-size huge pages and what of it is not in use.
-    cma_total, cma_free: the contiguous allocator's; corrupted: pages taken out of use after a memory error.
-    blocks: free blocks by order, of 2**order pages of `page` bytes each (/proc/buddyinfo), () when not known.
+    cma_total, cma_free: the contiguous allocator's; corrupted: pages taken out of use after a memory error. shmem: of
+    `cached`, shared memory and tmpfs, which cannot be evicted. blocks: free blocks by order, of 2**order pages of
+    `page` bytes each (/proc/buddyinfo), () when not known.
     """
 
     total: int
@@ -85,6 +86,12 @@ class Memory:
     unsure: int = 0
     blocks: tuple[int, ...] = ()
     page: int = 4096
+    shmem: int = 0
+
+    @property
+    def page_cache(self) -> int:
+        """Bytes that an eviction may give."""
+        return max(0, self.cached - self.shmem)
 
     def in_blocks(self, size: int) -> int:
         """Bytes free in blocks of at least `size`, or of the kernel's largest where that is smaller."""

@@ -55,6 +55,7 @@ def parse(done: Completed) -> Memory | Unknown:
         corrupted=count.get("HardwareCorrupted", 0),
         blocks=blocks,
         page=_page(blocks, count["MemFree"]),
+        shmem=count.get("Shmem", 0),
     )
 
 

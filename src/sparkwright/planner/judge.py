@@ -127,7 +127,7 @@ def _done(facts: NodeFacts, action: Action) -> NodeFacts:
     if isinstance(memory, Unknown):
         return facts
     if action.kind is ActionKind.DROP_CACHE:
-        return replace(facts, memory=replace(memory, free=max(memory.free, memory.available), cached=0))
+        return replace(facts, memory=replace(memory, free=max(memory.free, memory.available), cached=memory.shmem))
     # A live process's pages are among those that no counter explains; once it has gone they are plainly free.
     after = replace(
         memory,

@@ -82,8 +82,8 @@ def _in_use(facts: NodeFacts, memory: Memory, deployment: str) -> LedgerLine:
     taken = memory.total - memory.available
     why = f"{gib(memory.total)} total - {gib(memory.available)} available"
     retained, replaced = driver_retained(facts), _replaced(facts, deployment)
-    if memory.cached >= GIB:
-        why += f", {gib(memory.cached)} of page cache counted as free"
+    if memory.page_cache >= GIB:
+        why += f", {gib(memory.page_cache)} of page cache counted as free"
     if retained:
         why += f" - {gib(retained)} kept by the driver (no GPU process lives; the next one gets them)"
     if replaced:
@@ -114,7 +114,7 @@ def actions(facts: Sequence[NodeFacts], deployment: str) -> tuple[tuple[Action, 
 
 
 def _dropped(facts: NodeFacts) -> tuple[str, Action]:
-    cached = 0 if isinstance(facts.memory, Unknown) else facts.memory.cached
+    cached = 0 if isinstance(facts.memory, Unknown) else facts.memory.page_cache
     lost = f"{gib(cached)} of files on {facts.node} are read from disk again"
     return "", Action(facts.node, ActionKind.DROP_CACHE, DROP, cached, lost)
 

@@ -219,7 +219,7 @@ def _available(facts: Mapping[str, NodeFacts]) -> dict[str, float]:
 
 async def watch(context: DeploymentContext, ours: bool) -> Ready | LaunchFailed:
     """Until a real token. ours: started by this process; others may serve already, and have turned their logs over."""
-    following = Watch(context.services, context.outline, context.engine, math.inf)
+    following = Watch(context.services, context.outline, context.engine, math.inf, context.journal.recall())
     ways = [watched(context.services, context.outline, following), *(() if ours else (_proved(context),))]
     tasks = [asyncio.ensure_future(way) for way in ways]
     try:

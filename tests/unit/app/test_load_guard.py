@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from sparkwright.app.launch import Options, up
-from sparkwright.app.load_guard import LoadGuard, load_floors, lower
+from sparkwright.app.load_guard import LoadGuard, figures_of, load_floors, lower
 from sparkwright.app.prepare import prepare
 from sparkwright.domain.command import Command
 from sparkwright.domain.deployment import Phase
@@ -112,3 +112,15 @@ async def test_what_a_load_took_is_counted_between_two_phases() -> None:
         guard.curves["spark-1"].append(LoadSample(available=available * GIB))
         guard.mark(phase)
     assert guard.fell("spark-1") == 70 * GIB and guard.fell("spark-2") is None
+
+
+async def test_a_start_that_another_process_planned_has_the_floors_of_that_plan() -> None:
+    """After `up --detach` the supervisor watches the load, and has no ledger of its own."""
+    here = a_start(line(100.0, 5.0, 9.0), line(101.0, 0.4, 0.9), STOP)
+    made = (await prepare(here.services, request())).plan
+    real = replace(made.recipe, model=replace(made.recipe.model, simulated=False))
+    plan = replace(made, recipe=real, ledgers=())
+    known = figures_of("spark-2", Floors(6 * GIB, 2 * GIB))
+    with pytest.raises(NotReady) as caught:
+        await LoadGuard(here.services, plan, known).follow("spark-2")
+    assert "spark-2 has 0.9 GiB available, the floor is 2.0 GiB" in caught.value.message

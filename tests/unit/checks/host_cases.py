@@ -7,11 +7,11 @@ from sparkwright.domain.check import Context
 from sparkwright.domain.facts import Driver, Gpu, GpuProcess, Identity, Kernel, Memory, Unknown
 from sparkwright.domain.host_facts import KernelLog, KernelNote, Library, Package, Process, Unit
 from sparkwright.domain.plan import RankSpec
-from sparkwright.domain.recipe import Runtime
+from sparkwright.domain.recipe import Runtime, Serving
 from sparkwright.domain.units import GIB
 from sparkwright.facts.upkeep import SLEEP_TARGETS
 from unit.checks.host_samples import ACTIVITY, BOARD, LOADED, PACKAGES, TIMES, UPKEEP
-from unit.checks.samples import DGX, EMBEDDED, ODD, PLAYED, TOTAL, context, memory, rank, specs
+from unit.checks.samples import DGX, EMBEDDED, ODD, PLAYED, RECIPE, TOTAL, context, memory, rank, specs
 
 BAD_ID = "295f5139615f4bbaa29921a29574c7a3"
 FIRST = Identity("spark-1", f"{1:032x}", "aarch64", "boot-1", "ai", "/home/ai", *DGX)
@@ -37,6 +37,11 @@ def board(**changes: Any) -> Context:
 
 def activity(**changes: Any) -> Context:
     return on(activity=replace(ACTIVITY, **changes))
+
+
+def of(**serving: Any) -> Context:
+    """The recipe's limits."""
+    return context(recipe=replace(RECIPE, serving=Serving(**serving)))
 
 
 def times(**changes: Any) -> Context:
@@ -166,6 +171,9 @@ FIRING: dict[str, Context] = {
     "MEM016": activity(processes=(OLLAMA, NOTEBOOK)),
     "MEM017": on(memory=memory(115)),
     "MEM018": pool(huge_pages=64 * GIB, huge_free=60 * GIB),
+    "MEM023": context({"memory": memory(26), "upkeep": UPKEEP}),
+    "MEM024": context(recipe=replace(RECIPE, shm_bytes=100 * GIB)),
+    "MEM025": of(memory_fraction=0.8, kv_cache_bytes=33 * GIB),
     "MEM019": upkeep(sysctls={"vm.overcommit_memory": "2"}),
     "MEM022": pool(free=100 * GIB, blocks=(26_000_000, 100), page=4096),
     "MEM020": pool(corrupted=64 * 1024),
@@ -267,6 +275,13 @@ SILENT: list[tuple[str, str, Context]] = [
     ("MEM022", "little is free at all", pool(free=4 * GIB, blocks=(1_000_000, 0))),
     ("MEM022", "the kernel's largest block is 4 MiB", pool(free=100 * GIB, blocks=(0,) * 10 + (25_000,))),
     ("MEM022", "buddyinfo is not known", pool(free=100 * GIB)),
+    ("MEM023", "less lacks than the usual reserve takes", context({"memory": memory(40), "upkeep": UPKEEP})),
+    ("MEM023", "the check passes", context({"upkeep": UPKEEP})),
+    ("MEM023", "the reserve is not known", context({"memory": memory(26), "upkeep": Unknown("", "x")})),
+    ("MEM024", "what is given without a word", context(recipe=replace(RECIPE, shm_bytes=64 * GIB))),
+    ("MEM025", "room enough", of(memory_fraction=0.8, kv_cache_bytes=8 * GIB)),
+    ("MEM025", "more than there is is MEM001", of(memory_fraction=0.8, kv_cache_bytes=60 * GIB)),
+    ("MEM025", "the engine measures", of(memory_fraction=0.8)),
     ("MEM009", "large enough", upkeep(sysctls={"vm.min_free_kbytes": "2097152"})),
     ("MEM009", "not a GB10", on(**WITH_H200, upkeep=replace(UPKEEP, sysctls={"vm.min_free_kbytes": "67584"}))),
     ("MEM010", "as it should be", pool(cma_total=131072 * 1024, cma_free=69320 * 1024)),
