@@ -22,7 +22,7 @@ levels:
 
 
 def test_a_deployment_by_its_name(shell: Shell) -> None:
-    """Recipe, hash, engine, flags and nodes are recorded; the nodes' memory is watched, through the gateway, too."""
+    """Recipe, hash, engine, flags and nodes are recorded, also by `eval` and through the gateway; memory is watched."""
     up(shell)
     (shell.folder / "small.yaml").write_text(SMALL)
     code, out, err = shell.run("bench", "twin", "--profile", "./small.yaml", "--json")
@@ -46,6 +46,11 @@ def test_a_deployment_by_its_name(shell: Shell) -> None:
         }
         (level,) = through["levels"]
         assert (level["good"], level["errors"]) == (3, {}) and level["server"]["memory_available_least"] > 1e9
+    for how in ((), ("--gateway",)):
+        code, out, err = shell.run("eval", "probes", "twin", *how, "--only", "usage", "--json")
+        assert code == 0, err
+        evaluated = json.loads(out)["run"]
+        assert (evaluated["passed"], evaluated["conditions"]["recipe_hash"]) == (True, known["recipe_hash"])
     code, _, err = shell.run("bench", endpoint, "--gateway")
     assert (code, "a URL is measured as it is" in err) == (2, True), err
     code, _, err = shell.run("bench", "other")
