@@ -2,7 +2,7 @@
 
     python tests/gpu/agents.py --model MODEL --config CONFIG --out OUT --sglang /opt/sglang/bin/python --vllm PYTHON
 
-Both engines serve the same dimensions (CONFIG, at --layers layers) with random weights and the tokenizer of MODEL, each
+Both engines serve the same dimensions (CONFIG, --layers of it) with random weights and the tokenizer of MODEL, each
 with a KV pool of --tokens tokens; both are started, then measured one after the other with agents.yaml. Before that
 talk.py asks each for a streamed chat and a forced tool call. In OUT: the logs, what every command printed, the reports,
 the runs and both metrics pages; exit 1 when a run is not valid. --simulator rehearses it without a GPU, simulated.
@@ -18,7 +18,7 @@ import signal
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -33,6 +33,8 @@ ENVIRONMENT = {
 OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "PYTHONUNBUFFERED": "1"}
 CONTEXT, BLOCK, SEQUENCES = 32768, 16, 16
 LIMIT = 540.0
+# A model of random weights would fill a tool call's arguments with white space up to the last token.
+COMPACT = '{"backend":"xgrammar","disable_any_whitespace":true}'
 
 
 def model(args: argparse.Namespace) -> Path:
@@ -40,7 +42,8 @@ def model(args: argparse.Namespace) -> Path:
     folder = args.out / "model"
     shutil.copytree(args.model, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.safetensors*"))
     small = json.loads((args.model / "config.json").read_text())
-    made = json.loads(args.config.read_text()) | {"num_hidden_layers": args.layers}
+    made = json.loads(args.config.read_text())
+    made["num_hidden_layers"] = args.layers or made["num_hidden_layers"]
     made |= {name: small[name] for name in ("vocab_size", "bos_token_id", "eos_token_id") if name in small}
     (folder / "config.json").write_text(json.dumps(made))
     return folder
@@ -63,15 +66,14 @@ def command(args: argparse.Namespace, engine: str, folder: Path) -> list[str]:
     if engine == "sglang":
         words = "-m sglang.launch_server --attention-backend triton --sampling-backend pytorch --enable-metrics "
         words += "--enable-cache-report --disable-piecewise-cuda-graph --constrained-json-disable-any-whitespace "
-        words += f"--tool-call-parser qwen25 --cuda-graph-max-bs {SEQUENCES} --mem-fraction-static 0.35 "
+        words += f"--tool-call-parser qwen25 --cuda-graph-max-bs {SEQUENCES} --mem-fraction-static 0.6 "
         words += f"--max-total-tokens {args.tokens} --context-length {CONTEXT} --model-path"
         python = args.sglang
     else:
         words = "-m vllm.entrypoints.openai.api_server --attention-backend TRITON_ATTN --enable-prompt-tokens-details "
         words += f"--enable-auto-tool-choice --tool-call-parser hermes --max-num-seqs {SEQUENCES} "
         words += f"--gpu-memory-utilization 0.4 --num-gpu-blocks-override {args.tokens // BLOCK} "
-        words += f"--max-model-len {CONTEXT} --structured-outputs-config.disable_any_whitespace true "
-        words += "--structured-outputs-config.backend xgrammar --model"
+        words += f"--max-model-len {CONTEXT} --structured-outputs-config {COMPACT} --model"
         python = args.vllm
     more = f"--served-model-name m --load-format dummy --host 127.0.0.1 --port {port}"
     return [*shlex.split(python), *words.split(), str(folder), *more.split()]
@@ -127,18 +129,70 @@ def measure(args: argparse.Namespace, urls: dict[str, str]) -> int:
         with urllib.request.urlopen(f"{url}/metrics", timeout=10) as page:
             (args.out / f"{engine}-metrics.txt").write_bytes(page.read())
         run(args, [*cli, "runs", "export", engine, str(args.out / f"{engine}.json")])
-    for ending in ("md", "html"):
+    for ending in ("md", "html", "json"):
         run(args, [*cli, "report", *urls, "-o", str(args.out / f"agents.{ending}")])
+    (args.out / "tables.md").write_text(tables(json.loads((args.out / "agents.json").read_text())))
     for words in args.then:
         print(f"{words}: exit {run(args, shlex.split(words))}", flush=True)
     return max(codes)
+
+
+def tables(report: dict) -> str:
+    """First token by turn, hit rates by the engines' own counters, prompt and answer by depth; a column an engine."""
+    runs = {run["conditions"]["engine"]: run["levels"] for run in report["runs"]}
+    mark = "**SIMULATED**\n\n" if any(run["simulated"] for run in report["runs"]) else ""
+    names = [one["plan"]["name"] for one in next(iter(runs.values())) if not one["part"]]
+    turns, depths = [name for name in names if "agent" in name], [name for name in names if "agent" not in name]
+    return mark + "\n\n".join(
+        [
+            table(runs, "first token, median ms", turns, [f"turn {n}" for n in (1, 2, 5, 10)], first_token),
+            table(runs, "prompt tokens from the cache, %, by /metrics", turns, [""], hit_share),
+            table(
+                runs, "most of the KV pool in use, %", turns, [""], lambda one: one["server"]["kv_cache_usage"] * 100
+            ),
+            table(runs, "prefill, tokens/s", depths, [""], lambda one: one["metrics"]["prefill"]["median"]["value"]),
+            table(runs, "decode, tokens/s", depths, [""], lambda one: one["metrics"]["decode"]["median"]["value"]),
+        ]
+    )
+
+
+def first_token(level: dict) -> float:
+    return level["metrics"]["ttft"]["median"]["value"] * 1000
+
+
+def kv_use(level: dict) -> float:
+    return 100 * level["server"]["kv_cache_usage"]
+
+
+def hit_share(level: dict) -> float:
+    known = level["server"]
+    return 100 * known["prefix_cache_hits_total"] / known["prompt_tokens_total"]
+
+
+def table(
+    runs: dict[str, list[dict]], what: str, names: list[str], parts: list[str], of: Callable[[dict], float]
+) -> str:
+    """Rows: levels; columns: parts, an engine each; empty where an engine does not give the figure."""
+    head = [f"{part} {engine}".strip() for part in parts for engine in runs]
+    lines = [f"| {what} | {' | '.join(head)} |", "|---|" + "---:|" * len(head)]
+    for name in names:
+        cells = []
+        for part in parts:
+            for levels in runs.values():
+                found = [one for one in levels if (one["plan"]["name"], one["part"]) == (name, part)]
+                try:
+                    cells.append(f"{of(found[0]):,.1f}")
+                except (IndexError, KeyError, ZeroDivisionError):
+                    cells.append("")
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    return "\n".join(lines)
 
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", type=Path, required=True, help="folder with config.json and tokenizer.json")
     parser.add_argument("--config", type=Path, required=True, help="config.json with the dimensions")
-    parser.add_argument("--layers", type=int, default=18)
+    parser.add_argument("--layers", type=int, default=0, help="0: all")
     parser.add_argument("--tokens", type=int, default=131072, help="KV pool of each engine")
     parser.add_argument("--profile", type=Path, default=HERE / "agents.yaml")
     parser.add_argument("--out", type=Path, required=True)
