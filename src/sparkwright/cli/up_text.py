@@ -54,7 +54,7 @@ def _rows(outcome: Outcome) -> Iterator[tuple[str, str]]:
     yield "address", f"{reach.url}{f' on {plan.head}' if reach.tunnel else ''}"
     if armed:
         yield "supervised", f"on {armed.node} {KEPT[armed.manager]}" if armed.node else "no: see below"
-    yield "capacity", capacity_text(plan)
+    yield "capacity", capacity_text(plan, outcome.facts.get("kv_tokens", ""))
     yield "memory", _left([ledger for ledger in plan.ledgers if ledger.pool.bytes])
     # What was done before and after the engine's own phases, and these together.
     took = dict[str, float]()
@@ -67,12 +67,15 @@ def _rows(outcome: Outcome) -> Iterator[tuple[str, str]]:
         yield "answer", f"{answer.completion_tokens} tokens, the first after {duration(answer.ttft)}: {text!r}"
 
 
-def capacity_text(plan: Plan) -> str:
-    """Tokens a request may have, requests at once, and how many of them of full length."""
+def capacity_text(plan: Plan, printed: str = "") -> str:
+    """Tokens a request may have, requests at once, and the KV cache: as the engine printed it, else as planned."""
     serving, kv = plan.recipe.serving, plan.verdict.kv if plan.verdict else None
     parts = [f"{serving.context:,} tokens a request"] if serving.context else []
     parts += [f"{serving.sequences} requests at once"] if serving.sequences else []
-    parts += [f"{kv.sequences:.1f} of full length"] if kv and kv.sequences and serving.context else []
+    if printed.isdecimal():
+        parts += [f"{int(printed[:15]):,} tokens of KV cache"]
+    elif kv and kv.sequences and serving.context:
+        parts += [f"{kv.sequences:.1f} of full length planned"]
     return ", ".join(parts)
 
 

@@ -6,7 +6,7 @@ from sparkwright.app.gateway import Reach
 from sparkwright.app.install_supervisor import InstallResult
 from sparkwright.app.prepare import Outcome
 from sparkwright.app.services import ClusterState
-from sparkwright.cli.up_text import engine_reach, outcome_text, request_lines
+from sparkwright.cli.up_text import capacity_text, engine_reach, outcome_text, request_lines
 from sparkwright.domain.cluster import Cluster, Node
 from sparkwright.domain.deployment import Answer
 from sparkwright.domain.recipe import Expose, Serving
@@ -59,3 +59,10 @@ def test_without_a_gateway_the_engine_itself_is_the_address() -> None:
     assert '  -H "Authorization: Bearer $KEY" \\' in request_lines(open_to_all, engine_reach(open_to_all))
     local = replace(PLAN, cluster=Cluster("here", (Node("spark-1", "local"), Node("spark-2", "local")), "spark-1"))
     assert engine_reach(local) == Reach("http://127.0.0.1:8000/v1")
+
+
+def test_the_capacity_is_the_engines_own_where_it_printed_one() -> None:
+    """What the engine allocated replaces the plan's figure; hostile or missing figures leave the plan's, marked so."""
+    assert "10,873,056 tokens of KV cache" in capacity_text(PLAN, "10873056")
+    for printed in ("", "many", "-1"):
+        assert "tokens of KV cache" not in capacity_text(PLAN, printed)
