@@ -119,8 +119,7 @@ def load_floors(ledger: MemoryLedger | None) -> Floors:
     """Relative to what the plan leaves; without a plan page cache is evicted, and nothing is stopped."""
     if ledger is None:
         return Floors(GIB, 0)
-    loading = ledger.free - ledger.loading.bytes if ledger.loading else ledger.left
-    level = min(ledger.left, loading)
+    level = ledger.lowest
     if level <= 0 or ledger.unknown:
         return Floors(ledger.pool.bytes // _SOFT_SHARE, 0)
     return Floors(min(_SOFT_MOST, level), floors(level).stop)

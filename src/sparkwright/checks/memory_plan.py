@@ -193,6 +193,18 @@ def pool_pinned(context: Context) -> Iterator[Found]:
             )
 
 
+def floor_too_high(context: Context) -> Iterator[Found]:
+    recipe = context.recipe
+    if recipe is None or simulated(context) or not recipe.loading.floor:
+        return
+    for ledger in context.ledgers:
+        if ledger.pool.bytes and not ledger.unknown and recipe.loading.floor > max(0, ledger.lowest):
+            yield Found(
+                f"loading.floor: {gib(recipe.loading.floor)}; at least {gib(max(0, ledger.lowest))} planned to stay",
+                subject=ledger.node,
+            )
+
+
 CHECKS = explained(
     __file__,
     Check("MEM001", OVERRIDE, "model does not fit", does_not_fit),
@@ -202,4 +214,5 @@ CHECKS = explained(
     Check("MEM023", WARN, "free-memory reserve fails the engine's check", reserve_counted),
     Check("MEM024", WARN, "shared memory larger than what is left", shm_beyond),
     Check("MEM025", WARN, "pinned KV pool with little room", pool_pinned),
+    Check("MEM026", WARN, "loading.floor above what stays free", floor_too_high),
 )

@@ -195,6 +195,11 @@ class MemoryLedger:
         return self.pool.bytes - sum(line.bytes for line in self.lines)
 
     @property
+    def lowest(self) -> int:
+        """Bytes that stay free when least is, while it loads or serves; below 0 it does not fit."""
+        return min(self.left, self.free - self.loading.bytes) if self.loading else self.left
+
+    @property
     def free(self) -> int:
         """What the next engine can have now, the driver-retained pages included."""
         used = self.line(IN_USE)

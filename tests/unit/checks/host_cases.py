@@ -7,7 +7,7 @@ from sparkwright.domain.check import Context
 from sparkwright.domain.facts import Driver, Gpu, GpuProcess, Identity, Kernel, Memory, Unknown
 from sparkwright.domain.host_facts import KernelLog, KernelNote, Library, Package, Process, Unit
 from sparkwright.domain.plan import RankSpec
-from sparkwright.domain.recipe import Runtime, Serving
+from sparkwright.domain.recipe import Loading, Runtime, Serving
 from sparkwright.domain.units import GIB
 from sparkwright.facts.upkeep import SLEEP_TARGETS
 from unit.checks.host_samples import ACTIVITY, BOARD, LOADED, PACKAGES, TIMES, UPKEEP
@@ -174,6 +174,7 @@ FIRING: dict[str, Context] = {
     "MEM023": context({"memory": memory(26), "upkeep": UPKEEP}),
     "MEM024": context(recipe=replace(RECIPE, shm_bytes=100 * GIB)),
     "MEM025": of(memory_fraction=0.8, kv_cache_bytes=33 * GIB),
+    "MEM026": context(recipe=replace(RECIPE, loading=Loading(floor=30 * GIB))),
     "MEM019": upkeep(sysctls={"vm.overcommit_memory": "2"}),
     "MEM022": pool(free=100 * GIB, blocks=(26_000_000, 100), page=4096),
     "MEM020": pool(corrupted=64 * 1024),
@@ -279,6 +280,8 @@ SILENT: list[tuple[str, str, Context]] = [
     ("MEM023", "the check passes", context({"upkeep": UPKEEP})),
     ("MEM023", "the reserve is not known", context({"memory": memory(26), "upkeep": Unknown("", "x")})),
     ("MEM024", "what is given without a word", context(recipe=replace(RECIPE, shm_bytes=64 * GIB))),
+    ("MEM026", "less than stays", context(recipe=replace(RECIPE, loading=Loading(floor=GIB)))),
+    ("MEM026", "none", context()),
     ("MEM025", "room enough", of(memory_fraction=0.8, kv_cache_bytes=8 * GIB)),
     ("MEM025", "more than there is is MEM001", of(memory_fraction=0.8, kv_cache_bytes=60 * GIB)),
     ("MEM025", "the engine measures", of(memory_fraction=0.8)),
