@@ -75,8 +75,11 @@ def _names(parsers: Parsers) -> Iterator[str]:
 async def _played(entries: Sequence[Entry], send: Send) -> list[Outcome]:
     """Without `chat_template_kwargs` where the server refuses those. A model that does not follow ends it."""
     given = Given(thinking=True, ignore_eos=True, brief=True)
-    if (await send(given.chat("Hello", 1, **given.whole()))).refused:
+    greeting = await send(given.short("Hello", 16, **given.whole()))
+    if greeting.refused:
         given = replace(given, thinking=False, ignore_eos=False)
+        greeting = await send(given.short("Hello", 16))
+    given = replace(given, reasons=bool(greeting.reasoning))
     found: list[Outcome] = []
     for entry in entries:
         found.append(await play(entry, given, send))

@@ -47,7 +47,7 @@ def keys(given: Given) -> Steps:
 def _story(given: Given, number: int, **more: object) -> Ask:
     dice = given.dice(f"story/{number}")
     name, place, kind = dice.choice(NAMES), dice.choice(PLACES), dice.choice(KINDS)
-    return given.chat(f"Write the story of {name} and the {kind} day at {place}.", 48, **more)
+    return given.short(f"Write the story of {name} and the {kind} day at {place}.", 48, **more)
 
 
 def batch(given: Given) -> Steps:
@@ -83,10 +83,10 @@ def cached(given: Given) -> Steps:
         return tally
     for number in range(2):
         text = given.filler(tokens, -1 - number)
-        ask = given.chat(f"{text}\nContinue this text.", 48, logprobs=True, top_logprobs=2)
+        ask = given.short(f"{text}\nContinue this text.", 48, logprobs=True, top_logprobs=2)
         (cold,) = yield (ask,)
         if cold.refused:
-            ask = given.chat(f"{text}\nContinue this text.", 48)
+            ask = given.short(f"{text}\nContinue this text.", 48)
             (cold,) = yield (ask,)
         tally.judge(f"prompt {number}, new", ask, cold, lambda h: "")
         if cold.trouble:

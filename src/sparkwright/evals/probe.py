@@ -11,6 +11,7 @@ from sparkwright.evals.heard import Ask, Call, Heard, Token, shortened
 
 _SHOWN = 5  # failures of a probe that are stored with their exchange
 _TIE = 1.0  # nats: where two tokens are as close as this, another batch or kernel may choose the other
+_REASONING = 2048
 _EARLY = 24  # characters: without log-probabilities, answers that part before this are different answers
 _GONE = (0, 401, 403, 429, 502, 503, 504)
 
@@ -23,7 +24,7 @@ class NoAnswer(Exception):
 class Given:
     """The server, as far as probes need it. context: most tokens of a request, 0 when unknown; longest: to be asked.
 
-    thinking: it accepts `chat_template_kwargs`; reasons: it sends reasoning when nothing is asked. brief: one case of
+    thinking: it accepts `chat_template_kwargs`; reasons: it sends reasoning also with that off. brief: one case of
     each, short answers. filler: a text of so many tokens, other for another number. choose: members of a request that
     allow these answers only.
     """
@@ -41,11 +42,14 @@ class Given:
     def dice(self, name: str) -> Random:
         return Random(f"{self.seed}/{name}")
 
-    def chat(self, said: str | Sequence[Mapping[str, Any]], tokens: int = 256, **more: Any) -> Ask:
-        """A greedy request; thinking is off where that can be asked for, else it gets room."""
-        messages = [{"role": "user", "content": said}] if isinstance(said, str) else list(said)
-        room = tokens if self.thinking or not self.reasons else tokens + 2048
-        return Ask({"messages": messages, "max_tokens": room, "temperature": 0, **self.pinned(False), **more})
+    def chat(self, content: str | Sequence[Mapping[str, Any]], tokens: int = 256, **more: Any) -> Ask:
+        """A greedy request, with room for reasoning where that cannot be switched off."""
+        return self.short(content, tokens + (_REASONING if self.reasons else 0), **more)
+
+    def short(self, content: str | Sequence[Mapping[str, Any]], tokens: int, **more: Any) -> Ask:
+        """A greedy request of at most so many tokens of any kind, with thinking off where that can be asked for."""
+        messages = [{"role": "user", "content": content}] if isinstance(content, str) else list(content)
+        return Ask({"messages": messages, "max_tokens": tokens, "temperature": 0, **self.pinned(False), **more})
 
     def pinned(self, thinking: bool) -> dict[str, Any]:
         """The two names that chat templates know it by (Qwen, GLM; DeepSeek)."""

@@ -42,7 +42,7 @@ def prompts(seed: int, count: int) -> tuple[str, ...]:
 
 
 def ask(given: Given, prompt: str, logprobs: bool) -> Ask:
-    return given.chat(prompt, TOKENS, **({"logprobs": True, "top_logprobs": _TOP} if logprobs else {}))
+    return given.short(prompt, TOKENS, **({"logprobs": True, "top_logprobs": _TOP} if logprobs else {}))
 
 
 def greedy(prompt: str, heard: Sequence[Heard]) -> Greedy:

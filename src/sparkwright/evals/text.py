@@ -173,7 +173,7 @@ def logprobs(given: Given) -> Steps:
     tally, dice = Tally(), given.dice("logprobs")
     prompt = _STORY.format(place=dice.choice(PLACES), kind=dice.choice(KINDS))
     for case, streamed in (("whole", {}), ("streamed", {"stream": True, "stream_options": {"include_usage": True}})):
-        ask = given.chat(prompt, _LENGTH, logprobs=True, top_logprobs=5, **streamed)
+        ask = given.short(prompt, _LENGTH, logprobs=True, top_logprobs=5, **streamed)
         (heard,) = yield (ask,)
         if not heard.trouble and not heard.tokens:
             tally.refused.append(f"{case}: accepted, and none sent")
@@ -203,9 +203,9 @@ def _consistent(heard: Heard) -> str:
 def usage(given: Given) -> Steps:
     tally, dice = Tally(), given.dice("usage")
     prompt = _STORY.format(place=dice.choice(PLACES), kind=dice.choice(KINDS))
-    whole = given.chat(prompt, _LENGTH)
+    whole = given.short(prompt, _LENGTH)
     streamed = Ask({**whole.body, "stream": True, "stream_options": {"include_usage": True}})
-    longer = given.chat(f"{prompt} {'word ' * 40}", _LENGTH)
+    longer = given.short(f"{prompt} {'word ' * 40}", _LENGTH)
     first, second, third = yield (whole, streamed, longer)
     tally.judge("whole", whole, first, _adds_up)
     tally.judge("streamed", streamed, second, _adds_up)
@@ -233,8 +233,7 @@ def length(given: Given) -> Steps:
     """Exactly max_tokens where the end can be ignored, never more elsewhere."""
     tally = Tally()
     for tokens in (17,) if given.brief else (1, 17, 64):
-        counting = given.chat("Count upwards from one, spelled out.", tokens, **given.whole())
-        ask = Ask({**counting.body, "max_tokens": tokens})
+        ask = given.short("Count upwards from one, spelled out.", tokens, **given.whole())
         (heard,) = yield (ask,)
         judged: Callable[[Heard], str] = lambda h, tokens=tokens: _long(h, tokens, given.ignore_eos)  # type: ignore[misc] # noqa: E731
         tally.judge(f"{tokens} tokens", ask, heard, judged, strict=True)
