@@ -8,9 +8,10 @@ from typing import Protocol
 
 from starlette.routing import Route
 
-from simulators.site import Site
+from simulators.site import Api, Site
 from sparkwright.simulator.link import Frame
 from sparkwright.simulator.rank import Rank
+from sparkwright.simulator.service import Core
 
 
 class Dialect(Protocol):
@@ -24,6 +25,11 @@ class Dialect(Protocol):
     @property
     def metrics(self) -> Mapping[str, str]:
         """The engine's name of a metric -> vLLM's, under which the simulator counts it."""
+        ...
+
+    @property
+    def api(self) -> Api | None:
+        """Where answers are not in vLLM's shapes."""
         ...
 
     def greet(self, rank: Rank) -> None: ...
@@ -59,7 +65,15 @@ class Dialect(Protocol):
         kills."""
         ...
 
+    async def drained(self, core: Core) -> None:
+        """After SIGTERM, while requests run: returns when the engine ends all the same, or has none left."""
+        ...
+
     def stopping(self, rank: Rank) -> None: ...
+
+    def exits(self) -> int:
+        """The exit code of a rank 0 that was stopped. Never returns when it kills itself."""
+        ...
 
     def companions(self, rank: Rank) -> AbstractAsyncContextManager[None]:
         """What a worker runs while it serves."""

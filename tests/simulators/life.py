@@ -87,13 +87,17 @@ class Head:
                 lost.set_result(await self.dialect.lost(self.rank))
 
         core = Core(self.rank, self.link, Trouble(lambda: None, ending))
-        site = Site(core, self.engine, self.dialect.metrics, self.dialect.labels)
+        site = Site(core, self.engine, self.dialect.metrics, self.dialect.labels, self.dialect.api)
         server = web(site.app(self.dialect.routes(site), self.dialect.guarded), self.rank.args, self.rank.voices.api)
         work = [server.serve(sockets=[sock]), core.engine.run(), core.watch(), self._ready(server, site)]
         tasks = [asyncio.ensure_future(w) for w in (*work, self._notice(core, ending))]
         ends: set[asyncio.Future[Any]] = {tasks[0], lost, stop}
         await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
         tasks[-1].cancel()
+        if stop.done() and not lost.done():
+            await asyncio.wait(
+                {asyncio.ensure_future(self.dialect.drained(core)), lost}, return_when=asyncio.FIRST_COMPLETED
+            )
         self.dialect.stopping(self.rank)
         core.abort_all()
         await self.link.bye()
@@ -101,7 +105,7 @@ class Head:
         await tasks[0]
         for task in tasks:
             task.cancel()
-        return lost.result() if lost.done() else 0
+        return lost.result() if lost.done() else self.dialect.exits()
 
     async def _ready(self, server: Web, site: Site) -> None:
         while not server.started:

@@ -33,6 +33,7 @@ from sparkwright.simulator.link import Head as Link
 from sparkwright.simulator.log import Form
 from sparkwright.simulator.model import GIB
 from sparkwright.simulator.rank import Rank, StartFailed
+from sparkwright.simulator.service import Core
 
 VERSION = "2026.10.11549"
 PROTOCOL = "4.0.1"
@@ -120,6 +121,7 @@ class Dialect:
     """llama-server's (dialect.Dialect)."""
 
     notices = False
+    api = None
     metrics = METRICS
 
     def __init__(self, given: Namespace) -> None:
@@ -181,6 +183,12 @@ class Dialect:
         rank.voices.api.raw(f"ggml-rpc.cpp:519: {CRASHED}\n")
         os.kill(os.getpid(), signal.SIGABRT)
         return 1
+
+    async def drained(self, core: Core) -> None:
+        """It does not wait."""
+
+    def exits(self) -> int:
+        return 0
 
     def stopping(self, rank: Rank) -> None:
         rank.voices.api.info("", "srv    operator(): cleaning up before exit...")

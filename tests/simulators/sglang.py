@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import json
 import os
+import re
 import signal
 import time
 from argparse import Namespace
@@ -23,9 +24,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from simulators import console
+from simulators import console, sglang_api
 from simulators.life import Head, run_worker
-from simulators.site import Site
+from simulators.site import Api, Site
 from sparkwright.simulator.asked import json_response
 from sparkwright.simulator.ledger import capture_sizes
 from sparkwright.simulator.link import Frame
@@ -34,6 +35,7 @@ from sparkwright.simulator.log import Form, bind, web
 from sparkwright.simulator.phases import Bar
 from sparkwright.simulator.rank import Rank, StartFailed
 from sparkwright.simulator.server import Handler
+from sparkwright.simulator.service import Core
 
 VERSION = "0.5.12"
 METRICS: Mapping[str, str] = {
@@ -49,9 +51,12 @@ METRICS: Mapping[str, str] = {
     "sglang:e2e_request_latency_seconds": "vllm:e2e_request_latency_seconds",
     "sglang:num_requests_total": "vllm:request_success_total",
 }
+LEFT = "Gracefully exiting... Remaining number of requests {}. Remaining requests remaining_rids={}."
 UNBALANCED = "The memory capacity is unbalanced. Some GPUs may be occupied by other processes. "
 NO_MEMORY = "RuntimeError: Not enough memory. Please try to increase --mem-fraction-static."
-CLOSED = "[gloo] Connection closed by peer"
+CLOSED = "[/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:538] Read error [{}]: Connection reset by peer"
+DRAIN_S, DIES_S = 5.0, 0.3  # between two counts of what still runs; from a broken group to the end (capture m1)
+_RANKED = ("num_running_reqs", "num_queue_reqs", "token_usage", "num_retracted_requests_total")
 OPEN_PATHS = ("/health", "/health_generate", "/metrics")
 
 
@@ -132,6 +137,11 @@ class Dialect:
     notices = True
     metrics = METRICS
 
+    @property
+    def api(self) -> Api:
+        reports = bool(getattr(self.given, "enable_cache_report", False))
+        return Api(sglang_api.answered, sglang_api.refused, sglang_api.too_long, reports)
+
     def __init__(self, given: Namespace, version: str, balanced: bool) -> None:
         self.given = given
         self.version = version
@@ -154,6 +164,9 @@ class Dialect:
             if self.balanced:
                 raise StartFailed("", {"ERROR": f"RuntimeError: {UNBALANCED}{why}"})
             rank.voices.api.info("", UNBALANCED + why)
+        if rank.nodes > 1:
+            spans = "CustomAllreduce is disabled because this process group spans across nodes."
+            rank.voices.api.info("", spans)
         rank.voices.api.info("", "Init torch distributed ends. elapsed=1.24 s, mem usage=0.31 GB")
 
     async def load(self, rank: Rank) -> None:
@@ -162,7 +175,8 @@ class Dialect:
         await rank.enter("load")
         seconds = rank.speed.load_s * (rank.faults.value("slow_load") or 1.0)
         bar = Bar("Multi-thread loading shards", rank.model.shards, seconds, rank.settings.boot_scale)
-        await (bar.shards(say) if rank.number == 0 else rank.passing(seconds))
+        dummy = getattr(self.given, "load_format", "") == "dummy"
+        await (rank.passing(seconds) if dummy or rank.number else bar.shards(say))
         rest = free - ledger.weights
         say.info(
             "",
@@ -176,6 +190,8 @@ class Dialect:
         if ledger.tokens <= 0:
             raise StartFailed("", {"ERROR": NO_MEMORY})
         half = ledger.cache / 2
+        if rank.limits.world == 1:
+            say.info("", "Using KV cache dtype: torch.bfloat16")
         say.info("", f"KV Cache is allocated. #tokens: {ledger.tokens}, K size: {half:.2f} GB, V size: {half:.2f} GB")
         say.info("", f"Memory pool end. avail mem={_left(rank):.2f} GB")
 
@@ -186,6 +202,8 @@ class Dialect:
             sizes = capture_sizes(rank.limits)
             seconds = rank.speed.graph_s * len(sizes)
             say.info("", f"Capture cuda graph begin. This can take up to several minutes. avail mem={left:.2f} GB")
+            if rank.number == 0:
+                say.info("", f"Capture cuda graph bs {sorted(sizes)}")
             bar = Bar(
                 f"Capturing batches (bs={sizes[-1]} avail_mem={left:.2f} GB)",
                 len(sizes),
@@ -225,27 +243,58 @@ class Dialect:
         rank.voices.api.write("MAIN", "", "The server is fired up and ready to roll!")
 
     def failed(self, rank: Rank, why: str) -> None:
-        rank.voices.api.info("", f"Scheduler hit an exception: Traceback (most recent call last):\n{why}")
+        _excepted(rank, why)
         rank.voices.api.write("MAIN", "", "Received sigquit from a child process. It usually means the child failed.")
 
     async def lost(self, rank: Rank) -> int:
         """The scheduler's collective fails, its process tree is killed, the parent with it (kill_process_tree)."""
-        self.failed(rank, f"RuntimeError: {CLOSED}")
+        await rank.passing(DIES_S)
+        why = f"RuntimeError: {CLOSED.format(rank.args.master_addr)}"
+        _excepted(rank, why)
+        ended = "SIGQUIT received. signum=None, frame=None. It usually means one child failed."
+        rank.voices.api.write("MAIN", "", ended)
         if not rank.faults.has("ignore_sigterm"):
             os.kill(os.getpid(), signal.SIGKILL)
         return 1
 
+    async def drained(self, core: Core) -> None:
+        """It waits for ever: capture a-tiny still counted two requests of clients that were gone after 30 s."""
+        say, rank = core.rank.voices.api, core.rank
+        notice = "SIGTERM received. signum=None frame=None. Draining requests and shutting down..."
+        say.write("MAIN", "", notice)
+        await rank.passing(DRAIN_S)
+        while jobs := [job.name for job in (*core.engine.running, *core.engine.waiting)]:
+            say.write("MAIN", "", LEFT.format(len(jobs), jobs))
+            await rank.passing(DRAIN_S)
+
     def stopping(self, rank: Rank) -> None:
-        rank.voices.api.write("MAIN", "", "Gracefully exiting... Remaining number of requests 0. Remaining requests []")
+        if rank.number == 0:
+            rank.voices.api.write("MAIN", "", LEFT.format(0, []))
+
+    def exits(self) -> int:
+        """kill_process_tree(os.getpid()), which takes itself, too; process 1 of a container survives that."""
+        os.kill(os.getpid(), signal.SIGKILL)
+        return 0
 
     @contextlib.asynccontextmanager
     async def companions(self, rank: Rank) -> AsyncIterator[None]:
-        """A worker's dummy server: /health is 200 whatever happens (launch_dummy_health_check_server)."""
+        """A worker's dummy server: /health is 200 whatever happens (launch_dummy_health_check_server).
+
+        At an address of another node it ends, and the worker serves all the same (capture m1).
+        """
+        say, (host, port) = rank.voices.api, (rank.args.host, rank.args.port)
+        say.write("MAIN", "", f"Dummy health check server started in background thread at {host}:{port}")
+        try:
+            sock = bind(host, port)
+        except OSError as error:
+            what = f"error while attempting to bind on address ('{host}', {port})"
+            say.write("MAIN", "", f"[Errno {error.errno}] {what}: {str(error.strerror).lower()}")
+            say.write("MAIN", "", f"Dummy health check server stopped at {host}:{port}")
+            yield
+            return
         routes = [Route(path, _well) for path in ("/ping", "/health", "/health_generate")]
-        server = web(Starlette(routes=routes), rank.args, rank.voices.api)
-        serving = asyncio.ensure_future(server.serve(sockets=[bind(rank.args.host, rank.args.port)]))
-        rank.voices.api.write("MAIN", "", f"Dummy health check server started in background thread at "
-                            f"{rank.args.host}:{rank.args.port}")  # fmt: skip
+        server = web(Starlette(routes=routes), rank.args, say)
+        serving = asyncio.ensure_future(server.serve(sockets=[sock]))
         try:
             yield
         finally:
@@ -280,7 +329,19 @@ class Dialect:
         return not path.startswith(OPEN_PATHS)
 
     def labels(self, line: str) -> str:
-        return line.replace('engine="0"', 'engine_type="unified"')
+        """What a scheduler counts has its place in the group, what the API counts has none."""
+        line = re.sub(r',?finished_reason="[^"]*"', "", line.replace('engine="0"', 'engine_type="unified"'))
+        if line.startswith("sglang:cached_tokens_total{"):
+            return line.replace("{", '{cache_source="device",', 1)
+        if line.partition("{")[0].removeprefix("sglang:") in _RANKED:
+            return line.replace("} ", ',moe_ep_rank="0",pp_rank="0",tp_rank="0"} ', 1)
+        return line
+
+
+def _excepted(rank: Rank, why: str) -> None:
+    """A traceback has the stamp at its headline only."""
+    rank.voices.api.info("", "Scheduler hit an exception: Traceback (most recent call last):")
+    rank.voices.api.raw(f"{why}\n\n")
 
 
 async def _well(request: Request) -> Response:

@@ -33,6 +33,7 @@ from sparkwright.simulator.link import Head as Ranks
 from sparkwright.simulator.log import Form
 from sparkwright.simulator.phases import Bar
 from sparkwright.simulator.rank import Rank, StartFailed
+from sparkwright.simulator.service import Core
 
 VERSION = "1.3.0rc"
 LOOPBACK = "127.0.0.1"
@@ -150,6 +151,7 @@ class Dialect:
     """
 
     notices = True
+    api = None
     metrics = METRICS
 
     def __init__(self, version: str, config: str | None) -> None:
@@ -233,6 +235,12 @@ class Dialect:
         await asyncio.sleep(rank.settings.dead_s)
         rank.voices.api.error("", "Hang or connection lost: a rank of MPI_COMM_WORLD is gone")
         return 1
+
+    async def drained(self, core: Core) -> None:
+        """It does not wait."""
+
+    def exits(self) -> int:
+        return 0
 
     def stopping(self, rank: Rank) -> None:
         rank.voices.api.bare("INFO:     Shutting down")

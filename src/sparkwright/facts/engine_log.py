@@ -18,7 +18,7 @@ _UPTIME = re.compile(r"(\d+)\.(\d\d)\.(\d{3})\.\d{3} ")
 # They only say that something else broke before.
 _CONSEQUENCE = re.compile(
     r"root cause above|EngineDeadError|^RuntimeError: cancelled|EngineCore (?:failed|encountered)|"
-    r"Scheduler hit an exception|Received sigquit|"
+    r"Scheduler hit an exception|Received sigquit|SIGQUIT received|"
     r"WorkerProc (?:hit|failed)|died unexpectedly|output_handler failed|\d+ validation errors? for "
 )
 

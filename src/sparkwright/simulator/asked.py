@@ -108,6 +108,7 @@ class Rules:
     garbage: Callable[[], bool]
     any_name: bool = False
     wrong: Callable[[], frozenset[str]] = frozenset
+    too_long: Callable[[int, int, int], ApiError] = too_long
 
 
 def parsed(raw: bytes, path: str, function: str, needed: dict[str, type | tuple[type, ...]]) -> Body:
@@ -192,7 +193,7 @@ def _asked(body: Body, rules: Rules, prompt: list[int], limit: int | None, shape
     if int(body.get("n") or 1) != 1:
         raise refused("The simulator answers with one choice per request.", "n", body["n"])
     if len(prompt) + (limit or 1) > rules.context:
-        raise too_long(rules.context, limit or 0, len(prompt))
+        raise rules.too_long(rules.context, limit or 0, len(prompt))
     options = body.get("stream_options") or {}
     if options and not body.get("stream"):
         raise refused("Stream options can only be defined when `stream=True`.", "stream_options", options)

@@ -1,4 +1,6 @@
-"""SGLang's lines, put together from the formats in its sources (0.5.10 and 0.5.23); no recording of it exists here."""
+"""SGLang's lines: put together from the formats in its sources (0.5.10 and 0.5.23), and recorded ones of 0.5.12."""
+
+from pathlib import Path
 
 import pytest
 
@@ -8,6 +10,7 @@ from sparkwright.facts.engine_log import read_log
 from unit.for_each import for_each
 
 READ = engine("sglang").read
+RECORDED = Path(__file__).parents[2] / "data/captures/sglang"
 AT = "[2026-05-12 10:11:1{} TP0] "
 GOOD = (
     "[2026-05-12 10:11:10] server_args=ServerArgs(model_path='/models/m', tp_size=2)",
@@ -110,6 +113,30 @@ def test_the_exception_of_a_scheduler_is_the_cause() -> None:
         "[2026-05-12 10:11:12] Received sigquit from a child process. It usually means the child failed.",
     )
     assert read_log(log, READ).root == "RuntimeError: The memory capacity is unbalanced."
+
+
+def test_a_recorded_start_passes_all_phases_and_is_ready() -> None:
+    """0.5.12 on an H200: phases in order, its figures, ready with its own line, no line taken for an error."""
+    found = read_log(tuple((RECORDED / "start.log").read_text().splitlines()), READ)
+    order = [Phase.RENDEZVOUS, Phase.LOAD, Phase.WARMUP, Phase.GRAPHS, Phase.SERVER]
+    assert ([phase for phase, _ in found.phases], found.root) == (order, "")
+    assert found.ready_after is not None
+    facts = dict(found.facts)
+    assert (facts["weights_gib"], facts["kv_gib"], facts["kv_tokens"]) == ("0.07", "41.62", "10909771")
+
+
+def test_the_end_of_a_broken_group_is_understood() -> None:
+    """The head's last line only follows from Gloo's: the reset of the killed worker's connection is the root."""
+    found = read_log(tuple((RECORDED / "lost.log").read_text().splitlines()), READ)
+    assert "Connection reset by peer" in found.root
+    event = READ("[2026-11-22 14:23:56] SIGQUIT received. signum=None, frame=None. It usually means one child failed.")
+    assert event and event.error
+
+
+def test_a_worker_that_cannot_open_the_head_s_address_has_not_failed() -> None:
+    """Every rank opens the same --host: the line is harmless on a worker."""
+    found = read_log(tuple((RECORDED / "worker.log").read_text().splitlines()), READ)
+    assert found.root == ""
 
 
 def test_a_working_server_is_not_progress() -> None:

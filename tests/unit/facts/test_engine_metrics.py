@@ -67,6 +67,15 @@ def test_sglang_reports_its_pool() -> None:
     assert (found.kv_usage, found.finished) == (0.31, 7.0)
 
 
+def test_a_recorded_page_of_sglang_is_read() -> None:
+    """Eight requests run; 69 of the 118 prompt tokens of those that ended came from the radix cache."""
+    page = (Path(__file__).parents[2] / "data/captures/sglang/metrics.txt").read_text()
+    found = read(page, metric_names("sglang"), 1.0)
+    assert found is not None
+    assert (found.running, found.waiting, found.finished) == (8.0, 0.0, 8.0)
+    assert (found.prefix_hits, found.prefix_queries, found.generation_tokens) == (69.0, 118.0, 168.0)
+
+
 @pytest.mark.parametrize(
     ("page", "wanted"),
     [
