@@ -1,12 +1,16 @@
 """`sparkwright demo`: the whole loop with real processes on this machine, and nothing left of it."""
 
+import codecs
 import json
+import re
 import signal
 import urllib.request
 from collections.abc import Iterator
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
+import yaml
 
 from functional.command import Shell
 
@@ -98,3 +102,25 @@ def test_only_recipes_of_the_simulator_can_be_shown(shell: Shell) -> None:
     assert (code, out) == (2, "")
     assert "its engine is vllm" in err
     assert shell.left == []
+
+
+def test_a_version_whose_lines_nobody_understands_is_ready_when_it_answers(shell: Shell, tmp_path: Path) -> None:
+    """Real ranks that print nothing known: `up` shows that, waits for the API's answer, and saves their logs."""
+    code, out, err = shell.run("demo", "--keep", "--json")
+    assert code == 0, err
+    where = ("--cluster", json.loads(out)["cluster_file"])
+    shell.run("down", "twin", *where)
+    tree = yaml.safe_load((files("sparkwright.recipes") / "shipped/twin.yaml").read_text(encoding="utf-8"))
+    tree["env"] = {**tree.get("env", {}), "SPARKWRIGHT_TWIN_FAULT": "odd_lines"}
+    recipe = tmp_path / "odd.yaml"
+    recipe.write_text(yaml.safe_dump(tree | {"name": "odd"}))
+    try:
+        code, out, err = shell.run("up", str(recipe), *where)
+        assert code == 0, err
+        assert "no line of rank 0 on spark-1 is understood so far" in err
+        (folder,) = re.findall(r"logs that were not understood are in (\S+)", err)
+        text = (Path(folder) / "rank0-spark-1.log").read_text(encoding="utf-8")
+        assert "Application startup complete." in codecs.decode(text, "rot13")
+    finally:
+        code, out, _ = shell.run("down", "odd", *where)
+    assert (code, out) == (0, "odd: 2 rank(s) removed\n")

@@ -1,6 +1,7 @@
 """From started ranks to a real answer; and what is done when that does not happen."""
 
 import asyncio
+import contextlib
 import json
 import shlex
 from collections.abc import Mapping
@@ -26,6 +27,7 @@ ANSWER_TOKENS = 64
 # uvicorn says that it is up a moment before it listens.
 _TRIES = 9
 _ASK_AGAIN_AFTER = 0.25
+_PROBE_EVERY = 2.0
 # Nothing is served yet, and ranks that hang in NCCL's rendezvous do not hear SIGTERM: the user waits for the cause.
 _GRACE = 5.0
 # Between two clocks, of which one counts whole seconds.
@@ -58,6 +60,8 @@ async def until_ready(
                 error.causes, error.explanation = found
         raise
     services.sink.report(StepDone("engine", services.clock.monotonic() - watch.began))
+    if watch.not_understood:
+        services.notice(f"the logs that were not understood are in {_saved(services, plan, watch)}")
     return answer, watch
 
 
@@ -84,6 +88,7 @@ async def watched(services: Services, plan: Plan, watch: Watch) -> Answer:
             jobs = [group.create_task(watch.follow(rank)) for rank in watch.ranks]
             jobs += [group.create_task(watch.guard()), group.create_task(watch.exits())]
             jobs += [group.create_task(watch.memory.follow(node)) for node in watch.memory.curves]
+            jobs.append(group.create_task(_probed(services, plan, watch)))
             await watch.ready.wait()
             watch.answering = True
             watch.phases[Phase.ANSWER] = services.clock.monotonic()
@@ -94,6 +99,17 @@ async def watched(services: Services, plan: Plan, watch: Watch) -> Answer:
     except BaseExceptionGroup as group_error:
         raise first_error(group_error) from None
     return answer
+
+
+async def _probed(services: Services, plan: Plan, watch: Watch) -> None:
+    """Where no line is understood, an answer shows that the endpoint is ready."""
+    while not watch.ready.is_set():
+        await services.clock.sleep(_PROBE_EVERY)
+        if watch.not_understood:
+            with contextlib.suppress(SparkwrightError, TimeoutError):
+                async with asyncio.timeout(watch.limit(Phase.ANSWER)):
+                    await ask(services, plan)
+                watch.ready.set()
 
 
 async def _answered(services: Services, plan: Plan, limit: float) -> Answer:
@@ -123,13 +139,11 @@ async def ask(services: Services, plan: Plan) -> Answer:
 
 async def _give_up(services: Services, plan: Plan, watch: Watch, stop: bool) -> str:
     """Keeps every rank's log here, then stops the ranks; containers and log files stay on the nodes until `down`."""
-    where = ""
-    for rank in watch.ranks:
-        name = f"rank{rank.spec.rank}-{rank.spec.node}.log"
-        where = services.save_evidence(plan.deployment, name, "\n".join(rank.lines) + "\n")
+    where = _saved(services, plan, watch)
     for node, samples in watch.memory.curves.items():
         text = "".join(json.dumps(asdict(one)) + "\n" for one in samples)
-        where = services.save_evidence(plan.deployment, f"memory-{node}.jsonl", text) if text else where
+        if text:
+            services.save_evidence(plan.deployment, f"memory-{node}.jsonl", text)
     try:
         if stop:
             await _stop(services, plan)
@@ -140,6 +154,15 @@ async def _give_up(services: Services, plan: Plan, watch: Watch, stop: bool) -> 
         services.notice(f"the ranks were left alone: {busy.message}", warning=True)
     except SparkwrightError as error:
         services.notice(f"not every rank could be stopped: {error.message}", warning=True)
+    return where
+
+
+def _saved(services: Services, plan: Plan, watch: Watch) -> str:
+    """Every rank's log on this machine; the folder."""
+    where = ""
+    for rank in watch.ranks:
+        name = f"rank{rank.spec.rank}-{rank.spec.node}.log"
+        where = services.save_evidence(plan.deployment, name, "\n".join(rank.lines) + "\n")
     return where.rpartition("/")[0]
 
 

@@ -28,11 +28,20 @@ _OTHERS_FOLLOW = 1.0
 # A laptop changes its network, a node's sshd restarts: the ranks do not care, so neither do we at once.
 LOST_FOR = 20.0
 _RECONNECT = 1.0
+# Seconds of lines of which none is understood, where an engine usually shows its first known one sooner.
+_LEAST_PATIENCE = 10.0
+_NOT_READ = (
+    "{}: no line of {} is understood so far: its phases are not known; the API's answer shows whether it is ready, its "
+    "process whether it failed"
+)
 
 
 @dataclass
 class RankWatch:
-    """One rank as its log shows it. moved, ended_at: when it last progressed, when it ended (monotonic seconds)."""
+    """One rank as its log shows it. moved, ended_at: when it last progressed, when it ended (monotonic seconds).
+
+    first, last: when it printed. understood: one of its lines was progress that the engine's dialect knows.
+    """
 
     spec: RankSpec
     moved: float
@@ -44,6 +53,9 @@ class RankWatch:
     figures: Figures = field(default_factory=Figures)
     ended: str = ""
     ended_at: float = 0.0
+    first: float = math.inf
+    last: float = 0.0
+    understood: bool = False
 
     @property
     def label(self) -> str:
@@ -75,6 +87,19 @@ class Watch:
         self.facts: dict[str, str] = {}
         self.answering = False
         self._deaf: set[int] = set()
+        self._not_read = False
+
+    @property
+    def not_understood(self) -> bool:
+        """The head has printed for longer than an engine usually takes to its first known line, and none was known."""
+        head = self.ranks[0]
+        patience = max(self._times.get(Phase.START, PhaseTime()).usual, _LEAST_PATIENCE)
+        found = not head.understood and self._now - head.first > patience
+        if found and not self._not_read:
+            chosen = self._plan.recipe.engine
+            self._services.notice(_NOT_READ.format(f"{chosen.name} {chosen.version}", head.label), warning=True)
+        self._not_read = self._not_read or found
+        return found
 
     async def follow(self, rank: RankWatch) -> None:
         """Reads a rank's log until the rank ends, over as many connections as it takes.
@@ -134,6 +159,9 @@ class Watch:
             await self._services.clock.sleep(0.5)
             slow = self.slowest()
             silent, allowed = self._now - max(rank.moved for rank in self.ranks), self.limit(slow.phase)
+            if self.not_understood:  # any line is a sign of life, and the phase may be the one that takes longest
+                silent = self._now - max(rank.last for rank in self.ranks)
+                allowed = max(map(self.limit, Phase))
             quiet = self.answering or self._deaf or self._end.is_set()
             if not quiet and silent > allowed:
                 raise self._stuck(slow, silent, allowed)
@@ -151,7 +179,10 @@ class Watch:
 
     def _line(self, rank: RankWatch, line: str) -> None:
         rank.lines.append(line)
+        rank.first, rank.last = min(rank.first, self._now), self._now
         event = self._engine.read(line)
+        if not rank.understood:
+            rank.text = "no line that it printed is understood"
         if event is None:
             return
         if event.error:
@@ -163,7 +194,7 @@ class Watch:
             self.ready.set()
 
     def _progress(self, rank: RankWatch, event: LogEvent) -> None:
-        rank.moved = self._now
+        rank.moved, rank.understood = self._now, True
         entered = PHASE_ORDER.index(event.phase) > PHASE_ORDER.index(rank.phase)
         if entered and rank.spec.is_head:
             self.phases[event.phase] = rank.moved

@@ -50,7 +50,7 @@ def main(argv: list[str], link: Callable[[Rank], Head] = lambda rank: Head(rank.
 
 def _serve(args: Namespace, settings: Settings, faults: Faults, link: Callable[[Rank], Head]) -> int:
     world = args.tensor_parallel_size * args.pipeline_parallel_size
-    said = voices(os.getpid(), args.node_rank, world, args.headless)
+    said = voices(os.getpid(), args.node_rank, world, args.headless, faults.has("odd_lines"))
     said.api.warning("twin.py:1", boot.SIMULATED)
     model = _model(args, settings)
     if isinstance(model, str):

@@ -135,7 +135,7 @@ class Rank:
 def rank_from(args: Namespace, model: Model, settings: Settings, faults: Faults) -> Rank:
     limits = limits_from(args, model)
     ledger = ledger_from(args, model, limits, settings)
-    said = voices(os.getpid(), args.node_rank, limits.world, args.headless)
+    said = voices(os.getpid(), args.node_rank, limits.world, args.headless, faults.has("odd_lines"))
     return Rank(args, settings, model, limits, ledger, Speed(model, limits, ledger, settings), said, faults)
 
 

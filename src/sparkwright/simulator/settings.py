@@ -22,7 +22,7 @@ WRONG = (
 )
 COUNTED = ("die_after", "freeze_after", "spin_after")
 VALUED = (*COUNTED, "leak", "grow", "accept", "hits", "slow_load")
-PLAIN = ("ignore_sigterm", "garbage", "freeze_api", "no_comm")
+PLAIN = ("ignore_sigterm", "garbage", "freeze_api", "no_comm", "odd_lines")
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from fakes.rank_node import Exit, Script
 from sparkwright.app.launch import Options, up
 from sparkwright.domain.deployment import PHASE_ORDER
 from sparkwright.domain.errors import NotReady, Unreachable
-from sparkwright.domain.progress import RankPhase
+from sparkwright.domain.progress import Notice, RankPhase
 from sparkwright.domain.recipe import PhaseTime
 from unit.app.scene import COMPILES, HEAD, JOINS, LOADS, READY, SHARD, WARM, Scene, recipe, request, scene
 
@@ -165,6 +165,31 @@ async def test_chatter_is_no_progress() -> None:
     error = await failure(here, recipe=limits(load=20.0))
     assert "stuck" in error.message
     assert here.clock.elapsed < 200
+
+
+ODD = tuple(f"ZK-{number} qwrtz plmn" for number in range(30))
+
+
+async def test_lines_that_nobody_understands_do_not_hide_an_answer() -> None:
+    """A version with other lines: the API's answer decides that it is ready, once it gives one; the logs are kept."""
+    here = scene_of((*ODD, 1000.0), (*ODD, 1000.0))
+    here.endpoint = FakeEndpoint(NotReady("connection refused"), NotReady("connection refused"), ANSWER)
+    outcome = await up(here.services, request(), Options())
+    assert (outcome.done, outcome.answer) == ("ready", ANSWER)
+    notices = [notice.text for notice in here.sink.of(Notice)]
+    assert sum("no line of rank 0 on spark-1 is understood" in text for text in notices) == 1
+    assert any("the logs that were not understood are in" in text for text in notices)
+    assert "ZK-29" in here.artifacts.saved[outcome.plan.deployment, "rank0-spark-1.log"]
+
+
+async def test_lines_that_nobody_understands_do_not_hide_an_end() -> None:
+    """The process decides: its end is reported with its code, and what is not known of its phase."""
+    here = scene_of((*ODD, 100.0, Exit(3)), (*ODD, 1000.0))
+    here.endpoint = FakeEndpoint(NotReady("connection refused"))
+    error = await failure(here)
+    assert "rank 0 on spark-1 exited with code 3" in error.message
+    assert "no line that it printed is understood" in error.message
+    assert error.tail[-1] == ODD[-1]
 
 
 async def test_the_limit_is_the_recipes_where_it_gives_one() -> None:
