@@ -129,7 +129,7 @@ ALL = (
     cluster_part(
         "cluster", ("tests/cluster", *(f"--ignore={path}" for path in (*SECOND_FILES, *ALONE))), lane="cluster"
     ),
-    cluster_part("cluster-alone", ALONE, lane=LAST),
+    cluster_part("cluster-last", ALONE, lane=LAST),
 )
 QUICK = (
     *(part for part in PARTS if part.name in ("unit", "house")),

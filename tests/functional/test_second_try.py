@@ -75,4 +75,22 @@ def test_of_many_failures_none_is_tried_again(folder: Path) -> None:
 def test_only_functional_and_cluster_parts_have_a_second_try() -> None:
     """Guards unit tests: what they do depends on nothing but the code."""
     parts = {part.name: part.again for part in (*test_all.PARTS, *test_all.QUICK, *test_all.ALL)}
-    assert {name for name, again in parts.items() if again} == {"functional", "functional-2", "cluster", "cluster-2"}
+    assert {name for name, again in parts.items() if again} == {
+        *("functional", "functional-2", "cluster", "cluster-2", "cluster-last")
+    }
+
+
+def test_what_makes_a_node_short_of_memory_runs_when_all_else_has_ended(folder: Path) -> None:
+    """Guards `status` of other nodes: containers of one kernel all show the pressure that one of them makes."""
+    log = folder / "order"
+
+    def part(name: str, lane: str, before: str = "true") -> test_all.Part:
+        return test_all.Part(
+            name, (("sh", "-c", f"until {before}; do sleep 0.01; done; echo {name} >>{log}"),), lane=lane
+        )
+
+    parts = [part("layers", test_all.LAST), part("lint", "one", f"[ -s {log} ]"), part("types", "two")]
+    test_all.run_parts(parts, [], None, [])
+    assert log.read_text().split() == ["types", "lint", "layers"]
+    alone = {name for part in test_all.ALL if part.lane == test_all.LAST for name in part.commands[0]}
+    assert set(test_all.ALONE) <= alone
