@@ -15,14 +15,15 @@ from sparkwright.domain.finding import Finding
 from sparkwright.domain.ledger import ACTIVATIONS, COMMUNICATION, CONTEXT, GRAPHS, PROCESSES, Counts
 from sparkwright.domain.plan import Placement, RankFile, RankSpec
 from sparkwright.domain.recipe import Parallelism, Recipe, Runtime, Speculation
-from sparkwright.domain.units import GIB, gib
+from sparkwright.domain.units import GIB
 from sparkwright.engines.dialect import dialect
 from sparkwright.engines.engine import RenderContext, Stop, files_at, served_name
 from sparkwright.engines.environment import LOOPBACK, OFFLINE, check_distributed, fabric
 from sparkwright.engines.findings import ENG
 from sparkwright.engines.launchers import script
 from sparkwright.engines.mounts import caches, docker_entrypoint, model_word, rank_spec
-from sparkwright.engines.options import Options, amount, flag, lmcache, merge, option_words
+from sparkwright.engines.options import Options, merge, option_words
+from sparkwright.engines.sglang_pools import tier, windows
 from sparkwright.engines.traits import Cache, Claim, Range, Traits
 from sparkwright.engines.version import since
 
@@ -56,23 +57,10 @@ def _no_replicas(split: Parallelism) -> tuple[str, ...]:
     return (f"dp {split.dp}: {why}",) if split.dp > 1 else ()
 
 
-_HICACHE = 2.0  # times the pool, hicache-ratio's default
-
-
-def tier(recipe: Recipe, pool: int) -> tuple[float, str]:
-    """Bytes a rank of HiCache or LMCache in host memory (0.5.12 to 0.5.17, memory_pool_host.py)."""
-    if str(flag(recipe, "enable-lmcache")).lower() == "true":
-        return lmcache(recipe), "LMCache's local CPU tier of each rank (LMCACHE_MAX_LOCAL_CPU_SIZE)"
-    if str(flag(recipe, "enable-hierarchical-cache")).lower() != "true":
-        return 0.0, ""
-    if size := amount(flag(recipe, "hicache-size")):
-        return size * 1e9, f"HiCache: {size:g} GB a rank (hicache-size)"
-    ratio = amount(flag(recipe, "hicache-ratio")) or _HICACHE
-    return ratio * pool, f"HiCache: {ratio:g} x the pool of {gib(pool)} (hicache-ratio)"
-
-
 TRAITS = Traits(
     tier=tier,
+    positions=4.0,  # FP32 (layers/rotary_embedding.py)
+    windows=windows,
     choose=lambda texts: {"regex": f"({'|'.join(texts)})"},
     claim=Claim.FREE,
     # psutil's available where CPU and GPU share memory (0.5.10 to 0.5.23); before it torch.cuda.mem_get_info

@@ -61,11 +61,12 @@ class Traits:
     releases around a version that was not read, for an architecture. checks_context: no start where one full sequence
     does not fit. whole: all besides weights and cache, where that is not counted in parts; processes, context, graphs:
     parts as seen, None: computed. outside: lines on top of the fraction. loaded: bytes that count as weights although
-    no checkpoint holds them; positions: so do the tables of positions. tier: bytes of a KV tier in host memory, from
-    those of the pool, and why. tile: (hidden, inner) to which MXFP4 experts are padded. second_runner: vLLM's Model
-    Runner V2 works.
+    no checkpoint holds them; positions: so do the tables of positions, in numbers of so many bytes. tier: bytes of a KV
+    tier in host memory, from those of the pool, and why. tile: (hidden, inner) to which MXFP4 experts are padded.
+    second_runner: vLLM's Model Runner V2 works.
     Cache. block: tokens, for SEQUENCES. eagle_inside: EAGLE means layers of the model itself. convolutions: those next
-    to attention are states, not windows. exact_states: in FP32 whatever the model's type.
+    to attention are states, not windows. windows: have a pool of their own, for an architecture. exact_states: in FP32
+    whatever the model's type.
     Splits. refusals: what the engine itself forbids. one_stage: who drafts on one pipeline stage only. by_layer: only
     layers are split, and files evenly; the head alone reads them. even_experts: the same number on every rank. blocks:
     no slice may cut a block of the quantization.
@@ -93,7 +94,8 @@ class Traits:
     graphs: Range | None = None
     outside: Callable[[Recipe], tuple[str, ...]] = lambda recipe: (OVERHEAD,)
     loaded: float = 0.0
-    positions: bool = False
+    positions: float = 0.0
+    windows: Callable[[Recipe, str], bool] = lambda recipe, architecture: True
     tier: Callable[[Recipe, int], tuple[float, str]] = lambda recipe, pool: (0.0, "")
     tile: Callable[[Recipe], tuple[int, int] | None] = lambda recipe: None
     second_runner: Callable[[Recipe], bool] = lambda recipe: False

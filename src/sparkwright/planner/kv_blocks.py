@@ -18,6 +18,7 @@ _SPARSE = {"": 64, "dsa": 64, "msa": 128, "qsa": 16}  # what each indexer's kern
 # Attention backends that take no blocks of 16 (their get_supported_kernel_block_sizes).
 _BACKENDS = {"FLASHMLA": 64, "CUTLASS_MLA": 128, "FLASHINFER_MLA": 32, "TOKENSPEED_MLA": 32, "FLASHMLA_SPARSE": 64}
 _MLA_HYBRID = 128
+_CHUNKED = ("Llama4ForConditionalGeneration", "Llama4ForCausalLM")  # chunks of attention begin where blocks do
 _CHUNK = 128  # of Mamba-2's scan, where a state is kept at the end of every block
 _V4_ALIGN = 576  # FlashMLA's; pages of V4 are rounded up to it
 _NEARLY_EVEN = 1.5  # below this ratio of most to fewest layers, groups are padded to the most
@@ -152,6 +153,8 @@ def group(recipe: Recipe, shape: ModelShape, page: Page) -> Group:
     if page.kind is CacheKind.STATE:
         return Group(releases.state_blocks(recipe, shape, -(-context // page.tokens)), page.tokens)
     if page.kind is CacheKind.WINDOW:
+        if shape.architecture in _CHUNKED:
+            return Group(-(-min(page.window + releases.in_flight(recipe), context) // page.tokens), page.tokens)
         # A window need not begin where a block does: one block more.
         return Group(-(-min(page.window - 1 + releases.in_flight(recipe), context) // page.tokens) + 1, page.tokens)
     # Decode context parallelism: each rank keeps its share of the tokens

@@ -11,6 +11,7 @@ from sparkwright.domain.facts import Unknown
 from sparkwright.domain.ledger import CacheKind, CacheLayers, KvCapacity
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Recipe, Speculation
+from sparkwright.engines.catalog import traits
 from sparkwright.engines.options import flag, number
 from sparkwright.engines.version import since
 from sparkwright.planner.kv_layout import drafted, layers
@@ -47,7 +48,7 @@ def token_pool(recipe: Recipe, shape: ModelShape, kinds: Sequence[CacheLayers], 
         rest -= int((_joint if since(recipe, *_JOINT) else _apart)(recipe, state, max(0, rest)))
     row = _row(recipe, shape)
     beside = sum(kind.layers * kind.row / kind.ratio for kind in kinds if kind.kind is CacheKind.INDEX)
-    return max(0, int(rest * row / (_token(recipe, kinds) + beside))) if row else 0
+    return max(0, int(rest * row / (_token(recipe, shape, kinds) + beside))) if row else 0
 
 
 def _apart(recipe: Recipe, state: float, rest: int) -> float:
@@ -89,14 +90,15 @@ def _uncached(recipe: Recipe) -> bool:
 def _row(recipe: Recipe, shape: ModelShape) -> float:
     """Bytes of a token in the pools of the model itself: drafts, its own layers or another model's, have their own."""
     alone = layers(replace(recipe, speculation=Speculation()), shape)
-    return 0.0 if isinstance(alone, Unknown) else _token(recipe, alone)
+    return 0.0 if isinstance(alone, Unknown) else _token(recipe, shape, alone)
 
 
-def _token(recipe: Recipe, kinds: Sequence[CacheLayers]) -> float:
-    """Bytes of a token in the whole-context pool, with the window pool's share."""
+def _token(recipe: Recipe, shape: ModelShape, kinds: Sequence[CacheLayers]) -> float:
+    """Bytes of a token in the whole-context pool, with the share of windows that have a pool of their own."""
     whole = sum(kind.layers * kind.row for kind in kinds if kind.kind in _PRINTED)
     window = sum(kind.layers * kind.row for kind in kinds if kind.kind is CacheKind.WINDOW)
-    return whole + (_share(recipe, "swa-full-tokens-ratio", _WINDOW_SHARE) if whole else 1.0) * window
+    apart = whole and traits(recipe).windows(recipe, shape.architecture)
+    return whole + (_share(recipe, "swa-full-tokens-ratio", _WINDOW_SHARE) if apart else 1.0) * window
 
 
 def _share(recipe: Recipe, name: str, usual: float) -> float:

@@ -133,12 +133,12 @@ def _claim(recipe: Recipe, here: Pool) -> int:
     claim = traits(recipe).claim
     if claim in (Claim.NONE, Claim.REST):
         return 0
-    return int(memory_fraction(recipe) * (_found(here)[0] if claim is Claim.FREE else here.total.bytes))
+    return int(memory_fraction(recipe) * (_found(recipe, here)[0] if claim is Claim.FREE else here.total.bytes))
 
 
-def _found(here: Pool) -> tuple[int, int, int]:
+def _found(recipe: Recipe, here: Pool) -> tuple[int, int, int]:
     """What SGLang sees free when its processes are up (0.5.10 to 0.5.23: MemAvailable on a GB10), least and most."""
-    taken, least, most = before(here.unified)
+    taken, least, most = before(here.unified, recipe.parallelism.world_size > 1)
     used = here.used
     above, below = (0 if end is None else abs(end - used.bytes) for end in (used.high, used.low))
     low, high = here.free - taken - hypot(most - taken, above), here.free - taken + hypot(taken - least, below)
@@ -181,9 +181,9 @@ def _rest(fraction: float, here: Pool, taken: Sequence[LedgerLine]) -> LedgerLin
 def _within(recipe: Recipe, here: Pool, inside: Sequence[LedgerLine]) -> LedgerLine:
     """What the lines inside the fraction leave of it; as sure as they are."""
     fraction, free = memory_fraction(recipe), traits(recipe).claim is Claim.FREE
-    claims = [int(fraction * size) for size in _found(here)] if free else [_claim(recipe, here)] * 3
+    claims = [int(fraction * size) for size in _found(recipe, here)] if free else [_claim(recipe, here)] * 3
     whose = "" if recipe.serving.memory_fraction else " (the engine's default)"
-    of = f"{gib(_found(here)[0])} free" if free else gib(here.total.bytes)
+    of = f"{gib(_found(recipe, here)[0])} free" if free else gib(here.total.bytes)
     why = f"{fraction:.2f}{whose} x {of}" + "".join(f" - {gib(line.bytes)} {line.name}" for line in inside)
     middle = claims[0] - sum(line.bytes for line in inside)
     # Lines err independently of each other: their widths add as squares.

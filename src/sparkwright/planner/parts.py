@@ -228,7 +228,8 @@ def _attention(s: ModelShape) -> Iterator[Weights]:
 def _state(s: ModelShape) -> Iterator[Weights]:
     """In: what the convolution sees and a gate as wide as the state; out: the state. All linear kinds have these."""
     if s.state_layers:
-        into = (s.state_conv_width or 3 * s.state_width) + s.state_width
+        gates = 2 if s.state_kind == "sconv" else 1  # LFM2's convolution has one before it and one after
+        into = (s.state_conv_width or 3 * s.state_width) + gates * s.state_width
         numbers = s.state_layers * (into + s.state_width) * s.hidden
         yield Weights("state layers", numbers * size(s.format, s.group), Spread.HEADS)
 

@@ -17,6 +17,7 @@ from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.units import gib
 from sparkwright.engines.catalog import traits
 from sparkwright.engines.options import flag
+from sparkwright.engines.traits import Cache
 from sparkwright.planner.limits import batched_tokens
 from sparkwright.planner.parts import (
     ENCODER,
@@ -247,8 +248,8 @@ def uncounted(recipe: Recipe, shape: ModelShape, unified: bool = True) -> tuple[
     """What no checkpoint holds and the engine counts as weights: positions' tables, buffers, another model's drafts."""
     found = []
     engine = traits(recipe)
-    if engine.positions:
-        found.append(Weights("tables of positions", _positions(shape), Spread.COPY, ends=True))
+    if engine.positions and (not shape.compress or engine.cache is Cache.BLOCKS):  # of SGLang's V4 nothing is read
+        found.append(Weights("tables of positions", _positions(shape, engine.positions), Spread.COPY, ends=True))
         if shape.compress:
             rows = batched_tokens(recipe) * (STREAMS * shape.hidden * 2 + shape.index_topk * 4)
             found.append(Weights("buffers of the streams", rows, Spread.COPY, ends=True))
@@ -265,10 +266,10 @@ def uncounted(recipe: Recipe, shape: ModelShape, unified: bool = True) -> tuple[
     return tuple(found)
 
 
-def _positions(s: ModelShape) -> float:
-    """cos and sin of every position: FP32 where YaRN makes them, twice where two bases are in use."""
+def _positions(s: ModelShape, each: float) -> float:
+    """cos and sin of every position, numbers of so many bytes: FP32 where YaRN makes them, twice for two bases."""
     width = s.rope_dim or min(s.head_dim, 128)
-    return s.positions * width * (4.0 if s.latent or s.compress else 2.0) * (2 if s.compress else 1)
+    return s.positions * width * (4.0 if s.latent or s.compress else each) * (2 if s.compress else 1)
 
 
 def repacked(everything: tuple[Weights, ...], recipe: Recipe, shape: ModelShape) -> tuple[Weights, ...]:

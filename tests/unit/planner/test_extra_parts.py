@@ -92,7 +92,9 @@ def test_draft_layers_stay_in_bf16_where_a_tool_quantized() -> None:
 def test_tables_of_the_engine() -> None:
     """Guards cos and sin for every position, and SGLang's own way to measure weights."""
     assert named(uncounted(recipe(DENSE), DENSE)) == {"tables of positions": DENSE.positions * 128 * 2.0}
-    assert [*named(uncounted(recipe(DENSE, "sglang 0.5.20"), DENSE))] == ["kernels loaded meanwhile"]
+    found = named(uncounted(recipe(DENSE, "sglang 0.5.20"), DENSE))
+    assert found["tables of positions"] == DENSE.positions * 128 * 4.0, "SGLang's are FP32"
+    assert [*found] == ["tables of positions", "kernels loaded meanwhile"]
 
 
 def test_two_blocks_are_one_drafted_layer() -> None:

@@ -39,9 +39,12 @@ def test_pages_are_whole() -> None:
 
 def test_a_pool_of_windows_next_to_the_whole() -> None:
     """Guards swa_full_tokens_ratio: 0.8 tokens of window for each token of context unless reported otherwise."""
-    full, window = 9 * 2560, 39 * 5120
-    assert tokens(MIMO, (full + 0.8 * window) * 100) == 100
-    assert tokens(MIMO, (full + 0.25 * window) * 100, swa_full_tokens_ratio=0.25) == 100
+    full, window, plain = 9 * 2560, 39 * 5120, replace(MIMO, architecture="Gemma3ForCausalLM")
+    own = replace(MIMO, architecture="MiMoV2ForCausalLM")
+    assert tokens(plain, (full + window) * 100) == 100, "no pool of its own for windows there"
+    assert tokens(own, (full + window) * 100, disable_hybrid_swa_memory=True) == 100
+    assert tokens(own, (full + 0.8 * window) * 100) == 100
+    assert tokens(own, (full + 0.25 * window) * 100, swa_full_tokens_ratio=0.25) == 100
 
 
 def test_drafts_and_indexers_have_pools_of_their_own() -> None:

@@ -82,7 +82,8 @@ def test_graphs_as_printed() -> None:
 def test_ray_takes_more() -> None:
     """Guards that Ray's own processes count, on each node, and that nothing of them is on a discrete GPU."""
     assert lines(recipe(DENSE, "vllm-ray 0.21.0"))[PROCESSES].bytes > lines(recipe(DENSE))[PROCESSES].bytes
-    assert (before(False), before(True)) == ((0, 0, 0), (2 * GIB, 0, 4 * GIB))
+    assert before(True) == (2 * GIB, 0, 4 * GIB)
+    assert before(False)[0] < before(False, several=True)[0] < GIB, "CUDA's context alone"
 
 
 def test_unknown_dimensions_give_a_wide_guess() -> None:
