@@ -172,6 +172,37 @@ def test_a_flipped_bit_on_the_way_is_sent_again(sh: Sh, model: Path) -> None:
     assert done.ok and tree(target).items() >= tree(model).items()
 
 
+def test_a_flipped_bit_in_what_had_all_arrived_is_sent_again(sh: Sh, model: Path) -> None:
+    """Killed between the last piece and the verification: nothing is due, and the damage is found all the same."""
+    source, target = model / "notes.bin", sh.home / "there/models--a--b"
+    source.write_bytes(bytes(2 * PIECE))
+    partial = target / PARTIAL / name_of("notes.bin")
+    partial.parent.mkdir(parents=True)
+    partial.write_bytes(b"x" + bytes(2 * PIECE - 1))
+    state = source.stat()
+    pieces = "".join(f"{at} {PIECE} 0\n" for at in (0, PIECE))
+    partial.with_suffix(".journal").write_text(f"of {state.st_size} {state.st_mtime_ns}\n{pieces}")
+    done = push(sh, source, target / "notes.bin")
+    assert done.ok, done.stdout
+    assert (target / "notes.bin").read_bytes() == source.read_bytes()
+
+
+def test_a_source_that_cannot_be_read_is_named(sh: Sh, model: Path) -> None:
+    """The reason of the source's disk, instead of waiting for the peer."""
+    source = model / "blobs" / "loop"
+    source.write_bytes(bytes(2 * PIECE))
+    command = staging.push_tree(str(model), str(sh.home / "there"), HERE, Transfer(streams=1, limit=10_000_000))
+    process = sh.start(command)
+    fed(process, command)
+    while process.poll() is None and not noted(sh.home / "there"):
+        os.sched_yield()
+    source.unlink()
+    for blob in (model / "blobs").iterdir():
+        blob.unlink()
+    out, _ = process.communicate(timeout=60)
+    assert process.returncode == 23 and "No such file or directory" in out, out
+
+
 def test_a_source_that_is_not_what_the_publisher_promised_is_refused(sh: Sh, model: Path) -> None:
     """A blob is named by its checksum: a damaged one goes no further, and the message names it."""
     blob = max((model / "blobs").iterdir(), key=lambda path: path.stat().st_size)

@@ -45,6 +45,7 @@ from sparkwright.remote.programs.wire import (
 _AT_ONCE, _TRIES, _DIGESTS = 4, 3, 4
 _FIRST, _WINDOW, _GROWTH = 2, 0.3, 1.2
 _PATIENCE = 120.0
+_LITTLE = 64 << 20  # bytes that are sent before a second connection is made
 
 
 def stream(copy: Copy, starting: threading.Semaphore) -> None:
@@ -73,11 +74,12 @@ def stream(copy: Copy, starting: threading.Semaphore) -> None:
 def connect(copy: Copy) -> None:
     """Makes the connections: as many as asked for, or more of them for as long as they add to the rate."""
     starting, many, rate = threading.Semaphore(_AT_ONCE), 0, 0.0
-    asked = copy.asked["streams"] or MOST
+    most = MOST if sum(copy.left.values()) > _LITTLE else 1
+    asked = (copy.asked["streams"] or most) if copy.left else 0
     while many < asked:
         more = min(asked - many, max(_FIRST, many) if not copy.asked["streams"] else asked)
         if not copy.asked["follows"]:
-            more = min(more, copy.work.qsize())
+            more = min(more, copy.work.qsize() or not many)  # one for what has arrived and turns out to be damaged
         for _ in range(more):
             copy.counted(1)
             threading.Thread(target=stream, args=(copy, starting), daemon=True).start()

@@ -16,6 +16,7 @@ from sparkwright.remote.programs.wire import (
     CUT_OFF,
     PARTIAL,
     PIECE,
+    SMALL,
     crc_of,
     name_of,
     noted,
@@ -148,6 +149,7 @@ def drop(file: File) -> None:
     """Takes it out of the page cache."""
     with contextlib.suppress(FileNotFoundError):
         fd = os.open(file.real, os.O_RDONLY)
-        os.fdatasync(fd)  # a dirty page would stay
+        if file.size > SMALL:
+            os.fdatasync(fd)  # a dirty page would stay
         os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
         os.close(fd)

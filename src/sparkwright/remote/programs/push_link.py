@@ -10,7 +10,7 @@ import subprocess
 from typing import Any
 
 from sparkwright.remote.programs.push_files import Failed
-from sparkwright.remote.programs.wire import CHANGED, CUT_OFF, PIECE, code_of, widen
+from sparkwright.remote.programs.wire import CHANGED, CUT_OFF, FAILED, PIECE, code_of, widen
 
 TAKE = ""  # the text of take.py
 _FAST = ("-o", "Ciphers=^aes128-gcm@openssh.com,aes256-gcm@openssh.com", "-o", "Compression=no")
@@ -113,7 +113,9 @@ class Wire:
             view = view[os.write(self._out, view) :]
 
     def reason(self, error: Exception) -> Failed:
-        """Why the connection broke, as the other side has reported it."""
+        """Why sending has failed: where the connection broke, as the other side has reported it."""
+        if isinstance(error, OSError) and not isinstance(error, ConnectionError):
+            return Failed(FAILED, str(error))
         try:
             while True:
                 self.answer()

@@ -120,6 +120,8 @@ class Copy:
     def paced(self, length: int) -> None:
         """Waits where the limit asks for it."""
         with self._lock:
+            if not self.sent:
+                self._began = time.monotonic()  # making connections is no part of the rate
             self.sent += length
             ahead = self.sent / self.asked["limit"] - (time.monotonic() - self._began) if self.asked["limit"] else 0
         if ahead > 0:

@@ -13,7 +13,6 @@ journal names is not sent again. A line `error CODE TEXT` ends it: 11 no space, 
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import errno
 import hmac
 import json
@@ -129,7 +128,10 @@ class Writer:
             offset += many
 
     def _files(self, head: bytes, length: int) -> None:
-        """A pack: a line of JSON [[name, size], ...], then their contents."""
+        """A pack: a line of JSON [[name, size], ...], then their contents.
+
+        It is written through at the end of the copy: a power cut leaves files of another size, which are sent again.
+        """
         if not 0 < length <= PIECE + PACK:
             raise ValueError(f"a pack of {length} bytes")
         content = self._coded(head, length) if self._key else memoryview(bytearray(length))
@@ -144,10 +146,6 @@ class Writer:
             write(fd, content[at : at + size], 0)
             os.close(fd)
             at += size
-        fd = os.open(self._folder, os.O_RDONLY)
-        if ctypes.CDLL(None).syncfs(fd):  # one wait for the disk in place of one a file
-            os.sync()
-        os.close(fd)
 
     def _fd(self, name: str) -> int:
         if name not in self._open:
