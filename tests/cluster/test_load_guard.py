@@ -1,6 +1,6 @@
 """A start on two real nodes, one of which gets short of memory: a container with a limit, real files, real ssh.
 
-Scaled to a machine of 23 GiB: 0.7 to 5 GiB a node, and 0.8 GiB of files that are read again and again. The kernel gives
+Scaled to this machine: 0.7 to 3.3 GiB a node, and 0.8 GiB of files that are read again and again. The kernel gives
 back clean page cache of a container cheaply, so pressure (PSI) stays below 10 % here: what stalls is a container at its
 limit in which nothing may be killed, as a GB10 whose driver's memory is no task's.
 """
@@ -146,7 +146,7 @@ def nothing_killed(node: Node) -> Iterator[Path]:
 
 def test_floors_come_from_the_plan(drive: Drive, nodes: list[Node]) -> None:
     """A recipe without a floor of its own is stopped at the one that its ledger gives."""
-    with short(nodes, 5120, hold=4600) as node:
+    with short(nodes, 3300, hold=2500) as node:
         done = stopped(drive, node, recipe(drive))
         done.is_one_message(5, "stopped while loading: spark-2 has", "the floor is 2.4 GiB")
         assert [ranks(one) for one in nodes] == [[], []]
