@@ -35,7 +35,7 @@ REFUSING = "#!/bin/sh\necho 'sudo: a password is required' >&2\nexit 1\n"
 def shell(tmp_path: Path) -> Shell:
     """A node whose ssh user is not root and whose sudo wants no password. Its PATH has no other sudo."""
     made = Shell(tmp_path)
-    put(tmp_path / "root", {**TREE, NETPLAN: "network: {}\n"})
+    put(tmp_path / "root", {**TREE, NETPLAN: "network: {}\n", "sys/class/thermal/thermal_zone0/temp": "60000\n"})
     (tmp_path / "root" / NETPLAN).chmod(0o644)
     put(tmp_path, {REF: "abc\n", "hub/models--org--big/snapshots/abc/config.json": "{}"})
     for name in set(os.listdir("/usr/bin")) - {"sudo"}:

@@ -5,12 +5,15 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import click
 
 from sparkwright.domain.finding import Finding, Severity
 from sparkwright.domain.printable import printable
-from sparkwright.domain.recipe import Figure
+
+if TYPE_CHECKING:  # `diagnose FILE` starts without recipes
+    from sparkwright.domain.recipe import Figure
 
 _COLORS = re.compile(r"(\x1b\[(?:0|1|3[1-6])m)")
 SIMULATED = "SIMULATED"
@@ -57,7 +60,7 @@ def fold(text: str, indent: int) -> str:
     return "\n".join(lines)
 
 
-def published_text(figures: Sequence[Figure], why: bool) -> str:
+def published_text(figures: "Sequence[Figure]", why: bool) -> str:
     """By source; with `why` each with its conditions."""
     lines = [f"published figures (not ours{'' if why else '; --why: their conditions'})"]
     groups: dict[str, list[Figure]] = {}
@@ -73,7 +76,7 @@ def published_text(figures: Sequence[Figure], why: bool) -> str:
     return "\n".join(fold(line, 4) for line in lines) if figures else ""
 
 
-def _published(one: Figure) -> str:
+def _published(one: "Figure") -> str:
     return f"{one.what}: {number_text(one.value)} {one.unit}"
 
 
