@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -19,6 +20,7 @@ from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.units import GIB
 from sparkwright.engines.catalog import ENGINES, traits
 from sparkwright.engines.traits import Cache, Claim
+from sparkwright.engines.vllm import releases
 from sparkwright.planner.kv_cache import capacity
 from sparkwright.planner.kv_layout import assumed_draft
 from sparkwright.planner.ledger import ledger
@@ -50,8 +52,52 @@ _ANY_CONTEXT = 4096  # tokens, where a row does not say how long its context is
 def answers(case: Case) -> Iterator[Answer]:
     if case.recipe.engine.name not in ENGINES:
         return
+    released = _released(case)
     for ask in (_tokens, _weights, _pool, _fits):
-        yield from ask(case)
+        yield from ask(released)
+
+
+def _released(case: Case) -> Case:
+    """With the release that prints the row's concurrency in the row's pool; as it is where none of them does."""
+    found = _generation(case)
+    return replace(case, recipe=found[-1]) if found and case.recipe not in found else case
+
+
+def _generation(case: Case) -> list[Recipe]:
+    """The recipe on every release that the row may mean and whose blocks give the concurrency that it prints.
+
+    () where the row states its release, prints no concurrency, or a draft model that nobody describes decides.
+    """
+    shape, given, printed = case.shape, _figure(case, "kv_cache_gib"), _figure(case, "max_concurrency")
+    if not (given and printed and isinstance(shape, ModelShape)) or assumed_draft(case.recipe, shape):
+        return []
+    low, _, high = _sizes(case, given)
+    edges = ((run, _together(run, shape, low), _together(run, shape, high)) for run in _candidates(case))
+    return [run for run, least, most in edges if least - _ROUNDING <= printed <= most + _ROUNDING]
+
+
+def _candidates(case: Case) -> list[Recipe]:
+    """The recipe on each release that was read and can run the model, of a row without a version or without a patch."""
+    recipe, engine = case.recipe, case.recipe.engine
+    architecture = case.shape.architecture if isinstance(case.shape, ModelShape) else ""
+    if not case.assumed and engine.version in engine.image:
+        return []
+    read = traits(recipe).neighbours(_on(recipe, words.UNTAGGED), architecture)
+    minor = "" if case.assumed else engine.version.rpartition(".")[0] + "."
+    return [recipe, *(_on(recipe, name) for name in read if name.startswith(minor) and name != engine.version)]
+
+
+def _on(recipe: Recipe, version: str) -> Recipe:
+    return replace(recipe, engine=replace(recipe.engine, version=version))
+
+
+def _together(recipe: Recipe, shape: ModelShape, size: int) -> float:
+    """Full contexts in a pool of `size` bytes as the release prints them; nan where that is not known."""
+    found = capacity(recipe, shape, size)
+    if found.unknown:
+        return math.nan
+    contexts = traits(recipe).cache is Cache.BLOCKS and releases.since(recipe, releases.PRINTS_CONTEXTS)
+    return found.reported / (recipe.serving.context or shape.positions) if contexts else found.sequences
 
 
 def _tokens(case: Case) -> Iterator[Answer]:
@@ -91,8 +137,8 @@ def _unsaid(case: Case) -> list[Recipe]:
     Windows hold the tokens of a step, and versions count them differently.
     """
     recipe, serving = case.recipe, case.recipe.serving
-    engines = [replace(recipe.engine, version=name) for name in words.releases(recipe.engine.name)]
-    made = [replace(recipe, engine=engine) for engine in engines if case.assumed]
+    dated = [_on(recipe, name) for name in words.releases(recipe.engine.name) if case.assumed]
+    made = _generation(case) or dated or _candidates(case)
     sizes = () if serving.batched_tokens else _ANY_BATCH
     return [recipe, *made, *(replace(recipe, serving=replace(serving, batched_tokens=size)) for size in sizes)]
 

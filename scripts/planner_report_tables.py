@@ -34,10 +34,10 @@ from boot to boot. A row that contradicts itself is named below with the arithme
 with a target.
 
 What a row leaves out is filled in by rules that hold for all rows: the engine's own defaults; the engine's version by
-the row's date; a node of 121.69 GiB of which 10 are taken; of several ways to write a checkpoint's weights the one that
-comes nearest to its published size; a fraction that is not given may be any that fits. Dimensions come from published
-configs, read like a user's config.json. Where a source's aggregate is of whole requests that begin together, so is the
-planner's: their prompts are read meanwhile.
+the concurrency that it prints, else by the row's date; a node of 121.69 GiB of which 10 are taken; of several ways to
+write a checkpoint's weights the one that comes nearest to its published size; a fraction that is not given may be any
+that fits. Dimensions come from published configs, read like a user's config.json. Where a source's aggregate is of
+whole requests that begin together, so is the planner's: their prompts are read meanwhile.
 """
 _Lines = Iterator[str]
 

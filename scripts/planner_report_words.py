@@ -24,6 +24,7 @@ _RELEASED = {
     "sglang": (("2026-04-05", "0.5.10"), ("2026-05-16", "0.5.12"), ("2026-07-25", "0.5.16"), ("2026-09-18", "0.5.20"),
                ("2026-10-30", "0.5.23")),
 }  # fmt: skip
+UNTAGGED = "0.1.dev1"  # what a source build without tags calls itself: of any day
 _BUILD = re.compile(r"\bb(\d{4,6})\b")
 _NUMBER = re.compile(r"\d+")
 _ASIDE = re.compile(r"\([^)]*\)")

@@ -177,3 +177,34 @@ def test_figures_that_are_too_coarse_are_not_compared_with_anyone(tmp_path: Path
     """0.02 GiB may be 0.015 or 0.025: no count of tokens follows from it."""
     found = answers(case(tmp_path, kv_cache_gib=0.02, kv_cache_tokens=300))["kv_tokens_given_gib"]
     assert found[0].reason == "the source's GiB are rounded too coarsely"
+
+
+GEMMA = {"model": "Gemma-4-31B-it", "quant": "bf16", "kv_cache_gib": 40.0, "max_num_batched_tokens": 8192}
+
+
+def generation(folder: Path, image: str | None, concurrency: float | None) -> Answer:
+    """The tokens in 40 GiB of a row that prints so many contexts at once."""
+    made = row(**GEMMA, kv_cache_tokens=100_000, engine_version_or_image=image, date="2026-06")
+    made["result"]["max_concurrency"] = concurrency
+    (folder / "rows.jsonl").write_text(json.dumps(made))
+    return answers(load(folder / "rows.jsonl")[0])["kv_tokens_given_gib"][0]
+
+
+@pytest.mark.parametrize(
+    ("image", "concurrency", "tokens", "low", "high"),
+    [
+        (None, 5.07, 165_982, 165_957, 166_002),
+        (None, 8.38, 274_684, 87_376, 274_718),
+        (None, 3.0, 274_684, 87_376, 274_718),
+        ("0.20", 8.38, 87_376, 87_360, 274_684),
+        ("0.20", None, 87_376, 87_360, 274_684),
+        ("0.21.0", 5.07, 274_684, 274_642, 274_718),
+    ],
+    ids=("one generation", "several", "none", "no patch number", "no concurrency", "release stated"),
+)
+def test_a_printed_concurrency_identifies_the_generation(
+    tmp_path: Path, image: str | None, concurrency: float | None, tokens: int, low: int, high: int
+) -> None:
+    """Releases whose blocks give another concurrency are left out; all that give it are in the range."""
+    found = generation(tmp_path, image, concurrency)
+    assert (found.predicted, found.low, found.high) == (tokens, low, high)
