@@ -115,7 +115,18 @@ PARTS = (
     cluster_part("cluster"),
 )
 # In a run of all, these are on a second testbed, after the tools, so that both lanes end at about the same time.
-SECOND_HALF = ("bench", "drills", "engines_up", "replace", "restart", "stage_image", "supervised", "truth")
+SECOND_HALF = (
+    "bench",
+    "drills",
+    "engines_up",
+    "replace",
+    "restart",
+    "stage_disk",
+    "stage_hub",
+    "stage_image",
+    "supervised",
+    "truth",
+)
 FOLDERS = tuple(f"tests/functional/{path.name}" for path in sorted((ROOT / "tests" / "functional").glob("[a-z]*/")))
 SECOND_FILES = tuple(f"tests/cluster/test_{name}.py" for name in SECOND_HALF)
 SECOND_TESTBED = (("SPARKWRIGHT_TESTBED_NUMBER", "2"),)
