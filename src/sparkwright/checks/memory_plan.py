@@ -6,7 +6,7 @@ from sparkwright.checks.reading import simulated
 from sparkwright.domain.check import Check, Context, Found, explained
 from sparkwright.domain.facts import GpuProcess, NodeFacts
 from sparkwright.domain.finding import OVERRIDE, WARN
-from sparkwright.domain.ledger import IN_USE, KV_POOL, Counts, Lack, MemoryLedger
+from sparkwright.domain.ledger import GRAPHS, IN_USE, KV_POOL, Counts, Lack, MemoryLedger
 from sparkwright.domain.recipe import Recipe, Runtime
 from sparkwright.domain.units import GIB, gib
 from sparkwright.domain.unknown import known
@@ -137,12 +137,19 @@ def may_not_fit(context: Context) -> Iterator[Found]:
         ends = f"{gib(pool.bytes if pool.low is None else pool.low)} to {gib(pool.high or pool.bytes)}"
         wanted = f"; one full sequence needs {gib(needed)}" if needed else ""
         yield Found(
-            f"KV pool estimated at {ends}, {gib(ledger.left)} left on the node{wanted}",
+            f"KV pool estimated at {ends}{_noise(ledger)}, {gib(ledger.left)} left on the node{wanted}",
             title=_MAY[ledger.doubt],
             fix=_fixed_pool(ledger, needed, pool.bytes)
             + "`sparkwright up` starts it and stops it again when memory runs low; surely: see `what does fit`",
             subject=ledger.node,
         )
+
+
+def _noise(ledger: MemoryLedger) -> str:
+    """What an engine measures of its CUDA graphs where other memory of the one pool moves meanwhile."""
+    graphs = ledger.line(GRAPHS)
+    known = graphs is not None and graphs.low is not None and graphs.high is not None
+    return f" (CUDA graphs {gib(graphs.low or 0)} to {gib(graphs.high or 0)})" if graphs and known else ""
 
 
 def _fixed_pool(ledger: MemoryLedger, needed: int, pool: int) -> str:

@@ -33,6 +33,7 @@ from sparkwright.domain.facts import (
     Unknown,
 )
 from sparkwright.domain.finding import Finding, Severity
+from sparkwright.domain.model import ModelShape
 from sparkwright.domain.plan import RankSpec
 from sparkwright.domain.recipe import EngineChoice, Model, Parallelism, Recipe, RecipeState, Runtime, Serving
 from sparkwright.domain.units import GIB
@@ -72,6 +73,10 @@ NIC = Nic(
     devices=tuple(RdmaDevice(device, "28.45.4028", 200.0) for device, _, _ in RAILS),
     verbs=("uverbs0", "uverbs1"),
     tools=("ib_write_bw", "rdma"),
+)
+
+DENSE = ModelShape(
+    32, 32, 8, hidden=4096, vocab=128000, head_dim=128, intermediate=14336, positions=1 << 20, format="bf16"
 )
 
 

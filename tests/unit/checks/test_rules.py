@@ -29,6 +29,7 @@ from unit.checks.samples import (
     ABSENT,
     BY_PATH,
     CLUSTER,
+    DENSE,
     EMBEDDED,
     INDEX,
     NODES,
@@ -66,9 +67,6 @@ TWICE = Identity("spark-2", f"{2:032x}", "aarch64", "boot-2", "ai", "/home/ai")
 LOCAL = replace(CLUSTER, nodes=tuple(Node(name, "local") for name in NODES))
 SHAPE = ModelShape(36, 32, 8, experts=64)
 SHAPED = replace(RECIPE, model=replace(RECIPE.model, shape=SHAPE))
-DENSE = ModelShape(
-    32, 32, 8, hidden=4096, vocab=128000, head_dim=128, intermediate=14336, positions=1 << 20, format="bf16"
-)
 
 
 def split(tp: int, *against: str) -> Context:
@@ -180,7 +178,7 @@ MESSAGES = {
         "override",
         "spark-1",
         "KV cache is too small for one sequence of 1,048,576 tokens",
-        "64.0 GiB needed, 23.3 GiB in the pool (16.2 GiB to 25.3 GiB): 0.30 x 121.6 GiB - 7.7 GiB weights - 1.7 GiB "
+        "64.0 GiB needed, 23.3 GiB in the pool (16.2 GiB to 25.6 GiB): 0.30 x 121.6 GiB - 7.7 GiB weights - 1.7 GiB "
         "CUDA kernels - 1.8 GiB activations - 1.9 GiB CUDA graphs",
         "weights and the engine's own needs leave too little for so long a context",
         "serving.context: 339968 or less; or serving.kv_dtype: fp8; or serving.memory_fraction: 0.64",
