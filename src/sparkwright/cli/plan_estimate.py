@@ -125,7 +125,7 @@ def estimate_text(found: Any, why: bool) -> str:
     assumed = "\n".join(fold(f"assumed: {line}", 2) for line in found.assumed)
     others = [(name, gib(size), str(fit)) for name, size, fit in found.others]
     parts = (
-        f"{title}\n{assumed}",
+        f"{fold(title, 2)}\n{assumed}",
         answers_text(plan, found.longest),
         memory_text(plan.ledgers[:1], why),
         outlook_text(plan, why),

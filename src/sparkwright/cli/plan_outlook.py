@@ -98,7 +98,7 @@ def speeds_text(speeds: Sequence[Speed], why: bool) -> str:
     lines = aligned([(what, load, _estimate(what, one)) for what, load, one in known]).splitlines()
     parts = ["speed (estimated; nine of ten measurements should be within the range)"]
     for line, (*_, one) in zip(lines, known, strict=True):
-        parts += [line, *(fold(f"      {reason}", 8) for reason in one.why if why)]
+        parts += [fold(line, 8), *(fold(f"      {reason}", 8) for reason in one.why if why)]
     return "\n".join(parts)
 
 
@@ -208,7 +208,7 @@ def head(ledger: MemoryLedger, why: bool) -> list[str]:
         return [f"memory {ledger.node}: not known: {ledger.pool.why}"]
     sums = f"memory {ledger.node}: {gib(ledger.pool.bytes)} pool, {gib(ledger.left)} left, {verdict_text(ledger)}"
     width = min(shutil.get_terminal_size().columns, _WIDEST) if sys.stdout.isatty() else _WIDTH
-    return [sums, f"  {bar(ledger, width - 4)}", *_seen(ledger, why)]
+    return [fold(sums, 2), f"  {bar(ledger, width - 4)}", *_seen(ledger, why)]
 
 
 def _seen(ledger: MemoryLedger, why: bool) -> Iterator[str]:
@@ -227,7 +227,7 @@ def body(ledger: MemoryLedger, why: bool) -> list[str]:
     if not ledger.pool.bytes:
         return []
     if not why:
-        return [legend(ledger)]
+        return [fold(legend(ledger), 2)]
     lines = (ledger.pool, *ledger.lines, *([ledger.loading] if ledger.loading else []))
     return [fold(_ledger_row(line), _INDENT) for line in lines]
 

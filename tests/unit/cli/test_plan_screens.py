@@ -1,6 +1,7 @@
 """The plan's bars, what it promises, its remedies; recipes side by side; what `--optimize` found."""
 
 import json
+import os
 from dataclasses import asdict, replace
 
 import pytest
@@ -62,6 +63,18 @@ def test_what_is_too_much_is_beyond_the_pool() -> None:
     assert bar(full, 20) == "|▒▒▒▒████████████|!!!!"
     assert legend(full).endswith("! too much 25.0 GiB")
     assert "DOES NOT FIT, 25.0 GiB short: more than the node has" in memory_text((full,), why=False)
+
+
+def test_a_terminal_of_80_columns_cuts_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Guards the lines that are longest where a model does not fit, and times with their range."""
+    full, slow = ledger(120, 500, 120, 100), replace(speed(Load(prompt=8192)), loading=Estimate(220, 110, 1081))
+    alone = memory_text((full,), why=False), speeds_text((slow, speed(Load(depth=2_000_000))), why=False)
+    assert max(map(len, "\n".join(alone).splitlines())) > 80
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("shutil.get_terminal_size", lambda fallback=(80, 24): os.terminal_size((80, 24)))
+    shown = memory_text((full,), why=False), speeds_text((slow, speed(Load(depth=2_000_000))), why=False)
+    assert max(map(len, "\n".join(shown).splitlines())) <= 80
+    assert ["".join(text.split()) for text in alone][1] == ["".join(text.split()) for text in shown][1]
 
 
 def test_an_alike_node_needs_no_second_legend() -> None:
