@@ -89,6 +89,7 @@ class Server:
             *((CHAT, self.answers.chat), (TEXT, self.answers.complete), ("/tokenize", self.tokenize)),
             (other_apis.RESPONSES, partial(other_apis.responses, self.answers)),
             (other_apis.MESSAGES, partial(other_apis.messages, self.answers)),
+            (other_apis.COUNT, partial(other_apis.count_tokens, self.answers)),
         ]
         routes = [
             *(Route(path, handler) for path, handler in [*gets, ("/v1/models", self.models), ("/docs", self.page)]),
