@@ -50,7 +50,8 @@ def _anthropic(body: Body) -> Body:
         for tool in body.get("tools") or []
         if "input_schema" in tool
     ]
-    turns = [turn for message in body["messages"] for turn in _turns(message)]
+    # Claude Code also puts system turns in between: what the user said is to stay the last
+    turns = sorted((turn for one in body["messages"] for turn in _turns(one)), key=lambda turn: turn["role"] != "system")
     return {"messages": [*system, *turns], "tools": tools, **_choice(body.get("tool_choice"))}
 
 
@@ -122,7 +123,7 @@ async def _answered(answers: Answers, request: Request, body: Body, form: Messag
 
 
 async def _events(chunks: Any, form: Messages | Responses, silent: bool) -> AsyncIterator[bytes]:
-    """silent: a fault leaves out what it says."""
+    """silent: a fault leaves out what it answers."""
     try:
         async for step in steps(chunks):
             if not (silent and step.what in ("open", "more", "close")):
