@@ -25,7 +25,7 @@ class Directive:
 
 def directive(messages: Sequence[Body], wrong: frozenset[str]) -> Directive:
     """Of the last message of the user, or of a result after it. wrong: faults that change what the model sees."""
-    texts = [str(message.get("content") or "") for message in messages if isinstance(message, dict)]
+    texts = [plain_text(message.get("content")) for message in messages if isinstance(message, dict)]
     last, role = texts[-1] if texts else "", str((messages or [{}])[-1].get("role"))
     if role == "tool":
         ordered = any(_RESULT in text for text in texts)
@@ -36,6 +36,13 @@ def directive(messages: Sequence[Body], wrong: frozenset[str]) -> Directive:
         return Directive(_key(last, found[1], "window" in wrong))
     calls = tuple((name, arguments) for name, arguments in _CALL.findall(last) if _is_json(arguments))
     return Directive(calls=calls)
+
+
+def plain_text(content: Any) -> str:
+    """Of a string or of parts."""
+    if not isinstance(content, list):
+        return str(content or "")
+    return "\n".join(str(part.get("text") or "") for part in content if isinstance(part, dict))
 
 
 def _key(text: str, name: str, cut: bool) -> str:

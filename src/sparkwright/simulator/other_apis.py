@@ -12,6 +12,7 @@ from starlette.responses import Response, StreamingResponse
 from sparkwright.simulator import asked
 from sparkwright.simulator.answers import Answers
 from sparkwright.simulator.asked import json_response
+from sparkwright.simulator.directives import plain_text
 from sparkwright.simulator.other_events import Messages, Responses, blocks_of, steps
 
 Body = dict[str, Any]
@@ -44,14 +45,14 @@ async def count_tokens(answers: Answers, request: Request) -> Response:
 
 def _anthropic(body: Body) -> Body:
     """Messages, tools and the choice of one, as a chat has them."""
-    system = [{"role": "system", "content": _text(body["system"])}] if body.get("system") else []
+    system = [{"role": "system", "content": plain_text(body["system"])}] if body.get("system") else []
     tools = [
         {"type": "function", "function": {"name": tool["name"], "parameters": tool["input_schema"]}}
         for tool in body.get("tools") or []
         if "input_schema" in tool
     ]
-    # Claude Code also puts system turns in between: what the user said is to stay the last
-    turns = sorted((turn for one in body["messages"] for turn in _turns(one)), key=lambda turn: turn["role"] != "system")
+    turns = [turn for message in body["messages"] for turn in _turns(message)]
+    turns.sort(key=lambda turn: turn["role"] != "system")  # Claude Code also sends some after what the user said
     return {"messages": [*system, *turns], "tools": tools, **_choice(body.get("tool_choice"))}
 
 
@@ -67,24 +68,17 @@ def _choice(choice: Any) -> Body:
     return {"tool_choice": choice} if choice else {}
 
 
-def _text(content: Any) -> str:
-    """Of a string or of parts."""
-    if not isinstance(content, list):
-        return str(content or "")
-    return "\n".join(str(part.get("text") or "") for part in content if isinstance(part, dict))
-
-
 def _turns(message: Body) -> Iterator[Body]:
     """One message of Anthropic's: what its tools returned comes after its text, so that it is the last."""
     parts = message.get("content")
     parts = parts if isinstance(parts, list) else [{"type": "text", "text": parts}]
     calls = [_call(p["id"], p["name"], json.dumps(p.get("input") or {})) for p in parts if p.get("type") == "tool_use"]
-    text = _text(parts)
+    text = plain_text(parts)
     if text or calls:
         yield {"role": message.get("role", "user"), "content": text} | ({"tool_calls": calls} if calls else {})
     for part in parts:
         if part.get("type") == "tool_result":
-            yield {"role": "tool", "content": _text(part.get("content"))}
+            yield {"role": "tool", "content": plain_text(part.get("content"))}
 
 
 def _call(name: str, function: str, arguments: str) -> Body:
@@ -102,9 +96,9 @@ def _item(item: Body) -> Body:
         call = _call(item["call_id"], item["name"], item["arguments"])
         return {"role": "assistant", "content": "", "tool_calls": [call]}
     if kind == "function_call_output":
-        return {"role": "tool", "content": _text(item.get("output"))}
+        return {"role": "tool", "content": plain_text(item.get("output"))}
     role = item.get("role", "user")
-    return {"role": "system" if role == "developer" else role, "content": _text(item.get("content"))}
+    return {"role": "system" if role == "developer" else role, "content": plain_text(item.get("content"))}
 
 
 async def _answered(answers: Answers, request: Request, body: Body, form: Messages | Responses) -> Response:
