@@ -2,6 +2,8 @@
 
 import asyncio
 import contextlib
+import re
+import shlex
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from functools import wraps
@@ -10,7 +12,10 @@ from typing import Any, TypeVar
 
 import click
 
+from sparkwright.adapters.run_files.formats import of_content
+from sparkwright.adapters.tool_eval import program, running
 from sparkwright.app import evaluate as use
+from sparkwright.app import tool_eval as tool_use
 from sparkwright.app.bench.benchmark import BenchRequest, Ready, is_url
 from sparkwright.app.bench.target import Bench
 from sparkwright.app.cluster_options import ClusterOptions
@@ -32,6 +37,7 @@ from sparkwright.wiring import bench as tools
 from sparkwright.wiring import keys, run_store
 
 F = TypeVar("F", bound=Callable[..., Any])
+_SCENARIO = re.compile(r"TC-\d{1,3}", re.ASCII)
 _ADDRESS = "sparkwright eval probes http://127.0.0.1:8000"
 
 
@@ -113,7 +119,7 @@ def _answer(run: Run, as_json: bool) -> None:
 )
 @target_options
 def probes(where: ClusterOptions, as_json: bool, how: dict[str, Any]) -> None:
-    """Probe tools, streams, reasoning, formats, context and cache.
+    """Probe tools, streams, reasoning, formats and context.
 
     Each probe that fails names what breaks, what that usually means and how to go on, with the exchange that shows it.
     What the server refuses counts as unsupported, what cannot be judged as skipped; neither is a pass.
@@ -173,6 +179,46 @@ def instructions(where: ClusterOptions, as_json: bool, how: dict[str, Any]) -> N
             return await use.instruct(able, ready, how["count"], Lines(asked.quiet))
 
     _answer(asyncio.run(run()), as_json)
+
+
+@evals.command(name="tool-eval-bench")
+@click.argument("target", default="", metavar="[URL | DEPLOYMENT]")
+@click.option("--short", is_flag=True, help="Only its 15 core scenarios.")
+@click.option("--only", multiple=True, metavar="TC-NN", help="Only this scenario; may be repeated.")
+@click.option("--parallel", type=click.IntRange(1, 64), default=1, help="Scenarios at once. [default: 1]")
+@click.option("--no-think", is_flag=True, help="Turn reasoning off.")
+@target_options
+def tool_eval_bench(where: ClusterOptions, as_json: bool, how: dict[str, Any]) -> None:
+    """Run the scenarios of tool-eval-bench, and store its scores.
+
+    Another project's 69 agentic tool-call scenarios (https://github.com/SeraphimSerapis/tool-eval-bench), run by its
+    own program: pip install 'sparkwright[evals]'. Scores are of points; intervals are 95 %, of the scenarios.
+
+    Exit status: 0 scored, 2 usage error or not installed, 5 no answer, or not all was run in time.
+
+    \b
+    Examples:
+      sparkwright eval tool-eval-bench http://127.0.0.1:8000
+      sparkwright eval tool-eval-bench deepseek-v4-flash --short --parallel 4
+    """
+    which = tool_use.Scenarios(how["short"], how["only"], how["parallel"], not how["no_think"])
+    program()
+    if odd := [name for name in which.only if not _SCENARIO.fullmatch(name)]:
+        raise UsageError(f"--only {odd[0]!r}: expected a scenario such as TC-07")
+    named, asked = _named(how["target"], how), _asked(where, as_json, how, use.workload("tools", how["seed"], "Tools"))
+
+    async def run() -> Run | tuple[str, ...]:
+        async with _opened(named, asked) as (able, ready):
+            if how["dry"]:
+                return which.argv(ready)
+            tool = tool_use.Tool(running, lambda content: of_content(content, "tool-eval-bench"))
+            return await tool_use.drive(able, ready, tool, which, Lines(asked.quiet))
+
+    done = asyncio.run(run())
+    if isinstance(done, tuple):
+        shared.answer(as_json, {"schema": SCHEMA, "argv": done}, shlex.join(("tool-eval-bench", *done)))
+        return
+    _answer(done, as_json)
 
 
 @evals.command(name="same")

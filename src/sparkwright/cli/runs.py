@@ -13,7 +13,7 @@ from sparkwright.app import runs as use
 from sparkwright.cli import eval_text
 from sparkwright.cli import options as shared
 from sparkwright.cli.bench_text import next_text, summary_json, summary_text
-from sparkwright.cli.columns import aligned, mark
+from sparkwright.cli.columns import aligned, counted, mark
 from sparkwright.cli.incidents import when
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.run import Listed, Run
@@ -193,8 +193,8 @@ def export(run: str, file: str, form: str) -> None:
 def import_(files: tuple[str, ...], tags: tuple[str, ...], as_json: bool) -> None:
     """Import exported runs or results of other tools, for comparison.
 
-    Supported: JSON, CSV and Parquet of `runs export`, llama-benchy's JSON and Markdown table, and the JSON of `vllm
-    bench serve --save-result --save-detailed`.
+    Supported: JSON, CSV and Parquet of `runs export`, llama-benchy's JSON and Markdown table, the JSON of `vllm bench
+    serve --save-result --save-detailed`, and scores: the JSON of tool-eval-bench and lm-eval, the JSONL of IFEval.
 
     \b
     Examples:
@@ -207,6 +207,7 @@ def import_(files: tuple[str, ...], tags: tuple[str, ...], as_json: bool) -> Non
     for run in found:
         model, simulated = run.conditions.model, run.conditions.simulated
         rows.append({"id": run.id, "model": model, "from": run.imported, "simulated": simulated})
-        count = sum(len(level.rows) for level in run.levels)
-        lines.append(f"{mark(simulated)}{run.id}: {count} requests of {model or 'an unknown model'}")
+        count = counted(sum(len(level.rows) for level in run.levels), "request")
+        count = counted(len(run.evaluation.outcomes), "score") if run.evaluation else count
+        lines.append(f"{mark(simulated)}{run.id}: {count} of {model or 'an unknown model'}")
     shared.answer(as_json, {"schema": SCHEMA, "imported": rows}, "\n".join(lines))

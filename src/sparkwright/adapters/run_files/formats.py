@@ -15,7 +15,7 @@ from typing import Any
 
 import orjson
 
-from sparkwright.adapters.run_files import llama_benchy, tables
+from sparkwright.adapters.run_files import llama_benchy, scores, tables
 from sparkwright.domain.codec import Unreadable
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.run import Conditions, Level, Reads, Row, Run
@@ -87,7 +87,15 @@ _ENDS = {"json": ".json", "csv": ".csv", "parquet": ".parquet", "llama-benchy-ta
 FORMS = {form: _ENDS.get(form, "") for form in WRITERS}
 _PARQUET = b"PAR1"
 _ID = re.compile(r"[a-z]-[A-Za-z0-9-]{1,60}", re.ASCII)
-_KNOWN = "a run of sparkwright (JSON, CSV, Parquet), llama-benchy (JSON, Markdown table) or vllm bench serve (JSON)"
+_KNOWN = "a run of sparkwright (JSON, CSV, Parquet), llama-benchy (JSON, Markdown table), vllm bench serve (JSON), "
+_KNOWN += "or scores of tool-eval-bench, lm-eval (JSON) and IFEval (JSONL)"
+# What a JSON file of another tool is, and what reads it.
+_TREES: tuple[tuple[Callable[[Mapping[str, Any]], bool], Callable[[Mapping[str, Any]], Run]], ...] = (
+    (llama_benchy.is_it, llama_benchy.read),
+    (is_vllm, read_vllm),
+    (scores.is_tool_eval, scores.read_tool_eval),
+    (scores.is_lm_eval, scores.read_lm_eval),
+)
 
 
 def bytes_of(run: Run, form: str) -> bytes:
@@ -123,6 +131,11 @@ def read(path: str) -> Run:
         data = Path(path).read_bytes()
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror or error}") from None
+    return of_content(data, path)
+
+
+def of_content(data: bytes, path: str) -> Run:
+    """As `read`; path: how messages name it. Raises UsageError."""
     try:
         run = _read(data, path)
     except Unreadable as error:
@@ -156,15 +169,30 @@ def _of_json(text: str) -> Run:
     try:
         tree: Any = orjson.loads(text)
     except orjson.JSONDecodeError as error:
-        raise UsageError(f"no JSON: {error}") from None
+        rows = _lines(text)
+        if not scores.is_ifeval(rows):
+            raise UsageError(f"no JSON: {error}") from None
+        return _understood(scores.read_ifeval, rows)
     if isinstance(tree, dict):
         if tree.get("kind") == tables.KIND:
             return tables.read_json(tree)
-        try:
-            if llama_benchy.is_it(tree):
-                return llama_benchy.read(tree)
-            if is_vllm(tree):
-                return read_vllm(tree)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise UsageError(f"a value is missing or odd: {error!r}") from None
+        if read_it := next((read for is_it, read in _TREES if is_it(tree)), None):
+            return _understood(read_it, tree)
+        if scores.is_ifeval([tree]):
+            return _understood(scores.read_ifeval, [tree])
     raise UsageError(f"unknown format; {_KNOWN} can be imported")
+
+
+def _understood(read_it: Callable[[Any], Run], tree: Any) -> Run:
+    try:
+        return read_it(tree)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise UsageError(f"a value is missing or odd: {error!r}") from None
+
+
+def _lines(text: str) -> list[Any]:
+    """A JSON value in each line; none where one is not."""
+    try:
+        return [orjson.loads(line) for line in text.splitlines() if line.strip()]
+    except orjson.JSONDecodeError:
+        return []
