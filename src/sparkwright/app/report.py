@@ -11,7 +11,7 @@ from sparkwright.domain.run import Run
 from sparkwright.domain.summary import Comparison, GateResult, RunSummary
 from sparkwright.loadgen.compare import compare
 from sparkwright.loadgen.gate_lines import Gate
-from sparkwright.loadgen.gates import judge
+from sparkwright.loadgen.gates import judge, judge_runs
 from sparkwright.loadgen.stats import summarize
 from sparkwright.ports import RunStore
 from sparkwright.report.evaluation import evaluation_markdown, evaluation_page
@@ -91,6 +91,15 @@ class Judged:
     refused: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class JudgedTogether:
+    """Several runs by one set of gates. refused: as in Judged."""
+
+    summaries: tuple[RunSummary, ...]
+    results: tuple[GateResult, ...]
+    refused: tuple[str, ...]
+
+
 async def compared(
     runs: RunStore, base: str, others: Sequence[str], gates: Sequence[Gate], allow_simulated: bool
 ) -> tuple[RunSummary, tuple[Against, ...]]:
@@ -105,11 +114,17 @@ def _against(base: RunSummary, new: RunSummary, gates: Sequence[Gate], allow_sim
     return Against(new, comparison, judge(gates, new, None if comparison.refused else base) if gates else ())
 
 
-async def gated(runs: RunStore, word: str, gates: Sequence[Gate], baseline: str, allow_simulated: bool) -> Judged:
+async def gated(
+    runs: RunStore, words: Sequence[str], gates: Sequence[Gate], baseline: str, allow_simulated: bool
+) -> JudgedTogether:
     """Raises UsageError."""
-    summary = summarize(await loaded(runs, word))
+    ids = await named(runs, words)
+    found = [summarize(await runs.load(name)) for name in ids]
     base = summarize(await loaded(runs, baseline)) if baseline else None
-    return judged(summary, gates, base, allow_simulated)
+    refused = [compare(base, one, allow_simulated).refused if base and one.run.levels else () for one in found]
+    pairs = [(one, None if why else base) for one, why in zip(found, refused, strict=True)]
+    told = tuple(why for whys in refused for why in whys)
+    return JudgedTogether(tuple(found), judge_runs(gates, pairs), told)
 
 
 def judged(summary: RunSummary, gates: Sequence[Gate], base: RunSummary | None, allow_simulated: bool) -> Judged:

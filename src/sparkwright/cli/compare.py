@@ -93,31 +93,34 @@ def _against_json(one: Against) -> dict[str, Any]:
 
 
 @click.command()
-@click.argument("run")
+@click.argument("runs", nargs=-1, required=True, metavar="RUN...")
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--baseline", default="", metavar="RUN", help="Run that `x baseline` in FILE refers to.")
 @_simulated
 @shared.json_option
-def gate(run: str, file: Path, baseline: str, allow_simulated: bool, as_json: bool) -> None:
-    """Check a run against the thresholds of a file, one a line.
+def gate(runs: tuple[str, ...], file: Path, baseline: str, allow_simulated: bool, as_json: bool) -> None:
+    """Check runs against the thresholds of a file, one a line.
 
     METRIC.STATISTIC SIGN NUMBER UNIT [@ depth=32k], as `ttft.p99 < 2s @ depth=32k`, `decode.median >= 0.95 x
-    baseline`, `errors == 0`, `goodput >= 3/s @ level=c8`. Text after # is a comment.
+    baseline`, `errors == 0`, `failed_probes == 0`, `score >= 85%`. Text after # is a comment. With several runs each
+    line is judged by every run that can have its figure.
 
-    Exit status: 0 all thresholds met, 1 a threshold failed or the run is invalid, 2 syntax error in FILE.
+    Exit status: 0 all thresholds met, 1 a threshold failed or a run is invalid, 2 syntax error in FILE.
 
     \b
     Examples:
       sparkwright gate last gates.txt
       sparkwright gate last gates.txt --baseline baseline --json
+      sparkwright gate nightly-bench nightly-probes gates.txt
     """
     gates = read_gates(file)
-    found = with_store(lambda kept: use.gated(kept, run, gates, baseline, allow_simulated))
-    run, simulated = found.summary.run.id, found.summary.run.conditions.simulated
+    found = with_store(lambda kept: use.gated(kept, runs, gates, baseline, allow_simulated))
+    names = [one.run.id for one in found.summaries]
+    simulated = any(one.run.conditions.simulated for one in found.summaries)
     passed = all(result.passed for result in found.results)
-    document = {"schema": SCHEMA, "run": run, "simulated": simulated, "passed": passed}
+    document = {"schema": SCHEMA, "run": names[0], "runs": names, "simulated": simulated, "passed": passed}
     document |= {"gates": [asdict(result) for result in found.results], "no_baseline": list(found.refused)}
-    text = mark(simulated) + gates_text(run, found.results, found.refused)
+    text = mark(simulated) + gates_text(", ".join(names), found.results, found.refused)
     shared.answer(as_json, document, text, int(not passed))
 
 

@@ -31,7 +31,7 @@ VERBS = {
     "eval": ("evals", "evals", "Check the answers of an endpoint: protocol and instructions."),
     "runs": ("runs", "runs", "List, show, tag, export and delete benchmark runs."),
     "compare": ("compare", "compare", "Compare runs with a base, metric by metric."),
-    "gate": ("compare", "gate", "Check a run against thresholds, for CI."),
+    "gate": ("compare", "gate", "Check runs against thresholds, for CI."),
     "report": ("compare", "report", "Write plots, tables and conditions of runs to one file."),
     "diagnose": ("diagnose", "diagnose", "Find the root cause in logs of any engine or on the nodes."),
     "explain": ("explain", "explain", "Explain a finding's code or a cause, and the fix."),

@@ -1,5 +1,6 @@
 """`sparkwright up` and `down`."""
 
+import asyncio
 import time
 from dataclasses import asdict
 from typing import Any
@@ -18,8 +19,11 @@ from sparkwright.app.stage import staging_text
 from sparkwright.app.stop import Removed
 from sparkwright.app.stop import down as take_down
 from sparkwright.cli import options as shared
+from sparkwright.cli.columns import echo
 from sparkwright.cli.plan_result import plan_json
+from sparkwright.cli.prove import proof_json, proof_text, prove
 from sparkwright.cli.up_text import outcome_text
+from sparkwright.domain.errors import UsageError
 from sparkwright.domain.plan import stopping
 from sparkwright.domain.units import duration
 from sparkwright.wiring import places
@@ -44,6 +48,7 @@ from sparkwright.wiring import places
     help="Replace this deployment; roll back to it if the start fails.",
 )
 @click.option("--no-rollback", is_flag=True, help="Do not roll back to the old deployment when the new one fails.")
+@click.option("--prove", is_flag=True, help="Then judge a short benchmark and the quick probes by gates.")
 @click.option("--verbose", is_flag=True, help="Also print the engine's own figures.")
 @shared.json_option
 def up(recipe: str, profile: str, name: str, where: ClusterOptions, **rest: Any) -> None:
@@ -57,13 +62,19 @@ def up(recipe: str, profile: str, name: str, where: ClusterOptions, **rest: Any)
     the old one serves, its gateway answers 503 during the swap, and it is rolled back if the new one does not become
     ready or you press Ctrl-C.
 
+    --prove measures half a minute (profile prove) and asks the quick probes, and judges both by the recipe's `gates:`
+    [without: errors == 0, failed_probes == 0]. Exit status 1 when a gate fails; the deployment continues to serve.
+
     \b
     Examples:
       sparkwright up deepseek-v4-flash@256k
+      sparkwright up deepseek-v4-flash@256k --prove
       sparkwright up ./my-recipe.yaml --dry-run
       sparkwright up tiny-llama-cpp --cluster demo.yaml --json
       sparkwright up qwen3-coder --replace gpt-oss
     """
+    if rest["prove"] and rest["detach"]:
+        raise UsageError("--prove needs an endpoint that answers: it does not go with --detach")
     began = time.monotonic()
     opened = open_recipe(recipe, places(), profile)
     named, supervise = name or opened.deployment, not rest["no_supervise"]
@@ -78,7 +89,14 @@ def up(recipe: str, profile: str, name: str, where: ClusterOptions, **rest: Any)
     outcome = shared.drive(where, start, quiet=rest["as_json"])
     text = outcome_text(outcome, time.monotonic() - began, where.ssh_config, rest["verbose"])
     refused = outcome.done == "planned" and bool(stopping(outcome.plan, rest["force"]))
-    shared.answer(rest["as_json"], outcome_json(outcome), text, int(refused))
+    if not rest["prove"] or outcome.done == "planned":
+        shared.answer(rest["as_json"], outcome_json(outcome), text, int(refused))
+        return
+    if not rest["as_json"]:
+        echo(f"{text}\n")
+    proven = asyncio.run(prove(named, where, opened.gates, rest["as_json"]))
+    document = {**outcome_json(outcome), "proof": proof_json(proven)}
+    shared.answer(rest["as_json"], document, proof_text(named, proven), int(not proven.passed))
 
 
 def outcome_json(outcome: Outcome) -> dict[str, Any]:

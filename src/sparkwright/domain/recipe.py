@@ -249,6 +249,7 @@ class Recipe:
     loading: Loading = field(default_factory=Loading)
     phases: Mapping[str, PhaseTime] = field(default_factory=dict)
     published: tuple[Figure, ...] = ()
+    gates: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     source: str = ""
     hash: str = ""

@@ -5,6 +5,8 @@ ttft.p99 < 2s @ depth=32k
 decode.median >= 0.95 x baseline
 errors == 0
 goodput >= 3/s @ level=c8
+failed_probes == 0
+score >= 85% @ outcome=prompts-strict
 """
 
 import re
@@ -17,7 +19,7 @@ from sparkwright.domain.summary import METRICS
 
 STATISTICS = ("mean", "median", "p90", "p99", "least", "most", "spread")
 # Words that are one number of a level. Unit: "" is a count, "share" between 0 and 1, "bytes" of memory.
-PLAIN: Mapping[str, str] = {
+_PLAIN: Mapping[str, str] = {
     "errors": "",
     "error_share": "share",
     "met": "share",
@@ -28,7 +30,11 @@ PLAIN: Mapping[str, str] = {
     "prefix_hits": "share",
     "memory_available": "bytes",
 }
-SELECTORS = ("level", "depth", "prompt", "output", "concurrency", "rate", "part", "turn")
+# Of a run as a whole: what an evaluation found.
+QUALITY: Mapping[str, str] = {"failed_probes": "", "score": "share"}
+PLAIN = {**_PLAIN, **QUALITY}
+OUTCOME = "outcome"
+SELECTORS = ("level", "depth", "prompt", "output", "concurrency", "rate", "part", "turn", OUTCOME)
 _SHORT = {"c": "concurrency"}
 _TIMES = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "min": 60.0}
 _SHARES = {"": 1.0, "%": 0.01}
@@ -81,6 +87,7 @@ def parse(text: str, name: str = "gates") -> tuple[Gate, ...]:
             metric, statistic = _what(match["what"])
             limit, of_baseline = _limit(match["wanted"], unit_of(metric, statistic))
             where = tuple(_selectors(match["where"])) if match["where"] is not None else ()
+            _fitting(metric, of_baseline, where)
             gates.append(Gate(words, metric, statistic, match["sign"], limit, of_baseline, where))
         except BadLine as error:
             bad.append(f"{name}:{number}: {error}")
@@ -89,6 +96,19 @@ def parse(text: str, name: str = "gates") -> tuple[Gate, ...]:
     if not gates:
         raise UsageError(f"{name}: no gate in it", "write a line such as: ttft.p99 < 2s @ depth=32k")
     return tuple(gates)
+
+
+def _fitting(metric: str, of_baseline: bool, where: tuple[tuple[str, str], ...]) -> None:
+    """Quality has no levels, and levels have no outcomes."""
+    keys = [key for key, _ in where]
+    if metric not in QUALITY:
+        if OUTCOME in keys:
+            raise BadLine(f"{metric} is not selected by outcome: that is for score")
+        return
+    if of_baseline:
+        raise BadLine(f"{metric} has no baseline: sparkwright compare judges two evaluations")
+    if odd := [key for key in keys if metric != "score" or key != OUTCOME]:
+        raise BadLine(f"{metric} is of a run as a whole: nothing is selected by {odd[0]!r}")
 
 
 def _what(text: str) -> tuple[str, str]:
@@ -140,7 +160,7 @@ def _selectors(text: str) -> Iterator[tuple[str, str]]:
             raise BadLine(f"{pair!r} after @ is not of the form depth=32k")
         if key not in SELECTORS:
             raise BadLine(f"nothing is selected by {key!r}{_near(key, SELECTORS)}")
-        if key not in ("level", "part") and not sizes(value):
+        if key not in ("level", "part", OUTCOME) and not sizes(value):
             raise BadLine(f"{value!r} is no number")
         yield key, value
 

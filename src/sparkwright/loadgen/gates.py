@@ -1,4 +1,4 @@
-"""Whether a run passes its gates."""
+"""Whether runs pass their gates."""
 
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from sparkwright.domain.summary import GateResult, LevelSummary, RunSummary
 from sparkwright.domain.workload import Length, LevelPlan, Single
-from sparkwright.loadgen import comparable
-from sparkwright.loadgen.gate_lines import Gate, parse, sizes, unit_of
+from sparkwright.loadgen import comparable, quality
+from sparkwright.loadgen.gate_lines import QUALITY, Gate, parse, sizes, unit_of
 
-__all__ = ["Gate", "judge", "parse"]
+__all__ = ["Gate", "judge", "judge_runs", "parse"]
 
 _SIGNS: Mapping[str, Callable[[float, float], bool]] = {
     "<": operator.lt,
@@ -31,16 +31,40 @@ Judged = tuple[bool, float | None, float | None, str]  # passed, observed, wante
 
 def judge(gates: Sequence[Gate], summary: RunSummary, baseline: RunSummary | None = None) -> tuple[GateResult, ...]:
     """A result for each gate, which holds for every level that it selects; that a run is not valid is one more."""
-    found = [(gate, _judged(gate, summary, baseline)) for gate in gates]
-    results = [one if one.observed is None else replace(one, seen=figure(one.observed, gate)) for gate, one in found]
-    if summary.invalid:
-        results.append(GateResult(VALID, False, None, "valid", "; ".join(summary.invalid)))
+    return judge_runs(gates, [(summary, baseline)])
+
+
+def judge_runs(gates: Sequence[Gate], runs: Sequence[tuple[RunSummary, RunSummary | None]]) -> tuple[GateResult, ...]:
+    """Each gate by every run (with its baseline) that can have its figure. One that none can have fails."""
+    results = [_worst(gate, runs) for gate in gates]
+    for summary, _ in runs:
+        if summary.invalid and (summary.run.levels or not summary.run.evaluation):
+            name = f"{VALID[:4]}{summary.run.id}{VALID[7:]}" if len(runs) > 1 else VALID
+            results.append(GateResult(name, False, None, "valid", "; ".join(summary.invalid)))
     return tuple(results)
+
+
+def _worst(gate: Gate, runs: Sequence[tuple[RunSummary, RunSummary | None]]) -> GateResult:
+    able = [pair for pair in runs if quality.has(gate.metric, pair[0].run)]
+    if not able:
+        asked = _text(gate, None if gate.of_baseline else gate.limit)
+        return GateResult(gate.line, False, None, asked, f"{quality.WANTED[gate.metric in QUALITY]} has such a figure")
+    found = [(summary.run.id, _seen(gate, _judged(gate, summary, baseline))) for summary, baseline in able]
+    run, worst = next((one for one in found if not one[1].passed), found[0])
+    return replace(worst, why=f"{run}: {worst.why}") if len(able) > 1 and worst.why else worst
+
+
+def _seen(gate: Gate, result: GateResult) -> GateResult:
+    return result if result.observed is None else replace(result, seen=figure(result.observed, gate))
 
 
 def _judged(gate: Gate, summary: RunSummary, baseline: RunSummary | None) -> GateResult:
     if gate.metric == "best_rate":
         return _best_rate(gate, summary, baseline)
+    if gate.metric in QUALITY:
+        observed, why = quality.figure(gate.metric, summary.run, dict(gate.where))
+        passed = observed is not None and _SIGNS[gate.sign](observed, gate.limit)
+        return GateResult(gate.line, passed, observed, _text(gate, gate.limit), why)
     chosen = [level for level in summary.levels if _selected(level, gate)]
     asked = _text(gate, None if gate.of_baseline else gate.limit)
     if not chosen:

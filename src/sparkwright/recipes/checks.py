@@ -5,7 +5,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from sparkwright.domain.errors import UsageError
 from sparkwright.domain.recipe import Build, GatewayTls, Recipe, Runtime
+from sparkwright.loadgen.gate_lines import parse
 from sparkwright.recipes.cluster_file import env_complaints
 from sparkwright.recipes.problems import Complaint
 from sparkwright.recipes.values import has_control, is_secret_name, looks_secret, shown
@@ -127,6 +129,18 @@ def _published(recipe: Recipe) -> Iterator[Complaint]:
         if not figure.source.strip():
             path = ("published", index, "source")
             yield path, f"`{dotted(path)}` is empty; a figure without its source is not published"
+
+
+def _gates(recipe: Recipe) -> Iterator[Complaint]:
+    """They are judged after a start, when there is no baseline."""
+    for index, line in enumerate(recipe.gates):
+        try:
+            bad = any(gate.of_baseline for gate in parse(line, "gates"))
+            why = "compares with a baseline, and a start has none" if bad else ""
+        except UsageError as error:
+            why = error.message.partition(": ")[2].splitlines()[0]
+        if why:
+            yield ("gates", index), f"`gates[{index}]`: found {shown(line)}: {why}"
 
 
 _FETCHES = re.compile(r"\bgit\s+(clone|pull|fetch)\b|\b(curl|wget)\b(?!.*sha\d+sum)|\bADD\s+https?:")
@@ -257,5 +271,6 @@ CHECKS = (
     Check(("env", "flags", "engine.name"), flags_and_env),
     Check(("mounts",), _mounts),
     Check(("published",), _published),
+    Check(("gates",), _gates),
     Check(("build",), build_checks),
 )

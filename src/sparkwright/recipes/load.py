@@ -18,7 +18,7 @@ from sparkwright.recipes.values import Matching, domain_value, plain, shown
 from sparkwright.recipes.yaml_lines import Document, Path, Problem, read_yaml
 
 PROSE = {"title", "notes", "published", "license_note", "phases", "loading", "source", "conditions", "references"}
-PROSE |= {"state", "state_reason", "instead", "profile", "profiles", "hash"}
+PROSE |= {"state", "state_reason", "instead", "profile", "profiles", "hash", "gates"}
 PROSE |= {"build"}  # an image that is built from it carries the hash of it in its name
 """Fields that describe a recipe without changing what is served."""
 

@@ -238,6 +238,7 @@ class RecipePart(Part):
     loading: LoadingPart = LoadingPart()
     phases: PhasesPart = PhasesPart()
     published: list[FigurePart] = []
+    gates: list[Text] = []
     notes: list[Text] = []
 
 

@@ -93,6 +93,6 @@ async def test_runs_that_cannot_be_compared_are_no_baseline(saved: SqliteRuns) -
     gates = parse("ttft <= baseline")
     _, (against,) = await compared(saved, "r-1a", ("r-2a",), gates, False)
     assert [one.passed for one in against.results] == [True]
-    judged = await gated(saved, "r-9", gates, "r-1a", False)
-    assert (judged.summary.run.id, [one.passed for one in judged.results]) == ("r-9", [False])
+    judged = await gated(saved, ["r-9"], gates, "r-1a", False)
+    assert (judged.summaries[0].run.id, [one.passed for one in judged.results]) == ("r-9", [False])
     assert judged.refused == ("the workloads differ: check@1 and check@2",)

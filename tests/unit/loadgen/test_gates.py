@@ -6,10 +6,11 @@ import pytest
 
 from fakes.measured import KNOWN, PLAN, failed, level, row, run, scrape
 from sparkwright.domain.errors import UsageError
+from sparkwright.domain.evaluation import Evaluation, Outcome, Score, State
 from sparkwright.domain.summary import GateResult, RunSummary
 from sparkwright.domain.workload import Agent, Length, LevelPlan, Pace, Single, Slo
 from sparkwright.loadgen.gate_lines import Gate, sizes
-from sparkwright.loadgen.gates import VALID, judge, parse
+from sparkwright.loadgen.gates import VALID, judge, judge_runs, parse
 from sparkwright.loadgen.stats import summarize
 from unit.for_each import for_each
 
@@ -66,6 +67,9 @@ def test_a_line_means_what_it_states(line: str, gate: Gate) -> None:
         ("ttft < 1s @", "not of the form"),
         ("errors.p99 == 0", "is one number"),
         ("errors == 0%", "it takes none"),
+        ("failed_probes <= baseline", "has no baseline"),
+        ("failed_probes == 0 @ level=c8", "of a run as a whole"),
+        ("errors == 0 @ outcome=strict", "not selected by outcome"),
     ],
 )
 def test_a_bad_line_is_named_with_its_number(line: str, why: str) -> None:
@@ -180,3 +184,40 @@ def test_a_level_in_doubt_passes_with_the_doubt() -> None:
     result = one("ttft < 2s", summarize(run(level([row(prompt_tokens=200)]))))
     assert result.passed
     assert result.why == "in doubt: c1: prompts have 200% of the planned tokens: is the tokenizer the model's?"
+
+
+def evaluated(*outcomes: Outcome, state: str = "done") -> RunSummary:
+    return summarize(replace(run(), id="r-eval", evaluation=Evaluation("probes", outcomes), state=state))
+
+
+def test_quality_is_judged_by_what_was_asked() -> None:
+    """Failed and unanswered probes count; where nothing was judged, or it was stopped, there is no figure to pass."""
+    good, bad = Outcome("stop", State.PASSED), Outcome("tool-call", State.FAILED, "no call")
+    gone, unable = Outcome("usage", State.BROKEN), Outcome("messages", State.UNSUPPORTED)
+    assert one("failed_probes == 0", evaluated(good, unable)).passed
+    failing = one("failed_probes == 0", evaluated(good, bad, gone))
+    assert (failing.passed, failing.observed) == (False, 2.0)
+    assert failing.why.startswith("tool-call: no call")
+    assert one("failed_probes == 0", evaluated(unable)).observed is None
+    assert not one("failed_probes == 0", evaluated(good, state="stopped")).passed
+
+
+def test_a_score_is_selected_by_its_outcome() -> None:
+    """The first is that of whole prompts; one that is not there fails with the names of those that are."""
+    named = {"prompts, strict": 0.5, "instructions, loose": 0.9}
+    scores = [Outcome(name, State.SCORED, score=Score(int(100 * v), 100, v - 0.1, v)) for name, v in named.items()]
+    summary = evaluated(*scores)
+    assert one("score >= 50%", summary).passed
+    assert one("score >= 90% @ outcome=instructions-loose", summary).passed
+    assert "prompts-strict, instructions-loose" in one("score >= 1% @ outcome=loose", summary).why
+
+
+def test_one_file_judges_several_runs() -> None:
+    """Each line goes to the runs that can have its figure and holds for all of them; one that none can have fails."""
+    slow = replace(two_levels(ttft=5.0), run=replace(two_levels().run, id="r-slow"))
+    pairs = [(two_levels(), None), (slow, None), (evaluated(Outcome("stop", State.PASSED)), None)]
+    results = judge_runs(parse("ttft < 4s\nfailed_probes == 0\nerrors == 0\nscore > 1%"), pairs)
+    assert [result.passed for result in results] == [False, True, True, False]
+    assert results[0].why.startswith("r-slow: at c1")
+    assert "no evaluation" in results[3].why
+    assert not judge(parse("ttft < 4s"), evaluated(Outcome("stop", State.PASSED)))[0].passed

@@ -244,3 +244,13 @@ def test_figures_need_sources():
         "r.yaml:11: `published[0].source` is empty; a figure without its source is not published"
     ]
     assert silent("published: [{what: d, value: 3, unit: t/s, source: s}]\n").published[0].value == 3.0
+
+
+def test_gates():
+    """A start has no baseline; a line that is none is named with its place."""
+    assert silent("gates:\n  - ttft.p90 < 5s @ level=1-user\n  - errors == 0\n").gates[1] == "errors == 0"
+    assert errors(GOOD + "gates:\n  - errors == 0\n  - ttfs < 1s\n") == [
+        f"r.yaml:{GOOD.count(chr(10)) + 3}: `gates[1]`: found 'ttfs < 1s': no metric 'ttfs': did you mean ttft?"
+    ]
+    (found,) = errors(GOOD + "gates: [decode >= baseline]\n")
+    assert "`gates[0]`" in found and "a start has none" in found

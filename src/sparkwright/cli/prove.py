@@ -1,0 +1,82 @@
+"""`up --prove`: a short benchmark and the quick probes after a start, judged by the recipe's gates."""
+
+import importlib
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from sparkwright.adapters.files import open_workload
+from sparkwright.app.bench.benchmark import BenchRequest, Ready, go
+from sparkwright.app.bench.target import Bench
+from sparkwright.app.cluster_options import ClusterOptions
+from sparkwright.cli.columns import echo
+from sparkwright.domain.run import Run
+from sparkwright.domain.summary import GateResult
+from sparkwright.wiring import bench as tools
+from sparkwright.wiring import keys, places
+
+PROFILE, TAG = "prove", "prove"
+_WITHOUT = ("errors == 0", "failed_probes == 0")
+_LONGEST = 4000  # tokens of a prompt of the probes
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """runs: of the benchmark and of the probes."""
+
+    runs: tuple[Run, ...]
+    results: tuple[GateResult, ...]
+
+    @property
+    def passed(self) -> bool:
+        return all(one.passed for one in self.results)
+
+
+async def prove(deployment: str, where: ClusterOptions, lines: Sequence[str], quiet: bool) -> Proof:
+    """Raises NotReady, UsageError: then nothing is proven, and the deployment continues to serve."""
+    # What measures and judges is loaded only for this
+    bench = importlib.import_module("sparkwright.cli.bench")
+    gates, stats = (importlib.import_module(f"sparkwright.loadgen.{name}") for name in ("gates", "stats"))
+    found = BenchRequest(open_workload(PROFILE, places()), tags=(TAG,))
+    asked = bench.Asked(where, "", keys(None), False, found, None, quiet)
+    async with tools(None) as made, bench.endpoint(made, deployment, asked) as (able, ready):
+        if not quiet:
+            echo(f"proving {deployment}: a short benchmark, then the quick probes", err=True)
+        runs = (await _measured(able, ready, quiet), await _probed(able, ready, quiet))
+    pairs = [(stats.summarize(run), None) for run in runs]
+    return Proof(runs, gates.judge_runs(gates.parse("\n".join(lines or _WITHOUT), "gates"), pairs))
+
+
+async def _measured(bench: Bench, ready: Ready, quiet: bool) -> Run:
+    live = importlib.import_module("sparkwright.cli.bench_live")
+    order = ready.order
+    with live.bench_screen(order.levels, order.workload.repeats, quiet, ready.conditions.simulated) as screen:
+        return await go(bench, ready, screen)
+
+
+async def _probed(bench: Bench, ready: Ready, quiet: bool) -> Run:
+    use, text, catalog = map(importlib.import_module, _PROBING)
+    work = replace(use.workload("probes", 1, "Quick probes after a start"), deadline=300.0)
+    again, entries = replace(ready, order=replace(ready.order, workload=work)), catalog.chosen((), True)
+    watch = text.Lines(quiet)
+    outcomes = use.probe_all(bench, again, entries, _LONGEST, watch)
+    plan = use.Plan("probes", tuple(entry.name for entry in entries))
+    found: Run = await use.evaluate(bench, again, plan, outcomes, watch)
+    return found
+
+
+_PROBING = ("sparkwright.app.evaluate", "sparkwright.cli.eval_text", "sparkwright.evals.catalog")
+
+
+def proof_text(deployment: str, proof: Proof) -> str:
+    gates_text = importlib.import_module("sparkwright.cli.bench_text").gates_text
+    names = ", ".join(run.id for run in proof.runs)
+    verdict = "proven" if proof.passed else "NOT proven: a gate failed; it continues to serve"
+    after = [f"  sparkwright report {run.id} -o {run.id}.html" for run in proof.runs]
+    after += [] if proof.passed else [f"  sparkwright down {deployment}   stops it"]
+    return "\n".join([f"{deployment}: {verdict}", gates_text(names, proof.results), "next", *after])
+
+
+def proof_json(proof: Proof) -> dict[str, Any]:
+    gates = [asdict(one) for one in proof.results]
+    return {"passed": proof.passed, "runs": [run.id for run in proof.runs], "gates": gates}

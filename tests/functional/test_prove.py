@@ -1,0 +1,52 @@
+"""`up --prove`: a real start of the simulator on two node entries, judged by the recipe's gates."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from functional.command import Shell
+from functional.test_diagnose_deployment import recipe
+from functional.test_diagnose_deployment import shell as two_nodes
+
+QUICK = {"SPARKWRIGHT_TWIN_TIME_SCALE": "0.01"}
+START = ("--no-supervise", "--force", "no GPU here", "--prove")
+PARSERS = "\nparsers: {tool: hermes, reasoning: qwen3}\n"
+
+
+@pytest.fixture
+def shell(tmp_path: object) -> Iterator[Shell]:
+    made: Shell = two_nodes.__wrapped__(tmp_path)
+    yield made
+    made.run("down", "twin")
+    made.clean()
+
+
+def written(shell: Shell, gates: str, **env: str) -> str:
+    path = recipe(shell, **{**QUICK, **env})
+    file = shell.folder / "twin.yaml"
+    file.write_text(file.read_text() + PARSERS + gates)
+    return path
+
+
+def test_a_good_start_is_proven(shell: Shell) -> None:
+    """Two runs are stored and judged by the recipe's gates; one file judges both again."""
+    gates = 'gates: [errors == 0, failed_probes == 0, "ttft.p99 < 30s @ level=4-users"]\n'
+    code, out, err = shell.run("up", written(shell, gates), *START, "--json")
+    assert code == 0, err
+    proof = json.loads(out)["proof"]
+    assert [one["line"] for one in proof["gates"]][:2] == ["errors == 0", "failed_probes == 0"]
+    assert proof["passed"] and len(proof["runs"]) == 2
+    (shell.folder / "gates.txt").write_text("errors == 0\nfailed_probes == 0\n")
+    code, out, _ = shell.run("gate", *proof["runs"], "gates.txt", "--allow-simulated")
+    assert (code, out.count("pass ")) == (0, 2)
+
+
+def test_a_start_that_serves_wrongly(shell: Shell) -> None:
+    """Without gates of the recipe's own a failed probe is exit status 1; the deployment is still there."""
+    there = written(shell, "", SPARKWRIGHT_TWIN_FAULT="wrong@tool_text")
+    code, out, err = shell.run("up", there, *START)
+    assert code == 1, err
+    assert "NOT proven" in out and "FAIL  failed_probes == 0" in out and "pass  errors == 0" in out
+    _, out, _ = shell.run("status", "--json")
+    assert [one["name"] for one in json.loads(out)["deployments"]] == ["twin"]
