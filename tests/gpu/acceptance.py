@@ -3,6 +3,7 @@
     python tests/gpu/acceptance.py --venv /opt/vllm --model /models/tiny-qwen3 --out /tmp/acceptance
     python tests/gpu/acceptance.py --engine sglang --engine-version 0.5.12 --venv /opt/sglang --model ... --out ...
     python tests/gpu/acceptance.py --one --engine-version 0.26.0 ...             one node of the two, one GPU
+    python tests/gpu/acceptance.py --share-gpu ...                               two nodes with the same GPU
 
 The nodes are namespaces with an sshd each (two_nodes.py), one GPU a node, NCCL over sockets. --venv: a folder with
 bin/python that can run the engine; --env goes into the recipe. --simulator rehearses it without a GPU, simulated.
@@ -24,7 +25,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import yaml
-from two_nodes import TwoNodes, lacking, wait_for
+from two_nodes import TwoNodes, cluster, lacking, wait_for
 
 NAME = "acceptance"
 LARGE = "large"
@@ -106,6 +107,7 @@ def recipe(args: argparse.Namespace) -> dict:
             "small-kv": {"serving": {"context": 131072, "kv_cache_bytes": "64MiB"}},
             "keyed": {"serving": {"expose": "fabric", "api_key_env": KEY}},
             "impatient": {"phases": {"rendezvous": {"stuck_after": "30s"}}},
+            "thinks": {"parsers": {"reasoning": "qwen3"}},
             "ray": on_ray(args),
             "large": large(args),
         },
@@ -130,18 +132,6 @@ def large(args: argparse.Namespace) -> dict:
     }
 
 
-def cluster(nodes: TwoNodes, rank: int = 0, more: dict[str, str] | None = None, count: int = 2) -> dict:
-    """The cluster file; more: environment for the node of that rank; count: the first nodes only."""
-    told = []
-    for node in nodes.nodes[:count]:
-        paths = {sub: str(node.folder / sub) for sub in ("models", "hub", "cache", "state")}
-        env = {"CUDA_VISIBLE_DEVICES": str(node.number - 1), "NCCL_HOSTID": node.name}
-        fabric = {"address": node.fabric, "interface": "fab0", "hcas": []}
-        told.append({"name": node.name, "fabric": fabric, "paths": paths, "env": env})
-    told[rank]["env"] |= more or {}
-    return {"name": "two-namespaces", "simulated": nodes.simulated, "nodes": told}
-
-
 class Acceptance:
     """Runs commands, keeps what they print, and remembers what was not as expected."""
 
@@ -159,14 +149,15 @@ class Acceptance:
         shutil.copy(Path(__file__).with_name("talk.py"), self.work / "talk.py")
         self.recipe = self.write("acceptance.yaml", recipe(args))
         self.clusters = {
-            "good": self.write("cluster.yaml", cluster(nodes, count=args.count)),
-            "gloo": self.write("cluster-gloo.yaml", cluster(nodes, 1, self.on_lo("GLOO_SOCKET_IFNAME"))),
-            "nccl": self.write("cluster-nccl.yaml", cluster(nodes, 1, self.on_lo("NCCL_SOCKET_IFNAME"))),
+            "good": self.write("cluster.yaml", cluster(nodes, count=args.count, shared=args.share_gpu)),
+            "gloo": self.write("cluster-gloo.yaml", self.misled(nodes, "GLOO_SOCKET_IFNAME")),
+            "nccl": self.write("cluster-nccl.yaml", self.misled(nodes, "NCCL_SOCKET_IFNAME")),
         }
 
-    def on_lo(self, variable: str) -> dict[str, str]:
-        """The simulator has no Gloo and no NCCL to mislead, only a fault of that name."""
-        return {variable: "lo"} | ({"SPARKWRIGHT_TWIN_FAULT": "no_comm"} if self.args.simulator else {})
+    def misled(self, nodes: TwoNodes, variable: str) -> dict:
+        """The worker's variable is `lo`. The simulator has no Gloo and no NCCL, only a fault of that name."""
+        more = {variable: "lo"} | ({"SPARKWRIGHT_TWIN_FAULT": "no_comm"} if self.args.simulator else {})
+        return cluster(nodes, 1, more, shared=self.args.share_gpu)
 
     def write(self, name: str, content: dict) -> Path:
         path = self.work / name
@@ -229,13 +220,13 @@ class Acceptance:
         python = sys.executable if self.args.simulator else self.args.venv / "bin" / "python"
         return self.on_node(node, f"{python} {self.work}/client.py http://{address}:{PORT}")
 
-    def talk(self, model: str = "tiny") -> None:
-        """A streamed chat and a tool call, from the head node itself."""
+    def talk(self, model: str = "tiny", what: str = "") -> None:
+        """A streamed chat and a tool call, from the head node itself; what: `reasoning`, only that."""
         python = sys.executable if self.args.simulator else self.args.venv / "bin" / "python"
         began = time.monotonic()
-        told = self.on_node("spark-1", f"{python} {self.work}/talk.py http://127.0.0.1:{PORT} {model}")
+        told = self.on_node("spark-1", f"{python} {self.work}/talk.py http://127.0.0.1:{PORT} {model} {what}")
         good = "NOT" not in told and "as the API promises" in told
-        self.expect(good, "not as the API promises", "streamed chat, tool call", time.monotonic() - began)
+        self.expect(good, "not as the API promises", what or "streamed chat, tool call", time.monotonic() - began)
 
     def gpu_memory(self) -> list[int]:
         """MiB in use of each GPU; [] without nvidia-smi."""
@@ -285,7 +276,7 @@ def frozen(a: Acceptance) -> None:
     told = a.sparkwright("status", expect=(0, 1))
     a.expect("no token" in told, "status saw a token", "frozen worker told")
     a.rank(1, "kill -CONT $session")
-    wait_for(lambda: "real token" in a.sparkwright("status", expect=(0, 1)), "no token after SIGCONT", 60)
+    wait_for(lambda: " token in" in a.sparkwright("status", expect=(0, 1)), "no token after SIGCONT", 60)
 
 
 def killed(a: Acceptance) -> None:
@@ -315,6 +306,13 @@ def down(a: Acceptance) -> None:
     a.sparkwright("down", NAME)
     a.nothing_left()
     a.sparkwright("status", expect=(0, 3))  # 3: there is a docker command and it does not answer
+
+
+def reasoning(a: Acceptance) -> None:
+    """With a reasoning parser text comes in the field for reasoning; random weights never end theirs."""
+    a.sparkwright("up", f"{a.recipe}@thinks")
+    a.talk(what="reasoning")
+    down(a)
 
 
 def wrong_value(a: Acceptance) -> None:
@@ -418,7 +416,7 @@ def size(a: Acceptance) -> None:
 
 
 CASES: tuple[Callable[[Acceptance], None], ...] = (
-    facts, plan, up, frozen, killed, down, again, interrupt, keyed,
+    facts, plan, up, frozen, killed, down, again, interrupt, keyed, reasoning,
     wrong_value, too_long, small_kv, dies, head_killed, gloo, nccl, ray, size,
 )  # fmt: skip
 OF_VLLM = (small_kv, ray, size)
@@ -460,6 +458,7 @@ def arguments(about: str, cases: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--env", action="append", default=[], metavar="NAME=VALUE", help="into the recipe's env")
     parser.add_argument("--only", action="append", default=[], metavar="CASE", choices=cases)
     parser.add_argument("--simulator", action="store_true", help="the simulator instead of vLLM")
+    parser.add_argument("--share-gpu", action="store_true", help="both nodes use the first GPU (NCCL over sockets)")
     parser.add_argument("--one", dest="count", action="store_const", const=1, default=2, help="one node, one GPU")
     return parser.parse_args()
 

@@ -1,5 +1,7 @@
 """A client as users have one, run on a node: `python talk.py URL MODEL`: a streamed chat, then a forced tool call.
 
+`python talk.py URL MODEL reasoning`: only the chat, of which text must come as reasoning.
+
 Standard library only. Prints what came; exit 1 when the stream, the usage or the tool call is not as the API promises.
 """
 
@@ -38,18 +40,27 @@ def events(url: str, body: dict) -> Iterator[dict]:
                 yield json.loads(line[6:])
 
 
-def chat(url: str, model: str) -> bool:
-    """64 tokens, counted from usage; chunks with text in them."""
-    began, first, text, usage = time.monotonic(), 0.0, 0, {}
+def chat(url: str, model: str, reasons: bool = False) -> bool:
+    """64 tokens, counted from usage; chunks with text in them. vLLM's field is `reasoning`, SGLang's has more in it."""
+    began, first, text, thought, usage = time.monotonic(), 0.0, 0, 0, {}
     messages = [{"role": "user", "content": "Say hello in one short sentence."}]
     for event in events(url, {"model": model, "messages": messages, "max_tokens": 64, "ignore_eos": True}):
         usage = event.get("usage") or usage
         for choice in event["choices"]:
-            if choice["delta"].get("content") or choice["delta"].get("reasoning"):
-                text, first = text + 1, first or time.monotonic() - began
+            delta = choice["delta"]
+            thoughts = bool(delta.get("reasoning") or delta.get("reasoning_content"))
+            if delta.get("content") or thoughts:
+                text, thought, first = text + 1, thought + thoughts, first or time.monotonic() - began
     took = time.monotonic() - began
-    print(f"chat: {text} chunks with text, first after {first:.2f} s, all after {took:.2f} s, usage {usage}")
-    return text > 1 and usage.get("completion_tokens") == 64
+    print(
+        f"chat: {text} chunks with text, {thought} of them reasoning, first after {first:.2f} s, all after {took:.2f} s"
+    )
+    print(f"usage {usage}")
+    return text > 1 and usage.get("completion_tokens") == 64 and (thought > 1) == reasons
+
+
+def reasoning(url: str, model: str) -> bool:
+    return chat(url, model, reasons=True)
 
 
 def tool_call(url: str, model: str) -> bool:
@@ -73,6 +84,7 @@ def tool_call(url: str, model: str) -> bool:
 
 
 if __name__ == "__main__":
-    good = [ask(sys.argv[1], sys.argv[2]) for ask in (chat, tool_call)]
-    print("as the API promises" if all(good) else f"NOT as the API promises: chat {good[0]}, tool call {good[1]}")
-    sys.exit(0 if all(good) else 1)
+    asks = (reasoning,) if sys.argv[3:] == ["reasoning"] else (chat, tool_call)
+    good = {ask.__name__: ask(sys.argv[1], sys.argv[2]) for ask in asks}
+    print("as the API promises" if all(good.values()) else f"NOT as the API promises: {good}")
+    sys.exit(0 if all(good.values()) else 1)

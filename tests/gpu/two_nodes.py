@@ -147,6 +147,20 @@ class TwoNodes:
         subprocess.run(["ssh-add", "-q", str(key)], env={**os.environ, "SSH_AUTH_SOCK": str(agent)}, check=True)
 
 
+def cluster(
+    nodes: TwoNodes, rank: int = 0, more: dict[str, str] | None = None, count: int = 2, shared: bool = False
+) -> dict:
+    """The cluster file; more: environment for the node of that rank; count: the first nodes only; shared: one GPU."""
+    told = []
+    for node in nodes.nodes[:count]:
+        paths = {sub: str(node.folder / sub) for sub in ("models", "hub", "cache", "state")}
+        env = {"CUDA_VISIBLE_DEVICES": "0" if shared else str(node.number - 1), "NCCL_HOSTID": node.name}
+        fabric = {"address": node.fabric, "interface": "fab0", "hcas": []}
+        told.append({"name": node.name, "fabric": fabric, "paths": paths, "env": env})
+    told[rank]["env"] |= more or {}
+    return {"name": "two-namespaces", "simulated": nodes.simulated, "nodes": told}
+
+
 def lacking() -> list[str]:
     """What this machine lacks for it, as text."""
     tools = ("unshare", "mount", "ip", "sshd", "ssh", "ssh-keygen", "ssh-agent", "ssh-add", "rsync")
