@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
 from sparkwright.app.services import Services
@@ -14,6 +14,7 @@ from sparkwright.domain.recipe import Parsers
 from sparkwright.evals.catalog import PROBES, Entry, chosen
 from sparkwright.evals.heard import Ask, Heard, read
 from sparkwright.evals.probe import Given, NoAnswer, Tally
+from sparkwright.supervision.detect.quality import parser_probes
 from sparkwright.supervision.findings import PARSERS
 
 _SECONDS = 120.0  # for all of them: a GB10 needs about five
@@ -38,7 +39,7 @@ async def play(entry: Entry, given: Given, send: Send) -> Outcome:
 
 async def parser_findings(services: Services, plan: Plan) -> tuple[Finding, ...]:
     """What the recipe's parsers do to answers, by a call, a split of reasoning and an answer of exact length."""
-    names = tuple(_names(plan.recipe.parsers))
+    names = parser_probes(plan.recipe.parsers)
     if not names:
         return ()
     address = "127.0.0.1" if plan.bind == "0.0.0.0" else plan.bind
@@ -53,7 +54,7 @@ async def parser_findings(services: Services, plan: Plan) -> tuple[Finding, ...]
                 except NotReady as error:
                     return Heard(trouble=error.message)
 
-            found = await _played(chosen(names), send)
+            found = await played(chosen(names), send)
     except TimeoutError:
         services.notice(f"the parsers could not be probed within {_SECONDS:.0f} s; later: sparkwright eval probes")
         return ()
@@ -63,18 +64,9 @@ async def parser_findings(services: Services, plan: Plan) -> tuple[Finding, ...]
     return tuple(_finding(plan, one) for one in found if one.state is not State.PASSED)
 
 
-def _names(parsers: Parsers) -> Iterator[str]:
-    if parsers.tool:
-        yield "tool-call"
-    if parsers.reasoning:
-        yield "thinking"
-    if parsers.tool or parsers.reasoning:
-        yield "length"
-
-
-async def _played(entries: Sequence[Entry], send: Send) -> list[Outcome]:
-    """Without `chat_template_kwargs` where the server refuses those. A model that does not follow ends it."""
-    given = Given(thinking=True, ignore_eos=True, brief=True)
+async def played(entries: Sequence[Entry], send: Send, seed: int = 0) -> list[Outcome]:
+    """Briefly, without `chat_template_kwargs` where the server refuses those. A model that does not follow ends it."""
+    given = Given(seed, thinking=True, ignore_eos=True, brief=True)
     greeting = await send(given.short("Hello", 16, **given.whole()))
     if greeting.refused:
         given = replace(given, thinking=False, ignore_eos=False)
@@ -89,6 +81,9 @@ async def _played(entries: Sequence[Entry], send: Send) -> list[Outcome]:
 
 
 def _finding(plan: Plan, outcome: Outcome) -> Finding:
-    parsers = plan.recipe.parsers
+    return PARSERS.on(plan.deployment, f"{parser_of(plan.recipe.parsers, outcome.name)}: {outcome.detail}")
+
+
+def parser_of(parsers: Parsers, probe: str) -> str:
     which = {"tool-call": f"tool parser {parsers.tool}", "thinking": f"reasoning parser {parsers.reasoning}"}
-    return PARSERS.on(plan.deployment, f"{which.get(outcome.name, outcome.name)}: {outcome.detail}")
+    return which.get(probe, probe)

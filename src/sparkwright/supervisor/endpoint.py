@@ -66,6 +66,7 @@ async def canary(bus: EventBus) -> None:
             lines = dict(context.seen.count)
             context.seen.canary = said = await asked(context)
             if said.seconds is not None:
+                bus.quality.answered += 1
                 context.seen.answered(lines, said.at)
                 if bus.recorded < RECORDED:
                     bus.recorded += 1

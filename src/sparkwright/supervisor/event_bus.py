@@ -11,6 +11,7 @@ from sparkwright.domain.diagnosis import CONFIDENT, Cause
 from sparkwright.engines.dialect import of_a_client, quotes_a_client
 from sparkwright.ports import Clock
 from sparkwright.supervision.detect.detectors import Detectors
+from sparkwright.supervision.detect.quality import Quality, parser_probes
 from sparkwright.supervision.events import Cleared, Event, Fault
 from sparkwright.supervision.recovery import NOTHING, Needs
 from sparkwright.supervision.state import Recovery
@@ -70,6 +71,7 @@ class EventBus:
     recorded: canary answers kept of this start. figures: it has shown its figures since the start. suspects: causes
     that logs show and that are not weighed yet. explaining: what the evidence of the incident asks for, once it has
     been read. saving: evidence that is being written. lasting: kind -> sentence of troubles that outlast a start.
+    quality: of the answers.
     """
 
     context: DeploymentContext
@@ -83,11 +85,13 @@ class EventBus:
     explaining: asyncio.Task[Needs] | None = None
     saving: set[asyncio.Task[None]] = field(default_factory=set)
     lasting: dict[str, str] = field(default_factory=dict)
+    quality: Quality = field(init=False)
     _read: dict[str, tuple[int, int]] = field(default_factory=dict)
     _quoting: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.watching = self._watching()
+        self.quality = Quality(parser_probes(self.context.desired.recipe.parsers))
 
     def put(self, *found: Event) -> None:
         for event in found:

@@ -9,7 +9,7 @@ from sparkwright.supervision.detect.setting import Setting
 from sparkwright.supervision.events import Cleared, Disarmed, Event, Fault, Replaced, Restart, Resumed, Tick
 from sparkwright.supervision.state import ALIVE, Recovery, State
 from sparkwright.supervision.state import Work as Kind
-from sparkwright.supervisor import endpoint, event_bus, nodes
+from sparkwright.supervisor import endpoint, event_bus, nodes, quality
 from sparkwright.supervisor.announcer import Announcer, view
 from sparkwright.supervisor.context import DeploymentContext
 from sparkwright.supervisor.effects import SILENT, EffectRunner, Work, silence
@@ -177,6 +177,7 @@ class Loop:
         self._ranks.begin("causes", partial(endpoint.weigh_suspects, self.bus))
         self._ranks.begin("figures", partial(endpoint.figures, self.bus))
         self._ranks.begin("canary", partial(endpoint.canary, self.bus))
+        self._ranks.begin("answers", partial(quality.watch, self.bus))
         self._ranks.begin("requests in flight", partial(endpoint.in_flight, self.bus))
         self._ranks.begin("listing", partial(nodes.watch_listing, self.bus))
         self._ranks.begin("stillness", partial(nodes.inspect_processes, self.bus))
