@@ -71,8 +71,8 @@ class Endpoint(Protocol):
     async def page(self, base_url: str, path: str, key: Secret | None) -> str | None:
         """What the server shows there (`/metrics`); None when it does not answer, or not with 200."""
 
-    async def in_flight(self, socket: str) -> int:
-        """Requests at the engine behind the gateway with this admin socket; 0 also when that is silent."""
+    async def in_flight(self, socket: str, deployment: str) -> int:
+        """Requests at its engine by the gateway with this socket; 0 also when that is silent."""
 
     async def probe(self, url: str) -> int:
         """The status that a GET without a key has there, 0 for no answer; whose certificate it is does not matter."""

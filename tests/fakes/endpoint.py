@@ -75,7 +75,7 @@ class FakeEndpoint(TableAsker):
     async def page(self, base_url: str, path: str, key: Secret | None) -> str | None:
         return self.shown.get(path)
 
-    async def in_flight(self, socket: str) -> int:
+    async def in_flight(self, socket: str, deployment: str) -> int:
         return 0
 
     async def probe(self, url: str) -> int:

@@ -21,6 +21,7 @@ from sparkwright.domain.command import Secret
 from sparkwright.domain.deployment import Answer
 from sparkwright.domain.errors import NotReady
 from sparkwright.domain.probed import Reply
+from sparkwright.gateway.caddy import FLIGHTS
 from sparkwright.ports import Clock
 
 _SHOWN = 300
@@ -29,8 +30,7 @@ _MOST = 16 << 20  # bytes of an answer
 _REACH = "is it started, and is the address right? `curl {url}` shows what answers there"
 _TRUST = "name its CA: SSL_CERT_FILE=FILE (of a gateway of ours: the ca.crt that `up` named where it was called)"
 _HINT = "read the engine's log (`sparkwright logs`); /health alone proves nothing"
-_UPSTREAMS, _SOON = "http://gateway/reverse_proxy/upstreams", {"timeout": {"connect": 2.0, "read": 2.0}}
-_NO_HOST = [("Host", "")]  # what Caddy's admin API wants on a socket
+_SOON = {"timeout": {"connect": 2.0, "read": 2.0}}
 _SIMULATED = "x-sparkwright-simulated"
 # What is wrong with the address, the way there, or the protocol; ValueError: a URL that is none.
 ERRORS = (
@@ -129,14 +129,12 @@ class OpenAiEndpoint:
             return None
         return reply.body if reply.status == 200 else None
 
-    async def in_flight(self, socket: str) -> int:
-        """By https://caddyserver.com/docs/api#get-reverse-proxyupstreams."""
+    async def in_flight(self, socket: str, deployment: str) -> int:
         try:
             with _short(Path(socket)) as path:
                 async with httpcore.AsyncConnectionPool(uds=path) as pool:
-                    told = await pool.request("GET", _UPSTREAMS, headers=_NO_HOST, extensions=_SOON)
-            counted = [one["num_requests"] for one in json.loads(told.content) if ".sock" not in one["address"]]
-            return sum(map(int, counted))
+                    told = await pool.request("GET", f"http://gateway{FLIGHTS}", extensions=_SOON)
+            return int(json.loads(told.content)[deployment])
         except (*ERRORS, KeyError, TypeError, AttributeError, RecursionError):
             return 0
 

@@ -120,7 +120,6 @@ def _front(plan: Plan, where: Installation, seen: GatewayFacts, gateway: Gateway
     return GatewayConfig(
         addresses=_addresses(plan),
         port=gateway.port,
-        engine=f"{plan.bind}:{plan.port}",
         store=_store(where),
         tls=gateway.tls,
         names=_names(plan, seen, gateway),
@@ -157,6 +156,9 @@ def _setting(plan: Plan, where: Installation) -> GatewaySetting:
         key_env=serving.api_key_env,
         metrics=serving.door.port + 1,
         routes=(*routes(plan.recipe.engine.name).calls, *serving.door.routes),
+        engine=f"{plan.bind}:{plan.port}",
+        models=(plan.served_name,),
+        port=serving.door.port,
     )
 
 

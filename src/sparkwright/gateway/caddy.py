@@ -1,9 +1,9 @@
 """Caddy's configuration, as its own JSON.
 
-Every request to /v1/* is first shown to the key check (without its body), which answers 200 with the engine's own
-key, 204 for an engine without one, or what the client is to get instead. A browser's preflight (CORS) has no key: it is
-answered here and goes no further. Paths of sockets are relative to the folder
-that Caddy and the key check run in: a socket's path may have no more than 107 bytes.
+Every request to /v1/* goes to our own process on a unix socket, which checks its key and passes it on to the engine of
+its model, or answers what the client is to get instead (docs/adr/0014). A browser's preflight (CORS) has no key: it is
+answered here and goes no further. Paths of sockets are relative to the folder that Caddy and that process run in: a
+socket's path may have no more than 107 bytes.
 
 Caddy's documentation of each part: https://caddyserver.com/docs/json/
 """
@@ -12,24 +12,21 @@ from dataclasses import dataclass
 from typing import Any
 
 from sparkwright.domain.recipe import GatewayTls
-from sparkwright.gateway.decide import ENGINE_SILENT, GATEWAY_BROKEN, NO_SUCH_PATH, Answer, too_large
+from sparkwright.gateway.decide import GATEWAY_BROKEN, NO_SUCH_PATH, Answer, too_large
 
 ADMIN = "admin.sock"
 SERVICE = "service.sock"
-FALLBACK = "fallback.sock"
-CHECK, TROUBLE = "/check", "/trouble"
-METHOD, URI, LENGTH = "X-Door-Method", "X-Door-Uri", "X-Door-Length"
-ENGINE_KEY = "X-Door-Engine-Key"
+FLIGHTS = "/flights"
+"""Of our process, for the supervisors: requests that each engine has now."""
 _CERTIFICATE = "door"
 _HEADER_LIMIT = 64 * 1024
-_KEYS = ("Authorization", "X-Api-Key", "Api-Key")
 # What a client is given to send its headers in, and how long its connection may rest: never how long an answer lasts.
 _HEADERS_WITHIN, _REST = "10s", "5m"
 
 
 @dataclass(frozen=True, slots=True)
 class GatewayConfig:
-    """addresses: to listen on, '' for all. engine: `host:port`. names: host names and addresses in the certificate.
+    """addresses: to listen on, '' for all. names: host names and addresses in the certificate.
 
     store: folder of Caddy's own CA, kept for good. certificate, key: files on the head (GatewayTls.FILES). limit: of a
     request's body, bytes. websockets: paths on which a client may change to one.
@@ -37,7 +34,6 @@ class GatewayConfig:
 
     addresses: tuple[str, ...]
     port: int
-    engine: str
     store: str
     tls: GatewayTls = GatewayTls.INTERNAL
     names: tuple[str, ...] = ()
@@ -48,10 +44,7 @@ class GatewayConfig:
 
 
 def config(gateway: GatewayConfig) -> dict[str, Any]:
-    # Caddy to itself, so that a broken engine is never an empty answer, whatever else is broken
-    routes = [{"handle": [_fixed(ENGINE_SILENT)]}]
-    fallback = {"listen": [f"unix/{FALLBACK}"], "automatic_https": {"disable": True}, "routes": routes}
-    apps: dict[str, Any] = {"http": {"servers": {"door": _server(gateway), "fallback": fallback}, "grace_period": 0}}
+    apps: dict[str, Any] = {"http": {"servers": {"door": _server(gateway)}, "grace_period": 0}}
     if gateway.tls is not GatewayTls.OFF:
         local = {"name": "Sparkwright gateway", "install_trust": False}
         apps |= {"tls": _tls(gateway), "pki": {"certificate_authorities": {"local": local}}}
@@ -96,26 +89,15 @@ def _server(gateway: GatewayConfig) -> dict[str, Any]:
 
 
 def _api(gateway: GatewayConfig) -> list[dict[str, Any]]:
-    """Asked, its key taken away or replaced, then sent on as it is; the answer flows back byte by byte.
+    """Passed on as it is; the answer flows back byte by byte.
 
     No flush_interval: Caddy passes on at once what has no length. With -1, Debian's 2.6.2 does not close the engine's
     connection of a client that has left, and cuts every stream at a reload (docs/adr/0009).
     """
-    engine = {
-        "handler": "reverse_proxy",
-        "upstreams": [{"dial": gateway.engine}],
-        "transport": {
-            "protocol": "http",
-            "compression": False,
-            "dial_timeout": "3s",
-            "versions": ["1.1"],
-            # A rested connection that the engine closes just now would turn a good request into an error.
-            "keep_alive": {"enabled": False},
-        },
-    }
-    # Caddy deletes after it sets: what a client brings of ours is taken away in a step of its own.
-    clean = {"handler": "headers", "request": {"delete": ["X-Door-*"]}}
-    return [clean, _plain(gateway), {"handler": "request_body", "max_size": gateway.limit}, _asking(), engine]
+    # Our process closes each connection: it is the end of its answer.
+    transport = {"protocol": "http", "compression": False, "dial_timeout": "3s", "keep_alive": {"enabled": False}}
+    ours = {"handler": "reverse_proxy", "upstreams": [{"dial": f"unix/{SERVICE}"}], "transport": transport}
+    return [_plain(gateway), {"handler": "request_body", "max_size": gateway.limit}, ours]
 
 
 def _plain(gateway: GatewayConfig) -> dict[str, Any]:
@@ -125,41 +107,10 @@ def _plain(gateway: GatewayConfig) -> dict[str, Any]:
     return {"handler": "subroute", "routes": [route | ({"match": elsewhere} if elsewhere else {})]}
 
 
-def _asking() -> dict[str, Any]:
-    replaced = {"set": {"Authorization": ["{http.reverse_proxy.header." + ENGINE_KEY + "}"]}}
-    shown = {METHOD: "{http.request.method}", URI: "{http.request.orig_uri}"}
-    shown[LENGTH] = "{http.request.header.Content-Length}"
-    return {
-        "handler": "reverse_proxy",
-        "upstreams": [{"dial": f"unix/{SERVICE}"}],
-        # Kept, one of them could be the engine's, which would answer the next check (docs/adr/0009).
-        "transport": {"protocol": "http", "keep_alive": {"enabled": False}},
-        "rewrite": {"method": "GET", "uri": CHECK},
-        "headers": {"request": {"set": {name: [value] for name, value in shown.items()}}},
-        "handle_response": [
-            {"match": {"status_code": [200]}, "routes": _let_in({"delete": _KEYS[1:], **replaced})},
-            {"match": {"status_code": [204]}, "routes": _let_in({"delete": list(_KEYS)})},
-        ],
-    }
-
-
-def _let_in(request: dict[str, Any]) -> list[dict[str, Any]]:
-    marked = {"handler": "vars", "stage": "engine"}
-    return [{"handle": [marked, {"handler": "headers", "request": request}]}]
-
-
 def _errors(gateway: GatewayConfig) -> list[dict[str, Any]]:
-    """A body that grew too large; the engine gave no answer: the key check explains it; the key check is away."""
+    """A body that grew too large; our process is away, or went away."""
     large = {"match": [{"expression": "{http.error.status_code} == 413"}], "handle": [_fixed(too_large(gateway.limit))]}
-    explaining = {
-        "handler": "reverse_proxy",
-        "upstreams": [{"dial": f"unix/{SERVICE}"}, {"dial": f"unix/{FALLBACK}"}],
-        "rewrite": {"method": "GET", "uri": TROUBLE},
-        "load_balancing": {"selection_policy": {"policy": "first"}, "try_duration": "2s", "try_interval": "50ms"},
-        "health_checks": {"passive": {"fail_duration": "1s", "max_fails": 1}},
-    }
-    silent = {"match": [{"vars": {"stage": ["engine"]}}], "handle": [explaining]}
-    return [large | {"terminal": True}, silent | {"terminal": True}, {"handle": [_fixed(GATEWAY_BROKEN)]}]
+    return [large | {"terminal": True}, {"handle": [_fixed(GATEWAY_BROKEN)]}]
 
 
 def _fixed(answer: Answer) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -58,6 +59,19 @@ def no_such_route(asked: str) -> Answer:
     return invalid(404, "unknown_url", f"{problem} `serving.door.routes` in its recipe adds one.")
 
 
+def unknown_model(name: str, models: Iterable[str]) -> Answer:
+    """models: that the client's key opens."""
+    serves = ", ".join(dict.fromkeys(models)) or "none"
+    return invalid(404, "model_not_found", f"No deployment here serves the model {name[:100]!r}. Models: {serves}.")
+
+
+def no_model(models: Iterable[str]) -> Answer:
+    serves = ", ".join(dict.fromkeys(models))
+    return invalid(
+        400, "model_missing", f"Several models are served here: the request must name its `model`: {serves}."
+    )
+
+
 def too_large(limit: int) -> Answer:
     message = f"The request's body is larger than {limit / MIB:g} MiB (serving.door.body_limit)."
     return invalid(413, "request_too_large", message)
@@ -72,9 +86,8 @@ KEYS_UNREADABLE = away(
     "The gateway cannot read its keys file: nobody is let in until it can. `sparkwright status` shows why.",
     5,
 )
-# Of Caddy alone: while the key check is away, which alone knows keys; and while the engine does not answer either.
+# Of Caddy alone: while our own process is away, which alone knows keys.
 GATEWAY_BROKEN = away("door_unavailable", "The gateway cannot check keys at the moment; it is being started again.", 5)
-ENGINE_SILENT = away("engine_unavailable", "The engine does not answer at the moment.", 5)
 
 HOLD = 10.0
 YOUNG = 1.0
@@ -102,7 +115,7 @@ _WAITS_FOR_A_PERSON = {
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """path: as the client wrote it, without its query. known: a key that opens this gateway was shown.
+    """path: as the client wrote it, without its query. known: a key that opens something here was shown.
 
     length: of the body in bytes as announced, None when it is not. readable: the keys file can be read.
     """
@@ -113,6 +126,10 @@ class Request:
     shown: bool = False
     length: int | None = None
     readable: bool = True
+
+    @property
+    def call(self) -> str:
+        return f"{self.method} {self.path}"
 
 
 @cache
@@ -134,8 +151,8 @@ def refused(request: Request, limit: int, routes: re.Pattern[str]) -> Answer | N
     """What is wrong with the request itself; None when nothing is. limit: bytes of a body."""
     if not request.path.startswith(_API):
         return NO_SUCH_PATH
-    if not routes.fullmatch(asked := f"{request.method} {request.path}"):
-        return no_such_route(asked)
+    if not routes.fullmatch(request.call):
+        return no_such_route(request.call)
     if not request.known:
         return no_key(request.shown) if request.readable else KEYS_UNREADABLE
     if request.length is not None and request.length > limit:

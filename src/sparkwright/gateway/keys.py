@@ -106,8 +106,9 @@ FILE = "door.json"
 
 @dataclass(frozen=True, slots=True)
 class GatewaySetting:
-    """keys: path of the head's keys file. limit: bytes of a body. key_env: name of the engine's own key in the
+    """What the gateway on `port` knows of one deployment behind it. engine: `host:port`. models: names that it serves.
 
+    keys: path of the head's keys file. limit: bytes of a body. key_env: name of the engine's own key in the
     supervisor's secrets, '' for an engine without one. metrics: port on loopback for the figures. routes: `METHOD
     /v1/path` that clients may call; nothing else reaches the engine.
     """
@@ -118,3 +119,6 @@ class GatewaySetting:
     key_env: str = ""
     metrics: int = 0
     routes: tuple[str, ...] = ()
+    engine: str = ""
+    models: tuple[str, ...] = ()
+    port: int = 0

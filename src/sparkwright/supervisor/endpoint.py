@@ -17,7 +17,7 @@ from sparkwright.domain.service import Installation
 from sparkwright.engines.tables import metric_names
 from sparkwright.facts.engine_metrics import read
 from sparkwright.facts.service import parse_programs
-from sparkwright.gateway.caddy import ADMIN
+from sparkwright.gateway.caddy import SERVICE
 from sparkwright.remote import gateway as commands
 from sparkwright.remote import service
 from sparkwright.supervision.detect.stall import has_work
@@ -182,9 +182,9 @@ async def _made(context: DeploymentContext) -> bool:
 async def in_flight(bus: EventBus) -> None:
     """Requests that the engine got, whatever it reports: one that hangs shows its last figures."""
     context = bus.context
-    socket = f"{_where(context).home}/door/{ADMIN}"
+    socket = f"{_where(context).home}/door/{SERVICE}"
     while True:
-        flights = await context.services.endpoint.in_flight(socket)
+        flights = await context.services.endpoint.in_flight(socket, context.name)
         bus.put(*bus.detectors.gateway(flights, context.now()))
         await context.pause(_FLIGHTS_EVERY / 2 if flights else _FLIGHTS_EVERY)
 

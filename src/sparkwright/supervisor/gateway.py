@@ -1,26 +1,20 @@
-"""The key check: Caddy shows it every request before the engine sees it. A small process next to the supervisor.
+"""The gateway's own process on the head: Caddy hands it every request, and it passes those on that may enter.
 
-It lives on when the supervisor ends: what is not known to be away is let through. It listens on a unix socket in a
-folder that nobody else can enter, and on loopback for scrapers of its metrics.
+It decides from files that supervisors and `sparkwright keys` write, and lives on when a supervisor ends: what is not
+known to be away is let through. It listens on a unix socket in a folder that nobody else can enter, and on loopback for
+scrapers of its metrics.
 """
 
 import asyncio
 import json
 import os
 import resource
+import signal
 import socket
-import sys
-from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
 from math import inf
 from pathlib import Path
-from typing import Generic, TypeVar
-
-import uvicorn
-from starlette.applications import Starlette
-from starlette.requests import Request as Asked
-from starlette.responses import Response
-from starlette.routing import Route
-from starlette.types import Receive, Scope, Send
 
 from sparkwright.adapters.exporter import CONTENT_TYPE, Exporter
 from sparkwright.adapters.machine import SystemClock
@@ -31,126 +25,141 @@ from sparkwright.gateway.decide import Answer
 from sparkwright.gateway.keys import FILE, GatewaySetting, Keys, digest, owner, parse, shown_in
 from sparkwright.gateway.keys import Key as GatewayKey
 from sparkwright.ports import Clock
-
-T = TypeVar("T")
-_PAUSE = 0.2
-
-
-class Watched(Generic[T]):
-    """`parse` raises ValueError for what cannot be read. A missing file is `empty`, at once.
-
-    A file that cannot be read is tried again at most every 0.2 s. Meanwhile what was read before counts, for `patience`
-    seconds; then it is `empty` until a read succeeds. clock: monotonic seconds.
-    """
-
-    def __init__(
-        self, path: Path, parse: Callable[[bytes], T], empty: T, clock: Callable[[], float], patience: float = inf
-    ) -> None:
-        self._path, self._parse, self._empty = path, parse, empty
-        self._clock, self._patience = clock, patience
-        self._seen: tuple[int, int, int] | None = None
-        self._failed: float | None = None
-        self._again = -inf
-        self._value = empty
-
-    @property
-    def value(self) -> T:
-        if self._clock() >= self._again:
-            self._refresh()
-        return self._value
-
-    @property
-    def given_up(self) -> bool:
-        """Whether `empty` counts because the file has not been readable for longer than `patience`."""
-        return self._failed is not None and self._clock() - self._failed > self._patience
-
-    def _refresh(self) -> None:
-        try:
-            seen = self._mark()
-            if seen != self._seen or self._failed is not None:
-                self._value = self._parse(self._path.read_bytes()) if seen else self._empty
-                self._seen, self._failed = seen, None
-        except (OSError, ValueError) as error:
-            self._postpone(error)
-
-    def _postpone(self, error: Exception) -> None:
-        now = self._clock()
-        if self._failed is None:
-            self._failed = now
-            sys.stderr.write(f"{self._path}: cannot be read and is tried again: {error}\n")
-        self._again = now + _PAUSE
-        if self.given_up:
-            self._value = self._empty
-
-    def _mark(self) -> tuple[int, int, int] | None:
-        try:
-            found = self._path.stat()
-        except FileNotFoundError:
-            return None
-        return found.st_ino, found.st_mtime_ns, found.st_size
-
+from sparkwright.supervisor.passing import PIECE, Head, Page, Passing
+from sparkwright.supervisor.watched import Watched
 
 _LOOK_AGAIN = 0.1
-_HEADERS = 128 * 1024
+_SCAN_EVERY = 0.2
 _KEYS_PATIENCE = 2.0
-_FILES = 65536
-_REST = 300
+_FILES, _BACKLOG = 65536, 1024
 
 
-class KeyCheck:
-    """Decides about one request after the other, from files that the supervisor and `sparkwright keys` write."""
+class Behind:
+    """A deployment behind the gateway, from its supervisor's folder. under_way: requests that its engine has now."""
 
     def __init__(self, home: Path, clock: Clock) -> None:
         self._clock, now = clock, clock.monotonic
-        file = home / "door" / FILE
-        first = from_json(GatewaySetting, file.read_bytes())
-        self._setting = Watched(file, lambda text: from_json(GatewaySetting, text), first, now)
+        self._setting: Watched[GatewaySetting | None] = Watched(home / "door" / FILE, _setting, None, now)
         self._live: Watched[Live | None] = Watched(home / "live.json", lambda text: from_json(Live, text), None, now)
-        self._keys = Watched(Path(first.keys), parse, Keys(), now, _KEYS_PATIENCE)
         self._secrets: Watched[dict[str, str]] = Watched(home / "secrets.json", _secrets, {}, now)
+        self.under_way = 0
+
+    @property
+    def setting(self) -> GatewaySetting | None:
+        return self._setting.value
+
+    @property
+    def live(self) -> Live | None:
+        return self._live.value
+
+    @property
+    def engine_key(self) -> str:
+        setting = self.setting
+        return self._secrets.value.get(setting.key_env, "") if setting and setting.key_env else ""
+
+    @property
+    def refusing(self) -> bool:
+        live = self.live
+        return live is not None and decide.fresh(live, self._clock.now()) and live.refusing
+
+    def broken(self) -> Answer:
+        """The engine gave no answer to what was let through."""
+        return decide.broken(self.live, self._clock.now())
+
+
+@dataclass
+class Flight:
+    """A request on its way to `behind`'s engine, which is counted until it ends."""
+
+    behind: Behind
+    setting: GatewaySetting
+    key: str
+
+    @property
+    def host(self) -> str:
+        return self.setting.engine.rpartition(":")[0].strip("[]")
+
+    @property
+    def port(self) -> int:
+        return int(self.setting.engine.rpartition(":")[2])
+
+    def begin(self) -> "Flight":
+        self.behind.under_way += 1
+        return self
+
+    def broken(self) -> Answer:
+        return self.behind.broken()
+
+    def saw(self, chunk: bytes) -> None:
+        pass
+
+    def ended(self, whole: bool) -> None:
+        self.behind.under_way -= 1
+
+
+class Doorman:
+    """Decides about one request after the other. home: the folder of the deployment that this gateway came with."""
+
+    def __init__(self, home: Path, clock: Clock) -> None:
+        self._clock, self._folder, self._own = clock, home.parent, home.name
+        self.setting = from_json(GatewaySetting, (home / "door" / FILE).read_bytes())
+        self._keys = Watched(Path(self.setting.keys), parse, Keys(), clock.monotonic, _KEYS_PATIENCE)
+        self._behind: dict[str, Behind] = {}
+        self._scanned = -inf
         self._waiting = 0
 
     @property
-    def setting(self) -> GatewaySetting:
-        return self._setting.value
+    def behind(self) -> dict[str, Behind]:
+        """By deployment: what is on this gateway's port."""
+        if self._clock.monotonic() >= self._scanned + _SCAN_EVERY:
+            self._scanned = self._clock.monotonic()
+            names = sorted(one.name for one in os.scandir(self._folder) if one.is_dir())
+            self._behind = {name: self._behind.get(name) or Behind(self._folder / name, self._clock) for name in names}
+        return {name: one for name, one in self._behind.items() if self._serves(name, one.setting)}
 
-    async def check(self, asked: Asked) -> Response:
-        """200 with the engine's key, 204 where it has none, or the client's answer."""
-        request, setting = self._request(asked), self.setting
-        answer = decide.refused(request, setting.limit, decide.matcher(setting.routes)) or await self._admitted()
-        if answer:
-            return _response(answer)
-        key = self._engine_key
-        return Response(headers={caddy.ENGINE_KEY: f"Bearer {key}"}) if key else Response(status_code=204)
+    def _serves(self, name: str, setting: GatewaySetting | None) -> bool:
+        return setting is not None and (name == self._own or setting.port == self.setting.port != 0)
 
-    async def trouble(self, _: Asked) -> Response:
-        """The engine gave no answer to what was let through."""
-        return _response(decide.broken(self._live.value, self._clock.now()))
+    def _open(self, head: Head) -> dict[str, Behind]:
+        """Those that the client's key opens."""
+        shown, keys = shown_in(head.headers), self._keys.value.keys
+        return {
+            name: one
+            for name, one in self.behind.items()
+            if owner((*keys, *([GatewayKey("", digest(one.engine_key))] if one.engine_key else [])), name, shown)
+        }
 
-    @property
-    def _engine_key(self) -> str:
-        return self._secrets.value.get(self.setting.key_env, "") if self.setting.key_env else ""
-
-    def _request(self, asked: Asked) -> decide.Request:
-        shown = shown_in(asked.headers)
-        own, deployment = self._engine_key, self.setting.deployment
-        keys = (*self._keys.value.keys, *([GatewayKey("", digest(own))] if own else []))
-        length = asked.headers.get(caddy.LENGTH, "")
-        return decide.Request(
-            method=asked.headers.get(caddy.METHOD, ""),
-            path=asked.headers.get(caddy.URI, "").partition("?")[0],
-            known=owner(keys, deployment, shown) is not None,
-            shown=bool(shown),
+    def first(self, head: Head) -> Answer | None:
+        settings = [one.setting for one in self.behind.values() if one.setting]
+        length = head.headers.get("content-length", "")
+        request = decide.Request(
+            method=head.method,
+            path=head.path,
+            known=bool(self._open(head)),
+            shown=bool(shown_in(head.headers)),
             length=int(length) if length.isascii() and length.isdigit() else None,
             readable=not self._keys.given_up,
         )
+        routes = tuple(dict.fromkeys(route for setting in settings for route in setting.routes))
+        return decide.refused(request, max((one.limit for one in settings), default=0), decide.matcher(routes))
 
-    async def _admitted(self) -> Answer | None:
+    async def choose(self, head: Head, model: str) -> Flight | Answer:
+        # One deployment alone gets all: its engine knows its own names
+        found = _fitting(self._open(head), f"{head.method} {head.path}", model if len(self.behind) > 1 else "")
+        if isinstance(found, Answer):
+            return found
+        setting = found.setting
+        assert setting  # of those that serve
+        if setting.limit < int(head.headers.get("content-length", "0") or 0):
+            return decide.too_large(setting.limit)
+        return await self._admitted(found) or Flight(found, setting, found.engine_key)
+
+    async def _admitted(self, behind: Behind) -> Answer | None:
         """At once, or after a short wait for what is about to be back."""
         began = self._clock.monotonic()
         while True:
             held = self._clock.monotonic() - began
-            verdict = decide.admitted(self._live.value, self._clock.now(), held, self._waiting)
+            verdict = decide.admitted(behind.live, self._clock.now(), held, self._waiting)
             if not isinstance(verdict, decide.Hold):
                 return verdict
             self._waiting += 1
@@ -160,6 +169,27 @@ class KeyCheck:
                 self._waiting -= 1
 
 
+def _fitting(opened: dict[str, Behind], call: str, model: str) -> Behind | Answer:
+    """The deployment that the request is for."""
+    settings = {name: one.setting for name, one in opened.items() if one.setting}
+    fits = {name: one for name, one in settings.items() if decide.matcher(one.routes).fullmatch(call)}
+    models = [name for one in settings.values() for name in one.models]
+    if model:
+        if model not in models:
+            return decide.unknown_model(model, models)
+        fits = {name: one for name, one in fits.items() if model in one.models}
+    elif len(fits) > 1:
+        return decide.no_model(models)
+    if not fits:
+        return decide.no_such_route(call)
+    # Of two of one name the other is about to take its place
+    return min((opened[name] for name in fits), key=lambda one: one.refusing)
+
+
+def _setting(text: bytes) -> GatewaySetting:
+    return from_json(GatewaySetting, text)
+
+
 def _secrets(text: bytes) -> dict[str, str]:
     tree = json.loads(text)
     if not isinstance(tree, dict):
@@ -167,75 +197,37 @@ def _secrets(text: bytes) -> dict[str, str]:
     return {str(name): str(value) for name, value in tree.items()}
 
 
-def _response(answer: Answer) -> Response:
-    return Response(answer.body, answer.status, answer.headers)
-
-
-class Listeners:
-    """One server, two listeners: Caddy comes by the unix socket, scrapers of metrics by loopback."""
-
-    def __init__(self, home: Path, checker: KeyCheck) -> None:
-        self._inside = Starlette(routes=[Route(caddy.CHECK, checker.check), Route(caddy.TROUBLE, checker.trouble)])
-        # Answers scrapes with what the supervisor in `home` wrote last
-        exporter = Exporter(home)
-
-        async def metrics(_: Asked) -> Response:
-            return Response(exporter.page(), headers={"content-type": CONTENT_TYPE})
-
-        self._figures = Starlette(routes=[Route("/metrics", metrics)])
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        _, port = scope.get("server") or ("", None)  # a unix socket has a path and no port
-        await (self._inside if port is None else self._figures)(scope, receive, send)
-
-
 async def run(home: Path) -> None:
     """Until SIGTERM. Raises Unreadable or OSError when there is no setting to serve."""
-    checker = KeyCheck(home, SystemClock())
-    server = uvicorn.Server(
-        uvicorn.Config(
-            Listeners(home, checker),
-            log_config=None,
-            access_log=False,
-            lifespan="off",
-            ws="none",
-            http="h11",
-            loop="asyncio",
-            timeout_keep_alive=_REST,
-            timeout_graceful_shutdown=1,
-            h11_max_incomplete_event_size=_HEADERS,
-        )
-    )
-    await server.serve(sockets=_sockets(home / "door", checker.setting.metrics))
+    doorman, exporter, over = Doorman(home, SystemClock()), Exporter(home), asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, over.set)
+
+    def flights() -> bytes:
+        return json.dumps({name: one.under_way for name, one in doorman.behind.items()}).encode()
+
+    inside = Passing({caddy.FLIGHTS: Page("application/json", flights)}, doorman)
+    figures = Passing({"/metrics": Page(CONTENT_TYPE, exporter.page)})
+    await asyncio.start_unix_server(inside, sock=_socket(home / "door"), limit=PIECE)
+    with suppress(OSError):  # without its port there are no figures; keys are checked all the same
+        await asyncio.start_server(figures, "127.0.0.1", doorman.setting.metrics)
+    await over.wait()
 
 
-def _sockets(folder: Path, metrics: int) -> list[socket.socket]:
+def _socket(folder: Path) -> socket.socket:
     os.chdir(folder)  # a socket's own path may have no more than 107 bytes
     Path(caddy.SERVICE).unlink(missing_ok=True)
     inside = socket.socket(socket.AF_UNIX)
     before = os.umask(0o177)
     try:
         inside.bind(caddy.SERVICE)
-        inside.listen()  # at once: whoever sees the socket may come
+        inside.listen(_BACKLOG)  # at once: whoever sees the socket may come
     finally:
         os.umask(before)
-    return [inside, *_figures(metrics)]
-
-
-def _figures(port: int) -> list[socket.socket]:
-    """Without its port there are no figures; keys are checked all the same."""
-    listener = socket.socket()
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listener.bind(("127.0.0.1", port))
-    except OSError:
-        listener.close()
-        return []
-    return [listener]
+    return inside
 
 
 def main(home: Path) -> int:
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (min(_FILES, most), most))  # every request takes one or two
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(_FILES, most), most))  # every request takes two
     asyncio.run(run(home))
     return 0

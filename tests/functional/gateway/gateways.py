@@ -59,19 +59,46 @@ class Gateway:
     @property
     def front(self) -> GatewayConfig:
         names = ("localhost", "127.0.0.1")
-        plain = GatewayConfig(("127.0.0.1",), self.port, self.engine, str(self.home / "ca"), names=names, limit=LIMIT)
+        plain = GatewayConfig(("127.0.0.1",), self.port, str(self.home / "ca"), names=names, limit=LIMIT)
         plain = replace(plain, websockets=routes("twin").websockets)
         return replace(plain, **self.tls)
 
     def write(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         setting = GatewaySetting("tiny", str(self.home / "keys.json"), LIMIT, "SOME_KEY", self.metrics, self.routes)
+        setting = replace(setting, engine=self.engine, models=("tiny",), port=self.port)
         for certificates in map(Path, certificate_folders(self.front)):  # as `up` does: else Caddy may sweep one away
             certificates.mkdir(parents=True, exist_ok=True)
             (certificates / "keep").touch()
         (self.folder / "door.json").write_text(to_json(setting))
         (self.folder / "caddy.json").write_text(json.dumps(config(self.front)))
         (self.home / "secrets.json").write_text(json.dumps({"SOME_KEY": self.engine_key}))
+
+    def beside(self, name: str, engine: str) -> None:
+        """Another deployment of this head on the same port."""
+        setting = GatewaySetting(name, str(self.home / "keys.json"), LIMIT, routes=self.routes, port=self.port)
+        folder = self.home.parent / name / "door"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "door.json").write_text(to_json(replace(setting, engine=engine, models=(name,))))
+        self._taken_over()
+
+    def without(self, name: str) -> None:
+        shutil.rmtree(self.home.parent / name)
+        self._taken_over()
+
+    def keys_for(self, deployment: str) -> None:
+        """The one key opens this deployment only."""
+        (self.home / "keys.new").write_text(text_of(Keys((Key("key-0", digest(KEY), deployment=deployment),))))
+        (self.home / "keys.new").replace(self.home / "keys.json")
+
+    def _taken_over(self) -> None:
+        there = sum((one / "door" / "door.json").exists() for one in self.home.parent.iterdir())
+        wait_until("the gateway knows what is there", lambda: len(self.behind()) == there)
+
+    def behind(self) -> dict[str, int]:
+        """Requests under way by deployment, as supervisors are shown them."""
+        with httpx.Client(transport=httpx.HTTPTransport(uds=str(self.folder / "service.sock"))) as client:
+            return dict(client.get("http://gateway/flights").json())
 
     def keys(self, *known: str) -> None:
         """In place at once, as `sparkwright keys` does it."""

@@ -143,7 +143,7 @@ def test_an_engine_without_an_answer_is_503(opened: Opened, when: str) -> None:
 
 
 def test_the_engine_and_the_gateway_service_die_together(opened: Opened) -> None:
-    """Guards the last resort: let through, then both gone; Caddy alone still answers in the right shape."""
+    """Guards the last resort: passed on, then both gone; Caddy alone still answers in the right shape."""
     gateway_url: list[Gateway] = []
 
     def plays(link: socket.socket) -> None:
@@ -153,7 +153,7 @@ def test_the_engine_and_the_gateway_service_die_together(opened: Opened) -> None
         gateway_url.append(opened(address))
         refused = gateway_url[0].post("/v1/chat/completions", {"messages": []}, timeout=60)
     assert refused.status_code == 503
-    assert refused.json()["error"]["code"] == "engine_unavailable"
+    assert refused.json()["error"]["code"] == "door_unavailable"
 
 
 @pytest.mark.skipif(hides_cut_streams(), reason="this Caddy ends cut streams as if they were whole: DOOR002 says so")
@@ -242,15 +242,15 @@ async def test_requests_in_flight_are_counted_until_their_answer_ends(opened: Op
 
     with engine_that(hangs) as address:
         gateway, endpoint = opened(address), OpenAiEndpoint(SystemClock())
-        admin = str(gateway.folder / "admin.sock")
-        assert await endpoint.in_flight(admin) == 0
+        at = str(gateway.folder / "service.sock"), gateway.home.name
+        assert await endpoint.in_flight(*at) == 0
         threading.Thread(target=asked, args=(gateway,), daemon=True).start()
-        while await endpoint.in_flight(admin) != 1:
+        while await endpoint.in_flight(*at) != 1:
             await asyncio.sleep(0.05)
         over.set()
-        while await endpoint.in_flight(admin) != 0:
+        while await endpoint.in_flight(*at) != 0:
             await asyncio.sleep(0.05)
-        assert await endpoint.in_flight(str(gateway.folder / "none.sock")) == 0
+        assert await endpoint.in_flight(str(gateway.folder / "none.sock"), at[1]) == 0
 
 
 def asked(gateway: Gateway) -> None:

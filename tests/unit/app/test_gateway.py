@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from sparkwright.app.gateway import _addresses, _caddy, _front, _names, endpoint
+from sparkwright.app.gateway import _addresses, _caddy, _front, _names, _setting, endpoint
 from sparkwright.domain.cluster import Cluster, Node
 from sparkwright.domain.plan import Placement, Plan
 from sparkwright.domain.recipe import EngineChoice, Expose, Gateway, GatewayTls, Model, Recipe, Serving
@@ -36,7 +36,7 @@ def test_it_listens_where_the_recipe_states(expose: Expose, addresses: tuple[str
     """Guards that the gateway is no wider than `serving.expose`, and that the URL is one that works from there."""
     assert _addresses(plan(expose)) == addresses
     assert endpoint(plan(expose), "promaxgb10") == url
-    assert _front(plan(expose), WHERE, SEEN, Gateway()).engine == f"{AT[expose]}:8000"
+    assert _setting(plan(expose), WHERE).engine == f"{AT[expose]}:8000"
 
 
 def test_the_url_names_what_clients_call_the_head() -> None:

@@ -8,7 +8,7 @@ from sparkwright.domain.recipe import GatewayTls
 from sparkwright.gateway.caddy import GatewayConfig, config, root_certificate
 from sparkwright.gateway.decide import GATEWAY_BROKEN, Answer, away, no_key
 
-GATEWAY = GatewayConfig(("",), 8443, "127.0.0.1:8000", "/state/door/ca", names=("spark-1", "10.0.0.1"), limit=1000)
+GATEWAY = GatewayConfig(("",), 8443, "/state/door/ca", names=("spark-1", "10.0.0.1"), limit=1000)
 
 
 def servers(gateway: GatewayConfig) -> dict[str, dict[str, object]]:
@@ -19,9 +19,9 @@ def servers(gateway: GatewayConfig) -> dict[str, dict[str, object]]:
 @pytest.mark.parametrize("tls", GatewayTls)
 def test_only_the_gateway_listens(tls: GatewayTls) -> None:
     """Guards that the gateway's own port is the only one in the whole configuration, admin side included."""
-    gateway = GatewayConfig(("127.0.0.1", "fd00::1"), 8443, "127.0.0.1:8000", "/ca", tls, ("a",), "/c", "/k", 9)
+    gateway = GatewayConfig(("127.0.0.1", "fd00::1"), 8443, "/ca", tls, ("a",), "/c", "/k", 9)
     listening = [address for server in servers(gateway).values() for address in server["listen"]]  # type: ignore[attr-defined]
-    assert listening == ["127.0.0.1:8443", "[fd00::1]:8443", "unix/fallback.sock"]
+    assert listening == ["127.0.0.1:8443", "[fd00::1]:8443"]
     assert config(gateway)["admin"] == {"listen": "unix/admin.sock", "config": {"persist": False}}
 
 
@@ -35,23 +35,23 @@ def test_tls_by_its_three_kinds() -> None:
     internal = config(GATEWAY)["apps"]
     assert internal["tls"]["automation"]["policies"][0]["subjects"] == ["spark-1", "10.0.0.1"]
     assert internal["pki"]["certificate_authorities"]["local"]["install_trust"] is False
-    files = config(GatewayConfig(("",), 1, "e", "/ca", GatewayTls.FILES, ("a",), "/c.pem", "/k.pem"))["apps"]
+    files = config(GatewayConfig(("",), 1, "/ca", GatewayTls.FILES, ("a",), "/c.pem", "/k.pem"))["apps"]
     assert files["tls"]["certificates"]["load_files"][0] == {"certificate": "/c.pem", "key": "/k.pem", "tags": ["door"]}
-    off = config(GatewayConfig(("",), 1, "e", "/ca", GatewayTls.OFF))["apps"]
+    off = config(GatewayConfig(("",), 1, "/ca", GatewayTls.OFF))["apps"]
     assert set(off) == {"http"}
     assert "tls_connection_policies" not in off["http"]["servers"]["door"]
 
 
 def test_no_connection_is_kept() -> None:
-    """Guards good requests from a rested connection that just ends, and checks from one that Caddy dialled wrongly."""
-    *_, asking, engine = servers(GATEWAY)["door"]["routes"][1]["handle"]  # type: ignore[index]
-    assert [one["transport"]["keep_alive"] for one in (asking, engine)] == [{"enabled": False}] * 2
+    """Guards good requests from a connection whose end is the end of the answer before."""
+    *_, ours = servers(GATEWAY)["door"]["routes"][1]["handle"]  # type: ignore[index]
+    assert ours["upstreams"] == [{"dial": "unix/service.sock"}]
+    assert ours["transport"]["keep_alive"] == {"enabled": False}
 
 
 def test_no_secret_is_in_it() -> None:
-    """Guards that the engine's key comes with each answer of the key check, and that requests are not logged."""
-    text = json.dumps(config(GATEWAY))
-    assert "{http.reverse_proxy.header.X-Door-Engine-Key}" in text
+    """Guards that requests are not logged, and that no header is written by Caddy's configuration."""
+    assert "Authorization" not in json.dumps(servers(GATEWAY)["door"]["routes"][1])
     assert config(GATEWAY)["logging"]["logs"]["default"]["exclude"] == ["http.log.error", "http.log.access"]
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sparkwright.supervisor.gateway import Watched
+from sparkwright.supervisor.watched import Watched
 
 
 class Time:
