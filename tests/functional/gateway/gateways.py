@@ -74,7 +74,7 @@ class Gateway:
         (self.folder / "caddy.json").write_text(json.dumps(config(self.front)))
         (self.home / "secrets.json").write_text(json.dumps({"SOME_KEY": self.engine_key}))
 
-    def beside(self, name: str, engine: str) -> None:
+    def add(self, name: str, engine: str) -> None:
         """Another deployment of this head on the same port."""
         setting = GatewaySetting(name, str(self.home / "keys.json"), LIMIT, routes=self.routes, port=self.port)
         folder = self.home.parent / name / "door"

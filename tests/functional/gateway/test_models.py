@@ -21,15 +21,15 @@ NAMES = "alpha, tiny"
 def both(opened: Opened) -> Iterator[Gateway]:
     """`tiny` and, next to it on the same port, `alpha`; each answers with its own name."""
 
-    def says(name: bytes) -> bytes:
+    def plain(name: bytes) -> bytes:
         return b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%b" % (len(name), name)
 
     with (
-        engine_that(lambda link: link.sendall(says(b"tiny"))) as tiny,
-        engine_that(lambda link: link.sendall(says(b"alpha"))) as alpha,
+        engine_that(lambda link: link.sendall(plain(b"tiny"))) as tiny,
+        engine_that(lambda link: link.sendall(plain(b"alpha"))) as alpha,
     ):
         gateway = opened(tiny)
-        gateway.beside("alpha", alpha)
+        gateway.add("alpha", alpha)
         yield gateway
 
 
@@ -81,7 +81,7 @@ def test_a_deployment_that_is_away_does_not_close_the_other(both: Gateway) -> No
 
 
 def test_a_client_that_leaves_frees_its_engine(opened: Opened) -> None:
-    """Guards engines against answers that nobody reads, also while a body was kept for its model."""
+    """Guards engines against answers that nobody reads, also after a long body."""
     left: list[bool] = []
 
     def plays(link: socket.socket) -> None:
