@@ -27,6 +27,7 @@ from sparkwright.domain.errors import UsageError
 from sparkwright.ports import Clock, Endpoint, Program, Sink, Tokenizer
 
 if TYPE_CHECKING:
+    from sparkwright.adapters.first_login import FirstLogin
     from sparkwright.adapters.sqlite.runs import SqliteRuns
     from sparkwright.app.bench.target import Bench, Target
     from sparkwright.domain.probed import Probed
@@ -101,8 +102,24 @@ def _hub(clock: Clock) -> dict[str, Any]:
 
 
 def _ssh_settings(where: ClusterOptions) -> SshSettings:
+    """What `init` has written takes in the user's own configuration."""
     config = Path(where.ssh_config).expanduser() if where.ssh_config else None
-    return SshSettings(config=config, environ=dict(os.environ))
+    ours = Path.home() / ".config/sparkwright/ssh/config"
+    return SshSettings(config=config or (ours if ours.is_file() else None), environ=dict(os.environ))
+
+
+def first_login(where: ClusterOptions) -> "FirstLogin":
+    """To machines that this one has never logged in to."""
+    from sparkwright.adapters.first_login import FirstLogin
+
+    return FirstLogin(Path.home(), Path(where.ssh_config).expanduser() if where.ssh_config else None)
+
+
+def announced() -> tuple[str, ...]:
+    """Host names that announce ssh on this network."""
+    from sparkwright.adapters.mdns import ask
+
+    return ask()
 
 
 def _scale() -> float:

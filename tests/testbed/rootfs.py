@@ -30,7 +30,10 @@ NODE_PACKAGES = (
     *("systemd", "systemd-sysv", "dbus", "openssh-server", "openssh-client", "sudo"),
     *("docker.io", "docker-compose", "iptables", "iproute2", "iputils-ping", "kmod", "curl", "rsync"),
     *("dbus-user-session", "libpam-systemd", "polkitd"),  # a user's own units, and units that outlive logins
+    *("network-manager", "netplan.io"),  # for `init`, whose tests start them
 )
+# They would take the nodes' addresses away from every other test.
+MASKED = ("NetworkManager.service", "NetworkManager-wait-online.service", "systemd-networkd.service")
 EXTRAS = ("huggingface-hub", "xllamacpp")  # programs of the nodes, not of the engine image
 RAY = ("ray",)  # the real one, for engines that are distributed by it; without what only its other libraries need
 RAY_WASTE = ("ray/jars", "ray/rllib", "ray/dashboard/client", "ray/cpp")
@@ -141,6 +144,7 @@ class Builder:
         for user, uid in USERS.items():
             self._chroot(tree, "useradd", "-m", "-u", str(uid), "-s", "/bin/bash", user)
         self._chroot(tree, "usermod", "-aG", "docker", "spark")
+        self._chroot(tree, "systemctl", "mask", *MASKED)
         self._forget_identity(tree)
 
     def _extras(self, tree: Path) -> None:

@@ -14,7 +14,7 @@ from sparkwright.domain.errors import CommandFailed, NodeError
 from sparkwright.domain.finding import Change, Fix, Rights
 from sparkwright.domain.progress import StepStarted
 from sparkwright.domain.unknown import Unknown
-from sparkwright.facts.changes import RIGHTS, as_root, file, recorded, rights_with, text
+from sparkwright.facts.changes import INIT, RIGHTS, as_root, file, recorded, rights_with, text
 from sparkwright.facts.fact import Fact, first_line
 
 _OTHERS = "somebody else changed it meanwhile: it is left as it is"
@@ -61,15 +61,20 @@ Work = Callable[[Wanted], Coroutine[Any, Any, Result]]
 async def mendable(services: Services, checked: Checked, only: Sequence[str] = ()) -> tuple[Wanted, ...]:
     """The fixes that the findings carry, by node in the cluster's order. only: these codes, () for all."""
     pairs = [(f.code, f.fix) for f in checked.findings if f.fix and (not only or f.code in only)]
-    rights = await _rights(services, (fix.node for _, fix in pairs if fix.root), RIGHTS)
+    rights = await rights_of(services, (fix.node for _, fix in pairs if fix.root), RIGHTS)
     wanted = [Wanted(code, fix, rights.get(fix.node, Rights())) for code, fix in dict.fromkeys(pairs)]
     return tuple(sorted(wanted, key=lambda one: services.cluster.names.index(one.fix.node)))
 
 
-async def undoable(services: Services, only: Sequence[str] = ()) -> tuple[tuple[Wanted, ...], tuple[NodeError, ...]]:
-    """What is recorded, node by node, the last change first; and the nodes whose record could not be read."""
+async def undoable(
+    services: Services, only: Sequence[str] = (), of_init: bool = False
+) -> tuple[tuple[Wanted, ...], tuple[NodeError, ...]]:
+    """What is recorded, node by node, the last change first; and the nodes whose record could not be read.
+
+    of_init: what `init` has made, else what `check --fix` has.
+    """
     asked = (await by_node(services.cluster.names, lambda name: _undoable(services, name))).values()
-    found = (wanted for one in asked if not isinstance(one, NodeError) for wanted in one)
+    found = (w for one in asked if not isinstance(one, NodeError) for w in one if (w.code in INIT) == of_init)
     lost = tuple(one for one in asked if isinstance(one, NodeError))
     return tuple(wanted for wanted in found if not only or FORMER.get(wanted.code, wanted.code) in only), lost
 
@@ -83,9 +88,16 @@ async def apply_fixes(services: Services, wanted: Sequence[Wanted], seize: bool)
     return results, await check_nodes(services)
 
 
-async def undo(services: Services, wanted: Sequence[Wanted], seize: bool) -> tuple[Result, ...]:
+async def make(services: Services, wanted: Sequence[Wanted]) -> tuple[Result, ...]:
+    """Makes them under leases that the caller holds; what is so already is skipped and not recorded."""
+    return await _everywhere(services, wanted, lambda one: _mended(services, one, True))
+
+
+async def undo(
+    services: Services, wanted: Sequence[Wanted], seize: bool, why: str = "check --undo"
+) -> tuple[Result, ...]:
     """Takes them back in the order given and forgets them; what others have changed since stays. Raises Busy."""
-    async with holding(services, _nodes(wanted), "check --undo", seize):
+    async with holding(services, _nodes(wanted), why, seize):
         return await _everywhere(services, wanted, lambda one: _undone(services, one))
 
 
@@ -97,11 +109,11 @@ def _nodes(wanted: Iterable[Wanted]) -> list[str]:
 async def with_password(services: Services, wanted: Sequence[Wanted], password: Secret) -> tuple[Wanted, ...]:
     """The same with a password for sudo, tried once on each node that wants one."""
     asking = (one.fix.node for one in wanted if one.rights.asks)
-    rights = await _rights(services, asking, rights_with(password))
+    rights = await rights_of(services, asking, rights_with(password))
     return tuple(replace(one, rights=rights.get(one.fix.node, one.rights)) for one in wanted)
 
 
-async def _rights(services: Services, nodes: Iterable[str], fact: Fact[Rights]) -> dict[str, Rights]:
+async def rights_of(services: Services, nodes: Iterable[str], fact: Fact[Rights]) -> dict[str, Rights]:
     """Only of nodes where root is needed: a sudo that refuses writes to their logs, or a mail."""
 
     async def one(node: str) -> Rights:
@@ -116,10 +128,10 @@ async def _rights(services: Services, nodes: Iterable[str], fact: Fact[Rights]) 
 
 async def _undoable(services: Services, node: str) -> list[Wanted] | NodeError:
     try:
-        made = await _record(services, node)
+        made = await record_of(services, node)
     except NodeError as error:
         return error
-    known = await _rights(services, [node] if any(change.fix.root for change in made) else [], RIGHTS)
+    known = await rights_of(services, [node] if any(change.fix.root for change in made) else [], RIGHTS)
     return [Wanted(change.code, change.fix, known.get(node, Rights()), change) for change in reversed(made)]
 
 
@@ -146,23 +158,28 @@ async def _tried(services: Services, one: Wanted, work: Work) -> Result:
 
 async def _mended(services: Services, wanted: Wanted, due: bool) -> Result:
     fix = wanted.fix
-    before = await _value_of(services, fix)
+    before = await value_of(services, fix)
     if not due or before == fix.sets:
         return Result(wanted, Outcome.SKIPPED, "it is so already" if before == fix.sets else _OTHERS)
-    change = await _begun(services, Change(wanted.code, fix, before, services.clock.now(), services.who))
-    why = await _ran(services, wanted, fix.do)
-    if not why and (now := await _value_of(services, fix)) != fix.sets:
+    change = await begun(services, Change(wanted.code, fix, before, services.clock.now(), services.who))
+    why = await ran(services, wanted, fix.do)
+    if not why and (now := await value_of(services, fix)) != fix.sets:
         why = f"it is {_shown(now)} afterwards"
     if why:
         return Result(wanted, Outcome.FAILED, await _taken_back(services, wanted, change, why))
-    made = await _record(services, fix.node)
-    await _keep(services, fix.node, [replace(one, done=True) if one == change else one for one in made])
+    await settle(services, change)
     return Result(wanted, Outcome.DONE)
 
 
-async def _begun(services: Services, change: Change) -> Change:
+async def settle(services: Services, change: Change) -> None:
+    """Recorded as known to hold."""
+    made, node = await record_of(services, change.fix.node), change.fix.node
+    await _keep(services, node, [replace(one, done=True) if one == change else one for one in made])
+
+
+async def begun(services: Services, change: Change) -> Change:
     """Recorded. An earlier attempt at the very same that was cut off counts in its place."""
-    made = await _record(services, change.fix.node)
+    made = await record_of(services, change.fix.node)
     for one in made:
         if not one.done and (one.code, one.fix, one.before) == (change.code, change.fix, change.before):
             return one
@@ -172,33 +189,33 @@ async def _begun(services: Services, change: Change) -> Change:
 
 async def _taken_back(services: Services, wanted: Wanted, change: Change, why: str) -> str:
     """Why it failed, and what became of the half that may have been done."""
-    trouble = await _ran(services, wanted, change.fix.undo)
-    if trouble and await _value_of(services, change.fix) != change.before:
+    trouble = await ran(services, wanted, change.fix.undo)
+    if trouble and await value_of(services, change.fix) != change.before:
         return f"{why}; and it could not be taken back: {trouble}; `check --undo` tries again"
-    await _forget(services, change)
+    await forget(services, change)
     return f"{why}; nothing is changed"
 
 
 async def _undone(services: Services, wanted: Wanted) -> Result:
     change, fix = wanted.change, wanted.fix
-    if change is None or change not in await _record(services, fix.node):
+    if change is None or change not in await record_of(services, fix.node):
         return Result(wanted, Outcome.SKIPPED, "it is no longer recorded: somebody else took it back")
-    now = await _value_of(services, fix)
+    now = await value_of(services, fix)
     if now not in (fix.sets, change.before):
         why = f"changed since: it is {_shown(now)}, and was set to {_shown(fix.sets)}; left as it is"
         return Result(wanted, Outcome.SKIPPED, why)
-    if why := await _ran(services, wanted, fix.undo):
+    if why := await ran(services, wanted, fix.undo):
         return Result(wanted, Outcome.FAILED, why)
-    await _forget(services, change)
+    await forget(services, change)
     return Result(wanted, Outcome.DONE)
 
 
-async def _forget(services: Services, change: Change) -> None:
+async def forget(services: Services, change: Change) -> None:
     node = change.fix.node
-    await _keep(services, node, [one for one in await _record(services, node) if one != change])
+    await _keep(services, node, [one for one in await record_of(services, node) if one != change])
 
 
-async def _ran(services: Services, wanted: Wanted, commands: Sequence[Command]) -> str:
+async def ran(services: Services, wanted: Wanted, commands: Sequence[Command]) -> str:
     """Why one of them failed; '' when all are done."""
     fix, password = wanted.fix, wanted.rights.password
     for command in commands:
@@ -208,7 +225,7 @@ async def _ran(services: Services, wanted: Wanted, commands: Sequence[Command]) 
     return ""
 
 
-async def _value_of(services: Services, fix: Fix) -> str:
+async def value_of(services: Services, fix: Fix) -> str:
     return (await services.run(fix.node, fix.look)).stdout.strip()
 
 
@@ -216,7 +233,7 @@ def _shown(said: str) -> str:
     return ", ".join(said.split("\n")) if said else "not to be read"
 
 
-async def _record(services: Services, node: str) -> tuple[Change, ...]:
+async def record_of(services: Services, node: str) -> tuple[Change, ...]:
     """Raises CommandFailed for one that cannot be read: to write a new one would lose the way back."""
     state = services.state_on(node)
     made = await services.read(node, recorded(state))

@@ -16,6 +16,7 @@ from sparkwright.domain.errors import NotReady, Refused, SparkwrightError, Store
 
 # verb -> (module, attribute, help). Modules are imported when their verb is used: `--help` stays quick.
 VERBS = {
+    "init": ("init", "init", "Prepare new nodes: ssh, fabric, docker, swap, sysctl, clock."),
     "check": ("check", "check", "Check all nodes in parallel: findings, evidence, remedy."),
     "recipes": ("recipes", "recipes", "List, show, validate and import recipes; list checkpoints."),
     "plan": ("plan", "plan", "Print what would run where, and whether it fits."),
@@ -91,7 +92,7 @@ def main(ctx: click.Context, debug: bool) -> None:
     \b
     First time:
       sparkwright demo                     run the whole loop, simulated, on this machine
-      echo 'nodes: [spark-1, spark-2]' > cluster.yaml   (the names that you give to ssh)
+      sparkwright init spark-1 spark-2     prepare the nodes, write cluster.yaml
       sparkwright check                    check the nodes
       sparkwright plan deepseek-v4-flash   print what would run and whether it fits
       sparkwright up deepseek-v4-flash     start it

@@ -1,8 +1,11 @@
 """How one node reaches others by ssh for a supervisor: a key of its own, an own configuration, and nothing accepted."""
 
+import shlex
 from collections.abc import Sequence
+from dataclasses import replace
 
 from sparkwright.domain.command import Command
+from sparkwright.domain.finding import Fix
 from sparkwright.domain.service import Reach
 from sparkwright.remote.host import script, texts
 
@@ -39,7 +42,8 @@ Host *
 
 def make_key(home: str, tag: str) -> Command:
     """Prints its public half as `TYPE BASE64`; the same at every call."""
-    return script(_sh("key"), home, tag, changes="make the supervisor's ssh key")
+    made = script(_sh("key"), home, tag, changes=f"make an ssh key in {home}")
+    return replace(made, typed=f"ssh-keygen -q -t ed25519 -N '' -f {shlex.quote(home)}/ssh/id_ed25519")
 
 
 def attempt(home: str, node: str, addresses: Sequence[str]) -> Command:
@@ -49,6 +53,22 @@ def attempt(home: str, node: str, addresses: Sequence[str]) -> Command:
 
 def authorize(line: str, tag: str) -> Command:
     return script(REWRITE + 'rewrite "$2" "$1"', line, tag, timeout=60, changes=f"let {tag} in by ssh")
+
+
+def public_key(home: str) -> Command:
+    """Prints what `make_key` does; nothing where it has made none."""
+    return script('cut -d" " -f1,2 "$1/ssh/id_ed25519.pub" 2>/dev/null', home)
+
+
+def let_in(node: str, line: str, tag: str) -> Fix:
+    """As `authorize`, and undone exactly: a file that was made for it goes."""
+    who = tag.partition(":")[2]
+    look = script('grep -cxF -- "$1" "$HOME/.ssh/authorized_keys" 2>/dev/null', line)
+    do = script(REWRITE + _sh("let_in"), line, tag, timeout=60, changes=f"let {who} in by ssh")
+    undo = script(REWRITE + _sh("let_out"), tag, timeout=60, changes=f"let {who} in no more")
+    typed = replace(do, typed=f"echo {shlex.quote(line)} >>~/.ssh/authorized_keys")
+    back = replace(undo, typed=f"sed -i '/ {tag}$/d' ~/.ssh/authorized_keys")
+    return Fix(node, f"{who} may log in by ssh", (typed,), (back,), look, "1", root=False)
 
 
 def authorized_line(key: str, sources: Sequence[str], tag: str) -> str:

@@ -133,6 +133,25 @@ def ntp_fix(node: str) -> Fix:
     return Fix(node, "time synchronization on (off before)", (do,), (undo,), look, "yes")
 
 
+def group_fix(node: str, user: str) -> Fix:
+    """user: as the node reports it, checked."""
+    look = script("""id -nG -- "$1" | tr ' ' '\\n' | grep -cx docker""", user)
+    do = Command(("usermod", "-aG", "docker", user), changes=f"{user} joins the group docker")
+    undo = Command(("gpasswd", "-d", user, "docker"), changes=f"{user} leaves the group docker")
+    says = f"{user} in the group docker, which is as good as root (not in it before)"
+    return Fix(node, says, (do,), (undo,), look, "1")
+
+
+def swap_fix(node: str) -> Fix:
+    """Off now and at each boot: an engine that swaps is slower than one that fails."""
+    do = script(_sh("no_swap"), timeout=300.0, changes="swap off and masked")
+    undo = script(_sh("swap"), timeout=60.0, changes="swap on as before")
+    typed = replace(
+        do, typed="sudo systemctl mask --now $(systemctl list-units -t swap --plain --no-legend | cut -d' ' -f1)"
+    )
+    return Fix(node, "swap off (on before), now and at each boot", (typed,), (undo,), script(_sh("look_swap")), "0")
+
+
 def _slug(name: str) -> str:
     return name.replace(".", "-").replace("_", "-")
 

@@ -25,3 +25,17 @@ set -e; systemctl disable -q --now "$1"; rm -f "/etc/systemd/system/$1"; systemc
 #: look_clock
 systemctl is-enabled "$1" 2>/dev/null; systemctl is-active "$1"
 sed -n 's/^ExecStart=.* -lgc //p' "/etc/systemd/system/$1" 2>/dev/null
+
+#: no_swap
+# Masked under all their names: those of fstab and those of zram generators alike.
+set -e; d=/var/lib/sparkwright; mkdir -p $d
+systemctl list-units --type=swap --plain --no-legend | cut -d' ' -f1 | grep '\.swap$' >$d/swap
+xargs -r systemctl mask -q --now -- <$d/swap; swapoff -a
+
+#: swap
+set -e; f=/var/lib/sparkwright/swap; [ -e $f ] || exit 0
+xargs -r systemctl unmask -q -- <$f; xargs -r systemctl start -- <$f
+rm -f $f; rmdir "${f%/*}" 2>/dev/null || :
+
+#: look_swap
+sed 1d /proc/swaps | wc -l

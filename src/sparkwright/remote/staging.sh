@@ -64,11 +64,17 @@ elif [ -f "$root/refs/$rev" ]; then rev=$(cat "$root/refs/$rev"); fi
 if [ -n "$rev" ]; then one "$root/snapshots/$rev" "$root" "$rev"; else one "" "$root" ""; fi
 
 #: rsh
-# The target's host keys were read over the connection that the user's own known_hosts vouches for.
+# The target's host keys were read over the connection that the user's own known_hosts vouches for. The key that `init`
+# has made is tried after the user's own.
 k=$(mktemp) || exit 1; trap 'rm -f "$k"' EXIT; trap 'exit 143' TERM INT HUP
 printf '%s' "$1" > "$k"
 rsh="ssh -o BatchMode=yes -o ConnectTimeout=10 -o StrictHostKeyChecking=yes -o UserKnownHostsFile=$k"
 rsh="$rsh -o LogLevel=ERROR -p $2"
+i="$HOME/.config/sparkwright/peers/ssh/id_ed25519"; case $i in *[!A-Za-z0-9/._-]*) i= ;; esac
+if [ -n "$i" ] && [ -f "$i" ]; then
+  for f in id_ed25519 id_ecdsa id_rsa; do [ ! -f "$HOME/.ssh/$f" ] || rsh="$rsh -o IdentityFile=~/.ssh/$f"; done
+  rsh="$rsh -o IdentityFile=$i"
+fi
 at="$3"; shift 3
 
 #: copy

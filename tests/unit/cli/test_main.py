@@ -130,7 +130,7 @@ def test_wrong_words_name_the_nearest_right_ones(capsys: Any) -> None:
         "hint:  sparkwright --help",
     ]
     assert run(["xyzzy"]) == 2
-    assert "commands: check, recipes" in capsys.readouterr().err
+    assert "commands: init, check, recipes" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

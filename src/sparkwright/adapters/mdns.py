@@ -1,0 +1,68 @@
+"""Machines on this network that announce ssh by multicast DNS (RFC 6762), as DGX OS does; one question, no daemon."""
+
+import socket
+import struct
+import time
+from collections.abc import Iterator
+
+_GROUP = ("224.0.0.251", 5353)
+SERVICE = "_ssh._tcp.local"
+_PTR, _SRV, _MOST, _HOPS = 12, 33, 64, 16
+
+
+def ask(seconds: float = 2.0) -> tuple[str, ...]:
+    """Host names (`spark-1a2b.local`), sorted; () where no answer comes or multicast is not possible."""
+    found: set[str] = set()
+    try:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
+            asking.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_TTL, 255)
+            asking.sendto(query(), _GROUP)
+            until = time.monotonic() + seconds
+            while (left := until - time.monotonic()) > 0 and len(found) < _MOST:
+                asking.settimeout(left)
+                found |= set(targets(asking.recv(9000)))
+    except OSError:  # also a timeout
+        pass
+    return tuple(sorted(found))
+
+
+def query() -> bytes:
+    """PTR of the service; from a port other than 5353 the answer comes to the asker alone."""
+    name = b"".join(bytes([len(label)]) + label.encode() for label in SERVICE.split(".")) + b"\0"
+    return struct.pack("!6H", 0, 0, 1, 0, 0, 0) + name + struct.pack("!2H", _PTR, 1)
+
+
+def targets(packet: bytes) -> Iterator[str]:
+    """Hosts of SRV records of the service; nothing for what is no such answer."""
+    try:
+        _, flags, questions, *counts = struct.unpack_from("!6H", packet)
+        at = 12
+        for _ in range(questions if flags & 0x8000 else 0):
+            at = _name(packet, at)[1] + 4
+        for _ in range(min(sum(counts), _MOST) if flags & 0x8000 else 0):
+            owner, at = _name(packet, at)
+            kind, _, _, length = struct.unpack_from("!HHIH", packet, at)
+            at += 10
+            if kind == _SRV and owner.lower().endswith(SERVICE):
+                host = _name(packet, at + 6)[0].rstrip(".")
+                if host and all(c.isalnum() or c in "-." for c in host) and host.isascii() and not host.startswith("-"):
+                    yield host
+            at += length
+    except (struct.error, IndexError, UnicodeDecodeError):
+        return
+
+
+def _name(packet: bytes, at: int) -> tuple[str, int]:
+    """A name, and where it ends; pointers are followed a bounded number of times."""
+    labels: list[str] = []
+    end, hops = -1, 0
+    while (length := packet[at]) and len(labels) < _MOST:
+        if length & 0xC0 == 0xC0:
+            end, hops = (at + 2 if end < 0 else end), hops + 1
+            if hops > _HOPS:
+                raise IndexError
+            at = (length & 0x3F) << 8 | packet[at + 1]
+        else:
+            labels.append(packet[at + 1 : at + 1 + length].decode())
+            at += length + 1
+    return ".".join(labels), (at + 1 if end < 0 else end)

@@ -1,0 +1,297 @@
+"""`sparkwright init`: new nodes, step by step, to a cluster file; and `--undo`."""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from getpass import getpass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sparkwright.app.check import Checked, check_nodes
+from sparkwright.app.cluster_options import ClusterOptions
+from sparkwright.app.fix import Outcome, Result, Wanted, undoable
+from sparkwright.app.init import Survey, prepare, record_login, rights_there, survey, take_back
+from sparkwright.app.services import Services
+from sparkwright.cli import options as shared
+from sparkwright.cli.check_fix import proposal_text, results_text, summary, wanted_json
+from sparkwright.cli.columns import echo, findings_text, fold
+from sparkwright.cli.init_login import Voice, log_in
+from sparkwright.domain.cluster import Cluster, Fabric, Node
+from sparkwright.domain.command import Secret
+from sparkwright.domain.errors import NodeError, RecipeError, UsageError
+from sparkwright.domain.finding import Rights
+from sparkwright.facts.changes import INIT
+from sparkwright.planner.addressing import Layout
+from sparkwright.recipes.cluster_text import cluster_text, node_of
+from sparkwright.wiring import announced, first_login
+
+_FILE = "cluster.yaml"
+_TITLES = {
+    "ssh": "this machine may log in to the nodes",
+    "peers": "the nodes may log in to each other",
+    "fabric": "addresses and MTU on the direct link",
+    "docker": "docker without sudo",
+    "swap": "no swapping",
+    "sysctl": "kernel settings for unified memory",
+    "clock": "GPU clock cap against sudden power-offs",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class How:
+    yes: bool
+    dry_run: bool
+    as_json: bool
+    seize: bool
+    ask_password: bool
+    only: tuple[str, ...]
+    skip: tuple[str, ...]
+    force: str
+
+    def takes(self, step: str) -> bool:
+        return (not self.only or step in self.only) and step not in self.skip
+
+
+@click.command()
+@click.argument("nodes", nargs=-1, metavar="[[NAME=]HOST]...")
+@shared.cluster_options
+@click.option("--name", default="", metavar="NAME", help="Name of the cluster. [default: the cluster file's]")
+@click.option("--undo", is_flag=True, help="Revert what init has changed, the last step first.")
+@click.option("--yes", is_flag=True, help="Do not ask; new host keys are accepted, changed ones never.")
+@click.option("--dry-run", is_flag=True, help="Print each step with its commands and exit; change nothing.")
+@click.option("--only", multiple=True, type=click.Choice(INIT), help="Only this step; may be repeated.")
+@click.option("--skip", multiple=True, type=click.Choice(INIT), help="Without this step; may be repeated.")
+@click.option("--ask-become-pass", is_flag=True, help="Ask once for the sudo password of the nodes.")
+@shared.force_option
+@shared.lease_option
+@shared.json_option
+def init(nodes: tuple[str, ...], where: ClusterOptions, name: str, undo: bool, as_json: bool, **rest: Any) -> None:
+    """Prepare new nodes: ssh, addresses on the direct link, docker, swap, sysctl, clock cap; write the cluster file.
+
+    Each step is shown with its commands, asked for, recorded on its node and taken back by --undo. The fabric is kept
+    only when the nodes reach each other over it within 60 s; else each node restores what it had. The interface of the
+    default route and that of the ssh session are never changed. Without HOST: the nodes of the cluster file, or else
+    the machines that announce ssh on this network.
+
+    \b
+    Examples:
+      sparkwright init spark-1 spark-2
+      sparkwright init a=ai@192.168.1.20 b=ai@192.168.1.21 --ask-become-pass
+      sparkwright init --dry-run
+      sparkwright init --yes --skip clock
+      sparkwright init --undo
+    """
+    how = How(
+        rest["yes"], rest["dry_run"], as_json, rest["seize"], rest["ask_become_pass"], rest["only"], rest["skip"],
+        rest["force"],
+    )  # fmt: skip
+    if not (how.yes or how.dry_run or sys.stdin.isatty()):
+        hint = "--yes goes on without a question; --dry-run only shows what would change"
+        raise UsageError("init asks before it changes anything, and there is no terminal to ask on", hint)
+    if undo:
+        _undo(_cluster((), where, name, how), where, how)
+    else:
+        _init(_cluster(nodes, where, name, how), where, how)
+
+
+def _cluster(given: Sequence[str], where: ClusterOptions, name: str, how: How) -> Cluster:
+    """Of the nodes given, else of the cluster file, else of what answers on the network."""
+    if not given:
+        try:
+            return shared.open_cluster(where)
+        except RecipeError:
+            if where.cluster or Path(_FILE).exists():
+                raise
+        given = _found(how)
+    nodes = tuple(node_of(text, number) for number, text in enumerate(given, 1))
+    if len({node.name for node in nodes}) < len(nodes):
+        raise UsageError("two nodes have one name", "name them: a=HOST b=HOST")
+    file = where.cluster or _FILE
+    return Cluster(name or Path(file).stem, nodes, nodes[0].name, file)
+
+
+def _found(how: How) -> tuple[str, ...]:
+    names = announced()
+    if not names:
+        hint = "name them: sparkwright init HOST HOST; on a node, `ip neigh` lists the neighbours on its cable"
+        raise UsageError("no machine on this network announces ssh by mDNS", hint)
+    echo(f"machines that announce ssh on this network: {', '.join(names)}", err=True)
+    if how.yes or how.dry_run:
+        raise UsageError("which of them are the nodes is yours to decide", f"sparkwright init {' '.join(names[:4])}")
+    chosen = click.prompt("which of them are the nodes, the head first", default=" ".join(names[:4]), err=True)
+    return tuple(str(chosen).split())
+
+
+def _init(cluster: Cluster, where: ClusterOptions, how: How) -> None:
+    login = first_login(where)
+    log_in(cluster, login, Voice(how.yes, how.dry_run, how.takes("ssh")))
+    ours = ClusterOptions(where.cluster, str(login.config)) if login.config.exists() else where
+    if not how.dry_run and login.public_key():
+        key = login.public_key()
+        shared.drive_on(cluster, ours, lambda services: record_login(services, key), quiet=True)
+    rights = _rights(cluster, ours, how)
+    found = shared.drive_on(cluster, ours, lambda services: survey(services, rights, how.force), quiet=True)
+    wanted = tuple(one for one in found.steps if how.takes(one.code))
+    if not how.as_json or not (how.yes or how.dry_run):
+        _show(found, wanted, how.as_json)
+    chosen = () if how.dry_run else _agreed(wanted, how)
+    results, after = _made(cluster, ours, how, found, chosen)
+    text = cluster_text(_with_fabric(cluster, found.layout))
+    wrote = _write(cluster, text, how)
+    _report(Done(found, wanted, results, after, wrote, text), how)
+
+
+def _made(
+    cluster: Cluster, where: ClusterOptions, how: How, found: Survey, chosen: Sequence[Wanted]
+) -> tuple[tuple[Result, ...], Checked]:
+    if not chosen:
+        return (), found.checked
+
+    async def use(services: Services) -> tuple[tuple[Result, ...], Checked]:
+        results = await prepare(services, found, chosen, how.seize)
+        return results, await check_nodes(services)
+
+    return shared.drive_on(cluster, where, use, how.as_json)
+
+
+def _rights(cluster: Cluster, where: ClusterOptions, how: How) -> dict[str, Rights]:
+    """Asks for the password once; each node that wants one tries it once. Raises UsageError when none accepts it."""
+    password = None
+    if how.ask_password and not sys.stdin.isatty():
+        raise UsageError("--ask-become-pass asks for a password, and there is no terminal to ask on")
+    if how.ask_password:
+        password = Secret(getpass("password for sudo on the nodes: "))
+    rights = shared.drive_on(cluster, where, lambda services: rights_there(services, password), quiet=True)
+    if password and all(one.asks for one in rights.values()):
+        raise UsageError(f"sudo did not accept the password on {', '.join(rights)}", "nothing was changed; try again")
+    return rights
+
+
+def _show(found: Survey, wanted: Sequence[Wanted], err: bool) -> None:
+    echo(f"{found.layout.topology}\n" if len(found.homes) > 1 else "one node\n", err=err)
+    for step in INIT:
+        mine = [one for one in wanted if one.code == step]
+        ready = [node for node, code, _ in found.ready if code == step]
+        if mine:
+            echo(click.style(f"{step}: {_TITLES[step]}", bold=True), err=err)
+            echo(proposal_text(mine), err=err)
+        elif ready:
+            echo(f"{step}: {_TITLES[step]}: it is so already on {', '.join(dict.fromkeys(ready))}", err=err)
+    for note in found.notes:
+        echo(fold(click.style("note", fg="yellow") + f"  {note}", 6), err=True)
+
+
+def _agreed(wanted: Sequence[Wanted], how: How) -> tuple[Wanted, ...]:
+    """Asks for each step that can be made from here."""
+    chosen: list[Wanted] = []
+    for step in INIT:
+        mine = [one for one in wanted if one.code == step]
+        ready = [one for one in mine if not one.by_hand]
+        where = ", ".join(dict.fromkeys(one.fix.node for one in ready))
+        if mine and (how.yes or not ready or click.confirm(f"{step} on {where}?", default=True, err=True)):
+            chosen += mine
+    return tuple(chosen)
+
+
+def _with_fabric(cluster: Cluster, layout: Layout) -> Cluster:
+    """In a ring no network is shared by all, so each node's address is written down; else it is found."""
+    shared_by = {port.link: {port.node, *(far.node for far in layout.across(port))} for port in layout.ports}
+    if layout.apart or not layout.ports or any(len(nodes) == len(cluster.nodes) for nodes in shared_by.values()):
+        return cluster
+
+    def placed(node: Node) -> Node:
+        first = layout.of(node.name)[0]
+        return replace(node, fabric=Fabric(str(first.address.ip), first.name))
+
+    return replace(cluster, nodes=tuple(placed(node) for node in cluster.nodes))
+
+
+def _write(cluster: Cluster, text: str, how: How) -> str:
+    """What became of the cluster file. One that is there is the user's."""
+    path = Path(cluster.source or _FILE).expanduser()
+    if path.exists():
+        return "unchanged"
+    if how.dry_run:
+        return "proposed"
+    path.write_text(text, encoding="utf-8")
+    return "written"
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """How it went. file: what became of the cluster file; text: what it holds."""
+
+    found: Survey
+    wanted: Sequence[Wanted]
+    results: Sequence[Result]
+    after: Checked
+    file: str
+    text: str
+
+
+def _report(done: Done, how: How) -> None:
+    found = done.found
+    if how.as_json:
+        ready = [{"node": node, "step": code, "says": says} for node, code, says in found.ready]
+        file = {"state": done.file, "text": done.text}
+        steps = wanted_json(done.wanted, done.results)
+        head = {"dry_run": how.dry_run, "topology": found.layout.topology, "steps": steps, "ready": ready}
+        shared.print_json({**head, "notes": found.notes, "cluster_file": file, "findings": done.after.findings})
+    else:
+        echo(results_text(done.results) or ("" if how.dry_run else "nothing to change"))
+        _ending(done.after, done.file, done.text)
+    unlinked = not found.layout.ports and len(found.homes) > 1
+    if unlinked or any(one.outcome is not Outcome.DONE for one in done.results):
+        raise click.exceptions.Exit(1)
+
+
+def _ending(after: Checked, wrote: str, text: str) -> None:
+    if wrote == "proposed":
+        echo(f"cluster file that would be written:\n{text}")
+        return
+    echo(f"cluster file {wrote}")
+    stops = [one for one in after.findings if one.severity.stops]
+    if stops:
+        echo(findings_text(stops, after.facts))
+    echo(f"{summary(after)}; `sparkwright check` lists them")
+
+
+def _undo(cluster: Cluster, where: ClusterOptions, how: How) -> None:
+    wanted, lost = shared.drive_on(cluster, where, lambda services: undoable(services, how.only, True), quiet=True)
+    wanted = tuple(one for one in wanted if how.takes(one.code))
+    if any(one.rights.asks and one.fix.root for one in wanted) and how.ask_password and not how.dry_run:
+        rights = _rights(cluster, where, how)
+        wanted = tuple(replace(one, rights=rights[one.fix.node]) for one in wanted)
+    if wanted and not (how.as_json and (how.yes or how.dry_run)):
+        echo(proposal_text(wanted), err=how.as_json)
+    results: tuple[Result, ...] = ()
+    if wanted and not how.dry_run:
+        if not how.yes:
+            click.confirm("take them back?", err=True, abort=True)
+        results = shared.drive_on(cluster, where, lambda s: take_back(s, wanted, how.seize), how.as_json)
+        _forget(cluster, where, results)
+    if how.as_json:
+        unreachable = {error.node: error.message for error in lost}
+        shared.print_json({"dry_run": how.dry_run, "steps": wanted_json(wanted, results), "unreachable": unreachable})
+    elif results or not wanted:
+        echo(results_text(results) or "nothing is recorded that init has changed")
+    _lost(lost)
+    if any(one.outcome is not Outcome.DONE for one in results):
+        raise click.exceptions.Exit(1)
+
+
+def _forget(cluster: Cluster, where: ClusterOptions, results: Sequence[Result]) -> None:
+    """The way to nodes that our key no longer opens."""
+    gone = {one.wanted.fix.node for one in results if one.wanted.code == "ssh" and one.outcome is Outcome.DONE}
+    for node in cluster.nodes:
+        if node.name in gone:
+            first_login(where).forget(node.ssh)
+
+
+def _lost(lost: Sequence[NodeError]) -> None:
+    for error in lost:
+        echo(click.style(f"error: {error.message}", fg="red"), err=True)
+    if lost:
+        raise click.exceptions.Exit(max(error.exit_code for error in lost))

@@ -1,0 +1,74 @@
+"""The first step of `init`: this machine's way to each node. Host keys are shown once, passwords go to ssh itself."""
+
+import shlex
+import sys
+from dataclasses import dataclass
+
+import click
+
+from sparkwright.adapters.first_login import FirstLogin, Way, fingerprints
+from sparkwright.app.init import login_fix
+from sparkwright.cli.columns import echo
+from sparkwright.domain.cluster import Cluster, Node
+from sparkwright.domain.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class Voice:
+    """may: whether a key may be installed."""
+
+    yes: bool
+    dry_run: bool
+    may: bool
+
+
+def log_in(cluster: Cluster, login: FirstLogin, voice: Voice) -> None:
+    """Afterwards each node is reached without a question. Raises Unreachable, and Abort."""
+    for node in cluster.nodes:
+        if not (node.is_local or login.works(node.ssh)):
+            _open(node, login, voice)
+
+
+def _open(node: Node, login: FirstLogin, voice: Voice) -> None:
+    way = login.way(node.ssh)
+    if voice.dry_run or not voice.may:
+        _tell(node, login, way)
+        raise login.refusal(node.name, node.ssh)
+    login.prepare(node.ssh, way)
+    if not login.knows(way):
+        _confirm(node, login, way, voice)
+    if login.works(node.ssh):
+        return
+    if not sys.stdin.isatty():
+        raise login.refusal(node.name, node.ssh)
+    echo(f"{node.name}: ssh asks for what lets you in to {node.ssh} now; our key is installed with it", err=True)
+    login.install(node.name, node.ssh, login_fix(node.name, login.public_key()).do[0])
+    if not login.works(node.ssh):
+        raise login.refusal(node.name, node.ssh)
+
+
+def _tell(node: Node, login: FirstLogin, way: Way) -> None:
+    """The commands of the step, where it is not made."""
+    echo(f"{node.name}\n  ssh  this machine may not log in to {node.ssh} yet", err=True)
+    echo(
+        f"       ssh-keyscan -p {shlex.quote(way.port)} {shlex.quote(way.host)} >>~/{_short(login)}/known_hosts",
+        err=True,
+    )
+    echo(f"       ssh-copy-id -i ~/{_short(login)}/id_ed25519 {shlex.quote(node.ssh)}", err=True)
+
+
+def _short(login: FirstLogin) -> str:
+    return "/".join(login.folder.parts[-3:])
+
+
+def _confirm(node: Node, login: FirstLogin, way: Way, voice: Voice) -> None:
+    keys = login.host_keys(node.ssh, way)
+    echo(f"{node.name}: host keys of {way.host} port {way.port}, seen for the first time:", err=True)
+    for kind, digest in fingerprints(keys):
+        echo(f"  {kind}  {digest}", err=True)
+    echo("  the node's console prints the same: ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub", err=True)
+    if not voice.yes:
+        if not sys.stdin.isatty():
+            raise UsageError("a new host key must be confirmed, and there is no terminal to ask on", "--yes accepts it")
+        click.confirm("are they the node's?", err=True, abort=True)
+    login.trust(way, keys)

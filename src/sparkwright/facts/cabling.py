@@ -1,0 +1,42 @@
+"""Who is at the other end of each fabric port, what manages it, and which interfaces must not be touched."""
+
+import re
+from dataclasses import dataclass
+
+from sparkwright.domain.command import Completed
+from sparkwright.domain.facts import Unknown
+from sparkwright.facts.fact import Plain, not_understood
+
+MANAGERS = ("nmcli", "netplan", "networkd")
+_MAC = re.compile(r"[0-9a-f]{2}(:[0-9a-f]{2}){5}")
+_CAGE = re.compile(r"en(P[0-9]+)?p[0-9]+s[0-9]+f[0-9]+(np[0-9]+)?", re.ASCII)
+_LINES = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Cabling:
+    """By interface. seen: MACs of neighbours. managers: one of MANAGERS; without an entry nothing manages it."""
+
+    macs: dict[str, str]
+    seen: dict[str, frozenset[str]]
+    managers: dict[str, str]
+    guarded: frozenset[str]
+
+
+def is_cage(interface: str) -> bool:
+    """Whether it has the name of a ConnectX function of a GB10: `enp1s0f0np0`, `enP2p1s0f1np1`."""
+    return _CAGE.fullmatch(interface) is not None
+
+
+def parse(done: Completed) -> Cabling | Unknown:
+    """Of remote.cabling: `wires`, and what `hello` adds to it."""
+    if not done.ok:
+        return not_understood(done, "sh")
+    rows = [line.split() for line in done.stdout.splitlines()[:_LINES]]
+    told = [(row[0], row[1], row[2] if len(row) > 2 else "") for row in rows if len(row) > 1]
+    told = [row for row in told if Plain.DEVICE.fits(row[0])]
+    found = {kind: [(name, value) for name, what, value in told if what == kind] for kind in ("mac", "seen", "manager")}
+    macs = {name: value for name, value in found["mac"] if _MAC.fullmatch(value)}
+    seen = {name: frozenset(v for n, v in found["seen"] if n == name and _MAC.fullmatch(v)) for name in macs}
+    managers = {name: value for name, value in found["manager"] if value in MANAGERS}
+    return Cabling(macs, seen, managers, frozenset(name for name, what, _ in told if what == "guarded"))
