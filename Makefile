@@ -7,7 +7,7 @@ RUN := .venv/bin/python
 TEST := $(RUN) scripts/test_all.py
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-runtime demo check test test-full lint types layers unit unit-full functional registry cluster format house docs bench bench-client engine-data \
+.PHONY: help setup setup-runtime demo check test test-full lint types layers unit unit-full functional registry npm cluster format house docs bench bench-client engine-data \
         planner-report diagnose-report diagnose-fresh record-failures fuzz drills testbed testbed-down clean
 
 help:           ## this list
@@ -51,6 +51,10 @@ functional: setup ## functional tests: the real command, real sshd and engines o
 
 registry: setup ## the flag data against wheels from the package index (100 MB)
 	@$(TEST) registry $(ARGS)
+
+npm:            ## the real clients that tests of `connect` run, into build/npm (850 MB; node and npm are needed)
+	@mkdir -p build/npm && cp tests/functional/connect/package.json build/npm && cd build/npm && npm install --no-audit --no-fund && \
+	  npm install-scripts approve @anthropic-ai/claude-code opencode-ai && npm rebuild
 
 cluster: setup  ## cluster tests on the real two-node testbed (root)
 	@$(TEST) cluster $(ARGS)

@@ -27,8 +27,10 @@ from sparkwright.domain.errors import UsageError
 from sparkwright.ports import Clock, Endpoint, Program, Sink, Tokenizer
 
 if TYPE_CHECKING:
+    from sparkwright.adapters.client_files import ClientFiles
     from sparkwright.adapters.first_login import FirstLogin
     from sparkwright.adapters.sqlite.runs import SqliteRuns
+    from sparkwright.adapters.tunnels import Tunnels
     from sparkwright.app.bench.target import Bench, Target
     from sparkwright.domain.probed import Probed
 
@@ -164,7 +166,7 @@ def run_store() -> "SqliteRuns":
     return SqliteRuns(Path.home() / _STATE / RUNS)
 
 
-def _asker(authority: str = "") -> Endpoint:
+def asker(authority: str = "") -> Endpoint:
     """A server that is to be measured may be far away."""
     from sparkwright.adapters.openai_http import HttpTimeouts, OpenAiEndpoint
 
@@ -187,7 +189,7 @@ async def bench(tokenizer: Path | None) -> AsyncIterator["Bench"]:
     runs = run_store()
     machine = Machine(here.client(), here.host(), here.clock(), secrets.token_hex(8))
     try:
-        yield Bench(_asker(), ProcessClient(), runs, SystemClock(), machine, counting)
+        yield Bench(asker(), ProcessClient(), runs, SystemClock(), machine, counting)
     finally:
         await runs.aclose()
 
@@ -196,21 +198,34 @@ def trusting(made: "Bench", cluster: str) -> "Bench":
     """As it was, and it trusts the authority of the cluster's gateways, too, where `up` ran on this machine."""
     from sparkwright.adapters.load.client import ProcessClient
 
-    stored = _authority(cluster)
-    return replace(made, asker=_asker(stored), client=ProcessClient(authority=stored)) if stored else made
+    stored = authority(cluster)
+    return replace(made, asker=asker(stored), client=ProcessClient(authority=stored)) if stored else made
 
 
 async def vouched(url: str, cluster: str) -> bool:
     """Whether an https server proves by its certificate that it belongs to the cluster."""
     from sparkwright.adapters.openai_http import signed
 
-    stored = _authority(cluster)
+    stored = authority(cluster)
     return bool(stored) and await signed(url, stored)
 
 
-def _authority(cluster: str) -> str:
+def authority(cluster: str) -> str:
     path = Path.home() / _STATE / "keys" / cluster / "ca.crt"
     return str(path) if path.is_file() else ""
+
+
+def client_files() -> "ClientFiles":
+    """Settings of other programs of this user."""
+    from sparkwright.adapters.client_files import ClientFiles
+
+    return ClientFiles(Path.home(), Path.home() / _STATE / "connect")
+
+
+def tunnels(where: ClusterOptions) -> "Tunnels":
+    from sparkwright.adapters.tunnels import Tunnels
+
+    return Tunnels(Path.home() / _STATE / "tunnels", _ssh_settings(where))
 
 
 def keys(file: Path | None) -> tuple[Secret | None, ...]:

@@ -56,7 +56,7 @@ class SshTransport:
         self._environ = None if settings.environ is None else {**settings.environ, "LC_ALL": "C"}
         self._connecting: asyncio.Future[None] | None = None
         self._unshared = False
-        self._folder = settings.control or _default_folder()
+        self._folder = settings.control or control_folder()
         self._control = self._folder / hashlib.sha256(f"{node.ssh}\n{settings.config}".encode()).hexdigest()[:16]
 
     async def open(self, script: Script) -> Process:
@@ -101,7 +101,7 @@ class SshTransport:
         """
         if self._unshared:
             return
-        _private(self._folder, self._control)  # before the socket is looked at: ssh would talk to anybody's
+        private_socket(self._folder, self._control)  # before the socket is looked at: ssh would talk to anybody's
         if _listens(self._control):
             return
         if self._connecting is None or self._connecting.done():
@@ -173,12 +173,12 @@ def ssh_host(node: Node, settings: SshSettings | None = None, who: str | None = 
     return NodeHost(node, SshTransport(node, settings or SshSettings()), who or whoami())
 
 
-def _default_folder() -> Path:
+def control_folder() -> Path:
     runtime = Path(f"/run/user/{os.getuid()}")
     return runtime / "sparkwright" if os.access(runtime, os.W_OK) else Path(f"/tmp/sparkwright-{os.getuid()}")
 
 
-def _private(folder: Path, control: Path) -> None:
+def private_socket(folder: Path, control: Path) -> None:
     """A process that opens the socket is on the node as the user: the folder must be the user's alone."""
     with suppress(FileExistsError):
         folder.mkdir(mode=0o700, parents=True)

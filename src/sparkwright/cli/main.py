@@ -28,6 +28,7 @@ VERBS = {
     "down": ("up", "down", "Stop a deployment and remove everything that belongs to it."),
     "restart": ("up", "restart", "Restart a deployment; its gateway answers 503 meanwhile."),
     "keys": ("keys", "keys", "Add, list and revoke the gateway's API keys."),
+    "connect": ("connect", "connect", "Print settings of a client and check them; open a tunnel."),
     "bench": ("bench", "bench", "Benchmark any OpenAI-compatible endpoint, or a deployment."),
     "eval": ("evals", "evals", "Check the answers of an endpoint: protocol and instructions."),
     "runs": ("runs", "runs", "List, show, tag, export and delete benchmark runs."),

@@ -1,0 +1,236 @@
+"""`sparkwright connect`: settings for clients, the tunnel that they need, and one request that shows that they work."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sparkwright.app.cluster_options import ClusterOptions
+from sparkwright.cli import options as shared
+from sparkwright.cli.columns import SIMULATED, aligned, echo
+from sparkwright.domain.errors import UsageError
+from sparkwright.domain.units import duration
+
+
+@dataclass(frozen=True, slots=True)
+class _How:
+    """The options, as they are named."""
+
+    key: str
+    key_file: Path | None
+    ca: Path | None
+    model: str
+    show_key: bool
+    write: bool
+    dry: bool
+    undo: bool
+    tunnel: bool
+    stop: bool
+    listing: bool
+    check: bool
+
+
+@click.command()
+@click.argument("client", required=False, default="")
+@click.argument("target", required=False, default="", metavar="[DEPLOYMENT | URL]")
+@click.option("--key", default="", metavar="NAME", help="Name of the key. [default: one that opens the deployment]")
+@click.option("--key-file", type=click.Path(path_type=Path), default=None, help="File with the key, for a URL.")
+@click.option("--ca", type=click.Path(path_type=Path), default=None, help="File with the authority, for a URL.")
+@click.option("--model", default="", metavar="NAME", help="Model to use, where several are served.")
+@click.option("--show-key", is_flag=True, help="Also print the key itself.")
+@click.option("--write", is_flag=True, help="Write the settings to where the client reads them.")
+@click.option("--dry-run", "dry", is_flag=True, help="With --write: print the change and exit; write nothing.")
+@click.option("--undo", is_flag=True, help="Put back what was there before --write.")
+@click.option("--tunnel", is_flag=True, help="Open an ssh tunnel to the gateway in the background.")
+@click.option("--stop", is_flag=True, help="End the tunnel of NAME, or all tunnels.")
+@click.option("--list", "listing", is_flag=True, help="List clients and open tunnels.")
+@click.option("--check/--no-check", default=True, help="Send one request as the client would. [default: --check]")
+@shared.cluster_options
+@shared.json_option
+def connect(client: str, target: str, where: ClusterOptions, as_json: bool, **how: Any) -> None:
+    """Print settings of a client for a deployment, and check them with one request.
+
+    Model and context are what the endpoint reports; what it does not report is left out. The key is named by its file
+    and printed only with --show-key.
+
+    Exit status: 0 the client works, 1 it does not, 2 usage error, 3 a node could not be reached, 5 no answer.
+
+    \b
+    Examples:
+      sparkwright connect claude-code
+      sparkwright connect codex deepseek-v4-flash --write
+      sparkwright connect opencode --tunnel --write
+      sparkwright connect openai-python https://spark-1:8443/v1 --key-file KEY --ca ca.crt
+      sparkwright connect --list
+    """
+    given = _How(**how)
+    if given.stop:
+        _stop(client, where, as_json)
+    elif given.listing or not client:
+        _list(where, as_json)
+    elif given.undo:
+        _undo(client, as_json)
+    else:
+        _connect(client, target, where, given, as_json)
+
+
+def _stop(name: str, where: ClusterOptions, as_json: bool) -> None:
+    from sparkwright.wiring import tunnels
+
+    async def stop() -> list[str]:
+        open_ = tunnels(where)
+        names = [one.name for one in await open_.listed() if name in ("", one.name)]
+        return [one for one in names if await open_.stop(one)]
+
+    stopped = asyncio.run(stop())
+    if name and not stopped:
+        raise UsageError(f"no tunnel {name} is open", "`sparkwright connect --list` names them")
+    shared.answer(as_json, {"stopped": stopped}, f"stopped: {', '.join(stopped)}" if stopped else "no tunnel is open")
+
+
+def _list(where: ClusterOptions, as_json: bool) -> None:
+    from sparkwright.gateway.clients import clients
+    from sparkwright.wiring import tunnels
+
+    found = asyncio.run(tunnels(where).listed())
+    rows = [(one.name, one.title, one.path, one.file) for one in clients().values()]
+    now = time.time()
+    lines = [(t.name, t.destination, f"127.0.0.1:{t.port}", f"open since {duration(now - t.since)}") for t in found]
+    document = {"clients": [asdict(one) for one in clients().values()], "tunnels": [asdict(one) for one in found]}
+    tunnel_text = f"tunnels\n{aligned(lines)}" if lines else "tunnels: none"
+    shared.answer(as_json, document, f"clients\n{aligned(rows)}\n{tunnel_text}")
+
+
+def _undo(client: str, as_json: bool) -> None:
+    from sparkwright.gateway.clients import client as known
+    from sparkwright.wiring import client_files
+
+    path = client_files().undo(known(client).name)
+    shared.answer(as_json, {"undone": str(path)}, f"{path} is as it was before")
+
+
+def _connect(name: str, target: str, where: ClusterOptions, how: _How, as_json: bool) -> None:
+    from sparkwright.app.connect import Checked, Way, check, found
+    from sparkwright.gateway.clients import client as known
+    from sparkwright.gateway.clients import settings
+    from sparkwright.wiring import asker
+
+    client = known(name)
+    if how.write and not client.file:
+        raise UsageError(f"{client.title} reads no file that could be written", "set what `connect` prints")
+
+    async def run(way: Way) -> Checked:
+        shared.end_like_ctrl_c()
+        able = asker(way.authority)
+        return await (check(able, way, client) if how.check else found(able, way))
+
+    way = _way(target, where, how)
+    seen = asyncio.run(run(way))
+    made = settings(client, seen.at)
+    change = _changed(client, made, how, seen.works) if how.write else None
+    key = {"key": way.key.reveal()} if how.show_key and way.key else {}
+    about = {"client": client.name, "protocol": client.path, "simulated": seen.simulated, "models": seen.models}
+    about |= {**asdict(seen.at), "output": seen.at.output, "settings": asdict(made), "written": change, **key}
+    verdict = {"checked": how.check, "works": seen.works if how.check else None, "seconds": seen.seconds}
+    document = about | verdict | {"troubles": [asdict(trouble) for trouble in seen.troubles]}
+    lines = [*_head(client, seen, way), *([f"  key itself  {key['key']}"] if key else []), "", *_body(client, made)]
+    lines += [change or "", ""] if change is not None else []
+    shared.answer(as_json, document, "\n".join([*lines, *_verdict(client, seen, how.check)]), int(not seen.works))
+
+
+def _way(target: str, where: ClusterOptions, how: _How) -> Any:
+    """Also of a URL, which needs no cluster file. Opens the tunnel where one is asked for. Raises UsageError."""
+    from sparkwright.app import connect as use
+    from sparkwright.wiring import authority, keys
+
+    if "://" in target:
+        secret = keys(how.key_file)[0] if how.key_file else None
+        paths = {"key_file": _path(how.key_file), "authority": _path(how.ca)}
+        return use.Way(target.rstrip("/"), key=secret, model=how.model, **paths)
+    if how.key_file or how.ca:
+        raise UsageError("--key-file and --ca go with a URL", "--key NAME chooses a key of the cluster")
+    cluster = shared.open_cluster(where)
+    trusted = authority(cluster.name)
+    way = shared.drive_on(cluster, where, lambda services: use.way_to(services, target, how.key, trusted), quiet=True)
+    return asyncio.run(_tunnelled(replace(way, model=how.model), where, how.tunnel))
+
+
+async def _tunnelled(way: Any, where: ClusterOptions, asked: bool) -> Any:
+    from sparkwright.adapters.tunnels import Tunnel
+    from sparkwright.app.connect import port_of, through
+    from sparkwright.wiring import tunnels
+
+    if not way.tunnel:
+        if asked:
+            echo(f"no tunnel is needed: {way.url} is reached from here", err=True)
+        return way
+    open_, port = tunnels(where), port_of(way)
+    one = Tunnel(f"{way.node}-{port}", way.tunnel, port, time.time())
+    if asked:
+        new = await open_.open(one)
+        state = "open in the background" if new else "open already"
+        echo(f"tunnel {one.name}: {state}; `sparkwright connect --stop {one.name}` ends it", err=True)
+    elif one.name not in {known.name for known in await open_.listed()}:
+        text = f"the gateway of {way.deployment} listens on the loopback of {way.node} only"
+        raise UsageError(text, "add --tunnel, or serve with `serving.expose: all`")
+    return through(way, port)
+
+
+def _changed(client: Any, made: Any, how: _How, works: bool) -> str:
+    """The difference, which is written unless it is a dry run, or does not work."""
+    from sparkwright.gateway.clients import merged
+    from sparkwright.wiring import client_files
+
+    able = client_files()
+    change = able.change(client.file, lambda before: merged(client, before, made))
+    if change.before == change.after:
+        return f"{change.path}: unchanged"
+    if how.dry or not works:
+        why = "--dry-run" if how.dry else "it does not work; --no-check writes it all the same"
+        return f"{change.difference}\nnothing was written ({why})"
+    able.apply(client.name, change)
+    return f"{change.difference}\nwritten; `sparkwright connect {client.name} --undo` puts back what was there"
+
+
+def _path(path: Path | None) -> str:
+    return str(path.expanduser().absolute()) if path else ""
+
+
+def _head(client: Any, seen: Any, way: Any) -> list[str]:
+    at = seen.at
+    context = f"{at.context:,} tokens" if at.context else "not reported by the endpoint"
+    output = f"{at.output:,} tokens (a quarter of the context, at most 32,768)" if at.output else "not known"
+    rows = [("address", at.url), ("model", at.model), ("context", context), ("output", output)]
+    rows += [("key", at.key_file or "none"), ("authority", at.authority or "the system's")]
+    others = [name for name in seen.models if name != at.model]
+    rows += [("also serves", ", ".join(others[:8]))] if others else []
+    mark = f"{SIMULATED}  " if seen.simulated else ""
+    title = f"{mark}{client.title}{f' for {way.deployment}' if way.deployment else ''}"
+    return [title, *aligned(rows).split("\n")]
+
+
+def _body(client: Any, made: Any) -> list[str]:
+    lines = []
+    if made.env:
+        lines += ["in the shell that starts it:", "", made.exports]
+    if made.text:
+        lines += [f"in {made.file}:", "", made.text]
+    if made.snippet:
+        lines += [made.snippet]
+    lines += [f"start it: {client.run}"] if client.run else []
+    return [*lines, *(f"note: {note}" for note in made.notes), f"its documentation: {client.see}", ""]
+
+
+def _verdict(client: Any, seen: Any, checked: bool) -> list[str]:
+    if not checked:
+        return ["not checked (--no-check)"]
+    state = "works" if seen.works else "does not work"
+    lines = [f"{client.path}, streamed{', with a tool' if client.needs else ''}: {state}, {seen.seconds:.1f} s"]
+    for trouble in seen.troubles:
+        lines += [f"  {'fails' if trouble.fails else 'warns'}: {trouble.text}", f"         hint: {trouble.hint}"]
+    return lines

@@ -1,0 +1,63 @@
+"""Tunnels that outlive the command, through a real sshd."""
+
+import asyncio
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fakes.nodes import settings
+from fakes.ports import free_port
+from fakes.sshd import Sshd
+from sparkwright.adapters.tunnels import Tunnel, Tunnels
+from sparkwright.domain.errors import Unreachable, UsageError
+
+OPEN = """
+import asyncio, sys
+from pathlib import Path
+from sparkwright.adapters.ssh import SshSettings
+from sparkwright.adapters.tunnels import Tunnel, Tunnels
+folder, config, control, port = sys.argv[1:]
+able = Tunnels(Path(folder), SshSettings(config=Path(config), control=Path(control)))
+print(asyncio.run(able.open(Tunnel("a", "node", int(port)))))
+"""
+
+
+@pytest.fixture
+def tunnels(tmp_path: Path, sshd: Sshd) -> Tunnels:
+    return Tunnels(tmp_path / "tunnels", settings(sshd))
+
+
+async def test_a_tunnel_outlives_its_command_until_it_is_stopped(tunnels: Tunnels, sshd: Sshd, tmp_path: Path) -> None:
+    """Another process opens it; it is listed here, opened again without a second ssh, and gone once stopped."""
+    port = free_port()
+    words = [str(tmp_path / "tunnels"), str(sshd.config), str(sshd.control), str(port)]
+    done = subprocess.run([sys.executable, "-c", OPEN, *words], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == "True\n"
+    assert await tunnels.listed() == (Tunnel("a", "node", port),)
+    _, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.close()
+    assert not await tunnels.open(Tunnel("a", "node", port))
+    assert await tunnels.stop("a")
+    assert not await tunnels.stop("a")
+    assert await tunnels.listed() == ()
+    with pytest.raises(ConnectionRefusedError):
+        await asyncio.open_connection("127.0.0.1", port)
+
+
+async def test_a_port_that_is_taken_is_named(tunnels: Tunnels) -> None:
+    """Somebody else's listener is not taken for a tunnel."""
+    server = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    with pytest.raises(UsageError, match=f"port {port} of this machine is taken"):
+        await tunnels.open(Tunnel("a", "node", port))
+    server.close()
+    await server.wait_closed()
+
+
+async def test_a_machine_that_does_not_answer_is_named(tunnels: Tunnels) -> None:
+    """A failed ssh leaves nothing behind, and is explained as everywhere else."""
+    with pytest.raises(Unreachable):
+        await tunnels.open(Tunnel("a", "nobody.invalid", free_port()))
+    assert await tunnels.listed() == ()
