@@ -84,6 +84,7 @@ async def install_gateway(services: Services, plan: Plan, where: Installation, h
     # It reads its setting once: with another one its unit differs, and it is started again.
     mark = (("SPARKWRIGHT_SETTING", sha256(setting.encode()).hexdigest()[:12]),)
     service = Service("door", where.argv("door"), mark, cwd=f"{where.home}/door")
+    console = Service("console", where.argv("console"), cwd=f"{where.home}/door")
     await _put(services, where, FILE, setting)
     if codes & {NO_CADDY, PORT}:
         return GatewayInstall((service,), found)
@@ -91,7 +92,7 @@ async def install_gateway(services: Services, plan: Plan, where: Installation, h
     await _put(services, where, ENDPOINT, endpoint(plan, seen.hostname) + "\n")
     await did(services, where.node, commands.reload(where.python, f"{where.home}/door"))
     key, said = await _first_key(services, plan)
-    return GatewayInstall((service, _caddy(plan, where, seen, front)), found, said, key)
+    return GatewayInstall((service, console, _caddy(plan, where, seen, front)), found, said, key)
 
 
 async def findings(services: Services, plan: Plan, where: Installation) -> tuple[Finding, ...]:

@@ -8,7 +8,7 @@ from sparkwright.app.services import Services
 from sparkwright.domain.codec import Unreadable
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import CommandFailed, UsageError
-from sparkwright.gateway.keys import FIRST, Key, Keys, added, digest, key_from, parse, text_of, without
+from sparkwright.gateway.keys import FIRST, Key, Keys, Role, added, digest, key_from, parse, text_of, without
 from sparkwright.remote import gateway as commands
 from sparkwright.remote.host import script
 
@@ -30,12 +30,12 @@ async def listed(services: Services) -> Keys:
     return (await _read(services))[0]
 
 
-async def add(services: Services, name: str, deployment: str = "") -> Made:
+async def add(services: Services, name: str, deployment: str = "", role: Role = Role.CLIENT) -> Made:
     """Raises UsageError when the name is taken."""
     if (ring := services.keyring) is None:
         raise UsageError("no place to keep a key on this machine")
     secret = key_from(ring.fresh())
-    key = Key(name, digest(secret.reveal()), services.clock.now(), services.who, deployment)
+    key = Key(name, digest(secret.reveal()), services.clock.now(), services.who, deployment, role)
     await _change(services, lambda keys: added(keys, key), f"key {name} made")
     file = f"{name}@{deployment}.key" if deployment else f"{name}.key"
     try:
@@ -52,9 +52,10 @@ async def first(services: Services, deployment: str) -> str:
     """
     if services.keyring is None:
         return ""
-    opening = {key.sha256 for key in (await listed(services)).keys if key.deployment in ("", deployment)}
+    known = (await listed(services)).keys
+    opening = {key.sha256 for key in known if key.deployment in ("", deployment) and key.role is not Role.VIEWER}
     if not opening:
-        return (await add(services, FIRST)).path
+        return (await add(services, FIRST, role=Role.OPERATOR)).path
     files = services.keyring.saved(services.cluster.name)
     return next((path for path, secret in files if digest(secret.reveal()) in opening), "")
 

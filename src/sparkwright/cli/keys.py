@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import asdict
+from typing import Any
 
 import click
 
@@ -10,7 +11,7 @@ from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.cli import options as shared
 from sparkwright.cli.columns import aligned
 from sparkwright.domain.units import duration
-from sparkwright.gateway.keys import Key
+from sparkwright.gateway.keys import Key, Role
 
 
 @click.group()
@@ -28,9 +29,16 @@ def keys() -> None:
 @click.argument("name")
 @click.argument("deployment", required=False, default="")
 @click.option("--show", is_flag=True, help="Also print the key itself.")
+@click.option(
+    "--role",
+    type=click.Choice([str(role) for role in Role]),
+    default=str(Role.CLIENT),
+    show_default=True,
+    help="client: the API; viewer: only sees the console; operator: both, and operates.",
+)
 @shared.cluster_options
 @shared.json_option
-def add(name: str, deployment: str, show: bool, as_json: bool, where: ClusterOptions) -> None:
+def add(name: str, deployment: str, where: ClusterOptions, as_json: bool, **how: Any) -> None:
     """Add a key for all deployments of the head node, or only for DEPLOYMENT.
 
     The key is written to a file on this machine that only you can read; there is no other copy.
@@ -39,19 +47,22 @@ def add(name: str, deployment: str, show: bool, as_json: bool, where: ClusterOpt
     Examples:
       sparkwright keys add laptop
       sparkwright keys add ci deepseek-v4-flash --show
+      sparkwright keys add wall-screen --role viewer --show
     """
-    made = shared.drive(where, lambda services: use.add(services, name, deployment), quiet=as_json)
-    key = {"key": made.secret.reveal()} if show else {}
+    role = Role(how["role"])
+    made = shared.drive(where, lambda services: use.add(services, name, deployment, role), quiet=as_json)
+    key = {"key": made.secret.reveal()} if how["show"] else {}
     document = {**_json(made.key), "file": made.path, **key}
-    use_it = key.get("key") or f'export OPENAI_API_KEY="$(cat {made.path})"'
-    shared.answer(as_json, document, f"key {name} for {made.key.opens}: {made.path}\n{use_it}")
+    client = f'export OPENAI_API_KEY="$(cat {made.path})"' if role is not Role.VIEWER else f"cat {made.path}"
+    text = f"key {name} ({role}) for {made.key.opens}: {made.path}\n{key.get('key') or client}"
+    shared.answer(as_json, document, text)
 
 
 @keys.command("list")
 @shared.cluster_options
 @shared.json_option
 def list_keys(where: ClusterOptions, as_json: bool) -> None:
-    """List the keys: name, deployments, who added them and when.
+    """List the keys: name, role, deployments, who added them and when.
 
     \b
     Example: sparkwright keys list
@@ -87,4 +98,4 @@ def _json(key: Key) -> dict[str, object]:
 
 def _row(key: Key) -> tuple[str, ...]:
     age = f"{duration(max(time.time() - key.created, 0.0))} ago" if key.created else ""
-    return key.name, key.opens, f"by {key.by}" if key.by else "", age
+    return key.name, key.role, key.opens, f"by {key.by}" if key.by else "", age

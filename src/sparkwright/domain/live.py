@@ -30,7 +30,8 @@ class LiveNode:
 
     unaccounted: pages that no counter explains. per_hour: robust slope of MemAvailable (negative: shrinking).
     time_left: seconds until the floor at that slope, None when it does not shrink. pressure: PSI memory full avg10, %.
-    blind: why its kernel log cannot be read, '' where it can.
+    blind: why its kernel log cannot be read, '' where it can. floor: bytes of MemAvailable below which new work is
+    refused, 0 while it is not known.
     """
 
     node: str
@@ -50,14 +51,23 @@ class LiveNode:
     gpu_power: float | None = None
     gpu_clock: float | None = None
     blind: str = ""
+    floor: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class LiveRank:
+    """phase, text, done of total in unit: how far its start is, as its log shows it; '' and None where it is not known
+    or over."""
+
     rank: int
     node: str
     running: bool
     started: str = ""
+    phase: str = ""
+    text: str = ""
+    done: float | None = None
+    total: float | None = None
+    unit: str = ""
 
 
 @dataclass(frozen=True, slots=True)

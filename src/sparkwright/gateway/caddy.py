@@ -12,14 +12,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from sparkwright.domain.recipe import GatewayTls
-from sparkwright.gateway.decide import GATEWAY_BROKEN, NO_SUCH_PATH, Answer, too_large
+from sparkwright.gateway.decide import CONSOLE_AWAY, GATEWAY_BROKEN, NO_SUCH_PATH, Answer, too_large
 
 ADMIN = "admin.sock"
 SERVICE = "service.sock"
+CONSOLE, CONSOLE_PATH = "console.sock", "/console"
 FLIGHTS = "/flights"
 """Of our process, for the supervisors: requests that each engine has now."""
 _CERTIFICATE = "door"
 _HEADER_LIMIT = 64 * 1024
+_CONSOLE_LIMIT = 256 * 1024
 # What a client is given to send its headers in, and how long its connection may rest: never how long an answer lasts.
 _HEADERS_WITHIN, _REST = "10s", "5m"
 
@@ -78,6 +80,7 @@ def _server(gateway: GatewayConfig) -> dict[str, Any]:
             {"match": [asks], "handle": [{"handler": "static_response", "status_code": 204, "headers": headers}]}
             | {"terminal": True},
             {"match": [{"path": ["/v1/*"]}], "handle": _api(gateway)},
+            {"match": [{"path": [CONSOLE_PATH, f"{CONSOLE_PATH}/*"]}], "handle": _console()},
             {"handle": [_fixed(NO_SUCH_PATH)]},
         ],
         "errors": {"routes": _errors(gateway)},
@@ -100,6 +103,21 @@ def _api(gateway: GatewayConfig) -> list[dict[str, Any]]:
     return [_plain(gateway), {"handler": "request_body", "max_size": gateway.limit}, ours]
 
 
+def _console() -> list[dict[str, Any]]:
+    """A process of its own, which answers whatever else is away."""
+    console = {
+        "handler": "reverse_proxy",
+        "upstreams": [{"dial": f"unix/{CONSOLE}"}],
+        "transport": {"protocol": "http", "keep_alive": {"enabled": False}},
+    }
+    return [
+        {"handler": "vars", "stage": "console"},
+        {"handler": "request_body", "max_size": _CONSOLE_LIMIT},
+        {"handler": "headers", "request": {"delete": ["Upgrade", "Sec-Websocket-*"]}},
+        console,
+    ]
+
+
 def _plain(gateway: GatewayConfig) -> dict[str, Any]:
     """A request stays a request where the engine has no websocket: its upgrade headers are removed."""
     elsewhere = [{"not": [{"path": list(gateway.websockets)}]}] if gateway.websockets else []
@@ -110,7 +128,8 @@ def _plain(gateway: GatewayConfig) -> dict[str, Any]:
 def _errors(gateway: GatewayConfig) -> list[dict[str, Any]]:
     """A body that grew too large; our process is away, or went away."""
     large = {"match": [{"expression": "{http.error.status_code} == 413"}], "handle": [_fixed(too_large(gateway.limit))]}
-    return [large | {"terminal": True}, {"handle": [_fixed(GATEWAY_BROKEN)]}]
+    away = {"match": [{"vars": {"stage": ["console"]}}], "handle": [_fixed(CONSOLE_AWAY)]}
+    return [large | {"terminal": True}, away | {"terminal": True}, {"handle": [_fixed(GATEWAY_BROKEN)]}]
 
 
 def _fixed(answer: Answer) -> dict[str, Any]:

@@ -88,6 +88,7 @@ KEYS_UNREADABLE = away(
 )
 # Of Caddy alone: while our own process is away, which alone knows keys.
 GATEWAY_BROKEN = away("door_unavailable", "The gateway cannot check keys at the moment; it is being started again.", 5)
+CONSOLE_AWAY = away("console_unavailable", "The console does not answer at the moment; it is started again.", 5)
 
 HOLD = 10.0
 YOUNG = 1.0

@@ -8,6 +8,7 @@ import hmac
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from enum import StrEnum
 
 from sparkwright.domain.codec import Unreadable, from_json, to_json
 from sparkwright.domain.command import Secret
@@ -16,8 +17,16 @@ from sparkwright.domain.errors import UsageError
 PREFIX = "sk-sw-"
 BYTES = 24
 FIRST = "default"
-VERSION = 1
+VERSION = 2
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
+
+
+class Role(StrEnum):
+    """client: the API. viewer: the console, read-only, and no API. operator: both, and the console's actions."""
+
+    CLIENT = "client"
+    VIEWER = "viewer"
+    OPERATOR = "operator"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +38,7 @@ class Key:
     created: float = 0.0
     by: str = ""
     deployment: str = ""
+    role: Role = Role.CLIENT
 
     @property
     def opens(self) -> str:
@@ -40,7 +50,7 @@ class Keys:
     """The file. Newest last; (name, deployment) is there once."""
 
     keys: tuple[Key, ...] = ()
-    version: int = VERSION
+    version: int = 1
 
 
 def key_from(random: bytes) -> Secret:
@@ -54,13 +64,15 @@ def digest(key: str) -> str:
 def parse(text: str | bytes) -> Keys:
     """Raises Unreadable, also for a version that this one does not know: it may restrict further who may enter."""
     keys = from_json(Keys, text) if text.strip() else Keys()
-    if keys.version != VERSION:
-        raise Unreadable(f"version {keys.version}; this sparkwright reads version {VERSION}")
+    if not 1 <= keys.version <= VERSION:
+        raise Unreadable(f"version {keys.version}; this sparkwright reads versions 1 to {VERSION}")
     return keys
 
 
 def text_of(keys: Keys) -> str:
-    return to_json(keys, indent=1) + "\n"
+    """Version 2 only where a key opens less than a program that knows no roles would let it."""
+    restricts = any(key.role is Role.VIEWER for key in keys.keys)
+    return to_json(replace(keys, version=VERSION if restricts else 1), indent=1) + "\n"
 
 
 def owner(keys: Iterable[Key], deployment: str, shown: Iterable[str]) -> Key | None:

@@ -9,7 +9,11 @@ from pathlib import Path
 from sparkwright.domain.errors import SparkwrightError
 
 # Each program loads its own part only: they stay for weeks in the memory that the model wants.
-_PROGRAMS = {"run": "sparkwright.supervisor.run", "door": "sparkwright.supervisor.gateway"}
+_PROGRAMS = {
+    "run": "sparkwright.supervisor.run",
+    "door": "sparkwright.supervisor.gateway",
+    "console": "sparkwright.console.server",
+}
 
 
 def main(words: Sequence[str] | None = None) -> int:

@@ -48,7 +48,7 @@ def view(bus: EventBus, state: State) -> Live:
         incidents=seen.incidents[0],
         relaunches=seen.relaunches,
         troubles=(*troubles, *state.refusals),
-        ranks=tuple(rank for _, rank in sorted(seen.ranks.items())),
+        ranks=tuple(seen.progress(rank) for _, rank in sorted(seen.ranks.items())),
         nodes=tuple(_node(bus, node) for node in context.nodes),
         quiet="" if stale else quiet,
         engine=seen.engine,

@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import AsyncIterator, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from sparkwright.adapters.hooks import Hooks
@@ -16,9 +16,11 @@ from sparkwright.app.services import LaunchRequest, Services
 from sparkwright.domain.command import Secret
 from sparkwright.domain.live import Desired, LiveCanary, LiveEngine, LiveRank
 from sparkwright.domain.plan import Placement, Plan, RankSpec
+from sparkwright.domain.progress import Happening, RankPhase
 from sparkwright.domain.sample import GpuSample, Sample
 from sparkwright.engines.catalog import engine as engine_by_name
 from sparkwright.engines.engine import Engine, served_name
+from sparkwright.ports import Sink
 from sparkwright.supervision.state import Announce, Policy
 from sparkwright.supervisor.home import Home
 
@@ -41,7 +43,8 @@ class Observations:
     incidents: how many, and the last one's number. closed, folder: of the last incident that was closed, and where the
     evidence of the last one is. relaunches: since `up`. launched_at: when the launch under way began (monotonic).
     launched: what it launches, None where another process did. opening: to be announced of the next incident once it
-    has its number. good_at: when it answered last. count, last: lines of each rank since the start, and the last.
+    has its number. good_at: when it answered last. starting: how far
+    each rank of a start is. count, last: lines of each rank since the start, and the last.
     """
 
     bind: str = LOOPBACK
@@ -64,6 +67,7 @@ class Observations:
     folder: str = ""
     opening: Announce | None = None
     good_at: float = 0.0
+    starting: dict[int, RankPhase] = field(default_factory=dict)
     count: dict[int, int] = field(default_factory=dict)
     last: dict[int, str] = field(default_factory=dict)
     _good: dict[int, int] = field(default_factory=dict)
@@ -91,8 +95,28 @@ class Observations:
         self.good_at = max(self.good_at, at)
         self._good = {rank: max(lines, self._good.get(rank, 0)) for rank, lines in count.items()}
 
+    def progress(self, rank: LiveRank) -> LiveRank:
+        """With how far its start is."""
+        at = self.starting.get(rank.rank)
+        if at is None:
+            return rank
+        return replace(rank, phase=str(at.phase), text=at.text[:200], done=at.done, total=at.total, unit=at.unit)
+
     def since_good(self, rank: int) -> Heard:
         return Heard(self.count.get(rank, 0) - self._good.get(rank, 0), self.last.get(rank, ""))
+
+
+@dataclass(frozen=True, slots=True)
+class Starting:
+    """A sink that also notes how far each rank is."""
+
+    seen: Observations
+    sink: Sink
+
+    def report(self, happening: Happening) -> None:
+        if isinstance(happening, RankPhase):
+            self.seen.starting[happening.rank] = happening
+        self.sink.report(happening)
 
 
 @dataclass

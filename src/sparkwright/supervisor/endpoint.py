@@ -137,7 +137,7 @@ _PROGRAMS_EVERY, _LEAST = 5.0, 1.0
 _FLIGHTS_EVERY = 1.0
 _PROCESS = "process:"
 # By their services' names.
-PROGRAMS = {"caddy": "gateway (Caddy)", "door": "key check"}
+PROGRAMS = {"caddy": "gateway (Caddy)", "door": "key check", "console": "console"}
 
 
 async def watch(bus: EventBus) -> None:

@@ -22,7 +22,7 @@ from sparkwright.domain.codec import Unreadable, from_json
 from sparkwright.domain.live import Live
 from sparkwright.gateway import caddy, decide
 from sparkwright.gateway.decide import Answer
-from sparkwright.gateway.keys import FILE, GatewaySetting, Keys, digest, owner, parse, shown_in
+from sparkwright.gateway.keys import FILE, GatewaySetting, Keys, Role, digest, owner, parse, shown_in
 from sparkwright.gateway.keys import Key as GatewayKey
 from sparkwright.ports import Clock
 from sparkwright.supervisor.passing import PIECE, Head, Page, Passing
@@ -122,7 +122,8 @@ class Doorman:
 
     def _open(self, head: Head) -> dict[str, Behind]:
         """Those that the client's key opens."""
-        shown, keys = shown_in(head.headers), self._keys.value.keys
+        shown = shown_in(head.headers)
+        keys = tuple(key for key in self._keys.value.keys if key.role is not Role.VIEWER)
         return {
             name: one
             for name, one in self.behind.items()

@@ -26,7 +26,7 @@ from sparkwright.supervision import moves
 from sparkwright.supervision.events import Launched, LaunchFailed, Ready, Stopped
 from sparkwright.supervision.recovery import of_findings
 from sparkwright.supervision.state import Recovery
-from sparkwright.supervisor.context import RELAUNCHES, STARTED_IN, DeploymentContext
+from sparkwright.supervisor.context import RELAUNCHES, STARTED_IN, DeploymentContext, Starting
 from sparkwright.supervisor.endpoint import asked, shown
 from sparkwright.supervisor.event_bus import EventBus
 from sparkwright.supervisor.nodes import Census, census, note_census
@@ -219,8 +219,9 @@ def _available(facts: Mapping[str, NodeFacts]) -> dict[str, float]:
 
 async def watch(context: DeploymentContext, ours: bool) -> Ready | LaunchFailed:
     """Until a real token. ours: started by this process; others may serve already, and have turned their logs over."""
-    following = Watch(context.services, context.outline, context.engine, math.inf, context.journal.recall())
-    ways = [watched(context.services, context.outline, following), *(() if ours else (_proved(context),))]
+    services = replace(context.services, sink=Starting(context.seen, context.services.sink))
+    following = Watch(services, context.outline, context.engine, math.inf, context.journal.recall())
+    ways = [watched(services, context.outline, following), *(() if ours else (_proved(context),))]
     tasks = [asyncio.ensure_future(way) for way in ways]
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -234,6 +235,7 @@ async def watch(context: DeploymentContext, ours: bool) -> Ready | LaunchFailed:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        context.seen.starting.clear()
     if ours and (outcome := context.seen.launched):
         await remember(context.services, outcome.plan, outcome.cluster_state)
         context.remember({STARTED_IN: context.services.clock.monotonic() - context.seen.launched_at})

@@ -55,6 +55,9 @@ class Page:
         return told
 
     def show(self, path: Path, size: tuple[int, int] = DESK, theme: str = "light") -> "Page":
+        return self.open(path.as_uri(), size, theme)
+
+    def open(self, address: str, size: tuple[int, int] = DESK, theme: str = "light") -> "Page":
         """Loaded to its end."""
         phone = size == PHONE
         self.call("Emulation.setEmulatedMedia", media="", features=[{"name": "prefers-color-scheme", "value": theme}])
@@ -63,7 +66,7 @@ class Page:
         )
         self.call("Emulation.setTouchEmulationEnabled", enabled=phone)
         self._heard.clear()
-        self.call("Page.navigate", url=path.as_uri())
+        self.call("Page.navigate", url=address)
         while not self._told("Page.loadEventFired"):
             self._next()
         return self
@@ -119,9 +122,9 @@ class Page:
 
 
 @contextmanager
-def browser(folder: Path) -> Iterator[Page]:
+def browser(folder: Path, *flags: str) -> Iterator[Page]:
     """folder: for its profile, empty."""
-    command = [BROWSER or "", *_FLAGS, *_ALONE, f"--user-data-dir={folder}", "about:blank"]
+    command = [BROWSER or "", *_FLAGS, *_ALONE, *flags, f"--user-data-dir={folder}", "about:blank"]
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
     try:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from sparkwright.domain.codec import Unreadable
 from sparkwright.domain.errors import UsageError
-from sparkwright.gateway.keys import Key, Keys, added, digest, key_from, owner, parse, shown_in, text_of, without
+from sparkwright.gateway.keys import Key, Keys, Role, added, digest, key_from, owner, parse, shown_in, text_of, without
 from unit.for_each import for_each
 
 ONE, TWO = key_from(bytes(24)), key_from(bytes([1]) * 24)
@@ -29,7 +29,7 @@ def test_the_file_holds_hashes_only() -> None:
     assert parse("") == parse(b" \n") == Keys()
 
 
-@pytest.mark.parametrize("text", ["{half", "[]", '{"keys": [{"name": "x"}]}', '{"keys": [], "version": 2}', "null"])
+@pytest.mark.parametrize("text", ["{half", "[]", '{"keys": [{"name": "x"}]}', '{"keys": [], "version": 3}', "null"])
 def test_a_file_that_is_none_of_ours_is_unreadable(text: str) -> None:
     """Guards that a broken file, or one of a newer version, is never taken for one without keys."""
     with pytest.raises(Unreadable):
@@ -42,6 +42,13 @@ def test_a_key_opens_what_it_was_made_for() -> None:
     assert owner(KNOWN.keys, "big", ["x", TWO.reveal()]) == KNOWN.keys[1]
     assert owner(KNOWN.keys, "small", [TWO.reveal()]) is None
     assert owner(KNOWN.keys, "big", []) is owner((), "big", [ONE.reveal()]) is None
+
+
+def test_an_older_program_refuses_a_file_that_restricts() -> None:
+    """Guards that a program without roles, which would let a viewer's key use the API, does not read such a file."""
+    viewer = added(KNOWN, Key("wall", "x", role=Role.VIEWER))
+    assert json.loads(text_of(KNOWN))["version"] == 1 and json.loads(text_of(viewer))["version"] == 2
+    assert parse(text_of(viewer)).keys == viewer.keys
 
 
 @given(st.text())

@@ -176,6 +176,7 @@ class NodeWatch:
             gpu_power=known(gpu.power) if gpu else None,
             gpu_clock=known(gpu.clock) if gpu else None,
             blind=self.last.kernel_blind if self.last else "",
+            floor=self.guard.floors.refuse,
         )
 
 

@@ -1,0 +1,76 @@
+"use strict";
+// The page is whole without this script; it keeps the page current.
+(() => {
+  const main = document.querySelector("main[data-live]");
+  const lost = document.getElementById("lost");
+
+  // Changes an element into another one of the same kind, in place: focus, selection and scrolling stay.
+  function morph(old, fresh) {
+    for (const { name } of [...old.attributes]) {
+      if (!fresh.hasAttribute(name) && !(name === "open" && old.matches("details"))) old.removeAttribute(name);
+    }
+    for (const { name, value } of fresh.attributes) {
+      if (old.getAttribute(name) !== value) old.setAttribute(name, value);
+    }
+    const had = [...old.childNodes], has = [...fresh.childNodes];
+    has.forEach((one, at) => {
+      const before = had[at];
+      if (!before) old.append(one);
+      else if (before.nodeType !== one.nodeType || before.nodeName !== one.nodeName || before.id !== one.id) before.replaceWith(one);
+      else if (one.nodeType === Node.ELEMENT_NODE) morph(before, one);
+      else if (before.nodeValue !== one.nodeValue) before.nodeValue = one.nodeValue;
+    });
+    had.slice(has.length).forEach((one) => one.remove());
+  }
+
+  function show(html) {
+    const region = document.getElementById("live");
+    const made = new DOMParser().parseFromString(`<div id="live">${html}</div>`, "text/html");
+    morph(region, made.body.firstElementChild);
+  }
+
+  // A gateway that answers 503 ends an EventSource for good: a new one is opened once the page can be had again.
+  async function again(address) {
+    try {
+      const answer = await fetch(location.href, { redirect: "manual", cache: "no-store" });
+      if (answer.type === "opaqueredirect") location.reload();
+      else if (answer.ok) return follow(address);
+    } catch { /* still away */ }
+    setTimeout(again, 1000, address);
+  }
+
+  let away = 0;
+  function follow(address) {
+    const events = new EventSource(address);
+    events.onopen = () => { away = 0; lost.hidden = true; };
+    events.onerror = () => {
+      away = away || Date.now();
+      if (events.readyState === EventSource.CLOSED) again(address);
+    };
+    events.onmessage = (event) => { show(JSON.parse(event.data)); document.body.dataset.updated = Date.now(); };
+    events.addEventListener("lines", (event) => append(JSON.parse(event.data)));
+    events.addEventListener("gone", () => {
+      events.close();
+      document.body.replaceChildren();
+      location.replace("/console/login?gone");
+    });
+  }
+
+  setInterval(() => {
+    if (!away || Date.now() - away < 2000) return;
+    lost.hidden = false;
+    lost.textContent = `The connection to the head node is lost for ${Math.round((Date.now() - away) / 1000)} s: what is shown is old.`;
+  }, 1000);
+
+  // Lines of a log: at the end, as long as the reader is there.
+  function append(html) {
+    const log = document.getElementById("log");
+    const atEnd = log.scrollHeight - log.scrollTop - log.clientHeight < 40;
+    const made = new DOMParser().parseFromString(html, "text/html");
+    log.append(...made.body.childNodes);
+    while (log.childElementCount > 2000) log.firstElementChild.remove();
+    if (atEnd) log.scrollTop = log.scrollHeight;
+  }
+
+  if (main) follow(main.dataset.live);
+})();

@@ -1,0 +1,121 @@
+"""What the supervisors of this head have written down, read again when a file has changed. No node is asked."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sparkwright.adapters.sqlite.folders import Folders
+from sparkwright.adapters.sqlite.store import FOLDERS
+from sparkwright.console.history import History
+from sparkwright.domain.codec import Unreadable, from_json
+from sparkwright.domain.deployment import is_deployment_name
+from sparkwright.domain.incident import Incident
+from sparkwright.domain.live import Desired, Live
+from sparkwright.domain.units import duration
+from sparkwright.gateway.decide import STALE
+from sparkwright.supervisor.watched import Watched
+
+_MOST = 16
+_LIST_EVERY = 2.0
+
+
+@dataclass
+class Watch:
+    """One deployment. desired: what it is to serve, None where that cannot be read. shown: the last report."""
+
+    name: str
+    home: Path
+    live_file: "Watched[Live | None]"
+    desired_file: "Watched[Desired | None]"
+    history: History = field(default_factory=History)
+    live: Live | None = None
+
+    @property
+    def desired(self) -> Desired | None:
+        return self.desired_file.value
+
+    @property
+    def endpoint(self) -> str:
+        """The gateway's URL for clients, '' without one."""
+        try:
+            return (self.home / "door" / "endpoint").read_text("utf-8", "replace").strip()[:200]
+        except OSError:
+            return ""
+
+    def stale(self, now: float) -> str:
+        """Why its report does not count as current, '' where it does."""
+        if self.live is None:
+            return "its supervisor has written no report that can be read"
+        age = now - self.live.at
+        return f"its supervisor has not reported for {duration(age)}" if age > STALE else ""
+
+    def refresh(self) -> bool:
+        """Whether there is another report than before."""
+        before, self.live = self.live, self.live_file.value
+        if self.live is before:
+            return False
+        self.history.add(self.live.engine if self.live else None)
+        return True
+
+
+class Board:
+    """state: the head's folder. own: the deployment whose gateway this is, shown first."""
+
+    def __init__(self, state: Path, own: str, now: Callable[[], float] = time.time) -> None:
+        self._state, self._own, self.now = state, own, now
+        self._listed = 0.0
+        self._known: tuple[object, ...] = ()
+        self._incidents: tuple[Incident, ...] = ()
+        self.folders = Folders(state / FOLDERS)
+        self.watches: dict[str, Watch] = {}
+        self._stale: tuple[bool, ...] = ()
+
+    def refresh(self) -> bool:
+        """Whether a page shows something else now."""
+        now, before = self.now(), self._stale
+        due = abs(now - self._listed) >= _LIST_EVERY
+        listed = self._list(now) if due else False
+        reports = [watch.refresh() for watch in self.watches.values()]
+        self._stale = tuple(bool(watch.stale(now)) for watch in self.watches.values())
+        # How long a silent one has been silent
+        return listed or any(reports) or self._stale != before or (due and any(self._stale))
+
+    def _list(self, now: float) -> bool:
+        self._listed = now
+        try:
+            homes = sorted(path for path in (self._state / "supervision").iterdir() if is_deployment_name(path.name))
+        except OSError:
+            homes = []
+        named = {home.name: home for home in sorted(homes, key=lambda home: home.name != self._own)[:_MOST]}
+        before = tuple(self.watches)
+        self.watches = {name: self.watches.get(name) or _watch(name, home) for name, home in named.items()}
+        return tuple(self.watches) != before
+
+    def visible(self, only: str) -> tuple[Watch, ...]:
+        """only: the one deployment that a key opens, '' for all."""
+        return tuple(watch for name, watch in self.watches.items() if only in ("", name))
+
+    def incidents(self, only: str = "") -> tuple[Incident, ...]:
+        """Newest first; read again when a supervisor has counted another one, or has changed its state."""
+        lives = [watch.live for watch in self.watches.values() if watch.live]
+        known = tuple((one.deployment, one.phase, one.incident, one.last_incident, one.incidents) for one in lives)
+        if known != self._known or not known:
+            self._known, self._incidents = known, tuple(reversed(self.folders.all()))
+        return tuple(one for one in self._incidents if only in ("", one.deployment))
+
+
+def _watch(name: str, home: Path) -> Watch:
+    return Watch(
+        name,
+        home,
+        Watched(home / "live.json", lambda text: from_json(Live, text), None, time.monotonic),
+        Watched(home / "desired.json", _desired, None, time.monotonic),
+    )
+
+
+def _desired(text: bytes) -> Desired | None:
+    try:
+        return from_json(Desired, text)
+    except Unreadable:
+        return None

@@ -1,0 +1,57 @@
+"""Who watches gets the live part of the page when it changes: rendered once, sent to all."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+
+from sparkwright.console.board import Board
+from sparkwright.console.overview import overview
+from sparkwright.console.sessions import Visitor
+from sparkwright.gateway.keys import Keys
+
+_LOOK_EVERY = 0.25
+_STILL = 15.0
+
+
+class Feed:
+    """keys: as they are now; each change wakes all who watch, so that a revoked key loses its page at once."""
+
+    def __init__(self, board: Board, keys: Callable[[], Keys]) -> None:
+        self._board, self._keys = board, keys
+        self._changed = asyncio.Event()
+        self._rendered: dict[str, str] = {}
+        self.viewers = 0
+
+    async def run(self) -> None:
+        """Reads the files for ever."""
+        known = self._keys()
+        while True:
+            await asyncio.sleep(_LOOK_EVERY)
+            before, known = known, self._keys()
+            if self._board.refresh() or known is not before:
+                self._rendered.clear()
+                self._changed.set()
+                self._changed = asyncio.Event()
+
+    def event(self, only: str) -> str:
+        if only not in self._rendered:
+            self._rendered[only] = f"data: {json.dumps(overview(self._board, only))}\n\n"
+        return self._rendered[only]
+
+    async def events(self, visitor: Callable[[], Visitor | None]) -> AsyncIterator[str]:
+        """Ends when the visitor's key is gone."""
+        self.viewers += 1
+        sent = ""
+        try:
+            while who := visitor():
+                changed, text = self._changed, self.event(who.key.deployment)
+                yield text if text != sent else ": still here\n\n"
+                sent = text
+                try:
+                    async with asyncio.timeout(_STILL):
+                        await changed.wait()
+                except TimeoutError:
+                    continue
+            yield "event: gone\ndata: {}\n\n"
+        finally:
+            self.viewers -= 1

@@ -1,0 +1,66 @@
+"""Figures and states as a person reads them; what is not known is shown as unknown."""
+
+from datetime import UTC, datetime
+
+from sparkwright.domain.live import DeploymentState, Live
+from sparkwright.domain.printable import printable
+from sparkwright.domain.units import duration
+from sparkwright.report.markup import Html, tag
+
+UNKNOWN = "unknown"
+_LONG = 400
+_KINDS = {
+    DeploymentState.READY: "good",
+    DeploymentState.DEGRADED: "doubt",
+    DeploymentState.FAILED: "bad",
+    DeploymentState.NEEDS_REBOOT: "bad",
+    DeploymentState.NEEDS_POWER_CYCLE: "bad",
+    DeploymentState.STOPPED: "off",
+}
+
+
+def kind_of(live: Live | None, stale: bool) -> str:
+    """good, busy, doubt, bad, or off for what is not known."""
+    return "off" if live is None or stale else _KINDS.get(live.phase, "busy")
+
+
+def state_text(live: Live | None, stale: bool) -> str:
+    return UNKNOWN if live is None or stale else live.phase.replace("_", " ")
+
+
+def number(value: float | None, digits: int = 0) -> str:
+    """`1,234`; one decimal below ten where `digits` allows it."""
+    if value is None:
+        return UNKNOWN
+    return f"{value:,.{digits if abs(value) < 10 else 0}f}"
+
+
+def percent(part: float | None) -> str:
+    return UNKNOWN if part is None else f"{100 * part:.0f} %" if part >= 0.1 or not part else f"{100 * part:.1f} %"
+
+
+def unit(text: str, of: str = "") -> Html:
+    """A figure with its unit; the word `unknown` alone is set apart."""
+    if text == UNKNOWN:
+        return tag("span", UNKNOWN, class_="unknown")
+    return tag("span", tag("span", text, class_="value"), tag("span", f" {of}", class_="unit") if of else "")
+
+
+def clock(at: float) -> Html:
+    """A moment, with the day where it was another one."""
+    moment = datetime.fromtimestamp(at, UTC)
+    return tag("time", moment.strftime("%Y-%m-%d %H:%M:%S UTC"), datetime=moment.isoformat(timespec="seconds"))
+
+
+def ago(at: float, now: float) -> str:
+    return f"{duration(max(now - at, 0.0))} ago"
+
+
+def clean(page: Html) -> Html:
+    """Without characters that control a screen or turn text round."""
+    return Html(printable(page))
+
+
+def short(text: str, most: int = _LONG) -> str:
+    """Text from outside, bounded."""
+    return text if len(text) <= most else f"{text[:most]} …"

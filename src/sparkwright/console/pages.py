@@ -1,0 +1,96 @@
+"""What all pages share: the frame, the sign-in form, and the files next to them."""
+
+from hashlib import sha256
+from importlib.resources import files
+
+from sparkwright.console.figures import clean
+from sparkwright.console.sessions import Visitor
+from sparkwright.gateway.caddy import CONSOLE_PATH
+from sparkwright.report.markup import Html, join, tag
+
+_ASSETS = files("sparkwright.console") / "assets"
+STYLE, SCRIPT = (_ASSETS.joinpath(name).read_bytes() for name in ("console.css", "console.js"))
+_MARK = sha256(STYLE + SCRIPT).hexdigest()[:10]
+ASSETS = {
+    "console.css": (STYLE, "text/css; charset=utf-8"),
+    "console.js": (SCRIPT, "text/javascript; charset=utf-8"),
+}
+POLICY = (
+    "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self' data:; "
+    "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+)
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "Cache-Control": "no-store",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+}
+_LINKS = (("", "Overview"), ("incidents", "Incidents"))
+_REFRESH = "5"
+
+
+def page(title: str, visitor: Visitor | None, body: Html, live: str = "", at: str = "") -> Html:
+    """live: where the events of this page come from, '' for a page that stays as it is. at: which link is current."""
+    head = [
+        tag("meta", charset="utf-8"),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("meta", name="color-scheme", content="light dark"),
+        tag("title", f"{title} · sparkwright"),
+        tag("link", rel="stylesheet", href=f"{CONSOLE_PATH}/assets/console.css?{_MARK}"),
+        tag("link", rel="icon", href="data:,"),
+        tag("script", src=f"{CONSOLE_PATH}/assets/console.js?{_MARK}", defer=True),
+    ]
+    if live:
+        head.append(tag("noscript", tag("meta", http_equiv="refresh", content=_REFRESH)))
+    lost = tag("p", "", id="lost", role="status", hidden=True)
+    main = tag("main", lost, body, id="main", data_live=live or None, tabindex="-1")
+    skip = tag("a", "Skip to content", href="#main", class_="skip")
+    document = tag("html", tag("head", *head), tag("body", skip, _top(visitor, at), main), lang="en")
+    return clean(join(Html("<!doctype html>"), document))
+
+
+def _top(visitor: Visitor | None, at: str) -> Html:
+    brand = tag("a", "sparkwright", href=f"{CONSOLE_PATH}/", class_="brand")
+    if visitor is None:
+        return tag("header", brand)
+    shown = [(to, name) for to, name in _LINKS if to != "keys" or visitor.operates]
+    links = (
+        tag("a", name, href=f"{CONSOLE_PATH}/{to}", aria_current="page" if to == at else None) for to, name in shown
+    )
+    leave = form("logout", visitor, tag("button", "Sign out", type="submit", class_="plain"))
+    who = tag("span", f"{visitor.key.name} · {visitor.key.role}", class_="who")
+    return tag("header", brand, tag("nav", *links, aria_label="Pages"), who, leave)
+
+
+def form(action: str, visitor: Visitor, *inside: str, **attributes: str) -> Html:
+    """A form that only this session can send."""
+    hidden = tag("input", type="hidden", name="token", value=visitor.token)
+    return tag("form", hidden, *inside, method="post", action=f"{CONSOLE_PATH}/{action}", **attributes)
+
+
+def login(why: str = "", gone: bool = False) -> Html:
+    said = why or ("Your session has ended: its key was revoked, or a week has passed." if gone else "")
+    field = [
+        tag("input", name="username", autocomplete="username", value="sparkwright", hidden=True),
+        tag("label", "Key", for_="key"),
+        tag("input", id="key", name="key", type="password", autocomplete="current-password", required=True),
+        tag("button", "Sign in", type="submit", class_="primary"),
+    ]
+    hint = tag("p", "A viewer's or an operator's key: ", tag("code", "sparkwright keys add NAME --role viewer"))
+    body = [
+        tag("h1", "Sign in"),
+        tag("p", said, role="alert", class_="alert") if said else "",
+        tag("form", *field, method="post", action=f"{CONSOLE_PATH}/login"),
+        hint,
+    ]
+    return page("Sign in", None, tag("div", *body, class_="login"))
+
+
+def message(title: str, visitor: Visitor | None, text: str) -> Html:
+    return page(title, visitor, join(tag("h1", title), tag("p", text)))
+
+
+def region(body: Html) -> Html:
+    """What the events of a page replace."""
+    return tag("div", body, id="live")

@@ -1,0 +1,187 @@
+"""The process that serves the console on a unix socket, to which the gateway sends what is below /console."""
+
+import asyncio
+import os
+import socket
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from sparkwright.console import incidents, pages
+from sparkwright.console.board import Board
+from sparkwright.console.feed import Feed
+from sparkwright.console.overview import overview
+from sparkwright.console.sessions import Sessions, Visitor
+from sparkwright.domain.codec import from_json
+from sparkwright.gateway.caddy import CONSOLE, CONSOLE_PATH
+from sparkwright.gateway.keys import FILE, GatewaySetting, Keys, parse
+from sparkwright.report.markup import Html
+from sparkwright.supervisor.watched import Watched
+
+_PATIENCE = 2.0
+_BODY = 16 * 1024
+_VIEWERS = 200
+Shown = Callable[[Request, Visitor], Awaitable[Response]]
+
+
+class Console:
+    """home: the supervisor's folder of the deployment whose gateway this is."""
+
+    def __init__(self, home: Path) -> None:
+        setting = from_json(GatewaySetting, (home / "door" / FILE).read_bytes())
+        self.keys = Watched(Path(setting.keys), parse, Keys(), time.monotonic, _PATIENCE)
+        self.sessions = Sessions(home / "door", setting.deployment, lambda: self.keys.value, time.time)
+        self.board = Board(home.parents[1], setting.deployment)
+        self.feed = Feed(self.board, lambda: self.keys.value)
+
+    @property
+    def routes(self) -> list[Route]:
+        shown = {
+            "/": self.overview,
+            "/live": self.live,
+            "/incidents": self.incidents,
+            "/incidents/{number:int}": self.incident,
+        }
+        return [
+            Route(CONSOLE_PATH, RedirectResponse(f"{CONSOLE_PATH}/", 308)),
+            Route(f"{CONSOLE_PATH}/login", self.login, methods=["GET", "POST"]),
+            Route(f"{CONSOLE_PATH}/logout", self.logout, methods=["POST"]),
+            Route(f"{CONSOLE_PATH}/assets/{{name}}", self.asset),
+            *(Route(f"{CONSOLE_PATH}{path}", self._for_visitors(show)) for path, show in shown.items()),
+        ]
+
+    def visitor(self, request: Request) -> Visitor | None:
+        return self.sessions.visitor(request.cookies.get(self.sessions.cookie, ""))
+
+    def _for_visitors(self, show: Shown) -> Callable[[Request], Awaitable[Response]]:
+        async def shown(request: Request) -> Response:
+            visitor = self.visitor(request)
+            if visitor is None:
+                return RedirectResponse(f"{CONSOLE_PATH}/login", 303, pages.HEADERS)
+            return await show(request, visitor)
+
+        return shown
+
+    async def login(self, request: Request) -> Response:
+        if request.method != "POST":
+            return _html(pages.login(gone="gone" in request.query_params))
+        if not same_origin(request):
+            return _html(pages.login("This form came from another page; sign in here."), 403)
+        value, why = self.sessions.begin((await fields(request)).get("key", ""))
+        if not value:
+            return _html(pages.login(why), 401)
+        answer = RedirectResponse(f"{CONSOLE_PATH}/", 303, pages.HEADERS)
+        secure = request.headers.get("x-forwarded-proto") != "http"
+        answer.set_cookie(
+            self.sessions.cookie, value, path=CONSOLE_PATH, secure=secure, httponly=True, samesite="strict"
+        )
+        return answer
+
+    async def logout(self, request: Request) -> Response:
+        visitor = self.visitor(request)
+        if visitor is None or not await allowed(request, visitor):
+            return _html(pages.message("Not signed out", visitor, "This form came from another page or session."), 403)
+        answer = RedirectResponse(f"{CONSOLE_PATH}/login", 303, pages.HEADERS)
+        answer.delete_cookie(self.sessions.cookie, path=CONSOLE_PATH, httponly=True, samesite="strict")
+        return answer
+
+    async def asset(self, request: Request) -> Response:
+        found = pages.ASSETS.get(request.path_params["name"])
+        if found is None:
+            return Response(status_code=404, headers=pages.HEADERS)
+        lasting = {**pages.HEADERS, "Cache-Control": "public, max-age=31536000, immutable"}
+        return Response(found[0], media_type=found[1], headers=lasting)
+
+    async def overview(self, request: Request, visitor: Visitor) -> Response:
+        self.board.refresh()
+        body = overview(self.board, visitor.key.deployment)
+        return _html(pages.page("Overview", visitor, pages.region(body), f"{CONSOLE_PATH}/live", ""))
+
+    async def live(self, request: Request, visitor: Visitor) -> Response:
+        """Server-sent events: the live part of the page whenever it changes, until the key is revoked."""
+        if self.feed.viewers >= _VIEWERS:
+            return Response("too many pages are open", 503, {**pages.HEADERS, "Retry-After": "30"})
+        events = self.feed.events(lambda: self.visitor(request))
+        return StreamingResponse(events, media_type="text/event-stream", headers=pages.HEADERS)
+
+    async def incidents(self, request: Request, visitor: Visitor) -> Response:
+        found = self.board.incidents(visitor.key.deployment)
+        return _html(pages.page("Incidents", visitor, incidents.listing(found, self.board.now()), at="incidents"))
+
+    async def incident(self, request: Request, visitor: Visitor) -> Response:
+        one = self.board.folders.read(request.path_params["number"])
+        if one is None or visitor.key.deployment not in ("", one.deployment):
+            text = "No incident of this number is remembered here."
+            return _html(pages.message("No such incident", visitor, text), 404)
+        shown = incidents.shown(one, self.board.now())
+        return _html(pages.page(f"Incident {one.number}", visitor, shown, at="incidents"))
+
+
+def _html(text: Html, status: int = 200) -> Response:
+    return Response(text, status, pages.HEADERS, "text/html; charset=utf-8")
+
+
+def same_origin(request: Request) -> bool:
+    """Browsers name the page that a form comes from; another one's is refused."""
+    origin = request.headers.get("origin", "")
+    site = request.headers.get("sec-fetch-site", "same-origin")
+    return site in ("same-origin", "none") and (not origin or urlsplit(origin).netloc == request.headers.get("host"))
+
+
+async def allowed(request: Request, visitor: Visitor) -> bool:
+    """Whether a form of this very session was sent from our own page."""
+    return same_origin(request) and (await fields(request)).get("token") == visitor.token
+
+
+async def fields(request: Request) -> dict[str, str]:
+    """Of a form; the first of each name. What is larger than a form of ours is empty."""
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > _BODY:
+            return {}
+    return {name: values[0] for name, values in parse_qs(body.decode("utf-8", "replace")).items()}
+
+
+async def run(home: Path) -> None:
+    console = Console(home)
+    watching = asyncio.create_task(console.feed.run())
+    config = uvicorn.Config(
+        Starlette(routes=console.routes),
+        log_config=None,
+        access_log=False,
+        lifespan="off",
+        ws="none",
+        http="h11",
+        loop="asyncio",
+        proxy_headers=False,
+        timeout_graceful_shutdown=1,
+    )
+    try:
+        await uvicorn.Server(config).serve(sockets=[_socket(home / "door")])
+    finally:
+        watching.cancel()
+
+
+def _socket(folder: Path) -> socket.socket:
+    os.chdir(folder)  # a socket's own path may have no more than 107 bytes
+    Path(CONSOLE).unlink(missing_ok=True)
+    listener, before = socket.socket(socket.AF_UNIX), os.umask(0o177)
+    try:
+        listener.bind(CONSOLE)
+        listener.listen()
+    finally:
+        os.umask(before)
+    return listener
+
+
+def main(home: Path) -> int:
+    asyncio.run(run(home))
+    return 0

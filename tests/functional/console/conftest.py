@@ -1,0 +1,42 @@
+"""One simulated deployment for all tests of the console, and a browser that is signed in."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from functional.console.desk import Desk, made_desk, until
+from functional.gateway.gateways import has_caddy
+from functional.report.browser import BROWSER, Page, browser
+
+
+@pytest.fixture(scope="session")
+def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
+    """It serves a model whose name would be a script."""
+    if not has_caddy():
+        pytest.skip("caddy is not installed")
+    with made_desk(tmp_path_factory.mktemp("desk")) as made:
+        made.up(served=EVIL)
+        yield made
+
+
+EVIL = "<script>document.title='taken'</script><img/src=x/onerror=alert(1)>"
+
+
+@pytest.fixture(scope="session")
+def window(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    if not BROWSER:
+        pytest.skip("chromium is not installed")
+    with browser(tmp_path_factory.mktemp("browser"), "--ignore-certificate-errors") as opened:
+        yield opened
+
+
+@pytest.fixture(scope="session")
+def operator(desk: Desk) -> str:
+    return desk.key("me", "operator")
+
+
+def sign_in(page: Page, desk: Desk, key: str, name: str = "twin") -> Page:
+    page.open(desk.url("login", name))
+    page.script("document.getElementById('key').value = arguments[0]; document.querySelector('form').submit()", key)
+    until(lambda: bool(page.script("return !!document.getElementById('live')")), "the first page after signing in")
+    return page

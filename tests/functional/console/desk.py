@@ -1,0 +1,149 @@
+"""A simulated cluster that serves on this machine as `up` leaves it: supervisor, gateway, key check and console."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import ssl
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import httpx
+
+from fakes.ports import free_port
+from functional.command import Shell
+from functional.gateway.head import free_pair
+from sparkwright.cli.demo import cluster_yaml
+from sparkwright.domain.codec import Unreadable, from_json
+from sparkwright.domain.live import Live
+from sparkwright.simulator.nodes import make_cluster
+
+_RECIPE = Path(__file__).parents[3] / "src/sparkwright/recipes/shipped/twin.yaml"
+PATIENCE = 90.0
+
+
+@dataclass
+class Desk:
+    """A user's machine and the two nodes, all below one folder. scale: of the supervisor's waits."""
+
+    shell: Shell
+    scale: str = "0.1"
+    ports: dict[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        cluster = replace(make_cluster(self.shell.folder / "nodes"), simulated=False)
+        (self.shell.folder / "cluster.yaml").write_text(cluster_yaml(cluster))
+
+    @property
+    def state(self) -> Path:
+        return self.shell.folder / "nodes/spark-1/home/.local/state/sparkwright"
+
+    def run(self, *words: str) -> str:
+        code, out, err = self.shell.run(*words, SPARKWRIGHT_SUPERVISOR_SCALE=self.scale)
+        assert code == 0, f"{' '.join(words)}: {code}\n{out}\n{err}"
+        return out
+
+    def up(self, name: str = "twin", served: str = "twin-tiny", **env: str) -> None:
+        """env: of the ranks, as SPARKWRIGHT_TWIN_... has it."""
+        self.ports[name] = free_pair()
+        text = _RECIPE.read_text().replace("served_name: twin-tiny", f"served_name: {json.dumps(served)}")
+        text = text.replace("name: twin\n", f"name: {name}\n", 1)
+        own = f"  port: {free_port()}\n  master_port: {free_port()}\n  door: {{port: {self.ports[name]}}}\n"
+        text = text.replace("serving:\n", f"serving:\n{own}")
+        control = {"SPARKWRIGHT_TWIN_CONTROL": str(self.faults(name)), "SPARKWRIGHT_TWIN_TIME_SCALE": "0.01", **env}
+        more = "".join(f"  {key}: '{value}'\n" for key, value in control.items())
+        (self.shell.folder / f"{name}.yaml").write_text(f"{text}\nenv:\n{more}")
+        self.run("up", f"./{name}.yaml", "--force", "no GPU here")
+
+    def faults(self, name: str = "twin") -> Path:
+        return self.shell.folder / f"faults-{name}"
+
+    def key(self, name: str, role: str, deployment: str = "") -> str:
+        words = [name, *([deployment] if deployment else [])]
+        return str(json.loads(self.run("keys", "add", *words, "--role", role, "--show", "--json"))["key"])
+
+    def live(self, name: str = "twin") -> Live | None:
+        with suppress(OSError, Unreadable):
+            return from_json(Live, (self.state / "supervision" / name / "live.json").read_bytes())
+        return None
+
+    def until(self, true: Callable[[Live], bool], name: str = "twin") -> None:
+        def so() -> bool:
+            live = self.live(name)
+            return live is not None and true(live)
+
+        until(so, f"{self.live(name)}")
+
+    def pids(self, rank: int, name: str = "twin") -> list[int]:
+        mark = re.compile(rb"SPARKWRIGHT_RANK_DIR=[^\0]*/%b/rank%d\0" % (name.encode(), rank))
+        found = []
+        for entry in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):
+                environ = (entry / "environ").read_bytes()
+                if mark.search(environ) and bytes(self.shell.folder) in environ:
+                    found.append(int(entry.name))
+        return found
+
+    def kill(self, rank: int, name: str = "twin") -> None:
+        for pid in self.pids(rank, name):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+    def service(self, program: str, name: str = "twin") -> int:
+        """The process id of one of the head's programs, 0 while there is none."""
+        with suppress(OSError, ValueError):
+            return int((self.state / "supervision" / name / "services" / program / "child").read_text())
+        return 0
+
+    def url(self, path: str = "", name: str = "twin") -> str:
+        return f"https://localhost:{self.ports[name]}/console/{path}"
+
+    def client(self, cookie: str = "", name: str = "twin") -> httpx.Client:
+        """Of the gateway, whose certificate is not the matter here."""
+        headers = {"Cookie": cookie} if cookie else {}
+        return httpx.Client(base_url=self.url(name=name), verify=_UNVERIFIED, headers=headers, timeout=30)
+
+    def get(self, path: str, cookie: str = "", name: str = "twin") -> httpx.Response:
+        with self.client(cookie, name) as client, client.stream("GET", path) as answer:
+            if "event-stream" not in answer.headers.get("content-type", ""):
+                answer.read()
+            return answer
+
+    def post(self, path: str, cookie: str = "", name: str = "twin", **fields: str) -> httpx.Response:
+        origin = {"Origin": self.url(name=name).removesuffix("/console/")}
+        with self.client(cookie, name) as client:
+            return client.post(path, data=fields, headers=origin)
+
+    def signed_in(self, key: str, name: str = "twin") -> str:
+        """The cookie of a new session."""
+        answer = self.post("login", name=name, key=key)
+        assert answer.status_code == 303, answer.text
+        return answer.headers["Set-Cookie"].partition(";")[0]
+
+
+_UNVERIFIED = ssl.create_default_context()
+_UNVERIFIED.check_hostname, _UNVERIFIED.verify_mode = False, ssl.CERT_NONE
+
+
+def until(true: Callable[[], bool], what: str = "", within: float = PATIENCE) -> None:
+    """Polls; the only waiting in these tests."""
+    end = time.monotonic() + within
+    while not true():
+        assert time.monotonic() < end, f"not within {within} s: {what}"
+        time.sleep(0.05)
+
+
+@contextmanager
+def made_desk(folder: Path, scale: str = "0.1") -> Iterator[Desk]:
+    desk = Desk(Shell(folder), scale)
+    try:
+        yield desk
+    finally:
+        for name in desk.ports:
+            desk.shell.run("down", name)
+        desk.shell.clean()

@@ -1,0 +1,136 @@
+"""The console of a deployment that lives: in a browser, through the real gateway."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import signal
+import threading
+from pathlib import Path
+
+import pytest
+
+from functional.console.conftest import EVIL, sign_in
+from functional.console.desk import Desk, until
+from functional.report.browser import DESK, PHONE, Page
+
+AXE = Path(__file__).parents[2] / "data/console/axe-core-4.14.1.min.js.gz"
+
+
+def text(page: Page) -> str:
+    return str(page.script('return document.body ? document.body.innerText : ""'))
+
+
+def reads(page: Page, *words: str) -> None:
+    """Without a reload: what the page's own events change."""
+    until(lambda: all(word in text(page) for word in words), f"{words} in {text(page)[:2000]}")
+
+
+def test_a_rank_is_killed_and_comes_back_while_the_page_is_open(desk: Desk, window: Page, operator: str) -> None:
+    """Guards the whole way on one open page: ready, refused with the reason, starting, ready again, an incident."""
+    page = sign_in(window, desk, operator)
+    page.script("document.body.dataset.same = 'page'")
+    reads(page, "Serves, and has been ready", "spark-1", "spark-2", "simulated", "112.1 GiB available", "41 °C")
+    desk.kill(1)
+    reads(page, "New requests get 503", "rank 1 on spark-2", "open")
+    desk.until(lambda live: live.phase == "ready" and live.relaunches == 1)
+    reads(page, "Serves, and has been ready", "rank killed by an external signal", "away for")
+    assert page.script("return document.body.dataset.same") == "page" and not page.complaints, page.complaints
+
+
+def test_a_hostile_model_name_is_text(desk: Desk, window: Page, operator: str) -> None:
+    """Guards that a name which is a script is shown as its letters, and runs nowhere; no other host is asked."""
+    page = sign_in(window, desk, operator)
+    reads(page, EVIL)
+    assert page.script("return [document.title, document.images.length]") == ["Overview · sparkwright", 0]
+    assert all(one.startswith((desk.url(), "data:")) for one in page.requests), page.requests
+
+
+@pytest.mark.parametrize("size, theme", [(DESK, "light"), (DESK, "dark"), (PHONE, "light")])
+def test_everyone_can_read_it(desk: Desk, window: Page, operator: str, size: tuple[int, int], theme: str) -> None:
+    """Guards contrast, names, landmarks and structure of each page as axe-core checks them, and that nothing is cut."""
+    sign_in(window, desk, operator)
+    axe = gzip.decompress(AXE.read_bytes()).decode()
+    for path in ("", "incidents", "incidents/1", "login"):
+        page = window.open(desk.url(path), size, theme)
+        page.call("Runtime.evaluate", expression=axe)
+        found = page.script("return axe.run().then(r => r.violations.map(v => [v.id, v.nodes.map(n => n.html)]))")
+        assert found == [], (path, found)
+        assert page.script("return document.documentElement.scrollWidth - innerWidth") <= 0, path
+
+
+def test_it_is_whole_without_a_script(desk: Desk, operator: str) -> None:
+    """Guards that the state is in the page as it is sent, which then refreshes itself."""
+    page = desk.get("", desk.signed_in(operator)).text
+    assert "Serves, and has been ready" in page and "spark-2" in page
+    assert '<noscript><meta http-equiv="refresh" content="5"></noscript>' in page
+
+
+def test_a_revoked_key_loses_its_page(desk: Desk, window: Page) -> None:
+    """Guards that an open page is emptied, and its session is nobody, once the key is revoked."""
+    sign_in(window, desk, key := desk.key("guest", "viewer"))
+    cookie = desk.signed_in(key)
+    desk.run("keys", "revoke", "guest")
+    until(lambda: "Sign in" in text(window) and "spark-1" not in text(window), "the page is gone")
+    assert desk.get("", cookie).status_code == 303
+    assert desk.post("login", key=key).status_code == 401
+
+
+def test_who_gets_in(desk: Desk, operator: str) -> None:
+    """Guards that no page or event is given without a session, and that an API client's key makes none."""
+    for path in ("", "live", "incidents", "incidents/1"):
+        for cookie in ("", "sparkwright-twin=x", "sparkwright-twin=0.9999999999.0"):
+            assert desk.get(path, cookie).status_code == 303, path
+    refused = desk.post("login", key=desk.key("agent", "client"))
+    assert refused.status_code == 401 and "opens the API only" in refused.text
+    answer = desk.post("login", key=operator)
+    flags = answer.headers["Set-Cookie"].lower()
+    assert all(word in flags for word in ("httponly", "samesite=strict", "secure", "path=/console"))
+    assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
+
+
+def test_a_form_of_another_page_does_nothing(desk: Desk, operator: str) -> None:
+    """Guards against forged requests: without the session's token nothing happens, signed in or not."""
+    cookie = desk.signed_in(operator)
+    assert desk.post("logout", cookie, token="x").status_code == 403
+    assert desk.post("logout", cookie).status_code == 403
+    assert desk.get("", cookie).status_code == 200
+
+
+def test_it_answers_while_all_else_is_down(desk: Desk, window: Page, operator: str) -> None:
+    """Guards that with a supervisor that hangs the page calls the state unknown, and takes it up again after."""
+    page = sign_in(window, desk, operator)
+    pid = desk.service("supervisor")
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        reads(page, "What it does now is unknown: its supervisor has not reported for")
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    reads(page, "Serves, and has been ready")
+
+
+def test_it_comes_back_when_it_was_killed(desk: Desk, window: Page, operator: str) -> None:
+    """Guards that the console's process is started again, and that open pages and sessions continue with it."""
+    page = sign_in(window, desk, operator)
+    os.kill(before := desk.service("console"), signal.SIGKILL)
+    until(lambda: desk.service("console") not in (0, before), "another process")
+    page.script("window.since = Number(document.body.dataset.updated || 0)")
+    until(lambda: bool(page.script("return Number(document.body.dataset.updated) > window.since")), "events again")
+    assert page.script("return document.getElementById('lost').hidden")
+
+
+def test_fifty_pages_at_once(desk: Desk, operator: str) -> None:
+    """Guards that fifty viewers all get the state, from one process."""
+    cookie, got = desk.signed_in(operator), list[str]()
+
+    def view() -> None:
+        with desk.client(cookie) as client, client.stream("GET", "live") as answer:
+            got.append(json.loads(next(answer.iter_lines()).removeprefix("data: ")))
+
+    viewers = [threading.Thread(target=view) for _ in range(50)]
+    for one in viewers:
+        one.start()
+    for one in viewers:
+        one.join()
+    assert len(got) == 50 and all("Nodes" in one for one in got)

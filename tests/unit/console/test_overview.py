@@ -1,0 +1,99 @@
+"""What the first page claims of a deployment, from its supervisor's last report."""
+
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from sparkwright.console.board import Board
+from sparkwright.console.overview import overview
+from sparkwright.domain.codec import to_json
+from sparkwright.domain.live import DeploymentState, Live, LiveCanary, LiveEngine, LiveNode, LiveRank
+
+NOW, GIB = time.time(), 1024**3
+NODE = LiveNode("spark-1", NOW, True, 120 * GIB, 30 * GIB, per_hour=-2.0 * GIB, time_left=18_000.0, floor=5 * GIB)
+ENGINE = LiveEngine(NOW, running=3.0, waiting=1.0, kv_usage=0.42, generation_tokens=10.0)
+LIVE = Live(
+    NOW,
+    "chat",
+    DeploymentState.READY,
+    NOW - 3662,
+    ranks=(LiveRank(0, "spark-1", True), LiveRank(1, "spark-2", True)),
+    nodes=(NODE, LiveNode("spark-2", 0.0, False)),
+    engine=ENGINE,
+    canary=LiveCanary(NOW - 4, 0.4),
+)
+
+
+class Head:
+    def __init__(self, state: Path) -> None:
+        self.state, self.board = state, Board(state, "chat", lambda: NOW)
+
+    def show(self, live: Live | None, only: str = "") -> str:
+        home = self.state / "supervision" / (live.deployment if live else "chat")
+        home.mkdir(parents=True, exist_ok=True)
+        if live:
+            (home / "live.json").write_text(to_json(live))
+        board = Board(self.state, "chat", lambda: NOW)
+        board.refresh()
+        return str(overview(board, only))
+
+
+@pytest.fixture
+def head(tmp_path: Path) -> Head:
+    return Head(tmp_path)
+
+
+def test_one_look_shows_what_serves_and_how_well(head: Head) -> None:
+    """Guards the figures of a deployment that serves, and that what was not sampled is shown as unknown."""
+    text = head.show(LIVE)
+    for part in ("ready for 1 h 01 min", ">42 %<", "1 waiting", "30.0 GiB available of 120.0 GiB", "floor 5.0 GiB"):
+        assert part in text
+    assert "shrinks by 2.0 GiB/h: 5 h 00 min until its floor" in text and "not sampled yet" in text
+    assert "Last real token asked for: 4.0 s ago" in text and "simulated" not in text
+    assert "simulated" in head.show(replace(LIVE, simulated=True))
+
+
+def test_figures_of_what_does_not_serve_are_unknown(head: Head) -> None:
+    """Guards that no rate or queue of an engine that is gone is shown as if it were of now."""
+    down = replace(LIVE, phase=DeploymentState.FAILED, refusing=True, why="it dies in every load")
+    for live in (down, replace(LIVE, at=NOW - 60), replace(LIVE, engine=None)):
+        assert ">42 %<" not in head.show(live)
+    text = head.show(down)
+    assert "New requests get 503" in text and "it dies in every load" in text and "it was given up" in text
+
+
+def test_a_silent_supervisor_makes_the_state_unknown(head: Head) -> None:
+    """Guards that an old report is never shown as the state of now, nor a missing one as any state."""
+    for live in (None, replace(LIVE, at=NOW - 60)):
+        text = head.show(live)
+        assert "What it does now is unknown" in text and 'class="hero off"' in text
+        assert "Serves, and" not in text
+
+
+def test_a_start_shows_how_far_it_is(head: Head) -> None:
+    """Guards the progress of each rank while weights load."""
+    rank = LiveRank(1, "spark-2", True, "", "load", "shards", 12.0, 48.0, "GiB")
+    text = head.show(replace(LIVE, phase=DeploymentState.LOADING, since=NOW - 30, usual=120.0, ranks=(rank,)))
+    assert "Starting for 30 s, a start usually takes 2 min 00 s" in text and "12 of 48 GiB" in text
+
+
+def test_a_key_for_one_deployment_sees_only_that_one(head: Head) -> None:
+    """Guards that two deployments of a head are both shown, own one first, but not to a key for one of them."""
+    head.show(replace(LIVE, deployment="apple"))
+    text = head.show(LIVE)
+    assert 0 < text.index('id="d-chat"') < text.index('id="d-apple"')
+    assert 'id="d-apple"' not in head.show(LIVE, "chat")
+
+
+def test_nothing_from_outside_becomes_markup(head: Head) -> None:
+    """Guards the page against names and sentences that a model, a node or a log has made."""
+    evil = "<script>alert(1)</script><img src=x onerror=alert(2)>\x1b[31m\u202e"
+    node = replace(NODE, node=evil)
+    ranks = (LiveRank(0, evil, True, "", evil, evil, 1.0, 2.0, evil),)
+    for phase in (DeploymentState.LOADING, DeploymentState.DEGRADED, DeploymentState.FAILED):
+        refusing = phase is DeploymentState.FAILED
+        bad = replace(LIVE, phase=phase, reason=evil, why=evil, refusing=refusing, troubles=((evil, evil),), quiet=evil)
+        text = head.show(replace(bad, nodes=(node,), ranks=ranks, canary=LiveCanary(NOW, None, evil)))
+        assert "<script" not in text and "<img" not in text and "\x1b" not in text and "&lt;script" in text

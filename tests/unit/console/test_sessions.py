@@ -1,0 +1,69 @@
+"""Sessions: a cookie that names a key, and is worth as much as its key still is."""
+
+from pathlib import Path
+
+import pytest
+
+from sparkwright.console.sessions import Sessions
+from sparkwright.gateway.keys import Key, Keys, Role, digest
+
+OPERATOR, VIEWER, CLIENT, OTHER = "sk-sw-o", "sk-sw-v", "sk-sw-c", "sk-sw-other"
+KEYS = Keys(
+    (
+        Key("me", digest(OPERATOR), role=Role.OPERATOR),
+        Key("wall", digest(VIEWER), role=Role.VIEWER),
+        Key("agent", digest(CLIENT)),
+        Key("theirs", digest(OTHER), deployment="other", role=Role.OPERATOR),
+    )
+)
+
+
+class Desk:
+    def __init__(self, folder: Path) -> None:
+        self.keys, self.now = KEYS, 1000.0
+        self.sessions = Sessions(folder, "chat", lambda: self.keys, lambda: self.now)
+
+    def begin(self, key: str = OPERATOR) -> str:
+        return self.sessions.begin(key)[0]
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    return Desk(tmp_path)
+
+
+def test_a_session_is_its_key(desk: Desk) -> None:
+    """Guards who operates, who only sees, and that neither a client's key nor another deployment's opens the page."""
+    operator, viewer = desk.sessions.visitor(desk.begin()), desk.sessions.visitor(desk.begin(VIEWER))
+    assert operator and operator.operates and viewer and not viewer.operates
+    assert "API only" in desk.sessions.begin(CLIENT)[1]
+    assert not desk.begin(OTHER) and not desk.begin("") and not desk.begin(digest(OPERATOR))
+
+
+def test_a_revoked_key_and_an_old_session_are_nobody(desk: Desk) -> None:
+    """Guards that revoking ends sessions at once, and that a stolen cookie does not last for ever."""
+    cookie = desk.begin()
+    desk.now += 8 * 24 * 3600
+    assert desk.sessions.visitor(cookie) is None
+    cookie = desk.begin()
+    desk.keys = Keys(KEYS.keys[1:])
+    assert desk.sessions.visitor(cookie) is None
+
+
+def test_only_what_was_signed_here_counts(desk: Desk, tmp_path: Path) -> None:
+    """Guards against cookies that were made up, changed, or lifted to another role; the secret survives a restart."""
+    cookie = desk.begin(VIEWER)
+    named, until, signature = cookie.split(".")
+    forged = (
+        f"{digest(OPERATOR)[:16]}.{until}.{signature}",
+        f"{named}.9{until}.{signature}",
+        cookie[:-1],
+        "",
+        "..",
+        "ü.1.x",
+    )
+    assert [desk.sessions.visitor(one) for one in forged] == [None] * len(forged)
+    assert Desk(tmp_path).sessions.visitor(cookie)
+    assert (tmp_path / "console.secret").stat().st_mode & 0o777 == 0o600
+    tokens = {visitor.token for key in (OPERATOR, VIEWER) if (visitor := desk.sessions.visitor(desk.begin(key)))}
+    assert len(tokens) == 2 and not tokens & {cookie, signature}
