@@ -1,29 +1,44 @@
 """Machines on this network that announce ssh by multicast DNS (RFC 6762), as DGX OS does; one question, no daemon."""
 
+import select
 import socket
 import struct
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 
-_GROUP = ("224.0.0.251", 5353)
+_GROUP, _GROUP6 = ("224.0.0.251", 5353), ("ff02::fb", 5353)
 SERVICE = "_ssh._tcp.local"
 _PTR, _SRV, _MOST, _HOPS = 12, 33, 64, 16
 
 
 def ask(seconds: float = 2.0) -> tuple[str, ...]:
-    """Host names (`spark-1a2b.local`), sorted; () where no answer comes or multicast is not possible."""
+    """Host names (`spark-1a2b.local`), sorted; () where no answer comes or multicast is not possible.
+
+    Asked over every interface by IPv6, so that the neighbour on a direct cable answers, too, and by IPv4.
+    """
     found: set[str] = set()
-    try:
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
-            asking.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_TTL, 255)
-            asking.sendto(query(), _GROUP)
-            until = time.monotonic() + seconds
-            while (left := until - time.monotonic()) > 0 and len(found) < _MOST:
-                asking.settimeout(left)
-                found |= set(targets(asking.recv(9000)))
-    except OSError:  # also a timeout
-        pass
+    with _socket(socket.AF_INET) as four, _socket(socket.AF_INET6) as six:
+        _send(four, _GROUP)
+        for index, _ in socket.if_nameindex():
+            _send(six, (*_GROUP6, 0, index))
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0 and len(found) < _MOST:
+            for ready in select.select([four, six], [], [], left)[0]:
+                found |= set(targets(ready.recv(9000)))
     return tuple(sorted(found))
+
+
+def _socket(family: int) -> socket.socket:
+    made = socket.socket(family, socket.SOCK_DGRAM)
+    made.setblocking(False)
+    return made
+
+
+def _send(asking: socket.socket, to: tuple[str | int, ...]) -> None:
+    """An interface that is down or without the family answers nothing."""
+    with suppress(OSError):
+        asking.sendto(query(), to)
 
 
 def query() -> bytes:

@@ -1,0 +1,201 @@
+"""`init` and `--undo` on two nodes with a cable: real NetworkManager, netplan, networkd, sudo and sshd."""
+
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cluster import cable
+from cluster.drive import SPARKWRIGHT, Drive, lease, slowed
+from testbed import Node
+
+# The testbed's GPU and kernel settings are fixtures.
+WORDS = ("--skip", "sysctl", "--skip", "clock")
+PENDING = "/var/lib/sparkwright/fabric/pending"
+QUICK = {"SPARKWRIGHT_SUPERVISOR_SCALE": "0.25"}  # heals after 15 s
+PASSWORD = "Correct-Horse-42"
+WANTED = [["192.168.100.11/24", "192.168.101.11/24"], ["192.168.100.12/24", "192.168.101.12/24"]]
+
+
+@pytest.fixture
+def wired(drive: Drive, nodes: list[Node]) -> Iterator[Drive]:
+    try:
+        cable.plug(nodes)
+        yield drive
+    finally:
+        cable.unplug(nodes)
+
+
+def addresses(nodes: list[Node]) -> list[list[str]]:
+    each = "for i in enp1s0f0np0 enP2p1s0f0np0; do ip -4 -o addr show dev $i; done | awk '{print $4}'"
+    return [node.sh(each).split() for node in nodes]
+
+
+def until(node: Node, script: str, seconds: float = 60) -> None:
+    end = time.monotonic() + seconds
+    while node.exec(["sh", "-c", script], check=False).returncode != 0:
+        assert time.monotonic() < end, f"{node.name}: {script}"
+        time.sleep(0.1)
+
+
+@pytest.mark.parametrize("netplan", [True, pytest.param(False, marks=pytest.mark.full)])
+def test_from_the_box_and_back(wired: Drive, nodes: list[Node], netplan: bool) -> None:
+    """Guards the whole way: topology found, both ends set by what rules them, kept over a restart of it, a second run
+    that changes nothing, and every file and address as before after --undo."""
+    if not netplan:
+        nodes[1].sh("mv /usr/sbin/netplan /usr/sbin/netplan.away; rm /etc/netplan/*")
+    try:
+        before = cable.settings(nodes)
+        done = wired.run("init", "--yes", "--json", *WORDS)
+        assert (done.code, done.json["topology"]) == (0, "two nodes, one cable"), str(done)
+        assert addresses(nodes) == WANTED
+        assert [one["outcome"] for one in done.json["steps"]] == ["done"] * 4, str(done)
+        made = cable.settings(nodes)
+        nodes[0].sh("systemctl restart NetworkManager && nm-online -s -q")
+        nodes[1].sh("systemctl restart systemd-networkd")
+        for node, now in zip(nodes, made, strict=True):
+            until(node, f"ip -4 -o addr show dev {cable.PORTS[1]} | grep -q 192.168.101")
+            assert node.sh(f"cat /sys/class/net/{cable.PORTS[0]}/mtu") == "9000", now
+        again = wired.run("init", "--yes", "--json", *WORDS)
+        assert (again.code, again.json["steps"]) == (0, []), str(again)
+        undone = wired.run("init", "--undo", "--yes", "--json")
+        assert undone.code == 0, str(undone)
+        assert cable.settings(nodes) == before
+        assert wired.good("init", "--undo", "--yes").out == "nothing is recorded that init has changed\n"
+    finally:
+        nodes[1].sh("[ ! -e /usr/sbin/netplan.away ] || mv /usr/sbin/netplan.away /usr/sbin/netplan")
+
+
+def test_cable_cut_and_caller_killed(wired: Drive, nodes: list[Node]) -> None:
+    """Guards that a wrong setting heals itself: nobody is left who could take it back, and both nodes do."""
+    before = cable.settings(nodes)
+    with slowed(nodes[0], "ping", 30, "*8972*"), slowed(nodes[1], "ping", 30, "*8972*"):
+        call = wired.start("init", "--yes", "--only", "fabric", "--only", "peers", env=QUICK)
+        call.saw("reaches it at")
+        assert addresses(nodes) == WANTED
+        nodes[1].set_link(up=False)
+        call.kill()
+    for node in nodes:
+        until(node, f"[ ! -e {PENDING} ] && ! systemctl is-active -q sparkwright-fabric.service")
+    nodes[1].set_link(up=True)
+    assert addresses(nodes) == [[], []]
+    assert lease(nodes[0])
+    assert wired.run("init", "--undo", "--yes", "--break-lease").code == 0
+    assert cable.settings(nodes) == before
+
+
+def test_cable_cut_before_the_confirmation(wired: Drive, nodes: list[Node]) -> None:
+    """Guards the same with a caller that is still there: an error with the reason, and both nodes as before."""
+    with slowed(nodes[0], "ping", 3, "*8972*"), slowed(nodes[1], "ping", 3, "*8972*"):
+        call = wired.start("init", "--yes", "--only", "fabric", "--only", "peers")
+        call.saw("reaches it at")
+        nodes[1].set_link(up=False)
+        done = call.finish()
+    nodes[1].set_link(up=True)
+    assert done.code == 1 and "is not reached over the new path" in done.out, str(done)
+    assert "everything is as before here" in done.out
+    assert addresses(nodes) == [[], []]
+    assert [node.sh("ls /var/lib/sparkwright 2>/dev/null", check=False) for node in nodes] == ["", ""]
+
+
+def test_firewall_on_the_new_path(wired: Drive, nodes: list[Node]) -> None:
+    """Guards that an address which answers pings and not ssh is not kept."""
+    nodes[1].sh("iptables -I INPUT -p tcp -d 192.168.100.12 --dport 22 -j REJECT")
+    try:
+        done = wired.run("init", "--yes", "--only", "fabric", "--only", "peers")
+    finally:
+        nodes[1].sh("iptables -F INPUT")
+    assert done.code == 1 and "spark-2 by ssh at 192.168.100.12" in done.out, str(done)
+    assert addresses(nodes) == [[], []]
+
+
+def test_netplan_that_does_not_accept_its_own_files(wired: Drive, nodes: list[Node]) -> None:
+    """Guards a half-configured netplan: its own message is shown, and nothing is written next to it."""
+    nodes[1].write(cable.NETPLAN, "network: {version: 2, ethernets: {eth9: {addresses: [nonsense]}}}\n", mode="600")
+    before = cable.settings(nodes)
+    done = wired.run("init", "--yes", "--only", "fabric", "--only", "peers")
+    assert done.code == 1 and "netplan does not accept its own files" in done.out, str(done)
+    assert wired.run("init", "--undo", "--yes").code == 0
+    assert cable.settings(nodes) == before
+
+
+def test_without_sudo_nothing_of_root_is_changed(wired: Drive, nodes: list[Node]) -> None:
+    """Guards nodes half set up: without root on one of them, commands are shown and no fabric is touched."""
+    before = cable.settings(nodes)
+    nodes[1].sh(f"rm {cable.SUDOERS}")
+    done = wired.run("init", "--yes", "--only", "fabric", "--only", "peers")
+    assert done.code == 1 and "sudo wants a password there (--ask-become-pass)" in done.out, str(done)
+    assert "sudo tee /etc/netplan/90-sparkwright.yaml" in done.out
+    assert wired.run("init", "--undo", "--yes").code == 0
+    assert cable.settings(nodes) == before
+
+
+@pytest.fixture
+def stranger(drive: Drive, nodes: list[Node]) -> Iterator[Path]:
+    """An ssh configuration of somebody who has only the password; the file of host keys is empty."""
+    first = nodes[0]
+    hashed = first.sh("getent shadow spark | cut -d: -f2")
+    first.sh(f"echo 'spark:{PASSWORD}' | chpasswd; mv ~spark/.ssh ~spark/.ssh.away")
+    first.write("/etc/ssh/sshd_config.d/00-init.conf", "PasswordAuthentication yes\n")
+    first.sh("systemctl reload ssh")
+    config = drive.folder / "ssh_config"
+    known = drive.folder / "known_hosts"
+    config.write_text(f"Host *\n  User spark\n  UserKnownHostsFile {known}\n  GlobalKnownHostsFile /dev/null\n")
+    yield config
+    first.sh("rm -rf ~spark/.ssh /etc/ssh/sshd_config.d/00-init.conf; mv ~spark/.ssh.away ~spark/.ssh")
+    first.sh("systemctl reload ssh")
+    first.exec(["usermod", "-p", hashed, "spark"])
+
+
+def call(drive: Drive, config: Path, *words: str) -> tuple[str, ...]:
+    where = ("--cluster", str(drive.folder / "new.yaml"), "--ssh-config", str(config))
+    return (*SPARKWRIGHT, "init", *where, *words)
+
+
+def test_first_login_by_password_and_back(drive: Drive, nodes: list[Node], stranger: Path) -> None:
+    """Guards the first step: host key shown and accepted once, the password typed into ssh itself, a cluster file, and
+    no trace on the node after --undo."""
+    from cluster.drive import Call
+
+    first, env = nodes[0], {"HOME": str(drive.folder / "home"), "TERM": "dumb", "PATH": "/usr/bin:/bin:/usr/sbin"}
+    (drive.folder / "home").mkdir()
+    words = call(drive, stranger, f"a={first.mgmt}", "--skip", "sysctl", "--skip", "clock")
+    asked = Call(words, env, drive.folder, tty=True)
+    asked.saw("host keys of").saw("SHA256:").saw("are they the node's?").type("y")
+    asked.saw("password:").type(PASSWORD)
+    done = asked.finish()
+    assert done.code == 0 and "cluster file written" in done.err, str(done)
+    assert f"ssh: '{first.mgmt}'" in (drive.folder / "new.yaml").read_text()
+    assert first.sh("stat -c '%a %U' ~spark/.ssh ~spark/.ssh/authorized_keys").split() == [
+        "700",
+        "spark",
+        "600",
+        "spark",
+    ]
+    seen = (*SPARKWRIGHT, "check", "--cluster", str(drive.folder / "new.yaml"), "--json")
+    assert subprocess.run(seen, env=env, capture_output=True, timeout=60).returncode in (0, 1)
+    undo = subprocess.run(call(drive, stranger, "--undo", "--yes"), env=env, capture_output=True, text=True, timeout=60)
+    assert undo.returncode == 0, undo.stderr
+    assert first.sh("ls -A ~spark/.ssh 2>/dev/null", check=False) == ""
+    assert not (drive.folder / "home/.config/sparkwright/ssh").exists()
+
+
+def test_wrong_password_installs_nothing(drive: Drive, nodes: list[Node], stranger: Path) -> None:
+    """Guards the attempt that fails: ssh's three tries, an error with a hint, nothing on the node."""
+    from cluster.drive import Call
+
+    env = {"HOME": str(drive.folder / "home"), "TERM": "dumb", "PATH": "/usr/bin:/bin:/usr/sbin"}
+    (drive.folder / "home").mkdir()
+    asked = Call(call(drive, stranger, f"a={nodes[0].mgmt}"), env, drive.folder, tty=True)
+    asked.saw("are they the node's?").type("y")
+    for _ in range(3):
+        seen = asked.err.count("password:")
+        end = time.monotonic() + 60
+        while asked.err.count("password:") == seen and time.monotonic() < end:
+            time.sleep(0.05)
+        asked.type("wrong")
+    done = asked.finish()
+    assert done.code == 3 and "our key could not be installed" in done.err, str(done)
+    assert nodes[0].sh("ls -A ~spark/.ssh 2>/dev/null", check=False) == ""

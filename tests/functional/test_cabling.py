@@ -1,0 +1,147 @@
+"""Rings and switches in network namespaces: neighbours found, the plan's addresses and routes set by real `ip`."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+import pytest
+
+from functional.netns import MISSING, ip
+from sparkwright.domain.command import Command, Completed
+from sparkwright.facts.cabling import Cabling, parse
+from sparkwright.planner.addressing import Layout, Port, plan_addresses
+from sparkwright.remote.cabling import fabric_fix, hello, wires
+
+pytestmark = pytest.mark.skipif(MISSING, reason="network namespaces take root and ip")
+Wire = Sequence[tuple[str, int]]  # (node, cage)
+# A responder as avahi is one: answers a one-shot question to the asker alone.
+RESPONDER = """
+import socket, struct, sys
+sys.path[:0] = sys.argv[1:]
+from unit.adapters.test_mdns import answer
+s = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
+s.bind(("::", 5353))
+group = socket.inet_pton(socket.AF_INET6, "ff02::fb") + struct.pack("@I", socket.if_nametoindex("enp1s0f0np0"))
+s.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_JOIN_GROUP, group)
+print("ready", flush=True)
+_, asker = s.recvfrom(9000)
+s.sendto(answer("spark-2.local"), asker)
+"""
+RING: Sequence[Wire] = ([("a", 0), ("b", 1)], [("b", 0), ("c", 1)], [("c", 0), ("a", 1)])
+SWITCH: Sequence[Wire] = ([("a", 0), ("b", 0), ("c", 1), ("d", 0)],)
+
+
+@contextmanager
+def wired(tag: str, cables: Sequence[Wire]) -> Iterator[Mapping[str, str]]:
+    """Node -> namespace. Both functions of a cage are on its wire, which is a bridge, as on the real NIC."""
+    nodes = sorted({node for wire in cables for node, _ in wire})
+    spaces = {node: f"{tag}{node}{os.getpid()}" for node in (*nodes, "wire")}
+    try:
+        for space in spaces.values():
+            ip("netns", "add", space)
+        for number, wire in enumerate(cables):
+            ip("-n", spaces["wire"], "link", "add", f"w{number}", "type", "bridge")
+            ip("-n", spaces["wire"], "link", "set", f"w{number}", "mtu", "9000", "up")
+            for node, cage in wire:
+                for domain in ("", "P2"):
+                    name, end = f"en{domain}p1s0f{cage}np{cage}", f"{node}{cage}{domain or 'P0'}"
+                    far = ("peer", "name", end, "netns", spaces["wire"])
+                    ip("link", "add", name, "netns", spaces[node], "type", "veth", *far)
+                    ip("-n", spaces["wire"], "link", "set", end, "mtu", "9000", "master", f"w{number}", "up")
+                    ip("-n", spaces[node], "link", "set", name, "up")
+        yield {node: spaces[node] for node in nodes}
+    finally:
+        for space in spaces.values():
+            subprocess.run(("ip", "netns", "delete", space), check=False, capture_output=True)
+
+
+def at(space: str, command: Command) -> Completed:
+    argv = ("ip", "netns", "exec", space, *command.argv)
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=60)
+    return Completed(done.returncode, done.stdout, done.stderr)
+
+
+def interfaces(space: str) -> list[str]:
+    done = subprocess.run(("ip", "-n", space, "-o", "link"), capture_output=True, text=True, check=True)
+    return sorted(name for line in done.stdout.splitlines() if (name := line.split()[1].split("@")[0])[:2] == "en")
+
+
+def found(spaces: Mapping[str, str], *, pings: bool) -> dict[str, Cabling]:
+    """By frames of our own on all nodes at once, or by pings alone as without root."""
+
+    def one(space: str) -> Cabling:
+        names = interfaces(space)
+        told = at(space, wires(names if pings else [])).stdout + at(space, hello([] if pings else names)).stdout
+        macs = at(space, Command(("sh", "-c", "cd /sys/class/net; grep -H . en*/address"))).stdout
+        lines = [line.replace("/address:", " mac ") for line in macs.splitlines()]
+        cabling = parse(Completed(0, "\n".join([*lines, told])))
+        assert cabling
+        return cabling
+
+    with ThreadPoolExecutor() as pool:
+        return dict(zip(spaces, pool.map(one, spaces.values()), strict=True))
+
+
+def planned(spaces: Mapping[str, str], cables: Mapping[str, Cabling]) -> Layout:
+    ports = [Port(n, name, mac, cables[n].seen[name]) for n in spaces for name, mac in cables[n].macs.items()]
+    return plan_addresses(tuple(spaces), ports)
+
+
+def set_up(spaces: Mapping[str, str], layout: Layout) -> None:
+    for port in layout.ports:
+        ip("-n", spaces[port.node], "addr", "add", str(port.address), "dev", port.name)
+        ip("-n", spaces[port.node], "link", "set", port.name, "mtu", "9000")
+    for port in layout.ports:
+        for route in port.routes:
+            way = ("via", route.gateway, "dev", route.interface)
+            ip("-n", spaces[port.node], "route", "add", route.destination, *way)
+
+
+def unreached(spaces: Mapping[str, str], layout: Layout) -> Iterable[str]:
+    for node, space in spaces.items():
+        for port in layout.ports:
+            ping = ("ping", "-n", "-q", "-c", "1", "-W", "5", "-M", "do", "-s", "8972", str(port.address.ip))
+            if port.node != node and not at(space, Command(ping)).ok:
+                yield f"{node} to {port.node} {port.name} {port.address}"
+
+
+@pytest.mark.parametrize(
+    "tag, cables, topology",
+    [("sr", RING, "3 nodes in a ring"), ("ss", SWITCH, "4 nodes on a switch")],
+    ids=["ring", "switch"],
+)
+def test_every_address_is_reached_from_every_node(tag: str, cables: Sequence[Wire], topology: str) -> None:
+    """Guards topologies that need more than a cable: found by our frames, set by `ip`, each address reached with jumbo
+    frames from each node, and reported by each node as the step wants it."""
+    with wired(tag, cables) as spaces:
+        layout = planned(spaces, found(spaces, pings=False))
+        assert (layout.topology, layout.apart) == (topology, ())
+        set_up(spaces, layout)
+        assert list(unreached(spaces, layout)) == []
+        for node, space in spaces.items():
+            settings = [(port.name, str(port.address), port.routes) for port in layout.of(node)]
+            fix = fabric_fix(node, "networkd", settings)
+            assert at(space, fix.look).stdout.strip() == fix.sets
+
+
+def test_pings_find_the_same_without_root() -> None:
+    """Guards the way for users without sudo: neighbours by IPv6 link-local addresses, the same plan."""
+    with wired("sp", RING) as spaces:
+        settled = Command(("sh", "-c", 'until [ -z "$(ip -6 addr show tentative)" ]; do sleep 0.1; done'))
+        assert all(at(space, settled).ok for space in spaces.values())
+        assert planned(spaces, found(spaces, pings=True)) == planned(spaces, found(spaces, pings=False))
+
+
+def test_the_neighbour_on_the_cable_answers_to_its_name() -> None:
+    """Guards `init` without names on a node whose only neighbour is at the other end of a bare cable."""
+    ask = "from sparkwright.adapters.mdns import ask; print(*ask())"
+    with wired("sm", [[("a", 0), ("b", 0)]]) as spaces:
+        settled = Command(("sh", "-c", 'until [ -z "$(ip -6 addr show tentative)" ]; do sleep 0.1; done'))
+        assert all(at(space, settled).ok for space in spaces.values())
+        argv = ("ip", "netns", "exec", spaces["b"], sys.executable, "-c", RESPONDER, *sys.path)
+        with subprocess.Popen(argv, stdout=subprocess.PIPE) as answering:
+            assert answering.stdout and answering.stdout.readline() == b"ready\n"
+            assert at(spaces["a"], Command((sys.executable, "-c", ask))).stdout.split() == ["spark-2.local"]
