@@ -159,6 +159,11 @@ def last_evidence(deployment: str) -> Path | None:
     return artifacts.newest_run(Path.home() / _STATE / "evidence", deployment)
 
 
+def tune_folder() -> Path:
+    """The journals of searches of settings on this machine."""
+    return Path.home() / _STATE / "tune"
+
+
 def run_store() -> "SqliteRuns":
     """The benchmark runs on this machine. To be closed with `aclose`."""
     from sparkwright.adapters.sqlite.runs import RUNS, SqliteRuns

@@ -60,6 +60,16 @@ class Swap:
 
     def announce(self) -> None:
         """Before anything changes. Raises UsageError where there is no way back and one was expected."""
+        self.check_way_back()
+        if old := self.old:
+            back = "; it serves until weights and image are there, and is started again if the new one is not ready"
+            text = replaced_text(old, self.launch_request.recipe) + (
+                back if self.again else "; it is not started again"
+            )
+            self.services.notice(text)
+
+    def check_way_back(self) -> None:
+        """Raises UsageError where there is none and one was expected."""
         old = self.old
         if old is None:
             return
@@ -75,15 +85,13 @@ class Swap:
                 said = f"{old.name} serves with a key and could not be started again: {key} is not set"
                 hint = "set it to the key in use, or replace it with `--no-rollback`"
                 raise UsageError(said, hint) from error
-        back = "; it serves until weights and image are there, and is started again if the new one is not ready"
-        text = replaced_text(old, self.launch_request.recipe) + (back if self.again else "; it is not started again")
-        self.services.notice(text)
 
     async def begin(self) -> None:
-        """Raises CommandFailed where its supervisor does not answer; nothing has been stopped then."""
-        old, self._since = self.old, self.services.clock.monotonic()
-        if old is None:
+        """Once. Raises CommandFailed where its supervisor does not answer; nothing has been stopped then."""
+        old = self.old
+        if old is None or self.begun:
             return
+        self._since = self.services.clock.monotonic()
         if old.supervised:
             self.stands_by = await self._handed_over(old.supervised)
             if not self.stands_by and self.again:

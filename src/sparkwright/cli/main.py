@@ -31,6 +31,7 @@ VERBS = {
     "connect": ("connect", "connect", "Print settings of a client and check them; open a tunnel."),
     "bench": ("bench", "bench", "Benchmark any OpenAI-compatible endpoint, or a deployment."),
     "eval": ("evals", "evals", "Check the answers of an endpoint: protocol and instructions."),
+    "tune": ("tune", "tune", "Search the settings of a recipe that serve best on these nodes."),
     "runs": ("runs", "runs", "List, show, tag, export and delete benchmark runs."),
     "compare": ("compare", "compare", "Compare runs with a base, metric by metric."),
     "gate": ("compare", "gate", "Check runs against thresholds, for CI."),

@@ -159,13 +159,13 @@ def _scored(search: _Search, goal: Goal, variant: Variant) -> Choice:
     together = search.judge.speed(recipe, Load(depth=PROMPT, concurrency=busy, prompt=PROMPT)) if busy > 1 else alone
     score = float(context_of(recipe, search.world.shape))
     if goal is Goal.LATENCY:
-        score = _answers(alone, 1)
+        score = answers(alone, 1)
     elif goal is Goal.THROUGHPUT:
-        score = _answers(together, busy)
+        score = answers(together, busy)
     return Choice(variant, recipe, verdict, alone, together, score)
 
 
-def _answers(speed: Speed | None, busy: int) -> float:
+def answers(speed: Speed | None, busy: int) -> float:
     """Tokens/s of all together: prompts are read one after the other, answers written side by side. 0: not known."""
     if speed is None or not (speed.decode.known and speed.prefill.known):
         return 0.0

@@ -27,7 +27,9 @@ def changed(recipe: Recipe, variant: Variant) -> Recipe:
     """Keys are those of a recipe file; a key of `flags` is an option's name, however the recipe spells it."""
     for key, value in variant.changes:
         section, _, name = key.partition(".")
-        if section == "flags":
+        if section == "env":
+            recipe = replace(recipe, env={**recipe.env, name: value})
+        elif section == "flags":
             kept = {n: v for n, v in recipe.flags.items() if n.lstrip("-").replace("_", "-") != name}
             recipe = replace(recipe, flags=kept if value is None else {**kept, name: value})
         elif section in _OWN and name:

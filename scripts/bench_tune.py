@@ -1,0 +1,178 @@
+"""`tune` against a full grid on llama.cpp's real server, on this machine's CPU: what it reaches, in how much time.
+
+    scripts/bench_tune.py record GRID.json    every setting of the grid, each at the longest measurement
+    scripts/bench_tune.py replay GRID.json    the search on what was recorded, many seeds: draws of the recorded repeats
+    scripts/bench_tune.py search [--seed N]   the real command, once
+
+A recording can be interrupted and continued. The model is a GGUF of random weights: what it answers is noise, and takes
+as long as any other answer.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from random import Random
+from statistics import fmean, median
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT / "tests")]
+
+from sparkwright.domain.tuning import Point, Setting, Trial, Tried  # noqa: E402
+from sparkwright.loadgen import halving  # noqa: E402
+
+VALUES = ("flags.threads=1,2", "serving.batched_tokens=64,256,2048", "flags.ubatch-size=16,64,256,1024")
+NAMES = ("threads", "batch", "ubatch")
+USERS, SEEDS = 2, 300
+RECIPE = """name: small
+title: Random weights
+model: {path: small.gguf, served_name: small}
+engine: {name: llama-cpp, version: 2026.10.11549, runtime: process, venv: VENV}
+nodes: 1
+serving: {port: 18099, context: 1024, sequences: 2, batched_tokens: 512}
+flags: {n-gpu-layers: 0}
+"""
+
+
+def prepared(folder: Path) -> dict[str, str]:
+    """Model, recipe and cluster file in the folder; the environment for the command."""
+    from functional import tiny_gguf
+
+    shape = {"WIDTH": 256, "LAYERS": 4, "HEADS": 4, "KV_HEADS": 2, "FEED_FORWARD": 768, "CONTEXT": 2048}
+    for name, value in shape.items():
+        setattr(tiny_gguf, name, value)
+    (folder / "models").mkdir(parents=True, exist_ok=True)
+    if not (folder / "models/small.gguf").exists():
+        tiny_gguf.write_tiny_gguf(folder / "models/small.gguf")
+    (folder / "small.yaml").write_text(RECIPE.replace("VENV", str(Path(sys.prefix))))
+    paths = f"paths: {{models: {folder}/models, state: {folder}/state}}"
+    (folder / "cluster.yaml").write_text(f"nodes: [{{name: here, ssh: local, {paths}}}]\n")
+    return {**os.environ, "HOME": str(folder), "SPARKWRIGHT_CLUSTER": str(folder / "cluster.yaml")}
+
+
+def words() -> list[str]:
+    only = [word for name in NAMES for word in ("--only", name)]
+    return [*only, *(word for text in VALUES for word in ("--set", text)), "--users", str(USERS)]
+
+
+async def record(folder: Path, file: Path) -> None:
+    """Each point in an order of its own, so that a drift of the machine is no effect of a setting."""
+    from sparkwright.adapters import tune_journal
+    from sparkwright.app import tune as use
+    from sparkwright.app.cluster_options import ClusterOptions
+    from sparkwright.app.services import LaunchRequest
+    from sparkwright.app.tune_survey import Source, Wish, survey
+    from sparkwright.cli import options as shared
+    from sparkwright.cli.console import Quiet
+    from sparkwright.cli.tune import Lines
+    from sparkwright.domain.tuning import TuneGoal
+    from sparkwright.recipes.load import load_recipe
+    from sparkwright.wiring import bench as tools
+    from sparkwright.wiring import services
+
+    text, kept = RECIPE.replace("VENV", str(Path(sys.prefix))), tree_of(file)
+    where, recipe = ClusterOptions(), load_recipe(text, "small.yaml")
+    known = kept["trials"]
+    async with services(shared.open_cluster(where), where, Quiet()) as there, tools(None) as bench:
+        wish = Wish(TuneGoal.THROUGHPUT, NAMES, VALUES, USERS)
+        request = LaunchRequest(recipe, "small", supervised=True)
+        made = await survey(there, request, Source(text, "small.yaml", "", "tuned"), wish)
+        points = list(halving.points(made.settings, 0))
+        Random("order").shuffle(points)
+        journal = tune_journal.begin(folder / "grid", {"served": ""})
+        show = Lines(made.settings, wish.goal, False)
+        async with use.searching(there, bench, made, journal, (show, 1e9)) as search:
+            for point in points:
+                if list(point) in [one["point"] for one in known]:
+                    continue
+                await search._one(halving.RUNGS - 1, point)
+                one = search.trials[-1]
+                row = {"point": one.point, "scores": one.scores, "start": one.start, "seconds": one.seconds}
+                known.append({**row, "state": one.state, "detail": one.detail})
+                settings = [{"name": s.name, "key": s.key, "values": s.values} for s in made.settings]
+                save(file, {"settings": settings, "trials": known})
+
+
+def tree_of(file: Path) -> dict:
+    return json.loads(file.read_text()) if file.exists() else {"trials": []}
+
+
+def save(file: Path, tree: dict) -> None:
+    file.write_text(json.dumps(tree))
+
+
+def replay(file: Path) -> None:
+    """Of each seed: the mean of all recorded repeats of what the search chose, as a share of the grid's best."""
+    tree = json.loads(file.read_text())
+    settings = tuple(Setting(one["name"], one["key"], tuple(one["values"])) for one in tree["settings"])
+    table = {tuple(one["point"]): one for one in tree["trials"] if one["state"] == "measured"}
+    truth = {point: fmean(one["scores"]) for point, one in table.items()}
+    most, whole = max(truth.values()), sum(one["seconds"] for one in tree["trials"])
+    shares, times, counts = [], [], []
+    for seed in range(SEEDS):
+        trials = searched(settings, table, seed)
+        chosen = halving.best(trials)
+        assert chosen is not None
+        shares.append(truth[chosen] / most)
+        times.append(sum(one.seconds for one in trials) / whole)
+        counts.append(len(trials))
+    worst = truth[(0,) * len(settings)] / most
+    good = sum(one >= 0.95 for one in shares) / len(shares)
+    print(f"grid: {len(table)} settings, {whole:.0f} s; best {most:.1f}, as it is {worst:.1%} of it")
+    print(
+        f"search: {median(counts):.0f} trials; reaches median {median(shares):.1%}, least {min(shares):.1%}, ", end=""
+    )
+    print(f"at least 95 % in {good:.1%} of {SEEDS} seeds; time median {median(times):.1%}, most {max(times):.1%}")
+
+
+def searched(settings: tuple[Setting, ...], table: dict[Point, dict], seed: int) -> list[Trial]:
+    dice, trials, serving = Random(seed), list[Trial](), None
+    own = (0,) * len(settings)
+    first = (own, *halving.design(settings, seed, lambda point: point in table))
+    while then := halving.upcoming(settings, first, trials, lambda point: point in table):
+        rung, point = then
+        one = table[point]
+        scores = [dice.choice(one["scores"]) for _ in range(2**rung)]
+        fixed = one["seconds"] - sum(map(_took, one["scores"]))
+        took = (0.0 if serving == point else fixed) + sum(map(_took, scores))
+        trials.append(Trial(point, rung, Tried.MEASURED, tuple(scores), seconds=took))
+        serving = point
+    return trials
+
+
+def _took(score: float) -> float:
+    """Seconds of a repeat: the tokens are the same in each."""
+    return _TOKENS / score
+
+
+_TOKENS = 2 * USERS * 64  # requests of a repeat times their output
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("record", "replay", "search"))
+    parser.add_argument("file", nargs="?", type=Path, default=Path("grid.json"))
+    parser.add_argument("--folder", type=Path, default=Path("/tmp/sparkwright-bench-tune"))
+    parser.add_argument("--seed", default="1")
+    given = parser.parse_args()
+    environ = prepared(given.folder)
+    if given.what == "replay":
+        replay(given.file)
+    elif given.what == "record":
+        os.environ.update(environ)
+        asyncio.run(record(given.folder, given.file))
+    else:
+        began = time.monotonic()
+        call = [sys.executable, "-m", "sparkwright", "tune", str(given.folder / "small.yaml"), "--for", "throughput"]
+        subprocess.run([*call, *words(), "--seed", given.seed], env=environ, check=True)
+        print(f"in {time.monotonic() - began:.0f} s")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,331 @@
+"""`tune`: short benches of settings that the plan lets start, the probes as a gate, what served before at the end.
+
+Each trial is a start by the machinery of `up`: staged, guarded, awaited until a real answer. What served is handed over
+by its supervisor once, for all trials, and is started again however the search ends.
+"""
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, Protocol
+
+from sparkwright.app.bench.benchmark import BenchRequest, go
+from sparkwright.app.bench.deployment_target import deployment
+from sparkwright.app.bench.target import Bench
+from sparkwright.app.evaluate import Watch, probe_all
+from sparkwright.app.launch import again, start_ranks
+from sparkwright.app.lease import holding
+from sparkwright.app.load_guard import load_floors
+from sparkwright.app.prepare import Outcome, prepare
+from sparkwright.app.ready import until_ready
+from sparkwright.app.running import Old, find
+from sparkwright.app.services import Services, finished
+from sparkwright.app.stop import clean
+from sparkwright.app.swap import Swap
+from sparkwright.app.tune_survey import Survey
+from sparkwright.domain.codec import Unreadable, from_json, to_json
+from sparkwright.domain.errors import CommandFailed, NotReady, Refused, SparkwrightError, UsageError
+from sparkwright.domain.evaluation import Outcome as Probed
+from sparkwright.domain.evaluation import State
+from sparkwright.domain.finding import prevented
+from sparkwright.domain.live import Desired
+from sparkwright.domain.plan import Plan, stopping
+from sparkwright.domain.run import Run
+from sparkwright.domain.tuning import START, Point, Trial, Tried, Tuned
+from sparkwright.domain.units import gib
+from sparkwright.evals import catalog
+from sparkwright.loadgen import halving, tuning
+from sparkwright.planner.tuning import variant
+
+_PROBES = ("follows", "tool-call", "thinking", "length", "batch")
+_FAILED = (State.FAILED, State.BROKEN)
+_SHOWN = 300
+
+
+class Journal(Protocol):
+    """One search, on the disk. Raises UsageError."""
+
+    @property
+    def id(self) -> str: ...
+
+    def add(self, trial: Trial) -> None: ...
+
+    def trials(self) -> Sequence[Trial]: ...
+
+    def header(self) -> dict[str, Any]: ...
+
+
+class Show(Protocol):
+    """Where it is shown how the search goes on. Never blocks, never fails."""
+
+    def begins(self, rung: int, point: Point, number: int, of: int) -> None: ...
+
+    def ends(self, trial: Trial) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Quiet:
+    """Of probes and benches: notes go on. Implements Watch and the bench's Screen."""
+
+    note: Callable[[str], None]
+
+    def begins(self, name: str, number: int, of: int) -> None: ...
+
+    def ends(self, outcome: Probed) -> None: ...
+
+    def level(self, *_: object) -> None: ...
+
+    def row(self, *_: object) -> None: ...
+
+    def lag(self, *_: object) -> None: ...
+
+    def done(self) -> None: ...
+
+
+@dataclass(slots=True)
+class Search:
+    """budget: seconds of trials, those of an earlier call that was killed included. serving: what runs now."""
+
+    services: Services
+    bench: Bench
+    survey: Survey
+    journal: Journal
+    show: Show
+    budget: float
+    swap: Swap
+    trials: list[Trial] = field(default_factory=list)
+    note: str = ""
+    _plan: Plan | None = None
+    _serving: tuple[Point, tuple[tuple[str, Any], ...]] | None = None
+
+    async def all(self) -> None:
+        """Until the last rung is done, or the budget is spent."""
+        survey = self.survey
+        while (then := halving.upcoming(survey.settings, survey.first, self.trials, survey.good)) is not None:
+            if not self._affordable():
+                return
+            await self._one(*then)
+        best = halving.best(self.trials)
+        for setting in survey.starts if best is not None else ():
+            for value in setting.values:
+                more = {} if value is None else {setting.key: value}
+                if best is not None and self._affordable() and not self._started(best, str({setting.key: value})):
+                    await self._one(START, best, more, str({setting.key: value}))
+
+    def _started(self, point: Point, what: str) -> bool:
+        return any(one.rung == START and one.point == point and one.detail == what for one in self.trials)
+
+    def _affordable(self) -> bool:
+        spent = sum(one.seconds for one in self.trials)
+        likely = max((one.seconds for one in self.trials[-3:]), default=0.0)
+        if spent + likely <= self.budget or not self.trials:
+            return True
+        self.note = (
+            f"the budget of {self.budget / 60:.0f} minutes is spent; --resume {self.journal.id} --budget goes on"
+        )
+        return False
+
+    async def _one(self, rung: int, point: Point, more: dict[str, Any] | None = None, what: str = "") -> None:
+        number = len(self.trials)
+        of = number + 1 if rung < 0 else max(number + 1, sum(halving.sizes(self.survey.settings)) + 1)
+        self.show.begins(rung, point, number, of)
+        began, trial = self.services.clock.monotonic(), Trial(point, rung, Tried.NOT_STARTED)
+        try:
+            trial = await self._tried(trial, more or {})
+        except Refused as error:
+            trial = replace(trial, state=Tried.REFUSED, detail=error.message[:_SHOWN])
+        except (NotReady, CommandFailed) as error:
+            self._serving = None
+            causes = getattr(error, "causes", ())
+            why = causes[0].title if causes else error.message.partition("\n")[0]
+            trial = replace(trial, detail=str(why)[:_SHOWN])
+        took = self.services.clock.monotonic() - began
+        trial = replace(trial, seconds=took, detail=what or trial.detail)
+        self.trials.append(trial)
+        self.journal.add(trial)
+        self.show.ends(trial)
+
+    async def _tried(self, trial: Trial, more: dict[str, Any]) -> Trial:
+        started = await self._start(trial.point, more, fresh=trial.rung == START)
+        if trial.rung == START:
+            return replace(trial, state=Tried.MEASURED, start=started, scores=(1 / max(started, 1e-3),))
+        survey, name = self.survey, self.survey.request.deployment
+        context = survey.request.recipe.serving.context
+        work = tuning.workload(survey.wish.goal, context, trial.rung, survey.wish.users, survey.wish.seed)
+        tags, note = (f"tune-{self.journal.id}",), str(dict(variant(survey.settings, trial.point).keys) or "as it is")
+        request = BenchRequest(work, tags=tags, note=note)
+        quiet = Quiet(lambda text: None)
+        async with deployment(self.bench, self.services, name, None, request) as ready:
+            failed = await self._gate(trial, lambda names: self._probe(ready, names, quiet))
+            if failed and (lost := self._lost(failed)):
+                detail = "; ".join(lost)[:_SHOWN]
+                return replace(trial, state=Tried.EXCLUDED, detail=detail, start=started, probed=tuple(failed))
+            run = await go(self.bench, ready, quiet)
+        probed = None if failed is None else tuple(failed)
+        return self._judged(replace(trial, start=started, run=run.id, probed=probed), run)
+
+    def _judged(self, trial: Trial, run: Run) -> Trial:
+        found = tuning.scores(run, self.survey.wish.goal)
+        for ledger in self._plan.ledgers if self._plan and not self.survey.simulated else ():
+            floor, least = load_floors(ledger).hard, tuning.least_memory(run).get(ledger.node)
+            if least is not None and least < floor:
+                why = f"{ledger.node} had {gib(least)} available, the floor is {gib(floor)}"
+                return replace(trial, state=Tried.EXCLUDED, detail=why)
+        lost = tuning.failures(run)
+        if not found or lost > len(found):
+            return replace(trial, state=Tried.EXCLUDED, detail=f"{lost} requests failed: see the run")
+        detail = f"{lost} requests failed" if lost else ""
+        return replace(trial, state=Tried.MEASURED, scores=found, detail=detail)
+
+    async def _start(self, point: Point, more: dict[str, Any], fresh: bool) -> float:
+        """Seconds to ready; 0 where it serves already. Raises Refused, NotReady, CommandFailed, Busy, Unreachable."""
+        wanted = (point, tuple(more.items()))
+        if wanted == self._serving and not fresh:
+            return 0.0
+        recipe = self.survey.recipe(point, more)
+        request = replace(self.survey.request, recipe=recipe)
+        outcome = await prepare(self.services, request)
+        if stops := stopping(outcome.plan, request.force):
+            raise Refused(prevented(stops), stops)
+        self._plan, self._serving = outcome.plan, None
+        began = self.services.clock.monotonic()
+        await start_ranks(self.services, request, outcome, seize=False, swap=self.swap)
+        await self._until_ready(outcome)
+        self._serving = wanted
+        return self.services.clock.monotonic() - began
+
+    async def _until_ready(self, outcome: Outcome) -> None:
+        await until_ready(self.services, outcome.plan, outcome.cluster_state.facts)
+
+    async def _gate(self, trial: Trial, probe: Callable[[Sequence[str]], Any]) -> dict[str, str] | None:
+        """Probes that failed, with their details; None where none were asked: shortly measured, or nothing to compare.
+
+        The recipe's own settings are probed first, and each point once that comes further than the first rung.
+        """
+        own, asked = self._own(), any(t.point == trial.point and t.probed is not None for t in self.trials)
+        if asked or (any(trial.point) and trial.rung == 0) or (own is not None and not self._compared(own)):
+            return None
+        found: dict[str, str] = await probe(_PROBES)
+        return found
+
+    def _own(self) -> Trial | None:
+        return next((one for one in self.trials if not any(one.point) and one.probed is not None), None)
+
+    def _compared(self, own: Trial) -> bool:
+        return "follows" not in (own.probed or ())
+
+    def _lost(self, failed: dict[str, str]) -> list[str]:
+        own = self._own()
+        if own is None:
+            return []
+        return [f"{name}: {detail}" for name, detail in failed.items() if name not in (own.probed or ())]
+
+    async def _probe(self, ready: Any, names: Sequence[str], quiet: Quiet) -> dict[str, str]:
+        watch: Watch = quiet
+        found = [one async for one in probe_all(self.bench, ready, catalog.chosen(names), 600, watch)]
+        return {one.name: one.detail for one in found if one.state in _FAILED}
+
+    async def restore(self, error: BaseException | None) -> None:
+        """What served before serves again; what is left of the trials is removed."""
+        if self.swap.old and self.swap.again:
+            ended = error if error is not None else SparkwrightError("tuning ended")
+            if self._plan:
+                await self.swap.undo(self._plan, ended)
+            if isinstance(ended, SparkwrightError) and error is None and self.swap.begun:
+                self.services.notice(ended.message)
+        elif self._plan:
+            async with holding(self.services, self._plan.placement.nodes, f"end of tuning {self._plan.deployment}"):
+                await clean(self.services, self._plan)
+
+    def result(self) -> Tuned:
+        survey, trials = self.survey, tuple(self.trials)
+        best = halving.best(trials)
+        changes = {} if best is None else dict(variant(survey.settings, best).keys) | self._fastest(best)
+        done = not halving.upcoming(survey.settings, survey.first, trials, survey.good)
+        return Tuned(
+            id=self.journal.id,
+            goal=survey.wish.goal,
+            recipe=survey.request.recipe.label,
+            settings=(*survey.settings, *survey.starts),
+            candidates=survey.candidates,
+            trials=trials,
+            space=halving.space(survey.settings),
+            best=best,
+            effects=halving.effects(survey.settings, trials),
+            done=done,
+            note=self.note or self._doubt(),
+            simulated=survey.simulated,
+            profile=survey.source.made,
+            text="" if best is None else survey.source.written(changes),
+        )
+
+    def _fastest(self, best: Point) -> dict[str, Any]:
+        """Of settings that are compared by the time to ready: the value that started first."""
+        found: dict[str, Any] = {}
+        for setting in self.survey.starts:
+            took = {one.detail: one.start for one in self.trials if one.rung == START and one.scores}
+            known = [value for value in setting.values if str({setting.key: value}) in took]
+            first = min(known, key=lambda value: took[str({setting.key: value})], default=None)
+            found |= {} if first is None else {setting.key: first}
+        return found
+
+    def _doubt(self) -> str:
+        own = self._own()
+        if own is None or self._compared(own):
+            return ""
+        return "quality was not judged: the model does not follow a one-word instruction with the recipe's own settings"
+
+
+@asynccontextmanager
+async def searching(
+    services: Services, bench: Bench, survey: Survey, journal: Journal, given: tuple[Show, float]
+) -> AsyncIterator[Search]:
+    """A search whose trials may begin. given: where it is shown, and the budget in seconds. Raises UsageError."""
+    request = survey.request
+    old = await _served(services, request.deployment, journal)
+    swap = Swap(services, request, old, True, partial(again, services))
+    swap.again = bool(old and old.serves)
+    swap.check_way_back()
+    if old and swap.again:
+        services.notice(f"{old.name} serves ({old.label}); it is started again as it was at the end, or on Ctrl-C")
+    search = Search(services, bench, survey, journal, *given, swap, list(journal.trials()))
+    error: BaseException | None = None
+    try:
+        yield search
+    except BaseException as raised:
+        error = raised
+        raise
+    finally:
+        try:
+            await finished(search.restore(error))
+        finally:
+            await finished(swap.close())
+
+
+def served_text(old: Old | None) -> str:
+    """For the journal: what is to be started again, '' for nothing."""
+    return to_json(old.desired) if old and old.serves and old.desired else ""
+
+
+async def _served(services: Services, name: str, journal: Journal) -> Old | None:
+    """What serves, or what served when a search began that was killed: its trial may run now."""
+    old, told = await find(services, name), str(journal.header().get("served", ""))
+    if old and old.supervised:
+        return old
+    if not told:
+        return old if old and old.desired and not journal.trials() else None
+    try:
+        desired = from_json(Desired, told)
+    except Unreadable as error:
+        raise UsageError(f"{journal.id}: what served before cannot be read: {error}") from None
+    return Old(name, old.ranks if old else (), None, desired, True)
+
+
+async def serving(services: Services, name: str) -> Old | None:
+    """What a search would replace. Raises UsageError where it could not be started again."""
+    old = await find(services, name)
+    if old and old.serves and old.desired is None and not old.supervised:
+        said = f"{name} serves, and what it was started from is not recorded: it could not be started again"
+        raise UsageError(said, f"sparkwright down {name}")
+    return old

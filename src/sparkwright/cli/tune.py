@@ -1,0 +1,206 @@
+"""`sparkwright tune`: the settings of a recipe that serve best here, found by short benches."""
+
+import asyncio
+import shlex
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sparkwright import __version__
+from sparkwright.adapters import tune_journal
+from sparkwright.adapters.files import find_recipe, open_recipe, split_profile
+from sparkwright.adapters.run_files.formats import write
+from sparkwright.app import tune as use
+from sparkwright.app.cluster_options import ClusterOptions
+from sparkwright.app.services import LaunchRequest, Services, api_key
+from sparkwright.app.tune_survey import Source, Survey, Wish, survey
+from sparkwright.cli import options as shared
+from sparkwright.cli.columns import aligned, echo, mark
+from sparkwright.cli.console import console_sink
+from sparkwright.domain.errors import UsageError
+from sparkwright.domain.recipe import Recipe
+from sparkwright.domain.tuning import Point, Setting, Trial, Tried, Tuned, TuneGoal
+from sparkwright.domain.units import duration
+from sparkwright.loadgen import halving
+from sparkwright.report import tuning as text_of
+from sparkwright.wiring import bench as tools
+from sparkwright.wiring import places, services, tune_folder
+
+SCHEMA = 1
+
+
+@click.command()
+@click.argument("recipe", metavar="RECIPE[@PROFILE]")
+@click.option(
+    "--for", "goal", type=click.Choice([one.value for one in TuneGoal]), required=True, help="What is to be best."
+)
+@click.option("--budget", type=click.FloatRange(1.0), default=60.0, help="End after this many minutes. [default: 60]")
+@click.option("--only", multiple=True, metavar="SETTING", help="Search only this setting; may be repeated.")
+@click.option("--set", "values", multiple=True, metavar="KEY=V1,V2", help="Values to try for a key of the recipe.")
+@click.option("--users", type=click.IntRange(0, 1024), default=0, help="Requests or agents at once. [default: by goal]")
+@click.option("--seed", type=int, default=1, help="Seed of the first trials and of what is asked. [default: 1]")
+@click.option("--resume", default="", metavar="SEARCH", help="Resume a search by its id, or `last`.")
+@click.option("--dry-run", "dry", is_flag=True, help="Print the candidates in order and exit; start nothing.")
+@click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Write the recipe with the new profile.")
+@click.option("--report", type=click.Path(path_type=Path), metavar="FILE", help="Write a page with curve and tables.")
+@shared.profile_option
+@shared.name_option
+@shared.cluster_options
+@shared.force_option
+@shared.json_option
+def tune(recipe: str, profile: str, name: str, where: ClusterOptions, **how: Any) -> None:
+    """Search the settings of a recipe that serve best on these nodes.
+
+    Settings that the planner lets start are tried by short benches, the most promising ones longer (successive
+    halving); a setting with which a probe fails that passes with the recipe's own is excluded. What serves under the
+    same name is away meanwhile, and is started again at the end or on Ctrl-C. A killed search continues with --resume.
+
+    Exit status: 0 something was measured, 1 nothing was, 2 usage error, 3 node unreachable, 4 busy.
+
+    \b
+    Examples:
+      sparkwright tune qwen3-coder-next --for agents --dry-run
+      sparkwright tune gpt-oss-120b --for throughput --budget 90 --out tuned.yaml --report tuned.html
+      sparkwright tune tiny-llama-cpp --for latency --only threads --set flags.threads=2,4,8
+      sparkwright tune gpt-oss-120b --for throughput --resume last
+    """
+    opened = open_recipe(recipe, places(), profile)
+    named, asked = split_profile(recipe, places())
+    found = find_recipe(named, places())
+    goal, out = TuneGoal(how["goal"]), how["out"]
+    if out and out.exists() and not how["resume"]:
+        raise UsageError(f"{out} exists", "name another file with --out")
+    source = Source(found.text, found.source, asked or profile or opened.profile, f"tuned-{goal}")
+    call = Call(opened, name or opened.deployment, source, how, where)
+    tuned = asyncio.run(_tune(call, Wish(goal, how["only"], how["values"], how["users"], how["seed"])))
+    for path, content in ((out, tuned.text), (how["report"], text_of.tuning_page(tuned, f"sparkwright {__version__}"))):
+        if path and content and not how["dry"]:
+            write(content.encode(), str(path))
+    shared.answer(how["as_json"], document(tuned), _text(tuned, call), int(not how["dry"] and tuned.best is None))
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """The command line."""
+
+    recipe: Recipe
+    deployment: str
+    source: Source
+    how: dict[str, Any]
+    where: ClusterOptions
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """Implements app.tune.Show: a line when a trial begins, one when it has ended."""
+
+    settings: tuple[Setting, ...]
+    goal: TuneGoal
+    quiet: bool
+
+    def begins(self, rung: int, point: Point, number: int, of: int) -> None:
+        long = {0: "short", 1: "medium", 2: "long"}.get(rung, "start")
+        self._line(f"[{number + 1}/{of}] {text_of.changes_text(self.settings, point)}, {long}")
+
+    def ends(self, trial: Trial) -> None:
+        score = text_of.score_text(self.goal, sum(trial.scores) / len(trial.scores)) if trial.scores else ""
+        result = score if trial.state is Tried.MEASURED and trial.rung >= 0 else f"{trial.state}: {trial.detail}"
+        ready = f", ready after {duration(trial.start)}" if trial.start else ""
+        self._line(f"      {result}{ready}, {duration(trial.seconds)} in all")
+
+    def _line(self, text: str) -> None:
+        if not self.quiet:
+            echo(text, err=True)
+
+
+async def _tune(call: Call, wish: Wish) -> Tuned:
+    shared.end_like_ctrl_c()
+    quiet = call.how["as_json"]
+    with console_sink(True) as sink:
+        async with services(shared.open_cluster(call.where), call.where, sink) as there:
+            key = api_key(there, call.recipe)
+            request = LaunchRequest(call.recipe, call.deployment, call.how["force"], key, supervised=True)
+            journal = tune_journal.find(tune_folder(), call.how["resume"]) if call.how["resume"] else None
+            wish = _same(call, wish, journal) if journal else wish
+            made = await survey(there, request, call.source, wish)
+            if call.how["dry"]:
+                return _planned(made)
+            if journal:
+                made.first = tuple(tuple(point) for point in journal.header()["first"])
+            journal = journal or await _begun(there, call, made)
+            return await _searched(
+                there, made, journal, (Lines(made.settings, wish.goal, quiet), call.how["budget"] * 60)
+            )
+
+
+async def _searched(there: Services, made: Survey, journal: tune_journal.FileJournal, given: Any) -> Tuned:
+    async with tools(None) as bench, use.searching(there, bench, made, journal, given) as search:
+        if not given[0].quiet:
+            echo(f"search {journal.id}; --resume {journal.id} continues it\n", err=True)
+        await search.all()
+        return search.result()
+
+
+async def _begun(there: Services, call: Call, made: Survey) -> tune_journal.FileJournal:
+    old = await use.serving(there, call.deployment)
+    header = {
+        "recipe": call.recipe.label,
+        "hash": call.recipe.hash,
+        "deployment": call.deployment,
+        "wish": asdict(made.wish),
+        "keys": [one.key for one in made.settings],
+        "first": made.first,
+        "served": use.served_text(old),
+    }
+    return tune_journal.begin(tune_folder(), header)
+
+
+def _same(call: Call, wish: Wish, journal: tune_journal.FileJournal) -> Wish:
+    """What the search was begun with. Raises UsageError for another recipe or goal."""
+    kept = journal.header()
+    theirs = (kept.get("hash"), kept.get("deployment"), (kept.get("wish") or {}).get("goal"))
+    ours = (call.recipe.hash, call.deployment, wish.goal.value)
+    if theirs != ours:
+        said = f"{journal.id} was begun with {kept.get('recipe')} ({theirs[0]}) as {theirs[1]} for {theirs[2]}"
+        raise UsageError(f"{said}; this is {call.recipe.label} ({ours[0]}) as {ours[1]} for {ours[2]}")
+    given = kept["wish"]
+    only, values = tuple(given["only"]), tuple(given["values"])
+    return Wish(wish.goal, only, values, int(given["users"]), int(given["seed"]))
+
+
+def _planned(made: Survey) -> Tuned:
+    size = halving.space(made.settings)
+    names = (made.request.recipe.label, (*made.settings, *made.starts), made.candidates)
+    return Tuned("", made.wish.goal, *names, (), size, simulated=made.simulated, profile=made.source.made)
+
+
+def document(found: Tuned) -> dict[str, Any]:
+    """best: the keys that the profile changes; profile: the whole recipe as YAML."""
+    best = next((dict(one.changes) for one in found.candidates if one.point == found.best), None)
+    pairs = zip(found.settings, found.best or (), strict=False)
+    best = {one.key: one.values[place] for one, place in pairs if place} if best is None and found.best else best
+    return {"schema": SCHEMA, **asdict(found), "best": best, "verdict": text_of.verdict(found)}
+
+
+def _text(found: Tuned, call: Call) -> str:
+    marked = mark(found.simulated)
+    if not found.trials:
+        table = text_of.candidate_table(found)
+        settings = aligned([(one.name, one.key, ", ".join(map(str, one.values)), one.what) for one in found.settings])
+        head = f"{marked}{found.recipe} for {found.goal}: {found.space:,} settings, {len(found.candidates)} candidates"
+        return "\n\n".join([head, settings, aligned([table.head, *table.rows]) + f"\n{table.says}"])
+    parts = [f"{marked}{found.id}  {text_of.counts_text(found)}"]
+    for table in (text_of.trial_table(found), text_of.effect_table(found)):
+        if table.rows:
+            parts.append(f"{table.title.lower()}\n" + aligned([table.head, *table.rows]) + f"\n{table.says}".rstrip())
+    parts += [found.note] if found.note else []
+    parts.append(text_of.verdict(found))
+    if found.best is not None:
+        path = call.how["out"]
+        wrote = (
+            f"sparkwright up {shlex.quote(f'{path}@{found.profile}')}" if path else "--resume last --out FILE writes it"
+        )
+        parts.append(f"profile {found.profile}\n  {wrote}")
+    return "\n\n".join(parts)

@@ -1,0 +1,113 @@
+"""A search of settings: what can be set, what was tried and measured, and what came of it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+
+class TuneGoal(StrEnum):
+    """throughput: most output tokens/s of many requests. latency: the soonest answer of one request alone.
+
+    agents: most turns a minute of agents with growing histories.
+    """
+
+    THROUGHPUT = "throughput"
+    LATENCY = "latency"
+    AGENTS = "agents"
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """key: of the recipe (`serving.sequences`, `flags.threads`). values: the first is the recipe's own, None: unset.
+
+    by_start: compared by the time to ready, not by answers.
+    """
+
+    name: str
+    key: str
+    values: tuple[Any, ...]
+    what: str = ""
+    by_start: bool = False
+
+
+class Tried(StrEnum):
+    """measured: counts. refused: by the plan, never started. not started: it did not become ready, or ended.
+
+    excluded: a probe failed that passes with the recipe's own settings, or a node fell below its memory floor.
+    """
+
+    MEASURED = "measured"
+    REFUSED = "refused"
+    NOT_STARTED = "not started"
+    EXCLUDED = "excluded"
+
+
+Point = tuple[int, ...]  # for each setting the place of its value
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One start with one point. rung: how long it was measured, 0 the shortest; START for times to ready.
+
+    scores: one a repeat, higher is better (tokens/s, answers/s, turns/min). start, seconds: to ready, and all in all.
+    run: in the store. probed: names of probes that failed; None: not asked.
+    """
+
+    point: Point
+    rung: int
+    state: Tried
+    scores: tuple[float, ...] = ()
+    detail: str = ""
+    start: float = 0.0
+    seconds: float = 0.0
+    run: str = ""
+    probed: tuple[str, ...] | None = None
+
+
+START = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """point: of the space. predicted: the planner's score, 0 where it has none. refused: why the plan refuses it."""
+
+    point: Point
+    changes: Mapping[str, Any]
+    predicted: float = 0.0
+    refused: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What a value is worth compared with the recipe's own, all others equal: a factor less 1, with its 95 % interval.
+
+    trials: with that value. low, high: None where they cannot be known.
+    """
+
+    setting: str
+    value: Any
+    worth: float
+    low: float | None
+    high: float | None
+    trials: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tuned:
+    """What a search has found so far. best: None where nothing was measured. done: all rungs were finished."""
+
+    id: str
+    goal: TuneGoal
+    recipe: str
+    settings: tuple[Setting, ...]
+    candidates: tuple[Candidate, ...]
+    trials: tuple[Trial, ...]
+    space: int
+    best: Point | None = None
+    effects: tuple[Effect, ...] = ()
+    done: bool = False
+    note: str = ""
+    simulated: bool = False
+    profile: str = ""
+    text: str = field(default="", repr=False)

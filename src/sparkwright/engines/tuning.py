@@ -1,0 +1,78 @@
+"""Which settings of an engine are worth a search: data/tuning.toml."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from sparkwright.domain.errors import UsageError
+from sparkwright.domain.recipe import Recipe
+from sparkwright.domain.tuning import Setting, TuneGoal
+from sparkwright.engines.options import option_name
+from sparkwright.engines.tables import DATA_OF, table
+
+_SECTIONS = ("serving", "speculation", "flags", "env")
+_KEYS = frozenset({"key", "values", "what", "goals", "needs", "per", "by"})
+
+
+def settings(recipe: Recipe, goal: TuneGoal, cores: int) -> tuple[Setting, ...]:
+    """Those that the recipe's engine has for the goal; cores: of the head, 0 where they are not known."""
+    return tuple(one for one in _known(recipe, goal, cores) if len(one.values) > 1)
+
+
+def _known(recipe: Recipe, goal: TuneGoal, cores: int) -> Iterator[Setting]:
+    rows: Mapping[str, Mapping[str, Any]] = table("tuning").get(DATA_OF.get(recipe.engine.name, recipe.engine.name), {})
+    for name, row in rows.items():
+        if odd := set(row) - _KEYS:
+            raise ValueError(f"tuning.toml: {name}: unknown key {sorted(odd)[0]}")
+        if goal in row.get("goals", tuple(TuneGoal)) and _possible(recipe, row.get("needs", "")):
+            values = row["values"]
+            if row.get("per") == "cores":
+                values = [max(1, round(share * cores)) for share in values] if cores else []
+            yield with_own(recipe, Setting(name, row["key"], tuple(values), row["what"], row.get("by") == "start"))
+
+
+def _possible(recipe: Recipe, needs: str) -> bool:
+    return {"": True, "speculation": bool(recipe.speculation.method), "nodes": recipe.nodes > 1}[needs]
+
+
+def with_own(recipe: Recipe, setting: Setting) -> Setting:
+    """The recipe's own value first, then the others, each once."""
+    now = own(recipe, setting.key)
+    return replace(setting, values=(now, *(v for v in dict.fromkeys(setting.values) if str(v) != str(now))))
+
+
+def own(recipe: Recipe, key: str) -> Any:
+    """None where the recipe leaves it to the engine. Raises UsageError for a key that is no setting."""
+    section, _, name = key.partition(".")
+    if section not in _SECTIONS or not name:
+        raise UsageError(f"{key} is no setting", f"one of {', '.join(f'{s}.NAME' for s in _SECTIONS)}")
+    if section in ("flags", "env"):
+        given = recipe.flags if section == "flags" else recipe.env
+        found = {option_name(key) if section == "flags" else key: value for key, value in given.items()}
+        return found.get(name)
+    part = getattr(recipe, section)
+    if name not in part.__slots__:
+        raise UsageError(f"{key} is no setting: a recipe has no such key")
+    return getattr(part, name) or None
+
+
+def added(recipe: Recipe, found: Sequence[Setting], texts: Sequence[str]) -> tuple[Setting, ...]:
+    """With `KEY=V1,V2` of the command line, in place of what is known of KEY. Raises UsageError."""
+    made = {one.key: one for one in found}
+    for text in texts:
+        key, equals, values = text.partition("=")
+        if not equals or not values:
+            raise UsageError(f"{text!r}: expected KEY=VALUE,VALUE", "--set serving.sequences=4,8,16")
+        before = made.get(key, Setting(key.partition(".")[2], key, ()))
+        read = str if key.startswith("env.") else _value
+        made[key] = with_own(recipe, replace(before, values=tuple(map(read, values.split(",")))))
+    return tuple(made.values())
+
+
+def _value(text: str) -> Any:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return {"true": True, "false": False}.get(text, text)

@@ -1,0 +1,78 @@
+"""What a trial of `tune` asks of an endpoint, and the score of what it measured."""
+
+from collections.abc import Callable, Mapping
+from statistics import fmean
+
+from sparkwright.domain.run import Level, Run
+from sparkwright.domain.tuning import TuneGoal
+from sparkwright.domain.workload import Agent, Length, LevelPlan, Pace, Shape, Single, Workload
+from sparkwright.loadgen.samples import counted, good, span
+
+VERSION = 1
+_DEADLINE = 900.0
+_CONTEXT = 8192  # where the recipe leaves it to the model
+UNITS = {TuneGoal.THROUGHPUT: "output tokens/s", TuneGoal.LATENCY: "answers/s", TuneGoal.AGENTS: "turns/min"}
+USERS = {TuneGoal.THROUGHPUT: 16, TuneGoal.LATENCY: 1, TuneGoal.AGENTS: 4}
+_TURNS, _ALONE = 5, 3
+
+
+def workload(goal: TuneGoal, context: int, rung: int, users: int, seed: int) -> Workload:
+    """Each rung measures twice as many repeats as the one before. context: of one sequence, 0: not known."""
+    context = min(context or _CONTEXT, 4 * _CONTEXT)
+    users = users or USERS[goal]
+    shape, requests = _shape(goal, context), {TuneGoal.THROUGHPUT: 2 * users, TuneGoal.LATENCY: _ALONE}
+    level = LevelPlan(goal.value, shape, Pace(concurrency=users), requests.get(goal, users), 1)
+    title = f"A short bench of `tune` for {goal}"
+    return Workload(f"tune-{goal}", title, (level,), VERSION, seed=seed, repeats=2**rung, deadline=_DEADLINE)
+
+
+def _shape(goal: TuneGoal, context: int) -> Shape:
+    if goal is TuneGoal.AGENTS:
+        unit = min(512, context // 16)
+        return Agent(_TURNS, unit, unit, unit // 2, unit // 2, min(64, unit // 4))
+    prompt, output = min(1024, context // 4), min(128, context // 16)
+    return Single(Length(prompt, prompt), Length(output, output))
+
+
+def scores(run: Run, goal: TuneGoal) -> tuple[float, ...]:
+    """One a repeat in which something was answered."""
+    found = (_SCORES[goal](level) for level in run.levels if level.complete and good(counted(level)))
+    return tuple(one for one in found if one > 0)
+
+
+def failures(run: Run) -> int:
+    return sum(bool(row.error) for level in run.levels for row in counted(level))
+
+
+def least_memory(run: Run) -> Mapping[str, int]:
+    """Bytes available at the worst moment, by node."""
+    least: dict[str, int] = {}
+    for level in run.levels:
+        for scrape in level.scrapes:
+            for node, size in scrape.memory.items():
+                least[node] = min(size, least.get(node, size))
+    return least
+
+
+def _rate(level: Level) -> float:
+    rows = counted(level)
+    took = span(rows)
+    return sum(row.output_tokens or 0 for row in good(rows)) / took if took else 0.0
+
+
+def _alone(level: Level) -> float:
+    ends = [row.end for row in good(counted(level)) if row.end]
+    return 1 / fmean(ends) if ends else 0.0
+
+
+def _turns(level: Level) -> float:
+    rows = counted(level)
+    took = span(rows)
+    return 60 * len(good(rows)) / took if took else 0.0
+
+
+_SCORES: Mapping[TuneGoal, Callable[[Level], float]] = {
+    TuneGoal.THROUGHPUT: _rate,
+    TuneGoal.LATENCY: _alone,
+    TuneGoal.AGENTS: _turns,
+}

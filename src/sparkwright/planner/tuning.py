@@ -1,0 +1,61 @@
+"""Candidates of a search of settings: which of them the planner lets start, in the order of what it expects of them."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sparkwright.domain.recipe import Recipe
+from sparkwright.domain.tuning import Candidate, Point, Setting, TuneGoal
+from sparkwright.domain.units import gib
+from sparkwright.domain.verdict import Load, Variant, Verdict
+from sparkwright.planner import limits
+from sparkwright.planner.optimize import ANSWER, PROMPT, answers
+from sparkwright.planner.remedies import SPARE, Judge
+
+AGENTS = 4  # at once, each with a history of PROMPT tokens of which most is cached
+_NEW = PROMPT // 8
+
+
+def variant(settings: Sequence[Setting], point: Point) -> Variant:
+    """What the point changes of the recipe."""
+    pairs = zip(settings, point, strict=True)
+    return Variant(tuple((one.key, one.values[place]) for one, place in pairs if place))
+
+
+def predicted(recipe: Recipe, judge: Judge, verdict: Verdict | None, goal: TuneGoal) -> float:
+    """The planner's score, to be compared with others of the same goal only; 0 where it cannot estimate."""
+    most = limits.sequences(recipe)
+    if goal is TuneGoal.LATENCY:
+        return answers(judge.speed(recipe, Load(prompt=PROMPT)), 1)
+    if goal is TuneGoal.AGENTS:
+        busy = max(1, min(AGENTS, most))
+        load = Load(depth=PROMPT, concurrency=busy, prompt=PROMPT, cached=PROMPT - _NEW)
+        return answers(judge.speed(recipe, load), busy)
+    kv = verdict.kv if verdict else None
+    busy = max(1, min(most, kv.tokens // (PROMPT + ANSWER)) if kv else most)
+    return answers(judge.speed(recipe, Load(depth=PROMPT, concurrency=busy, prompt=PROMPT)), busy)
+
+
+def unsafe(verdict: Verdict) -> str:
+    """Why such memory is not searched: it does not fit, or leaves less than has been seen to serve. '' where it does.
+
+    What nobody knows is not refused: the guards on the nodes end such a start in time.
+    """
+    if not verdict.known:
+        return ""
+    if not verdict.fits:
+        return f"does not fit: {gib(verdict.short)} short on {verdict.node}"
+    return f"would leave {gib(verdict.room)} on {verdict.node or 'a node'}" if verdict.room < SPARE else ""
+
+
+def ordered(found: Sequence[Candidate]) -> tuple[Candidate, ...]:
+    """The recipe's own first, then by prediction, the best first; of equals the one that changes least."""
+    return tuple(sorted(found, key=lambda one: (any(one.point), -one.predicted, len(one.changes), one.point)))
+
+
+def tree_of(changes: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Keys of a recipe as its sections: an overlay for a profile."""
+    tree: dict[str, dict[str, Any]] = {}
+    for key, value in changes.items():
+        section, _, name = key.partition(".")
+        tree.setdefault(section, {})[name] = value
+    return tree

@@ -1,0 +1,161 @@
+"""A search of settings as tables, and as a page with its curve."""
+
+from collections.abc import Sequence
+from statistics import fmean
+
+from sparkwright.domain.tuning import START, Candidate, Effect, Point, Setting, Trial, Tried, Tuned, TuneGoal
+from sparkwright.domain.units import duration
+from sparkwright.report.html import data_json, document
+from sparkwright.report.markup import Html, join, tag
+from sparkwright.report.page_parts import table_html
+from sparkwright.report.tables import Table
+
+_WIDTH, _HEIGHT, _EDGE = 720, 260, 44
+_RUNGS = {START: "start", 0: "short", 1: "medium", 2: "long"}
+
+
+def score_text(goal: TuneGoal, score: float) -> str:
+    """As users read it: latency in seconds an answer."""
+    if score <= 0:
+        return "-"
+    shown = 1 / score if goal is TuneGoal.LATENCY else score
+    digits = 0 if shown >= 100 else 1 if shown >= 10 else 3
+    unit = {TuneGoal.THROUGHPUT: "tok/s", TuneGoal.LATENCY: "s/answer", TuneGoal.AGENTS: "turns/min"}[goal]
+    return f"{shown:,.{digits}f} {unit}"
+
+
+def changes_text(settings: Sequence[Setting], point: Point) -> str:
+    """`threads 2, ubatch 64`; the recipe's own settings are `as it is`."""
+    pairs = zip(settings, point, strict=False)
+    return ", ".join(f"{one.name} {one.values[place]}" for one, place in pairs if place) or "as it is"
+
+
+def candidate_table(found: Tuned) -> Table:
+    rows = [_candidate(found, one) for one in found.candidates]
+    return Table("Candidates", ("candidate", "expected", "plan"), tuple(rows), "in the order in which they are tried")
+
+
+def _candidate(found: Tuned, one: Candidate) -> tuple[str, ...]:
+    own = next((other.predicted for other in found.candidates if not any(other.point)), 0.0)
+    expected = f"{one.predicted / own:.2f} x as it is" if own and one.predicted else "not known"
+    return changes_text(found.settings, one.point), expected if not one.refused else "-", one.refused or "ok"
+
+
+def trial_table(found: Tuned) -> Table:
+    rows = tuple(_trial(found, one) for one in found.trials)
+    return Table("Trials", ("trial", "measured", "score", "ready after", "result", "run"), rows)
+
+
+def _trial(found: Tuned, one: Trial) -> tuple[str, ...]:
+    score = score_text(found.goal, fmean(one.scores)) if one.scores and one.rung >= 0 else "-"
+    named = changes_text(found.settings, one.point)
+    named += f", {one.detail}" if one.rung == START else ""
+    result = "" if one.state is Tried.MEASURED else one.state.value
+    result += f": {one.detail}" if one.detail and one.rung != START else ""
+    return (
+        named,
+        _RUNGS.get(one.rung, ""),
+        score,
+        duration(one.start) if one.start else "-",
+        result or "measured",
+        one.run,
+    )
+
+
+def effect_table(found: Tuned) -> Table:
+    says = "compared with the recipe's own value, all others equal; in brackets the 95 % bootstrap interval"
+    rows = tuple(_effect(one) for one in found.effects)
+    return Table("What each setting is worth", ("setting", "value", "worth", "trials"), rows, says)
+
+
+def _effect(one: Effect) -> tuple[str, ...]:
+    wide = f" ({one.low:+.0%} to {one.high:+.0%})" if one.low is not None and one.high is not None else " (one trial)"
+    return one.setting, str(one.value), f"{one.worth:+.1%}{wide}", str(one.trials)
+
+
+def verdict(found: Tuned) -> str:
+    """The best compared with the recipe's own, both at their longest measurement."""
+    if found.best is None:
+        return "nothing was measured"
+    scores = {point: _longest(found.trials, point) for point in (found.best, (0,) * len(found.best))}
+    best, own = scores[found.best], scores[(0,) * len(found.best)]
+    text = f"best: {changes_text(found.settings, found.best)}: {score_text(found.goal, best[1])}"
+    if not any(found.best):
+        return f"{text}; no setting that was tried is better than the recipe's own"
+    if own[1] <= 0:
+        return f"{text}; the recipe's own settings were not measured"
+    equal = "" if own[0] == best[0] else ", measured more shortly"
+    return f"{text}, {best[1] / own[1]:.2f} times the recipe's own ({score_text(found.goal, own[1])}{equal})"
+
+
+def _longest(trials: Sequence[Trial], point: Point) -> tuple[int, float]:
+    known = [(one.rung, fmean(one.scores)) for one in trials if one.point == point and one.rung >= 0 and one.scores]
+    return max(known, default=(0, 0.0))
+
+
+def counts_text(found: Tuned) -> str:
+    counts = {state: sum(one.state is state for one in found.trials) for state in Tried}
+    refused = sum(bool(one.refused) for one in found.candidates)
+    parts = [f"{count} {state}" for state, count in counts.items() if count]
+    parts += [f"{refused} refused by the plan"] if refused else []
+    return f"{len(found.trials)} trials of {found.space:,} settings: {', '.join(parts)}"
+
+
+def tuning_page(found: Tuned, maker: str) -> str:
+    """The whole file."""
+    mark = tag("p", tag("strong", "SIMULATED"), " No figures of real hardware.", class_="simulated", role="note")
+    body = join(
+        tag("h1", f"{found.recipe} tuned for {found.goal}"),
+        mark if found.simulated else Html(""),
+        tag("p", verdict(found)),
+        tag("p", counts_text(found)),
+        tag("p", found.note, class_="note") if found.note else Html(""),
+        _curve(found),
+        *(
+            part
+            for table in (effect_table(found), trial_table(found))
+            for part in (tag("h2", table.title), table_html(table))
+        ),
+        tag("h2", f"Profile {found.profile}"),
+        tag("pre", found.text),
+    )
+    return document(found.id, tag("section", body), Html(data_json((found.id,), (), ())), maker)
+
+
+def _curve(found: Tuned) -> Html:
+    """Scores in the order of the trials: larger dots were measured longer; the line is the best so far."""
+    known = [one for one in found.trials if one.scores and one.rung >= 0 and one.state is Tried.MEASURED]
+    if len(known) < 2:
+        return Html("")
+    scores = [fmean(one.scores) for one in known]
+    most, step = max(scores), (_WIDTH - 2 * _EDGE) / (len(known) - 1)
+    xs = [_EDGE + step * n for n in range(len(known))]
+    ys = [_HEIGHT - _EDGE - (_HEIGHT - 2 * _EDGE) * score / most for score in scores]
+    tops = [min(ys[: n + 1]) for n in range(len(ys))]
+    dots = [
+        tag(
+            "circle",
+            tag("title", f"{changes_text(found.settings, one.point)}: {score_text(found.goal, score)}"),
+            cx=f"{x:.1f}",
+            cy=f"{y:.1f}",
+            r=str(3 + 2 * one.rung),
+            fill="#2a78d6",
+        )
+        for one, score, x, y in zip(known, scores, xs, ys, strict=True)
+    ]
+    path = " ".join(f"{x:.1f},{y:.1f}" for x, y in zip(xs, tops, strict=True))
+    line = tag("polyline", points=path, fill="none", stroke="#d6722a")
+    axis = tag(
+        "line", x1=str(_EDGE), x2=str(_WIDTH - _EDGE), y1=str(_HEIGHT - _EDGE), y2=str(_HEIGHT - _EDGE), stroke="gray"
+    )
+    texts = (
+        tag("text", score_text(found.goal, most), x="4", y=str(_EDGE - 14), fill="gray"),
+        tag(
+            "text",
+            "trials in order; larger dots were measured longer; the line is the best so far",
+            x=str(_EDGE),
+            y=str(_HEIGHT - 12),
+            fill="gray",
+        ),
+    )
+    return tag("svg", axis, line, *dots, *texts, viewBox=f"0 0 {_WIDTH} {_HEIGHT}", role="img", aria_label="Curve")
