@@ -56,7 +56,7 @@ def prepared(folder: Path) -> dict[str, str]:
     return {**os.environ, "HOME": str(folder), "SPARKWRIGHT_CLUSTER": str(folder / "cluster.yaml")}
 
 
-def words() -> list[str]:
+def options() -> list[str]:
     only = [word for name in NAMES for word in ("--only", name)]
     return [*only, *(word for text in VALUES for word in ("--set", text)), "--users", str(USERS)]
 
@@ -64,10 +64,10 @@ def words() -> list[str]:
 async def record(folder: Path, file: Path) -> None:
     """Each point in an order of its own, so that a drift of the machine is no effect of a setting."""
     from sparkwright.adapters import tune_journal
-    from sparkwright.app import tune as use
+    from sparkwright.app import tune_session as use
     from sparkwright.app.cluster_options import ClusterOptions
     from sparkwright.app.services import LaunchRequest
-    from sparkwright.app.tune_survey import Source, Wish, survey
+    from sparkwright.app.tune_survey import Source, TuneRequest, survey
     from sparkwright.cli import options as shared
     from sparkwright.cli.console import Quiet
     from sparkwright.cli.tune import Lines
@@ -80,13 +80,13 @@ async def record(folder: Path, file: Path) -> None:
     where, recipe = ClusterOptions(), load_recipe(text, "small.yaml")
     known = kept["trials"]
     async with services(shared.open_cluster(where), where, Quiet()) as there, tools(None) as bench:
-        wish = Wish(TuneGoal.THROUGHPUT, NAMES, VALUES, USERS)
+        wanted = TuneRequest(TuneGoal.THROUGHPUT, NAMES, VALUES, USERS)
         request = LaunchRequest(recipe, "small", supervised=True)
-        made = await survey(there, request, Source(text, "small.yaml", "", "tuned"), wish)
+        made = await survey(there, request, Source(text, "small.yaml", "", "tuned"), wanted)
         points = list(halving.points(made.settings, 0))
         Random("order").shuffle(points)
         journal = tune_journal.begin(folder / "grid", {"served": ""})
-        show = Lines(made.settings, wish.goal, False)
+        show = Lines(made.settings, wanted.goal, False)
         async with use.searching(there, bench, made, journal, (show, 1e9)) as search:
             for point in points:
                 if list(point) in [one["point"] for one in known]:
@@ -170,7 +170,7 @@ def main() -> None:
     else:
         began = time.monotonic()
         call = [sys.executable, "-m", "sparkwright", "tune", str(given.folder / "small.yaml"), "--for", "throughput"]
-        subprocess.run([*call, *words(), "--seed", given.seed], env=environ, check=True)
+        subprocess.run([*call, *options(), "--seed", given.seed], env=environ, check=True)
         print(f"in {time.monotonic() - began:.0f} s")
 
 

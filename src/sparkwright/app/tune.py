@@ -4,32 +4,27 @@ Each trial is a start by the machinery of `up`: staged, guarded, awaited until a
 by its supervisor once, for all trials, and is started again however the search ends.
 """
 
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any, Protocol
 
 from sparkwright.app.bench.benchmark import BenchRequest, go
 from sparkwright.app.bench.deployment_target import deployment
 from sparkwright.app.bench.target import Bench
 from sparkwright.app.evaluate import Watch, probe_all
-from sparkwright.app.launch import again, start_ranks
+from sparkwright.app.launch import start_ranks
 from sparkwright.app.lease import holding
 from sparkwright.app.load_guard import load_floors
 from sparkwright.app.prepare import Outcome, prepare
 from sparkwright.app.ready import until_ready
-from sparkwright.app.running import Old, find
-from sparkwright.app.services import Services, finished
+from sparkwright.app.services import Services
 from sparkwright.app.stop import clean
 from sparkwright.app.swap import Swap
 from sparkwright.app.tune_survey import Survey
-from sparkwright.domain.codec import Unreadable, from_json, to_json
-from sparkwright.domain.errors import CommandFailed, NotReady, Refused, SparkwrightError, UsageError
+from sparkwright.domain.errors import CommandFailed, NotReady, Refused, SparkwrightError
 from sparkwright.domain.evaluation import Outcome as Probed
 from sparkwright.domain.evaluation import State
 from sparkwright.domain.finding import prevented
-from sparkwright.domain.live import Desired
 from sparkwright.domain.plan import Plan, stopping
 from sparkwright.domain.run import Run
 from sparkwright.domain.tuning import START, Point, Trial, Tried, Tuned
@@ -152,7 +147,7 @@ class Search:
             return replace(trial, state=Tried.MEASURED, start=started, scores=(1 / max(started, 1e-3),))
         survey, name = self.survey, self.survey.request.deployment
         context = survey.request.recipe.serving.context
-        work = tuning.workload(survey.wish.goal, context, trial.rung, survey.wish.users, survey.wish.seed)
+        work = tuning.workload(survey.wanted.goal, context, trial.rung, survey.wanted.users, survey.wanted.seed)
         tags, note = (f"tune-{self.journal.id}",), str(dict(variant(survey.settings, trial.point).keys) or "as it is")
         request = BenchRequest(work, tags=tags, note=note)
         quiet = Quiet(lambda text: None)
@@ -166,7 +161,7 @@ class Search:
         return self._judged(replace(trial, start=started, run=run.id, probed=probed), run)
 
     def _judged(self, trial: Trial, run: Run) -> Trial:
-        found = tuning.scores(run, self.survey.wish.goal)
+        found = tuning.scores(run, self.survey.wanted.goal)
         for ledger in self._plan.ledgers if self._plan and not self.survey.simulated else ():
             floor, least = load_floors(ledger).hard, tuning.least_memory(run).get(ledger.node)
             if least is not None and least < floor:
@@ -245,7 +240,7 @@ class Search:
         done = not halving.upcoming(survey.settings, survey.first, trials, survey.good)
         return Tuned(
             id=self.journal.id,
-            goal=survey.wish.goal,
+            goal=survey.wanted.goal,
             recipe=survey.request.recipe.label,
             settings=(*survey.settings, *survey.starts),
             candidates=survey.candidates,
@@ -275,57 +270,3 @@ class Search:
         if own is None or self._compared(own):
             return ""
         return "quality was not judged: the model does not follow a one-word instruction with the recipe's own settings"
-
-
-@asynccontextmanager
-async def searching(
-    services: Services, bench: Bench, survey: Survey, journal: Journal, given: tuple[Show, float]
-) -> AsyncIterator[Search]:
-    """A search whose trials may begin. given: where it is shown, and the budget in seconds. Raises UsageError."""
-    request = survey.request
-    old = await _served(services, request.deployment, journal)
-    swap = Swap(services, request, old, True, partial(again, services))
-    swap.again = bool(old and old.serves)
-    swap.check_way_back()
-    if old and swap.again:
-        services.notice(f"{old.name} serves ({old.label}); it is started again as it was at the end, or on Ctrl-C")
-    search = Search(services, bench, survey, journal, *given, swap, list(journal.trials()))
-    error: BaseException | None = None
-    try:
-        yield search
-    except BaseException as raised:
-        error = raised
-        raise
-    finally:
-        try:
-            await finished(search.restore(error))
-        finally:
-            await finished(swap.close())
-
-
-def served_text(old: Old | None) -> str:
-    """For the journal: what is to be started again, '' for nothing."""
-    return to_json(old.desired) if old and old.serves and old.desired else ""
-
-
-async def _served(services: Services, name: str, journal: Journal) -> Old | None:
-    """What serves, or what served when a search began that was killed: its trial may run now."""
-    old, told = await find(services, name), str(journal.header().get("served", ""))
-    if old and old.supervised:
-        return old
-    if not told:
-        return old if old and old.desired and not journal.trials() else None
-    try:
-        desired = from_json(Desired, told)
-    except Unreadable as error:
-        raise UsageError(f"{journal.id}: what served before cannot be read: {error}") from None
-    return Old(name, old.ranks if old else (), None, desired, True)
-
-
-async def serving(services: Services, name: str) -> Old | None:
-    """What a search would replace. Raises UsageError where it could not be started again."""
-    old = await find(services, name)
-    if old and old.serves and old.desired is None and not old.supervised:
-        said = f"{name} serves, and what it was started from is not recorded: it could not be started again"
-        raise UsageError(said, f"sparkwright down {name}")
-    return old

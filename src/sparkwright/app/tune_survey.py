@@ -50,7 +50,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class TuneRequest:
     """The command line. only: names of settings, () for all; values: `KEY=V1,V2`. users: requests or agents at once."""
 
     goal: TuneGoal
@@ -67,7 +67,7 @@ class Survey:
     services: Services
     request: LaunchRequest
     source: Source
-    wish: Wish
+    wanted: TuneRequest
     state: ClusterState
     judge: RealJudge
     settings: tuple[Setting, ...]
@@ -110,38 +110,38 @@ class Survey:
                 why = f"{prevented(stops)} ({', '.join(dict.fromkeys(one.code for one in stops))})" if stops else ""
         except (RecipeError, UsageError) as error:
             why = error.message.splitlines()[-1]
-        score = 0.0 if why else predicted(recipe, self.judge, verdict, self.wish.goal)
+        score = 0.0 if why else predicted(recipe, self.judge, verdict, self.wanted.goal)
         return Candidate(point, changes.keys, score, why)
 
 
-async def survey(services: Services, request: LaunchRequest, source: Source, wish: Wish) -> Survey:
+async def survey(services: Services, request: LaunchRequest, source: Source, wanted: TuneRequest) -> Survey:
     """Asks the nodes; changes nothing. Raises UsageError where there is nothing to search."""
     nodes = nodes_for(services, request.recipe)
     state = calibrated(services, request, await gather_state(services, nodes, request.recipe))
     request = replace(request, recipe=with_published(request.recipe, state.published, state.draft))
-    found = known.settings(request.recipe, wish.goal, await _cores(services, nodes[0].name))
-    found = _named(known.added(request.recipe, found, wish.values), wish)
+    found = known.settings(request.recipe, wanted.goal, await _cores(services, nodes[0].name))
+    found = _named(known.added(request.recipe, found, wanted.values), wanted)
     searched = tuple(one for one in found if not one.by_start)
     starts = tuple(one for one in found if one.by_start)
     if not searched:
         engine = request.recipe.engine.name
-        raise UsageError(f"no setting of {engine} to search for {wish.goal}", "--set KEY=VALUE,VALUE names one")
-    made = Survey(services, request, source, wish, state, judge_of(request, state, nodes), searched, starts)
+        raise UsageError(f"no setting of {engine} to search for {wanted.goal}", "--set KEY=VALUE,VALUE names one")
+    made = Survey(services, request, source, wanted, state, judge_of(request, state, nodes), searched, starts)
     own = (0,) * len(searched)
     if refused := made.candidate(own).refused:
         raise UsageError(f"{request.recipe.label}: its own settings are refused: {refused}", "sparkwright plan RECIPE")
-    points = (own, *halving.design(searched, wish.seed, made.good))
+    points = (own, *halving.design(searched, wanted.seed, made.good))
     made.first = tuple(one.point for one in ordered([made.candidate(point) for point in points]))
     return made
 
 
-def _named(found: Sequence[Setting], wish: Wish) -> tuple[Setting, ...]:
+def _named(found: Sequence[Setting], wanted: TuneRequest) -> tuple[Setting, ...]:
     """Raises UsageError for a setting that is none."""
     names = [one.name for one in found]
-    if odd := [name for name in wish.only if name not in names]:
-        raise UsageError(f"no setting {odd[0]!r} for {wish.goal}", f"settings: {', '.join(names)}")
-    given = {text.partition("=")[0] for text in wish.values}
-    return tuple(one for one in found if not wish.only or one.name in wish.only or one.key in given)
+    if odd := [name for name in wanted.only if name not in names]:
+        raise UsageError(f"no setting {odd[0]!r} for {wanted.goal}", f"settings: {', '.join(names)}")
+    given = {text.partition("=")[0] for text in wanted.values}
+    return tuple(one for one in found if not wanted.only or one.name in wanted.only or one.key in given)
 
 
 async def _cores(services: Services, node: str) -> int:

@@ -12,10 +12,10 @@ from sparkwright import __version__
 from sparkwright.adapters import tune_journal
 from sparkwright.adapters.files import find_recipe, open_recipe, split_profile
 from sparkwright.adapters.run_files.formats import write
-from sparkwright.app import tune as use
+from sparkwright.app import tune_session as use
 from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.app.services import LaunchRequest, Services, api_key
-from sparkwright.app.tune_survey import Source, Survey, Wish, survey
+from sparkwright.app.tune_survey import Source, Survey, TuneRequest, survey
 from sparkwright.cli import options as shared
 from sparkwright.cli.columns import aligned, echo, mark
 from sparkwright.cli.console import console_sink
@@ -74,7 +74,7 @@ def tune(recipe: str, profile: str, name: str, where: ClusterOptions, **how: Any
         raise UsageError(f"{out} exists", "name another file with --out")
     source = Source(found.text, found.source, asked or profile or opened.profile, f"tuned-{goal}")
     call = Call(opened, name or opened.deployment, source, how, where)
-    tuned = asyncio.run(_tune(call, Wish(goal, how["only"], how["values"], how["users"], how["seed"])))
+    tuned = asyncio.run(_tune(call, TuneRequest(goal, how["only"], how["values"], how["users"], how["seed"])))
     for path, content in ((out, tuned.text), (how["report"], text_of.tuning_page(tuned, f"sparkwright {__version__}"))):
         if path and content and not how["dry"]:
             write(content.encode(), str(path))
@@ -115,7 +115,7 @@ class Lines:
             echo(text, err=True)
 
 
-async def _tune(call: Call, wish: Wish) -> Tuned:
+async def _tune(call: Call, wanted: TuneRequest) -> Tuned:
     shared.end_like_ctrl_c()
     quiet = call.how["as_json"]
     with console_sink(True) as sink:
@@ -123,15 +123,15 @@ async def _tune(call: Call, wish: Wish) -> Tuned:
             key = api_key(there, call.recipe)
             request = LaunchRequest(call.recipe, call.deployment, call.how["force"], key, supervised=True)
             journal = tune_journal.find(tune_folder(), call.how["resume"]) if call.how["resume"] else None
-            wish = _same(call, wish, journal) if journal else wish
-            made = await survey(there, request, call.source, wish)
+            wanted = _same(call, wanted, journal) if journal else wanted
+            made = await survey(there, request, call.source, wanted)
             if call.how["dry"]:
                 return _planned(made)
             if journal:
                 made.first = tuple(tuple(point) for point in journal.header()["first"])
             journal = journal or await _begun(there, call, made)
             return await _searched(
-                there, made, journal, (Lines(made.settings, wish.goal, quiet), call.how["budget"] * 60)
+                there, made, journal, (Lines(made.settings, wanted.goal, quiet), call.how["budget"] * 60)
             )
 
 
@@ -149,7 +149,7 @@ async def _begun(there: Services, call: Call, made: Survey) -> tune_journal.File
         "recipe": call.recipe.label,
         "hash": call.recipe.hash,
         "deployment": call.deployment,
-        "wish": asdict(made.wish),
+        "wanted": asdict(made.wanted),
         "keys": [one.key for one in made.settings],
         "first": made.first,
         "served": use.served_text(old),
@@ -157,23 +157,23 @@ async def _begun(there: Services, call: Call, made: Survey) -> tune_journal.File
     return tune_journal.begin(tune_folder(), header)
 
 
-def _same(call: Call, wish: Wish, journal: tune_journal.FileJournal) -> Wish:
+def _same(call: Call, wanted: TuneRequest, journal: tune_journal.FileJournal) -> TuneRequest:
     """What the search was begun with. Raises UsageError for another recipe or goal."""
     kept = journal.header()
-    theirs = (kept.get("hash"), kept.get("deployment"), (kept.get("wish") or {}).get("goal"))
-    ours = (call.recipe.hash, call.deployment, wish.goal.value)
+    theirs = (kept.get("hash"), kept.get("deployment"), (kept.get("wanted") or {}).get("goal"))
+    ours = (call.recipe.hash, call.deployment, wanted.goal.value)
     if theirs != ours:
         said = f"{journal.id} was begun with {kept.get('recipe')} ({theirs[0]}) as {theirs[1]} for {theirs[2]}"
         raise UsageError(f"{said}; this is {call.recipe.label} ({ours[0]}) as {ours[1]} for {ours[2]}")
-    given = kept["wish"]
+    given = kept["wanted"]
     only, values = tuple(given["only"]), tuple(given["values"])
-    return Wish(wish.goal, only, values, int(given["users"]), int(given["seed"]))
+    return TuneRequest(wanted.goal, only, values, int(given["users"]), int(given["seed"]))
 
 
 def _planned(made: Survey) -> Tuned:
     size = halving.space(made.settings)
     names = (made.request.recipe.label, (*made.settings, *made.starts), made.candidates)
-    return Tuned("", made.wish.goal, *names, (), size, simulated=made.simulated, profile=made.source.made)
+    return Tuned("", made.wanted.goal, *names, (), size, simulated=made.simulated, profile=made.source.made)
 
 
 def document(found: Tuned) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Successive halving: on landscapes that are known, what it chooses, how little it tries, and what it says of settings."""
+"""Successive halving on known landscapes: what it chooses, how little it tries, what each setting is worth."""
 
 from __future__ import annotations
 
