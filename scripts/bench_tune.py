@@ -17,9 +17,11 @@ import os
 import subprocess
 import sys
 import time
+from importlib import import_module
 from pathlib import Path
 from random import Random
 from statistics import fmean, median
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "tests")]
@@ -42,7 +44,7 @@ flags: {n-gpu-layers: 0}
 
 def prepared(folder: Path) -> dict[str, str]:
     """Model, recipe and cluster file in the folder; the environment for the command."""
-    from functional import tiny_gguf
+    tiny_gguf = import_module("functional.tiny_gguf")
 
     shape = {"WIDTH": 256, "LAYERS": 4, "HEADS": 4, "KV_HEADS": 2, "FEED_FORWARD": 768, "CONTEXT": 2048}
     for name, value in shape.items():
@@ -99,11 +101,11 @@ async def record(folder: Path, file: Path) -> None:
                 save(file, {"settings": settings, "trials": known})
 
 
-def tree_of(file: Path) -> dict:
+def tree_of(file: Path) -> dict[str, Any]:
     return json.loads(file.read_text()) if file.exists() else {"trials": []}
 
 
-def save(file: Path, tree: dict) -> None:
+def save(file: Path, tree: dict[str, Any]) -> None:
     file.write_text(json.dumps(tree))
 
 
@@ -131,7 +133,7 @@ def replay(file: Path) -> None:
     print(f"at least 95 % in {good:.1%} of {SEEDS} seeds; time median {median(times):.1%}, most {max(times):.1%}")
 
 
-def searched(settings: tuple[Setting, ...], table: dict[Point, dict], seed: int) -> list[Trial]:
+def searched(settings: tuple[Setting, ...], table: dict[Point, dict[str, Any]], seed: int) -> list[Trial]:
     dice, trials, serving = Random(seed), list[Trial](), None
     own = (0,) * len(settings)
     first = (own, *halving.design(settings, seed, lambda point: point in table))
