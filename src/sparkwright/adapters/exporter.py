@@ -4,7 +4,6 @@ Nothing stale is shown: of a supervisor that ended, only that it ended. Every sa
 """
 
 import time
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,10 +13,10 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 
 from sparkwright.domain.codec import Unreadable, from_json
 from sparkwright.domain.live import DeploymentState, Live, LiveEngine
+from sparkwright.supervision.rates import Share
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _STALE = 15.0
-_WINDOW = 300.0
 # (name, help, field of LiveNode, factor to base units)
 _NODE = (
     ("memory_size_bytes", "Unified memory that CPU and GPU share.", "total", 1.0),
@@ -48,32 +47,6 @@ _ENGINE = (
     ("accepted_tokens_total", "Proposed tokens that the model accepted.", "accepted_tokens"),
     ("preemptions_total", "Preempted requests.", "preemptions"),
 )
-
-
-class Share:
-    """part/whole of what two counters gained within the window. A counter that fell is another start's."""
-
-    def __init__(self, window: float = _WINDOW) -> None:
-        self._window = window
-        self._seen: deque[tuple[float, float, float]] = deque()
-
-    def add(self, at: float, whole: float | None, part: float | None) -> None:
-        if whole is None or part is None:
-            return
-        if self._seen and (whole < self._seen[-1][1] or part < self._seen[-1][2]):
-            self._seen.clear()
-        if not self._seen or at > self._seen[-1][0]:
-            self._seen.append((at, whole, part))
-        while len(self._seen) > 2 and self._seen[1][0] <= at - self._window:
-            self._seen.popleft()
-
-    @property
-    def value(self) -> float | None:
-        """None while nothing was gained: 0 would mean that all of it missed."""
-        if not self._seen:
-            return None
-        (_, whole, part), (_, now_whole, now_part) = self._seen[0], self._seen[-1]
-        return (now_part - part) / (now_whole - whole) if now_whole > whole else None
 
 
 class Exporter:

@@ -23,6 +23,7 @@ VERBS = {
     "build": ("build", "build", "Build a recipe's image from its pinned parts for all nodes."),
     "up": ("up", "up", "Start a recipe and wait until it has answered a real request."),
     "status": ("status", "status", "Show the deployments as the nodes report them."),
+    "top": ("top", "top", "Show speed, queue, memory and GPUs as they change."),
     "logs": ("status", "logs", "Print the logs of a deployment's ranks."),
     "incidents": ("incidents", "incidents", "List and show incidents and the actions of the supervisor."),
     "down": ("up", "down", "Stop a deployment and remove everything that belongs to it."),

@@ -1,7 +1,7 @@
 """`sparkwright status` and `logs`."""
 
-from collections.abc import AsyncIterator
-from dataclasses import asdict
+from collections.abc import AsyncIterator, Awaitable
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import click
@@ -13,6 +13,7 @@ from sparkwright.app.services import Services
 from sparkwright.cli import options as shared
 from sparkwright.cli.columns import echo
 from sparkwright.cli.text import deployment_text
+from sparkwright.cli.watch import Frame, every_option, watch
 from sparkwright.domain.deployment import Deployment
 from sparkwright.domain.live import DeploymentState
 
@@ -23,8 +24,10 @@ _GOOD = (DeploymentState.READY, DeploymentState.LOADING, DeploymentState.STARTIN
 @click.argument("deployment", required=False, default="")
 @shared.cluster_options
 @click.option("--no-probe", is_flag=True, help="Do not send a probe request to the endpoint.")
+@click.option("--watch", "-w", is_flag=True, help="Show it again and again until Ctrl-C.")
+@every_option
 @shared.json_option
-def status(deployment: str, where: ClusterOptions, no_probe: bool, as_json: bool) -> None:
+def status(deployment: str, where: ClusterOptions, as_json: bool, **how: Any) -> None:
     """Show the deployments as the nodes report them. Health is one real token, not /health.
 
     A supervised deployment's state comes from its supervisor, which sends probe requests itself.
@@ -36,15 +39,51 @@ def status(deployment: str, where: ClusterOptions, no_probe: bool, as_json: bool
     Examples:
       sparkwright status
       sparkwright status deepseek-v4-flash --json
+      sparkwright status --watch
     """
-    found, trouble, by = shared.drive(where, lambda services: _status(services, deployment, not no_probe), quiet=True)
-    shown = [d for d in found if deployment in ("", d.name)]
-    well = all(map(_is_well, shown)) and (bool(shown) or not deployment)
-    document = {"deployments": [asdict(d) for d in shown], "unreachable": list(trouble)}
-    for line in trouble if not as_json else ():
+
+    async def look(services: Services) -> _Seen:
+        return _Seen(deployment, *await _status(services, deployment, not (how["no_probe"] or how["watch"])))
+
+    if how["watch"]:
+        watch(where, lambda services: _framed(look(services)), how["every"], as_json)
+        return
+    seen = shared.drive(where, look, quiet=True)
+    for line in seen.trouble if not as_json else ():
         echo(line, err=True)
-    text = "\n".join(map(deployment_text, shown)) or _nothing(deployment, trouble, by)
-    shared.answer(as_json, document | ({"taken_down": by} if by else {}), text, 3 if trouble else int(not well))
+    shared.answer(as_json, seen.document, seen.text, 3 if seen.trouble else int(not seen.well))
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What one look has shown. deployment: the one that was asked for, '' for all. by: who took it down."""
+
+    deployment: str
+    found: tuple[Deployment, ...]
+    trouble: tuple[str, ...]
+    by: str
+
+    @property
+    def shown(self) -> list[Deployment]:
+        return [d for d in self.found if self.deployment in ("", d.name)]
+
+    @property
+    def well(self) -> bool:
+        return all(map(_is_well, self.shown)) and (bool(self.shown) or not self.deployment)
+
+    @property
+    def text(self) -> str:
+        return "\n".join(map(deployment_text, self.shown)) or _nothing(self.deployment, self.trouble, self.by)
+
+    @property
+    def document(self) -> dict[str, Any]:
+        document = {"deployments": [asdict(d) for d in self.shown], "unreachable": list(self.trouble)}
+        return document | ({"taken_down": self.by} if self.by else {})
+
+
+async def _framed(looking: Awaitable[_Seen]) -> Frame:
+    seen = await looking
+    return Frame("\n".join((*seen.trouble, seen.text)), seen.document)
 
 
 async def _status(

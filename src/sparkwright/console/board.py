@@ -7,13 +7,13 @@ from pathlib import Path
 
 from sparkwright.adapters.sqlite.folders import Folders
 from sparkwright.adapters.sqlite.store import FOLDERS
-from sparkwright.console.history import History
 from sparkwright.domain.codec import Unreadable, from_json
 from sparkwright.domain.deployment import is_deployment_name
 from sparkwright.domain.incident import Incident
 from sparkwright.domain.live import Desired, Live
 from sparkwright.domain.units import duration
 from sparkwright.gateway.decide import STALE
+from sparkwright.supervision.rates import History
 from sparkwright.supervisor.watched import Watched
 
 _MOST = 16

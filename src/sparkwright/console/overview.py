@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 from sparkwright.console.board import Board, Watch
 from sparkwright.console.charts import bar, sparkline
 from sparkwright.console.figures import UNKNOWN, ago, clean, clock, kind_of, number, percent, short, state_text, unit
-from sparkwright.console.history import SPAN, Rate
 from sparkwright.domain.incident import Incident
 from sparkwright.domain.live import DeploymentState, Live, LiveEngine, LiveNode, LiveRank
 from sparkwright.domain.units import GIB, duration, gib
@@ -13,6 +12,7 @@ from sparkwright.engines.engine import served_name
 from sparkwright.gateway.caddy import CONSOLE_PATH
 from sparkwright.gateway.decide import STALE, unavailable, waits
 from sparkwright.report.markup import Html, join, tag
+from sparkwright.supervision.rates import SPAN, Rate
 
 _NEW = 3
 _STARTS = (DeploymentState.STARTING, DeploymentState.LOADING, DeploymentState.STAGING)

@@ -1,7 +1,7 @@
 """Rates and shares over the last minutes."""
 
-from sparkwright.console.history import SPAN, History, Rate
 from sparkwright.domain.live import LiveEngine
+from sparkwright.supervision.rates import SPAN, History, Rate
 
 
 def test_a_rate_is_of_the_last_seconds_and_survives_a_restart() -> None:

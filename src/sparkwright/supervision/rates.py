@@ -3,11 +3,10 @@
 from collections import deque
 from dataclasses import dataclass, field
 
-from sparkwright.adapters.exporter import Share
 from sparkwright.domain.live import LiveEngine
 
 SPAN = 600.0
-_WINDOW = 5.0
+_WINDOW, _SHARES = 5.0, 300.0
 _LEAST = 0.5
 
 
@@ -37,9 +36,35 @@ class Rate:
         return self.points[-1][1] if self.points else None
 
 
+class Share:
+    """part/whole of what two counters gained within the window. A counter that fell is another start's."""
+
+    def __init__(self, window: float = _SHARES) -> None:
+        self._window = window
+        self._seen: deque[tuple[float, float, float]] = deque()
+
+    def add(self, at: float, whole: float | None, part: float | None) -> None:
+        if whole is None or part is None:
+            return
+        if self._seen and (whole < self._seen[-1][1] or part < self._seen[-1][2]):
+            self._seen.clear()
+        if not self._seen or at > self._seen[-1][0]:
+            self._seen.append((at, whole, part))
+        while len(self._seen) > 2 and self._seen[1][0] <= at - self._window:
+            self._seen.popleft()
+
+    @property
+    def value(self) -> float | None:
+        """None while nothing was gained: 0 would mean that all of it missed."""
+        if not self._seen:
+            return None
+        (_, whole, part), (_, now_whole, now_part) = self._seen[0], self._seen[-1]
+        return (now_part - part) / (now_whole - whole) if now_whole > whole else None
+
+
 @dataclass
 class History:
-    """What one page shows of an engine over time."""
+    """What a page or a screen shows of an engine over time."""
 
     decode: Rate = field(default_factory=Rate)
     prefill: Rate = field(default_factory=Rate)

@@ -1,0 +1,147 @@
+"""`sparkwright top`: what a deployment does now, in the terminal."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+
+import click
+
+from sparkwright.app import queries
+from sparkwright.app.cluster_options import ClusterOptions
+from sparkwright.app.services import Services
+from sparkwright.cli import options as shared
+from sparkwright.cli.columns import aligned, mark
+from sparkwright.cli.watch import Frame, every_option, watch
+from sparkwright.domain.deployment import Deployment
+from sparkwright.domain.live import DeploymentState, Live, LiveEngine, LiveNode
+from sparkwright.domain.units import duration, gib
+from sparkwright.gateway.decide import unavailable
+from sparkwright.supervision.rates import SPAN, History
+
+_UNKNOWN = "unknown"
+_BLOCKS = "▁▂▃▄▅▆▇█"
+_WIDTH = 20
+_SERVES = (DeploymentState.READY, DeploymentState.DEGRADED)
+
+
+@click.command()
+@click.argument("deployment", required=False, default="")
+@shared.cluster_options
+@every_option
+@shared.json_option
+def top(deployment: str, where: ClusterOptions, every: float, as_json: bool) -> None:
+    """Show speed, queue, memory and GPUs as they change.
+
+    The figures come from the supervisor on the head node: tokens per second, KV cache, memory and its time left.
+    Nothing is started on a node. Without a terminal, frame after frame is printed; with --json, one object a line.
+    Ctrl-C ends it, with exit status 0.
+
+    \b
+    Examples:
+      sparkwright top
+      sparkwright top deepseek-v4-flash --every 5
+    """
+    screen = Screen(deployment)
+    watch(where, screen.look, every, as_json)
+
+
+@dataclass
+class Screen:
+    """deployment: the one that was asked for, '' for all. histories: of each engine, since this call began."""
+
+    deployment: str
+    histories: dict[str, History] = field(default_factory=dict)
+
+    async def look(self, services: Services) -> Frame:
+        """Raises UsageError for a deployment that no node knows."""
+        found, trouble = await queries.status(services, probe=False)
+        shown = [one for one in found if self.deployment in ("", one.name)]
+        if self.deployment and not shown and not trouble:
+            raise queries.unknown(services, self.deployment, [one.name for one in found])
+        parts = [*trouble, *("\n".join(self._rows(one)) for one in shown)]
+        document = {"deployments": [self._document(one) for one in shown], "unreachable": list(trouble)}
+        return Frame("\n".join(parts) or "nothing runs", document)
+
+    def _history(self, found: Deployment) -> History:
+        history = self.histories.setdefault(found.name, History())
+        if live := _current(found):
+            history.add(live.engine)
+        return history
+
+    def _document(self, found: Deployment) -> dict[str, object]:
+        history, live = self._history(found), _current(found)
+        serves = live is not None and live.phase in _SERVES
+        rates = {"decode_tokens_s": history.decode.value, "prefill_tokens_s": history.prefill.value}
+        shares = {"prefix_hits": history.hits.value, "acceptance": history.accepted.value}
+        figures = {name: value if serves else None for name, value in (rates | shares).items()}
+        whole = {"name": found.name, "state": str(found.state), "simulated": found.simulated, **figures}
+        return whole | {"live": asdict(live) if live else None}
+
+    def _rows(self, found: Deployment) -> Iterator[str]:
+        history, live, supervised = self._history(found), _current(found), found.supervised
+        since = f" for {duration(max(supervised.now - live.since, 0.0))}" if supervised and live else ""
+        yield f"{mark(found.simulated)}{found.name}: {found.state}{since}  {found.endpoint}".rstrip()
+        if not supervised or not live:
+            yield "  no current report of a supervisor: its figures are unknown; `sparkwright status` asks the nodes"
+            return
+        if live.refusing:
+            yield f"  new requests get 503: {unavailable(live, supervised.now).message}"
+        yield from (f"  problem: {sentence}" for _, sentence in live.troubles)
+        yield from _starting(live)
+        yield aligned(list(_figures(live, history, supervised.now)))
+        yield aligned([_HEAD, *(_node(node, live) for node in live.nodes)])
+
+
+_HEAD = ("node", "available", "floor in", "GPU", "°C", "W", "MHz", "ranks")
+
+
+def _current(found: Deployment) -> Live | None:
+    return found.supervised.current if found.supervised else None
+
+
+def _starting(live: Live) -> Iterator[str]:
+    for rank in live.ranks:
+        if rank.phase:
+            amount = f"  {rank.done:g} of {rank.total:g} {rank.unit}" if rank.done is not None and rank.total else ""
+            yield f"  rank {rank.rank} {rank.node}  {rank.phase}{amount}  {rank.text}".rstrip()
+
+
+def _figures(live: Live, history: History, now: float) -> Iterator[tuple[str, ...]]:
+    """Of an engine that serves; all unknown of another."""
+    serves = live.engine is not None and live.phase in _SERVES
+    engine = live.engine if live.engine and serves else LiveEngine(0.0)
+    seen = history if serves else History()
+    decode, prefill = seen.decode, seen.prefill
+    yield "decode", _number(decode.value, " tok/s"), sparks(decode.points, now), "running", _number(engine.running)
+    yield "prefill", _number(prefill.value, " tok/s"), sparks(prefill.points, now), "waiting", _number(engine.waiting)
+    yield "KV cache", _percent(engine.kv_usage), "", "prefix hits", _percent(seen.hits.value)
+    if engine.draft_tokens is not None:
+        yield "acceptance", _percent(seen.accepted.value), "", "", ""
+
+
+def sparks(points: Sequence[tuple[float, float]], now: float) -> str:
+    """The last 10 min as blocks, the newest at the right; '' while there is nothing to draw."""
+    step, most = SPAN / _WIDTH, max((value for _, value in points), default=0.0)
+    if most <= 0:
+        return ""
+    columns = [[value for at, value in points if k <= (now - at) / step < k + 1] for k in reversed(range(_WIDTH))]
+    means = [sum(column) / len(column) if column else None for column in columns]
+    return "".join(" " if mean is None else _BLOCKS[min(int(mean / most * 8), 7)] for mean in means)
+
+
+def _node(node: LiveNode, live: Live) -> tuple[str, ...]:
+    if not node.reached:
+        return node.node, "cannot be asked now" if node.at else "not sampled yet", "", "", "", "", "", ""
+    left = _UNKNOWN if node.per_hour is None else "-" if node.time_left is None else duration(node.time_left)
+    gpu = (node.gpu_temperature, node.gpu_power, node.gpu_clock)
+    ranks = " ".join(f"{one.rank}{'' if one.running else ' (ended)'}" for one in live.ranks if one.node == node.node)
+    available = _UNKNOWN if node.available is None else gib(node.available)
+    busy = _number(node.gpu_busy, " %")
+    return node.node, available, left, *(text.replace(_UNKNOWN, "?") for text in (busy, *map(_number, gpu))), ranks
+
+
+def _number(value: float | None, unit: str = "") -> str:
+    return _UNKNOWN if value is None else f"{value:,.{1 if abs(value) < 10 and value % 1 else 0}f}{unit}"
+
+
+def _percent(part: float | None) -> str:
+    return _UNKNOWN if part is None else f"{100 * part:.0f} %"
