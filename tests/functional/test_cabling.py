@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 
@@ -145,3 +146,19 @@ def test_the_neighbour_on_the_cable_answers_to_its_name() -> None:
         with subprocess.Popen(argv, stdout=subprocess.PIPE) as answering:
             assert answering.stdout and answering.stdout.readline() == b"ready\n"
             assert at(spaces["a"], Command((sys.executable, "-c", ask))).stdout.split() == ["spark-2.local"]
+
+
+def test_the_way_in_and_the_way_out_are_guarded() -> None:
+    """Guards against cutting off the user: the port of the default route, what a bridge with the ssh session's address
+    is made of, and neither of the others."""
+    with wired("sg", [[("a", 0), ("b", 0)], [("a", 1), ("b", 1)]]) as spaces:
+        space = spaces["a"]
+        ip("-n", space, "addr", "add", "10.9.0.1/24", "dev", "enp1s0f0np0")
+        ip("-n", space, "route", "add", "default", "via", "10.9.0.2")
+        ip("-n", space, "link", "add", "br0", "type", "bridge")
+        ip("-n", space, "link", "set", "enp1s0f1np1", "master", "br0")
+        ip("-n", space, "addr", "add", "10.8.0.1/24", "dev", "br0")
+        session = replace(wires([]), env={"SSH_CONNECTION": "10.8.0.9 40000 10.8.0.1 22"})
+        argv = ("env", *(f"{name}={value}" for name, value in session.env.items()), *session.argv)
+        cabling = parse(at(space, Command(argv)))
+        assert cabling and cabling.guarded == {"enp1s0f0np0", "br0", "enp1s0f1np1"}

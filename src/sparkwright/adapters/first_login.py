@@ -50,6 +50,12 @@ class FirstLogin:
         self._key, self._known = self.folder / "id_ed25519", self.folder / "known_hosts"
         self._base, self._usual = base, home / ".ssh/config"
 
+    @property
+    def current(self) -> Path | None:
+        """For `ssh -F`: ours, which takes in the user's, once there is one; None for the usual ones."""
+        taken = self.config.exists() and (self._base is None or str(self._base.absolute()) in self.config.read_text())
+        return self.config if taken else self._base
+
     def works(self, destination: str) -> bool:
         """Whether a key of ours or of the user's opens it, and its host key is known."""
         return self._ssh("-o", "BatchMode=yes", "-T", "--", destination, "exit 0").returncode == 0
@@ -125,7 +131,7 @@ class FirstLogin:
     def refusal(self, node: str, destination: str) -> Unreachable:
         """Why it does not work without questions."""
         done = self._ssh("-o", "BatchMode=yes", "-T", "--", destination, "exit 0")
-        return translate(node, destination, done.stderr, f"ssh -F {self.config} {destination}")
+        return translate(node, destination, done.stderr, f"ssh -F {self.current} {destination}")
 
     def _config(self) -> str:
         """The hosts of `init` first: ssh takes the first value that it finds."""
@@ -140,8 +146,7 @@ class FirstLogin:
         return _call(*self._argv("-o", "ConnectTimeout=10", *words))
 
     def _argv(self, *words: str) -> tuple[str, ...]:
-        config = self.config if self.config.exists() else self._base
-        return ("ssh", *(("-F", str(config)) if config else ()), *words)
+        return ("ssh", *(("-F", str(self.current)) if self.current else ()), *words)
 
 
 def fingerprint(key: str) -> str:

@@ -53,18 +53,15 @@ async def rights_there(services: Services, password: Secret | None) -> dict[str,
     return {**rights, **(await rights_of(services, asking, rights_with(password)) if password else {})}
 
 
-async def survey(services: Services, rights: Mapping[str, Rights], reason: str = "") -> Survey:
-    """Changes nothing. reason: why machines that are no GB10 are accepted. Raises Refused for them, and NodeError."""
+async def survey(services: Services, rights: Mapping[str, Rights], forced: bool = False) -> Survey:
+    """Changes nothing. forced: machines that are no GB10 are accepted. Raises Refused for them, and NodeError."""
     checked = await check_nodes(services)
     for error in checked.lost:
         raise error
     facts = checked.facts
-    if foreign := [name for name, found in facts.items() if not is_gb10(found)]:
-        if not reason:
-            hint = "--force REASON prepares them all the same; clock cap and sysctl are for GB10 only"
-            raise Refused(f"{', '.join(foreign)}: no GB10 was found there", hint=hint)
-        what = f"init on a machine that is no GB10: {reason}"
-        await together(services.run(name, script("true", changes=what)) for name in foreign)
+    if not forced and (foreign := _foreign(facts)):
+        hint = "--force REASON prepares them all the same; clock cap and sysctl are for GB10 only"
+        raise Refused(f"{', '.join(foreign)}: no GB10 was found there", hint=hint)
     wires = await by_node(services.cluster.names, lambda name: _wires(services, name, facts[name], rights[name]))
     layout = plan_addresses(services.cluster.names, [*_ports(facts, wires)], {*_taken(facts, wires)})
     homes = {name: identity.home for name in facts if (identity := known(facts[name].identity))}
@@ -84,9 +81,17 @@ async def survey(services: Services, rights: Mapping[str, Rights], reason: str =
     return Survey(checked, layout, wanted, ready, notes, reaches, homes)
 
 
-async def prepare(services: Services, found: Survey, wanted: Sequence[Wanted], seize: bool) -> tuple[Result, ...]:
-    """Makes the steps, each for all nodes before the next one begins. Raises Busy."""
+def _foreign(facts: Mapping[str, NodeFacts]) -> list[str]:
+    return [name for name, found in facts.items() if not is_gb10(found)]
+
+
+async def prepare(
+    services: Services, found: Survey, wanted: Sequence[Wanted], seize: bool, reason: str = ""
+) -> tuple[Result, ...]:
+    """Makes the steps, each for all nodes before the next one begins. reason: of a --force. Raises Busy."""
     async with holding(services, services.cluster.names, "init", seize):
+        forced = script("true", changes=f"init on a machine that is no GB10: {reason}")
+        await together(services.run(name, forced) for name in (_foreign(found.checked.facts) if reason else ()))
         results = [*await make(services, [one for one in wanted if one.code == "peers"])]
         if results:
             await _point(services, found)

@@ -24,6 +24,7 @@ from sparkwright.domain.errors import NodeError, RecipeError, UsageError
 from sparkwright.domain.finding import Rights
 from sparkwright.facts.changes import INIT
 from sparkwright.planner.addressing import Layout
+from sparkwright.recipes.cluster_file import load_cluster
 from sparkwright.recipes.cluster_text import cluster_text, node_of
 from sparkwright.wiring import announced, first_login
 
@@ -91,7 +92,7 @@ def init(nodes: tuple[str, ...], where: ClusterOptions, name: str, undo: bool, a
         hint = "--yes goes on without a question; --dry-run only shows what would change"
         raise UsageError("init asks before it changes anything, and there is no terminal to ask on", hint)
     if undo:
-        _undo(_cluster((), where, name, how), where, how)
+        _undo(_cluster(nodes, where, name, how), where, how)
     else:
         _init(_cluster(nodes, where, name, how), where, how)
 
@@ -127,12 +128,12 @@ def _found(how: How) -> tuple[str, ...]:
 def _init(cluster: Cluster, where: ClusterOptions, how: How) -> None:
     login = first_login(where)
     log_in(cluster, login, Voice(how.yes, how.dry_run, how.takes("ssh")))
-    ours = ClusterOptions(where.cluster, str(login.config)) if login.config.exists() else where
+    ours = ClusterOptions(where.cluster, str(login.current or ""))
     if not how.dry_run and login.public_key():
         key = login.public_key()
         shared.drive_on(cluster, ours, lambda services: record_login(services, key), quiet=True)
     rights = _rights(cluster, ours, how)
-    found = shared.drive_on(cluster, ours, lambda services: survey(services, rights, how.force), quiet=True)
+    found = shared.drive_on(cluster, ours, lambda services: survey(services, rights, bool(how.force)), quiet=True)
     wanted = tuple(one for one in found.steps if how.takes(one.code))
     if not how.as_json or not (how.yes or how.dry_run):
         _show(found, wanted, how.as_json)
@@ -150,7 +151,7 @@ def _made(
         return (), found.checked
 
     async def use(services: Services) -> tuple[tuple[Result, ...], Checked]:
-        results = await prepare(services, found, chosen, how.seize)
+        results = await prepare(services, found, chosen, how.seize, how.force)
         return results, await check_nodes(services)
 
     return shared.drive_on(cluster, where, use, how.as_json)
@@ -212,7 +213,8 @@ def _write(cluster: Cluster, text: str, how: How) -> str:
     """What became of the cluster file. One that is there is the user's."""
     path = Path(cluster.source or _FILE).expanduser()
     if path.exists():
-        return "unchanged"
+        same = load_cluster(path.read_text(encoding="utf-8"), str(path)).names == cluster.names
+        return "unchanged" if same else "unchanged, but it names other nodes than these"
     if how.dry_run:
         return "proposed"
     path.write_text(text, encoding="utf-8")
@@ -240,7 +242,8 @@ def _report(done: Done, how: How) -> None:
         head = {"dry_run": how.dry_run, "topology": found.layout.topology, "steps": steps, "ready": ready}
         shared.print_json({**head, "notes": found.notes, "cluster_file": file, "findings": done.after.findings})
     else:
-        echo(results_text(done.results) or ("" if how.dry_run else "nothing to change"))
+        if done.results or not how.dry_run:
+            echo(results_text(done.results) or "nothing to change")
         _ending(done.after, done.file, done.text)
     unlinked = not found.layout.ports and len(found.homes) > 1
     if unlinked or any(one.outcome is not Outcome.DONE for one in done.results):
@@ -251,14 +254,15 @@ def _ending(after: Checked, wrote: str, text: str) -> None:
     if wrote == "proposed":
         echo(f"cluster file that would be written:\n{text}")
         return
-    echo(f"cluster file {wrote}")
+    echo(f"cluster file {wrote}" + (f":\n{text}" if "other" in wrote else ""))
     stops = [one for one in after.findings if one.severity.stops]
     if stops:
         echo(findings_text(stops, after.facts))
     echo(f"{summary(after)}; `sparkwright check` lists them")
 
 
-def _undo(cluster: Cluster, where: ClusterOptions, how: How) -> None:
+def _undo(cluster: Cluster, given: ClusterOptions, how: How) -> None:
+    where = ClusterOptions(given.cluster, str(first_login(given).current or ""))
     wanted, lost = shared.drive_on(cluster, where, lambda services: undoable(services, how.only, True), quiet=True)
     wanted = tuple(one for one in wanted if how.takes(one.code))
     if any(one.rights.asks and one.fix.root for one in wanted) and how.ask_password and not how.dry_run:
@@ -271,7 +275,7 @@ def _undo(cluster: Cluster, where: ClusterOptions, how: How) -> None:
         if not how.yes:
             click.confirm("take them back?", err=True, abort=True)
         results = shared.drive_on(cluster, where, lambda s: take_back(s, wanted, how.seize), how.as_json)
-        _forget(cluster, where, results)
+        _forget(cluster, given, results)
     if how.as_json:
         unreachable = {error.node: error.message for error in lost}
         shared.print_json({"dry_run": how.dry_run, "steps": wanted_json(wanted, results), "unreachable": unreachable})

@@ -34,9 +34,9 @@ def _open(node: Node, login: FirstLogin, voice: Voice) -> None:
     if voice.dry_run or not voice.may:
         _tell(node, login, way)
         raise login.refusal(node.name, node.ssh)
-    login.prepare(node.ssh, way)
     if not login.knows(way):
         _confirm(node, login, way, voice)
+    login.prepare(node.ssh, way)
     if login.works(node.ssh):
         return
     if not sys.stdin.isatty():

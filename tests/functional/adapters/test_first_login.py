@@ -1,0 +1,64 @@
+"""The way to a machine that this one has never logged in to: a real sshd, ssh-keyscan and ssh-keygen."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fakes.sshd import MISSING, Sshd
+from sparkwright.adapters.first_login import FirstLogin, fingerprints
+from sparkwright.domain.errors import Unreachable, UsageError
+
+
+@pytest.fixture
+def sshd() -> Iterator[Sshd]:
+    if MISSING:
+        pytest.skip(MISSING)
+    server = Sshd()
+    try:
+        server.start().known_hosts.write_text("")
+        yield server
+    finally:
+        server.stop()
+
+
+def test_host_key_shown_once_and_the_users_own_configuration_taken_in(sshd: Sshd, tmp_path: Path) -> None:
+    """Guards the first step without a password: unknown until trusted, then opened by the user's key through ours, and
+    gone without a trace."""
+    login = FirstLogin(tmp_path, sshd.config)
+    assert not login.works(sshd.name)
+    way = login.way(sshd.name)
+    assert (way.host, way.port, way.name) == ("127.0.0.1", str(sshd.port), f"[127.0.0.1]:{sshd.port}")
+    assert not login.knows(way)
+    keys = login.host_keys(sshd.name, way)
+    assert " ".join(sshd.host_key.with_suffix(".pub").read_text().split()[:2]) in keys
+    assert all(digest.startswith("SHA256:") for _, digest in fingerprints(keys))
+    login.trust(way, keys)
+    login.prepare(sshd.name, way)
+    assert login.knows(way) and login.works(sshd.name)
+    assert login.current == login.config
+    assert FirstLogin(tmp_path, None).works(sshd.name)  # by what other commands use from now on
+    assert oct(login.folder.stat().st_mode)[-3:] == "700"
+    assert login.public_key().startswith("ssh-ed25519 ")
+    login.forget(sshd.name)
+    assert not login.folder.exists() and login.current == sshd.config
+
+
+def test_a_changed_host_key_is_never_accepted(sshd: Sshd, tmp_path: Path) -> None:
+    """Guards against another machine at the address: known, and yet not opened, with the reason."""
+    login = FirstLogin(tmp_path, sshd.config)
+    way = login.way(sshd.name)
+    login.trust(way, ["ssh-ed25519 " + sshd.key.with_suffix(".pub").read_text().split()[1]])
+    login.prepare(sshd.name, way)
+    assert login.knows(way) and not login.works(sshd.name)
+    assert "has CHANGED" in login.refusal("a", sshd.name).message
+
+
+def test_nobody_there(sshd: Sshd, tmp_path: Path) -> None:
+    """Guards an address without an sshd, and a destination that ssh would take for an option."""
+    login = FirstLogin(tmp_path, None)
+    silent = login.way("ssh://nobody@127.0.0.1:9")
+    with pytest.raises(Unreachable, match=r"no answer of sshd at 127\.0\.0\.1 port 9"):
+        login.host_keys("127.0.0.1", silent)
+    with pytest.raises(UsageError, match="does not take"):
+        login.way("-oProxyCommand=x")
