@@ -17,7 +17,7 @@ from sparkwright.app.services import Services
 from sparkwright.cli import options as shared
 from sparkwright.cli.check_fix import proposal_text, results_text, summary, wanted_json
 from sparkwright.cli.columns import echo, findings_text, fold
-from sparkwright.cli.init_login import Voice, log_in
+from sparkwright.cli.init_login import Voice, discovered, log_in
 from sparkwright.domain.cluster import Cluster, Fabric, Node
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import NodeError, RecipeError, UsageError
@@ -26,7 +26,7 @@ from sparkwright.facts.changes import INIT
 from sparkwright.planner.addressing import Layout
 from sparkwright.recipes.cluster_file import load_cluster
 from sparkwright.recipes.cluster_text import cluster_text, node_of
-from sparkwright.wiring import announced, first_login
+from sparkwright.wiring import first_login
 
 _FILE = "cluster.yaml"
 _TITLES = {
@@ -105,24 +105,12 @@ def _cluster(given: Sequence[str], where: ClusterOptions, name: str, how: How) -
         except RecipeError:
             if where.cluster or Path(_FILE).exists():
                 raise
-        given = _found(how)
+        given = discovered(not (how.yes or how.dry_run))
     nodes = tuple(node_of(text, number) for number, text in enumerate(given, 1))
     if len({node.name for node in nodes}) < len(nodes):
         raise UsageError("two nodes have one name", "name them: a=HOST b=HOST")
     file = where.cluster or _FILE
     return Cluster(name or Path(file).stem, nodes, nodes[0].name, file)
-
-
-def _found(how: How) -> tuple[str, ...]:
-    names = announced()
-    if not names:
-        hint = "name them: sparkwright init HOST HOST; on a node, `ip neigh` lists the neighbours on its cable"
-        raise UsageError("no machine on this network announces ssh by mDNS", hint)
-    echo(f"machines that announce ssh on this network: {', '.join(names)}", err=True)
-    if how.yes or how.dry_run:
-        raise UsageError("which of them are the nodes is yours to decide", f"sparkwright init {' '.join(names[:4])}")
-    chosen = click.prompt("which of them are the nodes, the head first", default=" ".join(names[:4]), err=True)
-    return tuple(str(chosen).split())
 
 
 def _init(cluster: Cluster, where: ClusterOptions, how: How) -> None:

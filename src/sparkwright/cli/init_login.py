@@ -11,6 +11,7 @@ from sparkwright.app.init import login_fix
 from sparkwright.cli.columns import echo
 from sparkwright.domain.cluster import Cluster, Node
 from sparkwright.domain.errors import UsageError
+from sparkwright.wiring import announced
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +21,19 @@ class Voice:
     yes: bool
     dry_run: bool
     may: bool
+
+
+def discovered(may_ask: bool) -> tuple[str, ...]:
+    """Those of the machines on this network that the user names, the head first. Raises UsageError."""
+    names = announced()
+    if not names:
+        hint = "name them: sparkwright init HOST HOST; on a node, `ip neigh` lists the neighbours on its cable"
+        raise UsageError("no machine on this network announces ssh by mDNS", hint)
+    echo(f"machines that announce ssh on this network: {', '.join(names)}", err=True)
+    if not may_ask:
+        raise UsageError("which of them are the nodes is yours to decide", f"sparkwright init {' '.join(names[:4])}")
+    chosen = click.prompt("which of them are the nodes, the head first", default=" ".join(names[:4]), err=True)
+    return tuple(str(chosen).split())
 
 
 def log_in(cluster: Cluster, login: FirstLogin, voice: Voice) -> None:
