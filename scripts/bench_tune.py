@@ -1,11 +1,12 @@
-"""`tune` against a full grid on llama.cpp's real server, on this machine's CPU: what it reaches, in how much time.
+"""`tune` against a full grid: what it reaches, in how much of the grid's time.
 
     scripts/bench_tune.py record GRID.json    every setting of the grid, each at the longest measurement
     scripts/bench_tune.py replay GRID.json    the search on what was recorded, many seeds: draws of the recorded repeats
     scripts/bench_tune.py search [--seed N]   the real command, once
 
-A recording can be interrupted and continued. The model is a GGUF of random weights: what it answers is noise, and takes
-as long as any other answer.
+On llama.cpp's real server of this machine's CPU, with a GGUF of random weights: what it answers is noise, and takes as
+long as any other answer. Any other engine: --recipe, --cluster, --for, --only, --set and --users, as of `tune`.
+A recording can be interrupted and continued.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from sparkwright.loadgen import halving  # noqa: E402
 
 VALUES = ("flags.threads=1,2", "serving.batched_tokens=64,256,2048", "flags.ubatch-size=16,64,256,1024")
 NAMES = ("threads", "batch", "ubatch")
-USERS, SEEDS = 2, 300
+SEEDS = 300
 RECIPE = """name: small
 title: Random weights
 model: {path: small.gguf, served_name: small}
@@ -58,12 +59,16 @@ def prepared(folder: Path) -> dict[str, str]:
     return {**os.environ, "HOME": str(folder), "SPARKWRIGHT_CLUSTER": str(folder / "cluster.yaml")}
 
 
-def options() -> list[str]:
-    only = [word for name in NAMES for word in ("--only", name)]
-    return [*only, *(word for text in VALUES for word in ("--set", text)), "--users", str(USERS)]
+def options(given: argparse.Namespace) -> list[str]:
+    words = ["--for", given.goal, "--users", str(given.users), "--seed", given.seed, "--force", given.force]
+    return [
+        *words,
+        *(w for name in given.only for w in ("--only", name)),
+        *(w for v in given.set for w in ("--set", v)),
+    ]
 
 
-async def record(folder: Path, file: Path) -> None:
+async def record(given: argparse.Namespace) -> None:
     """Each point in an order of its own, so that a drift of the machine is no effect of a setting."""
     from sparkwright.adapters import tune_journal
     from sparkwright.app import tune_session as use
@@ -78,16 +83,17 @@ async def record(folder: Path, file: Path) -> None:
     from sparkwright.wiring import bench as tools
     from sparkwright.wiring import services
 
-    text, kept = RECIPE.replace("VENV", str(Path(sys.prefix))), tree_of(file)
-    where, recipe = ClusterOptions(), load_recipe(text, "small.yaml")
+    file, source = given.file, given.recipe
+    text, kept = text_of(source), tree_of(file)
+    where, recipe = ClusterOptions(), load_recipe(text, source.name)
     known = kept["trials"]
     async with services(shared.open_cluster(where), where, Quiet()) as there, tools(None) as bench:
-        wanted = TuneRequest(TuneGoal.THROUGHPUT, NAMES, VALUES, USERS)
-        request = LaunchRequest(recipe, "small", supervised=True)
-        made = await survey(there, request, Source(text, "small.yaml", "", "tuned"), wanted)
+        wanted = TuneRequest(TuneGoal(given.goal), tuple(given.only), tuple(given.set), given.users)
+        request = LaunchRequest(recipe, recipe.deployment, given.force, supervised=True)
+        made = await survey(there, request, Source(text, source.name, recipe.profile, "tuned"), wanted)
         points = list(halving.points(made.settings, 0))
         Random("order").shuffle(points)
-        journal = tune_journal.begin(folder / "grid", {"served": ""})
+        journal = tune_journal.begin(given.folder / "grid", {"served": ""})
         show = Lines(made.settings, wanted.goal, False)
         async with use.searching(there, bench, made, journal, (show, 1e9)) as search:
             for point in points:
@@ -95,10 +101,16 @@ async def record(folder: Path, file: Path) -> None:
                     continue
                 await search._one(halving.RUNGS - 1, point)
                 one = search.trials[-1]
-                row = {"point": one.point, "scores": one.scores, "start": one.start, "seconds": one.seconds}
+                run = await bench.runs.load(one.run) if one.run else None
+                took = [level.seconds for level in run.levels] if run else []
+                row = {"point": one.point, "scores": one.scores, "took": took, "seconds": one.seconds}
                 known.append({**row, "state": one.state, "detail": one.detail})
                 settings = [{"name": s.name, "key": s.key, "values": s.values} for s in made.settings]
                 save(file, {"settings": settings, "trials": known})
+
+
+def text_of(file: Path) -> str:
+    return file.read_text()
 
 
 def tree_of(file: Path) -> dict[str, Any]:
@@ -140,20 +152,13 @@ def searched(settings: tuple[Setting, ...], table: dict[Point, dict[str, Any]], 
     while then := halving.upcoming(settings, first, trials, lambda point: point in table):
         rung, point = then
         one = table[point]
-        scores = [dice.choice(one["scores"]) for _ in range(2**rung)]
-        fixed = one["seconds"] - sum(map(_took, one["scores"]))
-        took = (0.0 if serving == point else fixed) + sum(map(_took, scores))
+        drawn = [dice.randrange(len(one["scores"])) for _ in range(2**rung)]
+        scores = [one["scores"][n] for n in drawn]
+        fixed = one["seconds"] - sum(one["took"])
+        took = (0.0 if serving == point else fixed) + sum(one["took"][n] for n in drawn)
         trials.append(Trial(point, rung, Tried.MEASURED, tuple(scores), seconds=took))
         serving = point
     return trials
-
-
-def _took(score: float) -> float:
-    """Seconds of a repeat: the tokens are the same in each."""
-    return _TOKENS / score
-
-
-_TOKENS = 2 * USERS * 64  # requests of a repeat times their output
 
 
 def main() -> None:
@@ -161,19 +166,30 @@ def main() -> None:
     parser.add_argument("what", choices=("record", "replay", "search"))
     parser.add_argument("file", nargs="?", type=Path, default=Path("grid.json"))
     parser.add_argument("--folder", type=Path, default=Path("/tmp/sparkwright-bench-tune"))
+    parser.add_argument("--recipe", type=Path)
+    parser.add_argument("--cluster", type=Path)
+    parser.add_argument("--for", dest="goal", default="throughput")
+    parser.add_argument("--only", action="append", default=[])
+    parser.add_argument("--set", action="append", default=[])
+    parser.add_argument("--users", type=int, default=2)
     parser.add_argument("--seed", default="1")
+    parser.add_argument("--force", default="a bench of tune", help="reason, as for `up`")
     given = parser.parse_args()
-    environ = prepared(given.folder)
     if given.what == "replay":
         replay(given.file)
-    elif given.what == "record":
+        return
+    environ = prepared(given.folder)
+    if given.recipe is None:
+        given.recipe, given.only, given.set = given.folder / "small.yaml", list(NAMES), list(VALUES)
+    environ["SPARKWRIGHT_CLUSTER"] = str(given.cluster or environ["SPARKWRIGHT_CLUSTER"])
+    if given.what == "record":
         os.environ.update(environ)
-        asyncio.run(record(given.folder, given.file))
-    else:
-        began = time.monotonic()
-        call = [sys.executable, "-m", "sparkwright", "tune", str(given.folder / "small.yaml"), "--for", "throughput"]
-        subprocess.run([*call, *options(), "--seed", given.seed], env=environ, check=True)
-        print(f"in {time.monotonic() - began:.0f} s")
+        asyncio.run(record(given))
+        return
+    began = time.monotonic()
+    call = [sys.executable, "-m", "sparkwright", "tune", str(given.recipe), *options(given)]
+    subprocess.run(call, env=environ, check=True)
+    print(f"in {time.monotonic() - began:.0f} s")
 
 
 if __name__ == "__main__":

@@ -188,7 +188,12 @@ def _text(found: Tuned, call: Call) -> str:
     marked = mark(found.simulated)
     if not found.trials:
         table = text_of.candidate_table(found)
-        settings = aligned([(one.name, one.key, ", ".join(map(str, one.values)), one.what) for one in found.settings])
+        settings = aligned(
+            [
+                (one.name, one.key, ", ".join("unset" if v is None else str(v) for v in one.values), one.what)
+                for one in found.settings
+            ]
+        )
         head = f"{marked}{found.recipe} for {found.goal}: {found.space:,} settings, {len(found.candidates)} candidates"
         return "\n\n".join([head, settings, aligned([table.head, *table.rows]) + f"\n{table.says}"])
     parts = [f"{marked}{found.id}  {text_of.counts_text(found)}"]

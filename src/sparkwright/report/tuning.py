@@ -43,7 +43,7 @@ def _candidate(found: Tuned, one: Candidate) -> tuple[str, ...]:
 
 def trial_table(found: Tuned) -> Table:
     rows = tuple(_trial(found, one) for one in found.trials)
-    return Table("Trials", ("trial", "measured", "score", "ready after", "result", "run"), rows)
+    return Table("Trials", ("trial", "measured", "score", "ready after", "run", "result"), rows)
 
 
 def _trial(found: Tuned, one: Trial) -> tuple[str, ...]:
@@ -57,8 +57,8 @@ def _trial(found: Tuned, one: Trial) -> tuple[str, ...]:
         _RUNGS.get(one.rung, ""),
         score,
         duration(one.start) if one.start else "-",
-        result or "measured",
         one.run,
+        result or "measured",
     )
 
 
@@ -149,13 +149,14 @@ def _curve(found: Tuned) -> Html:
         "line", x1=str(_EDGE), x2=str(_WIDTH - _EDGE), y1=str(_HEIGHT - _EDGE), y2=str(_HEIGHT - _EDGE), stroke="gray"
     )
     texts = (
-        tag("text", score_text(found.goal, most), x="4", y=str(_EDGE - 14), fill="gray"),
+        tag("text", score_text(found.goal, most), x="4", y=str(_EDGE - 14), fill="gray", font_size="13"),
         tag(
             "text",
             "trials in order; larger dots were measured longer; the line is the best so far",
             x=str(_EDGE),
             y=str(_HEIGHT - 12),
             fill="gray",
+            font_size="13",
         ),
     )
     return tag("svg", axis, line, *dots, *texts, viewBox=f"0 0 {_WIDTH} {_HEIGHT}", role="img", aria_label="Curve")

@@ -1,0 +1,48 @@
+"""What a trial asks and how it is scored."""
+
+from __future__ import annotations
+
+import pytest
+
+from sparkwright.domain.run import Conditions, Level, Row, Run, Scrape
+from sparkwright.domain.tuning import TuneGoal
+from sparkwright.loadgen.profiles import largest
+from sparkwright.loadgen.tuning import failures, least_memory, scores, workload
+
+
+def run(*rows: Row, goal: TuneGoal = TuneGoal.THROUGHPUT) -> Run:
+    made = workload(goal, 4096, 0, 0, 1)
+    scrapes = (Scrape(0.0, {}, {"a": 9, "b": 5}), Scrape(1.0, {}, {"a": 7}))
+    return Run(
+        "r-1", 0.0, made, Conditions("", "m"), levels=(Level(made.levels[0], 0, 0.0, rows=rows, scrapes=scrapes),)
+    )
+
+
+@pytest.mark.parametrize("goal", list(TuneGoal))
+def test_it_fits_the_context(goal: TuneGoal) -> None:
+    """Whatever the recipe's context: the longest request is no more than half of it, and each rung repeats more."""
+    for context in (512, 2048, 32768, 1_048_576):
+        (level,) = workload(goal, context, 0, 0, 1).levels
+        assert 0 < largest(level) <= context // 2, (goal, context)
+    assert [workload(goal, 0, rung, 3, 1).repeats for rung in range(3)] == [1, 2, 4]
+    assert workload(goal, 0, 0, 3, 1).levels[0].pace.concurrency == 3
+
+
+def test_scores() -> None:
+    """Output tokens over the whole span, answers a second, turns a minute; failed requests give nothing."""
+    rows = (
+        Row(0, 0, 0.0, 0.0, first=0.5, end=2.0, output_tokens=100),
+        Row(1, 0, 0.0, 2.0, first=0.5, end=2.0, output_tokens=100),
+        Row(2, 0, 0.0, 0.0, end=1.0, kind="cut", error="cut"),
+        Row(3, 0, 0.0, 0.0, end=90.0, output_tokens=9, warmup=True),
+    )
+    found = run(*rows)
+    assert scores(found, TuneGoal.THROUGHPUT) == (50.0,)
+    assert scores(found, TuneGoal.LATENCY) == (0.5,)
+    assert scores(found, TuneGoal.AGENTS) == (30.0,)
+    assert (failures(found), least_memory(found)) == (1, {"a": 7, "b": 5})
+
+
+def test_nothing_answered() -> None:
+    """No score, not a score of zero."""
+    assert scores(run(Row(0, 0, 0.0, 0.0, end=1.0, kind="cut", error="cut")), TuneGoal.THROUGHPUT) == ()
