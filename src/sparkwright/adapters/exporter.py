@@ -110,6 +110,29 @@ class Exporter:
         yield from _known(made.gauge, "engine_draft_acceptance_ratio", said, self._accepted.value)
 
 
+class Exporters:
+    """Of several deployments, on one page."""
+
+    def __init__(self) -> None:
+        self._of: dict[Path, Exporter] = {}
+        self._homes: Sequence[Path] = ()
+
+    def page(self, homes: Sequence[Path]) -> bytes:
+        """The exposition, of CONTENT_TYPE."""
+        self._homes = homes
+        return generate_latest(self)
+
+    def collect(self) -> Iterator[Metric]:
+        self._of = {home: self._of.get(home) or Exporter(home) for home in self._homes}
+        families: dict[str, Metric] = {}
+        for exporter in self._of.values():
+            for metric in exporter.collect():
+                families.setdefault(metric.name, metric)
+                if families[metric.name] is not metric:
+                    families[metric.name].samples.extend(metric.samples)
+        yield from families.values()
+
+
 class _Families:
     """Metrics of ours with the labels that all of them have."""
 

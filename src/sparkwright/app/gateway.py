@@ -2,14 +2,13 @@
 
 import json
 from dataclasses import dataclass, replace
-from hashlib import sha256
 
 from sparkwright.app import keys as key_work
 from sparkwright.app.lease import did
 from sparkwright.app.services import Services, understood
-from sparkwright.checks.gateway import CHECKS, NO_CADDY, PAIR, PORT
+from sparkwright.checks.gateway import CHECKS, DIFFERS, NO_CADDY, PAIR, PORT
 from sparkwright.domain.check import Context
-from sparkwright.domain.codec import Unreadable, to_json
+from sparkwright.domain.codec import Unreadable, from_json, to_json
 from sparkwright.domain.errors import SparkwrightError
 from sparkwright.domain.finding import Finding
 from sparkwright.domain.plan import Plan
@@ -18,7 +17,7 @@ from sparkwright.domain.service import GatewayFacts, Installation, Service
 from sparkwright.engines.tables import routes
 from sparkwright.facts import service as facts
 from sparkwright.gateway.caddy import GatewayConfig, certificate_folders, config, root_certificate
-from sparkwright.gateway.keys import FILE, GatewaySetting, parse
+from sparkwright.gateway.keys import FRONT, ROUTE, FrontSetting, RouteSetting, parse
 from sparkwright.remote import gateway as commands
 
 _LOCAL = ("localhost", "127.0.0.1")
@@ -42,26 +41,17 @@ class Reach:
 
 @dataclass(frozen=True, slots=True)
 class GatewayInstall:
-    """services: to be run in the gateway's folder of where.home. Findings never stop the engine.
+    """services: of the head node's gateway `name`, in the folder of where.home. Findings never stop the engine.
 
-    Caddy comes first: until another deployment's Caddy on the same port has gone both answer (SO_REUSEPORT), and only
-    then is the port of the figures free for the service.
     key: the file here with a key that opens it, '' where this machine has none.
     """
 
+    name: str
+    where: Installation
     services: tuple[Service, ...]
     findings: tuple[Finding, ...] = ()
     said: tuple[str, ...] = ()  # lines for the user
     key: str = ""
-
-    @property
-    def before(self) -> tuple[Service, ...]:
-        """What can run next to the gateway that is replaced."""
-        return tuple(one for one in self.services if one.name == "caddy")
-
-    @property
-    def after(self) -> tuple[Service, ...]:
-        return tuple(one for one in self.services if one.name != "caddy")
 
     @property
     def listens(self) -> bool:
@@ -69,30 +59,44 @@ class GatewayInstall:
         return len(self.services) > 1
 
 
-async def install_gateway(services: Services, plan: Plan, where: Installation, handed: int = 0) -> GatewayInstall:
-    """Idempotent. A Caddy that runs takes over what has changed without cutting a stream. Raises NodeError.
+def gateway_name(port: int) -> str:
+    """Of the head's gateway on a port: no deployment is called so, and its folder is next to theirs."""
+    return f"_gateway-{port}"
 
-    handed: a port that another deployment's gateway holds and gives up for this one.
+
+def shared(where: Installation, port: int) -> Installation:
+    """The gateway's own place: it outlives each of the deployments behind it, and goes with the last."""
+    return replace(where, home=f"{where.state}/supervision/{gateway_name(port)}")
+
+
+async def install_gateway(services: Services, plan: Plan, where: Installation) -> GatewayInstall:
+    """Idempotent, next to others on the same port too. A Caddy that runs takes over what has changed without cutting a
+
+    stream. Raises NodeError.
     """
-    seen = await _look(services, plan, where)
-    found = tuple(f for f in _judged(plan, seen) if f.code != PORT or plan.recipe.serving.door.port != handed)
-    codes = {finding.code for finding in found}
     gateway = plan.recipe.serving.door
-    front = _front(plan, where, seen, replace(gateway, tls=GatewayTls.INTERNAL) if PAIR in codes else gateway)
-    await did(services, where.node, commands.folders(where.state, where.home, certificate_folders(front)))
-    setting = to_json(_setting(plan, where))
-    # It reads its setting once: with another one its unit differs, and it is started again.
-    mark = (("SPARKWRIGHT_SETTING", sha256(setting.encode()).hexdigest()[:12]),)
-    service = Service("door", where.argv("door"), mark, cwd=f"{where.home}/door")
-    console = Service("console", where.argv("console"), cwd=f"{where.home}/door")
-    await _put(services, where, FILE, setting)
-    if codes & {NO_CADDY, PORT}:
-        return GatewayInstall((service,), found)
-    await _put(services, where, "caddy.json", json.dumps(config(front), indent=1))
+    at = shared(where, gateway.port)
+    seen = await _look(services, plan, where)
+    found = _judged(plan, seen)
+    codes = {finding.code for finding in found}
+    front = _front(plan, at, seen, replace(gateway, tls=GatewayTls.INTERNAL) if PAIR in codes else gateway)
+    await did(services, where.node, commands.folders(where.state, at.home, certificate_folders(front)))
+    none = bool(codes & {NO_CADDY, PORT, DIFFERS})
+    await did(services, where.node, commands.behind(where.home, gateway.port))
+    await _put(services, where, ROUTE, to_json(_route(plan, none)))
+    door = Service("door", at.argv("door"), cwd=f"{at.home}/door")
+    if DIFFERS in codes:
+        return GatewayInstall(gateway_name(gateway.port), at, (), found)
+    await _put(services, at, FRONT, to_json(_setting(front, where)))
+    if none:
+        return GatewayInstall(gateway_name(gateway.port), at, (door,), found)
+    await _put(services, at, "caddy.json", json.dumps(config(front), indent=1))
     await _put(services, where, ENDPOINT, endpoint(plan, seen.hostname) + "\n")
-    await did(services, where.node, commands.reload(where.python, f"{where.home}/door"))
+    await did(services, where.node, commands.reload(where.python, f"{at.home}/door"))
     key, said = await _first_key(services, plan)
-    return GatewayInstall((service, console, _caddy(plan, where, seen, front)), found, said, key)
+    console = Service("console", at.argv("console"), cwd=f"{at.home}/door")
+    programs = (_caddy(gateway_name(gateway.port), at, seen, front), door, console)
+    return GatewayInstall(gateway_name(gateway.port), at, programs, found, said, key)
 
 
 async def findings(services: Services, plan: Plan, where: Installation) -> tuple[Finding, ...]:
@@ -108,8 +112,10 @@ def _judged(plan: Plan, seen: GatewayFacts) -> tuple[Finding, ...]:
 async def _look(services: Services, plan: Plan, where: Installation) -> GatewayFacts:
     """Raises CommandFailed."""
     gateway = plan.recipe.serving.door
-    asked = facts.fact(where.node, where.state, where.home, gateway.port, (gateway.certificate, gateway.key))
+    home, pair = shared(where, gateway.port).home, (gateway.certificate, gateway.key)
+    asked = facts.fact(where.node, where.state, home, gateway.port, pair)
     seen = understood(where.node, "what it has for a gateway", await services.read(where.node, asked))
+    seen = replace(seen, asked=_front(plan, where, seen, gateway).open_to)
     try:
         parse(seen.keys or "")
     except Unreadable as error:
@@ -123,11 +129,9 @@ def _front(plan: Plan, where: Installation, seen: GatewayFacts, gateway: Gateway
         port=gateway.port,
         store=_store(where),
         tls=gateway.tls,
-        names=_names(plan, seen, gateway),
+        names=tuple(dict.fromkeys((*_names(plan, seen, gateway), *_kept(seen).names)))[:_NAMES],
         certificate=gateway.certificate,
         key=gateway.key,
-        limit=gateway.body_limit,
-        websockets=routes(plan.recipe.engine.name).websockets,
     )
 
 
@@ -148,29 +152,44 @@ def _names(plan: Plan, seen: GatewayFacts, gateway: Gateway) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name in names if name))[:_NAMES]
 
 
-def _setting(plan: Plan, where: Installation) -> GatewaySetting:
-    serving = plan.recipe.serving
-    return GatewaySetting(
+def _kept(seen: GatewayFacts) -> FrontSetting:
+    """What the gateway on this port was made with, as far as others are behind it."""
+    try:
+        return from_json(FrontSetting, seen.front) if seen.behind else FrontSetting(seen.port, "")
+    except Unreadable:
+        return FrontSetting(seen.port, "")
+
+
+def _setting(front: GatewayConfig, where: Installation) -> FrontSetting:
+    keys = f"{where.state}/door/keys.json"
+    return FrontSetting(front.port, keys, front.port + 1, front.open_to, front.names)
+
+
+def _route(plan: Plan, none: bool) -> RouteSetting:
+    """none: no gateway leads to it, and only its figures are shown."""
+    serving, engine = plan.recipe.serving, routes(plan.recipe.engine.name)
+    return RouteSetting(
         plan.deployment,
-        keys=f"{where.state}/door/keys.json",
-        limit=serving.door.body_limit,
-        key_env=serving.api_key_env,
-        metrics=serving.door.port + 1,
-        routes=(*routes(plan.recipe.engine.name).calls, *serving.door.routes),
         engine=f"{plan.bind}:{plan.port}",
+        limit=serving.door.body_limit,
+        port=0 if none else serving.door.port,
+        metrics=serving.door.port + 1,
+        key_env=serving.api_key_env,
         models=(plan.served_name,),
-        port=serving.door.port,
+        routes=(*engine.calls, *serving.door.routes),
+        websockets=engine.websockets,
     )
 
 
-def _caddy(plan: Plan, where: Installation, seen: GatewayFacts, front: GatewayConfig) -> Service:
+def _caddy(name: str, where: Installation, seen: GatewayFacts, front: GatewayConfig) -> Service:
     """The system's own program, else the container that is there already."""
     folder = f"{where.home}/door"
     if seen.caddy:
         return Service("caddy", (seen.caddy, "run", "--config", "caddy.json"), cwd=folder)
-    name = f"sparkwright-caddy-{plan.deployment}"
     pair = (front.certificate, front.key) if front.tls is GatewayTls.FILES else ()
-    return Service("caddy", commands.contained(name, seen.user, (folder, front.store), pair), cwd=folder)
+    return Service(
+        "caddy", commands.contained(f"sparkwright-caddy-{name}", seen.user, (folder, front.store), pair), cwd=folder
+    )
 
 
 def endpoint(plan: Plan, hostname: str) -> str:
@@ -196,7 +215,8 @@ async def _first_key(services: Services, plan: Plan) -> tuple[str, tuple[str, ..
 async def settled(services: Services, plan: Plan, where: Installation) -> tuple[Reach | None, tuple[str, ...]]:
     """Once its programs have been started: waits until the gateway listens; what to print of it. Raises NodeError."""
     gateway = plan.recipe.serving.door
-    asked = commands.settled(where.python, f"{where.home}/door", gateway.port, root_certificate(_store(where)))
+    at, route = shared(where, gateway.port), f"{where.home}/door/{ROUTE}"
+    asked = commands.settled(where.python, f"{at.home}/door", gateway.port, root_certificate(_store(where)), route)
     done = await services.run(where.node, asked)
     if not done.ok:
         return None, (f"the gateway does not answer on {where.node}: {done.stderr.strip()[-300:]}",)

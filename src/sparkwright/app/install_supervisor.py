@@ -51,14 +51,13 @@ class InstallOptions:
     """What a supervisor is to know besides plan and request. fresh: the ranks were started just now.
 
     figures: of that start: `available:NODE` bytes before it, `started in` seconds. replaces: another deployment, whose
-    gateway on port `gateway` (0: none) answers until this one's does.
+    supervisor keeps the gateway's answers until this one's does.
     """
 
     allow_reboot: bool = False
     fresh: bool = False
     figures: Mapping[str, float] = field(default_factory=dict)
     replaces: str = ""
-    gateway: int = 0
 
 
 async def record(services: Services, launch_request: LaunchRequest, plan: Plan) -> None:
@@ -142,13 +141,14 @@ async def _arm(services: Services, launch_request: LaunchRequest, plan: Plan, op
         return InstallResult(findings=lost)
     await _ordered(services, where, _desired(services, launch_request, plan, options), options)
     manager, doubts = await _manager(services, plan.head, service_host)
-    gateway = await _gateway(services, plan, where, options.gateway)
+    gateway = await _gateway(services, plan, where)
     supervisor = Service("supervisor", where.argv("run"), private=False)
     kept = manager, service_host
-    await _serve(services, where, plan.deployment, (supervisor, *gateway.before), kept)
+    await _serve(services, where, plan.deployment, (supervisor,), kept)
+    if gateway.services:
+        await _serve(services, gateway.where, gateway.name, gateway.services, kept)
     if options.replaces:
         await remove_supervisor(services, services.cluster.names, options.replaces)
-    await _serve(services, where, plan.deployment, gateway.after, kept)
     reach, more = await _settled(services, plan, where) if gateway.listens else (None, ())
     reach = replace(reach, key=gateway.key) if reach else None
     done = await services.run(plan.head, service.alive(where.home))
@@ -158,12 +158,12 @@ async def _arm(services: Services, launch_request: LaunchRequest, plan: Plan, op
     return InstallResult(node, manager, findings, (*gateway.said, *more), reach)
 
 
-async def _gateway(services: Services, plan: Plan, where: Installation, handed: int) -> GatewayInstall:
+async def _gateway(services: Services, plan: Plan, where: Installation) -> GatewayInstall:
     """A supervisor without a gateway is better than none."""
     try:
-        return await install_gateway(services, plan, where, handed)
+        return await install_gateway(services, plan, where)
     except NodeError as error:
-        return GatewayInstall((), (sup.NO_GATEWAY.on(plan.head, error.message),))
+        return GatewayInstall("", where, (), (sup.NO_GATEWAY.on(plan.head, error.message),))
 
 
 async def _settled(services: Services, plan: Plan, where: Installation) -> tuple[Reach | None, tuple[str, ...]]:

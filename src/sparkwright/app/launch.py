@@ -101,8 +101,7 @@ async def _serve(services: Services, request: LaunchRequest, outcome: Outcome, o
 async def _supervise(services: Services, request: LaunchRequest, outcome: Outcome, options: Options) -> None:
     """Only what serves is supervised: a first start that fails is for the one who called."""
     if options.supervise and services.program:
-        gateway = outcome.old.gateway if outcome.old and request.replaces else 0
-        install = InstallOptions(options.allow_reboot, outcome.fresh, _figures(outcome), request.replaces, gateway)
+        install = InstallOptions(options.allow_reboot, outcome.fresh, _figures(outcome), request.replaces)
         with _step(services, outcome, "supervise", quiet=True):
             outcome.armed = await install_supervisor(services, request, outcome.plan, install)
     elif services.program and not outcome.fresh:

@@ -48,11 +48,6 @@ class Old:
             return f"recipe {self.desired.recipe.label} {self.desired.recipe.hash[:8]}".strip()
         return f"recipe {self.ranks[0].recipe}" if self.ranks else "an unknown recipe"
 
-    @property
-    def gateway(self) -> int:
-        """Port of its gateway, 0 without one."""
-        return self.desired.recipe.serving.door.port if self.desired and self.supervised else 0
-
 
 async def replaced(services: Services, launch_request: LaunchRequest, ranks: Sequence[RankStatus]) -> Old | None:
     """ranks: there are of the same name. Raises UsageError for a name that is not there, or where two would go."""

@@ -4,13 +4,15 @@ from collections.abc import Iterator
 
 from sparkwright.checks.reading import per_node
 from sparkwright.domain.check import Check, Context, Found, explained
+from sparkwright.domain.codec import Unreadable, from_json
 from sparkwright.domain.finding import WARN
 from sparkwright.domain.recipe import Expose, GatewayTls
 from sparkwright.domain.service import GatewayFacts, Pair, PairTrouble
 from sparkwright.engines.version import within
+from sparkwright.gateway.keys import FrontSetting
 
 # Codes that `up` and the supervisor decide by.
-NO_CADDY, PAIR, MODES, PORT, KEYS = "DOOR001", "DOOR003", "DOOR005", "DOOR006", "DOOR007"
+NO_CADDY, PAIR, MODES, PORT, KEYS, DIFFERS = "DOOR001", "DOOR003", "DOOR005", "DOOR006", "DOOR007", "DOOR009"
 _SAID = {
     PairTrouble.NO_CERTIFICATE: ("the certificate cannot be read", "give the ssh user the right to read it"),
     PairTrouble.NO_KEY: ("the key cannot be read", "give the ssh user, and nobody else, the right to read it"),
@@ -50,6 +52,20 @@ def gateway_port_taken(node: str, gateway: GatewayFacts) -> Iterator[Found]:
             f"ss: port {gateway.port} {gateway.holder}",
             title=f"port {gateway.port} is in use by {who}: no gateway",
             fix=f"stop it (on {node}: sudo ss -ltnp 'sport = :{gateway.port}'), or set another serving.door.port",
+        )
+
+
+def gateway_differs(context: Context) -> Iterator[Found]:
+    gateway = context.gateway
+    others = [name for name in gateway.behind if name != context.deployment] if gateway else []
+    try:
+        kept = from_json(FrontSetting, gateway.front).open_to if gateway and others else ""
+    except Unreadable:
+        return
+    if gateway and others and kept not in ("", gateway.asked):
+        yield Found(
+            f"port {gateway.port} for {', '.join(others)}: {kept}; asked for: {gateway.asked}",
+            subject=gateway.node,
         )
 
 
@@ -111,6 +127,7 @@ CHECKS = explained(
     __file__,
     Check("DOOR001", WARN, "no Caddy on the head node: no gateway", per_node(gateways, caddy_missing)),
     Check("DOOR006", WARN, "gateway port already in use", per_node(gateways, gateway_port_taken)),
+    Check("DOOR009", WARN, "gateway shared with other settings", gateway_differs),
     Check("DOOR003", WARN, "certificate not usable, internal CA used", per_node(pairs, certificate_invalid)),
     Check("DOOR007", WARN, "gateway key file not readable", per_node(gateways, keys_unreadable)),
     Check("DOOR005", WARN, "gateway secrets readable by other users", per_node(gateways, secrets_readable)),

@@ -60,10 +60,10 @@ class Watch:
 
 
 class Board:
-    """state: the head's folder. own: the deployment whose gateway this is, shown first."""
+    """state: the head's folder."""
 
-    def __init__(self, state: Path, own: str, now: Callable[[], float] = time.time) -> None:
-        self._state, self._own, self.now = state, own, now
+    def __init__(self, state: Path, now: Callable[[], float] = time.time) -> None:
+        self._state, self.now = state, now
         self._listed = 0.0
         self._known: tuple[object, ...] = ()
         self._incidents: tuple[Incident, ...] = ()
@@ -87,7 +87,7 @@ class Board:
             homes = sorted(path for path in (self._state / "supervision").iterdir() if is_deployment_name(path.name))
         except OSError:
             homes = []
-        named = {home.name: home for home in sorted(homes, key=lambda home: home.name != self._own)[:_MOST]}
+        named = {home.name: home for home in homes[:_MOST]}
         before = tuple(self.watches)
         self.watches = {name: self.watches.get(name) or _watch(name, home) for name, home in named.items()}
         return tuple(self.watches) != before

@@ -21,7 +21,7 @@ from sparkwright.console.overview import overview
 from sparkwright.console.sessions import Sessions, Visitor
 from sparkwright.domain.codec import from_json
 from sparkwright.gateway.caddy import CONSOLE, CONSOLE_PATH
-from sparkwright.gateway.keys import FILE, GatewaySetting, Keys, parse
+from sparkwright.gateway.keys import FRONT, FrontSetting, Keys, parse
 from sparkwright.report.markup import Html
 from sparkwright.supervisor.watched import Watched
 
@@ -32,13 +32,13 @@ Shown = Callable[[Request, Visitor], Awaitable[Response]]
 
 
 class Console:
-    """home: the supervisor's folder of the deployment whose gateway this is."""
+    """home: the gateway's own folder, among those of the supervisors."""
 
     def __init__(self, home: Path) -> None:
-        setting = from_json(GatewaySetting, (home / "door" / FILE).read_bytes())
+        setting = from_json(FrontSetting, (home / "door" / FRONT).read_bytes())
         self.keys = Watched(Path(setting.keys), parse, Keys(), time.monotonic, _PATIENCE)
-        self.sessions = Sessions(home / "door", setting.deployment, lambda: self.keys.value, time.time)
-        self.board = Board(home.parents[1], setting.deployment)
+        self.sessions = Sessions(home / "door", str(setting.port), lambda: self.keys.value, time.time)
+        self.board = Board(home.parents[1])
         self.feed = Feed(self.board, lambda: self.keys.value)
 
     @property

@@ -28,16 +28,19 @@ class Visitor:
 
 
 class Sessions:
-    """folder: private; the secret in it outlives this process. keys: as they are now. deployment: of this gateway."""
+    """folder: private; the secret in it outlives this process. keys: as they are now, each for what it may see.
 
-    def __init__(self, folder: Path, deployment: str, keys: Callable[[], Keys], now: Callable[[], float]) -> None:
+    name: of this gateway: browsers keep the cookies of all ports of a host together.
+    """
+
+    def __init__(self, folder: Path, name: str, keys: Callable[[], Keys], now: Callable[[], float]) -> None:
         self._secret = _secret(folder / _SECRET)
-        self._deployment, self._keys, self._now = deployment, keys, now
-        self.cookie = f"sparkwright-{deployment}"
+        self._keys, self._now = keys, now
+        self.cookie = f"sparkwright-{name}"
 
     def begin(self, shown: str) -> tuple[str, str]:
         """The cookie's value, or '' and why there is none."""
-        key = owner(self._keys().keys, self._deployment, [shown.strip()])
+        key = next((key for key in self._keys().keys if owner([key], key.deployment, [shown.strip()])), None)
         if key is None:
             return "", "This key is not known here or was revoked."
         if key.role is Role.CLIENT:
@@ -54,8 +57,7 @@ class Sessions:
         name, _, until = named.partition(".")
         if not until.isdigit() or int(until) < self._now():
             return None
-        fits = ("", self._deployment)
-        known = (k for k in self._keys().keys if k.deployment in fits and k.role is not Role.CLIENT)
+        known = (key for key in self._keys().keys if key.role is not Role.CLIENT)
         key = next((key for key in known if key.sha256[:_NAMED] == name), None)
         return Visitor(key, self._signed("form", value)) if key else None
 

@@ -107,8 +107,8 @@ class GatewayFacts:
     """caddy: absolute path of the program, '' for none; version as it prints it. image: id of caddy:2 on that node.
 
     keys: text of the keys file, None without one; keys_mode: octal; keys_wrong: why it cannot be read. port: the one
-    that was asked for; holder: who listens there already ('' nobody, `?` somebody unknown), ours: it is
-    this deployment's own gateway.
+    that was asked for; holder: who listens there already ('' nobody, `?` somebody unknown), ours: it is our gateway.
+    front: what that was made with, as text; behind: deployments that it leads to; asked: how this one is to be open.
     addresses: its own, without link-local ones. user: `uid:gid` of the ssh user.
     """
 
@@ -127,3 +127,6 @@ class GatewayFacts:
     addresses: tuple[str, ...] = ()
     user: str = ""
     pair: Pair | None = None
+    front: str = ""
+    behind: tuple[str, ...] = ()
+    asked: str = ""

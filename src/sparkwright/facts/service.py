@@ -4,6 +4,7 @@ import re
 from datetime import datetime
 
 from sparkwright.domain.command import Completed
+from sparkwright.domain.deployment import is_deployment_name
 from sparkwright.domain.facts import Unknown
 from sparkwright.domain.service import GatewayFacts, Manager, Pair, PairTrouble, Reach, ServiceHost
 from sparkwright.facts.fact import Fact, Plain, address, assignments, first_line, not_understood, sections, whole
@@ -13,7 +14,18 @@ _ENV = ("PATH", "LD_LIBRARY_PATH")
 _RUNTIME = re.compile(r"[0-9a-f]{16}")
 _PROGRAMS = 16
 _HOLDER = re.compile(r'users:\(\("([^"]*)"')
-_SECTIONS = {"keys", "keys-mode", "keys-file", "caddy", "image", "host", "addresses", "user", "port", "ours"}
+_SECTIONS = {
+    "keys",
+    "keys-mode",
+    "keys-file",
+    "caddy",
+    "image",
+    "host",
+    "addresses",
+    "user",
+    "port",
+    "ours",
+}
 _DATE = "%b %d %H:%M:%S %Y GMT"
 
 
@@ -101,6 +113,8 @@ def parse(done: Completed, node: str, port: int, pair: tuple[str, str]) -> Gatew
         keys_mode=parts["keys-mode"],
         holder=holder[1] if holder else "?" if listening else "",
         ours="caddy" in parts["ours"],
+        front=parts.get("front", "").strip(),
+        behind=tuple(filter(is_deployment_name, parts.get("behind", "").split()[:_PROGRAMS])),
         hostname=Plain.HOST.only(parts["host"]),
         addresses=tuple(filter(None, map(address, parts["addresses"].split()))),
         user=Plain.NUMBERS.only(parts["user"]),

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sparkwright.domain.recipe import GatewayTls
-from sparkwright.gateway.decide import CONSOLE_AWAY, GATEWAY_BROKEN, NO_SUCH_PATH, Answer, too_large
+from sparkwright.gateway.decide import CONSOLE_AWAY, GATEWAY_BROKEN, NO_SUCH_PATH, Answer
 
 ADMIN = "admin.sock"
 SERVICE = "service.sock"
@@ -28,10 +28,9 @@ _HEADERS_WITHIN, _REST = "10s", "5m"
 
 @dataclass(frozen=True, slots=True)
 class GatewayConfig:
-    """addresses: to listen on, '' for all. names: host names and addresses in the certificate.
+    """One port of a head node. addresses: to listen on, '' for all. names: host names and addresses in the certificate.
 
-    store: folder of Caddy's own CA, kept for good. certificate, key: files on the head (GatewayTls.FILES). limit: of a
-    request's body, bytes. websockets: paths on which a client may change to one.
+    store: folder of Caddy's own CA, kept for good. certificate, key: files on the head (GatewayTls.FILES).
     """
 
     addresses: tuple[str, ...]
@@ -41,8 +40,12 @@ class GatewayConfig:
     names: tuple[str, ...] = ()
     certificate: str = ""
     key: str = ""
-    limit: int = 0
-    websockets: tuple[str, ...] = ()
+
+    @property
+    def open_to(self) -> str:
+        """What deployments that share it have to agree on."""
+        files = f" {self.certificate} {self.key}" if self.tls is GatewayTls.FILES else ""
+        return f"{', '.join(at or 'all addresses' for at in self.addresses)}, tls {self.tls}{files}"
 
 
 def config(gateway: GatewayConfig) -> dict[str, Any]:
@@ -79,11 +82,11 @@ def _server(gateway: GatewayConfig) -> dict[str, Any]:
         "routes": [
             {"match": [asks], "handle": [{"handler": "static_response", "status_code": 204, "headers": headers}]}
             | {"terminal": True},
-            {"match": [{"path": ["/v1/*"]}], "handle": _api(gateway)},
+            {"match": [{"path": ["/v1/*"]}], "handle": [_passed()]},
             {"match": [{"path": [CONSOLE_PATH, f"{CONSOLE_PATH}/*"]}], "handle": _console()},
             {"handle": [_fixed(NO_SUCH_PATH)]},
         ],
-        "errors": {"routes": _errors(gateway)},
+        "errors": {"routes": _errors()},
     }
     chosen: dict[str, Any] = {"default_sni": gateway.names[0]} if gateway.names else {}
     if gateway.tls is GatewayTls.FILES:
@@ -91,7 +94,7 @@ def _server(gateway: GatewayConfig) -> dict[str, Any]:
     return server | ({"tls_connection_policies": [chosen]} if encrypted else {})
 
 
-def _api(gateway: GatewayConfig) -> list[dict[str, Any]]:
+def _passed() -> dict[str, Any]:
     """Passed on as it is; the answer flows back byte by byte.
 
     No flush_interval: Caddy passes on at once what has no length. With -1, Debian's 2.6.2 does not close the engine's
@@ -99,8 +102,7 @@ def _api(gateway: GatewayConfig) -> list[dict[str, Any]]:
     """
     # Our process closes each connection: it is the end of its answer.
     transport = {"protocol": "http", "compression": False, "dial_timeout": "3s", "keep_alive": {"enabled": False}}
-    ours = {"handler": "reverse_proxy", "upstreams": [{"dial": f"unix/{SERVICE}"}], "transport": transport}
-    return [_plain(gateway), {"handler": "request_body", "max_size": gateway.limit}, ours]
+    return {"handler": "reverse_proxy", "upstreams": [{"dial": f"unix/{SERVICE}"}], "transport": transport}
 
 
 def _console() -> list[dict[str, Any]]:
@@ -118,18 +120,10 @@ def _console() -> list[dict[str, Any]]:
     ]
 
 
-def _plain(gateway: GatewayConfig) -> dict[str, Any]:
-    """A request stays a request where the engine has no websocket: its upgrade headers are removed."""
-    elsewhere = [{"not": [{"path": list(gateway.websockets)}]}] if gateway.websockets else []
-    route = {"handle": [{"handler": "headers", "request": {"delete": ["Upgrade", "Sec-Websocket-*"]}}]}
-    return {"handler": "subroute", "routes": [route | ({"match": elsewhere} if elsewhere else {})]}
-
-
-def _errors(gateway: GatewayConfig) -> list[dict[str, Any]]:
-    """A body that grew too large; our process is away, or went away."""
-    large = {"match": [{"expression": "{http.error.status_code} == 413"}], "handle": [_fixed(too_large(gateway.limit))]}
+def _errors() -> list[dict[str, Any]]:
+    """Our process is away, or went away; or the console's."""
     away = {"match": [{"vars": {"stage": ["console"]}}], "handle": [_fixed(CONSOLE_AWAY)]}
-    return [large | {"terminal": True}, away | {"terminal": True}, {"handle": [_fixed(GATEWAY_BROKEN)]}]
+    return [away | {"terminal": True}, {"handle": [_fixed(GATEWAY_BROKEN)]}]
 
 
 def _fixed(answer: Answer) -> dict[str, Any]:

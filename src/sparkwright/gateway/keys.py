@@ -113,24 +113,38 @@ def without(keys: Keys, name: str, deployment: str = "") -> tuple[Keys, tuple[Ke
     return replace(keys, keys=tuple(one for one in keys.keys if one not in gone)), gone
 
 
-FILE = "door.json"
+ROUTE, FRONT = "door.json", "gateway.json"
 
 
 @dataclass(frozen=True, slots=True)
-class GatewaySetting:
-    """What the gateway on `port` knows of one deployment behind it. engine: `host:port`. models: names that it serves.
+class RouteSetting:
+    """What the gateway on `port` (0: none) knows of one deployment behind it. engine: `host:port`. models: names that
 
-    keys: path of the head's keys file. limit: bytes of a body. key_env: name of the engine's own key in the
-    supervisor's secrets, '' for an engine without one. metrics: port on loopback for the figures. routes: `METHOD
-    /v1/path` that clients may call; nothing else reaches the engine.
+    it serves. limit: bytes of a body. key_env: name of the engine's own key in the supervisor's secrets, '' for an
+    engine without one. routes: `METHOD /v1/path` that clients may call; nothing else reaches the engine. websockets:
+    paths on which a client may change to one. metrics: port on loopback where its figures are.
     """
 
     deployment: str
-    keys: str
+    engine: str
     limit: int
-    key_env: str = ""
-    metrics: int = 0
-    routes: tuple[str, ...] = ()
-    engine: str = ""
-    models: tuple[str, ...] = ()
     port: int = 0
+    metrics: int = 0
+    key_env: str = ""
+    models: tuple[str, ...] = ()
+    routes: tuple[str, ...] = ()
+    websockets: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FrontSetting:
+    """A head node's gateway on one port, whatever is behind it. keys: path of the head's keys file. metrics: port.
+
+    open_to: how its Caddy listens and by which certificate; all deployments behind it share that. names: in it.
+    """
+
+    port: int
+    keys: str
+    metrics: int = 0
+    open_to: str = ""
+    names: tuple[str, ...] = ()

@@ -89,6 +89,11 @@ def folders(state: str, home: str, certificates: Iterable[str]) -> Command:
     return script(_sh("folders"), state, home, *certificates, changes=f"gateway: folders {state}/door and {home}/door")
 
 
+def behind(home: str, port: int) -> Command:
+    """Marks a deployment's folder with the port of its gateway, which is kept for as long as one has such a mark."""
+    return script(_sh("behind"), home, str(port), changes=f"gateway: {home} is behind port {port}")
+
+
 def contained(name: str, user: str, folders: tuple[str, ...], files: tuple[str, ...]) -> tuple[str, ...]:
     """Caddy's own image in place of a program: same paths, same user, no more rights than its binary asks for.
 
@@ -113,10 +118,13 @@ def reload(python: str, folder: str) -> Command:
     return script(text, folder, python, _RELOAD, changes="gateway: Caddy takes over its new configuration")
 
 
-def settled(python: str, folder: str, port: int, root: str) -> Command:
-    """Waits until the gateway answers by each of its names; prints `root`, the CA's certificate, where it is in use."""
+def settled(python: str, folder: str, port: int, root: str, route: str) -> Command:
+    """Waits until the gateway answers by each of its names, and shows the figures of the deployment with this `route`.
+
+    Prints `root`, the CA's certificate, where it is in use.
+    """
     text = 'cd "$1" && exec "$2" -I -c "$3" "$4" "$5" "$6"'
-    return script(text, folder, python, _SETTLED, str(port), root, "door.json", timeout=40.0)
+    return script(text, folder, python, _SETTLED, str(port), root, route, timeout=40.0)
 
 
 def programs(home: str, deployment: str, names: Sequence[str]) -> Command:

@@ -13,6 +13,9 @@ printf '@@ host\n%s\n' "$(uname -n)"
 printf '@@ addresses\n'; hostname -I 2>/dev/null
 printf '@@ user\n%s:%s\n' "$(id -u)" "$(id -g)"
 printf '@@ port\n'; LC_ALL=C ss -ltnpH "sport = :$3" 2>/dev/null
+printf '@@ front\n'; cat "$h/gateway.json" 2>/dev/null
+printf '\n@@ behind\n'
+for f in "${h%/*/*}"/*/door/behind; do [ "$(cat "$f")" != "$3" ] || { f="${f%/door/behind}"; echo "${f##*/}"; }; done 2>/dev/null
 printf '@@ ours\n'
 for p in /proc/[0-9]*; do [ "$(readlink "$p/cwd")" != "$h" ] || tr '\0' ' ' <"$p/cmdline"; echo; done 2>/dev/null
 [ -n "$5" ] || exit 0
@@ -36,6 +39,9 @@ exit 0
 umask 077
 for d in "$(x "$1")/door" "$(x "$1")/door/ca" "$(x "$2")/door"; do mkdir -p "$d" && chmod 700 "$d" || exit; done
 shift 2; for d; do mkdir -p "$d" && : >"$d/keep" || exit; done
+
+#: behind
+umask 077; d="$(x "$1")/door"; mkdir -p "$d" && chmod 700 "$d" && printf '%s\n' "$2" >"$d/behind"
 
 #: swap
 umask 077; d="$(x "$1")/door"; mkdir -p "$d" && chmod 700 "$d" && cd "$d" || exit 1

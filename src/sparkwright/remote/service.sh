@@ -141,19 +141,25 @@ fi
 printf 'nonce %s\n' "$(cat "$h/nonce" 2>/dev/null)"
 
 #: remove
+# A gateway goes with the last deployment behind it.
 S="$(x "$1")"; h="$S/supervision/$2"; tag="$3"
+ended() {
+  mine "$1" | while read -r m u; do
+    echo was; ctl "$m" disable -q --now "$u"; f="$(units "$m")/$u"
+    if [ "$m" = user ]; then rm -f "$f"; else as_root rm -f "$f"; fi
+    ctl "$m" daemon-reload; ctl "$m" reset-failed "$u" 2>/dev/null
+  done
+  for d in "$1"/services/*/; do [ ! -d "$d" ] || { echo was; stop "${d%/}"; }; done
+}
 rm -f "$h/desired.json"
-mine "$h" | while read -r m u; do
-  echo was; ctl "$m" disable -q --now "$u"; f="$(units "$m")/$u"
-  if [ "$m" = user ]; then rm -f "$f"; else as_root rm -f "$f"; fi
-  ctl "$m" daemon-reload; ctl "$m" reset-failed "$u" 2>/dev/null
-done
-for d in "$h"/services/*/; do [ ! -d "$d" ] || { echo was; stop "${d%/}"; }; done
+ended "$h"
 c="/tmp/sparkwright-$(id -u)-$(printf %s "$h" | sha256sum | cut -c1-12)"
 for s in "$c"/*; do [ ! -S "$s" ] || ssh -F /dev/null -S "$s" -O exit gone 2>/dev/null; done; rm -rf "$c"
 if grep -qsF " $tag" "$HOME/.ssh/authorized_keys"; then rewrite "$tag" "" || exit 1; fi
 [ ! -e "$h" ] || { echo was; rm -rf "$h"; }
 [ ! -e "$h" ] || exit 1
+for g in "$S"/supervision/_gateway-*/; do g="${g%/}"; [ -d "$g" ] || continue
+  grep -qsxF "${g##*-}" "$S"/supervision/*/door/behind || { ended "$g"; rm -rf "$g"; }; done
 rmdir "$S/supervision" 2>/dev/null
 for r in "$S"/runtime/*/; do r="${r%/}"; [ -d "$r" ] || continue
   grep -qsxF "${r##*/}" "$S"/supervision/*/runtime || rm -rf "$r"; done

@@ -6,7 +6,7 @@ certificate expires while it serves, a keys file gets damaged, an engine whose g
 
 import asyncio
 
-from sparkwright.app.gateway import ENDPOINT, findings
+from sparkwright.app.gateway import ENDPOINT, findings, gateway_name, shared
 from sparkwright.checks.gateway import KEYS, MODES, PAIR
 from sparkwright.domain.diagnosis import Cause
 from sparkwright.domain.errors import NodeError, NotReady
@@ -182,7 +182,7 @@ async def _made(context: DeploymentContext) -> bool:
 async def in_flight(bus: EventBus) -> None:
     """Requests that the engine got, whatever it reports: one that hangs shows its last figures."""
     context = bus.context
-    socket = f"{_where(context).home}/door/{SERVICE}"
+    socket = f"{_gateway(context).home}/door/{SERVICE}"
     while True:
         flights = await context.services.endpoint.in_flight(socket, context.name)
         bus.put(*bus.detectors.gateway(flights, context.now()))
@@ -200,7 +200,7 @@ async def programs(bus: EventBus) -> None:
 async def restarted(context: DeploymentContext) -> None:
     """Noted when a program is another process than at the look before, also at that of another supervisor."""
     try:
-        asked = commands.programs(_where(context).home, context.name, tuple(PROGRAMS))
+        asked = commands.programs(_gateway(context).home, gateway_name(_port(context)), tuple(PROGRAMS))
         found = parse_programs(await context.services.run(context.head, asked))
     except NodeError:
         return
@@ -214,9 +214,10 @@ async def restarted(context: DeploymentContext) -> None:
 
 def _away(context: DeploymentContext, said: int) -> str:
     how = f"answers {said} instead of asking for a key" if said else "does not answer"
+    name = gateway_name(_port(context))
     return (
         f"the gateway {how} ({_root(context)}): clients do not reach the engine; its programs are the services "
-        f"sparkwright-caddy-{context.name} and sparkwright-door-{context.name} on {context.head}, the same "
+        f"sparkwright-caddy-{name} and sparkwright-door-{name} on {context.head}, the same "
         "`sparkwright up` sets it up again"
     )
 
@@ -224,6 +225,14 @@ def _away(context: DeploymentContext, said: int) -> str:
 def _root(context: DeploymentContext) -> str:
     gateway = context.desired.recipe.serving.door
     return f"{'http' if gateway.tls is GatewayTls.OFF else 'https'}://{LOOPBACK}:{gateway.port}"
+
+
+def _port(context: DeploymentContext) -> int:
+    return context.desired.recipe.serving.door.port
+
+
+def _gateway(context: DeploymentContext) -> Installation:
+    return shared(_where(context), _port(context))
 
 
 def _where(context: DeploymentContext) -> Installation:

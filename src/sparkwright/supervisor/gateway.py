@@ -16,16 +16,17 @@ from dataclasses import dataclass
 from math import inf
 from pathlib import Path
 
-from sparkwright.adapters.exporter import CONTENT_TYPE, Exporter
+from sparkwright.adapters.exporter import CONTENT_TYPE, Exporters
 from sparkwright.adapters.machine import SystemClock
 from sparkwright.domain.codec import Unreadable, from_json
 from sparkwright.domain.live import Live
 from sparkwright.gateway import caddy, decide
 from sparkwright.gateway.decide import Answer
-from sparkwright.gateway.keys import FILE, GatewaySetting, Keys, Role, digest, owner, parse, shown_in
+from sparkwright.gateway.keys import FRONT, ROUTE, FrontSetting, Keys, Role, RouteSetting, digest, owner, parse, shown_in
 from sparkwright.gateway.keys import Key as GatewayKey
 from sparkwright.ports import Clock
-from sparkwright.supervisor.passing import PIECE, Head, Page, Passing
+from sparkwright.supervisor.connection import PIECE, Head, Page
+from sparkwright.supervisor.passing import Passing
 from sparkwright.supervisor.watched import Watched
 
 _LOOK_AGAIN = 0.1
@@ -39,13 +40,13 @@ class Behind:
 
     def __init__(self, home: Path, clock: Clock) -> None:
         self._clock, now = clock, clock.monotonic
-        self._setting: Watched[GatewaySetting | None] = Watched(home / "door" / FILE, _setting, None, now)
+        self._setting: Watched[RouteSetting | None] = Watched(home / "door" / ROUTE, _route, None, now)
         self._live: Watched[Live | None] = Watched(home / "live.json", lambda text: from_json(Live, text), None, now)
         self._secrets: Watched[dict[str, str]] = Watched(home / "secrets.json", _secrets, {}, now)
         self.under_way = 0
 
     @property
-    def setting(self) -> GatewaySetting | None:
+    def setting(self) -> RouteSetting | None:
         return self._setting.value
 
     @property
@@ -72,8 +73,9 @@ class Flight:
     """A request on its way to `behind`'s engine, which is counted until it ends."""
 
     behind: Behind
-    setting: GatewaySetting
+    setting: RouteSetting
     key: str
+    path: str
 
     @property
     def host(self) -> str:
@@ -82,6 +84,14 @@ class Flight:
     @property
     def port(self) -> int:
         return int(self.setting.engine.rpartition(":")[2])
+
+    @property
+    def limit(self) -> int:
+        return self.setting.limit
+
+    @property
+    def websocket(self) -> bool:
+        return self.path in self.setting.websockets
 
     def begin(self) -> "Flight":
         self.behind.under_way += 1
@@ -98,11 +108,11 @@ class Flight:
 
 
 class Doorman:
-    """Decides about one request after the other. home: the folder of the deployment that this gateway came with."""
+    """Decides about one request after the other. home: the gateway's own folder, among those of supervisors."""
 
     def __init__(self, home: Path, clock: Clock) -> None:
-        self._clock, self._folder, self._own = clock, home.parent, home.name
-        self.setting = from_json(GatewaySetting, (home / "door" / FILE).read_bytes())
+        self._clock, self._folder = clock, home.parent
+        self.setting = from_json(FrontSetting, (home / "door" / FRONT).read_bytes())
         self._keys = Watched(Path(self.setting.keys), parse, Keys(), clock.monotonic, _KEYS_PATIENCE)
         self._behind: dict[str, Behind] = {}
         self._scanned = -inf
@@ -111,14 +121,24 @@ class Doorman:
     @property
     def behind(self) -> dict[str, Behind]:
         """By deployment: what is on this gateway's port."""
+        return {name: one for name, one in self._all().items() if one.setting and one.setting.port == self.setting.port}
+
+    def _all(self) -> dict[str, Behind]:
         if self._clock.monotonic() >= self._scanned + _SCAN_EVERY:
             self._scanned = self._clock.monotonic()
             names = sorted(one.name for one in os.scandir(self._folder) if one.is_dir())
             self._behind = {name: self._behind.get(name) or Behind(self._folder / name, self._clock) for name in names}
-        return {name: one for name, one in self._behind.items() if self._serves(name, one.setting)}
+        return self._behind
 
-    def _serves(self, name: str, setting: GatewaySetting | None) -> bool:
-        return setting is not None and (name == self._own or setting.port == self.setting.port != 0)
+    @property
+    def limit(self) -> int:
+        return max((one.setting.limit for one in self.behind.values() if one.setting), default=0)
+
+    @property
+    def shown(self) -> list[Path]:
+        """Folders of the deployments whose figures are on this gateway's page."""
+        found = {name: one.setting for name, one in self._all().items()}
+        return [self._folder / name for name, one in found.items() if one and one.metrics == self.setting.metrics]
 
     def _open(self, head: Head) -> dict[str, Behind]:
         """Those that the client's key opens."""
@@ -142,7 +162,7 @@ class Doorman:
             readable=not self._keys.given_up,
         )
         routes = tuple(dict.fromkeys(route for setting in settings for route in setting.routes))
-        return decide.refused(request, max((one.limit for one in settings), default=0), decide.matcher(routes))
+        return decide.refused(request, self.limit, decide.matcher(routes))
 
     async def choose(self, head: Head, model: str) -> Flight | Answer:
         # One deployment alone gets all: its engine knows its own names
@@ -153,7 +173,7 @@ class Doorman:
         assert setting  # of those that serve
         if setting.limit < int(head.headers.get("content-length", "0") or 0):
             return decide.too_large(setting.limit)
-        return await self._admitted(found) or Flight(found, setting, found.engine_key)
+        return await self._admitted(found) or Flight(found, setting, found.engine_key, head.path)
 
     async def _admitted(self, behind: Behind) -> Answer | None:
         """At once, or after a short wait for what is about to be back."""
@@ -187,8 +207,8 @@ def _fitting(opened: dict[str, Behind], call: str, model: str) -> Behind | Answe
     return min((opened[name] for name in fits), key=lambda one: one.refusing)
 
 
-def _setting(text: bytes) -> GatewaySetting:
-    return from_json(GatewaySetting, text)
+def _route(text: bytes) -> RouteSetting:
+    return from_json(RouteSetting, text)
 
 
 def _secrets(text: bytes) -> dict[str, str]:
@@ -200,14 +220,14 @@ def _secrets(text: bytes) -> dict[str, str]:
 
 async def run(home: Path) -> None:
     """Until SIGTERM. Raises Unreadable or OSError when there is no setting to serve."""
-    doorman, exporter, over = Doorman(home, SystemClock()), Exporter(home), asyncio.Event()
+    doorman, exporters, over = Doorman(home, SystemClock()), Exporters(), asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, over.set)
 
     def flights() -> bytes:
         return json.dumps({name: one.under_way for name, one in doorman.behind.items()}).encode()
 
     inside = Passing({caddy.FLIGHTS: Page("application/json", flights)}, doorman)
-    figures = Passing({"/metrics": Page(CONTENT_TYPE, exporter.page)})
+    figures = Passing({"/metrics": Page(CONTENT_TYPE, lambda: exporters.page(doorman.shown))})
     await asyncio.start_unix_server(inside, sock=_socket(home / "door"), limit=PIECE)
     with suppress(OSError):  # without its port there are no figures; keys are checked all the same
         await asyncio.start_server(figures, "127.0.0.1", doorman.setting.metrics)

@@ -6,30 +6,21 @@ in memory, and beyond a mebibyte in a file without a name. The answer is the eng
 
 import asyncio
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 import h11
 
 from sparkwright.domain.units import MIB
-from sparkwright.gateway.decide import NO_SUCH_PATH, Answer, invalid
+from sparkwright.gateway.decide import Answer, invalid, too_large
 from sparkwright.gateway.model_scan import scan_for
+from sparkwright.supervisor.connection import END, HEAD_LIMIT, PIECE, Client, Gone, Head, Page, TooLarge
 
-PIECE = 64 * 1024
-HEAD_LIMIT = 128 * 1024
 _IN_MEMORY = MIB
-_CONNECT, _LINGER = 3.0, 5.0
-_END = b"\r\n\r\n"
+_CONNECT = 3.0
 Kept: TypeAlias = "tempfile.SpooledTemporaryFile[bytes]"
 _BAD = invalid(400, "bad_request", "The request could not be read.")
-# Between two neighbours only, or of no meaning for an engine that is asked over a connection of its own
-_NOT_PASSED = frozenset({b"connection", b"expect", b"keep-alive", b"authorization", b"x-api-key", b"api-key"})
-
-
-class Gone(Exception):
-    """The client has left."""
 
 
 class Tap(Protocol):
@@ -40,7 +31,10 @@ class Tap(Protocol):
 
 
 class Target(Protocol):
-    """Where a request goes. key: of the engine, '' for none. begin: a Tap, or why it may not be passed on now."""
+    """Where a request goes. key: of the engine, '' for none. limit: bytes of the body. websocket: it may become one.
+
+    begin: a Tap, or why it may not be passed on now.
+    """
 
     @property
     def host(self) -> str: ...
@@ -48,115 +42,24 @@ class Target(Protocol):
     def port(self) -> int: ...
     @property
     def key(self) -> str: ...
+    @property
+    def limit(self) -> int: ...
+    @property
+    def websocket(self) -> bool: ...
     def begin(self) -> Tap | Answer: ...
     def broken(self) -> Answer: ...
 
 
 class Gate(Protocol):
-    """Who decides. `first`: before a byte of the body is read; `choose`: with its model, '' where none is named."""
+    """Who decides. `first`: before a byte of the body is read; `choose`: with its model, '' where none is named.
 
-    def first(self, head: "Head") -> Answer | None: ...
-    async def choose(self, head: "Head", model: str) -> "Target | Answer": ...
-
-
-class Head:
-    """method, target (path and query) as the client wrote them; headers by their names in small letters."""
-
-    def __init__(self, request: h11.Request) -> None:
-        self.method, self.target = request.method.decode("ascii"), request.target.decode("latin-1")
-        self.raw = [(name, value) for name, value in request.headers if name not in _NOT_PASSED]
-        self.headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in request.headers}
-        self.upgrade = "upgrade" in self.headers
+    limit: bytes of any body.
+    """
 
     @property
-    def path(self) -> str:
-        return self.target.partition("?")[0]
-
-    def written(self, key: str) -> bytes:
-        """For the engine."""
-        more = [(b"authorization", f"Bearer {key}".encode("latin-1", "replace"))] if key else []
-        more.append((b"connection", b"upgrade" if self.upgrade else b"close"))
-        lines = [f"{self.method} {self.target} HTTP/1.1".encode("latin-1")]
-        lines += [name + b": " + value for name, value in (*self.raw, *more)]
-        return b"\r\n".join(lines) + _END
-
-
-class Client:
-    """Caddy's side of one connection."""
-
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._reader, self.writer = reader, writer
-        self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=HEAD_LIMIT)
-        self.read_all = False
-
-    async def head(self) -> Head | None:
-        """None where nobody asks anything."""
-        event = await self._event()
-        return Head(event) if isinstance(event, h11.Request) else None
-
-    async def body(self) -> bytes:
-        """The next piece of the body, b'' at its end. Raises Gone."""
-        while not self.read_all:
-            event = await self._event()
-            if isinstance(event, h11.Data):
-                return bytes(event.data)
-            self.read_all = isinstance(event, h11.EndOfMessage)
-            if event is None or isinstance(event, h11.ConnectionClosed):
-                raise Gone
-        return b""
-
-    async def _event(self) -> h11.Event | None:
-        while True:
-            event = self._http.next_event()
-            if event is h11.PAUSED:
-                return None
-            if event is not h11.NEED_DATA:
-                return event  # type: ignore[return-value]
-            data = await self._reader.read(PIECE)
-            if not data and self._http.their_state is h11.IDLE:
-                return None
-            self._http.receive_data(data)
-
-    async def later(self) -> bytes:
-        """What comes after the request: of a websocket. Raises Gone."""
-        rest, _ = self._http.trailing_data
-        data = rest or await self._reader.read(PIECE)
-        if not data:
-            raise Gone
-        return data
-
-    async def answer(self, answer: Answer) -> None:
-        await self._write(f"{answer.status} {answer.kind}", answer.headers, answer.body.encode())
-
-    async def show(self, page: "Page | None") -> None:
-        if page is None:
-            await self.answer(NO_SUCH_PATH)
-        else:
-            await self._write("200 OK", {"Content-Type": page.kind}, page.content())
-
-    async def _write(self, status: str, headers: Mapping[str, str], body: bytes) -> None:
-        shown = {**headers, "Content-Length": str(len(body)), "Connection": "close"}
-        lines = [f"HTTP/1.1 {status}", *(f"{name}: {value}" for name, value in shown.items())]
-        self.writer.write("\r\n".join(lines).encode("latin-1", "replace") + _END + body)
-        await self.writer.drain()
-
-    async def close(self) -> None:
-        """A body that is still on its way is read and dropped for a while: else the answer before it could be lost."""
-        with suppress(Gone, OSError, TimeoutError, h11.ProtocolError):
-            async with asyncio.timeout(_LINGER):
-                if self.writer.can_write_eof():
-                    self.writer.write_eof()
-                while not self.read_all:
-                    await self.body()
-        self.writer.close()
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """What this process shows of itself."""
-
-    kind: str
-    content: Callable[[], bytes]
+    def limit(self) -> int: ...
+    def first(self, head: Head) -> Answer | None: ...
+    async def choose(self, head: Head, model: str) -> "Target | Answer": ...
 
 
 class Passing:
@@ -172,6 +75,10 @@ class Passing:
             await client.close()
         except (Gone, OSError):
             pass
+        except TooLarge as error:
+            with suppress(OSError):
+                await client.answer(too_large(error.limit))
+                await client.close()
         except h11.ProtocolError:
             with suppress(OSError):
                 await client.answer(_BAD)
@@ -185,6 +92,7 @@ class Passing:
         if self._gate is None or head.path in self._pages:
             await client.show(self._pages.get(head.path))
             return
+        client.limit = self._gate.limit
         with tempfile.SpooledTemporaryFile(_IN_MEMORY, dir=".") as kept:
             answer = self._gate.first(head) or await _asked(self._gate, client, head, kept)
         if answer:
@@ -196,6 +104,7 @@ async def _asked(gate: Gate, client: Client, head: Head, kept: Kept) -> Answer |
     target = await _chosen(gate, client, head, kept)
     if isinstance(target, Answer):
         return target
+    client.limit, head.upgrade = target.limit, target.websocket and "upgrade" in head.headers
     tap = target.begin()
     return tap if isinstance(tap, Answer) else await _passed(client, head, kept, target, tap)
 
@@ -230,7 +139,7 @@ async def _while_waiting(choosing: "asyncio.Future[Target | Answer]", client: Cl
     finally:
         for task in (absorb, choosing):
             task.cancel()
-        with suppress(asyncio.CancelledError, Gone, OSError, h11.ProtocolError):
+        with suppress(asyncio.CancelledError, Gone, TooLarge, OSError, h11.ProtocolError):
             await absorb
 
 
@@ -248,8 +157,8 @@ async def _passed(client: Client, head: Head, kept: Kept, target: Target, tap: T
         answering = asyncio.ensure_future(_answer(reader, client, tap))
         try:
             await asyncio.wait({sending, answering}, return_when=asyncio.FIRST_COMPLETED)
-            if not answering.done() and isinstance(sending.exception(), Gone):
-                raise Gone
+            if not answering.done() and isinstance(error := sending.exception(), Gone | TooLarge):
+                raise error
             whole = await answering
         finally:
             for task in (sending, answering):
@@ -263,7 +172,7 @@ async def _passed(client: Client, head: Head, kept: Kept, target: Target, tap: T
 
 
 async def _send(client: Client, head: Head, kept: Kept, writer: asyncio.StreamWriter) -> None:
-    """The body, then what a websocket sends. Ends with Gone only, or OSError of an engine that reads no further."""
+    """The body, then what a websocket sends. Ends with Gone, TooLarge, or OSError where the engine reads no further."""
     chunked = "transfer-encoding" in head.headers
     kept.seek(0)
     while piece := kept.read(PIECE) or await client.body():
@@ -281,7 +190,7 @@ async def _send(client: Client, head: Head, kept: Kept, writer: asyncio.StreamWr
 async def _answer(reader: asyncio.StreamReader, client: Client, tap: Tap) -> bool:
     """False where the engine closes before its answer's head is whole. Raises OSError where either side breaks off."""
     try:
-        chunk = await reader.readuntil(_END)
+        chunk = await reader.readuntil(END)
     except (asyncio.IncompleteReadError, asyncio.LimitOverrunError, ConnectionError):
         return False
     while chunk:

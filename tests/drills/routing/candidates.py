@@ -15,7 +15,7 @@ from sparkwright.domain.codec import to_json
 from sparkwright.domain.recipe import GatewayTls
 from sparkwright.engines.tables import routes
 from sparkwright.gateway.caddy import GatewayConfig, config
-from sparkwright.gateway.keys import GatewaySetting, Key, Keys, digest, text_of
+from sparkwright.gateway.keys import FrontSetting, Key, Keys, RouteSetting, digest, text_of
 
 KEY = "sk-sw-" + "1f" * 24
 SERVICE = (
@@ -128,13 +128,15 @@ def caddy(folder: Path, engine: int) -> Candidate:
 
 def ours(folder: Path, engine: int) -> list[Candidate]:
     """The process alone, and with Caddy before it as `up` sets it up (without TLS, which all would have alike)."""
-    home, port = folder / "supervision" / "alpha", free()
-    (home / "door").mkdir(parents=True)
+    route, home, port = folder / "supervision/alpha/door", folder / "supervision/_gateway", free()
+    for one in (route, home / "door"):
+        one.mkdir(parents=True)
     calls = routes("vllm").calls
-    setting = GatewaySetting("alpha", str(folder / "keys.json"), 1 << 26, "", free(), calls, f"127.0.0.1:{engine}")
-    (home / "door" / "door.json").write_text(to_json(setting))
+    setting = RouteSetting("alpha", f"127.0.0.1:{engine}", 1 << 26, port, models=("alpha",), routes=calls)
+    (route / "door.json").write_text(to_json(setting))
+    (home / "door" / "gateway.json").write_text(to_json(FrontSetting(port, str(folder / "keys.json"), free())))
     (folder / "keys.json").write_text(text_of(Keys((Key("k", digest(KEY)),))))
-    front = GatewayConfig(("127.0.0.1",), port, str(folder / "ca"), GatewayTls.OFF, limit=1 << 26)
+    front = GatewayConfig(("127.0.0.1",), port, str(folder / "ca"), GatewayTls.OFF)
     (home / "door" / "caddy.json").write_text(json.dumps(config(front)))
     alone = started("our process alone", 0, [sys.executable, "-c", SERVICE, str(home)], folder)
     alone.socket = str(home / "door" / "service.sock")

@@ -36,9 +36,9 @@ def opened(tmp_path: Path) -> Iterator[Opened]:
     gateways: list[Gateway] = []
 
     def make(engine: str, **how: object) -> Gateway:
-        gateway = Gateway(tmp_path / f"home-{len(gateways)}", engine, **how)  # type: ignore[arg-type]
+        gateway = Gateway(tmp_path / f"{len(gateways)}" / "tiny", engine, **how)  # type: ignore[arg-type]
         gateways.append(gateway)
-        gateway.home.mkdir()
+        gateway.home.mkdir(parents=True)
         gateway.keys(KEY)
         return gateway.start()
 

@@ -25,7 +25,7 @@ from sparkwright.domain.live import DeploymentState, Live
 from sparkwright.engines.tables import routes
 from sparkwright.engines.version import within
 from sparkwright.gateway.caddy import GatewayConfig, certificate_folders, config, root_certificate
-from sparkwright.gateway.keys import GatewaySetting, Key, Keys, digest, text_of
+from sparkwright.gateway.keys import FrontSetting, Key, Keys, RouteSetting, digest, text_of
 
 KEY = "sk-sw-" + "1f" * 24
 ENGINE_KEY = "the-engines-own-key-7d1"
@@ -37,7 +37,7 @@ LIMIT = 200_000
 
 @dataclass
 class Gateway:
-    """home: as the supervisor's. engine: `host:port` of what is behind it."""
+    """home: as a supervisor's, next to the gateway's own. engine: `host:port` of what is behind it."""
 
     home: Path
     engine: str
@@ -50,7 +50,7 @@ class Gateway:
 
     @property
     def folder(self) -> Path:
-        return self.home / "door"
+        return self.home.parent / "_gateway" / "door"
 
     @property
     def url(self) -> str:
@@ -59,28 +59,31 @@ class Gateway:
     @property
     def front(self) -> GatewayConfig:
         names = ("localhost", "127.0.0.1")
-        plain = GatewayConfig(("127.0.0.1",), self.port, str(self.home / "ca"), names=names, limit=LIMIT)
-        plain = replace(plain, websockets=routes("twin").websockets)
+        plain = GatewayConfig(("127.0.0.1",), self.port, str(self.home / "ca"), names=names)
         return replace(plain, **self.tls)
 
     def write(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        setting = GatewaySetting("tiny", str(self.home / "keys.json"), LIMIT, "SOME_KEY", self.metrics, self.routes)
-        setting = replace(setting, engine=self.engine, models=("tiny",), port=self.port)
+        (self.home / "door").mkdir(exist_ok=True)
+        front = FrontSetting(self.port, str(self.home / "keys.json"), self.metrics)
         for certificates in map(Path, certificate_folders(self.front)):  # as `up` does: else Caddy may sweep one away
             certificates.mkdir(parents=True, exist_ok=True)
             (certificates / "keep").touch()
-        (self.folder / "door.json").write_text(to_json(setting))
+        (self.folder / "gateway.json").write_text(to_json(front))
+        (self.home / "door" / "door.json").write_text(to_json(self.route(self.home.name, self.engine, "SOME_KEY")))
         (self.folder / "caddy.json").write_text(json.dumps(config(self.front)))
         (self.home / "secrets.json").write_text(json.dumps({"SOME_KEY": self.engine_key}))
 
     def add(self, name: str, engine: str) -> None:
         """Another deployment of this head on the same port."""
-        setting = GatewaySetting(name, str(self.home / "keys.json"), LIMIT, routes=self.routes, port=self.port)
         folder = self.home.parent / name / "door"
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / "door.json").write_text(to_json(replace(setting, engine=engine, models=(name,))))
+        (folder / "door.json").write_text(to_json(self.route(name, engine)))
         self._taken_over()
+
+    def route(self, name: str, engine: str, key_env: str = "") -> RouteSetting:
+        sockets = routes("twin").websockets
+        return RouteSetting(name, engine, LIMIT, self.port, self.metrics, key_env, (name,), self.routes, sockets)
 
     def without(self, name: str) -> None:
         shutil.rmtree(self.home.parent / name)
@@ -120,7 +123,7 @@ class Gateway:
         return self
 
     def start_service(self) -> None:
-        self._run("service", [sys.executable, "-c", SERVICE, str(self.home)])
+        self._run("service", [sys.executable, "-c", SERVICE, str(self.folder.parent)])
         wait_until(f"the key check listens: {self.log('service')}", self._serves)
 
     def start_caddy(self) -> None:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from sparkwright.app.gateway import _addresses, _caddy, _front, _names, _setting, endpoint
+from sparkwright.app.gateway import _addresses, _caddy, _front, _names, _route, endpoint, shared
 from sparkwright.domain.cluster import Cluster, Node
 from sparkwright.domain.plan import Placement, Plan
 from sparkwright.domain.recipe import EngineChoice, Expose, Gateway, GatewayTls, Model, Recipe, Serving
@@ -36,7 +36,7 @@ def test_it_listens_where_the_recipe_states(expose: Expose, addresses: tuple[str
     """Guards that the gateway is no wider than `serving.expose`, and that the URL is one that works from there."""
     assert _addresses(plan(expose)) == addresses
     assert endpoint(plan(expose), "promaxgb10") == url
-    assert _setting(plan(expose), WHERE).engine == f"{AT[expose]}:8000"
+    assert _route(plan(expose), False).engine == f"{AT[expose]}:8000"
 
 
 def test_the_url_names_what_clients_call_the_head() -> None:
@@ -55,12 +55,13 @@ def test_the_certificate_has_every_name_once() -> None:
 
 def test_the_program_or_else_the_container() -> None:
     """Guards that the container has the same folders, no image is fetched, and no more rights than it needs."""
-    front = _front(plan(), WHERE, SEEN, Gateway())
-    assert _caddy(plan(), WHERE, SEEN, front).argv == ("/usr/bin/caddy", "run", "--config", "caddy.json")
+    place = shared(WHERE, 8443)
+    front = _front(plan(), place, SEEN, Gateway())
+    assert _caddy("_gateway-8443", place, SEEN, front).argv == ("/usr/bin/caddy", "run", "--config", "caddy.json")
     bare = replace(SEEN, caddy="", image="sha256:1", user="1000:1000")
-    argv = _caddy(plan(), WHERE, bare, front).argv
-    assert argv[:2] == ("/bin/sh", "-c") and argv[4] == "sparkwright-caddy-big"
+    argv = _caddy("_gateway-8443", place, bare, front).argv
+    assert argv[:2] == ("/bin/sh", "-c") and argv[4] == "sparkwright-caddy-_gateway-8443"
     assert {"--pull=never", "--cap-drop=ALL", "--user=1000:1000", "--network=host"} < set(argv)
-    assert {"/s/supervision/big/door:/s/supervision/big/door", "/s/door/ca:/s/door/ca"} < set(argv)
+    assert {f"{place.home}/door:{place.home}/door", "/s/door/ca:/s/door/ca"} < set(argv)
     given = replace(front, tls=GatewayTls.FILES, certificate="/c.pem", key="/k.pem")
-    assert {"/c.pem:/c.pem:ro", "/k.pem:/k.pem:ro"} < set(_caddy(plan(), WHERE, bare, given).argv)
+    assert {"/c.pem:/c.pem:ro", "/k.pem:/k.pem:ro"} < set(_caddy("_gateway-8443", place, bare, given).argv)

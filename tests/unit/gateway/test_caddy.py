@@ -8,7 +8,7 @@ from sparkwright.domain.recipe import GatewayTls
 from sparkwright.gateway.caddy import GatewayConfig, config, root_certificate
 from sparkwright.gateway.decide import GATEWAY_BROKEN, Answer, away, no_key
 
-GATEWAY = GatewayConfig(("",), 8443, "/state/door/ca", names=("spark-1", "10.0.0.1"), limit=1000)
+GATEWAY = GatewayConfig(("",), 8443, "/state/door/ca", names=("spark-1", "10.0.0.1"))
 
 
 def servers(gateway: GatewayConfig) -> dict[str, dict[str, object]]:
@@ -19,7 +19,7 @@ def servers(gateway: GatewayConfig) -> dict[str, dict[str, object]]:
 @pytest.mark.parametrize("tls", GatewayTls)
 def test_only_the_gateway_listens(tls: GatewayTls) -> None:
     """Guards that the gateway's own port is the only one in the whole configuration, admin side included."""
-    gateway = GatewayConfig(("127.0.0.1", "fd00::1"), 8443, "/ca", tls, ("a",), "/c", "/k", 9)
+    gateway = GatewayConfig(("127.0.0.1", "fd00::1"), 8443, "/ca", tls, ("a",), "/c", "/k")
     listening = [address for server in servers(gateway).values() for address in server["listen"]]  # type: ignore[attr-defined]
     assert listening == ["127.0.0.1:8443", "[fd00::1]:8443"]
     assert config(gateway)["admin"] == {"listen": "unix/admin.sock", "config": {"persist": False}}
@@ -44,7 +44,7 @@ def test_tls_by_its_three_kinds() -> None:
 
 def test_no_connection_is_kept() -> None:
     """Guards good requests from a connection whose end is the end of the answer before."""
-    *_, ours = servers(GATEWAY)["door"]["routes"][1]["handle"]  # type: ignore[index]
+    (ours,) = servers(GATEWAY)["door"]["routes"][1]["handle"]  # type: ignore[index]
     assert ours["upstreams"] == [{"dial": "unix/service.sock"}]
     assert ours["transport"]["keep_alive"] == {"enabled": False}
 

@@ -101,7 +101,7 @@ async def test_a_gateway_that_does_not_answer_is_a_trouble() -> None:
     assert await probed(it, 0, times=1) == {}
     away = (await probed(it, 0))["door-away"]
     assert isinstance(away, Fault) and away.recovery is Recovery.NONE
-    assert "does not answer (https://127.0.0.1:8443)" in away.what and "sparkwright-caddy-twin" in away.what
+    assert "does not answer (https://127.0.0.1:8443)" in away.what and "sparkwright-caddy-_gateway-8443" in away.what
     broken = (await probed(it, 503))["door-away"]
     assert isinstance(broken, Fault) and "answers 503 instead of asking for a key" in broken.what
 
