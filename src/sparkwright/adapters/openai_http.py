@@ -276,3 +276,15 @@ def _innermost(error: Exception) -> BaseException:
 
 def _so_far(heard: Completion) -> str:
     return f" (after {heard.events} events: {heard.text[:_SHOWN]!r})" if heard.events else ""
+
+
+async def listed_by(engine: str, key: str) -> tuple[dict[str, Any], ...]:
+    """The rows of /v1/models of `host:port`; () for no answer within 2 s, or another one. key: '' for none."""
+    headers = [("Authorization", f"Bearer {key}")] if key else []
+    try:
+        async with httpcore.AsyncConnectionPool() as pool:
+            told = await pool.request("GET", f"http://{engine}/v1/models", headers=headers, extensions=_SOON)
+        rows = json.loads(told.content)["data"]
+        return tuple(row for row in rows if isinstance(row, dict))
+    except (*ERRORS, KeyError, TypeError, AttributeError, RecursionError):
+        return ()

@@ -57,6 +57,7 @@ async def up(services: Services, request: LaunchRequest, options: Options) -> Ou
     was begun; after that the ranks go on, where they replace nothing.
     """
     outcome = await prepare(services, request)
+    request = outcome.request or request
     ranks = old_ranks(outcome.plan, outcome.cluster_state)
     if not request.replaces and is_up(outcome.plan, ranks):
         if not options.dry_run:
@@ -77,6 +78,7 @@ async def up(services: Services, request: LaunchRequest, options: Options) -> Ou
 async def again(services: Services, request: LaunchRequest, wait: bool) -> None:
     """What served before, from here: nothing supervises it."""
     outcome = await prepare(services, request)
+    request = outcome.request or request
     await start_ranks(services, request, outcome, seize=False)
     await record(services, request, outcome.plan)
     if wait:

@@ -1,6 +1,6 @@
 """Facts of the nodes and the plan that is made of them: what `plan` prints, and what `up` starts from."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -11,10 +11,15 @@ from sparkwright.domain.errors import UsageError
 from sparkwright.domain.plan import Plan
 from sparkwright.domain.progress import StepDone, StepStarted
 from sparkwright.domain.recipe import Recipe
+from sparkwright.domain.unknown import known
 
 if TYPE_CHECKING:
     from sparkwright.app.install_supervisor import InstallResult
     from sparkwright.app.running import Old
+
+
+PORT_TAKEN = "PORT001"
+_PORTS = 32
 
 
 @dataclass
@@ -22,6 +27,7 @@ class Outcome:
     """What `up` did. done: 'planned', 'already serving', 'ready' or 'detached'. steps: (name, seconds) in order.
 
     fresh: its ranks were started by this call. armed: how it is supervised, if that was asked for. old: replaced.
+    request: what was asked for, next to what serves already.
     """
 
     plan: Plan
@@ -33,6 +39,7 @@ class Outcome:
     fresh: bool = False
     armed: "InstallResult | None" = None
     old: "Old | None" = None
+    request: LaunchRequest | None = None
 
 
 async def prepare(services: Services, request: LaunchRequest) -> Outcome:
@@ -44,14 +51,49 @@ async def prepare(services: Services, request: LaunchRequest) -> Outcome:
     from sparkwright.app.plan import make_plan
 
     found = calibrated(services, request, found)
-    plan = make_plan(services, request, found)
+    if services.program and (others := neighbours(request, found)):
+        from sparkwright.app.running import serving  # of no use where the nodes are this deployment's alone
+
+        request = replace(request, beside=(*request.beside, *await serving(services, others)))
+    request, plan = next_to_others(services, request, found, make_plan)
     if plan.verdict is not None and not plan.verdict.fits and not unreal(plan.cluster, plan.recipe):
         # Another checkpoint on these nodes' disks may be what fits; nobody else needs to know of them.
         found = replace(found, stored=(await inventory(services, nodes, [request.recipe])).stored)
         plan = make_plan(services, request, found)
     took = services.clock.monotonic() - began
     services.sink.report(StepDone("facts", took))
-    return Outcome(plan, found, steps=[("facts", took)])
+    return Outcome(plan, found, steps=[("facts", took)], request=request)
+
+
+def neighbours(request: LaunchRequest, found: ClusterState) -> set[str]:
+    """Other deployments that run on its nodes, and stay."""
+    ranks = [rank for facts in found.facts.values() for rank in known(facts.ranks) or ()]
+    return {rank.deployment for rank in ranks if rank.running} - {request.deployment, request.replaces}
+
+
+def next_to_others(
+    services: Services, request: LaunchRequest, found: ClusterState, plan_of: Callable[..., Plan]
+) -> tuple[LaunchRequest, Plan]:
+    """With the next ports that are free where another deployment has the recipe's own: clients see the gateway's."""
+    ranks = [rank for facts in found.facts.values() for rank in known(facts.ranks) or ()]
+    own = next((r for r in ranks if r.deployment == request.deployment and r.rank == 0 and r.running), None)
+    first = own.port - request.recipe.serving.port if own and request.supervised else 0
+    request = moved(request, first if 0 <= first < _PORTS else 0)
+    plan = plan_of(services, request, found)
+    for step in range(1, _PORTS) if request.supervised and neighbours(request, found) else ():
+        if all(finding.code != PORT_TAKEN for finding in plan.findings):
+            break
+        there = moved(request, step)
+        other = plan_of(services, there, found)
+        if all(finding.code != PORT_TAKEN for finding in other.findings):
+            return there, other
+    return request, plan
+
+
+def moved(request: LaunchRequest, by: int) -> LaunchRequest:
+    serving = request.recipe.serving
+    serving = replace(serving, port=serving.port + by, master_port=serving.master_port + by)
+    return replace(request, recipe=replace(request.recipe, serving=serving)) if by else request
 
 
 @dataclass(frozen=True, slots=True)

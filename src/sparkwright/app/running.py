@@ -1,7 +1,7 @@
 """The ranks that run already, and what an `up` would do to them."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -72,6 +72,13 @@ async def the_only_one(services: Services, verb: str) -> str:
         why = f" ({troubles[0]})" if troubles else ""
         raise UsageError(f"no deployment on {where}{why}", "see `sparkwright status`")
     raise UsageError(f"which deployment? On {where}: {', '.join(names)}", f"`sparkwright {verb} {names[0]}`")
+
+
+async def serving(services: Services, names: Collection[str]) -> tuple[str, ...]:
+    """Those of these deployments that serve, by their supervisors: what they use of memory and ports is in use now."""
+    found, _ = await status(services, probe=False)
+    lives = {one.name: one.supervised.current for one in found if one.supervised}
+    return tuple(name for name in sorted(names) if (live := lives.get(name)) and live.phase in SERVING)
 
 
 async def missing(services: Services, name: str) -> UsageError:

@@ -58,7 +58,22 @@ def node_in_use(context: Context) -> Iterator[Found]:
             yield Found(
                 f"rank {rank.rank} of {rank.world} ({rank.recipe or rank.engine}), {rank.runtime} {rank.handle}",
                 title=f"deployment {name} runs on this node",
-                fix=f"sparkwright down {name}, or `up` with `--replace {name}`",
+                fix="wait until it serves (sparkwright status), "
+                f"sparkwright down {name}, or `up` with `--replace {name}`",
+                subject=facts.node,
+            )
+
+
+def planned_next_to(context: Context) -> Iterator[Found]:
+    for facts in context.facts.values() if context.recipe and context.deployment else ():
+        others = sorted({r.deployment for r in running(facts) or () if r.deployment in context.beside})
+        if others:
+            ports = ", ".join(
+                str(port) for spec in context.specs if spec.node == facts.node for _, port in spec.listens
+            )
+            yield Found(
+                f"{', '.join(others)}: what it uses is in use in the plan; ports of this one: {ports or 'none'}",
+                title=f"planned next to {', '.join(others)}",
                 subject=facts.node,
             )
 
@@ -120,6 +135,7 @@ CHECKS = explained(
     Check("REC001", BLOCK, "recipe is refused: known not to work", recipe_refused),
     Check("REC002", INFO, "recipe not yet tested on hardware", recipe_untested),
     Check("PAR001", OVERRIDE, "parallelism not possible for this model", split_impossible),
-    Check("RANK001", OVERRIDE, "another deployment runs on the node", node_in_use),
+    Check("RANK001", OVERRIDE, "another deployment is not serving yet", node_in_use),
+    Check("RANK002", INFO, "planned next to another deployment", planned_next_to),
     Check("PORT001", BLOCK, "port already in use", port_taken),
 )

@@ -28,6 +28,7 @@ VERBS = {
     "incidents": ("incidents", "incidents", "List and show incidents and the actions of the supervisor."),
     "down": ("up", "down", "Stop a deployment and remove everything that belongs to it."),
     "restart": ("up", "restart", "Restart a deployment; its gateway answers 503 meanwhile."),
+    "switch": ("switch", "switch", "Replace a running deployment by another recipe, or roll back."),
     "keys": ("keys", "keys", "Add, list and revoke the gateway's API keys."),
     "connect": ("connect", "connect", "Print settings of a client and check them; open a tunnel."),
     "bench": ("bench", "bench", "Benchmark any OpenAI-compatible endpoint, or a deployment."),

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -75,6 +76,11 @@ def up(recipe: str, profile: str, name: str, where: ClusterOptions, **rest: Any)
     """
     if rest["prove"] and rest["detach"]:
         raise UsageError("--prove needs an endpoint that answers: it does not go with --detach")
+    brought(recipe, profile, name, where, rest)
+
+
+def brought(recipe: str, profile: str, name: str, where: ClusterOptions, rest: Mapping[str, Any]) -> None:
+    """What `up` and `switch` do with their options."""
     began = time.monotonic()
     opened = open_recipe(recipe, places(), profile)
     named, supervise = name or opened.deployment, not rest["no_supervise"]

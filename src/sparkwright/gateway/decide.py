@@ -59,10 +59,13 @@ def no_such_route(asked: str) -> Answer:
     return invalid(404, "unknown_url", f"{problem} `serving.door.routes` in its recipe adds one.")
 
 
+UNKNOWN_MODEL = "model_not_found"
+
+
 def unknown_model(name: str, models: Iterable[str]) -> Answer:
     """models: that the client's key opens."""
     serves = ", ".join(dict.fromkeys(models)) or "none"
-    return invalid(404, "model_not_found", f"No deployment here serves the model {name[:100]!r}. Models: {serves}.")
+    return invalid(404, UNKNOWN_MODEL, f"No deployment here serves the model {name[:100]!r}. Models: {serves}.")
 
 
 def no_model(models: Iterable[str]) -> Answer:

@@ -90,7 +90,7 @@ def folders(state: str, home: str, certificates: Iterable[str]) -> Command:
 
 
 def behind(home: str, port: int) -> Command:
-    """Marks a deployment's folder with the port of its gateway, which is kept for as long as one has such a mark."""
+    """Marks a deployment's folder with the port of its gateway, which stays while there is such a mark."""
     return script(_sh("behind"), home, str(port), changes=f"gateway: {home} is behind port {port}")
 
 

@@ -18,12 +18,14 @@ from pathlib import Path
 
 from sparkwright.adapters.exporter import CONTENT_TYPE, Exporters
 from sparkwright.adapters.machine import SystemClock
+from sparkwright.adapters.openai_http import listed_by
 from sparkwright.domain.codec import Unreadable, from_json
 from sparkwright.domain.live import Live
 from sparkwright.gateway import caddy, decide
-from sparkwright.gateway.decide import Answer
+from sparkwright.gateway.decide import UNKNOWN_MODEL, Answer
 from sparkwright.gateway.keys import FRONT, ROUTE, FrontSetting, Keys, Role, RouteSetting, digest, owner, parse, shown_in
 from sparkwright.gateway.keys import Key as GatewayKey
+from sparkwright.gateway.models import MODELS, Listed, models_page, names_of
 from sparkwright.ports import Clock
 from sparkwright.supervisor.connection import PIECE, Head, Page
 from sparkwright.supervisor.passing import Passing
@@ -164,16 +166,38 @@ class Doorman:
         routes = tuple(dict.fromkeys(route for setting in settings for route in setting.routes))
         return decide.refused(request, self.limit, decide.matcher(routes))
 
-    async def choose(self, head: Head, model: str) -> Flight | Answer:
+    async def choose(self, head: Head, model: str) -> Flight | Page | Answer:
+        opened, alone = self._open(head), len(self.behind) == 1
+        if not alone and head.path == MODELS:
+            listed = json.dumps(models_page(await self._listed(opened))).encode()
+            return Page("application/json", lambda: listed)
         # One deployment alone gets all: its engine knows its own names
-        found = _fitting(self._open(head), f"{head.method} {head.path}", model if len(self.behind) > 1 else "")
+        found = _fitting(opened, f"{head.method} {head.path}", "" if alone else model)
+        if isinstance(found, Answer) and found.code == UNKNOWN_MODEL:
+            known = await self._listed(opened)
+            found = next((opened[name] for name, one in known.items() if model in names_of(one)), found)
         if isinstance(found, Answer):
             return found
+        return await self._towards(found, head)
+
+    async def _towards(self, found: Behind, head: Head) -> Flight | Answer:
         setting = found.setting
         assert setting  # of those that serve
         if setting.limit < int(head.headers.get("content-length", "0") or 0):
             return decide.too_large(setting.limit)
         return await self._admitted(found) or Flight(found, setting, found.engine_key, head.path)
+
+    async def _listed(self, opened: dict[str, Behind]) -> dict[str, Listed]:
+        """What each engine lists, which may be more than its recipe names (adapters)."""
+        found = await asyncio.gather(*(self._asked(one) for one in opened.values()))
+        return dict(zip(opened, found, strict=True))
+
+    async def _asked(self, behind: Behind) -> Listed:
+        setting, live = behind.setting, behind.live
+        assert setting  # of those that serve
+        state = str(live.phase) if live and decide.fresh(live, self._clock.now()) else ""
+        rows = () if behind.refusing else await listed_by(setting.engine, behind.engine_key)
+        return Listed(setting.deployment, setting.models, state, rows)
 
     async def _admitted(self, behind: Behind) -> Answer | None:
         """At once, or after a short wait for what is about to be back."""

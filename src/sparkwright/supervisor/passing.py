@@ -51,7 +51,8 @@ class Target(Protocol):
 
 
 class Gate(Protocol):
-    """Who decides. `first`: before a byte of the body is read; `choose`: with its model, '' where none is named.
+    """Who decides. `first`: before a byte of the body is read; `choose`: with its model, '' where none is named; a Page
+    is what this process knows itself.
 
     limit: bytes of any body.
     """
@@ -59,7 +60,7 @@ class Gate(Protocol):
     @property
     def limit(self) -> int: ...
     def first(self, head: Head) -> Answer | None: ...
-    async def choose(self, head: Head, model: str) -> "Target | Answer": ...
+    async def choose(self, head: Head, model: str) -> Target | Page | Answer: ...
 
 
 class Passing:
@@ -104,12 +105,15 @@ async def _asked(gate: Gate, client: Client, head: Head, kept: Kept) -> Answer |
     target = await _chosen(gate, client, head, kept)
     if isinstance(target, Answer):
         return target
+    if isinstance(target, Page):
+        await client.show(target)
+        return None
     client.limit, head.upgrade = target.limit, target.websocket and "upgrade" in head.headers
     tap = target.begin()
     return tap if isinstance(tap, Answer) else await _passed(client, head, kept, target, tap)
 
 
-async def _chosen(gate: Gate, client: Client, head: Head, kept: Kept) -> Target | Answer:
+async def _chosen(gate: Gate, client: Client, head: Head, kept: Kept) -> Target | Page | Answer:
     scan = scan_for(head.headers.get("content-type", ""))
     while not scan.done and (piece := await client.body()):
         kept.write(piece)
@@ -121,7 +125,7 @@ async def _chosen(gate: Gate, client: Client, head: Head, kept: Kept) -> Target 
     return choosing.result()
 
 
-async def _while_waiting(choosing: "asyncio.Future[Target | Answer]", client: Client, kept: Kept) -> None:
+async def _while_waiting(choosing: "asyncio.Future[Target | Page | Answer]", client: Client, kept: Kept) -> None:
     """The rest of the body is taken in meanwhile: only then is it seen that a client leaves. Raises Gone."""
 
     async def absorbing() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -52,6 +52,31 @@ def test_a_name_that_nobody_serves_is_404(both: Gateway) -> None:
     refused = both.post("/v1/chat/completions", {"model": "gpt-4", "messages": []})
     assert (refused.status_code, error(refused)["code"]) == (404, "model_not_found")
     assert "'gpt-4'" in str(error(refused)["message"]) and NAMES in str(error(refused)["message"])
+
+
+def test_the_list_has_all_models_with_who_serves_them(opened: Opened) -> None:
+    """Guards what clients list: each engine's own rows, adapters included, which are routed too; one that is away."""
+
+    def lists(*names: str) -> Callable[[socket.socket], None]:
+        body = json.dumps({"object": "list", "data": [{"id": name, "max_model_len": 9} for name in names]}).encode()
+        return lambda link: link.sendall(
+            b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%b" % (len(body), body)
+        )
+
+    with engine_that(lists("tiny", "tiny-lora")) as tiny, engine_that(lists("alpha")) as alpha:
+        gateway = opened(tiny)
+        gateway.add("alpha", alpha)
+        gateway.add("gone", "127.0.0.1:1")
+        gateway.live()
+        rows = gateway.get("/v1/models").json()["data"]
+        found = [(row["id"], row["deployment"], row["state"], row.get("max_model_len")) for row in rows]
+        assert found == [
+            ("alpha", "alpha", "unknown", 9),
+            ("gone", "gone", "unknown", None),
+            ("tiny", "tiny", "ready", 9),
+            ("tiny-lora", "tiny", "ready", 9),
+        ]
+        assert gateway.post("/v1/completions", {"model": "tiny-lora"}).status_code == 200
 
 
 def test_without_a_name_only_one_deployment_can_be_meant(both: Gateway) -> None:

@@ -136,6 +136,7 @@ FIRING = {
     "MEM003": long(1 << 20, memory_fraction=0.3),
     "MEM021": long(360448, memory_fraction=0.3),
     "RANK001": context({"ranks": (rank("old"),)}),
+    "RANK002": replace(context({"ranks": (rank("old"),)}), beside=("old",)),
     "PORT001": context(taken("127.0.0.1")),
 }
 
@@ -228,8 +229,8 @@ MESSAGES = {
         "spark-1",
         "deployment old runs on this node",
         "rank 0 of 2 (other), docker sparkwright-old-rank0",
-        "the node has one GPU and one memory pool, and both engines want them",
-        "sparkwright down old, or `up` with `--replace old`",
+        "it is still starting, has failed, or was started with --no-supervise",
+        "wait until it serves (sparkwright status), sparkwright down old, or `up` with `--replace old`",
     ),
     "GPU002": (
         "warn",
@@ -326,6 +327,7 @@ SILENT = [
     ("MEM021", "the high end is too little: MEM003", FIRING["MEM003"]),
     ("RANK001", "the same deployment is replaced", context({"ranks": (rank("big"),)})),
     ("RANK001", "both are wanted", replace(context({"ranks": (rank("old"),)}), beside=("old",))),
+    ("RANK002", "it does not serve", context({"ranks": (rank("old"),)})),
     ("RANK001", "it has ended", context({"ranks": (rank("old", state="exited"),)})),
     ("PORT001", "another address", context(taken("192.168.1.5"))),
     ("PORT001", "another port", context(taken("0.0.0.0", 8001))),

@@ -1,0 +1,39 @@
+"""`sparkwright switch`."""
+
+from typing import Any
+
+import click
+
+from sparkwright.app.cluster_options import ClusterOptions
+from sparkwright.cli import options as shared
+from sparkwright.cli.up import brought
+
+# Of `up`: what a switch has no choice in.
+_FIXED = {"detach": False, "no_supervise": False, "no_rollback": False, "prove": False}
+
+
+@click.command()
+@click.argument("deployment", callback=shared.deployment_if_given)
+@click.argument("recipe", metavar="RECIPE[@PROFILE]")
+@shared.profile_option
+@shared.name_option
+@shared.cluster_options
+@shared.force_option
+@shared.lease_option
+@click.option("--dry-run", is_flag=True, help="Print the plan and exit; change nothing.")
+@click.option("--allow-reboot", is_flag=True, help="Allow the supervisor to reboot the nodes as a last resort.")
+@click.option("--verbose", is_flag=True, help="Also print the engine's own figures.")
+@shared.json_option
+def switch(deployment: str, recipe: str, profile: str, name: str, where: ClusterOptions, **rest: Any) -> None:
+    """Replace a running deployment by another recipe, or roll back.
+
+    Image and weights are staged while the old one serves. Then the gateway answers 503 with the reason and Retry-After
+    until the new one has answered a real request, on the same address. Where it does not become ready, or you press
+    Ctrl-C, the old one is started again as it was. Other deployments serve on meanwhile.
+
+    \b
+    Examples:
+      sparkwright switch gpt-oss-120b qwen3-235b-a22b
+      sparkwright switch gpt-oss-120b ./my-recipe.yaml --dry-run
+    """
+    brought(recipe, profile, name, where, {**rest, **_FIXED, "replace": deployment})

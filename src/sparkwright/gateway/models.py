@@ -1,0 +1,31 @@
+"""/v1/models of several deployments as one list: each engine's own rows, with who serves them and how it is."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+MODELS = "/v1/models"
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """models: by the recipe. state: by its supervisor, '' where none reports. rows: its engine's, () without an answer."""
+
+    deployment: str
+    models: tuple[str, ...]
+    state: str = ""
+    rows: tuple[Mapping[str, Any], ...] = ()
+
+
+def names_of(listed: Listed) -> set[str]:
+    return {*listed.models, *(name for row in listed.rows if isinstance(name := row.get("id"), str))}
+
+
+def models_page(listed: Mapping[str, Listed]) -> dict[str, Any]:
+    """In OpenAI's shape; a model whose engine gives no answer now is listed all the same."""
+    data: list[Mapping[str, Any]] = []
+    for one in listed.values():
+        bare = ({"id": name, "object": "model", "created": 0, "owned_by": "sparkwright"} for name in one.models)
+        rows: Iterable[Mapping[str, Any]] = one.rows or bare
+        data += [{**row, "deployment": one.deployment, "state": one.state or "unknown"} for row in rows]
+    return {"object": "list", "data": data}
