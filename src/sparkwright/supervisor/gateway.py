@@ -23,7 +23,18 @@ from sparkwright.domain.codec import Unreadable, from_json
 from sparkwright.domain.live import Live
 from sparkwright.gateway import caddy, decide
 from sparkwright.gateway.decide import UNKNOWN_MODEL, Answer
-from sparkwright.gateway.keys import FRONT, ROUTE, FrontSetting, Keys, Role, RouteSetting, digest, owner, parse, shown_in
+from sparkwright.gateway.keys import (
+    FRONT,
+    ROUTE,
+    FrontSetting,
+    Keys,
+    Role,
+    RouteSetting,
+    digest,
+    owner,
+    parse,
+    shown_in,
+)
 from sparkwright.gateway.keys import Key as GatewayKey
 from sparkwright.gateway.models import MODELS, Listed, models_page, names_of
 from sparkwright.ports import Clock

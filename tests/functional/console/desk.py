@@ -97,7 +97,8 @@ class Desk:
     def service(self, program: str, name: str = "twin") -> int:
         """The process id of one of the head's programs, 0 while there is none."""
         with suppress(OSError, ValueError):
-            return int((self.state / "supervision" / name / "services" / program / "child").read_text())
+            home = name if program == "supervisor" else f"_gateway-{self.ports[name]}"
+            return int((self.state / "supervision" / home / "services" / program / "child").read_text())
         return 0
 
     def url(self, path: str = "", name: str = "twin") -> str:

@@ -33,11 +33,12 @@ def desk(tmp_path: Path) -> Desk:
 
 
 def test_a_session_is_its_key(desk: Desk) -> None:
-    """Guards who operates, who only sees, and that neither a client's key nor another deployment's opens the page."""
+    """Guards who operates, who only sees, that a client's key opens no page, and a deployment's one opens it for that."""
     operator, viewer = desk.sessions.visitor(desk.begin()), desk.sessions.visitor(desk.begin(VIEWER))
     assert operator and operator.operates and viewer and not viewer.operates
     assert "API only" in desk.sessions.begin(CLIENT)[1]
-    assert not desk.begin(OTHER) and not desk.begin("") and not desk.begin(digest(OPERATOR))
+    assert (theirs := desk.sessions.visitor(desk.begin(OTHER))) and theirs.key.deployment == "other"
+    assert not desk.begin("") and not desk.begin(digest(OPERATOR))
 
 
 def test_a_revoked_key_and_an_old_session_are_nobody(desk: Desk) -> None:
