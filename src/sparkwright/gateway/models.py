@@ -9,7 +9,7 @@ MODELS = "/v1/models"
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """models: by the recipe. state: its supervisor's, '' where none reports. rows: its engine's, () without an answer."""
+    """models: by the recipe. state: its supervisor's, '' for none. rows: its engine's, () without an answer."""
 
     deployment: str
     models: tuple[str, ...]

@@ -33,7 +33,7 @@ def desk(tmp_path: Path) -> Desk:
 
 
 def test_a_session_is_its_key(desk: Desk) -> None:
-    """Guards who operates, who only sees, that a client's key opens no page, and a deployment's one opens it for that."""
+    """Guards who operates and who only sees; a client's key opens no page, a deployment's the page of that one."""
     operator, viewer = desk.sessions.visitor(desk.begin()), desk.sessions.visitor(desk.begin(VIEWER))
     assert operator and operator.operates and viewer and not viewer.operates
     assert "API only" in desk.sessions.begin(CLIENT)[1]
