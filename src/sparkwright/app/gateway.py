@@ -115,7 +115,7 @@ async def _look(services: Services, plan: Plan, where: Installation) -> GatewayF
     home, pair = shared(where, gateway.port).home, (gateway.certificate, gateway.key)
     asked = facts.fact(where.node, where.state, home, gateway.port, pair)
     seen = understood(where.node, "what it has for a gateway", await services.read(where.node, asked))
-    seen = replace(seen, asked=_front(plan, where, seen, gateway).open_to)
+    seen = replace(seen, kept=_kept(seen).open_to, asked=_front(plan, where, seen, gateway).open_to)
     try:
         parse(seen.keys or "")
     except Unreadable as error:

@@ -4,12 +4,10 @@ from collections.abc import Iterator
 
 from sparkwright.checks.reading import per_node
 from sparkwright.domain.check import Check, Context, Found, explained
-from sparkwright.domain.codec import Unreadable, from_json
 from sparkwright.domain.finding import WARN
 from sparkwright.domain.recipe import Expose, GatewayTls
 from sparkwright.domain.service import GatewayFacts, Pair, PairTrouble
 from sparkwright.engines.version import within
-from sparkwright.gateway.keys import FrontSetting
 
 # Codes that `up` and the supervisor decide by.
 NO_CADDY, PAIR, MODES, PORT, KEYS, DIFFERS = "DOOR001", "DOOR003", "DOOR005", "DOOR006", "DOOR007", "DOOR009"
@@ -58,13 +56,9 @@ def gateway_port_taken(node: str, gateway: GatewayFacts) -> Iterator[Found]:
 def gateway_differs(context: Context) -> Iterator[Found]:
     gateway = context.gateway
     others = [name for name in gateway.behind if name != context.deployment] if gateway else []
-    try:
-        kept = from_json(FrontSetting, gateway.front).open_to if gateway and others else ""
-    except Unreadable:
-        return
-    if gateway and others and kept not in ("", gateway.asked):
+    if gateway and others and gateway.kept not in ("", gateway.asked):
         yield Found(
-            f"port {gateway.port} for {', '.join(others)}: {kept}; asked for: {gateway.asked}",
+            f"port {gateway.port} for {', '.join(others)}: {gateway.kept}; asked for: {gateway.asked}",
             subject=gateway.node,
         )
 

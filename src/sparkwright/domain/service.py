@@ -108,7 +108,8 @@ class GatewayFacts:
 
     keys: text of the keys file, None without one; keys_mode: octal; keys_wrong: why it cannot be read. port: the one
     that was asked for; holder: who listens there already ('' nobody, `?` somebody unknown), ours: it is our gateway.
-    front: what that was made with, as text; behind: deployments that it leads to; asked: how this one is to be open.
+    front: what that was made with, as text; behind: deployments that it leads to; kept, asked: how open it is, and how
+    this deployment's is to be.
     addresses: its own, without link-local ones. user: `uid:gid` of the ssh user.
     """
 
@@ -129,4 +130,5 @@ class GatewayFacts:
     pair: Pair | None = None
     front: str = ""
     behind: tuple[str, ...] = ()
+    kept: str = ""
     asked: str = ""

@@ -23,7 +23,7 @@ GOOD = GatewayFacts(
 )
 
 
-OTHERS = '{"port": 8443, "keys": "/k", "open_to": "all addresses, tls internal"}'
+OTHERS = "all addresses, tls internal"
 
 
 def gateway(**changed: object) -> Context:
@@ -47,7 +47,7 @@ FIRING = {
     "DOOR004": pair(soon=True),
     "DOOR005": gateway(keys_mode="644"),
     "DOOR006": gateway(holder="nginx"),
-    "DOOR009": gateway(front=OTHERS, behind=("other",), asked="127.0.0.1, tls internal"),
+    "DOOR009": gateway(kept=OTHERS, behind=("other",), asked="127.0.0.1, tls internal"),
     "DOOR007": gateway(keys_wrong="no JSON: Expecting value"),
     "DOOR008": served(Expose.ALL, GatewayTls.OFF),
 }
@@ -62,8 +62,8 @@ SILENT = [
     ("DOOR005", "a group may read the key", pair(key_mode="640")),
     ("DOOR005", "no keys yet", gateway(keys=None, keys_mode="")),
     ("DOOR006", "it is this gateway itself", gateway(holder="caddy", ours=True)),
-    ("DOOR009", "it alone is behind it", gateway(front=OTHERS, asked="127.0.0.1, tls internal")),
-    ("DOOR009", "they agree", gateway(front=OTHERS, behind=("other",), asked="all addresses, tls internal")),
+    ("DOOR009", "it alone is behind it", gateway(kept=OTHERS, asked="127.0.0.1, tls internal")),
+    ("DOOR009", "they agree", gateway(kept=OTHERS, behind=("other",), asked="all addresses, tls internal")),
     ("DOOR007", "no keys yet", gateway(keys=None)),
     ("DOOR008", "on loopback", served(Expose.LOOPBACK, GatewayTls.OFF)),
     ("DOOR008", "with TLS", served(Expose.ALL, GatewayTls.INTERNAL)),
