@@ -12,6 +12,7 @@ from sparkwright.domain.deployment import Answer
 from sparkwright.domain.progress import Happening
 
 if TYPE_CHECKING:  # only what measures needs them
+    from sparkwright.domain.evaluation import Evaluation
     from sparkwright.domain.probed import Reply
     from sparkwright.domain.run import Job, Lag, Level, Listed, Row, Run
     from sparkwright.domain.workload import Workload
@@ -176,6 +177,9 @@ class RunStore(Protocol):
     async def end(self, run_id: str, state: str, at: float) -> None: ...
 
     async def add(self, run: Run) -> None: ...
+
+    async def set_evaluation(self, run_id: str, evaluation: Evaluation) -> None:
+        """What a soak has found so far."""
 
     async def load(self, run_id: str) -> Run:
         """With all its rows. Raises UsageError without it."""

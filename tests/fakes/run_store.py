@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from sparkwright.domain.errors import UsageError
+from sparkwright.domain.evaluation import Evaluation
 from sparkwright.domain.run import Level, Listed, Row, Run
 from sparkwright.domain.workload import Workload
 
@@ -38,6 +39,9 @@ class MemoryRuns:
 
     async def end(self, run_id: str, state: str, at: float) -> None:
         self.runs[run_id] = replace(self.runs[run_id], state=state, ended=at)
+
+    async def set_evaluation(self, run_id: str, evaluation: Evaluation) -> None:
+        self.runs[run_id] = replace(self.runs[run_id], evaluation=evaluation)
 
     async def load(self, run_id: str) -> Run:
         if run_id not in self.runs:

@@ -10,6 +10,7 @@ from sparkwright.domain.errors import UsageError
 from sparkwright.domain.run import Run
 from sparkwright.domain.summary import Comparison, GateResult, RunSummary
 from sparkwright.loadgen.compare import compare
+from sparkwright.loadgen.endurance import as_outcomes, endurance, is_soak
 from sparkwright.loadgen.gate_lines import Gate
 from sparkwright.loadgen.gates import judge, judge_runs
 from sparkwright.loadgen.stats import summarize
@@ -45,15 +46,17 @@ async def report(runs: RunStore, names: Sequence[str], form: Form, maker: str) -
 async def evaluations(runs: RunStore, words: Sequence[str]) -> tuple[Run, ...]:
     """The runs, if the first is an evaluation; () for benchmarks. Raises UsageError."""
     first = await loaded(runs, words[0])
-    return (first, *[await loaded(runs, word) for word in words[1:]]) if first.evaluation else ()
+    found = (first, *[await loaded(runs, word) for word in words[1:]]) if first.evaluation else ()
+    return tuple(as_outcomes(run) if is_soak(run) else run for run in found)
 
 
 def evaluated(runs: Sequence[Run], form: Form, maker: str) -> str:
+    soaks = {run.id: endurance(run) for run in runs if is_soak(run)}
     match form:
         case Form.HTML:
-            return evaluation_page(runs, maker)
+            return evaluation_page(runs, soaks, maker)
         case Form.MARKDOWN:
-            return evaluation_markdown(runs)
+            return evaluation_markdown(runs, soaks)
         case Form.JSON:
             return json.dumps({"runs": [asdict(run) for run in runs]}, indent=2, ensure_ascii=False) + "\n"
 

@@ -174,7 +174,7 @@ async def _wanted(made: Bench, targets: _Names, said: Asked, how: dict[str, Any]
             raise UsageError("--gateway needs a deployment's name: a URL is measured as it is")
         opened = open_workload(how["profile"] or _QUICK, places())
         workload = adjusted(opened, how["repeats"], how["seed"], how["seconds"])
-        return targets, replace(said, request=_filled(said.request, workload))
+        return targets, replace(said, request=filled(said.request, workload))
     if len(targets) > 1 or how["profile"] or how["repeats"] or how["seed"] is not None:
         raise UsageError(
             "--resume takes no other targets, --profile, --repeats or --seed",
@@ -185,12 +185,12 @@ async def _wanted(made: Bench, targets: _Names, said: Asked, how: dict[str, Any]
     workload = adjusted(run.workload, None, None, how["seconds"])
     known = run.conditions
     model = said.model if known.ours else said.model or known.model
-    request = replace(_filled(said.request, workload), resume=run)
+    request = replace(filled(said.request, workload), resume=run)
     said = replace(said, model=model, gateway=known.front_door or said.gateway, request=request)
     return targets or (known.deployment or known.endpoint,), said
 
 
-def _filled(request: BenchRequest, workload: Workload) -> BenchRequest:
+def filled(request: BenchRequest, workload: Workload) -> BenchRequest:
     files = texts_of(replayed_paths(workload), places())
     return replace(request, workload=with_counts(workload, files), files=files)
 

@@ -34,6 +34,7 @@ VERBS = {
     "bench": ("bench", "bench", "Benchmark any OpenAI-compatible endpoint, or a deployment."),
     "eval": ("evals", "evals", "Check the answers of an endpoint: protocol and instructions."),
     "tune": ("tune", "tune", "Search the settings of a recipe that serve best on these nodes."),
+    "soak": ("soak", "soak", "Load an endpoint for hours and find leaks, drift and faults."),
     "runs": ("runs", "runs", "List, show, tag, export and delete benchmark runs."),
     "compare": ("compare", "compare", "Compare runs with a base, metric by metric."),
     "gate": ("compare", "gate", "Check runs against thresholds, for CI."),

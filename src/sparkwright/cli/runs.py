@@ -10,13 +10,14 @@ import click
 
 from sparkwright.adapters.run_files.formats import FORMS, bytes_of, form_of, read, write
 from sparkwright.app import runs as use
-from sparkwright.cli import eval_text
+from sparkwright.cli import eval_text, soak_text
 from sparkwright.cli import options as shared
 from sparkwright.cli.bench_text import next_text, summary_json, summary_text
 from sparkwright.cli.columns import aligned, counted, mark
 from sparkwright.cli.incidents import when
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.run import Listed, Run
+from sparkwright.loadgen.endurance import is_soak
 from sparkwright.loadgen.stats import summarize
 from sparkwright.ports import RunStore
 from sparkwright.wiring import run_store
@@ -107,6 +108,10 @@ def show(run: str, as_json: bool) -> None:
       sparkwright runs show r-20261122-7f3a --json
     """
     found = with_store(lambda kept: use.loaded(kept, run))
+    if is_soak(found):
+        made = soak_text.done(found)
+        shared.answer(as_json, {"schema": SCHEMA, **soak_text.document(made)}, soak_text.text(made))
+        return
     if found.evaluation:
         shared.answer(as_json, {"schema": SCHEMA, "run": eval_text.document(found)}, eval_text.text(found))
         return

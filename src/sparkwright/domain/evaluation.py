@@ -45,7 +45,8 @@ class Score:
 class Outcome:
     """Of one probe, kind of instruction or comparison. cases: what was judged, failed: how many of them did not hold.
 
-    detail: one sentence. means, hint: what a failure usually means and how to go on, '' where it did not fail.
+    at: when, of a soak, in seconds after the run began. detail: one sentence. means, hint: what a failure usually means
+    and how to go on, '' where it did not fail.
     """
 
     name: str
@@ -59,6 +60,16 @@ class Outcome:
     score: Score | None = None
     requests: int = 0
     seconds: float = 0.0
+    at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Of a soak, seconds after the run began. kind: a word (incident, floor, gone, back, resumed)."""
+
+    at: float
+    kind: str
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +88,18 @@ class Greedy:
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """kind: probes, instructions, same. verdict: of `same`: as before, within noise of itself, worse."""
+    """kind: probes, instructions, same, soak. verdict: of `same`: as before, within noise of itself, worse.
+
+    events, seconds, floor: of a soak, what happened, how long it has been under load, bytes at which it stops.
+    """
 
     kind: str
     outcomes: tuple[Outcome, ...] = ()
     answers: tuple[Greedy, ...] = ()
     verdict: str = ""
+    events: tuple[Event, ...] = ()
+    seconds: float = 0.0
+    floor: int = 0
 
     @property
     def counts(self) -> dict[State, int]:

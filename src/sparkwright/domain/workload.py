@@ -110,7 +110,7 @@ class Slo:
 class LevelPlan:
     """One point of a curve. requests: of one repeat (agents, where the shape is Agent). warmup: sent before.
 
-    seconds: the level ends after that, finished or not; 0 takes the workload's deadline.
+    seconds: the level ends after that, finished or not; 0 takes the workload's deadline. rest: idle seconds after it.
     """
 
     name: str
@@ -119,6 +119,7 @@ class LevelPlan:
     requests: int = 1
     warmup: int = 1
     seconds: float = 0.0
+    rest: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +129,19 @@ class Search:
     low: float
     high: float
     precision: float = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Soak:
+    """What a soak adds to its levels, which it repeats for hours.
+
+    probe_every, leave_every: seconds between quality probes, and between clients that leave in the middle of their
+    answer; 0: none. floor: bytes available on a node at which it stops.
+    """
+
+    probe_every: float = 600.0
+    leave_every: float = 30.0
+    floor: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,3 +164,4 @@ class Workload:
     slo: Slo | None = None
     search: Search | None = None
     deadline: float = 1800.0
+    soak: Soak | None = None

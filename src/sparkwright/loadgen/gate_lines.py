@@ -7,6 +7,7 @@ errors == 0
 goodput >= 3/s @ level=c8
 failed_probes == 0
 score >= 85% @ outcome=prompts-strict
+memory_per_hour < 100MiB
 """
 
 import re
@@ -30,9 +31,17 @@ _PLAIN: Mapping[str, str] = {
     "prefix_hits": "share",
     "memory_available": "bytes",
 }
-# Of a run as a whole: what an evaluation found.
+# Of an evaluation as a whole.
 QUALITY: Mapping[str, str] = {"failed_probes": "", "score": "share"}
-PLAIN = {**_PLAIN, **QUALITY}
+# Of a soak as a whole; bytes lost an hour and a request, how much slower it became, failures of any kind.
+ENDURANCE: Mapping[str, str] = {
+    "memory_per_hour": "bytes",
+    "memory_per_request": "bytes",
+    "latency_drift": "share",
+    "faults": "",
+}
+WHOLE = {**QUALITY, **ENDURANCE}
+PLAIN = {**_PLAIN, **WHOLE}
 OUTCOME = "outcome"
 SELECTORS = ("level", "depth", "prompt", "output", "concurrency", "rate", "part", "turn", OUTCOME)
 _SHORT = {"c": "concurrency"}
@@ -101,7 +110,7 @@ def parse(text: str, name: str = "gates") -> tuple[Gate, ...]:
 def _fitting(metric: str, of_baseline: bool, where: tuple[tuple[str, str], ...]) -> None:
     """Quality has no levels, and levels have no outcomes."""
     keys = [key for key, _ in where]
-    if metric not in QUALITY:
+    if metric not in WHOLE:
         if OUTCOME in keys:
             raise BadLine(f"{metric} is not selected by outcome: that is for score")
         return

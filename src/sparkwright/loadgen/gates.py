@@ -5,9 +5,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from sparkwright.domain.summary import GateResult, LevelSummary, RunSummary
+from sparkwright.domain.units import gib
 from sparkwright.domain.workload import Length, LevelPlan, Single
 from sparkwright.loadgen import comparable, quality
-from sparkwright.loadgen.gate_lines import QUALITY, Gate, parse, sizes, unit_of
+from sparkwright.loadgen.gate_lines import WHOLE, Gate, parse, sizes, unit_of
 
 __all__ = ["Gate", "judge", "judge_runs", "parse"]
 
@@ -37,7 +38,8 @@ def judge(gates: Sequence[Gate], summary: RunSummary, baseline: RunSummary | Non
 def judge_runs(gates: Sequence[Gate], runs: Sequence[tuple[RunSummary, RunSummary | None]]) -> tuple[GateResult, ...]:
     """Each gate by every run (with its baseline) that can have its figure. One that none can have fails."""
     results = [_worst(gate, runs) for gate in gates]
-    for summary, _ in runs:
+    of_levels = any(gate.metric not in WHOLE for gate in gates)
+    for summary, _ in runs if of_levels else ():
         if summary.invalid and (summary.run.levels or not summary.run.evaluation):
             name = f"{VALID[:4]}{summary.run.id}{VALID[7:]}" if len(runs) > 1 else VALID
             results.append(GateResult(name, False, None, "valid", "; ".join(summary.invalid)))
@@ -48,7 +50,7 @@ def _worst(gate: Gate, runs: Sequence[tuple[RunSummary, RunSummary | None]]) -> 
     able = [pair for pair in runs if quality.has(gate.metric, pair[0].run)]
     if not able:
         asked = _text(gate, None if gate.of_baseline else gate.limit)
-        return GateResult(gate.line, False, None, asked, f"{quality.WANTED[gate.metric in QUALITY]} has such a figure")
+        return GateResult(gate.line, False, None, asked, f"{quality.wanted(gate.metric)} has such a figure")
     found = [(summary.run.id, _seen(gate, _judged(gate, summary, baseline))) for summary, baseline in able]
     run, worst = next((one for one in found if not one[1].passed), found[0])
     return replace(worst, why=f"{run}: {worst.why}") if len(able) > 1 and worst.why else worst
@@ -61,7 +63,7 @@ def _seen(gate: Gate, result: GateResult) -> GateResult:
 def _judged(gate: Gate, summary: RunSummary, baseline: RunSummary | None) -> GateResult:
     if gate.metric == "best_rate":
         return _best_rate(gate, summary, baseline)
-    if gate.metric in QUALITY:
+    if gate.metric in WHOLE:
         observed, why = quality.figure(gate.metric, summary.run, dict(gate.where))
         passed = observed is not None and _SIGNS[gate.sign](observed, gate.limit)
         return GateResult(gate.line, passed, observed, _text(gate, gate.limit), why)
@@ -137,7 +139,7 @@ def _level(gate: Gate, level: LevelSummary, partner: LevelSummary | None) -> Jud
 
 def _together(levels: Sequence[LevelSummary]) -> LevelSummary:
     """As one level, as far as failed requests go."""
-    first, failed = levels[0], {"": sum(sum(level.errors.values()) for level in levels)}
+    first, failed = levels[0], {"": sum(_failed(level) for level in levels)}
     sent = sum(level.sent for level in levels)
     return LevelSummary(first.plan, first.part, first.repeats, sent, sent - failed[""], 0, 0.0, {}, failed)
 
@@ -148,13 +150,19 @@ def _value(gate: Gate, level: LevelSummary) -> float | None:
     if gate.metric == "met":
         return level.met
     if gate.metric in ("errors", "error_share"):
-        failed = float(sum(level.errors.values()))
+        failed = float(_failed(level))
         return failed if gate.metric == "errors" else failed / level.sent if level.sent else None
     metric = level.metrics.get(gate.metric)
     if metric is None:
         return None
     value = getattr(metric, gate.statistic)
     return float(getattr(value, "value", value))
+
+
+def _failed(level: LevelSummary) -> int:
+    """Requests; what the end of a level by its own clock cut off is no failure, where others were answered."""
+    cut = level.errors.get("time-up", 0) if level.good and level.plan.seconds else 0
+    return sum(level.errors.values()) - cut
 
 
 def _selected(level: LevelSummary, gate: Gate) -> bool:
@@ -186,6 +194,8 @@ def figure(value: float, gate: Gate) -> str:
     unit = unit_of(gate.metric, gate.statistic)
     if unit == "share":
         return f"{value:.1%}"
+    if unit == "bytes":
+        return gib(value)
     if unit == "s":
         return f"{value * 1000:.4g} ms" if value < 1 else f"{value:.4g} s"
     return f"{value:.4g} {unit}".rstrip()

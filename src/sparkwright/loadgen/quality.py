@@ -1,18 +1,25 @@
-"""Figures of a run as a whole, for gates: what an evaluation found."""
+"""Figures of a run as a whole, for gates: what an evaluation or a soak found."""
 
 from collections.abc import Callable, Mapping
 
 from sparkwright.domain.evaluation import Evaluation, State
 from sparkwright.domain.run import Run
-from sparkwright.loadgen.gate_lines import OUTCOME, QUALITY
+from sparkwright.loadgen.endurance import endurance, is_soak, memory_text, shift_text
+from sparkwright.loadgen.gate_lines import ENDURANCE, OUTCOME, QUALITY
 
 Figure = tuple[float | None, str]  # None: there is none, and why
-# Where no run has the figure: of levels, of an evaluation.
-WANTED = ("no benchmark is judged, which alone", "no evaluation is judged, which alone")
+
+
+def wanted(metric: str) -> str:
+    """Where no run has the figure."""
+    kind = "evaluation" if metric in QUALITY else "soak" if metric in ENDURANCE else "benchmark"
+    return f"no {kind} is judged, which alone"
 
 
 def has(metric: str, run: Run) -> bool:
     """Whether it is a run of the kind that can have the figure."""
+    if metric in ENDURANCE:
+        return is_soak(run)
     if metric not in QUALITY:
         return bool(run.levels) or not run.evaluation
     return bool(run.evaluation and run.evaluation.outcomes) and (metric == "score") == _scored(run)
@@ -46,7 +53,38 @@ def _score(_: Run, found: Evaluation, where: Mapping[str, str]) -> Figure:
     return score.share, f"{score.good} of {score.of}, 95 % interval {score.low:.1%} to {score.high:.1%}"
 
 
+def _memory(run: Run, each: bool) -> Figure:
+    """The most that any node, or the server's process, lost; 0 of what is not above noise."""
+    found = endurance(run).memory
+    if not found:
+        return None, "memory is unknown"
+    sizes = [one.per_request if each else one.per_hour for one in found]
+    lost = [size.value if size and one.leak else 0.0 for one, size in zip(found, sizes, strict=True)]
+    return max(lost), memory_text(found[lost.index(max(lost))])
+
+
+def _drift(run: Run, _: Evaluation, __: Mapping[str, str]) -> Figure:
+    soak = endurance(run)
+    if not soak.latency:
+        return None, "too few requests for a drift to be seen"
+    worst = max(soak.shifts, key=lambda one: one.change, default=None)
+    return (max(0.0, worst.change), shift_text(worst)) if worst else (0.0, "")
+
+
+def _faults(run: Run, _: Evaluation, __: Mapping[str, str]) -> Figure:
+    """Failed requests, restarts, incidents and losses of the server."""
+    soak = endurance(run)
+    told = [one.text for one in soak.findings if one.kind in ("errors", "restart", "incident", "gone", "floor")]
+    count = sum(soak.errors.values()) + soak.restarts
+    count += sum(one.kind in ("incident", "gone", "floor") for one in soak.findings)
+    return float(count), "; ".join(told[:3])
+
+
 _FIGURES: Mapping[str, Callable[[Run, Evaluation, Mapping[str, str]], Figure]] = {
+    "memory_per_hour": lambda run, *_: _memory(run, each=False),
+    "memory_per_request": lambda run, *_: _memory(run, each=True),
+    "latency_drift": _drift,
+    "faults": _faults,
     "failed_probes": _failed_probes,
     "score": _score,
 }

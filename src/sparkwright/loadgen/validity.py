@@ -29,7 +29,7 @@ class Fault:
 
 def invalid(run: Run) -> tuple[str, ...]:
     """Why a run proves nothing; () when it may count."""
-    if run.evaluation:
+    if run.evaluation and not run.levels:
         return ("it is an evaluation, without figures of speed",)
     missing = run.conditions.missing
     whose = "our own deployment" if run.conditions.ours else "an endpoint"

@@ -82,7 +82,7 @@ def plans(level: LevelPart) -> Iterator[LevelPlan]:
     for depth, concurrency, rate in product(depths, users, level.rate):
         shape, pace = _shape(level, int(depth)), _pace(level, int(concurrency), float(rate))
         requests = int(level.per_user) * max(pace.concurrency, 1) or int(level.requests)
-        plan = LevelPlan("", shape, pace, requests, int(level.warmup), float(level.seconds))
+        plan = LevelPlan("", shape, pace, requests, int(level.warmup), float(level.seconds), float(level.rest))
         plan = replace(plan, name=_name(level, plan, len(depths) > 1, len(users) > 1, len(level.rate) > 1))
         yield plan
         if level.agent and level.agent.cold_twin and isinstance(shape, Agent):

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from sparkwright.recipes.values import Matching, Part, Seconds, Text, Within, seconds, shown
+from sparkwright.recipes.values import Matching, Part, Seconds, Size, Text, Within, seconds, shown
 
 _NAME = Matching(r"[a-z0-9][a-z0-9._-]{0,62}", "small letters, digits, `.`, `_` and `-`, at most 63, as in my-agents")
 _TITLE = Matching(r"[^\n]{1,100}", "one line of at most 100 characters")
@@ -110,6 +110,7 @@ class LevelPart(Part):
     per_user: Annotated[int, _DEPTH] = 0
     warmup: Annotated[int, _WARMUP] = 1
     seconds: Seconds = 0.0
+    rest: Seconds = 0.0
 
 
 class SloPart(Part):
@@ -125,6 +126,12 @@ class SearchPart(Part):
     precision: Annotated[float, _PRECISION] = 0.1
 
 
+class SoakPart(Part):
+    probe_every: Seconds = 600.0
+    leave_every: Seconds = 30.0
+    floor: Size = 0
+
+
 class WorkloadPart(Part):
     name: Annotated[Text, _NAME] = ""
     title: Annotated[Text, _TITLE]
@@ -138,4 +145,5 @@ class WorkloadPart(Part):
     deadline: Seconds = 1800.0
     slo: SloPart | None = None
     search: SearchPart | None = None
+    soak: SoakPart | None = None
     levels: list[LevelPart]

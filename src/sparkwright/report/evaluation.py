@@ -1,29 +1,38 @@
-"""Runs of `eval` as a page and as Markdown: outcomes, then every exchange that failed."""
+"""Runs of `eval` and `soak` as a page and as Markdown: plots, outcomes, then every exchange that failed."""
 
 from collections.abc import Sequence
 
 from sparkwright.domain.evaluation import Evaluation, Outcome
 from sparkwright.domain.run import Run
+from sparkwright.domain.soak import Endurance
+from sparkwright.domain.units import duration
+from sparkwright.report.forest import forest_plot
 from sparkwright.report.html import data_json, document
 from sparkwright.report.markdown import code, escaped
 from sparkwright.report.markdown import table as marked
 from sparkwright.report.markup import Html, join, tag
-from sparkwright.report.page_parts import table_html
+from sparkwright.report.page_parts import plot_section, table_html
+from sparkwright.report.soak import Soaks, events_table, found_table, memory_table, soak_plots
 from sparkwright.report.tables import Table
 from sparkwright.report.texts import conditions
 
 _SIMULATED = "SIMULATED: a simulated engine answered."
+_FAILURES = 40  # exchanges of a soak may be many
 _HEAD = ("probe", "result", "score", "cases", "detail")
 
 
-def evaluation_page(runs: Sequence[Run], maker: str) -> str:
-    """The whole file."""
-    names = ", ".join(run.id for run in runs)
-    return document(names, join(*map(_section, runs)), Html(data_json(tuple(run.id for run in runs), (), ())), maker)
+def evaluation_page(runs: Sequence[Run], soaks: Soaks, maker: str) -> str:
+    """The whole file. soaks: what each soak among the runs showed, by run."""
+    names, plots = tuple(run.id for run in runs), soak_plots(runs, soaks)
+    drawn = tag("div", *map(plot_section, plots), class_="plots") if plots else Html("")
+    forest = forest_plot(runs)
+    sections = (_section(run, soaks.get(run.id)) for run in runs)
+    body = join(*sections, drawn, forest)
+    return document(", ".join(names), body, Html(data_json(names, plots, ())), maker)
 
 
-def evaluation_markdown(runs: Sequence[Run]) -> str:
-    return "\n\n".join(map(_marked, runs)) + "\n"
+def evaluation_markdown(runs: Sequence[Run], soaks: Soaks) -> str:
+    return "\n\n".join(_marked(run, soaks.get(run.id)) for run in runs) + "\n"
 
 
 def score_text(outcome: Outcome) -> str:
@@ -38,8 +47,11 @@ def _found(run: Run) -> Evaluation:
     return run.evaluation or Evaluation("")
 
 
-def _verdict(run: Run) -> str:
+def _verdict(run: Run, soak: Endurance | None) -> str:
     found = _found(run)
+    if soak:
+        kinds = ", ".join(dict.fromkeys(one.kind for one in soak.findings))
+        return f"{duration(soak.seconds)}, {f'found {kinds}' if kinds else 'nothing found'}"
     return found.verdict or ", ".join(f"{count} {state}" for state, count in found.counts.items() if count)
 
 
@@ -50,14 +62,20 @@ def _table(run: Run) -> Table:
     return Table("Outcomes", _HEAD, tuple(rows))
 
 
-def _section(run: Run) -> Html:
-    failed = (one for one in _found(run).outcomes if one.evidence)
+def _tables(run: Run, soak: Endurance | None) -> list[Table]:
+    """Of a soak, not every probe of every round: those that failed have their exchanges below."""
+    found = [found_table(soak), memory_table(soak), events_table(run)] if soak else [_table(run)]
+    return [table for table in found if table.rows]
+
+
+def _section(run: Run, soak: Endurance | None) -> Html:
+    failed = [one for one in _found(run).outcomes if one.evidence][:_FAILURES]
     rows = tuple((name, text) for name, text in conditions(run))
     return tag(
         "section",
-        tag("h1", f"{run.workload.title} of {run.conditions.model}: {_verdict(run)}"),
+        tag("h1", f"{run.workload.title} of {run.conditions.model}: {_verdict(run, soak)}"),
         tag("p", _SIMULATED, class_="note") if run.conditions.simulated else Html(""),
-        table_html(_table(run)),
+        *(join(tag("h2", table.title), table_html(table)) for table in _tables(run, soak)),
         *map(_failure, failed),
         tag("h2", "Conditions"),
         table_html(Table("Conditions", ("", ""), rows)),
@@ -76,8 +94,8 @@ def _failure(outcome: Outcome) -> Html:
     )
 
 
-def _marked(run: Run) -> str:
-    parts = [f"## {escaped(run.workload.title)} of {escaped(run.conditions.model)}: {escaped(_verdict(run))}"]
+def _marked(run: Run, soak: Endurance | None) -> str:
+    parts = [f"## {escaped(run.workload.title)} of {escaped(run.conditions.model)}: {escaped(_verdict(run, soak))}"]
     parts += [f"**{_SIMULATED}**"] if run.conditions.simulated else []
-    parts += [f"Run `{code(run.id)}` at `{code(run.conditions.endpoint)}`.", marked(_table(run))]
+    parts += [f"Run `{code(run.id)}` at `{code(run.conditions.endpoint)}`.", *map(marked, _tables(run, soak))]
     return "\n\n".join(parts)

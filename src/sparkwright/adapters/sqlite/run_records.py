@@ -94,8 +94,13 @@ def listed(record: Record) -> Listed:
         workload=f"{work.get('name', '?')}@{work.get('version', '?')}",
         planned=len(work.get("levels", ())) * work.get("repeats", 1),
         tags=tuple(json.loads(record["tags"])),
-        kind=f"eval {json.loads(record['evaluation']).get('kind', '?')}" if record["evaluation"] else "bench",
+        kind=_kind(record["evaluation"]),
     )
+
+
+def _kind(evaluation: str) -> str:
+    name = json.loads(evaluation).get("kind", "?") if evaluation else "bench"
+    return name if name in ("bench", "soak") else f"eval {name}"
 
 
 def level_record(run: str, level: Level) -> Record:

@@ -12,8 +12,9 @@ from pathlib import Path
 
 from sparkwright.adapters.sqlite import database, threaded
 from sparkwright.adapters.sqlite import run_records as records
-from sparkwright.domain.codec import Unreadable
+from sparkwright.domain.codec import Unreadable, to_json
 from sparkwright.domain.errors import Busy, StoreError, UsageError
+from sparkwright.domain.evaluation import Evaluation
 from sparkwright.domain.run import Level, Listed, Row, Run
 from sparkwright.domain.workload import Workload
 
@@ -155,6 +156,12 @@ class SqliteRuns:
             connection.execute("UPDATE runs SET state = ?, ended = ? WHERE id = ?", (state, at, run_id))
         if state != "running":
             self._holds.free(run_id)
+
+    @threaded
+    def set_evaluation(self, run_id: str, evaluation: Evaluation) -> None:
+        with self._change() as connection:
+            text = records.clean(to_json(evaluation))
+            connection.execute("UPDATE runs SET evaluation = ? WHERE id = ?", (text, run_id))
 
     @threaded
     def add(self, run: Run) -> None:

@@ -8,7 +8,16 @@ from dataclasses import dataclass, field, replace
 from sparkwright.app.bench.measure import Outline, measure, outline, resumed, run_of, same_server
 from sparkwright.app.bench.probe import probe
 from sparkwright.app.bench.prompt_corpus import Given, prepare
-from sparkwright.app.bench.target import Bench, DeploymentInfo, KeyWanted, Order, Screen, Target, no_memory
+from sparkwright.app.bench.target import (
+    Bench,
+    DeploymentInfo,
+    KeyWanted,
+    Order,
+    Screen,
+    Target,
+    no_incidents,
+    no_memory,
+)
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.probed import Probed
@@ -57,7 +66,7 @@ def conditions(bench: Bench, order: Order, tokenizer: str) -> Conditions:
 
 @dataclass(frozen=True, slots=True)
 class BenchRequest:
-    """What to measure with. resume: the run to continue. memory: of the nodes, where they are ours.
+    """What to measure with. resume: the run to continue. memory, incidents: of the nodes, where they are ours.
 
     files: path -> text of what the workload replays.
     """
@@ -68,6 +77,7 @@ class BenchRequest:
     note: str = ""
     files: Mapping[str, str] = field(default_factory=dict)
     memory: Callable[[], Awaitable[Mapping[str, int]]] = no_memory
+    incidents: Callable[[], Awaitable[Mapping[float, str]]] = no_incidents
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +99,9 @@ async def ready(bench: Bench, target: Target, ours: DeploymentInfo | None, reque
     _judgeable(request.workload, probed)
     levels = tuple(level.plan for level in planned.levels)
     target = replace(target, model=probed.model)
-    order = Order(target, probed, request.workload, levels, ours, request.memory, request.tags, request.note)
+    order = Order(
+        target, probed, request.workload, levels, ours, request.memory, request.incidents, request.tags, request.note
+    )
     tokenizer = await bench.tokenizer(bench.asker, target.engine, probed)
     known = conditions(bench, order, tokenizer.name)
     earlier = "" if request.resume else await bench.runs.unfinished(request.workload, known.endpoint) or ""

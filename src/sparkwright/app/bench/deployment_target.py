@@ -10,6 +10,7 @@ from sparkwright.app import queries
 from sparkwright.app.bench.benchmark import BenchRequest, Ready, ready, url_target
 from sparkwright.app.bench.target import Bench, DeploymentInfo, Target
 from sparkwright.app.gather import gather, reached
+from sparkwright.app.incidents import remembered
 from sparkwright.app.queries import chosen
 from sparkwright.app.services import Services, by_node
 from sparkwright.domain.command import Secret
@@ -102,6 +103,17 @@ async def memory(services: Services, names: Sequence[str]) -> dict[str, int]:
     return {name: size for name, size in (await by_node(names, one)).items() if size is not None}
 
 
+async def incidents(services: Services, name: str) -> dict[float, str]:
+    """When each was opened -> what it is; {} where no node can be asked."""
+    found = await remembered(services, name)
+    return {one.opened_at: f"incident {one.number} on {node}: {one.kind}: {one.what}" for node, one in found.incidents}
+
+
+def _watched(services: Services, request: BenchRequest, ours: DeploymentInfo) -> BenchRequest:
+    seen = partial(incidents, services, ours.head.deployment)
+    return replace(request, memory=partial(memory, services, ours.names), incidents=seen)
+
+
 @dataclass(frozen=True, slots=True)
 class Gateway:
     """A gateway of the cluster. url: as it is measured. keys: to be tried, in this order."""
@@ -123,7 +135,7 @@ async def deployment(
     ours = await _started(services, name)
     head = ours.head
     key = key or _key(services, head)
-    watched = replace(request, memory=partial(memory, services, ours.names))
+    watched = _watched(services, request, ours)
     async with _engine(services, head) as url:
         target = Target(url, head.served_name, key, name)
         yield await ready(bench, target, replace(ours, tunnelled=_away(services, head)), watched)
@@ -137,7 +149,7 @@ async def gateway(bench: Bench, services: Services, gateway: Gateway, request: B
     """
     ours = await _started(services, gateway.deployment)
     head, key = ours.head, services.secrets.get(ours.head.key_env)
-    watched = replace(request, memory=partial(memory, services, ours.names))
+    watched = _watched(services, request, ours)
     async with _engine(services, head) as url, _reached(services, head, gateway.url) as (at, tunnelled):
         behind = None if head.key_env and not key else Target(url, head.served_name, key, gateway.deployment)
         target = Target(at, head.served_name, None, f"{gateway.deployment} ({gateway.url})", behind)

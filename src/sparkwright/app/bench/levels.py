@@ -8,17 +8,17 @@ from dataclasses import dataclass, field, replace
 
 from sparkwright.app.bench.target import Bench, Order, Screen, one_line
 from sparkwright.domain.errors import NotReady
-from sparkwright.domain.run import Job, Lag, Level, Row, Scrape, Session
+from sparkwright.domain.run import Job, Lag, Level, Reads, Row, Scrape, Session
 from sparkwright.domain.workload import Api, LevelPlan, Pace
 from sparkwright.facts.engine_metrics import figures
 from sparkwright.loadgen.workloads import job_pace, split
 
-_FIRST, _EVERY, _MEMORY_EVERY = 0.1, 1.0, 3.0  # seconds; a short level is looked at more often
+_FIRST, _EVERY, _SELDOM, _MEMORY_EVERY = 0.1, 1.0, 5.0, 3.0  # seconds; a short level is looked at more often
 _SECONDS = 5.0
 
 
 @asynccontextmanager
-async def watched(bench: Bench, order: Order) -> AsyncIterator[list[Scrape]]:
+async def watched(bench: Bench, order: Order, every: float = _EVERY) -> AsyncIterator[list[Scrape]]:
     """Fills the list while it is open; the first and the last are taken before and after, as far as it answers."""
     seen: list[Scrape] = []
     began = bench.clock.monotonic()
@@ -33,7 +33,7 @@ async def watched(bench: Bench, order: Order) -> AsyncIterator[list[Scrape]]:
         last, pause = 0.0, _FIRST
         while True:
             await bench.clock.sleep(pause)
-            pause = min(1.5 * pause, _EVERY)
+            pause = min(1.5 * pause, every)
             now = bench.clock.monotonic()
             due = now - last >= _MEMORY_EVERY
             last = now if due else last
@@ -90,6 +90,7 @@ class _Heard:
     screen: Screen
     key: int
     allowed: int
+    light: bool = False
     silent: int = 0
     rows: list[Row] = field(default_factory=list)
     lag: Lag = field(default_factory=Lag)
@@ -101,6 +102,7 @@ class _Heard:
             self.lag = item
             self.screen.lag(item)
             return
+        item = replace(item, reads=condensed(item.reads)) if self.light else item
         self.rows.append(item)
         silent = item.status == 0 and item.headers is None and item.kind not in _OWN
         self.silent = self.silent + 1 if silent else 0
@@ -120,7 +122,7 @@ class _Heard:
 class Step:
     """One repeat of one level of a run. seconds: how long it may last; planned: by the level itself.
 
-    doubts: about its prompts.
+    doubts: about its prompts. light: only the ends of each answer are stored, and samples are rare: for hours.
     """
 
     run: str
@@ -130,6 +132,7 @@ class Step:
     seconds: float
     planned: bool = False
     doubts: tuple[str, ...] = ()
+    light: bool = False
 
 
 async def measured(bench: Bench, order: Order, screen: Screen, step: Step) -> Level:
@@ -140,15 +143,17 @@ async def measured(bench: Bench, order: Order, screen: Screen, step: Step) -> Le
     level = Level(step.plan, step.repeat, bench.clock.now(), doubts=step.doubts, complete=False)
     key = await bench.runs.add_level(step.run, level)
     pace = job_pace(step.plan)
-    heard = _Heard(bench, screen, key, max(8, 2 * pace.concurrency))
+    heard = _Heard(bench, screen, key, max(8, 2 * pace.concurrency), step.light)
     before, sessions = split(step.sessions)
     ends = bench.clock.monotonic() + step.seconds
     if before:
         # What warms up is sent no harder than what is measured
         await _run(heard, _job(order, before, Pace(concurrency=max(1, pace.concurrency)), step.seconds), order)
-    async with watched(bench, order) as scrapes:
+    async with watched(bench, order, _SELDOM if step.light else _EVERY) as scrapes:
         left = max(1.0, ends - bench.clock.monotonic())
         whole = await _run(heard, _job(order, sessions, pace, left), order)
+        if step.plan.rest:
+            await bench.clock.sleep(step.plan.rest)
     await heard.flush()
     level = replace(level, rows=tuple(heard.rows), lag=heard.lag, scrapes=tuple(scrapes))
     lost = await _lost(bench, order) if not whole or unanswered(level) else None
@@ -160,6 +165,13 @@ async def measured(bench: Bench, order: Order, screen: Screen, step: Step) -> Le
         hint = f"what was measured is kept; when it serves again: sparkwright bench --resume {step.run}"
         raise NotReady(what, hint) from lost
     return level
+
+
+def condensed(reads: Reads) -> Reads:
+    """The first read and the rest as one: time per token stays as it was, gaps between tokens are gone."""
+    if len(reads.at) < 3:
+        return reads
+    return Reads((reads.at[0], reads.at[-1]), (reads.tokens[0], sum(reads.tokens[1:])), exact=False)
 
 
 async def _lost(bench: Bench, order: Order) -> NotReady | None:

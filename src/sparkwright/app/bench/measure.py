@@ -242,6 +242,8 @@ def resumed(run: Run) -> Run:
     """The run as it is resumed. Raises UsageError when nothing is missing."""
     if run.imported:
         raise UsageError(f"{run.id} was imported from {run.imported}: its requests were not sent by sparkwright")
+    if run.evaluation and run.evaluation.kind == "soak":
+        raise UsageError(f"{run.id} is a soak", f"sparkwright soak --resume {run.id}")
     if run.evaluation:
         raise UsageError(f"{run.id} is an evaluation: it is asked again as a whole", "sparkwright eval --help")
     if run.state == DONE:

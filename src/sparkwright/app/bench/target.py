@@ -161,9 +161,16 @@ async def no_memory() -> Mapping[str, int]:
     return {}
 
 
+async def no_incidents() -> Mapping[float, str]:
+    return {}
+
+
 @dataclass(frozen=True, slots=True)
 class Order:
-    """One endpoint under one workload. levels: those that fit. memory: of the nodes, {} where they are not ours."""
+    """One endpoint under one workload. levels: those that fit. memory: of the nodes, {} where they are not ours.
+
+    incidents: when each was opened -> what it is.
+    """
 
     target: Target
     probed: Probed
@@ -171,5 +178,6 @@ class Order:
     levels: tuple[LevelPlan, ...]
     ours: DeploymentInfo | None = None
     memory: Callable[[], Awaitable[Mapping[str, int]]] = field(default=no_memory)
+    incidents: Callable[[], Awaitable[Mapping[float, str]]] = field(default=no_incidents)
     tags: tuple[str, ...] = ()
     note: str = ""

@@ -1,0 +1,177 @@
+"""`sparkwright soak`: does it still serve well after hours?"""
+
+import asyncio
+import importlib
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sparkwright import __version__
+from sparkwright.adapters.files import open_workload
+from sparkwright.app.bench.benchmark import BenchRequest
+from sparkwright.app.bench.measure import adjusted
+from sparkwright.app.bench.target import Bench
+from sparkwright.app.cluster_options import ClusterOptions
+from sparkwright.app.runs import taken_up
+from sparkwright.cli import options as shared
+from sparkwright.cli.bench import Asked, endpoint, filled
+from sparkwright.cli.bench_words import found_text
+from sparkwright.cli.columns import echo
+from sparkwright.cli.gate_file import read_gates
+from sparkwright.domain.errors import UsageError
+from sparkwright.domain.run import Lag, Row, Run
+from sparkwright.domain.units import duration, gib, parse_size
+from sparkwright.domain.workload import LevelPlan, Soak, Workload
+from sparkwright.wiring import bench as tools
+from sparkwright.wiring import keys, places
+
+SCHEMA = 1
+_PROFILE = "soak"
+
+
+def _floor(_: click.Context, __: click.Parameter, value: str) -> int | None:
+    try:
+        return parse_size(value) if value else None
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+
+
+@click.command()
+@click.argument("target", default="", metavar="[DEPLOYMENT | URL]")
+@click.option("--hours", type=click.FloatRange(0.0, min_open=True), help="Hours under load. [default: the profile's]")
+@click.option("--minutes", type=click.FloatRange(0.0, min_open=True), help="Minutes under load, in place of --hours.")
+@click.option("--profile", default="", metavar="NAME", help="Shipped workload or YAML file. [default: soak]")
+@click.option(
+    "--floor", default="", callback=_floor, metavar="SIZE", help="Stop at this much memory left. [default: 2g]"
+)
+@click.option("--resume", default="", metavar="RUN", help="Resume a soak for the time that is left.")
+@click.option("--model", default="", metavar="NAME", help="Model to ask, where the server has several.")
+@click.option(
+    "--key-file", type=click.Path(path_type=Path), help="File with the API key. [default: $SPARKWRIGHT_API_KEY]"
+)
+@click.option("--gateway", is_flag=True, help="Ask a deployment through its gateway, with TLS and keys.")
+@click.option("--gate", type=click.Path(path_type=Path), metavar="FILE", help="Exit 1 if a threshold is not met.")
+@click.option("-o", "--out", default="", metavar="FILE", help="Where the page is written. [default: RUN.html]")
+@click.option("--tag", "tags", multiple=True, metavar="TAG", help="Tag the run; may be repeated.")
+@click.option("--note", default="", metavar="TEXT", help="Store a note with the run.")
+@click.option("--dry-run", "dry", is_flag=True, help="Print the rounds and exit; ask nothing.")
+@shared.cluster_options
+@shared.json_option
+def soak(target: str, where: ClusterOptions, as_json: bool, **how: Any) -> None:
+    """Load an endpoint for hours and find leaks, drift and faults.
+
+    Rounds of mixed load (users, agents, long prompts, bursts, idle spells, clients that leave), with quality probes in
+    between. Found are: memory that shrinks steadily (an hour, a request, time left), latency that changes at a time,
+    failed requests, restarts, incidents, wrong answers. It stops when memory meets the floor. Every request is stored;
+    a soak that ended early, even by SIGKILL, can be resumed. It ends with a page.
+
+    Exit status: 0 nothing found, 1 something found, stopped early or a threshold not met, 2 usage error, 5 no answer.
+
+    \b
+    Examples:
+      sparkwright soak deepseek-v4-flash --hours 12
+      sparkwright soak http://127.0.0.1:8000 --minutes 30 --gate gates.txt
+      sparkwright soak --resume r-20261122-7f3a
+    """
+    if how["hours"] and how["minutes"]:
+        raise UsageError("--hours and --minutes exclude each other")
+    gates = read_gates(how["gate"]) if how["gate"] else ()
+    if how["dry"]:
+        work = _workload(how)
+        shared.answer(as_json, {"schema": SCHEMA, "workload": asdict(work)}, _rounds(work))
+        return
+    run = asyncio.run(_soaked(target, where, as_json, how))
+    end = importlib.import_module("sparkwright.cli.soak_text")  # with numpy, which loading has no use for
+    page = _page(run, how["out"])
+    done = end.done(run, gates)
+    document = {"schema": SCHEMA, **end.document(done), "page": str(page)}
+    shared.answer(as_json, document, f"{end.text(done)}\n\nwrote {page}", end.exit_code(done))
+
+
+def _workload(how: dict[str, Any]) -> Workload:
+    work = open_workload(how["profile"] or _PROFILE, places())
+    seconds = 3600.0 * (how["hours"] or 0.0) + 60.0 * (how["minutes"] or 0.0)
+    work = adjusted(work, 1, None, seconds or None)
+    terms = work.soak or Soak()
+    return replace(work, soak=terms if how["floor"] is None else replace(terms, floor=how["floor"]))
+
+
+def _rounds(work: Workload) -> str:
+    terms = work.soak or Soak()
+    lines = [f"{work.name}@{work.version}: {work.title}, {duration(work.deadline)}, rounds of"]
+    for plan in work.levels:
+        rest = f", then {duration(plan.rest)} idle" if plan.rest else ""
+        lines.append(f"  {plan.name}: up to {plan.requests} requests in {duration(plan.seconds)}{rest}")
+    lines.append(
+        f"  probes every {duration(terms.probe_every)}, a client that leaves every {duration(terms.leave_every)}"
+    )
+    return "\n".join([*lines, f"  stops at {gib(terms.floor)} available on a node"])
+
+
+async def _soaked(target: str, where: ClusterOptions, quiet: bool, how: dict[str, Any]) -> Run:
+    from sparkwright.app.soak import soak as run_soak
+
+    shared.end_like_ctrl_c()
+    gateway = "" if how["gateway"] else None
+    asked = Asked(where, how["model"], keys(how["key_file"]), how["key_file"] is not None, _bare(how), gateway, quiet)
+    async with tools(None) as made:
+        named, asked = await _asked(made, target, asked, how)
+        async with endpoint(made, named, asked) as (able, ready):
+            if not quiet:
+                echo(f"{found_text(ready)}\n{_rounds(ready.order.workload)}\n", err=True)
+            return await run_soak(able, ready, Lines(quiet), asked.request.resume)
+
+
+def _bare(how: dict[str, Any]) -> BenchRequest:
+    return BenchRequest(Workload("", "", ()), tags=how["tags"], note=how["note"])
+
+
+async def _asked(made: Bench, target: str, asked: Asked, how: dict[str, Any]) -> tuple[str, Asked]:
+    """The endpoint, and the workload: of the resumed run, or the profile's with the options applied."""
+    from sparkwright.app.soak import resumable
+
+    if not how["resume"]:
+        if not target:
+            raise UsageError("missing argument DEPLOYMENT or URL", "sparkwright soak http://127.0.0.1:8000 --hours 8")
+        return target, replace(asked, request=filled(asked.request, _workload(how)))
+    if how["profile"] or how["hours"] or how["minutes"] or how["floor"] is not None:
+        raise UsageError("--resume takes no --profile, --hours, --minutes or --floor: the run has its own")
+    run = resumable(await taken_up(made.runs, how["resume"]))
+    known = run.conditions
+    request = replace(filled(asked.request, run.workload), resume=run)
+    model = asked.model if known.ours else asked.model or known.model
+    asked = replace(asked, model=model, gateway=known.front_door or asked.gateway, request=request)
+    return target or known.deployment or known.endpoint, asked
+
+
+def _page(run: Run, out: str) -> Path:
+    from sparkwright.app.report import Form, evaluated
+
+    path = Path(out or f"{run.id}.html").expanduser()
+    try:
+        path.write_text(evaluated((run,), Form.HTML, f"sparkwright {__version__}"), encoding="utf-8")
+    except OSError as error:
+        hint = f"sparkwright report {run.id} -o FILE writes it elsewhere"
+        raise UsageError(f"{path}: cannot be written: {error.strerror}", hint) from None
+    return path
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """Implements Screen: a line when a level has ended, and what happens."""
+
+    quiet: bool
+
+    def level(self, plan: LevelPlan, repeat: int, of: int) -> None: ...
+
+    def row(self, row: Row) -> None: ...
+
+    def lag(self, lag: Lag) -> None: ...
+
+    def note(self, text: str) -> None:
+        if not self.quiet:
+            echo(text, err=True)
+
+    def done(self) -> None: ...

@@ -1,0 +1,60 @@
+"""The last screen of `soak`: findings, figures, what is unknown, gates, next commands."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import click
+
+from sparkwright.cli.bench_text import gates_text
+from sparkwright.cli.columns import fold, mark
+from sparkwright.domain.run import Run
+from sparkwright.domain.soak import Endurance
+from sparkwright.domain.summary import GateResult
+from sparkwright.domain.units import duration
+from sparkwright.loadgen.endurance import endurance, memory_text
+from sparkwright.loadgen.gate_lines import Gate
+from sparkwright.loadgen.gates import judge
+from sparkwright.loadgen.stats import summarize
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    run: Run
+    found: Endurance
+    results: tuple[GateResult, ...] = ()
+
+
+def done(run: Run, gates: Sequence[Gate] = ()) -> Done:
+    return Done(run, endurance(run), judge(gates, summarize(run)) if gates else ())
+
+
+def exit_code(made: Done) -> int:
+    return int(bool(made.found.findings) or made.run.state != "done" or any(not one.passed for one in made.results))
+
+
+def document(made: Done) -> dict[str, Any]:
+    """Without rows, samples and series: `sparkwright runs export` has those."""
+    bare = replace(made.found, memory=tuple(replace(one, points=()) for one in made.found.memory), latency={})
+    run = {**asdict(replace(made.run, levels=())), "simulated": made.run.conditions.simulated}
+    return {"run": run, "soak": asdict(bare), "gates": [asdict(one) for one in made.results]}
+
+
+def text(made: Done) -> str:
+    run, found = made.run, made.found
+    head = f"{mark(run.conditions.simulated)}{run.id}  {run.workload.name}@{run.workload.version} of "
+    head += f"{run.conditions.model} at {run.conditions.endpoint}: {verdict(made)}"
+    lines = [f"  {found.requests} requests in {duration(found.seconds)}"]
+    lines += [fold(f"  {memory_text(one)}{'' if one.leak else ': not above noise'}", 4) for one in found.memory]
+    lines += [fold(f"  {one}", 4) for one in found.unknown]
+    lines += [click.style(fold(f"  FOUND {one.kind}: {one.text}", 8), fg="red") for one in found.findings]
+    gates = gates_text(run.id, made.results) if made.results else ""
+    after = [] if run.state == "done" else [f"  sparkwright soak --resume {run.id}   the time that is left"]
+    after += [f"  sparkwright report {run.id}   the page again", f"  sparkwright gate {run.id} gates.txt"]
+    return "\n\n".join(filter(None, ["\n".join([head, *lines]), gates, "\n".join(["next", *after])]))
+
+
+def verdict(made: Done) -> str:
+    kinds = ", ".join(dict.fromkeys(one.kind for one in made.found.findings))
+    early = "" if made.run.state == "done" else "ended early; "
+    return early + (f"found {kinds}" if kinds else "nothing found")

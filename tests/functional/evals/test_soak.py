@@ -1,0 +1,135 @@
+"""`soak`: the real command against real simulators, each fault planted."""
+
+from __future__ import annotations
+
+import json
+import signal
+from typing import Any
+
+import pytest
+
+from functional.bench.conftest import Bench, Start, url
+from functional.evals.conftest import PARSERS
+from functional.simulator.process import wait_until
+
+ROUNDS = """
+name: rounds
+title: Rounds of seconds
+deadline: 16s
+soak: {probe_every: 6s, leave_every: 1s}
+levels:
+  - name: users
+    single: {prompt: 64, output: 16}
+    concurrency: 4
+    requests: 60
+    seconds: 3s
+    warmup: 0
+  - name: agents
+    agent: {turns: 3, system: 100, tools: 200, first: 50, each_turn: 60, output: 12}
+    requests: 4
+    seconds: 3s
+    warmup: 0
+    rest: 0.5s
+"""
+
+
+def soaked(shell: Bench, *words: str) -> tuple[int, dict[str, Any], list[str]]:
+    """Exit code, the document, and the kinds of what was found."""
+    shell.workload(ROUNDS, "rounds.yaml")
+    code, out, err = shell.run("soak", *words, "--profile", "./rounds.yaml", "-o", "page.html", "--json")
+    assert out, err
+    told = json.loads(out)
+    return code, told, [one["kind"] for one in told["soak"]["findings"]]
+
+
+def test_a_healthy_server(shell: Bench, simulator: Start) -> None:
+    """Nothing is found; page, list, gates and comparison know it as a soak; what is unknown is named."""
+    code, told, kinds = soaked(shell, url(simulator(*PARSERS)), "--tag", "first")
+    assert (code, kinds, told["run"]["state"]) == (0, [], "done")
+    assert told["run"]["simulated"] and told["soak"]["requests"] > 50
+    assert any("memory of the nodes is unknown" in one for one in told["soak"]["unknown"])
+    assert {one["state"] for one in told["run"]["evaluation"]["outcomes"]} == {"passed"}
+    page = (shell.folder / "page.html").read_text()
+    assert "nothing found" in page and "plot-ttft-time" in page and "SIMULATED" in page
+    assert shell.saved()[0]["kind"] == "soak"
+    assert "nothing found" in shell.run("runs", "show", "first")[1]
+    (shell.folder / "gates.txt").write_text(
+        "faults == 0\nlatency_drift < 10%\nmemory_per_hour < 1GiB\nfailed_probes == 0\n"
+    )
+    code, out, _ = shell.run("gate", "first", "gates.txt")
+    assert (code, out.count("pass ")) == (0, 4), out
+    code, out, _ = shell.run("compare", "first", "first")
+    assert (code, out.count("same")) == (0, 8), out
+    code, _, err = shell.run("bench", "--resume", "first")
+    assert (code, "soak --resume" in err) == (2, True)
+    code, _, err = shell.run("soak", "--resume", "first")
+    assert (code, "is complete" in err) == (2, True)
+
+
+@pytest.mark.parametrize(("fault", "kind"), [("leak=4", "leak"), ("wrong@tool_text", "answers")])
+def test_a_fault_is_found_and_nothing_else(shell: Bench, simulator: Start, fault: str, kind: str) -> None:
+    """Memory that each request takes for ever; a parser that leaves calls as text."""
+    code, told, kinds = soaked(shell, url(simulator(*PARSERS, SPARKWRIGHT_TWIN_FAULT=fault)))
+    assert (code, kinds) == (1, [kind]), told["soak"]["findings"]
+    if kind == "answers":
+        page = (shell.folder / "page.html").read_text()
+        assert "tool-call" in page and "POST /v1/chat/completions" in page
+
+
+def test_a_server_that_dies_and_comes_back(shell: Bench, simulator: Start) -> None:
+    """The loss, the return and the restart are in the run, and the soak continues."""
+    server = simulator(*PARSERS)
+    shell.workload(ROUNDS, "rounds.yaml")
+    words = ("soak", url(server), "--profile", "./rounds.yaml", "-o", "page.html")
+    process = shell.start(*words)
+    assert process.stderr
+    for line in process.stderr:
+        if "users:" in line:
+            server.end()
+            server.start().ready()
+            break
+    _, err = process.communicate(timeout=90)
+    assert process.returncode == 1, err
+    _, out, _ = shell.run("runs", "show", "last", "--json")
+    told = json.loads(out)
+    events = [one["kind"] for one in told["run"]["evaluation"]["events"]]
+    assert told["run"]["state"] == "done"
+    assert {"restart"} <= {one["kind"] for one in told["soak"]["findings"]}
+    assert events in ([], ["gone", "back"])
+
+
+def test_killed_and_resumed(shell: Bench, simulator: Start) -> None:
+    """SIGKILL loses no finished level; the rest of the time is done by the next call, for the same server only."""
+    there = url(simulator(*PARSERS))
+    shell.workload(ROUNDS, "rounds.yaml")
+    process = shell.start("soak", there, "--profile", "./rounds.yaml")
+    assert process.stderr
+    for line in process.stderr:
+        if "agents:" in line:
+            process.send_signal(signal.SIGKILL)
+            break
+    process.communicate(timeout=30)
+    wait_until("the killed one is listed", lambda: shell.saved()[0]["state"] == "running")
+    before = shell.saved()[0]
+    code, out, err = shell.run("soak", "--resume", "last", "-o", "page.html", "--json")
+    assert code == 0, err
+    told = json.loads(out)
+    assert (told["run"]["id"], told["run"]["state"]) == (before["id"], "done")
+    assert [one["kind"] for one in told["run"]["evaluation"]["events"]] == ["resumed"]
+    assert 11 <= told["run"]["evaluation"]["seconds"] <= 30
+    assert told["soak"]["requests"] > before["requests"] > 0
+
+
+def test_wrong_inputs(shell: Bench) -> None:
+    """Refused before anything is sent, with what to do."""
+    for words, told in (
+        (("soak",), "missing argument"),
+        (("soak", "http://127.0.0.1:1", "--hours", "1", "--minutes", "1"), "exclude each other"),
+        (("soak", "--resume", "last", "--hours", "1"), "takes no"),
+        (("soak", "http://127.0.0.1:1", "--floor", "much"), "is no size"),
+        (("soak", "http://127.0.0.1:1", "--profile", "soka"), "did you mean `soak`"),
+    ):
+        code, _, err = shell.run(*words)
+        assert (code, told in err) == (2, True), err
+    code, out, _ = shell.run("soak", "--dry-run")
+    assert code == 0 and "agents: up to 12 requests" in out
