@@ -90,7 +90,8 @@ class _Going:
             for plan in self.ready.order.levels:
                 left = self.ready.order.workload.deadline - self.found.seconds
                 if left < _LEAST:
-                    await self._probe()
+                    if self.terms.probe_every and self.probed_at < self.found.seconds:
+                        await self._probe()
                     return "done"
                 if not await self._leg(repeat, plan, left):
                     await self._save()
@@ -100,7 +101,8 @@ class _Going:
 
     async def _leg(self, repeat: int, plan: LevelPlan, left: float) -> bool:
         """One level, then what is due. False: it is over."""
-        if self.found.seconds - self.probed_at >= (self.terms.probe_every or float("inf")):
+        due = self.terms.probe_every and self.found.seconds - self.probed_at >= self.terms.probe_every
+        if due:
             await self._probe()
         began, order = self.bench.clock.monotonic(), self.ready.order
         made = sessions(plan, order.workload, repeat, self.texts)

@@ -95,7 +95,7 @@ def _trend(node: str, points: Sequence[Point], ended: Sequence[float], floor: in
 
 def _lost(slope: Interval, sign: float, scale: float = 1.0) -> Interval:
     low, high = sorted((sign * scale * slope.low, sign * scale * slope.high))
-    return Interval(sign * scale * slope.value, low, high)
+    return Interval(sign * scale * slope.value + 0.0, low + 0.0, high + 0.0)  # no -0.0
 
 
 def _latency(timed: Sequence[tuple[float, Level, Row]], name: str) -> tuple[Point, ...]:

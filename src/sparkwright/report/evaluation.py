@@ -26,8 +26,9 @@ def evaluation_page(runs: Sequence[Run], soaks: Soaks, maker: str) -> str:
     names, plots = tuple(run.id for run in runs), soak_plots(runs, soaks)
     drawn = tag("div", *map(plot_section, plots), class_="plots") if plots else Html("")
     forest = forest_plot(runs)
+    heads = (_head(run, soaks.get(run.id)) for run in runs)
     sections = (_section(run, soaks.get(run.id)) for run in runs)
-    body = join(*sections, drawn, forest)
+    body = join(*heads, drawn, forest, *sections)
     return document(", ".join(names), body, Html(data_json(names, plots, ())), maker)
 
 
@@ -68,16 +69,27 @@ def _tables(run: Run, soak: Endurance | None) -> list[Table]:
     return [table for table in found if table.rows]
 
 
+def _head(run: Run, soak: Endurance | None) -> Html:
+    """The verdict, and what a soak has found."""
+    told = [f"{one.kind}: {one.text}" for one in soak.findings] if soak else []
+    return tag(
+        "section",
+        tag("h1", f"{run.workload.title} of {run.conditions.model}: {_verdict(run, soak)}"),
+        tag("p", _SIMULATED, class_="note") if run.conditions.simulated else Html(""),
+        tag("ul", *(tag("li", text) for text in told), class_="doubts") if told else Html(""),
+        tag("ul", *(tag("li", text) for text in soak.unknown), class_="notes") if soak and soak.unknown else Html(""),
+    )
+
+
 def _section(run: Run, soak: Endurance | None) -> Html:
     failed = [one for one in _found(run).outcomes if one.evidence][:_FAILURES]
     rows = tuple((name, text) for name, text in conditions(run))
     return tag(
         "section",
-        tag("h1", f"{run.workload.title} of {run.conditions.model}: {_verdict(run, soak)}"),
-        tag("p", _SIMULATED, class_="note") if run.conditions.simulated else Html(""),
-        *(join(tag("h2", table.title), table_html(table)) for table in _tables(run, soak)),
+        tag("h2", run.id),
+        *(join(tag("h3", table.title), table_html(table)) for table in _tables(run, soak) if table.title != "Found"),
         *map(_failure, failed),
-        tag("h2", "Conditions"),
+        tag("h3", "Conditions"),
         table_html(Table("Conditions", ("", ""), rows)),
     )
 
@@ -88,7 +100,7 @@ def _failure(outcome: Outcome) -> Html:
         for one in outcome.evidence
     )
     return join(
-        tag("h2", outcome.name),
+        tag("h3", outcome.name),
         tag("p", f"Usually means: {outcome.means}. Next: {outcome.hint}.") if outcome.means else Html(""),
         *exchanges,
     )

@@ -1,0 +1,53 @@
+"""Pages of soaks and evaluations: findings first, plots, failing exchanges; nothing of a stranger becomes markup."""
+
+import json
+import re
+from dataclasses import replace
+
+from sparkwright.app.report import Form, evaluated
+from sparkwright.domain.evaluation import Evaluation, Event, Evidence, Outcome, State
+from sparkwright.domain.run import Run
+from sparkwright.evals.score import score
+from unit.loadgen.soaks import Script, soak
+
+EVIL = "</script><img src=x onerror=alert(1)>"
+BAD = Outcome("tool-call", State.FAILED, EVIL, at=6000.0, means="m", hint="h", evidence=(Evidence(EVIL, EVIL, EVIL),))
+
+
+def drawn(page: str) -> list[str]:
+    """The plots of the page, by their names."""
+    data = re.search(r'id="data">(.*?)</script>', page)
+    assert data
+    return [one["id"] for one in json.loads(data[1])["plots"]]
+
+
+def scored(name: str, good: int) -> Run:
+    outcomes = (Outcome("prompts, strict", State.SCORED, score=score(good, 100)), Outcome("json", State.PASSED))
+    return replace(soak(Script()), id=name, levels=(), evaluation=Evaluation("instructions", outcomes))
+
+
+def test_a_soak() -> None:
+    """What was found comes before plots and tables, with the exchange of each probe that failed."""
+    run = soak(Script(leak=1.0), (BAD, replace(BAD, at=9000.0)), (Event(9.0, "incident", EVIL),))
+    page = evaluated((run,), Form.HTML, "test")
+    assert drawn(page) == ["ttft-time", "tpot-time", "probes-time", "memory-time"]
+    assert page.index("leak: spark-1 loses") < page.index('id="plot-ttft-time"') < page.index("lost an hour")
+    assert "onerror=alert" in page and "<img" not in page
+    post = evaluated((run,), Form.MARKDOWN, "test")
+    assert "found leak, answers, incident" in post and "| leak |" in post
+    assert "nothing found" in evaluated((soak(Script()),), Form.MARKDOWN, "test")
+
+
+def test_what_is_unknown_is_on_the_page() -> None:
+    """A process alone says nothing of the nodes; it has a plot of its own."""
+    page = evaluated((soak(Script(process=True)),), Form.HTML, "test")
+    assert "memory of the nodes is unknown" in page
+    assert "process-time" in drawn(page)
+
+
+def test_scores_are_drawn_with_their_intervals() -> None:
+    """A mark a run and outcome; what has no score is not drawn."""
+    page = evaluated((scored("r-a", 60), scored("r-b", 80)), Form.HTML, "test")
+    assert page.count("<circle") == 2
+    assert "60 of 100, 50 to 69 %" in page and "A: r-a; B: r-b" in page
+    assert "<svg" not in evaluated((soak(Script()),), Form.HTML, "test")
