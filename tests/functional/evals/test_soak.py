@@ -84,7 +84,7 @@ def test_a_server_that_dies_and_comes_back(shell: Bench, simulator: Start) -> No
     process = shell.start(*words)
     assert process.stderr
     for line in process.stderr:
-        if "users:" in line:
+        if "] users:" in line:
             server.end()
             server.start().ready()
             break
@@ -105,7 +105,7 @@ def test_killed_and_resumed(shell: Bench, simulator: Start) -> None:
     process = shell.start("soak", there, "--profile", "./rounds.yaml")
     assert process.stderr
     for line in process.stderr:
-        if "agents:" in line:
+        if "] agents:" in line:
             process.send_signal(signal.SIGKILL)
             break
     process.communicate(timeout=30)
