@@ -39,7 +39,7 @@ def test_a_soak() -> None:
 
 
 def test_what_is_unknown_is_on_the_page() -> None:
-    """A process alone says nothing of the nodes; it has a plot of its own."""
+    """A process alone shows nothing of the nodes; it has a plot of its own."""
     page = evaluated((soak(Script(process=True)),), Form.HTML, "test")
     assert "memory of the nodes is unknown" in page
     assert "process-time" in drawn(page)
