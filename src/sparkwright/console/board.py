@@ -69,17 +69,20 @@ class Board:
         self._incidents: tuple[Incident, ...] = ()
         self.folders = Folders(state / FOLDERS)
         self.watches: dict[str, Watch] = {}
+        self.notes: dict[str, str] = {}  # what came of the last operation
         self._stale: tuple[bool, ...] = ()
+        self._noted: dict[str, str] = {}
 
     def refresh(self) -> bool:
         """Whether a page shows something else now."""
         now, before = self.now(), self._stale
+        noted, self._noted = dict(self.notes) != self._noted, dict(self.notes)
         due = abs(now - self._listed) >= _LIST_EVERY
         listed = self._list(now) if due else False
         reports = [watch.refresh() for watch in self.watches.values()]
         self._stale = tuple(bool(watch.stale(now)) for watch in self.watches.values())
         # How long a silent one has been silent
-        return listed or any(reports) or self._stale != before or (due and any(self._stale))
+        return listed or noted or any(reports) or self._stale != before or (due and any(self._stale))
 
     def _list(self, now: float) -> bool:
         self._listed = now

@@ -24,13 +24,16 @@ def overview(board: Board, only: str) -> Html:
     if not watches:
         return tag("p", "Nothing is supervised on this head node.", class_="empty")
     incidents = board.incidents(only)
-    return clean(join(*(_deployment(watch, incidents, board.now()) for watch in watches)))
+    return clean(join(*(_deployment(watch, incidents, board) for watch in watches)))
 
 
-def _deployment(watch: Watch, incidents: Sequence[Incident], now: float) -> Html:
+def _deployment(watch: Watch, incidents: Sequence[Incident], board: Board) -> Html:
+    now = board.now()
     stale, live = watch.stale(now), watch.live
     mine = [one for one in incidents if one.deployment == watch.name][:_NEW]
     parts = [_hero(watch, live, stale, now)]
+    if watch.name in board.notes:
+        parts.append(tag("p", short(board.notes[watch.name]), class_="noted", role="status"))
     if live:
         parts += [_troubles(live, stale), _starting(live, now), _figures(watch, live, stale, now), _nodes(live, now)]
     parts.append(_incidents(watch.name, mine, now))

@@ -1,6 +1,7 @@
 """The process that serves the console on a unix socket, to which the gateway sends what is below /console."""
 
 import asyncio
+import hmac
 import os
 import socket
 import time
@@ -14,21 +15,23 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from sparkwright.console import incidents, pages
-from sparkwright.console.board import Board
+from sparkwright.console import actions, incidents, logs, pages
+from sparkwright.console.board import Board, Watch
 from sparkwright.console.feed import Feed
 from sparkwright.console.overview import overview
 from sparkwright.console.sessions import Sessions, Visitor
 from sparkwright.domain.codec import from_json
+from sparkwright.domain.errors import SparkwrightError
 from sparkwright.gateway.caddy import CONSOLE, CONSOLE_PATH
-from sparkwright.gateway.keys import FRONT, FrontSetting, Keys, parse
-from sparkwright.report.markup import Html
+from sparkwright.gateway.keys import FRONT, FrontSetting, Keys, Role, parse
+from sparkwright.report.markup import Html, join
 from sparkwright.supervisor.watched import Watched
 
 _PATIENCE = 2.0
 _BODY = 16 * 1024
 _VIEWERS = 200
 Shown = Callable[[Request, Visitor], Awaitable[Response]]
+Operated = Callable[[Request, Visitor, dict[str, str]], Awaitable[Response]]
 
 
 class Console:
@@ -40,6 +43,8 @@ class Console:
         self.sessions = Sessions(home / "door", str(setting.port), lambda: self.keys.value, time.time)
         self.board = Board(home.parents[1])
         self.feed = Feed(self.board, lambda: self.keys.value)
+        self.operations = actions.Operations(self.board)
+        self._followers: dict[str, logs.Follower] = {}
 
     @property
     def routes(self) -> list[Route]:
@@ -48,6 +53,15 @@ class Console:
             "/live": self.live,
             "/incidents": self.incidents,
             "/incidents/{number:int}": self.incident,
+            "/logs": self.logs,
+            "/logs/{name}": self.logs,
+            "/logs/{name}/live": self.log_lines,
+        }
+        operated = {
+            "/restart/{name}": self.restart,
+            "/keys": self.list_keys,
+            "/keys/add": self.add_key,
+            "/keys/revoke": self.revoke_key,
         }
         return [
             Route(CONSOLE_PATH, RedirectResponse(f"{CONSOLE_PATH}/", 308)),
@@ -55,6 +69,10 @@ class Console:
             Route(f"{CONSOLE_PATH}/logout", self.logout, methods=["POST"]),
             Route(f"{CONSOLE_PATH}/assets/{{name}}", self.asset),
             *(Route(f"{CONSOLE_PATH}{path}", self._for_visitors(show)) for path, show in shown.items()),
+            *(
+                Route(f"{CONSOLE_PATH}{path}", self._for_visitors(_operators(do)), methods=["GET", "POST"])
+                for path, do in operated.items()
+            ),
         ]
 
     def visitor(self, request: Request) -> Visitor | None:
@@ -86,7 +104,7 @@ class Console:
 
     async def logout(self, request: Request) -> Response:
         visitor = self.visitor(request)
-        if visitor is None or not await allowed(request, visitor):
+        if visitor is None or not allowed(request, visitor, await fields(request)):
             return _html(pages.message("Not signed out", visitor, "This form came from another page or session."), 403)
         answer = RedirectResponse(f"{CONSOLE_PATH}/login", 303, pages.HEADERS)
         answer.delete_cookie(self.sessions.cookie, path=CONSOLE_PATH, httponly=True, samesite="strict")
@@ -101,8 +119,10 @@ class Console:
 
     async def overview(self, request: Request, visitor: Visitor) -> Response:
         self.board.refresh()
-        body = overview(self.board, visitor.key.deployment)
-        return _html(pages.page("Overview", visitor, pages.region(body), f"{CONSOLE_PATH}/live", ""))
+        body = pages.region(overview(self.board, visitor.key.deployment))
+        if visitor.operates:
+            body = join(body, actions.operating(self.board.visible(visitor.key.deployment)))
+        return _html(pages.page("Overview", visitor, body, f"{CONSOLE_PATH}/live", ""))
 
     async def live(self, request: Request, visitor: Visitor) -> Response:
         """Server-sent events: the live part of the page whenever it changes, until the key is revoked."""
@@ -123,6 +143,90 @@ class Console:
         shown = incidents.shown(one, self.board.now())
         return _html(pages.page(f"Incident {one.number}", visitor, shown, at="incidents"))
 
+    def _watch(self, request: Request, visitor: Visitor) -> Watch | None:
+        """The deployment that the path names, else the first that the visitor's key opens."""
+        self.board.refresh()
+        seen = {watch.name: watch for watch in self.board.visible(visitor.key.deployment)}
+        return (
+            seen.get(request.path_params["name"]) if "name" in request.path_params else next(iter(seen.values()), None)
+        )
+
+    async def logs(self, request: Request, visitor: Visitor) -> Response:
+        watch = self._watch(request, visitor)
+        if watch is None:
+            return _html(pages.message("No such deployment", visitor, "Nothing of this name is supervised here."), 404)
+        follower = self._followers.setdefault(watch.name, logs.Follower(watch))
+        await follower.first()
+        lines, names = tuple(follower.lines), tuple(one.name for one in self.board.visible(visitor.key.deployment))
+        after = lines[-1][0] if lines else 0
+        body = logs.page(names, watch.name, lines)
+        return _html(pages.page("Logs", visitor, body, f"{CONSOLE_PATH}/logs/{watch.name}/live?after={after}", "logs"))
+
+    async def log_lines(self, request: Request, visitor: Visitor) -> Response:
+        watch = self._watch(request, visitor)
+        if watch is None:
+            return Response(status_code=404, headers=pages.HEADERS)
+        follower = self._followers.setdefault(watch.name, logs.Follower(watch))
+        said = request.headers.get("last-event-id") or request.query_params.get("after", "")
+        after = int(said) if said.isascii() and said.isdigit() else 0
+        events = follower.events(after, lambda: self.visitor(request))
+        return StreamingResponse(events, media_type="text/event-stream", headers=pages.HEADERS)
+
+    async def restart(self, request: Request, visitor: Visitor, given: dict[str, str]) -> Response:
+        watch = self._watch(request, visitor)
+        if watch is None:
+            return _html(pages.message("No such deployment", visitor, "Nothing of this name is supervised here."), 404)
+        if request.method == "POST" and self.operations.restart(watch, visitor):
+            return RedirectResponse(f"{CONSOLE_PATH}/", 303, pages.HEADERS)
+        plan = actions.restart_plan(watch, visitor, busy=request.method == "POST")
+        return _html(pages.page(f"Restart {watch.name}", visitor, plan))
+
+    async def list_keys(self, request: Request, visitor: Visitor, given: dict[str, str]) -> Response:
+        return self._keys_page(visitor)
+
+    def _keys_page(self, visitor: Visitor, said: str = "", fresh: str = "", status: int = 200) -> Response:
+        only = visitor.key.deployment
+        known = [key for key in self.keys.value.keys if only in ("", key.deployment)]
+        return _html(pages.page("Keys", visitor, actions.keys_page(known, visitor, said, fresh), at="keys"), status)
+
+    async def add_key(self, request: Request, visitor: Visitor, given: dict[str, str]) -> Response:
+        watch = next(iter(self.board.visible(visitor.key.deployment)), None)
+        if request.method != "POST" or watch is None:
+            return self._keys_page(visitor)
+        try:
+            role = Role(given.get("role", str(Role.CLIENT)))
+            fresh = await actions.add_key(watch, visitor, given.get("name", ""), role)
+        except (SparkwrightError, ValueError) as error:
+            return self._keys_page(visitor, getattr(error, "message", "There is no such role."), status=400)
+        return self._keys_page(visitor, fresh=fresh)
+
+    async def revoke_key(self, request: Request, visitor: Visitor, given: dict[str, str]) -> Response:
+        watch = next(iter(self.board.visible(visitor.key.deployment)), None)
+        name, only = given.get("name", ""), visitor.key.deployment
+        if request.method != "POST" or watch is None:
+            return self._keys_page(visitor)
+        if given.get("sure") != "yes":
+            return _html(pages.page("Revoke", visitor, actions.revoke_plan(name, given.get("deployment", ""), visitor)))
+        try:
+            await actions.revoke_key(watch, visitor, name, only or given.get("deployment", ""))
+        except SparkwrightError as error:
+            return self._keys_page(visitor, error.message, status=400)
+        return RedirectResponse(f"{CONSOLE_PATH}/keys", 303, pages.HEADERS)
+
+
+def _operators(do: Operated) -> Shown:
+    """For operators only, and only by a form of their own session."""
+
+    async def done(request: Request, visitor: Visitor) -> Response:
+        given = await fields(request) if request.method == "POST" else {}
+        if not visitor.operates:
+            return _html(pages.message("Not allowed", visitor, "This needs an operator's key."), 403)
+        if request.method == "POST" and not allowed(request, visitor, given):
+            return _html(pages.message("Not done", visitor, "This form came from another page or session."), 403)
+        return await do(request, visitor, given)
+
+    return done
+
 
 def _html(text: Html, status: int = 200) -> Response:
     return Response(text, status, pages.HEADERS, "text/html; charset=utf-8")
@@ -135,9 +239,9 @@ def same_origin(request: Request) -> bool:
     return site in ("same-origin", "none") and (not origin or urlsplit(origin).netloc == request.headers.get("host"))
 
 
-async def allowed(request: Request, visitor: Visitor) -> bool:
+def allowed(request: Request, visitor: Visitor, given: dict[str, str]) -> bool:
     """Whether a form of this very session was sent from our own page."""
-    return same_origin(request) and (await fields(request)).get("token") == visitor.token
+    return same_origin(request) and hmac.compare_digest(given.get("token", "").encode(), visitor.token.encode())
 
 
 async def fields(request: Request) -> dict[str, str]:

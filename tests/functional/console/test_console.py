@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 import signal
 import threading
 from pathlib import Path
@@ -52,7 +53,7 @@ def test_everyone_can_read_it(desk: Desk, window: Page, operator: str, size: tup
     """Guards contrast, names, landmarks and structure of each page as axe-core checks them, and that nothing is cut."""
     sign_in(window, desk, operator)
     axe = gzip.decompress(AXE.read_bytes()).decode()
-    for path in ("", "incidents", "incidents/1", "login"):
+    for path in ("", "logs", "incidents", "incidents/1", "keys", "restart/twin", "login"):
         page = window.open(desk.url(path), size, theme)
         page.call("Runtime.evaluate", expression=axe)
         found = page.script("return axe.run().then(r => r.violations.map(v => [v.id, v.nodes.map(n => n.html)]))")
@@ -79,7 +80,7 @@ def test_a_revoked_key_loses_its_page(desk: Desk, window: Page) -> None:
 
 def test_who_gets_in(desk: Desk, operator: str) -> None:
     """Guards that no page or event is given without a session, and that an API client's key makes none."""
-    for path in ("", "live", "incidents", "incidents/1"):
+    for path in ("", "live", "incidents", "incidents/1", "logs", "logs/twin/live", "keys", "restart/twin"):
         for cookie in ("", "sparkwright-twin=x", "sparkwright-twin=0.9999999999.0"):
             assert desk.get(path, cookie).status_code == 303, path
     refused = desk.post("login", key=desk.key("agent", "client"))
@@ -96,6 +97,65 @@ def test_a_form_of_another_page_does_nothing(desk: Desk, operator: str) -> None:
     assert desk.post("logout", cookie, token="x").status_code == 403
     assert desk.post("logout", cookie).status_code == 403
     assert desk.get("", cookie).status_code == 200
+
+
+def test_a_viewer_changes_nothing(desk: Desk) -> None:
+    """Guards that a viewer's key gets no page or form of an operator, not even with a token of its own."""
+    cookie = desk.signed_in(desk.key("wall", "viewer"))
+    assert "Restart" not in desk.get("", cookie).text and "console/keys" not in desk.get("", cookie).text
+    own = re.findall(r'name="token" value="(\w+)"', desk.get("", cookie).text)[0]
+    for path in ("keys", "keys/add", "keys/revoke", "restart/twin"):
+        assert desk.get(path, cookie).status_code == 403, path
+        assert desk.post(path, cookie, token=own, sure="yes").status_code == 403, path
+
+
+def test_an_operator_restarts_after_the_plan(desk: Desk, window: Page, operator: str) -> None:
+    """Guards the restart: its plan first, then the supervisor's own way, and what came of it on the page."""
+    page = sign_in(window, desk, operator)
+    page.open(desk.url("restart/twin"))
+    for part in ("rank 0 on spark-1", "rank 1 on spark-2", "sparkwright restart twin"):
+        assert part in text(page)
+    before = desk.live()
+    page.script("document.querySelector('button.danger').click()")
+    reads(page, "Restart, asked for by me")
+    reads(page, "done in", "Serves, and has been ready")
+    after = desk.live()
+    assert before and after and after.relaunches == before.relaunches + 1 and after.incidents == before.incidents
+
+
+def test_an_operator_adds_and_revokes_keys(desk: Desk, window: Page, operator: str) -> None:
+    """Guards that a key is shown once and opens what its role allows, and that a revoked one opens nothing."""
+    page = sign_in(window, desk, operator)
+    page.open(desk.url("keys"))
+    script = "document.getElementById('name').value = arguments[0]; document.querySelector('.fields button').click()"
+    page.script(script, "<b>x</b>")
+    reads(page, "<b>x</b>", "a name has small letters")
+    page.script(script, "new-agent")
+    reads(page, "The new key, shown this once")
+    key = page.script("return document.querySelector('code.fresh').textContent")
+    assert key.startswith("sk-sw-") and key not in desk.get("keys", desk.signed_in(operator)).text
+    models, headers = f"https://localhost:{desk.ports['twin']}/v1/models", {"Authorization": f"Bearer {key}"}
+    with desk.client() as client:
+        until(lambda: client.get(models, headers=headers).status_code == 200, "the key opens the API")
+        page.script("document.querySelector('[aria-label=\"Revoke new-agent\"]').click()")
+        reads(page, "Revoke new-agent?", "401 at once")
+        page.script("document.querySelector('button.danger').click()")
+        until(lambda: client.get(models, headers=headers).status_code == 401, "the key opens nothing")
+    reads(page, "Add a key")
+    assert "new-agent" not in text(page)
+
+
+def test_logs_come_as_they_are_written(desk: Desk, window: Page, operator: str) -> None:
+    """Guards that lines of both ranks are there and follow live, through a restart, and are never markup."""
+    page = sign_in(window, desk, operator)
+    page.open(desk.url("logs"))
+    reads(page, "Kernel JIT monitor activated")
+    desk.kill(1)
+    reads(page, "the ranks were started again")
+    ranks = "return new Set([...document.querySelectorAll('.rank')].map(r => r.textContent)).size"
+    until(lambda: page.script(ranks) == 2, "lines of both ranks")
+    assert page.script("return document.images.length + document.scripts.length") == 1 and not page.complaints
+    desk.until(lambda live: live.phase == "ready")
 
 
 def test_it_answers_while_all_else_is_down(desk: Desk, window: Page, operator: str) -> None:

@@ -65,6 +65,7 @@
   // Lines of a log: at the end, as long as the reader is there.
   function append(html) {
     const log = document.getElementById("log");
+    log.querySelectorAll(".note:first-child:last-child").forEach((one) => one.remove());
     const atEnd = log.scrollHeight - log.scrollTop - log.clientHeight < 40;
     const made = new DOMParser().parseFromString(html, "text/html");
     log.append(...made.body.childNodes);
@@ -72,5 +73,7 @@
     if (atEnd) log.scrollTop = log.scrollHeight;
   }
 
+  const log = document.getElementById("log");
+  if (log) log.scrollTop = log.scrollHeight;
   if (main) follow(main.dataset.live);
 })();

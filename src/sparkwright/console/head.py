@@ -1,0 +1,76 @@
+"""What use cases are given when the console runs them: the cluster as the head node reaches it."""
+
+import secrets
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sparkwright.adapters.artifacts import FolderArtifacts, FolderCalibrations
+from sparkwright.adapters.hosts import ClusterHosts
+from sparkwright.adapters.machine import SystemClock, whoami
+from sparkwright.adapters.openai_http import OpenAiEndpoint
+from sparkwright.adapters.ssh import SshSettings
+from sparkwright.app.services import Services
+from sparkwright.console.board import Watch
+from sparkwright.domain.command import Secret
+from sparkwright.domain.errors import UsageError
+from sparkwright.domain.progress import Happening
+from sparkwright.gateway.keys import BYTES
+from sparkwright.supervisor.run import sockets
+
+
+class Silent:
+    """Implements ports.Sink: the page shows the state itself."""
+
+    def report(self, happening: Happening) -> None:
+        pass
+
+
+@dataclass
+class Shown:
+    """Implements ports.Keyring: a key is shown once, on the page of who made it, and kept nowhere."""
+
+    kept: list[str] = field(default_factory=list)
+
+    def fresh(self) -> bytes:
+        return secrets.token_bytes(BYTES)
+
+    def save(self, cluster: str, name: str, content: str) -> str:
+        self.kept.append(content.strip())
+        return ""
+
+    def saved(self, cluster: str) -> tuple[tuple[str, Secret], ...]:
+        return ()
+
+
+@asynccontextmanager
+async def services(watch: Watch, who: str, keyring: Shown | None = None) -> AsyncIterator[Services]:
+    """who: the key's name, for leases and audit. Raises UsageError where it is not known what it serves."""
+    desired = watch.desired
+    if desired is None:
+        raise UsageError(f"{watch.name}: what it is to serve cannot be read", "`sparkwright up` writes it again")
+    clock, caller = SystemClock(), f"{whoami()} (console, key {who})"
+    config, control = watch.home / "ssh/config", sockets(watch.home / "console", 0)
+    hosts = ClusterHosts(desired.cluster, SshSettings(config if config.exists() else None, control), caller)
+    try:
+        yield Services(
+            cluster=desired.cluster,
+            hosts=hosts,
+            endpoint=OpenAiEndpoint(clock),
+            clock=clock,
+            save_evidence=FolderArtifacts(watch.home / "evidence", clock).save,
+            calibrations=FolderCalibrations(_state(watch) / "calibrations"),
+            sink=Silent(),
+            who=caller,
+            nonce=secrets.token_hex(8),
+            python=desired.python,
+            keyring=keyring,
+            time_scale=desired.time_scale,
+        )
+    finally:
+        await hosts.close(persist=False)
+
+
+def _state(watch: Watch) -> Path:
+    return watch.home.parents[1]
