@@ -3,6 +3,7 @@
     scripts/bench_tune.py record GRID.json    every setting of the grid, each at the longest measurement
     scripts/bench_tune.py replay GRID.json    the search on what was recorded, many seeds: draws of the recorded repeats
     scripts/bench_tune.py search [--seed N]   the real command, once
+    scripts/bench_tune.py made-up             the search on made-up speeds, with noise and with settings that interact
 
 On llama.cpp's real server of this machine's CPU, with a GGUF of random weights: what it answers is noise, and takes as
 long as any other answer. Any other engine: --recipe, --cluster, --for, --only, --set and --users, as of `tune`.
@@ -19,6 +20,8 @@ import subprocess
 import sys
 import time
 from importlib import import_module
+from itertools import pairwise
+from math import exp, prod
 from pathlib import Path
 from random import Random
 from statistics import fmean, median
@@ -161,9 +164,42 @@ def searched(settings: tuple[Setting, ...], table: dict[Point, dict[str, Any]], 
     return trials
 
 
+def made_up() -> None:
+    """Terms of settings with a standard deviation of 0.3, of neighbouring pairs as given; repeats differ by 3 %."""
+    for levels in ((3, 4, 5), (4, 4, 5), (3, 3, 5, 6), (5, 6, 4, 5)):
+        for inter in (0.0, 0.05, 0.1):
+            rows = [_made_up(levels, inter, seed) for seed in range(100)]
+            good, starts = sum(one[0] >= 0.95 for one in rows), median(one[1] for one in rows)
+            print(f"{prod(levels)} settings, pairs {inter:g}: 95 % reached in {good} of {len(rows)} seeds, ", end="")
+            print(f"median {median(one[0] for one in rows):.1%}; {starts:.0%} of the starts, ", end="")
+            print(f"{median(one[2] for one in rows):.0%} of the measuring")
+
+
+def _made_up(levels: tuple[int, ...], inter: float, seed: int) -> tuple[float, float, float]:
+    """(share of the best, share of the grid's starts, share of its measuring)."""
+    dice = Random(seed)
+    terms = [[0.0, *(dice.gauss(0, 0.3) for _ in range(count - 1))] for count in levels]
+    pairs = [[[dice.gauss(0, inter) for _ in range(b)] for _ in range(a)] for a, b in pairwise(levels)]
+
+    def speed(point: Point) -> float:
+        alone = sum(terms[n][value] for n, value in enumerate(point))
+        return exp(alone + sum(pairs[n][a][b] for n, (a, b) in enumerate(pairwise(point))))
+
+    settings = tuple(Setting(f"s{n}", f"flags.s{n}", tuple(range(count))) for n, count in enumerate(levels))
+    first, trials = ((0,) * len(levels), *halving.design(settings, seed, lambda _: True)), list[Trial]()
+    while then := halving.upcoming(settings, first, trials, lambda _: True):
+        scores = tuple(speed(then[1]) * exp(dice.gauss(0, 0.03)) for _ in range(2 ** then[0]))
+        trials.append(Trial(then[1], then[0], Tried.MEASURED, scores))
+    points = list(halving.points(settings, 0))
+    chosen, whole = halving.best(trials), len(points) * 2 ** (halving.RUNGS - 1)
+    assert chosen is not None
+    measured = sum(len(one.scores) for one in trials)
+    return speed(chosen) / max(map(speed, points)), len(trials) / len(points), measured / whole
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("record", "replay", "search"))
+    parser.add_argument("what", choices=("record", "replay", "search", "made-up"))
     parser.add_argument("file", nargs="?", type=Path, default=Path("grid.json"))
     parser.add_argument("--folder", type=Path, default=Path("/tmp/sparkwright-bench-tune"))
     parser.add_argument("--recipe", type=Path)
@@ -177,6 +213,9 @@ def main() -> None:
     given = parser.parse_args()
     if given.what == "replay":
         replay(given.file)
+        return
+    if given.what == "made-up":
+        made_up()
         return
     environ = prepared(given.folder)
     if given.recipe is None:

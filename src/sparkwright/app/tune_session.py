@@ -34,6 +34,7 @@ async def searching(
         yield search
     except BaseException as raised:
         error = raised
+        services.notice(f"stopped after {len(search.trials)} trials; `--resume {journal.id}` continues", warning=True)
         raise
     finally:
         try:
@@ -50,10 +51,8 @@ def served_text(old: Old | None) -> str:
 async def _served(services: Services, name: str, journal: Journal) -> Old | None:
     """What serves, or what served when a search began that was killed: its trial may run now."""
     old, told = await find(services, name), str(journal.header().get("served", ""))
-    if old and old.supervised:
-        return old
-    if not told:
-        return old if old and old.desired and not journal.trials() else None
+    if (old and (old.supervised or old.desired)) or not told:  # of a trial nothing is recorded on the nodes
+        return old if old and (old.supervised or old.desired) else None
     try:
         desired = from_json(Desired, told)
     except Unreadable as error:
