@@ -68,6 +68,27 @@ def test_below_the_soft_floor_the_model_s_pages_are_evicted(sh: Sh, model: Path)
     assert cached(sh, model) == 0
 
 
+class Short(Sh):
+    """A node whose kernel reclaims memory up to a level that is far above all that there is."""
+
+    @property
+    def environ(self) -> dict[str, str]:
+        root = self.home / "root"
+        (root / "proc").mkdir(parents=True, exist_ok=True)
+        (root / "proc/meminfo").write_text("MemFree: 1000 kB\nMemAvailable: 900000 kB\n")
+        zone = "Node 0, zone Normal\n  pages free 250\n        min 50\n        high 1000\n  pagesets\n    high: 9\n"
+        (root / "proc/zoneinfo").write_text(zone)
+        return {**super().environ, "SPARKWRIGHT_SYSROOT": str(root)}
+
+
+def test_pages_go_before_the_kernel_reclaims_memory_itself(sh: Sh, model: Path) -> None:
+    """A floor below the kernel's high watermark would never be reached: it has evicted programs by then."""
+    with model.joinpath("model.safetensors").open("rb") as file, guarding(Short(sh.home), 1, 0, model) as samples:
+        os.fdatasync(file.fileno())
+        assert [next(samples).free for _ in range(3)] == [1000 * 1024] * 3
+    assert cached(sh, model) == 0
+
+
 def test_below_the_hard_floor_the_rank_is_stopped_here_and_at_once(sh: Sh, model: Path) -> None:
     """The node stops its own rank: nobody has to reach it first, and the reason is printed before."""
     with guarding(sh, EVERYTHING, EVERYTHING, model) as samples:

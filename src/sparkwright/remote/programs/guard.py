@@ -5,7 +5,9 @@
 One JSON line a second: free, available (bytes), large (bytes free in blocks of 16 MiB or more), stall (percent of the
 last 10 s in which all tasks waited for memory), swapped (pages read since the sample before), late (seconds by which
 the sample came late), freed (bytes of MemFree that an eviction gave). MemFree below `soft`: the model files' pages are
-evicted; what an engine has mapped stays. MemAvailable below `hard` twice, or below half of it once, or most of the
+evicted; what an engine has mapped stays. `soft` is at least twice the level up to which the kernel itself reclaims
+memory (the high watermarks): what it takes then is also the pages of programs, and a login waits for the disk.
+MemAvailable below `hard` twice, or below half of it once, or most of the
 time spent waiting: a line {"stop": why}, then the command, then the end. hard 0: never stops. Needs no root.
 """
 
@@ -102,6 +104,12 @@ class Sampler:
             "swapped": max(0, swapped - before) if before >= 0 else 0,
         }
 
+    def watermarks(self) -> int:
+        """Bytes up to which the kernel reclaims memory, of all zones; 0 where it is not known."""
+        words = (line.split() for line in Source("/proc/zoneinfo").text().splitlines())
+        pages = (int(row[1]) for row in words if len(row) == 2 and row[0] == "high" and row[1].isdigit())
+        return sum(pages) * os.sysconf("SC_PAGESIZE")
+
     def _large(self) -> int:
         """-1: not known."""
         found, page = -1, os.sysconf("SC_PAGESIZE")
@@ -178,6 +186,8 @@ def put_line(line: dict[str, float] | dict[str, str]) -> None:
 
 def main(asked: Asked) -> None:
     sampler, files = Sampler(), Files(asked.files)
+    if asked.soft:
+        asked = asked._replace(soft=max(asked.soft, 2 * sampler.watermarks()))
     past: list[dict[str, float]] = []
     due = time.monotonic()
     while True:
