@@ -8,7 +8,7 @@ TEST := $(RUN) scripts/test_all.py
 
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-runtime demo check test test-full lint types layers unit unit-full functional registry npm cluster format house docs bench bench-client engine-data \
-        planner-report diagnose-report diagnose-fresh record-failures fuzz drills testbed testbed-down clean
+        planner-report diagnose-report diagnose-fresh record-failures fuzz drills vm-guard testbed testbed-down clean
 
 help:           ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -95,6 +95,9 @@ bench-client: setup ## the load client and its peers against a server of known t
 
 drills: setup   ## real faults on the two-node testbed, measured (root; three hours, an hour of it a soak; ARGS="--quick", "--outages", "--only WORDS", "--resume")
 	@cd tests && ../$(RUN) -m drills $(ARGS)
+
+vm-guard: setup ## the guard of a load on a virtual machine that freezes without it (root, qemu; 10 minutes; ARGS="--swap")
+	@cd tests && ../$(RUN) -m vm $(ARGS)
 
 testbed: setup  ## build and start the two-node testbed (root; kept between runs)
 	@cd tests && ../$(RUN) -m testbed up $(ARGS)
