@@ -68,7 +68,8 @@ done
 
 #: apply
 # `apply MANAGER SECONDS ROLLBACK (IF ADDRESS MTU ROUTES)...`. Armed first: SECONDS later ROLLBACK takes it all back,
-# unless it is confirmed. Until then nothing is on the disk that a boot would read.
+# unless it is confirmed. Until then nothing is on the disk that a boot would read. networkd is not root and reads what
+# netplan makes: no umask of ours may be in the way.
 m=$1; seconds=$2; d=/var/lib/sparkwright/fabric
 die() { echo "$1" >&2; exit "${2:-1}"; }
 [ ! -e $d/confirmed ] || die "an earlier init has set the fabric up: sparkwright init --undo --only fabric" 3
@@ -76,7 +77,7 @@ die() { echo "$1" >&2; exit "${2:-1}"; }
 if [ "$m" = netplan ]; then
   e=$(netplan generate 2>&1) || die "netplan does not accept its own files: $(printf '%s' "$e" | grep . | head -n 3 | tr '\n' ' ')" 4
 fi
-umask 077; rm -rf $d; mkdir -p $d || exit 1
+umask 022; rm -rf $d; mkdir -p $d || exit 1
 printf '%s\n' "$3" >$d/rollback.sh; echo "$m" >$d/manager; shift 3; : >$d/ports; : >$d/before
 for i in "$1" ${5:+"$5"} ${9:+"$9"} ${13:+"${13}"}; do
   echo "$i" >>$d/ports
@@ -85,7 +86,6 @@ for i in "$1" ${5:+"$5"} ${9:+"$9"} ${13:+"${13}"}; do
   LC_ALL=C ip -4 -o addr show dev "$i" | awk '{print $4}' >"$d/addresses-$i"
 done
 head -c 16 /dev/urandom | od -An -tx1 | tr -d ' \n' >$d/pending
-chmod 711 /var/lib/sparkwright $d; chmod 644 $d/pending
 if [ -d /run/systemd/system ]; then
   systemctl reset-failed sparkwright-fabric.service 2>/dev/null; systemctl stop sparkwright-fabric.timer 2>/dev/null
   systemd-run --quiet --collect --unit=sparkwright-fabric --on-active="$seconds" --timer-property=AccuracySec=1s \
@@ -96,8 +96,8 @@ fi
 trap '[ $? = 0 ] || sh $d/rollback.sh now' EXIT
 set -e
 if [ "$m" = netplan ]; then
-  mkdir -p /run/netplan; y=/run/netplan/90-sparkwright.yaml
-  printf 'network:\n  version: 2\n  ethernets:\n' >$y
+  mkdir -p /run/netplan; y=/run/netplan/90-sparkwright.yaml; : >$y; chmod 600 $y
+  printf 'network:\n  version: 2\n  ethernets:\n' >>$y
 fi
 while [ $# -ge 4 ]; do
   i=$1; a=$2; mtu=$3; routes=$4; shift 4
@@ -118,8 +118,7 @@ while [ $# -ge 4 ]; do
     { printf '[Match]\nName=%s\n\n[Link]\nMTUBytes=%s\nRequiredForOnline=no\n\n[Network]\n' "$i" "$mtu"
       printf 'Address=%s\nLinkLocalAddressing=ipv6\nIPv6AcceptRA=no\n' "$a"
       for x in $routes; do printf '\n[Route]\nDestination=%s\nGateway=%s\n' "${x%,*}" "${x#*,}"; done
-    } >"/run/systemd/network/05-sparkwright-$i.network"
-    chmod 644 "/run/systemd/network/05-sparkwright-$i.network" ;;
+    } >"/run/systemd/network/05-sparkwright-$i.network" ;;
   esac
 done
 case $m in netplan) netplan generate ;; esac
