@@ -68,7 +68,7 @@ async def survey(services: Services, rights: Mapping[str, Rights], forced: bool 
     if lost := [name for name in facts if not Plain.FOLDER.fits(homes.get(name))]:
         raise UsageError(f"{', '.join(lost)}: the ssh user's home could not be read", "sparkwright facts shows why")
     reaches = await by_node(services.cluster.names, lambda name: _reach(services, name, layout))
-    notes = tuple(_notes(services, facts, wires, layout))
+    notes = (*_notes(services, facts, wires, layout), *(_hidden(rights) if not layout.ports and len(facts) > 1 else ()))
     fixes = [("peers", _key_fix(services, name, homes[name])) for name in facts if len(facts) > 1]
     fixes += [("peers", fix) for fix in await _introductions(services, homes, reaches)]
     fixes += _fabric_fixes(services, wires, layout) if not layout.apart else []
@@ -226,6 +226,13 @@ def _system_fixes(node: str, facts: NodeFacts) -> Iterator[tuple[str, Fix]]:
 
 def _of_findings(findings: Sequence[Finding]) -> Iterator[tuple[str, Fix]]:
     yield from (("sysctl", one.fix) for one in findings if one.code in _SYSCTLS and one.fix)
+
+
+def _hidden(rights: Mapping[str, Rights]) -> Iterator[str]:
+    """Why there may be a cable all the same."""
+    for node, one in rights.items():
+        if one.why:
+            yield f"{node}: {one.why}: without root a neighbour is found only where both ports have IPv6"
 
 
 def _notes(
