@@ -15,7 +15,7 @@ from sparkwright.domain.probed import Reply
 from sparkwright.evals import fitness
 from sparkwright.evals.heard import Heard
 from sparkwright.gateway.clients import Client, Served, served
-from sparkwright.gateway.keys import Keys, digest
+from sparkwright.gateway.keys import Keys, Role, digest
 from sparkwright.ports import Endpoint
 
 LOOPBACK = "127.0.0.1"
@@ -92,7 +92,8 @@ async def _key(services: Services, deployment: str, name: str) -> tuple[str, Sec
     """The file on this machine and the key in it. Raises UsageError for a name that it has none of."""
     files = services.keyring.saved(services.cluster.name) if services.keyring else ()
     known = await _known(services)
-    opening = {one.sha256 for one in known.keys if one.deployment in ("", deployment) and name in ("", one.name)}
+    callers = (one for one in known.keys if one.role is not Role.VIEWER)
+    opening = {one.sha256 for one in callers if one.deployment in ("", deployment) and name in ("", one.name)}
     for path, secret in files:
         if digest(secret.reveal()) in opening:
             return path, secret

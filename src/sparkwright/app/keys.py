@@ -3,15 +3,18 @@
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from sparkwright.app.services import Services
-from sparkwright.domain.codec import Unreadable
+from sparkwright.domain.codec import Unreadable, from_json
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import CommandFailed, UsageError
-from sparkwright.gateway.keys import FIRST, Key, Keys, Role, added, digest, key_from, parse, text_of, without
+from sparkwright.gateway.keys import FIRST, Key, Keys, Role, added, digest, key_from, limited, parse, text_of, without
+from sparkwright.gateway.usage import DAY, Used
 from sparkwright.remote import gateway as commands
 from sparkwright.remote.host import script
 
+_MOST_ROWS = 5000
 _TRIES = 50  # who loses one has lost it to somebody who is done: as many may write at once
 _READ = 'cat "$(x "$1")/door/keys.json" 2>/dev/null; exit 0'
 
@@ -30,12 +33,34 @@ async def listed(services: Services) -> Keys:
     return (await _read(services))[0]
 
 
-async def add(services: Services, name: str, deployment: str = "", role: Role = Role.CLIENT) -> Made:
-    """Raises UsageError when the name is taken."""
+async def used(services: Services, days: int) -> tuple[Used, ...]:
+    """What keys used on the last so many days, by UTC, oldest first. Raises CommandFailed, Unreachable."""
+    head = services.cluster.head
+    since = datetime.fromtimestamp(services.clock.now() - (days - 1) * DAY, UTC).date().isoformat()
+    done = await services.run(head, commands.usage(_state(services), since, _MOST_ROWS))
+    try:
+        if done.ok:
+            return from_json(tuple[Used, ...], done.stdout)
+        why = done.stderr.strip()[-300:]
+    except Unreadable as error:
+        why = str(error)
+    raise CommandFailed(head, f"what keys used cannot be read: {why}", "usage.sqlite is next to its keys.json")
+
+
+async def limit(services: Services, name: str, **limits: int | None) -> None:
+    """None leaves a limit as it is, 0 removes it. Raises UsageError when there is no key of that name."""
+    await _change(services, lambda keys: limited(keys, name, **limits), f"key {name} limited")
+
+
+async def add(
+    services: Services, name: str, deployment: str = "", role: Role = Role.CLIENT, **limits: int | None
+) -> Made:
+    """limits: as of `limit`. Raises UsageError when the name is taken."""
     if (ring := services.keyring) is None:
         raise UsageError("no place to keep a key on this machine")
     secret = key_from(ring.fresh())
     key = Key(name, digest(secret.reveal()), services.clock.now(), services.who, deployment, role)
+    key = limited(Keys((key,)), name, **limits).keys[0]
     await _change(services, lambda keys: added(keys, key), f"key {name} made")
     file = f"{name}@{deployment}.key" if deployment else f"{name}.key"
     try:

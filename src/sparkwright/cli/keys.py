@@ -8,10 +8,25 @@ import click
 
 from sparkwright.app import keys as use
 from sparkwright.app.cluster_options import ClusterOptions
+from sparkwright.app.services import Services
 from sparkwright.cli import options as shared
-from sparkwright.cli.columns import aligned
+from sparkwright.cli.columns import aligned, counted
 from sparkwright.domain.units import duration
 from sparkwright.gateway.keys import Key, Role
+from sparkwright.gateway.usage import Used
+
+
+def limit_options(function: Any) -> Any:
+    """The limits of a key; the function gets them as `how`."""
+    at_least = click.IntRange(min=0)
+    told = (
+        ("--per-minute", "Requests a minute; 0 for no limit."),
+        ("--at-once", "Requests at the same time; 0 for no limit."),
+        ("--tokens-a-day", "Tokens of prompts and answers a day (UTC); 0 for no limit."),
+    )
+    for name, text in reversed(told):
+        function = click.option(name, type=at_least, default=None, metavar="N", help=text)(function)
+    return function
 
 
 @click.group()
@@ -36,6 +51,7 @@ def keys() -> None:
     show_default=True,
     help="client: the API; viewer: only sees the console; operator: both, and operates.",
 )
+@limit_options
 @shared.cluster_options
 @shared.json_option
 def add(name: str, deployment: str, where: ClusterOptions, as_json: bool, **how: Any) -> None:
@@ -48,28 +64,74 @@ def add(name: str, deployment: str, where: ClusterOptions, as_json: bool, **how:
       sparkwright keys add laptop
       sparkwright keys add ci deepseek-v4-flash --show
       sparkwright keys add wall-screen --role viewer --show
+      sparkwright keys add guests --per-minute 30 --at-once 4 --tokens-a-day 2000000
     """
-    role = Role(how["role"])
-    made = shared.drive(where, lambda services: use.add(services, name, deployment, role), quiet=as_json)
-    key = {"key": made.secret.reveal()} if how["show"] else {}
+    role, show = Role(how.pop("role")), how.pop("show")
+    made = shared.drive(where, lambda services: use.add(services, name, deployment, role, **how), quiet=as_json)
+    key = {"key": made.secret.reveal()} if show else {}
     document = {**_json(made.key), "file": made.path, **key}
     client = f'export OPENAI_API_KEY="$(cat {made.path})"' if role is not Role.VIEWER else f"cat {made.path}"
     text = f"key {name} ({role}) for {made.key.opens}: {made.path}\n{key.get('key') or client}"
     shared.answer(as_json, document, text)
 
 
-@keys.command("list")
+@keys.command("limit", short_help="Limit what a key may use.")
+@click.argument("name")
+@limit_options
 @shared.cluster_options
 @shared.json_option
-def list_keys(where: ClusterOptions, as_json: bool) -> None:
-    """List the keys: name, role, deployments, who added them and when.
+def limit_key(name: str, where: ClusterOptions, as_json: bool, **limits: int | None) -> None:
+    """Limit what a key may use: beyond it requests get 429 with Retry-After.
+
+    A limit that is not named stays as it is. Requests in progress are completed.
 
     \b
-    Example: sparkwright keys list
+    Examples:
+      sparkwright keys limit ci --per-minute 60 --at-once 8
+      sparkwright keys limit ci --tokens-a-day 0
     """
-    found = shared.drive(where, use.listed, quiet=True).keys
-    text = aligned([_row(key) for key in found]) if found else "no keys; `sparkwright keys add NAME` adds one"
+    if all(value is None for value in limits.values()):
+        raise click.UsageError("name a limit: --per-minute, --at-once or --tokens-a-day")
+
+    async def change(services: Services) -> tuple[Key, ...]:
+        await use.limit(services, name, **limits)
+        return tuple(key for key in (await use.listed(services)).keys if key.name == name)
+
+    found = shared.drive(where, change, quiet=as_json)
+    text = "\n".join(f"key {key.name} for {key.opens}: {key.limits or 'no limits'}" for key in found)
     shared.answer(as_json, {"keys": [_json(key) for key in found]}, text)
+
+
+@keys.command("list")
+@click.option("--days", type=click.IntRange(1, 3660), default=7, help="Days of usage, by UTC. [default: 7]")
+@shared.cluster_options
+@shared.json_option
+def list_keys(where: ClusterOptions, as_json: bool, days: int) -> None:
+    """List the keys: name, role, deployments, who added them and when, limits, and what they used by day and model.
+
+    Tokens are those that the engine's own usage reports. Cut requests have none: their client left before the end.
+
+    \b
+    Examples:
+      sparkwright keys list
+      sparkwright keys list --days 31 --json
+    """
+
+    async def read(services: Services) -> tuple[tuple[Key, ...], tuple[Used, ...]]:
+        return (await use.listed(services)).keys, await use.used(services, days)
+
+    found, usage = shared.drive(where, read, quiet=True)
+    text = aligned([_row(key) for key in found]) if found else "no keys; `sparkwright keys add NAME` adds one"
+    if usage:
+        rows = [("day (UTC)", "key", "model", "requests", "prompt", "completion", ""), *map(_usage_row, usage)]
+        text += f"\n\nused in the last {counted(days, 'day')}\n{aligned(rows)}"
+    shared.answer(as_json, {"keys": [_json(key) for key in found], "usage": [asdict(one) for one in usage]}, text)
+
+
+def _usage_row(one: Used) -> tuple[str, ...]:
+    left = ("cut", one.cut), ("failed", one.failed), ("without a count", one.uncounted), ("open or lost", one.open)
+    notes = ", ".join(f"{number:,} {what}" for what, number in (*left, ("refused", one.refused)) if number)
+    return one.day, one.key, one.model, f"{one.requests:,}", f"{one.prompt:,}", f"{one.completion:,}", notes
 
 
 @keys.command(short_help="Revoke a key: requests with it get 401.")
@@ -98,4 +160,4 @@ def _json(key: Key) -> dict[str, object]:
 
 def _row(key: Key) -> tuple[str, ...]:
     age = f"{duration(max(time.time() - key.created, 0.0))} ago" if key.created else ""
-    return key.name, key.role, key.opens, f"by {key.by}" if key.by else "", age
+    return key.name, key.role, key.opens, f"by {key.by}" if key.by else "", age, key.limits

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Any
 
 from sparkwright.domain.codec import Unreadable, from_json, to_json
 from sparkwright.domain.command import Secret
@@ -31,7 +32,10 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """deployment: the only one that it opens; '' for every one of this head node. created: seconds since the epoch."""
+    """deployment: the only one that it opens; '' for every one of this head node. created: seconds since the epoch.
+
+    per_minute, at_once: requests; tokens_a_day: of prompts and answers, by UTC; 0 for no limit.
+    """
 
     name: str
     sha256: str
@@ -39,10 +43,19 @@ class Key:
     by: str = ""
     deployment: str = ""
     role: Role = Role.CLIENT
+    per_minute: int = 0
+    at_once: int = 0
+    tokens_a_day: int = 0
 
     @property
     def opens(self) -> str:
         return self.deployment or "all deployments"
+
+    @property
+    def limits(self) -> str:
+        """As text, '' for none."""
+        found = ((self.per_minute, "a minute"), (self.at_once, "at once"), (self.tokens_a_day, "tokens a day"))
+        return ", ".join(f"{number:,} {what}" for number, what in found if number)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +83,8 @@ def parse(text: str | bytes) -> Keys:
 
 
 def text_of(keys: Keys) -> str:
-    """Version 2 only where a key opens less than a program that knows no roles would let it."""
-    restricts = any(key.role is Role.VIEWER for key in keys.keys)
+    """Version 2 only where a key opens less than a program that knows no roles and limits would let it."""
+    restricts = any(key.role is Role.VIEWER or key.limits for key in keys.keys)
     return to_json(replace(keys, version=VERSION if restricts else 1), indent=1) + "\n"
 
 
@@ -102,6 +115,14 @@ def added(keys: Keys, key: Key) -> Keys:
         hint = f"another name, or first `sparkwright keys revoke {key.name}`"
         raise UsageError(f"key {key.name} for {key.opens} is there already", hint)
     return replace(keys, keys=(*keys.keys, key))
+
+
+def limited(keys: Keys, name: str, **limits: int | None) -> Keys:
+    """With other limits for all keys of a name; None leaves one as it is. Raises UsageError for a name that is none."""
+    if name not in (known := [one.name for one in keys.keys]):
+        raise UsageError(f"no key {name}", f"keys: {', '.join(known) or 'none'}")
+    new: dict[str, Any] = {limit: value for limit, value in limits.items() if value is not None}
+    return replace(keys, keys=tuple(replace(one, **new) if one.name == name else one for one in keys.keys))
 
 
 def without(keys: Keys, name: str, deployment: str = "") -> tuple[Keys, tuple[Key, ...]]:

@@ -112,6 +112,11 @@ def swap_keys(state: str, known: str, content: str, why: str) -> Command:
     return script(_sh("swap"), state, known, changes=f"gateway: {why}", stdin=content.encode())
 
 
+def usage(state: str, since: str, most: int) -> Command:
+    """JSON rows of what keys used since that day; [] where nothing was counted yet."""
+    return script(_sh("usage"), state, since, str(most), timeout=20.0)
+
+
 def reload(python: str, folder: str) -> Command:
     """A running Caddy takes over caddy.json without cutting a connection; exit 0 when none runs."""
     text = 'cd "$1" && exec "$2" -I -c "$3"'

@@ -57,3 +57,17 @@ for n in "$@"; do
     p=$(grep -lsF "/sparkwright-$n-$d.service" /proc/[0-9]*/cgroup | cut -d/ -f3 | sort -n | head -n 1)
   [ -z "$p" ] || echo "$n $p"
 done
+
+#: usage
+PATH="$PATH:/usr/local/bin"; exec python3 -I - "$(x "$1")/door/usage.sqlite" "$2" "$3" <<'END'
+import json, os, sqlite3, sys
+
+path, since, most = sys.argv[1:]
+found = []
+if os.path.exists(path):
+    link = sqlite3.connect("file:%s?mode=ro" % path.replace("%", "%25").replace("?", "%3f"), uri=True, timeout=5)
+    columns = [row[1] for row in link.execute("PRAGMA table_info(usage)")]
+    rows = link.execute("SELECT * FROM usage WHERE day >= ? ORDER BY day, key, model LIMIT ?", (since, int(most)))
+    found = [dict(zip(columns, row)) for row in rows]
+print(json.dumps(found))
+END

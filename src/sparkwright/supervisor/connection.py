@@ -49,14 +49,18 @@ class Head:
     def path(self) -> str:
         return self.target.partition("?")[0]
 
-    def written(self, key: str) -> bytes:
-        """For the engine."""
+    def written(self, key: str, longer: int = 0) -> bytes:
+        """For the engine. longer: bytes that its body has more than the client's."""
         more = [(b"authorization", f"Bearer {key}".encode("latin-1", "replace"))] if key else []
         more.append((b"connection", b"upgrade" if self.upgrade else b"close"))
         lines = [f"{self.method} {self.target} HTTP/1.1".encode("latin-1")]
         kept = [one for one in self.raw if self.upgrade or not _is_upgrade(one[0])]
-        lines += [name + b": " + value for name, value in (*kept, *more)]
+        lines += [name + b": " + _longer(name, value, longer) for name, value in (*kept, *more)]
         return b"\r\n".join(lines) + END
+
+
+def _longer(name: bytes, value: bytes, by: int) -> bytes:
+    return b"%d" % (int(value) + by) if by and name == b"content-length" else value
 
 
 def _is_upgrade(name: bytes) -> bool:

@@ -12,24 +12,22 @@ import resource
 import signal
 import socket
 from contextlib import suppress
-from dataclasses import dataclass
+from functools import partial
 from math import inf
 from pathlib import Path
 
 from sparkwright.adapters.exporter import CONTENT_TYPE, Exporters
 from sparkwright.adapters.machine import SystemClock
 from sparkwright.adapters.openai_http import listed_by
-from sparkwright.domain.codec import Unreadable, from_json
-from sparkwright.domain.live import Live
+from sparkwright.adapters.sqlite.usage import UsageStore
+from sparkwright.domain.codec import from_json
 from sparkwright.gateway import caddy, decide
 from sparkwright.gateway.decide import UNKNOWN_MODEL, Answer
 from sparkwright.gateway.keys import (
     FRONT,
-    ROUTE,
     FrontSetting,
     Keys,
     Role,
-    RouteSetting,
     digest,
     owner,
     parse,
@@ -38,7 +36,9 @@ from sparkwright.gateway.keys import (
 from sparkwright.gateway.keys import Key as GatewayKey
 from sparkwright.gateway.models import MODELS, Listed, models_page, names_of
 from sparkwright.ports import Clock
+from sparkwright.supervisor.behind import Behind, Flight
 from sparkwright.supervisor.connection import PIECE, Head, Page
+from sparkwright.supervisor.meter import OTHER, Meter, Metered
 from sparkwright.supervisor.passing import Passing
 from sparkwright.supervisor.watched import Watched
 
@@ -48,78 +48,6 @@ _KEYS_PATIENCE = 2.0
 _FILES, _BACKLOG = 65536, 1024
 
 
-class Behind:
-    """A deployment behind the gateway, from its supervisor's folder. under_way: requests that its engine has now."""
-
-    def __init__(self, home: Path, clock: Clock) -> None:
-        self._clock, now = clock, clock.monotonic
-        self._setting: Watched[RouteSetting | None] = Watched(home / "door" / ROUTE, _route, None, now)
-        self._live: Watched[Live | None] = Watched(home / "live.json", lambda text: from_json(Live, text), None, now)
-        self._secrets: Watched[dict[str, str]] = Watched(home / "secrets.json", _secrets, {}, now)
-        self.under_way = 0
-
-    @property
-    def setting(self) -> RouteSetting | None:
-        return self._setting.value
-
-    @property
-    def live(self) -> Live | None:
-        return self._live.value
-
-    @property
-    def engine_key(self) -> str:
-        setting = self.setting
-        return self._secrets.value.get(setting.key_env, "") if setting and setting.key_env else ""
-
-    @property
-    def refusing(self) -> bool:
-        live = self.live
-        return live is not None and decide.fresh(live, self._clock.now()) and live.refusing
-
-    def broken(self) -> Answer:
-        """The engine gave no answer to what was let through."""
-        return decide.broken(self.live, self._clock.now())
-
-
-@dataclass
-class Flight:
-    """A request on its way to `behind`'s engine, which is counted until it ends."""
-
-    behind: Behind
-    setting: RouteSetting
-    key: str
-    path: str
-
-    @property
-    def host(self) -> str:
-        return self.setting.engine.rpartition(":")[0].strip("[]")
-
-    @property
-    def port(self) -> int:
-        return int(self.setting.engine.rpartition(":")[2])
-
-    @property
-    def limit(self) -> int:
-        return self.setting.limit
-
-    @property
-    def websocket(self) -> bool:
-        return self.path in self.setting.websockets
-
-    def begin(self) -> "Flight":
-        self.behind.under_way += 1
-        return self
-
-    def broken(self) -> Answer:
-        return self.behind.broken()
-
-    def saw(self, chunk: bytes) -> None:
-        pass
-
-    def ended(self, whole: bool) -> None:
-        self.behind.under_way -= 1
-
-
 class Doorman:
     """Decides about one request after the other. home: the gateway's own folder, among those of supervisors."""
 
@@ -127,6 +55,7 @@ class Doorman:
         self._clock, self._folder = clock, home.parent
         self.setting = from_json(FrontSetting, (home / "door" / FRONT).read_bytes())
         self._keys = Watched(Path(self.setting.keys), parse, Keys(), clock.monotonic, _KEYS_PATIENCE)
+        self._meter = Meter(clock, UsageStore(Path(self.setting.keys).parent))
         self._behind: dict[str, Behind] = {}
         self._scanned = -inf
         self._waiting = 0
@@ -156,12 +85,11 @@ class Doorman:
     def _open(self, head: Head) -> dict[str, Behind]:
         """Those that the client's key opens."""
         shown = shown_in(head.headers)
-        keys = tuple(key for key in self._keys.value.keys if key.role is not Role.VIEWER)
-        return {
-            name: one
-            for name, one in self.behind.items()
-            if owner((*keys, *([GatewayKey("", digest(one.engine_key))] if one.engine_key else [])), name, shown)
-        }
+        return {name: one for name, one in self.behind.items() if owner(self._keys_to(one), name, shown)}
+
+    def _keys_to(self, behind: Behind) -> tuple[GatewayKey, ...]:
+        keys = (key for key in self._keys.value.keys if key.role is not Role.VIEWER)
+        return (*keys, *([GatewayKey("", digest(behind.engine_key))] if behind.engine_key else []))
 
     def first(self, head: Head) -> Answer | None:
         settings = [one.setting for one in self.behind.values() if one.setting]
@@ -189,14 +117,23 @@ class Doorman:
             found = next((opened[name] for name, one in known.items() if model in names_of(one)), found)
         if isinstance(found, Answer):
             return found
-        return await self._towards(found, head)
+        return await self._towards(found, head, model)
 
-    async def _towards(self, found: Behind, head: Head) -> Flight | Answer:
+    async def _towards(self, found: Behind, head: Head, model: str) -> Flight | Answer:
         setting = found.setting
         assert setting  # of those that serve
         if setting.limit < int(head.headers.get("content-length", "0") or 0):
             return decide.too_large(setting.limit)
-        return await self._admitted(found) or Flight(found, setting, found.engine_key, head.path)
+        begins = partial(self._metered, head, found, model or next(iter(setting.models), ""))
+        return await self._admitted(found) or Flight(found, setting, found.engine_key, head.path, begins)
+
+    def _metered(self, head: Head, behind: Behind, model: str) -> Metered | Answer | None:
+        """None for what makes no tokens."""
+        key = owner(self._keys_to(behind), behind.name, shown_in(head.headers))
+        if key is None or head.method != "POST":
+            return None
+        served = model in behind.setting.models if behind.setting else False
+        return self._meter.begin(key, model if served else OTHER, head.path)
 
     async def _listed(self, opened: dict[str, Behind]) -> dict[str, Listed]:
         """What each engine lists, which may be more than its recipe names (adapters)."""
@@ -240,17 +177,6 @@ def _fitting(opened: dict[str, Behind], call: str, model: str) -> Behind | Answe
         return decide.no_such_route(call)
     # Of two of one name the other is about to take its place
     return min((opened[name] for name in fits), key=lambda one: one.refusing)
-
-
-def _route(text: bytes) -> RouteSetting:
-    return from_json(RouteSetting, text)
-
-
-def _secrets(text: bytes) -> dict[str, str]:
-    tree = json.loads(text)
-    if not isinstance(tree, dict):
-        raise Unreadable(f"{type(tree).__name__}, not dict")
-    return {str(name): str(value) for name, value in tree.items()}
 
 
 async def run(home: Path) -> None:

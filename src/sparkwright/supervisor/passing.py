@@ -5,6 +5,7 @@ in memory, and beyond a mebibyte in a file without a name. The answer is the eng
 """
 
 import asyncio
+import mmap
 import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
@@ -15,6 +16,7 @@ import h11
 from sparkwright.domain.units import MIB
 from sparkwright.gateway.decide import Answer, invalid, too_large
 from sparkwright.gateway.model_scan import scan_for
+from sparkwright.gateway.usage import Body
 from sparkwright.supervisor.connection import END, HEAD_LIMIT, PIECE, Client, Gone, Head, Page, TooLarge
 
 _IN_MEMORY = MIB
@@ -24,9 +26,15 @@ _BAD = invalid(400, "bad_request", "The request could not be read.")
 
 
 class Tap(Protocol):
-    """Sees an answer as it flows by, and once how it ended. whole: the engine closed it, and nobody else."""
+    """Sees an answer as it flows by and returns what of it goes on; once how it ended. whole: the engine closed it, and
 
-    def saw(self, chunk: bytes) -> None: ...
+    nobody else. reads: it wants all of the body first, and may insert something behind its first byte.
+    """
+
+    @property
+    def reads(self) -> bool: ...
+    def insertion(self, body: Body) -> bytes: ...
+    def saw(self, chunk: bytes) -> bytes: ...
     def ended(self, whole: bool) -> None: ...
 
 
@@ -151,13 +159,14 @@ async def _passed(client: Client, head: Head, kept: Kept, target: Target, tap: T
     """What the client is to get in place of an answer; None where it got one. Raises Gone, OSError."""
     whole, writer = False, None
     try:
+        inserted = await _inserted(client, kept, tap) if tap.reads else b""
         try:
             async with asyncio.timeout(_CONNECT):
                 reader, writer = await asyncio.open_connection(target.host, target.port, limit=HEAD_LIMIT)
         except (OSError, TimeoutError):
             return target.broken()
-        writer.write(head.written(target.key))
-        sending = asyncio.ensure_future(_send(client, head, kept, writer))
+        writer.write(head.written(target.key, len(inserted)))
+        sending = asyncio.ensure_future(_send(client, head, kept, writer, inserted))
         answering = asyncio.ensure_future(_answer(reader, client, tap))
         try:
             await asyncio.wait({sending, answering}, return_when=asyncio.FIRST_COMPLETED)
@@ -175,11 +184,28 @@ async def _passed(client: Client, head: Head, kept: Kept, target: Target, tap: T
             writer.transport.abort()
 
 
-async def _send(client: Client, head: Head, kept: Kept, writer: asyncio.StreamWriter) -> None:
-    """The body, then what a websocket sends. Ends with Gone, TooLarge, or OSError where the engine reads no further."""
+async def _inserted(client: Client, kept: Kept, tap: Tap) -> bytes:
+    """Once all of the body is here: without it no engine begins. Raises Gone, TooLarge."""
+    while piece := await client.body():
+        kept.write(piece)
+    size = kept.tell()
+    kept.seek(0)
+    if size <= _IN_MEMORY:
+        return tap.insertion(kept.read(size))
+    with mmap.mmap(kept.fileno(), 0, access=mmap.ACCESS_READ) as body:
+        return tap.insertion(body)
+
+
+async def _send(client: Client, head: Head, kept: Kept, writer: asyncio.StreamWriter, inserted: bytes) -> None:
+    """The body, then what a websocket sends. Ends with Gone, TooLarge, or OSError where the engine reads no further.
+
+    inserted: what follows the first byte of the body.
+    """
     chunked = "transfer-encoding" in head.headers
     kept.seek(0)
-    while piece := kept.read(PIECE) or await client.body():
+    first = kept.read(1) + inserted if inserted else b""
+    while piece := first or kept.read(PIECE) or await client.body():
+        first = b""
         writer.write(b"%x\r\n%b\r\n" % (len(piece), piece) if chunked else piece)
         await writer.drain()
     if chunked:
@@ -198,8 +224,8 @@ async def _answer(reader: asyncio.StreamReader, client: Client, tap: Tap) -> boo
     except (asyncio.IncompleteReadError, asyncio.LimitOverrunError, ConnectionError):
         return False
     while chunk:
-        tap.saw(chunk)
-        client.writer.write(chunk)
-        await client.writer.drain()
+        if passed := tap.saw(chunk):
+            client.writer.write(passed)
+            await client.writer.drain()
         chunk = await reader.read(PIECE)
     return True

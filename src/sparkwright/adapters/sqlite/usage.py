@@ -1,0 +1,83 @@
+"""What keys used, by day and model: one small database on the head, written at the begin and the end of a request.
+
+No fsync: a process that is killed loses nothing, a machine without power the last seconds.
+"""
+
+import sqlite3
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+from sparkwright.gateway.usage import Tokens
+
+FILE = "usage.sqlite"
+OUTCOMES = ("finished", "uncounted", "cut", "failed")
+_COLUMNS = ("requests", *OUTCOMES, "refused", "prompt", "completion", "cached")
+_TABLE = f"""
+CREATE TABLE IF NOT EXISTS usage (day TEXT, key TEXT, model TEXT,
+  {", ".join(f"{name} INTEGER NOT NULL DEFAULT 0" for name in _COLUMNS)},
+  PRIMARY KEY (day, key, model)) WITHOUT ROWID
+"""
+_ADD = """INSERT INTO usage (day, key, model, {0}) VALUES (?, ?, ?, {1})
+ON CONFLICT DO UPDATE SET {2}"""
+
+
+def _adding(*columns: str) -> str:
+    sums = ", ".join(f"{name} = {name} + excluded.{name}" for name in columns)
+    return _ADD.format(", ".join(columns), ", ".join("?" * len(columns)), sums)
+
+
+_BEGIN, _REFUSE = _adding("requests"), _adding("refused")
+_END = {outcome: _adding(outcome, "prompt", "completion", "cached") for outcome in OUTCOMES}
+_TODAY = "SELECT coalesce(sum(prompt + completion), 0) FROM usage WHERE day = ? AND key = ?"
+Row = tuple[str, str, str]
+
+
+class UsageStore:
+    """Rows are (day, key, model). A database that cannot be written costs counts, never a request; it is noted once."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / FILE
+        self._link: sqlite3.Connection | None = None
+        self._noted = False
+        with suppress(OSError):
+            self._path.touch(0o600)
+        self._open()
+
+    def begin(self, row: Row) -> None:
+        self._write(_BEGIN, *row, 1)
+
+    def refuse(self, row: Row) -> None:
+        self._write(_REFUSE, *row, 1)
+
+    def end(self, row: Row, outcome: str, tokens: Tokens | None) -> None:
+        made = tokens or Tokens()
+        self._write(_END[outcome], *row, 1, made.prompt, made.completion, made.cached)
+
+    def today(self, day: str, key: str) -> int:
+        """Tokens of a key; 0 where that cannot be read."""
+        try:
+            return int(self._link.execute(_TODAY, (day, key)).fetchone()[0]) if self._link else 0
+        except sqlite3.Error as error:
+            self._note(error)
+            return 0
+
+    def _open(self) -> None:
+        try:
+            self._link = sqlite3.connect(self._path, timeout=0.1, isolation_level=None)
+            for order in ("PRAGMA journal_mode = WAL", "PRAGMA synchronous = OFF", _TABLE):
+                self._link.execute(order)
+        except sqlite3.Error as error:
+            self._note(error)
+
+    def _write(self, order: str, *values: str | int) -> None:
+        try:
+            if self._link:
+                self._link.execute(order, values)
+        except sqlite3.Error as error:
+            self._note(error)
+
+    def _note(self, error: sqlite3.Error) -> None:
+        if not self._noted:
+            self._noted = True
+            sys.stderr.write(f"{self._path}: usage is not counted: {error}\n")

@@ -1,0 +1,114 @@
+"""A deployment behind a gateway, as its supervisor's folder shows it, and a request on its way to its engine."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from sparkwright.domain.codec import Unreadable, from_json
+from sparkwright.domain.live import Live
+from sparkwright.gateway import decide
+from sparkwright.gateway.decide import Answer
+from sparkwright.gateway.keys import ROUTE, RouteSetting
+from sparkwright.gateway.usage import Body
+from sparkwright.ports import Clock
+from sparkwright.supervisor.meter import Metered
+from sparkwright.supervisor.watched import Watched
+
+
+class Behind:
+    """A deployment behind the gateway, from its supervisor's folder. under_way: requests that its engine has now."""
+
+    def __init__(self, home: Path, clock: Clock) -> None:
+        self._clock, now, self.name = clock, clock.monotonic, home.name
+        self._setting: Watched[RouteSetting | None] = Watched(home / "door" / ROUTE, _route, None, now)
+        self._live: Watched[Live | None] = Watched(home / "live.json", lambda text: from_json(Live, text), None, now)
+        self._secrets: Watched[dict[str, str]] = Watched(home / "secrets.json", _secrets, {}, now)
+        self.under_way = 0
+
+    @property
+    def setting(self) -> RouteSetting | None:
+        return self._setting.value
+
+    @property
+    def live(self) -> Live | None:
+        return self._live.value
+
+    @property
+    def engine_key(self) -> str:
+        setting = self.setting
+        return self._secrets.value.get(setting.key_env, "") if setting and setting.key_env else ""
+
+    @property
+    def refusing(self) -> bool:
+        live = self.live
+        return live is not None and decide.fresh(live, self._clock.now()) and live.refusing
+
+    def broken(self) -> Answer:
+        """The engine gave no answer to what was let through."""
+        return decide.broken(self.live, self._clock.now())
+
+
+@dataclass
+class Flight:
+    """A request on its way to `behind`'s engine, which is counted until it ends."""
+
+    behind: Behind
+    setting: RouteSetting
+    key: str
+    path: str
+    begins: Callable[[], "Metered | Answer | None"]
+    metered: Metered | None = None
+
+    @property
+    def host(self) -> str:
+        return self.setting.engine.rpartition(":")[0].strip("[]")
+
+    @property
+    def port(self) -> int:
+        return int(self.setting.engine.rpartition(":")[2])
+
+    @property
+    def limit(self) -> int:
+        return self.setting.limit
+
+    @property
+    def websocket(self) -> bool:
+        return self.path in self.setting.websockets
+
+    def begin(self) -> "Flight | Answer":
+        metered = self.begins()
+        if isinstance(metered, Answer):
+            return metered
+        self.metered = metered
+        self.behind.under_way += 1
+        return self
+
+    def broken(self) -> Answer:
+        return self.behind.broken()
+
+    @property
+    def reads(self) -> bool:
+        return self.metered is not None and self.metered.streams
+
+    def insertion(self, body: Body) -> bytes:
+        return self.metered.insertion(body) if self.metered else b""
+
+    def saw(self, chunk: bytes) -> bytes:
+        return self.metered.saw(chunk) if self.metered else chunk
+
+    def ended(self, whole: bool) -> None:
+        self.behind.under_way -= 1
+        if self.metered:
+            self.metered.ended()
+
+
+def _route(text: bytes) -> RouteSetting:
+    return from_json(RouteSetting, text)
+
+
+def _secrets(text: bytes) -> dict[str, str]:
+    tree = json.loads(text)
+    if not isinstance(tree, dict):
+        raise Unreadable(f"{type(tree).__name__}, not dict")
+    return {str(name): str(value) for name, value in tree.items()}

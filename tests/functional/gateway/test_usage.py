@@ -1,0 +1,244 @@
+"""Usage and limits by key, through the real Caddy and the gateway's process, against the simulator's own counters."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+import sqlite3
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from fakes.ports import free_port
+from functional.gateway.conftest import Opened
+from functional.gateway.gateways import ENGINE_KEY, KEY, Gateway
+from functional.simulator.process import CAPTURES, HEAD_ADDRESS, Simulator, wait_until
+from sparkwright.gateway.keys import Key, Keys, digest, text_of
+
+CHAT, TEXT, MESSAGES, RESPONSES = "/v1/chat/completions", "/v1/completions", "/v1/messages", "/v1/responses"
+TURNS = [{"role": "user", "content": "Count this."}]
+USAGE = {"stream_options": {"include_usage": True}}
+KINDS: list[tuple[str, dict[str, Any]]] = [
+    (CHAT, {"messages": TURNS}),
+    (CHAT, {"messages": TURNS, "stream": True}),
+    (CHAT, {"messages": TURNS, "stream": True, **USAGE}),
+    (TEXT, {"prompt": "Count this.", "stream": True}),
+    (MESSAGES, {"messages": TURNS}),
+    (MESSAGES, {"messages": TURNS, "stream": True}),
+    (RESPONSES, {"input": "Count this."}),
+    (RESPONSES, {"input": "Count this.", "stream": True}),
+    (CHAT, {"messages": TURNS, "n": 3}),  # which the engine refuses
+]
+COUNTERS = ("vllm:prompt_tokens_total", "vllm:generation_tokens_total")
+
+
+@pytest.fixture
+def quick(tmp_path: Path) -> Iterator[Simulator]:
+    """As fast as it can."""
+    folder = tmp_path / "engine"
+    folder.mkdir()
+    shutil.copy(CAPTURES / "tiny-qwen3.config.json", folder / "config.json")
+    port = free_port()
+    words = ["serve", str(folder), "--served-model-name", "tiny", "--load-format", "dummy", "--host", HEAD_ADDRESS]
+    simulator = Simulator([*words, "--port", str(port)], folder / "log", {"VLLM_API_KEY": ENGINE_KEY}, port)
+    yield simulator.start().ready()
+    simulator.end()
+
+
+def rows(gateway: Gateway) -> Counter[str]:
+    """The sums of all keys, models and days."""
+    with closing(sqlite3.connect(gateway.home / "usage.sqlite")) as link:
+        link.row_factory = sqlite3.Row
+        found: Counter[str] = Counter()
+        for row in link.execute("SELECT * FROM usage"):
+            found.update({name: value for name, value in zip(row.keys(), row, strict=True) if isinstance(value, int)})
+        return found
+
+
+def engine_counts(engine: Simulator) -> tuple[int, int]:
+    page = httpx.get(f"http://{HEAD_ADDRESS}:{engine.port}/metrics").text
+    found = {line.split("{")[0]: float(line.split()[-1]) for line in page.splitlines() if line.startswith(COUNTERS)}
+    return int(found[COUNTERS[0]]), int(found[COUNTERS[1]])
+
+
+def limit(gateway: Gateway, **limits: int) -> None:
+    key = replace(Key("ci", digest(KEY)), **limits)  # type: ignore[arg-type]
+    (gateway.home / "keys.new").write_text(text_of(Keys((key,))))
+    (gateway.home / "keys.new").replace(gateway.home / "keys.json")
+
+
+async def one(client: httpx.AsyncClient, number: int, leave: bool) -> str:
+    """One request of some kind; the client sees no event that it did not ask for. Returns how it ended."""
+    path, body = KINDS[number % len(KINDS)]
+    try:
+        async with client.stream("POST", path, json={"model": "tiny", "max_tokens": 24, **body}) as answer:
+            if leave and answer.status_code == 200:
+                return "left"
+            text = (await answer.aread()).decode()
+    except httpx.TransportError:
+        return "lost"
+    if answer.status_code != 200:
+        return str(answer.status_code)
+    if path == CHAT and body.get("stream"):
+        assert ('"choices":[]' in text) == ("stream_options" in body)
+        assert text.endswith("data: [DONE]\n\n")
+    return "whole"
+
+
+async def many(gateway: Gateway, count: int, leaving: int = 0, clients: int = 16) -> Counter[str]:
+    """So many requests, every `leaving`th of which its client leaves."""
+    ends: Counter[str] = Counter()
+    numbers = iter(range(count))
+    headers = {"Authorization": f"Bearer {KEY}"}
+
+    async def work() -> None:
+        async with httpx.AsyncClient(base_url=gateway.url, verify=gateway.trusted, headers=headers, timeout=60) as own:
+            for number in numbers:
+                ends[await one(own, number, bool(leaving) and number % leaving == 1)] += 1
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(clients):
+            group.create_task(work())
+    return ends
+
+
+@pytest.mark.parametrize("count", [270, pytest.param(10_000, marks=pytest.mark.full)])
+async def test_usage_is_the_engines_own_count(quick: Simulator, opened: Opened, count: int) -> None:
+    """Whole and streamed requests of all APIs and refused ones add up to the engine's counters, to the token."""
+    gateway = opened(f"{HEAD_ADDRESS}:{quick.port}", engine_key=ENGINE_KEY)
+    before = engine_counts(quick)
+    ends = await many(gateway, count)
+    wait_until("all are counted", lambda: _open(rows(gateway)) == 0)
+    used, after = rows(gateway), engine_counts(quick)
+    assert (used["prompt"], used["completion"]) == (after[0] - before[0], after[1] - before[1])
+    assert (used["finished"], used["failed"]) == (ends["whole"], ends["400"])
+    assert used["requests"] == count
+
+
+@pytest.mark.parametrize("count", [180, pytest.param(10_000, marks=pytest.mark.full)])
+async def test_cancels_and_a_killed_gateway_lose_no_whole_request(quick: Simulator, opened: Opened, count: int) -> None:
+    """Whole answers stay counted to the token; what clients left, or the kill cut, is named and has no tokens.
+
+    The engine's counters are then ahead by no more than what those requests can have made.
+    """
+    gateway = opened(f"{HEAD_ADDRESS}:{quick.port}", engine_key=ENGINE_KEY)
+    before = engine_counts(quick)
+    first = await many(gateway, count, leaving=7)
+    running = asyncio.create_task(many(gateway, count))
+    while rows(gateway)["requests"] <= count + 20 and not running.done():
+        await asyncio.sleep(0.01)
+    gateway.end("service")
+    gateway.start_service()
+    second = await running
+    third = await many(gateway, count)
+
+    def settled() -> bool:
+        used = rows(gateway)
+        return used["finished"] >= first["whole"] + third["whole"] and _open(used) <= 16
+
+    wait_until("all but the killed ones are counted", settled)
+    used, after = rows(gateway), engine_counts(quick)
+    whole = (first + second + third)["whole"]
+    unknown = used["cut"] + _open(used)
+    assert 0 <= used["finished"] - whole <= first["left"] + 16  # whole at the gateway before their client left
+    assert 0 <= after[1] - before[1] - used["completion"] <= 24 * unknown
+    assert 0 <= after[0] - before[0] - used["prompt"] <= 40 * unknown
+    print(
+        f"{count * 3} requests: {dict(first + second + third)}; counted {dict(used)}; engine {after}, before {before}"
+    )
+
+
+def _open(used: Counter[str]) -> int:
+    return used["requests"] - used["finished"] - used["failed"] - used["cut"] - used["uncounted"]
+
+
+async def test_limits_hold_for_a_hundred_clients(quick: Simulator, opened: Opened) -> None:
+    """Of a hundred at once no more pass than the key may, and the others learn when to come again."""
+    gateway = opened(f"{HEAD_ADDRESS}:{quick.port}", engine_key=ENGINE_KEY)
+    limit(gateway, per_minute=40)
+    ends = await many(gateway, 300, clients=100)
+    assert ends["429"] == 260
+    refused = gateway.post(CHAT, {"messages": TURNS})
+    assert 1 <= int(refused.headers["retry-after"]) <= 60
+    assert refused.json()["error"]["code"] == "rate_limit_exceeded"
+    limit(gateway, tokens_a_day=rows(gateway)["prompt"])
+    refused = gateway.post(CHAT, {"messages": TURNS})
+    assert (refused.status_code, refused.json()["error"]["type"]) == (429, "tokens")
+    gateway.end("service")
+    gateway.start_service()  # a day's tokens outlive it
+    assert gateway.post(CHAT, {"messages": TURNS}).status_code == 429
+    limit(gateway)
+    assert gateway.post(CHAT, {"messages": TURNS}).status_code == 200
+
+
+async def test_no_more_at_once_than_a_key_may(gateway: Gateway) -> None:
+    """Of a hundred slow requests as many are under way as the limit has; when those end, others pass."""
+    limit(gateway, at_once=5)
+    ends = await many(gateway, 100, clients=100)
+    assert ends["whole"] + ends["400"] + ends["429"] == 100
+    assert rows(gateway)["requests"] >= 5
+    assert rows(gateway)["refused"] == ends["429"] > 0
+    assert (await many(gateway, 9, clients=4))["429"] == 0
+
+
+def test_nothing_of_a_request_is_stored(gateway: Gateway) -> None:
+    """Neither prompt nor answer nor key gets into the database; only its user can read it."""
+    gateway.post(CHAT, {"model": "tiny", "messages": [{"role": "user", "content": "my secret words"}]})
+    gateway.post(CHAT, {"model": "a name that nobody serves", "messages": TURNS})
+    wait_until("both are counted", lambda: rows(gateway)["finished"] + rows(gateway)["failed"] == 2)
+    files = list(gateway.home.glob("usage.sqlite*"))
+    content = b"".join(file.read_bytes() for file in files)
+    assert files[0].stat().st_mode & 0o077 == 0
+    for word in (b"secret", b"nobody serves", b"simulated", KEY.encode()):
+        assert word not in content
+
+
+def test_a_database_that_cannot_be_used_costs_no_request(gateway: Gateway) -> None:
+    """A folder in its place: one line in the log, answers as before."""
+    gateway.end("service")
+    for file in gateway.home.glob("usage.sqlite*"):
+        file.unlink()
+    (gateway.home / "usage.sqlite").mkdir()
+    gateway.start_service()
+    assert gateway.post(CHAT, {"messages": TURNS}).status_code == 200
+    assert gateway.log("service").count("usage is not counted") == 1
+
+
+def test_a_clock_that_jumps_over_midnight_counts_each_request_once(tmp_path: Path) -> None:
+    """A request belongs to the day on which it began, wherever the clock is at its end."""
+    code = """
+import json, sys
+from pathlib import Path
+from sparkwright.adapters.sqlite.usage import UsageStore
+from sparkwright.gateway.keys import Key
+from sparkwright.supervisor.meter import Meter
+class Clock:
+    at, steady = 86400.0 * 10 - 1, 0.0
+    def now(self): return self.at
+    def monotonic(self): return self.steady
+clock = Clock()
+meter = Meter(clock, UsageStore(Path(sys.argv[1])))
+key = Key("ci", "", tokens_a_day=10)
+def ask(after):
+    one = meter.begin(key, "m", "/v1/messages")
+    if hasattr(one, "status"): return one.retry_after
+    clock.at += after
+    one.saw(b"HTTP/1.1 200 OK\\r\\nContent-Length: 9\\r\\n\\r\\n")
+    one.saw(b'{"usage": {"prompt_tokens": 6, "completion_tokens": 4}}')
+    one.ended()
+print(json.dumps([ask(2), ask(-4), ask(0), ask(0)]))
+"""
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, timeout=60)
+    assert json.loads(done.stdout) == [None, None, 3, 3], done.stderr
+    with closing(sqlite3.connect(tmp_path / "usage.sqlite")) as link:
+        found = link.execute("SELECT day, requests, finished, prompt, refused FROM usage ORDER BY day").fetchall()
+    assert found == [("1970-01-10", 1, 1, 6, 2), ("1970-01-11", 1, 1, 6, 0)]

@@ -1,0 +1,137 @@
+"""Tokens of answers however they arrive, streams that are made to count, and limits of keys."""
+
+from __future__ import annotations
+
+import json
+from random import Random
+from typing import Any
+
+from sparkwright.gateway.keys import Key
+from sparkwright.gateway.usage import ASK, Counting, Load, Tokens, asks_nothing, enough, tokens
+from unit.for_each import for_each
+
+HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+PLAIN = b"HTTP/1.1 200 OK\r\ncontent-length: 900\r\n\r\n"
+LONG = {"messages": [{"content": "x" * 9000}]}
+USAGE = {"prompt_tokens": 11, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 8}}
+
+
+def event(tree: Any) -> bytes:
+    return b"data: " + (tree if isinstance(tree, bytes) else json.dumps(tree, separators=(",", ":")).encode()) + b"\n\n"
+
+
+def chunked(*pieces: bytes) -> bytes:
+    return b"".join(b"%x\r\n%b\r\n" % (len(piece), piece) for piece in (*pieces,)) + b"0\r\n\r\n"
+
+
+def plain(data: bytes) -> bytes:
+    found, at = b"", 0
+    while size := int(data[at : (end := data.index(b"\r\n", at))], 16):
+        found, at = found + data[end + 2 : end + 2 + size], end + 4 + size
+    assert data[at:] == b"0\r\n\r\n"
+    return found
+
+
+TEXTS = [event({"choices": [{"delta": {"content": text}}]}) for text in ("a", '"usage":{"prompt_tokens":9}', "\n\n é")]
+EXTRA, DONE = event({"choices": [], "usage": USAGE}), event(b"[DONE]")
+
+
+@for_each("seed", range(60))
+def test_a_stream_is_counted_and_loses_only_what_was_asked_for_here(seed: int) -> None:
+    """However events fall into chunks and reads, the client gets its own events whole, and the count is exact."""
+    dice, data, answer = Random(seed), b"".join((*TEXTS, EXTRA, DONE)), Counting(asked=True)
+    cuts = sorted(dice.sample(range(1, len(data)), dice.randrange(6)))
+    raw = chunked(*(data[a:b] for a, b in zip([0, *cuts], [*cuts, len(data)], strict=True)))
+    assert answer.saw(HEAD) == HEAD
+    reads = sorted(dice.sample(range(1, len(raw)), dice.randrange(12)))
+    got = b"".join(answer.saw(raw[a:b]) for a, b in zip([0, *reads], [*reads, len(raw)], strict=True))
+    assert plain(got) == b"".join((*TEXTS, DONE))
+    assert (answer.tokens, answer.complete) == (Tokens(11, 5, 8), True)
+
+
+def test_tokens_pass_as_they_came() -> None:
+    """A read of whole events goes on as the same bytes, before the next is there."""
+    answer = Counting(asked=True)
+    answer.saw(HEAD)
+    for text in TEXTS:
+        raw = b"%x\r\n%b\r\n" % (len(text), text)
+        assert answer.saw(raw) == raw
+    assert not answer.complete
+    assert answer.tokens is None
+
+
+def test_an_answer_that_counts_is_left_as_it_is() -> None:
+    """Nothing is taken out where the client asked itself, and nothing where an engine does not send in chunks."""
+    for asked, head in ((False, HEAD), (True, PLAIN)):
+        answer, raw = Counting(asked=asked), chunked(*TEXTS, EXTRA, DONE)
+        assert (answer.saw(head), answer.saw(raw[:50]) + answer.saw(raw[50:])) == (head, raw)
+        assert (answer.tokens, answer.complete) == (Tokens(11, 5, 8), head == HEAD)
+    answer = Counting()
+    answer.saw(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+    assert answer.status == 400
+
+
+def test_usage_of_every_api_is_understood() -> None:
+    """Chat, messages whose start has the prompt, responses with details; the last count wins; text is no count."""
+    start = event({"message": {"usage": {"input_tokens": 7, "output_tokens": 0}}})
+    assert tokens(start, event({"usage": {"output_tokens": 4}})) == Tokens(7, 4)
+    response = {"usage": {"input_tokens": 3, "output_tokens": 2, "input_tokens_details": {"cached_tokens": 1}}}
+    assert tokens(json.dumps(response).encode()) == Tokens(3, 2, 1)
+    assert tokens(json.dumps({"data": [], "usage": {"prompt_tokens": 6, "total_tokens": 6}}).encode()) == Tokens(6)
+    assert tokens(event({"text": '"usage": {"prompt_tokens": 1}'})) is None
+    for bad in (b'"usage":{', b'"usage":{"prompt_tokens":-1}', b'"usage":{"prompt_tokens":true}', b'"usage":{' * 9999):
+        assert tokens(bad) is None
+
+
+def test_the_count_survives_a_long_answer() -> None:
+    """What is kept of an answer is bounded, and its end is in it."""
+    answer = Counting()
+    answer.saw(PLAIN)
+    for _ in range(400):
+        answer.saw(b"x" * 4096)
+    answer.saw(b'"usage":{"prompt_tokens":1,"completion_tokens":2}}')
+    assert answer.tokens == Tokens(1, 2)
+    assert sum(map(len, answer._parts)) < 200_000
+
+
+@for_each(
+    "tree, asks",
+    [
+        ({"stream": True}, True),
+        ({"model": "m", "stream": True, **LONG}, True),
+        ({**LONG, "model": "m", "stream": True, "temperature": 0.5}, True),
+        ({**LONG, "stream": True, "tools": [{"a": "y" * 9000}]}, True),
+        ({"stream": False}, False),
+        ({"messages": [{"content": '"stream": true'}]}, False),
+        ({"tools": [{"default": {"stream": True}}], **LONG}, False),
+        ({**LONG, "tools": [{"stream": True}]}, False),
+        ({"stream": True, "stream_options": {"include_usage": False}}, False),
+        ({"a": {"b": 1, "stream": True}}, False),
+        ([{"stream": True}], False),
+    ],
+)
+def test_only_streams_that_ask_for_nothing_are_made_to_count(tree: Any, asks: bool) -> None:
+    """A `stream` inside a message or a tool is none; a client's own options stay; what is sent is JSON as before."""
+    for body in (json.dumps(tree).encode(), json.dumps(tree, indent=1).encode()):
+        assert asks_nothing(body) is asks
+        if asks:
+            made = json.loads(body[:1] + ASK + body[1:])
+            assert made == {**tree, "stream_options": {"include_usage": True}}
+
+
+@for_each("body", [b"", b"{", b'{"stream": true', b'"stream": true}', b'{"stream":true}]', b"[" * 9000 + b'"stream"'])
+def test_what_is_no_json_is_left_to_the_engine(body: bytes) -> None:
+    """Nothing is raised, whatever a client sends."""
+    asks_nothing(body)
+
+
+def test_limits_of_a_key() -> None:
+    """Each has its own wait: until the oldest request is a minute old, a second, and the next day by UTC."""
+    key = Key("ci", "", per_minute=3, at_once=2, tokens_a_day=100)
+    assert enough(key, Load(0.0, 1, 99), 0.0) is None
+    waits = [enough(key, load, 86400.0 * 3 - 5) for load in (Load(9.8), Load(0.0, 2), Load(0.0, 0, 100))]
+    assert [one and (one.status, one.kind, one.retry_after) for one in waits] == [
+        *((429, "requests", 10), (429, "requests", 1), (429, "tokens", 5)),
+    ]
+    assert enough(Key("free", ""), Load(0.0, 999, 1 << 50), 0.0) is None
+    assert json.loads(waits[0].body)["error"]["code"] == "rate_limit_exceeded" if waits[0] else False
