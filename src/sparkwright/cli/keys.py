@@ -102,7 +102,7 @@ def limit_key(name: str, where: ClusterOptions, as_json: bool, **limits: int | N
     shared.answer(as_json, {"keys": [_json(key) for key in found]}, text)
 
 
-@keys.command("list")
+@keys.command("list", short_help="List the keys, their limits and what they used.")
 @click.option("--days", type=click.IntRange(1, 3660), default=7, help="Days of usage, by UTC. [default: 7]")
 @shared.cluster_options
 @shared.json_option
