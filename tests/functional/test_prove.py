@@ -11,6 +11,17 @@ from functional.test_diagnose_deployment import shell as two_nodes
 
 QUICK = {"SPARKWRIGHT_TWIN_TIME_SCALE": "0.01"}
 START = ("--no-supervise", "--force", "no GPU here", "--prove")
+ROUND = """
+title: One level
+deadline: 6s
+soak: {probe_every: 0s, leave_every: 0s}
+levels:
+  - name: users
+    single: {prompt: 64, output: 8}
+    requests: 4
+    seconds: 3s
+    warmup: 0
+"""
 PARSERS = "\nparsers: {tool: hermes, reasoning: qwen3}\n"
 
 
@@ -30,7 +41,7 @@ def written(shell: Shell, gates: str, **env: str) -> str:
 
 
 def test_a_good_start_is_proven(shell: Shell) -> None:
-    """Two runs are stored and judged by the recipe's gates; one file judges both again."""
+    """Two runs are stored and judged by the recipe's gates; one file judges both; a soak sees the nodes' memory."""
     gates = 'gates: [errors == 0, failed_probes == 0, "ttft.p99 < 30s @ level=4-users"]\n'
     code, out, err = shell.run("up", written(shell, gates), *START, "--json")
     assert code == 0, err
@@ -40,6 +51,10 @@ def test_a_good_start_is_proven(shell: Shell) -> None:
     (shell.folder / "gates.txt").write_text("errors == 0\nfailed_probes == 0\n")
     code, out, _ = shell.run("gate", *proof["runs"], "gates.txt", "--allow-simulated")
     assert (code, out.count("pass ")) == (0, 2)
+    (shell.folder / "rounds.yaml").write_text(ROUND)
+    code, out, err = shell.run("soak", "twin", "--profile", "./rounds.yaml", "--floor", "1m", "-o", "soak.html")
+    assert "] users: 4 requests, 0 failed" in err and "available on a" in err and "available on b" in err
+    assert code in (0, 1) and "twin (rank 0 on a" in out  # other programs take this machine's memory, too
 
 
 def test_a_start_that_serves_wrongly(shell: Shell) -> None:
