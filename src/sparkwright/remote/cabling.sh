@@ -4,7 +4,7 @@
 # `wires IF...`: who is at the other end. A ping to all nodes of the link finds their addresses; one to each of them
 # makes the kernel note its MAC. Nothing of it needs root or an IPv4 address.
 for i in "$@"; do
-  (for a in $(LC_ALL=C ping -6 -n -c 2 -i 0.3 -W 1 -I "$i" "ff02::1%$i" 2>/dev/null |
+  (for a in $(LC_ALL=C ping -6 -n -c 2 -W 1 -I "$i" "ff02::1%$i" 2>/dev/null |
       sed -n 's/.* from \(fe80[0-9a-f:]*\).*/\1/p' | sort -u | head -n 64); do
     ping -6 -n -c 1 -W 1 -I "$i" "$a%$i" >/dev/null 2>&1; done) &
 done; wait
