@@ -1,0 +1,138 @@
+"""A copy through three nodes that have a network, an sshd and processes of their own (namespaces; wants root)."""
+
+import asyncio
+import hashlib
+import os
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gpu.two_nodes import NetnsNode, TwoNodes, ip, lacking, wait_for
+from sparkwright.adapters.hosts import ClusterHosts
+from sparkwright.adapters.ssh import SshSettings
+from sparkwright.domain.cluster import Cluster, Node, Transfer
+from sparkwright.domain.errors import NodeError
+from sparkwright.remote import staging
+from sparkwright.remote.programs.wire import CUT_OFF
+
+SIZE, FILES = 24 << 20, 3
+BRIDGE = "sparkwbr"
+
+
+class ThreeNodes(TwoNodes):
+    """On one switch."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.nodes = [NetnsNode(f"spark-{k}", k, folder / f"spark-{k}") for k in (1, 2, 3)]
+
+    def _cable(self) -> None:
+        ip("link", "add", BRIDGE, "type", "bridge")
+        ip("link", "set", BRIDGE, "up")
+        for node in self.nodes:
+            process, name, port = node.first_process(), f"sparkw{node.number}", f"sparkf{node.number}"
+            ip("link", "add", port, "mtu", "9000", "type", "veth", "peer", "name", "fab0", "netns", process)
+            ip("link", "set", port, "master", BRIDGE, "up")
+            ip("link", "add", name, "type", "veth", "peer", "name", "mgmt0", "netns", process)
+            ip("address", "add", f"10.77.{node.number}.1/30", "dev", name)
+            ip("link", "set", name, "up")
+
+    def _write_config(self, key: Path) -> None:
+        """The nodes log in to each other with keys of their own."""
+        super()._write_config(key)
+        for node in self.nodes:
+            own = node.folder / "keys" / "id_ed25519"
+            own.write_bytes(key.read_bytes())
+            own.chmod(0o600)
+
+    def __exit__(self, *_: object) -> None:
+        super().__exit__()
+        subprocess.run(["ip", "link", "delete", BRIDGE], capture_output=True)
+
+
+@pytest.fixture
+def nodes() -> Iterator[ThreeNodes]:
+    """Below /var/tmp: each node has a /tmp of its own."""
+    if missing := lacking():
+        pytest.skip(", ".join(missing))
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder, ThreeNodes(Path(folder) / "nodes") as found:
+        model = found.nodes[0].folder / "models" / "m"
+        model.mkdir()
+        for number in range(FILES):
+            (model / f"{number}.safetensors").write_bytes(os.urandom(SIZE))
+        yield found
+
+
+def model(node: NetnsNode) -> Path:
+    return node.folder / "models" / "m"
+
+
+def sums(node: NetnsNode) -> list[str]:
+    return [hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(model(node).glob("*.safetensors"))]
+
+
+def sent(nodes: ThreeNodes, name: str) -> int:
+    """Bytes that left the node over the fabric."""
+    return int(nodes.call(name, "sed -n 's/ *fab0: *//p' /proc/net/dev").stdout.split()[8])
+
+
+async def copied(nodes: ThreeNodes, limit: int = 0) -> list[int | BaseException]:
+    """Exit codes of both links of the chain, or why there is none."""
+    cluster = Cluster("three", tuple(Node(n.name, n.name) for n in nodes.nodes), "spark-1")
+    hosts = ClusterHosts(cluster, SshSettings(config=nodes.config))
+
+    async def link(number: int) -> int:
+        here, there = nodes.nodes[number], nodes.nodes[number + 1]
+        key = there.host_line().split(" ", 1)[1].strip()
+        peer = staging.Peer("root", there.fabric, 22, staging.known_hosts(there.fabric, 22, [key]))
+        chain = staging.Chain("m", follows=number > 0, leads=number == 0)
+        push = staging.push_tree(str(model(here)), str(model(there)), peer, Transfer(2, limit, False), chain)
+        done = await hosts[here.name].run(push)
+        return done.exit_code
+
+    async def second() -> int:
+        while not list(model(nodes.nodes[1]).glob(".sparkwright-partial/*.plan")):
+            await asyncio.sleep(0.05)
+        return await link(1)
+
+    try:
+        return list(await asyncio.gather(link(0), second(), return_exceptions=True))
+    finally:
+        await hosts.close()
+
+
+async def test_the_source_sends_once(nodes: ThreeNodes) -> None:
+    """Both others have every byte, and what left the first node is one copy: the second sends it on as it comes."""
+    before = [sent(nodes, node.name) for node in nodes.nodes]
+    assert await copied(nodes) == [0, 0]
+    assert sums(nodes.nodes[0]) == sums(nodes.nodes[1]) == sums(nodes.nodes[2])
+    took = [sent(nodes, node.name) - was for node, was in zip(nodes.nodes, before, strict=True)]
+    whole = SIZE * FILES
+    assert whole <= took[0] < 1.2 * whole and whole <= took[1] < 1.2 * whole and took[2] < 0.2 * whole
+
+
+async def test_the_middle_node_s_link_fails_for_a_while(nodes: ThreeNodes) -> None:
+    """The copy continues when it is back, and all of it arrives on both."""
+    copy = asyncio.create_task(copied(nodes, 20_000_000))
+    partial = model(nodes.nodes[2]) / ".sparkwright-partial"
+    await asyncio.to_thread(wait_for, lambda: list(partial.glob("*.journal")), "nothing arrives on the third node", 40)
+    nodes.call("spark-2", "ip link set fab0 down; sleep 3; ip link set fab0 up")
+    assert await copy == [0, 0]
+    assert sums(nodes.nodes[0]) == sums(nodes.nodes[1]) == sums(nodes.nodes[2])
+
+
+async def test_the_middle_node_is_gone(nodes: ThreeNodes) -> None:
+    """Both links end with a reason for it, and what has a final name on the last node is whole."""
+    copy = asyncio.create_task(copied(nodes, 10_000_000))
+    partial = model(nodes.nodes[2]) / ".sparkwright-partial"
+    await asyncio.to_thread(wait_for, lambda: list(partial.glob("*.journal")), "nothing arrives on the third node", 40)
+    middle = nodes.nodes[1].process
+    assert middle
+    middle.kill()
+    first, second = await copy
+    assert first in (CUT_OFF, 255) and isinstance(second, NodeError) and "spark-2" in str(second)
+    last = sums(nodes.nodes[2])
+    assert len(last) < FILES and set(last) <= set(sums(nodes.nodes[0]))
