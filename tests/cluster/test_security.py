@@ -97,7 +97,7 @@ def test_without_the_program_the_gateway_is_a_container(drive: Drive, nodes: lis
         assert containers(nodes[0])[0]["Config"]["Image"] == "caddy:2"
         gateway = [asked(outsider, nodes[0], key, folder / "ca.crt") for key in (default_key(folder), "wrong")]
         assert gateway == ["200", "401"]
-        nodes[0].sh(f"docker kill sparkwright-caddy-{NAME}")
+        nodes[0].sh("docker kill sparkwright-caddy-_gateway-8443")
         until(lambda: asked(outsider, nodes[0], "wrong") == "401", "the gateway to be back")
         drive.good("down", NAME)
         assert_clean(nodes)

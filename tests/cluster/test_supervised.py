@@ -138,7 +138,7 @@ def test_what_is_wrong_with_its_own_files_and_its_gateway_is_in_status(drive: Dr
     """One sentence each with its hint, the engine serves on, and it is over as soon as it is fixed."""
     head = nodes[0]
     drive.good("up", drive.recipe("docker"))
-    caddy, newer = f"sparkwright-caddy-{NAME}.service", "python3 -c \"import sqlite3; c = sqlite3.connect('{}'); "
+    caddy, newer = "sparkwright-caddy-_gateway-8443.service", "python3 -c \"import sqlite3; c = sqlite3.connect('{}'); "
     newer += "c.execute('PRAGMA user_version=99'); c.commit()\""
     head.sh(f"{USER} stop {UNIT}", user="spark")
     head.sh(f"printf '{{ torn' > {HOME}/state.json; {newer.format(STATE + '/store.sqlite')}", user="spark")

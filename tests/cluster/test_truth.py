@@ -190,7 +190,7 @@ def test_restarts_of_gateway_key_check_and_supervisor_are_recorded(drive: Drive,
     with asking.at_work():
         until(lambda: "process:door" in head.sh(f"cat {HOME}/figures.json"), "its first look at the programs")
         for name in ("caddy", "door", "supervisor"):
-            unit = f"sparkwright-{name}-{NAME}.service"
+            unit = f"sparkwright-{name}-{NAME if name == 'supervisor' else '_gateway-8443'}.service"
             head.sh(f"{USER} kill --signal KILL {unit}", user="spark")
             if name == "supervisor":
                 said = look(drive).out

@@ -117,6 +117,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--streams", type=int, default=64)
+    parser.add_argument("--only", nargs="*", default=[""], help="parts of names; [all]")
     parser.add_argument("--engine", type=int, default=0)
     given = parser.parse_args()
     if given.engine:
@@ -129,8 +130,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         time.sleep(1)
         found = [Candidate("direct", port), *candidates(Path(folder), port)]
+        chosen = [one for one in found if one.name == "direct" or any(part in one.name for part in given.only)]
         try:
-            asyncio.run(measure(found, given.rounds, given.streams))
+            asyncio.run(measure(chosen, given.rounds, given.streams))
         finally:
             for process in (server, *(process for one in found for process in one.processes)):
                 process.terminate()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import socket
 import subprocess
@@ -145,7 +146,7 @@ def ours(folder: Path, engine: int) -> list[Candidate]:
 
 
 def haproxy(folder: Path, engine: int) -> Candidate | None:
-    program = shutil.which("haproxy", path="/usr/sbin:/usr/bin")
+    program = shutil.which("haproxy", path="/usr/sbin:/usr/bin:" + os.environ["PATH"])
     if not program:
         return None
     (folder / "haproxy.cfg").write_text(HAPROXY.format(port=(port := free()), engine=engine))
