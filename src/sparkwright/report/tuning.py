@@ -85,12 +85,14 @@ def verdict(found: Tuned) -> str:
     if own[1] <= 0:
         return f"{text}; the recipe's own settings were not measured"
     equal = "" if own[0] == best[0] else ", measured more shortly"
-    return f"{text}, {best[1] / own[1]:.2f} times the recipe's own ({score_text(found.goal, own[1])}{equal})"
+    sure = "" if min(best[2], default=0.0) > max(own[2]) else "; their repeats overlap: the gain is not certain"
+    return f"{text}, {best[1] / own[1]:.2f} times the recipe's own ({score_text(found.goal, own[1])}{equal}){sure}"
 
 
-def _longest(trials: Sequence[Trial], point: Point) -> tuple[int, float]:
-    known = [(one.rung, fmean(one.scores)) for one in trials if one.point == point and one.rung >= 0 and one.scores]
-    return max(known, default=(0, 0.0))
+def _longest(trials: Sequence[Trial], point: Point) -> tuple[int, float, tuple[float, ...]]:
+    """Rung, mean and scores of the longest measurement."""
+    own = [one for one in trials if one.point == point and one.rung >= 0 and one.scores]
+    return max(((one.rung, fmean(one.scores), one.scores) for one in own), default=(0, 0.0, ()))
 
 
 def counts_text(found: Tuned) -> str:

@@ -1,0 +1,54 @@
+"""A search as text and page: what is claimed, and that nothing from outside becomes markup."""
+
+from __future__ import annotations
+
+from sparkwright.domain.tuning import START, Candidate, Setting, Trial, Tried, Tuned, TuneGoal
+from sparkwright.report.tuning import counts_text, score_text, trial_table, tuning_page, verdict
+
+SETTINGS = (
+    Setting("threads", "flags.threads", (None, 2, 4)),
+    Setting("loader", "flags.load-format", (None, "x"), "", True),
+)
+
+
+def tuned(*trials: Trial, best: tuple[int, ...] | None = (1,), goal: TuneGoal = TuneGoal.THROUGHPUT) -> Tuned:
+    candidates = (Candidate((0,), {}), Candidate((2,), {"flags.threads": 4}, refused="does not fit"))
+    return Tuned("t-1", goal, "a", SETTINGS, candidates, trials, 3, best, text="name: a\n", profile="tuned-x")
+
+
+def trial(place: int, rung: int, *scores: float, state: Tried = Tried.MEASURED, detail: str = "") -> Trial:
+    return Trial((place,), rung, state, scores, detail)
+
+
+def test_the_gain_is_of_equal_measurements() -> None:
+    """Repeats that overlap are no certain gain, a shorter measurement of the own settings is named."""
+    found = verdict(tuned(trial(0, 0, 999.0), trial(0, 2, 100.0, 102.0), trial(1, 2, 150.0, 152.0)))
+    assert found == "best: threads 2: 151 tok/s, 1.50 times the recipe's own (101 tok/s)"
+    assert "not certain" in verdict(tuned(trial(0, 2, 90.0, 160.0), trial(1, 2, 150.0, 152.0)))
+    assert "measured more shortly" in verdict(tuned(trial(0, 0, 90.0), trial(1, 2, 150.0)))
+    assert "were not measured" in verdict(tuned(trial(1, 2, 150.0)))
+    assert "no setting" in verdict(tuned(trial(0, 2, 1.0), best=(0,)))
+    assert verdict(tuned(best=None)) == "nothing was measured"
+
+
+def test_latency_is_shown_in_seconds() -> None:
+    """Scores are rates inside; users read seconds an answer."""
+    assert score_text(TuneGoal.LATENCY, 0.5) == "2.000 s/answer"
+    assert (score_text(TuneGoal.AGENTS, 12.34), score_text(TuneGoal.AGENTS, 0.0)) == ("12.3 turns/min", "-")
+
+
+def test_each_way_to_fail_is_counted() -> None:
+    """What did not start, what was excluded and what the plan refuses; a loader's trial has its name and no score."""
+    trials = (trial(0, 0, 1.0), trial(1, 0, state=Tried.NOT_STARTED, detail="out of memory"))
+    found = tuned(*trials, trial(0, START, 0.1, detail="{'flags.load-format': 'x'}"))
+    assert counts_text(found) == "3 trials of 3 settings: 2 measured, 1 not started, 1 refused by the plan"
+    rows = trial_table(found).rows
+    assert rows[1][-1] == "not started: out of memory"
+    assert "load-format" in rows[2][0] and rows[2][2] == "-"
+
+
+def test_the_page_escapes() -> None:
+    """A cause from a log cannot become a tag."""
+    bad = trial(1, 0, state=Tried.NOT_STARTED, detail="<script>alert(1)</script>")
+    page = tuning_page(tuned(trial(0, 0, 1.0), trial(0, 1, 1.0, 2.0), bad), "us")
+    assert "<script>alert" not in page and "&lt;script&gt;alert" in page and "<svg" in page
