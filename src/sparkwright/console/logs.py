@@ -24,6 +24,7 @@ from sparkwright.report.markup import Html, join, tag
 _TAIL, _KEPT, _BATCH = 200, 1500, 200
 _LONGEST = 2000
 _GATHER, _STILL, _AGAIN, _REST = 0.25, 15.0, 2.0, 10.0
+_SCRAPED = 'metrics HTTP/1.1" 200'  # every second, by the supervisor itself
 _BAD = re.compile(r"\b(?:ERROR|CRITICAL|FATAL|Traceback)\b")
 _DOUBT = re.compile(r"\bWARN(?:ING)?\b")
 
@@ -133,7 +134,8 @@ class Follower:
 
 
 def _rows(watching: Watching, batch: list[tuple[RankStatus, str]]) -> list[Html]:
-    return [row for rank, line in batch for row in _marked(watching, rank, line[:_LONGEST])]
+    shown = ((rank, line[:_LONGEST]) for rank, line in batch if _SCRAPED not in line)
+    return [row for rank, line in shown for row in _marked(watching, rank, line)]
 
 
 def _marked(watching: Watching, rank: RankStatus, line: str) -> Iterator[Html]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import ssl
 import sys
 import tempfile
@@ -39,7 +40,10 @@ def pictures(desk: Desk, page: Page) -> None:
     clients = [threading.Thread(target=client, args=(desk, desk.key(f"agent-{n}", "client"), over)) for n in range(5)]
     for one in clients:
         one.start()
-    time.sleep(25 if "quick" in sys.argv else 120)
+    until(lambda: page.script("return document.querySelectorAll('.spark polyline').length") == 2, "a line to see")
+    for _ in range(4 if "quick" in sys.argv else 30):
+        time.sleep(5)
+        page.script("return 0")  # else the browser counts as gone
     shot(page.open(desk.url()), "ready")
     shot(page.open(desk.url(), DESK, "dark"), "ready-dark")
     shot(page.open(desk.url(), PHONE), "phone")
@@ -47,13 +51,57 @@ def pictures(desk: Desk, page: Page) -> None:
     desk.until(lambda live: live.phase == "loading")
     shot(page.open(desk.url()), "loading")
     desk.until(lambda live: live.phase == "ready" and live.relaunches == 1)
-    for path in ("incidents/1", "logs", "runs", "keys", "chat"):
+    for path in ("logs", "keys"):
         page.open(desk.url(path))
         time.sleep(2.5)
         shot(page, path.partition("/")[0])
+    viewers(desk)
     over.set()
     for one in clients:
         one.join()
+
+
+VIEWERS, SECONDS = 50, 30
+
+
+def viewers(desk: Desk) -> None:
+    """Prints what fifty open pages cost the console's process, and how late an update comes."""
+    cookie, pid = desk.signed_in(desk.key("wall", "viewer")), desk.service("console")
+    file, delays, began = desk.state / "supervision/twin/live.json", list[float](), time.monotonic()
+
+    def view() -> None:
+        with desk.client(cookie) as client, client.stream("GET", "live") as answer:
+            for line in answer.iter_lines():
+                if line.startswith("data:") and time.monotonic() - began > 3:
+                    delays.append(time.time() - file.stat().st_mtime)
+                if time.monotonic() - began > SECONDS:
+                    return
+
+    threads = [threading.Thread(target=view) for _ in range(VIEWERS)]
+    idle = spent(pid)
+    time.sleep(10)
+    idle, began = (spent(pid) - idle) / 10, time.monotonic()
+    for one in threads:
+        one.start()
+    time.sleep(3)
+    before, at = spent(pid), time.monotonic()
+    for one in threads:
+        one.join()
+    share = (spent(pid) - before) / (time.monotonic() - at)
+    ordered = sorted(delays)
+    memory = next(line.split()[1] for line in Path(f"/proc/{pid}/status").read_text().splitlines() if "VmRSS" in line)
+    print(f"{VIEWERS} viewers: {len(delays)} updates, delay median {ordered[len(ordered) // 2]:.3f} s,")
+    print(
+        f"95 % within {ordered[len(ordered) * 95 // 100]:.3f} s; {share:.2%} of a core, {idle:.2%} with none;",
+        memory,
+        "kB",
+    )
+
+
+def spent(pid: int) -> float:
+    """Seconds of CPU time."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def sign_in(page: Page, key: str) -> None:
