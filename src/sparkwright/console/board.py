@@ -1,23 +1,28 @@
 """What the supervisors of this head have written down, read again when a file has changed. No node is asked."""
 
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from sparkwright.adapters.sqlite import usage
 from sparkwright.adapters.sqlite.folders import Folders
 from sparkwright.adapters.sqlite.store import FOLDERS
 from sparkwright.domain.codec import Unreadable, from_json
 from sparkwright.domain.deployment import is_deployment_name
+from sparkwright.domain.errors import CommandFailed
 from sparkwright.domain.incident import Incident
 from sparkwright.domain.live import Desired, Live
 from sparkwright.domain.units import duration
+from sparkwright.engines.engine import served_name
 from sparkwright.gateway.decide import STALE
+from sparkwright.gateway.usage import DAY, Used
 from sparkwright.supervision.rates import History
 from sparkwright.supervisor.watched import Watched
 
 _MOST = 16
-_LIST_EVERY = 2.0
+_LIST_EVERY, _COUNT_EVERY = 2.0, 10.0
 
 
 @dataclass
@@ -72,6 +77,8 @@ class Board:
         self.notes: dict[str, str] = {}  # what came of the last operation
         self._stale: tuple[bool, ...] = ()
         self._noted: dict[str, str] = {}
+        self._today: tuple[Used, ...] = ()
+        self._counted = 0.0
 
     def refresh(self) -> bool:
         """Whether a page shows something else now."""
@@ -79,10 +86,11 @@ class Board:
         noted, self._noted = dict(self.notes) != self._noted, dict(self.notes)
         due = abs(now - self._listed) >= _LIST_EVERY
         listed = self._list(now) if due else False
+        counted = self._count(now)
         reports = [watch.refresh() for watch in self.watches.values()]
         self._stale = tuple(bool(watch.stale(now)) for watch in self.watches.values())
         # How long a silent one has been silent
-        return listed or noted or any(reports) or self._stale != before or (due and any(self._stale))
+        return listed or noted or counted or any(reports) or self._stale != before or (due and any(self._stale))
 
     def _list(self, now: float) -> bool:
         self._listed = now
@@ -94,6 +102,31 @@ class Board:
         before = tuple(self.watches)
         self.watches = {name: self.watches.get(name) or _watch(name, home) for name, home in named.items()}
         return tuple(self.watches) != before
+
+    def _count(self, now: float) -> bool:
+        """Whether more was used today."""
+        if abs(now - self._counted) < _COUNT_EVERY:
+            return False
+        self._counted, before = now, self._today
+        self._today = self._used(1)
+        return self._today != before
+
+    def _used(self, days: int) -> tuple[Used, ...]:
+        """() where it cannot be read: the log has why."""
+        day = time.strftime("%Y-%m-%d", time.gmtime(self.now() - (days - 1) * DAY))
+        try:
+            return usage.used_since(self._state / "door", day)
+        except CommandFailed as error:
+            sys.stderr.write(f"{error.message}\n")
+            return ()
+
+    def used(self, only: str = "", days: int = 1) -> tuple[Used, ...]:
+        """Of the last days, newest first. only: as of `visible`: usage of its models."""
+        rows = self._today if days == 1 else self._used(days)
+        if not only:
+            return rows
+        models = {served_name(watch.desired.recipe) for watch in self.visible(only) if watch.desired}
+        return tuple(row for row in rows if row.model in models)
 
     def visible(self, only: str) -> tuple[Watch, ...]:
         """only: the one deployment that a key opens, '' for all."""

@@ -21,7 +21,7 @@ def listing(found: Sequence[Incident], now: float) -> Html:
 def shown(one: Incident, now: float) -> Html:
     simulated = tag("span", "simulated", class_="mark") if one.simulated else ""
     title = tag("div", tag("h1", f"Incident {one.number}"), simulated, class_="title")
-    parts = [title, tag("p", short(one.what), class_="says"), _facts(one, now), _diagnosis(one)]
+    parts = [title, tag("p", short(one.what), class_="says"), _diagnosis(one)]
     if one.evidence:
         lines = "\n".join(short(line) for line in one.evidence[:_EVIDENCE])
         parts.append(tag("section", tag("h2", "Evidence"), tag("pre", lines, tabindex="0")))
@@ -31,7 +31,7 @@ def shown(one: Incident, now: float) -> Html:
             for event in one.events
         )
         parts.append(tag("section", tag("h2", "What was done"), tag("ol", *rows, class_="events")))
-    return join(*parts)
+    return join(*parts, tag("section", tag("h2", "Facts"), _facts(one, now)))
 
 
 def _facts(one: Incident, now: float) -> Html:
@@ -56,4 +56,4 @@ def _diagnosis(one: Incident) -> Html:
     cause = tag("p", tag("b", short(one.cause)), f" ({one.code})" if one.code else "")
     steps = (tag("li", tag("code", short(step))) for step in one.fix)
     fix = join(tag("h3", "Fix"), tag("ul", *steps)) if one.fix else ""
-    return tag("section", tag("h2", "Diagnosis"), cause, fix)
+    return tag("section", tag("h2", "Diagnosis"), cause, fix, class_="diagnosis")

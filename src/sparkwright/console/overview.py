@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from sparkwright.console import usage
 from sparkwright.console.board import Board, Watch
 from sparkwright.console.charts import bar, sparkline
 from sparkwright.console.figures import UNKNOWN, ago, clean, clock, kind_of, number, percent, short, state_text, unit
@@ -24,7 +25,8 @@ def overview(board: Board, only: str) -> Html:
     if not watches:
         return tag("p", "Nothing is supervised on this head node.", class_="empty")
     incidents = board.incidents(only)
-    return clean(join(*(_deployment(watch, incidents, board) for watch in watches)))
+    used = tag("section", usage.today(board.used(only)), aria_label="Used today")
+    return clean(join(*(_deployment(watch, incidents, board) for watch in watches), used))
 
 
 def _deployment(watch: Watch, incidents: Sequence[Incident], board: Board) -> Html:

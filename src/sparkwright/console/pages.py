@@ -26,7 +26,7 @@ HEADERS = {
     "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
 }
-_LINKS = (("", "Overview"), ("logs", "Logs"), ("incidents", "Incidents"), ("keys", "Keys"))
+_LINKS = (("", "Overview"), ("logs", "Logs"), ("incidents", "Incidents"), ("usage", "Usage"), ("keys", "Keys"))
 _REFRESH = "5"
 
 

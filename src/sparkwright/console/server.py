@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from sparkwright.console import actions, incidents, logs, pages
+from sparkwright.console import actions, incidents, logs, pages, usage
 from sparkwright.console.board import Board, Watch
 from sparkwright.console.feed import Feed
 from sparkwright.console.overview import overview
@@ -53,6 +53,7 @@ class Console:
             "/live": self.live,
             "/incidents": self.incidents,
             "/incidents/{number:int}": self.incident,
+            "/usage": self.usage,
             "/logs": self.logs,
             "/logs/{name}": self.logs,
             "/logs/{name}/live": self.log_lines,
@@ -142,6 +143,13 @@ class Console:
             return _html(pages.message("No such incident", visitor, text), 404)
         shown = incidents.shown(one, self.board.now())
         return _html(pages.page(f"Incident {one.number}", visitor, shown, at="incidents"))
+
+    async def usage(self, request: Request, visitor: Visitor) -> Response:
+        asked = request.query_params.get("days", "")
+        days = next((span for span in usage.SPANS if str(span) == asked), usage.SPANS[0])
+        self.board.refresh()
+        rows = await asyncio.to_thread(self.board.used, visitor.key.deployment, days)
+        return _html(pages.page("Usage", visitor, usage.page(rows, days), at="usage"))
 
     def _watch(self, request: Request, visitor: Visitor) -> Watch | None:
         """The deployment that the path names, else the first that the visitor's key opens."""

@@ -53,7 +53,7 @@ def test_everyone_can_read_it(desk: Desk, window: Page, operator: str, size: tup
     """Guards contrast, names, landmarks and structure of each page as axe-core checks them, and that nothing is cut."""
     sign_in(window, desk, operator)
     axe = gzip.decompress(AXE.read_bytes()).decode()
-    for path in ("", "logs", "incidents", "incidents/1", "keys", "restart/twin", "login"):
+    for path in ("", "logs", "incidents", "incidents/1", "usage", "keys", "restart/twin", "login"):
         page = window.open(desk.url(path), size, theme)
         page.call("Runtime.evaluate", expression=axe)
         found = page.script("return axe.run().then(r => r.violations.map(v => [v.id, v.nodes.map(n => n.html)]))")
@@ -80,7 +80,7 @@ def test_a_revoked_key_loses_its_page(desk: Desk, window: Page) -> None:
 
 def test_who_gets_in(desk: Desk, operator: str) -> None:
     """Guards that no page or event is given without a session, and that an API client's key makes none."""
-    for path in ("", "live", "incidents", "incidents/1", "logs", "logs/twin/live", "keys", "restart/twin"):
+    for path in ("", "live", "incidents", "incidents/1", "usage", "logs", "logs/twin/live", "keys", "restart/twin"):
         for cookie in ("", "sparkwright-twin=x", "sparkwright-twin=0.9999999999.0"):
             assert desk.get(path, cookie).status_code == 303, path
     refused = desk.post("login", key=desk.key("agent", "client"))

@@ -6,10 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from sparkwright.adapters.sqlite.usage import UsageStore
 from sparkwright.console.board import Board
 from sparkwright.console.overview import overview
+from sparkwright.console.usage import page
 from sparkwright.domain.codec import to_json
 from sparkwright.domain.live import DeploymentState, Live, LiveCanary, LiveEngine, LiveNode, LiveRank
+from sparkwright.gateway.usage import Tokens
 
 NOW, GIB = time.time(), 1024**3
 NODE = LiveNode("spark-1", NOW, True, 120 * GIB, 30 * GIB, per_hour=-2.0 * GIB, time_left=18_000.0, floor=5 * GIB)
@@ -97,3 +100,19 @@ def test_nothing_from_outside_becomes_markup(head: Head) -> None:
         bad = replace(LIVE, phase=phase, reason=evil, why=evil, refusing=refusing, troubles=((evil, evil),), quiet=evil)
         text = head.show(replace(bad, nodes=(node,), ranks=ranks, canary=LiveCanary(NOW, None, evil)))
         assert "<script" not in text and "<img" not in text and "\x1b" not in text and "&lt;script" in text
+
+
+def test_usage_is_by_key_and_day(head: Head) -> None:
+    """Guards the sums, that a key's name is text, and that a key for one deployment sees only its model's."""
+    (head.state / "door").mkdir()
+    store, day = UsageStore(head.state / "door"), time.strftime("%Y-%m-%d", time.gmtime(NOW))
+    for key, model, prompt in (("ci", "tiny", 1000), ("<b>x", "other", 500), ("ci", "tiny", 234)):
+        store.begin((day, key, model))
+        store.end((day, key, model), "finished", Tokens(prompt, 10, 5))
+    store.refuse((day, "ci", "tiny"))
+    text = head.show(LIVE)
+    assert "1,234" in text and "&lt;b&gt;x" in text and "1 refused by a limit" in text
+    board = Board(head.state, lambda: NOW)
+    assert [row.key for row in board.used(days=7)] == ["<b>x", "ci"]
+    assert "No request in the last 7 days" in page(board.used("chat", 7), 7)
+    assert "1,734" in page(board.used(days=7), 7) and day in page(board.used(days=7), 7)

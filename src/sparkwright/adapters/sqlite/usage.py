@@ -5,10 +5,11 @@ No fsync: a process that is killed loses nothing, a machine without power the la
 
 import sqlite3
 import sys
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
-from sparkwright.gateway.usage import Tokens
+from sparkwright.domain.errors import CommandFailed
+from sparkwright.gateway.usage import Tokens, Used
 
 FILE = "usage.sqlite"
 OUTCOMES = ("finished", "uncounted", "cut", "failed")
@@ -81,3 +82,20 @@ class UsageStore:
         if not self._noted:
             self._noted = True
             sys.stderr.write(f"{self._path}: usage is not counted: {error}\n")
+
+
+_READ = "SELECT day, key, model, {0} FROM usage WHERE day >= ? ORDER BY day DESC, key, model LIMIT ?"
+_MOST_ROWS = 5000
+
+
+def used_since(folder: Path, day: str) -> tuple[Used, ...]:
+    """Newest first; () where nothing was counted. Raises CommandFailed for what cannot be read."""
+    path = folder / FILE
+    if not path.exists():
+        return ()
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=0.5)) as link:
+            rows = link.execute(_READ.format(", ".join(_COLUMNS)), (day, _MOST_ROWS)).fetchall()
+        return tuple(Used(str(row[0]), str(row[1]), str(row[2]), *map(int, row[3:])) for row in rows)
+    except (sqlite3.Error, ValueError, TypeError) as error:
+        raise CommandFailed("this head", f"what keys used cannot be read: {error}", f"see {path}") from error

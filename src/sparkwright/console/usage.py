@@ -1,0 +1,124 @@
+"""Who used how much: tokens and requests by key and day, as the gateway counted them."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from sparkwright.console.charts import bar
+from sparkwright.console.figures import number, percent, short
+from sparkwright.gateway.caddy import CONSOLE_PATH
+from sparkwright.gateway.usage import Used
+from sparkwright.report.markup import Html, join, tag
+
+SPANS = (7, 31, 366)
+_FIRST = 5
+_ROWS = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """Of one key, or of one day."""
+
+    name: str
+    requests: int
+    prompt: int
+    cached: int
+    completion: int
+    notes: str
+
+    @property
+    def tokens(self) -> int:
+        return self.prompt + self.completion
+
+
+def summed(rows: Iterable[Used], by: Callable[[Used], str]) -> list[Sum]:
+    """In the order in which they first come."""
+    groups: dict[str, list[Used]] = {}
+    for row in rows:
+        groups.setdefault(by(row), []).append(row)
+    return [_sum(name, found) for name, found in groups.items()]
+
+
+def _sum(name: str, rows: Sequence[Used]) -> Sum:
+    def all_of(what: str) -> int:
+        return sum(int(getattr(row, what)) for row in rows)
+
+    left = (("cut", "cut"), ("failed", "failed"), ("uncounted", "without a count"), ("refused", "refused by a limit"))
+    notes = ", ".join(f"{number(all_of(what))} {text}" for what, text in left if all_of(what))
+    return Sum(name, all_of("requests"), all_of("prompt"), all_of("cached"), all_of("completion"), notes)
+
+
+def today(rows: Sequence[Used]) -> Html:
+    """A few lines for the first page: the keys that used most."""
+    title = tag("h2", "Used today ", tag("span", "(UTC)", class_="soft"))
+    more = tag("p", tag("a", "usage by day and key", href=f"{CONSOLE_PATH}/usage"))
+    keys = sorted(summed(rows, lambda row: row.key), key=lambda one: -one.tokens)
+    if not keys:
+        return tag("div", title, tag("p", "no request yet", class_="soft"), more, class_="recent")
+    rest = len(keys) - _FIRST
+    body = _table("key", keys[:_FIRST])
+    others = tag("p", f"and {rest} more keys", class_="soft") if rest > 0 else ""
+    return tag("div", title, body, others, more, class_="recent")
+
+
+def page(rows: Sequence[Used], days: int) -> Html:
+    """rows: newest first."""
+    links = (
+        tag(
+            "a", f"{span} days", href=f"{CONSOLE_PATH}/usage?days={span}", aria_current="page" if span == days else None
+        )
+        for span in SPANS
+    )
+    head = join(tag("h1", "Usage"), tag("nav", *links, aria_label="Period", class_="spans"))
+    about = tag(
+        "p",
+        "Tokens as the engines count them, days by UTC. Prompts and answers are not kept. "
+        "A cut request has no tokens: its client left before the end.",
+        class_="soft",
+    )
+    if not rows:
+        return join(head, about, tag("p", f"No request in the last {days} days.", class_="empty"))
+    keys = sorted(summed(rows, lambda row: row.key), key=lambda one: -one.tokens)
+    parts = [
+        tag("section", tag("h2", "By key"), _table("key", keys)),
+        tag("section", tag("h2", "By day"), _table("day", summed(rows, lambda row: row.day))),
+        _details(rows),
+    ]
+    return join(head, about, *parts)
+
+
+def _details(rows: Sequence[Used]) -> Html:
+    """Every row as it was counted."""
+    heads = ("day", "key", "model", "requests", "prompt", "from cache", "answers")
+    body = (
+        tag(
+            "tr",
+            *(tag("td", short(cell, 80)) for cell in (row.day, row.key or "the engine's own", row.model)),
+            *(tag("td", number(count), class_="num") for count in (row.requests, row.prompt, row.cached)),
+            tag("td", number(row.completion), class_="num"),
+        )
+        for row in rows[:_ROWS]
+    )
+    cells = (tag("th", head, scope="col", class_="num" if place > 2 else None) for place, head in enumerate(heads))
+    table = tag("table", tag("thead", tag("tr", *cells)), tag("tbody", *body))
+    cut = tag("p", f"The newest {_ROWS} of {len(rows)} rows.", class_="soft") if len(rows) > _ROWS else ""
+    box = tag("div", table, class_="scroll", tabindex="0", role="region", aria_label="By day, key and model")
+    return tag("details", tag("summary", "By day, key and model"), cut, box)
+
+
+def _table(what: str, found: Sequence[Sum]) -> Html:
+    most = max((one.tokens for one in found), default=0) or 1
+    names = ("requests", "prompt tokens", "from cache", "answer tokens")
+    heads = [tag("th", what, scope="col"), *(tag("th", name, scope="col", class_="num") for name in names)]
+    head = tag("thead", tag("tr", *heads, tag("th", "tokens in all", scope="col", class_="share")))
+    box = tag("table", head, tag("tbody", *(_row(one, most) for one in found)))
+    return tag("div", box, class_="scroll", tabindex="0", role="region", aria_label=f"Usage by {what}")
+
+
+def _row(one: Sum, most: int) -> Html:
+    name = short(one.name, 80) or "the engine's own key"
+    cached = percent(one.cached / one.prompt) if one.prompt else "–"
+    figures = (number(one.requests), number(one.prompt), cached, number(one.completion))
+    picture = bar(one.tokens / most, f"{number(one.tokens)} tokens")
+    notes = tag("div", one.notes, class_="soft notes") if one.notes else ""
+    cells = (tag("td", figure, class_="num") for figure in figures)
+    return tag("tr", tag("th", name, notes, scope="row"), *cells, tag("td", picture, class_="share"))
