@@ -3,7 +3,7 @@
     python tests/gpu/acceptance.py --venv /opt/vllm --model /models/tiny-qwen3 --out /tmp/acceptance
     python tests/gpu/acceptance.py --engine sglang --engine-version 0.5.12 --venv /opt/sglang --model ... --out ...
     python tests/gpu/acceptance.py --one --engine-version 0.26.0 ...             one node of the two, one GPU
-    python tests/gpu/acceptance.py --share-gpu ...                               two nodes with the same GPU
+    python tests/gpu/acceptance.py --share-gpu ...                               two nodes, one GPU
 
 The nodes are namespaces with an sshd each (two_nodes.py), one GPU a node, NCCL over sockets. --venv: a folder with
 bin/python that can run the engine; --env goes into the recipe. --simulator rehearses it without a GPU, simulated.
@@ -29,8 +29,7 @@ from two_nodes import TwoNodes, cluster, lacking, wait_for
 
 NAME = "acceptance"
 LARGE = "large"
-# What vLLM 0.21.0 reported for these dimensions, TP 2, at 0.82 of an H200 (139.8 GiB), started by hand. What is left
-# for the KV cache differs by some MiB from start to start.
+# vLLM 0.21.0 with these dimensions, TP 2, at 0.82 of an H200, started by hand; KV differs by MiB from start to start.
 LARGE_FACTS = {"weights_gib": 62.76, "kv_gib": 48.18, "kv_tokens": 814848}
 PORT = 8000
 GIVES_BACK_MIB = 64
@@ -76,6 +75,8 @@ FLAGS = {
         "constrained-json-disable-any-whitespace": True,
     },
 }
+# Ranks that share a GPU see each other's memory: vLLM's profile would count it, so the pool has a size.
+SHARED = {"vllm": ({"kv_cache_bytes": "1GiB"}, {}), "sglang": ({}, {"max-total-tokens": 65536})}
 # What `up` shows of each engine: of a context over the model's, of a phase late in the start, of Gloo that cannot meet.
 WORDS = {
     "vllm": {"too long": "max_model_len", "late": "compile", "gloo on lo": "Gloo connectFullMesh failed"},
@@ -90,6 +91,10 @@ def recipe(args: argparse.Namespace) -> dict:
         flags["load-format"] = "dummy"
     name = "twin" if args.simulator and args.engine == "vllm" else args.engine
     engine = {"name": name, "version": args.engine_version, "runtime": "process"}
+    flags |= dict(pair.split("=", 1) if "=" in pair else (pair, True) for pair in args.flag)
+    memory: dict = {"memory_fraction": 0.3}
+    if args.share_gpu and not args.simulator:
+        memory, flags = {"memory_fraction": 0.1, **SHARED[args.engine][0]}, flags | SHARED[args.engine][1]
     return {
         "name": NAME,
         "title": "A small model over two nodes, for acceptance",
@@ -97,7 +102,7 @@ def recipe(args: argparse.Namespace) -> dict:
         "engine": engine | {"venv": sys.prefix if args.simulator else str(args.venv)},
         "nodes": args.count,
         "parallelism": {"tp": args.count},
-        "serving": {"port": PORT, "context": 32768, "memory_fraction": 0.3},
+        "serving": {"port": PORT, "context": 32768, **memory},
         "parsers": {"tool": "hermes" if args.engine == "vllm" else "qwen25"},
         "env": dict(pair.split("=", 1) for pair in args.env),
         "flags": flags,
@@ -139,6 +144,7 @@ class Acceptance:
         self.args, self.nodes = args, nodes
         self.out, self.work = args.out, args.work
         self.words = WORDS[args.engine]
+        self.python = sys.executable if args.simulator else args.venv / "bin" / "python"
         self.supervised = False  # else nothing but this command acts on the ranks
         self.key = secrets.token_hex(16)
         self.environ = {**os.environ, **nodes.environ, "HOME": str(self.work), "COLUMNS": "150", KEY: self.key}
@@ -217,14 +223,12 @@ class Acceptance:
         return self.on_node(node.name, _RANK.format(state=node.folder / "state", name=NAME, rank=number) + then)
 
     def client(self, node: str = "spark-1", address: str = "127.0.0.1") -> str:
-        python = sys.executable if self.args.simulator else self.args.venv / "bin" / "python"
-        return self.on_node(node, f"{python} {self.work}/client.py http://{address}:{PORT}")
+        return self.on_node(node, f"{self.python} {self.work}/client.py http://{address}:{PORT}")
 
     def talk(self, model: str = "tiny", what: str = "") -> None:
         """A streamed chat and a tool call, from the head node itself; what: `reasoning`, only that."""
-        python = sys.executable if self.args.simulator else self.args.venv / "bin" / "python"
         began = time.monotonic()
-        told = self.on_node("spark-1", f"{python} {self.work}/talk.py http://127.0.0.1:{PORT} {model} {what}")
+        told = self.on_node("spark-1", f"{self.python} {self.work}/talk.py http://127.0.0.1:{PORT} {model} {what}")
         good = "NOT" not in told and "as the API promises" in told
         self.expect(good, "not as the API promises", what or "streamed chat, tool call", time.monotonic() - began)
 
@@ -291,6 +295,7 @@ def killed(a: Acceptance) -> None:
             break
         time.sleep(8 if not a.args.simulator else 1)
     a.expect("rank 1 on spark-2" in told, "status does not name the rank", "killed worker told")
+    a.sparkwright("diagnose", NAME, expect=(0, 1))
 
 
 def head_killed(a: Acceptance) -> None:
@@ -299,6 +304,7 @@ def head_killed(a: Acceptance) -> None:
     a.rank(0, "kill -KILL $session")
     told = a.sparkwright("status", expect=(1,))
     a.expect("rank 0 on spark-1" in told, "status does not name the rank", "killed head told")
+    a.sparkwright("diagnose", NAME, expect=(0, 1))
     down(a)
 
 
@@ -416,9 +422,8 @@ def size(a: Acceptance) -> None:
 
 
 CASES: tuple[Callable[[Acceptance], None], ...] = (
-    facts, plan, up, frozen, killed, down, again, interrupt, keyed, reasoning,
-    wrong_value, too_long, small_kv, dies, head_killed, gloo, nccl, ray, size,
-)  # fmt: skip
+    facts, plan, up, frozen, killed, down, again, interrupt, keyed, reasoning, wrong_value, too_long, small_kv, dies,
+    head_killed, gloo, nccl, ray, size)  # fmt: skip
 OF_VLLM = (small_kv, ray, size)
 OF_TWO = (frozen, killed, dies, gloo, nccl, ray, size)
 
@@ -456,6 +461,7 @@ def arguments(about: str, cases: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--out", type=Path, required=True, help="is removed first")
     parser.add_argument("--work", type=Path, default=Path("/var/tmp/sparkwright-acceptance"), help="is removed first")
     parser.add_argument("--env", action="append", default=[], metavar="NAME=VALUE", help="into the recipe's env")
+    parser.add_argument("--flag", action="append", default=[], metavar="NAME[=VALUE]", help="of the engine")
     parser.add_argument("--only", action="append", default=[], metavar="CASE", choices=cases)
     parser.add_argument("--simulator", action="store_true", help="the simulator instead of vLLM")
     parser.add_argument("--share-gpu", action="store_true", help="both nodes use the first GPU (NCCL over sockets)")

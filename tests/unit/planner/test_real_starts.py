@@ -16,7 +16,11 @@ from sparkwright.planner.weights import rank_weights
 from unit.planner.memory_samples import CONFIGS, discrete, recipe, shape
 
 FOLDER = CONFIGS.parent / "starts"
-SGLANG = [json.loads(line) for line in (FOLDER / "sglang-0.5.12.jsonl").read_text().splitlines()]
+SGLANG = [
+    {**json.loads(line), "engine": f"sglang {version}"}
+    for version in ("0.5.12", "0.5.17")
+    for line in (FOLDER / f"sglang-{version}.jsonl").read_text().splitlines()
+]
 ROWS = [
     {**json.loads(line), "engine": f"vllm {version}"}
     for version in ("0.21.0", "0.26.0")
@@ -94,7 +98,7 @@ def test_sglangs_starts(row: dict[str, Any]) -> None:
     names = ("context", "sequences", "kv_dtype")
     limits = {name: row[name] for name in names if name in row} | {"memory_fraction": row["fraction"]}
     found = shape_of(row["config"])
-    made = recipe(found, "sglang 0.5.12", serving=limits)
+    made = recipe(found, row["engine"], serving=limits)
     least, most = (capacity(made, found, int((row["available_gib"] + off) * GIB)).tokens for off in (-0.011, 0.011))
     assert least <= row["tokens"] <= most
     counted = ledger(made, discrete(), None, 1)
