@@ -63,7 +63,7 @@ def steps(repeats: int, testbed: bool) -> Iterator[Step]:
     if testbed:
         yield "testbed", lambda report: on_nodes(where.testbed(free_port), report, repeats)
         yield "copies", lambda report: copies(report, min(repeats, 3))
-        yield "a copy next to an engine", copy_next_to_an_engine
+        yield "a copy next to an engine", lambda report: copy_next_to_an_engine(report, min(repeats, 3))
 
 
 def run(step: Step, report: Report) -> None:
@@ -87,9 +87,9 @@ def copies(report: Report, repeats: int) -> None:
         report.figures += copies_take(nodes.bed, repeats)
 
 
-def copy_next_to_an_engine(report: Report) -> None:
+def copy_next_to_an_engine(report: Report, repeats: int) -> None:
     with where.testbed(free_port) as nodes:
-        report.figures.append(served_next_to(nodes))
+        report.figures.append(served_next_to(nodes, repeats))
 
 
 def facts_of_many(report: Report, repeats: int) -> None:

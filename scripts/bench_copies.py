@@ -9,7 +9,9 @@ import re
 import statistics
 import subprocess
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -70,11 +72,20 @@ class Bench:
         self._target.sh(f"rm {TARGET}.disk")
         return took
 
-    def rsync(self) -> tuple[float, float]:
-        return self._take(staging.copy_tree(SOURCE, TARGET, self._peer))
+    def rsync(self, limit: int = 0) -> tuple[float, float]:
+        return self._take(staging.copy_tree(SOURCE, TARGET, self._peer, limit))
 
-    def push(self, streams: int = 0, trusted: bool = False, limit: int = 0) -> tuple[float, float]:
-        return self._take(staging.push_tree(SOURCE, TARGET, self._peer, Transfer(streams, limit, trusted)))
+    def push(
+        self, streams: int = 0, trusted: bool = False, limit: int = 0, yields: bool = False
+    ) -> tuple[float, float]:
+        return self._take(staging.push_tree(SOURCE, TARGET, self._peer, Transfer(streams, limit, trusted, yields)))
+
+    def burn(self, seconds: float) -> None:
+        """Takes what everybody else leaves of a CPU, on each node."""
+        words = f"timeout {seconds:.0f} chrt -i 0 python3 -c 'while True: pass' || true"
+        with ThreadPoolExecutor(2) as pool:
+            for node in (self._source, self._target):
+                pool.submit(node.sh, words, user="spark", timeout=300)
 
     def cap(self, on: bool) -> None:
         """A class for each connection, by the low byte of its port here: two of eight share a class at times."""
@@ -146,26 +157,57 @@ def capped(bench: Bench, repeats: int) -> Figure:
     return Figure("eight connections", "testbed", values, "x", 1 / 7, f"one {one[0]:.1f} MB/s", note)
 
 
-def served_next_to(nodes: Nodes) -> Figure:
-    """TTFT p99 of the simulator while weights are copied at a limited rate, against the same load alone."""
-    bench = Bench(nodes.bed)
+def served_next_to(nodes: Nodes, repeats: int) -> Figure:
+    """TTFT p99 of the simulator while weights are copied at a limited rate, against the same load alone.
+
+    What part of it is the machine's show rsync at the same rate, and programs that only compute, as far behind others
+    as the copy is: one on each node.
+    """
+    bench, ways = Bench(nodes.bed), (bench_push, bench_rsync, bench_burn)
     bench.fill(SIZE)
     profile = nodes.folder / "load.yaml"
     profile.write_text(LOAD)
     nodes.run("up", str(nodes.recipe), "--json")
+    found: dict[str, list[float]] = {way.__name__: [] for way in ways}
+    alone = []
     try:
-        alone = [_first_token(nodes, profile) for _ in range(2)]
-        with ThreadPoolExecutor(1) as pool:
-            copying = pool.submit(bench.push, 2, False, LIMIT)
-            during = _first_token(nodes, profile)
-            if copying.done():
-                raise RuntimeError("the copy had ended before the load")
-            copying.result()
+        for _ in range(repeats):
+            for way in ways:
+                alone.append(_first_token(nodes, profile))
+                found[way.__name__].append(_during(nodes, profile, partial(way, bench)) / alone[-1])
     finally:
         nodes.run("down", "recipe")
-    base = f"alone {alone[0] * 1e3:.0f} and {alone[1] * 1e3:.0f} ms, during {during * 1e3:.0f} ms"
+    copy, rsync, burn = (found[way.__name__] for way in ways)
+    base = f"alone {min(alone) * 1e3:.0f}-{max(alone) * 1e3:.0f} ms; rsync {_ratios(rsync)}, computing {_ratios(burn)}"
     note = f"a copy of {LIMIT / 1e6:.0f} MB/s; engine, load and both ends of the copy share {os.cpu_count()} CPUs"
-    return Figure("TTFT p99 with a copy", "testbed", (during / statistics.mean(alone),), "x", 1.1, base, note)
+    return Figure("TTFT p99 with a copy", "testbed", tuple(copy), "x", 1.1, base, note)
+
+
+def _ratios(values: list[float]) -> str:
+    return f"{statistics.median(values):.2f}x ({min(values):.2f}-{max(values):.2f})"
+
+
+def bench_push(bench: Bench) -> None:
+    bench.push(2, limit=LIMIT, yields=True)
+
+
+def bench_rsync(bench: Bench) -> None:
+    bench.rsync(LIMIT)
+
+
+def bench_burn(bench: Bench) -> None:
+    bench.burn(SIZE / LIMIT)
+
+
+def _during(nodes: Nodes, profile: Path, work: Callable[[], None]) -> float:
+    with ThreadPoolExecutor(1) as pool:
+        working = pool.submit(work)
+        found = _first_token(nodes, profile)
+        if working.done():
+            working.result()
+            raise RuntimeError("the copy had ended before the load")
+        working.result()
+    return found
 
 
 def _first_token(nodes: Nodes, profile: Path) -> float:

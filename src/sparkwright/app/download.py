@@ -51,20 +51,22 @@ class _Arriving:
         self._due.set()
 
 
-async def fetch(services: Services, plan: Plan, cluster_state: ClusterState, stops: Sequence[Stop]) -> None:
+async def fetch(
+    services: Services, plan: Plan, cluster_state: ClusterState, stops: Sequence[Stop], what: Copied
+) -> None:
     """From the hub to the first node; what is whole of it goes to the others while the rest comes.
 
     A model that is given by its path has no other source than the nodes. Raises CommandFailed.
     """
     model, node = plan.recipe.model, services.cluster.node(plan.head)
     if model.path or not model.id:
-        what = "; ".join(f"{name}: {lack(cluster_state, name)}" for name in cluster_state.checkpoints)
+        lacks = "; ".join(f"{name}: {lack(cluster_state, name)}" for name in cluster_state.checkpoints)
         hint = "copy the missing files to one node; the others get them from there"
-        raise CommandFailed(node.name, f"{model.label} is complete on no node ({what})", hint)
+        raise CommandFailed(node.name, f"{model.label} is complete on no node ({lacks})", hint)
     token = services.secrets.get("HF_TOKEN")
     command = staging.download(node.paths.hub, model.id, model.revision, token.reveal() if token else "")
     services.notice(f"{model.id}: whole on no node; {node.name} fetches it from the hub")
-    code, said = await _followed(services, plan, command, stops)
+    code, said = await _followed(services, plan, command, stops, what)
     where = f"{model.id} is complete on no node (here: {lack(cluster_state, plan.head)})"
     if code == NO_PROGRAM:
         hint = "install the hub's client there (`pipx install huggingface_hub` or `uv tool install huggingface_hub`)"
@@ -78,10 +80,12 @@ async def fetch(services: Services, plan: Plan, cluster_state: ClusterState, sto
         raise CommandFailed(node.name, f"{model.id}: the download could not be completed: {done.stderr.strip()[:200]}")
 
 
-async def _followed(services: Services, plan: Plan, command: Command, stops: Sequence[Stop]) -> tuple[int, str]:
+async def _followed(
+    services: Services, plan: Plan, command: Command, stops: Sequence[Stop], what: Copied
+) -> tuple[int, str]:
     """The download, and passes to the other nodes while it runs; its exit code and last lines."""
     model, node = plan.recipe.model, stops[0].node
-    what, arriving = Copied(model.label, model.size), _Arriving(services.sink, max(_STEP, model.size / GIB / 100))
+    arriving = _Arriving(services.sink, max(_STEP, model.size / GIB / 100))
     end: list[tuple[int, str]] = []
 
     async def fetched() -> None:

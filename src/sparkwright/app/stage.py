@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from sparkwright.app.cluster_state import model_path, stock
 from sparkwright.app.download import fetch, lack
 from sparkwright.app.services import ClusterState, Services, expand, home_of, resolved_paths
-from sparkwright.app.transfer import Copied, Stop, copy_chain, follow, not_copied, peer_of
+from sparkwright.app.transfer import Copied, Stop, copy_chain, follow, manners, not_copied, peer_of
 from sparkwright.domain.checkpoint import Checkpoint
 from sparkwright.domain.errors import CommandFailed
 from sparkwright.domain.plan import Plan
@@ -87,16 +87,17 @@ async def stage_model(services: Services, plan: Plan, cluster_state: ClusterStat
     whole = root if plan.recipe.model.path.startswith("/") else ""
     lacking = [Stop(n, whole or _target(services, plan, n, cluster_state)) for n in needs.lacking if n != source]
     stops = [Stop(source, root), *lacking]
+    what = Copied(plan.recipe.model.label, size, await manners(services, [stop.node for stop in stops]))
     if not needs.source:
-        await fetch(services, plan, cluster_state, stops)
+        await fetch(services, plan, cluster_state, stops, what)
     if lacking:
-        await copy_chain(services, plan, Copied(plan.recipe.model.label, size), stops)
+        await copy_chain(services, plan, what, stops)
     # As for the image: an engine would find a gap only after minutes of loading
     now = await stock(services, [services.cluster.node(n) for n in needs.lacking], plan.recipe)
     for node in needs.lacking:
         if not _complete(now, node):
-            what = f"{plan.recipe.model.label} is still not complete after staging: {lack(now, node)}"
-            raise CommandFailed(node, what, "remove the model's folder there and call `up` again")
+            lacks = f"{plan.recipe.model.label} is still not complete after staging: {lack(now, node)}"
+            raise CommandFailed(node, lacks, "remove the model's folder there and call `up` again")
     return True
 
 

@@ -10,7 +10,9 @@ from secrets import token_hex
 
 from sparkwright.app.cluster_state import require_all
 from sparkwright.app.gather import gather, reached
+from sparkwright.app.ranks import listed
 from sparkwright.app.services import Services, together, understood
+from sparkwright.domain.cluster import Transfer
 from sparkwright.domain.command import Command
 from sparkwright.domain.errors import CommandFailed, NodeError
 from sparkwright.domain.plan import Plan
@@ -24,6 +26,8 @@ from sparkwright.remote.programs.wire import CHANGED
 # Exit codes: of the shell, of rsync and push.py, of ssh.
 NO_PROGRAM, NO_SPACE, NO_SSH = 127, 11, 255
 _KEPT = 6
+# Next to an engine that serves, in bytes a second: 4 % of a link of 100 Gbit/s, which its ranks talk over, too.
+_NEXT_TO_ENGINE = 500_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +40,27 @@ class Stop:
 
 @dataclass(frozen=True, slots=True)
 class Copied:
-    """What is copied: its name for messages, and its bytes (0: not known)."""
+    """What is copied: its name for messages, its bytes (0: not known), and how it goes."""
 
     label: str
     size: int
+    how: Transfer
 
 
 class NoPython(Exception):
     """One of the nodes of a copy has no python3."""
+
+
+async def manners(services: Services, nodes: Sequence[str]) -> Transfer:
+    """As the cluster file has it; where ranks run on one of the nodes, copies yield to them and have a limit."""
+    how = services.cluster.transfer
+    busy = sorted({rank.node for rank in (await listed(services, nodes)).ranks if rank.state == "running"})
+    if not busy:
+        return how
+    how = replace(how, limit=how.limit or _NEXT_TO_ENGINE, yields=True)
+    rate = f"at most {how.limit / 1e6:,.0f} MB/s (transfer.limit)"
+    services.notice(f"an engine serves on {', '.join(busy)}: weights are copied with what it leaves, {rate}")
+    return how
 
 
 async def copy_chain(services: Services, plan: Plan, what: Copied, stops: Sequence[Stop]) -> None:
@@ -76,7 +93,7 @@ async def send_chain(services: Services, plan: Plan, what: Copied, stops: Sequen
 async def _push(services: Services, plan: Plan, what: Copied, way: tuple[tuple[Stop, Stop], staging.Chain]) -> None:
     (here, there), chain = way
     peer = await peer_of(services, plan, here.node, there.node)
-    push = staging.push_tree(here.root, there.root, peer, services.cluster.transfer, chain)
+    push = staging.push_tree(here.root, there.root, peer, what.how, chain)
     code, said = await follow(services, here.node, push, f"weights to {there.node}", what.size)
     if code == NO_PROGRAM:
         raise NoPython
@@ -86,7 +103,9 @@ async def _push(services: Services, plan: Plan, what: Copied, way: tuple[tuple[S
 
 async def _rsync(services: Services, plan: Plan, what: Copied, way: tuple[Stop, Stop]) -> None:
     here, there = way
-    copy = staging.copy_tree(here.root, there.root, await peer_of(services, plan, here.node, there.node))
+    copy = staging.copy_tree(
+        here.root, there.root, await peer_of(services, plan, here.node, there.node), what.how.limit
+    )
     code, said = await follow(services, here.node, copy, f"weights to {there.node}", what.size)
     if code:
         raise await _failed(services, what, way, (code, said))

@@ -49,12 +49,13 @@ class Transfer:
     """How files go from node to node. streams: connections at once, 0: added for as long as they add to the rate.
 
     limit: bytes a second, 0: none. trusted: nobody else is on the fabric: plain TCP with a one-time secret, each piece
-    with a code, instead of ssh.
+    with a code, instead of ssh. yields: an engine serves on one of the nodes: a copy takes what it leaves.
     """
 
     streams: int = 0
     limit: int = 0
     trusted: bool = False
+    yields: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,16 +48,17 @@ _LOCALLY = 'rsh=; at=\nthere() { sh -c "$1"; }\n'
 _THERE = 'there() { $rsh -- "$at" "sh -c \'$1\'"; }\n'
 
 
-def copy_tree(source: str, target: str, peer: Peer, timeout: float = 6 * 3600) -> Command:
+def copy_tree(source: str, target: str, peer: Peer, limit: int = 0) -> Command:
     """rsync of a folder (or one file) from the node that runs this to the peer: resumable, with `progress2` output.
 
-    source and target are absolute. Exit code: ssh's 255 when there is no way to the peer, 127 without rsync there or
-    here, else rsync's (11: no space there, 12: cut off). A folder counts as unfinished until it was `settle`d.
+    source and target are absolute. limit: bytes a second, 0: none. Exit code: ssh's 255 when there is no way to the
+    peer, 127 without rsync there or here, else rsync's (11: no space there, 12: cut off). A folder counts as unfinished
+    until it was `settle`d.
     """
-    copy = _sh("parts", "copy")
+    copy, words, timeout = _sh("parts", "copy"), (source, target, str(limit // 1024)), 6 * 3600.0
     if peer.local:
-        return script(_LOCALLY + copy, source, target, timeout=timeout, changes=f"copy {source} to {target}")
-    return _to_peer(_sh("rsh") + _THERE + copy, peer, (source, target), timeout, f"copy {source} to {peer.address}")
+        return script(_LOCALLY + copy, *words, timeout=timeout, changes=f"copy {source} to {target}")
+    return _to_peer(_sh("rsh") + _THERE + copy, peer, words, timeout, f"copy {source} to {peer.address}")
 
 
 _PUSH = 'PATH="$PATH:/usr/local/bin"; python3 -I -S - "$1" "$at" $rsh 2>&1'
@@ -79,6 +80,7 @@ def push_tree(source: str, target: str, peer: Peer, how: Transfer, chain: Chain 
     """As `copy_tree`, over several connections, verified by checksums. Exit code: see push.py; 127: no python3."""
     asked = {"source": source, "target": target, "streams": how.streams, "limit": how.limit, "chain": chain.name}
     asked |= {"listen": peer.address if how.trusted else "", "follows": chain.follows, "leads": chain.leads}
+    asked["yields"] = how.yields
     words = json.dumps(asked)
     timeout = 6 * 3600.0
     if peer.local:

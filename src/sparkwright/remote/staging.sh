@@ -80,7 +80,7 @@ at="$3"; shift 3
 #: copy
 # The path goes by stdin, for a login shell of any kind would read it in its own way. $d ends in `/` for a folder.
 # Only what ssh itself needs is done before it is clear that the peer lets us in: a refused copy changes nothing.
-s="$1"; d="$2"; t=; [ ! -d "$s" ] || t=/
+s="$1"; d="$2"; b="$3"; t=; [ ! -d "$s" ] || t=/
 make='IFS= read -r d; mkdir -p "${d%/*}" && { [ "${d%/}" = "$d" ] || : > "${d}@COPYING@"; }'
 printf '%s\n' "$d$t" | there "$make" || exit
 set -- "$s$t"
@@ -89,7 +89,7 @@ if first "$s"; then set -- "${s%-00001-of-*}"-[0-9]*-of-[0-9]*.gguf; d="${d%/*}/
 # huggingface_hub 2 links blobs to a store next to all models: what a link finds outside the tree travels as a file.
 links=-L; [ -z "$t" ] || links=--copy-unsafe-links
 rsync -a $links -s --modify-window=-1 --partial-dir=@PARTIAL@ --exclude=@COPYING@ --info=progress2 --no-inc-recursive \
-  ${rsh:+-e "$rsh"} -- "$@" "${at:+$at:}$d$t" 2>&1
+  --bwlimit="$b" ${rsh:+-e "$rsh"} -- "$@" "${at:+$at:}$d$t" 2>&1
 
 #: settle
 p=$(x "$1"); [ -e "$p" ] || exit 0

@@ -300,6 +300,20 @@ def test_a_disk_that_fills_up_in_the_middle_is_named_and_the_copy_continues(sh: 
         subprocess.run(["umount", str(disk)], check=True)
 
 
+@pytest.mark.parametrize("yields", [False, True])
+def test_next_to_an_engine_both_sides_take_what_it_leaves(sh: Sh, model: Path, yields: bool) -> None:
+    """Every program of the copy is in the class that the kernel runs last, for CPUs and for the disk; else none is."""
+    how = Transfer(streams=2, limit=20_000_000, yields=yields)
+    command = staging.push_tree(str(model), str(sh.home / "there"), HERE, how)
+    process = sh.start(command)
+    fed(process, command)
+    while process.poll() is None and not noted(sh.home / "there"):
+        os.sched_yield()
+    classes = {pid: os.sched_getscheduler(pid) for pid in receiving(process.pid)}
+    sh.end(process)
+    assert len(classes) >= 3 and set(classes.values()) == {os.SCHED_IDLE if yields else os.SCHED_OTHER}
+
+
 def test_the_limit_holds(sh: Sh, model: Path) -> None:
     """Next to an engine that serves a copy takes what it is given: the rate in the last line shows it."""
     done = push(sh, model, sh.home / "there/models--a--b", limit=64_000_000)

@@ -1,15 +1,17 @@
 """What must be copied to which node, and what is reported when that does not work."""
 
+import json
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from fakes.rank_node import HOME
+from fakes.rank_node import HOME, Rank
 from sparkwright.app.plan import make_plan
 from sparkwright.app.services import ClusterState
 from sparkwright.app.stage import Needs, image_needs, model_needs, stage_image, stage_model, staging_text
 from sparkwright.domain.checkpoint import Checkpoint
+from sparkwright.domain.cluster import Transfer
 from sparkwright.domain.command import Command, Completed, Secret
 from sparkwright.domain.errors import CommandFailed
 from sparkwright.domain.facts import Identity, NodeFacts, Unknown
@@ -181,6 +183,24 @@ async def test_without_python_rsync_copies_and_it_is_reported() -> None:
     assert [n.text for n in here.sink.of(Notice) if "rsync" in n.text] == [
         "spark-1 or spark-2 has no python3: weights are copied by rsync, over one connection"
     ]
+
+
+@pytest.mark.parametrize(
+    ("limit", "running", "sent"),
+    [(0, False, (0, False)), (0, True, (500_000_000, True)), (9_000_000, True, (9_000_000, True))],
+    ids=["alone", "next to an engine", "limit of the cluster file"],
+)
+async def test_next_to_an_engine_that_serves_a_copy_yields(limit: int, running: bool, sent: tuple[int, bool]) -> None:
+    """Another model's ranks on either node: it takes what they leave, at a limited rate, and it is reported."""
+    here = staged(scene())
+    if running:
+        here.nodes[1].ranks["/other"] = Rank({"deployment": "other", "rank": "0"}, ())
+    services = replace(here.services, cluster=replace(here.services.cluster, transfer=Transfer(limit=limit)))
+    await stage_model(services, plan(real(), found(WHOLE, NONE)), found(WHOLE, NONE))
+    (copy,) = filter(is_push, here.nodes[0].commands)
+    asked = json.loads(next(word for word in copy.argv if word.startswith("{")))
+    assert (asked["limit"], asked["yields"]) == sent
+    assert any("serves on spark-2" in told.text for told in here.sink.of(Notice)) == running
 
 
 def is_push(command: Command) -> bool:

@@ -1,11 +1,11 @@
 """Sends the files of a model from this node to another one, over several connections at once.
 
-    push.py JSON USER@HOST ssh WORD...      {"source", "target", "streams", "limit", "listen", ...}
+    push.py JSON USER@HOST ssh WORD...      {"source", "target", "streams", "limit", "listen", "yields", ...}
 
 USER@HOST is "" and no word follows where the peer is this very machine. streams: 0 adds connections for as long as they
-add to the rate. limit: bytes a second, 0: none. listen: the peer's address for plain TCP with a code a piece, "": over
-ssh. chain: a name, where nodes send on what they receive; follows: the source is still arriving, and goes on as it
-comes; leads: the peer sends it on.
+add to the rate. limit: bytes a second, 0: none. yields: takes what others leave of CPUs and disk. listen: the peer's
+address for plain TCP with a code a piece, "": over ssh. chain: a name, where nodes send on what they receive; follows:
+the source is still arriving, and goes on as it comes; leads: the peer sends it on.
 
 Content is verified on the other side: by the publisher's SHA-256 where a file is named by it (the blobs of a hub
 cache), else by the CRC-32 of each piece. Prints progress as rsync does, and at the end why it failed. Exit code: 0, 255
@@ -39,6 +39,7 @@ from sparkwright.remote.programs.wire import (
     SUM,
     UNNAMED,
     crc_of,
+    give_way,
     head_of,
 )
 
@@ -222,7 +223,7 @@ def finish(copy: Copy) -> None:
 
 
 def main(asked: dict[str, Any]) -> int:
-    os.nice(5)
+    give_way(asked["yields"])
     try:
         copy = Copy(asked)
         copy.deal()

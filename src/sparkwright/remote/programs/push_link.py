@@ -81,7 +81,7 @@ class Wire:
             self._socket.settimeout(None)
             self._out, self._in = self._socket.fileno(), self._socket.makefile("rb")
         else:
-            self._pipe = Pipe(asked, {"role": "data", "folder": folder})
+            self._pipe = Pipe(asked, {"role": "data", "folder": folder, "yields": asked["yields"]})
             self._pipe.line()
             self._out = self._pipe.stdin.fileno()
 

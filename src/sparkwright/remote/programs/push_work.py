@@ -43,7 +43,7 @@ class Copy:
         plan = {"role": "plan", "root": str(root), "single": found.single, "links": found.links, "streams": many}
         plan["files"] = [[path, *file[1:4]] for path, file in zip(paths, self.files, strict=True)]
         plan["chain"] = asked["chain"] if asked["leads"] else ""
-        self.control = Pipe(asked, plan | {name: asked[name] for name in ("listen", "secret")})
+        self.control = Pipe(asked, plan | {name: asked[name] for name in ("listen", "secret", "yields")})
         answer = json.loads(self.control.line())
         self.folder, self.port = answer["folder"], answer["port"]
         self.due: dict[int, list[tuple[int, int]]] = {n: [(a, b) for a, b in ranges] for n, ranges in answer["missing"]}

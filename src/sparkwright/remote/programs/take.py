@@ -1,10 +1,10 @@
 """Receives the files of a model from push.py on another node. Its first line on stdin is JSON, the rest as below.
 
 {"role": "plan", "root", "single", "files": [[path, size, mtime_ns, mode], ...], "links": [[path, to], ...], "secret",
-"listen", "chain"}: prints {"missing": [[index, [[from, to], ...]], ...], "folder", "port"}; then for each line
-`INDEX CHECKSUM` it verifies that file, gives it its name and prints `ok INDEX`, or `bad INDEX` when its content is
-another: it is received again then. {"role": "data", "folder"}: for each head and its bytes it writes them through to
-the disk, notes them in a journal and prints an empty line.
+"listen", "chain", "yields"}: prints {"missing": [[index, [[from, to], ...]], ...], "folder", "port"}; then for each
+line `INDEX CHECKSUM` it verifies that file, gives it its name and prints `ok INDEX`, or `bad INDEX` when its content is
+another: it is received again then. {"role": "data", "folder", "yields"}: for each head and its bytes it writes them
+through to the disk, notes them in a journal and prints an empty line.
 
 What has arrived lies in .sparkwright-partial until it is whole and verified: no half file has a final name, and what a
 journal names is not sent again. A line `error CODE TEXT` ends it: 11 no space, 23 anything else.
@@ -40,6 +40,7 @@ from sparkwright.remote.programs.wire import (
     SUM,
     code_of,
     crc_of,
+    give_way,
     widen,
 )
 
@@ -213,6 +214,7 @@ def reason(error: OSError) -> str:
 
 def main(source: BufferedReader, out: BinaryIO) -> int:
     asked = json.loads(source.readline())
+    give_way(asked.get("yields", False))
     try:
         if asked["role"] == "data":
             widen(0)

@@ -84,6 +84,20 @@ def missing(have: Iterable[tuple[int, int]], size: int) -> list[tuple[int, int]]
     return [*found, (at, size)] if at < size else found
 
 
+def give_way(yields: bool) -> None:
+    """Behind other programs; where an engine serves, only with what CPUs and disk have left (SCHED_IDLE is for both).
+
+    Priorities count inside a session only where the kernel groups processes by session: the group gives way, too.
+    """
+    os.nice(5)
+    if not yields:
+        return
+    with contextlib.suppress(OSError):
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+    with contextlib.suppress(OSError):
+        Path("/proc/self/autogroup").write_text("19", "ascii")
+
+
 def widen(fd: int) -> None:
     """A pipe of 1 MiB in place of 64 KiB: a sixteenth of the switches between its two ends."""
     with contextlib.suppress(OSError):
