@@ -12,9 +12,9 @@ import pytest
 
 from functional.netns import MISSING, ip
 from sparkwright.domain.command import Command, Completed
-from sparkwright.facts.cabling import Cabling, parse
+from sparkwright.facts.cabling import Cabling, parse, parse_claimed
 from sparkwright.planner.addressing import Layout, Port, plan_addresses
-from sparkwright.remote.cabling import fabric_fix, hello, wires
+from sparkwright.remote.cabling import claimed, fabric_fix, hello, wires
 
 pytestmark = pytest.mark.skipif(MISSING, reason="network namespaces take root and ip")
 Wire = Sequence[tuple[str, int]]  # (node, cage)
@@ -153,6 +153,28 @@ def test_the_neighbour_on_the_cable_answers_to_its_name() -> None:
         with subprocess.Popen(argv, stdout=subprocess.PIPE) as answering:
             assert answering.stdout and answering.stdout.readline() == b"ready\n"
             assert at(spaces["a"], Command((sys.executable, "-c", ask))).stdout.split() == ["spark-2.local"]
+
+
+def test_an_address_of_another_machine_is_noticed() -> None:
+    """Guards a switch that others are on: who has an address already is found by ARP, and only who has it."""
+    with wired("st", SWITCH) as spaces:
+        port, name = spaces["d"], "enp1s0f0np0"
+        ip("-n", port, "addr", "add", "192.168.100.12/24", "dev", name)
+        asked = claimed([(name, "192.168.100.12"), ("enP2p1s0f0np0", "192.168.101.12")])
+        ((wire, address, mac),) = parse_claimed(at(spaces["a"], asked))
+        assert (wire, address) == (name, "192.168.100.12")
+        assert mac in at(port, Command(("ip", "link"))).stdout
+        assert parse_claimed(at(spaces["a"], claimed([(name, "192.168.100.11")]))) == ()
+
+
+def test_a_port_that_is_off_is_found_and_off_again() -> None:
+    """Guards nodes from the box under networkd, which leaves ports without a configuration off."""
+    with wired("so", [[("a", 0), ("b", 0)]]) as spaces:
+        for name in interfaces(spaces["b"]):
+            ip("-n", spaces["b"], "link", "set", name, "down")
+        layout = planned(spaces, found(spaces, pings=False))
+        assert (layout.topology, len(layout.ports)) == ("two nodes, one cable", 4)
+        assert at(spaces["b"], Command(("ip", "-o", "link", "show", "up"))).stdout == ""
 
 
 def test_the_way_in_and_the_way_out_are_guarded() -> None:

@@ -22,7 +22,7 @@ TOOLS = {
 }
 MIB = 1 << 20
 _PACKAGES = "openssh-server,python3-minimal,libpython3-stdlib,iproute2,procps"
-_PATH = f"{os.environ['PATH']}:/usr/sbin:/sbin"
+PATH = f"{os.environ['PATH']}:/usr/sbin:/sbin"
 _KERNEL = "linux-image-cloud-amd64"
 _MODULES = (
     *(f"drivers/virtio/{name}" for name in ("virtio_ring", "virtio", "virtio_pci_modern_dev", "virtio_pci_legacy_dev")),
@@ -94,11 +94,11 @@ class Image:
         stamp.write_text(made)
 
     def _kernel(self) -> None:
-        found = _run("apt-cache", "depends", _KERNEL).split("Depends: ")[1].split()[0]
-        _run("apt-get", "-qq", "download", "-oAPT::Sandbox::User=root", found, cwd=self.folder)
+        found = run("apt-cache", "depends", _KERNEL).split("Depends: ")[1].split()[0]
+        run("apt-get", "-qq", "download", "-oAPT::Sandbox::User=root", found, cwd=self.folder)
         (package,) = self.folder.glob("linux-image-*.deb")
         unpacked = self.folder / "kernel"
-        _run("dpkg", "-x", str(package), str(unpacked))
+        run("dpkg", "-x", str(package), str(unpacked))
         (kernel,) = unpacked.glob("boot/vmlinuz-*")
         kernel.rename(self.kernel)
         (modules,) = unpacked.glob("lib/modules/*/kernel")
@@ -113,8 +113,8 @@ class Image:
 
     def _root(self) -> None:
         root = self.folder / "root"
-        _run("debootstrap", "--variant=minbase", f"--include={_PACKAGES}", SUITE, str(root), MIRROR)
-        _run("chroot", str(root), "useradd", "--create-home", "--shell", "/bin/bash", "spark")
+        run("debootstrap", "--variant=minbase", f"--include={_PACKAGES}", SUITE, str(root), MIRROR)
+        run("chroot", str(root), "useradd", "--create-home", "--shell", "/bin/bash", "spark")
         public = make_key(self.key).with_suffix(".pub").read_text()
         files = {"sbin/node-init": _INIT, "sbin/node-watch": _WATCH, "home/spark/.ssh/authorized_keys": public}
         for path, text in files.items():
@@ -122,13 +122,13 @@ class Image:
             (root / path).write_text(text)
         (root / "sbin/node-init").chmod(0o755)
         (root / "home/spark/models").mkdir()
-        _run("chown", "-R", "1000:1000", str(root / "home/spark"))
+        run("chown", "-R", "1000:1000", str(root / "home/spark"))
         for path in ("var/cache", "var/lib/apt/lists", "usr/share/doc", "usr/share/locale", "usr/share/man"):
             shutil.rmtree(root / path, ignore_errors=True)
-        _run("fallocate", "--length", "1G", str(root / "swap"))
+        run("fallocate", "--length", "1G", str(root / "swap"))
         (root / "swap").chmod(0o600)
-        _run("mkswap", str(root / "swap"))
-        _disk(self.root, root, 3000 * MIB)
+        run("mkswap", str(root / "swap"))
+        disk(self.root, root, 3000 * MIB)
         shutil.rmtree(root)
 
     def _models(self, shards: int, size: int) -> None:
@@ -139,18 +139,18 @@ class Image:
                 block = os.urandom(MIB)
                 for _ in range(size // MIB):
                     file.write(block)
-        _run("chown", "-R", "1000:1000", str(folder))
-        _disk(self.models, folder, shards * size * 11 // 10 + 64 * MIB)
+        run("chown", "-R", "1000:1000", str(folder))
+        disk(self.models, folder, shards * size * 11 // 10 + 64 * MIB)
         shutil.rmtree(folder)
 
 
 def lacking() -> list[str]:
     """Debian packages of what is called here and is not there."""
-    return [package for program, package in TOOLS.items() if not shutil.which(program, path=_PATH)]
+    return [package for program, package in TOOLS.items() if not shutil.which(program, path=PATH)]
 
 
-def _disk(path: Path, content: Path, size: int) -> None:
-    _run(
+def disk(path: Path, content: Path, size: int) -> None:
+    run(
         "mke2fs", "-q", "-t", "ext4", "-O", "^has_journal", "-m", "0", "-d", str(content), str(path), f"{size // 1024}k"
     )
 
@@ -167,8 +167,8 @@ def _newc(files: Mapping[str, bytes]) -> Iterator[bytes]:
         yield head + bytes(-len(head) % 4) + content + bytes(-len(content) % 4)
 
 
-def _run(*argv: str, cwd: Path | None = None) -> str:
-    done = subprocess.run(argv, cwd=cwd, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+def run(*argv: str, cwd: Path | None = None, env: Mapping[str, str] | None = None) -> str:
+    done = subprocess.run(argv, cwd=cwd, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(
             f"{' '.join(argv)[:200]} ended with {done.returncode}: {(done.stderr or done.stdout)[-2000:]}"

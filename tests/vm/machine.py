@@ -15,7 +15,7 @@ from vm.image import Image
 MEMORY = 2048  # MiB
 # Requests and bytes a second of both disks together: a refault costs what it costs on a busy disk.
 IOPS, RATE = 250, 16 << 20
-_CONFIG = """Host spark-1
+CONFIG = """Host {name}
   HostName 127.0.0.1
   Port {port}
   User spark
@@ -59,8 +59,10 @@ class Machine:
     @contextlib.contextmanager
     def running(self) -> Iterator["Machine"]:
         self.folder.mkdir(parents=True, exist_ok=True)
-        port = _free_port()
-        self.config.write_text(_CONFIG.format(port=port, key=self.image.key, known=self.folder / "known_hosts"))
+        port = free_port()
+        self.config.write_text(
+            CONFIG.format(name="spark-1", port=port, key=self.image.key, known=self.folder / "known_hosts")
+        )
         with (self.folder / "qemu.log").open("wb") as log:
             self.process = subprocess.Popen(self._argv(port), stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         try:
@@ -115,7 +117,7 @@ def hardware() -> bool:
     return False
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         return int(one.getsockname()[1])

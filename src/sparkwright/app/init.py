@@ -3,14 +3,13 @@
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from ipaddress import AddressValueError, IPv4Interface, IPv4Network
 
 from sparkwright.app.check import Checked, check_nodes
 from sparkwright.app.fix import Outcome, Result, Wanted, begun, make, record_of, rights_of, settle, undo, value_of
 from sparkwright.app.init_fabric import Ends, set_fabric
+from sparkwright.app.init_layout import planned, wires_of
 from sparkwright.app.lease import holding
 from sparkwright.app.services import Services, by_node, together, understood
-from sparkwright.checks.rails import fabric_netdevs, network_of, parsed
 from sparkwright.checks.reading import is_gb10
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import Refused, UsageError
@@ -18,11 +17,11 @@ from sparkwright.domain.facts import DockerTrouble, NodeFacts
 from sparkwright.domain.finding import Change, Finding, Fix, Rights
 from sparkwright.domain.service import Reach
 from sparkwright.domain.unknown import known
-from sparkwright.facts.cabling import Cabling, is_cage, parse
-from sparkwright.facts.changes import RIGHTS, as_root, rights_with
+from sparkwright.facts.cabling import Cabling
+from sparkwright.facts.changes import RIGHTS, rights_with
 from sparkwright.facts.fact import Plain
 from sparkwright.facts.service import parse_reach
-from sparkwright.planner.addressing import Layout, Planned, Port, plan_addresses
+from sparkwright.planner.addressing import Layout, Planned
 from sparkwright.remote import cabling, node_ssh, repair, service
 from sparkwright.remote.host import script
 
@@ -62,13 +61,13 @@ async def survey(services: Services, rights: Mapping[str, Rights], forced: bool 
     if not forced and (foreign := _foreign(facts)):
         hint = "--force REASON prepares them all the same; clock cap and sysctl are for GB10 only"
         raise Refused(f"{', '.join(foreign)}: no GB10 was found there", hint=hint)
-    wires = await by_node(services.cluster.names, lambda name: _wires(services, name, facts[name], rights[name]))
-    layout = plan_addresses(services.cluster.names, [*_ports(facts, wires)], {*_taken(facts, wires)})
+    wires = await by_node(services.cluster.names, lambda name: wires_of(services, name, facts[name], rights[name]))
+    layout, notes = await planned(services, rights, facts, wires)
     homes = {name: identity.home for name in facts if (identity := known(facts[name].identity))}
     if lost := [name for name in facts if not Plain.FOLDER.fits(homes.get(name))]:
         raise UsageError(f"{', '.join(lost)}: the ssh user's home could not be read", "sparkwright facts shows why")
     reaches = await by_node(services.cluster.names, lambda name: _reach(services, name, layout))
-    notes = (*_notes(services, facts, wires, layout), *(_hidden(rights) if not layout.ports and len(facts) > 1 else ()))
+    notes += [*_notes(services, facts, wires, layout), *_hidden(rights, layout)]
     fixes = [("peers", _key_fix(services, name, homes[name])) for name in facts if len(facts) > 1]
     fixes += [("peers", fix) for fix in await _introductions(services, homes, reaches)]
     fixes += _fabric_fixes(services, wires, layout) if not layout.apart else []
@@ -78,7 +77,7 @@ async def survey(services: Services, rights: Mapping[str, Rights], forced: bool 
     now = await together(value_of(services, one.fix) for one in asked)
     wanted = tuple(one for one, value in zip(asked, now, strict=True) if value != one.fix.sets)
     ready = tuple((w.fix.node, w.code, w.fix.says) for w in asked if w not in wanted)
-    return Survey(checked, layout, wanted, ready, notes, reaches, homes)
+    return Survey(checked, layout, wanted, ready, tuple(notes), reaches, homes)
 
 
 def _foreign(facts: Mapping[str, NodeFacts]) -> list[str]:
@@ -148,53 +147,11 @@ def _key_fix(services: Services, node: str, home: str) -> Fix:
     return Fix(node, says, (node_ssh.make_key(folder, _tag(services, node)),), (undo,), look, "made", root=False)
 
 
-async def _wires(services: Services, node: str, facts: NodeFacts, rights: Rights) -> Cabling:
-    """Frames of our own where root is to be had: a port that is not set up yet may have no IPv6 either."""
-    links, netdevs = known(facts.interfaces) or (), fabric_netdevs(facts)
-    names = [link.name for link in links if link.up and (link.name in netdevs or is_cage(link.name))]
-    commands = [cabling.wires(names)]
-    commands += [as_root(cabling.hello(names), rights.password)] if names and not rights.why else []
-    done = await together(services.run(node, command) for command in commands)
-    told = replace(done[0], stdout="\n".join(one.stdout for one in done))
-    return understood(node, "its fabric ports", parse(told))
-
-
 async def _reach(services: Services, node: str, layout: Layout) -> Reach:
     """Fabric addresses first: those that it is about to have."""
     found = understood(node, "how others reach it", parse_reach(await services.run(node, service.reach())))
     fabric = [str(port.address.ip) for port in layout.of(node)]
     return Reach(found.user, tuple(dict.fromkeys((*fabric, *found.addresses))), found.port, found.keys)
-
-
-def _ports(facts: Mapping[str, NodeFacts], wires: Mapping[str, Cabling]) -> Iterator[Port]:
-    for node, wired in wires.items():
-        for link in known(facts[node].interfaces) or ():
-            if link.name in wired.macs and link.name not in wired.guarded:
-                addresses = (_interface(f"{one.ipv4}/{one.prefix}") for one in link.addresses)
-                seen = wired.seen.get(link.name, frozenset())
-                yield Port(node, link.name, wired.macs[link.name], seen, tuple(filter(None, addresses)))
-
-
-def _interface(text: str) -> IPv4Interface | None:
-    try:
-        found = IPv4Interface(text)
-    except (AddressValueError, ValueError):
-        return None
-    return None if found.is_link_local else found
-
-
-def _taken(facts: Mapping[str, NodeFacts], wires: Mapping[str, Cabling]) -> Iterator[IPv4Network]:
-    """Networks of all other interfaces, and where routes lead by them."""
-    for node, found in facts.items():
-        ports = set(wires[node].macs) - wires[node].guarded
-        network = known(found.network)
-        for link in known(found.interfaces) or ():
-            if link.name not in ports:
-                yield from filter(None, map(network_of, link.addresses))
-        for route in network.routes if network else ():
-            there = parsed(route.destination)
-            if there and there.prefixlen > 1 and route.interface not in ports:
-                yield there
 
 
 def _fabric_fixes(services: Services, wires: Mapping[str, Cabling], layout: Layout) -> list[tuple[str, Fix]]:
@@ -228,10 +185,10 @@ def _of_findings(findings: Sequence[Finding]) -> Iterator[tuple[str, Fix]]:
     yield from (("sysctl", one.fix) for one in findings if one.code in _SYSCTLS and one.fix)
 
 
-def _hidden(rights: Mapping[str, Rights]) -> Iterator[str]:
+def _hidden(rights: Mapping[str, Rights], layout: Layout) -> Iterator[str]:
     """Why there may be a cable all the same."""
     for node, one in rights.items():
-        if one.why:
+        if one.why and len(rights) > 1 and not layout.ports:
             yield f"{node}: {one.why}: without root a neighbour is found only where both ports have IPv6"
 
 
@@ -250,8 +207,10 @@ def _notes(
         if network and network.firewall and layout.ports:
             yield f"{node}: {network.firewall.name} is on: it must let in what comes over the fabric"
         if len(nodes) > 1 and not layout.of(node):
-            seen = ", ".join(sorted(cages)) or "no port of the ConnectX-7 has a link"
-            yield f"{node}: no other node was found on its fabric ports ({seen}): is the cable in?"
+            ports = (
+                f"on {', '.join(sorted(cages))}: is the cable in?" if cages else "for it has no port of a ConnectX-7"
+            )
+            yield f"{node}: no other node was found {ports}"
     for one, other in layout.apart if layout.ports else ():
         yield f"{one} and {other} have no cable or switch between them: RoCE is not routed; the fabric is left as it is"
 

@@ -18,6 +18,8 @@ from sparkwright.remote.lease import Of
 RENEW_EVERY = 10.0
 # Six renewals missed: the holder is gone, or cut off from the node.
 STALE_AFTER = 60.0
+# What a holder that died has half made heals on the nodes themselves, and what it had made is recorded there.
+_HEALING = ("init", "init --undo")
 
 
 @dataclass
@@ -52,6 +54,11 @@ async def holding(
 async def _take(services: Services, node: str, why: str, seize: bool, of: Of) -> None:
     mine = {"holder": services.who, "why": why, "since": int(services.clock.now()), "nonce": services.nonce}
     done = await services.run(node, (lease.seize if seize else lease.take)(json.dumps(mine), services.nonce, of))
+    held = _held(services, done.stdout) if done.exit_code == lease.HELD else None
+    if held and held.why in _HEALING and held.silent >= STALE_AFTER:
+        gone = f"and is gone since {duration(held.silent)}: it is taken over"
+        services.notice(f"{node}: {held.who} held the lease for `{held.why}` {gone}")
+        done = await services.run(node, lease.seize(json.dumps(mine), services.nonce, of))
     if done.exit_code == lease.HELD:
         raise _busy(services, node, done.stdout)
     if done.exit_code == lease.ODD:
@@ -61,18 +68,35 @@ async def _take(services: Services, node: str, why: str, seize: bool, of: Of) ->
         raise CommandFailed(node, f"the lease could not be taken: {done.stderr.strip()[:200]}", "inspect /run/lock")
 
 
-def _busy(services: Services, node: str, held: str) -> Busy:
-    age, _, content = held.partition("\n")
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """By whom and for what; seconds that it is old, and that its holder has been silent."""
+
+    who: str
+    why: str
+    age: float
+    silent: float
+
+
+def _held(services: Services, text: str) -> _Held | None:
+    """None for what is no lease of ours."""
+    age, _, content = text.partition("\n")
     try:
         info = json.loads(content)
         who, why, since = str(info["holder"]), str(info["why"]), float(info["since"])
     except (ValueError, KeyError, TypeError):
-        return Busy(f"{node}: its lease holds something unreadable: {content[:80]!r}", "use --break-lease")
-    silent = float(age) if age.strip().isdigit() else 0.0
-    text = f"{node}: {who} holds the lease for `{why}` since {duration(max(services.clock.now() - since, 0))}"
+        return None
+    return _Held(who, why, max(services.clock.now() - since, 0), float(age) if age.strip().isdigit() else 0.0)
+
+
+def _busy(services: Services, node: str, text: str) -> Busy:
+    if not (held := _held(services, text)):
+        content = text.partition("\n")[2][:80]
+        return Busy(f"{node}: its lease holds something unreadable: {content!r}", "use --break-lease")
+    said, silent = f"{node}: {held.who} holds the lease for `{held.why}` since {duration(held.age)}", held.silent
     if silent < STALE_AFTER:
-        return Busy(f"{text}, renewed {duration(silent)} ago", f"wait, or ask {who}; --break-lease takes it over")
-    stale = f"{text}, but has not renewed it for {duration(silent)} (every {RENEW_EVERY:.0f} s is usual): it looks dead"
+        return Busy(f"{said}, renewed {duration(silent)} ago", f"wait, or ask {held.who}; --break-lease takes it over")
+    stale = f"{said}, but has not renewed it for {duration(silent)} (every {RENEW_EVERY:.0f} s is usual): it looks dead"
     return Busy(stale, "if nothing of that call still runs, repeat yours with --break-lease")
 
 

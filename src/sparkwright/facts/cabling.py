@@ -10,6 +10,7 @@ from sparkwright.facts.fact import Plain, not_understood
 MANAGERS = ("nmcli", "netplan", "networkd")
 _MAC = re.compile(r"[0-9a-f]{2}(:[0-9a-f]{2}){5}")
 _CAGE = re.compile(r"en(P[0-9]+)?p[0-9]+s[0-9]+f[0-9]+(np[0-9]+)?", re.ASCII)
+_IPV4 = re.compile(r"[0-9]{1,3}(\.[0-9]{1,3}){3}", re.ASCII)
 _LINES = 4096
 
 
@@ -40,3 +41,12 @@ def parse(done: Completed) -> Cabling | Unknown:
     seen = {name: frozenset(v for n, v in found["seen"] if n == name and _MAC.fullmatch(v)) for name in macs}
     managers = {name: value for name, value in found["manager"] if value in MANAGERS}
     return Cabling(macs, seen, managers, frozenset(name for name, what, _ in told if what == "guarded"))
+
+
+def parse_claimed(done: Completed) -> tuple[tuple[str, str, str], ...]:
+    """(interface, address, MAC) of other machines; () where the node could not ask."""
+    rows = [line.split() for line in done.stdout.splitlines()[:_LINES]]
+    found = [(row[0], row[2], row[3]) for row in rows if len(row) == 4 and row[1] == "claimed"]
+    return tuple(
+        row for row in found if Plain.DEVICE.fits(row[0]) and _IPV4.fullmatch(row[1]) and _MAC.fullmatch(row[2])
+    )

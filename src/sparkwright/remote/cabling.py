@@ -1,7 +1,7 @@
 """Addresses, routes and MTU of a node's fabric ports, with a rollback on the node that only the new path can stop."""
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from sparkwright.domain.command import Command
@@ -26,7 +26,12 @@ def wires(interfaces: Sequence[str]) -> Command:
 
 def hello(interfaces: Sequence[str]) -> Command:
     """As root, on all nodes at the same time: more lines `IF seen MAC`."""
-    return script(_sh("hello"), *interfaces, timeout=15.0)
+    return script(_sh("hello"), *interfaces, timeout=25.0)
+
+
+def claimed(ways: Sequence[tuple[str, str]]) -> Command:
+    """As root: lines `IF claimed ADDRESS MAC` of machines that have one of these addresses on that wire."""
+    return script(_sh("claimed"), *(word for way in ways for word in way), timeout=15.0)
 
 
 def fabric_fix(node: str, manager: str, settings: Sequence[Setting], heals_after: float = HEALS_AFTER) -> Fix:
@@ -34,13 +39,17 @@ def fabric_fix(node: str, manager: str, settings: Sequence[Setting], heals_after
 
     heals_after: seconds.
     """
-    words = [word for one in settings for word in _words(one)]
+    words, ports = [word for one in settings for word in _words(one)], [name for name, _, _ in settings]
     sets = "\n".join(" ".join((name, f"MTU {MTU}", address, *_pairs(routes))) for name, address, routes in settings)
     look = script(_sh("look"), *words)
     says = f"{', '.join(f'{name} {address}' for name, address, _ in settings)}, MTU {MTU}, by {manager}"
-    applied = script(_sh("apply"), manager, f"{heals_after:.0f}", _sh("rollback"), *words, timeout=100.0, changes=says)
+    given = (manager, f"{heals_after:.0f}", _sh("rollback"), commands(manager, settings, trial=True))
+    applied = script(_sh("apply"), *given, *ports, timeout=100.0, changes=says)
     settled = script(_sh("settled"), sets, look.argv[2], *words, changes=f"settings of {node}'s ports in force")
-    do = replace(applied, typed=typed(manager, settings)), replace(settled, typed="# and wait until they are in force")
+    do = (
+        replace(applied, typed=commands(manager, settings)),
+        replace(settled, typed="# and wait until they are in force"),
+    )
     back = Command(("sh", "-c", f"[ ! -e /var/lib/sparkwright/fabric/manager ] || {_ROLLBACK}"), timeout=60.0)
     undo = replace(back, changes=f"fabric ports of {node} as before", typed=f"sudo {_ROLLBACK}")
     return Fix(node, says, do, (undo,), look, sets)
@@ -65,44 +74,48 @@ def _pairs(routes: Sequence[Route]) -> list[str]:
     return [f"{route.destination},{route.gateway}" for route in routes]
 
 
-def typed(manager: str, settings: Sequence[Setting]) -> str:
-    """What a person would type for the same, without the rollback."""
+def commands(manager: str, settings: Sequence[Setting], trial: bool = False) -> str:
+    """Shell lines that set it up, as a person would paste them. trial: by root, and gone with the next boot."""
+    root, sudo = ("/run", "") if trial else ("/etc", "sudo ")
     if manager == "nmcli":
-        return "\n".join(line for one in settings for line in _nmcli(*one))
-    lines = [line for one in settings for line in (_yaml if manager == "netplan" else _unit)(*one)]
+        return "\n".join(sudo + line for one in settings for line in _nmcli(*one, save="no" if trial else "yes"))
     if manager == "netplan":
-        head = ("sudo tee /etc/netplan/90-sparkwright.yaml <<END", "network:", "  version: 2", "  ethernets:")
-        lines = [*head, *lines, "END", "sudo chmod 600 /etc/netplan/90-sparkwright.yaml; sudo netplan generate"]
-    return "\n".join([*lines, "sudo networkctl reload"])
+        path = f"{root}/netplan/90-sparkwright.yaml"
+        content = ["network:", "  version: 2", "  ethernets:", *(line for one in settings for line in _yaml(*one))]
+        lines = [*_tee(path, content, sudo), f"{sudo}chmod 600 {path}", f"{sudo}netplan generate"]
+    else:
+        files = [(f"{root}/systemd/network/05-sparkwright-{one[0]}.network", _unit(*one)) for one in settings]
+        lines = [line for path, content in files for line in _tee(path, content, sudo)]
+    ports = " ".join(name for name, _, _ in settings)
+    return "\n".join([*lines, f"{sudo}networkctl reload", f"{sudo}networkctl reconfigure {ports}"])
 
 
-def _nmcli(name: str, address: str, routes: Sequence[Route]) -> tuple[str, str]:
-    words = ["sudo", "nmcli", "connection", "add", "type", "ethernet", "con-name", f"sparkwright-{name}"]
-    words += [
-        "ifname",
-        name,
-        "mtu",
-        str(MTU),
-        "ipv4.method",
-        "manual",
-        "ipv4.addresses",
-        address,
-        "ipv4.never-default",
-        "yes",
-    ]
+def _tee(path: str, content: Sequence[str], sudo: str) -> Iterator[str]:
+    """No heredoc: its end must not be indented, and what is shown is."""
+    yield f"{sudo}mkdir -p {path.rpartition('/')[0]}"
+    yield "printf '%s\\n' \\"
+    yield from (f"  {shlex.quote(line)} \\" for line in content)
+    yield f"  | {sudo}tee {path} >/dev/null"
+
+
+def _nmcli(name: str, address: str, routes: Sequence[Route], save: str) -> tuple[str, str]:
+    words = f"connection.autoconnect-priority 100 802-3-ethernet.mtu {MTU} ipv4.method manual ipv4.addresses {address} "
+    words += "ipv4.never-default yes ipv6.method link-local ipv6.addr-gen-mode eui64"
     ways = ", ".join(f"{route.destination} {route.gateway}" for route in routes)
-    words += ["ipv4.routes", ways] if ways else []
-    return shlex.join(words), f"sudo nmcli connection up sparkwright-{name}"
+    words += f" ipv4.routes {shlex.quote(ways)}" if ways else ""
+    add = f"nmcli connection add save {save} type ethernet con-name sparkwright-{name} ifname {name}"
+    return f"{add} \\\n  {words}", f"nmcli --wait 15 connection up sparkwright-{name}"
 
 
 def _yaml(name: str, address: str, routes: Sequence[Route]) -> list[str]:
-    lines = [f"    {name}:", "      dhcp4: false", f"      mtu: {MTU}", f"      addresses: [{address}]"]
+    lines = [f"    {name}:", "      dhcp4: false", "      dhcp6: false", f"      mtu: {MTU}"]
+    lines += [f"      addresses: [{address}]", "      link-local: [ipv6]", "      optional: true"]
     lines += ["      routes:"] if routes else []
     return [*lines, *(f"        - {{to: {route.destination}, via: {route.gateway}}}" for route in routes)]
 
 
 def _unit(name: str, address: str, routes: Sequence[Route]) -> list[str]:
-    lines = [f"sudo tee /etc/systemd/network/05-sparkwright-{name}.network <<END", "[Match]", f"Name={name}", "[Link]"]
-    lines += [f"MTUBytes={MTU}", "[Network]", f"Address={address}"]
-    ways = [f"[Route]\nDestination={route.destination}\nGateway={route.gateway}" for route in routes]
-    return [*lines, *ways, "END"]
+    lines = ["[Match]", f"Name={name}", "[Link]", f"MTUBytes={MTU}", "RequiredForOnline=no", "[Network]"]
+    lines += [f"Address={address}", "LinkLocalAddressing=ipv6", "IPv6AcceptRA=no"]
+    ways = (("[Route]", f"Destination={route.destination}", f"Gateway={route.gateway}") for route in routes)
+    return [*lines, *(line for way in ways for line in way)]

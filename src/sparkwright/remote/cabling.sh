@@ -30,16 +30,29 @@ done
 exit 0
 
 #: hello
-# `hello IF...` as root, on all nodes at once: frames of our own find who is on the wire, also where no IP is set up.
-exec python3 - "$@" <<'END'
+# `hello IF...` as root, on all nodes at once: frames of our own find who is on the wire, also where no IP is set up. A
+# port that is off, as networkd leaves those without a configuration, is on for that time; a link takes seconds to train.
+off=; for i in "$@"; do
+  case $(cat "/sys/class/net/$i/flags" 2>/dev/null) in *[02468aceACE]) off="$off $i"; ip link set dev "$i" up ;; esac
+done
+trap 'for i in $off; do ip link set dev "$i" down; done' EXIT; trap 'exit 143' TERM INT HUP
+python3 - "$@" <<'END'
 import select, socket, sys, time
 KIND, names = 0x88B5, {}  # for local experiments, IEEE 802
 for name in sys.argv[1:]:
     wire = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(KIND))
     wire.bind((name, KIND))
     names[wire] = name
-seen, until = set(), time.monotonic() + 5
-while names and time.monotonic() < until:
+def dark(name):
+    try:
+        return open(f"/sys/class/net/{name}/carrier").read() != "1\n"
+    except OSError:
+        return True
+seen, began = set(), time.monotonic()
+def enough():
+    lit, found = {name for name in names.values() if not dark(name)}, {name for name, _ in seen}
+    return time.monotonic() - began > (5 if lit and lit <= found else 12)
+while names and not enough():
     for wire in names:
         try:
             wire.send(b"\xff" * 6 + wire.getsockname()[4] + KIND.to_bytes(2, "big") + b"sparkwright".ljust(46, b"\0"))
@@ -48,9 +61,35 @@ while names and time.monotonic() < until:
     ready = time.monotonic() + 0.2
     while (left := ready - time.monotonic()) > 0:
         for wire in select.select(list(names), [], [], left)[0]:
-            seen.add((names[wire], wire.recv(2048)[6:12].hex(":")))
+            try:
+                seen.add((names[wire], wire.recv(2048)[6:12].hex(":")))
+            except OSError:  # the port went down
+                pass
 for name, mac in sorted(seen)[:256]:
     print(name, "seen", mac)
+END
+
+#: claimed
+# `claimed (IF ADDRESS)...` as root: lines `IF claimed ADDRESS MAC` of machines that have it, asked as RFC 5227 does.
+exec python3 - "$@" <<'END'
+import select, socket, sys, time
+ARP, wires = 0x0806, {}
+for name, address in zip(sys.argv[1::2], sys.argv[2::2]):
+    wire = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ARP))
+    wire.bind((name, ARP))
+    wires[wire] = name, address
+claimed, until = {}, time.monotonic() + 1.2
+while (left := until - time.monotonic()) > 0:
+    for wire, (_, address) in wires.items():
+        mac = wire.getsockname()[4]
+        head = b"\xff" * 6 + mac + bytes.fromhex("08060001080006040001")
+        wire.send(head + mac + bytes(10) + socket.inet_aton(address))
+    for wire in select.select(list(wires), [], [], min(left, 0.3))[0]:
+        frame = wire.recv(2048)
+        if frame[20:22] == b"\0\2" and frame[28:32] == socket.inet_aton(wires[wire][1]):
+            claimed.setdefault(wires[wire], frame[22:28].hex(":"))
+for (name, address), mac in claimed.items():
+    print(name, "claimed", address, mac)
 END
 
 #: look
@@ -67,10 +106,10 @@ while [ $# -ge 4 ]; do
 done
 
 #: apply
-# `apply MANAGER SECONDS ROLLBACK (IF ADDRESS MTU ROUTES)...`. Armed first: SECONDS later ROLLBACK takes it all back,
+# `apply MANAGER SECONDS ROLLBACK COMMANDS IF...`. Armed first: SECONDS later ROLLBACK takes it all back,
 # unless it is confirmed. Until then nothing is on the disk that a boot would read. networkd is not root and reads what
 # netplan makes: no umask of ours may be in the way.
-m=$1; seconds=$2; d=/var/lib/sparkwright/fabric
+m=$1; seconds=$2; commands=$4; d=/var/lib/sparkwright/fabric
 die() { echo "$1" >&2; exit "${2:-1}"; }
 [ ! -e $d/confirmed ] || die "an earlier init has set the fabric up: sparkwright init --undo --only fabric" 3
 [ ! -e $d/pending ] || sh $d/rollback.sh now
@@ -78,8 +117,8 @@ if [ "$m" = netplan ]; then
   e=$(netplan generate 2>&1) || die "netplan does not accept its own files: $(printf '%s' "$e" | grep . | head -n 3 | tr '\n' ' ')" 4
 fi
 umask 022; rm -rf $d; mkdir -p $d || exit 1
-printf '%s\n' "$3" >$d/rollback.sh; echo "$m" >$d/manager; shift 3; : >$d/ports; : >$d/before
-for i in "$1" ${5:+"$5"} ${9:+"$9"} ${13:+"${13}"}; do
+printf '%s\n' "$3" >$d/rollback.sh; echo "$m" >$d/manager; shift 4; : >$d/ports; : >$d/before
+for i in "$@"; do
   echo "$i" >>$d/ports
   printf '%s %s %s\n' "$i" "$(cat "/sys/class/net/$i/mtu")" \
     "$(LC_ALL=C nmcli -g GENERAL.CON-UUID device show "$i" 2>/dev/null)" >>$d/before
@@ -94,35 +133,7 @@ else
   setsid sh -c "sleep $seconds; exec sh $d/rollback.sh timer" </dev/null >/dev/null 2>&1 &
 fi
 trap '[ $? = 0 ] || sh $d/rollback.sh now' EXIT
-set -e
-if [ "$m" = netplan ]; then
-  mkdir -p /run/netplan; y=/run/netplan/90-sparkwright.yaml; : >$y; chmod 600 $y
-  printf 'network:\n  version: 2\n  ethernets:\n' >>$y
-fi
-while [ $# -ge 4 ]; do
-  i=$1; a=$2; mtu=$3; routes=$4; shift 4
-  case $m in
-  nmcli)
-    r=; for x in $routes; do r="$r${r:+, }${x%,*} ${x#*,}"; done
-    nmcli connection add save no type ethernet con-name "sparkwright-$i" ifname "$i" \
-      connection.autoconnect-priority 100 802-3-ethernet.mtu "$mtu" ipv4.method manual ipv4.addresses "$a" \
-      ipv4.routes "$r" ipv4.never-default yes ipv6.method link-local ipv6.addr-gen-mode eui64 >/dev/null
-    nmcli --wait 15 connection up "sparkwright-$i" >/dev/null ;;
-  netplan)
-    printf '    %s:\n      dhcp4: false\n      dhcp6: false\n      mtu: %s\n      addresses: [%s]\n' "$i" "$mtu" "$a" >>$y
-    printf '      link-local: [ipv6]\n      optional: true\n' >>$y
-    [ -z "$routes" ] || echo '      routes:' >>$y
-    for x in $routes; do printf '        - {to: %s, via: %s}\n' "${x%,*}" "${x#*,}" >>$y; done ;;
-  networkd)
-    mkdir -p /run/systemd/network
-    { printf '[Match]\nName=%s\n\n[Link]\nMTUBytes=%s\nRequiredForOnline=no\n\n[Network]\n' "$i" "$mtu"
-      printf 'Address=%s\nLinkLocalAddressing=ipv6\nIPv6AcceptRA=no\n' "$a"
-      for x in $routes; do printf '\n[Route]\nDestination=%s\nGateway=%s\n' "${x%,*}" "${x#*,}"; done
-    } >"/run/systemd/network/05-sparkwright-$i.network" ;;
-  esac
-done
-case $m in netplan) netplan generate ;; esac
-case $m in netplan|networkd) networkctl reload; networkctl reconfigure $(cat $d/ports) ;; esac
+sh -ec "$commands" >/dev/null
 
 #: settled
 # `settled WANTED LOOK (IF ADDRESS MTU ROUTES)...`: networkd takes a moment.

@@ -42,6 +42,16 @@ async def test_a_stale_lease_is_called_what_it_is() -> None:
     assert "repeat yours with --break-lease" in error.hint
 
 
+async def test_a_dead_init_is_replaced() -> None:
+    """What a killed init left heals on the nodes: after a minute of silence it is taken, and reported."""
+    for why, age, taken in (("init", 61, True), ("init --undo", 61, True), ("init", 59, False), ("initial", 61, False)):
+        here = scene()
+        here.nodes[0].holder, here.nodes[0].age = lease_text().replace("up qwen", why), age
+        with _nothing() if taken else pytest.raises(Busy):
+            async with holding(here.services, BOTH, "init"):
+                assert "spark-1: bob@desk held the lease for `init" in str(here.sink.happenings)
+
+
 @pytest.mark.parametrize("content", ["", "garbage", "[]", '{"holder": "x"}'])
 async def test_an_unreadable_lease_is_still_a_lease(content: str) -> None:
     """Somebody's half-written file is no invitation."""

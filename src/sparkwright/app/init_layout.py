@@ -1,0 +1,89 @@
+"""Who is on which wire, and the addresses that are free there."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from ipaddress import AddressValueError, IPv4Interface, IPv4Network
+
+from sparkwright.app.services import Services, each, together, understood
+from sparkwright.checks.rails import fabric_netdevs, network_of, parsed
+from sparkwright.domain.errors import UsageError
+from sparkwright.domain.facts import NodeFacts
+from sparkwright.domain.finding import Rights
+from sparkwright.domain.unknown import known
+from sparkwright.facts.cabling import Cabling, is_cage, parse, parse_claimed
+from sparkwright.facts.changes import as_root
+from sparkwright.planner.addressing import Layout, Port, plan_addresses
+from sparkwright.remote import cabling
+
+_PREFIX = 24  # of the networks that are given
+_ROUNDS = 8
+
+
+async def wires_of(services: Services, node: str, facts: NodeFacts, rights: Rights) -> Cabling:
+    """Frames of our own where root is to be had: a port that is not set up yet may have no IPv6 either."""
+    links, netdevs = known(facts.interfaces) or (), fabric_netdevs(facts)
+    names = [link.name for link in links if link.name in netdevs or is_cage(link.name)]
+    commands = [cabling.wires(names)]
+    commands += [as_root(cabling.hello(names), rights.password)] if names and not rights.why else []
+    done = await together(services.run(node, command) for command in commands)
+    told = replace(done[0], stdout="\n".join(one.stdout for one in done))
+    return understood(node, "its fabric ports", parse(told))
+
+
+async def planned(
+    services: Services, rights: Mapping[str, Rights], facts: Mapping[str, NodeFacts], wires: Mapping[str, Cabling]
+) -> tuple[Layout, list[str]]:
+    """Around the addresses that machines outside the cluster have on the same wires, with a note for each."""
+    ports, taken, notes = [*_ports(facts, wires)], {*_taken(facts, wires)}, list[str]()
+    for _ in range(_ROUNDS):
+        layout = plan_addresses(services.cluster.names, ports, taken)
+        asked = await each(_claimed(services, rights[node], layout, node, ports) for node in services.cluster.names)
+        strangers = [(node, one) for node, found in zip(services.cluster.names, asked, strict=True) for one in found]
+        if not strangers:
+            return layout, notes
+        for node, (name, address, mac) in strangers:
+            notes.append(f"{node}: another machine, {mac}, has {address} on {name}: a network without it is planned")
+            taken.add(IPv4Network(f"{address}/{_PREFIX}", strict=False))
+    raise UsageError(f"machines outside the cluster have the addresses: {notes[-1]}", "sparkwright init --skip fabric")
+
+
+async def _claimed(
+    services: Services, rights: Rights, layout: Layout, node: str, ports: Sequence[Port]
+) -> tuple[tuple[str, str, str], ...]:
+    """Of addresses that the node does not have yet."""
+    now = {(port.node, port.name, address) for port in ports for address in port.addresses}
+    new = [(p.name, str(p.address.ip)) for p in layout.of(node) if (node, p.name, p.address) not in now]
+    if not new or rights.why:
+        return ()
+    return parse_claimed(await services.run(node, as_root(cabling.claimed(new), rights.password)))
+
+
+def _ports(facts: Mapping[str, NodeFacts], wires: Mapping[str, Cabling]) -> Iterator[Port]:
+    for node, wired in wires.items():
+        for link in known(facts[node].interfaces) or ():
+            if link.name in wired.macs and link.name not in wired.guarded:
+                addresses = (_interface(f"{one.ipv4}/{one.prefix}") for one in link.addresses)
+                seen = wired.seen.get(link.name, frozenset())
+                yield Port(node, link.name, wired.macs[link.name], seen, tuple(filter(None, addresses)))
+
+
+def _interface(text: str) -> IPv4Interface | None:
+    try:
+        found = IPv4Interface(text)
+    except (AddressValueError, ValueError):
+        return None
+    return None if found.is_link_local else found
+
+
+def _taken(facts: Mapping[str, NodeFacts], wires: Mapping[str, Cabling]) -> Iterator[IPv4Network]:
+    """Networks of all other interfaces, and where routes lead by them."""
+    for node, found in facts.items():
+        ports = set(wires[node].macs) - wires[node].guarded
+        network = known(found.network)
+        for link in known(found.interfaces) or ():
+            if link.name not in ports:
+                yield from filter(None, map(network_of, link.addresses))
+        for route in network.routes if network else ():
+            there = parsed(route.destination)
+            if there and there.prefixlen > 1 and route.interface not in ports:
+                yield there
