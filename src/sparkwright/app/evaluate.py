@@ -120,13 +120,20 @@ async def probe_all(
         if gone:
             outcome = Outcome(entry.name, State.SKIPPED, "the server does not answer any more")
         elif lacking:
-            outcome = Outcome(entry.name, State.SKIPPED, f"needs {lacking}: {seen[lacking].state}")
+            outcome = Outcome(entry.name, State.SKIPPED, lacks(lacking, seen[lacking]))
         else:
             outcome = await play(entry, given, send)
             gone = outcome.state is State.BROKEN and not await send.alive()
         took = bench.clock.monotonic() - began
         seen[entry.name] = outcome = replace(outcome, requests=send.asked - asked, seconds=took)
         yield outcome
+
+
+def lacks(name: str, outcome: Outcome) -> str:
+    """Why a probe that needs this one is skipped, down to the one that did not pass."""
+    return (
+        f"needs {name}, which {outcome.detail}" if outcome.state is State.SKIPPED else f"needs {name}: {outcome.state}"
+    )
 
 
 @dataclass(frozen=True, slots=True)

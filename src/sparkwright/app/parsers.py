@@ -61,7 +61,7 @@ async def parser_findings(services: Services, plan: Plan) -> tuple[Finding, ...]
     if (first := found[0]).state is not State.PASSED:
         services.notice(f"the parsers were not judged: a one-word instruction: {first.detail}", warning=True)
         return ()
-    return tuple(_finding(plan, one) for one in found if one.state is not State.PASSED)
+    return tuple(_finding(plan, one) for one in found if one.state not in (State.PASSED, State.SKIPPED))
 
 
 async def played(entries: Sequence[Entry], send: Send, seed: int = 0) -> list[Outcome]:

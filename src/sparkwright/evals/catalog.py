@@ -9,22 +9,22 @@ from pathlib import Path
 
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.evaluation import Outcome, State
-from sparkwright.evals import context, text, tools
+from sparkwright.evals import context, structured, text, tools
 from sparkwright.evals.probe import Probe
 
 PROBES: Mapping[str, Probe] = {
     "follows": text.follows,
     "tool-call": tools.call,
     "tool-count": tools.count,
-    "tool-choice": tools.choice,
+    "tool-choice": structured.choice,
     "tool-parallel": tools.parallel,
     "tool-arguments": tools.arguments,
     "tool-stream": tools.stream,
     "tool-turns": tools.turns,
     "thinking": text.thinking,
     "stream": text.stream,
-    "json-schema": text.schema,
-    "choices": text.choices,
+    "json-schema": structured.schema,
+    "choices": structured.choices,
     "stop": text.stop,
     "logprobs": text.logprobs,
     "usage": text.usage,

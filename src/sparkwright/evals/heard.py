@@ -51,9 +51,16 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    text: str
+    """raw: its bytes, as the server sent them: a token may be a part of a character, which has no text."""
+
+    raw: bytes
     logprob: float
     top: tuple[float, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """Of bytes that are no character, their numbers: two of them are not the same."""
+        return self.raw.decode("utf-8", "backslashreplace")
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +220,9 @@ def _tokens(choice: Mapping[str, Any]) -> tuple[Token, ...]:
 
 def _token(row: Mapping[str, Any]) -> Token:
     top = tuple(float(one["logprob"]) for one in row.get("top_logprobs") or ())
-    return Token(str(row["token"]), float(row["logprob"]), top)
+    sent = row.get("bytes")
+    raw = bytes(sent) if isinstance(sent, list) and sent else str(row["token"]).encode("utf-8", "replace")
+    return Token(raw, float(row["logprob"]), top)
 
 
 def _response(tree: Mapping[str, Any], raw: str) -> Heard:

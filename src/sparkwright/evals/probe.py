@@ -12,6 +12,7 @@ from sparkwright.evals.heard import Ask, Call, Heard, Token, shortened
 _SHOWN = 5  # failures of a probe that are stored with their exchange
 _TIE = 1.0  # nats: where two tokens are as close as this, another batch or kernel may choose the other
 _REASONING = 2048
+TRIES = 3  # times that a greedy request is repeated before two answers count as different
 _EARLY = 24  # characters: without log-probabilities, answers that part before this are different answers
 _GONE = (0, 401, 403, 429, 502, 503, 504)
 
@@ -62,11 +63,15 @@ class Given:
 
 @dataclass(slots=True)
 class Tally:
-    """What a probe has judged so far. refused: what the server does not do, with its message. notes: for the detail."""
+    """What a probe has judged so far. refused: what the server does not do, with its message. notes: for the detail.
+
+    unjudged: what the answers prove nothing about, and why.
+    """
 
     cases: int = 0
     failures: list[Evidence] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
+    unjudged: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
     def judge(self, case: str, ask: Ask, heard: Heard, problem: Callable[[Heard], str], strict: bool = False) -> None:
@@ -91,8 +96,11 @@ class Tally:
             detail = f"{len(self.failures)} of {self.cases}: {first}" if self.cases > 1 else first
             kept = tuple(self.failures[:_SHOWN])
             return Outcome(name, State.FAILED, detail, self.cases, len(self.failures), evidence=kept)
+        if self.unjudged:
+            good = f"; {self.cases} of {self.cases + len(self.unjudged)} judged and good" if self.cases else ""
+            return Outcome(name, State.SKIPPED, f"cannot be judged: {self.unjudged[0]}{good}", self.cases)
         if not self.cases:
-            return Outcome(name, State.UNSUPPORTED if self.refused else State.SKIPPED, notes or "nothing to judge")
+            return Outcome(name, State.UNSUPPORTED if self.refused else State.SKIPPED, notes or "had nothing to judge")
         return Outcome(name, State.PASSED, notes, self.cases)
 
 
@@ -142,8 +150,10 @@ def parted(one: Heard, other: Heard) -> tuple[int, str]:
 
 
 def _parted_tokens(one: Sequence[Token], other: Sequence[Token]) -> tuple[int, str]:
+    """Where one ends and the other goes on, the longer one's choice counts."""
     texts = zip((t.text for t in one), (t.text for t in other), strict=False)
-    at = next((n for n, (a, b) in enumerate(texts) if a != b), min(len(one), len(other)) - 1)
-    top = sorted(one[at].top, reverse=True)
+    at = next((n for n, (a, b) in enumerate(texts) if a != b), min(len(one), len(other)))
+    longer = one if len(one) > at else other
+    top = sorted(longer[at].top, reverse=True) if len(longer) > at else []
     gap = top[0] - top[1] if len(top) > 1 else 0.0
     return at, f"other token at {at}, where the first choice led by {gap:.1f} nats" if gap > _TIE else ""

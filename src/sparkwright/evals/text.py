@@ -1,19 +1,19 @@
 """Probes of text: following, streams, thinking, structured output, stop strings, log-probabilities, usage."""
 
-import json
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
 from sparkwright.evals.heard import Ask, Heard, shortened
-from sparkwright.evals.probe import Given, Steps, Tally
-from sparkwright.evals.schema import problems
-from sparkwright.evals.tools import TRIES
+from sparkwright.evals.probe import TRIES, Given, Steps, Tally
 from sparkwright.loadgen.texts import COMMON, KINDS, PLACES
 
 _TAGS = ("<think>", "</think>", "<|channel|>", "◁think▷", "[THINK]")
 _STORY = "Write about {place} and {kind} things, in three sentences."
 _LENGTH = 24
 _UNLIKELY = 0.2
+_SPECIAL = re.compile(r"<[^<>\s]{1,40}>|\[/?[A-Z_]{1,40}\]")  # <|im_end|>, </s>, <think>, [EOS]
+_PART, _PER_PART = "\ufffd", 4  # what a part of a character is shown as; a character has at most 4 bytes
 
 
 def repeat(word: str) -> str:
@@ -67,106 +67,129 @@ def _split(heard: Heard) -> str:
 
 
 def stream(given: Given) -> Steps:
-    """As with tools: two requests may differ by a near tie, but one pair of some tries is equal."""
+    """A server may answer one request in two ways at a near tie: first whether it repeats itself, then its stream."""
     tally, dice = Tally(), given.dice("stream")
     hard = "naïve Ωmega 漢字 🙂 שלום"
     prompts = {"prose": _STORY.format(place=dice.choice(PLACES), kind=dice.choice(KINDS)), "scripts": repeat(hard)}
     for case, prompt in prompts.items():
         ask = given.chat(prompt, 64)
         streamed = Ask({**ask.body, "stream": True})
-        seen: list[str] = []
+        wholes: list[Heard] = []
         heard = Heard()
         for _ in range(TRIES):
             whole, heard = yield (ask, streamed)
-            seen.append(whole.content + whole.reasoning)
-            if heard.content + heard.reasoning in seen:
+            wholes.append(whole)
+            if whole.trouble or heard.trouble or _said(heard) in map(_said, wholes):
                 break
-        tally.judge(case, streamed, heard, lambda h, seen=seen: _joined(h, seen))  # type: ignore[misc]
+        if wholes[-1].trouble:
+            tally.judge(f"{case}, whole", ask, wholes[-1], lambda _: "")
+        elif heard.trouble or len({_said(one) for one in wholes}) == 1 or _said(heard) in map(_said, wholes):
+            tally.judge(case, streamed, heard, lambda h, wholes=wholes: _joined(h, wholes))  # type: ignore[misc]
+        else:
+            yield from _against_itself(tally, case, streamed)
     return tally
 
 
-def _joined(heard: Heard, wholes: Sequence[str]) -> str:
-    joined, whole = heard.content + heard.reasoning, wholes[-1]
-    if joined in wholes:
+def _said(heard: Heard) -> str:
+    return heard.reasoning + heard.content
+
+
+def _against_itself(tally: Tally, case: str, streamed: Ask) -> Generator[Sequence[Ask], Sequence[Heard], None]:
+    """The text of one stream against the tokens of that stream, where they are served."""
+    ask = Ask({**streamed.body, "logprobs": True, "stream_options": {"include_usage": True}})
+    (heard,) = yield (ask,)
+    if heard.trouble or not heard.tokens:
+        why = heard.trouble or "no log-probabilities to compare a stream with"
+        tally.unjudged.append(f"{case}: the server never repeats itself ({TRIES} greedy requests), and {why}")
+        return
+    tally.judge(case, ask, heard, unjoined)
+    tally.notes.append(f"{case}: the server never repeats itself; a stream was compared with its own tokens")
+
+
+def _joined(heard: Heard, wholes: Sequence[Heard]) -> str:
+    joined, whole = _said(heard), _said(wholes[-1])
+    if joined in map(_said, wholes):
         return ""
     at = next((n for n, (a, b) in enumerate(zip(joined, whole, strict=False)) if a != b), min(len(joined), len(whole)))
     return f"joined stream differs from character {at} on: {joined[at : at + 40]!r}, whole: {whole[at : at + 40]!r}"
 
 
-_SCHEMA = {
-    "type": "object",
-    "properties": {
-        "color": {"type": "string", "enum": ["red", "green", "blue"]},
-        "sizes": {"type": "array", "items": {"type": "string", "enum": ["s", "m", "l"]}, "minItems": 2, "maxItems": 3},
-        "paint": {"type": "object", "properties": {"dry": {"type": "boolean"}}, "required": ["dry"]},
-    },
-    "required": ["color", "sizes", "paint"],
-    "additionalProperties": False,
-}
+def unjoined(heard: Heard) -> str:
+    """What is wrong with the text by the tokens of the same answer.
+
+    Engines strip white space at the ends, leave special tokens and the one that ends an answer out of the text, and
+    send no text, or U+FFFD, or nothing for a token that is a part of a character.
+    """
+    plain = [token for token in heard.tokens if not _SPECIAL.fullmatch(token.text)]
+    unreadable = _missing(heard) + sum(_PART in token.raw.decode("utf-8", "replace") for token in plain)
+    unreadable += sum(not token.raw for token in plain)
+    text = _legible(heard.content)
+    for tokens in (heard.tokens, heard.tokens[:-1], plain, plain[:-1])[:: 1 if heard.finish != "length" else 2]:
+        joined = _legible(b"".join(token.raw for token in tokens).decode("utf-8", "replace"))
+        if _lacks_parts(joined, text, unreadable) if not heard.reasoning else unreadable or text in joined:
+            return ""
+    joined = b"".join(token.raw for token in heard.tokens).decode("utf-8", "replace")
+    return f"tokens do not join to the text: {shortened(joined, 60)!r}, text: {shortened(heard.content, 60)!r}"
 
 
-def schema(given: Given) -> Steps:
-    tally = Tally()
-    form = {"type": "json_schema", "json_schema": {"name": "shirt", "strict": True, "schema": _SCHEMA}}
-    for case, streamed in (("whole", {}), ("streamed", {"stream": True})):
-        ask = given.chat("Describe a shirt as JSON.", 512, response_format=form, **streamed)
-        (heard,) = yield (ask,)
-        tally.judge(case, ask, heard, _fits)
-    return tally
+def _legible(text: str) -> str:
+    return text.replace(_PART, "").strip()
 
 
-def _fits(heard: Heard) -> str:
-    try:
-        tree = json.loads(heard.content)
-    except (ValueError, RecursionError):
-        why = ", cut at max_tokens" if heard.finish == "length" else ""
-        return f"no JSON{why}: {shortened(heard.content, 160)!r}"
-    return next(problems(tree, _SCHEMA), "")
+def _lacks_parts(joined: str, text: str, most: int) -> bool:
+    """What was joined is the text, but for characters of several tokens, and a space that came with one."""
+    at = left_out = 0
+    for one in text:
+        if at < len(joined) and joined[at] == one:
+            at += 1
+        elif one.isascii() and one != " ":
+            return False
+        else:
+            left_out += 1
+    return at == len(joined) and left_out <= 2 * most
 
 
-def choices(given: Given) -> Steps:
-    """A grammar that allows a few answers only, of which none is what the text asks for."""
-    tally = Tally()
-    if given.choose is None:
-        tally.refused.append("no form of grammar is known for this engine")
-        return tally
-    words = ("amber", "cobalt", "olive")
-    ask = given.chat("What is 2 + 2?", 32, **given.choose(words))
-    (heard,) = yield (ask,)
-    tally.judge("3 words", ask, heard, lambda h: _allowed(h, words))
-    return tally
-
-
-def _allowed(heard: Heard, words: Sequence[str]) -> str:
-    return "" if heard.content.strip() in words else f"expected one of {words}, found {shortened(heard.content, 80)!r}"
+def _missing(heard: Heard) -> int:
+    return max(heard.output_tokens - len(heard.tokens), 0)
 
 
 def stop(given: Given) -> Steps:
-    """A stop string taken from the server's own greedy answer."""
+    """A stop string taken from the server's own greedy answer, which it may have to give more than once."""
     tally, dice = Tally(), given.dice("stop")
     ask = given.chat(_STORY.format(place=dice.choice(PLACES), kind=dice.choice(KINDS)), 96, **given.whole())
     (heard,) = yield (ask,)
-    text = heard.content
+    text, thought = heard.content, heard.reasoning
     places = (text[at : at + 4] for at in range(len(text) // 3, len(text) - 4))
-    word = next((part for part in places if part.isprintable() and "\ufffd" not in part), "")
+    word = next((part for part in places if part.isprintable() and _PART not in part and part not in thought), "")
     if heard.trouble or not word:
         tally.judge("without a stop string", ask, heard, lambda h: f"no stop string in {shortened(h.content, 80)!r}")
         return tally
+    expected = text[: text.index(word)]
     for case, streamed in (("whole", {}), ("streamed", {"stream": True})):
         stopped = Ask({**ask.body, "stop": [word], **streamed})
-        (heard,) = yield (stopped,)
-        tally.judge(case, stopped, heard, lambda h: _stopped(h, word, text))
+        for _ in range(TRIES):
+            (heard,) = yield (stopped,)
+            if heard.trouble or word in heard.content or _begins(heard.content, expected, word):
+                tally.judge(case, stopped, heard, lambda h: _stopped(h, word, expected))
+                break
+        else:
+            tally.unjudged.append(f"{case}: {TRIES} times another answer than the one with the stop string")
     return tally
 
 
-def _stopped(heard: Heard, word: str, text: str) -> str:
+def _begins(content: str, expected: str, word: str) -> bool:
+    """It is the answer that is known, up to somewhere in the stop string."""
+    return f"{expected}{word}".startswith(content)
+
+
+def _stopped(heard: Heard, word: str, expected: str) -> str:
     if word in heard.content:
         return f"the stop string {word!r} is in the answer: {shortened(heard.content, 120)!r}"
-    expected = text[: text.index(word)]
-    if heard.content == expected and heard.finish != "stop":
-        return f"finish_reason is {heard.finish!r}, expected 'stop'"
-    cut = expected.startswith(heard.content) and len(heard.content) < len(expected)
-    return f"the answer ends {len(expected) - len(heard.content)} characters before the stop string" if cut else ""
+    if heard.content == expected:
+        return "" if heard.finish == "stop" else f"finish_reason is {heard.finish!r}, expected 'stop'"
+    if len(heard.content) > len(expected):
+        return f"a part of the stop string {word!r} is in the answer: {heard.content[len(expected) :]!r}"
+    return f"the answer ends {len(expected) - len(heard.content)} characters before the stop string"
 
 
 def logprobs(given: Given) -> Steps:
@@ -179,14 +202,15 @@ def logprobs(given: Given) -> Steps:
             tally.refused.append(f"{case}: accepted, and none sent")
             continue
         tally.judge(case, ask, heard, _consistent)
+        if missing := _missing(heard):
+            tally.notes.append(f"{case}: {missing} of {heard.output_tokens} tokens, parts of characters, came without")
     return tally
 
 
 def _consistent(heard: Heard) -> str:
     count, output = len(heard.tokens), heard.output_tokens
-    if output and abs(count - output) > (heard.finish == "stop"):
-        odd = "" if heard.content.isascii() else "; tokens that are parts of a character may be missing"
-        return f"{count} tokens with log-probabilities, usage counts {output}{odd}"
+    if output and (count > output or _missing(heard) > _unsent(heard)):
+        return f"{count} tokens with log-probabilities, usage counts {output}"
     for place, token in enumerate(heard.tokens):
         if not -1e9 < token.logprob <= 1e-4:
             return f"token {place}: log-probability {token.logprob}"
@@ -195,9 +219,12 @@ def _consistent(heard: Heard) -> str:
     if len(others) > _UNLIKELY * count:
         lead = max(others[0].top) - others[0].logprob
         return f"{len(others)} of {count} greedy tokens were not the most likely, the first by {lead:.2f} nats"
-    joined = "".join(token.text for token in heard.tokens)
-    plain = joined.isascii() and not heard.reasoning
-    return f"tokens do not join to the text: {shortened(joined, 60)!r}" if plain and heard.content not in joined else ""
+    return unjoined(heard)
+
+
+def _unsent(heard: Heard) -> int:
+    """The most tokens that may come without a log-probability: the last one, and parts of characters."""
+    return _PER_PART * sum(not one.isascii() for one in heard.content + heard.reasoning) + (heard.finish == "stop")
 
 
 def usage(given: Given) -> Steps:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import time
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
@@ -174,6 +175,7 @@ class Answers:
     details: bool
     voice: Voice
     seen: set[int] = field(default_factory=set)
+    turns: Iterator[int] = field(default_factory=itertools.count)
 
     async def chat(self, request: Request) -> Response:
         body = asked.parsed(await request.body(), CHAT, "create_chat_completion", {"messages": list})
@@ -205,8 +207,10 @@ class Answers:
                 self.engine.abort(job)
 
     def _mixed_up(self, wanted: Asked) -> int:
-        """1 where a fault gives the answer of another prompt: among others, or to a prompt that the cache has."""
+        """Not 0 where a fault gives the answer of another prompt: among others, to what the cache has, or always."""
         wrong, prompt = wanted.style.wrong, hash(tuple(wanted.prompt))
+        if "unsteady" in wrong:
+            return next(self.turns)
         busy = len(self.engine.running) + len(self.engine.waiting) >= 8
         known = prompt in self.seen and len(wanted.prompt) > 300
         if "stale_cache" in wrong:

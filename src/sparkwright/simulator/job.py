@@ -133,7 +133,7 @@ class Job:
     stop_reason: str | None = None
     failed: Exception | None = None
     news: asyncio.Event = field(default_factory=asyncio.Event)
-    _tail: str = ""
+    _held: str = ""
 
     @property
     def length(self) -> int:
@@ -154,6 +154,9 @@ class Job:
 
     def end(self, reason: str) -> None:
         self.finish = reason
+        if self._held:
+            self.outbox.append(Piece("content", self._held))
+            self._held = ""
         self.news.set()
 
     def fail(self, error: Exception) -> None:
@@ -176,14 +179,14 @@ class Job:
                 return
 
     def _cut(self, piece: Piece) -> Piece:
+        """Text that may begin a stop string is not shown before it is known to be none."""
         if not self.stops or piece.kind != "content":
             return piece
-        seen = self._tail + piece.text
-        found = [(seen.find(s), s) for s in self.stops if s in seen]
-        self._tail = seen[-max(map(len, self.stops)) :]
-        if not found:
-            return piece
-        at, stop = min(found)
-        self.stop_reason = stop
-        self.end("stop")
-        return Piece(piece.kind, piece.text[: max(0, at - (len(seen) - len(piece.text)))])
+        seen, self._held = self._held + piece.text, ""
+        if found := [(seen.find(stop), stop) for stop in self.stops if stop in seen]:
+            at, self.stop_reason = min(found)
+            self.end("stop")
+            return Piece(piece.kind, seen[:at])
+        shown = max(len(seen) - max(map(len, self.stops)) + 1, 0)
+        self._held = seen[shown:]
+        return Piece(piece.kind, seen[:shown])

@@ -128,10 +128,10 @@ def _example(dice: random.Random, schema: dict[str, Any]) -> Any:
 
 def logprobs(pieces: list[Piece], alternatives: int, wrong: frozenset[str]) -> list[dict[str, Any]]:
     """Made up from the text of each token, the same whenever it comes; [] for -1 alternatives."""
-    found = []
+    found, lead = [], 0.2 if "unsteady" in wrong else 2.5
     for piece in pieces if alternatives >= 0 else ():
         best = -(zlib.crc32(piece.text.encode()) % 100) / 200
-        top = [{"token": piece.text, "logprob": best - 2.5 * n, "bytes": None} for n in range(alternatives)]
+        top = [{"token": piece.text, "logprob": best - lead * n, "bytes": None} for n in range(alternatives)]
         own = best - 2.5 * ("logprobs" in wrong)
         found.append({"token": piece.text, "logprob": own, "bytes": list(piece.text.encode()), "top_logprobs": top})
     return found

@@ -90,7 +90,7 @@ def test_lost_answers() -> None:
 
 def test_answers_are_kept() -> None:
     """With log-probabilities where both have them; an error instead of a text."""
-    heard = Heard(200, "ab", tokens=(Token("a", -0.5), Token("b", -0.25)))
+    heard = Heard(200, "ab", tokens=(Token(b"a", -0.5), Token(b"b", -0.25)))
     found = greedy("p", (heard, heard))
     assert (found.texts, found.tokens[0], found.logprobs[1]) == (("ab", "ab"), ("a", "b"), (-0.5, -0.25))
     assert greedy("p", (heard, Heard(200, "ab"))).logprobs == ()

@@ -1,0 +1,53 @@
+"""Servers that a test writes: what each request is answered, in the shapes of Chat Completions."""
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from sparkwright.app.parsers import play
+from sparkwright.domain.evaluation import Outcome
+from sparkwright.domain.probed import Reply
+from sparkwright.evals.catalog import entries
+from sparkwright.evals.heard import Ask, Heard, read
+from unit.evals.playing import given
+
+Body = dict[str, Any]
+Answer = Callable[[Ask, int], Reply]
+
+
+def rows(tokens: Sequence[str], lead: float = 0.1) -> list[Body]:
+    """Log-probabilities as vLLM sends them: the bytes of a part of a character are none."""
+    top = [{"token": "x", "logprob": -0.5}, {"token": "y", "logprob": -0.5 - lead}]
+    return [{"token": t, "logprob": -0.5, "bytes": list(t.encode()), "top_logprobs": top} for t in tokens]
+
+
+def whole(message: Body, finish: str = "length", tokens: Sequence[str] = (), lead: float = 0.1) -> Reply:
+    choice: Body = {"message": message, "finish_reason": finish}
+    choice |= {"logprobs": {"content": rows(tokens, lead)}} if tokens else {}
+    usage = {"prompt_tokens": 9, "completion_tokens": len(tokens) or 9, "total_tokens": 9 + (len(tokens) or 9)}
+    return Reply(200, body=json.dumps({"choices": [choice], "usage": usage}))
+
+
+def streamed(pieces: Sequence[str], logprobs: bool = False, texts: Sequence[str] | None = None) -> Reply:
+    """One event a token. texts: of the events, where that is not the tokens' own text."""
+    events: list[Body] = []
+    for token, text in zip(pieces, texts or pieces, strict=True):
+        choice: Body = {"delta": {"content": text}}
+        events.append({"choices": [choice | ({"logprobs": {"content": rows([token])}} if logprobs else {})]})
+    events.append({"choices": [{"delta": {}, "finish_reason": "length"}]})
+    return Reply(200, body="".join(f"data: {json.dumps(event)}\n\n" for event in events) + "data: [DONE]\n\n")
+
+
+REFUSED = Reply(400, body='{"error": {"message": "logprobs are not served"}}')
+
+
+async def played(name: str, answer: Answer) -> Outcome:
+    """One probe against a server that answers its n-th request so."""
+    asked = 0
+
+    async def send(ask: Ask) -> Heard:
+        nonlocal asked
+        asked += 1
+        return read(ask, answer(ask, asked))
+
+    return await play(next(entry for entry in entries() if entry.name == name), given(), send)
