@@ -42,7 +42,7 @@ RESULTS = ROOT / "build" / "tests"
 NO_TESTS = 5  # pytest's exit code
 HOUR = 3600.0  # a machine that is busy with other things is no reason to stop a good run
 ALLOWED_SKIPS = ("hardware:", "data:")
-MOST_WORKERS = 4  # each begins with two seconds of loading
+MOST_WORKERS = 8
 SLOWEST = 10
 MOST_AGAIN = 3  # of more failed tests in a part none is run a second time
 SOME_FAILED = 1  # pytest's exit code
@@ -55,8 +55,8 @@ BIRTHS = threading.Lock()
 class Part:
     """One line of the closing table. `seconds`: longer counts as hung. `system`: as root, install what it may call;
     what is in `needs` it cannot do without. `lane`: parts of one lane run one after the other, lanes run in parallel.
-    `workers`: pytest-xdist, one process for each CPU. `marks`: for pytest's `-m`. `environment`: more of it for the
-    commands. `again`: what failed runs a second time."""
+    `workers`: one process for each CPU (tests/unit/workers.py). `marks`: for pytest's `-m`. `environment`: more of it
+    for the commands. `again`: what failed runs a second time."""
 
     name: str
     commands: tuple[tuple[str, ...], ...]
@@ -272,7 +272,7 @@ def is_failed(case: ElementTree.Element) -> bool:
 
 def workers(part: Part) -> list[str]:
     number = min(len(os.sched_getaffinity(0)), MOST_WORKERS)
-    return ["-n", str(number), "--dist", "worksteal"] if part.workers and number > 1 else []
+    return [f"--workers={number}"] if part.workers and number > 1 else []
 
 
 def cannot_run(part: Part, trouble: str | None) -> str | None:
