@@ -13,6 +13,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 from bench_measures import Figure
@@ -27,13 +28,13 @@ from sparkwright.remote import staging
 SIZE, FILES = 1 << 30, 4
 CAPPED, CAP = 384 << 20, "40mbit"
 STREAMS = (1, 2, 4, 8, 16)
-SMALL, LIMIT = 3000, 50_000_000
+SMALL, LIMIT = 3000, 40_000_000
 LOAD = """name: during-a-copy
 title: first tokens of four users
 repeats: 1
 deadline: 60s
 levels:
-  - {name: 4 users, single: {prompt: 256, output: 16}, concurrency: 4, requests: 250}
+  - {name: 4 users, single: {prompt: 256, output: 8}, concurrency: 4, requests: 600}
 """
 SOURCE, TARGET, DEVICE = "/home/spark/bench/from", "/home/spark/bench/to", "enp1s0f0np0"
 
@@ -200,12 +201,19 @@ def bench_burn(bench: Bench) -> None:
 
 
 def _during(nodes: Nodes, profile: Path, work: Callable[[], None]) -> float:
+    """work: again and again until the load has ended."""
+    over = Event()
+
+    def worked() -> None:
+        while not over.is_set():
+            work()
+
     with ThreadPoolExecutor(1) as pool:
-        working = pool.submit(work)
-        found = _first_token(nodes, profile)
-        if working.done():
-            working.result()
-            raise RuntimeError("the copy had ended before the load")
+        working = pool.submit(worked)
+        try:
+            found = _first_token(nodes, profile)
+        finally:
+            over.set()
         working.result()
     return found
 

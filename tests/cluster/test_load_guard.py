@@ -112,6 +112,18 @@ def test_a_load_that_outgrows_its_node_is_stopped_before_the_node_stalls(drive: 
     assert drive.run("down", "tiny").code == 0
 
 
+def test_a_detached_start_is_guarded_by_the_node_itself(drive: Drive, nodes: list[Node]) -> None:
+    """Nobody follows it: the node stops its own rank while ssh answers, and keeps the reason where the rank's log is."""
+    with short(nodes, 1024, hold=930) as node:
+        words = ("--detach", "--no-supervise", "--force", "a test")
+        assert ended(drive.start("up", recipe(drive, floor=f"{FLOOR}m"), *words)).code == 0
+        assert ranks(node)
+        wait_until(lambda: answers(node) and not ranks(node), "the rank to be stopped", 120)
+        kept = node.sh("cat /home/spark/.local/state/sparkwright/deployments/tiny/rank1/stopped-for-memory.jsonl")
+        assert json.loads(kept.splitlines()[-1])["stop"] == "memory"
+        assert not node.sh("pgrep -u spark -f 'Samples this node' || true")
+
+
 def test_without_the_guard_the_same_load_stalls_its_node(drive: Drive, nodes: list[Node]) -> None:
     """ssh does not answer and nothing is killed, as owners report it: only a power cycle would help them."""
     with short(nodes, 1024, hold=2000) as node, nothing_killed(node) as cgroup:

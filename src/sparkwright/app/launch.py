@@ -13,7 +13,7 @@ from sparkwright.app.free import free_memory
 from sparkwright.app.gate import calibrated, save_figures
 from sparkwright.app.install_supervisor import InstallOptions, install_supervisor, record
 from sparkwright.app.lease import Leases, holding, remove_supervisor, taking_over
-from sparkwright.app.load_guard import figures_of, load_floors
+from sparkwright.app.load_guard import LoadGuard, figures_of, load_floors
 from sparkwright.app.plan import make_plan
 from sparkwright.app.prepare import Outcome, prepare
 from sparkwright.app.ranks import all_ranks, listing
@@ -96,6 +96,8 @@ async def _serve(services: Services, request: LaunchRequest, outcome: Outcome, o
             await _attach(services, outcome)
         elif options.detach:
             outcome.done = "detached"
+            if not (options.supervise and services.program):
+                await LoadGuard(services, outcome.plan).leave()
         else:
             await _until_ready(services, outcome, quiet=swap.begun and swap.again)
 
@@ -240,6 +242,7 @@ async def _until_ready(services: Services, outcome: Outcome, ours: bool = True, 
     except asyncio.CancelledError:
         if not quiet:
             _interrupted(services, outcome.plan, running=True)
+            await finished(LoadGuard(services, outcome.plan).leave())
         raise
     except NotReady:
         await report_changes(services, outcome.plan, outcome.cluster_state)

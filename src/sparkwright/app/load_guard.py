@@ -2,13 +2,15 @@
 
 from collections import deque
 from collections.abc import Iterator, Mapping
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import replace
 from itertools import islice
+from types import ModuleType
 
 from sparkwright.app.cluster_state import model_path
 from sparkwright.app.ranks import handle
 from sparkwright.app.services import Services
+from sparkwright.domain.command import Command
 from sparkwright.domain.deployment import PHASE_ORDER, Phase
 from sparkwright.domain.errors import NodeError, NotReady
 from sparkwright.domain.ledger import MemoryLedger
@@ -20,11 +22,13 @@ from sparkwright.domain.units import GIB, gib
 from sparkwright.engines.catalog import engine
 from sparkwright.facts.sample import parse_load
 from sparkwright.remote import docker, process
-from sparkwright.remote.programs import Floors, guard
+from sparkwright.remote.programs import Floors, guard, leave_guard
 from sparkwright.supervision.detect.memory import floors
 
 _KEPT, _SHOWN = 7200, 8
 _AGAIN = 1.0
+# In the rank's folder: the curve, where a guard that nobody follows has stopped it.
+STOPPED = "stopped-for-memory.jsonl"
 # Page cache is evicted below what the plan leaves, and above this much nothing is short.
 _SOFT_MOST = 8 * GIB
 # Without a plan: this share of what is there. Nothing is stopped then.
@@ -50,13 +54,10 @@ class LoadGuard:
 
     async def follow(self, node: str) -> None:
         """Until cancelled. Raises NotReady once the node has stopped its rank; a node without python3 has no guard."""
-        plan, services = self._plan, self._services
-        if not plan.recipe.loading.guard or services.cluster.simulated:
+        services = self._services
+        if not self._is_asked:
             return
-        ranks = [handle(services, plan.deployment, spec) for spec in plan.specs if spec.node == node]
-        of = docker if plan.recipe.engine.runtime is Runtime.DOCKER else process
-        stop = of.stop(ranks, int(engine(plan.recipe.engine.name).stop.grace))
-        command = guard(self._floors(node), _files(services, plan.recipe, node), stop)
+        command = guard(self._floors(node), _files(services, self._plan.recipe, node), self._stop(node))
         while True:
             try:
                 async with aclosing(services.hosts[node].stream(command)) as lines:  # type: ignore[type-var]
@@ -67,6 +68,33 @@ class LoadGuard:
             else:
                 return
             await services.clock.sleep(_AGAIN)
+
+    async def leave(self) -> None:
+        """On each node, for as long as its ranks run and nobody follows them; a node that cannot be asked has none."""
+        services, name, recipe = self._services, self._plan.deployment, self._plan.recipe
+        if not self._is_asked or self._plan.recipe.model.simulated:
+            return
+        for node in self.curves:
+            spec = next(spec for spec in self._plan.specs if spec.node == node)
+            until = self._of.follow(handle(services, name, spec), 1)
+            log = f"{process.rank_dir(services.state_on(node), name, spec.rank)}/{STOPPED}"
+            what = self._floors(node), _files(services, recipe, node), self._stop(node), until, log
+            with suppress(NodeError):
+                await services.run(node, leave_guard(*what))
+
+    @property
+    def _is_asked(self) -> bool:
+        return self._plan.recipe.loading.guard and not self._services.cluster.simulated
+
+    @property
+    def _of(self) -> ModuleType:
+        return docker if self._plan.recipe.engine.runtime is Runtime.DOCKER else process
+
+    def _stop(self, node: str) -> Command:
+        plan = self._plan
+        ranks = [handle(self._services, plan.deployment, spec) for spec in plan.specs if spec.node == node]
+        made: Command = self._of.stop(ranks, int(engine(plan.recipe.engine.name).stop.grace))
+        return made
 
     def mark(self, phase: Phase) -> None:
         """The head enters a phase."""

@@ -1,8 +1,10 @@
 """The program that guards a node's memory while weights load, on this kernel."""
 
+import json
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,7 @@ from sparkwright.domain.sample import LoadSample
 from sparkwright.facts.memory import parse_cache
 from sparkwright.facts.sample import parse_load
 from sparkwright.remote.host import script
-from sparkwright.remote.programs import Floors, guard, measure
+from sparkwright.remote.programs import Floors, guard, leave_guard, measure
 
 SIZE = 8 << 20
 EVERYTHING = 1 << 60
@@ -102,6 +104,47 @@ def test_a_floor_of_nothing_stops_nothing(sh: Sh, model: Path) -> None:
     with guarding(sh, EVERYTHING, 0, model) as samples:
         assert not any(next(samples).stop for _ in range(5))
     assert not (sh.home / "stopped").exists()
+
+
+@pytest.mark.parametrize("short", [True, False])
+def test_a_guard_that_nobody_follows_stops_the_rank_or_ends_with_it(sh: Sh, model: Path, short: bool) -> None:
+    """A start that was detached is guarded too; the curve and the reason stay, and no process does."""
+    rank, log = subprocess.Popen(["sleep", "600"]), sh.home / "rank0/stopped.jsonl"
+    until = script('while kill -0 "$1" 2>/dev/null; do sleep 0.02; done', str(rank.pid))
+    stop = script('kill "$1"', str(rank.pid))
+    done = sh.run(leave_guard(Floors(EVERYTHING, EVERYTHING if short else 0), [str(model)], stop, until, str(log)))
+    assert done.ok, done.stderr
+    try:
+        if not short:
+            wait_for(lambda: running(sh.home))
+            rank.kill()
+        rank.wait(60)
+        wait_for(lambda: not running(sh.home))
+    finally:
+        rank.kill()
+        rank.wait()
+    lines = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
+    assert [one.get("stop") for one in lines] == ([None, "memory"] if short else [])
+
+
+def running(home: Path) -> bool:
+    """Whether a process names that folder in its arguments."""
+    found = (path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if readable(path))
+    return any(str(home).encode() in words and b"python3" in words for words in found)
+
+
+def readable(path: Path) -> bool:
+    with suppress(OSError):
+        return bool(path.read_bytes())
+    return False
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    for _ in range(10000):
+        if condition():
+            return
+        os.sched_yield()
+    raise AssertionError("it never happened")
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from sparkwright.app.launch import Options, up
-from sparkwright.app.load_guard import LoadGuard, figures_of, load_floors, lower
+from sparkwright.app.load_guard import STOPPED, LoadGuard, figures_of, load_floors, lower
 from sparkwright.app.prepare import prepare
-from sparkwright.domain.command import Command
+from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.deployment import Phase
 from sparkwright.domain.errors import NotReady
 from sparkwright.domain.ledger import LOADING, LedgerLine, MemoryLedger, Origin
@@ -71,6 +71,24 @@ async def test_a_stop_ends_the_start_with_reason_curve_and_setting() -> None:
     assert error.tail[0] == "spark-2 -2 s: MemFree 5.0 GiB, MemAvailable 9.0 GiB, waited for memory 3 %"
     assert [node.running for node in here.nodes] == [[], []]
     assert "memory-spark-2.jsonl" in str(here.artifacts.saved)
+
+
+@pytest.mark.parametrize(("guard", "left"), [(True, [1, 1]), (False, [0, 0])])
+async def test_a_detached_start_leaves_a_guard_on_each_node(guard: bool, left: list[int]) -> None:
+    """Nobody follows it: the node itself has floors, what stops its rank, and what ends with its rank."""
+    here, given = scene(), recipe()
+    given = replace(given, loading=Loading(guard), model=replace(given.model, simulated=False, id="org/name"))
+    for node in here.nodes:
+        node.on(lambda command: command.changes.startswith("guard"), Completed(0, ""))
+    services = here.services
+    plan = replace((await prepare(services, request())).plan, recipe=given, ledgers=())
+    await LoadGuard(services, plan, figures_of("spark-1", Floors(9 * GIB, GIB))).leave()
+    found = [[c for c in node.commands if c.changes.startswith("guard")] for node in here.nodes]
+    assert [len(one) for one in found] == left
+    for (command,) in filter(None, found[:1]):
+        asked = json.loads(command.argv[-1])
+        assert (asked["soft"], asked["hard"]) == (9 * GIB, GIB) and asked["log"].endswith("rank0/" + STOPPED)
+        assert "deployments/twin/rank0" in " ".join(asked["stop"]) and "/rank0" in " ".join(asked["until"])
 
 
 async def test_a_stall_is_named_as_one() -> None:

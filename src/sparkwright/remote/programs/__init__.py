@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.resources import files
 
@@ -50,8 +50,20 @@ class Floors:
 
 def guard(floors: Floors, files: Sequence[str], stop: Command, every: float = 1.0) -> Command:
     """Samples a node while a rank of it starts, as lines for facts.sample.parse_load; stop: how it ends its rank."""
-    asked = {"soft": floors.soft, "hard": floors.hard, "every": every, "files": list(files), "stop": stop.argv}
+    asked = {**asdict(floors), "every": every, "files": list(files), "stop": stop.argv, "until": (), "log": ""}
     return program(("guard",), (json.dumps(asked),), 24 * 3600.0)
+
+
+# A program that outlives the connection has to be whole on the node before that ends.
+_LEAVE = 'PATH="$PATH:/usr/local/bin"; t=$(cat); command -v python3 >/dev/null || exit 127\n'
+_LEAVE += 'setsid python3 -I -S -c "$t" "$1" </dev/null >/dev/null 2>&1 &'
+
+
+def leave_guard(floors: Floors, files: Sequence[str], stop: Command, until: Command, log: str) -> Command:
+    """The same without anybody who follows: it ends with `until`. log: a file that has the curve after a stop."""
+    asked = {**asdict(floors), "every": 1.0, "files": list(files), "stop": stop.argv, "until": until.argv, "log": log}
+    words = (json.dumps(asked),)
+    return script(_LEAVE, *words, changes="guard the node's memory", stdin=text_of("guard").encode())
 
 
 @cache

@@ -1,6 +1,7 @@
 """Samples this node's memory while an engine loads; evicts page cache, and stops the rank before the node stalls.
 
-    guard.py JSON      {"soft": bytes, "hard": bytes, "files": [folder, ...], "stop": [argv ...], "every": seconds}
+    guard.py JSON      {"soft": bytes, "hard": bytes, "files": [folder, ...], "stop": [argv ...], "every": seconds,
+                        "until": [argv ...], "log": path}
 
 One JSON line a second: free, available (bytes), large (bytes free in blocks of 16 MiB or more), stall (percent of the
 last 10 s in which all tasks waited for memory), swapped (pages read since the sample before), late (seconds by which
@@ -8,17 +9,21 @@ the sample came late), freed (bytes of MemFree that an eviction gave). MemFree b
 evicted; what an engine has mapped stays. `soft` is at least twice the level up to which the kernel itself reclaims
 memory (the high watermarks): what it takes then is also the pages of programs, and a login waits for the disk.
 MemAvailable below `hard` twice, or below half of it once, or most of the
-time spent waiting: a line {"stop": why}, then the command, then the end. hard 0: never stops. Needs no root.
+time spent waiting: a line {"stop": why}, then the command, then the end. hard 0: never stops. until: a program that
+ends with the rank, and the guard with it; [] where somebody follows what is printed. log: where the last lines are kept
+when the rank is stopped. Needs no root.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -29,6 +34,7 @@ _LARGE = 16 << 20
 _STALLED, _STRIKES = 60.0, 3
 _LISTED_FOR = 10.0
 _MOST_FILES = 100000
+_KEPT = 120
 
 
 class Source:
@@ -165,6 +171,8 @@ class Asked(NamedTuple):
     every: float
     files: list[str]
     stop: list[str]
+    until: list[str]
+    log: str
 
 
 def reason(found: dict[str, float], past: list[dict[str, float]], asked: Asked) -> str:
@@ -184,21 +192,39 @@ def put_line(line: dict[str, float] | dict[str, str]) -> None:
     sys.stdout.flush()
 
 
+def started(until: list[str]) -> subprocess.Popen[bytes] | None:
+    quiet = subprocess.DEVNULL
+    return subprocess.Popen(until, stdin=quiet, stdout=quiet, stderr=quiet) if until else None
+
+
+def keep(asked: Asked, curve: Iterable[dict[str, float]], why: str) -> None:
+    """Why the rank was stopped, for whoever finds it so."""
+    lines = [*curve, {"stop": why, "soft": asked.soft, "hard": asked.hard}]
+    at = Path(asked.log).expanduser()
+    with contextlib.suppress(OSError):
+        at.parent.mkdir(parents=True, exist_ok=True)
+        at.write_text("".join(json.dumps(one) + "\n" for one in lines), "ascii")
+
+
 def main(asked: Asked) -> None:
     sampler, files = Sampler(), Files(asked.files)
     if asked.soft:
         asked = asked._replace(soft=max(asked.soft, 2 * sampler.watermarks()))
     past: list[dict[str, float]] = []
+    rank, curve = started(asked.until), deque[dict[str, float]](maxlen=_KEPT)
     due = time.monotonic()
-    while True:
+    while rank is None or rank.poll() is None:
         found = sampler.sample()
         found["late"] = round(time.monotonic() - due, 3)
         if found["free"] < asked.soft:
             files.evict()
             found["freed"] = max(0.0, sampler.sample()["free"] - found["free"])
-        put_line({**found, "at": time.time()})
+        curve.append({**found, "at": time.time()})
+        put_line(curve[-1])
         if why := reason(found, past, asked):
             put_line({"stop": why})
+            if asked.log:
+                keep(asked, curve, why)
             subprocess.run(asked.stop, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=False)
             return
         past = [found, *past[: _STRIKES - 1]]
