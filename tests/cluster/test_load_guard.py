@@ -113,7 +113,7 @@ def test_a_load_that_outgrows_its_node_is_stopped_before_the_node_stalls(drive: 
 
 
 def test_a_detached_start_is_guarded_by_the_node_itself(drive: Drive, nodes: list[Node]) -> None:
-    """Nobody follows it: the node stops its own rank while ssh answers, and keeps the reason where the rank's log is."""
+    """The node stops its own rank while ssh answers, and keeps the reason where the rank's log is."""
     with short(nodes, 1024, hold=930) as node:
         words = ("--detach", "--no-supervise", "--force", "a test")
         assert ended(drive.start("up", recipe(drive, floor=f"{FLOOR}m"), *words)).code == 0

@@ -7,7 +7,7 @@ from time import gmtime, strftime
 
 from sparkwright.app.services import ClusterState, Services
 from sparkwright.domain.errors import NodeError
-from sparkwright.domain.facts import NodeFacts
+from sparkwright.domain.facts import EngineFound, NodeFacts
 from sparkwright.domain.plan import Plan
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.unknown import known
@@ -41,6 +41,8 @@ def served(recipe: Recipe, nodes: Iterable[str], state: ClusterState) -> dict[st
         values = dict(_of_node(facts)) if facts else {}
         if node in state.images:
             values["image"] = state.images[node][0]
+        if isinstance(engine := state.engines.get(node), EngineFound):
+            values |= {package: version for package, version in engine.versions.items() if version != "?"}
         found |= {f"{node} {name}": value for name, value in values.items() if value}
     return found
 

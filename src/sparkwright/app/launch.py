@@ -24,7 +24,7 @@ from sparkwright.app.stage import stage_image, stage_model
 from sparkwright.app.stop import clean, forget, old_ranks
 from sparkwright.app.swap import Swap, swapping
 from sparkwright.domain.deployment import Answer
-from sparkwright.domain.errors import NotReady, Refused
+from sparkwright.domain.errors import CommandFailed, NotReady, Refused
 from sparkwright.domain.facts import RankStatus, Unknown
 from sparkwright.domain.finding import prevented
 from sparkwright.domain.plan import Plan, RankSpec, stopping
@@ -221,9 +221,11 @@ async def _launch(services: Services, outcome: Outcome, old: Sequence[RankStatus
             # A start that was cut off half-way could not be cleaned: the daemon may go on with it.
             await together(finished(_start(services, outcome, spec)) for spec in plan.specs[1:])
             await finished(_start(services, outcome, plan.specs[0]))
-        except BaseException:
+        except BaseException as error:
             if not held.lost:
                 await finished(clean(services, plan))
+            if isinstance(error, CommandFailed):
+                await report_changes(services, plan, outcome.cluster_state)
             raise
 
 
