@@ -197,8 +197,8 @@ def started(until: list[str]) -> subprocess.Popen[bytes] | None:
     return subprocess.Popen(until, stdin=quiet, stdout=quiet, stderr=quiet) if until else None
 
 
-def keep(asked: Asked, curve: Iterable[dict[str, float]], why: str) -> None:
-    """Why the rank was stopped, for whoever finds it so."""
+def save_curve(asked: Asked, curve: Iterable[dict[str, float]], why: str) -> None:
+    """The samples before a stop, and why."""
     lines = [*curve, {"stop": why, "soft": asked.soft, "hard": asked.hard}]
     at = Path(asked.log).expanduser()
     with contextlib.suppress(OSError):
@@ -224,7 +224,7 @@ def main(asked: Asked) -> None:
         if why := reason(found, past, asked):
             put_line({"stop": why})
             if asked.log:
-                keep(asked, curve, why)
+                save_curve(asked, curve, why)
             subprocess.run(asked.stop, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=False)
             return
         past = [found, *past[: _STRIKES - 1]]
