@@ -109,7 +109,8 @@ def limit_key(name: str, where: ClusterOptions, as_json: bool, **limits: int | N
 def list_keys(where: ClusterOptions, as_json: bool, days: int) -> None:
     """List the keys: name, role, deployments, who added them and when, limits, and what they used by day and model.
 
-    Tokens are those that the engine's own usage reports. Cut requests have none: their client left before the end.
+    Tokens are those that the engine's own usage reports. Cut requests have none, for their client left before the end:
+    of their streams the tokens that passed are shown as `at least`.
 
     \b
     Examples:
@@ -129,7 +130,8 @@ def list_keys(where: ClusterOptions, as_json: bool, days: int) -> None:
 
 
 def _usage_row(one: Used) -> tuple[str, ...]:
-    left = ("cut", one.cut), ("failed", one.failed), ("without a count", one.uncounted), ("open or lost", one.open)
+    cut = f"cut (at least {one.at_least:,} tokens)" if one.at_least else "cut"
+    left = (cut, one.cut), ("failed", one.failed), ("without a count", one.uncounted), ("open or lost", one.open)
     notes = ", ".join(f"{number:,} {what}" for what, number in (*left, ("refused", one.refused)) if number)
     return one.day, one.key, one.model, f"{one.requests:,}", f"{one.prompt:,}", f"{one.completion:,}", notes
 

@@ -43,7 +43,8 @@ def _sum(name: str, rows: Sequence[Used]) -> Sum:
         return sum(int(getattr(row, what)) for row in rows)
 
     left = (("cut", "cut"), ("failed", "failed"), ("uncounted", "without a count"), ("refused", "refused by a limit"))
-    notes = ", ".join(f"{number(all_of(what))} {text}" for what, text in left if all_of(what))
+    least = f" (at least {number(all_of('at_least'))} tokens)" if all_of("at_least") else ""
+    notes = ", ".join(f"{number(all_of(what))} {text}{least * (what == 'cut')}" for what, text in left if all_of(what))
     return Sum(name, all_of("requests"), all_of("prompt"), all_of("cached"), all_of("completion"), notes)
 
 
@@ -72,7 +73,7 @@ def page(rows: Sequence[Used], days: int) -> Html:
     about = tag(
         "p",
         "Tokens as the engines count them, days by UTC. Prompts and answers are not kept. "
-        "A cut request has no tokens: its client left before the end.",
+        "Of a cut request, whose client left before the end, only what passed of a stream is known.",
         class_="soft",
     )
     if not rows:

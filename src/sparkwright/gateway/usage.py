@@ -24,6 +24,9 @@ _LENGTH = re.compile(rb"\r\ncontent-length:\s*(\d{1,15})\r\n", re.IGNORECASE)
 _CHUNKED = re.compile(rb"\r\ntransfer-encoding:\s*chunked\r\n", re.IGNORECASE)
 _EMPTY = re.compile(rb'"choices"\s*:\s*\[\s*\]')
 _CACHED = ("prompt_tokens_details", "input_tokens_details")
+_STREAM = re.compile(rb"\r\ncontent-type:\s*text/event-stream", re.IGNORECASE)
+_TEXT = re.compile(rb'"(?:content|reasoning|reasoning_content|text|thinking|arguments|partial_json|delta)"\s?:\s?"[^"]')
+_WHOLE = re.compile(rb'"finish_reason"\s?:\s?"|"type"\s?:\s?"response\.(?![a-z_.]*delta")')  # text again, or its rest
 
 
 class Body(Protocol):
@@ -101,7 +104,8 @@ class Used:
     """What a key used of a model on a day (UTC). requests: begun; of them finished: with the engine's count of tokens;
 
     uncounted: without one; cut: one side left before the end; failed: the engine refused them. refused: by a limit,
-    not among the requests. prompt, completion, cached: tokens, as far as engines reported them.
+    not among the requests. prompt, completion, cached: tokens, as far as engines reported them. at_least: tokens that
+    passed in streams that were cut, of which the engine reported nothing: events with text, each a token or more.
     """
 
     day: str
@@ -116,6 +120,7 @@ class Used:
     prompt: int = 0
     completion: int = 0
     cached: int = 0
+    at_least: int = 0
 
     @property
     def open(self) -> int:
@@ -129,6 +134,7 @@ class Counting:
     def __init__(self, asked: bool = False) -> None:
         self.status = 0
         self._asked, self._opening = asked, b""
+        self._texts: _Texts | None = None
         self._parts: list[bytes] = []
         self._size = self._came = 0
         self._length: int | None = None
@@ -141,10 +147,13 @@ class Counting:
             self.status = int(raw[9:12]) if raw[9:12].isdigit() else 599
             length = _LENGTH.search(raw)
             self._length = int(length[1]) if length else None
+            self._texts = _Texts() if _STREAM.search(raw) else None
             if self._asked and _CHUNKED.search(raw):
                 self._chunks = _Chunks()
             return raw
         self._came += len(raw)
+        if self._texts:
+            self._texts.passed(raw)
         return self._without(raw, self._chunks) if self._chunks else self._noted(raw)
 
     @property
@@ -159,6 +168,11 @@ class Counting:
     @property
     def tokens(self) -> Tokens | None:
         return tokens(self._opening, b"".join(self._parts))
+
+    @property
+    def at_least(self) -> int:
+        """Tokens that passed, a token each event with text; 0 of an answer that is no stream."""
+        return self._texts.count() if self._texts else 0
 
     def _noted(self, raw: bytes) -> bytes:
         self._opening = self._opening or raw[:_EDGE]
@@ -183,6 +197,29 @@ class Counting:
             self._noted(events)
             events = b"".join(event for event in re.split(rb"(?<=\n\n)", events) if not _extra(event))
         return (b"%x\r\n%b\r\n" % (len(events), events) if events else b"") + (b"0\r\n\r\n" if chunks.last() else b"")
+
+
+class _Texts:
+    """Events of a stream that carry text: kept as they pass, and counted in one go."""
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+        self._size = self._found = 0
+
+    def passed(self, raw: bytes) -> None:
+        self._parts.append(raw)
+        self._size += len(raw)
+        if self._size > _KEPT:
+            self.count()
+
+    def count(self) -> int:
+        *lines, rest = b"".join(self._parts).split(b"\n")
+        self._found += sum(
+            line.startswith(b"data:") and bool(_TEXT.search(line)) and not _WHOLE.search(line) for line in lines
+        )
+        rest = rest if len(rest) < _EDGE else b""  # whatever has no lines is no stream
+        self._parts, self._size = [rest], len(rest)
+        return self._found
 
 
 def _extra(event: bytes) -> bool:

@@ -20,6 +20,9 @@ class Meter:
         self._clock, self._store = clock, store
         self._minutes: dict[str, deque[float]] = defaultdict(deque)
         self._at_once: dict[str, int] = defaultdict(int)
+        now = clock.monotonic()
+        for name, at in store.minutes(now - MINUTE, now):
+            self._minutes[name].append(at)
 
     def begin(self, key: Key, model: str, path: str) -> "Metered | Answer":
         """path: of a POST."""
@@ -29,7 +32,9 @@ class Meter:
             self._store.refuse(row)
             return answer
         if key.per_minute:
-            self._minutes[name].append(self._clock.monotonic())
+            at = self._clock.monotonic()
+            self._minutes[name].append(at)
+            self._store.minute(name, at, at - MINUTE)
         self._at_once[name] += 1
         self._store.begin(row)
         return Metered(self, row, path in STREAMS)
@@ -38,13 +43,14 @@ class Meter:
         name = row[1]
         self._at_once[name] -= 1
         tokens = seen.tokens if seen.status == 200 else None
+        least = 0
         if seen.status >= 400:
             outcome = "failed"
         elif not seen.complete:
-            outcome = "cut"
+            outcome, least = "cut", max(0, seen.at_least - (tokens.completion if tokens else 0))
         else:
             outcome = "finished" if tokens else "uncounted"
-        self._store.end(row, outcome, tokens)
+        self._store.end(row, outcome, tokens, least)
 
     def _load(self, key: Key, row: Row) -> Load:
         minute, now = self._minutes[row[1]], self._clock.monotonic()

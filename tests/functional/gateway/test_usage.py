@@ -82,6 +82,7 @@ async def one(client: httpx.AsyncClient, number: int, leave: bool) -> str:
     try:
         async with client.stream("POST", path, json={"model": "tiny", "max_tokens": 24, **body}) as answer:
             if leave and answer.status_code == 200:
+                await anext(answer.aiter_raw())
                 return "left"
             text = (await answer.aread()).decode()
     except httpx.TransportError:
@@ -126,9 +127,9 @@ async def test_usage_is_the_engines_own_count(quick: Simulator, opened: Opened, 
 
 @pytest.mark.parametrize("count", [180, pytest.param(10_000, marks=pytest.mark.full)])
 async def test_cancels_and_a_killed_gateway_lose_no_whole_request(quick: Simulator, opened: Opened, count: int) -> None:
-    """Whole answers stay counted to the token; what clients left, or the kill cut, is named and has no tokens.
+    """Whole answers stay counted to the token; what clients left, or the kill cut, is named, with its least tokens.
 
-    The engine's counters are then ahead by no more than what those requests can have made.
+    The engine's counters are ahead of both by no more than what those requests can have made.
     """
     gateway = opened(f"{HEAD_ADDRESS}:{quick.port}", engine_key=ENGINE_KEY)
     before = engine_counts(quick)
@@ -150,7 +151,7 @@ async def test_cancels_and_a_killed_gateway_lose_no_whole_request(quick: Simulat
     whole = (first + second + third)["whole"]
     unknown = used["cut"] + _open(used)
     assert 0 <= used["finished"] - whole <= first["left"] + 16  # whole at the gateway before their client left
-    assert 0 <= after[1] - before[1] - used["completion"] <= 24 * unknown
+    assert 0 <= after[1] - before[1] - used["completion"] - used["at_least"] <= 24 * unknown
     assert 0 <= after[0] - before[0] - used["prompt"] <= 40 * unknown
     print(
         f"{count * 3} requests: {dict(first + second + third)}; counted {dict(used)}; engine {after}, before {before}"
@@ -159,6 +160,31 @@ async def test_cancels_and_a_killed_gateway_lose_no_whole_request(quick: Simulat
 
 def _open(used: Counter[str]) -> int:
     return used["requests"] - used["finished"] - used["failed"] - used["cut"] - used["uncounted"]
+
+
+@pytest.mark.parametrize(
+    ("path", "body"), [(CHAT, {"messages": TURNS}), (MESSAGES, {"messages": TURNS}), (RESPONSES, {"input": "Count."})]
+)
+def test_of_a_stream_that_was_cut_the_least_is_known(gateway: Gateway, path: str, body: dict[str, Any]) -> None:
+    """A client leaves after some events with text: as many tokens are counted, and no more than the engine made."""
+    headers, seen = {"Authorization": f"Bearer {KEY}"}, 0
+    with httpx.Client(base_url=gateway.url, verify=gateway.trusted, headers=headers, timeout=60) as client:
+        asked = {"model": "tiny", "max_tokens": 400, "max_output_tokens": 400, "stream": True, **body}
+        with client.stream("POST", path, json=asked) as answer:
+            for line in answer.iter_lines():
+                text = [json.loads(line[5:])] if line.startswith("data:") else []
+                seen += any(_text(one) for one in text)
+                if seen >= 5:
+                    break
+    wait_until("it is counted", lambda: rows(gateway)["cut"] == 1)
+    used = rows(gateway)
+    assert 5 <= used["at_least"] <= 400
+    assert (used["finished"], used["completion"]) == (0, 0)
+
+
+def _text(event: dict[str, Any]) -> str:
+    delta = event["choices"][0]["delta"] if "choices" in event else event.get("delta", "")
+    return delta if isinstance(delta, str) else delta.get("content") or delta.get("text") or ""
 
 
 async def test_limits_hold_for_a_hundred_clients(quick: Simulator, opened: Opened) -> None:
@@ -170,6 +196,9 @@ async def test_limits_hold_for_a_hundred_clients(quick: Simulator, opened: Opene
     refused = gateway.post(CHAT, {"messages": TURNS})
     assert 1 <= int(refused.headers["retry-after"]) <= 60
     assert refused.json()["error"]["code"] == "rate_limit_exceeded"
+    gateway.end("service")
+    gateway.start_service()  # requests of the last minute outlive it, too
+    assert gateway.post(CHAT, {"messages": TURNS}).status_code == 429
     limit(gateway, tokens_a_day=rows(gateway)["prompt"])
     refused = gateway.post(CHAT, {"messages": TURNS})
     assert (refused.status_code, refused.json()["error"]["type"]) == (429, "tokens")

@@ -49,6 +49,60 @@ def test_a_stream_is_counted_and_loses_only_what_was_asked_for_here(seed: int) -
     assert (answer.tokens, answer.complete) == (Tokens(11, 5, 8), True)
 
 
+CUT: dict[str, tuple[list[Any], int]] = {
+    "chat": (
+        [
+            {"choices": [{"delta": {"role": "assistant", "content": ""}}]},
+            {"choices": [{"delta": {"reasoning_content": "so"}}]},
+            {"choices": [{"delta": {"content": "a\n\ndata: b"}}]},
+            {"choices": [{"delta": {"tool_calls": [{"function": {"arguments": "{"}}]}}]},
+            {"choices": [{"delta": {"content": "rest"}, "finish_reason": "stop"}]},
+        ],
+        3,
+    ),
+    "messages": (
+        [
+            {"type": "message_start", "message": {"content": [], "usage": {"input_tokens": 3, "output_tokens": 0}}},
+            {"type": "content_block_start", "content_block": {"type": "text", "text": ""}},
+            {"type": "content_block_delta", "delta": {"type": "text_delta", "text": "a"}},
+            {"type": "content_block_delta", "delta": {"type": "input_json_delta", "partial_json": "{"}},
+        ],
+        2,
+    ),
+    "responses": (
+        [
+            {"type": "response.created", "response": {"output": [], "text": "x"}},
+            {"type": "response.output_text.delta", "delta": "a"},
+            {"type": "response.output_text.done", "text": "a"},
+        ],
+        1,
+    ),
+}
+
+
+@for_each("api", list(CUT))
+def test_a_cut_stream_has_at_least_a_token_for_each_event_with_text(api: str) -> None:
+    """Not for roles, ends and repetitions of the whole text; however the events fall into reads."""
+    trees, least = CUT[api]
+    data = chunked(*(event(tree) for tree in trees))[:-5]
+    for step in (1, 7, len(data)):
+        answer = Counting()
+        answer.saw(HEAD)
+        for at in range(0, len(data), step):
+            answer.saw(data[at : at + step])
+        assert (answer.at_least, answer.complete) == (least, False)
+
+
+def test_what_is_no_stream_has_no_least() -> None:
+    """A whole answer that was cut shows nothing of its tokens; a stream without lines is not kept."""
+    for head in (PLAIN, HEAD):
+        answer = Counting()
+        answer.saw(head)
+        for _ in range(40):
+            answer.saw(b'{"content":"a' + b"x" * 4096)
+        assert answer.at_least == 0
+
+
 def test_tokens_pass_as_they_came() -> None:
     """A read of whole events goes on as the same bytes, before the next is there."""
     answer = Counting(asked=True)
