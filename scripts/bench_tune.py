@@ -2,7 +2,8 @@
 
     scripts/bench_tune.py record GRID.json    every setting of the grid, each at the longest measurement
     scripts/bench_tune.py replay GRID.json    the search on what was recorded, many seeds: draws of the recorded repeats
-    scripts/bench_tune.py search [--seed N]   the real command, once
+    scripts/bench_tune.py search GRID.json    the real command, --searches times, by the figures of the recorded grid
+    scripts/bench_tune.py measure GRID.json   record, search and replay, one after the other
     scripts/bench_tune.py made-up             the search on made-up speeds, with noise and with settings that interact
 
 On llama.cpp's real server of this machine's CPU, with a GGUF of random weights: what it answers is noise, and takes as
@@ -33,7 +34,9 @@ sys.path[:0] = [str(ROOT / "tests")]
 from sparkwright.domain.tuning import Point, Setting, Trial, Tried  # noqa: E402
 from sparkwright.loadgen import halving  # noqa: E402
 
-VALUES = ("flags.threads=1,2", "serving.batched_tokens=64,256,2048", "flags.ubatch-size=16,64,256,1024")
+THREADS = sorted({max(1, (os.cpu_count() or 1) // share) for share in (2, 4, 8)})
+BATCHES = ("serving.batched_tokens=64,2048", "flags.ubatch-size=16,64,256,1024")
+VALUES = (f"flags.threads={','.join(map(str, THREADS))}", *BATCHES)
 NAMES = ("threads", "batch", "ubatch")
 SEEDS = 300
 RECIPE = """name: small
@@ -41,7 +44,7 @@ title: Random weights
 model: {path: small.gguf, served_name: small}
 engine: {name: llama-cpp, version: 2026.10.11549, runtime: process, venv: VENV}
 nodes: 1
-serving: {port: 18099, context: 1024, sequences: 2, batched_tokens: 512}
+serving: {port: 18099, context: 1024, sequences: 4, batched_tokens: 512}
 flags: {n-gpu-layers: 0}
 """
 
@@ -94,12 +97,12 @@ async def record(given: argparse.Namespace) -> None:
         wanted = TuneRequest(TuneGoal(given.goal), tuple(given.only), tuple(given.set), given.users)
         request = LaunchRequest(recipe, recipe.deployment, given.force, supervised=True)
         made = await survey(there, request, Source(text, source.name, recipe.profile, "tuned"), wanted)
-        points = list(halving.points(made.settings, 0))
+        own, *points = halving.points(made.settings, 0)
         Random("order").shuffle(points)
         journal = tune_journal.begin(given.folder / "grid", {"served": ""})
         show = Lines(made.settings, wanted.goal, False)
         async with use.searching(there, bench, made, journal, (show, 1e9)) as search:
-            for point in points:
+            for point in (own, *points):
                 if list(point) in [one["point"] for one in known]:
                     continue
                 await search._one(halving.RUNGS - 1, point)
@@ -128,9 +131,8 @@ def replay(file: Path) -> None:
     """Of each seed: the mean of all recorded repeats of what the search chose, as a share of the grid's best."""
     tree = json.loads(file.read_text())
     settings = tuple(Setting(one["name"], one["key"], tuple(one["values"])) for one in tree["settings"])
-    table = {tuple(one["point"]): one for one in tree["trials"] if one["state"] == "measured"}
-    truth = {point: fmean(one["scores"]) for point, one in table.items()}
-    most, whole = max(truth.values()), sum(one["seconds"] for one in tree["trials"])
+    table, truth, whole = truth_of(tree)
+    most = max(truth.values())
     shares, times, counts = [], [], []
     for seed in range(SEEDS):
         trials = searched(settings, table, seed)
@@ -146,6 +148,29 @@ def replay(file: Path) -> None:
         f"search: {median(counts):.0f} trials; reaches median {median(shares):.1%}, least {min(shares):.1%}, ", end=""
     )
     print(f"at least 95 % in {good:.1%} of {SEEDS} seeds; time median {median(times):.1%}, most {max(times):.1%}")
+
+
+def truth_of(tree: dict[str, Any]) -> tuple[dict[Point, dict[str, Any]], dict[Point, float], float]:
+    """The grid's measured points, what each is worth by all its repeats, and the seconds that the grid took."""
+    table = {tuple(one["point"]): one for one in tree["trials"] if one["state"] == "measured"}
+    truth = {point: fmean(one["scores"]) for point, one in table.items()}
+    return table, truth, sum(one["seconds"] for one in tree["trials"])
+
+
+def search(given: argparse.Namespace, environ: dict[str, str]) -> None:
+    """The real command with seeds of its own, as a user starts it; its time is that on the wall."""
+    tree = tree_of(given.file)
+    _, truth, whole = truth_of(tree)
+    most = max(truth.values())
+    for seed in range(1, given.searches + 1):
+        began, given.seed = time.monotonic(), str(seed)
+        call = [sys.executable, "-m", "sparkwright", "tune", str(given.recipe), "--json", *options(given)]
+        found = json.loads(subprocess.run(call, env=environ, check=True, stdout=subprocess.PIPE).stdout)
+        took, best = time.monotonic() - began, found["best"] or {}
+        point = tuple(one["values"].index(best.get(one["key"], one["values"][0])) for one in tree["settings"])
+        reached = f"{truth[point] / most:.1%} of the grid's best" if point in truth else "not in the grid"
+        counted = f"{len(found['trials'])} trials in {took:.0f} s, {took / whole:.1%} of the grid's {whole:.0f} s"
+        print(f"search {seed}: {best or 'as it is'}: {reached}; {counted}", flush=True)
 
 
 def searched(settings: tuple[Setting, ...], table: dict[Point, dict[str, Any]], seed: int) -> list[Trial]:
@@ -199,7 +224,7 @@ def _made_up(levels: tuple[int, ...], inter: float, seed: int) -> tuple[float, f
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("record", "replay", "search", "made-up"))
+    parser.add_argument("what", choices=("record", "replay", "search", "measure", "made-up"))
     parser.add_argument("file", nargs="?", type=Path, default=Path("grid.json"))
     parser.add_argument("--folder", type=Path, default=Path("/tmp/sparkwright-bench-tune"))
     parser.add_argument("--recipe", type=Path)
@@ -207,8 +232,9 @@ def main() -> None:
     parser.add_argument("--for", dest="goal", default="throughput")
     parser.add_argument("--only", action="append", default=[])
     parser.add_argument("--set", action="append", default=[])
-    parser.add_argument("--users", type=int, default=2)
+    parser.add_argument("--users", type=int, default=4)
     parser.add_argument("--seed", default="1")
+    parser.add_argument("--searches", type=int, default=2)
     parser.add_argument("--force", default="a bench of tune", help="reason, as for `up`")
     given = parser.parse_args()
     if given.what == "replay":
@@ -221,14 +247,13 @@ def main() -> None:
     if given.recipe is None:
         given.recipe, given.only, given.set = given.folder / "small.yaml", list(NAMES), list(VALUES)
     environ["SPARKWRIGHT_CLUSTER"] = str(given.cluster or environ["SPARKWRIGHT_CLUSTER"])
-    if given.what == "record":
+    if given.what in ("record", "measure"):
         os.environ.update(environ)
         asyncio.run(record(given))
-        return
-    began = time.monotonic()
-    call = [sys.executable, "-m", "sparkwright", "tune", str(given.recipe), *options(given)]
-    subprocess.run(call, env=environ, check=True)
-    print(f"in {time.monotonic() - began:.0f} s")
+    if given.what in ("search", "measure"):
+        search(given, environ)
+    if given.what == "measure":
+        replay(given.file)
 
 
 if __name__ == "__main__":
