@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 from sparkwright.domain.calibration import Calibration, Conditions
 from sparkwright.domain.command import Command, Completed, Secret
 from sparkwright.domain.deployment import Answer
+from sparkwright.domain.live import GatewayUse
 from sparkwright.domain.progress import Happening
 
 if TYPE_CHECKING:  # only what measures needs them
@@ -72,8 +73,8 @@ class Endpoint(Protocol):
     async def page(self, base_url: str, path: str, key: Secret | None) -> str | None:
         """What the server shows there (`/metrics`); None when it does not answer, or not with 200."""
 
-    async def in_flight(self, socket: str, deployment: str) -> int:
-        """Requests at its engine by the gateway with this socket; 0 also when that is silent."""
+    async def gateway_use(self, socket: str, deployment: str) -> GatewayUse | None:
+        """Its requests at the gateway with this socket; None when that is silent."""
 
     async def probe(self, url: str) -> int:
         """The status that a GET without a key has there, 0 for no answer; whose certificate it is does not matter."""

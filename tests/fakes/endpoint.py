@@ -8,6 +8,7 @@ from typing import Any
 from sparkwright.domain.command import Secret
 from sparkwright.domain.deployment import Answer
 from sparkwright.domain.errors import NotReady
+from sparkwright.domain.live import GatewayUse
 from sparkwright.domain.probed import Reply
 
 Shown = Reply | Callable[[str], Reply]
@@ -75,8 +76,8 @@ class FakeEndpoint(TableAsker):
     async def page(self, base_url: str, path: str, key: Secret | None) -> str | None:
         return self.shown.get(path)
 
-    async def in_flight(self, socket: str, deployment: str) -> int:
-        return 0
+    async def gateway_use(self, socket: str, deployment: str) -> GatewayUse | None:
+        return None
 
     async def probe(self, url: str) -> int:
         self.probed.append(url)

@@ -20,6 +20,7 @@ from sparkwright.adapters.completion import Broken, Completion, SseReader
 from sparkwright.domain.command import Secret
 from sparkwright.domain.deployment import Answer
 from sparkwright.domain.errors import NotReady
+from sparkwright.domain.live import GatewayUse
 from sparkwright.domain.probed import Reply
 from sparkwright.gateway.caddy import FLIGHTS
 from sparkwright.ports import Clock
@@ -129,14 +130,14 @@ class OpenAiEndpoint:
             return None
         return reply.body if reply.status == 200 else None
 
-    async def in_flight(self, socket: str, deployment: str) -> int:
+    async def gateway_use(self, socket: str, deployment: str) -> GatewayUse | None:
         try:
             with _short(Path(socket)) as path:
                 async with httpcore.AsyncConnectionPool(uds=path) as pool:
                     told = await pool.request("GET", f"http://gateway{FLIGHTS}", extensions=_SOON)
-            return int(json.loads(told.content)[deployment])
+            return GatewayUse(**json.loads(told.content)[deployment])
         except (*ERRORS, KeyError, TypeError, AttributeError, RecursionError):
-            return 0
+            return None
 
     async def probe(self, url: str) -> int:
         anyone = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

@@ -178,6 +178,7 @@ def _route(plan: Plan, none: bool) -> RouteSetting:
         models=(plan.served_name,),
         routes=(*engine.calls, *serving.door.routes),
         websockets=engine.websockets,
+        patience=serving.wait_seconds if serving.on_demand else 0.0,
     )
 
 

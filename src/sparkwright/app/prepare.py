@@ -80,12 +80,18 @@ def next_to_others(
     first = own.port - request.recipe.serving.port if own and request.supervised else 0
     request = moved(request, first if 0 <= first < _PORTS else 0)
     plan = plan_of(services, request, found)
-    for step in range(1, _PORTS) if request.supervised and neighbours(request, found) else ():
-        if all(finding.code != PORT_TAKEN for finding in plan.findings):
-            break
+    others = {r.port for r in ranks if r.deployment not in (request.deployment, request.replaces)}
+
+    def free(there: LaunchRequest, plan: Plan) -> bool:
+        """Also those of one that is stopped until a request comes."""
+        return there.recipe.serving.port not in others and all(one.code != PORT_TAKEN for one in plan.findings)
+
+    # A supervisor starts it where its clients and its gateway know it
+    may_move = request.supervised and services.program and others
+    for step in range(1, _PORTS) if may_move and not free(request, plan) else ():
         there = moved(request, step)
         other = plan_of(services, there, found)
-        if all(finding.code != PORT_TAKEN for finding in other.findings):
+        if free(there, other):
             return there, other
     return request, plan
 

@@ -14,13 +14,12 @@ from sparkwright.app.stop import old_ranks
 from sparkwright.domain.codec import Unreadable, from_json, to_json
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.facts import RankStatus
-from sparkwright.domain.live import DeploymentState, Desired, Supervised
+from sparkwright.domain.live import SERVING, DeploymentState, Desired, Supervised, phase_text
 from sparkwright.domain.plan import Plan
 from sparkwright.domain.recipe import Recipe
 from sparkwright.facts.store import supervised_fact
 from sparkwright.remote import service as commands
 
-SERVING = frozenset({DeploymentState.READY, DeploymentState.DEGRADED})
 OVER = frozenset(
     {DeploymentState.FAILED, DeploymentState.NEEDS_REBOOT, DeploymentState.NEEDS_POWER_CYCLE, DeploymentState.STOPPED}
 )
@@ -180,7 +179,7 @@ async def until_serving(services: Services, node: str, name: str, request: str =
                 return ""
             if live.phase in OVER:
                 return live.reason or str(live.phase)
-            if said != (said := f"{name}: {str(live.phase).replace('_', ' ')}: {live.reason}"):
+            if said != (said := f"{name}: {phase_text(live.phase)}: {live.reason}"):
                 services.notice(said)
         await services.clock.sleep(_LOOK_AGAIN)
     return f"its supervisor on {node} does not answer"

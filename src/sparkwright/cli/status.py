@@ -17,7 +17,12 @@ from sparkwright.cli.watch import Frame, every_option, watch
 from sparkwright.domain.deployment import Deployment
 from sparkwright.domain.live import DeploymentState
 
-_GOOD = (DeploymentState.READY, DeploymentState.LOADING, DeploymentState.STARTING)
+_GOOD = (
+    DeploymentState.READY,
+    DeploymentState.LOADING,
+    DeploymentState.STARTING,
+    DeploymentState.ON_DEMAND,
+)
 
 
 @click.command()

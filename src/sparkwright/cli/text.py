@@ -8,13 +8,13 @@ from sparkwright.cli.plan_outlook import advice_text, answers_text, memory_text,
 from sparkwright.domain.deployment import Answer, Deployment
 from sparkwright.domain.facts import RankStatus
 from sparkwright.domain.finding import Finding, Severity
-from sparkwright.domain.live import Live, LiveCanary, LiveNode, Supervised
+from sparkwright.domain.live import DeploymentState, Live, LiveCanary, LiveNode, Supervised, phase_text
 from sparkwright.domain.plan import Plan, RankFile, RankSpec
 from sparkwright.domain.recipe import Runtime
 from sparkwright.domain.units import GIB, MIB, duration, gib
 from sparkwright.domain.verdict import LoaderCost
 from sparkwright.engines.tables import DEFAULT
-from sparkwright.gateway.decide import waits
+from sparkwright.gateway.decide import comes_back, waits
 
 _OF_NODES = ("DISK", "DOCK", "DRV", "GPU", "HOST", "MEM", "NET", "RDMA", "TIME")
 _OF_PLANS = ("DISK001", "MEM001", "MEM002", "MEM003")
@@ -155,7 +155,7 @@ def deployment_text(found: Deployment) -> str:
     supervised = found.supervised
     live = supervised.current if supervised else None
     since = f" for {duration(max(0.0, supervised.now - live.since))}" if supervised and live else ""
-    lines = [f"{mark(found.simulated)}{found.name}: {found.state}{since}  {found.endpoint}".rstrip()]
+    lines = [f"{mark(found.simulated)}{found.name}: {phase_text(found.state)}{since}  {found.endpoint}".rstrip()]
     if found.ranks:
         lines.append(aligned([_rank_row(rank) for rank in found.ranks]))
     lines += [fold(f"  problem: {problem}", 11) for problem in found.problems]
@@ -185,7 +185,9 @@ def _live(found: Supervised, live: Live) -> Iterator[str]:
     if awaited := waits(live, found.now):
         usual = f"; a start usually takes {duration(live.usual)}" if live.usual else ""
         yield fold(f"  {awaited}{usual}", 10)
-    if live.refusing:
+    if live.phase is DeploymentState.ON_DEMAND:
+        yield fold(f"  {comes_back(live, found.now)}", 4)
+    elif live.refusing:
         why = "" if live.why in (live.reason, *problems) else f": {live.why}"
         yield fold(f"  new requests are refused{why}{_back(found, live)}", 10)
     if live.quiet:

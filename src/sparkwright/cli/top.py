@@ -12,9 +12,9 @@ from sparkwright.cli import options as shared
 from sparkwright.cli.columns import aligned, mark
 from sparkwright.cli.watch import Frame, every_option, watch
 from sparkwright.domain.deployment import Deployment
-from sparkwright.domain.live import DeploymentState, Live, LiveEngine, LiveNode
+from sparkwright.domain.live import DeploymentState, Live, LiveEngine, LiveNode, phase_text
 from sparkwright.domain.units import duration, gib
-from sparkwright.gateway.decide import unavailable
+from sparkwright.gateway.decide import refusal_text
 from sparkwright.supervision.rates import SPAN, History
 
 _UNKNOWN = "unknown"
@@ -79,12 +79,12 @@ class Screen:
     def _rows(self, found: Deployment) -> Iterator[str]:
         history, live, supervised = self._history(found), _current(found), found.supervised
         since = f" for {duration(max(supervised.now - live.since, 0.0))}" if supervised and live else ""
-        yield f"{mark(found.simulated)}{found.name}: {found.state}{since}  {found.endpoint}".rstrip()
+        yield f"{mark(found.simulated)}{found.name}: {phase_text(found.state)}{since}  {found.endpoint}".rstrip()
         if not supervised or not live:
             yield "  no current report of a supervisor: its figures are unknown; `sparkwright status` asks the nodes"
             return
         if live.refusing:
-            yield f"  new requests get 503: {unavailable(live, supervised.now).message}"
+            yield f"  {refusal_text(live, supervised.now)}"
         yield from (f"  problem: {sentence}" for _, sentence in live.troubles)
         yield from _starting(live)
         yield aligned(list(_figures(live, history, supervised.now)))

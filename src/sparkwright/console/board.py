@@ -13,10 +13,9 @@ from sparkwright.domain.codec import Unreadable, from_json
 from sparkwright.domain.deployment import is_deployment_name
 from sparkwright.domain.errors import CommandFailed
 from sparkwright.domain.incident import Incident
-from sparkwright.domain.live import Desired, Live
+from sparkwright.domain.live import STALE, Desired, Live
 from sparkwright.domain.units import duration
 from sparkwright.engines.engine import served_name
-from sparkwright.gateway.decide import STALE
 from sparkwright.gateway.usage import DAY, Used
 from sparkwright.supervision.rates import History
 from sparkwright.supervisor.watched import Watched

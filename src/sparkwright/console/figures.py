@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from sparkwright.domain.live import DeploymentState, Live
+from sparkwright.domain.live import DeploymentState, Live, phase_text
 from sparkwright.domain.printable import printable
 from sparkwright.domain.units import duration
 from sparkwright.report.markup import Html, tag
@@ -16,6 +16,7 @@ _KINDS = {
     DeploymentState.NEEDS_REBOOT: "bad",
     DeploymentState.NEEDS_POWER_CYCLE: "bad",
     DeploymentState.STOPPED: "off",
+    DeploymentState.ON_DEMAND: "off",
 }
 
 
@@ -25,7 +26,7 @@ def kind_of(live: Live | None, stale: bool) -> str:
 
 
 def state_text(live: Live | None, stale: bool) -> str:
-    return UNKNOWN if live is None or stale else live.phase.replace("_", " ")
+    return UNKNOWN if live is None or stale else phase_text(live.phase)
 
 
 def number(value: float | None, digits: int = 0) -> str:

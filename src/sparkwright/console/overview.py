@@ -7,11 +7,11 @@ from sparkwright.console.board import Board, Watch
 from sparkwright.console.charts import bar, sparkline
 from sparkwright.console.figures import UNKNOWN, ago, clean, clock, kind_of, number, percent, short, state_text, unit
 from sparkwright.domain.incident import Incident
-from sparkwright.domain.live import DeploymentState, Live, LiveEngine, LiveNode, LiveRank
+from sparkwright.domain.live import STALE, DeploymentState, Live, LiveEngine, LiveNode, LiveRank
 from sparkwright.domain.units import GIB, duration, gib
 from sparkwright.engines.engine import served_name
 from sparkwright.gateway.caddy import CONSOLE_PATH
-from sparkwright.gateway.decide import STALE, unavailable, waits
+from sparkwright.gateway.decide import refusal_text, waits
 from sparkwright.report.markup import Html, join, tag
 from sparkwright.supervision.rates import SPAN, Rate
 
@@ -61,7 +61,7 @@ def _says(watch: Watch, live: Live | None, stale: str, now: float) -> str:
     if live.phase is DeploymentState.READY and not live.refusing:
         return f"Serves, and has been {live.phase} for {lasts}.{_probe(live, now)}"
     if live.refusing or live.phase not in (DeploymentState.READY, DeploymentState.DEGRADED):
-        return short(f"New requests get 503. {unavailable(live, now).message}")
+        return short(refusal_text(live, now))
     wait = waits(live, now)
     return short(f"Serves, but is {live.phase} for {lasts}{f'; {wait}' if wait else ''}.{_probe(live, now)}")
 

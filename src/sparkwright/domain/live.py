@@ -17,10 +17,31 @@ class DeploymentState(StrEnum):
     DEGRADED = "degraded"
     DRAINING = "draining"
     STOPPED = "stopped"
+    ON_DEMAND = "on_demand"
     FAILED = "failed"
     BACKING_OFF = "backing_off"
     NEEDS_REBOOT = "needs_reboot"
     NEEDS_POWER_CYCLE = "needs_power_cycle"
+
+
+SERVING = frozenset({DeploymentState.READY, DeploymentState.DEGRADED})
+
+
+def phase_text(phase: str) -> str:
+    """As a person reads it."""
+    return "on demand, stopped" if phase == DeploymentState.ON_DEMAND else phase.replace("_", " ")
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayUse:
+    """Of one deployment, as the gateway's process counts it. under_way: requests that the engine has; waiting: held
+
+    until it is there; quiet: seconds since the last one ended.
+    """
+
+    under_way: int = 0
+    waiting: int = 0
+    quiet: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +145,7 @@ class Live:
     awaited: what it waits for, '' for nothing; due: when a deliberate wait ends, 0 for none; usual: seconds that a
     start takes, 0 where that is not known.
     quiet: what requests that get nothing for some seconds show, while a step of a prompt may explain it; '' else.
+    declined: when a start on demand was refused last, 0 for never since it served.
     """
 
     at: float
@@ -152,10 +174,11 @@ class Live:
     usual: float = 0.0
     request: str = ""
     restarts: tuple[LiveRestart, ...] = ()
+    declined: float = 0.0
 
 
 # live.json is written every 2 s, and at once when the state changes.
-_STALE = 15.0
+STALE = 15.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +207,7 @@ class Supervised:
     @property
     def current(self) -> Live | None:
         """Its report, if that is current: a supervisor that ended or hangs has none."""
-        return self.live if self.running and self.age is not None and self.age < _STALE else None
+        return self.live if self.running and self.age is not None and self.age < STALE else None
 
     @property
     def trouble(self) -> str:

@@ -158,7 +158,10 @@ class Gateway:
 
 @dataclass(frozen=True, slots=True)
 class Serving:
-    """Limits of the endpoint. Tokens are counts; memory_fraction is of the whole pool; kv_cache_bytes pins the KV."""
+    """Limits of the endpoint. Tokens are counts; memory_fraction is of the whole pool; kv_cache_bytes pins the KV.
+
+    on_demand: stopped after idle_minutes without a request, started by the next, which waits for wait_seconds at most.
+    """
 
     port: int = 8000
     master_port: int = 25000
@@ -170,6 +173,9 @@ class Serving:
     memory_fraction: float = 0.0
     kv_cache_bytes: int = 0
     api_key_env: str = ""
+    on_demand: bool = False
+    idle_minutes: float = 15.0
+    wait_seconds: float = 600.0
     door: Gateway = field(default_factory=Gateway)
 
 

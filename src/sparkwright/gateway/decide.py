@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from functools import cache
 from math import ceil
 
-from sparkwright.domain.live import DeploymentState, Live
+from sparkwright.domain.live import STALE, DeploymentState, Live, phase_text
 from sparkwright.domain.units import MIB, duration
 
 JSON = "application/json"
@@ -28,6 +28,11 @@ class Answer:
     def body(self) -> str:
         error = {"message": self.message, "type": self.kind, "param": None, "code": self.code}
         return json.dumps({"error": error}, ensure_ascii=False)
+
+    @property
+    def event(self) -> str:
+        """As the last event of a stream that has begun: what OpenAI's and Anthropic's clients raise."""
+        return json.dumps({"type": "error", **json.loads(self.body)})
 
     @property
     def headers(self) -> dict[str, str]:
@@ -95,8 +100,8 @@ CONSOLE_AWAY = away("console_unavailable", "The console does not answer at the m
 
 HOLD = 10.0
 YOUNG = 1.0
-STALE = 15.0
 CROWD = 256
+AGAIN = 30.0
 _API = "/v1/"
 _SEGMENT = r"[A-Za-z0-9_~@:+=-][A-Za-z0-9._~@:+=-]*"
 _OFTEN, _SOON, _PERSON, _LONGEST = 3, 15, 300, 600
@@ -171,13 +176,17 @@ class Hold:
     seconds: float
 
 
-def admitted(live: Live | None, now: float, held: float, crowd: int = 0) -> Answer | Hold | None:
-    """None: let it through. held: seconds that this request has waited; crowd: how many wait now.
+def admitted(live: Live | None, now: float, held: float, crowd: int = 0, patience: float = 0.0) -> Answer | Hold | None:
+    """None: let it through. held: seconds that this request has waited; crowd: how many others wait now.
+
+    patience: seconds that it may wait for what it starts; 0: it starts nothing.
 
     The supervisor's last report counts only while it is fresh: without it the engine is asked, which answers or not.
     """
     if live is None or not fresh(live, now) or not live.refusing:
         return None
+    if patience and crowd <= CROWD and held < patience and _comes(live, now):
+        return Hold(0.0)
     wait = _wait(live, now)
     if crowd <= CROWD and wait is not None and held + wait <= HOLD:
         return Hold(wait)
@@ -186,6 +195,16 @@ def admitted(live: Live | None, now: float, held: float, crowd: int = 0) -> Answ
 
 def fresh(live: Live, now: float) -> bool:
     return abs(now - live.at) <= STALE
+
+
+def _comes(live: Live, now: float) -> bool:
+    """Whether a request that waits will see it: it is on its way, or is started for it."""
+    return live.phase in _PASSING or (live.phase is DeploymentState.ON_DEMAND and not _declined_for(live, now))
+
+
+def _declined_for(live: Live, now: float) -> float:
+    """Seconds in which no other start is tried after one that the plan has refused."""
+    return max(live.declined + AGAIN - now, 0.0) if live.declined else 0.0
 
 
 def _wait(live: Live, now: float) -> float | None:
@@ -202,9 +221,9 @@ def unavailable(live: Live, now: float) -> Answer:
     """Why, since when, what it waits for, and when it should be back."""
     person = _WAITS_FOR_A_PERSON.get(live.phase)
     since = duration(max(now - live.since, 0.0))
-    state = f"{live.deployment} is {live.phase.replace('_', ' ')} since {since}"
+    state = f"{live.deployment} is {phase_text(live.phase)} since {since}"
     why = (live.why or live.reason).rstrip(".")
-    back = person or "; ".join(text for text in (waits(live, now), _back(live, now)) if text)
+    back = person or "; ".join(text for text in (waits(live, now), comes_back(live, now)) if text)
     message = f"{'(simulated) ' if live.simulated else ''}{state}{': ' + why if why else ''}; {back}."
     return away(f"deployment_{live.phase}", message, retry_after(live, now))
 
@@ -217,10 +236,20 @@ def waits(live: Live, now: float) -> str:
     return f"waiting for {live.awaited}" if live.awaited else ""
 
 
-def _back(live: Live, now: float) -> str:
+def refusal_text(live: Live, now: float) -> str:
+    """Of one that refuses, for a screen."""
+    starts = live.phase is DeploymentState.ON_DEMAND
+    return f"{'' if starts else 'New requests get 503. '}{unavailable(live, now).message}"
+
+
+def comes_back(live: Live, now: float) -> str:
+    """When, or at what."""
     usual = f"; a start usually takes {duration(live.usual)}" if live.usual else ""
+    if live.phase is DeploymentState.ON_DEMAND:
+        later = _declined_for(live, now)
+        return f"{f'in {duration(later)} a request' if later else 'the next request'} starts it{usual}"
     if live.back_at > now:
-        return f"it should be back in about {duration(live.back_at - now)}"
+        return f"it should be back in about {duration(live.back_at - now)}{usual}"
     if 0 < live.back_at < now - HOLD:
         return f"it should have been back {duration(now - live.back_at)} ago{usual}"
     return f"it should be back at any moment{usual}" if live.back_at else f"it is not known when it will be back{usual}"
@@ -232,6 +261,8 @@ def retry_after(live: Live, now: float) -> int:
         return _PERSON
     if live.back_at > now:
         return min(max(ceil(live.back_at - now), 1), _LONGEST)
+    if later := _declined_for(live, now):
+        return ceil(later)
     # A start of usual length may have begun meanwhile
     return min(max(ceil(live.usual), _OFTEN), _SOON) if live.usual else _SOON
 

@@ -143,7 +143,8 @@ class RouteSetting:
 
     it serves. limit: bytes of a body. key_env: name of the engine's own key in the supervisor's secrets, '' for an
     engine without one. routes: `METHOD /v1/path` that clients may call; nothing else reaches the engine. websockets:
-    paths on which a client may change to one. metrics: port on loopback where its figures are.
+    paths on which a client may change to one. metrics: port on loopback where its figures are. patience: seconds that a
+    request waits for one that is started on demand, 0 for one that is not.
     """
 
     deployment: str
@@ -155,6 +156,7 @@ class RouteSetting:
     models: tuple[str, ...] = ()
     routes: tuple[str, ...] = ()
     websockets: tuple[str, ...] = ()
+    patience: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

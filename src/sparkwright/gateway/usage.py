@@ -51,12 +51,15 @@ def asks_nothing(body: Body) -> bool:
 
     `"stream": true` counts at the top level: among the first or the last values, else as JSON has it.
     """
+    return streams(body) and body.find(b'"stream_options"') < 0
+
+
+def streams(body: Body) -> bool:
     if body[:1] != b"{":
         return False
-    at_edge = _FIRST.match(body[:_EDGE]) or _LAST.search(body[max(len(body) - _EDGE, 0) : len(body)])
-    if not at_edge and (len(body) > _SMALL or body.find(b'"stream"') < 0 or not _streams(body[: len(body)])):
-        return False
-    return body.find(b'"stream_options"') < 0
+    if _FIRST.match(body[:_EDGE]) or _LAST.search(body[max(len(body) - _EDGE, 0) : len(body)]):
+        return True
+    return len(body) <= _SMALL and body.find(b'"stream"') >= 0 and _streams(body[: len(body)])
 
 
 def _streams(body: bytes) -> bool:

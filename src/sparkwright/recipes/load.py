@@ -19,6 +19,7 @@ from sparkwright.recipes.yaml_lines import Document, Path, Problem, read_yaml
 
 PROSE = {"title", "notes", "published", "license_note", "phases", "loading", "source", "conditions", "references"}
 PROSE |= {"state", "state_reason", "instead", "profile", "profiles", "hash", "gates"}
+_BEFORE_THE_ENGINE = ("door", "on_demand", "idle_minutes", "wait_seconds")
 PROSE |= {"build"}  # an image that is built from it carries the hash of it in its name
 """Fields that describe a recipe without changing what is served."""
 
@@ -158,7 +159,8 @@ def digest(recipe: Recipe) -> str:
     for name in ("shape", "on_disk"):  # what is planned with
         facts["model"].pop(name)
     facts["speculation"].pop("draft")
-    facts["serving"].pop("door")  # it stands before the engine, and no rank knows of it
+    for name in _BEFORE_THE_ENGINE:  # no rank knows of it
+        facts["serving"].pop(name)
     text = json.dumps(facts, sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 

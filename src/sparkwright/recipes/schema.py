@@ -26,6 +26,8 @@ _BATCHED = Within(64, 1_048_576, "tokens of one engine step; activations grow wi
 _KV_BYTES = Within(64 * 1024**2, 112 * GIB, "a node has 121.6 GiB in all, and weights come first", zero=True)
 _SHM = Within(64 * 1024**2, 121 * GIB, "NCCL needs it (64g is proven), and a node has 121.6 GiB in all", zero=True)
 _BODY = Within(64 * 1024, 4 * GIB, "a chat with pictures needs megabytes, and each is held in memory")
+_IDLE = Within(0.1, 10_080, "a start takes minutes, and after a week without a request nobody waits for the next")
+_WAIT = Within(1, 3600, "no client waits for longer than an hour, and OpenAI's own for ten minutes")
 _DRAFT = Within(1, 32, "each drafted token is verified in the same step")
 _NODES = Within(1, 64, "more nodes than anybody has wired up")
 _JOBS = Within(1, 256, "each compiler of CUDA code takes gigabytes; 16 is proven on a GB10 (GanyX19)", zero=True)
@@ -145,6 +147,9 @@ class ServingPart(Part):
     kv_dtype: Annotated[Text, _WORD] = ""
     memory_fraction: Annotated[float, _FRACTION] = 0.0
     kv_cache_bytes: Annotated[Size, _KV_BYTES] = 0
+    on_demand: bool = False
+    idle_minutes: Annotated[float, _IDLE] = 15.0
+    wait_seconds: Annotated[float, _WAIT] = 600.0
     door: GatewayPart = GatewayPart()
 
 

@@ -103,12 +103,16 @@ class Ready:
 
 @dataclass(frozen=True, slots=True)
 class LaunchFailed:
-    """The start ended without a token; its ranks are stopped and its logs kept. busy: somebody else holds the lease."""
+    """The start ended without a token; its ranks are stopped and its logs kept. busy: somebody else holds the lease.
+
+    refused: by the plan, before anything was started.
+    """
 
     at: float
     why: str
     recovery: Recovery = Recovery.RELAUNCH
     busy: bool = False
+    refused: bool = False
     turn: int = 0
 
 
@@ -144,6 +148,21 @@ class Restart:
 
 
 @dataclass(frozen=True, slots=True)
+class Idle:
+    """Served on demand, and nobody has asked for long enough."""
+
+    at: float
+    why: str = "stopped without a request"
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """Requests wait at the gateway for it to be there."""
+
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
 class Replaced:
     """An `up` takes the nodes to start something else on them; it renews its request meanwhile."""
 
@@ -162,4 +181,4 @@ class Returned:
 
 
 Answer = Captured | Stopped | Launched | Ready | LaunchFailed | Rebooted | RebootFailed | Returned
-Event = Tick | Resumed | Fault | Cleared | Disarmed | Restart | Replaced | Answer
+Event = Tick | Resumed | Fault | Cleared | Disarmed | Restart | Idle | Demand | Replaced | Answer

@@ -140,9 +140,24 @@ def launch_failed(state: State, event: events.LaunchFailed, policy: Policy) -> M
     """Its logs go into the same incident. Busy: nothing was started, so the ranks are as gone as they were."""
     if event.busy and state.work is Work.LAUNCH:
         return moves.back_off(replace(state, gone=True, counted=not state.planned), event.at, policy.again, event.why)
+    if event.refused and state.idle:
+        moved, effects = moves.sleep(state, event.at, event.why)
+        return replace(moved, declined=event.at), effects
     recovery = moves.stronger(event.recovery, Recovery.RELAUNCH)
     fault = events.Fault(event.at, "launch-failed", event.why, recovery)
     return broken(replace(state, counted=False), fault, policy)
+
+
+def not_stopped(state: State, event: events.Ready, policy: Policy) -> Move:
+    """A request came before it was stopped for want of any."""
+    return moves.serve(state, event.at) if state.idle else (state, ())
+
+
+def asked_for(state: State, event: events.Demand, policy: Policy) -> Move:
+    """A start that the plan refuses is not tried for every request."""
+    if state.declined and 0 <= event.at - state.declined < policy.again:
+        return state, ()
+    return moves.wake(state, event.at, policy)
 
 
 def rebooted(state: State, event: events.Rebooted, policy: Policy) -> Move:

@@ -58,6 +58,12 @@ def resumed_loading(state: State, event: events.Resumed, policy: Policy) -> Move
     return broken(known, _exited(state, event), policy) if event.ended else moves.watch(known, event.at)
 
 
+def resumed_asleep(state: State, event: events.Resumed, policy: Policy) -> Move:
+    """What runs all the same is stopped."""
+    known = _known(state, event)
+    return moves.stop(known, event.at) if event.running else (known, ())
+
+
 def resumed_rebooting(state: State, event: events.Resumed, policy: Policy) -> Move:
     """The reboot of the head has ended the supervisor: over when every node has another boot marker."""
     if state.boots and set(dict(state.boots)) <= _rebooted(state, event):
@@ -104,6 +110,8 @@ _UNASKED = "ignored: no work of this kind is under way"
 _PERSON = "ignored: a person has to act, whatever happens meanwhile"
 _OVER = "ignored: a person has taken over"
 _ANOTHERS = "ignored: what runs on the nodes is another's meanwhile"
+_UNCALLED = "ignored: only what is stopped for want of requests is started by one"
+_IN_USE = "ignored: it does not serve now"
 _NEVER = "ignored: never a state of this machine; Resumed leads out of it"
 
 _NO_ANSWERS: Mapping[type, Cell] = dict.fromkeys(get_args(events.Answer), _UNASKED)
@@ -112,7 +120,14 @@ _PERSONS: Mapping[type, Cell] = {
     events.Restart: lambda state, event, policy: moves.restart(state, event.at, event.why, policy),
     events.Replaced: lambda state, event, _: moves.swap(state, event.at, event.why),
 }
-_COMMON: Mapping[type, Cell] = {events.Tick: _WAITS, **_NO_ANSWERS, events.Cleared: handlers.cleared, **_PERSONS}
+_CLIENTS: Mapping[type, Cell] = {events.Idle: _IN_USE, events.Demand: _UNCALLED}
+_COMMON: Mapping[type, Cell] = {
+    events.Tick: _WAITS,
+    **_NO_ANSWERS,
+    **_CLIENTS,
+    events.Cleared: handlers.cleared,
+    **_PERSONS,
+}
 
 
 def _row(resumed: Handler, fault: Cell, changes: Mapping[type, Cell]) -> Mapping[type, Cell]:
@@ -121,13 +136,17 @@ def _row(resumed: Handler, fault: Cell, changes: Mapping[type, Cell]) -> Mapping
 
 def _resting(resumed: Cell, why: str) -> Mapping[type, Cell]:
     quiet: dict[type, Cell] = dict.fromkeys((events.Tick, events.Fault, events.Cleared), why)
-    return {**_NO_ANSWERS, **quiet, events.Resumed: resumed, **_PERSONS}
+    return {**_NO_ANSWERS, **_CLIENTS, **quiet, events.Resumed: resumed, **_PERSONS}
 
 
 _SERVING = _row(
     resumed_serving,
     handlers.fault_while_serving,
-    {events.Tick: handlers.ticked_while_serving, events.Cleared: handlers.cleared_while_serving},
+    {
+        events.Tick: handlers.ticked_while_serving,
+        events.Cleared: handlers.cleared_while_serving,
+        events.Idle: lambda state, event, policy: moves.stop_idle(state, event.at, event.why, policy),
+    },
 )
 
 TABLE: Mapping[Situation, Mapping[type, Cell]] = {
@@ -141,7 +160,7 @@ TABLE: Mapping[Situation, Mapping[type, Cell]] = {
     (DeploymentState.DRAINING, Work.STOP): _row(
         lambda state, event, _: moves.stop(_known(state, event), event.at),
         handlers.fault_while_busy,
-        {events.Stopped: handlers.stopped},
+        {events.Stopped: handlers.stopped, events.Ready: handlers.not_stopped},
     ),
     (DeploymentState.DRAINING, Work.REBOOT): _row(
         resumed_rebooting,
@@ -168,6 +187,9 @@ TABLE: Mapping[Situation, Mapping[type, Cell]] = {
             events.Ready: lambda state, event, _: moves.serve(state, event.at),
             events.LaunchFailed: handlers.launch_failed,
         },
+    ),
+    (DeploymentState.ON_DEMAND, Work.NONE): _row(
+        resumed_asleep, handlers.fault_while_busy, {events.Demand: handlers.asked_for}
     ),
     (DeploymentState.FAILED, Work.NONE): _resting(lambda state, event, _: (state, ()), _PERSON),
     (DeploymentState.NEEDS_REBOOT, Work.NONE): _resting(resumed_needing, _PERSON),

@@ -121,7 +121,7 @@ def begin(state: State, phase: DeploymentState, work: Work, at: float) -> State:
 def capture(state: State, at: float, policy: Policy) -> Move:
     """Nothing is served from here on. What is wrong is in state.fault, .cause and .evidence."""
     state = broken_off(state, at, policy)
-    opened = replace(state, reason=state.cause, ready_at=0.0, refusing=True, refusals=(), planned=False)
+    opened = replace(state, reason=state.cause, ready_at=0.0, refusing=True, refusals=(), planned=False, idle=False)
     there = begin(opened, DeploymentState.DRAINING, Work.CAPTURE, at)
     back_at = at + wait(there.attempt, policy) if relaunch_helps(there.recovery) else 0.0
     saving = Capture(there.incident, there.fault, there.cause, there.evidence, there.turn, there.lost)
@@ -134,7 +134,9 @@ def stop(state: State, at: float) -> Move:
 
 
 def relaunch(state: State, at: float, policy: Policy) -> Move:
-    """After a verified stop: at once, later, or never again."""
+    """After a verified stop: at once, later, at the next request, or never again."""
+    if state.idle:
+        return sleep(state, at, state.cause)
     pause = 0.0 if state.counted else wait(state.attempt, policy)
     if pause and not too_many(state, at + pause, policy):
         return back_off(state, at, pause, state.cause)
@@ -154,7 +156,8 @@ def launch(state: State, at: float, policy: Policy) -> Move:
     before = state.launches[:-1] if state.counted else state.launches
     attempt = state.attempt if state.counted or state.planned else state.attempt + 1
     launches = remembered(before, at, policy) + (() if state.planned else (at,))
-    launching = replace(state, gone=False, launches=launches, attempt=attempt, reason=f"starting again: {state.cause}")
+    reason = state.cause if state.idle else f"starting again: {state.cause}"
+    launching = replace(state, gone=False, launches=launches, attempt=attempt, reason=reason)
     there = begin(launching, DeploymentState.STARTING, Work.LAUNCH, at)
     return there, (gateway(there), Launch(there.turn))
 
@@ -165,6 +168,24 @@ def restart(state: State, at: float, why: str, policy: Policy) -> Move:
     asked = replace(ended, cause=why, ready_at=0.0, refusing=True, planned=True, attempt=0, down=at)
     moved, effects = stop(asked, at)
     return moved, (Refuse(why, at), *taken_over(state), *effects)
+
+
+def stop_idle(state: State, at: float, why: str, policy: Policy) -> Move:
+    """Whether a request has come meanwhile, the stop sees once the gateway holds the next ones."""
+    ended = without_incident(broken_off(state, at, policy))
+    moved, effects = stop(replace(ended, cause=why, ready_at=0.0, refusing=True, idle=True, down=at), at)
+    return moved, (Refuse(why), *taken_over(state), *effects)
+
+
+def sleep(state: State, at: float, why: str) -> Move:
+    """Stopped until a request comes."""
+    stopped = replace(without_incident(state), reason=why, refusing=True, idle=True, gone=True)
+    there = replace(stopped, phase=DeploymentState.ON_DEMAND, since=at, work=Work.NONE)
+    return there, (gateway(there),)
+
+
+def wake(state: State, at: float, policy: Policy) -> Move:
+    return launch(replace(state, planned=True, cause="a request has asked for it"), at, policy)
 
 
 def swap(state: State, at: float, why: str) -> Move:
@@ -194,6 +215,8 @@ def serve(state: State, at: float) -> Move:
     counted = uncounted(state) if state.rebooters else state
     there = replace(without_incident(counted), phase=DeploymentState.READY, since=at, work=Work.NONE, ready_at=at)
     text = f"serving again after: {state.cause}" if state.cause else "serving"
+    if state.idle:
+        return there, (Admit(),)
     if state.incident:
         return there, (Admit(), Close(state.incident, "serving again"), Announce("closed", text))
     return there, (Admit(), *([Announce("recovered", text)] if state.refusing else []))
@@ -231,5 +254,5 @@ def without_incident(state: State) -> State:
     return replace(
         state, reason="", fault="", cause="", evidence=(), recovery=Recovery.NONE, incident=0, counted=False, due=0.0,
         unverified=0.0, refusing=False, troubles=(), refusals=(), rebooted=False, planned=False, lost=0.0,
-        unannounced=0.0,
+        unannounced=0.0, idle=False, declined=0.0,
     )  # fmt: skip

@@ -183,7 +183,8 @@ class State:
     by us, once in this incident. down: when the service ended last. rebooters: nodes that a person has rebooted since.
     planned: a person asked for the launch under way; it does not count. lost: since when clients get nothing, for the
     fault under way. unannounced: since when a stall lasts that hooks have not heard of, 0 for none. owed: what the last
-    step closed and announced; announced again if the supervisor is killed now.
+    step closed and announced; announced again if the supervisor is killed now. idle: nobody asks for it: it is being
+    stopped, is stopped, or is started by a request. declined: when such a start was refused, 0 for never.
     """
 
     phase: DeploymentState
@@ -214,3 +215,5 @@ class State:
     lost: float = 0.0
     unannounced: float = 0.0
     owed: tuple[Close | Announce, ...] = ()
+    idle: bool = False
+    declined: float = 0.0

@@ -47,6 +47,7 @@ def view(bus: EventBus, state: State) -> Live:
         last_incident=seen.incidents[1],
         incidents=seen.incidents[0],
         relaunches=seen.relaunches,
+        declined=state.declined,
         troubles=(*troubles, *state.refusals),
         ranks=tuple(seen.progress(rank) for _, rank in sorted(seen.ranks.items())),
         nodes=tuple(_node(bus, node) for node in context.nodes),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sparkwright.domain.codec import Unreadable, from_json
-from sparkwright.domain.live import Live
+from sparkwright.domain.live import GatewayUse, Live
 from sparkwright.gateway import decide
 from sparkwright.gateway.decide import Answer
 from sparkwright.gateway.keys import ROUTE, RouteSetting
@@ -17,14 +17,30 @@ from sparkwright.supervisor.watched import Watched
 
 
 class Behind:
-    """A deployment behind the gateway, from its supervisor's folder. under_way: requests that its engine has now."""
+    """A deployment behind the gateway, from its supervisor's folder. under_way: requests that its engine has now;
+
+    waiting: held until it is there.
+    """
 
     def __init__(self, home: Path, clock: Clock) -> None:
         self._clock, now, self.name = clock, clock.monotonic, home.name
         self._setting: Watched[RouteSetting | None] = Watched(home / "door" / ROUTE, _route, None, now)
         self._live: Watched[Live | None] = Watched(home / "live.json", lambda text: from_json(Live, text), None, now)
         self._secrets: Watched[dict[str, str]] = Watched(home / "secrets.json", _secrets, {}, now)
-        self.under_way = 0
+        self.under_way = self.waiting = 0
+        self._ended = now()
+
+    @property
+    def use(self) -> GatewayUse:
+        return GatewayUse(self.under_way, self.waiting, self._clock.monotonic() - self._ended)
+
+    def end(self) -> None:
+        self.under_way -= 1
+        self._ended = self._clock.monotonic()
+
+    @property
+    def on_demand(self) -> bool:
+        return bool(self.setting and self.setting.patience)
 
     @property
     def setting(self) -> RouteSetting | None:
@@ -98,7 +114,7 @@ class Flight:
         return self.metered.saw(chunk) if self.metered else chunk
 
     def ended(self, whole: bool) -> None:
-        self.behind.under_way -= 1
+        self.behind.end()
         if self.metered:
             self.metered.ended()
 

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from urllib.parse import parse_qs
 
 import h11
 
@@ -11,7 +12,11 @@ from sparkwright.gateway.decide import NO_SUCH_PATH, Answer
 
 PIECE = 64 * 1024
 HEAD_LIMIT = 128 * 1024
-_LINGER = 5.0
+_LINGER, _FIELDS = 5.0, 100
+_STREAM = (
+    b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-store\r\n"
+    b"Access-Control-Allow-Origin: *\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n"
+)
 END = b"\r\n\r\n"
 # Between two neighbours only, or of no meaning for an engine that is asked over a connection of its own
 _NOT_PASSED = frozenset({b"connection", b"expect", b"keep-alive", b"authorization", b"x-api-key", b"api-key"})
@@ -49,6 +54,13 @@ class Head:
     def path(self) -> str:
         return self.target.partition("?")[0]
 
+    @property
+    def model(self) -> str:
+        """By `?model=`, for requests without a body; '' where it names none."""
+        with suppress(ValueError):
+            return parse_qs(self.target.partition("?")[2], max_num_fields=_FIELDS).get("model", [""])[0]
+        return ""
+
     def written(self, key: str, longer: int = 0) -> bytes:
         """For the engine. longer: bytes that its body has more than the client's."""
         more = [(b"authorization", f"Bearer {key}".encode("latin-1", "replace"))] if key else []
@@ -75,6 +87,7 @@ class Client:
         self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=HEAD_LIMIT)
         self.read_all = False
         self.limit, self._taken = 0, 0
+        self.opened = False
 
     async def head(self) -> Head | None:
         """None where nobody asks anything."""
@@ -115,7 +128,23 @@ class Client:
             raise Gone
         return data
 
+    async def keep_alive(self) -> None:
+        """Of a client that asked for a stream and waits: its answer begins with comments, in a stream of our own."""
+        if not self.opened:
+            self.opened = True
+            self.writer.write(_STREAM)
+        await self.send(b": waiting for the model to start\n\n")
+
+    async def send(self, data: bytes) -> None:
+        """More of the stream that is open; b'' ends it."""
+        self.writer.write(b"%x\r\n%b\r\n" % (len(data), data))
+        await self.writer.drain()
+
     async def answer(self, answer: Answer) -> None:
+        if self.opened:
+            await self.send(b"event: error\ndata: " + answer.event.encode() + b"\n\n")
+            await self.send(b"")
+            return
         await self._write(f"{answer.status} {answer.kind}", answer.headers, answer.body.encode())
 
     async def show(self, page: Page | None) -> None:

@@ -1,7 +1,9 @@
 """What a supervisor is about: the deployment that it keeps alive, and what it has seen of it."""
 
+import math
 from collections import deque
-from collections.abc import AsyncIterator, Collection, Mapping
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -44,7 +46,8 @@ class Observations:
     evidence of the last one is. relaunches: since `up`. launched_at: when the launch under way began (monotonic).
     launched: what it launches, None where another process did. opening: to be announced of the next incident once it
     has its number. good_at: when it answered last. starting: how far
-    each rank of a start is. count, last: lines of each rank since the start, and the last.
+    each rank of a start is. count, last: lines of each rank since the start, and the last. own_at: when the engine had
+    a request of ours last, infinite while it has one.
     """
 
     bind: str = LOOPBACK
@@ -70,6 +73,7 @@ class Observations:
     starting: dict[int, RankPhase] = field(default_factory=dict)
     count: dict[int, int] = field(default_factory=dict)
     last: dict[int, str] = field(default_factory=dict)
+    own_at: float = 0.0
     _good: dict[int, int] = field(default_factory=dict)
 
     def sample(self, node: str, sample: Sample) -> None:
@@ -227,6 +231,15 @@ class DeploymentContext:
 
     def now(self) -> float:
         return self.services.clock.now()
+
+    @contextmanager
+    def own_request(self) -> Iterator[None]:
+        """Around one of ours: it is nobody's use of the engine."""
+        self.seen.own_at = math.inf
+        try:
+            yield
+        finally:
+            self.seen.own_at = self.now()
 
     def scaled(self, seconds: float) -> float:
         """A wait of ours, as drills shorten it."""

@@ -25,6 +25,7 @@ from sparkwright.supervision.recovery import NOTHING, Needs, of_diagnosis
 from sparkwright.supervision.state import Capture, Launch, Reboot, State, Stop, Swap, Watch
 from sparkwright.supervisor.announcer import announce, view
 from sparkwright.supervisor.context import DeploymentContext
+from sparkwright.supervisor.demand import in_use
 from sparkwright.supervisor.event_bus import EventBus
 from sparkwright.supervisor.nodes import Census, census
 from sparkwright.supervisor.ranks import launch, note_changes, stop, watch
@@ -255,10 +256,11 @@ class EffectRunner:
         if isinstance(work, Capture):
             return await capture(self._bus, state, work)
         if isinstance(work, Stop):
-            return await stop(self._bus, state.fault)
+            still = await in_use(self._bus) if state.idle else None
+            return still or await stop(self._bus, state.fault)
         if isinstance(work, Launch):
             self._launched = True
-            return await launch(context)
+            return await launch(context, asked_for=state.idle)
         if isinstance(work, Watch):
             return await watch(context, self._launched)
         if isinstance(work, Swap):

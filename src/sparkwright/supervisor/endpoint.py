@@ -11,7 +11,7 @@ from sparkwright.checks.gateway import KEYS, MODES, PAIR
 from sparkwright.domain.diagnosis import Cause
 from sparkwright.domain.errors import NodeError, NotReady
 from sparkwright.domain.incident import IncidentEvent
-from sparkwright.domain.live import LiveCanary, LiveEngine
+from sparkwright.domain.live import GatewayUse, LiveCanary, LiveEngine
 from sparkwright.domain.recipe import GatewayTls
 from sparkwright.domain.service import Installation
 from sparkwright.engines.tables import metric_names
@@ -100,7 +100,8 @@ async def asked(context: DeploymentContext) -> LiveCanary:
     try:
         async with asyncio.timeout(limit):
             model = context.outline.served_name
-            answer = await context.services.endpoint.greedy(context.url, model, QUESTION, TOKENS, context.key)
+            with context.own_request():
+                answer = await context.services.endpoint.greedy(context.url, model, QUESTION, TOKENS, context.key)
     except TimeoutError:
         return LiveCanary(at, None, f"no answer within {limit:g} s")
     except NotReady as error:
@@ -182,11 +183,16 @@ async def _made(context: DeploymentContext) -> bool:
 async def in_flight(bus: EventBus) -> None:
     """Requests that the engine got, whatever it reports: one that hangs shows its last figures."""
     context = bus.context
-    socket = f"{_gateway(context).home}/door/{SERVICE}"
     while True:
-        flights = await context.services.endpoint.in_flight(socket, context.name)
+        use = await gateway_use(context)
+        flights = use.under_way if use else 0
         bus.put(*bus.detectors.gateway(flights, context.now()))
         await context.pause(_FLIGHTS_EVERY / 2 if flights else _FLIGHTS_EVERY)
+
+
+async def gateway_use(context: DeploymentContext) -> GatewayUse | None:
+    """None where the gateway's process does not answer."""
+    return await context.services.endpoint.gateway_use(f"{_gateway(context).home}/door/{SERVICE}", context.name)
 
 
 async def programs(bus: EventBus) -> None:

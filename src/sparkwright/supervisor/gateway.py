@@ -12,6 +12,7 @@ import resource
 import signal
 import socket
 from contextlib import suppress
+from dataclasses import asdict
 from functools import partial
 from math import inf
 from pathlib import Path
@@ -106,7 +107,8 @@ class Doorman:
         return decide.refused(request, self.limit, decide.matcher(routes))
 
     async def choose(self, head: Head, model: str) -> Flight | Page | Answer:
-        opened, alone = self._open(head), len(self.behind) == 1
+        opened, model = self._open(head), model or head.model
+        alone = len(self.behind) == 1 and not any(one.on_demand for one in self.behind.values())
         if not alone and head.path == MODELS:
             listed = json.dumps(models_page(await self._listed(opened))).encode()
             return Page("application/json", lambda: listed)
@@ -125,7 +127,7 @@ class Doorman:
         if setting.limit < int(head.headers.get("content-length", "0") or 0):
             return decide.too_large(setting.limit)
         begins = partial(self._metered, head, found, model or next(iter(setting.models), ""))
-        return await self._admitted(found) or Flight(found, setting, found.engine_key, head.path, begins)
+        return await self._admitted(found, head) or Flight(found, setting, found.engine_key, head.path, begins)
 
     def _metered(self, head: Head, behind: Behind, model: str) -> Metered | Answer | None:
         """None for what makes no tokens."""
@@ -147,19 +149,25 @@ class Doorman:
         rows = () if behind.refusing else await listed_by(setting.engine, behind.engine_key)
         return Listed(setting.deployment, setting.models, state, rows)
 
-    async def _admitted(self, behind: Behind) -> Answer | None:
-        """At once, or after a short wait for what is about to be back."""
-        began = self._clock.monotonic()
-        while True:
-            held = self._clock.monotonic() - began
-            verdict = decide.admitted(behind.live, self._clock.now(), held, self._waiting)
-            if not isinstance(verdict, decide.Hold):
-                return verdict
-            self._waiting += 1
-            try:
+    async def _admitted(self, behind: Behind, head: Head) -> Answer | None:
+        """At once, or after a short wait for what is about to be back, or a longer one for what a request starts."""
+        began, counted = self._clock.monotonic(), False
+        patience = behind.setting.patience if behind.setting and head.method not in ("GET", "HEAD") else 0.0
+        try:
+            while True:
+                held = self._clock.monotonic() - began
+                crowd = self._waiting - counted
+                verdict = decide.admitted(behind.live, self._clock.now(), held, crowd, patience)
+                if not isinstance(verdict, decide.Hold):
+                    return verdict
+                if not counted:
+                    counted, self._waiting = True, self._waiting + 1
+                    behind.waiting += patience > 0
                 await self._clock.sleep(_LOOK_AGAIN)
-            finally:
+        finally:
+            if counted:
                 self._waiting -= 1
+                behind.waiting -= patience > 0
 
 
 def _fitting(opened: dict[str, Behind], call: str, model: str) -> Behind | Answer:
@@ -185,7 +193,7 @@ async def run(home: Path) -> None:
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, over.set)
 
     def flights() -> bytes:
-        return json.dumps({name: one.under_way for name, one in doorman.behind.items()}).encode()
+        return json.dumps({name: asdict(one.use) for name, one in doorman.behind.items()}).encode()
 
     inside = Passing({caddy.FLIGHTS: Page("application/json", flights)}, doorman)
     figures = Passing({"/metrics": Page(CONTENT_TYPE, lambda: exporters.page(doorman.shown))})

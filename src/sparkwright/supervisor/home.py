@@ -14,7 +14,7 @@ from sparkwright.adapters.artifacts import write
 from sparkwright.domain.codec import Unreadable, from_json, to_json
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import Busy, UsageError
-from sparkwright.domain.live import VERSION, Desired, Live, Request
+from sparkwright.domain.live import SERVING, STALE, VERSION, Desired, Live, Request
 from sparkwright.domain.progress import Happening, Notice, RankPhase, StepDone, StepStarted
 from sparkwright.supervision.state import ALIVE, State
 
@@ -165,6 +165,11 @@ class Home:
         with suppress(OSError):
             write(self.path / "live.json", to_json(replace(live, pid=os.getpid())).encode(), sync=False, room=_ROOM)
 
+    def serving_next_to(self) -> frozenset[str]:
+        """Other deployments with this head that serve, by what their supervisors have shown just now."""
+        found = ((one.parent.name, _shown(one)) for one in self.path.parent.glob("*/live.json"))
+        return frozenset(name for name, live in found if name != self.path.name and live and live.phase in SERVING)
+
     def wanted(self) -> bool:
         return self._mark == self._marked()
 
@@ -209,3 +214,11 @@ class Home:
         except OSError:
             return None
         return found.st_ino, found.st_mtime_ns
+
+
+def _shown(path: Path) -> Live | None:
+    """None where nobody has written it lately."""
+    with suppress(OSError, Unreadable):
+        live = from_json(Live, path.read_bytes())
+        return live if abs(time.time() - live.at) < STALE else None
+    return None

@@ -2,21 +2,20 @@
 
 from functools import partial
 
-from sparkwright.domain.live import Ask, DeploymentState
+from sparkwright.domain.live import SERVING, Ask, DeploymentState
 from sparkwright.supervision import machine
 from sparkwright.supervision.detect.detectors import Detectors, away
 from sparkwright.supervision.detect.setting import Setting
 from sparkwright.supervision.events import Cleared, Disarmed, Event, Fault, Replaced, Restart, Resumed, Tick
 from sparkwright.supervision.state import ALIVE, Recovery, State
 from sparkwright.supervision.state import Work as Kind
-from sparkwright.supervisor import endpoint, event_bus, nodes, quality
+from sparkwright.supervisor import demand, endpoint, event_bus, nodes, quality
 from sparkwright.supervisor.announcer import Announcer, view
 from sparkwright.supervisor.context import DeploymentContext
 from sparkwright.supervisor.effects import SILENT, EffectRunner, Work, silence
 from sparkwright.supervisor.event_bus import EventBus, TaskSupervisor
 from sparkwright.supervisor.nodes import Census, census
 
-_SERVING = (DeploymentState.READY, DeploymentState.DEGRADED)
 _TICK = 1.0
 _SHOWN_EVERY = 2.0
 _UNWRITTEN = "journal"
@@ -59,6 +58,8 @@ class Loop:
         self._nodes.begin("gateway probe", partial(endpoint.probe, self.bus))
         self._nodes.begin("gateway's programs", partial(endpoint.programs, self.bus))
         self._nodes.begin("Docker", partial(nodes.watch_docker, self.bus))
+        if self.context.desired.recipe.serving.on_demand:
+            self._nodes.begin("demand", partial(demand.watch, self.bus))
         self._nodes.begin("records", partial(event_bus.watch_files, self.bus))
         await self._step(self._resumed(found))
         while self._state.phase is not DeploymentState.STOPPED:
@@ -163,7 +164,7 @@ class Loop:
 
     def _listen(self) -> None:
         """The ranks are followed while they serve, and not a moment longer: the next start's are others."""
-        serving = self._state.phase in _SERVING
+        serving = self._state.phase in SERVING
         if serving == self.bus.serving:
             return
         self.bus.serving = serving

@@ -16,11 +16,13 @@ import h11
 from sparkwright.domain.units import MIB
 from sparkwright.gateway.decide import Answer, invalid, too_large
 from sparkwright.gateway.model_scan import scan_for
-from sparkwright.gateway.usage import Body
+from sparkwright.gateway.usage import Body, streams
 from sparkwright.supervisor.connection import END, HEAD_LIMIT, PIECE, Client, Gone, Head, Page, TooLarge
 
 _IN_MEMORY = MIB
 _CONNECT = 3.0
+_KEEP_ALIVE = 10.0
+_LONGEST_ERROR, _SHOWN = 64 * 1024, 1000
 Kept: TypeAlias = "tempfile.SpooledTemporaryFile[bytes]"
 _BAD = invalid(400, "bad_request", "The request could not be read.")
 
@@ -141,7 +143,13 @@ async def _while_waiting(choosing: "asyncio.Future[Target | Page | Answer]", cli
             kept.write(piece)
         await client.later()
 
-    absorb = asyncio.ensure_future(absorbing())
+    async def keeping() -> None:
+        while True:
+            await asyncio.sleep(_KEEP_ALIVE)
+            if client.opened or (client.read_all and _asks_for_stream(kept)):
+                await client.keep_alive()
+
+    absorb, keep = asyncio.ensure_future(absorbing()), asyncio.ensure_future(keeping())
     either: list[asyncio.Future[Any]] = [choosing, absorb]
     try:
         await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
@@ -149,10 +157,20 @@ async def _while_waiting(choosing: "asyncio.Future[Target | Page | Answer]", cli
             absorb.result()
             raise Gone
     finally:
-        for task in (absorb, choosing):
+        for task in (absorb, choosing, keep):
             task.cancel()
-        with suppress(asyncio.CancelledError, Gone, TooLarge, OSError, h11.ProtocolError):
-            await absorb
+        for task in (absorb, keep):
+            with suppress(asyncio.CancelledError, Gone, TooLarge, OSError, h11.ProtocolError):
+                await task
+
+
+def _asks_for_stream(kept: Kept) -> bool:
+    size = kept.tell()
+    kept.seek(0)
+    try:
+        return size <= _IN_MEMORY and streams(kept.read(size))
+    finally:
+        kept.seek(size)
 
 
 async def _passed(client: Client, head: Head, kept: Kept, target: Target, tap: Tap) -> Answer | None:
@@ -223,9 +241,47 @@ async def _answer(reader: asyncio.StreamReader, client: Client, tap: Tap) -> boo
         chunk = await reader.readuntil(END)
     except (asyncio.IncompleteReadError, asyncio.LimitOverrunError, ConnectionError):
         return False
+    if client.opened:
+        await _continue(reader, client, tap, chunk)
+        return True
     while chunk:
         if passed := tap.saw(chunk):
             client.writer.write(passed)
             await client.writer.drain()
         chunk = await reader.read(PIECE)
     return True
+
+
+async def _continue(reader: asyncio.StreamReader, client: Client, tap: Tap, chunk: bytes) -> None:
+    """The engine's answer within the stream that has begun; another one than a stream becomes its last event.
+
+    Raises OSError where the engine breaks off: the client's stream is cut then, too.
+    """
+    http, error, body = h11.Connection(h11.CLIENT, max_incomplete_event_size=HEAD_LIMIT), 0, b""
+    http.send(h11.Request(method="POST", target="/", headers=[("Host", "engine"), ("Connection", "close")]))
+    http.send(h11.EndOfMessage())
+    http.receive_data(tap.saw(chunk))
+    while not isinstance(event := _event(http), h11.EndOfMessage):
+        if event is h11.NEED_DATA:
+            raw = await reader.read(PIECE)
+            # Nothing to pass on is no end
+            if (passed := tap.saw(raw) if raw else b"") or not raw:
+                http.receive_data(passed)
+        elif isinstance(event, h11.Response):
+            error = 0 if event.status_code == 200 else event.status_code
+        elif isinstance(event, h11.Data) and error:
+            body = (body + event.data)[:_LONGEST_ERROR]
+        elif isinstance(event, h11.Data) and event.data:
+            await client.send(bytes(event.data))
+    if error:
+        said = body.decode("utf-8", "replace")[:_SHOWN]
+        await client.answer(Answer(error, "engine_error", "engine_error", f"The engine answered {error}: {said}"))
+    else:
+        await client.send(b"")
+
+
+def _event(http: h11.Connection) -> Any:
+    try:
+        return http.next_event()
+    except h11.RemoteProtocolError as error:
+        raise ConnectionError(str(error)) from error

@@ -44,7 +44,8 @@ async def _outcome(bus: EventBus, name: str) -> Outcome | None:
         body = json.dumps({"model": context.outline.served_name, **ask.body})
         try:
             url = f"{context.url}{ask.path}"
-            heard = read(ask, await context.services.endpoint.post(url, body, context.key, _SECONDS))
+            with context.own_request():
+                heard = read(ask, await context.services.endpoint.post(url, body, context.key, _SECONDS))
         except NotReady as error:
             return Heard(trouble=error.message)
         bus.detectors.canaries.own += heard.output_tokens  # its tokens are nobody's traffic

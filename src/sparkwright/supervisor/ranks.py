@@ -122,10 +122,15 @@ _LEAST, _LEASE_AGAIN = 1.0, 0.5
 _PROOF_EVERY = 2.0
 
 
-async def launch(context: DeploymentContext) -> Launched | LaunchFailed:
-    """Facts and fabric again, then workers first. Busy: also while a node is out of reach, which is no launch."""
+async def launch(context: DeploymentContext, asked_for: bool = False) -> Launched | LaunchFailed:
+    """Facts and fabric again, then workers first. Busy: also while a node is out of reach, which is no launch.
+
+    asked_for: by a request that waits, while others may serve on its nodes.
+    """
+    if asked_for:
+        context.note_neighbours(context.journal.serving_next_to())
     try:
-        outcome = await _prepared(context)
+        outcome = await _prepared(context, 0.0 if asked_for else _ELSE)
     except Unreachable as error:
         return LaunchFailed(context.now(), error.message, busy=True)
     except SparkwrightError as error:
@@ -160,15 +165,15 @@ def _failed(context: DeploymentContext, error: SparkwrightError) -> LaunchFailed
     if isinstance(error, Refused):
         needs = of_findings(error.findings)
         why = _sentence(error.findings) or error.message
-        return LaunchFailed(context.now(), why, moves.stronger(Recovery.RELAUNCH, needs.recovery))
+        return LaunchFailed(context.now(), why, moves.stronger(Recovery.RELAUNCH, needs.recovery), refused=True)
     return LaunchFailed(context.now(), error.message, busy=isinstance(error, Busy))
 
 
-async def _prepared(context: DeploymentContext) -> Outcome:
+async def _prepared(context: DeploymentContext, patience: float) -> Outcome:
     """A plan that nothing forbids. Raises Refused or Unreachable when it has waited long enough."""
     began = context.services.clock.monotonic()
     while True:
-        limit = _ELSE
+        limit = patience
         try:
             outcome = await prepare(context.services, context.launch_request)
             stops = stopping(outcome.plan, context.desired.force)

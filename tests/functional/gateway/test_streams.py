@@ -243,14 +243,14 @@ async def test_requests_in_flight_are_counted_until_their_answer_ends(opened: Op
     with engine_that(hangs) as address:
         gateway, endpoint = opened(address), OpenAiEndpoint(SystemClock())
         at = str(gateway.folder / "service.sock"), gateway.home.name
-        assert await endpoint.in_flight(*at) == 0
+        assert (await endpoint.gateway_use(*at)).under_way == 0
         threading.Thread(target=asked, args=(gateway,), daemon=True).start()
-        while await endpoint.in_flight(*at) != 1:
+        while (await endpoint.gateway_use(*at)).under_way != 1:
             await asyncio.sleep(0.05)
         over.set()
-        while await endpoint.in_flight(*at) != 0:
+        while (await endpoint.gateway_use(*at)).under_way != 0:
             await asyncio.sleep(0.05)
-        assert await endpoint.in_flight(str(gateway.folder / "none.sock"), at[1]) == 0
+        assert await endpoint.gateway_use(str(gateway.folder / "none.sock"), at[1]) is None
 
 
 def asked(gateway: Gateway) -> None:

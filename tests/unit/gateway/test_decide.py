@@ -141,11 +141,27 @@ def test_what_it_waits_for_is_in_the_refusal() -> None:
     """Guards that a client learns of a deliberate back-off, of its end, and of how long a start takes."""
     waiting = replace(LIVE, phase=DeploymentState.BACKING_OFF, awaited="back-off before launch 3", due=NOW + 27)
     answer = unavailable(replace(waiting, back_at=NOW + 31.5, usual=4.5), NOW)
-    assert "; back-off before launch 3 until 13:47:07 UTC; it should be back in about 32 s." in answer.message
+    back = "it should be back in about 32 s; a start usually takes 4.5 s."
+    assert f"; back-off before launch 3 until 13:47:07 UTC; {back}" in answer.message
     assert answer.retry_after == 32
     docker = unavailable(replace(LIVE, awaited="Docker on spark-2", usual=4.5), NOW)
     said = "; waiting for Docker on spark-2; it is not known when it will be back; a start usually takes 4.5 s."
     assert docker.message.endswith(said) and docker.retry_after == 5
+
+
+def test_a_request_waits_for_what_it_starts_and_is_refused_with_what_the_plan_has() -> None:
+    """Guards both bounds of a wait on demand, that a crowd does not grow, and that only a request may start it."""
+    asleep = replace(LIVE, phase=DeploymentState.ON_DEMAND, why="stopped after 15 min without a request", usual=90)
+    for live in (asleep, replace(LIVE, phase=DeploymentState.DRAINING), LIVE):
+        assert isinstance(admitted(live, NOW, 599, CROWD, 600), Hold)
+        for over in (admitted(live, NOW, 600, 0, 600), admitted(live, NOW, 0, CROWD + 1, 600), admitted(live, NOW, 0)):
+            assert over == unavailable(live, NOW)
+    said = "big is on demand, stopped since 65 s: stopped after 15 min without a request; the next request starts it"
+    assert unavailable(asleep, NOW).message == f"{said}; a start usually takes 90 s."
+    declined = admitted(replace(asleep, declined=NOW - 10, why="MEM001 a: no room"), NOW, 0, 0, 600)
+    assert isinstance(declined, decide.Answer) and declined.retry_after == 20
+    assert "MEM001 a: no room; in 20 s a request starts it" in declined.message
+    assert isinstance(admitted(replace(LIVE, phase=DeploymentState.FAILED), NOW, 0, 0, 600), decide.Answer)
 
 
 @given(back=st.floats(-1e5, 1e5), phase=st.sampled_from(DeploymentState))

@@ -13,6 +13,7 @@ RESTING = frozenset(
         DeploymentState.READY,
         DeploymentState.DEGRADED,
         DeploymentState.STOPPED,
+        DeploymentState.ON_DEMAND,
         DeploymentState.FAILED,
         DeploymentState.NEEDS_REBOOT,
         DeploymentState.NEEDS_POWER_CYCLE,

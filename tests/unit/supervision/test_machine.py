@@ -46,14 +46,15 @@ D = DeploymentState
 
 # Whatever is not here is ignored, and the table says why.
 HANDLED = {
-    (D.READY, Work.NONE): "Tick Resumed Fault Cleared Disarmed Restart Replaced",
-    (D.DEGRADED, Work.NONE): "Tick Resumed Fault Cleared Disarmed Restart Replaced",
+    (D.READY, Work.NONE): "Tick Resumed Fault Cleared Disarmed Restart Replaced Idle",
+    (D.DEGRADED, Work.NONE): "Tick Resumed Fault Cleared Disarmed Restart Replaced Idle",
     (D.DRAINING, Work.CAPTURE): "Resumed Fault Cleared Disarmed Captured Restart Replaced",
-    (D.DRAINING, Work.STOP): "Resumed Fault Cleared Disarmed Stopped Restart Replaced",
+    (D.DRAINING, Work.STOP): "Resumed Fault Cleared Disarmed Stopped Ready Restart Replaced",
     (D.DRAINING, Work.REBOOT): "Resumed Fault Cleared Disarmed Rebooted RebootFailed Restart Replaced",
     (D.BACKING_OFF, Work.NONE): "Tick Resumed Fault Cleared Disarmed Restart Replaced",
     (D.STARTING, Work.LAUNCH): "Resumed Fault Cleared Disarmed Launched LaunchFailed Restart Replaced",
     (D.LOADING, Work.WATCH): "Resumed Fault Cleared Disarmed Ready LaunchFailed Restart Replaced",
+    (D.ON_DEMAND, Work.NONE): "Resumed Fault Cleared Disarmed Demand Restart Replaced",
     (D.FAILED, Work.NONE): "Resumed Disarmed Restart Replaced",
     (D.NEEDS_REBOOT, Work.NONE): "Resumed Disarmed Restart Replaced",
     (D.NEEDS_POWER_CYCLE, Work.NONE): "Resumed Disarmed Restart Replaced",

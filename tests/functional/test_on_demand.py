@@ -1,0 +1,102 @@
+"""Models on demand: started by their first request, stopped when nobody asks, next to one that serves all the time."""
+
+import json
+import socket
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import httpx
+import openai
+
+from functional.test_install_supervisor import shell as shell
+from functional.test_install_supervisor import until
+from functional.test_several import FORCE, Served
+from functional.test_several import served as served
+
+ON_DEMAND = "  on_demand: true\n  idle_minutes: 0.4\n  wait_seconds: 60\n"  # a tenth of it in these tests
+CHAT = {"model": "alpha", "messages": [{"role": "user", "content": "hello"}], "max_tokens": 4}
+
+
+def on_demand(served: Served, name: str, **env: str) -> str:
+    path = served.recipe(name, **env)
+    text = (served.shell.folder / path).read_text()
+    (served.shell.folder / path).write_text(text.replace("serving:\n", f"serving:\n{ON_DEMAND}"))
+    return path
+
+
+def live(served: Served, name: str) -> dict[str, Any]:
+    path = served.shell.folder / f"a/state/supervision/{name}/live.json"
+    found: dict[str, Any] = json.loads(path.read_text())
+    return found
+
+
+def is_asleep(served: Served, name: str) -> None:
+    until(lambda: live(served, name)["phase"] == "on_demand", f"{name} to be stopped")
+
+
+def test_twenty_clients_start_it_and_it_ends_without_them(served: Served) -> None:
+    """Guards the whole way: stopped when idle, one start for all who wait, no start for what names no model of it."""
+    served.good("up", served.recipe("beta"), *FORCE)
+    served.good("up", on_demand(served, "alpha"), *FORCE)
+    is_asleep(served, "alpha")
+    _, text, _ = served.shell.run("status", "alpha")
+    assert "alpha: on demand, stopped for" in text and "the next request starts it; a start usually takes" in text, text
+    with served.client as client:
+        rows = {row["id"]: row["state"] for row in client.get("/v1/models").json()["data"]}
+        assert rows == {"alpha": "on_demand", "beta": "ready"}
+        assert client.post("/v1/completions", json={"model": "x", "prompt": "y"}).status_code == 404
+        assert client.post("/v1/completions", json={"prompt": "y"}).status_code == 400
+        assert client.get("/v1/responses/r1?model=alpha").status_code == 503, "a GET starts nothing"
+        assert live(served, "alpha")["phase"] == "on_demand"
+        key = client.headers["Authorization"].removeprefix("Bearer ")
+        sdk = openai.OpenAI(base_url=f"{client.base_url}v1", http_client=client, max_retries=0, api_key=key)
+
+        def ask(number: int) -> str:
+            if number % 4 == 0:
+                try:
+                    return str(client.post("/v1/chat/completions", json=CHAT, timeout=0.2).status_code)
+                except httpx.ReadTimeout:
+                    return "left"
+            if number % 2:
+                answer = sdk.chat.completions.create(**CHAT)  # type: ignore[call-overload]
+                return "whole" if answer.usage.completion_tokens else ""
+            parts = sdk.chat.completions.create(**CHAT, stream=True)  # type: ignore[call-overload]
+            return "stream" if "".join(one.choices[0].delta.content or "" for one in parts if one.choices) else ""
+
+        with ThreadPoolExecutor(20) as pool:
+            got = sorted(pool.map(ask, range(20)))
+        assert got == ["left"] * 5 + ["stream"] * 5 + ["whole"] * 10
+        assert live(served, "alpha")["relaunches"] == 1 and live(served, "beta")["relaunches"] == 0
+        is_asleep(served, "alpha")
+        assert live(served, "alpha")["incidents"] == 0
+
+
+def test_a_start_that_the_plan_refuses_is_answered_with_its_reason(served: Served) -> None:
+    """Guards what serves next to it: 503 with the finding and Retry-After, nothing stopped, and a later try."""
+    served.good("up", on_demand(served, "alpha"), *FORCE)
+    served.good("up", served.recipe("beta"), *FORCE)
+    is_asleep(served, "alpha")
+    with served.client as client, socket.create_server(("127.0.0.1", served.port)):
+        answer = client.post("/v1/chat/completions", json=CHAT)
+        assert answer.status_code == 503 and 20 <= int(answer.headers["Retry-After"]) <= 30
+        said = answer.json()["error"]
+        assert said["code"] == "deployment_on_demand" and "PORT001 a: port already in use" in said["message"]
+        began = time.monotonic()
+        assert client.post("/v1/chat/completions", json=CHAT).json()["error"]["code"] == "deployment_on_demand"
+        assert time.monotonic() - began < 30, "refused again without another try"
+        body = {**CHAT, "model": "beta"}
+        assert client.post("/v1/chat/completions", json=body).status_code == 200
+    assert live(served, "alpha")["incidents"] == 0 and live(served, "beta")["relaunches"] == 0
+
+
+def test_it_is_never_stopped_while_a_request_runs(served: Served) -> None:
+    """Guards a stream that lasts longer than the idle time, at the gateway's count of what is under way."""
+    served.good("up", on_demand(served, "alpha", SPARKWRIGHT_TWIN_TIME_SCALE="1"), *FORCE)
+    with served.client as client:
+        body = {**CHAT, "max_tokens": 500, "ignore_eos": True, "stream": True}
+        began = time.monotonic()
+        with client.stream("POST", "/v1/chat/completions", json=body) as stream:
+            text = "".join(stream.iter_text())
+        assert time.monotonic() - began > 3 and text.rstrip().endswith("data: [DONE]")
+        assert live(served, "alpha")["relaunches"] == 0
