@@ -6,6 +6,7 @@ tokens of pieces one after the other are the sum of their tokens.
 
 import json
 from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
 from random import Random
 
@@ -148,12 +149,14 @@ QUESTIONS = {
 CLOSING = "Think before every step, use the tools where they help, and keep answers as short as the task allows."
 
 
+@lru_cache(16)
 def blocks(kind: Text, seed: str, count: int, size: int) -> tuple[str, ...]:
     """`count` different blocks of at least `size` words each."""
     dice = Random(f"blocks/{kind}/{seed}/{size}")
     return tuple(_BLOCKS[kind](dice, size) for _ in range(count))
 
 
+@lru_cache(16)
 def lines(kind: Text, seed: str, count: int) -> tuple[str, ...]:
     """`count` single lines, all different."""
     dice, found = Random(f"lines/{kind}/{seed}"), dict[str, None]()

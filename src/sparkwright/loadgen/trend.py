@@ -47,27 +47,31 @@ def line(points: Points) -> Line | None:
     if len(kept) < FEWEST:
         return None
     x, y = _arrays(kept)
-    slope = _slope(x, y)
+    slope = float(_slopes(x, y)[0])
     rest = y - slope * x
     rest -= np.median(rest)
     dice, size = np.random.default_rng(_SEED), max(2, int(len(x) ** 0.5))
     count = -(-len(x) // size)
     starts = dice.integers(0, len(x) - size + 1, (_RESAMPLES, count))
     blocks = (starts[:, :, None] + np.arange(size)).reshape(_RESAMPLES, -1)[:, : len(x)]
-    drawn = [slope + _slope(x, rest[place]) for place in blocks]
-    low, high = np.percentile(drawn, (2.5, 97.5))
+    low, high = np.percentile(slope + _slopes(x, rest[blocks]), (2.5, 97.5))
     parts = np.array_split(np.arange(len(x)), _PARTS)
-    least = min(float(np.sign(slope) * _slope(x[part], y[part])) for part in parts)
+    least = min(float(np.sign(slope) * _slopes(x[part], y[part])[0]) for part in parts)
     rise = slope * float(x[-1] - x[0])
     steady = least >= _LEAST * abs(slope) and abs(rise) >= _OVER_NOISE * float(np.std(rest))
     return Line(Interval(slope, float(low), float(high)), rise, bool(slope) and steady)
 
 
-def _slope(x: Floats, y: Floats) -> float:
+def _slopes(x: Floats, y: Floats) -> Floats:
+    """Of each line of y, or of the only one."""
     first, second = _pairs(len(x))
     apart = x[second] - x[first]
-    known = apart > 0
-    return float(np.median((y[second] - y[first])[known] / apart[known])) if known.any() else 0.0
+    known, lines = apart > 0, np.atleast_2d(y)
+    if not known.any():
+        return np.zeros(len(lines))
+    first, second = first[known], second[known]
+    found: Floats = np.median((lines[:, second] - lines[:, first]) / apart[known], axis=1, overwrite_input=True)
+    return found
 
 
 @lru_cache(64)
