@@ -1,15 +1,31 @@
-"""Forks of one pytest process that share the unit tests: tests/unit/workers.py."""
+"""Forks of one pytest process that share the test files: tests/workers.py."""
 
+import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
 TESTS = Path(__file__).parents[1]
+PYTEST = [sys.executable, "-m", "pytest", "-q", "--workers=2", "--junitxml=out.xml"]
+# Two files that need each other: only two processes at the same time pass them.
+PAIR = """
+import os, pathlib, time
+
+def test_it():
+    here = pathlib.Path(__file__)
+    here.with_suffix(".network").write_text(os.readlink("/proc/self/ns/net"))
+    end = time.monotonic() + 30
+    while not here.with_name("test_{other}.network").exists():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+"""
 FILE = """
-import os, signal, pytest
+import os, pathlib, signal, time, pytest
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
@@ -26,7 +42,7 @@ def test_one(place, number):
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    (tmp_path / "conftest.py").write_text("from unit.workers import pytest_addoption, pytest_runtestloop\n")
+    (tmp_path / "conftest.py").write_text("from workers import pytest_addoption, pytest_runtestloop\n")
     (tmp_path / "pytest.ini").write_text(f"[pytest]\npythonpath = {TESTS}\naddopts = --import-mode=importlib\n")
     return tmp_path
 
@@ -37,8 +53,7 @@ def run(folder: Path, *words: str, fails: int = -1, last: str = "") -> tuple[sub
     for name in "abcd":
         special = {"fails": fails, "last": last} if name == "c" else {"fails": -1, "last": ""}
         (folder / f"test_{name}.py").write_text(FILE.format(log=str(log), name=name, **special))
-    argv = [sys.executable, "-m", "pytest", "-q", "--workers=2", "--junitxml=out.xml", *words]
-    done = subprocess.run(argv, cwd=folder, capture_output=True, text=True, timeout=60)
+    done = subprocess.run([*PYTEST, *words], cwd=folder, capture_output=True, text=True, timeout=60)
     return done, log.read_text() if log.exists() else ""
 
 
@@ -62,7 +77,7 @@ def test_a_failure_is_shown_with_its_output(folder: Path) -> None:
 
 def test_the_first_failure_stops_all(folder: Path) -> None:
     """Guards `make unit ARGS=-x`: the other fork stops, too."""
-    done, _ = run(folder, "-x", fails=0, last="import time; time.sleep(600)")
+    done, _ = run(folder, "-x", fails=0, last="time.sleep(600)")
     assert done.returncode == 1 and "1 failed" in done.stdout, done.stdout
 
 
@@ -70,3 +85,29 @@ def test_a_killed_fork_fails_the_run(folder: Path) -> None:
     """Guards against tests that are lost and nobody notices."""
     done, _ = run(folder, last="os.kill(os.getpid(), signal.SIGKILL)")
     assert done.returncode not in (0, 1) and "a worker ended with status -9" in done.stdout + done.stderr
+
+
+def test_an_interrupted_run_cleans_up(folder: Path) -> None:
+    """Guards containers and processes of fixtures: what stops the run reaches only its first process."""
+    begun, log = folder / "begun", folder / "log"
+    (folder / "test_a.py").write_text(
+        FILE.format(log=str(log), name="a", fails=-1, last=f"pathlib.Path({str(begun)!r}).touch(); time.sleep(600)")
+    )
+    process = subprocess.Popen(PYTEST, cwd=folder, stdout=subprocess.DEVNULL, start_new_session=True)
+    end = time.monotonic() + 30
+    while not begun.exists():
+        assert time.monotonic() < end and process.poll() is None
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    assert (process.wait(30), log.read_text()) == (2, "ended ")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="namespaces need root")
+def test_workers_apart_have_a_network_each(folder: Path) -> None:
+    """Guards functional tests from the ports and leases of those that run at the same time."""
+    for name, other in ("ab", "ba"):
+        (folder / f"test_{name}.py").write_text(PAIR.format(other=other))
+    done = subprocess.run([*PYTEST, "--apart"], cwd=folder, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stdout + done.stderr
+    networks = {path.read_text() for path in folder.glob("*.network")}
+    assert len(networks | {os.readlink("/proc/self/ns/net")}) == 3

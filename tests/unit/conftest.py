@@ -5,10 +5,6 @@ import gc
 import pytest
 from hypothesis import is_hypothesis_test, settings
 
-from unit.workers import pytest_addoption, pytest_runtestloop
-
-__all__ = ["pytest_addoption", "pytest_runtestloop"]
-
 # Examples of a property that names no number. More of them: pytest --hypothesis-profile=deep
 settings.register_profile("unit", max_examples=40, deadline=None)
 settings.register_profile("deep", max_examples=1000, deadline=None)

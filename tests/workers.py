@@ -1,24 +1,31 @@
 """`pytest --workers N`: the tests are collected once, then N forks of this process share the files.
 
 pytest-xdist starts each worker from nothing: it imports and collects all again, which takes a third of the time that
-tests as short as these need.
+tests as short as the unit tests need. With `--apart` each fork has a network and leases of its own, so that functional
+tests that wait share the CPUs with others. TEST_WORKER is the fork's number: each has a testbed of its own.
 """
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import itertools
 import json
 import os
 import select
 import signal
-from collections.abc import Iterator
+import subprocess
+import time
+import traceback
 from dataclasses import dataclass, field
-from typing import BinaryIO, NoReturn
+from typing import BinaryIO
 
 import pytest
 
 Chunks = list[list[pytest.Item]]
+NEW_MOUNTS, NEW_NETWORK = 0x20000, 0x40000000  # linux/sched.h
+OWN = "mount --make-rprivate / && ip link set lo up && mkdir -p /run/lock && mount -t tmpfs none /run/lock"
+ENDING = 60.0  # seconds for fixtures to clean up
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +38,7 @@ class Worker:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--workers", type=int, default=1, help="processes that share the test files")
+    parser.addoption("--apart", action="store_true", help="each worker has a network and leases of its own (root)")
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -50,52 +58,83 @@ def share(session: pytest.Session, chunks: Chunks, number: int) -> None:
     os.close(numbers)
     workers: dict[int, Worker] = {}
     try:
-        for _ in range(number):
-            end, worker = start(session.config, chunks, todo)
+        for place in range(number):
+            end, worker = start(session, chunks, todo, place)
             workers[end] = worker
         while workers:
             for end in select.select(list(workers), [], [])[0]:
                 receive(session, workers, end)
     finally:
         os.close(todo)
-        for end, worker in workers.items():
-            os.kill(worker.pid, signal.SIGKILL)
-            os.waitpid(worker.pid, 0)
+        stop([worker.pid for worker in workers.values()])
+        for end in workers:
             os.close(end)
 
 
-def start(config: pytest.Config, chunks: Chunks, todo: int) -> tuple[int, Worker]:
+def stop(pids: list[int]) -> None:
+    """Fixtures end as after Ctrl-C; what has not ended a minute later is killed."""
+    for pid in pids:
+        os.kill(pid, signal.SIGINT)
+    last = time.monotonic() + ENDING
+    while pids := [pid for pid in pids if os.waitpid(pid, os.WNOHANG) == (0, 0)]:
+        time.sleep(0.02)
+        if time.monotonic() > last:
+            for pid in pids:
+                os.kill(pid, signal.SIGKILL)
+
+
+def start(session: pytest.Session, chunks: Chunks, todo: int, place: int) -> tuple[int, Worker]:
     end, reports = os.pipe()
     if pid := os.fork():
         os.close(reports)
         return end, Worker(pid)
-    with contextlib.suppress(BaseException):
-        work(config, chunks, todo, os.fdopen(reports, "wb"))
-    os._exit(1)
+    code = 1
+    try:
+        os.environ["TEST_WORKER"] = str(place)
+        if session.config.option.apart:
+            isolate()
+        work(session, chunks, todo, os.fdopen(reports, "wb"))
+        code = 0
+    except BaseException as error:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        if not isinstance(error, KeyboardInterrupt):
+            traceback.print_exc()
+        with contextlib.suppress(BaseException):
+            session._setupstate.teardown_exact(None)
+    os._exit(code)
 
 
-def work(config: pytest.Config, chunks: Chunks, todo: int, reports: BinaryIO) -> NoReturn:
+def isolate() -> None:
+    if ctypes.CDLL(None, use_errno=True).unshare(NEW_MOUNTS | NEW_NETWORK):
+        raise OSError(ctypes.get_errno(), "unshare")
+    subprocess.run(["sh", "-c", OWN], check=True)
+
+
+def work(session: pytest.Session, chunks: Chunks, todo: int, reports: BinaryIO) -> None:
     """In the fork: reports go to the parent; its own capture, since the parent's file is that of all."""
+    config = session.config
     config.pluginmanager.unregister(name="terminalreporter")
     config.pluginmanager.register(Sender(config, reports))
     capture = config.pluginmanager.getplugin("capturemanager")
     capture.stop_global_capturing()
     capture.start_global_capturing()
     capture.suspend_global_capture()
-    waiting = taken(chunks, todo)
-    item = next(waiting, None)
-    while item is not None:
-        following = next(waiting, None)
-        config.hook.pytest_runtest_protocol(item=item, nextitem=following)
-        item = following
-    reports.close()
-    os._exit(0)
-
-
-def taken(chunks: Chunks, todo: int) -> Iterator[pytest.Item]:
-    """The tests of one file after the other: the next that no other worker has taken."""
     while number := os.read(todo, 2):
-        yield from chunks[int.from_bytes(number, "big")]
+        items = chunks[int.from_bytes(number, "big")]
+        for item, following in zip(items, [*items[1:], Other(session)], strict=True):
+            config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+    reports.close()
+    session._setupstate.teardown_exact(None)
+
+
+@dataclass(frozen=True, slots=True)
+class Other:
+    """Some test of another file, in place of the one that is not known yet: only the session's fixtures go on."""
+
+    session: pytest.Session
+
+    def listchain(self) -> list[pytest.Session]:
+        return [self.session]
 
 
 @dataclass(frozen=True, slots=True)
