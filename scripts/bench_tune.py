@@ -35,7 +35,7 @@ from sparkwright.domain.tuning import Point, Setting, Trial, Tried  # noqa: E402
 from sparkwright.loadgen import halving  # noqa: E402
 
 THREADS = sorted({max(1, (os.cpu_count() or 1) // share) for share in (2, 4, 8)})
-BATCHES = ("serving.batched_tokens=64,2048", "flags.ubatch-size=16,64,256,1024")
+BATCHES = ("serving.batched_tokens=64,256,2048", "flags.ubatch-size=16,64,256,1024")
 VALUES = (f"flags.threads={','.join(map(str, THREADS))}", *BATCHES)
 NAMES = ("threads", "batch", "ubatch")
 SEEDS = 300

@@ -71,6 +71,8 @@ def test_candidates(shell: Shell) -> None:
     refused = {one["changes"].get("serving.memory_fraction"): one["refused"] for one in found["candidates"]}
     assert "0.92" in refused[0.99] and not refused[0.5]
     assert not any(one["point"] for one in found["candidates"][:1] if any(one["point"]))
+    code, found, err = tuned(shell, "--dry-run", "--only", "sequences", "--set", "serving.context=many")
+    assert code == 0 and any("expected one whole number" in one["refused"] for one in found["candidates"]), err
     assert not list(shell.folder.glob("*/state/deployments/*"))
     code, _, err = shell.run("tune", "./twin.yaml", "--for", "latency", "--only", "thread", "--dry-run")
     assert (code, "settings: " in err) == (2, True), err
@@ -128,6 +130,8 @@ def test_misuse(shell: Shell) -> None:
     for words, hint in (
         (("--resume", "t-20260101-0000"), "no search"),
         (("--out", "there.yaml"), "exists"),
+        (("--out", "away/new.yaml"), "is no folder"),
+        (("--report", "away/page.html"), "is no folder"),
         (("--set", "serving.nothing=1"), "no such key"),
         (("--set", "serving.sequences"), "KEY=VALUE"),
         (("--set", "model.id=a/b"), "is no setting"),

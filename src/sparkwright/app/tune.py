@@ -6,6 +6,7 @@ by its supervisor once, for all trials, and is started again however the search 
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from statistics import fmean
 from typing import Any, Protocol
 
 from sparkwright.app.bench.benchmark import BenchRequest, go
@@ -147,8 +148,8 @@ class Search:
         if trial.rung == START:
             return replace(trial, state=Tried.MEASURED, start=started, scores=(1 / max(started, 1e-3),))
         survey, name = self.survey, self.survey.request.deployment
-        context = survey.request.recipe.serving.context
-        work = tuning.workload(survey.wanted.goal, context, trial.rung, survey.wanted.users, survey.wanted.seed)
+        asked = tuning.Short(survey.wanted.goal, survey.request.recipe.serving.context, survey.wanted.users, self._pace)
+        work = asked.workload(trial.rung, survey.wanted.seed)
         tags, note = (f"tune-{self.journal.id}",), str(dict(variant(survey.settings, trial.point).keys) or "as it is")
         request = BenchRequest(work, tags=tags, note=note)
         quiet = Quiet(lambda text: None)
@@ -160,6 +161,12 @@ class Search:
             run = await go(self.bench, ready, quiet)
         probed = None if failed is None else tuple(failed)
         return self._judged(replace(trial, start=started, run=run.id, probed=probed), run)
+
+    @property
+    def _pace(self) -> float:
+        """What the recipe's own settings did when they were measured first, which is the same after --resume."""
+        own = next((one for one in self.trials if not any(one.point) and one.rung >= 0 and one.scores), None)
+        return fmean(own.scores) if own else 0.0
 
     def _judged(self, trial: Trial, run: Run) -> Trial:
         found = tuning.scores(run, self.survey.wanted.goal)

@@ -98,17 +98,20 @@ class Survey:
 
     def _judged(self, point: Point) -> Candidate:
         changes = variant(self.settings, point)
+        try:
+            made = self.recipe(point)
+        except RecipeError as error:
+            return Candidate(point, changes.keys, 0.0, error.message.splitlines()[-1])
         recipe = changed(self.request.recipe, changes)
         verdict = None if self.simulated else self.judge.verdict(recipe)
         # The recipe's own settings are judged as `up` does, which lets start what has been seen to.
         why = unsafe(verdict) if verdict and any(point) else ""
         try:
-            made = self.recipe(point)
             if not why:
                 plan = make_plan(self.services, replace(self.request, recipe=made), self.state)
                 stops = stopping(plan, self.request.force)
                 why = f"{prevented(stops)} ({', '.join(dict.fromkeys(one.code for one in stops))})" if stops else ""
-        except (RecipeError, UsageError) as error:
+        except UsageError as error:
             why = error.message.splitlines()[-1]
         score = 0.0 if why else predicted(recipe, self.judge, verdict, self.wanted.goal)
         return Candidate(point, changes.keys, score, why)

@@ -65,7 +65,7 @@ def connect(client: str, target: str, where: ClusterOptions, as_json: bool, **ho
       sparkwright connect claude-code
       sparkwright connect codex deepseek-v4-flash --write
       sparkwright connect opencode --tunnel --write
-      sparkwright connect openai-python https://spark-1:8443/v1 --key-file KEY --ca ca.crt
+      sparkwright connect curl https://spark-1:8443/v1 --key-file KEY --ca ca.crt
       sparkwright connect --list
     """
     given = _How(**how)

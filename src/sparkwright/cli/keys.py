@@ -64,7 +64,7 @@ def add(name: str, deployment: str, where: ClusterOptions, as_json: bool, **how:
       sparkwright keys add laptop
       sparkwright keys add ci deepseek-v4-flash --show
       sparkwright keys add wall-screen --role viewer --show
-      sparkwright keys add guests --per-minute 30 --at-once 4 --tokens-a-day 2000000
+      sparkwright keys add guests --per-minute 30 --tokens-a-day 2000000
     """
     role, show = Role(how.pop("role")), how.pop("show")
     made = shared.drive(where, lambda services: use.add(services, name, deployment, role, **how), quiet=as_json)

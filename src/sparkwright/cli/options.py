@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict
 from difflib import get_close_matches
 from functools import wraps
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -146,6 +148,14 @@ def drive_on(
                 return await use(made)
 
     return asyncio.run(go())
+
+
+def writable(path: Path | str | None) -> None:
+    """Raises UsageError before the work whose result the file is to have."""
+    folder = Path(path).expanduser().parent if path else Path()
+    if not os.access(folder, os.W_OK | os.X_OK):
+        why = "is not writable" if folder.is_dir() else "is no folder"
+        raise UsageError(f"{path} cannot be written: {folder} {why}", "name another file")
 
 
 def end_like_ctrl_c() -> None:

@@ -82,6 +82,7 @@ def soak(target: str, where: ClusterOptions, as_json: bool, **how: Any) -> None:
         work = _workload(how)
         shared.answer(as_json, {"schema": SCHEMA, "workload": asdict(work)}, _rounds(work))
         return
+    shared.writable(how["out"])
     run = asyncio.run(_soaked(target, where, as_json, how))
     end = importlib.import_module("sparkwright.cli.soak_text")  # with numpy, which loading has no use for
     page = _page(run, how["out"])

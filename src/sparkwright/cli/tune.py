@@ -62,8 +62,8 @@ def tune(recipe: str, profile: str, name: str, where: ClusterOptions, **how: Any
     \b
     Examples:
       sparkwright tune qwen3-coder-next --for agents --dry-run
-      sparkwright tune gpt-oss-120b --for throughput --budget 90 --out tuned.yaml --report tuned.html
-      sparkwright tune tiny-llama-cpp --for latency --only threads --set flags.threads=2,4,8
+      sparkwright tune gpt-oss-120b --for throughput --budget 90 --out new.yaml
+      sparkwright tune tiny-llama-cpp --for latency --set flags.threads=2,4,8
       sparkwright tune gpt-oss-120b --for throughput --resume last
     """
     opened = open_recipe(recipe, places(), profile)
@@ -72,13 +72,23 @@ def tune(recipe: str, profile: str, name: str, where: ClusterOptions, **how: Any
     goal, out = TuneGoal(how["goal"]), how["out"]
     if out and out.exists() and not how["resume"]:
         raise UsageError(f"{out} exists", "name another file with --out")
+    for path in (out, how["report"]):
+        shared.writable(path)
     source = Source(found.text, found.source, asked or profile or opened.profile, f"tuned-{goal}")
     call = Call(opened, name or opened.deployment, source, how, where)
     tuned = asyncio.run(_tune(call, TuneRequest(goal, how["only"], how["values"], how["users"], how["seed"])))
     for path, content in ((out, tuned.text), (how["report"], text_of.tuning_page(tuned, f"sparkwright {__version__}"))):
         if path and content and not how["dry"]:
-            write(content.encode(), str(path))
+            _write(content, path, tuned.id)
     shared.answer(how["as_json"], document(tuned), _text(tuned, call), int(not how["dry"] and tuned.best is None))
+
+
+def _write(content: str, path: Path, search: str) -> None:
+    try:
+        write(content.encode(), str(path))
+    except UsageError as error:
+        again = f"nothing is lost: --resume {search} with --out or --report elsewhere"
+        raise UsageError(error.message, again) from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,8 @@
 """What a trial of `tune` asks of an endpoint, and the score of what it measured."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from math import ceil
 from statistics import fmean
 
 from sparkwright.domain.run import Level, Run
@@ -8,22 +10,46 @@ from sparkwright.domain.tuning import TuneGoal
 from sparkwright.domain.workload import Agent, Length, LevelPlan, Pace, Shape, Single, Workload
 from sparkwright.loadgen.samples import counted, good, span
 
-VERSION = 1
+VERSION = 2
 _DEADLINE = 900.0
 _CONTEXT = 8192  # where the recipe leaves it to the model
 UNITS = {TuneGoal.THROUGHPUT: "output tokens/s", TuneGoal.LATENCY: "answers/s", TuneGoal.AGENTS: "turns/min"}
 USERS = {TuneGoal.THROUGHPUT: 16, TuneGoal.LATENCY: 1, TuneGoal.AGENTS: 4}
 _TURNS, _ALONE = 5, 3
+_SECONDS, _MOST = 2.0, 16  # a repeat of a small model's 0.2 s differs from the next one by more than settings do
 
 
-def workload(goal: TuneGoal, context: int, rung: int, users: int, seed: int) -> Workload:
-    """Each rung measures twice as many repeats as the one before. context: of one sequence, 0: not known."""
-    context = min(context or _CONTEXT, 4 * _CONTEXT)
-    users = users or USERS[goal]
-    shape, requests = _shape(goal, context), {TuneGoal.THROUGHPUT: 2 * users, TuneGoal.LATENCY: _ALONE}
-    level = LevelPlan(goal.value, shape, Pace(concurrency=users), requests.get(goal, users), 1)
-    title = f"A short bench of `tune` for {goal}"
-    return Workload(f"tune-{goal}", title, (level,), VERSION, seed=seed, repeats=2**rung, deadline=_DEADLINE)
+@dataclass(frozen=True, slots=True)
+class Short:
+    """What a repeat asks. context: of one sequence, 0: not known. users: 0 for what is usual for the goal.
+
+    pace: score of the recipe's own settings, 0 before it is known: a repeat is to last some seconds with them.
+    """
+
+    goal: TuneGoal
+    context: int
+    users: int
+    pace: float = 0.0
+
+    def workload(self, rung: int, seed: int) -> Workload:
+        """Each rung measures twice as many repeats as the one before."""
+        users = self.users or USERS[self.goal]
+        shape = _shape(self.goal, min(self.context or _CONTEXT, 4 * _CONTEXT))
+        requests = {TuneGoal.THROUGHPUT: 2 * users, TuneGoal.LATENCY: _ALONE}.get(self.goal, users)
+        if self.pace > 0:
+            took = requests * _each(shape, self.goal) / self.pace
+            requests *= min(_MOST, max(1, ceil(_SECONDS / took)))
+        level = LevelPlan(self.goal.value, shape, Pace(concurrency=users), requests, 1)
+        title = f"A short bench of `tune` for {self.goal}"
+        name = f"tune-{self.goal}"
+        return Workload(name, title, (level,), VERSION, seed=seed, repeats=2**rung, deadline=_DEADLINE)
+
+
+def _each(shape: Shape, goal: TuneGoal) -> float:
+    """What a request adds to the score if the repeat lasts a second."""
+    if isinstance(shape, Single):
+        return float(shape.output.high) if goal is TuneGoal.THROUGHPUT else 1.0
+    return 60.0 * _TURNS
 
 
 def _shape(goal: TuneGoal, context: int) -> Shape:

@@ -33,6 +33,8 @@ class Machine:
     pool: BlockPool
     speed: Speed
     scale: float
+    slower: Callable[[], float]
+    """How many times as long a step takes now."""
     drafts: int
     """Tokens drafted per step and sequence; 0 without speculation."""
     acceptance: Callable[[], float]
@@ -89,7 +91,7 @@ class Engine:
         while True:
             await self._work.wait()
             plan = self._plan()
-            self._computing, seconds = True, self._seconds(plan) * self.machine.scale
+            self._computing, seconds = True, self._seconds(plan) * self.machine.scale * self.machine.slower()
             try:
                 await self.ranks.step(self.answered, seconds)
             except EngineDead as error:

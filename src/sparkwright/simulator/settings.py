@@ -21,7 +21,7 @@ WRONG = (
     *("responses", "messages", "window", "crosstalk", "stale_cache", "unsteady"),
 )
 COUNTED = ("die_after", "freeze_after", "spin_after")
-VALUED = (*COUNTED, "leak", "grow", "accept", "hits", "slow_load")
+VALUED = (*COUNTED, "leak", "grow", "accept", "hits", "slow_load", "slow")
 PLAIN = ("ignore_sigterm", "garbage", "freeze_api", "no_comm", "odd_lines")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -81,6 +82,25 @@ def test_a_fault_is_found_and_nothing_else(shell: Bench, simulator: Start, fault
     if kind == "answers":
         page = (shell.folder / "page.html").read_text()
         assert "tool-call" in page and "POST /v1/chat/completions" in page
+
+
+def test_a_server_that_becomes_slower(shell: Bench, simulator: Start, tmp_path: Path) -> None:
+    """Steps of a running engine take twice as long from one moment on: drift, at that moment, and nothing else."""
+    control = tmp_path / "faults"
+    there = url(simulator(*PARSERS, SPARKWRIGHT_TWIN_CONTROL=str(control)))
+    shell.workload(ROUNDS.replace("13s", "24s"), "rounds.yaml")
+    process, rounds = shell.start("soak", there, "--profile", "./rounds.yaml", "-o", "page.html"), 0
+    assert process.stderr
+    for line in process.stderr:
+        rounds += "] agents:" in line
+        if rounds == 2:
+            control.write_text("slow=2")
+            break
+    _, err = process.communicate(timeout=120)
+    assert process.returncode == 1, err
+    told = json.loads(shell.run("runs", "show", "last", "--json")[1])
+    assert {one["kind"] for one in told["soak"]["findings"]} == {"drift"}, told["soak"]["findings"]
+    assert shell.run("gate", "last", shell.workload("latency_drift < 20%\n", "gates.txt"))[0] == 1
 
 
 @pytest.mark.full

@@ -7,11 +7,11 @@ import pytest
 from sparkwright.domain.run import Conditions, Level, Row, Run, Scrape
 from sparkwright.domain.tuning import TuneGoal
 from sparkwright.loadgen.profiles import largest
-from sparkwright.loadgen.tuning import failures, least_memory, scores, workload
+from sparkwright.loadgen.tuning import Short, failures, least_memory, scores
 
 
 def run(*rows: Row, goal: TuneGoal = TuneGoal.THROUGHPUT) -> Run:
-    made = workload(goal, 4096, 0, 0, 1)
+    made = Short(goal, 4096, 0).workload(0, 1)
     scrapes = (Scrape(0.0, {}, {"a": 9, "b": 5}), Scrape(1.0, {}, {"a": 7}))
     return Run(
         "r-1", 0.0, made, Conditions("", "m"), levels=(Level(made.levels[0], 0, 0.0, rows=rows, scrapes=scrapes),)
@@ -22,10 +22,26 @@ def run(*rows: Row, goal: TuneGoal = TuneGoal.THROUGHPUT) -> Run:
 def test_it_fits_the_context(goal: TuneGoal) -> None:
     """Whatever the recipe's context: the longest request is no more than half of it, and each rung repeats more."""
     for context in (512, 2048, 32768, 1_048_576):
-        (level,) = workload(goal, context, 0, 0, 1).levels
+        (level,) = Short(goal, context, 0).workload(0, 1).levels
         assert 0 < largest(level) <= context // 2, (goal, context)
-    assert [workload(goal, 0, rung, 3, 1).repeats for rung in range(3)] == [1, 2, 4]
-    assert workload(goal, 0, 0, 3, 1).levels[0].pace.concurrency == 3
+    short = Short(goal, 0, 3)
+    assert [short.workload(rung, 1).repeats for rung in range(3)] == [1, 2, 4]
+    assert short.workload(0, 1).levels[0].pace.concurrency == 3
+
+
+@pytest.mark.parametrize(
+    ("goal", "pace", "requests"),
+    [
+        (TuneGoal.THROUGHPUT, 2560.0, 80),  # 8 requests of 64 tokens last 0.2 s
+        (TuneGoal.THROUGHPUT, 50.0, 8),
+        (TuneGoal.LATENCY, 15.0, 30),
+        (TuneGoal.AGENTS, 6000.0, 40),  # 4 agents with 5 turns
+        (TuneGoal.AGENTS, 1e9, 64),
+    ],
+)
+def test_a_repeat_lasts_some_seconds(goal: TuneGoal, pace: float, requests: int) -> None:
+    """A fast server is asked more often, up to 16 times; a slow one as before: its repeats are long enough."""
+    assert Short(goal, 1024, 4, pace).workload(0, 1).levels[0].requests == requests
 
 
 def test_scores() -> None:

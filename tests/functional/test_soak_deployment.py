@@ -1,0 +1,55 @@
+"""`soak` of a deployment of this cluster: its nodes' memory, its supervisor's incidents, its gateway."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+
+from functional.command import Shell
+from functional.test_install_supervisor import leader, live, shell, until
+from functional.test_supervised_cli import up
+
+__all__ = ["shell"]  # a fixture
+ROUNDS = """
+name: rounds
+title: Rounds of seconds
+deadline: 16s
+soak: {probe_every: 0s, leave_every: 1s}
+levels:
+  - name: users
+    single: {prompt: 64, output: 16}
+    concurrency: 4
+    requests: 400
+    seconds: 4s
+    warmup: 0
+"""
+
+
+def test_a_rank_that_is_killed_meanwhile(shell: Shell) -> None:
+    """The soak outlives it, continues with what the supervisor started again, and reports the incident; Ctrl-C, then
+    --resume through the gateway's deployment, loses no round; memory is known by node.
+    """
+    up(shell)
+    (shell.folder / "rounds.yaml").write_text(ROUNDS)
+    process, killed = shell.start("soak", "twin", "--profile", "./rounds.yaml"), 0
+    assert process.stderr
+    for line in process.stderr:
+        if "] users:" in line and not killed:
+            killed = leader(shell)
+            os.kill(killed, signal.SIGKILL)
+        elif killed and "] users:" in line and "cut short" not in line:
+            break
+    until(lambda: live(shell)["phase"] == "ready", "serving again", 60)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    code, out, err = shell.run("soak", "--resume", "last", "-o", "page.html", "--json")
+    found = json.loads(out)
+    assert (code, found["run"]["state"]) == (1, "done"), err
+    kinds = {one["kind"] for one in found["soak"]["findings"]}
+    assert "incident" in kinds and not kinds & {"leak", "floor"}, found["soak"]["findings"]
+    known = found["run"]["conditions"]
+    assert known["deployment"] == "twin" and known["simulated"] and known["recipe_hash"]
+    assert {one["of"] for one in found["soak"]["memory"]} >= {"a"}, found["soak"]
+    assert "SIMULATED" in (shell.folder / "page.html").read_text()
