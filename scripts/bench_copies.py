@@ -175,10 +175,11 @@ def served_next_to(nodes: Nodes, repeats: int) -> Figure:
         for _ in range(repeats):
             for way in ways:
                 alone.append(_first_token(nodes, profile))
-                found[way.__name__].append(_during(nodes, profile, partial(way, bench)) / alone[-1])
+                found[way.__name__].append(_during(nodes, profile, partial(way, bench)))
     finally:
         nodes.run("down", "recipe")
-    copy, rsync, burn = (found[way.__name__] for way in ways)
+    usual = statistics.median(alone)
+    copy, rsync, burn = ([one / usual for one in found[way.__name__]] for way in ways)
     base = f"alone {min(alone) * 1e3:.0f}-{max(alone) * 1e3:.0f} ms; rsync {_ratios(rsync)}, computing {_ratios(burn)}"
     note = f"a copy of {LIMIT / 1e6:.0f} MB/s; engine, load and both ends of the copy share {os.cpu_count()} CPUs"
     return Figure("TTFT p99 with a copy", "testbed", tuple(copy), "x", 1.1, base, note)

@@ -55,7 +55,7 @@ def stream(copy: Copy, starting: threading.Semaphore) -> None:
         wire = None
         try:
             with starting:
-                wire = Wire(copy.asked, copy.folder, copy.port)
+                wire = Wire(copy.asked, copy.folder, copy.port, copy.paced)
             copy.connected += 1
             while True:
                 pump(copy, wire, copy.work.get())
@@ -136,7 +136,6 @@ def send(copy: Copy, wire: Wire, work: Work) -> None:
             wire.send(head_of(copy.names[index], at, length, kind), fd, at, length)
             if kind == SUM:
                 copy.sums[index][at] = crc_of(fd, at, length)
-            copy.paced(length)
         check(file, fd)
         if not file.part:
             os.posix_fadvise(fd, work.begin, work.to - work.begin, os.POSIX_FADV_DONTNEED)
@@ -162,7 +161,6 @@ def pack(copy: Copy, wire: Wire, work: Work) -> None:
         contents.append(content)
     data = b"".join((json.dumps(index).encode(), b"\n", *contents))
     wire.send_bytes(head_of("pack", 0, len(data), FILES), data)
-    copy.paced(work.to)
     wire.answer()
     for number in work.files:
         copy.arrived(number, copy.files[number].size)

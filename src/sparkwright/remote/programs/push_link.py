@@ -7,13 +7,21 @@ import os
 import shlex
 import socket
 import subprocess
+from collections.abc import Callable
 from typing import Any
 
 from sparkwright.remote.programs.push_files import Failed
-from sparkwright.remote.programs.wire import CHANGED, CUT_OFF, FAILED, PIECE, code_of, widen
+from sparkwright.remote.programs.wire import BLOCK, CHANGED, CUT_OFF, FAILED, PIECE, code_of, widen
 
 TAKE = ""  # the text of take.py
-_FAST = ("-o", "Ciphers=^aes128-gcm@openssh.com,aes256-gcm@openssh.com", "-o", "Compression=no")
+_FAST = (
+    "-o",
+    "Ciphers=^aes128-gcm@openssh.com,aes256-gcm@openssh.com",
+    "-o",
+    "Compression=no",
+    "-o",
+    "ControlPath=none",
+)
 _BOOT = "import sys;f=sys.stdin.buffer;exec(f.read(int(f.readline())))"
 
 
@@ -70,9 +78,10 @@ class Pipe:
 
 
 class Wire:
-    """One data connection, by ssh or by TCP."""
+    """One data connection, by ssh or by TCP. pace: waits after so many bytes, where a limit asks for it."""
 
-    def __init__(self, asked: dict[str, Any], folder: str, port: int) -> None:
+    def __init__(self, asked: dict[str, Any], folder: str, port: int, pace: Callable[[int], None]) -> None:
+        self._pace = pace
         self._key = bytes.fromhex(asked["secret"]) if port else b""
         self._pipe: Pipe | None = None
         self._buffer = memoryview(bytearray(PIECE if port else 0))
@@ -96,14 +105,17 @@ class Wire:
         self._all(head)
         done = 0
         while done < length:
-            many = os.sendfile(self._out, fd, offset + done, length - done)
+            many = os.sendfile(self._out, fd, offset + done, min(BLOCK, length - done))
             if not many:
                 raise Failed(CHANGED, "a file has become shorter")
             done += many
+            self._pace(many)
 
     def send_bytes(self, head: bytes, content: bytes | memoryview) -> None:
         self._all(head)
-        self._all(content)
+        for at in range(0, len(content), BLOCK):
+            self._all(block := memoryview(content)[at : at + BLOCK])
+            self._pace(len(block))
         if self._key:
             self._all(code_of(self._key, head, content))
 

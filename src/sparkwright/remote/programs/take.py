@@ -157,6 +157,14 @@ class Writer:
         return self._open[name]
 
 
+def decipher_later(yields: bool) -> None:
+    """The sshd of this connection, which carries nothing else, gives way as this program does."""
+    parent = os.getppid()
+    with contextlib.suppress(OSError):
+        if yields and Path(f"/proc/{parent}/comm").read_text("ascii").startswith("sshd"):
+            os.sched_setscheduler(parent, os.SCHED_IDLE, os.sched_param(0))
+
+
 def named(name: str) -> bool:
     return len(name) == 32 and _NAME.issuperset(name)
 
@@ -218,6 +226,7 @@ def main(source: BufferedReader, out: BinaryIO) -> int:
     try:
         if asked["role"] == "data":
             widen(0)
+            decipher_later(asked["yields"])
             put_line(out, "ready")
             Writer(Path(asked["folder"]), 0).serve(out)
         plan = Plan(asked)
