@@ -6,7 +6,9 @@ import json
 import os
 import random
 import signal
+import socket
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,7 +20,18 @@ from sparkwright.domain.host_facts import PageCache
 from sparkwright.facts.memory import parse_cache
 from sparkwright.remote import staging
 from sparkwright.remote.programs import measure, take_text
-from sparkwright.remote.programs.wire import COPYING, PARTIAL, PIECE, name_of
+from sparkwright.remote.programs.wire import (
+    BLOCK,
+    COPYING,
+    DROP,
+    KEEP,
+    PARTIAL,
+    PIECE,
+    SUM,
+    code_of,
+    head_of,
+    name_of,
+)
 
 HERE = staging.Peer("ai", "127.0.0.1", 22, "", local=True)
 RANGE = 8 * PIECE
@@ -320,6 +333,54 @@ def test_the_limit_holds(sh: Sh, model: Path) -> None:
     assert done.ok
     rate = float(done.stdout.strip().splitlines()[-1].split()[2].removesuffix("MB/s"))
     assert rate < 80
+
+
+SECRET = "5e" * 32
+
+
+@pytest.fixture
+def taking(tmp_path: Path) -> Iterator[tuple[Path, int]]:
+    """The receiving program, waiting for a file over plain TCP: what has arrived of it, and its port."""
+    words = ["python3", "-I", "-S", "-c", take_text()]
+    asked = {"role": "plan", "root": str(tmp_path), "single": False, "files": [["a.bin", 4 * BLOCK, 1, 420]]}
+    asked |= {"links": [], "secret": SECRET, "listen": "127.0.0.1", "streams": 1, "yields": False}
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin and process.stdout
+        print(json.dumps(asked), file=process.stdin, flush=True)
+        yield tmp_path / PARTIAL / name_of("a.bin"), json.loads(process.stdout.readline())["port"]
+        process.kill()
+
+
+@pytest.mark.parametrize("kind", [DROP, SUM, KEEP])
+def test_a_piece_that_was_changed_on_its_way_is_not_taken(taking: tuple[Path, int], kind: str) -> None:
+    """Over plain TCP a flipped bit of head, content or code is found, and no other kind of piece gets around that.
+
+    Content of a file that the publisher's checksum verifies is not: that finds it at the end.
+    """
+    (arrived, port), content = taking, random.Random(5).randbytes(BLOCK)
+    head = head_of(arrived.name, BLOCK, BLOCK, kind)
+    code = code_of(bytes.fromhex(SECRET), head, () if kind == KEEP else [content])
+    sent = head + (code + content if kind == KEEP else content + code)
+    other = head_of(arrived.name, BLOCK, BLOCK, DROP if kind == KEEP else KEEP)
+    forged = [other + sent[len(head) :], flipped(sent, head.index(b" ") + 1), flipped(sent, sent.index(code))]
+    for one in [*forged, *([] if kind == KEEP else [flipped(sent, len(head) + 77)])]:
+        assert answer(port, one) == b""
+    assert len(arrived.with_suffix(".journal").read_text().splitlines()) == 1
+    assert answer(port, sent) == b"\n"
+    assert arrived.read_bytes()[BLOCK : 2 * BLOCK] == content
+
+
+def flipped(data: bytes, at: int) -> bytes:
+    return data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
+
+
+def answer(port: int, data: bytes) -> bytes:
+    """Nothing where the connection was closed."""
+    with socket.create_connection(("127.0.0.1", port)) as connection, contextlib.suppress(ConnectionError):
+        connection.sendall(data)
+        connection.shutdown(socket.SHUT_WR)
+        return connection.recv(1)
+    return b""
 
 
 def test_a_path_that_leads_out_of_the_target_is_refused(tmp_path: Path) -> None:

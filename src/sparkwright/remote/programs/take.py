@@ -16,6 +16,7 @@ import contextlib
 import errno
 import hmac
 import json
+import mmap
 import os
 import socket
 import sys
@@ -44,7 +45,7 @@ from sparkwright.remote.programs.wire import (
     widen,
 )
 
-_VERIFIERS = 4
+_VERIFIERS, _ALIGNED = 4, 4096
 _NAME = frozenset("0123456789abcdef")
 
 
@@ -59,7 +60,7 @@ class Writer:
     def __init__(self, folder: Path, source: int, key: bytes = b"") -> None:
         self._folder, self._source, self._key = folder, source, key
         self._open: dict[str, int] = {}
-        self._buffer = memoryview(bytearray(PIECE + PACK if key else BLOCK))
+        self._buffer = memoryview(mmap.mmap(-1, PIECE + PACK if key else BLOCK))
         self._splices = not key and hasattr(os, "splice")
 
     def serve(self, out: BinaryIO) -> None:
@@ -81,27 +82,37 @@ class Writer:
                 raise EOFError
             room = room[many:]
 
+    def _blocks(self, room: memoryview) -> Iterator[memoryview]:
+        for at in range(0, len(room), BLOCK):
+            self._fill(block := room[at : at + BLOCK])
+            yield block
+
     def _coded(self, head: bytes, length: int) -> memoryview:
         """So many bytes of the connection, as nobody has changed them on their way."""
         content = self._buffer[:length]
-        self._fill(content)
-        code = memoryview(bytearray(32))
-        self._fill(code)
-        if not hmac.compare_digest(bytes(code), code_of(self._key, head, content)):
-            raise ValueError("a piece was changed on its way")
+        code = code_of(self._key, head, self._blocks(content))
+        self._compare(code)
         return content
+
+    def _compare(self, made: bytes) -> None:
+        code = memoryview(bytearray(len(made)))
+        self._fill(code)
+        if not hmac.compare_digest(bytes(code), made):
+            raise ValueError("a piece was changed on its way")
 
     def _piece(self, head: bytes, where: tuple[str, int, int], kind: str) -> None:
         name, offset, length = where
         if not named(name) or not 0 < length <= PIECE or offset < 0 or kind not in (KEEP, SUM, DROP):
             raise ValueError(f"piece {name!r} {offset} {length} {kind!r}")
-        content = self._coded(head, length) if self._key else None
+        content = self._coded(head, length) if self._key and kind != KEEP else None
+        if self._key and kind == KEEP:  # its content is verified as a whole
+            self._compare(code_of(self._key, head, ()))
         fd = self._fd(name)
         if offset + length > os.fstat(fd).st_size:
             raise ValueError(f"piece {name!r} {offset} {length} is beyond its file")
-        if content is not None:
+        if content is not None and not (kind == DROP and self._past_the_cache(name, content, offset)):
             write(fd, content, offset)
-        else:
+        elif content is None:
             self._through(fd, offset, length)
         os.fdatasync(fd)
         crc = crc_of(fd, offset, length) if kind == SUM else -1
@@ -110,6 +121,23 @@ class Writer:
         journal = os.open(self._folder / f"{name}.journal", os.O_WRONLY | os.O_APPEND)
         os.write(journal, f"{offset} {length} {crc}\n".encode())
         os.close(journal)
+
+    def _past_the_cache(self, name: str, content: memoryview, offset: int) -> bool:
+        """Straight to the disk, without a copy in the page cache; False where that is not possible."""
+        if offset % _ALIGNED or len(content) % _ALIGNED:
+            return False
+        try:
+            fd = os.open(self._folder / name, os.O_WRONLY | os.O_NOFOLLOW | os.O_DIRECT)
+        except OSError:
+            return False
+        try:
+            return os.pwrite(fd, content, offset) == len(content)
+        except OSError as error:
+            if error.errno != errno.EINVAL:
+                raise
+            return False
+        finally:
+            os.close(fd)
 
     def _through(self, fd: int, offset: int, length: int) -> None:
         """From the pipe to the file, inside the kernel where it can."""

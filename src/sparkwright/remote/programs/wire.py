@@ -9,7 +9,7 @@ import hmac
 import os
 import posixpath
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 # COPYING lies in a folder for as long as it is being copied: between two files nothing else would tell half a model
@@ -40,10 +40,14 @@ def stays(path: str, to: str) -> bool:
     return not to.startswith("/") and end != ".." and not end.startswith("../")
 
 
-def code_of(key: bytes, head: bytes, piece: bytes | memoryview) -> bytes:
-    """32 bytes that nobody without the key can make. By SHA-256, which CPUs of today compute in hardware."""
+def code_of(key: bytes, head: bytes, blocks: Iterable[bytes | memoryview]) -> bytes:
+    """32 bytes that nobody without the key can make. By SHA-256, which CPUs of today compute in hardware.
+
+    blocks: best of a size that stays in the CPU's cache.
+    """
     made = hmac.new(key, head, "sha256")
-    made.update(piece)
+    for block in blocks:
+        made.update(block)
     return made.digest()
 
 
@@ -55,12 +59,17 @@ def sum_of(pieces: Iterable[int]) -> str:
     return SUMMED + hashlib.sha256(b"".join(one.to_bytes(4, "big") for one in pieces)).hexdigest()
 
 
-def crc_of(fd: int, offset: int, length: int) -> int:
-    """CRC-32 of a part of a file, read in blocks that stay in the CPU's cache."""
-    block, found = memoryview(bytearray(min(BLOCK, length))), 0
+def blocks_of(fd: int, offset: int, length: int) -> Iterator[memoryview]:
+    """A part of a file, in blocks that stay in the CPU's cache; each is gone with the next."""
+    block = memoryview(bytearray(min(BLOCK, length)))
     for at in range(offset, offset + length, BLOCK):
-        many = os.preadv(fd, [block[: offset + length - at]], at)
-        found = zlib.crc32(block[:many], found)
+        yield block[: os.preadv(fd, [block[: offset + length - at]], at)]
+
+
+def crc_of(fd: int, offset: int, length: int) -> int:
+    found = 0
+    for block in blocks_of(fd, offset, length):
+        found = zlib.crc32(block, found)
     return found
 
 
