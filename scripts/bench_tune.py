@@ -131,15 +131,17 @@ def replay(file: Path) -> None:
     """Of each seed: the mean of all recorded repeats of what the search chose, as a share of the grid's best."""
     tree = json.loads(file.read_text())
     settings = tuple(Setting(one["name"], one["key"], tuple(one["values"])) for one in tree["settings"])
-    table, truth, whole = truth_of(tree)
-    most = max(truth.values())
-    shares, times, counts = [], [], []
+    table, truth, _ = truth_of(tree)
+    most, own = max(truth.values()), table[(0,) * len(settings)]
+    times = max(1, round(2.0 / fmean(own["took"])))  # `tune` has repeats last two seconds, as often as that takes
+    whole = sum(fixed(one) + times * sum(one["took"]) for one in tree["trials"])
+    shares, spent, counts = [], [], []
     for seed in range(SEEDS):
-        trials = searched(settings, table, seed)
+        trials = searched(settings, table, seed, times)
         chosen = halving.best(trials)
         assert chosen is not None
         shares.append(truth[chosen] / most)
-        times.append(sum(one.seconds for one in trials) / whole)
+        spent.append(sum(one.seconds for one in trials) / whole)
         counts.append(len(trials))
     worst = truth[(0,) * len(settings)] / most
     good = sum(one >= 0.95 for one in shares) / len(shares)
@@ -147,7 +149,7 @@ def replay(file: Path) -> None:
     print(
         f"search: {median(counts):.0f} trials; reaches median {median(shares):.1%}, least {min(shares):.1%}, ", end=""
     )
-    print(f"at least 95 % in {good:.1%} of {SEEDS} seeds; time median {median(times):.1%}, most {max(times):.1%}")
+    print(f"at least 95 % in {good:.1%} of {SEEDS} seeds; time median {median(spent):.1%}, most {max(spent):.1%}")
 
 
 def truth_of(tree: dict[str, Any]) -> tuple[dict[Point, dict[str, Any]], dict[Point, float], float]:
@@ -173,17 +175,23 @@ def search(given: argparse.Namespace, environ: dict[str, str]) -> None:
         print(f"search {seed}: {best or 'as it is'}: {reached}; {counted}", flush=True)
 
 
-def searched(settings: tuple[Setting, ...], table: dict[Point, dict[str, Any]], seed: int) -> list[Trial]:
+def fixed(one: dict[str, Any]) -> float:
+    """Seconds of a trial that measure nothing: start, plan, stop."""
+    return float(one["seconds"] - sum(one["took"]))
+
+
+def searched(settings: tuple[Setting, ...], table: dict[Point, dict[str, Any]], seed: int, times: int) -> list[Trial]:
+    """times: recorded repeats that make one of the search; its first trial finds that out."""
     dice, trials, serving = Random(seed), list[Trial](), None
     own = (0,) * len(settings)
     first = (own, *halving.design(settings, seed, lambda point: point in table))
     while then := halving.upcoming(settings, first, trials, lambda point: point in table):
         rung, point = then
         one = table[point]
-        drawn = [dice.randrange(len(one["scores"])) for _ in range(2**rung)]
-        scores = [one["scores"][n] for n in drawn]
-        fixed = one["seconds"] - sum(one["took"])
-        took = (0.0 if serving == point else fixed) + sum(one["took"][n] for n in drawn)
+        many = times if trials else 1
+        drawn = [[dice.randrange(len(one["scores"])) for _ in range(many)] for _ in range(2**rung)]
+        scores = [fmean(one["scores"][n] for n in group) for group in drawn]
+        took = sum(one["took"][n] for group in drawn for n in group) + (0.0 if serving == point else fixed(one))
         trials.append(Trial(point, rung, Tried.MEASURED, tuple(scores), seconds=took))
         serving = point
     return trials

@@ -2,7 +2,7 @@
 
 Rung 0 measures few points shortly: the recipe's own, and a design in which each value appears about equally often. A
 model without interactions (the logarithm of a score is a sum of one term a setting) is fitted to what was measured; the
-next rung measures a third as many points, the best of those measured and of those that the model expects, for twice as
+next rung measures half as many points, the best of those measured and of those that the model expects, for twice as
 long. What comes next follows from the trials alone: a search that was killed resumes where it was.
 https://arxiv.org/abs/1502.07943 has successive halving.
 """
@@ -45,7 +45,7 @@ def points(settings: Sequence[Setting], seed: int) -> Iterator[Point]:
 def sizes(settings: Sequence[Setting]) -> tuple[int, ...]:
     """How many points each rung measures: enough in the first for each value's term."""
     first = min(space(settings), max(_LEAST, 1 + sum(len(one.values) - 1 for one in settings)))
-    return tuple(max(2, ceil(first / 3**rung)) for rung in range(RUNGS))
+    return tuple(max(2, ceil(first / 2**rung)) for rung in range(RUNGS))
 
 
 def design(settings: Sequence[Setting], seed: int, good: Callable[[Point], bool]) -> tuple[Point, ...]:

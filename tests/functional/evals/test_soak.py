@@ -85,16 +85,16 @@ def test_a_fault_is_found_and_nothing_else(shell: Bench, simulator: Start, fault
 
 
 def test_a_server_that_becomes_slower(shell: Bench, simulator: Start, tmp_path: Path) -> None:
-    """Steps of a running engine take twice as long from one moment on: drift, at that moment, and nothing else."""
+    """Steps of a running engine take four times as long from one moment on: drift, at that moment, and nothing else."""
     control = tmp_path / "faults"
     there = url(simulator(*PARSERS, SPARKWRIGHT_TWIN_CONTROL=str(control)))
-    shell.workload(ROUNDS.replace("13s", "24s"), "rounds.yaml")
+    shell.workload(ROUNDS.replace("13s", "30s"), "rounds.yaml")
     process, rounds = shell.start("soak", there, "--profile", "./rounds.yaml", "-o", "page.html"), 0
     assert process.stderr
     for line in process.stderr:
         rounds += "] agents:" in line
         if rounds == 2:
-            control.write_text("slow=2")
+            control.write_text("slow=4")
             break
     _, err = process.communicate(timeout=120)
     assert process.returncode == 1, err
