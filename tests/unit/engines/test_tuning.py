@@ -31,8 +31,9 @@ def test_every_engine_has_settings() -> None:
 def test_what_a_recipe_lacks_is_not_searched() -> None:
     """Speculation depth needs speculation, NCCL more than one node, and latency no number of sequences."""
     assert not names(RECIPE) & {"speculation", "nccl-protocol"}
-    both = replace(RECIPE, nodes=2, speculation=Speculation("mtp", 1))
-    assert names(both) >= {"speculation", "nccl-protocol", "nccl-queues"}
+    both, more = replace(RECIPE, nodes=2, speculation=Speculation("mtp", 1)), {"speculation", "nccl-protocol"}
+    for engine in ("vllm", "sglang", "trtllm"):
+        assert names(replace(both, engine=EngineChoice(engine, "1.0"))) >= more
     assert "sequences" in names(RECIPE) and "sequences" not in names(RECIPE, TuneGoal.LATENCY)
 
 
