@@ -3,7 +3,7 @@
 import asyncio
 import hashlib
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from sparkwright.adapters import process
@@ -16,12 +16,13 @@ _WAIT = 40.0
 
 @dataclass(frozen=True, slots=True)
 class Tunnel:
-    """port: on this machine's loopback, and on that of `destination`."""
+    """port: on this machine's loopback, and on that of `destination`. ended: its ssh is gone, and nobody stopped it."""
 
     name: str
     destination: str
     port: int
     since: float = 0.0
+    ended: bool = False
 
 
 class Tunnels:
@@ -48,11 +49,11 @@ class Tunnels:
         return True
 
     async def listed(self) -> tuple[Tunnel, ...]:
-        """Those that run; notes of others are removed."""
+        """Those that run, and those that ended without being stopped: the other side was away too long."""
         found = []
         for path in sorted(self._folder.glob("*.json")):
-            if (known := self._read(path.stem)) and await self._runs(path.stem):
-                found.append(known)
+            if known := self._read(path.stem):
+                found.append(replace(known, ended=not await self._runs(path.stem)))
             else:
                 self._forget(path.stem)
         return tuple(found)

@@ -48,7 +48,7 @@ class _How:
 @click.option("--undo", is_flag=True, help="Put back what was there before --write.")
 @click.option("--tunnel", is_flag=True, help="Open an ssh tunnel to the gateway in the background.")
 @click.option("--stop", is_flag=True, help="End the tunnel of NAME, or all tunnels.")
-@click.option("--list", "listing", is_flag=True, help="List clients and open tunnels.")
+@click.option("--list", "listing", is_flag=True, help="List clients and tunnels.")
 @click.option("--check/--no-check", default=True, help="Send one request as the client would. [default: --check]")
 @shared.cluster_options
 @shared.json_option
@@ -85,7 +85,8 @@ def _stop(name: str, where: ClusterOptions, as_json: bool) -> None:
     async def stop() -> list[str]:
         open_ = tunnels(where)
         names = [one.name for one in await open_.listed() if name in ("", one.name)]
-        return [one for one in names if await open_.stop(one)]
+        ran = [await open_.stop(one) for one in names]
+        return [name for name, running in zip(names, ran, strict=True) if running]
 
     stopped = asyncio.run(stop())
     if name and not stopped:
@@ -100,7 +101,7 @@ def _list(where: ClusterOptions, as_json: bool) -> None:
     found = asyncio.run(tunnels(where).listed())
     rows = [(one.name, one.title, one.path, one.file) for one in clients().values()]
     now = time.time()
-    lines = [(t.name, t.destination, f"127.0.0.1:{t.port}", f"open since {duration(now - t.since)}") for t in found]
+    lines = [(t.name, t.destination, f"127.0.0.1:{t.port}", _state(t.ended, now - t.since)) for t in found]
     document = {"clients": [asdict(one) for one in clients().values()], "tunnels": [asdict(one) for one in found]}
     tunnel_text = f"tunnels\n{aligned(lines)}" if lines else "tunnels: none"
     shared.answer(as_json, document, f"clients\n{aligned(rows)}\n{tunnel_text}")
@@ -143,6 +144,10 @@ def _connect(name: str, target: str, where: ClusterOptions, how: _How, as_json: 
     shared.answer(as_json, document, "\n".join([*lines, *_verdict(client, seen, how.check)]), int(not seen.works))
 
 
+def _state(ended: bool, age: float) -> str:
+    return "ended: --tunnel opens it again, --stop forgets it" if ended else f"open since {duration(age)}"
+
+
 def _way(target: str, where: ClusterOptions, how: _How) -> Any:
     """Also of a URL, which needs no cluster file. Opens the tunnel where one is asked for. Raises UsageError."""
     from sparkwright.app import connect as use
@@ -175,8 +180,9 @@ async def _tunnelled(way: Any, where: ClusterOptions, asked: bool) -> Any:
         new = await open_.open(one)
         state = "open in the background" if new else "open already"
         echo(f"tunnel {one.name}: {state}; `sparkwright connect --stop {one.name}` ends it", err=True)
-    elif one.name not in {known.name for known in await open_.listed()}:
+    elif (known := {one.name: one for one in await open_.listed()}.get(one.name)) is None or known.ended:
         text = f"the gateway of {way.deployment} listens on the loopback of {way.node} only"
+        text += f", and the tunnel {one.name} has ended" if known else ""
         raise UsageError(text, "add --tunnel, or serve with `serving.expose: all`")
     return through(way, port)
 

@@ -1,6 +1,8 @@
 """Tunnels that outlive the command, through a real sshd."""
 
 import asyncio
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -44,6 +46,33 @@ async def test_a_tunnel_outlives_its_command_until_it_is_stopped(tunnels: Tunnel
     assert await tunnels.listed() == ()
     with pytest.raises(ConnectionRefusedError):
         await asyncio.open_connection("127.0.0.1", port)
+
+
+async def test_a_tunnel_whose_other_side_is_gone_is_listed_as_ended(tunnels: Tunnels, sshd: Sshd) -> None:
+    """Not silently forgotten: it can be opened again, and stopping it forgets it."""
+    one = Tunnel("a", "node", free_port())
+    await tunnels.open(one)
+    await _lose(tunnels, sshd)
+    assert await tunnels.open(one)
+    assert not (await tunnels.listed())[0].ended
+    await _lose(tunnels, sshd)
+    assert not await tunnels.stop("a")
+    assert await tunnels.listed() == ()
+
+
+async def _lose(tunnels: Tunnels, sshd: Sshd) -> None:
+    for process in _sessions(sshd):
+        os.kill(process, signal.SIGKILL)
+    async with asyncio.timeout(30):
+        while not (await tunnels.listed())[0].ended:
+            await asyncio.sleep(0.05)
+
+
+def _sessions(sshd: Sshd) -> list[int]:
+    """What the server runs for its clients."""
+    assert sshd._process
+    found = subprocess.run(["pgrep", "-P", str(sshd._process.pid)], capture_output=True, text=True)
+    return [int(pid) for pid in found.stdout.split()]
 
 
 async def test_a_port_that_is_taken_is_named(tunnels: Tunnels) -> None:
