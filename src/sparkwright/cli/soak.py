@@ -105,9 +105,9 @@ def _rounds(work: Workload) -> str:
     for plan in work.levels:
         rest = f", then {duration(plan.rest)} idle" if plan.rest else ""
         lines.append(f"  {plan.name}: up to {plan.requests} requests in {duration(plan.seconds)}{rest}")
-    lines.append(
-        f"  probes every {duration(terms.probe_every)}, a client that leaves every {duration(terms.leave_every)}"
-    )
+    probes = f"probes every {duration(terms.probe_every)}" if terms.probe_every else "no probes"
+    leaves = f"a client that leaves every {duration(terms.leave_every)}" if terms.leave_every else "no client leaves"
+    lines.append(f"  {probes}, {leaves}")
     return "\n".join([*lines, f"  stops at {gib(terms.floor)} available on a node"])
 
 

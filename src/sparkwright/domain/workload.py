@@ -3,6 +3,10 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from sparkwright.domain.units import GIB
+
+FLOOR = 2 * GIB
+
 
 class Api(StrEnum):
     CHAT = "chat"
@@ -141,7 +145,7 @@ class Soak:
 
     probe_every: float = 600.0
     leave_every: float = 30.0
-    floor: int = 0
+    floor: int = FLOOR
 
 
 @dataclass(frozen=True, slots=True)

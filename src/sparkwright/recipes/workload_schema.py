@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
+from sparkwright.domain.workload import FLOOR
 from sparkwright.recipes.values import Matching, Part, Seconds, Size, Text, Within, seconds, shown
 
 _NAME = Matching(r"[a-z0-9][a-z0-9._-]{0,62}", "small letters, digits, `.`, `_` and `-`, at most 63, as in my-agents")
@@ -129,7 +130,7 @@ class SearchPart(Part):
 class SoakPart(Part):
     probe_every: Seconds = 600.0
     leave_every: Seconds = 30.0
-    floor: Size = 0
+    floor: Size = FLOOR
 
 
 class WorkloadPart(Part):

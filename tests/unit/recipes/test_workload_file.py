@@ -174,3 +174,10 @@ def test_all_mistakes_are_reported_at_once() -> None:
         load_workload("title: 3\nrepeats: 0\nlevels:\n  - single: {prompt: -1, output: x}\n", "f.yaml")
     lines = caught.value.message.splitlines()
     assert [line.split(":")[1] for line in lines] == ["2", "4", "4", "4"]
+
+
+def test_a_soak_of_ones_own_has_a_floor() -> None:
+    """What it leaves out is as in the shipped one: memory is not used up because a line is missing."""
+    level = "levels:\n  - single: {prompt: 8, output: 8}\n"
+    made = load_workload(f"title: T\nsoak: {{probe_every: 5min}}\n{level}", "f.yaml").soak
+    assert made and (made.probe_every, made.leave_every, made.floor) == (300.0, 30.0, 2 * 1024**3)
