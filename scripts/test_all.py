@@ -7,10 +7,11 @@ Closes with `N passed, N failed, N skipped`: the sum over all pytest runs, where
 counts as one. What cannot run here is listed with the reason; under CI=true that is a failure, and so is every skipped
 test but those whose reason begins with `hardware:` or with `data:` (recordings that are not part of the project).
 
-Functional and cluster tests wait for nodes and engines most of their time: each kind has a lane of its own, lanes run
-in parallel, and the output of each part is shown when it has ended. The slowest tests are listed at the end. Nodes are
-containers that share one kernel, whose figure of memory pressure is that of all of them (cgroup v1 has none a
-container): what makes a node short of memory runs when all lanes have ended.
+Functional and cluster tests wait for nodes and engines most of their time: each kind has a lane of its own and several
+workers, which take the next file when they have ended one (tests/workers.py). Lanes run in parallel, and the output of
+each part is shown when it has ended. The slowest tests are listed at the end. Nodes are containers that share one
+kernel, whose figure of memory pressure is that of all of them (cgroup v1 has none a container): what makes a node short
+of memory runs when all lanes have ended.
 
 Up to three failed tests of a functional or cluster part run a second time, alone, when their lane has ended. What
 passes then counts as passed and is listed by name in the closing report; the output of the first failure stays.
@@ -42,7 +43,9 @@ RESULTS = ROOT / "build" / "tests"
 NO_TESTS = 5  # pytest's exit code
 HOUR = 3600.0  # a machine that is busy with other things is no reason to stop a good run
 ALLOWED_SKIPS = ("hardware:", "data:")
-MOST_WORKERS = 8
+CPUS = min(len(os.sched_getaffinity(0)), 8)
+WAITING = CPUS + 1  # workers of functional tests, which wait more than they compute
+TESTBEDS = 2
 SLOWEST = 10
 MOST_AGAIN = 3  # of more failed tests in a part none is run a second time
 SOME_FAILED = 1  # pytest's exit code
@@ -55,8 +58,8 @@ BIRTHS = threading.Lock()
 class Part:
     """One line of the closing table. `seconds`: longer counts as hung. `system`: as root, install what it may call;
     what is in `needs` it cannot do without. `lane`: parts of one lane run one after the other, lanes run in parallel.
-    `workers`: one process for each CPU (tests/unit/workers.py). `marks`: for pytest's `-m`. `environment`: more of it
-    for the commands. `again`: what failed runs a second time."""
+    `workers`: processes that share the test files (tests/workers.py). `marks`: for pytest's `-m`. `again`: what failed
+    runs a second time."""
 
     name: str
     commands: tuple[tuple[str, ...], ...]
@@ -67,9 +70,8 @@ class Part:
     needs: tuple[str, ...] = ()
     root: bool = False
     lane: str = "tools"
-    workers: bool = False
+    workers: int = 1
     marks: str = ""
-    environment: tuple[tuple[str, str], ...] = ()
     again: bool = False
 
 
@@ -99,46 +101,23 @@ def cluster_part(name: str, paths: Sequence[str] = (), **more: object) -> Part:
     return pytest_part(name, paths, seconds=HOUR, network=True, system=True, needs=needs, root=True, again=True, **more)
 
 
-def functional_part(name: str, paths: Sequence[str] = (), **more: object) -> Part:
-    return pytest_part(name, paths, seconds=HOUR, system=True, again=True, **more)
-
-
 PARTS = (
     Part("lint", (("ruff", "check", "."), ("ruff", "format", "--check", "."))),
     Part("types", (("mypy",), ("mypy", "--strict", "scripts"))),
     Part("layers", (("lint-imports", "--no-cache"),)),
-    pytest_part("unit", ("tests/unit", "-m", "not full"), workers=True),
+    pytest_part("unit", ("tests/unit", "-m", "not full"), workers=CPUS),
     pytest_part("house", ("tests/unit/test_house.py",)),
-    pytest_part("unit-full", ("tests/unit",), workers=True),
-    functional_part("functional"),
+    pytest_part("unit-full", ("tests/unit",), workers=CPUS),
+    pytest_part("functional", seconds=HOUR, system=True, again=True, lane="functional", workers=WAITING),
     pytest_part("registry", network=True),
     cluster_part("cluster"),
 )
-# In a run of all, these are on a second testbed, after the tools, so that both lanes end at about the same time.
-SECOND_HALF = (
-    "bench",
-    "drills",
-    "engines_up",
-    "replace",
-    "restart",
-    "stage_disk",
-    "stage_hub",
-    "stage_image",
-    "supervised",
-    "truth",
-)
-FOLDERS = tuple(f"tests/functional/{path.name}" for path in sorted((ROOT / "tests" / "functional").glob("[a-z]*/")))
-SECOND_FILES = tuple(f"tests/cluster/test_{name}.py" for name in SECOND_HALF)
-SECOND_TESTBED = (("SPARKWRIGHT_TESTBED_NUMBER", "2"),)
 LAST = "last"  # the lane that runs alone
 ALONE = ("tests/cluster/test_load_guard.py",)
 ALL = (
-    *(part for part in PARTS if part.name not in ("unit", "house", "functional", "cluster")),
-    functional_part("functional", ("tests/functional", *(f"--ignore={path}" for path in FOLDERS)), lane="functional"),
-    functional_part("functional-2", FOLDERS, lane="functional-2"),
-    cluster_part("cluster-2", SECOND_FILES, environment=SECOND_TESTBED),
+    *(part for part in PARTS if part.name not in ("unit", "house", "cluster")),
     cluster_part(
-        "cluster", ("tests/cluster", *(f"--ignore={path}" for path in (*SECOND_FILES, *ALONE))), lane="cluster"
+        "cluster", ("tests/cluster", *(f"--ignore={path}" for path in ALONE)), lane="cluster", workers=TESTBEDS
     ),
     cluster_part("cluster-last", ALONE, lane=LAST),
 )
@@ -156,7 +135,7 @@ def main(arguments: Sequence[str]) -> int:
         print(f"test: no part {arguments[0]!r}; parts: {', '.join(part.name for part in PARTS)}", file=sys.stderr)
         return 2
     prepare_environment()
-    before = leftovers.Traces()
+    before = leftovers.Traces() if any(part.system for part in chosen) else None
     trouble = system.install_missing(RESULTS / "apt.log") if is_root() and any(part.system for part in chosen) else None
     began = time.monotonic()
     outcomes: list[Outcome] = []
@@ -244,7 +223,7 @@ def try_again(part: Part, outcome: Outcome, arguments: Sequence[str], apart: boo
         return
     start, name = time.monotonic(), f"{part.name}-again"
     more = ("--last-failed", "--last-failed-no-failures=none", f"--junitxml={RESULTS / name}.xml")
-    again = replace(part, name=name, commands=tuple((*command, *more) for command in part.commands))
+    again = replace(part, name=name, workers=1, commands=tuple((*command, *more) for command in part.commands))
     run_whole(again, arguments, apart)
     failed_again, passed = verdicts(again)
     outcome.again = sorted(failed & passed - failed_again)
@@ -271,8 +250,10 @@ def is_failed(case: ElementTree.Element) -> bool:
 
 
 def workers(part: Part) -> list[str]:
-    number = min(len(os.sched_getaffinity(0)), MOST_WORKERS)
-    return [f"--workers={number}"] if part.workers and number > 1 else []
+    """Those of functional tests have a network and leases each; where that cannot be, there is only one."""
+    if part.workers == 1 or (part.system and not part.root and not without_network()):
+        return []
+    return [f"--workers={part.workers}", *(["--apart"] if part.system and not part.root else [])]
 
 
 def cannot_run(part: Part, trouble: str | None) -> str | None:
@@ -303,8 +284,7 @@ def run_command(part: Part, command: Sequence[str], output: IO[str] | None = Non
     """Interrupted or out of time, it gets SIGINT and a minute to clean up; only then is it killed."""
     wrapped = command if part.network or not part.tests else [*without_network(), *command]
     with BIRTHS:
-        environment = {**os.environ, **dict(part.environment)}
-        process = subprocess.Popen(wrapped, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environment)
+        process = subprocess.Popen(wrapped, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
         OURS.add(process.pid)
     end = time.monotonic() + part.seconds
     while time.monotonic() < end and not STOPPED.is_set():
@@ -369,16 +349,18 @@ def count_skipped(reason: str, outcome: Outcome) -> None:
     outcome.left_out.append(reason)
 
 
-def check_leftovers(before: leftovers.Traces, excused: bool) -> Outcome:
-    """The testbeds that a cluster run started are ours to stop; one that was up before is nobody's leftover. excused:
-    a test has failed first and passed then: what is found is listed, and ended, and is no failure."""
+def check_leftovers(before: leftovers.Traces | None, excused: bool) -> Outcome:
+    """before: None when no part makes namespaces or containers: what appeared is then that of another run. The testbeds
+    that a cluster run started are ours to stop; one that was up before is nobody's leftover. excused: a test has failed
+    first and passed then: what is found is listed, and ended, and is no failure."""
     if leftovers.wait_for_end():
-        for environment in ({}, dict(SECOND_TESTBED)):
+        for number in range(TESTBEDS):
             down = [str(BIN / "python"), "-m", "testbed", "down"]
-            subprocess.run(down, cwd=ROOT / "tests", env={**os.environ, **environment}, capture_output=True)
+            environment = {**os.environ, "TEST_WORKER": str(number)}
+            subprocess.run(down, cwd=ROOT / "tests", env=environment, capture_output=True)
     alive = [f"process {pid}: {command}" for pid, command in leftovers.wait_for_end().items()]
     leftovers.stop_descendants()
-    found = [*alive, *leftovers.Traces().since(before)]
+    found = [*alive, *(leftovers.Traces().since(before) if before else ())]
     failed = int(bool(found) and not excused)
     return Outcome("leftovers", failed=failed, notes=[f"left behind: {what}" for what in found])
 

@@ -11,10 +11,18 @@ _FIRST, _END = 26000, 32000
 def _from_here() -> Iterator[int]:
     """Round and round, each process from a place of its own. Every second one: a gateway's figures are on the next."""
     ports = range(_FIRST, _END, 2)
-    return islice(cycle(ports), os.getpid() * 7 % len(ports), None)
+    return islice(cycle(ports), os.getpid() * 997 % len(ports), None)
 
 
 _NEXT = _from_here()
+
+
+def _after_fork() -> None:
+    global _NEXT
+    _NEXT = _from_here()
+
+
+os.register_at_fork(after_in_child=_after_fork)
 
 
 def free_port(address: str = "127.0.0.1") -> int:

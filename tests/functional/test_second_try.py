@@ -75,9 +75,7 @@ def test_of_many_failures_none_is_tried_again(folder: Path) -> None:
 def test_only_functional_and_cluster_parts_have_a_second_try() -> None:
     """Guards unit tests: what they do depends on nothing but the code."""
     parts = {part.name: part.again for part in (*test_all.PARTS, *test_all.QUICK, *test_all.ALL)}
-    assert {name for name, again in parts.items() if again} == {
-        *("functional", "functional-2", "cluster", "cluster-2", "cluster-last")
-    }
+    assert {name for name, again in parts.items() if again} == {*("functional", "cluster", "cluster-last")}
 
 
 def test_what_makes_a_node_short_of_memory_runs_when_all_else_has_ended(folder: Path) -> None:

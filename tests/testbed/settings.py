@@ -73,7 +73,8 @@ class Settings:
     @classmethod
     def from_environment(cls) -> "Settings":
         first = Path(os.environ.get("SPARKWRIGHT_TESTBED", "/var/cache/sparkwright-testbed")).resolve()
-        number = int(os.environ.get("SPARKWRIGHT_TESTBED_NUMBER", "1"))
+        worker = int(os.environ.get("TEST_WORKER", "0"))  # of tests/workers.py
+        number = int(os.environ.get("SPARKWRIGHT_TESTBED_NUMBER", "1")) + worker
         root = first if number == 1 else first.with_name(f"{first.name}-{number}")
         return cls(root, f"10.{212 + number}", first / "images")
 
