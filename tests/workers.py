@@ -26,6 +26,9 @@ Chunks = list[list[pytest.Item]]
 NEW_MOUNTS, NEW_NETWORK = 0x20000, 0x40000000  # linux/sched.h
 OWN = "mount --make-rprivate / && ip link set lo up && mkdir -p /run/lock && mount -t tmpfs none /run/lock"
 ENDING = 60.0  # seconds for fixtures to clean up
+# Files that take longest begin first, so that no worker has one left when the others have ended.
+LONG = ("install_supervisor", "supervise", "build", "ray_launch", "soak", "demo", "console", "several", "on_demand")
+LONG += ("supervised", "engines_up", "init", "stage_weights", "replace", "truth", "testbed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,7 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
     if number < 2 or session.testsfailed or session.config.option.collectonly:
         return None
     chunks = [list(items) for _, items in itertools.groupby(session.items, key=lambda item: item.path)]
+    chunks.sort(key=lambda items: items[0].path.stem.removeprefix("test_") not in LONG)
     session.config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined]  # one for all
     share(session, chunks, number)
     return True
@@ -91,6 +95,7 @@ def start(session: pytest.Session, chunks: Chunks, todo: int, place: int) -> tup
     code = 1
     try:
         os.environ["TEST_WORKER"] = str(place)
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where a shell started all in the background
         if session.config.option.apart:
             isolate()
         work(session, chunks, todo, os.fdopen(reports, "wb"))

@@ -18,6 +18,7 @@ import os, pathlib, time
 
 def test_it():
     here = pathlib.Path(__file__)
+    here.with_suffix(".worker").write_text(os.environ["TEST_WORKER"])
     here.with_suffix(".network").write_text(os.readlink("/proc/self/ns/net"))
     end = time.monotonic() + 30
     while not here.with_name("test_{other}.network").exists():
@@ -104,10 +105,12 @@ def test_an_interrupted_run_cleans_up(folder: Path) -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="namespaces need root")
 def test_workers_apart_have_a_network_each(folder: Path) -> None:
-    """Guards functional tests from the ports and leases of those that run at the same time."""
+    """Guards tests from those that run at the same time: functional ones have ports and leases of their own, and the
+    number of a worker is that of its testbed."""
     for name, other in ("ab", "ba"):
         (folder / f"test_{name}.py").write_text(PAIR.format(other=other))
     done = subprocess.run([*PYTEST, "--apart"], cwd=folder, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stdout + done.stderr
     networks = {path.read_text() for path in folder.glob("*.network")}
     assert len(networks | {os.readlink("/proc/self/ns/net")}) == 3
+    assert {path.read_text() for path in folder.glob("*.worker")} == {"0", "1"}
