@@ -209,6 +209,9 @@ def run_details(summary: RunSummary, name: str) -> Html:
     return tag("section", tag("h2", name), *parts, *conditions, class_="wide details")
 
 
+_SENTENCE = 60
+
+
 def table_html(table: Table) -> Html:
     head = tag("thead", tag("tr", *(tag("th", cell, scope="col") for cell in table.head)))
     rows = [tag("tr", tag("th", row[0], scope="row"), *(_cell(cell) for cell in row[1:])) for row in table.rows]
@@ -218,7 +221,9 @@ def table_html(table: Table) -> Html:
 
 
 def _cell(cell: str) -> Html:
-    """An interval is small below its figure; a verdict has its color."""
+    """An interval is small below its figure; a verdict has its color; a sentence may have several lines."""
+    if len(cell) > _SENTENCE:
+        return tag("td", cell, class_="sentence")
     word = cell.rpartition(" ")[2]
     if word in VERDICTS:
         return tag("td", cell, class_=f"verdict {word}")
