@@ -109,10 +109,10 @@ def _filler(texts: Texts, tokens: int, salt: int, seed: int) -> str:
 async def probe_all(
     bench: Bench, ready: Ready, entries: Sequence[Entry], longest: int, watch: Watch
 ) -> AsyncIterator[Outcome]:
-    """Each probe's outcome, in their order. A server that is gone ends it: the others are skipped."""
+    """Each probe's outcome, in their order. A server that is gone, or gives two probes in a row no answer, ends it."""
     send, seen = Sender(bench, ready), dict[str, Outcome]()
     names = [entry.name for entry in entries]
-    given, gone = await given_of(bench, ready, longest, names, watch.note), False
+    given, gone, mute = await given_of(bench, ready, longest, names, watch.note), False, False
     for number, entry in enumerate(entries):
         watch.begins(entry.name, number, len(entries))
         began, asked = bench.clock.monotonic(), send.asked
@@ -123,7 +123,8 @@ async def probe_all(
             outcome = Outcome(entry.name, State.SKIPPED, lacks(lacking, seen[lacking]))
         else:
             outcome = await play(entry, given, send)
-            gone = outcome.state is State.BROKEN and not await send.alive()
+            gone = outcome.state is State.BROKEN and (mute or not await send.alive())
+            mute = outcome.state is State.BROKEN
         took = bench.clock.monotonic() - began
         seen[entry.name] = outcome = replace(outcome, requests=send.asked - asked, seconds=took)
         yield outcome

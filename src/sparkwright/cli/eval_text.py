@@ -60,7 +60,8 @@ def text(run: Run) -> str:
     found = _of(run)
     counts = ", ".join(f"{count} {state}" for state, count in found.counts.items() if count)
     head = f"{mark(run.conditions.simulated)}{run.id}  {run.workload.name}@{run.workload.version} of "
-    head += f"{run.conditions.model} at {run.conditions.endpoint}: {found.verdict or counts}"
+    where = f" at {run.conditions.endpoint}" if run.conditions.endpoint else ""
+    head += f"{run.conditions.model or 'an unknown model'}{where}: {found.verdict or counts}"
     rows = [(one.name, one.state, score_text(one), fold(one.detail, 4)) for one in found.outcomes]
     failed = [line for one in found.outcomes if one.state is State.FAILED for line in _failure(one)]
     unfinished = ["stopped before its end: not everything was asked"] if run.state != "done" else []

@@ -25,9 +25,13 @@ _SCHEMA = {
 def _ended(
     tally: Tally, given: Given, case: str, exchange: tuple[Ask, Heard], problem: Callable[[Heard], str]
 ) -> Generator[Sequence[Ask], Sequence[Heard], None]:
-    """Judges an answer. A grammar makes no model come to an end: one that follows no plain order is no evidence."""
+    """Judges an answer. A grammar makes no model come to an end: one that follows no plain order is no evidence.
+
+    Text of another form is: then nothing forced it.
+    """
     ask, heard = exchange
-    if heard.finish == "length" and not heard.trouble and problem(heard):
+    begun = bool(heard.calls) or heard.content.lstrip()[:1] in ("", *"{[<")
+    if heard.finish == "length" and begun and not heard.trouble and problem(heard):
         (plain,) = yield (given.chat(f"Reply with exactly this and nothing else: {_WORD}", 64),)
         if not plain.trouble and _WORD not in plain.content.lower():
             why = f"no end within {heard.output_tokens or _TOKENS} tokens, and the model follows no plain instruction"

@@ -167,14 +167,19 @@ def stop(given: Given) -> Steps:
     expected = text[: text.index(word)]
     for case, streamed in (("whole", {}), ("streamed", {"stream": True})):
         stopped = Ask({**ask.body, "stop": [word], **streamed})
-        for _ in range(TRIES):
-            (heard,) = yield (stopped,)
-            if heard.trouble or word in heard.content or _begins(heard.content, expected, word):
-                tally.judge(case, stopped, heard, lambda h: _stopped(h, word, expected))
-                break
+        tries: list[Heard] = []
+        while len(tries) < TRIES and not (tries and _shows(tries[-1], word, expected)):
+            tries += yield (stopped,)
+        if _shows(tries[-1], word, expected) or all(_begins(one.content, expected, word) for one in tries):
+            tally.judge(case, stopped, tries[-1], lambda h: _stopped(h, word, expected))
         else:
             tally.unjudged.append(f"{case}: {TRIES} times another answer than the one with the stop string")
     return tally
+
+
+def _shows(heard: Heard, word: str, expected: str) -> bool:
+    """Good or bad, whatever the others are. One that ends early may be another answer with the string early."""
+    return bool(heard.trouble) or word in heard.content or heard.content == expected
 
 
 def _begins(content: str, expected: str, word: str) -> bool:

@@ -22,7 +22,8 @@ class Odd:
     usage: whether streams have it. refused: fields that it answers with 400. away: how many requests it sends away at
     first with `retry_after`; late_away: the same, of those that are measured. too_long: answers 400 to prompts of more
     characters. dies: after so many measured requests it answers nothing any more; closes: after so many of any kind.
-    html: it answers every request with a page.
+    html: it answers every request with a page; page_after: from so many on. huge: bytes of an answer
+    to a one-word instruction. drips: such an answer comes a byte a second.
     """
 
     usage: bool = True
@@ -36,6 +37,9 @@ class Odd:
     dies: int = -1
     closes: int = -1
     html: bool = False
+    page_after: int = -1
+    huge: int = 0
+    drips: bool = False
     models: tuple[str, ...] = (MODEL,)
     port: int = 0
     asked: list[dict[str, Any]] = field(default_factory=list)
@@ -99,7 +103,7 @@ class _Handler(BaseHTTPRequestHandler):
         if 0 <= odd.dies < sum(map(measured, odd.asked)) or 0 <= odd.closes < len(odd.asked):
             self.close_connection = True
             return True
-        if odd.html:
+        if odd.html or 0 <= odd.page_after < len(odd.asked):
             self._page()
             return True
         given = self.headers.get("authorization", "")
@@ -121,10 +125,28 @@ class _Handler(BaseHTTPRequestHandler):
             self._json(400, {"error": {"message": f"Extra inputs are not permitted: {wrong[0]}"}})
         elif odd.too_long and length > odd.too_long:
             self._json(400, {"error": {"message": f"maximum context length is {odd.too_long // 4} tokens"}})
+        elif odd.drips and str(body["messages"][0]["content"]).startswith("Reply"):
+            self._drip()
+        elif odd.huge and "Reply" in str(body["messages"][0]["content"]):
+            self._json(200, {"choices": [{"message": {"content": "x" * odd.huge}, "finish_reason": "stop"}]})
         elif body.get("stream"):
             self._stream(body)
         else:
             self._json(200, {"choices": [{"message": {"content": "x"}}], "usage": self._usage(length, 1)})
+
+    def _drip(self) -> None:
+        """Never whole while anybody waits for it."""
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", "9999")
+        self.end_headers()
+        try:
+            while True:
+                self.wfile.write(b" ")
+                self.wfile.flush()
+                time.sleep(1.0)
+        except OSError:
+            self.close_connection = True
 
     def _stream(self, body: dict[str, Any]) -> None:
         self.send_response(200)

@@ -89,6 +89,34 @@ def test_a_server_that_dies(shell: Bench) -> None:
     assert "broken" in states.values() and states["batch"] == "skipped", states
 
 
+@pytest.mark.parametrize(
+    ("odd", "words", "states", "named"),
+    (
+        (Odd(closes=10), (), {"broken", "skipped", "failed"}, "does not answer any more"),
+        (Odd(page_after=10), (), {"broken", "skipped", "failed"}, "HTML instead of JSON"),
+        (Odd(drips=True), ("--seconds", "6"), {"skipped"}, "the time was up"),
+        (Odd(huge=17 << 20), ("--only", "follows,tool-turns"), {"failed", "skipped"}, "no answer of this API"),
+        (
+            Odd(refused=("tools", "logprobs")),
+            (),
+            {"failed", "skipped", "unsupported"},
+            "not permitted: logprobs",
+        ),
+        (Odd(usage=False), ("--only", "usage"), {"failed"}, "usage counts 0 prompt and 0 completion tokens"),
+    ),
+    ids=("closes", "page", "drips", "huge", "refuses", "no usage"),
+)
+def test_no_odd_server_is_passed(shell: Bench, odd: Odd, words: tuple[str, ...], states: set[str], named: str) -> None:
+    """One that dies, sends pages, drips, floods or refuses: every probe has its state and why; none of these passes."""
+    with served(odd):
+        code, run, found = probed(shell, odd.url, *words)
+    assert code in (1, 5), run
+    judged = {name: state for name, state in found.items() if state != "passed"}
+    assert set(judged.values()) <= states and judged, found
+    details = [one["detail"] for one in run["evaluation"]["outcomes"] if one["name"] in judged]
+    assert all(details) and any(named in detail for detail in details), details
+
+
 def test_html(shell: Bench) -> None:
     """A page of a proxy is named as that before anything is judged."""
     with served(Odd(html=True)) as odd:

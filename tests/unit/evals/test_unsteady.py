@@ -149,6 +149,14 @@ async def test_an_answer_without_end(number: int, plain: str, state: State) -> N
     assert state is State.FAILED or "follows no plain instruction" in found.detail
 
 
+async def test_an_ignored_choice_is_found_of_any_model() -> None:
+    """Free text up to the limit: llama.cpp with random weights and a template without tools."""
+    text = "".join(TWICE["tokens"][0])
+    for name in ("tool-choice", "json-schema"):
+        found = await played(name, lambda ask, _: streamed([text]) if ask.streamed else whole({"content": text}))
+        assert found.state is State.FAILED, found
+
+
 async def test_json_without_end() -> None:
     """As a forced call."""
     never = '{"color": "red",' + " \n" * 200

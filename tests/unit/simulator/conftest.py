@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from sparkwright.simulator import model, options
 from sparkwright.simulator.link import Head
-from sparkwright.simulator.rank import Rank, rank_from
+from sparkwright.simulator.rank import Rank
 from sparkwright.simulator.service import Service
-from sparkwright.simulator.settings import Faults, settings_from
-from unit.simulator.inprocess import CAPTURES, FLAGS, Client, MakeClient, MakeRank
+from unit.simulator.inprocess import CAPTURES, Client, MakeClient, MakeRank, rank_in
 
 
 @pytest.fixture(scope="session")
@@ -26,13 +23,7 @@ def captures() -> Path:
 @pytest.fixture
 def make_rank(tmp_path: Path) -> MakeRank:
     def make(*flags: str, config: str = "tiny-qwen3", env: dict[str, str] | None = None) -> Rank:
-        folder = tmp_path / config
-        folder.mkdir(exist_ok=True)
-        shutil.copy(CAPTURES / f"{config}.config.json", folder / "config.json")
-        args = options.parse([str(folder), *FLAGS, *flags])
-        settings = settings_from({"SPARKWRIGHT_TWIN_TIME_SCALE": "0", **(env or {})})
-        shape = model.read(folder, str(folder), settings.weights_gib)
-        return rank_from(args, shape, settings, Faults(settings.fault, settings.control, args.node_rank))
+        return rank_in(tmp_path, *flags, config=config, env=env)
 
     return make
 

@@ -5,18 +5,31 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import shutil
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sparkwright.simulator.rank import Rank
+from sparkwright.simulator import model, options
+from sparkwright.simulator.rank import Rank, rank_from
 from sparkwright.simulator.service import Service
+from sparkwright.simulator.settings import Faults, settings_from
 
 CAPTURES = Path(__file__).parents[2] / "data" / "captures" / "twin"
 FLAGS = ["--served-model-name", "tiny-qwen3", "--max-model-len", "32768", "--gpu-memory-utilization", "0.2"]
 MakeRank = Callable[..., Rank]
 MakeClient = Callable[..., Awaitable["Client"]]
+
+
+def rank_in(folder: Path, *flags: str, config: str = "tiny-qwen3", env: dict[str, str] | None = None) -> Rank:
+    """A rank at full speed, of a model with this configuration, which is copied there."""
+    (folder / config).mkdir(exist_ok=True)
+    shutil.copy(CAPTURES / f"{config}.config.json", folder / config / "config.json")
+    args = options.parse([str(folder / config), *FLAGS, *flags])
+    settings = settings_from({"SPARKWRIGHT_TWIN_TIME_SCALE": "0", **(env or {})})
+    shape = model.read(folder / config, str(folder / config), settings.weights_gib)
+    return rank_from(args, shape, settings, Faults(settings.fault, settings.control, args.node_rank))
 
 
 @dataclass

@@ -169,10 +169,7 @@ def _of_json(text: str) -> Run:
     try:
         tree: Any = orjson.loads(text)
     except orjson.JSONDecodeError as error:
-        rows = _lines(text)
-        if not scores.is_ifeval(rows):
-            raise UsageError(f"no JSON: {error}") from None
-        return _understood(scores.read_ifeval, rows)
+        return _of_lines(text, str(error))
     if isinstance(tree, dict):
         if tree.get("kind") == tables.KIND:
             return tables.read_json(tree)
@@ -190,9 +187,18 @@ def _understood(read_it: Callable[[Any], Run], tree: Any) -> Run:
         raise UsageError(f"a value is missing or odd: {error!r}") from None
 
 
-def _lines(text: str) -> list[Any]:
-    """A JSON value in each line; none where one is not."""
-    try:
-        return [orjson.loads(line) for line in text.splitlines() if line.strip()]
-    except orjson.JSONDecodeError:
-        return []
+def _of_lines(text: str, why: str) -> Run:
+    """A JSON value in each line: IFEval's judged answers. why: it is no JSON as a whole. Raises UsageError."""
+    rows: list[Any] = []
+    for place, line in enumerate(text.splitlines(), 1):
+        try:
+            rows += [orjson.loads(line)] if line.strip() else []
+        except orjson.JSONDecodeError:
+            cut = f"line {place} is no JSON: was the file cut?"
+            raise UsageError(cut if scores.is_ifeval(rows) else f"no JSON: {why}") from None
+    if scores.is_ifeval(rows):
+        return _understood(scores.read_ifeval, rows)
+    if scores.is_samples(rows):
+        hint = "import the file that lm-eval wrote next to it: results_*.json"
+        raise UsageError("these are samples of lm-eval, without its scores", hint)
+    raise UsageError(f"unknown format; {_KNOWN} can be imported")

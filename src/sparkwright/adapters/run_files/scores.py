@@ -15,12 +15,14 @@ from sparkwright.domain.errors import UsageError
 from sparkwright.domain.evaluation import Evaluation, Evidence, Outcome, Score, State
 from sparkwright.domain.run import Conditions, Run
 from sparkwright.domain.workload import Workload
+from sparkwright.evals.heard import shortened
 from sparkwright.evals.score import score
 
 Tree = Mapping[str, Any]
 TOOL_EVAL, LM_EVAL, IFEVAL = "tool-eval-bench", "lm-eval", "ifeval"
 _SHOWN, _NAMED, _TEXT = 100, 12, 2000  # failed scenarios: stored, listed, and characters of each of their texts
 _COUNTS = ("pass", "partial", "fail")
+_MOST = 10**8  # samples of a task
 _SHARE = 1e-6  # how far a share of so many samples may be from a whole number of them
 
 
@@ -60,7 +62,7 @@ def _tool_eval(tree: Tree) -> Iterator[Outcome]:
     for one, counts in rows:
         detail = "{} passed, {} in part, {} failed".format(*counts)
         rated = _points(one["earned"], one["max"], sum(counts))
-        name = f"{one['category']} {one['label']}"[:60]
+        name = shortened(f"{one['category']} {one['label']}", 60)
         yield Outcome(name, State.SCORED, detail, sum(counts), counts[2], score=rated)
 
 
@@ -87,15 +89,18 @@ def is_lm_eval(tree: Tree) -> bool:
 def read_lm_eval(tree: Tree) -> Run:
     """Raises KeyError, TypeError, ValueError for what is missing or odd."""
     tasks = sorted(map(str, tree["results"]))
-    versions = "+".join(f"{task}@{(tree.get('versions') or {}).get(task, '?')}" for task in tasks)
+    versions = "+".join(shortened(f"{task}@{(tree.get('versions') or {}).get(task, '?')}") for task in tasks)
     found = Evaluation(LM_EVAL, tuple(outcome for task in tasks for outcome in _task(tree, task)))
     model, asked = str(tree.get("model_name") or ""), f"{LM_EVAL}-{versions}"[:80]
-    return _run(asked, f"lm-eval {tree.get('lm_eval_version', '')}: {', '.join(tasks)}"[:120], model, found, 0)
+    title = shortened(f"lm-eval {tree.get('lm_eval_version', '')}: {', '.join(tasks)}", 120)
+    return _run(asked, title, model, found, 0)
 
 
 def _task(tree: Tree, task: str) -> Iterator[Outcome]:
     """Each metric; one that is no share of the samples is no score here, only named with its standard error."""
     of = int(((tree.get("n-samples") or {}).get(task) or {}).get("effective", 0))
+    if not 0 <= of <= _MOST:
+        raise ValueError(f"{task}: {of} samples")
     for key, value in tree["results"][task].items():
         metric, _, kind = str(key).partition(",")
         if not kind or metric.endswith("_stderr") or isinstance(value, bool) or not isinstance(value, int | float):
@@ -105,19 +110,27 @@ def _task(tree: Tree, task: str) -> Iterator[Outcome]:
         error = tree["results"][task].get(f"{metric}_stderr,{kind}")
         detail = f"{value:.4g}" + (f", standard error {error:.2g}" if isinstance(error, int | float) else "")
         name = f"{task} {metric}" + ("" if kind == "none" else f" {kind}")
-        yield Outcome(name[:80], State.SCORED, detail, of, score=score(good, of) if whole else None)
+        yield Outcome(shortened(name, 80), State.SCORED, detail, of, score=score(good, of) if whole else None)
 
 
 def is_ifeval(rows: Sequence[Any]) -> bool:
     return bool(rows) and all(isinstance(one, dict) and "follow_instruction_list" in one for one in rows)
 
 
+def is_samples(rows: Sequence[Any]) -> bool:
+    """What `lm_eval --log_samples` writes."""
+    return bool(rows) and all(isinstance(one, dict) and "doc_id" in one and "resps" in one for one in rows)
+
+
 def read_ifeval(rows: Sequence[Tree]) -> Run:
-    """Prompts and instructions, and each kind of instruction. Raises KeyError, TypeError."""
+    """Prompts and instructions, and each kind of instruction. Raises KeyError, TypeError, ValueError."""
     kinds: dict[str, list[bool]] = {}
-    for row in rows:
-        for kind, followed in zip(row["instruction_id_list"], row["follow_instruction_list"], strict=True):
-            kinds.setdefault(str(kind)[:60], []).append(bool(followed))
+    for place, row in enumerate(rows, 1):
+        ids, judged = row["instruction_id_list"], row["follow_instruction_list"]
+        if len(ids) != len(judged) or not all(isinstance(one, bool) for one in judged):
+            raise ValueError(f"answer {place}: {len(ids)} instructions, judged {judged!r:.60}")
+        for kind, followed in zip(ids, judged, strict=True):
+            kinds.setdefault(shortened(str(kind), 60), []).append(followed)
     prompts = [all(row["follow_instruction_list"]) for row in rows]
     every = [one for judged in kinds.values() for one in judged]
     named = {"prompts": prompts, "instructions": every, **dict(sorted(kinds.items()))}
@@ -131,7 +144,7 @@ def read_ifeval(rows: Sequence[Tree]) -> Run:
 def _run(name: str, title: str, model: str, found: Evaluation, seed: int) -> Run:
     if not found.outcomes:
         raise UsageError("the file has no score")
-    terms = Conditions("", model[:200], client=found.kind, seed=seed)
+    terms = Conditions("", shortened(model, 200) if model else "", client=found.kind, seed=seed)
     return Run(
         "",
         0.0,

@@ -126,3 +126,28 @@ def test_odd_files(tmp_path: Path, odd: object) -> None:
     """What is missing or contradicts itself is a usage error that names the file."""
     with pytest.raises(UsageError, match=r"scores\.json"):
         written(tmp_path, odd)
+
+
+@pytest.mark.parametrize(
+    ("lines", "problem"),
+    (
+        ([json.dumps(IFEVAL[0]), json.dumps(IFEVAL[1])[:30]], "line 2 is no JSON: was the file cut"),
+        ([json.dumps({**IFEVAL[0], "follow_instruction_list": [True, False]})] * 2, "answer 1: 1 instructions, judged"),
+        ([json.dumps({**IFEVAL[0], "follow_instruction_list": ["yes"]})] * 2, "judged \\['yes'\\]"),
+        (['{"doc_id": 1, "resps": [["5"]], "exact_match": 1.0}'] * 2, "samples of lm-eval, without its scores"),
+        (['{"doc_id": 1}'] * 2, "unknown format"),
+        ([json.dumps({**LM_EVAL, "n-samples": {"gsm8k": {"effective": 10**30}}})], "samples"),
+    ),
+)
+def test_files_that_are_odd(tmp_path: Path, lines: list[str], problem: str) -> None:
+    """A cut file, a neighbour of the right one, and counts that cannot be: each is named as that."""
+    with pytest.raises(UsageError, match=problem):
+        written(tmp_path, "\n".join(lines), "lines.jsonl")
+
+
+def test_names_are_one_line(tmp_path: Path) -> None:
+    """Names of tasks come from a file: nothing in them draws on the terminal or breaks a table."""
+    task = "gsm\x1b[31m8k\nnext"
+    run = written(tmp_path, {**LM_EVAL, "results": {task: {"exact_match,none": 0.5}}, "model_name": "a\nb"})
+    shown = [run.workload.name, run.workload.title, run.conditions.model, *named(run)]
+    assert not any("\n" in one or "\x1b" in one for one in shown), shown
