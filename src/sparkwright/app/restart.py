@@ -7,7 +7,7 @@ from sparkwright.app.running import Old, find, missing, until_serving
 from sparkwright.app.services import LaunchRequest, Services, api_key
 from sparkwright.domain.codec import to_json
 from sparkwright.domain.errors import CommandFailed, NotReady, UsageError
-from sparkwright.domain.live import Ask, Request, Supervised
+from sparkwright.domain.live import Ask, DeploymentState, Request, Supervised
 from sparkwright.domain.progress import StepDone, StepStarted
 from sparkwright.remote import service
 
@@ -26,17 +26,39 @@ async def restart(services: Services, name: str) -> float:
     return services.clock.monotonic() - began
 
 
+async def halt(services: Services, name: str) -> float:
+    """Seconds until its ranks were gone; supervisor and gateway stay, and `restart` starts it again.
+
+    Raises UsageError, NotReady, NodeError.
+    """
+    old = await find(services, name)
+    if old is None:
+        raise await missing(services, name)
+    if old.supervised is None:
+        raise UsageError(f"{name} has no supervisor that could start it again", f"`sparkwright down {name}` stops it")
+    began = services.clock.monotonic()
+    node = await _ask(services, old.supervised, Ask.HALT, "stopped by an operator")
+    if why := await until_serving(services, node, name, services.nonce, (DeploymentState.HALTED,)):
+        raise NotReady(f"{name} is not stopped: {why}", f"`sparkwright status {name}`")
+    return services.clock.monotonic() - began
+
+
 async def _asked(services: Services, supervised: Supervised) -> None:
     """Cancelled it only stops watching."""
+    node, name = await _ask(services, supervised, Ask.RESTART, "a planned restart"), supervised.deployment
+    if why := await until_serving(services, node, name, services.nonce):
+        raise NotReady(f"{name} does not serve after the restart: {why}", f"`sparkwright incidents list {name}`")
+
+
+async def _ask(services: Services, supervised: Supervised, ask: Ask, why: str) -> str:
+    """The supervisor's node."""
     node, name = supervised.node, supervised.deployment
-    state = services.state_on(node)
-    asked = to_json(Request(Ask.RESTART, services.who, "a planned restart", services.nonce))
-    done = await services.run(node, service.send_request(state, name, asked, "restart"))
+    state, content = services.state_on(node), to_json(Request(ask, services.who, why, services.nonce))
+    done = await services.run(node, service.send_request(state, name, content, str(ask)))
     if not done.ok:
         raise CommandFailed(node, f"the supervisor of {name} could not be asked: {done.stderr.strip()[:200]}")
     await services.run(node, service.resume(state, name))
-    if why := await until_serving(services, node, name, services.nonce):
-        raise NotReady(f"{name} does not serve after the restart: {why}", f"`sparkwright incidents list {name}`")
+    return node
 
 
 async def _from_here(services: Services, old: Old) -> None:

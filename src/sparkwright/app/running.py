@@ -21,7 +21,13 @@ from sparkwright.facts.store import supervised_fact
 from sparkwright.remote import service as commands
 
 OVER = frozenset(
-    {DeploymentState.FAILED, DeploymentState.NEEDS_REBOOT, DeploymentState.NEEDS_POWER_CYCLE, DeploymentState.STOPPED}
+    {
+        DeploymentState.FAILED,
+        DeploymentState.NEEDS_REBOOT,
+        DeploymentState.NEEDS_POWER_CYCLE,
+        DeploymentState.STOPPED,
+        DeploymentState.HALTED,
+    }
 )
 # A supervisor shows what it sees every 2 s.
 _SILENT, _LOOK_AGAIN, _RECENT = 30.0, 0.5, 600.0
@@ -164,7 +170,9 @@ async def watched(services: Services, node: str, name: str) -> Supervised | None
     return next((one for one in found if one.deployment == name), None) if isinstance(found, tuple) else None
 
 
-async def until_serving(services: Services, node: str, name: str, request: str = "") -> str:
+async def until_serving(
+    services: Services, node: str, name: str, request: str = "", goal: Collection[DeploymentState] = SERVING
+) -> str:
     """'' once its supervisor has it serving, or why it does not. request: only what comes after it counts."""
     heard, said = services.clock.monotonic(), ""
     while services.clock.monotonic() - heard < _SILENT:
@@ -175,7 +183,7 @@ async def until_serving(services: Services, node: str, name: str, request: str =
         live = seen.current
         if live and request in ("", live.request):
             heard = services.clock.monotonic()
-            if live.phase in SERVING:
+            if live.phase in goal:
                 return ""
             if live.phase in OVER:
                 return live.reason or str(live.phase)

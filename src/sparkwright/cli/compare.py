@@ -9,14 +9,16 @@ import click
 
 from sparkwright import __version__
 from sparkwright.app import report as use
+from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.app.report import Against, Form
+from sparkwright.app.runs import chosen
 from sparkwright.cli import options as shared
 from sparkwright.cli.bench_text import comparison_text, gates_text
 from sparkwright.cli.columns import aligned, mark
 from sparkwright.cli.gate_file import read_gates
 from sparkwright.cli.runs import with_store
 from sparkwright.domain.errors import UsageError
-from sparkwright.domain.run import Run
+from sparkwright.domain.run import Listed, Run
 from sparkwright.domain.summary import RunSummary
 from sparkwright.evals.changes import changes, refused
 from sparkwright.ports import RunStore
@@ -124,6 +126,10 @@ def gate(runs: tuple[str, ...], file: Path, baseline: str, allow_simulated: bool
     shared.answer(as_json, document, text, int(not passed))
 
 
+async def _listed(kept: RunStore, names: Sequence[str]) -> tuple[Listed, ...]:
+    return tuple([await chosen(kept, name) for name in names])
+
+
 _ENDINGS = {".html": Form.HTML, ".htm": Form.HTML, ".md": Form.MARKDOWN, ".markdown": Form.MARKDOWN, ".json": Form.JSON}
 _STDOUT = "-"
 _FORMS = click.Choice([form.value for form in Form])
@@ -135,7 +141,9 @@ _FORMS = click.Choice([form.value for form in Form])
 @click.option(
     "-o", "--out", default="", metavar="FILE", help="Output file, - for stdout. [default: RUN.html; else stdout]"
 )
-def report(runs: tuple[str, ...], form: str | None, out: str) -> None:
+@click.option("--console", is_flag=True, help="Show it in the console of the cluster's head; write no file.")
+@shared.cluster_options
+def report(runs: tuple[str, ...], form: str | None, out: str, console: bool, where: ClusterOptions) -> None:
     """Write plots, tables and conditions of one run, or of several compared with the first.
 
     RUN: an id or its beginning, a tag, or `last`. [default: the newest] HTML is one file that needs no network; md is
@@ -147,7 +155,10 @@ def report(runs: tuple[str, ...], form: str | None, out: str) -> None:
       sparkwright report r-20261122-7f3a -o report.html
       sparkwright report r-20261122-7f3a r-20261122-9c01   side by side
       sparkwright report r-20261122-7f3a --format md
+      sparkwright report last --console
     """
+    if console and (out or form not in (None, Form.HTML)):
+        raise click.UsageError("--console shows a page: it does not go with --out or another --format")
     wanted = Form(form) if form else _ENDINGS.get(Path(out).suffix.lower(), Form.HTML)
 
     async def made(kept: RunStore) -> tuple[tuple[str, ...], str]:
@@ -155,6 +166,11 @@ def report(runs: tuple[str, ...], form: str | None, out: str) -> None:
         return names, await use.report(kept, names, wanted, f"sparkwright {__version__}")
 
     names, text = with_store(made)
+    if console:
+        found = with_store(lambda kept: _listed(kept, names))
+        head = shared.drive(where, lambda services: use.publish(services, found, text), quiet=True)
+        click.echo(f"{', '.join(names)}: in the console of {head}, page Runs")
+        return
     target = out or (f"{names[0]}.html" if wanted is Form.HTML else _STDOUT)
     if target == _STDOUT:
         click.echo(text, nl=False)

@@ -57,7 +57,7 @@ class Screen:
         shown = [one for one in found if self.deployment in ("", one.name)]
         if self.deployment and not shown and not trouble:
             raise queries.unknown(services, self.deployment, [one.name for one in found])
-        parts = [*trouble, *("\n".join(self._rows(one)) for one in shown)]
+        parts = [*trouble, *("\n".join(self._rows(one)) for one in shown), *_nodes(shown)]
         document = {"deployments": [self._document(one) for one in shown], "unreachable": list(trouble)}
         return Frame("\n".join(parts) or "nothing runs", document)
 
@@ -87,11 +87,21 @@ class Screen:
             yield f"  {refusal_text(live, supervised.now)}"
         yield from (f"  problem: {sentence}" for _, sentence in live.troubles)
         yield from _starting(live)
-        yield aligned(list(_figures(live, history, supervised.now)))
-        yield aligned([_HEAD, *(_node(node, live) for node in live.nodes)])
+        if live.phase in _SERVES:
+            yield aligned(list(_figures(live, history, supervised.now)))
 
 
 _HEAD = ("node", "available", "floor in", "GPU", "°C", "W", "MHz", "ranks")
+
+
+def _nodes(shown: Sequence[Deployment]) -> Iterator[str]:
+    """Each once, as any of the supervisors has seen it last; with several deployments ranks have their names."""
+    lives = [live for one in shown if (live := _current(one))]
+    newest: dict[str, LiveNode] = {}
+    for node in (node for live in lives for node in live.nodes):
+        newest[node.node] = max(newest.get(node.node, node), node, key=lambda one: (one.reached, one.at))
+    if newest:
+        yield aligned([_HEAD, *(_node(node, lives) for node in newest.values())])
 
 
 def _current(found: Deployment) -> Live | None:
@@ -106,10 +116,9 @@ def _starting(live: Live) -> Iterator[str]:
 
 
 def _figures(live: Live, history: History, now: float) -> Iterator[tuple[str, ...]]:
-    """Of an engine that serves; all unknown of another."""
-    serves = live.engine is not None and live.phase in _SERVES
-    engine = live.engine if live.engine and serves else LiveEngine(0.0)
-    seen = history if serves else History()
+    """Of what serves; all unknown without figures of its engine."""
+    engine = live.engine or LiveEngine(0.0)
+    seen = history if live.engine else History()
     decode, prefill = seen.decode, seen.prefill
     yield "decode", _number(decode.value, " tok/s"), sparks(decode.points, now), "running", _number(engine.running)
     yield "prefill", _number(prefill.value, " tok/s"), sparks(prefill.points, now), "waiting", _number(engine.waiting)
@@ -128,12 +137,17 @@ def sparks(points: Sequence[tuple[float, float]], now: float) -> str:
     return "".join(" " if mean is None else _BLOCKS[min(int(mean / most * 8), 7)] for mean in means)
 
 
-def _node(node: LiveNode, live: Live) -> tuple[str, ...]:
+def _node(node: LiveNode, lives: Sequence[Live]) -> tuple[str, ...]:
     if not node.reached:
         return node.node, "cannot be asked now" if node.at else "not sampled yet", "", "", "", "", "", ""
     left = _UNKNOWN if node.per_hour is None else "-" if node.time_left is None else duration(node.time_left)
     gpu = (node.gpu_temperature, node.gpu_power, node.gpu_clock)
-    ranks = " ".join(f"{one.rank}{'' if one.running else ' (ended)'}" for one in live.ranks if one.node == node.node)
+    ranks = ", ".join(
+        f"{live.deployment + ' ' if len(lives) > 1 else ''}{rank.rank}{'' if rank.running else ' (ended)'}"
+        for live in lives
+        for rank in live.ranks
+        if rank.node == node.node
+    )
     available = _UNKNOWN if node.available is None else gib(node.available)
     busy = _number(node.gpu_busy, " %")
     return node.node, available, left, *(text.replace(_UNKNOWN, "?") for text in (busy, *map(_number, gpu))), ranks

@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+import textwrap
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -78,10 +79,19 @@ async def _drawn(services: "Services", look: Look, every: float) -> None:
         live.update(Text("asking the nodes ..."), refresh=True)
         while True:
             frame = await look(services)
-            lines = printable(frame.text).splitlines()[: max(console.height - 2, 1)]
+            lines = fitted(printable(frame.text), console.width)[: max(console.height - 2, 1)]
             text = "\n".join((f"{_time()}  every {every:g} s, Ctrl-C ends", *lines))
             live.update(Text(text, no_wrap=True, overflow="ellipsis"), refresh=True)
             await asyncio.sleep(every)
+
+
+def fitted(text: str, width: int) -> list[str]:
+    """Lines of at most `width` columns: what is longer continues below, indented; nothing is cut on the right."""
+    found: list[str] = []
+    for line in text.splitlines():
+        indent = " " * min(len(line) - len(line.lstrip()) + 2, width // 2)
+        found += textwrap.wrap(line, width, subsequent_indent=indent, break_on_hyphens=False) or [""]
+    return found
 
 
 def _time() -> str:

@@ -1,26 +1,28 @@
-"""What operators may do: restart a deployment, add and revoke keys. Each shows its plan first."""
+"""What operators may do to a deployment: restart, stop, start, switch. Each shows its plan first."""
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 
-from sparkwright.app import keys as key_work
-from sparkwright.app.restart import restart
+from sparkwright.app.restart import halt, restart
+from sparkwright.app.running import OVER
 from sparkwright.console.board import Board, Watch
-from sparkwright.console.figures import clock, short
-from sparkwright.console.head import Shown, services
+from sparkwright.console.head import services
 from sparkwright.console.pages import form
 from sparkwright.console.sessions import Visitor
 from sparkwright.domain.errors import SparkwrightError
-from sparkwright.domain.units import duration
+from sparkwright.domain.live import SERVING
+from sparkwright.domain.units import duration, gib
 from sparkwright.gateway.caddy import CONSOLE_PATH
-from sparkwright.gateway.keys import Key, Role
 from sparkwright.report.markup import Html, join, tag
 
-_ROLES = {
-    Role.CLIENT: "client: uses the API",
-    Role.VIEWER: "viewer: sees this console",
-    Role.OPERATOR: "operator: uses the API, and operates here",
+VERBS = ("restart", "stop", "start", "switch")
+_DOES = {
+    "restart": "stopped and started again",
+    "stop": "stopped; supervisor, gateway and this console stay",
+    "start": "started from its weights on the nodes, as its last `up` left it",
 }
 
 
@@ -31,125 +33,159 @@ class Operations:
         self._board = board
         self._running: set[asyncio.Task[None]] = set()
 
-    def restart(self, watch: Watch, visitor: Visitor) -> bool:
+    def begin(self, operation: "Operation", visitor: Visitor) -> bool:
         """False while another one runs. It goes on when the page is closed."""
         if self._running:
             return False
-        task = asyncio.create_task(self._restart(watch, visitor.key.name))
+        task = asyncio.create_task(self._do(operation, visitor.key.name))
         self._running.add(task)
         task.add_done_callback(self._running.discard)
         return True
 
-    async def _restart(self, watch: Watch, who: str) -> None:
-        self._board.notes[watch.name] = f"Restart, asked for by {who}: under way."
+    async def _do(self, operation: "Operation", who: str) -> None:
+        name, title = operation.watch.name, f"{operation.title}, asked for by {who}"
+        self._board.notes[name] = f"{title}: under way."
+        began = time.monotonic()
         try:
-            async with services(watch, who) as made:
-                took = await restart(made, watch.name)
-            said = f"done in {duration(took)}"
+            if operation.other:
+                await _switched(operation.watch, operation.other, who)
+            else:
+                await (_halted if operation.verb == "stop" else _started)(operation.watch, who)
+            said = f"done in {duration(time.monotonic() - began)}"
         except SparkwrightError as error:
             said = f"{error.message}{f'; hint: {error.hint}' if error.hint else ''}"
-        self._board.notes[watch.name] = f"Restart, asked for by {who} at {time.strftime('%H:%M:%S')}: {said}."
+        self._board.notes[name] = f"{title} at {time.strftime('%H:%M:%S UTC', time.gmtime())}: {said}."
 
 
-def restart_plan(watch: Watch, visitor: Visitor, busy: bool = False) -> Html:
+async def _started(watch: Watch, who: str) -> None:
+    async with services(watch, who) as made:
+        await restart(made, watch.name)
+
+
+async def _halted(watch: Watch, who: str) -> None:
+    async with services(watch, who) as made:
+        await halt(made, watch.name)
+
+
+async def _switched(old: Watch, new: Watch, who: str) -> None:
+    """Where the new one does not serve, the old one is started again."""
+    await _halted(old, who)
+    try:
+        await _started(new, who)
+    except SparkwrightError as error:
+        with suppress(SparkwrightError):
+            await _halted(new, who)
+        await _started(old, who)
+        error.message += f"; rolled back: {old.name} serves again"
+        raise
+
+
+def choices(watch: Watch, watches: Sequence[Watch]) -> list[Watch]:
+    """What a switch away from it can start: what rests, with its weights on the nodes."""
+    return [one for one in watches if one is not watch and one.live and one.live.phase in OVER]
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """What an operator asks for. watches: all that the key opens. other: what a switch starts instead, once chosen."""
+
+    verb: str
+    watch: Watch
+    watches: Sequence[Watch]
+    other: Watch | None = None
+
+    @property
+    def chosen(self) -> bool:
+        return self.verb != "switch" or self.other is not None
+
+    @property
+    def title(self) -> str:
+        return f"{self.verb.capitalize()} {self.watch.name}{f' to {self.other.name}' if self.other else ''}"
+
+
+def plan(operation: Operation, visitor: Visitor, busy: bool = False) -> Html:
     """What it would do, and what clients see meanwhile."""
-    live = watch.live
-    usual = f"about {duration(live.usual)}, as the last start took" if live and live.usual else "unknown"
-    ranks = ", ".join(f"rank {rank.rank} on {rank.node}" for rank in live.ranks) if live else "unknown"
-    running = live.engine.running if live and live.engine else None
-    cut = "unknown" if running is None else f"{running:.0f}"
-    rows = [
-        ("stopped and started again", ranks or "no rank is known"),
-        ("requests that are cut off now", cut),
-        ("clients meanwhile", "get 503 with the reason and Retry-After"),
-        ("how long", usual),
-        ("the same in a terminal", f"sparkwright restart {watch.name}"),
-    ]
-    send = tag("button", f"Restart {watch.name}", type="submit", class_="danger")
+    title, other = tag("h1", f"{operation.title}?"), operation.other
     back = tag("a", "Cancel", href=f"{CONSOLE_PATH}/", class_="button")
+    if not operation.chosen:
+        return join(title, _choice(operation), tag("p", back))
+    rows = list(_switch_rows(operation.watch, other) if other else _rows(operation))
+    to = tag("input", type="hidden", name="to", value=other.name) if other else ""
+    safe = "primary" if operation.verb == "start" else "danger"
+    send = tag("button", operation.title, type="submit", class_=safe)
     return join(
-        tag("h1", f"Restart {watch.name}?"),
+        title,
         tag("p", "Another operation is under way; wait for its end.", class_="alert", role="alert") if busy else "",
         tag("dl", *(tag("div", tag("dt", name), tag("dd", value)) for name, value in rows), class_="conditions"),
-        form(f"restart/{watch.name}", visitor, send, " ", back),
+        form(f"{operation.verb}/{operation.watch.name}", visitor, to, send, " ", back),
     )
 
 
-def operating(watches: Sequence[Watch]) -> Html:
-    """Below the live part of the first page."""
-    rows = (
-        tag(
-            "li",
-            tag("b", one.name),
-            " ",
-            tag("a", "Restart …", href=f"{CONSOLE_PATH}/restart/{one.name}", class_="button"),
-            tag("span", " To stop it, in a terminal: ", tag("code", f"sparkwright down {one.name}"), class_="soft"),
-        )
-        for one in watches
-    )
-    return tag("section", tag("h2", "Operate"), tag("ul", *rows, class_="operate"), aria_label="Operate")
-
-
-async def add_key(watch: Watch, visitor: Visitor, name: str, role: Role) -> str:
-    """The key itself. Raises SparkwrightError. A key for one deployment makes keys for that one only."""
-    shown = Shown()
-    async with services(watch, visitor.key.name, shown) as made:
-        await key_work.add(made, name, visitor.key.deployment, role)
-    return shown.kept[0]
-
-
-async def revoke_key(watch: Watch, visitor: Visitor, name: str, deployment: str) -> None:
-    async with services(watch, visitor.key.name) as made:
-        await key_work.revoke(made, name, deployment)
-
-
-def keys_page(keys: Sequence[Key], visitor: Visitor, said: str = "", fresh: str = "") -> Html:
-    rows = (_key_row(key, visitor) for key in keys)
-    heads = ("name", "role", "opens", "added by", "added", "")
-    table = tag(
-        "table",
-        tag("thead", tag("tr", *(tag("th", head, scope="col") if head else tag("td") for head in heads))),
-        tag("tbody", *rows),
-    )
-    options = (tag("option", text, value=str(role)) for role, text in _ROLES.items())
-    fields = [
-        tag(
-            "div",
-            tag("label", "Name", for_="name"),
-            tag("input", id="name", name="name", required=True, maxlength="63"),
-        ),
-        tag("div", tag("label", "Role", for_="role"), tag("select", *options, id="role", name="role")),
-        tag("button", "Add key", type="submit", class_="primary"),
+def _choice(operation: Operation) -> Html:
+    name = operation.watch.name
+    terminal = tag("p", "To a recipe that was not started here yet: ", tag("code", f"sparkwright switch {name} RECIPE"))
+    links = [
+        tag("li", tag("a", one.name, href=f"{CONSOLE_PATH}/switch/{name}?to={one.name}", class_="button"))
+        for one in choices(operation.watch, operation.watches)
     ]
-    new = tag("p", "The new key, shown this once: ", tag("code", fresh, class_="fresh"), class_="fresh", role="status")
-    return join(
-        tag("h1", "Keys"),
-        tag("p", said, class_="alert", role="alert") if said else "",
-        new if fresh else "",
-        tag("div", table, class_="scroll", tabindex="0", role="region", aria_label="Keys"),
-        tag("section", tag("h2", "Add a key"), form("keys/add", visitor, *fields, class_="fields")),
-    )
+    if not links:
+        return join(tag("p", "No other deployment of this head rests."), terminal)
+    return join(tag("p", f"What serves in place of {name}:"), tag("ul", *links, class_="operate"), terminal)
 
 
-def _key_row(key: Key, visitor: Visitor) -> Html:
-    own = key.sha256 == visitor.key.sha256
-    about = tag("input", type="hidden", name="name", value=key.name)
-    where = tag("input", type="hidden", name="deployment", value=key.deployment)
-    press = tag("button", "Revoke …", type="submit", class_="plain", aria_label=f"Revoke {key.name}")
-    revoke = tag("span", "yours", class_="soft") if own else form("keys/revoke", visitor, about, where, press)
-    added = clock(key.created) if key.created else "unknown"
-    cells = (tag("td", cell) for cell in (key.role, key.opens, short(key.by, 80) or "unknown", added, revoke))
-    return tag("tr", tag("th", short(key.name, 80), scope="row"), *cells)
+def _rows(operation: Operation) -> Iterator[tuple[str, str]]:
+    verb, watch = operation.verb, operation.watch
+    yield "the ranks", f"{_ranks(watch)}: {_DOES[verb]}"
+    if verb == "start":
+        yield from _room(operation)
+    else:
+        yield "requests that are cut off now", _cut(watch)
+    if verb == "stop":
+        yield "clients meanwhile", "get 503 with the reason and Retry-After, until it is started again"
+        yield "memory", "what the ranks hold on their nodes becomes free"
+        yield "to remove it for good, in a terminal", f"sparkwright down {watch.name}"
+        return
+    yield "clients meanwhile", "get 503 with the reason and Retry-After"
+    yield "how long", _usual(watch)
+    yield "the same in a terminal", f"sparkwright restart {watch.name}"
 
 
-def revoke_plan(name: str, deployment: str, visitor: Visitor) -> Html:
-    hidden = [
-        tag("input", type="hidden", name=field, value=value)
-        for field, value in (("name", name), ("deployment", deployment), ("sure", "yes"))
+def _switch_rows(watch: Watch, other: Watch) -> Iterator[tuple[str, str]]:
+    yield "stopped first", f"{watch.name}: {_ranks(watch)}"
+    yield "requests that are cut off now", _cut(watch)
+    yield "then started", f"{other.name}: {_ranks(other)}, from its weights on the nodes"
+    yield "how long", _usual(other)
+    yield "clients meanwhile", f"get 503 with the reason; those of {watch.name} until it is started again"
+    yield "if it does not serve", f"{other.name} is stopped and {watch.name} started again"
+    yield "to a recipe that was not started here yet, in a terminal", f"sparkwright switch {watch.name} RECIPE"
+
+
+def _room(operation: Operation) -> Iterator[tuple[str, str]]:
+    """Who else is on its nodes, and what they have left."""
+    live = operation.watch.live
+    if live is None:
+        return
+    free = ", ".join(f"{node.node} {gib(node.available)}" for node in live.nodes if node.available is not None)
+    yield "memory available now", free or "unknown"
+    mine = {rank.node for rank in live.ranks} or {node.node for node in live.nodes}
+    lives = [
+        one.live for one in operation.watches if one is not operation.watch and one.live and one.live.phase in SERVING
     ]
-    send = tag("button", f"Revoke {short(name, 80)}", type="submit", class_="danger")
-    back = tag("a", "Cancel", href=f"{CONSOLE_PATH}/keys", class_="button")
-    text = "New requests with it get 401 at once, and its pages of this console end. Answers under way are completed."
-    return join(
-        tag("h1", f"Revoke {short(name, 80)}?"), tag("p", text), form("keys/revoke", visitor, *hidden, send, " ", back)
+    if serve := [one.deployment for one in lives if mine & {rank.node for rank in one.ranks}]:
+        yield "serves on these nodes now", f"{', '.join(serve)}: both must fit; a switch stops one first"
+
+
+def _ranks(watch: Watch) -> str:
+    ranks = watch.live.ranks if watch.live else ()
+    return ", ".join(f"rank {rank.rank} on {rank.node}" for rank in ranks) or "no rank is known"
+
+
+def _cut(watch: Watch) -> str:
+    engine = watch.live.engine if watch.live and watch.live.phase in SERVING else None
+    return "unknown" if engine is None or engine.running is None else f"{engine.running:.0f}"
+
+
+def _usual(watch: Watch) -> str:
+    return (
+        f"about {duration(watch.live.usual)}, as the last start took" if watch.live and watch.live.usual else "unknown"
     )

@@ -67,7 +67,7 @@ class Board:
     """state: the head's folder."""
 
     def __init__(self, state: Path, now: Callable[[], float] = time.time) -> None:
-        self._state, self.now = state, now
+        self.state, self.now = state, now
         self._listed = 0.0
         self._known: tuple[object, ...] = ()
         self._incidents: tuple[Incident, ...] = ()
@@ -94,7 +94,7 @@ class Board:
     def _list(self, now: float) -> bool:
         self._listed = now
         try:
-            homes = sorted(path for path in (self._state / "supervision").iterdir() if is_deployment_name(path.name))
+            homes = sorted(path for path in (self.state / "supervision").iterdir() if is_deployment_name(path.name))
         except OSError:
             homes = []
         named = {home.name: home for home in homes[:_MOST]}
@@ -114,7 +114,7 @@ class Board:
         """() where it cannot be read: the log has why."""
         day = time.strftime("%Y-%m-%d", time.gmtime(self.now() - (days - 1) * DAY))
         try:
-            return usage.used_since(self._state / "door", day)
+            return usage.used_since(self.state / "door", day)
         except CommandFailed as error:
             sys.stderr.write(f"{error.message}\n")
             return ()

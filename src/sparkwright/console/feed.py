@@ -19,7 +19,7 @@ class Feed:
     def __init__(self, board: Board, keys: Callable[[], Keys]) -> None:
         self._board, self._keys = board, keys
         self._changed = asyncio.Event()
-        self._rendered: dict[str, str] = {}
+        self._rendered: dict[tuple[str, bool], str] = {}
         self.viewers = 0
 
     async def run(self) -> None:
@@ -33,10 +33,11 @@ class Feed:
                 self._changed.set()
                 self._changed = asyncio.Event()
 
-    def event(self, only: str) -> str:
-        if only not in self._rendered:
-            self._rendered[only] = f"data: {json.dumps(overview(self._board, only))}\n\n"
-        return self._rendered[only]
+    def event(self, visitor: Visitor) -> str:
+        seen = visitor.key.deployment, visitor.operates
+        if seen not in self._rendered:
+            self._rendered[seen] = f"data: {json.dumps(overview(self._board, *seen))}\n\n"
+        return self._rendered[seen]
 
     async def events(self, visitor: Callable[[], Visitor | None]) -> AsyncIterator[str]:
         """Ends when the visitor's key is gone."""
@@ -44,7 +45,7 @@ class Feed:
         sent = ""
         try:
             while who := visitor():
-                changed, text = self._changed, self.event(who.key.deployment)
+                changed, text = self._changed, self.event(who)
                 yield text if text != sent else ": still here\n\n"
                 sent = text
                 try:

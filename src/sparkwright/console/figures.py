@@ -17,6 +17,7 @@ _KINDS = {
     DeploymentState.NEEDS_POWER_CYCLE: "bad",
     DeploymentState.STOPPED: "off",
     DeploymentState.ON_DEMAND: "off",
+    DeploymentState.HALTED: "off",
 }
 
 

@@ -1,55 +1,93 @@
 """The first page: each deployment at one look. Rendered once for all who watch."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from sparkwright.console import usage
+from sparkwright.app.running import OVER as RESTS
+from sparkwright.console import nodes, usage
 from sparkwright.console.board import Board, Watch
 from sparkwright.console.charts import bar, sparkline
-from sparkwright.console.figures import UNKNOWN, ago, clean, clock, kind_of, number, percent, short, state_text, unit
+from sparkwright.console.figures import UNKNOWN, ago, clean, kind_of, number, percent, short, state_text, unit
 from sparkwright.domain.incident import Incident
-from sparkwright.domain.live import STALE, DeploymentState, Live, LiveEngine, LiveNode, LiveRank
-from sparkwright.domain.units import GIB, duration, gib
+from sparkwright.domain.live import SERVING, STALE, DeploymentState, Live, LiveEngine, LiveRank
+from sparkwright.domain.units import duration
 from sparkwright.engines.engine import served_name
 from sparkwright.gateway.caddy import CONSOLE_PATH
 from sparkwright.gateway.decide import refusal_text, waits
 from sparkwright.report.markup import Html, join, tag
 from sparkwright.supervision.rates import SPAN, Rate
 
-_NEW = 3
+_NEW = 4
 _STARTS = (DeploymentState.STARTING, DeploymentState.LOADING, DeploymentState.STAGING)
 
 
-def overview(board: Board, only: str) -> Html:
-    """The live part of the page, for a key that opens one deployment or all."""
-    watches = board.visible(only)
+def overview(board: Board, only: str, operates: bool = False) -> Html:
+    """The live part of the page, for a key that opens one deployment or all. operates: with links to act."""
+    watches, now = board.visible(only), board.now()
     if not watches:
         return tag("p", "Nothing is supervised on this head node.", class_="empty")
-    incidents = board.incidents(only)
-    used = tag("section", usage.today(board.used(only)), aria_label="Used today")
-    return clean(join(*(_deployment(watch, incidents, board) for watch in watches), used))
+    parts = [
+        _all(watches, now) if len(watches) > 1 else "",
+        *(_deployment(watch, board, _actions(watch, watches, now) if operates else Html()) for watch in watches),
+        nodes.section(watches, now),
+        _incidents(board.incidents(only), now),
+        usage.today(board.used(only)),
+    ]
+    return clean(join(*parts))
 
 
-def _deployment(watch: Watch, incidents: Sequence[Incident], board: Board) -> Html:
+def _all(watches: Sequence[Watch], now: float) -> Html:
+    """How each of several is, before anything else."""
+    links = (
+        tag("a", dot, watch.name, " ", tag("b", state_text(watch.live, stale)), href=f"#d-{watch.name}", class_=kind)
+        for watch in watches
+        for stale in (bool(watch.stale(now)),)
+        for kind in (kind_of(watch.live, stale),)
+        for dot in (tag("span", "", class_="dot", aria_hidden="true"),)
+    )
+    return tag("nav", *links, class_="all", aria_label="Deployments")
+
+
+def _deployment(watch: Watch, board: Board, actions: Html) -> Html:
     now = board.now()
     stale, live = watch.stale(now), watch.live
-    mine = [one for one in incidents if one.deployment == watch.name][:_NEW]
-    parts = [_hero(watch, live, stale, now)]
+    parts = [_hero(watch, live, stale, now, actions)]
     if watch.name in board.notes:
         parts.append(tag("p", short(board.notes[watch.name]), class_="noted", role="status"))
     if live:
-        parts += [_troubles(live, stale), _starting(live, now), _figures(watch, live, stale, now), _nodes(live, now)]
-    parts.append(_incidents(watch.name, mine, now))
+        parts += [_troubles(live, stale), _starting(live, now)]
+        if stale or live.phase in SERVING:
+            parts.append(_figures(watch, live, stale, now))
     body = join(*(part for part in parts if part))
     return tag("section", body, class_="deployment", id=f"d-{watch.name}", aria_labelledby=f"h-{watch.name}")
 
 
-def _hero(watch: Watch, live: Live | None, stale: str, now: float) -> Html:
+def _actions(watch: Watch, watches: Sequence[Watch], now: float) -> Html:
+    """Each leads to its plan first."""
+    rests = watch.live is not None and watch.live.phase in RESTS
+    verbs = ["start"] if rests else ["restart", "stop"]
+    others = [one for one in watches if one.live and one.live.phase in RESTS and one is not watch]
+    verbs += ["switch"] if others and not rests else []
+    links = (
+        tag(
+            "a",
+            f"{verb.capitalize()} …",
+            href=f"{CONSOLE_PATH}/{verb}/{watch.name}",
+            class_="button",
+            aria_label=f"{verb.capitalize()} {watch.name}",
+        )
+        for verb in verbs
+    )
+    return tag("div", *links, class_="actions")
+
+
+def _hero(watch: Watch, live: Live | None, stale: str, now: float, actions: Html) -> Html:
     kind = kind_of(live, bool(stale))
     name = tag("h1", watch.name, id=f"h-{watch.name}")
     pill = tag("span", tag("span", "", class_="dot", aria_hidden="true"), state_text(live, bool(stale)), class_="state")
     marks = [tag("span", "simulated", class_="mark")] if live and live.simulated else []
     says = tag("p", _says(watch, live, stale, now), class_="says")
-    return tag("div", tag("div", name, pill, *marks, class_="title"), says, _what(watch), class_=f"hero {kind}")
+    title = tag("div", name, pill, *marks, actions, class_="title")
+    return tag("div", title, says, _what(watch), class_=f"hero {kind}")
 
 
 def _says(watch: Watch, live: Live | None, stale: str, now: float) -> str:
@@ -140,7 +178,7 @@ def _figures(watch: Watch, live: Live, stale: str, now: float) -> Html:
 
 def _current(live: Live, stale: str, now: float) -> LiveEngine:
     """Its figures, all unknown where they are not of this moment."""
-    serves = live.phase in (DeploymentState.READY, DeploymentState.DEGRADED) and not stale
+    serves = live.phase in SERVING and not stale
     known = live.engine if serves and live.engine and now - live.engine.at <= STALE else None
     return known or LiveEngine(0.0)
 
@@ -160,70 +198,21 @@ def _box(name: str, value: Html, below: str = "", kind: str = "") -> Html:
     return tag("div", *rows, class_=f"box {kind}".strip())
 
 
-def _nodes(live: Live, now: float) -> Html:
-    cards = (_node(node, [rank for rank in live.ranks if rank.node == node.node], now) for node in live.nodes)
-    return tag("div", tag("h2", "Nodes"), tag("div", *cards, class_="nodes"))
-
-
-def _node(node: LiveNode, ranks: Sequence[LiveRank], now: float) -> Html:
-    runs = "; ".join(f"rank {rank.rank} {'runs' if rank.running else 'does not run'}" for rank in ranks)
-    title = tag("div", tag("h3", node.node), tag("span", runs or "no rank was seen", class_="soft"), class_="row")
-    if not node.reached:
-        why = f"cannot be asked now (last try {ago(node.at, now)})" if node.at else "not sampled yet"
-        return tag("article", title, tag("p", why, class_="unknown"), class_="node away")
-    facts = (tag("div", tag("dt", name), tag("dd", value)) for name, value in _facts(node))
-    return tag("article", title, _memory(node), tag("dl", *facts, class_="facts"), class_="node")
-
-
-def _memory(node: LiveNode) -> Html:
-    if node.available is None or not node.total:
-        return tag("p", "memory: ", tag("span", UNKNOWN, class_="unknown"), class_="memory")
-    used = 1 - node.available / node.total
-    floor = 1 - node.floor / node.total if node.floor else None
-    low = bool(node.floor and node.available < 1.25 * node.floor)
-    said = f"{gib(node.available)} available of {gib(node.total)}"
-    limit = f"floor {gib(node.floor)}" if node.floor else "floor unknown"
-    row = tag("div", tag("span", said), tag("span", limit, class_="soft"), class_="row")
-    picture = bar(used, f"{node.node}: {said}, {limit}", floor, "low" if low else "")
-    return tag("div", row, picture, tag("p", _trend(node), class_="soft"), class_="memory")
-
-
-def _trend(node: LiveNode) -> str:
-    if node.per_hour is None:
-        return "time left: unknown"
-    if node.time_left is None:
-        return "does not shrink"
-    return f"shrinks by {abs(node.per_hour) / GIB:.1f} GiB/h: {duration(node.time_left)} until its floor"
-
-
-def _facts(node: LiveNode) -> Iterator[tuple[str, Html]]:
-    yield "GPU", unit(number(node.gpu_busy), "%")
-    yield "temperature", unit(number(node.gpu_temperature), "°C")
-    yield "power", unit(number(node.gpu_power), "W")
-    yield "clock", unit(number(node.gpu_clock), "MHz")
-    yield "swap", unit(UNKNOWN if node.swap_used is None else gib(node.swap_used))
-    yield "pressure", unit(number(node.pressure, 1), "%")
-
-
-def _incidents(name: str, found: Sequence[Incident], now: float) -> Html:
+def _incidents(found: Sequence[Incident], now: float) -> Html:
     title = tag("h2", "Incidents")
     if not found:
-        return tag("div", title, tag("p", "none is remembered", class_="soft"), class_="recent")
-    rows = (incident_row(one, now) for one in found)
-    more = tag("a", "all incidents", href=f"{CONSOLE_PATH}/incidents")
-    return tag("div", title, tag("ul", *rows, class_="incidents"), tag("p", more), class_="recent")
+        return tag("section", title, tag("p", "none is remembered", class_="soft"), class_="recent")
+    rows = (incident_row(one, now) for one in found[:_NEW])
+    more = tag("p", tag("a", "all incidents", href=f"{CONSOLE_PATH}/incidents"))
+    return tag("section", title, tag("ul", *rows, class_="incidents"), more, class_="recent")
 
 
 def incident_row(one: Incident, now: float) -> Html:
-    """One line: when, what, and how it ended."""
+    """One line: which, of what, how it ended, and when."""
     end = "open" if one.is_open else f"away for {duration(one.away)}" if one.away is not None else "closed"
     what = short(one.cause or one.what, 160)
     link = tag("a", f"{one.number}", href=f"{CONSOLE_PATH}/incidents/{one.number}", aria_label=f"incident {one.number}")
     simulated = " (simulated)" if one.simulated else ""
-    return tag(
-        "li",
-        link,
-        tag("span", f"{what}{simulated}", class_="text"),
-        tag("span", end, class_=f"end {'bad' if one.is_open else ''}".strip()),
-        tag("span", clock(one.opened_at), class_="soft"),
-    )
+    about = tag("span", tag("span", f"{one.deployment}: ", class_="soft"), f"{what}{simulated}", class_="text")
+    ended = tag("span", end, class_=f"end {'bad' if one.is_open else ''}".strip())
+    return tag("li", link, about, ended, tag("span", ago(one.opened_at, now), class_="soft"))

@@ -26,7 +26,15 @@ HEADERS = {
     "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
 }
-_LINKS = (("", "Overview"), ("logs", "Logs"), ("incidents", "Incidents"), ("usage", "Usage"), ("keys", "Keys"))
+_LINKS = (
+    ("", "Overview"),
+    ("chat", "Chat"),
+    ("logs", "Logs"),
+    ("incidents", "Incidents"),
+    ("runs", "Runs"),
+    ("usage", "Usage"),
+    ("keys", "Keys"),
+)
 _REFRESH = "5"
 
 
@@ -54,7 +62,7 @@ def _top(visitor: Visitor | None, at: str) -> Html:
     brand = tag("a", "sparkwright", href=f"{CONSOLE_PATH}/", class_="brand")
     if visitor is None:
         return tag("header", brand)
-    shown = [(to, name) for to, name in _LINKS if to != "keys" or visitor.operates]
+    shown = [(to, name) for to, name in _LINKS if to not in ("keys", "chat") or visitor.operates]
     links = (
         tag("a", name, href=f"{CONSOLE_PATH}/{to}", aria_current="page" if to == at else None) for to, name in shown
     )

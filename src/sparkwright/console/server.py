@@ -1,13 +1,13 @@
 """The process that serves the console on a unix socket, to which the gateway sends what is below /console."""
 
 import asyncio
-import hmac
+import json
 import os
 import socket
 import time
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
-from urllib.parse import parse_qs, urlsplit
 
 import uvicorn
 from starlette.applications import Starlette
@@ -15,23 +15,21 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from sparkwright.console import actions, incidents, logs, pages, usage
+from sparkwright.console import actions, chat, incidents, keys, logs, pages, runs, usage
 from sparkwright.console.board import Board, Watch
 from sparkwright.console.feed import Feed
+from sparkwright.console.forms import Operated, Shown, allowed, fields, for_operators, html, same_origin
 from sparkwright.console.overview import overview
 from sparkwright.console.sessions import Sessions, Visitor
-from sparkwright.domain.codec import from_json
+from sparkwright.domain.codec import Unreadable, from_json
 from sparkwright.domain.errors import SparkwrightError
 from sparkwright.gateway.caddy import CONSOLE, CONSOLE_PATH
 from sparkwright.gateway.keys import FRONT, FrontSetting, Keys, Role, parse
-from sparkwright.report.markup import Html, join
+from sparkwright.report.markup import Html
 from sparkwright.supervisor.watched import Watched
 
 _PATIENCE = 2.0
-_BODY = 16 * 1024
 _VIEWERS = 200
-Shown = Callable[[Request, Visitor], Awaitable[Response]]
-Operated = Callable[[Request, Visitor, dict[str, str]], Awaitable[Response]]
 
 
 class Console:
@@ -54,12 +52,17 @@ class Console:
             "/incidents": self.incidents,
             "/incidents/{number:int}": self.incident,
             "/usage": self.usage,
+            "/runs": self.runs,
+            "/runs/{name}": self.run_report,
             "/logs": self.logs,
             "/logs/{name}": self.logs,
             "/logs/{name}/live": self.log_lines,
         }
-        operated = {
-            "/restart/{name}": self.restart,
+        operated: dict[str, Operated] = {
+            **{f"/{verb}/{{name}}": partial(self.operate, verb) for verb in actions.VERBS},
+            "/chat": self.chat,
+            "/chat/{name}": self.chat,
+            "/chat/{name}/say": self.send,
             "/keys": self.list_keys,
             "/keys/add": self.add_key,
             "/keys/revoke": self.revoke_key,
@@ -71,7 +74,7 @@ class Console:
             Route(f"{CONSOLE_PATH}/assets/{{name}}", self.asset),
             *(Route(f"{CONSOLE_PATH}{path}", self._for_visitors(show)) for path, show in shown.items()),
             *(
-                Route(f"{CONSOLE_PATH}{path}", self._for_visitors(_operators(do)), methods=["GET", "POST"])
+                Route(f"{CONSOLE_PATH}{path}", self._for_visitors(for_operators(do)), methods=["GET", "POST"])
                 for path, do in operated.items()
             ),
         ]
@@ -90,12 +93,12 @@ class Console:
 
     async def login(self, request: Request) -> Response:
         if request.method != "POST":
-            return _html(pages.login(gone="gone" in request.query_params))
+            return html(pages.login(gone="gone" in request.query_params))
         if not same_origin(request):
-            return _html(pages.login("This form came from another page; sign in here."), 403)
+            return html(pages.login("This form came from another page; sign in here."), 403)
         value, why = self.sessions.begin((await fields(request)).get("key", ""))
         if not value:
-            return _html(pages.login(why), 401)
+            return html(pages.login(why), 401)
         answer = RedirectResponse(f"{CONSOLE_PATH}/", 303, pages.HEADERS)
         secure = request.headers.get("x-forwarded-proto") != "http"
         answer.set_cookie(
@@ -106,7 +109,7 @@ class Console:
     async def logout(self, request: Request) -> Response:
         visitor = self.visitor(request)
         if visitor is None or not allowed(request, visitor, await fields(request)):
-            return _html(pages.message("Not signed out", visitor, "This form came from another page or session."), 403)
+            return html(pages.message("Not signed out", visitor, "This form came from another page or session."), 403)
         answer = RedirectResponse(f"{CONSOLE_PATH}/login", 303, pages.HEADERS)
         answer.delete_cookie(self.sessions.cookie, path=CONSOLE_PATH, httponly=True, samesite="strict")
         return answer
@@ -120,10 +123,8 @@ class Console:
 
     async def overview(self, request: Request, visitor: Visitor) -> Response:
         self.board.refresh()
-        body = pages.region(overview(self.board, visitor.key.deployment))
-        if visitor.operates:
-            body = join(body, actions.operating(self.board.visible(visitor.key.deployment)))
-        return _html(pages.page("Overview", visitor, body, f"{CONSOLE_PATH}/live", ""))
+        body = pages.region(overview(self.board, visitor.key.deployment, visitor.operates))
+        return html(pages.page("Overview", visitor, body, f"{CONSOLE_PATH}/live", ""))
 
     async def live(self, request: Request, visitor: Visitor) -> Response:
         """Server-sent events: the live part of the page whenever it changes, until the key is revoked."""
@@ -134,22 +135,32 @@ class Console:
 
     async def incidents(self, request: Request, visitor: Visitor) -> Response:
         found = self.board.incidents(visitor.key.deployment)
-        return _html(pages.page("Incidents", visitor, incidents.listing(found, self.board.now()), at="incidents"))
+        return html(pages.page("Incidents", visitor, incidents.listing(found, self.board.now()), at="incidents"))
 
     async def incident(self, request: Request, visitor: Visitor) -> Response:
         one = self.board.folders.read(request.path_params["number"])
         if one is None or visitor.key.deployment not in ("", one.deployment):
             text = "No incident of this number is remembered here."
-            return _html(pages.message("No such incident", visitor, text), 404)
+            return html(pages.message("No such incident", visitor, text), 404)
         shown = incidents.shown(one, self.board.now())
-        return _html(pages.page(f"Incident {one.number}", visitor, shown, at="incidents"))
+        return html(pages.page(f"Incident {one.number}", visitor, shown, at="incidents"))
 
     async def usage(self, request: Request, visitor: Visitor) -> Response:
         asked = request.query_params.get("days", "")
         days = next((span for span in usage.SPANS if str(span) == asked), usage.SPANS[0])
         self.board.refresh()
         rows = await asyncio.to_thread(self.board.used, visitor.key.deployment, days)
-        return _html(pages.page("Usage", visitor, usage.page(rows, days), at="usage"))
+        return html(pages.page("Usage", visitor, usage.page(rows, days), at="usage"))
+
+    async def runs(self, request: Request, visitor: Visitor) -> Response:
+        found = await asyncio.to_thread(runs.listed, self.board.state)
+        return html(pages.page("Runs", visitor, runs.page(found, self.board.now()), at="runs"))
+
+    async def run_report(self, request: Request, visitor: Visitor) -> Response:
+        page = await asyncio.to_thread(runs.report, self.board.state, request.path_params["name"])
+        if page is None:
+            return html(pages.message("No such report", visitor, "No report of this name is on this head node."), 404)
+        return Response(page, 200, pages.HEADERS | {"Content-Security-Policy": runs.POLICY}, "text/html; charset=utf-8")
 
     def _watch(self, request: Request, visitor: Visitor) -> Watch | None:
         """The deployment that the path names, else the first that the visitor's key opens."""
@@ -162,13 +173,13 @@ class Console:
     async def logs(self, request: Request, visitor: Visitor) -> Response:
         watch = self._watch(request, visitor)
         if watch is None:
-            return _html(pages.message("No such deployment", visitor, "Nothing of this name is supervised here."), 404)
+            return html(pages.message("No such deployment", visitor, "Nothing of this name is supervised here."), 404)
         follower = self._followers.setdefault(watch.name, logs.Follower(watch))
         await follower.first()
         lines, names = tuple(follower.lines), tuple(one.name for one in self.board.visible(visitor.key.deployment))
         after = lines[-1][0] if lines else 0
         body = logs.page(names, watch.name, lines)
-        return _html(pages.page("Logs", visitor, body, f"{CONSOLE_PATH}/logs/{watch.name}/live?after={after}", "logs"))
+        return html(pages.page("Logs", visitor, body, f"{CONSOLE_PATH}/logs/{watch.name}/live?after={after}", "logs"))
 
     async def log_lines(self, request: Request, visitor: Visitor) -> Response:
         watch = self._watch(request, visitor)
@@ -180,14 +191,43 @@ class Console:
         events = follower.events(after, lambda: self.visitor(request))
         return StreamingResponse(events, media_type="text/event-stream", headers=pages.HEADERS)
 
-    async def restart(self, request: Request, visitor: Visitor, given: dict[str, str]) -> Response:
-        watch = self._watch(request, visitor)
+    async def chat(self, request: Request, visitor: Visitor, given: dict[str, str]) -> Response:
+        """A form without a script gets the whole answer at once."""
+        watch, key = self._watch(request, visitor), self.sessions.secret(visitor)
         if watch is None:
-            return _html(pages.message("No such deployment", visitor, "Nothing of this name is supervised here."), 404)
-        if request.method == "POST" and self.operations.restart(watch, visitor):
+            return html(pages.message("No such deployment", visitor, "Nothing of this name is supervised here."), 404)
+        turns: list[Html] = []
+        if given.get("prompt", "").strip() and key:
+            said = [one async for one in chat.answer(watch, key, chat.messages_of(given))]
+            text = "".join(text for kind, text in said if kind == "text") or said[-1][1]
+            turns = [chat.turn("you", given["prompt"]), chat.turn(watch.name, text)]
+        body = chat.page(self.board.visible(visitor.key.deployment), watch, visitor, key is not None, turns)
+        return html(pages.page("Chat", visitor, body, at="chat"))
+
+    async def send(self, request: Request, visitor: Visitor, given: dict[str, str]) -> Response:
+        """Lines of JSON as the answer comes."""
+        watch, key = self._watch(request, visitor), self.sessions.secret(visitor)
+        if request.method != "POST" or watch is None or key is None:
+            return Response("sign in again to chat", 409, pages.HEADERS)
+        try:
+            said = chat.answer(watch, key, chat.messages_of(given))
+        except Unreadable as error:
+            return Response(str(error), 400, pages.HEADERS)
+        lines = (json.dumps(one) + "\n" async for one in said)
+        return StreamingResponse(lines, media_type="application/x-ndjson", headers=pages.HEADERS)
+
+    async def operate(self, verb: str, request: Request, visitor: Visitor, given: dict[str, str]) -> Response:
+        watch, only = self._watch(request, visitor), visitor.key.deployment
+        if watch is None:
+            return html(pages.message("No such deployment", visitor, "Nothing of this name is supervised here."), 404)
+        watches = self.board.visible(only)
+        to = given.get("to", "") or request.query_params.get("to", "")
+        other = next((one for one in actions.choices(watch, watches) if verb == "switch" and one.name == to), None)
+        operation = actions.Operation(verb, watch, watches, other)
+        posted = request.method == "POST" and operation.chosen
+        if posted and self.operations.begin(operation, visitor):
             return RedirectResponse(f"{CONSOLE_PATH}/", 303, pages.HEADERS)
-        plan = actions.restart_plan(watch, visitor, busy=request.method == "POST")
-        return _html(pages.page(f"Restart {watch.name}", visitor, plan))
+        return html(pages.page(operation.title, visitor, actions.plan(operation, visitor, busy=posted)))
 
     async def list_keys(self, request: Request, visitor: Visitor, given: dict[str, str]) -> Response:
         return self._keys_page(visitor)
@@ -195,7 +235,7 @@ class Console:
     def _keys_page(self, visitor: Visitor, said: str = "", fresh: str = "", status: int = 200) -> Response:
         only = visitor.key.deployment
         known = [key for key in self.keys.value.keys if only in ("", key.deployment)]
-        return _html(pages.page("Keys", visitor, actions.keys_page(known, visitor, said, fresh), at="keys"), status)
+        return html(pages.page("Keys", visitor, keys.keys_page(known, visitor, said, fresh), at="keys"), status)
 
     async def add_key(self, request: Request, visitor: Visitor, given: dict[str, str]) -> Response:
         watch = next(iter(self.board.visible(visitor.key.deployment)), None)
@@ -203,7 +243,7 @@ class Console:
             return self._keys_page(visitor)
         try:
             role = Role(given.get("role", str(Role.CLIENT)))
-            fresh = await actions.add_key(watch, visitor, given.get("name", ""), role)
+            fresh = await keys.add_key(watch, visitor, given.get("name", ""), role)
         except (SparkwrightError, ValueError) as error:
             return self._keys_page(visitor, getattr(error, "message", "There is no such role."), status=400)
         return self._keys_page(visitor, fresh=fresh)
@@ -214,52 +254,12 @@ class Console:
         if request.method != "POST" or watch is None:
             return self._keys_page(visitor)
         if given.get("sure") != "yes":
-            return _html(pages.page("Revoke", visitor, actions.revoke_plan(name, given.get("deployment", ""), visitor)))
+            return html(pages.page("Revoke", visitor, keys.revoke_plan(name, given.get("deployment", ""), visitor)))
         try:
-            await actions.revoke_key(watch, visitor, name, only or given.get("deployment", ""))
+            await keys.revoke_key(watch, visitor, name, only or given.get("deployment", ""))
         except SparkwrightError as error:
             return self._keys_page(visitor, error.message, status=400)
         return RedirectResponse(f"{CONSOLE_PATH}/keys", 303, pages.HEADERS)
-
-
-def _operators(do: Operated) -> Shown:
-    """For operators only, and only by a form of their own session."""
-
-    async def done(request: Request, visitor: Visitor) -> Response:
-        given = await fields(request) if request.method == "POST" else {}
-        if not visitor.operates:
-            return _html(pages.message("Not allowed", visitor, "This needs an operator's key."), 403)
-        if request.method == "POST" and not allowed(request, visitor, given):
-            return _html(pages.message("Not done", visitor, "This form came from another page or session."), 403)
-        return await do(request, visitor, given)
-
-    return done
-
-
-def _html(text: Html, status: int = 200) -> Response:
-    return Response(text, status, pages.HEADERS, "text/html; charset=utf-8")
-
-
-def same_origin(request: Request) -> bool:
-    """Browsers name the page that a form comes from; another one's is refused."""
-    origin = request.headers.get("origin", "")
-    site = request.headers.get("sec-fetch-site", "same-origin")
-    return site in ("same-origin", "none") and (not origin or urlsplit(origin).netloc == request.headers.get("host"))
-
-
-def allowed(request: Request, visitor: Visitor, given: dict[str, str]) -> bool:
-    """Whether a form of this very session was sent from our own page."""
-    return same_origin(request) and hmac.compare_digest(given.get("token", "").encode(), visitor.token.encode())
-
-
-async def fields(request: Request) -> dict[str, str]:
-    """Of a form; the first of each name. What is larger than a form of ours is empty."""
-    body = b""
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > _BODY:
-            return {}
-    return {name: values[0] for name, values in parse_qs(body.decode("utf-8", "replace")).items()}
 
 
 async def run(home: Path) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
+from sparkwright.domain.command import Secret
 from sparkwright.gateway.keys import Key, Keys, Role, owner
 
 _SECRET = "console.secret"
@@ -36,6 +37,7 @@ class Sessions:
     def __init__(self, folder: Path, name: str, keys: Callable[[], Keys], now: Callable[[], float]) -> None:
         self._secret = _secret(folder / _SECRET)
         self._keys, self._now = keys, now
+        self._shown: dict[str, Secret] = {}
         self.cookie = f"sparkwright-{name}"
 
     def begin(self, shown: str) -> tuple[str, str]:
@@ -46,6 +48,7 @@ class Sessions:
         if key.role is Role.CLIENT:
             hint = "`sparkwright keys add NAME --role viewer` makes one for this page."
             return "", f"Key {key.name} opens the API only; {hint}"
+        self._shown[key.sha256] = Secret(shown.strip())
         named = f"{key.sha256[:_NAMED]}.{int(self._now()) + _LASTS}"
         return f"{named}.{self._signed('session', named)}", ""
 
@@ -60,6 +63,12 @@ class Sessions:
         known = (key for key in self._keys().keys if key.role is not Role.CLIENT)
         key = next((key for key in known if key.sha256[:_NAMED] == name), None)
         return Visitor(key, self._signed("form", value)) if key else None
+
+    def secret(self, visitor: Visitor) -> Secret | None:
+        """The visitor's key itself, as long as this process lives: it is kept nowhere."""
+        known = {key.sha256 for key in self._keys().keys}
+        self._shown = {name: one for name, one in self._shown.items() if name in known}
+        return self._shown.get(visitor.key.sha256)
 
     def _signed(self, what: str, text: str) -> str:
         return hmac.new(self._secret, f"{what}:{text}".encode(), sha256).hexdigest()

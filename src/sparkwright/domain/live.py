@@ -18,6 +18,7 @@ class DeploymentState(StrEnum):
     DRAINING = "draining"
     STOPPED = "stopped"
     ON_DEMAND = "on_demand"
+    HALTED = "halted"
     FAILED = "failed"
     BACKING_OFF = "backing_off"
     NEEDS_REBOOT = "needs_reboot"
@@ -249,9 +250,12 @@ class Desired:
 
 
 class Ask(StrEnum):
-    """restart: a planned one. replace: leave the nodes to an `up`. return, leave: it failed; serve again, or do not."""
+    """restart: a planned one. halt: stop, and stay so until a restart. replace: leave the nodes to an `up`. return,
+    leave: it failed; serve again, or do not.
+    """
 
     RESTART = "restart"
+    HALT = "halt"
     REPLACE = "replace"
     RETURN = "return"
     LEAVE = "leave"

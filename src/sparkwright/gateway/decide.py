@@ -119,6 +119,7 @@ _WAITS_FOR_A_PERSON = {
     DeploymentState.NEEDS_REBOOT: "its nodes must be rebooted first",
     DeploymentState.NEEDS_POWER_CYCLE: "a node must be switched off and on first",
     DeploymentState.STOPPED: "it was taken down",
+    DeploymentState.HALTED: "it stays so until then",
 }
 
 

@@ -151,13 +151,11 @@ def plots_of(summaries: Sequence[RunSummary], called: Sequence[str]) -> list[Plo
 
 
 def document(title: str, body: Html, data: Html, maker: str) -> str:
-    style = Html(_asset("uplot.css") + _asset("page.css"))
-    script = Html(f"/*! uPlot\n{_asset('uplot-LICENSE.txt')}*/\n{_asset('uplot.js')}\n{_asset('page.js')}")
-    policy = f"{_POLICY}; script-src '{_hash(script)}'; style-src '{_hash(style)}'"
+    style, script = style_and_script()
     head = tag(
         "head",
         tag("meta", charset="utf-8"),
-        tag("meta", http_equiv="Content-Security-Policy", content=policy),
+        tag("meta", http_equiv="Content-Security-Policy", content=policy()),
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
         tag("meta", name="color-scheme", content="light dark"),
         tag("meta", name="referrer", content="no-referrer"),
@@ -170,6 +168,17 @@ def document(title: str, body: Html, data: Html, maker: str) -> str:
     kept = tag("script", data, type_="application/json", id_="data")
     whole = tag("html", head, tag("body", top, tag("main", body), foot, kept, tag("script", script)), lang="en")
     return f"<!doctype html>\n{whole}\n"
+
+
+def style_and_script() -> tuple[Html, Html]:
+    style = Html(_asset("uplot.css") + _asset("page.css"))
+    return style, Html(f"/*! uPlot\n{_asset('uplot-LICENSE.txt')}*/\n{_asset('uplot.js')}\n{_asset('page.js')}")
+
+
+def policy() -> str:
+    """The Content-Security-Policy under which only this version's own style and script count."""
+    style, script = style_and_script()
+    return f"{_POLICY}; script-src '{_hash(script)}'; style-src '{_hash(style)}'"
 
 
 def _asset(name: str) -> str:

@@ -163,6 +163,15 @@ class Demand:
 
 
 @dataclass(frozen=True, slots=True)
+class Halt:
+    """A person wants it stopped until a restart. why, request: as of Restart."""
+
+    at: float
+    why: str = "stopped"
+    request: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Replaced:
     """An `up` takes the nodes to start something else on them; it renews its request meanwhile."""
 
@@ -181,4 +190,4 @@ class Returned:
 
 
 Answer = Captured | Stopped | Launched | Ready | LaunchFailed | Rebooted | RebootFailed | Returned
-Event = Tick | Resumed | Fault | Cleared | Disarmed | Restart | Idle | Demand | Replaced | Answer
+Event = Tick | Resumed | Fault | Cleared | Disarmed | Restart | Halt | Idle | Demand | Replaced | Answer

@@ -115,6 +115,8 @@ def stopped(state: State, event: events.Stopped, policy: Policy) -> Move:
         if event.at - known.unverified >= policy.patience:
             return moves.rest(known, DeploymentState.FAILED, why, event.at)
         return moves.back_off(known, event.at, policy.again, why)
+    if known.halted:
+        return moves.halted(known, event.at)
     return moves.relaunch(replace(known, gone=True, unverified=0.0), event.at, policy)
 
 

@@ -118,6 +118,7 @@ _NO_ANSWERS: Mapping[type, Cell] = dict.fromkeys(get_args(events.Answer), _UNASK
 _PERSONS: Mapping[type, Cell] = {
     events.Disarmed: handlers.disarmed,
     events.Restart: lambda state, event, policy: moves.restart(state, event.at, event.why, policy),
+    events.Halt: lambda state, event, policy: moves.halt(state, event.at, event.why, policy),
     events.Replaced: lambda state, event, _: moves.swap(state, event.at, event.why),
 }
 _CLIENTS: Mapping[type, Cell] = {events.Idle: _IN_USE, events.Demand: _UNCALLED}
@@ -192,10 +193,16 @@ TABLE: Mapping[Situation, Mapping[type, Cell]] = {
         resumed_asleep, handlers.fault_while_busy, {events.Demand: handlers.asked_for}
     ),
     (DeploymentState.FAILED, Work.NONE): _resting(lambda state, event, _: (state, ()), _PERSON),
+    (DeploymentState.HALTED, Work.NONE): {
+        **_resting(lambda state, event, _: (state, ()), _PERSON),
+        events.Halt: "ignored: it is halted",
+    },
     (DeploymentState.NEEDS_REBOOT, Work.NONE): _resting(resumed_needing, _PERSON),
     (DeploymentState.NEEDS_POWER_CYCLE, Work.NONE): _resting(resumed_needing, _PERSON),
     (DeploymentState.STARTING, Work.SWAP): _row(
-        resumed_swapping, _ANOTHERS, {events.Restart: _ANOTHERS, events.Returned: handlers.returned}
+        resumed_swapping,
+        _ANOTHERS,
+        {events.Restart: _ANOTHERS, events.Halt: _ANOTHERS, events.Returned: handlers.returned},
     ),
     (DeploymentState.STOPPED, Work.NONE): {**_resting(_OVER, _OVER), **dict.fromkeys(_PERSONS, _OVER)},
 }

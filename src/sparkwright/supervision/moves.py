@@ -102,6 +102,7 @@ Move = tuple[State, tuple[Effect, ...]]
 
 _PERSON = {
     DeploymentState.FAILED: "start it again with `sparkwright up` once the cause is fixed",
+    DeploymentState.HALTED: "`sparkwright restart` starts it again",
     DeploymentState.NEEDS_REBOOT: "reboot all of its nodes; it starts again automatically",
     DeploymentState.NEEDS_POWER_CYCLE: "take all of its nodes off power for a minute; it starts again automatically",
 }
@@ -188,6 +189,21 @@ def wake(state: State, at: float, policy: Policy) -> Move:
     return launch(replace(state, planned=True, cause="a request has asked for it"), at, policy)
 
 
+def halt(state: State, at: float, why: str, policy: Policy) -> Move:
+    """As a person asked for: no incident. Supervisor and gateway stay, for a restart."""
+    ended = without_incident(broken_off(state, at, policy))
+    asked = replace(ended, cause=why, ready_at=0.0, refusing=True, halted=True, attempt=0, down=at)
+    moved, effects = stop(asked, at)
+    return moved, (Refuse(why), *taken_over(state), *effects)
+
+
+def halted(state: State, at: float) -> Move:
+    """All ranks are verified gone."""
+    there = replace(without_incident(state), phase=DeploymentState.HALTED, since=at, work=Work.NONE)
+    there = replace(there, reason=state.cause, refusing=True, gone=True)
+    return there, (gateway(there),)
+
+
 def swap(state: State, at: float, why: str) -> Move:
     """The nodes are another's; the gateway stays and gives the reason."""
     asked = replace(without_incident(state), reason=why, ready_at=0.0, refusing=True, gone=False)
@@ -254,5 +270,5 @@ def without_incident(state: State) -> State:
     return replace(
         state, reason="", fault="", cause="", evidence=(), recovery=Recovery.NONE, incident=0, counted=False, due=0.0,
         unverified=0.0, refusing=False, troubles=(), refusals=(), rebooted=False, planned=False, lost=0.0,
-        unannounced=0.0, idle=False, declined=0.0,
+        unannounced=0.0, idle=False, declined=0.0, halted=False,
     )  # fmt: skip

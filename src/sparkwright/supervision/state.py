@@ -185,6 +185,7 @@ class State:
     fault under way. unannounced: since when a stall lasts that hooks have not heard of, 0 for none. owed: what the last
     step closed and announced; announced again if the supervisor is killed now. idle: nobody asks for it: it is being
     stopped, is stopped, or is started by a request. declined: when such a start was refused, 0 for never.
+    halted: a person asked for the stop under way.
     """
 
     phase: DeploymentState
@@ -212,6 +213,7 @@ class State:
     down: float = 0.0
     rebooters: tuple[str, ...] = ()
     planned: bool = False
+    halted: bool = False
     lost: float = 0.0
     unannounced: float = 0.0
     owed: tuple[Close | Announce, ...] = ()

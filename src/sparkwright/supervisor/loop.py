@@ -6,7 +6,7 @@ from sparkwright.domain.live import SERVING, Ask, DeploymentState
 from sparkwright.supervision import machine
 from sparkwright.supervision.detect.detectors import Detectors, away
 from sparkwright.supervision.detect.setting import Setting
-from sparkwright.supervision.events import Cleared, Disarmed, Event, Fault, Replaced, Restart, Resumed, Tick
+from sparkwright.supervision.events import Cleared, Disarmed, Event, Fault, Halt, Replaced, Restart, Resumed, Tick
 from sparkwright.supervision.state import ALIVE, Recovery, State
 from sparkwright.supervision.state import Work as Kind
 from sparkwright.supervisor import demand, endpoint, event_bus, nodes, quality
@@ -19,6 +19,7 @@ from sparkwright.supervisor.nodes import Census, census
 _TICK = 1.0
 _SHOWN_EVERY = 2.0
 _UNWRITTEN = "journal"
+_ASKED: dict[Ask, type[Restart | Halt]] = {Ask.RESTART: Restart, Ask.HALT: Halt}
 
 
 async def supervise(context: DeploymentContext) -> None:
@@ -116,8 +117,8 @@ class Loop:
             self.bus.put(Replaced(at, request.why))
             return
         self.context.journal.answered()
-        if request.ask is Ask.RESTART and request.age <= SILENT:
-            self.bus.put(Restart(at, request.why, request.nonce))
+        if request.age <= SILENT and request.ask in _ASKED:
+            self.bus.put(_ASKED[request.ask](at, request.why, request.nonce))
 
     def _gap(self, at: float) -> None:
         """What was not watched, or is another time, is nobody's silence."""
@@ -134,7 +135,7 @@ class Loop:
     async def _step(self, event: Event) -> None:
         """Decided, saved, reported, and only then done."""
         before = self._state
-        if isinstance(event, Restart):
+        if isinstance(event, Restart | Halt):
             self.context.seen.request = event.request
         self._state, effects = machine.step(before, event, self.context.policy)
         if self._state != before:

@@ -48,9 +48,9 @@ class Desk:
         assert code == 0, f"{' '.join(words)}: {code}\n{out}\n{err}"
         return out
 
-    def up(self, name: str = "twin", served: str = "twin-tiny", **env: str) -> None:
-        """env: of the ranks, as SPARKWRIGHT_TWIN_... has it."""
-        self.ports[name] = free_pair()
+    def up(self, name: str = "twin", served: str = "twin-tiny", behind: str = "", **env: str) -> None:
+        """env: of the ranks, as SPARKWRIGHT_TWIN_... has it. behind: the deployment whose gateway it shares."""
+        self.ports[name] = self.ports[behind] if behind else free_pair()
         text = _RECIPE.read_text().replace("served_name: twin-tiny", f"served_name: {json.dumps(served)}")
         text = text.replace("name: twin\n", f"name: {name}\n", 1)
         own = f"  port: {free_port()}\n  master_port: {free_port()}\n  door: {{port: {self.ports[name]}}}\n"
@@ -103,6 +103,9 @@ class Desk:
 
     def url(self, path: str = "", name: str = "twin") -> str:
         return f"https://localhost:{self.ports[name]}/console/{path}"
+
+    def api(self, path: str) -> str:
+        return f"https://localhost:{self.ports['twin']}/v1/{path}"
 
     def client(self, cookie: str = "", name: str = "twin") -> httpx.Client:
         """Of the gateway, whose certificate is not the matter here."""

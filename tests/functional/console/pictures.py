@@ -1,6 +1,6 @@
 """The pictures of the console in docs/guides/console: a simulated deployment, seen in headless Chromium.
 
-unshare -n sh -c 'ip link set lo up; .venv/bin/python scripts/console_pictures.py'
+As root: cd tests && unshare -n sh -c 'ip link set lo up; ../.venv/bin/python -m functional.console.pictures'
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import signal
 import ssl
 import sys
 import tempfile
@@ -18,6 +19,7 @@ from pathlib import Path
 
 from functional.console.desk import Desk, made_desk, until
 from functional.report.browser import DESK, PHONE, Page, browser
+from functional.test_runs import fill, ten
 
 OUT = Path(__file__).parents[3] / "docs/guides/console"
 _PACE = {"SPARKWRIGHT_TWIN_TOKEN_SCALE": "1", "SPARKWRIGHT_TWIN_STEP_MS": "20"}
@@ -47,18 +49,62 @@ def pictures(desk: Desk, page: Page) -> None:
     shot(page.open(desk.url()), "ready")
     shot(page.open(desk.url(), DESK, "dark"), "ready-dark")
     shot(page.open(desk.url(), PHONE), "phone")
-    desk.kill(1)
-    desk.until(lambda live: live.phase == "loading")
-    shot(page.open(desk.url()), "loading")
-    desk.until(lambda live: live.phase == "ready" and live.relaunches == 1)
-    for path in ("logs", "keys"):
+    viewers(desk)
+    states(desk, page)
+    fill(desk.shell, *(ten(0.1 + 0.02 * n, f"r-20261122-{n}a") for n in range(3)))
+    desk.run("report", "r-20261122-2a", "--console")
+    for path in ("logs", "keys", "incidents/1", "usage", "runs", "stop/twin", "switch/twin?to=spare"):
         page.open(desk.url(path))
         time.sleep(2.5)
         shot(page, path.partition("/")[0])
-    viewers(desk)
+    page.script("location = arguments[0]", desk.url("runs/r-20261122-2a"))
+    time.sleep(2)
+    shot(page, "report")
+    page.open(desk.url("chat"))
+    page.script("document.getElementById('prompt').value = 'What is a KV cache?'")
+    page.script("document.getElementById('chat').requestSubmit()")
+    until(lambda: "answer tokens" in page.script("return document.body.innerText"), "an answer")
+    shot(page, "chat")
     over.set()
     for one in clients:
         one.join()
+    revoked(desk)
+
+
+def states(desk: Desk, page: Page) -> None:
+    """What goes wrong, and two deployments."""
+    page.open(desk.url())
+    desk.faults().write_text("slow_load=40")
+    desk.kill(1)
+    desk.until(lambda live: any(rank.done for rank in live.ranks))
+    shot(page, "loading")
+    desk.faults().write_text("")
+    desk.until(lambda live: live.phase == "ready" and live.relaunches == 1)
+    os.kill(desk.service("supervisor"), signal.SIGSTOP)
+    time.sleep(18)
+    shot(page, "unknown")
+    os.kill(desk.service("supervisor"), signal.SIGCONT)
+    desk.up("spare", behind="twin", served="spare-tiny")
+    shot(page.open(desk.url()), "two")
+    page.open(desk.url("stop/spare"))
+    page.script("document.querySelector('main form button').click()")
+    desk.until(lambda live: live.phase == "halted", "spare")
+    shot(page.open(desk.url(), DESK, "dark"), "two-dark")
+
+
+def revoked(desk: Desk) -> None:
+    """Prints how long the page of a revoked key is still there, on the command's own clock."""
+    times = []
+    for number in range(5):
+        cookie = desk.signed_in(desk.key(f"guest-{number}", "viewer"))
+        with desk.client(cookie) as client, client.stream("GET", "live") as answer:
+            lines = answer.iter_lines()
+            next(lines)
+            desk.run("keys", "revoke", f"guest-{number}")
+            keys = Path(desk.state / "door/keys.json").stat().st_mtime
+            next(line for line in lines if "gone" in line)
+            times.append(time.time() - keys)
+    print(f"revoked: its page is emptied after {max(times):.2f} s at most (5 tries, since the keys were written)")
 
 
 VIEWERS, SECONDS = 50, 30
@@ -125,12 +171,13 @@ def client(desk: Desk, key: str, over: threading.Event) -> None:
             over.wait(1)
 
 
-def shot(page: Page, name: str) -> None:
+def shot(page: Page, name: str, folder: Path = OUT) -> None:
     time.sleep(0.7)
     size = page.script("return [innerWidth, document.documentElement.scrollHeight]")
-    clip = {"x": 0, "y": 0, "width": size[0], "height": min(size[1], 1600), "scale": 1}
+    clip = {"x": 0, "y": 0, "width": size[0], "height": min(size[1], 1900), "scale": 1}
     given = {"format": "webp", "quality": 82, "clip": clip, "captureBeyondViewport": True}
-    (OUT / f"{name}.webp").write_bytes(base64.b64decode(page.call("Page.captureScreenshot", **given)["data"]))
+    folder.mkdir(exist_ok=True)
+    (folder / f"{name}.webp").write_bytes(base64.b64decode(page.call("Page.captureScreenshot", **given)["data"]))
     print(name, page.complaints)
 
 

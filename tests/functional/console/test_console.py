@@ -15,6 +15,7 @@ import pytest
 from functional.console.conftest import EVIL, sign_in
 from functional.console.desk import Desk, until
 from functional.report.browser import DESK, PHONE, Page
+from functional.test_runs import fill, ten
 
 AXE = Path(__file__).parents[2] / "data/console/axe-core-4.14.1.min.js.gz"
 
@@ -53,12 +54,85 @@ def test_everyone_can_read_it(desk: Desk, window: Page, operator: str, size: tup
     """Guards contrast, names, landmarks and structure of each page as axe-core checks them, and that nothing is cut."""
     sign_in(window, desk, operator)
     axe = gzip.decompress(AXE.read_bytes()).decode()
-    for path in ("", "logs", "incidents", "incidents/1", "usage", "keys", "restart/twin", "login"):
+    for path in (
+        "",
+        "logs",
+        "incidents",
+        "incidents/1",
+        "usage",
+        "runs",
+        "chat",
+        "keys",
+        "stop/twin",
+        "switch/twin",
+        "login",
+    ):
         page = window.open(desk.url(path), size, theme)
         page.call("Runtime.evaluate", expression=axe)
         found = page.script("return axe.run().then(r => r.violations.map(v => [v.id, v.nodes.map(n => n.html)]))")
         assert found == [], (path, found)
         assert page.script("return document.documentElement.scrollWidth - innerWidth") <= 0, path
+
+
+def test_the_keyboard_reaches_all(desk: Desk, window: Page, operator: str) -> None:
+    """Guards a user without a mouse: content in one step, then each action and link, and the focus survives updates."""
+    page = sign_in(window, desk, operator)
+    stops = []
+    for _ in range(16):
+        press_tab(page)
+        stops.append(page.script("const e = document.activeElement; return e.ariaLabel || e.textContent"))
+    assert stops[0] == "Skip to content" and stops[2:4] == ["Overview", "Chat"]
+    assert {"Sign out", "Restart twin", "Stop twin"} <= set(stops), stops
+    page.script("document.querySelector('[aria-label=\"Stop twin\"]').focus()")
+    page.script("window.since = Number(document.body.dataset.updated || 0)")
+    until(lambda: bool(page.script("return Number(document.body.dataset.updated) > window.since")), "an update")
+    assert page.script("return document.activeElement.ariaLabel") == "Stop twin"
+
+
+def press_tab(page: Page) -> None:
+    for kind in ("keyDown", "keyUp"):
+        page.call("Input.dispatchKeyEvent", type=kind, key="Tab", code="Tab", windowsVirtualKeyCode=9)
+
+
+def test_a_page_is_small(desk: Desk, operator: str) -> None:
+    """Guards a slow line: each page with style and script is far below 150 kB."""
+    cookie = desk.signed_in(operator)
+    shared = sum(len(desk.get(f"assets/{name}").content) for name in ("console.css", "console.js"))
+    for path in ("", "chat", "incidents", "usage", "runs", "keys"):
+        assert len(desk.get(path, cookie).content) + shared < 75_000, path
+
+
+def test_a_browser_without_scripts(desk: Desk, window: Page, operator: str) -> None:
+    """Guards that state, plans and chat work there, and that the page loads itself again."""
+    page = sign_in(window, desk, operator)
+    page.call("Emulation.setScriptExecutionDisabled", value=True)
+    try:
+        page.open(desk.url())
+        page.script("document.body.dataset.same = 'page'")
+        assert "Serves, and has been ready" in text(page) and "spark-2" in text(page)
+        until(lambda: page.script("return document.body.dataset.same") != "page", "loaded again")
+        page.open(desk.url("chat"))
+        page.script("document.getElementById('prompt').value = '<b>hello'; document.getElementById('chat').submit()")
+        until(lambda: bool(page.script("return document.querySelectorAll('.turn').length == 2")), "an answer")
+        assert "<b>hello" in text(page)
+    finally:
+        page.call("Emulation.setScriptExecutionDisabled", value=False)
+
+
+def test_a_chat_streams(desk: Desk, window: Page, operator: str) -> None:
+    """Guards the way of a prompt: through the gateway with the visitor's key, counted, its text never markup."""
+    page = sign_in(window, desk, operator)
+    page.open(desk.url("chat"))
+    say = "document.getElementById('prompt').value = arguments[0]; document.getElementById('chat').requestSubmit()"
+    page.script(say, EVIL)
+    reads(page, EVIL, "answer tokens")
+    page.script(say, "and again")
+    until(lambda: text(page).count("answer tokens") == 2, "a second answer")
+    assert page.script("return [document.title, document.images.length]") == ["Chat · sparkwright", 0]
+    used = json.loads(desk.run("keys", "list", "--json"))["usage"]
+    assert [row["requests"] for row in used if row["key"] == "me"] and not page.complaints
+    page.open(desk.url("usage"))
+    reads(page, "By key", "me", "answer tokens")
 
 
 def test_it_is_whole_without_a_script(desk: Desk, operator: str) -> None:
@@ -80,7 +154,20 @@ def test_a_revoked_key_loses_its_page(desk: Desk, window: Page) -> None:
 
 def test_who_gets_in(desk: Desk, operator: str) -> None:
     """Guards that no page or event is given without a session, and that an API client's key makes none."""
-    for path in ("", "live", "incidents", "incidents/1", "usage", "logs", "logs/twin/live", "keys", "restart/twin"):
+    for path in (
+        "",
+        "live",
+        "incidents",
+        "incidents/1",
+        "usage",
+        "runs",
+        "runs/x",
+        "logs",
+        "logs/twin/live",
+        "keys",
+        "stop/twin",
+        "chat/twin/say",
+    ):
         for cookie in ("", "sparkwright-twin=x", "sparkwright-twin=0.9999999999.0"):
             assert desk.get(path, cookie).status_code == 303, path
     refused = desk.post("login", key=desk.key("agent", "client"))
@@ -104,7 +191,7 @@ def test_a_viewer_changes_nothing(desk: Desk) -> None:
     cookie = desk.signed_in(desk.key("wall", "viewer"))
     assert "Restart" not in desk.get("", cookie).text and "console/keys" not in desk.get("", cookie).text
     own = re.findall(r'name="token" value="(\w+)"', desk.get("", cookie).text)[0]
-    for path in ("keys", "keys/add", "keys/revoke", "restart/twin"):
+    for path in ("keys", "keys/add", "keys/revoke", "restart/twin", "stop/twin", "start/twin", "switch/twin", "chat"):
         assert desk.get(path, cookie).status_code == 403, path
         assert desk.post(path, cookie, token=own, sure="yes").status_code == 403, path
 
@@ -123,6 +210,51 @@ def test_an_operator_restarts_after_the_plan(desk: Desk, window: Page, operator:
     assert before and after and after.relaunches == before.relaunches + 1 and after.incidents == before.incidents
 
 
+def test_an_operator_stops_and_starts(desk: Desk, window: Page, operator: str) -> None:
+    """Guards the stop: no rank is left, clients get the reason, nothing starts it but an operator."""
+    page = sign_in(window, desk, operator)
+    page.open(desk.url("stop/twin"))
+    for part in ("Stop twin?", "rank 1 on spark-2", "until it is started again", "sparkwright down twin"):
+        assert part in text(page)
+    page.script("document.querySelector('button.danger').click()")
+    reads(page, "Stop twin, asked for by me", "done in", "halted", "stopped by an operator")
+    assert not desk.pids(0) and not desk.pids(1)
+    with desk.client() as client:
+        answer = client.get(desk.api("models"), headers={"Authorization": f"Bearer {operator}"})
+    assert answer.status_code == 503 and "stopped by an operator" in answer.text and "Retry-After" in answer.headers
+    os.kill(before := desk.service("supervisor"), signal.SIGKILL)
+    until(lambda: desk.service("supervisor") not in (0, before), "another supervisor")
+    page.open(desk.url("start/twin"))
+    assert "memory available now" in text(page)
+    page.script("document.querySelector('button.primary').click()")
+    reads(page, "Start twin, asked for by me", "done in", "Serves, and has been ready")
+
+
+def test_two_deployments_on_one_page_and_a_switch(desk: Desk, window: Page, operator: str) -> None:
+    """Guards several behind one gateway: both are seen, one takes the other's place, a failed switch goes back."""
+    desk.up("other", behind="twin", served="other-tiny")
+    page = sign_in(window, desk, operator)
+    reads(page, "twin ready", "other ready", "twin rank 0 runs; other rank 0 runs")
+    operate(page, desk, "stop/other")
+    reads(page, "other halted")
+    operate(page, desk, "switch/twin?to=other")
+    reads(page, "Switch twin to other, asked for by me", "done in", "other ready", "twin halted")
+    desk.faults("twin").write_text("die@load")
+    operate(page, desk, "switch/other?to=twin")
+    reads(page, "rolled back: other serves again", "other ready")
+    desk.faults("twin").unlink()
+    operate(page, desk, "start/twin")
+    reads(page, "twin ready")
+    desk.run("down", "other")
+    reads(page, "Serves, and has been ready")
+    assert "other" not in text(page)
+
+
+def operate(page: Page, desk: Desk, path: str) -> None:
+    page.open(desk.url(path))
+    page.script("document.querySelector('main form button').click()")
+
+
 def test_an_operator_adds_and_revokes_keys(desk: Desk, window: Page, operator: str) -> None:
     """Guards that a key is shown once and opens what its role allows, and that a revoked one opens nothing."""
     page = sign_in(window, desk, operator)
@@ -134,7 +266,7 @@ def test_an_operator_adds_and_revokes_keys(desk: Desk, window: Page, operator: s
     reads(page, "The new key, shown this once")
     key = page.script("return document.querySelector('code.fresh').textContent")
     assert key.startswith("sk-sw-") and key not in desk.get("keys", desk.signed_in(operator)).text
-    models, headers = f"https://localhost:{desk.ports['twin']}/v1/models", {"Authorization": f"Bearer {key}"}
+    models, headers = desk.api("models"), {"Authorization": f"Bearer {key}"}
     with desk.client() as client:
         until(lambda: client.get(models, headers=headers).status_code == 200, "the key opens the API")
         page.script("document.querySelector('[aria-label=\"Revoke new-agent\"]').click()")
@@ -158,6 +290,20 @@ def test_logs_come_as_they_are_written(desk: Desk, window: Page, operator: str) 
     desk.until(lambda live: live.phase == "ready")
 
 
+def test_a_report_is_shown_with_its_plots(desk: Desk, window: Page, operator: str) -> None:
+    """Guards `report --console`: listed, drawn by our own script only, and none by a name that is a path."""
+    fill(desk.shell, ten(0.1, "r-1a"))
+    desk.run("report", "last", "--console")
+    page = sign_in(window, desk, operator)
+    page.open(desk.url("runs"))
+    reads(page, "r-1a", "acme/model")
+    page.script("document.querySelector('main a[href*=runs]').click()")
+    until(lambda: bool(page.script("return document.querySelectorAll('canvas').length")), "plots")
+    assert not page.complaints, page.complaints
+    cookie = desk.signed_in(operator)
+    assert desk.get("runs/..%2f..%2fdoor%2fkeys", cookie).status_code == 404
+
+
 def test_it_answers_while_all_else_is_down(desk: Desk, window: Page, operator: str) -> None:
     """Guards that with a supervisor that hangs the page calls the state unknown, and takes it up again after."""
     page = sign_in(window, desk, operator)
@@ -178,6 +324,8 @@ def test_it_comes_back_when_it_was_killed(desk: Desk, window: Page, operator: st
     page.script("window.since = Number(document.body.dataset.updated || 0)")
     until(lambda: bool(page.script("return Number(document.body.dataset.updated) > window.since")), "events again")
     assert page.script("return document.getElementById('lost').hidden")
+    page.open(desk.url("chat"))
+    reads(page, "it keeps keys in memory only", "sign in again")
 
 
 def test_fifty_pages_at_once(desk: Desk, operator: str) -> None:

@@ -17,6 +17,7 @@ RESTING = frozenset(
         DeploymentState.FAILED,
         DeploymentState.NEEDS_REBOOT,
         DeploymentState.NEEDS_POWER_CYCLE,
+        DeploymentState.HALTED,
     }
 )
 T0 = 1_000_000.0

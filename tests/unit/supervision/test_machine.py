@@ -46,18 +46,19 @@ D = DeploymentState
 
 # Whatever is not here is ignored, and the table says why.
 HANDLED = {
-    (D.READY, Work.NONE): "Tick Resumed Fault Cleared Disarmed Restart Replaced Idle",
-    (D.DEGRADED, Work.NONE): "Tick Resumed Fault Cleared Disarmed Restart Replaced Idle",
-    (D.DRAINING, Work.CAPTURE): "Resumed Fault Cleared Disarmed Captured Restart Replaced",
-    (D.DRAINING, Work.STOP): "Resumed Fault Cleared Disarmed Stopped Ready Restart Replaced",
-    (D.DRAINING, Work.REBOOT): "Resumed Fault Cleared Disarmed Rebooted RebootFailed Restart Replaced",
-    (D.BACKING_OFF, Work.NONE): "Tick Resumed Fault Cleared Disarmed Restart Replaced",
-    (D.STARTING, Work.LAUNCH): "Resumed Fault Cleared Disarmed Launched LaunchFailed Restart Replaced",
-    (D.LOADING, Work.WATCH): "Resumed Fault Cleared Disarmed Ready LaunchFailed Restart Replaced",
-    (D.ON_DEMAND, Work.NONE): "Resumed Fault Cleared Disarmed Demand Restart Replaced",
-    (D.FAILED, Work.NONE): "Resumed Disarmed Restart Replaced",
-    (D.NEEDS_REBOOT, Work.NONE): "Resumed Disarmed Restart Replaced",
-    (D.NEEDS_POWER_CYCLE, Work.NONE): "Resumed Disarmed Restart Replaced",
+    (D.READY, Work.NONE): "Tick Resumed Fault Cleared Disarmed Restart Halt Replaced Idle",
+    (D.DEGRADED, Work.NONE): "Tick Resumed Fault Cleared Disarmed Restart Halt Replaced Idle",
+    (D.DRAINING, Work.CAPTURE): "Resumed Fault Cleared Disarmed Captured Restart Halt Replaced",
+    (D.DRAINING, Work.STOP): "Resumed Fault Cleared Disarmed Stopped Ready Restart Halt Replaced",
+    (D.DRAINING, Work.REBOOT): "Resumed Fault Cleared Disarmed Rebooted RebootFailed Restart Halt Replaced",
+    (D.BACKING_OFF, Work.NONE): "Tick Resumed Fault Cleared Disarmed Restart Halt Replaced",
+    (D.STARTING, Work.LAUNCH): "Resumed Fault Cleared Disarmed Launched LaunchFailed Restart Halt Replaced",
+    (D.LOADING, Work.WATCH): "Resumed Fault Cleared Disarmed Ready LaunchFailed Restart Halt Replaced",
+    (D.ON_DEMAND, Work.NONE): "Resumed Fault Cleared Disarmed Demand Restart Halt Replaced",
+    (D.FAILED, Work.NONE): "Resumed Disarmed Restart Halt Replaced",
+    (D.NEEDS_REBOOT, Work.NONE): "Resumed Disarmed Restart Halt Replaced",
+    (D.NEEDS_POWER_CYCLE, Work.NONE): "Resumed Disarmed Restart Halt Replaced",
+    (D.HALTED, Work.NONE): "Resumed Disarmed Restart Replaced",
     (D.STARTING, Work.SWAP): "Resumed Cleared Disarmed Replaced Returned",
     (D.STOPPED, Work.NONE): "",
 }
@@ -78,7 +79,7 @@ def test_every_pair_is_in_the_table(phase, work) -> None:
     cells = row(phase, work)
     assert set(cells) == set(EVENTS)
     handled = {kind.__name__ for kind, cell in cells.items() if not isinstance(cell, str)}
-    assert handled == set(HANDLED.get((phase, work), "Resumed Disarmed Restart Replaced").split())
+    assert handled == set(HANDLED.get((phase, work), "Resumed Disarmed Restart Halt Replaced").split())
     assert all(cell.startswith("ignored: ") and len(cell) > 20 for cell in cells.values() if isinstance(cell, str))
 
 

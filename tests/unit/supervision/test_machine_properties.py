@@ -220,7 +220,7 @@ class World:
     def ask(self) -> None:
         """A person's request, whatever is under way: the loop cuts that off."""
         self.asked, self.reboots = True, 0
-        self.handle(self.dice.of((now.Restart, now.Replaced))(self.at, "as a person wants"))
+        self.handle(self.dice.of((now.Restart, now.Halt, now.Replaced))(self.at, "as a person wants"))
         self.asked = False
 
     def half_launch(self) -> None:

@@ -6,6 +6,7 @@ from sparkwright.domain.live import DeploymentState
 from sparkwright.supervision.events import (
     Captured,
     Fault,
+    Halt,
     Launched,
     LaunchFailed,
     Ready,
@@ -13,6 +14,7 @@ from sparkwright.supervision.events import (
     Restart,
     Returned,
     Stopped,
+    Tick,
 )
 from sparkwright.supervision.state import Admit, Announce, Capture, Close, Launch, Recovery, Refuse, Stop, Swap, Work
 from unit.supervision.life import T0, Life, kinds, resumed
@@ -31,6 +33,24 @@ def test_a_restart_by_a_person_is_no_incident_and_no_launch_that_counts() -> Non
         assert kinds(life.handle(Ready(at + 20))) == [Admit, Announce]
     assert life.at() == (D.READY, Work.NONE)
     assert (life.state.launches, life.state.attempt, life.state.planned) == ((), 0, False)
+
+
+@pytest.mark.parametrize("broken", [False, True])
+def test_what_a_person_has_stopped_stays_so_until_a_restart(broken: bool) -> None:
+    """Guards the stop of the console: no incident, no launch by fault, clock or reboot, and the way back."""
+    life = Life()
+    if broken:
+        life.broken()
+    effects = life.handle(Halt(T0 + 701, "stopped by an operator"))
+    assert kinds(effects) == [Refuse, *([Close] if broken else []), Stop]
+    assert kinds(life.handle(Stopped(T0 + 702, left=("spark-2",)))) == [Refuse, Announce]
+    assert kinds(life.handle(Tick(T0 + 2000))) == [Stop] and kinds(life.handle(Stopped(T0 + 2001))) == [Refuse]
+    assert life.at() == (D.HALTED, Work.NONE) and "restart" in life.handle(resumed(T0 + 2002, ended=(0, 1)))[0].why
+    fault = Fault(T0 + 2003, "rank-exited", "rank 1 ended", Recovery.RELAUNCH)
+    for event in (fault, Tick(T0 + 9000), Halt(T0 + 9001)):
+        assert life.handle(event) == () and life.at() == (D.HALTED, Work.NONE)
+    assert kinds(life.handle(Restart(T0 + 9002))) == [Refuse, Stop]
+    assert kinds(life.handle(Stopped(T0 + 9003))) == [Refuse, Launch] and not life.state.launches
 
 
 def test_a_restart_that_fails_is_a_fault_like_any_other() -> None:

@@ -73,6 +73,79 @@
     if (atEnd) log.scrollTop = log.scrollHeight;
   }
 
+  // The chat: one answer at a time, as it comes, and only as text.
+  const chat = document.getElementById("chat");
+  if (chat) {
+    const turns = document.getElementById("turns"), halt = document.getElementById("halt");
+    const field = chat.elements.prompt, send = chat.querySelector("[type=submit]"), said = [];
+    let busy = null;
+    chat.querySelector(".hint").hidden = false;
+
+    function turn(who, kind) {
+      const box = document.createElement("div"), name = document.createElement("b"), body = document.createElement("p");
+      box.className = `turn ${kind}`;
+      name.textContent = who;
+      box.append(name, body);
+      turns.append(box);
+      return body;
+    }
+
+    function add(body, text) {
+      body.append(text);
+      if (turns.scrollHeight - turns.scrollTop - turns.clientHeight < 80) turns.scrollTop = turns.scrollHeight;
+    }
+
+    async function lines(answer, take) {
+      const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+      let rest = "";
+      for (let part; !(part = await reader.read()).done;) {
+        const found = (rest + part.value).split("\n");
+        rest = found.pop();
+        found.forEach((line) => take(...JSON.parse(line)));
+      }
+    }
+
+    async function ask() {
+      const name = location.pathname.split("/")[3] || chat.action.split("/").pop();
+      const body = turn(name, "answer");
+      let thought = null, text = "", ended = false;
+      const note = (words, kind) => { const box = document.createElement("span"); box.className = kind; box.textContent = words; body.parentNode.append(box); };
+      busy = new AbortController();
+      try {
+        const form = new URLSearchParams({ token: chat.elements.token.value, messages: JSON.stringify(said) });
+        const answer = await fetch(`${chat.action}/say`, { method: "POST", body: form, signal: busy.signal, redirect: "manual" });
+        if (answer.type === "opaqueredirect") { location.reload(); return; }
+        if (!answer.ok) throw new Error(await answer.text());
+        await lines(answer, (kind, words) => {
+          if (kind === "text") { text += words; add(body, words); }
+          else if (kind === "thought") {
+            if (!thought) { thought = document.createElement("p"); thought.className = "thought"; body.before(thought); }
+            add(thought, words);
+          } else { ended = true; note(words, kind); }
+        });
+        if (!ended) note("the connection was lost before the end", "error");
+      } catch (error) { note(error.name === "AbortError" ? "stopped" : String(error.message), "error"); }
+      if (text) said.push({ role: "assistant", content: text }); else said.pop();
+      turns.scrollTop = turns.scrollHeight;
+      busy = null; send.disabled = false; halt.hidden = true;
+    }
+
+    chat.addEventListener("submit", (event) => {
+      event.preventDefault();
+      const words = field.value.trim();
+      if (!words || busy) return;
+      said.push({ role: "user", content: words });
+      add(turn("you", "mine"), words);
+      field.value = ""; send.disabled = true; halt.hidden = false;
+      ask();
+    });
+    halt.addEventListener("click", () => { if (busy) busy.abort(); field.focus(); });
+    field.addEventListener("keydown", (event) => {
+      if (event.key === "Enter" && !event.shiftKey && !event.isComposing) { event.preventDefault(); chat.requestSubmit(); }
+    });
+    field.focus();
+  }
+
   const log = document.getElementById("log");
   if (log) log.scrollTop = log.scrollHeight;
   if (main) follow(main.dataset.live);

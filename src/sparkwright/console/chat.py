@@ -1,0 +1,143 @@
+"""A small chat: the visitor's own key at the head's own gateway, so that limits and counts are those of any client."""
+
+import json
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from typing import Any
+
+import httpcore
+
+from sparkwright.adapters.completion import Broken, Completion, SseReader
+from sparkwright.console.board import Watch
+from sparkwright.console.figures import short
+from sparkwright.console.pages import form
+from sparkwright.console.sessions import Visitor
+from sparkwright.domain.codec import Unreadable
+from sparkwright.domain.command import Secret
+from sparkwright.engines.engine import served_name
+from sparkwright.gateway.caddy import CONSOLE_PATH, SERVICE
+from sparkwright.report.markup import Html, join, tag
+
+_URL = "http://gateway/v1/chat/completions"
+_SILENCE = 600.0
+_TURNS, _OPENING = 200, 2000
+Said = tuple[str, str]  # kind: text, thought, error, end
+
+
+def messages_of(given: Mapping[str, str]) -> list[dict[str, str]]:
+    """What a form holds: the turns so far, or one prompt. Raises Unreadable."""
+    if prompt := given.get("prompt", "").strip():
+        return [{"role": "user", "content": prompt}]
+    try:
+        tree = json.loads(given.get("messages", ""))
+    except (ValueError, RecursionError):
+        raise Unreadable("there is nothing to send") from None
+    turns = tree if isinstance(tree, list) else []
+    if not 0 < len(turns) <= _TURNS or not all(map(_is_turn, turns)):
+        raise Unreadable(f"expected 1 to {_TURNS} turns of text")
+    return [{"role": turn["role"], "content": turn["content"]} for turn in turns]
+
+
+def _is_turn(turn: Any) -> bool:
+    known = isinstance(turn, dict) and turn.get("role") in ("user", "assistant")
+    return known and isinstance(turn.get("content"), str)
+
+
+async def answer(watch: Watch, key: Secret, messages: Sequence[Mapping[str, str]]) -> AsyncIterator[Said]:
+    """As it comes. What goes wrong comes last."""
+    model = served_name(watch.desired.recipe) if watch.desired else ""
+    asked = {"model": model, "messages": messages, "stream": True, "stream_options": {"include_usage": True}}
+    headers = [("Authorization", f"Bearer {key.reveal()}"), ("Content-Type", "application/json"), ("Host", "gateway")]
+    patience = {"timeout": {"connect": 5.0, "read": _SILENCE, "write": 30.0, "pool": 5.0}}
+    heard = Completion()
+    try:
+        async with (
+            httpcore.AsyncConnectionPool(uds=SERVICE) as pool,
+            pool.stream("POST", _URL, headers=headers, content=json.dumps(asked).encode(), extensions=patience) as got,
+        ):
+            if got.status != 200:
+                yield "error", await _refusal(got)
+                return
+            reader = SseReader()
+            async for chunk in got.aiter_stream():
+                for data in reader.feed(chunk):
+                    heard.take(data, 0.0)
+                    for said in _delta(data):
+                        yield said
+    except (Broken, OSError, httpcore.NetworkError, httpcore.ProtocolError, httpcore.TimeoutException) as error:
+        yield "error", short(f"the answer ended: {error or type(error).__name__}")
+        return
+    yield ("end", _counts(heard)) if heard.done else ("error", "the answer was cut off before its end")
+
+
+def _counts(heard: Completion) -> str:
+    made = "unknown" if heard.completion_tokens is None else f"{heard.completion_tokens:,}"
+    return f"{heard.prompt_tokens:,} prompt tokens, {made} answer tokens"
+
+
+def _delta(data: str) -> Iterator[Said]:
+    """Of an event that Completion has found in order."""
+    if data.strip() == "[DONE]":
+        return
+    for choice in json.loads(data).get("choices") or ():
+        delta = (choice.get("delta") or {}) if isinstance(choice, dict) else {}
+        if thought := delta.get("reasoning") or delta.get("reasoning_content"):
+            yield "thought", thought
+        if text := delta.get("content"):
+            yield "text", text
+
+
+async def _refusal(got: httpcore.Response) -> str:
+    body = b""
+    async for chunk in got.aiter_stream():
+        body += chunk
+        if len(body) > 8 * _OPENING:
+            break
+    text = body.decode("utf-8", "replace")
+    try:
+        tree = json.loads(text)["error"]
+        text = tree["message"] if isinstance(tree, dict) else str(tree)
+    except (ValueError, KeyError, TypeError, RecursionError):
+        pass
+    return f"HTTP {got.status}: {short(str(text), _OPENING)}"
+
+
+def page(watches: Sequence[Watch], watch: Watch, visitor: Visitor, known: bool, turns: Sequence[Html] = ()) -> Html:
+    """known: whether this process has the visitor's key. turns: of a browser without a script."""
+    model = short(served_name(watch.desired.recipe), 120) if watch.desired else "unknown"
+    names = [one.name for one in watches]
+    links = (
+        tag("a", name, href=f"{CONSOLE_PATH}/chat/{name}", aria_current="page" if name == watch.name else None)
+        for name in names
+    )
+    head = [
+        tag("h1", f"Chat with {watch.name}"),
+        tag("nav", *links, aria_label="Deployments", class_="spans") if len(names) > 1 else "",
+        tag(
+            "p",
+            "Model ",
+            tag("b", model),
+            f". Counts as use of key {visitor.key.name}. Nothing is kept: the turns are gone with this page.",
+            class_="soft",
+        ),
+    ]
+    if not known:
+        again = tag("a", "sign in again", href=f"{CONSOLE_PATH}/login")
+        why = "The console was started again since you signed in, and it keeps keys in memory only: "
+        return join(*head, tag("p", why, again, " to chat.", class_="alert", role="alert"))
+    log = tag("div", *turns, id="turns", role="log", aria_label="Turns", tabindex="0")
+    fields = [
+        tag("label", "Your message", for_="prompt"),
+        tag("textarea", id="prompt", name="prompt", rows="3", required=True, maxlength="100000"),
+        tag(
+            "div",
+            tag("button", "Send", type="submit", class_="primary"),
+            tag("button", "Stop", type="button", id="halt", hidden=True),
+            tag("span", "Enter sends, Shift and Enter begins a line", class_="soft hint", hidden=True),
+            class_="row",
+        ),
+    ]
+    return join(*head, log, form(f"chat/{watch.name}", visitor, *fields, class_="chat", id="chat"))
+
+
+def turn(who: str, text: str, kind: str = "") -> Html:
+    return tag("div", tag("b", who), tag("p", text), class_=f"turn {kind}".strip())

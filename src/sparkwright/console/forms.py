@@ -1,0 +1,60 @@
+"""What a form must show before anything is done: an operator's session, and that it is our own page's."""
+
+import hmac
+from collections.abc import Awaitable, Callable
+from urllib.parse import parse_qs, urlsplit
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from sparkwright.console import pages
+from sparkwright.console.sessions import Visitor
+from sparkwright.report.markup import Html
+
+_BODY, _FIELDS = 192 * 1024, 32
+Shown = Callable[[Request, Visitor], Awaitable[Response]]
+Operated = Callable[[Request, Visitor, dict[str, str]], Awaitable[Response]]
+
+
+def for_operators(do: Operated) -> Shown:
+    """For operators only, and only by a form of their own session."""
+
+    async def done(request: Request, visitor: Visitor) -> Response:
+        given = await fields(request) if request.method == "POST" else {}
+        if not visitor.operates:
+            return html(pages.message("Not allowed", visitor, "This needs an operator's key."), 403)
+        if request.method == "POST" and not allowed(request, visitor, given):
+            return html(pages.message("Not done", visitor, "This form came from another page or session."), 403)
+        return await do(request, visitor, given)
+
+    return done
+
+
+def html(text: Html, status: int = 200) -> Response:
+    return Response(text, status, pages.HEADERS, "text/html; charset=utf-8")
+
+
+def same_origin(request: Request) -> bool:
+    """Browsers name the page that a form comes from; another one's is refused."""
+    origin = request.headers.get("origin", "")
+    site = request.headers.get("sec-fetch-site", "same-origin")
+    return site in ("same-origin", "none") and (not origin or urlsplit(origin).netloc == request.headers.get("host"))
+
+
+def allowed(request: Request, visitor: Visitor, given: dict[str, str]) -> bool:
+    """Whether a form of this very session was sent from our own page."""
+    return same_origin(request) and hmac.compare_digest(given.get("token", "").encode(), visitor.token.encode())
+
+
+async def fields(request: Request) -> dict[str, str]:
+    """Of a form; the first of each name. What is larger than a form of ours is empty."""
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > _BODY:
+            return {}
+    try:
+        found = parse_qs(body.decode("utf-8", "replace"), max_num_fields=_FIELDS)
+    except ValueError:
+        return {}
+    return {name: values[0] for name, values in found.items()}

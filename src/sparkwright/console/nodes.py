@@ -1,0 +1,66 @@
+"""The machines: memory with its floor and the time left, temperatures, watts, clocks. Each is shown once."""
+
+from collections.abc import Iterator, Sequence
+
+from sparkwright.console.board import Watch
+from sparkwright.console.charts import bar
+from sparkwright.console.figures import UNKNOWN, ago, number, unit
+from sparkwright.domain.live import LiveNode, LiveRank
+from sparkwright.domain.units import GIB, duration, gib
+from sparkwright.report.markup import Html, tag
+
+Runs = tuple[str, LiveRank]  # of which deployment
+
+
+def section(watches: Sequence[Watch], now: float) -> Html:
+    """As seen last by any of the supervisors."""
+    lives = [watch.live for watch in watches if watch.live]
+    if not any(live.nodes for live in lives):
+        return Html()
+    newest: dict[str, LiveNode] = {}
+    for node in (node for live in lives for node in live.nodes):
+        known = newest.setdefault(node.node, node)
+        newest[node.node] = max(known, node, key=lambda one: (one.reached, one.at))
+    runs = [(live.deployment if len(lives) > 1 else "", rank) for live in lives for rank in live.ranks]
+    cards = (_node(node, [one for one in runs if one[1].node == node.node], now) for node in newest.values())
+    return tag("section", tag("h2", "Nodes"), tag("div", *cards, class_="nodes"))
+
+
+def _node(node: LiveNode, ranks: Sequence[Runs], now: float) -> Html:
+    runs = "; ".join(f"{of} rank {r.rank} {'runs' if r.running else 'does not run'}".strip() for of, r in ranks)
+    title = tag("div", tag("h3", node.node), tag("span", runs or "no rank was seen", class_="soft"), class_="row")
+    if not node.reached:
+        why = f"cannot be asked now (last try {ago(node.at, now)})" if node.at else "not sampled yet"
+        return tag("article", title, tag("p", why, class_="unknown"), class_="node away")
+    facts = (tag("div", tag("dt", name), tag("dd", value)) for name, value in _facts(node))
+    return tag("article", title, _memory(node), tag("dl", *facts, class_="facts"), class_="node")
+
+
+def _memory(node: LiveNode) -> Html:
+    if node.available is None or not node.total:
+        return tag("p", "memory: ", tag("span", UNKNOWN, class_="unknown"), class_="memory")
+    used = 1 - node.available / node.total
+    floor = 1 - node.floor / node.total if node.floor else None
+    low = bool(node.floor and node.available < 1.25 * node.floor)
+    said = f"{gib(node.available)} available of {gib(node.total)}"
+    limit = f"floor {gib(node.floor)}" if node.floor else "floor unknown"
+    row = tag("div", tag("span", said), tag("span", limit, class_="soft"), class_="row")
+    picture = bar(used, f"{node.node}: {said}, {limit}", floor, "low" if low else "")
+    return tag("div", row, picture, tag("p", _trend(node), class_="soft"), class_="memory")
+
+
+def _trend(node: LiveNode) -> str:
+    if node.per_hour is None:
+        return "time left: unknown"
+    if node.time_left is None:
+        return "does not shrink"
+    return f"shrinks by {abs(node.per_hour) / GIB:.1f} GiB/h: {duration(node.time_left)} until its floor"
+
+
+def _facts(node: LiveNode) -> Iterator[tuple[str, Html]]:
+    yield "GPU", unit(number(node.gpu_busy), "%")
+    yield "temperature", unit(number(node.gpu_temperature), "°C")
+    yield "power", unit(number(node.gpu_power), "W")
+    yield "clock", unit(number(node.gpu_clock), "MHz")
+    yield "swap", unit(UNKNOWN if node.swap_used is None else gib(node.swap_used))
+    yield "pressure", unit(number(node.pressure, 1), "%")

@@ -1,0 +1,70 @@
+"""Benchmarks and evaluations as plots: the reports that `sparkwright report --console` has put on the head."""
+
+from pathlib import Path
+
+from sparkwright.app.report import REPORT_NAME, REPORTS
+from sparkwright.console.figures import ago, number, short
+from sparkwright.domain.codec import Unreadable, from_json
+from sparkwright.domain.run import Listed
+from sparkwright.gateway.caddy import CONSOLE_PATH
+from sparkwright.report.html import policy
+from sparkwright.report.markup import Html, join, tag
+
+_MOST, _LARGEST, _ABOUT = 100, 16 * 1024 * 1024, 64 * 1024
+_HOW = "sparkwright report RUN --console"
+# Our own script and style by their hashes: what else is in the page does not run.
+POLICY = f"{policy()}; frame-ancestors 'none'"
+
+
+def listed(state: Path) -> list[tuple[str, tuple[Listed, ...]]]:
+    """(name, its runs), the newest report first; what cannot be read is left out."""
+    found = sorted((state / REPORTS).glob("[!.]*.json"), key=lambda path: -path.stat().st_mtime)
+    named = (path for path in found if REPORT_NAME.fullmatch(path.stem) and path.stat().st_size <= _ABOUT)
+    pairs = ((path.stem, _runs(path)) for path in named)
+    return [(name, runs) for name, runs in pairs if runs][:_MOST]
+
+
+def _runs(path: Path) -> tuple[Listed, ...]:
+    try:
+        return from_json(tuple[Listed, ...], path.read_bytes())
+    except (OSError, Unreadable):
+        return ()
+
+
+def report(state: Path, name: str) -> bytes | None:
+    """The page as it was made, None where there is none."""
+    path = state / REPORTS / f"{name}.html"
+    if not REPORT_NAME.fullmatch(name) or not path.is_file() or path.stat().st_size > _LARGEST:
+        return None
+    return path.read_bytes()
+
+
+def page(found: list[tuple[str, tuple[Listed, ...]]], now: float) -> Html:
+    title, how = tag("h1", "Runs"), tag("p", "A report gets here with ", tag("code", _HOW), ".", class_="soft")
+    if not found:
+        return join(
+            title, tag("p", "No report of a benchmark or evaluation is on this head node yet.", class_="empty"), how
+        )
+    heads = ("report", "what", "model", "engine", "requests", "failed", "when")
+    cells = (tag("th", head, scope="col", class_="num" if head in ("requests", "failed") else None) for head in heads)
+    rows = (_row(name, runs, now) for name, runs in found)
+    table = tag("table", tag("thead", tag("tr", *cells)), tag("tbody", *rows))
+    return join(title, tag("div", table, class_="scroll", tabindex="0", role="region", aria_label="Runs"), how)
+
+
+def _row(name: str, runs: tuple[Listed, ...], now: float) -> Html:
+    one, more = runs[0], f" and {len(runs) - 1} more" if len(runs) > 1 else ""
+    mark = tag("span", "simulated", class_="mark") if any(run.simulated for run in runs) else ""
+    link = tag("a", f"{one.id}{more}", href=f"{CONSOLE_PATH}/runs/{name}")
+    what = one.workload if one.kind == "bench" else short(one.kind, 80)
+    failed = number(one.errors) if one.kind == "bench" else "–"
+    return tag(
+        "tr",
+        tag("th", link, " ", mark, scope="row"),
+        tag("td", short(what, 80)),
+        tag("td", short(one.model, 80)),
+        tag("td", short(f"{one.engine} {one.engine_version}".strip(), 60) or "unknown"),
+        tag("td", number(one.requests) if one.kind == "bench" else "–", class_="num"),
+        tag("td", failed, class_="num"),
+        tag("td", ago(one.began, now) if one.began else "unknown"),
+    )

@@ -1,0 +1,72 @@
+"""Plans of what operators do, reports, and what a chat takes."""
+
+import json
+import time
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pytest
+
+from sparkwright.console import actions, chat, runs
+from sparkwright.console.board import Board
+from sparkwright.console.sessions import Visitor
+from sparkwright.domain.codec import Unreadable, to_json
+from sparkwright.domain.live import DeploymentState, Live
+from sparkwright.domain.run import Listed
+from sparkwright.gateway.keys import Key, Role
+from unit.console.test_overview import GIB, LIVE, NODE, NOW
+
+ME = Visitor(Key("me", "0" * 64, role=Role.OPERATOR), "token")
+
+
+def board_of(state: Path, *lives: Live) -> Board:
+    for live in lives:
+        (home := state / "supervision" / live.deployment).mkdir(parents=True)
+        (home / "live.json").write_text(to_json(live))
+    board = Board(state, lambda: NOW)
+    board.refresh()
+    return board
+
+
+def test_each_plan_shows_what_it_does(tmp_path: Path) -> None:
+    """Guards what an operator reads before a stop, a start next to another deployment, and a switch."""
+    rests = replace(LIVE, deployment="apple", phase=DeploymentState.HALTED, engine=None, nodes=(NODE,), usual=60.0)
+    watches = board_of(tmp_path, LIVE, rests).visible("")
+    apple, chat_ = watches
+    stop = actions.plan(actions.Operation("stop", chat_, watches), ME)
+    assert "rank 1 on spark-2" in stop and ">3<" in stop and "sparkwright down chat" in stop and "token" in stop
+    start = actions.plan(actions.Operation("start", apple, watches), ME)
+    assert f"spark-1 {30 * GIB / GIB:.1f} GiB" in start and "chat: both must fit" in start
+    assert actions.choices(chat_, watches) == [apple] and actions.choices(apple, watches) == []
+    undecided = actions.plan(actions.Operation("switch", chat_, watches), ME)
+    assert "switch/chat?to=apple" in undecided and "<form" not in undecided
+    switch = actions.plan(actions.Operation("switch", chat_, watches, apple), ME)
+    assert "apple is stopped and chat started again" in switch and "about 60 s" in switch
+
+
+def test_a_chat_takes_turns_of_text_only() -> None:
+    """Guards the engine against whatever a form holds: roles, kinds and counts."""
+    turns = [{"role": "user", "content": "a", "tool_calls": []}, {"role": "assistant", "content": "b"}]
+    assert chat.messages_of({"messages": json.dumps(turns)})[0] == {"role": "user", "content": "a"}
+    assert chat.messages_of({"prompt": " a "}) == [{"role": "user", "content": "a"}]
+    system, number = {"role": "system", "content": "a"}, {"role": "user", "content": 1}
+    for bad in ("", "[", "{}", "[]", json.dumps([system]), json.dumps([number]), json.dumps(turns * 101), "[" * 9999):
+        with pytest.raises(Unreadable):
+            chat.messages_of({"messages": bad})
+
+
+def test_reports_are_listed_and_nothing_else_is_read(tmp_path: Path) -> None:
+    """Guards names of reports: text on the page, never a path; a damaged record is left out."""
+    (folder := tmp_path / "reports").mkdir()
+    run = Listed("r-1a", time.time(), 0.0, "done", "<b>quick", "acme", "", simulated=True)
+    (folder / "r-1a.json").write_text(json.dumps([asdict(run)]))
+    (folder / "r-2b.json").write_text("[")
+    (folder / "r-1a.html").write_text("page")
+    (tmp_path / "secret.html").write_text("secret")
+    found = runs.listed(tmp_path)
+    assert [name for name, _ in found] == ["r-1a"]
+    page = runs.page(found, NOW)
+    assert "&lt;b&gt;quick" in page and "simulated" in page and "/console/runs/r-1a" in page
+    assert runs.report(tmp_path, "r-1a") == b"page"
+    assert [runs.report(tmp_path, name) for name in ("../secret", "r-9", "", "..")] == [None] * 4
+    assert "script-src 'sha256-" in runs.POLICY and "unsafe" not in runs.POLICY
