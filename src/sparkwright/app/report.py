@@ -1,15 +1,13 @@
 """Reports of stored runs: one, several compared, or one judged by thresholds."""
 
 import json
-import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 
 from sparkwright.app.runs import LAST, chosen, loaded
-from sparkwright.app.services import Services
-from sparkwright.domain.errors import CommandFailed, UsageError
-from sparkwright.domain.run import Listed, Run
+from sparkwright.domain.errors import UsageError
+from sparkwright.domain.run import Run
 from sparkwright.domain.summary import Comparison, GateResult, RunSummary
 from sparkwright.loadgen.compare import compare
 from sparkwright.loadgen.endurance import as_outcomes, endurance, is_soak
@@ -17,18 +15,10 @@ from sparkwright.loadgen.gate_lines import Gate
 from sparkwright.loadgen.gates import judge, judge_runs
 from sparkwright.loadgen.stats import summarize
 from sparkwright.ports import RunStore
-from sparkwright.remote.host import script
 from sparkwright.report.evaluation import evaluation_markdown, evaluation_page
 from sparkwright.report.html import page
 from sparkwright.report.markdown import markdown
 from sparkwright.report.tables import tree
-
-REPORTS = "reports"
-REPORT_NAME = re.compile(r"[a-z0-9][a-z0-9.-]{0,120}", re.ASCII)
-_PUBLISH = f"""
-d="$(x "$1")/{REPORTS}"; n="$d/.$2.new"; umask 077; mkdir -p "$d" || exit 1
-cat > "$n" && mv -f "$n" "$d/$2.html" && printf '%s' "$3" > "$n" && mv -f "$n" "$d/$2.json"
-"""
 
 
 class Form(StrEnum):
@@ -69,20 +59,6 @@ def evaluated(runs: Sequence[Run], form: Form, maker: str) -> str:
             return evaluation_markdown(runs, soaks)
         case Form.JSON:
             return json.dumps({"runs": [asdict(run) for run in runs]}, indent=2, ensure_ascii=False) + "\n"
-
-
-async def publish(services: Services, runs: Sequence[Listed], page: str) -> str:
-    """Puts a report next to the console on the head, which lists it. Returns its node. Raises CommandFailed."""
-    head, name = services.cluster.head, "-vs-".join(run.id for run in runs)[:100]
-    if not REPORT_NAME.fullmatch(name):
-        raise UsageError(f"run {name}: no name for a file", "sparkwright runs list shows the ids")
-    about = json.dumps([asdict(run) for run in runs])
-    what = f"report {name} for the console"
-    put = script(_PUBLISH, services.state_on(head), name, about, changes=what, stdin=page.encode())
-    done = await services.run(head, put)
-    if not done.ok:
-        raise CommandFailed(head, f"the report cannot be written: {done.stderr.strip()[-300:]}", "see the disk's space")
-    return head
 
 
 def compared_with_first(summaries: Sequence[RunSummary]) -> list[Comparison]:

@@ -1,14 +1,24 @@
 """`runs`: benchmark runs: list, tag, delete, import."""
 
+import json
+import re
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 
-from sparkwright.domain.errors import UsageError
+from sparkwright.app.services import Services
+from sparkwright.domain.errors import CommandFailed, UsageError
 from sparkwright.domain.run import Listed, Run
 from sparkwright.ports import RunStore
+from sparkwright.remote.host import script
 
 LAST = "last"
 _LIST = "sparkwright runs list shows what there is"
+REPORTS = "reports"
+REPORT_NAME = re.compile(r"[a-z0-9][a-z0-9.-]{0,120}", re.ASCII)
+_PUBLISH = f"""
+d="$(x "$1")/{REPORTS}"; n="$d/.$2.new"; umask 077; mkdir -p "$d" || exit 1
+cat > "$n" && mv -f "$n" "$d/$2.html" && printf '%s' "$3" > "$n" && mv -f "$n" "$d/$2.json"
+"""
 
 
 async def chosen(runs: RunStore, word: str) -> Listed:
@@ -72,3 +82,17 @@ async def imported(runs: RunStore, found: Sequence[tuple[str, Run]], tags: Seque
     for run in made:
         await runs.add(run)
     return made
+
+
+async def publish(services: Services, runs: Sequence[Listed], page: str) -> str:
+    """Puts a report next to the console on the head, which lists it. Returns its node. Raises CommandFailed."""
+    head, name = services.cluster.head, "-vs-".join(run.id for run in runs)[:100]
+    if not REPORT_NAME.fullmatch(name):
+        raise UsageError(f"run {name}: no name for a file", "sparkwright runs list shows the ids")
+    about = json.dumps([asdict(run) for run in runs])
+    what = f"report {name} for the console"
+    put = script(_PUBLISH, services.state_on(head), name, about, changes=what, stdin=page.encode())
+    done = await services.run(head, put)
+    if not done.ok:
+        raise CommandFailed(head, f"the report cannot be written: {done.stderr.strip()[-300:]}", "see the disk's space")
+    return head

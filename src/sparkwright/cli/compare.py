@@ -11,7 +11,7 @@ from sparkwright import __version__
 from sparkwright.app import report as use
 from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.app.report import Against, Form
-from sparkwright.app.runs import chosen
+from sparkwright.app.runs import chosen, publish
 from sparkwright.cli import options as shared
 from sparkwright.cli.bench_text import comparison_text, gates_text
 from sparkwright.cli.columns import aligned, mark
@@ -168,7 +168,7 @@ def report(runs: tuple[str, ...], form: str | None, out: str, console: bool, whe
     names, text = with_store(made)
     if console:
         found = with_store(lambda kept: _listed(kept, names))
-        head = shared.drive(where, lambda services: use.publish(services, found, text), quiet=True)
+        head = shared.drive(where, lambda services: publish(services, found, text), quiet=True)
         click.echo(f"{', '.join(names)}: in the console of {head}, page Runs")
         return
     target = out or (f"{names[0]}.html" if wanted is Form.HTML else _STDOUT)

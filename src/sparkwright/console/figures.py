@@ -55,7 +55,13 @@ def clock(at: float) -> Html:
 
 
 def ago(at: float, now: float) -> str:
-    return f"{duration(max(now - at, 0.0))} ago"
+    return f"{lasting(now - at)} ago"
+
+
+def lasting(seconds: float) -> str:
+    """With days where there are two or more."""
+    days, rest = divmod(max(seconds, 0.0), 86400.0)
+    return f"{days:.0f} days {rest // 3600:.0f} h" if days >= 2 else duration(max(seconds, 0.0))
 
 
 def clean(page: Html) -> Html:

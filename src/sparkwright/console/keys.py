@@ -1,10 +1,11 @@
 """The page of keys: listed, added, revoked after a second question."""
 
+import time
 from collections.abc import Sequence
 
 from sparkwright.app import keys as key_work
 from sparkwright.console.board import Watch
-from sparkwright.console.figures import clock, short
+from sparkwright.console.figures import ago, short
 from sparkwright.console.head import Shown, services
 from sparkwright.console.pages import form
 from sparkwright.console.sessions import Visitor
@@ -34,7 +35,7 @@ async def revoke_key(watch: Watch, visitor: Visitor, name: str, deployment: str)
 
 def keys_page(keys: Sequence[Key], visitor: Visitor, said: str = "", fresh: str = "") -> Html:
     rows = (_key_row(key, visitor) for key in keys)
-    heads = ("name", "role", "opens", "limits", "added by", "added", "")
+    heads = ("name", "role", "opens", "limits", "added", "")
     table = tag(
         "table",
         tag("thead", tag("tr", *(tag("th", head, scope="col") if head else tag("td") for head in heads))),
@@ -66,8 +67,10 @@ def _key_row(key: Key, visitor: Visitor) -> Html:
     where = tag("input", type="hidden", name="deployment", value=key.deployment)
     press = tag("button", "Revoke …", type="submit", class_="plain", aria_label=f"Revoke {key.name}")
     revoke = tag("span", "yours", class_="soft") if own else form("keys/revoke", visitor, about, where, press)
-    limits, added = key.limits or "none", clock(key.created) if key.created else "unknown"
-    cells = (tag("td", cell) for cell in (key.role, key.opens, limits, short(key.by, 80) or "unknown", added, revoke))
+    when = f"{ago(key.created, time.time())} " if key.created else ""
+    added = f"{when}by {short(key.by, 80)}" if key.by else when or "unknown"
+    limits = tag("td", key.limits or "none", class_="wraps")
+    cells = (*(tag("td", cell) for cell in (key.role, key.opens)), limits, tag("td", added), tag("td", revoke))
     return tag("tr", tag("th", short(key.name, 80), scope="row"), *cells)
 
 

@@ -6,7 +6,7 @@ from sparkwright.app.running import OVER as RESTS
 from sparkwright.console import nodes, usage
 from sparkwright.console.board import Board, Watch
 from sparkwright.console.charts import bar, sparkline
-from sparkwright.console.figures import UNKNOWN, ago, clean, kind_of, number, percent, short, state_text, unit
+from sparkwright.console.figures import UNKNOWN, ago, clean, kind_of, lasting, number, percent, short, state_text, unit
 from sparkwright.domain.incident import Incident
 from sparkwright.domain.live import SERVING, STALE, DeploymentState, Live, LiveEngine, LiveRank
 from sparkwright.domain.units import duration
@@ -95,7 +95,7 @@ def _says(watch: Watch, live: Live | None, stale: str, now: float) -> str:
     if live is None or stale:
         last = f" Its last report, from {ago(live.at, now)}, is shown below." if live else ""
         return f"What it does now is unknown: {stale}.{last}"
-    lasts = duration(max(now - live.since, 0.0))
+    lasts = lasting(now - live.since)
     if live.phase is DeploymentState.READY and not live.refusing:
         return f"Serves, and has been {live.phase} for {lasts}.{_probe(live, now)}"
     if live.refusing or live.phase not in (DeploymentState.READY, DeploymentState.DEGRADED):

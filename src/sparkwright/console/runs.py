@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from sparkwright.app.report import REPORT_NAME, REPORTS
+from sparkwright.app.runs import REPORT_NAME, REPORTS
 from sparkwright.console.figures import ago, number, short
 from sparkwright.domain.codec import Unreadable, from_json
 from sparkwright.domain.run import Listed
@@ -43,7 +43,7 @@ def page(found: list[tuple[str, tuple[Listed, ...]]], now: float) -> Html:
     title, how = tag("h1", "Runs"), tag("p", "A report gets here with ", tag("code", _HOW), ".", class_="soft")
     if not found:
         return join(
-            title, tag("p", "No report of a benchmark or evaluation is on this head node yet.", class_="empty"), how
+            title, tag("p", "No report of a benchmark or evaluation is on this head node yet.", class_="soft"), how
         )
     heads = ("report", "what", "model", "engine", "requests", "failed", "when")
     cells = (tag("th", head, scope="col", class_="num" if head in ("requests", "failed") else None) for head in heads)
