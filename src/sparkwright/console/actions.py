@@ -48,6 +48,7 @@ class Operations:
         began = time.monotonic()
         try:
             if operation.other:
+                self._board.notes.pop(operation.other.name, None)
                 await _switched(operation.watch, operation.other, who)
             else:
                 await (_halted if operation.verb == "stop" else _started)(operation.watch, who)

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from sparkwright.console.board import Watch
 from sparkwright.console.charts import bar
 from sparkwright.console.figures import UNKNOWN, ago, number, unit
-from sparkwright.domain.live import LiveNode, LiveRank
+from sparkwright.domain.live import STALE, LiveNode, LiveRank
 from sparkwright.domain.units import GIB, duration, gib
 from sparkwright.report.markup import Html, tag
 
@@ -20,7 +20,7 @@ def section(watches: Sequence[Watch], now: float) -> Html:
     newest: dict[str, LiveNode] = {}
     for node in (node for live in lives for node in live.nodes):
         known = newest.setdefault(node.node, node)
-        newest[node.node] = max(known, node, key=lambda one: (one.reached, one.at))
+        newest[node.node] = max(known, node, key=lambda one: (one.reached, now - one.at < STALE, one.floor > 0, one.at))
     runs = [(live.deployment if len(lives) > 1 else "", rank) for live in lives for rank in live.ranks]
     cards = (_node(node, [one for one in runs if one[1].node == node.node], now) for node in newest.values())
     return tag("section", tag("h2", "Nodes"), tag("div", *cards, class_="nodes"))
