@@ -33,7 +33,7 @@ def reads(page: Page, *words: str, within: float = 120) -> str:
     """Without a reload."""
     end = time.monotonic() + within
     while True:
-        text = str(page.script('return document.body ? document.body.innerText : ""'))
+        text = " ".join(page.script('return document.body ? document.body.innerText : ""').split())
         if all(word in text for word in words):
             return text
         assert time.monotonic() < end, f"{words} in {text[:3000]}"

@@ -22,7 +22,8 @@ AXE = Path(__file__).parents[2] / "data/console/axe-core-4.14.1.min.js.gz"
 
 
 def text(page: Page) -> str:
-    return str(page.script('return document.body ? document.body.innerText : ""'))
+    """What is to be read, in one line."""
+    return " ".join(page.script('return document.body ? document.body.innerText : ""').split())
 
 
 def reads(page: Page, *words: str) -> None:
