@@ -243,7 +243,7 @@ def test_two_deployments_on_one_page_and_a_switch(desk: Desk, window: Page, oper
     """Guards several behind one gateway: both are seen, one takes the other's place, a failed switch goes back."""
     desk.up("other", behind="twin", served="other-tiny")
     page = sign_in(window, desk, operator)
-    reads(page, "twin ready", "other ready", "twin rank 0 runs; other rank 0 runs")
+    reads(page, "twin ready", "other ready", "other rank 0 runs; twin rank 0 runs")
     operate(page, desk, "stop/other")
     reads(page, "other halted")
     operate(page, desk, "switch/twin?to=other")
@@ -289,7 +289,7 @@ def test_an_operator_adds_and_revokes_keys(desk: Desk, window: Page, operator: s
 def test_logs_come_as_they_are_written(desk: Desk, window: Page, operator: str) -> None:
     """Guards that lines of both ranks are there and follow live, through a restart, and are never markup."""
     page = sign_in(window, desk, operator)
-    page.open(desk.url("logs"))
+    page.open(desk.url("logs/twin"))
     reads(page, "Kernel JIT monitor activated")
     desk.kill(1)
     reads(page, "the ranks were started again")
