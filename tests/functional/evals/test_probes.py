@@ -171,5 +171,5 @@ async def test_a_real_server(shell: Bench, tmp_path: Path) -> None:
     named = {one["name"]: one["detail"] for one in run["evaluation"]["outcomes"]}
     assert {name: named[name] for name in good if states[name] != "passed"} == {}
     assert (code, states["follows"], states["tool-call"]) == (1, "failed", "skipped")
-    assert "parts of a character" in named["logprobs"]
+    assert "parts of characters" in named["logprobs"]
     assert "no call" in named["tool-choice"]
