@@ -8,7 +8,7 @@ TEST := $(RUN) scripts/test_all.py
 
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-runtime demo check test test-full lint types layers unit unit-full functional registry npm cluster format house docs bench bench-client engine-data \
-        planner-report diagnose-report diagnose-fresh record-failures fuzz drills vm-guard testbed testbed-down clean
+        planner-report diagnose-report diagnose-fresh record-failures fuzz drills vm-guard vm-init testbed testbed-down clean
 
 help:           ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -98,6 +98,9 @@ drills: setup   ## real faults on the two-node testbed, measured (root; three ho
 
 vm-guard: setup ## the guard of a load on a virtual machine that freezes without it (root, qemu; 10 minutes; ARGS="--swap")
 	@cd tests && ../$(RUN) -m vm $(ARGS)
+
+vm-init: setup ## init on virtual machines with Ubuntu 24.04, through reboots and back (root, qemu; 20 minutes; ARGS="--one")
+	@cd tests && ../$(RUN) -m vm.prepare $(ARGS)
 
 testbed: setup  ## build and start the two-node testbed (root; kept between runs)
 	@cd tests && ../$(RUN) -m testbed up $(ARGS)

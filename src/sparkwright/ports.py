@@ -49,7 +49,8 @@ class Hosts(Protocol):
 
     def __getitem__(self, node: str) -> Host: ...
 
-    async def close(self) -> None: ...
+    async def close(self, persist: bool = True) -> None:
+        """persist: the next call of sparkwright may use the same connections. They are made again on next use."""
 
 
 class Endpoint(Protocol):

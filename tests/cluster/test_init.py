@@ -6,17 +6,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 
 from cluster import cable
 from cluster.drive import SPARKWRIGHT, Drive, lease, slowed
-from testbed import Node
+from testbed import Node, Testbed
 
 # The testbed's GPU and kernel settings are fixtures.
 WORDS = ("--skip", "sysctl", "--skip", "clock")
 PENDING = "/var/lib/sparkwright/fabric/pending"
 QUICK = {"SPARKWRIGHT_SUPERVISOR_SCALE": "0.25"}  # heals after 15 s
 PASSWORD = "Correct-Horse-42"
-WANTED = [["192.168.100.11/24", "192.168.101.11/24"], ["192.168.100.12/24", "192.168.101.12/24"]]
+WANTED = [["192.168.101.11/24", "192.168.100.11/24"], ["192.168.101.12/24", "192.168.100.12/24"]]
 
 
 @pytest.fixture
@@ -29,7 +30,7 @@ def wired(drive: Drive, nodes: list[Node]) -> Iterator[Drive]:
 
 
 def addresses(nodes: list[Node]) -> list[list[str]]:
-    each = "for i in enp1s0f0np0 enP2p1s0f0np0; do ip -4 -o addr show dev $i; done | awk '{print $4}'"
+    each = "cd /sys/class/net; for i in en*p1s0f?np?; do ip -4 -o addr show dev $i; done | awk '{print $4}'"
     return [node.sh(each).split() for node in nodes]
 
 
@@ -81,8 +82,11 @@ def test_cable_cut_and_caller_killed(wired: Drive, nodes: list[Node]) -> None:
         until(node, f"[ ! -e {PENDING} ] && ! systemctl is-active -q sparkwright-fabric.service")
     nodes[1].set_link(up=True)
     assert addresses(nodes) == [[], []]
-    assert lease(nodes[0])
-    assert wired.run("init", "--undo", "--yes", "--break-lease").code == 0
+    for node in nodes:
+        assert lease(node)
+        node.sh("touch -d '-61 seconds' /run/lock/sparkwright/lease")  # as a minute later
+    undone = wired.run("init", "--undo", "--yes")
+    assert undone.code == 0 and "held the lease for `init` and is gone since" in undone.err, str(undone)
     assert cable.settings(nodes) == before
 
 
@@ -98,6 +102,90 @@ def test_cable_cut_before_the_confirmation(wired: Drive, nodes: list[Node]) -> N
     assert "everything is as before here" in done.out
     assert addresses(nodes) == [[], []]
     assert [node.sh("ls /var/lib/sparkwright 2>/dev/null", check=False) for node in nodes] == ["", ""]
+
+
+def test_management_network_that_blinks(wired: Drive, nodes: list[Node]) -> None:
+    """Guards the ssh sessions of init: nothing passes for some seconds in the middle of the step, and it is kept."""
+    with slowed(nodes[0], "ping", 8, "*8972*"):
+        call = wired.start("init", "--yes", "--only", "fabric", "--only", "peers")
+        call.saw("spark-1 reaches it at")
+        nodes[1].sh("for c in INPUT OUTPUT; do iptables -I $c -p tcp -m multiport --ports 22 -j DROP; done")
+        nodes[1].sh("sleep 6; iptables -F")
+        done = call.finish()
+    assert done.code == 0, str(done)
+    assert addresses(nodes) == WANTED
+
+
+def test_what_is_printed_can_be_pasted(wired: Drive, nodes: list[Node]) -> None:
+    """Guards --dry-run as instructions: its lines, pasted into a shell on each node, are what the step would do."""
+    shown = wired.run("init", "--dry-run", "--json", "--only", "fabric")
+    assert shown.code == 0, str(shown)
+    for node, step in zip(nodes, shown.json["steps"], strict=True):
+        node.exec(["su", "spark", "-c", "sh -e"], input="\n".join(f"    {line}" for line in step["commands"]) + "\n")
+        until(node, f"ip -4 -o addr show dev {cable.PORTS[1]} | grep -q 192.168.101")
+    assert addresses(nodes) == WANTED
+    after = wired.run("init", "--yes", "--json", "--only", "fabric")
+    assert (after.code, after.json["steps"]) == (0, []), str(after)
+    assert [one["node"] for one in after.json["ready"] if one["step"] == "fabric"] == ["spark-1", "spark-2"]
+
+
+def test_docker_without_sudo_and_back(drive: Drive, nodes: list[Node]) -> None:
+    """Guards the step docker: the next call on the node has the new group, although its ssh connection was open."""
+    drive.users = {nodes[0].name: "nodocker"}
+    nodes[0].write(cable.SUDOERS, "nodocker ALL=(root) NOPASSWD: ALL\n", mode="440")
+    group = nodes[0].sh("sha256sum /etc/group")
+    try:
+        assert "no rights" in drive.run("facts", "--json").out
+        done = drive.run("init", "--yes", "--json", "--only", "docker")
+        assert [(one["node"], one["outcome"]) for one in done.json["steps"]] == [("spark-1", "done")], str(done)
+        assert "no rights" not in drive.run("facts", "--json").out
+        assert drive.run("init", "--undo", "--yes").code == 0
+        assert nodes[0].sh("sha256sum /etc/group") == group
+    finally:
+        nodes[0].sh(f"rm -f {cable.SUDOERS}; gpasswd -d nodocker docker", check=False)
+
+
+def test_machines_that_are_no_gb10(wired: Drive, nodes: list[Node]) -> None:
+    """Guards other people's machines: refused with their names, nothing changed, and prepared when asked with why."""
+    before = cable.settings(nodes)
+    nodes[1].set_shim("nvidia-smi", "absent")
+    nodes[1].sh("rm -rf /opt/fixtures/sys/bus/pci")
+    done = wired.run("init", "--yes")
+    assert done.code == 1 and "spark-2: no GB10 was found there" in done.err, str(done)
+    assert cable.settings(nodes) == before
+    forced = wired.run("init", "--yes", "--json", "--only", "peers", "--force", "a bench")
+    assert forced.code == 0 and len(forced.json["steps"]) == 4, str(forced)
+    assert "no GB10: a bench" in nodes[1].sh("cat ~spark/.local/state/sparkwright/audit.log")
+    assert wired.run("init", "--undo", "--yes").code == 0
+
+
+def test_ring_of_three_to_a_cluster_file_that_check_accepts(drive: Drive, testbed: Testbed) -> None:
+    """Guards three whole nodes: every pair reached by each cable, a cluster file with each node's address, which
+    check, status and a plan take; and the way back."""
+    with testbed.third():
+        nodes = testbed.nodes
+        try:
+            cable.plug(nodes, cable.RING)
+            before = cable.settings(nodes)
+            file = drive.folder / "ring.yaml"
+            where = ("--cluster", str(file))
+            done = drive.run("init", "--yes", "--json", *where, *WORDS, *(node.name for node in nodes))
+            assert (done.code, done.json["topology"]) == (0, "3 nodes in a ring"), str(done)
+            assert {one["outcome"] for one in done.json["steps"]} == {"done"}
+            assert len(yaml.safe_load(file.read_text())["nodes"]) == 3 and "fabric:" in file.read_text()
+            far = [one.partition("/")[0] for node in addresses(nodes) for one in node]
+            for node in nodes:
+                for address in far:
+                    node.sh(f"ping -n -q -c 1 -W 5 -M do -s 8972 {address}")
+            checked = drive.run("check", "--json", *where)
+            assert checked.code in (0, 1), str(checked)
+            told = [one for one in checked.json["findings"] if one["code"][:3] in ("FAB", "NET", "RCP")]
+            print(told)
+            assert drive.run("status", *where).code == 0
+            assert drive.run("init", "--undo", "--yes", *where).code == 0
+            assert cable.settings(nodes) == before
+        finally:
+            cable.unplug(nodes)
 
 
 def test_firewall_on_the_new_path(wired: Drive, nodes: list[Node]) -> None:

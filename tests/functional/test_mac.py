@@ -1,7 +1,8 @@
 """The command as on a Mac: another platform name, no epoll, nothing of Linux in os and socket, and no /proc to read.
 
 Not run here, for it takes a real Mac: Apple's OpenSSH, BSD tools, case-insensitive paths, the keychain's agent; and not
-run at all: `bench`, `soak` and `tune`, whose load client is Linux's, and nodes that are `local`.
+run at all: `bench`, `soak` and `tune`, whose load client is Linux's, and nodes that are `local`. All
+unit tests of the CLI run but the slow ones that are marked full.
 """
 
 import os
@@ -46,6 +47,7 @@ for module, attribute, _ in VERBS.values():
 assert not any(run([verb, "--help"], False) for verb in VERBS)
 """
 )
+UNIT = MAC + "import pytest\nsys.exit(pytest.main(sys.argv[1:]))\n"
 LOG = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
 
 
@@ -85,3 +87,10 @@ def test_the_main_verbs_run(tmp_path_factory: object, words: tuple[str, ...], co
     done = python(folder, RUN, *words, *ssh)
     printed = done.stdout + done.stderr
     assert (done.returncode, shown in printed) == (code, True), f"{words}: {done.returncode}\n{printed[-2000:]}"
+
+
+def test_the_units_of_the_cli(tmp_path: Path) -> None:
+    """Guards what the commands print and decide, on the platform of most laptops."""
+    tests = str(Path(__file__).parents[1] / "unit/cli")
+    done = python(tmp_path, UNIT, "-q", "-p", "no:cacheprovider", "-m", "not full", tests)
+    assert done.returncode == 0, done.stdout[-3000:]

@@ -4,6 +4,7 @@ import contextlib
 import hashlib
 import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 from testbed import caddy, images
@@ -71,6 +72,19 @@ class Testbed:
     def node(self, name: str) -> Node:
         return next(node for node in self._nodes if node.name == name)
 
+    @contextlib.contextmanager
+    def third(self) -> Iterator[Node]:
+        """One more node for as long as it is open; its image store stays for the next time."""
+        node = Node(self.settings.spare, self._daemon, self._keys)
+        self._nodes = [*self._nodes, node]
+        try:
+            self._bring_up(node)
+            node.reset()
+            yield node
+        finally:
+            self._nodes = self._nodes[:-1]
+            self._remove(node.spec.container)
+
     def build(self) -> None:
         if os.geteuid() != 0:
             raise TestbedError("the testbed needs root: it makes system containers")
@@ -129,7 +143,7 @@ class Testbed:
         """Stops nodes and dockerd. Images, the nodes' image stores and the keys stay for the next time."""
         self._lock.take(self._say)
         if self._daemon.answers():
-            together(self._remove, [spec.container for spec in self.settings.nodes])
+            together(self._remove, [spec.container for spec in (*self.settings.nodes, self.settings.spare)])
             self._daemon.remove_networks()
         self._daemon.stop()
         shutil.rmtree(self.settings.run, ignore_errors=True)

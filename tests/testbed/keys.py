@@ -20,7 +20,7 @@ Host {name}
 
 class Keys:
     def __init__(self, settings: Settings) -> None:
-        self._settings = settings
+        self._specs = (*settings.nodes, settings.spare)
         self.folder = settings.ssh
         self.identity = self.folder / "id_ed25519"
         self.between_nodes = self.folder / "nodes_ed25519"
@@ -31,11 +31,11 @@ class Keys:
         """What is missing; keys last as long as the testbed's data."""
         self.folder.mkdir(parents=True, exist_ok=True)
         self.folder.chmod(0o700)
-        for path in (self.identity, self.between_nodes, *map(self.host_key, self._settings.nodes)):
+        for path in (self.identity, self.between_nodes, *map(self.host_key, self._specs)):
             if not path.exists():
                 run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "sparkwright-testbed", "-f", str(path)])
         self.known_hosts.write_text(self.known_hosts_text())
-        self.config.write_text("\n".join(map(self._config_of, self._settings.nodes)))
+        self.config.write_text("\n".join(map(self._config_of, self._specs)))
 
     def host_key(self, spec: NodeSpec) -> Path:
         return self.folder / f"{spec.name}_host_ed25519"
@@ -49,7 +49,7 @@ class Keys:
 
     def known_hosts_text(self) -> str:
         lines = []
-        for spec in self._settings.nodes:
+        for spec in self._specs:
             names = ",".join((spec.name, spec.mgmt, spec.fabric, spec.fabric_b))
             lines.append(f"{names} {self.host_public(spec)}\n")
         return "".join(lines)

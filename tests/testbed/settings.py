@@ -91,6 +91,11 @@ class Settings:
         return tuple(NodeSpec(index, self.subnet) for index in (1, 2))
 
     @property
+    def spare(self) -> NodeSpec:
+        """A third one, for the tests that need it."""
+        return NodeSpec(3, self.subnet)
+
+    @property
     def networks(self) -> tuple[Network, ...]:
         """Only the first gives a default route, as on real nodes: a fabric has no gateway."""
         bridge = f"swt{self.subnet.rpartition('.')[2]}"  # a second testbed on this machine has another subnet

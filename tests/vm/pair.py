@@ -3,12 +3,15 @@
 import contextlib
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from vm.machine import CONFIG, free_port, hardware
 from vm.ubuntu import CARDS, Ubuntu
+
+# What only makes the boot of an emulated machine longer.
+_WITHOUT = ("NetworkManager-wait-online.service", "serial-getty@ttyS0.service", "e2scrub_reap.service")
 
 
 @dataclass
@@ -34,6 +37,7 @@ class Spark:
         words = ["-accel", "kvm", "-cpu", "host"] if hardware() else ["-accel", "tcg,thread=multi", "-cpu", "max"]
         words += ["-m", "1024", "-smp", "2", "-display", "none", "-serial", f"file:{self.folder / self.name}.console"]
         boot = f"root=/dev/vda rw console=ttyS0 panic=-1 apparmor=0 init=/sbin/node-boot node={self.number}"
+        boot += "".join(f" systemd.mask={unit}" for unit in _WITHOUT)
         words += ["-kernel", str(self.image.kernel), "-append", boot]
         words += ["-drive", f"file={self.image.root},format=raw,if=virtio,snapshot=on,cache=unsafe"]
         nets = [f"user,hostfwd=tcp:127.0.0.1:{self.port}-:22,restrict=on"]
@@ -58,7 +62,7 @@ class Spark:
             raise RuntimeError(f"{self.name}: {command[:80]}: {done.returncode} {(done.stderr or done.stdout)[-800:]}")
         return done.stdout.strip()
 
-    def wait(self, before: str = "", seconds: float = 400) -> str:
+    def wait(self, before: str = "", seconds: float = 1500) -> str:
         """Until it has booted, another time than before; its boot's id."""
         end = time.monotonic() + seconds
         script = "cat /proc/sys/kernel/random/boot_id; systemctl is-system-running --wait >/dev/null 2>&1; true"
@@ -79,12 +83,12 @@ class Spark:
 
 
 @contextlib.contextmanager
-def pair(image: Ubuntu, folder: Path) -> Iterator[tuple[Spark, Spark]]:
-    """Booted. Whatever becomes of the caller's work, they are off afterwards."""
+def booted(image: Ubuntu, folder: Path, numbers: Sequence[int] = (1, 2)) -> Iterator[list[Spark]]:
+    """Whatever becomes of the caller's work, they are off afterwards."""
     folder.mkdir(parents=True, exist_ok=True)
     ends = [(free_port(), free_port()) for _ in range(2)]
-    cables = ends, [(far, own) for own, far in ends]
-    sparks = tuple(Spark(n, image, folder, free_port(), cable) for n, cable in enumerate(cables, 1))
+    cables = {1: ends, 2: [(far, own) for own, far in ends]}
+    sparks = [Spark(number, image, folder, free_port(), cables[number]) for number in numbers]
     hosts = (CONFIG.format(name=s.name, port=s.port, key=image.key, known=folder / f"known-{s.name}") for s in sparks)
     (folder / "ssh_config").write_text("\n".join(hosts))
     try:
@@ -92,7 +96,7 @@ def pair(image: Ubuntu, folder: Path) -> Iterator[tuple[Spark, Spark]]:
             one.start()
         for one in sparks:
             one.wait()
-        yield sparks[0], sparks[1]
+        yield sparks
     finally:
         for one in sparks:
             if one.process:

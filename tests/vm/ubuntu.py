@@ -121,6 +121,7 @@ class Ubuntu:
             "home/spark/.ssh/authorized_keys": public,
             "etc/sudoers.d/spark": "spark ALL=(ALL) NOPASSWD: ALL\n",
             "etc/fstab": _FSTAB,
+            "etc/sysctl.d/60-strict.conf": "vm.overcommit_memory = 2\nvm.overcommit_ratio = 400\n",
             "etc/ssh/sshd_config.d/vm.conf": "UseDNS no\nGSSAPIAuthentication no\n",
             **{f"etc/testbed/netplan-{number}.yaml": text for number, text in _NETPLAN.items()},
             **{

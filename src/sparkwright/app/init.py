@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sparkwright.app.check import Checked, check_nodes
-from sparkwright.app.fix import Outcome, Result, Wanted, begun, make, record_of, rights_of, settle, undo, value_of
+from sparkwright.app.fix import Outcome, Result, Wanted, begun, make, record_of, rights_of, settle, value_of
 from sparkwright.app.init_fabric import Ends, set_fabric
 from sparkwright.app.init_layout import planned, wires_of
 from sparkwright.app.lease import holding
@@ -16,7 +16,7 @@ from sparkwright.domain.errors import Refused, UsageError
 from sparkwright.domain.facts import DockerTrouble, NodeFacts
 from sparkwright.domain.finding import Change, Finding, Fix, Rights
 from sparkwright.domain.service import Reach
-from sparkwright.domain.unknown import known
+from sparkwright.domain.unknown import Unknown, known
 from sparkwright.facts.cabling import Cabling
 from sparkwright.facts.changes import RIGHTS, rights_with
 from sparkwright.facts.fact import Plain
@@ -108,11 +108,6 @@ async def prepare(
     return tuple(results)
 
 
-async def take_back(services: Services, wanted: Sequence[Wanted], seize: bool) -> tuple[Result, ...]:
-    """The last step first, on all nodes. Raises Busy."""
-    return await undo(services, wanted, seize, "init --undo")
-
-
 async def _point(services: Services, found: Survey) -> None:
     """Each node gets the addresses and host keys of the others, for its own key."""
     for name, home in found.homes.items():
@@ -176,9 +171,16 @@ def _system_fixes(node: str, facts: NodeFacts) -> Iterator[tuple[str, Fix]]:
         yield "docker", repair.group_fix(node, identity.user)
     if memory and memory.swap_total and is_gb10(facts):
         yield "swap", repair.swap_fix(node)
-    upkeep = known(facts.upkeep)
-    if upkeep and is_gb10(facts):
+    if known(facts.upkeep) and is_gb10(facts):
         yield "clock", repair.clock_fix(node)
+
+
+def _unread(node: str, facts: NodeFacts) -> Iterator[str]:
+    """Steps that are left out because it is not known whether they are due."""
+    needed = {"docker": facts.docker, "swap": facts.memory, "sysctl and clock": facts.upkeep}
+    for step, fact in needed.items():
+        if isinstance(fact, Unknown):
+            yield f"{node}: {step} left out, for what it depends on could not be read: {fact.why}"
 
 
 def _of_findings(findings: Sequence[Finding]) -> Iterator[tuple[str, Fix]]:
@@ -204,13 +206,12 @@ def _notes(
         if bare:
             yield f"{node}: neither NetworkManager nor systemd-networkd manages {', '.join(bare)}: set it up by hand"
         network = known(facts[node].network)
+        yield from _unread(node, facts[node])
         if network and network.firewall and layout.ports:
             yield f"{node}: {network.firewall.name} is on: it must let in what comes over the fabric"
         if len(nodes) > 1 and not layout.of(node):
-            ports = (
-                f"on {', '.join(sorted(cages))}: is the cable in?" if cages else "for it has no port of a ConnectX-7"
-            )
-            yield f"{node}: no other node was found {ports}"
+            ports = ", ".join(sorted(cages)) or "it has none of a ConnectX-7"
+            yield f"{node}: no other node was found on its fabric ports ({ports}): is the cable in?"
     for one, other in layout.apart if layout.ports else ():
         yield f"{one} and {other} have no cable or switch between them: RoCE is not routed; the fabric is left as it is"
 

@@ -14,7 +14,18 @@ from sparkwright.app.gather import Gathered, gather
 from sparkwright.app.services import Services
 from sparkwright.checks.attention import FORMER, attention
 from sparkwright.cli import options as shared
-from sparkwright.cli.check_fix import How, fix, quiet_lines, results_text, shown, summary, take_back, wanted_json
+from sparkwright.cli.check_fix import (
+    How,
+    fix,
+    leave_undone,
+    print_lost,
+    quiet_lines,
+    results_text,
+    shown,
+    summary,
+    undone,
+    wanted_json,
+)
 from sparkwright.cli.columns import echo, findings_text, mark
 from sparkwright.cli.facts_text import facts_text
 from sparkwright.domain.cluster import Cluster
@@ -71,7 +82,7 @@ def check(where: ClusterOptions, **rest: Any) -> None:
     only = tuple(FORMER.get(code.upper(), code.upper()) for code in rest["only"])
     how = How(rest["yes"], rest["dry_run"], rest["as_json"], rest["seize"], only, rest["ask_become_pass"])
     if rest["undo"]:
-        _undo(opened, where, how)
+        leave_undone(*undone(opened, where, how))
     elif rest["fix"]:
         _fix(opened, where, how, Severity(rest["severity"]))
     else:
@@ -125,24 +136,6 @@ def _fix(cluster: Cluster, where: ClusterOptions, how: How, least: Severity) -> 
     _leave(after, any(one.outcome is Outcome.FAILED for one in fixed.results))
 
 
-def _undo(cluster: Cluster, where: ClusterOptions, how: How) -> None:
-    wanted, results, lost = take_back(cluster, where, how)
-    if how.as_json:
-        head = {"cluster": cluster.name, "simulated": cluster.simulated, "dry_run": how.dry_run}
-        unreachable = {error.node: error.message for error in lost}
-        shared.print_json({**head, "changes": wanted_json(wanted, results), "unreachable": unreachable})
-    else:
-        if results:
-            echo(results_text(results))
-        elif not wanted:
-            echo(f"{mark(cluster.simulated)}nothing is recorded that --fix has changed")
-        _say_lost(lost)
-    if lost:
-        raise click.exceptions.Exit(max(error.exit_code for error in lost))
-    if any(one.outcome is not Outcome.DONE for one in results):
-        raise click.exceptions.Exit(1)
-
-
 def _leave(checked: Checked, failed: bool = False) -> None:
     """Ends with the exit code that the findings deserve."""
     if checked.lost or failed or any(f.severity is not Severity.INFO for f in checked.findings):
@@ -166,14 +159,8 @@ def _say(cluster: Cluster, checked: Checked, least: Severity, results: Sequence[
         echo(findings_text(told, checked.facts, fixes=True) + "\n")
     for line in quiet_lines(checked):
         echo(line)
-    _say_lost(checked.lost)
+    print_lost(checked.lost)
     echo(mark(cluster.simulated) + summary(checked, least, results))
-
-
-def _say_lost(lost: Sequence[NodeError]) -> None:
-    for error in lost:
-        echo(click.style(f"error: {error.message}", fg="red"), err=True)
-        echo(f"hint:  {error.hint}", err=True)
 
 
 @click.command()

@@ -23,6 +23,7 @@ from sparkwright.domain.errors import NodeError, UsageError
 from sparkwright.domain.finding import Finding, Severity
 from sparkwright.domain.units import duration
 
+Taken = tuple[tuple[Result, ...], tuple[NodeError, ...]]  # how it went, and the nodes that gave no answer
 _COLORS = {Outcome.DONE: "green", Outcome.SKIPPED: "blue", Outcome.BY_HAND: "yellow", Outcome.FAILED: "red"}
 
 
@@ -58,17 +59,49 @@ def fix(cluster: Cluster, where: ClusterOptions, how: How) -> Fixed:
     return Fixed(wanted, *done)
 
 
-def take_back(
-    cluster: Cluster, where: ClusterOptions, how: How
+def undone(cluster: Cluster, where: ClusterOptions, how: How, of_init: bool = False) -> Taken:
+    """Takes back what is recorded and prints how it went. of_init: what `init` has made."""
+    wanted, results, lost = _take_back(cluster, where, how, of_init)
+    if how.as_json:
+        head = {"cluster": cluster.name, "simulated": cluster.simulated, "dry_run": how.dry_run}
+        changes = {"steps" if of_init else "changes": wanted_json(wanted, results)}
+        shared.print_json({**head, **changes, "unreachable": {error.node: error.message for error in lost}})
+    else:
+        if results:
+            echo(results_text(results))
+        elif not wanted:
+            by = "init" if of_init else "--fix"
+            echo(f"{mark(cluster.simulated)}nothing is recorded that {by} has changed")
+        print_lost(lost)
+    return results, lost
+
+
+def _take_back(
+    cluster: Cluster, where: ClusterOptions, how: How, of_init: bool
 ) -> tuple[tuple[Wanted, ...], tuple[Result, ...], tuple[NodeError, ...]]:
     """What is recorded, how it went with it (() for a dry run), and the nodes that gave no answer."""
     _must_be_able_to_ask("--undo", how)
-    wanted, lost = shared.drive_on(cluster, where, lambda services: undoable(services, how.only), quiet=True)
+    wanted, lost = shared.drive_on(cluster, where, lambda services: undoable(services, how.only, of_init), quiet=True)
     wanted = _with_password(cluster, where, how, wanted)
     if not _agreed(cluster, wanted, how, "--undo"):
         return wanted, _untouched(wanted, how), lost
-    results = shared.drive_on(cluster, where, lambda services: undo(services, wanted, how.seize), how.as_json)
+    why = f"{'init' if of_init else 'check'} --undo"
+    results = shared.drive_on(cluster, where, lambda services: undo(services, wanted, how.seize, why), how.as_json)
     return wanted, results, lost
+
+
+def print_lost(lost: Sequence[NodeError]) -> None:
+    for error in lost:
+        echo(click.style(f"error: {error.message}", fg="red"), err=True)
+        echo(f"hint:  {error.hint}", err=True)
+
+
+def leave_undone(results: Sequence[Result], lost: Sequence[NodeError]) -> None:
+    """Ends with the exit code that it deserves, unless all is taken back."""
+    if lost:
+        raise click.exceptions.Exit(max(error.exit_code for error in lost))
+    if any(one.outcome is not Outcome.DONE for one in results):
+        raise click.exceptions.Exit(1)
 
 
 async def _look(services: Services, only: tuple[str, ...]) -> tuple[Checked, tuple[Wanted, ...]]:

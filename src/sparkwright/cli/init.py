@@ -11,16 +11,17 @@ import click
 
 from sparkwright.app.check import Checked, check_nodes
 from sparkwright.app.cluster_options import ClusterOptions
-from sparkwright.app.fix import Outcome, Result, Wanted, undoable
-from sparkwright.app.init import Survey, prepare, record_login, rights_there, survey, take_back
+from sparkwright.app.fix import Outcome, Result, Wanted
+from sparkwright.app.init import Survey, prepare, record_login, rights_there, survey
 from sparkwright.app.services import Services
+from sparkwright.cli import check_fix
 from sparkwright.cli import options as shared
-from sparkwright.cli.check_fix import proposal_text, results_text, summary, wanted_json
+from sparkwright.cli.check_fix import leave_undone, proposal_text, results_text, summary, undone, wanted_json
 from sparkwright.cli.columns import echo, findings_text, fold
 from sparkwright.cli.init_login import Voice, discovered, log_in
 from sparkwright.domain.cluster import Cluster, Fabric, Node
 from sparkwright.domain.command import Secret
-from sparkwright.domain.errors import NodeError, RecipeError, UsageError
+from sparkwright.domain.errors import RecipeError, UsageError
 from sparkwright.domain.finding import Rights
 from sparkwright.facts.changes import INIT
 from sparkwright.planner.addressing import Layout
@@ -140,6 +141,7 @@ def _made(
 
     async def use(services: Services) -> tuple[tuple[Result, ...], Checked]:
         results = await prepare(services, found, chosen, how.seize, how.force)
+        await services.hosts.close(persist=False)  # a connection that is open does not have the user's new group
         return results, await check_nodes(services)
 
     return shared.drive_on(cluster, where, use, how.as_json)
@@ -251,27 +253,11 @@ def _ending(after: Checked, wrote: str, text: str) -> None:
 
 def _undo(cluster: Cluster, given: ClusterOptions, how: How) -> None:
     where = ClusterOptions(given.cluster, str(first_login(given).current or ""))
-    wanted, lost = shared.drive_on(cluster, where, lambda services: undoable(services, how.only, True), quiet=True)
-    wanted = tuple(one for one in wanted if how.takes(one.code))
-    if any(one.rights.asks and one.fix.root for one in wanted) and how.ask_password and not how.dry_run:
-        rights = _rights(cluster, where, how)
-        wanted = tuple(replace(one, rights=rights[one.fix.node]) for one in wanted)
-    if wanted and not (how.as_json and (how.yes or how.dry_run)):
-        echo(proposal_text(wanted), err=how.as_json)
-    results: tuple[Result, ...] = ()
-    if wanted and not how.dry_run:
-        if not how.yes:
-            click.confirm("take them back?", err=True, abort=True)
-        results = shared.drive_on(cluster, where, lambda s: take_back(s, wanted, how.seize), how.as_json)
-        _forget(cluster, given, results)
-    if how.as_json:
-        unreachable = {error.node: error.message for error in lost}
-        shared.print_json({"dry_run": how.dry_run, "steps": wanted_json(wanted, results), "unreachable": unreachable})
-    elif results or not wanted:
-        echo(results_text(results) or "nothing is recorded that init has changed")
-    _lost(lost)
-    if any(one.outcome is not Outcome.DONE for one in results):
-        raise click.exceptions.Exit(1)
+    steps = tuple(step for step in INIT if how.takes(step)) or ("none",)
+    asked = check_fix.How(how.yes, how.dry_run, how.as_json, how.seize, steps, how.ask_password)
+    results, lost = undone(cluster, where, asked, of_init=True)
+    _forget(cluster, given, results)
+    leave_undone(results, lost)
 
 
 def _forget(cluster: Cluster, where: ClusterOptions, results: Sequence[Result]) -> None:
@@ -280,10 +266,3 @@ def _forget(cluster: Cluster, where: ClusterOptions, results: Sequence[Result]) 
     for node in cluster.nodes:
         if node.name in gone:
             first_login(where).forget(node.ssh)
-
-
-def _lost(lost: Sequence[NodeError]) -> None:
-    for error in lost:
-        echo(click.style(f"error: {error.message}", fg="red"), err=True)
-    if lost:
-        raise click.exceptions.Exit(max(error.exit_code for error in lost))
