@@ -11,6 +11,7 @@ from sparkwright.domain.command import Command, Completed, Secret
 from sparkwright.domain.deployment import Answer
 from sparkwright.domain.live import GatewayUse
 from sparkwright.domain.progress import Happening
+from sparkwright.domain.recipe import ModelKind
 
 if TYPE_CHECKING:  # only what measures needs them
     from sparkwright.domain.evaluation import Evaluation
@@ -64,6 +65,9 @@ class Endpoint(Protocol):
 
     async def ask(self, base_url: str, model: str, prompt: str, max_tokens: int, key: Secret | None) -> Answer:
         """A streamed chat completion; tokens are taken from `usage`. Raises NotReady with what came instead."""
+
+    async def prove(self, base_url: str, model: str, kind: ModelKind, key: Secret | None) -> Answer:
+        """One real answer of a model that does not chat; its text describes it. Raises NotReady with what came."""
 
     async def greedy(self, base_url: str, model: str, prompt: str, max_tokens: int, key: Secret | None) -> Answer:
         """As `ask` with temperature 0: the same question has the same answer again."""

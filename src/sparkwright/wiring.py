@@ -209,7 +209,7 @@ def trusting(made: "Bench", cluster: str) -> "Bench":
 
 async def vouched(url: str, cluster: str) -> bool:
     """Whether an https server proves by its certificate that it belongs to the cluster."""
-    from sparkwright.adapters.openai_http import signed
+    from sparkwright.adapters.tls import signed
 
     stored = authority(cluster)
     return bool(stored) and await signed(url, stored)

@@ -10,6 +10,7 @@ from sparkwright.domain.deployment import Answer
 from sparkwright.domain.errors import NotReady
 from sparkwright.domain.live import GatewayUse
 from sparkwright.domain.probed import Reply
+from sparkwright.domain.recipe import ModelKind
 
 Shown = Reply | Callable[[str], Reply]
 
@@ -69,6 +70,9 @@ class FakeEndpoint(TableAsker):
 
     async def models(self, base_url: str, key: Secret | None) -> tuple[str, ...]:
         return self.served
+
+    async def prove(self, base_url: str, model: str, kind: ModelKind, key: Secret | None) -> Answer:
+        return await self.ask(base_url, model, kind, 0, key)
 
     async def greedy(self, base_url: str, model: str, prompt: str, max_tokens: int, key: Secret | None) -> Answer:
         return await self.ask(base_url, model, prompt, max_tokens, key)

@@ -8,7 +8,11 @@ from typing import Any
 
 import httpx
 import openai
+import pytest
 
+from drills.switches import CODER, TINY, Site, drill
+from functional.command import Shell
+from functional.gateway.gateways import has_caddy
 from functional.test_install_supervisor import shell as shell
 from functional.test_install_supervisor import until
 from functional.test_several import FORCE, Served
@@ -100,3 +104,14 @@ def test_it_is_never_stopped_while_a_request_runs(served: Served) -> None:
             text = "".join(stream.iter_text())
         assert time.monotonic() - began > 3 and text.rstrip().endswith("data: [DONE]")
         assert live(served, "alpha")["relaunches"] == 0
+
+
+def test_switches_under_load_leave_no_request_without_tokens_or_a_reason(shell: Shell) -> None:
+    """Guards the drill of 200 switches in its short form: two simulators in turns, next to llama.cpp's real server."""
+    if not has_caddy():
+        pytest.skip("caddy is not installed")
+    pytest.importorskip("xllamacpp", reason="the wheel that holds llama.cpp's server is not installed")
+    found = drill(Site(shell), 2)
+    assert not found.wrong, found.wrong[:3]
+    assert found.got[CODER]["tokens"] > 5 and sum(found.got[CODER].values()) > found.got[CODER]["tokens"]
+    assert set(found.got[TINY]) == {"tokens"}

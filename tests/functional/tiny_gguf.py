@@ -32,10 +32,15 @@ def vocabulary() -> tuple[list[bytes], list[float], list[int]]:
     return tokens, scores, [int(kind) for kind in types]
 
 
-def write_tiny_gguf(path: Path, seed: int = 0) -> Path:
-    """Writes the model to `path` (about 0.5 MB, F32) and returns it; the same seed gives the same bytes."""
+def write_tiny_gguf(path: Path, seed: int = 0, embeds: bool = False) -> Path:
+    """Writes the model to `path` (about 0.5 MB, F32) and returns it; the same seed gives the same bytes.
+
+    embeds: an answer is the mean of its tokens' vectors, as an embedding model's file has it.
+    """
     writer = gguf.GGUFWriter(str(path), "llama")
     _metadata(writer)
+    if embeds:
+        writer.add_pooling_type(gguf.PoolingType.MEAN)
     _tokenizer(writer)
     _tensors(writer, np.random.default_rng(seed))
     writer.write_header_to_file()

@@ -18,7 +18,8 @@ import httpcore
 
 from sparkwright.adapters.artifacts import private_folder, write
 from sparkwright.adapters.hub_headers import listing, quantized
-from sparkwright.adapters.openai_http import plain, tls_context
+from sparkwright.adapters.openai_http import plain
+from sparkwright.adapters.tls import tls_context
 from sparkwright.domain.checkpoint import Published
 from sparkwright.domain.command import Secret
 from sparkwright.domain.facts import Unknown

@@ -12,21 +12,22 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import httpcore
 
 from sparkwright.adapters.completion import Broken, Completion, SseReader
+from sparkwright.adapters.other_kinds import probe_of, proof
+from sparkwright.adapters.tls import tls_context
 from sparkwright.domain.command import Secret
 from sparkwright.domain.deployment import Answer
 from sparkwright.domain.errors import NotReady
 from sparkwright.domain.live import GatewayUse
 from sparkwright.domain.probed import Reply
+from sparkwright.domain.recipe import ModelKind
 from sparkwright.gateway.caddy import FLIGHTS
 from sparkwright.ports import Clock
 
 _SHOWN = 300
-_CONNECT = 10.0
 _MOST = 16 << 20  # bytes of an answer
 _REACH = "is it started, and is the address right? `curl {url}` shows what answers there"
 _TRUST = "name its CA: SSL_CERT_FILE=FILE (of a gateway of ours: the ca.crt that `up` named where it was called)"
@@ -101,6 +102,21 @@ class OpenAiEndpoint:
 
     async def greedy(self, base_url: str, model: str, prompt: str, max_tokens: int, key: Secret | None) -> Answer:
         return await self._asked(base_url, {**_question(model, prompt, max_tokens), "temperature": 0}, key)
+
+    async def prove(self, base_url: str, model: str, kind: ModelKind, key: Secret | None) -> Answer:
+        probe, began = probe_of(kind, model), self._clock.monotonic()
+        url = f"{_root(base_url)}{probe.path}"
+        try:
+            reply = await self._read(_Question("POST", url, key, probe.body, probe.kind), self._timeouts.silence)
+            if reply.status != 200:
+                raise ValueError(f"HTTP {reply.status}: {reply.body.strip()[:_SHOWN]}")
+            text, tokens = proof(kind, reply.body)
+        except ERRORS as error:
+            what = str(error) if isinstance(error, ValueError) else reason_of(error)
+            raise NotReady(f"{url}: no {kind} in the answer, but {what}", _HINT) from None
+        took = self._clock.monotonic() - began
+        simulated = reply.headers.get(_SIMULATED, "").lower() not in ("", "0", "false", "no")
+        return Answer(text, tokens, 0, took, took, simulated)
 
     async def _asked(self, base_url: str, body: dict[str, Any], key: Secret | None) -> Answer:
         url, heard = f"{_root(base_url)}/v1/chat/completions", Completion()
@@ -178,7 +194,7 @@ class OpenAiEndpoint:
     async def _request(self, question: "_Question", silence: float) -> AsyncIterator[httpcore.Response]:
         timeout = {"connect": self._timeouts.connect, "read": silence, "write": silence, "pool": silence}
         context = question.context or tls_context(question.url, self._authority)
-        kind: list[tuple[str | bytes, str | bytes]] = [("Content-Type", "application/json")] if question.body else []
+        kind: list[tuple[str | bytes, str | bytes]] = [("Content-Type", question.kind)] if question.body else []
         headers = [*kind, ("Authorization", f"Bearer {question.key.reveal()}")] if question.key else kind
         asked: dict[str, Any] = {"headers": headers, "content": question.body, "extensions": {"timeout": timeout}}
         async with (
@@ -194,20 +210,8 @@ class _Question:
     url: str
     key: Secret | None
     body: bytes | None = None
+    kind: str = "application/json"
     context: ssl.SSLContext | None = None
-
-
-async def signed(url: str, authority: str) -> bool:
-    """Whether that https server's certificate is good by the authority of a file, and by no other. Never raises."""
-    try:
-        parts = urlsplit(url)
-        async with asyncio.timeout(_CONNECT):
-            secure = ssl.create_default_context(cafile=authority)
-            _, writer = await asyncio.open_connection(parts.hostname, parts.port or 443, ssl=secure)
-    except (OSError, ValueError):
-        return False
-    writer.close()
-    return True
 
 
 @contextmanager
@@ -218,16 +222,6 @@ def _short(socket: Path) -> Iterator[str]:
         yield f"/proc/self/fd/{folder}/{socket.name}"
     finally:
         os.close(folder)
-
-
-def tls_context(url: str, authority: str = "") -> ssl.SSLContext:
-    """The system's authorities (SSL_CERT_FILE counts), and that of a file; reading them takes 20 ms, https only."""
-    if not url.startswith("https:"):
-        return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    made = ssl.create_default_context()
-    if authority:
-        made.load_verify_locations(authority)
-    return made
 
 
 def _question(model: str, prompt: str, max_tokens: int) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from sparkwright.domain.errors import Busy, NotReady, SparkwrightError
 from sparkwright.domain.facts import NodeFacts
 from sparkwright.domain.plan import Plan
 from sparkwright.domain.progress import StepDone, StepStarted
+from sparkwright.domain.recipe import ModelKind
 from sparkwright.domain.units import duration
 from sparkwright.engines.catalog import engine as engine_by_name
 
@@ -130,10 +131,12 @@ async def _answered(services: Services, plan: Plan, limit: float) -> Answer:
 
 
 async def ask(services: Services, plan: Plan) -> Answer:
-    """A chat completion through a tunnel to the head: the same way whatever the endpoint is bound to."""
+    """One answer of the model's kind through a tunnel to the head: the same way whatever the endpoint is bound to."""
     address = "127.0.0.1" if plan.bind == "0.0.0.0" else plan.bind
     key = services.secrets.get(plan.recipe.serving.api_key_env)
     async with services.hosts[plan.head].tunnel(address, plan.port) as url:
+        if (kind := plan.recipe.model.kind) is not ModelKind.CHAT:
+            return await services.endpoint.prove(url, plan.served_name, kind, key)
         return await services.endpoint.ask(url, plan.served_name, QUESTION, ANSWER_TOKENS, key)
 
 

@@ -15,7 +15,7 @@ from sparkwright.cli.text import plan_text
 from sparkwright.domain.finding import Severity
 from sparkwright.domain.ledger import MemoryLedger
 from sparkwright.domain.plan import Plan
-from sparkwright.domain.recipe import Expose
+from sparkwright.domain.recipe import Expose, ModelKind
 from sparkwright.domain.service import Manager
 from sparkwright.domain.units import duration, gib
 
@@ -109,7 +109,7 @@ def engine_reach(plan: Plan) -> Reach:
 
 
 def request_lines(plan: Plan, reach: Reach, ssh_config: str = "") -> list[str]:
-    """Commands to paste on this machine: a tunnel where one is needed, then a chat."""
+    """Commands to paste on this machine: a tunnel where one is needed, then a request of the model's kind."""
     bind, _, port = reach.url.removesuffix("/v1").rpartition("/")[2].rpartition(":")
     url, lines = reach.url, []
     if reach.tunnel:
@@ -117,15 +117,30 @@ def request_lines(plan: Plan, reach: Reach, ssh_config: str = "") -> list[str]:
         words = ["ssh", *config, "-f", "-o", "ExitOnForwardFailure=yes", "-L", f"{port}:{bind}:{port}", reach.tunnel]
         lines.append(f"{shlex.join(words)} sleep {_TUNNEL_SECONDS}")
         url = url.replace(bind, "127.0.0.1", 1)
-    body = {"model": plan.served_name, "messages": [{"role": "user", "content": "Hello"}], "max_tokens": 32}
+    route, kind, body = _first_request(plan)
     authority = f" --cacert {_path(reach.authority)}" if reach.authority else ""
-    lines += [f"curl{authority} \\", f"  {url}/chat/completions \\"]
+    lines += [f"curl{authority} \\", f"  {url}/{route} \\"]
     # Shell text that becomes the key; the key itself is printed nowhere.
     variable = plan.recipe.serving.api_key_env
     if key := f"$(cat {_path(reach.key)})" if reach.key else variable and f"${variable}":
         lines.append(f'  -H "Authorization: Bearer {key}" \\')
-    lines.append("  -H 'Content-Type: application/json' \\")
-    return [*lines, f"  -d {shlex.quote(json.dumps(body))}"]
+    lines += [f"  -H 'Content-Type: {kind}' \\"] if kind else []
+    return [*lines, f"  {body}"]
+
+
+def _first_request(plan: Plan) -> tuple[str, str, str]:
+    """Route, type and body of what the model answers."""
+    name, kind = plan.served_name, plan.recipe.model.kind
+    if kind is ModelKind.TRANSCRIPTION:
+        return "audio/transcriptions", "", f"-F {shlex.quote(f'model={name}')} -F file=@speech.wav"
+    chat = {"model": name, "messages": [{"role": "user", "content": "Hello"}], "max_tokens": 32}
+    routes: dict[ModelKind, tuple[str, dict[str, object]]] = {
+        ModelKind.CHAT: ("chat/completions", chat),
+        ModelKind.EMBEDDING: ("embeddings", {"model": name, "input": "Hello"}),
+        ModelKind.RERANK: ("rerank", {"model": name, "query": "Hello", "documents": ["A greeting.", "A farewell."]}),
+    }
+    route, body = routes[kind]
+    return route, "application/json", f"-d {shlex.quote(json.dumps(body))}"
 
 
 def _path(path: str) -> str:

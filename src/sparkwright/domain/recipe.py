@@ -86,6 +86,15 @@ class RecipeState(StrEnum):
     REFUSED = "refused"
 
 
+class ModelKind(StrEnum):
+    """What it answers: readiness and probes ask for that."""
+
+    CHAT = "chat"
+    EMBEDDING = "embedding"
+    RERANK = "rerank"
+    TRANSCRIPTION = "transcription"
+
+
 @dataclass(frozen=True, slots=True)
 class Model:
     """hub id (`org/name`) or a path on the nodes; `size` is the checkpoint in bytes as published (0: not known).
@@ -102,6 +111,7 @@ class Model:
     on_disk: int = 0
     simulated: bool = False
     shape: ModelShape | None = None
+    kind: ModelKind = ModelKind.CHAT
 
     @property
     def label(self) -> str:

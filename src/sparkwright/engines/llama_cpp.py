@@ -15,7 +15,7 @@ from sparkwright.domain.deployment import LogEvent
 from sparkwright.domain.finding import BLOCK, Finding
 from sparkwright.domain.ledger import OVERHEAD
 from sparkwright.domain.plan import Mount, Placement, RankSpec
-from sparkwright.domain.recipe import Parallelism, Recipe, Runtime
+from sparkwright.domain.recipe import ModelKind, Parallelism, Recipe, Runtime
 from sparkwright.engines.dialect import dialect
 from sparkwright.engines.engine import SHM_BYTES, RenderContext, Stop, served_name
 from sparkwright.engines.environment import OFFLINE, check_distributed
@@ -149,6 +149,8 @@ def _options(recipe: Recipe, placement: Placement, context: RenderContext) -> Op
         **dict.fromkeys(KV_OPTIONS, s.kv_dtype or None),
         **({} if on_cpu(recipe) or flags.keys() & {"load-mode", "mmap", "no-mmap"} else _unmapped(recipe)),
         **_remote_options(recipe, placement),
+        "embedding": recipe.model.kind is ModelKind.EMBEDDING or None,
+        "rerank": recipe.model.kind is ModelKind.RERANK or None,
         "jinja": True,
         "metrics": True,
     }

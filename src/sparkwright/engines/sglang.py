@@ -14,7 +14,7 @@ from sparkwright.domain.deployment import LogEvent
 from sparkwright.domain.finding import Finding
 from sparkwright.domain.ledger import ACTIVATIONS, COMMUNICATION, CONTEXT, GRAPHS, PROCESSES, Counts
 from sparkwright.domain.plan import Placement, RankFile, RankSpec
-from sparkwright.domain.recipe import Parallelism, Recipe, Runtime, Speculation
+from sparkwright.domain.recipe import ModelKind, Parallelism, Recipe, Runtime, Speculation
 from sparkwright.domain.units import GIB
 from sparkwright.engines.dialect import dialect
 from sparkwright.engines.engine import RenderContext, Stop, files_at, served_name
@@ -169,7 +169,9 @@ def rank_words(recipe: Recipe, placement: Placement, context: RenderContext, ran
     ours |= _listening(recipe, placement, context, rank) | _sizes(recipe)
     ours |= _many_nodes(recipe, placement, rank) | _limits(recipe) | _speculation(recipe.speculation) | _parsers(recipe)
     flags = {name: value for name, value in merge({}, recipe.flags).items() if name not in PER_RANK}
-    return option_words(merge(ours | {"enable-metrics": True}, flags))
+    return option_words(
+        merge(ours | {"enable-metrics": True, "is-embedding": recipe.model.kind is ModelKind.EMBEDDING or None}, flags)
+    )
 
 
 def key_file(context: RenderContext) -> RankFile:

@@ -9,7 +9,7 @@ from pathlib import PurePath
 from typing import Any
 
 from sparkwright.domain.errors import RecipeError
-from sparkwright.domain.recipe import PhaseTime, Recipe, Speculation
+from sparkwright.domain.recipe import ModelKind, PhaseTime, Recipe, Speculation
 from sparkwright.images.dockerfile import served
 from sparkwright.recipes.checks import cross_check
 from sparkwright.recipes.problems import Complaint, clean, overlay, problems_of, report, valid_keys, validated
@@ -158,6 +158,8 @@ def digest(recipe: Recipe) -> str:
         facts["engine"].pop(name)
     for name in ("shape", "on_disk"):  # what is planned with
         facts["model"].pop(name)
+    if facts["model"]["kind"] == ModelKind.CHAT:  # as before there was another
+        facts["model"].pop("kind")
     facts["speculation"].pop("draft")
     for name in _BEFORE_THE_ENGINE:  # no rank knows of it
         facts["serving"].pop(name)

@@ -104,6 +104,7 @@ class ModelPart(Part):
     size: Size = 0
     on_disk: Size = 0
     simulated: bool = False
+    kind: Literal["chat", "embedding", "rerank", "transcription"] = "chat"
     shape: ShapePart | None = None
 
 

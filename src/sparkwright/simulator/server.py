@@ -16,7 +16,7 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from sparkwright.simulator import asked, other_apis
+from sparkwright.simulator import asked, other_apis, other_kinds
 from sparkwright.simulator.answers import CHAT, TEXT, Answers, filled
 from sparkwright.simulator.asked import ApiError, json_response
 from sparkwright.simulator.log import Voice
@@ -90,6 +90,9 @@ class Server:
             (other_apis.RESPONSES, partial(other_apis.responses, self.answers)),
             (other_apis.MESSAGES, partial(other_apis.messages, self.answers)),
             (other_apis.COUNT, partial(other_apis.count_tokens, self.answers)),
+            (other_kinds.EMBEDDINGS, partial(other_kinds.embeddings, self.answers)),
+            (other_kinds.RERANK, partial(other_kinds.rerank, self.answers)),
+            (other_kinds.TRANSCRIPTIONS, partial(other_kinds.transcriptions, self.answers)),
         ]
         routes = [
             *(Route(path, handler) for path, handler in [*gets, ("/v1/models", self.models), ("/docs", self.page)]),

@@ -8,11 +8,12 @@ import asyncio
 
 from sparkwright.app.gateway import ENDPOINT, findings, gateway_name, shared
 from sparkwright.checks.gateway import KEYS, MODES, PAIR
+from sparkwright.domain.deployment import Answer
 from sparkwright.domain.diagnosis import Cause
 from sparkwright.domain.errors import NodeError, NotReady
 from sparkwright.domain.incident import IncidentEvent
 from sparkwright.domain.live import GatewayUse, LiveCanary, LiveEngine
-from sparkwright.domain.recipe import GatewayTls
+from sparkwright.domain.recipe import GatewayTls, ModelKind
 from sparkwright.domain.service import Installation
 from sparkwright.engines.tables import metric_names
 from sparkwright.facts.engine_metrics import read
@@ -99,14 +100,20 @@ async def asked(context: DeploymentContext) -> LiveCanary:
         return LiveCanary(at, None, "not asked: its key is not known here")
     try:
         async with asyncio.timeout(limit):
-            model = context.outline.served_name
             with context.own_request():
-                answer = await context.services.endpoint.greedy(context.url, model, QUESTION, TOKENS, context.key)
+                answer = await _answer(context)
     except TimeoutError:
         return LiveCanary(at, None, f"no answer within {limit:g} s")
     except NotReady as error:
         return LiveCanary(at, None, error.message, refused=True)
     return LiveCanary(at, answer.total, answer.text)
+
+
+async def _answer(context: DeploymentContext) -> Answer:
+    ask, model, kind = context.services.endpoint, context.outline.served_name, context.desired.recipe.model.kind
+    if kind is ModelKind.CHAT:
+        return await ask.greedy(context.url, model, QUESTION, TOKENS, context.key)
+    return await ask.prove(context.url, model, kind, context.key)
 
 
 async def weigh_suspects(bus: EventBus) -> None:
