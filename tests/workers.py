@@ -173,6 +173,8 @@ def receive(session: pytest.Session, workers: dict[int, Worker], end: int) -> No
 
 
 def log(config: pytest.Config, data: dict[str, object]) -> None:
+    if data["outcome"] == "skipped" and isinstance(data["longrepr"], list):
+        data["longrepr"] = tuple(data["longrepr"])  # JSON has no tuples, and the report as JUnit XML wants one
     report = config.hook.pytest_report_from_serializable(config=config, data=data)
     place = {"nodeid": report.nodeid, "location": report.location}
     if report.when == "setup":

@@ -58,6 +58,14 @@ def run(folder: Path, *words: str, fails: int = -1, last: str = "") -> tuple[sub
     return done, log.read_text() if log.exists() else ""
 
 
+def test_skipped_tests_are_counted_with_their_reason(folder: Path) -> None:
+    """Guards the run on a machine without the data of some tests: its report was what broke."""
+    done, _ = run(folder, "-rs", last="pytest.skip('data: not here')")
+    assert done.returncode == 0 and "15 passed, 5 skipped" in done.stdout and "data: not here" in done.stdout
+    suite = ElementTree.parse(folder / "out.xml").getroot()[0]
+    assert suite.get("skipped") == "5"
+
+
 def test_each_test_runs_once_and_fixtures_end(folder: Path) -> None:
     """Guards the count that `make test` prints, and what module fixtures clean up."""
     done, log = run(folder)
