@@ -47,7 +47,7 @@ def test_a_healthy_server(shell: Bench, simulator: Start) -> None:
     """Nothing is found; page, list, gates and comparison know it as a soak; what is unknown is named."""
     code, told, kinds = soaked(shell, url(simulator(*PARSERS)), "--tag", "first")
     assert (code, kinds, told["run"]["state"]) == (0, [], "done")
-    assert told["run"]["simulated"] and told["soak"]["requests"] > 50
+    assert told["run"]["simulated"] and told["soak"]["requests"] >= 10
     assert any("memory of the nodes is unknown" in one for one in told["soak"]["unknown"])
     assert {one["state"] for one in told["run"]["evaluation"]["outcomes"]} == {"passed"}
     page = (shell.folder / "page.html").read_text()
