@@ -7,9 +7,10 @@ Closes with `N passed, N failed, N skipped`: the sum over all pytest runs, where
 counts as one. What cannot run here is listed with the reason; under CI=true that is a failure, and so is every skipped
 test but those whose reason begins with `hardware:` or with `data:` (recordings that are not part of the project).
 
-Functional and cluster tests wait for nodes and engines most of their time: each kind has a lane of its own and several
-workers, which take the next file when they have ended one (tests/workers.py). Lanes run in parallel, and the output of
-each part is shown when it has ended. The slowest tests are listed at the end. Nodes are containers that share one
+Functional and cluster tests wait for nodes and engines most of their time: each kind has a lane of its own. Cluster
+tests have two testbeds, each with a worker that takes the next file when it has ended one (tests/workers.py);
+functional tests share processes and CPUs of this machine, and run one after the other. Lanes run in parallel, and the
+output of each part is shown when it has ended. The slowest tests are listed at the end. Nodes are containers that share one
 kernel, whose figure of memory pressure is that of all of them (cgroup v1 has none a container): what makes a node short
 of memory runs when all lanes have ended.
 
@@ -44,7 +45,6 @@ NO_TESTS = 5  # pytest's exit code
 HOUR = 3600.0  # a machine that is busy with other things is no reason to stop a good run
 ALLOWED_SKIPS = ("hardware:", "data:")
 CPUS = min(len(os.sched_getaffinity(0)), 8)
-WAITING = CPUS + 1  # workers of functional tests, which wait more than they compute
 TESTBEDS = 2
 SLOWEST = 10
 MOST_AGAIN = 3  # of more failed tests in a part none is run a second time
@@ -108,7 +108,7 @@ PARTS = (
     pytest_part("unit", ("tests/unit", "-m", "not full"), workers=CPUS),
     pytest_part("house", ("tests/unit/test_house.py",)),
     pytest_part("unit-full", ("tests/unit",), workers=CPUS),
-    pytest_part("functional", seconds=HOUR, system=True, again=True, lane="functional", workers=WAITING),
+    pytest_part("functional", seconds=HOUR, system=True, again=True, lane="functional"),
     pytest_part("registry", network=True),
     cluster_part("cluster"),
 )

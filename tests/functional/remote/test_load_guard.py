@@ -129,14 +129,15 @@ def test_a_guard_that_nobody_follows_stops_the_rank_or_ends_with_it(sh: Sh, mode
 
 def running(home: Path) -> bool:
     """Whether a process names that folder in its arguments."""
-    found = (path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if readable(path))
+    found = map(words_of, Path("/proc").glob("[0-9]*/cmdline"))
     return any(str(home).encode() in words and b"python3" in words for words in found)
 
 
-def readable(path: Path) -> bool:
+def words_of(path: Path) -> bytes:
+    """b"" where the process has ended meanwhile."""
     with suppress(OSError):
-        return bool(path.read_bytes())
-    return False
+        return path.read_bytes()
+    return b""
 
 
 def wait_for(condition: Callable[[], bool]) -> None:
