@@ -10,9 +10,9 @@ test but those whose reason begins with `hardware:` or with `data:` (recordings 
 Functional and cluster tests wait for nodes and engines most of their time: each kind has a lane of its own. Cluster
 tests have two testbeds, each with a worker that takes the next file when it has ended one (tests/workers.py);
 functional tests share processes and CPUs of this machine, and run one after the other. Lanes run in parallel, and the
-output of each part is shown when it has ended. The slowest tests are listed at the end. Nodes are containers that share one
-kernel, whose figure of memory pressure is that of all of them (cgroup v1 has none a container): what makes a node short
-of memory runs when all lanes have ended.
+output of each part is shown when it has ended. The slowest tests are listed at the end. Nodes are containers that share
+one kernel, whose figure of memory pressure is that of all of them (cgroup v1 has none a container): what makes a node
+short of memory runs when all lanes have ended.
 
 Up to three failed tests of a functional or cluster part run a second time, alone, when their lane has ended. What
 passes then counts as passed and is listed by name in the closing report; the output of the first failure stays.

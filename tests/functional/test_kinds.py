@@ -40,7 +40,8 @@ def canary(served: Served, name: str) -> Any:
 def sdk(served: Served) -> openai.OpenAI:
     client = served.client
     key = client.headers["Authorization"].removeprefix("Bearer ")
-    return openai.OpenAI(base_url=f"{client.base_url}v1", http_client=client, max_retries=0, api_key=key)
+    root = str(client.base_url).rstrip("/")
+    return openai.OpenAI(base_url=f"{root}/v1", http_client=client, max_retries=0, api_key=key)
 
 
 def test_an_embedding_model_on_llama_cpp_serves_openai_s_client(served: Served) -> None:

@@ -54,7 +54,8 @@ def test_twenty_clients_start_it_and_it_ends_without_them(served: Served) -> Non
         assert client.get("/v1/responses/r1?model=alpha").status_code == 503, "a GET starts nothing"
         assert live(served, "alpha")["phase"] == "on_demand"
         key = client.headers["Authorization"].removeprefix("Bearer ")
-        sdk = openai.OpenAI(base_url=f"{str(client.base_url).rstrip('/')}/v1", http_client=client, max_retries=0, api_key=key)
+        root = str(client.base_url).rstrip("/")
+        sdk = openai.OpenAI(base_url=f"{root}/v1", http_client=client, max_retries=0, api_key=key)
 
         def ask(number: int) -> str:
             if number % 4 == 0:
