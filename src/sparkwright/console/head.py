@@ -1,5 +1,6 @@
 """What use cases are given when the console runs them: the cluster as the head node reaches it."""
 
+import os
 import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -51,7 +52,7 @@ async def services(watch: Watch, who: str, keyring: Shown | None = None) -> Asyn
     if desired is None:
         raise UsageError(f"{watch.name}: what it is to serve cannot be read", "`sparkwright up` writes it again")
     clock, caller = SystemClock(), f"{whoami()} (console, key {who})"
-    config, control = watch.home / "ssh/config", sockets(watch.home / "console", 0)
+    config, control = watch.home / "ssh/config", sockets(watch.home / "console", os.getuid())
     hosts = ClusterHosts(desired.cluster, SshSettings(config if config.exists() else None, control), caller)
     try:
         yield Services(

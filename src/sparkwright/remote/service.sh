@@ -153,13 +153,15 @@ ended() {
 }
 rm -f "$h/desired.json"
 ended "$h"
-c="/tmp/sparkwright-$(id -u)-$(printf %s "$h" | sha256sum | cut -c1-12)"
-for s in "$c"/*; do [ ! -S "$s" ] || ssh -F /dev/null -S "$s" -O exit gone 2>/dev/null; done; rm -rf "$c"
 if grep -qsF " $tag" "$HOME/.ssh/authorized_keys"; then rewrite "$tag" "" || exit 1; fi
 [ ! -e "$h" ] || { echo was; rm -rf "$h"; }
 [ ! -e "$h" ] || exit 1
 for g in "$S"/supervision/_gateway-*/; do g="${g%/}"; [ -d "$g" ] || continue
   grep -qsxF "${g##*-}" "$S"/supervision/*/door/behind || { ended "$g"; rm -rf "$g"; }; done
+# The ssh connections of the supervisor and of the console.
+for n in "$h" "$h/console"; do
+  c="/tmp/sparkwright-$(id -u)-$(printf %s "$n" | sha256sum | cut -c1-12)"
+  for s in "$c"/*; do [ ! -S "$s" ] || ssh -F /dev/null -S "$s" -O exit gone 2>/dev/null; done; rm -rf "$c"; done
 rmdir "$S/supervision" 2>/dev/null
 for r in "$S"/runtime/*/; do r="${r%/}"; [ -d "$r" ] || continue
   grep -qsxF "${r##*/}" "$S"/supervision/*/runtime || rm -rf "$r"; done

@@ -128,7 +128,8 @@ def browser(folder: Path, *flags: str) -> Iterator[Page]:
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
     try:
-        with connect(_address(folder, process), max_size=None, compression=None) as line:
+        # No pings: while a test waits for something else nobody reads what the page reports, nor behind it the answer.
+        with connect(_address(folder, process), max_size=None, compression=None, ping_interval=None) as line:
             yield Page(line)
     finally:
         _end(process)
