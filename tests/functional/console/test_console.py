@@ -246,14 +246,17 @@ def test_two_deployments_on_one_page_and_a_switch(desk: Desk, window: Page, oper
     page = sign_in(window, desk, operator)
     reads(page, "twin ready", "other ready", "other rank 0 runs; twin rank 0 runs")
     operate(page, desk, "stop/other")
+    is_done(page, "Stop other")
     reads(page, "other halted")
     desk.faults("other").write_text("die@load")
     operate(page, desk, "switch/twin?to=other")
     reads(page, "rolled back: twin serves again", "twin ready")
     desk.faults("other").unlink()
     operate(page, desk, "switch/twin?to=other")
-    reads(page, "Switch twin to other, asked for by me", "done in", "other ready", "twin halted")
+    is_done(page, "Switch twin to other")
+    reads(page, "other ready", "twin halted")
     operate(page, desk, "start/twin")
+    is_done(page, "Start twin")
     reads(page, "twin ready")
     desk.run("down", "other")
     reads(page, "Serves, and has been ready")
@@ -263,6 +266,12 @@ def test_two_deployments_on_one_page_and_a_switch(desk: Desk, window: Page, oper
 def operate(page: Page, desk: Desk, path: str) -> None:
     page.open(desk.url(path))
     page.script("document.querySelector('main form button').click()")
+
+
+def is_done(page: Page, what: str) -> None:
+    """To its end: another operation is refused before."""
+    done = re.compile(rf"{what}, asked for by me at [\d:]+ UTC: done in")
+    until(lambda: bool(done.search(text(page))), f"{what} in {text(page)[:2000]}")
 
 
 def test_an_operator_adds_and_revokes_keys(desk: Desk, window: Page, operator: str) -> None:
