@@ -44,7 +44,7 @@ def plug(nodes: list[Node], cables: Sequence[tuple[tuple[int, int], ...]] = PAIR
         for domain in ("", "P2"):
             name, far = (f"en{domain}p1s0f{number}np{number}" for number in (cage, far_cage))
             link = ("ip", "link", "add", name, "netns", pids[one], "type", "veth", "peer", "name", far)
-            subprocess.run((*link, "netns", pids[other]), check=True, capture_output=True)
+            subprocess.run((*link, "netns", pids[other]), check=True)
     nodes[0].sh(f"for i in {_CAGES}; do ip link set $i up; done")
     for node in nodes:
         node.sh(f"systemctl unmask -q {_UNITS}")

@@ -111,10 +111,11 @@ def loaded(node: Node) -> str:
     return node.sh(f"cd {ROOT}/snapshots/*/ && sha256sum *")
 
 
-# Pieces of 8 MiB: those that journals name, and three for each file that has its name.
+# Pieces of 8 MiB: three for each file that has its name, and those that journals of files without one name; in this
+# order, for a file gets its name before its journal goes.
 ARRIVED = (
-    f"expr $(cat {ROOT}/.sparkwright-partial/*.journal 2>/dev/null | grep -vc of) "
-    f"+ 3 '*' $(find {ROOT}/blobs -size +1M 2>/dev/null | wc -l)"
+    f"expr 3 '*' $(find {ROOT}/blobs -size +1M 2>/dev/null | wc -l) + $(cd {ROOT}/.sparkwright-partial 2>/dev/null;"
+    ' for j in *.journal; do [ ! -e "${j%.journal}" ] || cat "$j" 2>/dev/null; done | grep -vc of)'
 )
 
 
