@@ -38,6 +38,7 @@ def plug(nodes: list[Node], cables: Sequence[tuple[tuple[int, int], ...]] = PAIR
         node.sh("mount -o remount,bind,rw /proc/sys; cd /proc/sys/net/ipv6/conf; echo 0 | tee */disable_ipv6")
         for number, name in enumerate(PORTS):
             node.sh(f"ip link set {name} down; ip link set {name} name kept{number}")
+        node.sh(f"for i in {_CAGES}; do ip link del $i; done", check=False)  # the second cage's dead ports
         node.write(SUDOERS, "spark ALL=(root) NOPASSWD: ALL\n", mode="440")
     pids = [pid1(node) for node in nodes]
     for (one, cage), (other, far_cage) in cables:
@@ -67,6 +68,7 @@ def unplug(nodes: list[Node]) -> None:
         node.sh(f"for i in {_CAGES}; do ip link del $i; done", check=False)
         for number, name in enumerate(PORTS):
             node.sh(f"ip link set kept{number} name {name}; ip link set {name} up", check=False)
+        node.sh("node-net")
 
 
 def pid1(node: Node) -> str:
