@@ -118,7 +118,8 @@ def ask(client: httpx.Client, model: str, stream: bool, found: Found) -> None:
         kind, answer = f"wrong: {error!r}", None
     found.got[model][kind] += 1
     if kind.startswith("wrong") or (model == TINY and kind != "tokens"):
-        found.wrong.append(f"{model}: {kind}: {answer.text[:300] if answer else ''}")
+        found.wrong.append(f"{time.strftime('%T')} {model}: {kind}: {answer.text[-300:] if answer else ''}")
+        print(found.wrong[-1], file=sys.stderr, flush=True)
 
 
 def judged(answer: httpx.Response, stream: bool) -> str:

@@ -48,8 +48,8 @@ ANSWER = Answer("Hello!", prompt_tokens=11, completion_tokens=3, ttft=0.05, tota
 class FakeEndpoint(TableAsker):
     """Implements ports.Endpoint. given: answers or exceptions in order, the last one for ever.
 
-    asked: (base_url, model, prompt, max_tokens, key) of every `ask`. shown: path -> the page there.
-    the answer to a probe without a key.
+    asked: (base_url, model, prompt, max_tokens, key) of every `ask`. shown: path -> the page there. uses: what the
+    gateway counts, in order, then nothing.
     """
 
     def __init__(self, *given: Answer | Exception, models: tuple[str, ...] = ()) -> None:
@@ -59,6 +59,7 @@ class FakeEndpoint(TableAsker):
         self.shown: dict[str, str] = {}
         self.probed: list[str] = []
         self.said = 401
+        self.uses: list[GatewayUse] = []
         self.asked: list[Any] = []
 
     async def ask(self, base_url: str, model: str, prompt: str, max_tokens: int, key: Secret | None) -> Answer:
@@ -81,7 +82,7 @@ class FakeEndpoint(TableAsker):
         return self.shown.get(path)
 
     async def gateway_use(self, socket: str, deployment: str) -> GatewayUse | None:
-        return None
+        return self.uses.pop(0) if self.uses else None
 
     async def probe(self, url: str) -> int:
         self.probed.append(url)

@@ -17,6 +17,8 @@ from sparkwright.remote.repair import CLOCK_UNIT
 
 _MOST = 64 * 1024
 _SHOWN = 6
+_LONGEST = 4096  # of a value; no kernel takes a longer command line
+_MANY = 4  # words
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +66,22 @@ def _of_node(facts: NodeFacts) -> Iterator[tuple[str, str]]:
 
 
 def differences(before: Mapping[str, str], now: Mapping[str, str]) -> tuple[str, ...]:
-    """`spark-1 kernel: 6.17 -> 7.0`; what one of both does not know is no difference."""
-    return tuple(
-        f"{name}: {before[name]} -> {value}" for name, value in now.items() if before.get(name, value) != value
-    )
+    """`spark-1 kernel: 6.17 -> 7.0`, `kernel command line: + iommu.passthrough=1`; what one of both does not know is no
+
+    difference.
+    """
+    cut = {name: value[:_LONGEST] for name, value in now.items()}
+    changed = [(name, before[name], value) for name, value in cut.items() if before.get(name, value) != value]
+    return tuple(f"{name}: {_change(old, new)}" for name, old, new in changed)
+
+
+def _change(old: str, new: str) -> str:
+    """Of many words only those that differ."""
+    words, others = old.split(), new.split()
+    lost, more = [one for one in words if one not in others], [one for one in others if one not in words]
+    if min(len(words), len(others)) < _MANY or not (lost or more):
+        return f"{old} -> {new}"
+    return " ".join([*(f"- {one}" for one in lost), *(f"+ {one}" for one in more)])
 
 
 async def remember(services: Services, plan: Plan, state: ClusterState) -> None:
@@ -91,7 +105,7 @@ async def changes(
     found = parsed_json(done.stdout) if done.ok else None
     if not isinstance(found, dict) or not isinstance(found.get("facts"), dict):
         return None
-    before = {str(name): str(value)[:200] for name, value in found["facts"].items()}
+    before = {str(name): str(value)[:_LONGEST] for name, value in found["facts"].items()}
     at = found.get("at")
     when = strftime("%Y-%m-%d", gmtime(at)) if isinstance(at, int | float) and 0 < at < 1e11 else "an unknown day"
     return Changes(deployment, when, differences(before, served(recipe, nodes, state)))

@@ -15,12 +15,12 @@ from sparkwright.app.services import LaunchRequest, Services, api_key, finished
 from sparkwright.app.stop import clean
 from sparkwright.domain.codec import to_json
 from sparkwright.domain.errors import Busy, CommandFailed, NodeError, NotReady, SparkwrightError, UsageError
-from sparkwright.domain.live import Ask, Request, Supervised
+from sparkwright.domain.live import DRAIN_SECONDS, Ask, Request, Supervised
 from sparkwright.domain.plan import Plan
 from sparkwright.domain.units import duration
 from sparkwright.remote import service
 
-_HEARD, _LOOK_AGAIN = 20.0, 0.5
+_HEARD, _LOOK_AGAIN = DRAIN_SECONDS + 20.0, 0.5
 # Starts the old one again from here; False: without waiting until it is ready.
 Again = Callable[[LaunchRequest, bool], Awaitable[None]]
 

@@ -249,6 +249,10 @@ class Desired:
     version: int = VERSION
 
 
+# A stop that a person asked for waits so long for requests that are under way.
+DRAIN_SECONDS = 30.0
+
+
 class Ask(StrEnum):
     """restart: a planned one. halt: stop, and stay so until a restart. replace: leave the nodes to an `up`. return,
     leave: it failed; serve again, or do not.

@@ -26,6 +26,7 @@ from sparkwright.supervision.state import Capture, Launch, Reboot, State, Stop, 
 from sparkwright.supervisor.announcer import announce, view
 from sparkwright.supervisor.context import DeploymentContext
 from sparkwright.supervisor.demand import in_use
+from sparkwright.supervisor.drain import drained
 from sparkwright.supervisor.event_bus import EventBus
 from sparkwright.supervisor.nodes import Census, census
 from sparkwright.supervisor.ranks import launch, note_changes, stop, watch
@@ -188,6 +189,7 @@ _LOOK_AGAIN = 0.5
 async def swap(bus: EventBus, state: State) -> Returned:
     """Shown first: only then does the `up` stop a rank."""
     context = bus.context
+    await drained(context)
     while True:
         request = context.journal.request()
         if request is None:
@@ -256,6 +258,8 @@ class EffectRunner:
         if isinstance(work, Capture):
             return await capture(self._bus, state, work)
         if isinstance(work, Stop):
+            if state.planned or state.halted:
+                await drained(context)
             still = await in_use(self._bus) if state.idle else None
             return still or await stop(self._bus, state.fault)
         if isinstance(work, Launch):

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from fakes.rank_node import STATE, Exit
+from sparkwright.app import changed
 from sparkwright.app.changed import differences, served
 from sparkwright.app.launch import Options, up
 from sparkwright.app.services import ClusterState
@@ -78,6 +79,21 @@ def test_each_thing_that_a_start_depends_on_is_noted_and_compared(name: str, now
     state = replace(STATE_THEN, **{key: now.pop(key) for key in ("images", "engines") if key in now})
     state = replace(state, facts={"spark-1": replace(FACTS, **now)})
     assert differences(served(recipe(), ("spark-1",), STATE_THEN), served(given, ("spark-1",), state)) == (name,)
+
+
+async def test_a_long_command_line_is_compared_whole_and_shown_by_the_words_that_differ(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Some machines boot with a kilobyte of options; compared by its beginning it is called changed each time."""
+    line = " ".join(f"option{n}=value" for n in range(60))
+    note = json.dumps({"facts": {"command line": line}})
+    for now, shown in [
+        (line, "nothing that sparkwright records"),
+        (line.replace("option7=value", "init_on_alloc=0"), ": command line: - option7=value + init_on_alloc=0"),
+    ]:
+        monkeypatch.setattr(changed, "served", lambda *_, now=now: {"command line": now})
+        (notice,) = await noticed(note)
+        assert notice.text.endswith(shown)
 
 
 async def test_ranks_that_cannot_be_started_show_it_too() -> None:
