@@ -80,12 +80,12 @@ def _is_upgrade(name: bytes) -> bool:
 
 
 class Client:
-    """Caddy's side of one connection."""
+    """Caddy's side of one connection. read_at: when all of the body was here, by the loop's clock."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader, self.writer = reader, writer
         self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=HEAD_LIMIT)
-        self.read_all = False
+        self.read_all, self.read_at = False, 0.0
         self.limit, self._taken = 0, 0
         self.opened = False
 
@@ -103,7 +103,7 @@ class Client:
                 if self._taken > self.limit:
                     raise TooLarge(self.limit)
                 return bytes(event.data)
-            self.read_all = isinstance(event, h11.EndOfMessage)
+            self.read_all, self.read_at = isinstance(event, h11.EndOfMessage), asyncio.get_running_loop().time()
             if event is None or isinstance(event, h11.ConnectionClosed):
                 raise Gone
         return b""

@@ -22,6 +22,9 @@ from sparkwright.supervisor.connection import END, HEAD_LIMIT, PIECE, Client, Go
 _IN_MEMORY = MIB
 _CONNECT = 3.0
 _KEEP_ALIVE = 10.0
+# Seconds between a body's last byte and the first of its answer. Caddy sends that byte before it looks for the end of
+# the body; an answer meanwhile closes the body, and that its connection to us: one answer of a thousand was cut.
+_SETTLES = 0.005
 _LONGEST_ERROR, _SHOWN = 64 * 1024, 1000
 Kept: TypeAlias = "tempfile.SpooledTemporaryFile[bytes]"
 _BAD = invalid(400, "bad_request", "The request could not be read.")
@@ -244,6 +247,7 @@ async def _answer(reader: asyncio.StreamReader, client: Client, tap: Tap) -> boo
     if client.opened:
         await _continue(reader, client, tap, chunk)
         return True
+    await asyncio.sleep(client.read_at + _SETTLES - asyncio.get_running_loop().time())
     while chunk:
         if passed := tap.saw(chunk):
             client.writer.write(passed)
