@@ -130,7 +130,8 @@ def judged(answer: httpx.Response, stream: bool) -> str:
     if answer.status_code != 200:
         return f"wrong: {answer.status_code}"
     if stream:
-        whole = answer.text.rstrip().endswith("data: [DONE]") and '"content"' in answer.text
+        # Tokens of random weights are not always text
+        whole = answer.text.rstrip().endswith("data: [DONE]") and '"finish_reason":"' in answer.text.replace(": ", ":")
         return "tokens" if whole else "wrong: half a stream"
     return "tokens" if answer.json()["usage"]["completion_tokens"] else "wrong: no tokens"
 

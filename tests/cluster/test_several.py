@@ -1,0 +1,95 @@
+"""Two simulators over both nodes and llama.cpp's real server behind one gateway: switched under load, and on demand."""
+
+import json
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import yaml
+
+from cluster.drive import QUICK, Drive, assert_clean
+from cluster.engines_drive import GGUF
+from cluster.stage_drive import VENV
+from cluster.test_llama_cpp_up import SHIPPED
+from drills.switches import CODER, TINY, Found, load
+from functional.tiny_gguf import write_tiny_gguf
+from testbed import Node
+
+SWITCHES, CLIENTS = 2, 20
+HALF = {"SPARKWRIGHT_SUPERVISOR_SCALE": "0.5"}
+SLEEPY = {"on_demand": True, "idle_minutes": 0.1, "wait_seconds": 60}
+
+
+@dataclass
+class Site:
+    drive: Drive
+    head: Node
+
+    def recipe(self, name: str, **serving: object) -> str:
+        """Of the simulator, over both nodes, by a name of its own."""
+        model = {"id": "sparkwright/twin-tiny", "served_name": CODER, "size": "2GiB", "simulated": True}
+        made = self.drive.recipe("process", QUICK, name=name, model=model, serving={"expose": "all", **serving})
+        return str(Path(made).replace(self.drive.folder / f"{name}.yaml"))
+
+    def llama(self) -> str:
+        tree: dict[str, Any] = yaml.safe_load(SHIPPED.read_text())
+        tree["engine"]["venv"], tree["model"] = VENV, {"path": GGUF, "served_name": TINY}
+        tree |= {"name": TINY, "serving": {**tree["serving"], "expose": "all"}}
+        path = self.drive.folder / f"{TINY}.yaml"
+        path.write_text(yaml.safe_dump(tree))
+        self.head.put(GGUF, write_tiny_gguf(self.drive.folder / "tiny.gguf").read_bytes())
+        return str(path)
+
+    def client(self) -> httpx.Client:
+        (key, *_) = (self.drive.folder / "home/.local/state/sparkwright/keys").rglob("*.key")
+        headers = {"Authorization": f"Bearer {key.read_text().strip()}"}
+        return httpx.Client(base_url=f"https://{self.head.mgmt}:8443", verify=False, headers=headers, timeout=90)
+
+    def live(self, name: str) -> dict[str, Any]:
+        text = self.head.sh(f"cat /home/spark/.local/state/sparkwright/supervision/{name}/live.json")
+        found: dict[str, Any] = json.loads(text)
+        return found
+
+
+@pytest.fixture
+def site(drive: Drive, nodes: list[Node]) -> Site:
+    drive.supervise, drive.env = True, dict(HALF)
+    return Site(drive, nodes[0])
+
+
+def test_switched_under_load_next_to_one_that_serves_on(site: Site, nodes: list[Node]) -> None:
+    """Guards each request of five clients: tokens, or a 503 with its reason; none for the third model."""
+    found, names = Found(), ("alpha", "gamma")
+    site.drive.good("up", site.recipe("alpha"))
+    site.drive.good("up", site.llama())
+    with load(site, found, 0.1):
+        for number in range(SWITCHES):
+            now, then = names[number % 2], names[1 - number % 2]
+            site.drive.good("switch", now, site.recipe(then))
+    assert not found.wrong, found.wrong[:5]
+    assert all(kinds["tokens"] > 20 for kinds in found.got.values()), found.got
+    for name in (names[SWITCHES % 2], TINY):
+        site.drive.good("down", name)
+    assert_clean(nodes)
+
+
+def test_twenty_clients_that_wait_start_it_once(site: Site, nodes: list[Node]) -> None:
+    """Guards a start by the supervisor on the head, over both nodes, next to a model that serves all the time."""
+    site.drive.good("up", site.llama())
+    site.drive.good("up", site.recipe("nap", **SLEEPY))
+    until = time.monotonic() + 120
+    while site.live("nap")["phase"] != "on_demand":
+        assert time.monotonic() < until, site.drive.run("status").out
+    body = {"model": CODER, "messages": [{"role": "user", "content": "hello"}], "max_tokens": 4}
+    with site.client() as client, ThreadPoolExecutor(CLIENTS) as pool:
+        got = list(pool.map(lambda _: client.post("/v1/chat/completions", json=body), range(CLIENTS)))
+        assert [one.status_code for one in got] == [200] * CLIENTS, [one.text[:300] for one in got]
+        assert all(one.json()["usage"]["completion_tokens"] for one in got)
+    assert {name: site.live(name)["relaunches"] for name in ("nap", TINY)} == {"nap": 1, TINY: 0}
+    for name in ("nap", TINY):
+        site.drive.good("down", name)
+    assert_clean(nodes)
