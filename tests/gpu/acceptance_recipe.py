@@ -5,6 +5,7 @@ import sys
 
 NAME = "acceptance"
 LARGE = "large"
+DEEPSEEK = "deepseek-v4"
 PORT = 8000
 KEY = "ACCEPTANCE_KEY"
 # A model of random weights would fill a tool call's arguments with white space up to the last token.
@@ -37,15 +38,23 @@ def recipe(args: argparse.Namespace) -> dict:
     memory: dict = {"memory_fraction": 0.3}
     if (args.share_gpu or args.cpu) and not args.simulator:
         memory, flags = {"memory_fraction": 0.1, **SHARED[args.engine][0]}, flags | SHARED[args.engine][1]
+    serving = {"port": PORT, "context": 32768, **memory}
+    parsers = {"tool": "hermes" if args.engine == "vllm" else "qwen25"}
+    if args.deepseek:
+        serving, parsers, flags = deepseek(serving, flags)
     return {
         "name": NAME,
         "title": "A small model over two nodes, for acceptance",
-        "model": {"path": args.model.name, "served_name": "tiny", "simulated": args.simulator},
+        "model": {
+            "path": DEEPSEEK if args.deepseek else args.model.name,
+            "served_name": "tiny",
+            "simulated": args.simulator,
+        },
         "engine": engine | {"venv": sys.prefix if args.simulator else str(args.venv)},
         "nodes": args.count,
         "parallelism": {"tp": args.count},
-        "serving": {"port": PORT, "context": 32768, **memory},
-        "parsers": {"tool": "hermes" if args.engine == "vllm" else "qwen25"},
+        "serving": serving,
+        "parsers": parsers,
         "env": dict(pair.split("=", 1) for pair in args.env) | (CPU if args.cpu else {}),
         "flags": flags,
         "profiles": {
@@ -59,6 +68,17 @@ def recipe(args: argparse.Namespace) -> dict:
             "large": large(args),
         },
     }
+
+
+def deepseek(serving: dict, flags: dict) -> tuple[dict, dict, dict]:
+    """DeepSeek-V4's cache and parsers; its attention has backends of its own, and few tokens a step warm up sooner."""
+    more = {"context": 1048576, "sequences": 6, "batched_tokens": 512, "kv_dtype": "fp8", "memory_fraction": 0.45}
+    if "kv_cache_bytes" in serving:
+        more |= {"kv_cache_bytes": "8GiB"}
+    names = ("tool", "reasoning", "tokenizer_mode")
+    kept = {name: value for name, value in flags.items() if name != "attention-backend"}
+    fixed = {"block-size": 256, "enforce-eager": True, "disable-custom-all-reduce": True}
+    return serving | more, dict.fromkeys(names, "deepseek_v4"), kept | fixed
 
 
 def on_ray(args: argparse.Namespace) -> dict:

@@ -42,6 +42,7 @@ class NetnsNode:
     name: str
     number: int
     folder: Path
+    lane: int = 0
     process: "subprocess.Popen[bytes] | None" = None
 
     @property
@@ -50,7 +51,12 @@ class NetnsNode:
 
     @property
     def management(self) -> str:
-        return f"10.77.{self.number}.2"
+        return f"10.{77 + self.lane}.{self.number}.2"
+
+    @property
+    def device(self) -> str:
+        """This machine's end of the management link."""
+        return f"sparkw{self.lane or ''}{self.number}"
 
     def boot(self, key: Path) -> None:
         for sub in ("ssh", "keys", "models", "hub", "cache", "state"):
@@ -74,11 +80,14 @@ class NetnsNode:
 
 
 class TwoNodes:
-    """`with TwoNodes(folder) as nodes`: nodes.environ is what sparkwright (and ssh) need to reach them."""
+    """`with TwoNodes(folder) as nodes`: nodes.environ is what sparkwright (and ssh) need to reach them.
 
-    def __init__(self, folder: Path, simulated: bool = False) -> None:
+    lane: another number for another pair on the same machine at the same time, 0 to 9.
+    """
+
+    def __init__(self, folder: Path, simulated: bool = False, lane: int = 0) -> None:
         self.folder, self.simulated = folder, simulated
-        self.nodes = [NetnsNode(name, k, folder / name) for k, name in enumerate(NAMES, 1)]
+        self.nodes = [NetnsNode(name, k, folder / name, lane) for k, name in enumerate(NAMES, 1)]
         self.config = folder / "ssh_config"
         self._agent: subprocess.Popen[bytes] | None = None
 
@@ -105,7 +114,7 @@ class TwoNodes:
                 process.kill()
                 process.wait()
         for node in self.nodes:
-            subprocess.run(["ip", "link", "delete", f"sparkw{node.number}"], capture_output=True)
+            subprocess.run(["ip", "link", "delete", node.device], capture_output=True)
 
     @property
     def environ(self) -> dict[str, str]:
@@ -127,10 +136,9 @@ class TwoNodes:
         one, two = (node.first_process() for node in self.nodes)
         ip("link", "add", "fab0", "netns", one, "type", "veth", "peer", "name", "fab0", "netns", two)
         for node, process in zip(self.nodes, (one, two), strict=True):
-            name = f"sparkw{node.number}"
-            ip("link", "add", name, "type", "veth", "peer", "name", "mgmt0", "netns", process)
-            ip("address", "add", f"10.77.{node.number}.1/30", "dev", name)
-            ip("link", "set", name, "up")
+            ip("link", "add", node.device, "type", "veth", "peer", "name", "mgmt0", "netns", process)
+            ip("address", "add", f"{node.management[:-1]}1/30", "dev", node.device)
+            ip("link", "set", node.device, "up")
 
     def _write_config(self, key: Path) -> None:
         known = self.folder / "known_hosts"
