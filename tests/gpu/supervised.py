@@ -16,7 +16,7 @@ from collections.abc import Callable
 from contextlib import contextmanager
 from typing import Any
 
-from acceptance import NAME, PORT, Acceptance, prepared, run, summary
+from acceptance import NAME, PORT, Acceptance, plan, prepared, run, summary
 
 AGAIN = 300.0
 # Seconds of service: so long the supervisor allows stillness for kernels that compile, and a little.
@@ -102,6 +102,14 @@ def serve(a: Acceptance) -> None:
     a.sparkwright("status")
 
 
+def learned(a: Acceptance) -> None:
+    """The next plan counts with what the engine reported at this start."""
+    found = a.sparkwright("plan", str(a.recipe), "--why", expect=(0, 1))
+    a.expect(
+        a.args.simulator or "measured at an earlier start" in found, "not in it", "what was measured is in the plan"
+    )
+
+
 def bench(a: Acceptance) -> None:
     """The deployment measured by its name, with its own provenance; pages and rows are kept next to the logs."""
     for profile in ("quick", "agentic"):
@@ -153,7 +161,7 @@ def gone(a: Acceptance) -> None:
     a.expect(not Supervised(a).home.exists(), "its folder is there", "no supervisor left")
 
 
-CASES = (serve, bench, killed, head, frozen, gone)
+CASES = (plan, serve, learned, bench, killed, head, frozen, gone)
 
 
 def main() -> int:
