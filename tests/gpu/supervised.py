@@ -18,7 +18,7 @@ from typing import Any
 
 from acceptance import NAME, PORT, Acceptance, plan, prepared, run, summary
 
-AGAIN = 300.0
+AGAIN = 600.0
 # Seconds of service: so long the supervisor allows stillness for kernels that compile, and a little.
 FRESH = 310.0 * float(os.environ.get("SPARKWRIGHT_SUPERVISOR_SCALE", "1"))
 _CLIENT = """
@@ -89,7 +89,7 @@ def traffic(a: Acceptance) -> Any:
 
 def serve(a: Acceptance) -> None:
     """`up` leaves a supervisor on the head; nothing is wrong for half a minute of short requests."""
-    a.sparkwright("up", str(a.recipe), limit=400)
+    a.sparkwright("up", str(a.recipe), limit=900)
     s = Supervised(a)
     s.wait("supervised and ready", lambda live: live["phase"] == "ready", 60)
     with traffic(a) as fates:

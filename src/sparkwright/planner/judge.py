@@ -176,7 +176,8 @@ def _one(found: MemoryLedger, recipe: Recipe, shape: ModelShape | None, said: Ca
     capacity = kv_cache.capacity(recipe, shape, pool.bytes) if shape else None
     if capacity and said.kv_tokens:
         capacity = replace(capacity, reported=said.kv_tokens, low=None, high=None, doubts=())
-    return _balanced(replace(made, capacity=capacity))
+    made = replace(made, capacity=capacity)
+    return made if recipe.serving.kv_cache_bytes else _balanced(made)  # the pool is pinned: the claim does not size it
 
 
 def _line(line: LedgerLine, size: int | None, said: Calibration) -> LedgerLine:

@@ -70,6 +70,16 @@ def test_a_pinned_pool_stays() -> None:
     assert line(found, KV_POOL).bytes == 12 * GIB
 
 
+def test_a_pinned_pool_gives_nothing_to_the_activations() -> None:
+    """Guards that what a claim leaves is no line of a node where the pool was pinned and the claim sizes nothing."""
+    pinned = replace(PLAIN, serving=replace(PLAIN.serving, kv_cache_bytes=12 * GIB))
+    counted = ledger(pinned, node(), None, 1)
+    figures = replace(engine_figures(weights=15 * GIB, kv=12 * GIB), conditions=conditions(pinned, False))
+    found = after(figures, pinned, counted)
+    assert (line(found, WEIGHTS).bytes, line(found, KV_POOL).origin) == (15 * GIB, Origin.CALIBRATED)
+    assert line(found, ACTIVATIONS) == line(counted, ACTIVATIONS)
+
+
 def test_another_recipe_is_not_calibrated() -> None:
     """Guards that figures of another split report nothing here."""
     other = recipe(DENSE, tp=2, serving={"memory_fraction": 0.5, "context": 32768})
