@@ -12,6 +12,7 @@ from sparkwright.domain.unknown import known
 from sparkwright.engines.catalog import traits
 from sparkwright.engines.traits import Claim
 from sparkwright.facts.memory import MEMORY, parse_cache
+from sparkwright.planner.pool import gpu_memory
 from sparkwright.remote import repair
 from sparkwright.remote.programs import evict
 
@@ -38,9 +39,13 @@ def needed_free(ledger: MemoryLedger, plan: Plan) -> int:
 
 
 async def free_memory(services: Services, plan: Plan, state: ClusterState) -> None:
-    """On each node of the plan that lacks MemFree, with a notice about the effect. Raises Unreachable."""
+    """On each node of the plan that lacks MemFree, with a notice about the effect. Raises Unreachable.
+
+    A GPU with memory of its own loads into that.
+    """
     if not services.cluster.simulated:
-        needs = [_need(services, plan, state, ledger) for ledger in plan.ledgers if ledger.node in state.facts]
+        there = [one for one in plan.ledgers if one.node in state.facts and not gpu_memory(state.facts[one.node])]
+        needs = [_need(services, plan, state, ledger) for ledger in there]
         await each(_on_node(services, plan, need) for need in needs)
 
 

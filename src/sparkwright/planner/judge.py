@@ -24,6 +24,7 @@ from sparkwright.domain.verdict import Action, ActionKind, Load, LoaderCost, Spe
 from sparkwright.planner import kv_cache, limits
 from sparkwright.planner.calibrate import holding, loading, source_of
 from sparkwright.planner.knobs import context_of
+from sparkwright.planner.kv_sglang import most
 from sparkwright.planner.ledger import ledgers, simulated
 from sparkwright.planner.parallelism import Checkpoints, known_shape
 from sparkwright.planner.speed import loader_costs, speed
@@ -177,7 +178,12 @@ def _one(found: MemoryLedger, recipe: Recipe, shape: ModelShape | None, said: Ca
     if capacity and said.kv_tokens:
         capacity = replace(capacity, reported=said.kv_tokens, low=None, high=None, doubts=())
     made = replace(made, capacity=capacity)
-    return made if recipe.serving.kv_cache_bytes else _balanced(made)  # the pool is pinned: the claim does not size it
+    return made if _given(recipe, shape) else _balanced(made)
+
+
+def _given(recipe: Recipe, shape: ModelShape | None) -> bool:
+    """Whether the recipe gives the size of the KV pool, so that the claim does not."""
+    return bool(recipe.serving.kv_cache_bytes or most(recipe, shape))
 
 
 def _line(line: LedgerLine, size: int | None, said: Calibration) -> LedgerLine:
@@ -190,7 +196,7 @@ def _line(line: LedgerLine, size: int | None, said: Calibration) -> LedgerLine:
 def _pool_follows(made: MemoryLedger, before: MemoryLedger, recipe: Recipe, shape: ModelShape | None) -> MemoryLedger:
     """Only other lines were measured: the KV pool gets what they leave of the claim, unless it is pinned."""
     pool, freed = made.line(KV_POOL), before.engine_bytes - made.engine_bytes
-    if pool is None or not made.claim or not freed or recipe.serving.kv_cache_bytes:
+    if pool is None or not made.claim or not freed or _given(recipe, shape):
         return made
     moved = replace(
         pool,

@@ -13,6 +13,7 @@ from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Recipe, Speculation
 from sparkwright.engines.catalog import traits
 from sparkwright.engines.options import flag, number
+from sparkwright.engines.traits import Cache
 from sparkwright.engines.version import since
 from sparkwright.planner.kv_layout import drafted, layers
 from sparkwright.planner.limits import sequences
@@ -33,6 +34,12 @@ def capacity(recipe: Recipe, shape: ModelShape, size: int) -> KvCapacity:
     why = f"{size} B / {row:g} B a token, in pages of {page}"
     fit = tokens / context if context else 0.0
     return KvCapacity(size, tokens, tokens, fit, page, int(row * context), why=(why,))
+
+
+def most(recipe: Recipe, shape: ModelShape | None) -> int:
+    """Bytes of keys and values that max-total-tokens allows on one rank; 0 without that option."""
+    tokens = number(flag(recipe, "max-total-tokens")) if traits(recipe).cache is Cache.TOKENS else None
+    return int(tokens * _row(recipe, shape)) if tokens and shape else 0
 
 
 def needed(recipe: Recipe, shape: ModelShape, count: float) -> int:

@@ -19,7 +19,7 @@ from sparkwright.engines.catalog import simulator, traits
 from sparkwright.engines.traits import Cache, Claim
 from sparkwright.planner import kv_cache
 from sparkwright.planner.kv_layout import layers
-from sparkwright.planner.kv_sglang import token_pool
+from sparkwright.planner.kv_sglang import most, token_pool
 from sparkwright.planner.once import once
 from sparkwright.planner.overhead import before, load_peak, overhead
 from sparkwright.planner.parallelism import known_shape
@@ -96,7 +96,7 @@ def _counted(recipe: Recipe, node: str, here: Pool, checkpoint: Found) -> Memory
     shape = own if isinstance(own, ModelShape) else recipe.model.shape
     fixed = _fixed(recipe, shape, checkpoint, here.sharing, here.unified)
     taken, known = fixed.taken, fixed.taken[0].known
-    kv = _cut(recipe, shape, _kv_line(recipe, shape, here, taken))
+    kv = _limited(recipe, shape, here.sharing, _cut(recipe, shape, _kv_line(recipe, shape, here, taken)))
     tier = _tier(recipe, here, kv)
     return MemoryLedger(
         node,
@@ -207,6 +207,19 @@ def _cut(recipe: Recipe, shape: ModelShape | None, kv: LedgerLine) -> tuple[Ledg
     apart = LedgerLine(STATES, kv.bytes - keys, kv.origin, "SGLang's pools of states, drafts and index rows")
     low, high = (None if size is None else int(size * keys / kv.bytes) for size in (kv.low, kv.high))
     return replace(kv, bytes=keys, why=f"{kv.why} - {gib(apart.bytes)} {STATES}", low=low, high=high), apart
+
+
+def _limited(
+    recipe: Recipe, shape: ModelShape | None, ranks: int, kv: tuple[LedgerLine, ...]
+) -> tuple[LedgerLine, ...]:
+    """What the fraction has room for beyond SGLang's max-total-tokens stays free."""
+    size = most(recipe, shape) * ranks
+    pool, *others = kv
+    if not size or (pool.high or pool.bytes) <= size:
+        return kv
+    low, high = (None if end is None else min(end, size) for end in (pool.low, pool.high))
+    why = f"{pool.why}; no more than max-total-tokens take"
+    return replace(pool, bytes=min(pool.bytes, size), why=why, low=low, high=high), *others
 
 
 def _tier(recipe: Recipe, here: Pool, kv: Sequence[LedgerLine]) -> tuple[LedgerLine, ...]:

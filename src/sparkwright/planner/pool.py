@@ -42,9 +42,7 @@ def pool(facts: NodeFacts, deployment: str, ranks_here: int, counts: Counts = Co
 
     counts: by which figure the engine goes; of MemFree, `up` raises it by as much page cache as it may evict.
     """
-    sizes = [] if isinstance(facts.gpus, Unknown) else [g.memory_total for g in facts.gpus]
-    own = [size for size in sizes if isinstance(size, int) and size]
-    if own:
+    if own := gpu_memory(facts):
         return _discrete(facts, min(own), deployment, -(-ranks_here // len(own)))
     memory = facts.memory
     if isinstance(memory, Unknown):
@@ -58,6 +56,12 @@ def pool(facts: NodeFacts, deployment: str, ranks_here: int, counts: Counts = Co
     large = memory.in_blocks(LARGE_BLOCK) if memory.blocks else None
     seen = None if memory.unsure else FreeMemory(counts, memory.available, memory.free, large)
     return Pool(total, used, True, ranks_here, seen)
+
+
+def gpu_memory(facts: NodeFacts) -> list[int]:
+    """Bytes of each GPU that has memory of its own; [] on a GB10."""
+    gpus = () if isinstance(facts.gpus, Unknown) else facts.gpus
+    return [gpu.memory_total for gpu in gpus if isinstance(gpu.memory_total, int) and gpu.memory_total]
 
 
 def driver_retained(facts: NodeFacts) -> int:

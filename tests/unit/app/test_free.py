@@ -8,7 +8,7 @@ from sparkwright.app.free import free_memory, needed_free
 from sparkwright.app.services import ClusterState
 from sparkwright.domain.checkpoint import Checkpoint
 from sparkwright.domain.command import Command, Completed
-from sparkwright.domain.facts import NodeFacts
+from sparkwright.domain.facts import Gpu, NodeFacts
 from sparkwright.domain.ledger import LOADING, LedgerLine, MemoryLedger, Origin
 from sparkwright.domain.plan import Placement, Plan
 from sparkwright.domain.progress import Notice
@@ -56,8 +56,8 @@ def a_node(*memories: str, evicted: float = 60, **more: Any) -> Scene:
     return here
 
 
-async def freed(here: Scene, **loading: bool) -> list[Notice]:
-    facts = NodeFacts("spark-1", 0.0)
+async def freed(here: Scene, gpus: tuple[Gpu, ...] = (), **loading: bool) -> list[Notice]:
+    facts = NodeFacts("spark-1", 0.0, gpus=gpus)
     state = ClusterState({"spark-1": facts}, {"spark-1": Checkpoint(OWN, "", "1", 0, 1)})
     made = replace(recipe("qwen3-235b-a22b-gptq-int4"), loading=Loading(**loading))
     await free_memory(here.services, plan(made), state)
@@ -74,6 +74,13 @@ async def test_nothing_is_evicted_where_enough_is_free() -> None:
     """Pages that nobody needs gone spare the load a read from disk."""
     here = a_node(meminfo(99))
     assert await freed(here) == [] and not here.nodes[0].ran(is_evict)
+
+
+async def test_a_gpu_with_its_own_memory_needs_none_of_the_machines() -> None:
+    """Its load takes nothing of MemFree, so there is nothing to evict and nothing to warn of."""
+    here = a_node(meminfo(38))
+    assert await freed(here, (Gpu("NVIDIA H200", "580", "9.0", 141 * GIB),)) == []
+    assert not here.nodes[0].ran(is_evict) and not here.nodes[0].ran(is_memory)
 
 
 async def test_the_effect_of_an_eviction_is_shown() -> None:

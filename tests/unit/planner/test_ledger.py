@@ -228,6 +228,21 @@ def test_only_vllm_asks_for_a_whole_context() -> None:
     assert [x.lack for x in found] == [Lack.CONTEXT, None]
 
 
+def test_max_total_tokens_limits_sglangs_pool() -> None:
+    """Guards the option: a start of SGLang 0.5.17 with 65,536 had exactly so many tokens, where the plan had 7 million."""
+    serving = {"memory_fraction": 0.8, "context": 8192}
+
+    def pool(tokens: int) -> tuple[MemoryLedger, LedgerLine]:
+        of = recipe(DENSE, "sglang 0.5.17", serving=serving, flags={"max-total-tokens": tokens})
+        found = alone(of, discrete())
+        return found, line(found, KV_POOL)
+
+    found, kv = pool(65536)
+    assert found.capacity and found.capacity.reported == 65536
+    assert "no more than max-total-tokens" in kv.why
+    assert pool(10**9)[1].bytes > 10 * kv.bytes, "more than there is room for is no limit"
+
+
 def test_sglang_keeps_states_apart() -> None:
     """Guards that a hybrid's pool is cut in keys and values, which it prints, and states, which it does not."""
     found = alone(recipe(shape("qwen3.6-35b-a3b"), "sglang 0.5.20", serving={"memory_fraction": 0.6, "context": 8192}))
