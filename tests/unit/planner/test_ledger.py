@@ -229,7 +229,7 @@ def test_only_vllm_asks_for_a_whole_context() -> None:
 
 
 def test_max_total_tokens_limits_sglangs_pool() -> None:
-    """Guards the option: a start of SGLang 0.5.17 with 65,536 had exactly so many tokens, where the plan had 7 million."""
+    """Guards the option: a start of SGLang 0.5.17 with 65,536 had exactly so many tokens, not the 7 million planned."""
     serving = {"memory_fraction": 0.8, "context": 8192}
 
     def pool(tokens: int) -> tuple[MemoryLedger, LedgerLine]:
