@@ -92,6 +92,15 @@ def test_the_pool_that_the_fraction_leaves(row: dict[str, Any]) -> None:
     assert line.low is not None and line.high is not None and line.low <= row["available_gib"] * GIB <= line.high
 
 
+def test_deepseek_v4_over_two_nodes() -> None:
+    """24 of V4-Flash's layers, TP 2: tokens as vLLM 0.21.0 printed them, and 41.87 GiB of weights a rank."""
+    serving = {"context": 1048576, "sequences": 6, "batched_tokens": 512, "kv_dtype": "fp8", "kv_cache_bytes": 8 * GIB}
+    found = shape_of("deepseek-v4-24-layers")
+    made = recipe(found, "vllm 0.21.0", 2, serving=serving, flags={"block-size": 256, "enforce-eager": True})
+    assert capacity(made, found, 8 * GIB).reported == 3_646_754
+    assert rank_weights(made, found, None).bytes / GIB == pytest.approx(41.87, rel=0.005)
+
+
 @pytest.mark.parametrize("row", SGLANG, ids=[f"{row['config']}-{n}" for n, row in enumerate(SGLANG)])
 def test_sglangs_starts(row: dict[str, Any]) -> None:
     """Tokens within what two halves of two decimals hide, from recipe and machine within 1 %; the pool in its range."""
