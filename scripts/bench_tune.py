@@ -8,7 +8,10 @@
 
 On llama.cpp's real server of this machine's CPU, with a GGUF of random weights: what it answers is noise, and takes as
 long as any other answer. Any other engine: --recipe, --cluster, --for, --only, --set and --users, as of `tune`.
-A recording can be interrupted and continued.
+A recording can be interrupted and continued, or made in parts, each on cores of its own and with a lease of its own:
+
+    taskset -c 0-3 unshare -mn sh -c 'mount -t tmpfs x /run/lock; ip link set lo up; exec "$@"' - \\
+        python scripts/bench_tune.py record A.json --part 0 2 --folder /tmp/a
 """
 
 from __future__ import annotations
@@ -35,7 +38,8 @@ import tune_worlds  # noqa: E402
 from sparkwright.domain.tuning import Point, Trial, Tried  # noqa: E402
 from sparkwright.loadgen import search as tuning  # noqa: E402
 
-THREADS = sorted({max(1, (os.cpu_count() or 1) // share) for share in (2, 4, 8)})
+CORES = len(os.sched_getaffinity(0))
+THREADS = sorted({1, CORES})
 BATCHES = ("serving.batched_tokens=64,256,2048", "flags.ubatch-size=16,64,256,1024")
 VALUES = (f"flags.threads={','.join(map(str, THREADS))}", *BATCHES)
 NAMES = ("threads", "batch", "ubatch")
@@ -47,7 +51,7 @@ model: {path: small.gguf, served_name: small}
 engine: {name: llama-cpp, version: 2026.10.11549, runtime: process, venv: VENV}
 nodes: 1
 serving: {port: 18099, context: 1024, sequences: 4, batched_tokens: 512}
-flags: {n-gpu-layers: 0}
+flags: {n-gpu-layers: 0, threads: THREADS}
 """
 
 
@@ -61,7 +65,9 @@ def prepared(folder: Path) -> dict[str, str]:
     (folder / "models").mkdir(parents=True, exist_ok=True)
     if not (folder / "models/small.gguf").exists():
         tiny_gguf.write_tiny_gguf(folder / "models/small.gguf")
-    (folder / "small.yaml").write_text(RECIPE.replace("VENV", str(Path(sys.prefix))))
+    (folder / "small.yaml").write_text(
+        RECIPE.replace("VENV", str(Path(sys.prefix))).replace("THREADS", str(max(1, CORES // 2)))
+    )
     paths = f"paths: {{models: {folder}/models, state: {folder}/state}}"
     (folder / "cluster.yaml").write_text(f"nodes: [{{name: here, ssh: local, {paths}}}]\n")
     return {**os.environ, "HOME": str(folder), "SPARKWRIGHT_CLUSTER": str(folder / "cluster.yaml")}
@@ -101,6 +107,7 @@ async def record(given: argparse.Namespace) -> None:
         kept["settings"] = [{"name": s.name, "key": s.key, "values": s.values} for s in made.settings]
         own, *points = tuning.points(made.settings, 0)
         Random("order").shuffle(points)
+        points = points[given.part[0] :: given.part[1]]
         journal = tune_journal.begin(given.folder / "grid", {"served": ""})
         show = Lines(made.settings, wanted.goal, False)
         async with use.searching(there, bench, made, journal, (show, 1e9)) as search:
@@ -145,9 +152,11 @@ def save(file: Path, tree: dict[str, Any]) -> None:
     file.write_text(json.dumps(tree))
 
 
-def replay(file: Path) -> None:
+def replay(*files: Path) -> None:
     """Of each seed: the mean of all recorded repeats of what the search chose, as a share of the grid's best."""
-    world = tune_worlds.recorded(tree_of(file))
+    trees = [tree_of(file) for file in files]
+    trials = {tuple(one["point"]): one for tree in trees for one in tree["trials"]}
+    world = tune_worlds.recorded({**trees[0], "trials": list(trials.values())})
     most = max(world.truth.values())
     own = world.truth[(0,) * len(world.settings)] / most
     near = sum(one >= 0.95 * most for one in world.truth.values())
@@ -196,6 +205,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("record", "replay", "search", "measure", "made-up"))
     parser.add_argument("file", nargs="?", type=Path, default=Path("grid.json"))
+    parser.add_argument("more", nargs="*", type=Path, help="of replay: other parts of the grid")
     parser.add_argument("--folder", type=Path, default=Path("/tmp/sparkwright-bench-tune"))
     parser.add_argument("--recipe", type=Path)
     parser.add_argument("--cluster", type=Path)
@@ -206,11 +216,12 @@ def main() -> None:
     parser.add_argument("--seed", default="1")
     parser.add_argument("--searches", type=int, default=2)
     parser.add_argument("--minutes", type=float, default=1e6, help="of record: no setting is begun after these")
+    parser.add_argument("--part", type=int, nargs=2, default=(0, 1), metavar=("K", "OF"), help="record each OFth only")
     parser.add_argument("--seeds", type=int, nargs=2, default=(0, 100), metavar=("FROM", "TO"), help="of made-up")
     parser.add_argument("--force", default="a bench of tune", help="reason, as for `up`")
     given = parser.parse_args()
     if given.what == "replay":
-        replay(given.file)
+        replay(given.file, *given.more)
         return
     if given.what == "made-up":
         made_up(range(*given.seeds))
