@@ -55,7 +55,7 @@ flags: {n-gpu-layers: 0, threads: THREADS}
 """
 
 
-def prepared(folder: Path) -> dict[str, str]:
+def prepared(folder: Path, venv: Path) -> dict[str, str]:
     """Model, recipe and cluster file in the folder; the environment for the command."""
     tiny_gguf = import_module("functional.tiny_gguf")
 
@@ -65,9 +65,7 @@ def prepared(folder: Path) -> dict[str, str]:
     (folder / "models").mkdir(parents=True, exist_ok=True)
     if not (folder / "models/small.gguf").exists():
         tiny_gguf.write_tiny_gguf(folder / "models/small.gguf")
-    (folder / "small.yaml").write_text(
-        RECIPE.replace("VENV", str(Path(sys.prefix))).replace("THREADS", str(max(1, CORES // 2)))
-    )
+    (folder / "small.yaml").write_text(RECIPE.replace("VENV", str(venv)).replace("THREADS", str(max(1, CORES // 2))))
     paths = f"paths: {{models: {folder}/models, state: {folder}/state}}"
     (folder / "cluster.yaml").write_text(f"nodes: [{{name: here, ssh: local, {paths}}}]\n")
     return {**os.environ, "HOME": str(folder), "SPARKWRIGHT_CLUSTER": str(folder / "cluster.yaml")}
@@ -207,6 +205,7 @@ def main() -> None:
     parser.add_argument("file", nargs="?", type=Path, default=Path("grid.json"))
     parser.add_argument("more", nargs="*", type=Path, help="of replay: other parts of the grid")
     parser.add_argument("--folder", type=Path, default=Path("/tmp/sparkwright-bench-tune"))
+    parser.add_argument("--venv", type=Path, default=Path(sys.prefix), help="of llama.cpp's server, without --recipe")
     parser.add_argument("--recipe", type=Path)
     parser.add_argument("--cluster", type=Path)
     parser.add_argument("--for", dest="goal", default="throughput")
@@ -226,7 +225,7 @@ def main() -> None:
     if given.what == "made-up":
         made_up(range(*given.seeds))
         return
-    environ = prepared(given.folder)
+    environ = prepared(given.folder, given.venv)
     if given.recipe is None:
         given.recipe, given.only, given.set = given.folder / "small.yaml", list(NAMES), list(VALUES)
     environ["SPARKWRIGHT_CLUSTER"] = str(given.cluster or environ["SPARKWRIGHT_CLUSTER"])
