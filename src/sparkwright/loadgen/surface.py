@@ -19,6 +19,7 @@ from sparkwright.domain.tuning import Point, Setting
 
 Floats = NDArray[np.float64]
 _ALONE, _PAIRS, _SMOOTH = (0.05, 0.1, 0.2, 0.4, 0.8), (0.1, 0.3, 0.8), (0.2, 0.9)
+_UNLIKELY = 5.0  # below the likeliest way, log
 _REACH = 1.5  # steps in the order of values over which likeness falls
 _LEVEL = 1.0  # standard deviation of the common level, log
 _USUAL, _WEIGHT = 0.03, 3.0  # how far repeats differ before that is known, and for how many differences that counts
@@ -105,6 +106,7 @@ def surface(settings: Sequence[Setting], found: Mapping[Point, Seen]) -> Surface
         likely = -float(target @ solved) / 2 - float(np.log(np.diag(lower)).sum())
         rows.append((likely, kind, lower, solved))
     most = max(row[0] for row in rows)
+    rows = [row for row in rows if row[0] > most - _UNLIKELY]
     whole = sum(exp(row[0] - most) for row in rows)
     return Surface(found, tuple(settings), tuple((exp(row[0] - most) / whole, *row[1:]) for row in rows))
 
