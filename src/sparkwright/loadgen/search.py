@@ -17,8 +17,8 @@ REPEATS = (1, 1, 2)  # of a point's first measurement, of the next ones while it
 MORE = (4,)  # where its repeats still differ by too much
 _SURE = 0.02  # standard deviation (log) of a point that is known well enough
 _CLEAR = 2.5  # standard deviations by which a point is worse, and measured no longer
-_LEAST = 8  # points that are tried where a quarter of all is fewer
-_SHARE, _EACH = 4, 3  # a quarter of all; in a large space three for each value
+_LEAST = 8  # points that are tried where a third of all is fewer
+_SHARE, _EACH = 3, 3  # a third of all; in a large space three for each value
 _GAIN = 0.0003  # expected improvement (log) that is not worth a start
 _MOST_SPACE = 20_000  # points that are asked about
 _SEED = 20261123
@@ -39,7 +39,7 @@ def points(settings: Sequence[Setting], seed: int) -> Iterator[Point]:
 
 
 def most(settings: Sequence[Setting]) -> int:
-    """Points that are tried at most: a quarter of all, of a large space three for each value."""
+    """Points that are tried at most: a third of all, of a large space three for each value."""
     values = 1 + sum(len(one.values) - 1 for one in settings)
     return min(space(settings), max(_LEAST, min(space(settings) // _SHARE, _EACH * values)))
 
