@@ -2,13 +2,16 @@
 
     scripts/bench_tune.py record GRID.json    every setting of the grid, each at the longest measurement
     scripts/bench_tune.py replay GRID.json    the search on what was recorded, many seeds: draws of the recorded repeats
-    scripts/bench_tune.py search GRID.json    the real command, --searches times, by the figures of the recorded grid
+    scripts/bench_tune.py search GRID.json    the real command, --searches times, each for a quarter of the grid's time
     scripts/bench_tune.py measure GRID.json   record, search and replay, one after the other
     scripts/bench_tune.py made-up             the search on made-up speeds, with noise and with settings that interact
 
 On llama.cpp's real server of this machine's CPU, with a GGUF of random weights: what it answers is noise, and takes as
 long as any other answer. Any other engine: --recipe, --cluster, --for, --only, --set and --users, as of `tune`.
-A recording can be interrupted and continued.
+A recording can be interrupted and continued, or made in parts, each on cores of its own and with a lease of its own:
+
+    taskset -c 0-3 unshare -mn sh -c 'mount -t tmpfs x /run/lock; ip link set lo up; exec "$@"' - \\
+        python scripts/bench_tune.py record A.json --part 0 2 --folder /tmp/a
 """
 
 from __future__ import annotations
@@ -21,35 +24,38 @@ import subprocess
 import sys
 import time
 from importlib import import_module
-from itertools import pairwise
-from math import exp, prod
+from math import prod
 from pathlib import Path
 from random import Random
-from statistics import fmean, median
+from statistics import median
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / "tests")]
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "scripts")]
 
-from sparkwright.domain.tuning import Point, Setting, Trial, Tried  # noqa: E402
-from sparkwright.loadgen import halving  # noqa: E402
+import tune_worlds  # noqa: E402
 
-THREADS = sorted({max(1, (os.cpu_count() or 1) // share) for share in (2, 4, 8)})
+from sparkwright.domain.tuning import Point, Trial, Tried  # noqa: E402
+from sparkwright.loadgen import search as tuning  # noqa: E402
+
+CORES = len(os.sched_getaffinity(0))
+THREADS = sorted({1, CORES})
 BATCHES = ("serving.batched_tokens=64,256,2048", "flags.ubatch-size=16,64,256,1024")
 VALUES = (f"flags.threads={','.join(map(str, THREADS))}", *BATCHES)
 NAMES = ("threads", "batch", "ubatch")
 SEEDS = 300
+LONG = 3  # four repeats at once, see search.repeats
 RECIPE = """name: small
 title: Random weights
 model: {path: small.gguf, served_name: small}
 engine: {name: llama-cpp, version: 2026.10.11549, runtime: process, venv: VENV}
 nodes: 1
 serving: {port: 18099, context: 1024, sequences: 4, batched_tokens: 512}
-flags: {n-gpu-layers: 0}
+flags: {n-gpu-layers: 0, threads: THREADS}
 """
 
 
-def prepared(folder: Path) -> dict[str, str]:
+def prepared(folder: Path, venv: Path) -> dict[str, str]:
     """Model, recipe and cluster file in the folder; the environment for the command."""
     tiny_gguf = import_module("functional.tiny_gguf")
 
@@ -59,7 +65,7 @@ def prepared(folder: Path) -> dict[str, str]:
     (folder / "models").mkdir(parents=True, exist_ok=True)
     if not (folder / "models/small.gguf").exists():
         tiny_gguf.write_tiny_gguf(folder / "models/small.gguf")
-    (folder / "small.yaml").write_text(RECIPE.replace("VENV", str(Path(sys.prefix))))
+    (folder / "small.yaml").write_text(RECIPE.replace("VENV", str(venv)).replace("THREADS", str(max(1, CORES // 2))))
     paths = f"paths: {{models: {folder}/models, state: {folder}/state}}"
     (folder / "cluster.yaml").write_text(f"nodes: [{{name: here, ssh: local, {paths}}}]\n")
     return {**os.environ, "HOME": str(folder), "SPARKWRIGHT_CLUSTER": str(folder / "cluster.yaml")}
@@ -89,30 +95,47 @@ async def record(given: argparse.Namespace) -> None:
     from sparkwright.wiring import bench as tools
     from sparkwright.wiring import services
 
-    file, source = given.file, given.recipe
-    text, kept = text_of(source), tree_of(file)
+    source, kept, ends = given.recipe, tree_of(given.file), time.monotonic() + 60 * given.minutes
+    text = text_of(source)
     where, recipe = ClusterOptions(), load_recipe(text, source.name)
-    known = kept["trials"]
     async with services(shared.open_cluster(where), where, Quiet()) as there, tools(None) as bench:
         wanted = TuneRequest(TuneGoal(given.goal), tuple(given.only), tuple(given.set), given.users)
         request = LaunchRequest(recipe, recipe.deployment, given.force, supervised=True)
         made = await survey(there, request, Source(text, source.name, recipe.profile, "tuned"), wanted)
-        own, *points = halving.points(made.settings, 0)
+        kept["settings"] = [{"name": s.name, "key": s.key, "values": s.values} for s in made.settings]
+        own, *points = tuning.points(made.settings, 0)
         Random("order").shuffle(points)
+        points = points[given.part[0] :: given.part[1]]
         journal = tune_journal.begin(given.folder / "grid", {"served": ""})
         show = Lines(made.settings, wanted.goal, False)
         async with use.searching(there, bench, made, journal, (show, 1e9)) as search:
-            for point in (own, *points):
-                if list(point) in [one["point"] for one in known]:
-                    continue
-                await search._one(halving.RUNGS - 1, point)
-                one = search.trials[-1]
-                run = await bench.runs.load(one.run) if one.run else None
-                took = [level.seconds for level in run.levels] if run else []
-                row = {"point": one.point, "scores": one.scores, "took": took, "seconds": one.seconds}
-                known.append({**row, "state": one.state, "detail": one.detail})
-                settings = [{"name": s.name, "key": s.key, "values": s.values} for s in made.settings]
-                save(file, {"settings": settings, "trials": known})
+            if "pace" in kept:
+                search.trials.append(Trial(own, 0, Tried.MEASURED, (kept["pace"],)))
+            known = [tuple(one["point"]) for one in kept["trials"]]
+            for point in (one for one in (own, *points) if one not in known):
+                if time.monotonic() > ends:
+                    break
+                kept["trials"].append(await _recorded(search, bench, point))
+                kept["pace"] = search._pace
+                save(given.file, kept)
+
+
+async def _recorded(search: Any, bench: Any, point: Point) -> dict[str, Any]:
+    """One row of the grid. The very first trial finds out how much a repeat asks."""
+    extra = 0.0
+    if not search.trials:
+        await search._one(0, point)
+        extra = search.trials[-1].seconds - sum(await _took(bench, search.trials[-1]))
+    await search._one(LONG, point)
+    one = search.trials[-1]
+    row = {"point": point, "scores": one.scores, "took": await _took(bench, one), "seconds": one.seconds + extra}
+    predicted = search.survey.candidate(point).predicted
+    return {**row, "predicted": predicted, "state": one.state, "detail": one.detail}
+
+
+async def _took(bench: Any, one: Trial) -> list[float]:
+    run = await bench.runs.load(one.run) if one.run else None
+    return [level.seconds for level in run.levels] if run else []
 
 
 def text_of(file: Path) -> str:
@@ -127,46 +150,39 @@ def save(file: Path, tree: dict[str, Any]) -> None:
     file.write_text(json.dumps(tree))
 
 
-def replay(file: Path) -> None:
+def replay(*files: Path) -> None:
     """Of each seed: the mean of all recorded repeats of what the search chose, as a share of the grid's best."""
-    tree = json.loads(file.read_text())
-    settings = tuple(Setting(one["name"], one["key"], tuple(one["values"])) for one in tree["settings"])
-    table, truth, _ = truth_of(tree)
-    most, own = max(truth.values()), table[(0,) * len(settings)]
-    times = max(1, round(2.0 / fmean(own["took"])))  # `tune` has repeats last two seconds, as often as that takes
-    whole = sum(fixed(one) + times * sum(one["took"]) for one in tree["trials"])
-    shares, spent, counts = [], [], []
-    for seed in range(SEEDS):
-        trials = searched(settings, table, seed, times)
-        chosen = halving.best(trials)
-        assert chosen is not None
-        shares.append(truth[chosen] / most)
-        spent.append(sum(one.seconds for one in trials) / whole)
-        counts.append(len(trials))
-    worst = truth[(0,) * len(settings)] / most
-    good = sum(one >= 0.95 for one in shares) / len(shares)
-    print(f"grid: {len(table)} settings, {whole:.0f} s; best {most:.1f}, as it is {worst:.1%} of it")
+    trees = [tree_of(file) for file in files]
+    trials = {tuple(one["point"]): one for tree in trees for one in tree["trials"]}
+    world = tune_worlds.recorded({**trees[0], "trials": list(trials.values())})
+    most = max(world.truth.values())
+    own = world.truth[(0,) * len(world.settings)] / most
+    near = sum(one >= 0.95 * most for one in world.truth.values())
     print(
-        f"search: {median(counts):.0f} trials; reaches median {median(shares):.1%}, least {min(shares):.1%}, ", end=""
+        f"grid: {len(world.truth)} settings, {world.whole:.0f} s; best {most:.1f}, as it is {own:.1%} of it, ", end=""
     )
-    print(f"at least 95 % in {good:.1%} of {SEEDS} seeds; time median {median(spent):.1%}, most {max(spent):.1%}")
+    print(f"{near} settings within 5 %, median {median(world.truth.values()) / most:.1%}")
+    shown([tune_worlds.searched(world, seed) for seed in range(SEEDS)])
 
 
-def truth_of(tree: dict[str, Any]) -> tuple[dict[Point, dict[str, Any]], dict[Point, float], float]:
-    """The grid's measured points, what each is worth by all its repeats, and the seconds that the grid took."""
-    table = {tuple(one["point"]): one for one in tree["trials"] if one["state"] == "measured"}
-    truth = {point: fmean(one["scores"]) for point, one in table.items()}
-    return table, truth, sum(one["seconds"] for one in tree["trials"])
+def shown(rows: list[tune_worlds.Found]) -> None:
+    for name, shares in (("a quarter", [one.quarter for one in rows]), ("its end", [one.end for one in rows])):
+        good = sum(share >= 0.95 for share in shares) / len(shares)
+        print(f"  after {name}: 95 % of the best or more in {good:.1%} of {len(rows)} searches; ", end="")
+        print(f"median {median(shares):.1%}, least {min(shares):.1%}")
+    starts, times = [one.starts for one in rows], [one.time for one in rows]
+    print(f"  end: median {median(starts):.0%} of the starts, {median(times):.0%} of the time", flush=True)
 
 
 def search(given: argparse.Namespace, environ: dict[str, str]) -> None:
-    """The real command with seeds of its own, as a user starts it; its time is that on the wall."""
+    """The real command with seeds of its own and a quarter of the grid's time; its time is that on the wall."""
     tree = tree_of(given.file)
-    _, truth, whole = truth_of(tree)
+    truth, whole = tune_worlds.recorded(tree).truth, sum(one["seconds"] for one in tree["trials"])
     most = max(truth.values())
+    budget = ["--budget", str(max(1.0, whole / 240))]
     for seed in range(1, given.searches + 1):
         began, given.seed = time.monotonic(), str(seed)
-        call = [sys.executable, "-m", "sparkwright", "tune", str(given.recipe), "--json", *options(given)]
+        call = [sys.executable, "-m", "sparkwright", "tune", str(given.recipe), "--json", *options(given), *budget]
         found = json.loads(subprocess.run(call, env=environ, check=True, stdout=subprocess.PIPE).stdout)
         took, best = time.monotonic() - began, found["best"] or {}
         point = tuple(one["values"].index(best.get(one["key"], one["values"][0])) for one in tree["settings"])
@@ -175,66 +191,21 @@ def search(given: argparse.Namespace, environ: dict[str, str]) -> None:
         print(f"search {seed}: {best or 'as it is'}: {reached}; {counted}", flush=True)
 
 
-def fixed(one: dict[str, Any]) -> float:
-    """Seconds of a trial that measure nothing: start, plan, stop."""
-    return float(one["seconds"] - sum(one["took"]))
-
-
-def searched(settings: tuple[Setting, ...], table: dict[Point, dict[str, Any]], seed: int, times: int) -> list[Trial]:
-    """times: recorded repeats that make one of the search; its first trial finds that out."""
-    dice, trials, serving = Random(seed), list[Trial](), None
-    own = (0,) * len(settings)
-    first = (own, *halving.design(settings, seed, lambda point: point in table))
-    while then := halving.upcoming(settings, first, trials, lambda point: point in table):
-        rung, point = then
-        one = table[point]
-        many = times if trials else 1
-        drawn = [[dice.randrange(len(one["scores"])) for _ in range(many)] for _ in range(2**rung)]
-        scores = [fmean(one["scores"][n] for n in group) for group in drawn]
-        took = sum(one["took"][n] for group in drawn for n in group) + (0.0 if serving == point else fixed(one))
-        trials.append(Trial(point, rung, Tried.MEASURED, tuple(scores), seconds=took))
-        serving = point
-    return trials
-
-
-def made_up() -> None:
-    """Terms of settings with a standard deviation of 0.3, of neighbouring pairs as given; repeats differ by 3 %."""
-    for levels in ((3, 4, 5), (4, 4, 5), (3, 3, 5, 6), (5, 6, 4, 5)):
-        for inter in (0.0, 0.05, 0.1):
-            rows = [_made_up(levels, inter, seed) for seed in range(100)]
-            good, starts = sum(one[0] >= 0.95 for one in rows), median(one[1] for one in rows)
-            print(f"{prod(levels)} settings, pairs {inter:g}: 95 % reached in {good} of {len(rows)} seeds, ", end="")
-            print(f"median {median(one[0] for one in rows):.1%}; {starts:.0%} of the starts, ", end="")
-            print(f"{median(one[2] for one in rows):.0%} of the measuring")
-
-
-def _made_up(levels: tuple[int, ...], inter: float, seed: int) -> tuple[float, float, float]:
-    """(share of the best, share of the grid's starts, share of its measuring)."""
-    dice = Random(seed)
-    terms = [[0.0, *(dice.gauss(0, 0.3) for _ in range(count - 1))] for count in levels]
-    pairs = [[[dice.gauss(0, inter) for _ in range(b)] for _ in range(a)] for a, b in pairwise(levels)]
-
-    def speed(point: Point) -> float:
-        alone = sum(terms[n][value] for n, value in enumerate(point))
-        return exp(alone + sum(pairs[n][a][b] for n, (a, b) in enumerate(pairwise(point))))
-
-    settings = tuple(Setting(f"s{n}", f"flags.s{n}", tuple(range(count))) for n, count in enumerate(levels))
-    first, trials = ((0,) * len(levels), *halving.design(settings, seed, lambda _: True)), list[Trial]()
-    while then := halving.upcoming(settings, first, trials, lambda _: True):
-        scores = tuple(speed(then[1]) * exp(dice.gauss(0, 0.03)) for _ in range(2 ** then[0]))
-        trials.append(Trial(then[1], then[0], Tried.MEASURED, scores))
-    points = list(halving.points(settings, 0))
-    chosen, whole = halving.best(trials), len(points) * 2 ** (halving.RUNGS - 1)
-    assert chosen is not None
-    measured = sum(len(one.scores) for one in trials)
-    return speed(chosen) / max(map(speed, points)), len(trials) / len(points), measured / whole
+def made_up(seeds: range) -> None:
+    for levels, pairs, noise, start in tune_worlds.kinds():
+        size = prod(levels)
+        print(f"{size} settings, pairs {pairs:g}, repeats differ by {noise:.0%}, a start lasts {start:g} repeats")
+        worlds = (tune_worlds.made_up(levels, seed, (pairs, noise), start) for seed in seeds)
+        shown([tune_worlds.searched(world, seed) for world, seed in zip(worlds, seeds, strict=True)])
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("record", "replay", "search", "measure", "made-up"))
     parser.add_argument("file", nargs="?", type=Path, default=Path("grid.json"))
+    parser.add_argument("more", nargs="*", type=Path, help="of replay: other parts of the grid")
     parser.add_argument("--folder", type=Path, default=Path("/tmp/sparkwright-bench-tune"))
+    parser.add_argument("--venv", type=Path, default=Path(sys.prefix), help="of llama.cpp's server, without --recipe")
     parser.add_argument("--recipe", type=Path)
     parser.add_argument("--cluster", type=Path)
     parser.add_argument("--for", dest="goal", default="throughput")
@@ -243,15 +214,18 @@ def main() -> None:
     parser.add_argument("--users", type=int, default=4)
     parser.add_argument("--seed", default="1")
     parser.add_argument("--searches", type=int, default=2)
+    parser.add_argument("--minutes", type=float, default=1e6, help="of record: no setting is begun after these")
+    parser.add_argument("--part", type=int, nargs=2, default=(0, 1), metavar=("K", "OF"), help="record each OFth only")
+    parser.add_argument("--seeds", type=int, nargs=2, default=(0, 100), metavar=("FROM", "TO"), help="of made-up")
     parser.add_argument("--force", default="a bench of tune", help="reason, as for `up`")
     given = parser.parse_args()
     if given.what == "replay":
-        replay(given.file)
+        replay(given.file, *given.more)
         return
     if given.what == "made-up":
-        made_up()
+        made_up(range(*given.seeds))
         return
-    environ = prepared(given.folder)
+    environ = prepared(given.folder, given.venv)
     if given.recipe is None:
         given.recipe, given.only, given.set = given.folder / "small.yaml", list(NAMES), list(VALUES)
     environ["SPARKWRIGHT_CLUSTER"] = str(given.cluster or environ["SPARKWRIGHT_CLUSTER"])

@@ -31,7 +31,7 @@ from sparkwright.domain.run import Run
 from sparkwright.domain.tuning import START, Point, Trial, Tried, Tuned
 from sparkwright.domain.units import gib
 from sparkwright.evals import catalog
-from sparkwright.loadgen import halving, tuning
+from sparkwright.loadgen import effects, search, tuning
 from sparkwright.planner.tuning import variant
 
 _PROBES = ("follows", "tool-call", "thinking", "length", "batch")
@@ -99,11 +99,11 @@ class Search:
     async def all(self) -> None:
         """Until the last rung is done, or the budget is spent."""
         survey = self.survey
-        while (then := halving.upcoming(survey.settings, survey.first, self.trials, survey.good)) is not None:
+        while (then := search.upcoming(survey.settings, survey.first, self.trials, survey.good)) is not None:
             if not self._affordable():
                 return
             await self._one(*then)
-        best = halving.best(self.trials)
+        best = search.best(survey.settings, self.trials)
         for setting in survey.starts if best is not None else ():
             for value in setting.values:
                 more = {} if value is None else {setting.key: value}
@@ -124,9 +124,8 @@ class Search:
         return False
 
     async def _one(self, rung: int, point: Point, more: dict[str, Any] | None = None, what: str = "") -> None:
-        number = len(self.trials)
-        of = number + 1 if rung < 0 else max(number + 1, sum(halving.sizes(self.survey.settings)) + 1)
-        self.show.begins(rung, point, number, of)
+        number = len({one.point for one in self.trials} | {point})
+        self.show.begins(rung, point, number, max(number, search.most(self.survey.settings)))
         began, trial = self.services.clock.monotonic(), Trial(point, rung, Tried.NOT_STARTED)
         try:
             trial = await self._tried(trial, more or {})
@@ -243,9 +242,9 @@ class Search:
 
     def result(self) -> Tuned:
         survey, trials = self.survey, tuple(self.trials)
-        best = halving.best(trials)
+        best = search.best(survey.settings, trials)
         changes = {} if best is None else dict(variant(survey.settings, best).keys) | self._fastest(best)
-        done = not halving.upcoming(survey.settings, survey.first, trials, survey.good)
+        done = not search.upcoming(survey.settings, survey.first, trials, survey.good)
         return Tuned(
             id=self.journal.id,
             goal=survey.wanted.goal,
@@ -253,9 +252,9 @@ class Search:
             settings=(*survey.settings, *survey.starts),
             candidates=survey.candidates,
             trials=trials,
-            space=halving.space(survey.settings),
+            space=search.space(survey.settings),
             best=best,
-            effects=halving.effects(survey.settings, trials),
+            effects=effects.effects(survey.settings, trials),
             done=done,
             note=self.note or self._doubt(),
             simulated=survey.simulated,

@@ -16,7 +16,7 @@ from sparkwright.domain.plan import stopping
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.tuning import Candidate, Point, Setting, TuneGoal
 from sparkwright.engines import tuning as known
-from sparkwright.loadgen import halving
+from sparkwright.loadgen import search
 from sparkwright.planner.judge import RealJudge
 from sparkwright.planner.remedies import changed
 from sparkwright.planner.tuning import ordered, predicted, tree_of, unsafe, variant
@@ -133,7 +133,7 @@ async def survey(services: Services, request: LaunchRequest, source: Source, wan
     own = (0,) * len(searched)
     if refused := made.candidate(own).refused:
         raise UsageError(f"{request.recipe.label}: its own settings are refused: {refused}", "sparkwright plan RECIPE")
-    points = (own, *halving.design(searched, wanted.seed, made.good))
+    points = (own, *search.design(searched, wanted.seed, made.good))
     made.first = tuple(one.point for one in ordered([made.candidate(point) for point in points]))
     return made
 

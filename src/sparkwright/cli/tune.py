@@ -23,7 +23,7 @@ from sparkwright.domain.errors import UsageError
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.tuning import Point, Setting, Trial, Tried, Tuned, TuneGoal
 from sparkwright.domain.units import duration
-from sparkwright.loadgen import halving
+from sparkwright.loadgen import search
 from sparkwright.report import tuning as text_of
 from sparkwright.wiring import bench as tools
 from sparkwright.wiring import places, services, tune_folder
@@ -53,9 +53,9 @@ SCHEMA = 1
 def tune(recipe: str, profile: str, name: str, where: ClusterOptions, **how: Any) -> None:
     """Search the settings of a recipe that serve best on these nodes.
 
-    Settings that the planner lets start are tried by short benches, the most promising ones longer (successive
-    halving); a setting with which a probe fails that passes with the recipe's own is excluded. What serves under the
-    same name is away meanwhile, and is started again at the end or on Ctrl-C. A killed search continues with --resume.
+    Settings that the planner lets start are tried by short benches, next always those of which the most is expected;
+    a setting with which a probe fails that passes with the recipe's own is excluded. What serves under the same name
+    is away meanwhile, and is started again at the end or on Ctrl-C. A killed search continues with --resume.
 
     Exit status: 0 something was measured, 1 nothing was, 2 usage error, 3 node unreachable, 4 busy.
 
@@ -111,8 +111,8 @@ class Lines:
     quiet: bool
 
     def begins(self, rung: int, point: Point, number: int, of: int) -> None:
-        long = {0: "short", 1: "medium", 2: "long"}.get(rung, "start")
-        self._line(f"[{number + 1}/{of}] {text_of.changes_text(self.settings, point)}, {long}")
+        what = f"{search.repeats(rung)} x" if rung >= 0 else "start"
+        self._line(f"[{number}/{of}] {text_of.changes_text(self.settings, point)}, {what}")
 
     def ends(self, trial: Trial) -> None:
         score = text_of.score_text(self.goal, sum(trial.scores) / len(trial.scores)) if trial.scores else ""
@@ -181,7 +181,7 @@ def _same(call: Call, wanted: TuneRequest, journal: tune_journal.FileJournal) ->
 
 
 def _planned(made: Survey) -> Tuned:
-    size = halving.space(made.settings)
+    size = search.space(made.settings)
     names = (made.request.recipe.label, (*made.settings, *made.starts), made.candidates)
     return Tuned("", made.wanted.goal, *names, (), size, simulated=made.simulated, profile=made.source.made)
 

@@ -1,6 +1,6 @@
 """A search of settings: what can be set, what was tried and measured, and what came of it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -48,7 +48,7 @@ Point = tuple[int, ...]  # for each setting the place of its value
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One start with one point. rung: how long it was measured, 0 the shortest; START for times to ready.
+    """One start with one point. rung: how often its point was measured before; START for times to ready.
 
     scores: one a repeat, higher is better (tokens/s, answers/s, turns/min). start, seconds: to ready, and all in all.
     run: in the store. probed: names of probes that failed; None: not asked.
@@ -66,6 +66,25 @@ class Trial:
 
 
 START = -1
+
+
+def failed(trials: Sequence[Trial]) -> set[Point]:
+    return {one.point for one in trials if one.state is not Tried.MEASURED}
+
+
+def scored(trials: Sequence[Trial]) -> dict[Point, list[float]]:
+    """Of all repeats, by point; a point that failed in any way is out altogether.
+
+    The very first trial finds out how much a repeat asks, and counts only where its point has no other.
+    """
+    out, found = failed(trials), dict[Point, list[float]]()
+    for number, one in enumerate(trials):
+        if one.point in out or one.rung < 0 or not one.scores:
+            continue
+        if number == one.rung == 0 and any(other.point == one.point and other.rung > 0 for other in trials):
+            continue
+        found.setdefault(one.point, []).extend(one.scores)
+    return found
 
 
 @dataclass(frozen=True, slots=True)

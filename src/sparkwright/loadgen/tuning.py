@@ -9,6 +9,7 @@ from sparkwright.domain.run import Level, Run
 from sparkwright.domain.tuning import TuneGoal
 from sparkwright.domain.workload import Agent, Length, LevelPlan, Pace, Shape, Single, Workload
 from sparkwright.loadgen.samples import counted, good, span
+from sparkwright.loadgen.search import repeats
 
 VERSION = 2
 _DEADLINE = 900.0
@@ -32,7 +33,7 @@ class Short:
     pace: float = 0.0
 
     def workload(self, rung: int, seed: int) -> Workload:
-        """Each rung measures twice as many repeats as the one before."""
+        """rung: how often the point was measured before; see search.repeats."""
         users = self.users or USERS[self.goal]
         shape = _shape(self.goal, min(self.context or _CONTEXT, 4 * _CONTEXT))
         requests = {TuneGoal.THROUGHPUT: 2 * users, TuneGoal.LATENCY: _ALONE}.get(self.goal, users)
@@ -42,7 +43,7 @@ class Short:
         level = LevelPlan(self.goal.value, shape, Pace(concurrency=users), requests, 1)
         title = f"A short bench of `tune` for {self.goal}"
         name = f"tune-{self.goal}"
-        return Workload(name, title, (level,), VERSION, seed=seed, repeats=2**rung, deadline=_DEADLINE)
+        return Workload(name, title, (level,), VERSION, seed=seed, repeats=repeats(rung), deadline=_DEADLINE)
 
 
 def _each(shape: Shape, goal: TuneGoal) -> float:

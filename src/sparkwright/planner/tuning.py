@@ -48,8 +48,8 @@ def unsafe(verdict: Verdict) -> str:
 
 
 def ordered(found: Sequence[Candidate]) -> tuple[Candidate, ...]:
-    """The recipe's own first, then by prediction, the best first; of equals the one that changes least."""
-    return tuple(sorted(found, key=lambda one: (any(one.point), -one.predicted, len(one.changes), one.point)))
+    """The recipe's own first, then by prediction, the best first; equals as they come."""
+    return tuple(sorted(found, key=lambda one: (any(one.point), -one.predicted)))
 
 
 def tree_of(changes: Mapping[str, Any]) -> dict[str, dict[str, Any]]:

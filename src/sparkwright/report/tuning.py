@@ -1,9 +1,9 @@
 """A search of settings as tables, and as a page with its curve."""
 
 from collections.abc import Sequence
-from statistics import fmean
+from statistics import fmean, median
 
-from sparkwright.domain.tuning import START, Candidate, Effect, Point, Setting, Trial, Tried, Tuned, TuneGoal
+from sparkwright.domain.tuning import START, Candidate, Effect, Point, Setting, Trial, Tried, Tuned, TuneGoal, scored
 from sparkwright.domain.units import duration
 from sparkwright.report.html import data_json, document
 from sparkwright.report.markup import Html, join, tag
@@ -11,7 +11,6 @@ from sparkwright.report.page_parts import table_html
 from sparkwright.report.tables import Table
 
 _WIDTH, _HEIGHT, _EDGE = 720, 260, 44
-_RUNGS = {START: "start", 0: "short", 1: "medium", 2: "long"}
 
 
 def score_text(goal: TuneGoal, score: float) -> str:
@@ -54,7 +53,7 @@ def _trial(found: Tuned, one: Trial) -> tuple[str, ...]:
     result += f": {one.detail}" if one.detail and one.rung != START else ""
     return (
         named,
-        _RUNGS.get(one.rung, ""),
+        "start" if one.rung == START else f"{len(one.scores)} x",
         score,
         duration(one.start) if one.start else "-",
         one.run,
@@ -74,25 +73,19 @@ def _effect(one: Effect) -> tuple[str, ...]:
 
 
 def verdict(found: Tuned) -> str:
-    """The best compared with the recipe's own, both at their longest measurement."""
+    """The best compared with the recipe's own, by the medians of all their repeats."""
     if found.best is None:
         return "nothing was measured"
-    scores = {point: _longest(found.trials, point) for point in (found.best, (0,) * len(found.best))}
-    best, own = scores[found.best], scores[(0,) * len(found.best)]
-    text = f"best: {changes_text(found.settings, found.best)}: {score_text(found.goal, best[1])}"
+    known = scored(found.trials)
+    best, own = known[found.best], known.get((0,) * len(found.best), [])
+    text = f"best: {changes_text(found.settings, found.best)}: {score_text(found.goal, median(best))}"
     if not any(found.best):
         return f"{text}; no setting that was tried is better than the recipe's own"
-    if own[1] <= 0:
+    if not own:
         return f"{text}; the recipe's own settings were not measured"
-    equal = "" if own[0] == best[0] else ", measured more shortly"
-    sure = "" if min(best[2], default=0.0) > max(own[2]) else "; their repeats overlap: the gain is not certain"
-    return f"{text}, {best[1] / own[1]:.2f} times the recipe's own ({score_text(found.goal, own[1])}{equal}){sure}"
-
-
-def _longest(trials: Sequence[Trial], point: Point) -> tuple[int, float, tuple[float, ...]]:
-    """Rung, mean and scores of the longest measurement."""
-    own = [one for one in trials if one.point == point and one.rung >= 0 and one.scores]
-    return max(((one.rung, fmean(one.scores), one.scores) for one in own), default=(0, 0.0, ()))
+    sure = "" if min(best) > max(own) else "; their repeats overlap: the gain is not certain"
+    times = f"{median(best) / median(own):.2f} times the recipe's own"
+    return f"{text}, {times} ({score_text(found.goal, median(own))}){sure}"
 
 
 def counts_text(found: Tuned) -> str:
