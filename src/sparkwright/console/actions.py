@@ -13,7 +13,7 @@ from sparkwright.console.head import services
 from sparkwright.console.pages import form
 from sparkwright.console.sessions import Visitor
 from sparkwright.domain.errors import SparkwrightError
-from sparkwright.domain.live import SERVING
+from sparkwright.domain.live import DRAIN_SECONDS, SERVING
 from sparkwright.domain.units import duration, gib
 from sparkwright.gateway.caddy import CONSOLE_PATH
 from sparkwright.report.markup import Html, join, tag
@@ -140,7 +140,7 @@ def _rows(operation: Operation) -> Iterator[tuple[str, str]]:
     if verb == "start":
         yield from _room(operation)
     else:
-        yield "requests that are cut off now", _cut(watch)
+        yield "requests under way now", _under_way(watch)
     if verb == "stop":
         yield "clients meanwhile", "get 503 with the reason and Retry-After, until it is started again"
         yield "memory", "what the ranks hold on their nodes becomes free"
@@ -153,7 +153,7 @@ def _rows(operation: Operation) -> Iterator[tuple[str, str]]:
 
 def _switch_rows(watch: Watch, other: Watch) -> Iterator[tuple[str, str]]:
     yield "stopped first", f"{watch.name}: {_ranks(watch)}"
-    yield "requests that are cut off now", _cut(watch)
+    yield "requests under way now", _under_way(watch)
     yield "then started", f"{other.name}: {_ranks(other)}, from its weights on the nodes"
     yield "how long", _usual(other)
     yield "clients meanwhile", f"get 503 with the reason; those of {watch.name} until it is started again"
@@ -181,9 +181,11 @@ def _ranks(watch: Watch) -> str:
     return ", ".join(f"rank {rank.rank} on {rank.node}" for rank in ranks) or "no rank is known"
 
 
-def _cut(watch: Watch) -> str:
+def _under_way(watch: Watch) -> str:
+    """And what becomes of them."""
     engine = watch.live.engine if watch.live and watch.live.phase in SERVING else None
-    return "unknown" if engine is None or engine.running is None else f"{engine.running:.0f}"
+    count = "unknown" if engine is None or engine.running is None else f"{engine.running:.0f}"
+    return f"{count}; those that do not end within {duration(DRAIN_SECONDS)} are cut off"
 
 
 def _usual(watch: Watch) -> str:

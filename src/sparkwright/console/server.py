@@ -175,8 +175,7 @@ class Console:
         if watch is None:
             return html(pages.message("No such deployment", visitor, "Nothing of this name is supervised here."), 404)
         follower = self._followers.setdefault(watch.name, logs.Follower(watch))
-        await follower.first()
-        lines, names = tuple(follower.lines), tuple(one.name for one in self.board.visible(visitor.key.deployment))
+        lines, names = await follower.first(), tuple(one.name for one in self.board.visible(visitor.key.deployment))
         after = lines[-1][0] if lines else 0
         body = logs.page(names, watch.name, lines)
         return html(pages.page("Logs", visitor, body, f"{CONSOLE_PATH}/logs/{watch.name}/live?after={after}", "logs"))

@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from sparkwright.console import actions, chat, runs
+from sparkwright.console import actions, chat, logs, runs
 from sparkwright.console.board import Board
 from sparkwright.console.sessions import Visitor
 from sparkwright.domain.codec import Unreadable, to_json
 from sparkwright.domain.live import DeploymentState, Live
 from sparkwright.domain.run import Listed
 from sparkwright.gateway.keys import Key, Role
+from sparkwright.report.markup import Html
 from unit.console.test_overview import GIB, LIVE, NODE, NOW
 
 ME = Visitor(Key("me", "0" * 64, role=Role.OPERATOR), "token")
@@ -34,7 +35,7 @@ def test_each_plan_shows_what_it_does(tmp_path: Path) -> None:
     watches = board_of(tmp_path, LIVE, rests).visible("")
     apple, chat_ = watches
     stop = actions.plan(actions.Operation("stop", chat_, watches), ME)
-    assert "rank 1 on spark-2" in stop and ">3<" in stop and "sparkwright down chat" in stop and "token" in stop
+    assert "rank 1 on spark-2" in stop and ">3; those" in stop and "sparkwright down chat" in stop and "token" in stop
     start = actions.plan(actions.Operation("start", apple, watches), ME)
     assert f"spark-1 {30 * GIB / GIB:.1f} GiB" in start and "chat: both must fit" in start
     assert actions.choices(chat_, watches) == [apple] and actions.choices(apple, watches) == []
@@ -70,3 +71,10 @@ def test_reports_are_listed_and_nothing_else_is_read(tmp_path: Path) -> None:
     assert runs.report(tmp_path, "r-1a") == b"page"
     assert [runs.report(tmp_path, name) for name in ("../secret", "r-9", "", "..")] == [None] * 4
     assert "script-src 'sha256-" in runs.POLICY and "unsafe" not in runs.POLICY
+
+
+def test_a_page_of_logs_is_bounded() -> None:
+    """Guards a slow line: the last lines, in order, and no more than a page of 150 kB holds with style and script."""
+    lines = [(number, Html("ö" * 500)) for number in range(1, 1501)]
+    shown = logs.fitting(lines)
+    assert shown == tuple(lines[-100:]) and logs.fitting(lines[:3]) == tuple(lines[:3]) and logs.fitting([]) == ()
