@@ -167,7 +167,7 @@ def page(names: tuple[str, ...], name: str, lines: tuple[tuple[int, Html], ...])
     links = (
         tag("a", one, href=f"{CONSOLE_PATH}/logs/{one}", aria_current="page" if one == name else None) for one in names
     )
-    choice = tag("nav", *links, aria_label="Deployments") if len(names) > 1 else ""
+    choice = tag("nav", *links, aria_label="Deployments", class_="spans") if len(names) > 1 else ""
     empty = tag("div", "no line has come yet", class_="line note")
     box = tag(
         "div", *([row for _, row in lines] or [empty]), id="log", tabindex="0", role="log", aria_label="Log lines"

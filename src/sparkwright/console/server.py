@@ -23,6 +23,7 @@ from sparkwright.console.overview import overview
 from sparkwright.console.sessions import Sessions, Visitor
 from sparkwright.domain.codec import Unreadable, from_json
 from sparkwright.domain.errors import SparkwrightError
+from sparkwright.domain.live import SERVING
 from sparkwright.gateway.caddy import CONSOLE, CONSOLE_PATH
 from sparkwright.gateway.keys import FRONT, FrontSetting, Keys, Role, parse
 from sparkwright.report.markup import Html
@@ -163,12 +164,13 @@ class Console:
         return Response(page, 200, pages.HEADERS | {"Content-Security-Policy": runs.POLICY}, "text/html; charset=utf-8")
 
     def _watch(self, request: Request, visitor: Visitor) -> Watch | None:
-        """The deployment that the path names, else the first that the visitor's key opens."""
+        """The deployment that the path names, else of those that the visitor's key opens one that serves."""
         self.board.refresh()
-        seen = {watch.name: watch for watch in self.board.visible(visitor.key.deployment)}
-        return (
-            seen.get(request.path_params["name"]) if "name" in request.path_params else next(iter(seen.values()), None)
-        )
+        seen = self.board.visible(visitor.key.deployment)
+        if "name" in request.path_params:
+            return next((watch for watch in seen if watch.name == request.path_params["name"]), None)
+        serving = [watch for watch in seen if watch.live and watch.live.phase in SERVING]
+        return next(iter((*serving, *seen)), None)
 
     async def logs(self, request: Request, visitor: Visitor) -> Response:
         watch = self._watch(request, visitor)

@@ -37,7 +37,7 @@ def main() -> None:
 
 def pictures(desk: Desk, page: Page) -> None:
     shot(page.open(desk.url("login")), "sign-in")
-    sign_in(page, desk.key("me", "operator"))
+    sign_in(page, key := desk.key("me", "operator"))
     over = threading.Event()
     clients = [threading.Thread(target=client, args=(desk, desk.key(f"agent-{n}", "client"), over)) for n in range(5)]
     for one in clients:
@@ -53,14 +53,15 @@ def pictures(desk: Desk, page: Page) -> None:
     states(desk, page)
     fill(desk.shell, *(ten(0.1 + 0.02 * n, f"r-20261122-{n}a") for n in range(3)))
     desk.run("report", "r-20261122-2a", "--console")
-    for path in ("logs", "keys", "incidents/1", "usage", "runs", "stop/twin", "switch/twin?to=spare"):
+    for path in ("logs/twin", "keys", "incidents/1", "usage", "runs", "stop/twin", "switch/twin?to=spare"):
         page.open(desk.url(path))
         time.sleep(2.5)
         shot(page, path.partition("/")[0])
     page.script("location = arguments[0]", desk.url("runs/r-20261122-2a"))
     time.sleep(2)
     shot(page, "report")
-    page.open(desk.url("chat"))
+    sign_in(page.open(desk.url("login")), key)  # the console was started again with the second deployment
+    page.open(desk.url("chat/twin"))
     page.script("document.getElementById('prompt').value = 'What is a KV cache?'")
     page.script("document.getElementById('chat').requestSubmit()")
     until(lambda: "answer tokens" in page.script("return document.body.innerText"), "an answer")
