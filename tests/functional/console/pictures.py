@@ -39,7 +39,10 @@ def pictures(desk: Desk, page: Page) -> None:
     shot(page.open(desk.url("login")), "sign-in")
     sign_in(page, key := desk.key("me", "operator"))
     over = threading.Event()
-    clients = [threading.Thread(target=client, args=(desk, desk.key(f"agent-{n}", "client"), over)) for n in range(5)]
+    clients = [
+        threading.Thread(target=client, args=(desk, desk.key(f"agent-{n}", "client"), over), daemon=True)
+        for n in range(5)
+    ]
     for one in clients:
         one.start()
     until(lambda: page.script("return document.querySelectorAll('.spark polyline').length") == 2, "a line to see")
