@@ -166,11 +166,9 @@ class Console:
     def _watch(self, request: Request, visitor: Visitor) -> Watch | None:
         """The deployment that the path names, else of those that the visitor's key opens one that serves."""
         self.board.refresh()
-        seen = self.board.visible(visitor.key.deployment)
-        if "name" in request.path_params:
-            return next((watch for watch in seen if watch.name == request.path_params["name"]), None)
+        seen, name = self.board.visible(visitor.key.deployment), request.path_params.get("name")
         serving = [watch for watch in seen if watch.live and watch.live.phase in SERVING]
-        return next(iter((*serving, *seen)), None)
+        return next((watch for watch in (*serving, *seen) if name in (None, watch.name)), None)
 
     async def logs(self, request: Request, visitor: Visitor) -> Response:
         watch = self._watch(request, visitor)
@@ -228,7 +226,8 @@ class Console:
         posted = request.method == "POST" and operation.chosen
         if posted and self.operations.begin(operation, visitor):
             return RedirectResponse(f"{CONSOLE_PATH}/", 303, pages.HEADERS)
-        return html(pages.page(operation.title, visitor, actions.plan(operation, visitor, busy=posted)))
+        takes = await actions.outlook_of(operation, visitor)
+        return html(pages.page(operation.title, visitor, actions.plan(operation, visitor, takes, busy=posted)))
 
     async def list_keys(self, request: Request, visitor: Visitor, given: dict[str, str]) -> Response:
         return self._keys_page(visitor)
