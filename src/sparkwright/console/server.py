@@ -11,6 +11,7 @@ from pathlib import Path
 
 import uvicorn
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
@@ -18,7 +19,7 @@ from starlette.routing import Route
 from sparkwright.console import actions, chat, incidents, keys, logs, pages, runs, usage
 from sparkwright.console.board import Board, Watch
 from sparkwright.console.feed import Feed
-from sparkwright.console.forms import Operated, Shown, allowed, fields, for_operators, html, same_origin
+from sparkwright.console.forms import Operated, Shown, allowed, failed, fields, for_operators, html, same_origin
 from sparkwright.console.overview import overview
 from sparkwright.console.sessions import Sessions, Visitor
 from sparkwright.domain.codec import Unreadable, from_json
@@ -266,7 +267,7 @@ async def run(home: Path) -> None:
     console = Console(home)
     watching = asyncio.create_task(console.feed.run())
     config = uvicorn.Config(
-        Starlette(routes=console.routes),
+        Starlette(routes=console.routes, exception_handlers={HTTPException: failed}),
         log_config=None,
         access_log=False,
         lifespan="off",

@@ -56,7 +56,7 @@ def pictures(desk: Desk, page: Page) -> None:
     states(desk, page)
     fill(desk.shell, *(ten(0.1 + 0.02 * n, f"r-20261122-{n}a") for n in range(3)))
     desk.run("report", "r-20261122-2a", "--console")
-    for path in ("logs/twin", "keys", "incidents/1", "usage", "runs", "stop/twin", "switch/twin?to=spare"):
+    for path in ("logs/twin", "keys", "incidents/1", "usage", "switch/twin?to=spare"):
         page.open(desk.url(path))
         time.sleep(2.5)
         shot(page, path.partition("/")[0])
@@ -89,7 +89,6 @@ def states(desk: Desk, page: Page) -> None:
     shot(page, "unknown")
     os.kill(desk.service("supervisor"), signal.SIGCONT)
     desk.up("spare", behind="twin", served="spare-tiny")
-    shot(page.open(desk.url()), "two")
     page.open(desk.url("stop/spare"))
     page.script("document.querySelector('main form button').click()")
     desk.until(lambda live: live.phase == "halted", "spare")

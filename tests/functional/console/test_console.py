@@ -179,6 +179,9 @@ def test_who_gets_in(desk: Desk, operator: str) -> None:
     ):
         for cookie in ("", "sparkwright-twin=x", "sparkwright-twin=0.9999999999.0"):
             assert desk.get(path, cookie).status_code == 303, path
+    for path in ("nothing", "keys/add/more", "incidents/x"):
+        lost = desk.get(path)
+        assert lost.status_code == 404 and "no such page" in lost.text and "Content-Security-Policy" in lost.headers
     refused = desk.post("login", key=desk.key("agent", "client"))
     assert refused.status_code == 401 and "opens the API only" in refused.text
     answer = desk.post("login", key=operator)
