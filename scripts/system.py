@@ -17,6 +17,7 @@ PACKAGES = {
     "rsync": "rsync",
     "ip": "iproute2",
     "ps": "procps",
+    "ping": "iputils-ping",
     "sudo": "sudo",
     "docker": "docker.io",
     "dockerd": "docker.io",

@@ -78,3 +78,8 @@ def pid1(node: Node) -> str:
 
 def settings(nodes: list[Node]) -> list[str]:
     return [node.sh(_SHOWN) for node in nodes]
+
+
+def addresses(nodes: list[Node]) -> list[list[str]]:
+    each = "cd /sys/class/net; for i in en*p1s0f?np?; do ip -4 -o addr show dev $i; done | awk '{print $4}'"
+    return [node.sh(each).split() for node in nodes]

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from cluster import cable
 from cluster.drive import RUNTIMES, Drive
 from testbed import Node, Testbed, TestbedError
 from testbed.rootfs import missing_tools
@@ -94,3 +95,12 @@ def remains(node: Node) -> str:
         return node.describe()
     except (TestbedError, OSError) as error:
         return f"{node.state()}: {error}"
+
+
+@pytest.fixture
+def wired(drive: Drive, nodes: list[Node]) -> Iterator[Drive]:
+    try:
+        cable.plug(nodes)
+        yield drive
+    finally:
+        cable.unplug(nodes)

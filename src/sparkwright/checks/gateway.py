@@ -119,7 +119,7 @@ def caddy_old(node: str, gateway: GatewayFacts) -> Iterator[Found]:
 
 CHECKS = explained(
     __file__,
-    Check("DOOR001", WARN, "no Caddy on the head node: no gateway", per_node(gateways, caddy_missing)),
+    Check("DOOR001", WARN, "no Caddy on the head node: no gateway, no console", per_node(gateways, caddy_missing)),
     Check("DOOR006", WARN, "gateway port already in use", per_node(gateways, gateway_port_taken)),
     Check("DOOR009", WARN, "gateway shared with other settings", gateway_differs),
     Check("DOOR003", WARN, "certificate not usable, internal CA used", per_node(pairs, certificate_invalid)),

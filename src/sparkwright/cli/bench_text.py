@@ -62,13 +62,17 @@ def _without(table: Table, names: Sequence[str]) -> Table:
     return replace(table, head=tuple(table.head[n] for n in keep), rows=rows)
 
 
-def next_text(run: str, around: str = "") -> str:
-    """Commands that follow on a run. around: the deployment that was measured at its engine, without its gateway."""
+def next_text(run: Run) -> str:
+    """Commands that follow on it."""
+    about = run.conditions
     rows = [
-        (f"sparkwright report {run} -o report.html", "plots and conditions as one file"),
-        (f"sparkwright report {run} --format md", "tables for a post"),
+        (f"sparkwright report {run.id} -o report.html", "plots and conditions as one file"),
+        (f"sparkwright report {run.id} --format md", "tables for a post"),
     ]
-    rows += [(f"sparkwright bench {around} --gateway", "the same through its gateway: TLS and keys")] if around else []
+    if about.ours:
+        rows.append((f"sparkwright report {run.id} --console", "plots for all who may see the console"))
+    if about.ours and not about.front_door:
+        rows.append((f"sparkwright bench {about.deployment} --gateway", "the same through its gateway: TLS and keys"))
     return f"next\n{aligned(rows)}"
 
 
@@ -133,9 +137,7 @@ def done_text(done: Done) -> str:
     parts += [comparison_text(one) for one in done.comparisons]
     partial = (run.id for run in done.runs if run.state == STOPPED)
     parts += [f"{run} is not complete: sparkwright bench --resume {run} measures what is missing" for run in partial]
-    last = done.runs[-1]
-    around = last.conditions.deployment if last.conditions.ours and not last.conditions.front_door else ""
-    return "\n\n".join([*parts, next_text(last.id, around=around)])
+    return "\n\n".join([*parts, next_text(done.runs[-1])])
 
 
 def gates_text(run: str, results: Sequence[GateResult], refused: Sequence[str] = ()) -> str:

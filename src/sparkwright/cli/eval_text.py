@@ -70,6 +70,8 @@ def text(run: Run) -> str:
         detail = f"{len(found.answers)} prompts stored, {lost} without an answer"
         return f"{head}{detail}\nnext\n  sparkwright eval same {run.id} URL   after the change"
     after = f"next\n  sparkwright report {run.id} -o report.html   all exchanges that failed, as one file"
+    if run.conditions.ours:
+        after += f"\n  sparkwright report {run.id} --console        the same for all who may see the console"
     return "\n\n".join(filter(None, [head, aligned(rows), "\n".join(failed), *unfinished, after]))
 
 

@@ -235,7 +235,8 @@ def _report(done: Done, how: How) -> None:
         if done.results or not how.dry_run:
             echo(results_text(done.results) or "nothing to change")
         _ending(done.after, done.file, done.text)
-    unlinked = not found.layout.ports and len(found.homes) > 1
+    linked = found.layout.ports and not found.layout.apart
+    unlinked = how.takes("fabric") and len(found.homes) > 1 and not linked
     if unlinked or any(one.outcome is not Outcome.DONE for one in done.results):
         raise click.exceptions.Exit(1)
 

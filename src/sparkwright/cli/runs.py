@@ -116,7 +116,7 @@ def show(run: str, as_json: bool) -> None:
         shared.answer(as_json, {"schema": SCHEMA, "run": eval_text.document(found)}, eval_text.text(found))
         return
     summary = summarize(found)
-    parts = (summary_text(summary), tags_text(summary.run), next_text(summary.run.id))
+    parts = (summary_text(summary), tags_text(summary.run), next_text(summary.run))
     document = {"schema": SCHEMA, "run": summary_json(summary)}
     shared.answer(as_json, document, "\n\n".join(filter(None, parts)))
 

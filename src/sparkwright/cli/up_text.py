@@ -18,6 +18,7 @@ from sparkwright.domain.plan import Plan
 from sparkwright.domain.recipe import Expose, ModelKind
 from sparkwright.domain.service import Manager
 from sparkwright.domain.units import duration, gib
+from sparkwright.gateway.caddy import CONSOLE_PATH
 
 KEPT = {
     Manager.USER: "by this user's systemd, also after a reboot",
@@ -51,7 +52,9 @@ def _rows(outcome: Outcome) -> Iterator[tuple[str, str]]:
     plan, armed, reach = outcome.plan, outcome.armed, _reach(outcome)
     engine, nodes = plan.recipe.engine, ", ".join(dict.fromkeys(plan.placement.nodes))
     yield "serves", f"{plan.served_name} ({engine.name} {engine.version}) on {nodes}"
-    yield "address", f"{reach.url}{f' on {plan.head}' if reach.tunnel else ''}"
+    where = f" on {plan.head}" if reach.tunnel else ""
+    yield "address", f"{reach.url}{where}"
+    yield "console", f"{reach.url.removesuffix('/v1')}{CONSOLE_PATH}/{where}" if armed and armed.reach else ""
     if armed:
         yield "supervised", f"on {armed.node} {KEPT[armed.manager]}" if armed.node else "no: see below"
     yield "capacity", capacity_text(plan, outcome.facts.get("kv_tokens", ""))

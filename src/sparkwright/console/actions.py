@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from sparkwright.app.restart import halt, restart
 from sparkwright.app.running import OVER
 from sparkwright.console.board import Board, Watch
+from sparkwright.console.figures import prose
 from sparkwright.console.head import services
+from sparkwright.console.outlook import Row, outlook
 from sparkwright.console.pages import form
 from sparkwright.console.sessions import Visitor
 from sparkwright.domain.errors import SparkwrightError
-from sparkwright.domain.live import SERVING
-from sparkwright.domain.units import duration, gib
+from sparkwright.domain.live import DRAIN_SECONDS, SERVING
+from sparkwright.domain.units import duration
 from sparkwright.gateway.caddy import CONSOLE_PATH
 from sparkwright.report.markup import Html, join, tag
 
@@ -104,20 +106,27 @@ class Operation:
         return f"{self.verb.capitalize()} {self.watch.name}{f' to {self.other.name}' if self.other else ''}"
 
 
-def plan(operation: Operation, visitor: Visitor, busy: bool = False) -> Html:
-    """What it would do, and what clients see meanwhile."""
+async def outlook_of(operation: Operation, visitor: Visitor) -> tuple[Row, ...]:
+    """Of what takes memory that is not its own already."""
+    if operation.other:
+        return await outlook(operation.other, visitor.key.name, operation.watch.name)
+    return await outlook(operation.watch, visitor.key.name) if operation.verb == "start" else ()
+
+
+def plan(operation: Operation, visitor: Visitor, takes: Sequence[Row] = (), busy: bool = False) -> Html:
+    """What it would do, and what clients see meanwhile. takes: of the nodes."""
     title, other = tag("h1", f"{operation.title}?"), operation.other
     back = tag("a", "Cancel", href=f"{CONSOLE_PATH}/", class_="button")
     if not operation.chosen:
         return join(title, _choice(operation), tag("p", back))
-    rows = list(_switch_rows(operation.watch, other) if other else _rows(operation))
+    rows = [*(_switch_rows(operation.watch, other) if other else _rows(operation)), *takes]
     to = tag("input", type="hidden", name="to", value=other.name) if other else ""
     safe = "primary" if operation.verb == "start" else "danger"
     send = tag("button", operation.title, type="submit", class_=safe)
     return join(
         title,
         tag("p", "Another operation is under way; wait for its end.", class_="alert", role="alert") if busy else "",
-        tag("dl", *(tag("div", tag("dt", name), tag("dd", value)) for name, value in rows), class_="conditions"),
+        tag("dl", *(tag("div", tag("dt", name), tag("dd", prose(value))) for name, value in rows), class_="conditions"),
         form(f"{operation.verb}/{operation.watch.name}", visitor, to, send, " ", back),
     )
 
@@ -140,7 +149,7 @@ def _rows(operation: Operation) -> Iterator[tuple[str, str]]:
     if verb == "start":
         yield from _room(operation)
     else:
-        yield "requests that are cut off now", _cut(watch)
+        yield "requests under way now", _under_way(watch)
     if verb == "stop":
         yield "clients meanwhile", "get 503 with the reason and Retry-After, until it is started again"
         yield "memory", "what the ranks hold on their nodes becomes free"
@@ -153,7 +162,7 @@ def _rows(operation: Operation) -> Iterator[tuple[str, str]]:
 
 def _switch_rows(watch: Watch, other: Watch) -> Iterator[tuple[str, str]]:
     yield "stopped first", f"{watch.name}: {_ranks(watch)}"
-    yield "requests that are cut off now", _cut(watch)
+    yield "requests under way now", _under_way(watch)
     yield "then started", f"{other.name}: {_ranks(other)}, from its weights on the nodes"
     yield "how long", _usual(other)
     yield "clients meanwhile", f"get 503 with the reason; those of {watch.name} until it is started again"
@@ -162,12 +171,10 @@ def _switch_rows(watch: Watch, other: Watch) -> Iterator[tuple[str, str]]:
 
 
 def _room(operation: Operation) -> Iterator[tuple[str, str]]:
-    """Who else is on its nodes, and what they have left."""
+    """Who else is on its nodes."""
     live = operation.watch.live
     if live is None:
         return
-    free = ", ".join(f"{node.node} {gib(node.available)}" for node in live.nodes if node.available is not None)
-    yield "memory available now", free or "unknown"
     mine = {rank.node for rank in live.ranks} or {node.node for node in live.nodes}
     lives = [
         one.live for one in operation.watches if one is not operation.watch and one.live and one.live.phase in SERVING
@@ -181,9 +188,11 @@ def _ranks(watch: Watch) -> str:
     return ", ".join(f"rank {rank.rank} on {rank.node}" for rank in ranks) or "no rank is known"
 
 
-def _cut(watch: Watch) -> str:
+def _under_way(watch: Watch) -> str:
+    """And what becomes of them."""
     engine = watch.live.engine if watch.live and watch.live.phase in SERVING else None
-    return "unknown" if engine is None or engine.running is None else f"{engine.running:.0f}"
+    count = "unknown" if engine is None or engine.running is None else f"{engine.running:.0f}"
+    return f"{count}; those that do not end within {duration(DRAIN_SECONDS)} are cut off"
 
 
 def _usual(watch: Watch) -> str:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from sparkwright.domain.live import DeploymentState, Live, phase_text
 from sparkwright.domain.printable import printable
 from sparkwright.domain.units import duration
-from sparkwright.report.markup import Html, tag
+from sparkwright.report.markup import Html, join, tag
 
 UNKNOWN = "unknown"
 _LONG = 400
@@ -67,6 +67,12 @@ def lasting(seconds: float) -> str:
 def clean(page: Html) -> Html:
     """Without characters that control a screen or turn text round."""
     return Html(printable(page))
+
+
+def prose(text: str) -> Html:
+    """A sentence from outside; what is between backticks is code."""
+    parts = short(text).split("`")
+    return join(*(tag("code", part) if place % 2 else part for place, part in enumerate(parts)))
 
 
 def short(text: str, most: int = _LONG) -> str:

@@ -4,6 +4,7 @@ import hmac
 from collections.abc import Awaitable, Callable
 from urllib.parse import parse_qs, urlsplit
 
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -28,6 +29,13 @@ def for_operators(do: Operated) -> Shown:
         return await do(request, visitor, given)
 
     return done
+
+
+async def failed(request: Request, error: Exception) -> Response:
+    """What is not there, or not to be asked for in this way."""
+    status = error.status_code if isinstance(error, HTTPException) else 500
+    said = {404: "There is no such page.", 405: "This page takes no such request."}
+    return html(pages.message("Not found", None, said.get(status, f"HTTP {status}")), status)
 
 
 def html(text: Html, status: int = 200) -> Response:

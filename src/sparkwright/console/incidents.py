@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from sparkwright.console.figures import UNKNOWN, clock, short
 from sparkwright.console.overview import incident_row
-from sparkwright.domain.incident import Incident
+from sparkwright.domain.incident import CHANGED, Incident
 from sparkwright.domain.units import duration
 from sparkwright.report.markup import Html, join, tag
 
@@ -27,8 +27,9 @@ def shown(one: Incident, now: float) -> Html:
         parts.append(tag("section", tag("h2", "Evidence"), tag("pre", lines, tabindex="0")))
     if one.events:
         rows = (
-            tag("li", clock(event.at), tag("b", f" {event.kind} "), tag("span", short(event.text)))
+            tag("li", clock(event.at), tag("b", f" {event.kind} "), short(event.text.removeprefix(event.kind)))
             for event in one.events
+            if event.kind != CHANGED
         )
         parts.append(tag("section", tag("h2", "What was done"), tag("ol", *rows, class_="events")))
     return join(*parts, tag("section", tag("h2", "Facts"), _facts(one, now)))
@@ -44,7 +45,7 @@ def _facts(one: Incident, now: float) -> Html:
         ("closed", end),
         ("outcome", short(one.outcome) or ("open" if one.is_open else UNKNOWN)),
         ("away", away),
-        ("changed since it last served", short(one.changed) or UNKNOWN),
+        ("what changed", short(one.changed) or UNKNOWN),
         ("saved in", one.folder or UNKNOWN),
     ]
     return tag("dl", *(tag("div", tag("dt", name), tag("dd", value)) for name, value in rows), class_="conditions")

@@ -56,7 +56,7 @@ def keys_page(keys: Sequence[Key], visitor: Visitor, said: str = "", fresh: str 
         tag("h1", "Keys"),
         tag("p", said, class_="alert", role="alert") if said else "",
         new if fresh else "",
-        tag("div", table, class_="scroll", tabindex="0", role="region", aria_label="Keys"),
+        tag("div", table, class_="scroll keys", tabindex="0", role="region", aria_label="Keys"),
         tag("section", tag("h2", "Add a key"), form("keys/add", visitor, *fields, class_="fields")),
     )
 

@@ -4,8 +4,9 @@ import asyncio
 import json
 import re
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import aclosing
+from itertools import accumulate, islice
 
 from sparkwright.app import queries
 from sparkwright.app.diagnose import name_of, words_of, year_of
@@ -22,7 +23,7 @@ from sparkwright.gateway.caddy import CONSOLE_PATH
 from sparkwright.report.markup import Html, join, tag
 
 _TAIL, _KEPT, _BATCH = 200, 1500, 200
-_LONGEST = 2000
+_LONGEST, _PAGE = 2000, 100_000
 _GATHER, _STILL, _AGAIN, _REST = 0.25, 15.0, 2.0, 10.0
 _SCRAPED = 'metrics HTTP/1.1" 200'  # every second, by the supervisor itself
 _BAD = re.compile(r"\b(?:ERROR|CRITICAL|FATAL|Traceback)\b")
@@ -47,15 +48,16 @@ class Follower:
         self._changed.set()
         self._changed = asyncio.Event()
 
-    async def first(self) -> None:
-        """Waits a moment for the first lines."""
+    async def first(self) -> tuple[tuple[int, Html], ...]:
+        """Those of a page; waits a moment for the first ones."""
         self._begin()
         if not self.lines:
             try:
                 async with asyncio.timeout(2.0):
                     await self._changed.wait()
             except TimeoutError:
-                return
+                return ()
+        return fitting(self.lines)
 
     async def events(self, after: int, visitor: Callable[[], Visitor | None]) -> AsyncIterator[str]:
         """Those after a number, as they come; until the visitor's key is gone."""
@@ -133,6 +135,13 @@ class Follower:
             pumping.cancel()
 
 
+def fitting(lines: Sequence[tuple[int, Html]]) -> tuple[tuple[int, Html], ...]:
+    """The last ones, as many as a page of less than 150 kB holds."""
+    weights = accumulate(len(row.encode()) for _, row in reversed(lines))
+    count = sum(1 for weight in weights if weight <= _PAGE)
+    return tuple(islice(lines, len(lines) - count, None))
+
+
 def _rows(watching: Watching, batch: list[tuple[RankStatus, str]]) -> list[Html]:
     shown = ((rank, line[:_LONGEST]) for rank, line in batch if _SCRAPED not in line)
     return [row for rank, line in shown for row in _marked(watching, rank, line)]
@@ -158,7 +167,7 @@ def page(names: tuple[str, ...], name: str, lines: tuple[tuple[int, Html], ...])
     links = (
         tag("a", one, href=f"{CONSOLE_PATH}/logs/{one}", aria_current="page" if one == name else None) for one in names
     )
-    choice = tag("nav", *links, aria_label="Deployments") if len(names) > 1 else ""
+    choice = tag("nav", *links, aria_label="Deployments", class_="spans") if len(names) > 1 else ""
     empty = tag("div", "no line has come yet", class_="line note")
     box = tag(
         "div", *([row for _, row in lines] or [empty]), id="log", tabindex="0", role="log", aria_label="Log lines"

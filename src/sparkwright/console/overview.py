@@ -6,7 +6,19 @@ from sparkwright.app.running import OVER as RESTS
 from sparkwright.console import nodes, usage
 from sparkwright.console.board import Board, Watch
 from sparkwright.console.charts import bar, sparkline
-from sparkwright.console.figures import UNKNOWN, ago, clean, kind_of, lasting, number, percent, short, state_text, unit
+from sparkwright.console.figures import (
+    UNKNOWN,
+    ago,
+    clean,
+    kind_of,
+    lasting,
+    number,
+    percent,
+    prose,
+    short,
+    state_text,
+    unit,
+)
 from sparkwright.domain.incident import Incident
 from sparkwright.domain.live import SERVING, STALE, DeploymentState, Live, LiveEngine, LiveRank
 from sparkwright.domain.units import duration
@@ -52,7 +64,7 @@ def _deployment(watch: Watch, board: Board, actions: Html) -> Html:
     stale, live = watch.stale(now), watch.live
     parts = [_hero(watch, live, stale, now, actions)]
     if watch.name in board.notes:
-        parts.append(tag("p", short(board.notes[watch.name]), class_="noted", role="status"))
+        parts.append(tag("p", prose(board.notes[watch.name]), class_="noted", role="status"))
     if live:
         parts += [_troubles(live, stale), _starting(live, now)]
         if stale or live.phase in SERVING:
@@ -85,7 +97,7 @@ def _hero(watch: Watch, live: Live | None, stale: str, now: float, actions: Html
     name = tag("h1", watch.name, id=f"h-{watch.name}")
     pill = tag("span", tag("span", "", class_="dot", aria_hidden="true"), state_text(live, bool(stale)), class_="state")
     marks = [tag("span", "simulated", class_="mark")] if live and live.simulated else []
-    says = tag("p", _says(watch, live, stale, now), class_="says")
+    says = tag("p", prose(_says(watch, live, stale, now)), class_="says")
     title = tag("div", name, pill, *marks, actions, class_="title")
     return tag("div", title, says, _what(watch), class_=f"hero {kind}")
 
@@ -99,9 +111,9 @@ def _says(watch: Watch, live: Live | None, stale: str, now: float) -> str:
     if live.phase is DeploymentState.READY and not live.refusing:
         return f"Serves, and has been {live.phase} for {lasts}.{_probe(live, now)}"
     if live.refusing or live.phase not in (DeploymentState.READY, DeploymentState.DEGRADED):
-        return short(refusal_text(live, now))
+        return refusal_text(live, now)
     wait = waits(live, now)
-    return short(f"Serves, but is {live.phase} for {lasts}{f'; {wait}' if wait else ''}.{_probe(live, now)}")
+    return f"Serves, but is {live.phase} for {lasts}{f'; {wait}' if wait else ''}.{_probe(live, now)}"
 
 
 def _probe(live: Live, now: float) -> str:
@@ -130,12 +142,12 @@ def _what(watch: Watch) -> Html:
 
 def _troubles(live: Live, stale: str) -> Html:
     """Sentences about what is wrong and does not stop it from serving."""
-    said = [short(sentence) for _, sentence in live.troubles]
-    said += [short(live.reason)] if live.reason and live.reason not in said and not live.refusing else []
-    said += [short(live.quiet)] if live.quiet else []
+    said = [sentence for _, sentence in live.troubles]
+    said += [live.reason] if live.reason and live.reason not in said and not live.refusing else []
+    said += [live.quiet] if live.quiet else []
     if not said or stale:
         return Html()
-    return tag("ul", *(tag("li", sentence) for sentence in said), class_="troubles")
+    return tag("ul", *(tag("li", prose(sentence)) for sentence in said), class_="troubles")
 
 
 def _starting(live: Live, now: float) -> Html:
@@ -170,7 +182,7 @@ def _figures(watch: Watch, live: Live, stale: str, now: float) -> Html:
         _box("KV cache in use", unit(percent(kv)), bar(kv, f"KV cache {percent(kv)} in use") if kv is not None else ""),
         _box("Prefix cache hits", unit(percent(history.hits.value if engine.at else None)), "of prompt tokens, 5 min"),
     ]
-    if engine.draft_tokens is not None or not engine.at:
+    if live.engine and live.engine.draft_tokens is not None:
         accepted = percent(history.accepted.value if engine.at else None)
         boxes.append(_box("Draft acceptance", unit(accepted), "of drafted tokens, 5 min"))
     return tag("dl", *boxes, class_="figures")

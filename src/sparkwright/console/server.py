@@ -11,6 +11,7 @@ from pathlib import Path
 
 import uvicorn
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
@@ -18,11 +19,12 @@ from starlette.routing import Route
 from sparkwright.console import actions, chat, incidents, keys, logs, pages, runs, usage
 from sparkwright.console.board import Board, Watch
 from sparkwright.console.feed import Feed
-from sparkwright.console.forms import Operated, Shown, allowed, fields, for_operators, html, same_origin
+from sparkwright.console.forms import Operated, Shown, allowed, failed, fields, for_operators, html, same_origin
 from sparkwright.console.overview import overview
 from sparkwright.console.sessions import Sessions, Visitor
 from sparkwright.domain.codec import Unreadable, from_json
 from sparkwright.domain.errors import SparkwrightError
+from sparkwright.domain.live import SERVING
 from sparkwright.gateway.caddy import CONSOLE, CONSOLE_PATH
 from sparkwright.gateway.keys import FRONT, FrontSetting, Keys, Role, parse
 from sparkwright.report.markup import Html
@@ -163,20 +165,18 @@ class Console:
         return Response(page, 200, pages.HEADERS | {"Content-Security-Policy": runs.POLICY}, "text/html; charset=utf-8")
 
     def _watch(self, request: Request, visitor: Visitor) -> Watch | None:
-        """The deployment that the path names, else the first that the visitor's key opens."""
+        """The deployment that the path names, else of those that the visitor's key opens one that serves."""
         self.board.refresh()
-        seen = {watch.name: watch for watch in self.board.visible(visitor.key.deployment)}
-        return (
-            seen.get(request.path_params["name"]) if "name" in request.path_params else next(iter(seen.values()), None)
-        )
+        seen, name = self.board.visible(visitor.key.deployment), request.path_params.get("name")
+        serving = [watch for watch in seen if watch.live and watch.live.phase in SERVING]
+        return next((watch for watch in (*serving, *seen) if name in (None, watch.name)), None)
 
     async def logs(self, request: Request, visitor: Visitor) -> Response:
         watch = self._watch(request, visitor)
         if watch is None:
             return html(pages.message("No such deployment", visitor, "Nothing of this name is supervised here."), 404)
         follower = self._followers.setdefault(watch.name, logs.Follower(watch))
-        await follower.first()
-        lines, names = tuple(follower.lines), tuple(one.name for one in self.board.visible(visitor.key.deployment))
+        lines, names = await follower.first(), tuple(one.name for one in self.board.visible(visitor.key.deployment))
         after = lines[-1][0] if lines else 0
         body = logs.page(names, watch.name, lines)
         return html(pages.page("Logs", visitor, body, f"{CONSOLE_PATH}/logs/{watch.name}/live?after={after}", "logs"))
@@ -227,7 +227,8 @@ class Console:
         posted = request.method == "POST" and operation.chosen
         if posted and self.operations.begin(operation, visitor):
             return RedirectResponse(f"{CONSOLE_PATH}/", 303, pages.HEADERS)
-        return html(pages.page(operation.title, visitor, actions.plan(operation, visitor, busy=posted)))
+        takes = await actions.outlook_of(operation, visitor)
+        return html(pages.page(operation.title, visitor, actions.plan(operation, visitor, takes, busy=posted)))
 
     async def list_keys(self, request: Request, visitor: Visitor, given: dict[str, str]) -> Response:
         return self._keys_page(visitor)
@@ -266,7 +267,7 @@ async def run(home: Path) -> None:
     console = Console(home)
     watching = asyncio.create_task(console.feed.run())
     config = uvicorn.Config(
-        Starlette(routes=console.routes),
+        Starlette(routes=console.routes, exception_handlers={HTTPException: failed}),
         log_config=None,
         access_log=False,
         lifespan="off",

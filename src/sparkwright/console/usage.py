@@ -12,6 +12,7 @@ from sparkwright.report.markup import Html, join, tag
 SPANS = (7, 31, 366)
 _FIRST = 5
 _ROWS = 500
+_NONE = "none reported"  # engines count it only where they are asked to: not 0 %
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +95,8 @@ def _details(rows: Sequence[Used]) -> Html:
         tag(
             "tr",
             *(tag("td", short(cell, 80)) for cell in (row.day, row.key or "the engine's own", row.model)),
-            *(tag("td", number(count), class_="num") for count in (row.requests, row.prompt, row.cached)),
+            *(tag("td", number(count), class_="num") for count in (row.requests, row.prompt)),
+            tag("td", number(row.cached) if row.cached else _NONE, class_="num"),
             tag("td", number(row.completion), class_="num"),
         )
         for row in rows[:_ROWS]
@@ -117,7 +119,7 @@ def _table(what: str, found: Sequence[Sum]) -> Html:
 
 def _row(one: Sum, most: int) -> Html:
     name = short(one.name, 80) or "the engine's own key"
-    cached = percent(one.cached / one.prompt) if one.prompt else "–"
+    cached = percent(one.cached / one.prompt) if one.cached else _NONE
     figures = (number(one.requests), number(one.prompt), cached, number(one.completion))
     picture = bar(one.tokens / most, f"{number(one.tokens)} tokens")
     notes = tag("div", one.notes, class_="soft notes") if one.notes else ""

@@ -150,6 +150,7 @@ async def launch(context: DeploymentContext, asked_for: bool = False) -> Launche
     finally:
         context.seen.doing = ""
     context.seen.relaunches += 1
+    context.seen.ranks |= {rank: replace(one, running=True, started="") for rank, one in context.seen.ranks.items()}
     context.remember({RELAUNCHES: float(context.seen.relaunches)})
     return Launched(context.now(), _boots(outcome.cluster_state.facts))
 

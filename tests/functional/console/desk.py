@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import ssl
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -25,6 +27,8 @@ from sparkwright.simulator.nodes import make_cluster
 
 _RECIPE = Path(__file__).parents[3] / "src/sparkwright/recipes/shipped/twin.yaml"
 PATIENCE = 90.0
+# The one of this .venv, as Debian's own is too old.
+_CADDY = shutil.which("caddy", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
 
 
 @dataclass
@@ -38,6 +42,7 @@ class Desk:
     def __post_init__(self) -> None:
         cluster = replace(make_cluster(self.shell.folder / "nodes"), simulated=False)
         (self.shell.folder / "cluster.yaml").write_text(cluster_yaml(cluster))
+        (self.shell.folder / "nodes/spark-1/bin/caddy").symlink_to(_CADDY or "/nowhere")
 
     @property
     def state(self) -> Path:

@@ -22,7 +22,7 @@ from functional.report.browser import DESK, PHONE, Page, browser
 from functional.test_runs import fill, ten
 
 OUT = Path(__file__).parents[3] / "docs/guides/console"
-_PACE = {"SPARKWRIGHT_TWIN_TOKEN_SCALE": "1", "SPARKWRIGHT_TWIN_STEP_MS": "20"}
+_PACE = {"SPARKWRIGHT_TWIN_TOKEN_SCALE": "1", "SPARKWRIGHT_TWIN_STEP_MS": "20", "SPARKWRIGHT_TWIN_WEIGHTS_GIB": "60"}
 
 
 def main() -> None:
@@ -37,9 +37,12 @@ def main() -> None:
 
 def pictures(desk: Desk, page: Page) -> None:
     shot(page.open(desk.url("login")), "sign-in")
-    sign_in(page, desk.key("me", "operator"))
+    sign_in(page, key := desk.key("me", "operator"))
     over = threading.Event()
-    clients = [threading.Thread(target=client, args=(desk, desk.key(f"agent-{n}", "client"), over)) for n in range(5)]
+    clients = [
+        threading.Thread(target=client, args=(desk, desk.key(f"agent-{n}", "client"), over), daemon=True)
+        for n in range(5)
+    ]
     for one in clients:
         one.start()
     until(lambda: page.script("return document.querySelectorAll('.spark polyline').length") == 2, "a line to see")
@@ -53,14 +56,15 @@ def pictures(desk: Desk, page: Page) -> None:
     states(desk, page)
     fill(desk.shell, *(ten(0.1 + 0.02 * n, f"r-20261122-{n}a") for n in range(3)))
     desk.run("report", "r-20261122-2a", "--console")
-    for path in ("logs", "keys", "incidents/1", "usage", "runs", "stop/twin", "switch/twin?to=spare"):
+    for path in ("logs/twin", "keys", "incidents/1", "usage", "switch/twin?to=spare"):
         page.open(desk.url(path))
         time.sleep(2.5)
         shot(page, path.partition("/")[0])
     page.script("location = arguments[0]", desk.url("runs/r-20261122-2a"))
     time.sleep(2)
     shot(page, "report")
-    page.open(desk.url("chat"))
+    sign_in(page.open(desk.url("login")), key)  # the console was started again with the second deployment
+    page.open(desk.url("chat/twin"))
     page.script("document.getElementById('prompt').value = 'What is a KV cache?'")
     page.script("document.getElementById('chat').requestSubmit()")
     until(lambda: "answer tokens" in page.script("return document.body.innerText"), "an answer")
@@ -85,7 +89,6 @@ def states(desk: Desk, page: Page) -> None:
     shot(page, "unknown")
     os.kill(desk.service("supervisor"), signal.SIGCONT)
     desk.up("spare", behind="twin", served="spare-tiny")
-    shot(page.open(desk.url()), "two")
     page.open(desk.url("stop/spare"))
     page.script("document.querySelector('main form button').click()")
     desk.until(lambda live: live.phase == "halted", "spare")

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from fakes import measured
-from fakes.runs import agent_plans, depth_plans
+from fakes.runs import agent_plans, depth_plans, run
 from sparkwright.cli.bench_text import comparison_text, fitting, next_text, summary_text
 from sparkwright.domain.run import Lag
 from sparkwright.loadgen.stats import summarize
@@ -42,10 +42,13 @@ def test_a_narrow_terminal_gets_fewer_columns() -> None:
 
 
 def test_next_commands_name_the_run() -> None:
-    """To be copied; the gateway only where a deployment was measured at its engine."""
-    assert "sparkwright report r-2 -o report.html" in next_text("r-2")
-    assert "--gateway" not in next_text("r-2")
-    assert "sparkwright bench chat --gateway" in next_text("r-2", around="chat")
+    """To be copied; console and gateway only where a deployment was measured, the latter at its engine."""
+    made = run(depth_plans((0,)), "r-2")
+    elsewhere = replace(made, conditions=replace(made.conditions, ours=False))
+    assert "sparkwright report r-2 -o report.html" in next_text(elsewhere)
+    assert "--gateway" not in next_text(elsewhere) and "--console" not in next_text(elsewhere)
+    ours = replace(elsewhere, conditions=replace(elsewhere.conditions, ours=True, deployment="chat"))
+    assert "sparkwright bench chat --gateway" in next_text(ours) and "report r-2 --console" in next_text(ours)
 
 
 def test_a_refused_comparison_reports_why() -> None:

@@ -26,6 +26,8 @@ def test_the_whole_time_counts_and_no_raw_key_is_shown() -> None:
     lines = outcome_text(READY, 47.2).splitlines()
     assert lines[0] == "big: ready after 47 s"
     assert "  time        facts 2.0 s, engine start 34 s, supervise 5.0 s" in lines
+    assert "  console     https://127.0.0.1:8443/console/ on spark-1" in lines
+    assert "/console/" not in outcome_text(replace(READY, armed=replace(ARMED, reach=None)), 47.2), "no gateway"
     assert "kv_tokens" not in "\n".join(lines)
     assert "  kv_tokens: 7" in outcome_text(READY, 47.2, verbose=True).splitlines()
     assert max(len(line) for line in lines[: lines.index("try it")] if "answer" not in line) < 80

@@ -7,13 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from sparkwright.console import actions, chat, runs
+from sparkwright.console import actions, chat, logs, outlook, runs
 from sparkwright.console.board import Board
 from sparkwright.console.sessions import Visitor
 from sparkwright.domain.codec import Unreadable, to_json
 from sparkwright.domain.live import DeploymentState, Live
 from sparkwright.domain.run import Listed
 from sparkwright.gateway.keys import Key, Role
+from sparkwright.report.markup import Html
+from unit.cli.test_text import BLOCK, OVERRIDE, PLAN
 from unit.console.test_overview import GIB, LIVE, NODE, NOW
 
 ME = Visitor(Key("me", "0" * 64, role=Role.OPERATOR), "token")
@@ -34,9 +36,9 @@ def test_each_plan_shows_what_it_does(tmp_path: Path) -> None:
     watches = board_of(tmp_path, LIVE, rests).visible("")
     apple, chat_ = watches
     stop = actions.plan(actions.Operation("stop", chat_, watches), ME)
-    assert "rank 1 on spark-2" in stop and ">3<" in stop and "sparkwright down chat" in stop and "token" in stop
-    start = actions.plan(actions.Operation("start", apple, watches), ME)
-    assert f"spark-1 {30 * GIB / GIB:.1f} GiB" in start and "chat: both must fit" in start
+    assert "rank 1 on spark-2" in stop and ">3; those" in stop and "sparkwright down chat" in stop and "token" in stop
+    start = actions.plan(actions.Operation("start", apple, watches), ME, (("memory on spark-1", "takes 9 GiB"),))
+    assert "<dt>memory on spark-1</dt><dd>takes 9 GiB</dd>" in start and "chat: both must fit" in start
     assert actions.choices(chat_, watches) == [apple] and actions.choices(apple, watches) == []
     undecided = actions.plan(actions.Operation("switch", chat_, watches), ME)
     assert "switch/chat?to=apple" in undecided and "<form" not in undecided
@@ -70,3 +72,21 @@ def test_reports_are_listed_and_nothing_else_is_read(tmp_path: Path) -> None:
     assert runs.report(tmp_path, "r-1a") == b"page"
     assert [runs.report(tmp_path, name) for name in ("../secret", "r-9", "", "..")] == [None] * 4
     assert "script-src 'sha256-" in runs.POLICY and "unsafe" not in runs.POLICY
+
+
+def test_a_page_of_logs_is_bounded() -> None:
+    """Guards a slow line: the last lines, in order, and no more than a page of 150 kB holds with style and script."""
+    lines = [(number, Html("ö" * 500)) for number in range(1, 1501)]
+    shown = logs.fitting(lines)
+    assert shown == tuple(lines[-100:]) and logs.fitting(lines[:3]) == tuple(lines[:3]) and logs.fitting([]) == ()
+
+
+def test_what_a_start_takes_and_why_it_would_be_refused() -> None:
+    """Guards an operator's plan: each node's memory, and the findings that the supervisor will refuse it for."""
+    small = replace(PLAN.ledgers[0], pool=replace(PLAN.ledgers[0].pool, bytes=60 * GIB))
+    found = dict(outlook.rows(replace(PLAN, ledgers=(small, PLAN.ledgers[1]), findings=(BLOCK, OVERRIDE)), ""))
+    assert found["memory on spark-1"].endswith("are missing") and found["memory on spark-2"].endswith("are left")
+    assert found["would be refused now"] == "MEM001 spark-1: does not fit; RANK001 spark-2: twin runs here"
+    forced = dict(outlook.rows(replace(PLAN, findings=(OVERRIDE, BLOCK)), "a test"))
+    assert "RANK001" not in forced["would be refused now"]
+    assert "would be refused now" not in dict(outlook.rows(PLAN, ""))

@@ -11,7 +11,7 @@ from sparkwright.app.prepare import Outcome, prepare
 from sparkwright.domain.command import Command
 from sparkwright.domain.errors import NotReady, Unreachable
 from sparkwright.domain.incident import CHANGED
-from sparkwright.domain.live import DeploymentState
+from sparkwright.domain.live import DeploymentState, LiveRank
 from sparkwright.supervision.events import Captured, Launched, LaunchFailed, Ready, Stopped
 from sparkwright.supervision.state import Announce, Capture, Close, Refuse, State, Stop
 from sparkwright.supervisor.announcer import Announcer
@@ -92,7 +92,9 @@ async def test_a_relaunch_that_serves_is_what_the_next_difference_is_counted_fro
     for node in it.scene.nodes:
         node.ranks.clear()
         node.script = HEAD_LOG
+    it.context.seen.ranks[1] = LiveRank(1, "spark-2", running=False, started="1795000000")
     assert isinstance(await launch(it.context), Launched)
+    assert it.context.seen.ranks[1] == LiveRank(1, "spark-2", running=True), "who looks while it loads"
     assert isinstance(await watch(it.context, ours=True), Ready)
     assert json.loads(it.scene.nodes[0].files[SERVED])["facts"]["engine version"] == "0.21.0"
 
