@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from sparkwright.remote.programs.push_files import Failed
-from sparkwright.remote.programs.wire import BLOCK, CHANGED, CUT_OFF, FAILED, KEEP, blocks_of, code_of, widen
+from sparkwright.remote.programs.wire import BLOCK, CHANGED, CUT_OFF, FAILED, KEEP, SALT, blocks_of, code_of, widen
 
 TAKE = ""  # the text of take.py
 _FAST = (
@@ -82,7 +82,7 @@ class Wire:
 
     def __init__(self, asked: dict[str, Any], folder: str, port: int, pace: Callable[[int], None]) -> None:
         self._pace = pace
-        self._key = bytes.fromhex(asked["secret"]) if port else b""
+        self._key, self._gmac = bytes.fromhex(asked["secret"]) if port else b"", asked["gmac"]
         self._pipe: Pipe | None = None
         if port:
             self._socket = socket.create_connection((asked["listen"], port), 10)
@@ -100,12 +100,11 @@ class Wire:
         What changes between its code and its way is refused by the other side. Where the publisher's checksum verifies
         the content, which ssh has carried, a code in front of it reports where it belongs.
         """
-        code = b""
-        if self._key and head.split()[3] == KEEP.encode():
-            head += code_of(self._key, head, ())
-        elif self._key:
-            code = code_of(self._key, head, blocks_of(fd, offset, length))
-        self._all(head)
+        code, kept = b"", head.split()[3] == KEEP.encode()
+        if self._key:
+            head += os.urandom(SALT)
+            code = code_of(self._key, head, () if kept else blocks_of(fd, offset, length), self._gmac)
+        self._all(head + code if kept else head)
         done = 0
         while done < length:
             many = os.sendfile(self._out, fd, offset + done, min(BLOCK, length - done))
@@ -113,15 +112,16 @@ class Wire:
                 raise Failed(CHANGED, "a file has become shorter")
             done += many
             self._pace(many)
-        self._all(code)
+        self._all(b"" if kept else code)
 
     def send_bytes(self, head: bytes, content: bytes | memoryview) -> None:
+        head += os.urandom(SALT) if self._key else b""
         self._all(head)
         for at in range(0, len(content), BLOCK):
             self._all(block := memoryview(content)[at : at + BLOCK])
             self._pace(len(block))
         if self._key:
-            self._all(code_of(self._key, head, [content]))
+            self._all(code_of(self._key, head, [content], self._gmac))
 
     def _all(self, data: bytes | memoryview) -> None:
         view = memoryview(data)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from sparkwright.remote.programs.push_files import Failed, arriving, listing, published, ranges_of
 from sparkwright.remote.programs.push_link import Pipe
-from sparkwright.remote.programs.wire import DROP, KEEP, PACK, PACKED, PIECE, SMALL, SUM, missing, name_of
+from sparkwright.remote.programs.wire import DROP, KEEP, PACK, PACKED, PIECE, SMALL, SUM, crypto, missing, name_of
 
 _RANGE, _SHARES = 64 << 20, 4
 MOST = 16
@@ -42,10 +42,11 @@ class Copy:
         root = target.parent if found.single else target
         plan = {"role": "plan", "root": str(root), "single": found.single, "links": found.links, "streams": many}
         plan["files"] = [[path, *file[1:4]] for path, file in zip(paths, self.files, strict=True)]
-        plan["chain"] = asked["chain"] if asked["leads"] else ""
+        plan |= {"chain": asked["chain"] if asked["leads"] else "", "gmac": bool(crypto())}
         self.control = Pipe(asked, plan | {name: asked[name] for name in ("listen", "secret", "yields")})
         answer = json.loads(self.control.line())
         self.folder, self.port = answer["folder"], answer["port"]
+        asked["gmac"] = answer["gmac"]
         self.due: dict[int, list[tuple[int, int]]] = {n: [(a, b) for a, b in ranges] for n, ranges in answer["missing"]}
         self.left = {n: sum(to - begin for begin, to in ranges) for n, ranges in self.due.items()}
         self.kinds = {n: self._kind(n) for n in self.due}
