@@ -2,9 +2,9 @@
 
 {"role": "plan", "root", "single", "files": [[path, size, mtime_ns, mode], ...], "links": [[path, to], ...], "secret",
 "listen", "gmac", "chain", "yields"}: prints {"missing": [[index, [[from, to], ...]], ...], "folder", "port", "gmac"};
-then for each line `INDEX CHECKSUM` it verifies that file, gives it its name and prints `ok INDEX`, or `bad INDEX` when
-its content is another: it is received again then. {"role": "data", "folder", "yields"}: for each head and its bytes it
-writes them through to the disk, notes them in a journal and prints an empty line.
+then for each line `INDEX CHECKSUM ...` it verifies these files, gives each its name and prints `ok INDEX`, or
+`bad INDEX` when its content is another: it is received again then. {"role": "data", "folder", "yields"}: for each head
+and its bytes it writes them through to the disk, notes them in a journal and prints an empty line.
 
 What has arrived lies in .sparkwright-partial until it is whole and verified: no half file has a final name, and what a
 journal names is not sent again. A line `error CODE TEXT` ends it: 11 no space, 23 anything else.
@@ -228,20 +228,22 @@ def verified(plan: Plan, lines: Iterator[bytes], out: BinaryIO) -> None:
     """Several at once: one core hashes more slowly than a fast link delivers."""
     lock = threading.Lock()
 
-    def one(index: int, expected: str) -> None:
-        try:
-            answer = f"{'ok' if plan.finish(index, expected) else 'bad'} {index}"
-        except OSError as error:
-            answer = reason(error)
-        except EOFError:
-            return
+    def several(due: list[tuple[str, str]]) -> None:
+        answers = []
+        with contextlib.suppress(EOFError):
+            for index, expected in due:
+                try:
+                    answers.append(f"{'ok' if plan.finish(int(index), expected) else 'bad'} {index}\n")
+                except OSError as error:
+                    answers.append(f"{reason(error)}\n")
         with lock, contextlib.suppress(OSError):
-            put_line(out, answer)
+            out.write("".join(answers).encode())
+            out.flush()
 
     with ThreadPoolExecutor(_VERIFIERS) as pool:
         for line in lines:
-            index, expected = line.decode().split()
-            pool.submit(one, int(index), expected)
+            words = line.decode().split()
+            pool.submit(several, list(zip(words[::2], words[1::2], strict=True)))
         plan.over.set()
     plan.end()
 
