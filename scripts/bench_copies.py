@@ -44,7 +44,7 @@ class Bench:
     folder: str = ""
 
     def __post_init__(self) -> None:
-        self.folder = self.folder or self.pair.folder
+        self.folder, self.many = self.folder or self.pair.folder, False
         self.source, self.target = f"{self.folder}/from", f"{self.folder}/to"
         ends = (self.pair.source, self.pair.target)
         nodes = tuple(Node(end.name, f"{self.pair.user}@{end.name}") for end in ends)
@@ -55,19 +55,18 @@ class Bench:
         self._peer = staging.Peer(self.pair.user, address, 22, staging.known_hosts(address, 22, keys))
 
     def fill(self, size: int = 0) -> None:
-        each = (size or self.size) // FILES
+        each, self.many = (size or self.size) // FILES, False
+        self.pair.target.sh(f"rm -rf {self.folder}/to*")
         self._make(f"for n in 1 2 3 4; do head -c {each} /dev/urandom >$n; done")
 
     def small(self) -> None:
-        each = f"for m in $(seq {SMALL // 10}); do head -c 4k /dev/urandom >$n/$m; done"
+        """Earlier targets stay: ext4 takes no inode again that was freed some seconds ago, and searches long."""
+        self.many = True
+        each = f"head -c {SMALL // 10 * 4096} /dev/urandom | split -a 3 -b 4096 - $n/"
         self._make(f"for n in $(seq 10); do mkdir $n; {each}; done")
 
     def _make(self, script: str) -> None:
         self.pair.source.sh(f"rm -rf {self.source}; mkdir -p {self.source}; cd {self.source}; {script}; sync -f .")
-
-    def clear(self) -> None:
-        for end in (self.pair.source, self.pair.target):
-            end.sh(f"rm -rf {self.folder}/*")
 
     def disk(self) -> float:
         """Seconds in which the target's disk takes as much, in the faster of two ways."""
@@ -110,7 +109,8 @@ class Bench:
     def _take(self, command: Command) -> Took:
         """Before: nothing at the target, no dirty page, and the source's files in the page cache, for all alike."""
         target, source = self.pair.target, self.pair.source
-        target.sh(f"rm -rf {self.target}; mkdir -p {self.folder}; sync -f {self.folder}")
+        away = f"mv -f {self.target} {self.target}.$$ 2>/dev/null" if self.many else f"rm -rf {self.target}"
+        target.sh(f"{away}; mkdir -p {self.folder}; sync -f {self.folder}")
         source.sh(f"find {self.source} -type f -exec cat {{}} + >/dev/null")
         cpu, began = source.cpu() + target.cpu(), time.monotonic()
         rate = asyncio.run(self._run(command))

@@ -15,6 +15,7 @@ import json
 import os
 import platform
 import shutil
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -63,6 +64,7 @@ class Report:
 
 def main(words: list[str]) -> int:
     asked = _arguments(words)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the nodes end with this process
     shutil.rmtree(asked.work, ignore_errors=True)
     with namespaces(asked.work) as (pair, nodes):
         report = Report(asked.out, _conditions(pair, asked.size))
@@ -94,7 +96,7 @@ def _parts(asked: argparse.Namespace, pair: Pair, nodes: Nodes) -> dict[str, Cal
     size, repeats = asked.size << 20, asked.repeats
     return {
         "rates": lambda: copies.rates(Bench(pair, size), repeats),
-        "memory": lambda: copies.rates(Bench(pair, size, copies.MEMORY), repeats, disk=False),
+        "memory": lambda: copies.rates(Bench(pair, 2 * size, copies.MEMORY), repeats, disk=False),
         "small": lambda: copies.small_files(Bench(pair), repeats),
         "next-to": lambda: _next_to(asked, pair, nodes),
         "streams": lambda: copies.curves(Bench(pair, size), repeats),

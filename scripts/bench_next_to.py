@@ -44,7 +44,7 @@ def served_next_to(
     """TTFT p99 of the simulator, against the same load alone: one run before each round, one after it."""
     profile = nodes.folder / "load.yaml"
     profile.write_text(_LOAD.format(requests=requests))
-    nodes.run("up", str(nodes.recipe), "--json")
+    nodes.run("up", str(nodes.recipe), "--json", "--force", "a bench of copies next to a simulated engine")
     found: dict[str, list[float]] = {name: [] for name in chosen}
     try:
         _first_token(nodes, profile)

@@ -17,7 +17,7 @@ from bench_nodes import RECIPE, ROOT, Nodes
 # Of a process table: all that runs, and what has ended below it. Process 1 inherits the rest.
 _CPU = r"cat /proc/[0-9]*/stat 2>/dev/null | sed 's/.*) //' | awk '{ s += $12 + $13 + $14 + $15 } END { print s }'"
 # The receiver's half of a virtual cable's work is done by the sender's CPUs, unless the receiver's are named.
-_RECEIVES = "mkdir -p {0}; mount -t sysfs sysfs {0} && echo {1:x} >{0}/class/net/fab0/queues/rx-0/rps_cpus"
+_RECEIVES = "mkdir -p {0}; mount -t sysfs sysfs {0} && echo {1} >{0}/class/net/fab0/queues/rx-0/rps_cpus"
 
 
 class End(Protocol):
@@ -110,6 +110,12 @@ def shares(cpus: list[int]) -> tuple[list[int], list[int], list[int]]:
     return cpus[:many], cpus[many : 2 * many], cpus[2 * many :] or cpus
 
 
+def mask_of(cpus: list[int]) -> str:
+    """As sysfs takes it: hexadecimal, a comma before each 32 bits."""
+    text = f"{sum(1 << cpu for cpu in cpus):x}"
+    return ",".join(text[max(0, at - 8) : at] for at in range((len(text) - 1) % 8 + 1, len(text) + 1, 8))
+
+
 @contextmanager
 def namespaces(work: Path) -> Iterator[tuple[Pair, Nodes]]:
     """Takes root. This process, and what it starts, keeps to the users' CPUs. work: a new folder outside /tmp."""
@@ -127,7 +133,7 @@ def namespaces(work: Path) -> Iterator[tuple[Pair, Nodes]]:
         os.environ.update(nodes.environ)
         ends = [NamespaceEnd(node) for node in nodes.nodes]
         for end, cpus in zip(ends, owned, strict=True):
-            end.sh(_RECEIVES.format(end.node.folder / "sys", sum(1 << cpu for cpu in cpus)))
+            end.sh(_RECEIVES.format(end.node.folder / "sys", mask_of(cpus)))
         note = f"{len(owned[0])} CPUs a node, {len(users)} for users; both nodes have the same disk and kernel"
         pair = Pair("namespaces", ends[0], ends[1], "root", nodes.config, str(work / "bench"), "fab0", note)
         yield pair, _deployment(work, two_nodes.cluster(nodes), nodes.environ, nodes.config)
