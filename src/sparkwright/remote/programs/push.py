@@ -55,7 +55,7 @@ def stream(copy: Copy, starting: threading.Semaphore) -> None:
         wire = None
         try:
             with starting:
-                wire = Wire(copy.asked, copy.folder, copy.port, copy.paced)
+                wire = Wire(copy.asked, copy.port, copy.paced, None if copy.port else copy.pipe())
             copy.connected += 1
             while True:
                 pump(copy, wire, copy.work.get())

@@ -35,9 +35,9 @@ def answered(line: bytes) -> str:
 
 
 class Pipe:
-    """take.py on the other side, its stdin and stdout."""
+    """take.py on the other side, its stdin and stdout; it does nothing before `hello`."""
 
-    def __init__(self, asked: dict[str, Any], hello: dict[str, object]) -> None:
+    def __init__(self, asked: dict[str, Any]) -> None:
         inner = f'PATH="$PATH:/usr/local/bin"; exec python3 -I -S -c "{_BOOT}"'
         words = [*asked["ssh"], *_FAST, "--", asked["at"], f"sh -c {shlex.quote(inner)}"] if asked["ssh"] else []
         pipe = subprocess.PIPE
@@ -46,6 +46,8 @@ class Pipe:
         self._stderr = self._process.stderr
         self.stdin, self.stdout = self._process.stdin, self._process.stdout
         widen(self.stdin.fileno())
+
+    def hello(self, hello: dict[str, object]) -> None:
         text = TAKE.encode()
         try:
             self.write(b"%d\n%s%s\n" % (len(text), text, json.dumps(hello).encode()))
@@ -78,21 +80,18 @@ class Pipe:
 
 
 class Wire:
-    """One data connection, by ssh or by TCP. pace: waits after so many bytes, where a limit asks for it."""
+    """One data connection, by ssh (pipe) or by TCP. pace: waits after so many bytes, where a limit asks for it."""
 
-    def __init__(self, asked: dict[str, Any], folder: str, port: int, pace: Callable[[int], None]) -> None:
-        self._pace = pace
+    def __init__(self, asked: dict[str, Any], port: int, pace: Callable[[int], None], pipe: Pipe | None) -> None:
+        self._pace, self._pipe = pace, pipe
         self._key, self._gmac = bytes.fromhex(asked["secret"]) if port else b"", asked["gmac"]
-        self._pipe: Pipe | None = None
-        if port:
+        if pipe:
+            self._out = pipe.stdin.fileno()
+        else:
             self._socket = socket.create_connection((asked["listen"], port), 10)
             self._socket.settimeout(None)
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # a code waits for no answer
             self._out, self._in = self._socket.fileno(), self._socket.makefile("rb")
-        else:
-            self._pipe = Pipe(asked, {"role": "data", "folder": folder, "yields": asked["yields"]})
-            self._pipe.line()
-            self._out = self._pipe.stdin.fileno()
 
     def send(self, head: bytes, fd: int, offset: int, length: int) -> None:
         """One piece, without its answer. Raises Failed for a file that has become shorter.

@@ -58,7 +58,9 @@ class Copy:
         plan = {"role": "plan", "root": str(root), "single": found.single, "links": found.links, "streams": many}
         plan["files"] = [[path, *file[1:4]] for path, file in zip(paths, self.files, strict=True)]
         plan |= {"chain": asked["chain"] if asked["leads"] else "", "gmac": bool(crypto())}
-        self.control = Pipe(asked, plan | {name: asked[name] for name in ("listen", "secret", "yields")})
+        self.control = Pipe(asked)
+        self._spare = None if asked["listen"] else Pipe(asked)  # logs in while the other side makes its plan
+        self.control.hello(plan | {name: asked[name] for name in ("listen", "secret", "yields")})
         answer = json.loads(self.control.line())
         self.folder, self.port = answer["folder"], answer["port"]
         asked["gmac"] = answer["gmac"]
@@ -75,6 +77,15 @@ class Copy:
         # Few large ranges would leave connections without work at the end
         least = sum(self.left.values()) // (_SHARES * many)
         self._range = max(PIECE, min(_RANGE, least // PIECE * PIECE))
+
+    def pipe(self) -> Pipe:
+        """One more connection over ssh, ready for pieces. Raises Failed."""
+        with self._lock:
+            spare, self._spare = self._spare, None
+        made = spare or Pipe(self.asked)
+        made.hello({"role": "data", "folder": self.folder, "yields": self.asked["yields"]})
+        made.line()
+        return made
 
     def _kind(self, index: int) -> str:
         """What the peer does with pieces of a file; over TCP their codes verify one that comes in one go."""
@@ -164,7 +175,9 @@ class Copy:
             return self.streams
 
     def leave(self) -> None:
-        """What a chain has left here goes."""
+        """What a chain has left here goes, and a connection that nobody needed."""
+        if self._spare:
+            self._spare.close()
         for file in self.files[:1] if self.asked["follows"] else ():
             with contextlib.suppress(OSError):
                 Path(file.part).parent.rmdir()
