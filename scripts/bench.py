@@ -18,10 +18,12 @@ from dataclasses import asdict, dataclass, field
 
 import bench_measures as measures
 import bench_nodes as where
-from bench_copies import copies_take, served_next_to
+from bench_copies import Bench, capped, curves, rates, small_files
 from bench_diagnose import logs_take
 from bench_measures import Figure
+from bench_next_to import LIMIT, served_next_to, ways
 from bench_nodes import Nodes
+from bench_pairs import testbed_pair
 from bench_plans import plans_take
 
 FACTS_REPEATS = 3  # times --repeats: one takes a fraction of a second
@@ -84,12 +86,20 @@ def on_nodes(context: AbstractContextManager[Nodes], report: Report, repeats: in
 
 def copies(report: Report, repeats: int) -> None:
     with where.testbed(free_port) as nodes:
-        report.figures += copies_take(nodes.bed, repeats)
+        bench = Bench(testbed_pair(nodes.bed))
+        for part in (rates, curves, small_files, capped):
+            *_, figures = part(bench, repeats)
+            report.figures += figures
 
 
 def copy_next_to_an_engine(report: Report, repeats: int) -> None:
     with where.testbed(free_port) as nodes:
-        report.figures.append(served_next_to(nodes, repeats))
+        bench = Bench(testbed_pair(nodes.bed))
+        bench.fill()
+        chosen = ways(bench, LIMIT)
+        del chosen["trusted"]
+        *_, figures = served_next_to(nodes, chosen, repeats)
+        report.figures += figures
 
 
 def facts_of_many(report: Report, repeats: int) -> None:

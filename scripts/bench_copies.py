@@ -1,23 +1,18 @@
-"""Copies of weights between the testbed's two nodes: sparkwright's connections against rsync, in one run."""
+"""Copies of weights between two nodes: sparkwright's connections against rsync, in one run."""
 
 from __future__ import annotations
 
 import asyncio
-import json
-import os
 import re
 import statistics
-import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
-from pathlib import Path
-from threading import Event
-from typing import Any
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from bench_measures import Figure
-from bench_nodes import Nodes
+from bench_pairs import Pair
 
 from sparkwright.adapters.hosts import ClusterHosts
 from sparkwright.adapters.ssh import SshSettings
@@ -26,204 +21,186 @@ from sparkwright.domain.command import Command
 from sparkwright.remote import staging
 
 SIZE, FILES = 1 << 30, 4
-CAPPED, CAP = 384 << 20, "40mbit"
+CAPPED = 384 << 20
 STREAMS = (1, 2, 4, 8, 16)
-SMALL, LIMIT = 3000, 40_000_000
-LOAD = """name: during-a-copy
-title: first tokens of four users
-repeats: 1
-deadline: 60s
-levels:
-  - {name: 4 users, single: {prompt: 256, output: 8}, concurrency: 4, requests: 600}
-"""
-SOURCE, TARGET, DEVICE = "/home/spark/bench/from", "/home/spark/bench/to", "enp1s0f0np0"
+SMALL = 3000
+MEMORY = "/dev/shm/bench"
 
 
+class Took(NamedTuple):
+    """Seconds; CPU seconds of both nodes; MB/s of the copy itself, without the time to connect, 0 when unknown."""
+
+    seconds: float
+    cpu: float
+    rate: float
+
+
+@dataclass
 class Bench:
-    """nodes: source and target."""
+    """size: bytes of a copy. folder: where both nodes have it, the pair's own by default."""
 
-    def __init__(self, bed: Any) -> None:
-        self._source, self._target = bed.nodes
-        cluster = Cluster("bench", tuple(Node(n.name, f"spark@{n.name}") for n in bed.nodes), bed.nodes[0].name)
-        self._hosts = ClusterHosts(cluster, SshSettings(config=Path(bed.ssh_config)))
-        keys = self._target.sh("cat /etc/ssh/ssh_host_*_key.pub").splitlines()
-        known = staging.known_hosts(self._target.fabric, 22, keys)
-        self.rate = 0.0  # MB/s of the last copy, without the time to connect
-        self._peer = staging.Peer("spark", self._target.fabric, 22, known)
+    pair: Pair
+    size: int = SIZE
+    folder: str = ""
 
-    def fill(self, size: int) -> None:
-        each = size // FILES
-        made = f"for n in 1 2 3 4; do head -c {each} /dev/urandom >{SOURCE}/$n; done; sync"
-        self._source.sh(f"rm -rf {SOURCE}; mkdir -p {SOURCE}; {made}", user="spark", timeout=300)
+    def __post_init__(self) -> None:
+        self.folder, self.many = self.folder or self.pair.folder, False
+        self.source, self.target = f"{self.folder}/from", f"{self.folder}/to"
+        ends = (self.pair.source, self.pair.target)
+        nodes = tuple(Node(end.name, f"{self.pair.user}@{end.name}") for end in ends)
+        settings = SshSettings(config=self.pair.ssh_config)
+        self._hosts = ClusterHosts(Cluster("bench", nodes, nodes[0].name), settings)
+        keys = self.pair.target.root("cat /etc/ssh/ssh_host_*_key.pub").splitlines()
+        address = self.pair.target.fabric
+        self._peer = staging.Peer(self.pair.user, address, 22, staging.known_hosts(address, 22, keys))
+
+    def fill(self, size: int = 0) -> None:
+        each, self.many = (size or self.size) // FILES, False
+        self.pair.target.sh(f"rm -rf {self.folder}/to*")
+        self._make(f"for n in 1 2 3 4; do head -c {each} /dev/urandom >$n; done")
 
     def small(self) -> None:
-        made = f"mkdir {SOURCE}/$n; for m in $(seq {SMALL // 10}); do head -c 4k /dev/urandom >{SOURCE}/$n/$m; done"
-        script = f"rm -rf {SOURCE}; mkdir -p {SOURCE}; for n in $(seq 10); do {made}; done; sync"
-        self._source.sh(script, user="spark", timeout=300)
+        """Earlier targets stay: ext4 takes no inode again that was freed some seconds ago, and searches long."""
+        self.many = True
+        each = f"head -c {SMALL // 10 * 4096} /dev/urandom | split -a 3 -b 4096 - $n/"
+        self._make(f"for n in $(seq 10); do mkdir $n; {each}; done")
+
+    def _make(self, script: str) -> None:
+        self.pair.source.sh(f"rm -rf {self.source}; mkdir -p {self.source}; cd {self.source}; {script}; sync -f .")
 
     def disk(self) -> float:
         """Seconds in which the target's disk takes as much, in the faster of two ways."""
         return min(self._written("conv=fdatasync"), self._written("oflag=direct conv=fdatasync"))
 
     def _written(self, how: str) -> float:
+        file = f"{self.target}.disk"
+        self.pair.target.sh(f"mkdir -p {self.folder}; sync -f {self.folder}")
         began = time.monotonic()
-        words = f"head -c {SIZE} /dev/zero | dd of={TARGET}.disk bs=8M iflag=fullblock {how}"
-        self._target.sh(words, timeout=300)
+        self.pair.target.sh(f"dd if=/dev/zero of={file} bs=8M count={self.size >> 23} {how}")
         took = time.monotonic() - began
-        self._target.sh(f"rm {TARGET}.disk")
+        self.pair.target.sh(f"rm {file}")
         return took
 
-    def rsync(self, limit: int = 0) -> tuple[float, float]:
-        return self._take(staging.copy_tree(SOURCE, TARGET, self._peer, limit))
+    def rsync(self, limit: int = 0) -> Took:
+        return self._take(staging.copy_tree(self.source, self.target, self._peer, limit))
 
-    def push(
-        self, streams: int = 0, trusted: bool = False, limit: int = 0, yields: bool = False
-    ) -> tuple[float, float]:
-        return self._take(staging.push_tree(SOURCE, TARGET, self._peer, Transfer(streams, limit, trusted, yields)))
+    def push(self, how: Transfer | None = None) -> Took:
+        return self._take(staging.push_tree(self.source, self.target, self._peer, how or Transfer()))
 
     def burn(self, seconds: float) -> None:
         """Takes what everybody else leaves of a CPU, on each node."""
         words = f"timeout {seconds:.0f} chrt -i 0 python3 -c 'while True: pass' || true"
         with ThreadPoolExecutor(2) as pool:
-            for node in (self._source, self._target):
-                pool.submit(node.sh, words, user="spark", timeout=300)
+            for end in (self.pair.source, self.pair.target):
+                pool.submit(end.sh, words)
 
-    def cap(self, on: bool) -> None:
-        """A class for each connection, by the low byte of its port here: two of eight share a class at times."""
-        self._source.exec(["tc", "qdisc", "del", "dev", DEVICE, "root"], check=False)
-        if on:
-            lines = [f"qdisc add dev {DEVICE} root handle 1: htb"]
+    def cap(self, rate: str) -> None:
+        """A class of that rate ('': none) for each connection, by the low byte of its port: two may share one."""
+        device = self.pair.device
+        self.pair.source.root(f"tc qdisc del dev {device} root 2>/dev/null || true")
+        if rate:
+            lines = [f"qdisc add dev {device} root handle 1: htb"]
             for n in range(256):
-                lines.append(f"class add dev {DEVICE} parent 1: classid 1:{n + 1:x} htb rate {CAP} ceil {CAP}")
+                lines.append(f"class add dev {device} parent 1: classid 1:{n + 1:x} htb rate {rate} ceil {rate}")
                 match = f"u32 match ip sport {n} 0x00ff flowid 1:{n + 1:x}"
-                lines.append(f"filter add dev {DEVICE} parent 1: protocol ip prio 1 {match}")
-            self._source.exec(["tc", "-batch", "-"], input="\n".join(lines) + "\n")
+                lines.append(f"filter add dev {device} parent 1: protocol ip prio 1 {match}")
+            self.pair.source.root("tc -batch - <<'END'\n" + "\n".join(lines) + "\nEND")
 
-    def _take(self, command: Command) -> tuple[float, float]:
-        """Seconds, and CPU seconds of both nodes."""
-        self._target.sh(f"rm -rf {TARGET}; mkdir -p /home/spark/bench; chown spark /home/spark/bench")
-        cpu, began = self._cpu(), time.monotonic()
-        code = asyncio.run(self._run(command))
-        took, spent = time.monotonic() - began, self._cpu() - cpu
-        if code:
-            raise RuntimeError(f"a copy ended with {code}")
-        return took, spent
+    def _take(self, command: Command) -> Took:
+        """Before: nothing at the target, no dirty page, and the source's files in the page cache, for all alike."""
+        target, source = self.pair.target, self.pair.source
+        away = f"mv -f {self.target} {self.target}.$$ 2>/dev/null" if self.many else f"rm -rf {self.target}"
+        target.sh(f"{away}; mkdir -p {self.folder}; sync -f {self.folder}")
+        source.sh(f"find {self.source} -type f -exec cat {{}} + >/dev/null")
+        cpu, began = source.cpu() + target.cpu(), time.monotonic()
+        rate = asyncio.run(self._run(command))
+        took = time.monotonic() - began
+        return Took(took, source.cpu() + target.cpu() - cpu, rate)
 
-    async def _run(self, command: Command) -> int:
-        done = await self._hosts[self._source.name].run(command)
+    async def _run(self, command: Command) -> float:
+        done = await self._hosts[self.pair.source.name].run(command)
         await self._hosts.close()
-        if rate := re.search(r"([0-9.]+)MB/s", (done.stdout.splitlines() or [""])[-1]):
-            self.rate = float(rate[1])
-        return done.exit_code
-
-    def _cpu(self) -> float:
-        usage = (int(node.sh("cat /sys/fs/cgroup/cpuacct/cpuacct.usage")) for node in (self._source, self._target))
-        return sum(usage) / 1e9
+        if done.exit_code:
+            raise RuntimeError(f"a copy ended with {done.exit_code}: {done.stdout[-300:]}{done.stderr[-300:]}")
+        rate = re.search(r"([0-9.]+)MB/s", (done.stdout.splitlines() or [""])[-1])
+        return float(rate[1]) if rate else 0.0
 
 
-def copies_take(bed: Any, repeats: int) -> list[Figure]:
-    bench, gigabytes = Bench(bed), SIZE / 1e9
-    bench.fill(SIZE)
-    rows = [(bench.rsync(), bench.push(), bench.push(trusted=True), bench.disk()) for _ in range(repeats)]
-    old, disk = min(row[0][0] for row in rows), min(row[3] for row in rows)
-    base = f"rsync {gigabytes / old:.3f} GB/s, disk {gigabytes / disk:.3f} GB/s"
-    curves = [
-        f"GB/s by connections {how}: {', '.join(f'{n}: {gigabytes / bench.push(n, trusted)[0]:.3f}' for n in STREAMS)}"
-        for how, trusted in (("over ssh", False), ("trusted", True))
+def spread(values: Sequence[float], unit: str) -> str:
+    return f"{statistics.median(values):.3g} {unit} ({min(values):.3g}-{max(values):.3g})"
+
+
+def rates(bench: Bench, repeats: int, disk: bool = True) -> Iterator[list[Figure]]:
+    """rsync, ours over ssh and over a trusted link, in turn, and what the disk takes; yields the figures so far."""
+    bench.fill()
+    rows: list[tuple[Took, Took, Took, float]] = []
+    for _ in range(repeats):
+        trusted = bench.push(Transfer(trusted=True))
+        rows.append((bench.rsync(), bench.push(), trusted, bench.disk() if disk else 0.0))
+        yield _rate_figures(rows, bench)
+
+
+def _rate_figures(rows: list[tuple[Took, Took, Took, float]], bench: Bench) -> list[Figure]:
+    size, (old, ssh, trusted, disk) = bench.size / 1e9, zip(*rows, strict=True)
+    whole = {"rsync": old, "ssh": ssh, "trusted": trusted}
+    base = ", ".join(f"{name} {spread([size / one.seconds for one in found], 'GB/s')}" for name, found in whole.items())
+    if any(disk):
+        base += f", disk {spread([size / one for one in disk], 'GB/s')}"
+    used = ", ".join(f"{name} {spread([one.cpu / size for one in found], 's a GB')}" for name, found in whole.items())
+    least = tuple(new.seconds / max(rsync.seconds / 4, limit) for rsync, _, new, limit in rows)
+    against = "the slower of disk and 4 x rsync" if any(disk) else "4 x rsync"
+    where = f"{bench.pair.where}{', memory' if bench.folder == MEMORY else ''}"
+    return [
+        Figure("copy over ssh, CPU", where, tuple(new.cpu / one.cpu for one, new, *_ in rows), "x", 1.0, used),
+        Figure("copy over ssh", where, tuple(new.seconds / one.seconds for one, new, *_ in rows), "x", 1.0, base),
+        Figure("copy, trusted", where, least, "x", 1.0, f"{base}: against {against}", bench.pair.note),
     ]
-    # A trusted link: four times rsync's rate, or the disk's own where that is lower
-    least = tuple(row[2][0] / max(row[0][0] / 4, row[3]) for row in rows)
-    cpu = tuple(new[1] / rsync[1] for rsync, new, _, _ in rows)
-    figures = [
-        Figure("copy over ssh, CPU", "testbed", cpu, "x", 1.0, f"rsync {rows[0][0][1] / gigabytes:.1f} s a GB"),
-        Figure("copy over ssh", "testbed", tuple(row[1][0] / row[0][0] for row in rows), "x", 1.0, base, curves[0]),
-        Figure("copy, trusted", "testbed", least, "x", 1.0, f"{base}, the slower of disk and 4 x rsync", curves[1]),
-    ]
+
+
+def curves(bench: Bench, repeats: int) -> Iterator[list[Figure]]:
+    """The rate by connections, against that of one."""
+    bench.fill()
+    found: dict[tuple[bool, int], list[float]] = {(how, n): [] for how in (False, True) for n in STREAMS}
+    for _ in range(repeats):
+        for trusted, many in found:
+            took = bench.push(Transfer(streams=many, trusted=trusted))
+            found[trusted, many].append(bench.size / 1e9 / took.seconds)
+        yield [
+            _curve(bench, name, [found[how, n] for n in STREAMS]) for name, how in (("ssh", False), ("trusted", True))
+        ]
+
+
+def _curve(bench: Bench, name: str, found: list[list[float]]) -> Figure:
+    words = ", ".join(f"{n}: {spread(one, '')}" for n, one in zip(STREAMS, found, strict=True))
+    values = tuple(one / max(rest) for one, *rest in zip(*found, strict=True))
+    title = f"one connection against the best, {name}"
+    return Figure(title, bench.pair.where, values, "x", 1.0, f"GB/s by connections {words}")
+
+
+def small_files(bench: Bench, repeats: int) -> Iterator[list[Figure]]:
     bench.small()
-    many = [(bench.push()[0], bench.rsync()[0]) for _ in range(repeats)]
-    base = f"rsync {statistics.median(one[1] for one in many):.2f} s"
-    figures.append(Figure(f"copy of {SMALL} files", "testbed", tuple(a / b for a, b in many), "x", 1.0, base))
-    return [*figures, capped(bench, repeats)]
+    rows: list[tuple[Took, Took, Took]] = []
+    for _ in range(repeats):
+        rows.append((bench.rsync(), bench.push(), bench.push(Transfer(trusted=True))))
+        base = ", ".join(
+            f"{name} {spread([one.seconds for one in took], 's')}, CPU {spread([one.cpu for one in took], 's')}"
+            for name, took in zip(("rsync", "ssh", "trusted"), zip(*rows, strict=True), strict=True)
+        )
+        values = tuple(ssh.seconds / rsync.seconds for rsync, ssh, _ in rows)
+        yield [Figure(f"copy of {SMALL} files", bench.pair.where, values, "x", 1.0, base)]
 
 
-def capped(bench: Bench, repeats: int) -> Figure:
+def capped(bench: Bench, repeats: int, rate: str = "40mbit") -> Iterator[list[Figure]]:
     bench.fill(CAPPED)
-    bench.cap(True)
-    try:
-        eight, one = ([(bench.push(n), bench.rate)[1] for _ in range(repeats)] for n in (8, 1))
-    finally:
-        bench.cap(False)
-    values = tuple(alone / all_ for all_, alone in zip(eight, one, strict=True))
-    note = f"each connection at most {CAP}; rates without the time to connect"
-    return Figure("eight connections", "testbed", values, "x", 1 / 7, f"one {one[0]:.1f} MB/s", note)
-
-
-def served_next_to(nodes: Nodes, repeats: int) -> Figure:
-    """TTFT p99 of the simulator while weights are copied at a limited rate, against the same load alone.
-
-    What part of it is the machine's show rsync at the same rate, and programs that only compute, as far behind others
-    as the copy is: one on each node.
-    """
-    bench, ways = Bench(nodes.bed), (bench_push, bench_rsync, bench_burn)
-    bench.fill(SIZE)
-    profile = nodes.folder / "load.yaml"
-    profile.write_text(LOAD)
-    nodes.run("up", str(nodes.recipe), "--json")
-    found: dict[str, list[float]] = {way.__name__: [] for way in ways}
-    alone = []
+    bench.cap(rate)
+    values: list[float] = []
     try:
         for _ in range(repeats):
-            for way in ways:
-                alone.append(_first_token(nodes, profile))
-                found[way.__name__].append(_during(nodes, profile, partial(way, bench)))
+            one, eight = (bench.push(Transfer(streams=n)).rate for n in (1, 8))
+            values.append(one / eight)
+            note = f"each connection at most {rate}; rates without the time to connect"
+            yield [
+                Figure("eight connections", bench.pair.where, tuple(values), "x", 1 / 7, f"one {one:.1f} MB/s", note)
+            ]
     finally:
-        nodes.run("down", "recipe")
-    usual = statistics.median(alone)
-    copy, rsync, burn = ([one / usual for one in found[way.__name__]] for way in ways)
-    base = f"alone {min(alone) * 1e3:.0f}-{max(alone) * 1e3:.0f} ms; rsync {_ratios(rsync)}, computing {_ratios(burn)}"
-    note = f"a copy of {LIMIT / 1e6:.0f} MB/s; engine, load and both ends of the copy share {os.cpu_count()} CPUs"
-    return Figure("TTFT p99 with a copy", "testbed", tuple(copy), "x", 1.1, base, note)
-
-
-def _ratios(values: list[float]) -> str:
-    return f"{statistics.median(values):.2f}x ({min(values):.2f}-{max(values):.2f})"
-
-
-def bench_push(bench: Bench) -> None:
-    bench.push(2, limit=LIMIT, yields=True)
-
-
-def bench_rsync(bench: Bench) -> None:
-    bench.rsync(LIMIT)
-
-
-def bench_burn(bench: Bench) -> None:
-    bench.burn(SIZE / LIMIT)
-
-
-def _during(nodes: Nodes, profile: Path, work: Callable[[], None]) -> float:
-    """work: again and again until the load has ended."""
-    over = Event()
-
-    def worked() -> None:
-        while not over.is_set():
-            work()
-
-    with ThreadPoolExecutor(1) as pool:
-        working = pool.submit(worked)
-        try:
-            found = _first_token(nodes, profile)
-        finally:
-            over.set()
-        working.result()
-    return found
-
-
-def _first_token(nodes: Nodes, profile: Path) -> float:
-    """Also of a run that the client's own lag makes invalid: all share the CPUs here."""
-    words = nodes.argv("bench", "recipe", "--profile", str(profile), "--json")
-    done = subprocess.run(words, capture_output=True, text=True, env=nodes.environment)
-    found = json.loads(done.stdout)
-    if not found.get("runs"):
-        raise RuntimeError(f"no load: {done.stderr[-500:]}")
-    return float(found["runs"][0]["levels"][0]["metrics"]["ttft"]["p99"]["value"])
+        bench.cap("")

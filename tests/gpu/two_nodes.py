@@ -44,6 +44,7 @@ class NetnsNode:
     folder: Path
     lane: int = 0
     process: "subprocess.Popen[bytes] | None" = None
+    cpus: tuple[int, ...] = ()  # all that its processes may use; (): every one
 
     @property
     def fabric(self) -> str:
@@ -66,7 +67,8 @@ class NetnsNode:
         (self.folder / "ssh" / "sshd_config").write_text(_sshd_config(host_key, key))
         spaces = ("--net", "--mount", "--uts", "--pid", "--fork", "--kill-child")
         words = (str(self.folder), self.name, self.fabric, self.management)
-        self.process = subprocess.Popen(["unshare", *spaces, "sh", "-c", _BOOT, "boot", *words])
+        pinned = ["taskset", "-c", ",".join(map(str, self.cpus))] if self.cpus else []
+        self.process = subprocess.Popen([*pinned, "unshare", *spaces, "sh", "-c", _BOOT, "boot", *words])
 
     def first_process(self) -> str:
         """The number, seen from this machine, of the node's process 1."""

@@ -55,7 +55,7 @@ def stream(copy: Copy, starting: threading.Semaphore) -> None:
         wire = None
         try:
             with starting:
-                wire = Wire(copy.asked, copy.folder, copy.port, copy.paced)
+                wire = Wire(copy.asked, copy.port, copy.paced, None if copy.port else copy.pipe())
             copy.connected += 1
             while True:
                 pump(copy, wire, copy.work.get())
@@ -162,8 +162,7 @@ def pack(copy: Copy, wire: Wire, work: Work) -> None:
     data = b"".join((json.dumps(index).encode(), b"\n", *contents))
     wire.send_bytes(head_of("pack", 0, len(data), FILES), data)
     wire.answer()
-    for number in work.files:
-        copy.arrived(number, copy.files[number].size)
+    copy.packed(work.files)
 
 
 def listen(copy: Copy) -> None:
@@ -175,18 +174,21 @@ def listen(copy: Copy) -> None:
         copy.news.put(failed)
 
 
-def verify(copy: Copy, index: int) -> None:
-    """Has a file verified that has arrived."""
-    file = copy.files[index]
+def verify(copy: Copy, indexes: list[int]) -> None:
+    """Has files verified that have arrived, by one line for all of them."""
     try:
-        expected = published(file) or (UNNAMED if copy.kinds[index] == DROP else "")
-        if not expected:
-            while file.part and not is_whole(file):
-                time.sleep(0.1)  # only what is verified here is a measure for the next node
-            expected = summed(file, {} if file.part else copy.sums[index])
-        copy.control.write(f"{index} {expected}\n".encode())
+        copy.control.write(" ".join(f"{index} {expected(copy, index)}" for index in indexes).encode() + b"\n")
     except OSError as error:
         copy.news.put(Failed(FAILED, str(error)))
+
+
+def expected(copy: Copy, index: int) -> str:
+    file = copy.files[index]
+    if known := published(file) or (UNNAMED if copy.kinds[index] == DROP else ""):
+        return known
+    while file.part and not is_whole(file):
+        time.sleep(0.1)  # only what is verified here is a measure for the next node
+    return summed(file, {} if file.part else copy.sums[index])
 
 
 def finish(copy: Copy) -> None:
@@ -203,9 +205,9 @@ def finish(copy: Copy) -> None:
             if isinstance(news, Failed):
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise news
-            if isinstance(news, int):
-                if news not in early:
-                    pool.submit(verify, copy, news)
+            if isinstance(news, list):
+                if due := [index for index in news if index not in early]:
+                    pool.submit(verify, copy, due)
                 continue
             word, _, number = news.partition(" ")
             index = int(number)

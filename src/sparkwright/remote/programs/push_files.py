@@ -58,30 +58,31 @@ def listing(source: Path) -> Listing:
     """Its files and its links. A link that leads out of the root travels as what it leads to."""
     found = Listing([], [], not source.is_dir())
     if not found.single:
-        walk(source, "", found)
+        walk(str(source), "", found)
         return found
     split = _SPLIT.fullmatch(source.name)
     parts = sorted(source.parent.glob(f"{split[1]}-[0-9]*-of-[0-9]*.gguf")) if split else [source]
-    found.files.extend(entry(part.name, part) for part in parts)
+    found.files.extend(entry(part.name, str(part)) for part in parts)
     return found
 
 
-def walk(folder: Path, prefix: str, found: Listing) -> None:
-    for one in sorted(folder.iterdir()):
-        path = prefix + one.name
+def walk(folder: str, prefix: str, found: Listing) -> None:
+    for one in sorted(os.scandir(folder), key=lambda one: one.name):
+        path, linked = prefix + one.name, one.is_symlink()
         if one.name == PARTIAL or one.name.endswith(".incomplete"):
             continue
-        if one.is_symlink() and stays(path, str(one.readlink())):
-            found.links.append((path, str(one.readlink())))
+        if linked and stays(path, to := str(Path(one.path).readlink())):
+            found.links.append((path, to))
         elif one.is_dir():
-            walk(one, path + "/", found)
+            walk(one.path, path + "/", found)
         elif one.is_file():
-            found.files.append(entry(path, one))
+            found.files.append(entry(path, one.path, linked))
 
 
-def entry(path: str, at: Path) -> File:
-    state = at.stat()
-    return File(path, state.st_size, state.st_mtime_ns, stat.S_IMODE(state.st_mode) | 0o600, os.path.realpath(at))
+def entry(path: str, at: str, linked: bool = True) -> File:
+    state = Path(at).stat()
+    real = os.path.realpath(at) if linked else at
+    return File(path, state.st_size, state.st_mtime_ns, stat.S_IMODE(state.st_mode) | 0o600, real)
 
 
 def arriving(source: Path, chain: str) -> Listing:
@@ -137,6 +138,8 @@ def published(file: File) -> str:
 
 def summed(file: File, known: dict[int, int]) -> str:
     """The checksum of a file that nobody has published one of; known: CRC-32 of pieces by their offset."""
+    if len(known) == -(-file.size // PIECE):
+        return sum_of(known[at] for at in sorted(known))
     fd = os.open(file.real, os.O_RDONLY)
     try:
         every = range(0, file.size, PIECE)

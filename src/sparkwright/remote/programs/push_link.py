@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from sparkwright.remote.programs.push_files import Failed
-from sparkwright.remote.programs.wire import BLOCK, CHANGED, CUT_OFF, FAILED, KEEP, blocks_of, code_of, widen
+from sparkwright.remote.programs.wire import BLOCK, CHANGED, CUT_OFF, FAILED, KEEP, SALT, blocks_of, code_of, widen
 
 TAKE = ""  # the text of take.py
 _FAST = (
@@ -35,9 +35,9 @@ def answered(line: bytes) -> str:
 
 
 class Pipe:
-    """take.py on the other side, its stdin and stdout."""
+    """take.py on the other side, its stdin and stdout; it does nothing before `hello`."""
 
-    def __init__(self, asked: dict[str, Any], hello: dict[str, object]) -> None:
+    def __init__(self, asked: dict[str, Any]) -> None:
         inner = f'PATH="$PATH:/usr/local/bin"; exec python3 -I -S -c "{_BOOT}"'
         words = [*asked["ssh"], *_FAST, "--", asked["at"], f"sh -c {shlex.quote(inner)}"] if asked["ssh"] else []
         pipe = subprocess.PIPE
@@ -46,6 +46,8 @@ class Pipe:
         self._stderr = self._process.stderr
         self.stdin, self.stdout = self._process.stdin, self._process.stdout
         widen(self.stdin.fileno())
+
+    def hello(self, hello: dict[str, object]) -> None:
         text = TAKE.encode()
         try:
             self.write(b"%d\n%s%s\n" % (len(text), text, json.dumps(hello).encode()))
@@ -78,21 +80,18 @@ class Pipe:
 
 
 class Wire:
-    """One data connection, by ssh or by TCP. pace: waits after so many bytes, where a limit asks for it."""
+    """One data connection, by ssh (pipe) or by TCP. pace: waits after so many bytes, where a limit asks for it."""
 
-    def __init__(self, asked: dict[str, Any], folder: str, port: int, pace: Callable[[int], None]) -> None:
-        self._pace = pace
-        self._key = bytes.fromhex(asked["secret"]) if port else b""
-        self._pipe: Pipe | None = None
-        if port:
+    def __init__(self, asked: dict[str, Any], port: int, pace: Callable[[int], None], pipe: Pipe | None) -> None:
+        self._pace, self._pipe = pace, pipe
+        self._key, self._gmac = bytes.fromhex(asked["secret"]) if port else b"", asked["gmac"]
+        if pipe:
+            self._out = pipe.stdin.fileno()
+        else:
             self._socket = socket.create_connection((asked["listen"], port), 10)
             self._socket.settimeout(None)
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # a code waits for no answer
             self._out, self._in = self._socket.fileno(), self._socket.makefile("rb")
-        else:
-            self._pipe = Pipe(asked, {"role": "data", "folder": folder, "yields": asked["yields"]})
-            self._pipe.line()
-            self._out = self._pipe.stdin.fileno()
 
     def send(self, head: bytes, fd: int, offset: int, length: int) -> None:
         """One piece, without its answer. Raises Failed for a file that has become shorter.
@@ -100,12 +99,11 @@ class Wire:
         What changes between its code and its way is refused by the other side. Where the publisher's checksum verifies
         the content, which ssh has carried, a code in front of it reports where it belongs.
         """
-        code = b""
-        if self._key and head.split()[3] == KEEP.encode():
-            head += code_of(self._key, head, ())
-        elif self._key:
-            code = code_of(self._key, head, blocks_of(fd, offset, length))
-        self._all(head)
+        code, kept = b"", head.split()[3] == KEEP.encode()
+        if self._key:
+            head += os.urandom(SALT)
+            code = code_of(self._key, head, () if kept else blocks_of(fd, offset, length), self._gmac)
+        self._all(head + code if kept else head)
         done = 0
         while done < length:
             many = os.sendfile(self._out, fd, offset + done, min(BLOCK, length - done))
@@ -113,15 +111,16 @@ class Wire:
                 raise Failed(CHANGED, "a file has become shorter")
             done += many
             self._pace(many)
-        self._all(code)
+        self._all(b"" if kept else code)
 
     def send_bytes(self, head: bytes, content: bytes | memoryview) -> None:
+        head += os.urandom(SALT) if self._key else b""
         self._all(head)
         for at in range(0, len(content), BLOCK):
             self._all(block := memoryview(content)[at : at + BLOCK])
             self._pace(len(block))
         if self._key:
-            self._all(code_of(self._key, head, [content]))
+            self._all(code_of(self._key, head, [content], self._gmac))
 
     def _all(self, data: bytes | memoryview) -> None:
         view = memoryview(data)

@@ -14,9 +14,10 @@ from typing import Any, NamedTuple
 
 from sparkwright.remote.programs.push_files import Failed, arriving, listing, published, ranges_of
 from sparkwright.remote.programs.push_link import Pipe
-from sparkwright.remote.programs.wire import DROP, KEEP, PACK, PACKED, PIECE, SMALL, SUM, missing, name_of
+from sparkwright.remote.programs.wire import DROP, KEEP, PACK, PACKED, PIECE, SMALL, SUM, crypto, missing, name_of
 
 _RANGE, _SHARES = 64 << 20, 4
+_SLACK = 0.02  # seconds of the limited rate that may be caught up on
 MOST = 16
 
 
@@ -28,9 +29,23 @@ class Work(NamedTuple):
     to: int
 
 
+class Pace:
+    """limit: bytes a second, 0: none."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit, self._free = limit, 0.0
+
+    def ahead(self, length: int, now: float) -> float:
+        """Seconds to wait after so many bytes; what a stall has left of the rate is not caught up on in a burst."""
+        if not self._limit:
+            return 0.0
+        self._free = max(self._free, now - _SLACK) + length / self._limit
+        return self._free - now
+
+
 class Copy:
     """The state that all connections share. left: bytes by file that have not arrived. news: what the loop waits for:
-    the number of a file that has arrived, a line of the peer, or what has failed. sums: CRC-32 by file and offset."""
+    the numbers of files that have arrived, a line of the peer, or what has failed. sums: CRC-32 by file and offset."""
 
     def __init__(self, asked: dict[str, Any]) -> None:
         self.asked, source, target = asked, Path(asked["source"]), Path(asked["target"])
@@ -42,10 +57,13 @@ class Copy:
         root = target.parent if found.single else target
         plan = {"role": "plan", "root": str(root), "single": found.single, "links": found.links, "streams": many}
         plan["files"] = [[path, *file[1:4]] for path, file in zip(paths, self.files, strict=True)]
-        plan["chain"] = asked["chain"] if asked["leads"] else ""
-        self.control = Pipe(asked, plan | {name: asked[name] for name in ("listen", "secret", "yields")})
+        plan |= {"chain": asked["chain"] if asked["leads"] else "", "gmac": bool(crypto())}
+        self.control = Pipe(asked)
+        self._spare = None if asked["listen"] else Pipe(asked)  # logs in while the other side makes its plan
+        self.control.hello(plan | {name: asked[name] for name in ("listen", "secret", "yields")})
         answer = json.loads(self.control.line())
         self.folder, self.port = answer["folder"], answer["port"]
+        asked["gmac"] = answer["gmac"]
         self.due: dict[int, list[tuple[int, int]]] = {n: [(a, b) for a, b in ranges] for n, ranges in answer["missing"]}
         self.left = {n: sum(to - begin for begin, to in ranges) for n, ranges in self.due.items()}
         self.kinds = {n: self._kind(n) for n in self.due}
@@ -53,12 +71,21 @@ class Copy:
         self.total, self.sent = sum(file.size for file in self.files), 0
         self.streams = self.connected = 0
         self.before = self.total - sum(self.left.values())
-        self._began, self._lock = time.monotonic(), threading.Lock()
+        self._began, self._lock, self._pace = time.monotonic(), threading.Lock(), Pace(asked["limit"])
         self.work: queue.Queue[Work] = queue.Queue()
-        self.news: queue.Queue[int | str | Failed] = queue.Queue()
+        self.news: queue.Queue[list[int] | str | Failed] = queue.Queue()
         # Few large ranges would leave connections without work at the end
         least = sum(self.left.values()) // (_SHARES * many)
         self._range = max(PIECE, min(_RANGE, least // PIECE * PIECE))
+
+    def pipe(self) -> Pipe:
+        """One more connection over ssh, ready for pieces. Raises Failed."""
+        with self._lock:
+            spare, self._spare = self._spare, None
+        made = spare or Pipe(self.asked)
+        made.hello({"role": "data", "folder": self.folder, "yields": self.asked["yields"]})
+        made.line()
+        return made
 
     def _kind(self, index: int) -> str:
         """What the peer does with pieces of a file; over TCP their codes verify one that comes in one go."""
@@ -79,7 +106,7 @@ class Copy:
                 elif due and not rest:
                     small.append(index)
                 if not due:  # all of it has arrived in an earlier call
-                    self.news.put(index)
+                    self.news.put([index])
                 del self.due[index]
                 if rest:
                     self.due[index] = due if file.size <= SMALL else rest
@@ -120,10 +147,11 @@ class Copy:
     def paced(self, length: int) -> None:
         """Waits where the limit asks for it."""
         with self._lock:
+            now = time.monotonic()
             if not self.sent:
-                self._began = time.monotonic()  # making connections is no part of the rate
+                self._began = now  # making connections is no part of the rate
             self.sent += length
-            ahead = self.sent / self.asked["limit"] - (time.monotonic() - self._began) if self.asked["limit"] else 0
+            ahead = self._pace.ahead(length, now)
         if ahead > 0:
             time.sleep(ahead)
 
@@ -132,7 +160,13 @@ class Copy:
             self.left[index] -= length
             done = not self.left[index]
         if done:
-            self.news.put(index)
+            self.news.put([index])
+
+    def packed(self, indexes: list[int]) -> None:
+        """The same of small files, each of them whole."""
+        with self._lock:
+            self.left |= dict.fromkeys(indexes, 0)
+        self.news.put(indexes)
 
     def counted(self, change: int) -> int:
         """How many connections there are now, made or not."""
@@ -141,7 +175,9 @@ class Copy:
             return self.streams
 
     def leave(self) -> None:
-        """What a chain has left here goes."""
+        """What a chain has left here goes, and a connection that nobody needed."""
+        if self._spare:
+            self._spare.close()
         for file in self.files[:1] if self.asked["follows"] else ():
             with contextlib.suppress(OSError):
                 Path(file.part).parent.rmdir()

@@ -1,10 +1,10 @@
 """Receives the files of a model from push.py on another node. Its first line on stdin is JSON, the rest as below.
 
 {"role": "plan", "root", "single", "files": [[path, size, mtime_ns, mode], ...], "links": [[path, to], ...], "secret",
-"listen", "chain", "yields"}: prints {"missing": [[index, [[from, to], ...]], ...], "folder", "port"}; then for each
-line `INDEX CHECKSUM` it verifies that file, gives it its name and prints `ok INDEX`, or `bad INDEX` when its content is
-another: it is received again then. {"role": "data", "folder", "yields"}: for each head and its bytes it writes them
-through to the disk, notes them in a journal and prints an empty line.
+"listen", "gmac", "chain", "yields"}: prints {"missing": [[index, [[from, to], ...]], ...], "folder", "port", "gmac"};
+then for each line `INDEX CHECKSUM ...` it verifies these files, gives each its name and prints `ok INDEX`, or
+`bad INDEX` when its content is another: it is received again then. {"role": "data", "folder", "yields"}: for each head
+and its bytes it writes them through to the disk, notes them in a journal and prints an empty line.
 
 What has arrived lies in .sparkwright-partial until it is whole and verified: no half file has a final name, and what a
 journal names is not sent again. A line `error CODE TEXT` ends it: 11 no space, 23 anything else.
@@ -25,7 +25,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 from sparkwright.remote.programs.take_files import Plan
 from sparkwright.remote.programs.wire import (
@@ -38,9 +38,11 @@ from sparkwright.remote.programs.wire import (
     NO_SPACE,
     PACK,
     PIECE,
+    SALT,
     SUM,
     code_of,
     crc_of,
+    crypto,
     give_way,
     widen,
 )
@@ -57,18 +59,18 @@ def put_line(out: BinaryIO, line: str) -> None:
 class Writer:
     """The pieces of one connection; with a key each carries a code that is verified before anything is written."""
 
-    def __init__(self, folder: Path, source: int, key: bytes = b"") -> None:
-        self._folder, self._source, self._key = folder, source, key
+    def __init__(self, folder: Path, source: int, key: bytes = b"", gmac: bool = False) -> None:
+        self._folder, self._source, self._key, self._gmac = folder, source, key, gmac
         self._open: dict[str, int] = {}
         self._buffer = memoryview(mmap.mmap(-1, PIECE + PACK if key else BLOCK))
         self._splices = not key and hasattr(os, "splice")
 
     def serve(self, out: BinaryIO) -> None:
         """Raises EOFError at the end of the connection."""
-        head = memoryview(bytearray(HEAD))
+        head = memoryview(bytearray(HEAD + (SALT if self._key else 0)))
         while True:
             self._fill(head)
-            name, offset, length, kind = bytes(head).decode().split()
+            name, offset, length, kind = bytes(head[:HEAD]).decode().split()
             if kind == FILES:
                 self._files(bytes(head), int(length))
             else:
@@ -90,7 +92,7 @@ class Writer:
     def _coded(self, head: bytes, length: int) -> memoryview:
         """So many bytes of the connection, as nobody has changed them on their way."""
         content = self._buffer[:length]
-        code = code_of(self._key, head, self._blocks(content))
+        code = code_of(self._key, head, self._blocks(content), self._gmac)
         self._compare(code)
         return content
 
@@ -106,7 +108,7 @@ class Writer:
             raise ValueError(f"piece {name!r} {offset} {length} {kind!r}")
         content = self._coded(head, length) if self._key and kind != KEEP else None
         if self._key and kind == KEEP:  # its content is verified as a whole
-            self._compare(code_of(self._key, head, ()))
+            self._compare(code_of(self._key, head, (), self._gmac))
         fd = self._fd(name)
         if offset + length > os.fstat(fd).st_size:
             raise ValueError(f"piece {name!r} {offset} {length} is beyond its file")
@@ -203,16 +205,17 @@ def write(fd: int, content: memoryview, offset: int) -> None:
         content, offset = content[many:], offset + many
 
 
-def listening(address: str, many: int, secret: str, folder: Path) -> int:
+def listening(asked: dict[str, Any], folder: Path, gmac: bool) -> int:
     """The port where pieces come over plain TCP, each with a code made with the secret."""
-    server = socket.create_server((address, 0), backlog=many)
+    many, key = asked["streams"], bytes.fromhex(asked["secret"])
+    server = socket.create_server((asked["listen"], 0), backlog=many)
 
     def served() -> None:
         while True:
             one, _ = server.accept()
             with one, one.makefile("wb") as out, contextlib.suppress(OSError, ValueError, EOFError):
                 try:
-                    Writer(folder, one.fileno(), bytes.fromhex(secret)).serve(out)
+                    Writer(folder, one.fileno(), key, gmac).serve(out)
                 except OSError as error:
                     put_line(out, reason(error))
 
@@ -225,20 +228,22 @@ def verified(plan: Plan, lines: Iterator[bytes], out: BinaryIO) -> None:
     """Several at once: one core hashes more slowly than a fast link delivers."""
     lock = threading.Lock()
 
-    def one(index: int, expected: str) -> None:
-        try:
-            answer = f"{'ok' if plan.finish(index, expected) else 'bad'} {index}"
-        except OSError as error:
-            answer = reason(error)
-        except EOFError:
-            return
+    def several(due: list[tuple[str, str]]) -> None:
+        answers = []
+        with contextlib.suppress(EOFError):
+            for index, expected in due:
+                try:
+                    answers.append(f"{'ok' if plan.finish(int(index), expected) else 'bad'} {index}\n")
+                except OSError as error:
+                    answers.append(f"{reason(error)}\n")
         with lock, contextlib.suppress(OSError):
-            put_line(out, answer)
+            out.write("".join(answers).encode())
+            out.flush()
 
     with ThreadPoolExecutor(_VERIFIERS) as pool:
         for line in lines:
-            index, expected = line.decode().split()
-            pool.submit(one, int(index), expected)
+            words = line.decode().split()
+            pool.submit(several, list(zip(words[::2], words[1::2], strict=True)))
         plan.over.set()
     plan.end()
 
@@ -259,8 +264,8 @@ def main(source: BufferedReader, out: BinaryIO) -> int:
             Writer(Path(asked["folder"]), 0).serve(out)
         plan = Plan(asked)
         found: dict[str, object] = {"missing": plan.begin(), "folder": str(plan.folder)}
-        one = asked.get("listen")
-        found["port"] = listening(one, asked["streams"], asked["secret"], plan.folder) if one else 0
+        found["gmac"] = gmac = asked.get("gmac", False) and bool(crypto())
+        found["port"] = listening(asked, plan.folder, gmac) if asked.get("listen") else 0
         put_line(out, json.dumps(found))
         verified(plan, iter(source.readline, b""), out)
     except EOFError:

@@ -35,7 +35,7 @@ Entry = tuple[str, int, int, int]
 
 def sha256_of(at: Path, size: int, wait: Callable[[int], None]) -> str:
     """Of a file that may still be arriving: `wait` returns once so many bytes are there. Its pages leave the cache."""
-    fd, digest, block = os.open(at, os.O_RDONLY), hashlib.sha256(), memoryview(bytearray(BLOCK))
+    fd, digest, block = os.open(at, os.O_RDONLY), hashlib.sha256(), memoryview(bytearray(min(BLOCK, size)))
     try:
         for begin in range(0, size, PIECE):
             end = min(begin + PIECE, size)
@@ -55,6 +55,7 @@ class Plan:
         self._asked, self._root = asked, Path(asked["root"])
         self.folder, self.over = self._root / PARTIAL, threading.Event()
         self._files: list[Entry] = [tuple(one) for one in asked["files"]]
+        self._made: set[Path] = set()  # folders
         self._before: dict[int, int] = {}  # pieces of each file that an earlier call has left
 
     def begin(self) -> list[tuple[int, list[tuple[int, int]]]]:
@@ -90,7 +91,9 @@ class Plan:
         if path.startswith("/") or ".." in path.split("/"):
             raise OSError(errno.EINVAL, f"{path!r} leads out of {self._root}")
         at = self._root / path
-        at.parent.mkdir(parents=True, exist_ok=True)
+        if (parent := at.parent) not in self._made:
+            parent.mkdir(parents=True, exist_ok=True)
+            self._made.add(parent)
         return at
 
     def _link(self, path: str, to: str) -> None:
@@ -150,11 +153,13 @@ class Plan:
             return False
         at.chmod(mode)
         os.utime(at, ns=(mtime, mtime))
-        fd = os.open(at, os.O_RDONLY)
-        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
-        os.close(fd)
+        if size > SMALL:  # the pages of small files are written and dropped at the end, all in one go
+            fd = os.open(at, os.O_RDONLY)
+            os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+            os.close(fd)
         at.replace(self._at(path))
-        journal.unlink(missing_ok=True)
+        if size > SMALL:
+            journal.unlink(missing_ok=True)
         return True
 
     def _content(self, index: int, expected: str) -> str:
@@ -169,7 +174,7 @@ class Plan:
     def _sum(self, index: int, at: Path) -> str:
         """From the journal, as far as this call has received it; what lay on the disk before is read again."""
         _, size, mtime, _ = one = self._files[index]
-        fresh = noted(self._journal(one), size, mtime)[self._before.get(index, 0) :]
+        fresh = noted(self._journal(one), size, mtime)[self._before.get(index, 0) :] if size > SMALL else []
         known = {offset: crc for offset, _, crc in fresh if crc >= 0}
         fd = os.open(at, os.O_RDONLY)
         try:

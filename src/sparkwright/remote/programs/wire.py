@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import fcntl
 import hashlib
 import hmac
@@ -10,6 +11,8 @@ import os
 import posixpath
 import zlib
 from collections.abc import Iterable, Iterator
+from functools import cache
+from importlib import import_module
 from pathlib import Path
 
 # COPYING lies in a folder for as long as it is being copied: between two files nothing else would tell half a model
@@ -22,7 +25,10 @@ HEAD = 80  # bytes before each piece: NAME OFFSET LENGTH KIND
 # dropped, or are dropped; a pack is several whole files.
 KEEP, SUM, DROP, FILES = "keep", "sum", "drop", "files"
 UNNAMED, SUMMED = "-", "crc32:"  # no checksum: each piece came with a code; a checksum by `sum_of`
+SALT, _GET_TAG = 16, 0x10
 NO_SPACE, CUT_OFF, FAILED, CHANGED = 11, 12, 23, 24
+
+Block = bytes | memoryview
 
 
 def name_of(path: str) -> str:
@@ -40,15 +46,52 @@ def stays(path: str, to: str) -> bool:
     return not to.startswith("/") and end != ".." and not end.startswith("../")
 
 
-def code_of(key: bytes, head: bytes, blocks: Iterable[bytes | memoryview]) -> bytes:
-    """32 bytes that nobody without the key can make. By SHA-256, which CPUs of today compute in hardware.
+def code_of(key: bytes, head: bytes, blocks: Iterable[Block], gmac: bool = False) -> bytes:
+    """Bytes that nobody without the key can make: HMAC-SHA-256, or GMAC with a key and a nonce of this head only.
 
-    blocks: best of a size that stays in the CPU's cache.
+    head: never the same for two contents. blocks: best of a size that stays in the CPU's cache.
     """
     made = hmac.new(key, head, "sha256")
+    if gmac:
+        return gmac_of(made.digest()[:28], blocks)
     for block in blocks:
         made.update(block)
     return made.digest()
+
+
+@cache
+def crypto() -> ctypes.CDLL | None:
+    """The OpenSSL that this Python has loaded, where GMAC of it gives what NIST's test case 1 gives; else None."""
+    try:
+        found = ctypes.CDLL(import_module("_hashlib").__file__)
+        found.EVP_CIPHER_CTX_new.restype = found.EVP_aes_128_gcm.restype = ctypes.c_void_p
+        found.EVP_EncryptInit_ex.argtypes = [ctypes.c_void_p] * 3 + [ctypes.c_char_p] * 2
+        found.EVP_EncryptUpdate.argtypes = [ctypes.c_void_p] * 4 + [ctypes.c_int]
+        found.EVP_EncryptFinal_ex.argtypes = [ctypes.c_void_p] * 3
+        found.EVP_CIPHER_CTX_ctrl.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_int, ctypes.c_void_p]
+        found.EVP_CIPHER_CTX_free.argtypes = [ctypes.c_void_p]
+        return found if gmac_of(bytes(28), (), found).hex() == "58e2fccefa7e3061367f1d57a4e7455a" else None
+    except (ImportError, AttributeError, OSError, ValueError):
+        return None
+
+
+def gmac_of(key: bytes, blocks: Iterable[Block], openssl: ctypes.CDLL | None = None) -> bytes:
+    """key: 16 bytes for AES-128 and a nonce of 12, both for this content only. Four times as fast as SHA-256."""
+    used, many, tag = openssl or crypto(), ctypes.c_int(), ctypes.create_string_buffer(16)
+    if not used:
+        raise ValueError("no OpenSSL for GMAC")
+    context = used.EVP_CIPHER_CTX_new()
+    try:
+        good = used.EVP_EncryptInit_ex(context, used.EVP_aes_128_gcm(), None, key[:16], key[16:])
+        for block in blocks:
+            data = block if isinstance(block, bytes) else (ctypes.c_char * len(block)).from_buffer(block)
+            good &= used.EVP_EncryptUpdate(context, None, ctypes.byref(many), data, len(block))
+        good &= used.EVP_EncryptFinal_ex(context, tag, ctypes.byref(many))
+        if good & used.EVP_CIPHER_CTX_ctrl(context, _GET_TAG, len(tag), tag) != 1:
+            raise ValueError("OpenSSL refuses GMAC")
+    finally:
+        used.EVP_CIPHER_CTX_free(context)
+    return tag.raw
 
 
 def sum_of(pieces: Iterable[int]) -> str:
