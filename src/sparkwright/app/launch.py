@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
 from functools import partial
 
 from sparkwright.app import ranks as rank_work
@@ -29,6 +28,7 @@ from sparkwright.domain.facts import RankStatus, Unknown
 from sparkwright.domain.finding import prevented
 from sparkwright.domain.plan import Plan, RankSpec, stopping
 from sparkwright.domain.progress import StepDone, StepStarted
+from sparkwright.domain.values import dataclass, replace
 from sparkwright.engines.catalog import engine as engine_by_name
 from sparkwright.remote.lease import Of
 from sparkwright.supervision.detect.canary import babble

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 from sparkwright.app.lease import taken_down
@@ -17,6 +16,7 @@ from sparkwright.domain.facts import RankStatus
 from sparkwright.domain.live import SERVING, DeploymentState, Desired, Supervised, phase_text
 from sparkwright.domain.plan import Plan
 from sparkwright.domain.recipe import Recipe
+from sparkwright.domain.values import dataclass
 from sparkwright.facts.store import supervised_fact
 from sparkwright.remote import service as commands
 

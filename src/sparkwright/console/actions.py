@@ -4,7 +4,6 @@ import asyncio
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 
 from sparkwright.app.restart import halt, restart
 from sparkwright.app.running import OVER
@@ -15,6 +14,7 @@ from sparkwright.console.sessions import Visitor
 from sparkwright.domain.errors import SparkwrightError
 from sparkwright.domain.live import SERVING
 from sparkwright.domain.units import duration, gib
+from sparkwright.domain.values import dataclass
 from sparkwright.gateway.caddy import CONSOLE_PATH
 from sparkwright.report.markup import Html, join, tag
 

@@ -1,11 +1,11 @@
 """A supervised deployment: its desired state, its live state for `status`, the exporter and the gateway."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 
 from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.recipe import Recipe
+from sparkwright.domain.values import dataclass, field
 
 
 class DeploymentState(StrEnum):

@@ -8,7 +8,6 @@ https://arxiv.org/abs/1502.07943 has successive halving.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import product
 from math import ceil, exp, log, prod
 from random import Random
@@ -18,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparkwright.domain.tuning import Effect, Point, Setting, Trial, Tried
+from sparkwright.domain.values import dataclass
 
 Floats = NDArray[np.float64]
 RUNGS = 3

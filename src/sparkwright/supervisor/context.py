@@ -4,7 +4,6 @@ import math
 from collections import deque
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from sparkwright.adapters.hooks import Hooks
@@ -20,6 +19,7 @@ from sparkwright.domain.live import Desired, LiveCanary, LiveEngine, LiveRank
 from sparkwright.domain.plan import Placement, Plan, RankSpec
 from sparkwright.domain.progress import Happening, RankPhase
 from sparkwright.domain.sample import GpuSample, Sample
+from sparkwright.domain.values import dataclass, field, replace
 from sparkwright.engines.catalog import engine as engine_by_name
 from sparkwright.engines.engine import Engine, served_name
 from sparkwright.ports import Sink
