@@ -5,14 +5,12 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
-from sparkwright.app.restart import halt, restart
-from sparkwright.app.running import OVER
 from sparkwright.console.board import Board, Watch
 from sparkwright.console.head import services
 from sparkwright.console.pages import form
 from sparkwright.console.sessions import Visitor
 from sparkwright.domain.errors import SparkwrightError
-from sparkwright.domain.live import SERVING
+from sparkwright.domain.live import OVER, SERVING
 from sparkwright.domain.units import duration, gib
 from sparkwright.domain.values import dataclass
 from sparkwright.gateway.caddy import CONSOLE_PATH
@@ -58,12 +56,17 @@ class Operations:
         self._board.notes[name] = f"{title} at {time.strftime('%H:%M:%S UTC', time.gmtime())}: {said}."
 
 
+# What starts ranks is most of this program's memory and start: it is loaded when somebody asks for it.
 async def _started(watch: Watch, who: str) -> None:
+    from sparkwright.app.restart import restart
+
     async with services(watch, who) as made:
         await restart(made, watch.name)
 
 
 async def _halted(watch: Watch, who: str) -> None:
+    from sparkwright.app.restart import halt
+
     async with services(watch, who) as made:
         await halt(made, watch.name)
 

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-from sparkwright.app.running import OVER as RESTS
 from sparkwright.console import nodes, usage
 from sparkwright.console.board import Board, Watch
 from sparkwright.console.charts import bar, sparkline
 from sparkwright.console.figures import UNKNOWN, ago, clean, kind_of, lasting, number, percent, short, state_text, unit
 from sparkwright.domain.incident import Incident
+from sparkwright.domain.live import OVER as RESTS
 from sparkwright.domain.live import SERVING, STALE, DeploymentState, Live, LiveEngine, LiveRank
 from sparkwright.domain.units import duration
 from sparkwright.engines.engine import served_name

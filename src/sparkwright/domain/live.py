@@ -26,6 +26,15 @@ class DeploymentState(StrEnum):
 
 
 SERVING = frozenset({DeploymentState.READY, DeploymentState.DEGRADED})
+OVER = frozenset(
+    {
+        DeploymentState.FAILED,
+        DeploymentState.NEEDS_REBOOT,
+        DeploymentState.NEEDS_POWER_CYCLE,
+        DeploymentState.STOPPED,
+        DeploymentState.HALTED,
+    }
+)
 
 
 def phase_text(phase: str) -> str:
