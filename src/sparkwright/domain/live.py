@@ -278,7 +278,7 @@ class Ask(StrEnum):
 class Request:
     """A person's command to a supervisor: `request.json` in its folder. nonce: of the process that asks.
 
-    age: seconds since it was written or renewed, as its reader found it.
+    age: seconds since it was written or renewed, as its reader found it. drain: seconds that requests under way get.
     """
 
     ask: Ask
@@ -286,3 +286,4 @@ class Request:
     why: str
     nonce: str
     age: float = 0.0
+    drain: float = DRAIN_SECONDS

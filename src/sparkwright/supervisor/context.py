@@ -15,7 +15,7 @@ from sparkwright.app.incident import Heard
 from sparkwright.app.prepare import Outcome
 from sparkwright.app.services import LaunchRequest, Services
 from sparkwright.domain.command import Secret
-from sparkwright.domain.live import Desired, LiveCanary, LiveEngine, LiveRank
+from sparkwright.domain.live import DRAIN_SECONDS, Desired, LiveCanary, LiveEngine, LiveRank
 from sparkwright.domain.plan import Placement, Plan, RankSpec
 from sparkwright.domain.progress import Happening, RankPhase
 from sparkwright.domain.sample import GpuSample, Sample
@@ -62,6 +62,7 @@ class Observations:
     back_at: float = 0.0
     doing: str = ""
     request: str = ""
+    drain: float = DRAIN_SECONDS
     incidents: tuple[int, int] = (0, 0)
     closed: int = 0
     relaunches: int = 0

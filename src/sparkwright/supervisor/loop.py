@@ -113,6 +113,7 @@ class Loop:
         request = self.context.journal.request()
         if request is None or self._state.work is Kind.SWAP:
             return
+        self.context.seen.drain = request.drain
         if request.ask is Ask.REPLACE and request.age <= silence(self.context):
             self.bus.put(Replaced(at, request.why))
             return
