@@ -264,7 +264,7 @@ DRAIN_SECONDS = 30.0
 
 class Ask(StrEnum):
     """restart: a planned one. halt: stop, and stay so until a restart. replace: leave the nodes to an `up`. return,
-    leave: it failed; serve again, or do not.
+    leave: it failed; serve again, or do not. yield: from another supervisor: stop, if on demand and idle.
     """
 
     RESTART = "restart"
@@ -272,6 +272,7 @@ class Ask(StrEnum):
     REPLACE = "replace"
     RETURN = "return"
     LEAVE = "leave"
+    YIELD = "yield"
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,7 +45,8 @@ class Observations:
     incidents: how many, and the last one's number. closed, folder: of the last incident that was closed, and where the
     evidence of the last one is. relaunches: since `up`. launched_at: when the launch under way began (monotonic).
     launched: what it launches, None where another process did. opening: to be announced of the next incident once it
-    has its number. good_at: when it answered last. starting: how far
+    has its number. drain: seconds that requests under way get at the stop that is asked for. room: why another
+    deployment asks it to stop if idle. good_at: when it answered last. starting: how far
     each rank of a start is. count, last: lines of each rank since the start, and the last. own_at: when the engine had
     a request of ours last, infinite while it has one.
     """
@@ -63,6 +64,7 @@ class Observations:
     doing: str = ""
     request: str = ""
     drain: float = DRAIN_SECONDS
+    room: str = ""
     incidents: tuple[int, int] = (0, 0)
     closed: int = 0
     relaunches: int = 0

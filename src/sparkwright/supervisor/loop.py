@@ -118,7 +118,9 @@ class Loop:
             self.bus.put(Replaced(at, request.why))
             return
         self.context.journal.answered()
-        if request.age <= SILENT and request.ask in _ASKED:
+        if request.ask is Ask.YIELD:
+            self.context.seen.room = request.why
+        elif request.age <= SILENT and request.ask in _ASKED:
             self.bus.put(_ASKED[request.ask](at, request.why, request.nonce))
 
     def _gap(self, at: float) -> None:
