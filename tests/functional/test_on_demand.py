@@ -111,7 +111,7 @@ def test_a_restart_waits_for_a_stream_as_long_as_asked(served: Served) -> None:
     """Guards `--drain SECONDS`: without it this stream is cut after 3 s, a tenth of the default in these tests."""
     served.good("up", served.recipe("alpha", SPARKWRIGHT_TWIN_TIME_SCALE="1"), *FORCE)
     with served.client as client, ThreadPoolExecutor(1) as pool:
-        body = {**CHAT, "max_tokens": 1000, "ignore_eos": True, "stream": True}
+        body = {**CHAT, "max_tokens": 200, "ignore_eos": True, "stream": True}
         with client.stream("POST", "/v1/chat/completions", json=body) as stream:
             lines = stream.iter_lines()
             next(lines)
