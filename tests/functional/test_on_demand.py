@@ -109,9 +109,9 @@ def test_it_is_never_stopped_while_a_request_runs(served: Served) -> None:
 
 def test_a_restart_waits_for_a_stream_as_long_as_asked(served: Served) -> None:
     """Guards `--drain SECONDS`: without it this stream is cut after 3 s, a tenth of the default in these tests."""
-    served.good("up", served.recipe("alpha", SPARKWRIGHT_TWIN_TIME_SCALE="1"), *FORCE)
+    served.good("up", served.recipe("alpha", SPARKWRIGHT_TWIN_TOKEN_SCALE="1"), *FORCE)
     with served.client as client, ThreadPoolExecutor(1) as pool:
-        body = {**CHAT, "max_tokens": 200, "ignore_eos": True, "stream": True}
+        body = {**CHAT, "max_tokens": 1000, "ignore_eos": True, "stream": True}
         with client.stream("POST", "/v1/chat/completions", json=body) as stream:
             lines = stream.iter_lines()
             next(lines)
