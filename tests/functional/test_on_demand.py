@@ -107,6 +107,21 @@ def test_it_is_never_stopped_while_a_request_runs(served: Served) -> None:
         assert live(served, "alpha")["relaunches"] == 0
 
 
+def test_a_restart_waits_for_a_stream_as_long_as_asked(served: Served) -> None:
+    """Guards `--drain SECONDS`: without it this stream is cut after 3 s, a tenth of the default in these tests."""
+    served.good("up", served.recipe("alpha", SPARKWRIGHT_TWIN_TOKEN_SCALE="1"), *FORCE)
+    with served.client as client, ThreadPoolExecutor(1) as pool:
+        body = {**CHAT, "max_tokens": 1000, "ignore_eos": True, "stream": True}
+        with client.stream("POST", "/v1/chat/completions", json=body) as stream:
+            lines = stream.iter_lines()
+            next(lines)
+            began, restarted = time.monotonic(), pool.submit(served.good, "restart", "alpha", "--drain", "600")
+            text = "\n".join(lines)
+        assert text.rstrip().endswith("data: [DONE]") and time.monotonic() - began > 4
+        restarted.result()
+        assert client.post("/v1/chat/completions", json=CHAT).status_code == 200
+
+
 def test_switches_under_load_leave_no_request_without_tokens_or_a_reason(shell: Shell) -> None:
     """Guards the drill of 200 switches in its short form: two simulators in turns, next to llama.cpp's real server."""
     if not has_caddy():

@@ -4,11 +4,11 @@ import difflib
 import hashlib
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 from sparkwright.adapters.artifacts import private_folder, write
 from sparkwright.domain.errors import UsageError
+from sparkwright.domain.values import dataclass
 
 _MOST = 4_000_000
 

@@ -7,7 +7,6 @@ recipes come before the shipped ones of the same name.
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
 from importlib.resources import files
@@ -20,6 +19,7 @@ from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.codec import Unreadable, from_json, to_json
 from sparkwright.domain.errors import RecipeError, UsageError
 from sparkwright.domain.recipe import Recipe
+from sparkwright.domain.values import dataclass
 
 if TYPE_CHECKING:
     from sparkwright.domain.workload import Workload

@@ -10,13 +10,13 @@ import hashlib
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from sparkwright.adapters.artifacts import private_folder, write
 from sparkwright.adapters.ssh import translate
 from sparkwright.domain.command import Command
 from sparkwright.domain.errors import Unreachable, UsageError
+from sparkwright.domain.values import dataclass
 
 FOLDER = Path(".config/sparkwright/ssh")
 _SECONDS = 20

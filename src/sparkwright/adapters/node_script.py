@@ -9,9 +9,9 @@ import base64
 import secrets
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 from sparkwright.domain.command import Command, Completed
+from sparkwright.domain.values import dataclass, field
 from sparkwright.remote.host import PRELUDE, filled, script, texts
 
 _sh = texts(__name__)

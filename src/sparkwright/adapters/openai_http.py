@@ -9,7 +9,6 @@ import os
 import ssl
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,7 @@ from sparkwright.domain.errors import NotReady
 from sparkwright.domain.live import GatewayUse
 from sparkwright.domain.probed import Reply
 from sparkwright.domain.recipe import ModelKind
+from sparkwright.domain.values import dataclass
 from sparkwright.gateway.caddy import FLIGHTS
 from sparkwright.ports import Clock
 

@@ -4,10 +4,10 @@ import io
 import json
 import math
 import wave
-from dataclasses import dataclass
 from typing import Any
 
 from sparkwright.domain.recipe import ModelKind
+from sparkwright.domain.values import dataclass
 
 _BOUNDARY = "sparkwright-probe"
 _RATE, _SECONDS = 16000, 0.5

@@ -14,7 +14,6 @@ import stat
 from asyncio.subprocess import Process
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, closing, suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from sparkwright.adapters import node_script, process
@@ -23,6 +22,7 @@ from sparkwright.adapters.node_host import NodeHost
 from sparkwright.adapters.node_script import Script
 from sparkwright.domain.cluster import Node
 from sparkwright.domain.errors import Unreachable, UsageError
+from sparkwright.domain.values import dataclass
 
 # sun_path holds 104 bytes on BSD and 108 on Linux with its NUL; ssh binds to a name 17 longer and then renames it.
 _LONGEST_SOCKET = 104 - 1 - 17

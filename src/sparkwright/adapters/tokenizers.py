@@ -11,12 +11,12 @@ import asyncio
 import hashlib
 import json
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import NotReady, UsageError
+from sparkwright.domain.values import dataclass
 from sparkwright.ports import Endpoint
 
 # Whatever follows a line break begins a token of its own, at the start of a text it may not (sentencepiece).

@@ -6,13 +6,13 @@ import re
 import secrets
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from sparkwright.domain.codec import Unreadable, from_tree
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.tuning import Trial
+from sparkwright.domain.values import asdict, dataclass
 
 _MOST = 64 << 20
 _ID = re.compile(r"t-\d{8}-[0-9a-f]{4}")

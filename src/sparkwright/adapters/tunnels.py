@@ -3,13 +3,13 @@
 import asyncio
 import hashlib
 import json
-from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from sparkwright.adapters import process
 from sparkwright.adapters.artifacts import private_folder, write
 from sparkwright.adapters.ssh import SshSettings, control_folder, private_socket, translate
 from sparkwright.domain.errors import UsageError
+from sparkwright.domain.values import asdict, dataclass, replace
 
 _WAIT = 40.0
 

@@ -5,7 +5,6 @@ import json
 import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
 
 from sparkwright import __version__
 from sparkwright.app.cluster_state import image_of, nodes_for, require_all
@@ -22,6 +21,7 @@ from sparkwright.domain.facts import NodeFacts
 from sparkwright.domain.finding import Finding, prevented
 from sparkwright.domain.progress import Progress, StepDone, StepStarted
 from sparkwright.domain.recipe import Build, Recipe, Runtime
+from sparkwright.domain.values import dataclass, field, replace
 from sparkwright.facts import engine_image as commands
 from sparkwright.facts.engine_image import BuiltImage, parse
 from sparkwright.images import dockerfile

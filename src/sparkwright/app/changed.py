@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from time import gmtime, strftime
 
 from sparkwright.app.services import ClusterState, Services
@@ -11,6 +10,7 @@ from sparkwright.domain.facts import EngineFound, NodeFacts
 from sparkwright.domain.plan import Plan
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.unknown import known
+from sparkwright.domain.values import dataclass
 from sparkwright.facts.fact import parsed_json
 from sparkwright.remote.host import script
 from sparkwright.remote.repair import CLOCK_UNIT

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from importlib import import_module
 
 from sparkwright.app.gather import gather, lost, reached
@@ -11,6 +10,7 @@ from sparkwright.app.services import Services
 from sparkwright.domain.errors import NodeError
 from sparkwright.domain.facts import FabricChoice, NodeFacts
 from sparkwright.domain.finding import Finding
+from sparkwright.domain.values import dataclass, replace
 from sparkwright.facts.ranks import ranks_fact
 
 _RULES = "sparkwright.checks.catalog"

@@ -1,6 +1,6 @@
 """Where to work; apart from wiring.py, so that a verb that needs no cluster starts quickly."""
 
-from dataclasses import dataclass
+from sparkwright.domain.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,6 @@ import asyncio
 import re
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 
 from sparkwright.app.gather import Gathered, gather, lost, reached
 from sparkwright.app.services import ClusterState, Services, by_node, together
@@ -15,6 +14,7 @@ from sparkwright.domain.errors import NodeError, RecipeError, Unreachable
 from sparkwright.domain.facts import EngineFound, Unknown
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Recipe, Runtime
+from sparkwright.domain.values import dataclass, field, replace
 from sparkwright.engines.catalog import simulator, traits
 from sparkwright.engines.identity import question
 from sparkwright.facts import checkpoint, engine_image

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -12,6 +11,7 @@ from sparkwright.domain.command import Secret
 from sparkwright.domain.deployment import Deployment
 from sparkwright.domain.errors import NotReady, UsageError
 from sparkwright.domain.probed import Reply
+from sparkwright.domain.values import dataclass, replace
 from sparkwright.evals import fitness
 from sparkwright.evals.heard import Heard
 from sparkwright.gateway.clients import Client, Served, served

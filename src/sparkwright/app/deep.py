@@ -6,7 +6,6 @@ All that is started ends within seconds, and is ended when the caller goes away.
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 from itertools import combinations
 
 from sparkwright.app.services import Services, finished, together
@@ -22,6 +21,7 @@ from sparkwright.domain.facts import Gid, NodeFacts, Unknown
 from sparkwright.domain.finding import Finding
 from sparkwright.domain.progress import StepDone, StepStarted
 from sparkwright.domain.unknown import known
+from sparkwright.domain.values import dataclass
 from sparkwright.facts import deep_check
 
 _PORT = 18515

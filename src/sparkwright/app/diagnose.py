@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from math import inf
@@ -20,6 +19,7 @@ from sparkwright.domain.facts import NodeFacts, RankStatus, Unknown
 from sparkwright.domain.finding import Finding
 from sparkwright.domain.live import DeploymentState, Live
 from sparkwright.domain.unknown import known
+from sparkwright.domain.values import dataclass, replace
 from sparkwright.facts.store import supervised_fact
 from sparkwright.logscan.logline import when, zone_seconds
 from sparkwright.remote import evidence as ask

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 
 from sparkwright.app.cluster_state import HUB_ID
 from sparkwright.app.services import Services
@@ -18,6 +17,7 @@ from sparkwright.domain.model import ModelShape
 from sparkwright.domain.plan import Placement, Plan
 from sparkwright.domain.recipe import EngineChoice, Model, Recipe, Runtime, Serving
 from sparkwright.domain.units import gib
+from sparkwright.domain.values import dataclass, replace
 from sparkwright.engines.catalog import ENGINES, traits
 from sparkwright.engines.engine import served_name
 from sparkwright.engines.flag_data import versions

@@ -3,7 +3,6 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Protocol
 
@@ -17,6 +16,7 @@ from sparkwright.app.services import finished
 from sparkwright.domain.errors import NotReady, UsageError
 from sparkwright.domain.evaluation import Evaluation, Outcome, State
 from sparkwright.domain.run import Run
+from sparkwright.domain.values import dataclass, field, replace
 from sparkwright.domain.workload import Length, LevelPlan, Single, Workload
 from sparkwright.engines.catalog import ENGINES
 from sparkwright.evals import instructions, same

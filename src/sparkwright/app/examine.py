@@ -1,11 +1,11 @@
 """A diagnosis of logs that are given as bytes; apart from diagnose.py, so that `diagnose FILE` starts quickly."""
 
 from collections.abc import Iterable, Mapping, Set
-from dataclasses import dataclass
 
 from sparkwright.causes.diagnose import Reader, book, diagnosis, with_explanation
 from sparkwright.domain.diagnosis import Cause, Diagnosis
 from sparkwright.domain.finding import Finding
+from sparkwright.domain.values import dataclass
 from sparkwright.logscan.book import Book
 
 Named = tuple[str, Iterable[bytes]]

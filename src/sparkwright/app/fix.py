@@ -1,7 +1,6 @@
 """`check --fix` and `check --undo`: small changes, each recorded on its node before it is made there."""
 
 from collections.abc import Callable, Coroutine, Iterable, Sequence
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
@@ -14,6 +13,7 @@ from sparkwright.domain.errors import CommandFailed, NodeError
 from sparkwright.domain.finding import Change, Fix, Rights
 from sparkwright.domain.progress import StepStarted
 from sparkwright.domain.unknown import Unknown
+from sparkwright.domain.values import dataclass, replace
 from sparkwright.facts.changes import INIT, RIGHTS, as_root, file, recorded, rights_with, text
 from sparkwright.facts.fact import Fact, first_line
 

@@ -1,7 +1,5 @@
 """MemFree before a launch: page cache of model files is evicted where the plan needs more than is free."""
 
-from dataclasses import dataclass
-
 from sparkwright.app.services import ClusterState, Services, each, resolved_paths
 from sparkwright.domain.checkpoint import Checkpoint
 from sparkwright.domain.host_facts import LARGE_BLOCK
@@ -9,6 +7,7 @@ from sparkwright.domain.ledger import Counts, MemoryLedger
 from sparkwright.domain.plan import Plan
 from sparkwright.domain.units import GIB, gib
 from sparkwright.domain.unknown import known
+from sparkwright.domain.values import dataclass
 from sparkwright.engines.catalog import traits
 from sparkwright.engines.traits import Claim
 from sparkwright.facts.memory import MEMORY, parse_cache

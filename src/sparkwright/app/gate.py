@@ -1,7 +1,6 @@
 """Whether a recipe fits in the memory that is free on its nodes, what would make it fit, figures of earlier starts."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 from sparkwright.app.cluster_state import gather_state, nodes_for
 from sparkwright.app.services import ClusterState, LaunchRequest, Services
@@ -15,6 +14,7 @@ from sparkwright.domain.ledger import Fit, MemoryLedger
 from sparkwright.domain.plan import Plan
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.units import gib
+from sparkwright.domain.values import dataclass, replace
 from sparkwright.domain.verdict import Goal, LoaderCost, Optimum, Remedy, Speed, Verdict
 from sparkwright.engines.catalog import traits
 from sparkwright.engines.options import option_name

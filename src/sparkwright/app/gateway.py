@@ -1,7 +1,6 @@
 """The gateway made ready on the head node: its files, and which programs are to run."""
 
 import json
-from dataclasses import dataclass, replace
 
 from sparkwright.app import keys as key_work
 from sparkwright.app.lease import did
@@ -14,6 +13,7 @@ from sparkwright.domain.finding import Finding
 from sparkwright.domain.plan import Plan
 from sparkwright.domain.recipe import Expose, Gateway, GatewayTls
 from sparkwright.domain.service import GatewayFacts, Installation, Service
+from sparkwright.domain.values import dataclass, replace
 from sparkwright.engines.tables import routes
 from sparkwright.facts import service as facts
 from sparkwright.gateway.caddy import GatewayConfig, certificate_folders, config, root_certificate

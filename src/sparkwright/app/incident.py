@@ -4,7 +4,6 @@ import asyncio
 import json
 import re
 from collections.abc import Coroutine, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from sparkwright.app.diagnose import oom_killed, year_of
@@ -19,6 +18,7 @@ from sparkwright.domain.diagnosis import Diagnosis
 from sparkwright.domain.errors import NodeError
 from sparkwright.domain.facts import NodeFacts, RankStatus, Unknown
 from sparkwright.domain.unknown import known
+from sparkwright.domain.values import asdict, dataclass, field
 from sparkwright.engines.dialect import without_clients
 from sparkwright.facts import sample
 from sparkwright.facts.ranks import docker_away, ranks_fact

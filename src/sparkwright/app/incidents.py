@@ -4,13 +4,13 @@ import json
 import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
 from typing import Any
 
 from sparkwright.app.services import Services, together
 from sparkwright.domain.errors import NodeError, UsageError
 from sparkwright.domain.facts import Unknown
 from sparkwright.domain.incident import Incident, IncidentEvent
+from sparkwright.domain.values import dataclass
 from sparkwright.facts import store
 from sparkwright.facts.store import StoredIncidents, incidents, parse_incidents
 

@@ -2,7 +2,6 @@
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 
 from sparkwright.app.check import Checked, check_nodes
 from sparkwright.app.fix import Outcome, Result, Wanted, begun, make, record_of, rights_of, settle, value_of
@@ -17,6 +16,7 @@ from sparkwright.domain.facts import DockerTrouble, NodeFacts
 from sparkwright.domain.finding import Change, Finding, Fix, Rights
 from sparkwright.domain.service import Reach
 from sparkwright.domain.unknown import Unknown, known
+from sparkwright.domain.values import dataclass, replace
 from sparkwright.facts.cabling import Cabling
 from sparkwright.facts.changes import RIGHTS, rights_with
 from sparkwright.facts.fact import Plain

@@ -5,7 +5,6 @@ A node that hears nothing takes its settings back, whatever has become of this p
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from sparkwright.app.fix import Outcome, Result, Wanted, begun, forget, ran, settle, value_of
 from sparkwright.app.lease import did
@@ -13,6 +12,7 @@ from sparkwright.app.services import Services, finished, together
 from sparkwright.domain.errors import CommandFailed, NodeError
 from sparkwright.domain.finding import Change
 from sparkwright.domain.progress import StepStarted
+from sparkwright.domain.values import dataclass
 from sparkwright.facts.changes import as_root
 from sparkwright.planner.addressing import Layout
 from sparkwright.remote import cabling

@@ -4,7 +4,6 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field, replace
 
 from sparkwright.app.gateway import GatewayInstall, Reach, install_gateway, settled
 from sparkwright.app.head_ssh import open_ways
@@ -18,6 +17,7 @@ from sparkwright.domain.live import Desired
 from sparkwright.domain.plan import Plan
 from sparkwright.domain.progress import StepDone, StepStarted
 from sparkwright.domain.service import Installation, Manager, Service, ServiceHost
+from sparkwright.domain.values import dataclass, field, replace
 from sparkwright.emit.systemd import unit_name, unit_text
 from sparkwright.facts.ranks import ranks_fact
 from sparkwright.facts.service import parse_service_host

@@ -2,13 +2,13 @@
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from sparkwright.app.services import Services
 from sparkwright.domain.codec import Unreadable, from_json
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import CommandFailed, UsageError
+from sparkwright.domain.values import dataclass
 from sparkwright.gateway.keys import FIRST, Key, Keys, Role, added, digest, key_from, limited, parse, text_of, without
 from sparkwright.gateway.usage import DAY, Used
 from sparkwright.remote import gateway as commands

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
 from functools import partial
 
 from sparkwright.app import ranks as rank_work
@@ -27,8 +26,10 @@ from sparkwright.domain.deployment import Answer
 from sparkwright.domain.errors import CommandFailed, NotReady, Refused
 from sparkwright.domain.facts import RankStatus, Unknown
 from sparkwright.domain.finding import prevented
+from sparkwright.domain.live import DRAIN_SECONDS
 from sparkwright.domain.plan import Plan, RankSpec, stopping
 from sparkwright.domain.progress import StepDone, StepStarted
+from sparkwright.domain.values import dataclass, replace
 from sparkwright.engines.catalog import engine as engine_by_name
 from sparkwright.remote.lease import Of
 from sparkwright.supervision.detect.canary import babble
@@ -48,6 +49,7 @@ class Options:
     supervise: bool = False
     allow_reboot: bool = False
     rollback: bool = True
+    drain: float = DRAIN_SECONDS
 
 
 async def up(services: Services, request: LaunchRequest, options: Options) -> Outcome:
@@ -67,7 +69,8 @@ async def up(services: Services, request: LaunchRequest, options: Options) -> Ou
     if request.replaces or (ranks and services.program):
         outcome.old = await replaced(services, request, ranks)
     if not options.dry_run:
-        swap = Swap(services, request, outcome.old, options.rollback and not options.detach, partial(again, services))
+        back = options.rollback and not options.detach
+        swap = Swap(services, request, outcome.old, back, partial(again, services), options.drain)
         async with swapping(swap, lambda: outcome.plan):
             await _serve(services, request, outcome, options, swap)
             swap.kept = True

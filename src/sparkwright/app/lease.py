@@ -5,13 +5,13 @@ import json
 import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass
 from datetime import datetime
 
 from sparkwright.app.services import Services, each, finished, together
 from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.errors import Busy, CommandFailed, NodeError
 from sparkwright.domain.units import duration
+from sparkwright.domain.values import dataclass
 from sparkwright.remote import lease, service
 from sparkwright.remote.lease import Of
 

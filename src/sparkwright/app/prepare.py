@@ -1,7 +1,6 @@
 """Facts of the nodes and the plan that is made of them: what `plan` prints, and what `up` starts from."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from sparkwright.app.cluster_state import gather_state, inventory, nodes_for
@@ -12,6 +11,7 @@ from sparkwright.domain.plan import Plan
 from sparkwright.domain.progress import StepDone, StepStarted
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.unknown import known
+from sparkwright.domain.values import dataclass, field, replace
 
 if TYPE_CHECKING:
     from sparkwright.app.install_supervisor import InstallResult

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
 
 from sparkwright.app.lease import taken_down
 from sparkwright.app.ranks import End, listing
@@ -15,6 +14,7 @@ from sparkwright.domain.facts import RankStatus, Unknown
 from sparkwright.domain.live import DeploymentState, Live, Supervised
 from sparkwright.domain.recipe import Runtime
 from sparkwright.domain.unknown import known
+from sparkwright.domain.values import dataclass, replace
 from sparkwright.facts.ranks import ranks_fact
 from sparkwright.facts.store import supervised_fact
 from sparkwright.remote import docker, process

@@ -5,7 +5,6 @@ import re
 import shlex
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field, replace
 from secrets import token_hex
 
 from sparkwright.app.services import Services, by_node, each
@@ -13,6 +12,7 @@ from sparkwright.domain.errors import CommandFailed, NodeError
 from sparkwright.domain.facts import RankStatus, Unknown
 from sparkwright.domain.plan import Plan, RankSpec
 from sparkwright.domain.recipe import Runtime
+from sparkwright.domain.values import dataclass, field, replace
 from sparkwright.facts.ranks import ranks_fact
 from sparkwright.ports import Host
 from sparkwright.remote import docker, process

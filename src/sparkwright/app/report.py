@@ -2,13 +2,13 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
 from enum import StrEnum
 
 from sparkwright.app.runs import LAST, chosen, loaded
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.run import Run
 from sparkwright.domain.summary import Comparison, GateResult, RunSummary
+from sparkwright.domain.values import asdict, dataclass
 from sparkwright.loadgen.compare import compare
 from sparkwright.loadgen.endurance import as_outcomes, endurance, is_soak
 from sparkwright.loadgen.gate_lines import Gate

@@ -7,21 +7,24 @@ from sparkwright.app.running import Old, find, missing, until_serving
 from sparkwright.app.services import LaunchRequest, Services, api_key
 from sparkwright.domain.codec import to_json
 from sparkwright.domain.errors import CommandFailed, NotReady, UsageError
-from sparkwright.domain.live import Ask, DeploymentState, Request, Supervised
+from sparkwright.domain.live import DRAIN_SECONDS, Ask, DeploymentState, Request, Supervised
 from sparkwright.domain.progress import StepDone, StepStarted
 from sparkwright.remote import service
 
 _GRACE = 30.0
 
 
-async def restart(services: Services, name: str) -> float:
-    """Seconds until it served again. Raises UsageError, NotReady, Busy, NodeError."""
+async def restart(services: Services, name: str, drain: float = DRAIN_SECONDS) -> float:
+    """Seconds until it served again. drain: seconds that requests under way get.
+
+    Raises UsageError, NotReady, Busy, NodeError.
+    """
     old = await find(services, name)
     if old is None:
         raise await missing(services, name)
     began = services.clock.monotonic()
     services.sink.report(StepStarted("restart", name))
-    await (_asked(services, old.supervised) if old.supervised else _from_here(services, old))
+    await (_asked(services, old.supervised, drain) if old.supervised else _from_here(services, old))
     services.sink.report(StepDone("restart", services.clock.monotonic() - began))
     return services.clock.monotonic() - began
 
@@ -43,17 +46,19 @@ async def halt(services: Services, name: str) -> float:
     return services.clock.monotonic() - began
 
 
-async def _asked(services: Services, supervised: Supervised) -> None:
+async def _asked(services: Services, supervised: Supervised, drain: float) -> None:
     """Cancelled it only stops watching."""
-    node, name = await _ask(services, supervised, Ask.RESTART, "a planned restart"), supervised.deployment
+    name = supervised.deployment
+    node = await _ask(services, supervised, Ask.RESTART, "a planned restart", drain)
     if why := await until_serving(services, node, name, services.nonce):
         raise NotReady(f"{name} does not serve after the restart: {why}", f"`sparkwright incidents list {name}`")
 
 
-async def _ask(services: Services, supervised: Supervised, ask: Ask, why: str) -> str:
+async def _ask(services: Services, supervised: Supervised, ask: Ask, why: str, drain: float = DRAIN_SECONDS) -> str:
     """The supervisor's node."""
     node, name = supervised.node, supervised.deployment
-    state, content = services.state_on(node), to_json(Request(ask, services.who, why, services.nonce))
+    state = services.state_on(node)
+    content = to_json(Request(ask, services.who, why, services.nonce, drain=drain))
     done = await services.run(node, service.send_request(state, name, content, str(ask)))
     if not done.ok:
         raise CommandFailed(node, f"the supervisor of {name} could not be asked: {done.stderr.strip()[:200]}")

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 from sparkwright.app.lease import taken_down
@@ -14,21 +13,13 @@ from sparkwright.app.stop import old_ranks
 from sparkwright.domain.codec import Unreadable, from_json, to_json
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.facts import RankStatus
-from sparkwright.domain.live import SERVING, DeploymentState, Desired, Supervised, phase_text
+from sparkwright.domain.live import OVER, SERVING, DeploymentState, Desired, Supervised, phase_text
 from sparkwright.domain.plan import Plan
 from sparkwright.domain.recipe import Recipe
+from sparkwright.domain.values import dataclass
 from sparkwright.facts.store import supervised_fact
 from sparkwright.remote import service as commands
 
-OVER = frozenset(
-    {
-        DeploymentState.FAILED,
-        DeploymentState.NEEDS_REBOOT,
-        DeploymentState.NEEDS_POWER_CYCLE,
-        DeploymentState.STOPPED,
-        DeploymentState.HALTED,
-    }
-)
 # A supervisor shows what it sees every 2 s.
 _SILENT, _LOOK_AGAIN, _RECENT = 30.0, 0.5, 600.0
 _SHOWN = 6

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from sparkwright.domain.calibration import Calibration
@@ -14,6 +13,7 @@ from sparkwright.domain.facts import EngineFound, NodeFacts, Unknown
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.progress import Notice
 from sparkwright.domain.recipe import Recipe
+from sparkwright.domain.values import dataclass, field
 from sparkwright.engines.engine import PYTHON
 from sparkwright.facts.fact import Fact
 from sparkwright.ports import Calibrations, Clock, Endpoint, Hosts, Keyring, Program, Sink

@@ -1,7 +1,5 @@
 """Weights and image on every node: what one has goes to the others over the fabric, what none has is fetched once."""
 
-from dataclasses import dataclass
-
 from sparkwright.app.cluster_state import model_path, stock
 from sparkwright.app.download import fetch, lack
 from sparkwright.app.services import ClusterState, Services, expand, home_of, resolved_paths
@@ -11,6 +9,7 @@ from sparkwright.domain.errors import CommandFailed
 from sparkwright.domain.plan import Plan
 from sparkwright.domain.recipe import Recipe, Runtime
 from sparkwright.domain.units import gib
+from sparkwright.domain.values import dataclass
 from sparkwright.engines.catalog import traits
 from sparkwright.images.dockerfile import image_name
 from sparkwright.remote import docker, staging

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 
 from sparkwright.app import ranks as rank_work
 from sparkwright.app.lease import holding, remove_supervisor, taking_over
@@ -14,6 +13,7 @@ from sparkwright.domain.facts import RankStatus
 from sparkwright.domain.plan import Plan
 from sparkwright.domain.progress import StepDone, StepStarted
 from sparkwright.domain.unknown import known
+from sparkwright.domain.values import dataclass, field
 from sparkwright.engines.catalog import ENGINES
 from sparkwright.remote.host import script
 from sparkwright.remote.process import ROOM

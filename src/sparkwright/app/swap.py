@@ -20,7 +20,7 @@ from sparkwright.domain.plan import Plan
 from sparkwright.domain.units import duration
 from sparkwright.remote import service
 
-_HEARD, _LOOK_AGAIN = DRAIN_SECONDS + 20.0, 0.5
+_HEARD, _LOOK_AGAIN = 20.0, 0.5
 # Starts the old one again from here; False: without waiting until it is ready.
 Again = Callable[[LaunchRequest, bool], Awaitable[None]]
 
@@ -29,7 +29,7 @@ Again = Callable[[LaunchRequest, bool], Awaitable[None]]
 class Swap:
     """One replacement. again: start the old one again if the new one fails. begun: from here on the old one is away.
 
-    stands_by: its supervisor waits for us. kept: the new one serves.
+    drain: seconds that requests under way get. stands_by: its supervisor waits for us. kept: the new one serves.
     """
 
     services: Services
@@ -37,6 +37,7 @@ class Swap:
     old: Old | None = None
     again: bool = True
     restart: Again | None = None
+    drain: float = DRAIN_SECONDS
     begun: bool = False
     stands_by: bool = False
     kept: bool = False
@@ -107,7 +108,7 @@ class Swap:
             return False
         self._renewing = asyncio.create_task(self._renew(node, state, name))
         await services.run(node, service.resume(state, name))
-        until = services.clock.monotonic() + _HEARD
+        until = services.clock.monotonic() + self.drain + _HEARD
         while services.clock.monotonic() < until:
             seen = await watched(services, node, name)
             if seen and seen.current and seen.current.request == services.nonce:
@@ -120,7 +121,7 @@ class Swap:
         return supervised.node, self.services.state_on(supervised.node), supervised.deployment
 
     def _request(self, ask: Ask, why: str) -> str:
-        return to_json(Request(ask, self.services.who, why, self.services.nonce))
+        return to_json(Request(ask, self.services.who, why, self.services.nonce, drain=self.drain))
 
     async def _renew(self, node: str, state: str, name: str) -> None:
         while True:

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from sparkwright.app.bench.benchmark import Ready
@@ -12,6 +11,7 @@ from sparkwright.app.evaluate import Watch, store
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import NotReady
 from sparkwright.domain.run import Run
+from sparkwright.domain.values import dataclass, replace
 
 _STATES = {"pass": "passed", "partial": "in part", "fail": "failed"}
 

@@ -4,7 +4,6 @@ import re
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from itertools import pairwise
 from secrets import token_hex
 
@@ -18,6 +17,7 @@ from sparkwright.domain.errors import CommandFailed, NodeError
 from sparkwright.domain.plan import Plan
 from sparkwright.domain.progress import Progress
 from sparkwright.domain.units import GIB
+from sparkwright.domain.values import dataclass, replace
 from sparkwright.facts.service import parse_peer
 from sparkwright.planner.fabric import choose_fabrics
 from sparkwright.remote import staging

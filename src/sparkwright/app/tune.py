@@ -5,7 +5,6 @@ by its supervisor once, for all trials, and is started again however the search 
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import Any, Protocol
 
@@ -30,6 +29,7 @@ from sparkwright.domain.plan import Plan, stopping
 from sparkwright.domain.run import Run
 from sparkwright.domain.tuning import START, Point, Trial, Tried, Tuned
 from sparkwright.domain.units import gib
+from sparkwright.domain.values import dataclass, field, replace
 from sparkwright.evals import catalog
 from sparkwright.loadgen import effects, search, tuning
 from sparkwright.planner.tuning import variant

@@ -1,7 +1,6 @@
 """What `tune` may try on these nodes: the settings, the points that the plan lets start, the recipe of each."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 
 import yaml
 
@@ -15,6 +14,7 @@ from sparkwright.domain.finding import prevented
 from sparkwright.domain.plan import stopping
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.tuning import Candidate, Point, Setting, TuneGoal
+from sparkwright.domain.values import dataclass, field, replace
 from sparkwright.engines import tuning as known
 from sparkwright.loadgen import search
 from sparkwright.planner.judge import RealJudge

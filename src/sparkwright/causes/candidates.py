@@ -7,12 +7,12 @@ only reports the failure of something else never outweighs the line with the rea
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from sparkwright.causes.load import needs
+from sparkwright.domain.values import dataclass, replace
 from sparkwright.engines.dialect import of_a_client
 from sparkwright.logscan.book import digest, linear
 from sparkwright.logscan.logline import is_settings, when

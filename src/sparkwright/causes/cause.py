@@ -1,10 +1,10 @@
 """What is known of a cause that logs show, and of the causes that only a whole log shows."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 
 from sparkwright.domain.diagnosis import Proof
 from sparkwright.domain.finding import Severity
+from sparkwright.domain.values import dataclass, field
 from sparkwright.logscan.book import Book, Needs
 from sparkwright.logscan.sign import Row, Sign, Story
 

@@ -4,7 +4,6 @@ import re
 import shlex
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from sparkwright.causes.candidates import EXCEPTION, MECHANISM, STRONG, Candidate, Mechanism, candidates, with_mechanism
@@ -12,6 +11,7 @@ from sparkwright.causes.fallback import context_of, kind_of
 from sparkwright.causes.load import families
 from sparkwright.causes.ranking import Slots
 from sparkwright.domain.diagnosis import Explanation, Proof
+from sparkwright.domain.values import dataclass, replace
 from sparkwright.engines.messages import message_of
 from sparkwright.engines.progress import progress
 from sparkwright.logscan.logline import decoded, is_settings, who

@@ -5,7 +5,6 @@ import re
 import tomllib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 
 from sparkwright.causes.cause import LogCause
 from sparkwright.domain.finding import Severity
+from sparkwright.domain.values import dataclass
 from sparkwright.engines.progress import CONDITIONS
 from sparkwright.logscan.book import Needs
 from sparkwright.logscan.literals import required

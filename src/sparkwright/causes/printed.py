@@ -3,12 +3,12 @@
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from sparkwright.domain.diagnosis import Difference, Proof, Stated
+from sparkwright.domain.values import dataclass, field
 from sparkwright.logscan.book import linear
 from sparkwright.logscan.logline import LONGEST, decoded
 

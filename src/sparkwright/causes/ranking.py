@@ -2,13 +2,13 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 
 from sparkwright.causes.cause import LogCause, WholeLogRule
 from sparkwright.causes.load import whole_log
 from sparkwright.compat.versions import ranges
 from sparkwright.domain.diagnosis import Cause, Proof, Stated
 from sparkwright.domain.finding import Severity
+from sparkwright.domain.values import dataclass, replace
 from sparkwright.logscan.matcher import Hit
 from sparkwright.logscan.sign import CERTAIN, LIKELY, POSSIBLE, Story
 

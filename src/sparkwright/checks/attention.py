@@ -1,11 +1,11 @@
 """Which findings still need attention: not those that the owner ignores, and not what was there at an earlier check."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 
 from sparkwright.domain.facts import NodeFacts
 from sparkwright.domain.finding import Finding
 from sparkwright.domain.unknown import Unknown
+from sparkwright.domain.values import dataclass, field
 
 # Counters and log lines that stay until the next boot, whatever was done about them.
 EVENTS = frozenset(("GPU004", "GPU010", "HOST015", "HOST021", "HOST023", "MEM013", "MEM014", "RDMA011", "RDMA014"))

@@ -1,7 +1,6 @@
 """Checks of model files."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from sparkwright.checks.reading import played, unplanned
 from sparkwright.domain.check import Check, Context, Found, explained
@@ -12,6 +11,7 @@ from sparkwright.domain.finding import INFO, OVERRIDE, WARN
 from sparkwright.domain.recipe import Model
 from sparkwright.domain.units import gib
 from sparkwright.domain.unknown import known
+from sparkwright.domain.values import dataclass
 from sparkwright.remote.repair import ref_fix
 
 _SHOWN = 3

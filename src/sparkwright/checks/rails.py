@@ -1,7 +1,6 @@
 """What rules about the link between the nodes read from facts: rails, port pairs and their networks."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from ipaddress import AddressValueError, IPv4Address, IPv4Network
 
 from sparkwright.checks.reading import simulated
@@ -9,6 +8,7 @@ from sparkwright.domain.check import Context
 from sparkwright.domain.fabric_facts import Nic, cage
 from sparkwright.domain.facts import Address, Interface, NodeFacts, RdmaPort
 from sparkwright.domain.unknown import known
+from sparkwright.domain.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

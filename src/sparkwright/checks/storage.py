@@ -1,7 +1,6 @@
 """Checks of disks and model folders."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from sparkwright.checks.reading import node_of, per_node, played, real_nodes
 from sparkwright.domain.check import Check, Context, Found, explained
@@ -12,6 +11,7 @@ from sparkwright.domain.finding import BLOCK, INFO, WARN
 from sparkwright.domain.recipe import Recipe, Runtime
 from sparkwright.domain.units import GIB, gib
 from sparkwright.domain.unknown import known
+from sparkwright.domain.values import dataclass
 from sparkwright.engines.catalog import traits
 
 _SPARE_SHARE = 0.05

@@ -5,7 +5,6 @@ import contextlib
 import importlib
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any, cast
@@ -27,6 +26,7 @@ from sparkwright.cli.gate_file import gates_of
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.run import Run
+from sparkwright.domain.values import dataclass, replace
 from sparkwright.domain.workload import Workload
 from sparkwright.loadgen import profiles
 from sparkwright.loadgen.replay import with_counts

@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 
 from sparkwright.app.bench import deployment_target
 from sparkwright.app.bench.benchmark import BenchRequest, Ready
@@ -12,6 +11,7 @@ from sparkwright.cli import options as shared
 from sparkwright.cli.console import Quiet
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import RecipeError
+from sparkwright.domain.values import dataclass
 from sparkwright.wiring import gateway_keys, services, trusting, vouched
 
 

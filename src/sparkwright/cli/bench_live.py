@@ -5,7 +5,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from statistics import median
 from typing import TYPE_CHECKING
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING
 from sparkwright.cli.columns import echo
 from sparkwright.domain.run import Lag, Row
 from sparkwright.domain.units import duration
+from sparkwright.domain.values import dataclass
 from sparkwright.domain.workload import Agent, LevelPlan, Single
 from sparkwright.report.texts import number, seconds
 

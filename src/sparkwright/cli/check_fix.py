@@ -5,7 +5,6 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from getpass import getpass
 from typing import Any
 
@@ -22,6 +21,7 @@ from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import NodeError, UsageError
 from sparkwright.domain.finding import Finding, Severity
 from sparkwright.domain.units import duration
+from sparkwright.domain.values import dataclass, replace
 
 Taken = tuple[tuple[Result, ...], tuple[NodeError, ...]]  # how it went, and the nodes that gave no answer
 _COLORS = {Outcome.DONE: "green", Outcome.SKIPPED: "blue", Outcome.BY_HAND: "yellow", Outcome.FAILED: "red"}

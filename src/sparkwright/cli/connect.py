@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from sparkwright.cli import options as shared
 from sparkwright.cli.columns import SIMULATED, aligned, echo
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.units import duration
+from sparkwright.domain.values import asdict, dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,6 @@ import socket
 import tempfile
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -29,6 +28,7 @@ from sparkwright.domain.cluster import Cluster, Node
 from sparkwright.domain.errors import RecipeError
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.units import duration
+from sparkwright.domain.values import asdict, dataclass, replace
 from sparkwright.engines.catalog import simulator
 from sparkwright.engines.simulator import Simulator
 from sparkwright.simulator.nodes import make_cluster

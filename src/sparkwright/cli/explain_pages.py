@@ -5,7 +5,6 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import cache
 
 from sparkwright.causes.cause import LogCause
@@ -13,6 +12,7 @@ from sparkwright.causes.load import families, whole_log
 from sparkwright.checks.attention import FORMER as FORMER
 from sparkwright.checks.catalog import CHECKS
 from sparkwright.domain.check import Check
+from sparkwright.domain.values import dataclass, field
 from sparkwright.engines import findings as engines
 from sparkwright.planner import fabric_findings
 from sparkwright.supervision import findings as supervision

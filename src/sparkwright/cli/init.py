@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from getpass import getpass
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from sparkwright.domain.cluster import Cluster, Fabric, Node
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import RecipeError, UsageError
 from sparkwright.domain.finding import Rights
+from sparkwright.domain.values import dataclass, replace
 from sparkwright.facts.changes import INIT
 from sparkwright.planner.addressing import Layout
 from sparkwright.recipes.cluster_file import load_cluster

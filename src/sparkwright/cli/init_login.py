@@ -2,7 +2,6 @@
 
 import shlex
 import sys
-from dataclasses import dataclass
 
 import click
 
@@ -11,6 +10,7 @@ from sparkwright.app.init import login_fix
 from sparkwright.cli.columns import echo
 from sparkwright.domain.cluster import Cluster, Node
 from sparkwright.domain.errors import UsageError
+from sparkwright.domain.values import dataclass
 from sparkwright.wiring import announced
 
 

@@ -1,7 +1,6 @@
 """`sparkwright recipes inventory`: every checkpoint on every node's disk, and which recipes can use it."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import click
@@ -16,6 +15,7 @@ from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.errors import RecipeError
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.units import gib
+from sparkwright.domain.values import asdict, dataclass, replace
 from sparkwright.planner.usable import uses
 from sparkwright.wiring import places
 

@@ -6,13 +6,13 @@ import importlib
 import os
 import select
 import sys
-from dataclasses import dataclass
 from typing import Any
 
 import click
 
 from sparkwright import __version__
 from sparkwright.domain.errors import NotReady, Refused, SparkwrightError, StoreError
+from sparkwright.domain.values import dataclass
 
 # verb -> (module, attribute, help). Modules are imported when their verb is used: `--help` stays quick.
 VERBS = {

@@ -14,7 +14,6 @@ from sparkwright.engines.tables import SEPARATE
 from sparkwright.facts.engine_log import LogStory, read_log
 from sparkwright.planner.calibrate import conditions, measured, source_of, without_pool
 from sparkwright.planner.ledger import simulated
-from sparkwright.simulator.boot import MARK
 
 _LONGEST = 65536
 _MEMORY = {"weights_gib", "weights_mib", "kv_gib", "kv_mib"}
@@ -62,6 +61,8 @@ def _story(recipe: Recipe, log: str, dialect: str) -> LogStory:
 
 def _lines(log: str, simulated: bool) -> Iterator[str]:
     """Never more than a piece of the file at once. Raises UsageError for a log of the simulator, unless `simulated`."""
+    from sparkwright.simulator.boot import MARK  # with a web server: only where a log is read
+
     with click.open_file(log, encoding="utf-8", errors="replace") as file:
         for line in iter(lambda: file.readline(_LONGEST), ""):
             if MARK in line and not simulated:

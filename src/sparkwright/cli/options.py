@@ -18,6 +18,7 @@ from sparkwright.cli.columns import echo
 from sparkwright.domain.command import Secret
 from sparkwright.domain.deployment import is_deployment_name
 from sparkwright.domain.errors import RecipeError, UsageError
+from sparkwright.domain.live import DRAIN_SECONDS
 
 if TYPE_CHECKING:  # what a verb needs that runs a use case is loaded there: the others start quickly
     from sparkwright.app.services import Services
@@ -94,6 +95,13 @@ def force_option(function: F) -> F:
     return forced(reason_option(with_reason))  # type: ignore[return-value]
 
 
+drain_option = click.option(
+    "--drain",
+    type=click.FloatRange(0, 86400),
+    default=DRAIN_SECONDS,
+    metavar="SECONDS",
+    help=f"Let requests under way end, for so long. [default: {DRAIN_SECONDS:.0f}]",
+)
 lease_option = click.option(
     "--break-lease", "seize", is_flag=True, help="Take over the nodes' leases from another user or process."
 )

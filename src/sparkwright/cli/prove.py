@@ -2,7 +2,6 @@
 
 import importlib
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from sparkwright.adapters.files import open_workload
@@ -12,6 +11,7 @@ from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.cli.columns import echo
 from sparkwright.domain.run import Run
 from sparkwright.domain.summary import GateResult
+from sparkwright.domain.values import asdict, dataclass, replace
 from sparkwright.wiring import bench as tools
 from sparkwright.wiring import keys, places
 

@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.errors import RecipeError, UsageError
 from sparkwright.domain.finding import Finding, Severity
 from sparkwright.domain.recipe import Recipe, RecipeState
+from sparkwright.domain.values import asdict, dataclass
 from sparkwright.engines.catalog import rehearse
 from sparkwright.planner.parallelism import advise
 from sparkwright.recipes.importers.draft import ImportOptions

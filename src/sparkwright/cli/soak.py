@@ -2,7 +2,6 @@
 
 import asyncio
 import importlib
-from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from sparkwright.cli.gate_file import read_gates
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.run import Lag, Row, Run
 from sparkwright.domain.units import duration, gib, parse_size
+from sparkwright.domain.values import asdict, dataclass, replace
 from sparkwright.domain.workload import LevelPlan, Soak, Workload
 from sparkwright.wiring import bench as tools
 from sparkwright.wiring import keys, places

@@ -1,7 +1,6 @@
 """The last screen of `soak`: findings, figures, what is unknown, gates, next commands."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import click
@@ -12,6 +11,7 @@ from sparkwright.domain.run import Run
 from sparkwright.domain.soak import Endurance
 from sparkwright.domain.summary import GateResult
 from sparkwright.domain.units import duration
+from sparkwright.domain.values import asdict, dataclass, replace
 from sparkwright.loadgen.endurance import endurance, memory_text
 from sparkwright.loadgen.gate_lines import Gate
 from sparkwright.loadgen.gates import judge

@@ -1,7 +1,6 @@
 """`sparkwright status` and `logs`."""
 
 from collections.abc import AsyncIterator, Awaitable
-from dataclasses import asdict, dataclass
 from typing import Any
 
 import click
@@ -16,6 +15,7 @@ from sparkwright.cli.text import deployment_text
 from sparkwright.cli.watch import Frame, every_option, watch
 from sparkwright.domain.deployment import Deployment
 from sparkwright.domain.live import DeploymentState
+from sparkwright.domain.values import asdict, dataclass
 
 _GOOD = (
     DeploymentState.READY,

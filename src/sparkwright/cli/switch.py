@@ -20,6 +20,7 @@ _FIXED = {"detach": False, "no_supervise": False, "no_rollback": False, "prove":
 @shared.cluster_options
 @shared.force_option
 @shared.lease_option
+@shared.drain_option
 @click.option("--dry-run", is_flag=True, help="Print the plan and exit; change nothing.")
 @click.option("--allow-reboot", is_flag=True, help="Allow the supervisor to reboot the nodes as a last resort.")
 @click.option("--verbose", is_flag=True, help="Also print the engine's own figures.")

@@ -2,7 +2,6 @@
 
 import asyncio
 import shlex
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from sparkwright.domain.errors import UsageError
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.tuning import Point, Setting, Trial, Tried, Tuned, TuneGoal
 from sparkwright.domain.units import duration
+from sparkwright.domain.values import asdict, dataclass
 from sparkwright.loadgen import search
 from sparkwright.report import tuning as text_of
 from sparkwright.wiring import bench as tools

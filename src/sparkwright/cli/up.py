@@ -49,6 +49,7 @@ from sparkwright.wiring import places
     help="Replace this deployment; roll back to it if the start fails.",
 )
 @click.option("--no-rollback", is_flag=True, help="Do not roll back to the old deployment when the new one fails.")
+@shared.drain_option
 @click.option("--prove", is_flag=True, help="Then judge a short benchmark and the quick probes by gates.")
 @click.option("--verbose", is_flag=True, help="Also print the engine's own figures.")
 @shared.json_option
@@ -90,7 +91,7 @@ def brought(recipe: str, profile: str, name: str, where: ClusterOptions, rest: M
     async def start(services: Services) -> Outcome:
         key = api_key(services, opened)
         request = LaunchRequest(opened, named, rest["force"], key, supervised=supervise, replaces=replaces)
-        return await bring_up(services, request, Options(*given))
+        return await bring_up(services, request, Options(*given, rest["drain"]))
 
     outcome = shared.drive(where, start, quiet=rest["as_json"])
     text = outcome_text(outcome, time.monotonic() - began, where.ssh_config, rest["verbose"])
@@ -149,8 +150,9 @@ def down(deployment: str, where: ClusterOptions, seize: bool, as_json: bool) -> 
 @click.command()
 @click.argument("deployment", required=False, callback=shared.deployment_if_given)
 @shared.cluster_options
+@shared.drain_option
 @shared.json_option
-def restart(deployment: str, where: ClusterOptions, as_json: bool) -> None:
+def restart(deployment: str, where: ClusterOptions, drain: float, as_json: bool) -> None:
     """Restart a deployment; its gateway answers 503 meanwhile.
 
     Its supervisor stops and starts the ranks without counting a fault. Ctrl-C only detaches.
@@ -162,7 +164,7 @@ def restart(deployment: str, where: ClusterOptions, as_json: bool) -> None:
 
     async def restarted(services: Services) -> tuple[str, float]:
         name = deployment or await the_only_one(services, "restart")
-        return name, await start_again(services, name)
+        return name, await start_again(services, name, drain)
 
     name, seconds = shared.drive(where, restarted, quiet=as_json)
     document = {"deployment": name, "seconds": round(seconds, 3)}

@@ -5,7 +5,6 @@ import sys
 import textwrap
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,6 +13,7 @@ from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.cli import options as shared
 from sparkwright.cli.columns import echo
 from sparkwright.domain.printable import printable
+from sparkwright.domain.values import dataclass
 
 if TYPE_CHECKING:
     from sparkwright.app.services import Services

@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from sparkwright.domain.check import Context
@@ -12,6 +11,7 @@ from sparkwright.domain.facts import NodeFacts
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.unknown import known
+from sparkwright.domain.values import dataclass, field
 
 GB10 = "sm_121"
 # For a recipe that gives no shape, of a model that no node has yet: what the architecture is of such names.

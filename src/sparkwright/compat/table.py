@@ -5,7 +5,6 @@ Only the file of the engine that is asked for is parsed, and only once.
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -16,6 +15,7 @@ from sparkwright.compat.combination import GB10, Combination, combination
 from sparkwright.domain.check import Context
 from sparkwright.domain.codec import from_tree
 from sparkwright.domain.recipe import RecipeState
+from sparkwright.domain.values import dataclass, field, fields
 from sparkwright.engines.catalog import ENGINES as DRIVEN
 from sparkwright.engines.tables import DATA_OF, SEPARATE
 from sparkwright.engines.version import bounds, within

@@ -3,10 +3,10 @@
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from sparkwright.domain.values import dataclass
 from sparkwright.engines.version import bounds, within
 
 _FILE = Path(__file__).with_name("versions.toml")

@@ -4,10 +4,7 @@ import asyncio
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 
-from sparkwright.app.restart import halt, restart
-from sparkwright.app.running import OVER
 from sparkwright.console.board import Board, Watch
 from sparkwright.console.figures import prose
 from sparkwright.console.head import services
@@ -15,8 +12,9 @@ from sparkwright.console.outlook import Row, outlook
 from sparkwright.console.pages import form
 from sparkwright.console.sessions import Visitor
 from sparkwright.domain.errors import SparkwrightError
-from sparkwright.domain.live import DRAIN_SECONDS, SERVING
+from sparkwright.domain.live import DRAIN_SECONDS, OVER, SERVING
 from sparkwright.domain.units import duration
+from sparkwright.domain.values import dataclass
 from sparkwright.gateway.caddy import CONSOLE_PATH
 from sparkwright.report.markup import Html, join, tag
 
@@ -60,12 +58,17 @@ class Operations:
         self._board.notes[name] = f"{title} at {time.strftime('%H:%M:%S UTC', time.gmtime())}: {said}."
 
 
+# What starts ranks is most of this program's memory and start: it is loaded when somebody asks for it.
 async def _started(watch: Watch, who: str) -> None:
+    from sparkwright.app.restart import restart
+
     async with services(watch, who) as made:
         await restart(made, watch.name)
 
 
 async def _halted(watch: Watch, who: str) -> None:
+    from sparkwright.app.restart import halt
+
     async with services(watch, who) as made:
         await halt(made, watch.name)
 

@@ -18,7 +18,6 @@ from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.progress import Happening
 from sparkwright.gateway.keys import BYTES
-from sparkwright.supervisor.run import sockets
 
 
 class Silent:
@@ -51,6 +50,8 @@ async def services(watch: Watch, who: str, keyring: Shown | None = None) -> Asyn
     desired = watch.desired
     if desired is None:
         raise UsageError(f"{watch.name}: what it is to serve cannot be read", "`sparkwright up` writes it again")
+    from sparkwright.supervisor.run import sockets  # with all of the supervisor
+
     clock, caller = SystemClock(), f"{whoami()} (console, key {who})"
     config, control = watch.home / "ssh/config", sockets(watch.home / "console", os.getuid())
     hosts = ClusterHosts(desired.cluster, SshSettings(config if config.exists() else None, control), caller)

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from sparkwright.app.running import OVER as RESTS
 from sparkwright.console import nodes, usage
 from sparkwright.console.board import Board, Watch
 from sparkwright.console.charts import bar, sparkline
@@ -20,6 +19,7 @@ from sparkwright.console.figures import (
     unit,
 )
 from sparkwright.domain.incident import Incident
+from sparkwright.domain.live import OVER as RESTS
 from sparkwright.domain.live import SERVING, STALE, DeploymentState, Live, LiveEngine, LiveRank
 from sparkwright.domain.units import duration
 from sparkwright.engines.engine import served_name

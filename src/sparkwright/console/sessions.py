@@ -4,11 +4,11 @@ import hmac
 import os
 import secrets
 from collections.abc import Callable
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
 from sparkwright.domain.command import Secret
+from sparkwright.domain.values import dataclass
 from sparkwright.gateway.keys import Key, Keys, Role, owner
 
 _SECRET = "console.secret"

@@ -1,10 +1,10 @@
 """Who used how much: tokens and requests by key and day, as the gateway counted them."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 
 from sparkwright.console.charts import bar
 from sparkwright.console.figures import number, percent, short
+from sparkwright.domain.values import dataclass
 from sparkwright.gateway.caddy import CONSOLE_PATH
 from sparkwright.gateway.usage import Used
 from sparkwright.report.markup import Html, join, tag

@@ -1,8 +1,7 @@
 """What an engine logged of its own memory at a start: figures of one rank, and what they were measured with."""
 
-from dataclasses import dataclass, field
-
 from sparkwright.domain.units import GIB
+from sparkwright.domain.values import dataclass, field
 
 # Weights and graphs of a second start are those of the first (vLLM 0.21.0 on two nodes, our recordings: to 0.01 GiB).
 # What is left for the KV pool is not: 62.31, 62.59 and 62.81 GiB in three published logs of one recipe on a GB10, 4.22

@@ -3,7 +3,6 @@
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
@@ -17,6 +16,7 @@ from sparkwright.domain.ledger import MemoryLedger
 from sparkwright.domain.plan import Advice, RankSpec
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.service import GatewayFacts
+from sparkwright.domain.values import dataclass, field, fields, replace
 
 
 @dataclass(frozen=True, slots=True)

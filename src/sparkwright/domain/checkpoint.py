@@ -1,10 +1,10 @@
 """What is known of a model's files on a node and on the hub, and what is wrong with them."""
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.unknown import Unknown
+from sparkwright.domain.values import dataclass
 
 
 class Defect(StrEnum):

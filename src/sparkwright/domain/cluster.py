@@ -1,6 +1,6 @@
 """The machines: nodes, how they are reached, and the fabric between them."""
 
-from dataclasses import dataclass, field
+from sparkwright.domain.values import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)

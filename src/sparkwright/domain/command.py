@@ -1,7 +1,8 @@
 """Commands as values: built below, run above."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from sparkwright.domain.values import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,10 @@
 """A plan made real: states, progress, and the lease that keeps two people from fighting."""
 
 import re
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
+
+from sparkwright.domain.values import dataclass, field
 
 if TYPE_CHECKING:  # `diagnose` reads phases, and starts quickly
     from sparkwright.domain.facts import RankStatus

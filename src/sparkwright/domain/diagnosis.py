@@ -1,10 +1,10 @@
 """A diagnosis: causes with the lines that prove them, what is harmless, and what could not be determined."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 
 from sparkwright.domain.finding import Severity
+from sparkwright.domain.values import dataclass
 
 CONFIDENT = 0.85  # from here on a cause is named with confidence: its own message says what is wrong
 _NEARLY, _HINT = 0.6, 0.5  # of the best; below, a sign is only a hint

@@ -1,7 +1,8 @@
 """What an evaluation of an endpoint found: outcomes of probes, scores of instructions, greedy answers."""
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from sparkwright.domain.values import dataclass
 
 
 class State(StrEnum):

@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 from sparkwright.domain.unknown import NOT_ASKED, Unknown
+from sparkwright.domain.values import dataclass, field
 
 _DOMAIN = re.compile(r"^(roce|ibp?|en)P[0-9]+(?=p[0-9])")
 

@@ -1,7 +1,6 @@
 """What is known of one node. Unknown stays unknown: a field that could not be read holds Unknown, never a guess."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 
 from sparkwright.domain.fabric_facts import Containers, Network, Nic, Settings, Store
@@ -9,6 +8,7 @@ from sparkwright.domain.host_facts import Activity, Board, KernelLog, Package, T
 from sparkwright.domain.host_facts import Memory as Memory
 from sparkwright.domain.unknown import NOT_ASKED as NOT_ASKED
 from sparkwright.domain.unknown import Unknown as Unknown
+from sparkwright.domain.values import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)

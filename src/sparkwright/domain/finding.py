@@ -1,10 +1,10 @@
 """What a check found, and the fixes applied: code, severity, evidence, cause, remedy."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from enum import StrEnum
 
 from sparkwright.domain.command import Command, Secret
+from sparkwright.domain.values import dataclass
 
 
 class Severity(StrEnum):

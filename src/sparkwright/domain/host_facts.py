@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 from sparkwright.domain.units import GIB, MIB
 from sparkwright.domain.unknown import NOT_ASKED, Unknown
+from sparkwright.domain.values import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)

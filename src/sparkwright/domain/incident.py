@@ -1,6 +1,6 @@
 """What happened to a deployment, as the head node remembers it. All times are seconds since the epoch."""
 
-from dataclasses import dataclass
+from sparkwright.domain.values import dataclass
 
 CHANGED = "changed"
 

@@ -1,7 +1,8 @@
 """One node's memory pool and its KV cache, line by line."""
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from sparkwright.domain.values import dataclass
 
 
 class CacheKind(StrEnum):

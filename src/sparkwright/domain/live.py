@@ -1,11 +1,11 @@
 """A supervised deployment: its desired state, its live state for `status`, the exporter and the gateway."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 
 from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.recipe import Recipe
+from sparkwright.domain.values import dataclass, field
 
 
 class DeploymentState(StrEnum):
@@ -26,6 +26,15 @@ class DeploymentState(StrEnum):
 
 
 SERVING = frozenset({DeploymentState.READY, DeploymentState.DEGRADED})
+OVER = frozenset(
+    {
+        DeploymentState.FAILED,
+        DeploymentState.NEEDS_REBOOT,
+        DeploymentState.NEEDS_POWER_CYCLE,
+        DeploymentState.STOPPED,
+        DeploymentState.HALTED,
+    }
+)
 
 
 def phase_text(phase: str) -> str:
@@ -255,7 +264,7 @@ DRAIN_SECONDS = 30.0
 
 class Ask(StrEnum):
     """restart: a planned one. halt: stop, and stay so until a restart. replace: leave the nodes to an `up`. return,
-    leave: it failed; serve again, or do not.
+    leave: it failed; serve again, or do not. yield: from another supervisor: stop, if on demand and idle.
     """
 
     RESTART = "restart"
@@ -263,13 +272,14 @@ class Ask(StrEnum):
     REPLACE = "replace"
     RETURN = "return"
     LEAVE = "leave"
+    YIELD = "yield"
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
     """A person's command to a supervisor: `request.json` in its folder. nonce: of the process that asks.
 
-    age: seconds since it was written or renewed, as its reader found it.
+    age: seconds since it was written or renewed, as its reader found it. drain: seconds that requests under way get.
     """
 
     ask: Ask
@@ -277,3 +287,4 @@ class Request:
     why: str
     nonce: str
     age: float = 0.0
+    drain: float = DRAIN_SECONDS

@@ -1,6 +1,6 @@
 """The dimensions of a model that decide how it can be split and what it costs: read from its config, never its name."""
 
-from dataclasses import dataclass
+from sparkwright.domain.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

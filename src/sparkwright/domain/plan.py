@@ -1,7 +1,6 @@
 """What would happen, as data: which rank runs where, with exactly which command; and the advice to the user."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.command import Secret
@@ -9,6 +8,7 @@ from sparkwright.domain.facts import FabricChoice
 from sparkwright.domain.finding import Finding
 from sparkwright.domain.ledger import MemoryLedger
 from sparkwright.domain.recipe import Parallelism, Recipe, Runtime
+from sparkwright.domain.values import dataclass, field
 from sparkwright.domain.verdict import LoaderCost, Remedy, Speed, Verdict
 
 Range = tuple[float, float]

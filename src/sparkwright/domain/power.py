@@ -1,8 +1,9 @@
 """Settings of a recipe that hand power over: to the author of what they point to, or to every client."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from sparkwright.domain.values import dataclass
 
 _OFF = ("", "0", "false", "no", "off", "none", "null")
 _LOADS = "loads code from where it points"

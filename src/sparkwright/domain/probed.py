@@ -1,7 +1,8 @@
 """What an endpoint reported of itself before anything was measured."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from sparkwright.domain.values import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,7 @@
 """What a use case reports while it runs."""
 
-from dataclasses import dataclass
-
 from sparkwright.domain.deployment import Phase
+from sparkwright.domain.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,12 @@
 """What to serve: model, engine, image, parallelism, limits. Resolved: profile applied, defaults filled."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.units import MIB
+from sparkwright.domain.values import dataclass, field
 
 PTXAS = "/usr/local/cuda/bin/ptxas"
 

@@ -2,10 +2,10 @@
 
 from array import array
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from sparkwright.domain.evaluation import Evaluation
+from sparkwright.domain.values import dataclass, field
 from sparkwright.domain.workload import LevelPlan, Pace, Workload
 
 

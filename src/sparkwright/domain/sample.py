@@ -1,10 +1,10 @@
 """What is sampled from a node while it serves. A figure that could not be read holds Unknown."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 from sparkwright.domain.facts import Memory
 from sparkwright.domain.unknown import NOT_ASKED, Unknown
+from sparkwright.domain.values import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,8 @@
 """Programs of ours that run on a node without a login: services, and what a gateway was installed with."""
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from sparkwright.domain.values import dataclass
 
 
 class Manager(StrEnum):

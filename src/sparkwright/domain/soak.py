@@ -1,10 +1,10 @@
 """What hours of load showed: memory, latency, failures, answers. Computed from a run, never stored."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 from sparkwright.domain.evaluation import Outcome
 from sparkwright.domain.summary import Interval
+from sparkwright.domain.values import dataclass, field
 
 Point = tuple[float, float]  # seconds since the run began, value
 

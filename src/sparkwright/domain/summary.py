@@ -1,9 +1,9 @@
 """A run's rows as figures with their spread. Always computed from the rows, never stored instead of them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 from sparkwright.domain.run import Run
+from sparkwright.domain.values import dataclass, field
 from sparkwright.domain.workload import LevelPlan
 
 # Metric -> (unit, whether more is better). Times in seconds, rates in tokens or requests per second.

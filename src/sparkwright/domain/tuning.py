@@ -1,9 +1,10 @@
 """A search of settings: what can be set, what was tried and measured, and what came of it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
+
+from sparkwright.domain.values import dataclass, field
 
 
 class TuneGoal(StrEnum):

@@ -1,7 +1,8 @@
 """What is not known. It stays so: nothing in its place is guessed."""
 
-from dataclasses import dataclass
 from typing import Literal, TypeVar
+
+from sparkwright.domain.values import dataclass
 
 T = TypeVar("T")
 

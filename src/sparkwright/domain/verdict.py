@@ -1,12 +1,12 @@
 """Whether a recipe fits in the free memory of its nodes, what would make it fit, what that costs, and its speed."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
 from sparkwright.domain.ledger import Fit, KvCapacity, Lack
 from sparkwright.domain.recipe import Recipe
+from sparkwright.domain.values import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)

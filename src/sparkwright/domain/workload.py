@@ -1,9 +1,9 @@
 """What a benchmark asks of an endpoint, as data: levels of requests, how they are paced, what is cached."""
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 from sparkwright.domain.units import GIB
+from sparkwright.domain.values import dataclass
 
 FLOOR = 2 * GIB
 

@@ -4,13 +4,13 @@ import json
 import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.plan import Plan, RankFile, RankSpec
 from sparkwright.domain.recipe import Runtime
+from sparkwright.domain.values import dataclass, field, replace
 from sparkwright.remote import docker
 
 HERE = "\0here\0"

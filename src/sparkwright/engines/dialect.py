@@ -3,12 +3,12 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import pairwise
 from typing import Any
 
 from sparkwright.domain.deployment import LogEvent, Phase
+from sparkwright.domain.values import dataclass, field, replace
 from sparkwright.engines.tables import table
 
 LONGEST = 4000

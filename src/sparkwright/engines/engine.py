@@ -4,7 +4,6 @@ Adding an engine is one file and one row in the catalog.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Protocol
 
 from sparkwright.domain.cluster import NodePaths
@@ -13,6 +12,7 @@ from sparkwright.domain.deployment import LogEvent
 from sparkwright.domain.finding import Finding
 from sparkwright.domain.plan import Placement, RankSpec
 from sparkwright.domain.recipe import Recipe, Runtime
+from sparkwright.domain.values import dataclass, field
 from sparkwright.engines.traits import Traits
 from sparkwright.remote import docker, process
 

@@ -6,12 +6,12 @@ Only the file that is asked for is parsed, and only once.
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
 from sparkwright.domain.finding import Finding, Severity
+from sparkwright.domain.values import dataclass, field
 from sparkwright.engines.findings import ENG
 from sparkwright.engines.flag_values import Option
 from sparkwright.engines.tables import DATA_OF, LOAD_FORMAT

@@ -3,9 +3,10 @@
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any
+
+from sparkwright.domain.values import dataclass, field
 
 # vLLM: 1k is 1,000, 1K is 1,024. SGLang: 25.6k, and 1Ki for 1,024.
 _HUMAN = {

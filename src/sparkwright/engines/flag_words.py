@@ -4,8 +4,8 @@ Only meanings whose names differ are listed; what an engine had before or will h
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
+from sparkwright.domain.values import dataclass
 from sparkwright.engines.flag_data import FlagData, read_data, versions
 from sparkwright.engines.flag_values import Problem
 from sparkwright.engines.options import option_name

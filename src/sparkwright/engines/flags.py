@@ -8,11 +8,11 @@ the built-in ones.
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import pairwise
 
 from sparkwright.domain.finding import Finding, Severity
+from sparkwright.domain.values import dataclass
 from sparkwright.engines import flag_words
 from sparkwright.engines.findings import ENG
 from sparkwright.engines.flag_data import DASHING, FlagData, flag_data

@@ -4,9 +4,10 @@ import gzip
 import re
 from bisect import bisect_left
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+
+from sparkwright.domain.values import dataclass
 
 PROGRAMS = ("vllm", "sglang", "transformers", "flashinfer", "ray", "llama-cpp")
 SLOT = "{}"

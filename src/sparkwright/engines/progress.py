@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from statistics import median
 
 from sparkwright.domain.deployment import PHASE_ORDER, Phase
+from sparkwright.domain.values import dataclass
 from sparkwright.engines.dialect import dialect
 from sparkwright.engines.tables import SEPARATE
 from sparkwright.logscan.logline import decoded

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from sparkwright.domain.deployment import Phase
+from sparkwright.domain.values import dataclass
 
 if TYPE_CHECKING:
     from sparkwright.domain.recipe import PhaseTime

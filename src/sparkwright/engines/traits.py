@@ -1,13 +1,13 @@
 """What distinguishes an engine where memory, splits and speed are planned: the planner asks this, never a name."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from sparkwright.domain.ledger import OVERHEAD, PROCESSES, Counts, LedgerLine, Origin
 from sparkwright.domain.recipe import Parallelism, Recipe
 from sparkwright.domain.units import GIB
+from sparkwright.domain.values import dataclass
 
 
 class Claim(StrEnum):

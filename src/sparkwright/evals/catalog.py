@@ -2,13 +2,13 @@
 
 import tomllib
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.evaluation import Outcome, State
+from sparkwright.domain.values import dataclass, fields, replace
 from sparkwright.evals import context, structured, text, tools
 from sparkwright.evals.probe import Probe
 

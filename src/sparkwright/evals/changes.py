@@ -1,10 +1,10 @@
 """Two evaluations of one kind, outcome by outcome."""
 
-from dataclasses import dataclass
 from math import sqrt
 
 from sparkwright.domain.evaluation import Outcome, Score, State
 from sparkwright.domain.run import Run
+from sparkwright.domain.values import dataclass
 
 _RANK = {State.PASSED: 0, State.SCORED: 0, State.UNSUPPORTED: 1, State.SKIPPED: 1, State.BROKEN: 2, State.FAILED: 2}
 

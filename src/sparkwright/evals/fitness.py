@@ -3,10 +3,10 @@
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from sparkwright.domain.probed import Reply
+from sparkwright.domain.values import dataclass
 from sparkwright.evals.heard import MESSAGES, RESPONSES, Ask, Heard, events, read
 from sparkwright.gateway.clients import Client
 

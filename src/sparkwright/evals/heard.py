@@ -6,11 +6,11 @@ Everything that is read here comes from outside: any type may be anywhere. What 
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from sparkwright.domain.printable import printable
 from sparkwright.domain.probed import Reply
+from sparkwright.domain.values import dataclass, field
 
 CHAT, TEXT, RESPONSES, MESSAGES = "/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/messages"
 REFUSALS = (400, 404, 405, 415, 422, 501)

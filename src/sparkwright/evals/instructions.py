@@ -1,10 +1,10 @@
 """Prompts with verifiable instructions, and their scores: strict and loose, by prompt and by instruction."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from random import Random
 
 from sparkwright.domain.evaluation import Evidence, Outcome, State
+from sparkwright.domain.values import dataclass
 from sparkwright.evals.heard import Ask, Heard, shortened
 from sparkwright.evals.kinds import ALONE, KINDS, Instruction
 from sparkwright.evals.probe import Given, sent

@@ -6,9 +6,9 @@ Idea: https://arxiv.org/abs/2311.07911. A new kind: a maker below and its line i
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from random import Random
 
+from sparkwright.domain.values import dataclass
 from sparkwright.loadgen.texts import COMMON, PLACES, THINGS
 
 Check = Callable[[str], bool]

@@ -2,11 +2,11 @@
 
 import json
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
 from sparkwright.domain.evaluation import Evidence, Outcome, State
+from sparkwright.domain.values import dataclass, field
 from sparkwright.evals.heard import Ask, Call, Heard, Token, shortened
 
 _SHOWN = 5  # failures of a probe that are stored with their exchange

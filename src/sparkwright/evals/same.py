@@ -1,12 +1,12 @@
 """Are the answers as before? Greedy texts and log-probabilities of two settings, against the noise of each alone."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import takewhile
 from random import Random
 from statistics import fmean
 
 from sparkwright.domain.evaluation import Evaluation, Evidence, Greedy, Outcome, State
+from sparkwright.domain.values import dataclass
 from sparkwright.evals.heard import Ask, Heard, shortened
 from sparkwright.evals.probe import Given
 from sparkwright.evals.score import score

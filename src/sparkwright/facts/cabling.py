@@ -1,10 +1,10 @@
 """Who is at the other end of each fabric port, what manages it, and which interfaces must not be touched."""
 
 import re
-from dataclasses import dataclass
 
 from sparkwright.domain.command import Completed
 from sparkwright.domain.facts import Unknown
+from sparkwright.domain.values import dataclass
 from sparkwright.facts.fact import Plain, not_understood
 
 MANAGERS = ("nmcli", "netplan", "networkd")

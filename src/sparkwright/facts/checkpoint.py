@@ -2,13 +2,13 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 
 from sparkwright.domain.checkpoint import MISSING, Checkpoint, Defect, Flaw, TensorGroup
 from sparkwright.domain.command import Completed
 from sparkwright.domain.facts import Unknown
 from sparkwright.domain.model import ModelShape
+from sparkwright.domain.values import dataclass
 from sparkwright.facts import gguf, model_config, safetensors
 from sparkwright.facts.fact import Plain, parsed_json, whole
 from sparkwright.facts.model_values import Config, known, named, number, part, texts_of

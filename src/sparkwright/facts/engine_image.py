@@ -3,11 +3,11 @@
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from shlex import quote
 
 from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.facts import EngineFound, Unknown
+from sparkwright.domain.values import dataclass
 from sparkwright.facts.fact import not_understood, sections, whole
 from sparkwright.images.dockerfile import own
 from sparkwright.remote.host import script, texts

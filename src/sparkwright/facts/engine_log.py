@@ -5,9 +5,9 @@ The dialect comes in as a function (`Engine.read`): facts and engines do not see
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
 from sparkwright.domain.deployment import PHASE_ORDER, LogEvent, Phase
+from sparkwright.domain.values import dataclass
 
 # A fact of this name says that an engine begins anew: whoever restarts a container continues its log.
 START = "start"

@@ -5,11 +5,11 @@
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from ipaddress import AddressValueError, IPv6Address
 
 from sparkwright.domain.command import Completed
 from sparkwright.domain.facts import Gid, RdmaPort, Unknown
+from sparkwright.domain.values import dataclass, replace
 from sparkwright.facts.fact import Fact, Plain, not_understood, parsed_json, sections, whole
 from sparkwright.remote.host import script, texts
 

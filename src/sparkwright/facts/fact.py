@@ -3,13 +3,13 @@
 import json
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from enum import Enum
 from ipaddress import ip_address
 from typing import Generic, TypeVar
 
 from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.facts import Unknown
+from sparkwright.domain.values import dataclass
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)

@@ -10,13 +10,13 @@ import struct
 import zlib
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from sparkwright.domain.checkpoint import TensorGroup
 from sparkwright.domain.facts import Unknown
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.units import gib
+from sparkwright.domain.values import dataclass, field
 from sparkwright.facts.gguf_config import shape_of, tensor_type
 
 MOST = 16 * 1024 * 1024

@@ -3,12 +3,12 @@
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 from sparkwright.domain.checkpoint import TensorGroup
 from sparkwright.domain.facts import Unknown
 from sparkwright.domain.model import ModelShape
+from sparkwright.domain.values import dataclass, replace
 from sparkwright.facts import model_config
 from sparkwright.facts.model_values import known
 

@@ -2,8 +2,8 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from sparkwright.domain.values import dataclass
 from sparkwright.facts.model_values import Config, mappings, number, numbers, part, texts_of, word
 
 # Nemotron-H writes its layers as letters: Mamba, attention, experts, dense FFN. EXAONE: local and global attention.

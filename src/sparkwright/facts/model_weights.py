@@ -3,9 +3,9 @@
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from sparkwright.domain.values import dataclass
 from sparkwright.facts.model_values import Config, number, part
 
 _PLAIN = {"bfloat16": "bf16", "float16": "bf16", "float32": "fp32", "bf16": "bf16", "fp16": "bf16"}

@@ -5,10 +5,10 @@ The node reads the headers and adds them up (remote.staging); format: 8 bytes le
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from sparkwright.domain.checkpoint import Defect, Flaw, TensorGroup
 from sparkwright.domain.units import gib
+from sparkwright.domain.values import dataclass
 from sparkwright.facts.fact import whole
 
 Rows = Sequence[Sequence[str]]

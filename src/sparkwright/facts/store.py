@@ -6,7 +6,6 @@ a store that nobody can open (the newest is then read from the folders of the in
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from sparkwright.domain.codec import Unreadable, from_tree
@@ -15,6 +14,7 @@ from sparkwright.domain.deployment import is_deployment_name
 from sparkwright.domain.facts import Unknown
 from sparkwright.domain.incident import Incident, IncidentEvent
 from sparkwright.domain.live import Live, Supervised
+from sparkwright.domain.values import dataclass
 from sparkwright.facts.fact import Fact, not_understood
 from sparkwright.remote.host import script, texts
 

@@ -8,10 +8,10 @@ socket's path may have no more than 107 bytes.
 Caddy's documentation of each part: https://caddyserver.com/docs/json/
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 from sparkwright.domain.recipe import GatewayTls
+from sparkwright.domain.values import dataclass
 from sparkwright.gateway.decide import CONSOLE_AWAY, GATEWAY_BROKEN, NO_SUCH_PATH, Answer
 
 ADMIN = "admin.sock"

@@ -5,7 +5,6 @@ import re
 import shlex
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cache
 from importlib.resources import files
@@ -14,6 +13,7 @@ from typing import Any
 import yaml
 
 from sparkwright.domain.errors import UsageError
+from sparkwright.domain.values import dataclass, field
 
 PROTOCOLS = {"chat": "/v1/chat/completions", "responses": "/v1/responses", "messages": "/v1/messages"}
 FORMATS = ("", "json", "toml", "yaml")

@@ -3,13 +3,13 @@
 import json
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from math import ceil
 
 from sparkwright.domain.live import STALE, DeploymentState, Live, phase_text
 from sparkwright.domain.units import MIB, duration
+from sparkwright.domain.values import dataclass
 
 JSON = "application/json"
 

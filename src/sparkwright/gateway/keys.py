@@ -7,13 +7,13 @@ import hashlib
 import hmac
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
 from sparkwright.domain.codec import Unreadable, from_json, to_json
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import UsageError
+from sparkwright.domain.values import dataclass, replace
 
 PREFIX = "sk-sw-"
 BYTES = 24

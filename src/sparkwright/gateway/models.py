@@ -1,8 +1,9 @@
 """/v1/models of several deployments as one list: each engine's own rows, with who serves them and how it is."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from sparkwright.domain.values import dataclass
 
 MODELS = "/v1/models"
 

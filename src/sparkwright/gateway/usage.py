@@ -3,10 +3,10 @@
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from math import ceil
 from typing import Any, Protocol
 
+from sparkwright.domain.values import dataclass
 from sparkwright.gateway.decide import Answer
 from sparkwright.gateway.keys import Key
 

@@ -6,10 +6,10 @@ The result comes as a user's message: a `tool` message must name a call, and the
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from random import Random
 
 from sparkwright.domain.run import Session, Turn
+from sparkwright.domain.values import dataclass, replace
 from sparkwright.domain.workload import Agent, LevelPlan
 from sparkwright.loadgen import texts
 from sparkwright.loadgen.prompts import SALT, Making, asking, body_ends, ending, message

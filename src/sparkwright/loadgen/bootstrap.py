@@ -5,11 +5,12 @@ is stored as how often each request was drawn, which makes a statistic of it a w
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
+
+from sparkwright.domain.values import dataclass
 
 Floats = NDArray[np.float64]
 Counts = NDArray[np.float32]

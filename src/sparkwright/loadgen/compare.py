@@ -1,12 +1,12 @@
 """Two runs side by side: is the new one better, worse, the same, or undecided?"""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from sparkwright.domain.run import Level, Run
 from sparkwright.domain.summary import METRICS, Compared, Comparison, Interval, RunSummary
+from sparkwright.domain.values import dataclass
 from sparkwright.loadgen import bootstrap, comparable, stats, validity
 from sparkwright.loadgen.bootstrap import Floats
 from sparkwright.loadgen.stats import Group

@@ -5,7 +5,6 @@ longer measurements count for more.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from math import exp, log
 from statistics import median
 
@@ -13,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparkwright.domain.tuning import Effect, Point, Setting, Trial, scored
+from sparkwright.domain.values import dataclass
 
 Floats = NDArray[np.float64]
 _RIDGE = 0.05

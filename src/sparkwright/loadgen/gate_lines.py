@@ -12,11 +12,11 @@ memory_per_hour < 100MiB
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from difflib import get_close_matches
 
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.summary import METRICS
+from sparkwright.domain.values import dataclass
 
 STATISTICS = ("mean", "median", "p90", "p99", "least", "most", "spread")
 # Words that are one number of a level. Unit: "" is a count, "share" between 0 and 1, "bytes" of memory.

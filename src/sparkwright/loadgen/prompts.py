@@ -6,12 +6,12 @@ cache knows it. As many more of these fill what the pieces leave over.
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
 from sparkwright.domain.probed import Probed
 from sparkwright.domain.run import Turn
+from sparkwright.domain.values import dataclass, field, replace
 from sparkwright.domain.workload import Api, LevelPlan, Text, Workload
 from sparkwright.loadgen.recorded import Recorded
 

@@ -9,10 +9,10 @@ ShareGPT        JSON [{"conversations": [{"from": "human" | "gpt", "value": text
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from sparkwright.domain.errors import UsageError
+from sparkwright.domain.values import dataclass
 
 BLOCK = 512
 _HINT = "docs/guides/workloads.md shows the formats that can be replayed"

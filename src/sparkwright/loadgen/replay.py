@@ -3,12 +3,12 @@
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from random import Random
 
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.run import Session, Turn
+from sparkwright.domain.values import dataclass, field, replace
 from sparkwright.domain.workload import Api, Arrival, Length, LevelPlan, Replay, Workload
 from sparkwright.loadgen.profiles import shipped_file
 from sparkwright.loadgen.prompts import Making, asking, written

@@ -1,10 +1,10 @@
 """Which requests met their limits, and what that makes of a level."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from math import sqrt
 
 from sparkwright.domain.run import Row
+from sparkwright.domain.values import dataclass
 from sparkwright.domain.workload import Search, Slo
 from sparkwright.loadgen import figures
 

@@ -2,12 +2,12 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from sparkwright.domain.run import Level, Row, Run
 from sparkwright.domain.summary import METRICS, Interval, LevelSummary, Metric, RunSummary
+from sparkwright.domain.values import dataclass
 from sparkwright.domain.workload import Agent
 from sparkwright.loadgen import bootstrap, figures, samples, slo, validity
 from sparkwright.loadgen.bootstrap import Counts, Floats, Sample

@@ -7,7 +7,6 @@ improvement.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import product
 from math import erf, exp, log, pi, sqrt
 from statistics import fmean, median
@@ -16,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparkwright.domain.tuning import Point, Setting
+from sparkwright.domain.values import dataclass
 
 Floats = NDArray[np.float64]
 _ALONE, _PAIRS, _SMOOTH = (0.05, 0.1, 0.2, 0.4, 0.8), (0.1, 0.3, 0.8), (0.2, 0.9)

@@ -1,13 +1,13 @@
 """Whether a series shrinks steadily, and when it changes its level. Figures of both are in docs/guides/soaking.md."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sparkwright.domain.summary import Interval
+from sparkwright.domain.values import dataclass
 
 Floats = NDArray[np.float64]
 Points = Sequence[tuple[float, float]]

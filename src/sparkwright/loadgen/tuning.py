@@ -1,12 +1,12 @@
 """What a trial of `tune` asks of an endpoint, and the score of what it measured."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from math import ceil
 from statistics import fmean
 
 from sparkwright.domain.run import Level, Run
 from sparkwright.domain.tuning import TuneGoal
+from sparkwright.domain.values import dataclass
 from sparkwright.domain.workload import Agent, Length, LevelPlan, Pace, Shape, Single, Workload
 from sparkwright.loadgen.samples import counted, good, span
 from sparkwright.loadgen.search import repeats

@@ -3,9 +3,9 @@
 import statistics
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from sparkwright.domain.run import Level, Row, Run
+from sparkwright.domain.values import dataclass
 from sparkwright.loadgen import figures, samples
 
 LAG = 0.010  # seconds at the 99th percentile

@@ -1,9 +1,9 @@
 """Signs: what in a log points to a cause; stories: one source as a whole."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 from sparkwright.domain.diagnosis import Proof
+from sparkwright.domain.values import dataclass, field
 
 # How sure a sign makes of its cause.
 CERTAIN = 0.95  # the line itself says what is wrong, and nothing else prints it

@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import accumulate
 
+from sparkwright.domain.values import dataclass
 from sparkwright.logscan.book import Pattern, Signed, shaped
 
 

@@ -5,12 +5,12 @@ network leave it to chance which of them sends (https://build.nvidia.com/spark/c
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from ipaddress import IPv4Interface, IPv4Network
 from itertools import combinations, product
 
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.fabric_facts import Route, cage
+from sparkwright.domain.values import dataclass
 
 _FIRST_HOST = 11
 _POOL = (*(f"192.168.{n}.0/24" for n in range(100, 200)), *(f"10.77.{n}.0/24" for n in range(256)))

@@ -7,13 +7,13 @@ https://www.servethehome.com/the-nvidia-gb10-connectx-7-200gbe-networking-is-rea
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from ipaddress import AddressValueError, IPv4Address, IPv4Network
 
 from sparkwright.domain.cluster import Fabric, Node
 from sparkwright.domain.fabric_facts import cage
 from sparkwright.domain.facts import FabricChoice, Interface, NodeFacts, RdmaPort, Unknown
 from sparkwright.domain.finding import Finding
+from sparkwright.domain.values import dataclass
 from sparkwright.planner import fabric_findings as say
 
 LOOPBACK = FabricChoice("127.0.0.1", "lo", notes=("a single node needs no fabric",))

@@ -1,7 +1,6 @@
 """The judge that the gate and `--optimize` ask: the ledger of every node, for a recipe that may be changed."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from sparkwright.domain.calibration import Calibration
@@ -20,6 +19,7 @@ from sparkwright.domain.ledger import (
 )
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Recipe
+from sparkwright.domain.values import dataclass, field, replace
 from sparkwright.domain.verdict import Action, ActionKind, Load, LoaderCost, Speed, Verdict
 from sparkwright.planner import kv_cache, limits
 from sparkwright.planner.calibrate import holding, loading, source_of

@@ -17,7 +17,6 @@ The cost ("loss") is a number only to put remedies in order, by what the user gi
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
 from math import log2
 from typing import Any
 
@@ -26,6 +25,7 @@ from sparkwright.domain.ledger import Lack
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Parallelism, Recipe
 from sparkwright.domain.units import GIB
+from sparkwright.domain.values import asdict, dataclass, field
 from sparkwright.domain.verdict import Action, ActionKind, Variant
 from sparkwright.engines.catalog import traits
 from sparkwright.engines.flag_data import flag_data

@@ -1,13 +1,13 @@
 """vLLM's pages and groups: tokens and bytes of a page, layers that share block tables, and the size of a block."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from math import lcm
 
 from sparkwright.domain.facts import Unknown
 from sparkwright.domain.ledger import CacheKind, CacheLayers
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Recipe
+from sparkwright.domain.values import dataclass, replace
 from sparkwright.engines.options import flag, number
 from sparkwright.engines.vllm import releases
 

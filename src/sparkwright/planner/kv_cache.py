@@ -7,13 +7,13 @@ length holds so many blocks of each group.
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from math import ceil
 
 from sparkwright.domain.facts import Unknown
 from sparkwright.domain.ledger import CacheKind, CacheLayers, KvCapacity
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Recipe
+from sparkwright.domain.values import dataclass, replace
 from sparkwright.engines.catalog import traits
 from sparkwright.engines.options import flag, number
 from sparkwright.engines.traits import Cache

@@ -6,7 +6,6 @@ SGLang's is of what is free when it starts, and holds weights and KV only; Tenso
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from math import hypot
 
 from sparkwright.domain.checkpoint import Checkpoint
@@ -15,6 +14,7 @@ from sparkwright.domain.ledger import KV_POOL, STATES, TIER, WEIGHTS, LedgerLine
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.units import gib
+from sparkwright.domain.values import dataclass, replace
 from sparkwright.engines.catalog import simulator, traits
 from sparkwright.engines.traits import Cache, Claim
 from sparkwright.planner import kv_cache

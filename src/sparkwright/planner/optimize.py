@@ -5,12 +5,12 @@ hundred questions. Estimates of speed only decide between settings that fit.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.units import GIB
+from sparkwright.domain.values import dataclass
 from sparkwright.domain.verdict import Choice, Goal, Load, Optimum, Speed, Variant
 from sparkwright.planner import limits
 from sparkwright.planner.knobs import (

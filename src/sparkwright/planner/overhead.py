@@ -11,7 +11,6 @@ encoder, layers, drafts and sampler comes on top.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from sparkwright.domain.ledger import (
     ACTIVATIONS,
@@ -26,6 +25,7 @@ from sparkwright.domain.ledger import (
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.units import GIB, MIB, gib
+from sparkwright.domain.values import dataclass
 from sparkwright.engines.catalog import traits
 from sparkwright.engines.options import flag, number
 from sparkwright.engines.tables import loader

@@ -1,7 +1,6 @@
 """The parallelism advisor: every split of a model over the nodes, which are possible, and what each costs."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from math import lcm
 
 from sparkwright.domain.checkpoint import Checkpoint
@@ -9,6 +8,7 @@ from sparkwright.domain.facts import Unknown
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.plan import Advice, Split, SplitCost
 from sparkwright.domain.recipe import Parallelism, Recipe
+from sparkwright.domain.values import dataclass, replace
 from sparkwright.engines.catalog import traits
 from sparkwright.planner.parts import missing, settled
 from sparkwright.planner.split_cost import cost

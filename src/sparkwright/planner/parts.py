@@ -6,12 +6,12 @@ layers/rotary_embedding. Encoders and drafts outside the checkpoint have no dime
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import lru_cache
 
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Parallelism, Recipe
+from sparkwright.domain.values import dataclass, replace
 
 # Bytes of a number without its scales.
 _BYTES = {"fp32": 4.0, "bf16": 2.0, "fp8": 1.0, "int8": 1.0, "int4": 0.5, "nvfp4": 0.5, "mxfp4": 0.5,

@@ -1,12 +1,12 @@
 """One node's pool of memory: its size, what is in use, what the next engine gets, and what would free more."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 
 from sparkwright.domain.facts import GpuProcess, Memory, NodeFacts, Unknown
 from sparkwright.domain.host_facts import LARGE_BLOCK
 from sparkwright.domain.ledger import IN_USE, Counts, FreeMemory, LedgerLine, Origin
 from sparkwright.domain.units import GIB, gib
+from sparkwright.domain.values import dataclass, replace
 from sparkwright.domain.verdict import Action, ActionKind
 from sparkwright.planner.usable import stoppable
 

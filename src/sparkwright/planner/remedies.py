@@ -1,7 +1,6 @@
 """The cheapest ways to make a recipe fit that does not: found by asking a judge, never by rule of thumb."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from math import inf
 from typing import Any, Protocol
 
@@ -9,6 +8,7 @@ from sparkwright.domain.ledger import Fit, Lack
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.units import GIB, gib
+from sparkwright.domain.values import dataclass, replace
 from sparkwright.domain.verdict import Action, Load, Remedy, Speed, Variant, Verdict
 from sparkwright.planner import limits
 from sparkwright.planner.knobs import TOO_LOW, Knob, Surroundings, context_of, knobs

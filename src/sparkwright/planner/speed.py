@@ -5,13 +5,13 @@ likely ones give the value, the fast and the slow ones the interval. docs/refere
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from math import exp, hypot, log
 
 from sparkwright.domain.facts import Unknown
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.units import GIB, duration
+from sparkwright.domain.values import dataclass, replace
 from sparkwright.domain.verdict import Estimate, Load, LoaderCost, Speed
 from sparkwright.engines.flag_data import loaders_of
 from sparkwright.engines.options import flag

@@ -1,10 +1,9 @@
 """Seconds of one decoding step: weights, cache, kernels, exchanges, CPU launches without graphs, drafts."""
 
-from dataclasses import dataclass
-
 from sparkwright.domain.ledger import CacheKind, CacheLayers
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Recipe, Speculation
+from sparkwright.domain.values import dataclass
 from sparkwright.domain.verdict import Load
 from sparkwright.engines.options import flag, number
 from sparkwright.planner.limits import captures, eager

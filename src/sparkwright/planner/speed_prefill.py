@@ -1,8 +1,7 @@
 """Seconds to read a prompt: products, attention that grows with the square, exchanges, and the weights every chunk."""
 
-from dataclasses import dataclass
-
 from sparkwright.domain.model import ModelShape
+from sparkwright.domain.values import dataclass
 from sparkwright.domain.verdict import Load
 from sparkwright.engines.catalog import traits
 from sparkwright.planner.limits import batched_tokens

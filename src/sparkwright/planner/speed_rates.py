@@ -1,13 +1,13 @@
 """What a GB10 does in a second, each figure as fast, likely and slow: an estimate is worked out with all three."""
 
 import tomllib
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib.resources import files
 from typing import cast
 
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Parallelism, Recipe
+from sparkwright.domain.values import dataclass, replace
 from sparkwright.engines.catalog import traits
 from sparkwright.planner.parts import Spread, Weights, draft_layers, main, missing, share, size
 

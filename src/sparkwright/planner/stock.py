@@ -1,12 +1,12 @@
 """Nodes as they are sold: what a plan assumes where nobody has asked any."""
 
 import tomllib
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
 from sparkwright.domain.facts import Gpu, Memory, NodeFacts, Unknown
 from sparkwright.domain.units import GIB
+from sparkwright.domain.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

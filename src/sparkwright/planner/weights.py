@@ -7,7 +7,6 @@ shares this code. Scales, zero points and biases are split with their weights: o
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 
 from sparkwright.domain.checkpoint import Checkpoint, TensorGroup
 from sparkwright.domain.facts import Unknown
@@ -15,6 +14,7 @@ from sparkwright.domain.ledger import WEIGHTS, LedgerLine, Origin
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.units import gib
+from sparkwright.domain.values import dataclass, replace
 from sparkwright.engines.catalog import traits
 from sparkwright.engines.options import flag
 from sparkwright.engines.traits import Cache

@@ -3,10 +3,10 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.recipe import Build, GatewayTls, Recipe, Runtime
+from sparkwright.domain.values import dataclass
 from sparkwright.loadgen.gate_lines import parse
 from sparkwright.recipes.cluster_file import env_complaints
 from sparkwright.recipes.problems import Complaint

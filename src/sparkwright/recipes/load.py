@@ -3,13 +3,13 @@
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import PurePath
 from typing import Any
 
 from sparkwright.domain.errors import RecipeError
 from sparkwright.domain.recipe import ModelKind, PhaseTime, Recipe, Speculation
+from sparkwright.domain.values import asdict, dataclass, replace
 from sparkwright.images.dockerfile import served
 from sparkwright.recipes.checks import cross_check
 from sparkwright.recipes.problems import Complaint, clean, overlay, problems_of, report, valid_keys, validated

@@ -1,7 +1,6 @@
 """How values are written in our YAML: sizes (`64g`), durations (`4min`), texts as written, ranges with their reason."""
 
 import re
-from dataclasses import dataclass, is_dataclass
 from enum import Enum
 from functools import cache
 from types import UnionType
@@ -11,6 +10,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, GetCoreSchemaHandle
 from pydantic_core import CoreSchema, core_schema
 
 from sparkwright.domain.units import parse_size
+from sparkwright.domain.values import dataclass, is_dataclass
 from sparkwright.recipes.yaml_lines import WrittenFloat, WrittenInt
 
 _SECONDS = {"": 1.0, "s": 1.0, "sec": 1.0, "min": 60.0, "h": 3600.0}

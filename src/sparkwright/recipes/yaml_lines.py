@@ -7,12 +7,12 @@ Scalars follow YAML 1.2: only `true` and `false` are booleans, so that `flash-at
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import yaml
 
 from sparkwright.domain.errors import RecipeError
+from sparkwright.domain.values import dataclass
 
 Path = tuple[str | int, ...]
 

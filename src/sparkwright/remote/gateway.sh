@@ -17,7 +17,8 @@ printf '@@ front\n'; cat "$h/gateway.json" 2>/dev/null
 printf '\n@@ behind\n'
 for f in "${h%/*/*}"/*/door/behind; do [ "$(cat "$f")" != "$3" ] || { f="${f%/door/behind}"; echo "${f##*/}"; }; done 2>/dev/null
 printf '@@ ours\n'
-for p in /proc/[0-9]*; do [ "$(readlink "$p/cwd")" != "$h" ] || tr '\0' ' ' <"$p/cmdline"; echo; done 2>/dev/null
+find /proc/[0-9]*/cwd -maxdepth 0 -printf '%h %l\n' 2>/dev/null | while read -r p l; do
+  [ "$l" != "$h" ] || { tr '\0' ' ' <"$p/cmdline"; echo; }; done 2>/dev/null
 [ -n "$5" ] || exit 0
 printf '@@ pair\n'
 if [ ! -r "$5" ]; then echo no-certificate; elif [ ! -r "$6" ]; then echo no-key

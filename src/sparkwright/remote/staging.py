@@ -2,10 +2,10 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 from sparkwright.domain.cluster import Transfer
 from sparkwright.domain.command import Command
+from sparkwright.domain.values import dataclass, replace
 from sparkwright.remote.host import script, texts
 from sparkwright.remote.programs import sender
 from sparkwright.remote.programs.wire import COPYING, PARTIAL
@@ -76,7 +76,10 @@ class Chain:
     leads: bool = False
 
 
-def push_tree(source: str, target: str, peer: Peer, how: Transfer, chain: Chain = Chain()) -> Command:
+_ALONE = Chain()
+
+
+def push_tree(source: str, target: str, peer: Peer, how: Transfer, chain: Chain = _ALONE) -> Command:
     """As `copy_tree`, over several connections, verified by checksums. Exit code: see push.py; 127: no python3."""
     asked = {"source": source, "target": target, "streams": how.streams, "limit": how.limit, "chain": chain.name}
     asked |= {"listen": peer.address if how.trusted else "", "follows": chain.follows, "leads": chain.leads}

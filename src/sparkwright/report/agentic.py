@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from sparkwright.domain.summary import Interval, LevelSummary, RunSummary
+from sparkwright.domain.values import dataclass
 from sparkwright.report import texts
 from sparkwright.report.series import Axis, Curve, Plot, point_of
 from sparkwright.report.tables import Table, Write

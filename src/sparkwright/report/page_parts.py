@@ -1,9 +1,9 @@
 """The sections of the page, readable without JavaScript: heads, figures, plots with their values, tables."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from sparkwright.domain.summary import METRICS, Comparison, LevelSummary, RunSummary
+from sparkwright.domain.values import dataclass
 from sparkwright.domain.workload import Single
 from sparkwright.report import tables, texts
 from sparkwright.report.agentic import gap_at, gaps, turns_table

@@ -1,10 +1,10 @@
 """Curves of one or several runs: what is drawn, as numbers, with a sentence on what they show."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from operator import itemgetter
 
 from sparkwright.domain.summary import METRICS, Interval, LevelSummary, RunSummary
+from sparkwright.domain.values import dataclass
 from sparkwright.domain.workload import Arrival, LevelPlan, Single
 from sparkwright.report import texts
 from sparkwright.report.tables import whole

@@ -1,11 +1,11 @@
 """Runs as tables of text: the same rows for the page, for Markdown and for the terminal."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
 from typing import Any
 
 from sparkwright.domain.summary import Compared, Comparison, Interval, LevelSummary, RunSummary
 from sparkwright.domain.units import gib
+from sparkwright.domain.values import asdict, dataclass
 from sparkwright.report.texts import TITLES, engine_text, figure, head, number, percent, with_interval
 
 Write = Callable[[str, Interval], str]  # a metric's name and its figure, as a cell

@@ -1,10 +1,10 @@
 """Single requests as they went: tokens over time, of the most informative requests of each level."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
 from sparkwright.domain.run import Level, Row, Run
+from sparkwright.domain.values import dataclass
 from sparkwright.report.texts import seconds
 
 # Points of all timelines of a page together: about 12 bytes each.

@@ -8,7 +8,6 @@ import json
 import time
 import uuid
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -16,6 +15,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
+from sparkwright.domain.values import dataclass, field
 from sparkwright.simulator import asked
 from sparkwright.simulator.asked import ApiError, Asked, Rules, json_response
 from sparkwright.simulator.job import EngineDead, Job

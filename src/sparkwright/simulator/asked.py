@@ -6,11 +6,11 @@ import json
 import re
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import Any
 
 from starlette.responses import Response
 
+from sparkwright.domain.values import dataclass, replace
 from sparkwright.simulator.directives import directive
 from sparkwright.simulator.text import Style, Tokenizer
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from sparkwright.domain.values import dataclass
 
 Body = dict[str, Any]
 _REPEAT = re.compile(r"Reply with exactly this and nothing else: (.+)")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from dataclasses import dataclass
 
+from sparkwright.domain.values import dataclass
 from sparkwright.simulator.model import GIB, Model
 from sparkwright.simulator.settings import Settings
 

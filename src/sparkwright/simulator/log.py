@@ -15,7 +15,6 @@ import time
 import tomllib
 from argparse import Namespace
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import TextIO, cast
@@ -23,6 +22,8 @@ from typing import TextIO, cast
 import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.logging import AccessFormatter, DefaultFormatter
+
+from sparkwright.domain.values import dataclass
 
 
 @cache

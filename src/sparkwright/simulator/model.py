@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from sparkwright.domain.values import dataclass
 
 GIB = 1024**3
 BYTES = {"float32": 4.0, "bfloat16": 2.0, "float16": 2.0}

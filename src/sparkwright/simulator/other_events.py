@@ -10,8 +10,9 @@ import json
 import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterator
-from dataclasses import dataclass, field
 from typing import Any
+
+from sparkwright.domain.values import dataclass, field
 
 Body = dict[str, Any]
 _STOPS = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use"}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 
+from sparkwright.domain.values import dataclass
 from sparkwright.simulator.ledger import capture_sizes, gib, refusal
 from sparkwright.simulator.log import Voice
 from sparkwright.simulator.rank import Rank, StartFailed

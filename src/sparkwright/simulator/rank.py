@@ -8,8 +8,8 @@ import os
 import signal
 import socket
 from argparse import Namespace
-from dataclasses import dataclass
 
+from sparkwright.domain.values import dataclass
 from sparkwright.simulator.ledger import Ledger, Limits, ledger_from, limits_from
 from sparkwright.simulator.log import Voices, recorded, voices
 from sparkwright.simulator.model import Model

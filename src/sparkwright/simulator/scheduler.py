@@ -10,9 +10,9 @@ import asyncio
 import random
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Protocol
 
+from sparkwright.domain.values import dataclass
 from sparkwright.simulator.job import BlockPool, EngineDead, Job
 from sparkwright.simulator.ledger import Limits
 from sparkwright.simulator.metrics import Stats

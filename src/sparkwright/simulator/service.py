@@ -6,9 +6,9 @@ import asyncio
 import os
 import socket
 from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import dataclass
 from typing import Any
 
+from sparkwright.domain.values import dataclass
 from sparkwright.simulator import boot
 from sparkwright.simulator.answers import Answers
 from sparkwright.simulator.asked import Rules

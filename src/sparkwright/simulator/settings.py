@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from sparkwright.domain.values import dataclass
 
 PREFIX = "SPARKWRIGHT_TWIN_"
 MEMORY_GIB, BOOT_SCALE = 119.7, 0.06

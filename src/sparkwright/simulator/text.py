@@ -7,8 +7,9 @@ import random
 import re
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
+
+from sparkwright.domain.values import dataclass
 
 OPENING = ["(", "simula", "ted", ")"]
 """Cut as tokenizer.py cuts it, so that an answer sent back as history meets its own cached blocks."""

@@ -3,8 +3,7 @@
 turn: of the work that ended so. The answer to another turn is late or comes twice, and changes nothing.
 """
 
-from dataclasses import dataclass
-
+from sparkwright.domain.values import dataclass
 from sparkwright.supervision.state import Recovery
 
 

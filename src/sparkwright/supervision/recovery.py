@@ -5,10 +5,10 @@ Causes are those of the rules about logs, codes those of the checks of nodes. Wh
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from sparkwright.domain.diagnosis import Diagnosis, Sureness
 from sparkwright.domain.finding import Finding, Severity
+from sparkwright.domain.values import dataclass
 from sparkwright.supervision.state import Recovery
 
 _ORDER = tuple(Recovery)

@@ -1,9 +1,9 @@
 """What the supervisor remembers of one deployment, how patient it is, and what its machine wants done."""
 
-from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 
 from sparkwright.domain.live import DeploymentState
+from sparkwright.domain.values import dataclass, fields, replace
 
 
 @dataclass(frozen=True, slots=True)

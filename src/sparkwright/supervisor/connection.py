@@ -3,11 +3,11 @@
 import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from urllib.parse import parse_qs
 
 import h11
 
+from sparkwright.domain.values import dataclass
 from sparkwright.gateway.decide import NO_SUCH_PATH, Answer
 
 PIECE = 64 * 1024

@@ -4,7 +4,6 @@ import math
 from collections import deque
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from sparkwright.adapters.hooks import Hooks
@@ -16,10 +15,11 @@ from sparkwright.app.incident import Heard
 from sparkwright.app.prepare import Outcome
 from sparkwright.app.services import LaunchRequest, Services
 from sparkwright.domain.command import Secret
-from sparkwright.domain.live import Desired, LiveCanary, LiveEngine, LiveRank
+from sparkwright.domain.live import DRAIN_SECONDS, Desired, LiveCanary, LiveEngine, LiveRank
 from sparkwright.domain.plan import Placement, Plan, RankSpec
 from sparkwright.domain.progress import Happening, RankPhase
 from sparkwright.domain.sample import GpuSample, Sample
+from sparkwright.domain.values import dataclass, field, replace
 from sparkwright.engines.catalog import engine as engine_by_name
 from sparkwright.engines.engine import Engine, served_name
 from sparkwright.ports import Sink
@@ -45,7 +45,8 @@ class Observations:
     incidents: how many, and the last one's number. closed, folder: of the last incident that was closed, and where the
     evidence of the last one is. relaunches: since `up`. launched_at: when the launch under way began (monotonic).
     launched: what it launches, None where another process did. opening: to be announced of the next incident once it
-    has its number. good_at: when it answered last. starting: how far
+    has its number. drain: seconds that requests under way get at the stop that is asked for. room: why another
+    deployment asks it to stop if idle. good_at: when it answered last. starting: how far
     each rank of a start is. count, last: lines of each rank since the start, and the last. own_at: when the engine had
     a request of ours last, infinite while it has one.
     """
@@ -62,6 +63,8 @@ class Observations:
     back_at: float = 0.0
     doing: str = ""
     request: str = ""
+    drain: float = DRAIN_SECONDS
+    room: str = ""
     incidents: tuple[int, int] = (0, 0)
     closed: int = 0
     relaunches: int = 0

@@ -1,6 +1,6 @@
 """A deployment on demand: a request that waits at the gateway starts it, and it is stopped when none comes any more."""
 
-from sparkwright.domain.live import GatewayUse
+from sparkwright.domain.live import SERVING, Ask, DeploymentState, GatewayUse, Request
 from sparkwright.domain.units import duration
 from sparkwright.supervision.detect.stall import has_work
 from sparkwright.supervision.events import Demand, Idle, Ready
@@ -12,6 +12,9 @@ from sparkwright.supervisor.nodes import census
 _LOOK_EVERY = 0.5
 # The gateway refuses from the moment that live.json is there; what it let through before is on its way by then.
 _SETTLES, _LOOKS = 0.3, 2
+# Who asks again within this time is still there: an agent between two requests.
+_BETWEEN = 10.0
+_ROOM_WITHIN, _STOPS_WITHIN, _ASK_EVERY = 20.0, 120.0, 1.0
 
 
 async def watch(bus: EventBus) -> None:
@@ -23,8 +26,11 @@ async def watch(bus: EventBus) -> None:
         use, at = await gateway_use(context), context.now()
         idle = use is not None and bus.serving and not _in_use(bus, use)
         used = min(max(used, at - use.quiet), at) if use and idle else at
+        room, context.seen.room = context.seen.room, ""
         if use and use.waiting:
             bus.put(Demand(at))
+        elif room and at - used >= context.scaled(_BETWEEN):
+            bus.put(Idle(at, room))
         elif at - used >= limit:
             bus.put(Idle(at, why))
         await context.services.clock.sleep(_LOOK_EVERY)
@@ -38,6 +44,29 @@ def _in_use(bus: EventBus, use: GatewayUse) -> bool:
 def _past(bus: EventBus) -> bool:
     engine = bus.context.seen.engine
     return engine is not None and has_work(engine) and engine.at > bus.context.seen.own_at + _LOOK_EVERY
+
+
+async def made_room(context: DeploymentContext) -> bool:
+    """Whether another deployment on demand, idle, has stopped so that this one can start; they are asked in turn."""
+    for name in context.journal.on_demand_next_to(context.nodes):
+        if await _yielded(context, name):
+            context.notice(f"{name} was idle and has been stopped to make room")
+            return True
+    return False
+
+
+async def _yielded(context: DeploymentContext, name: str) -> bool:
+    """False for one that is in use."""
+    began, why = context.now(), f"stopped, idle, to make room for {context.name}"
+    while (phase := context.journal.phase_of(name)) is not DeploymentState.ON_DEMAND:
+        limit = _ROOM_WITHIN if phase in SERVING else _STOPS_WITHIN
+        if context.now() - began > context.scaled(limit):
+            return False
+        if phase in SERVING:
+            context.journal.ask(name, Request(Ask.YIELD, context.services.who, why, context.services.nonce))
+        context.seen.doing = f"{name} to be idle"
+        await context.services.clock.sleep(_ASK_EVERY)
+    return True
 
 
 async def in_use(bus: EventBus) -> Ready | None:

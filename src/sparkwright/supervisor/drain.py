@@ -10,12 +10,12 @@ _SETTLES = 0.3
 
 
 async def drained(context: DeploymentContext) -> None:
-    """Returns once none is under way, or after DRAIN_SECONDS; at once where no gateway answers, and where the engine
+    """Returns once none is under way, or after as long as the request for the stop allows; at once where no gateway
 
-    does not answer any more.
+    answers, and where the engine does not answer any more.
     """
-    began, limit = context.now(), context.scaled(DRAIN_SECONDS)
-    if began - context.seen.good_at > context.policy.canary_every + limit:
+    began, limit = context.now(), context.scaled(context.seen.drain)
+    if began - context.seen.good_at > context.policy.canary_every + context.scaled(DRAIN_SECONDS):
         return
     await context.services.clock.sleep(_SETTLES)
     while (use := await gateway_use(context)) and use.under_way:

@@ -4,7 +4,7 @@ import fcntl
 import json
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -14,7 +14,7 @@ from sparkwright.adapters.artifacts import write
 from sparkwright.domain.codec import Unreadable, from_json, to_json
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import Busy, UsageError
-from sparkwright.domain.live import SERVING, STALE, VERSION, Desired, Live, Request
+from sparkwright.domain.live import SERVING, STALE, VERSION, DeploymentState, Desired, Live, Request
 from sparkwright.domain.progress import Happening, Notice, RankPhase, StepDone, StepStarted
 from sparkwright.supervision.state import ALIVE, State
 
@@ -169,6 +169,28 @@ class Home:
         """Other deployments with this head that serve, by what their supervisors have shown just now."""
         found = ((one.parent.name, _shown(one)) for one in self.path.parent.glob("*/live.json"))
         return frozenset(name for name, live in found if name != self.path.name and live and live.phase in SERVING)
+
+    def on_demand_next_to(self, nodes: Collection[str]) -> list[str]:
+        """Those that serve on demand on any of these nodes."""
+        found = []
+        for name in sorted(self.serving_next_to()):
+            with suppress(OSError, Unreadable):
+                other = from_json(Desired, (self.path.parent / name / "desired.json").read_bytes())
+                there = {node.name for node in other.cluster.nodes}
+                found += [name] if other.recipe.serving.on_demand and there.intersection(nodes) else []
+        return found
+
+    def ask(self, name: str, request: Request) -> None:
+        """Another supervisor on this head; a person's request to it comes first."""
+        path = self.path.parent / name / "request.json"
+        if not path.exists():
+            with suppress(OSError):
+                write(path, to_json(request).encode(), sync=False)
+
+    def phase_of(self, name: str) -> DeploymentState | None:
+        """Of another deployment with this head; None where its supervisor has not shown it lately."""
+        live = _shown(self.path.parent / name / "live.json")
+        return live.phase if live else None
 
     def wanted(self) -> bool:
         return self._mark == self._marked()

@@ -113,11 +113,14 @@ class Loop:
         request = self.context.journal.request()
         if request is None or self._state.work is Kind.SWAP:
             return
+        self.context.seen.drain = request.drain
         if request.ask is Ask.REPLACE and request.age <= silence(self.context):
             self.bus.put(Replaced(at, request.why))
             return
         self.context.journal.answered()
-        if request.age <= SILENT and request.ask in _ASKED:
+        if request.ask is Ask.YIELD:
+            self.context.seen.room = request.why
+        elif request.age <= SILENT and request.ask in _ASKED:
             self.bus.put(_ASKED[request.ask](at, request.why, request.nonce))
 
     def _gap(self, at: float) -> None:

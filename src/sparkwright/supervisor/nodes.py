@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass, field
 from typing import TypeVar
 
 from sparkwright.app.ranks import End, runs
@@ -15,6 +14,7 @@ from sparkwright.domain.live import LiveRank
 from sparkwright.domain.recipe import Runtime
 from sparkwright.domain.sample import GpuSample, Sample
 from sparkwright.domain.unknown import Unknown, known
+from sparkwright.domain.values import dataclass, field
 from sparkwright.facts import sample as asking
 from sparkwright.facts.ranks import docker_away, ranks_fact
 from sparkwright.facts.sample import Samples, halts, parse

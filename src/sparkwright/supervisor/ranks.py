@@ -27,6 +27,7 @@ from sparkwright.supervision.events import Launched, LaunchFailed, Ready, Stoppe
 from sparkwright.supervision.recovery import of_findings
 from sparkwright.supervision.state import Recovery
 from sparkwright.supervisor.context import RELAUNCHES, STARTED_IN, DeploymentContext, Starting
+from sparkwright.supervisor.demand import made_room
 from sparkwright.supervisor.endpoint import asked, shown
 from sparkwright.supervisor.event_bus import EventBus
 from sparkwright.supervisor.nodes import Census, census, note_census
@@ -130,7 +131,7 @@ async def launch(context: DeploymentContext, asked_for: bool = False) -> Launche
     if asked_for:
         context.note_neighbours(context.journal.serving_next_to())
     try:
-        outcome = await _prepared(context, 0.0 if asked_for else _ELSE)
+        outcome = await _prepared(context, 0.0 if asked_for else _ELSE, asked_for)
     except Unreachable as error:
         return LaunchFailed(context.now(), error.message, busy=True)
     except SparkwrightError as error:
@@ -170,8 +171,11 @@ def _failed(context: DeploymentContext, error: SparkwrightError) -> LaunchFailed
     return LaunchFailed(context.now(), error.message, busy=isinstance(error, Busy))
 
 
-async def _prepared(context: DeploymentContext, patience: float) -> Outcome:
-    """A plan that nothing forbids. Raises Refused or Unreachable when it has waited long enough."""
+async def _prepared(context: DeploymentContext, patience: float, makes_room: bool) -> Outcome:
+    """A plan that nothing forbids. Raises Refused or Unreachable when it has waited long enough.
+
+    makes_room: what does not fit in memory asks others to stop that are on demand and idle.
+    """
     began = context.services.clock.monotonic()
     while True:
         limit = patience
@@ -184,6 +188,9 @@ async def _prepared(context: DeploymentContext, patience: float) -> Outcome:
             needs_docker = outcome.plan.recipe.engine.runtime is Runtime.DOCKER
             silent = any(isinstance(found.docker, Unknown) for found in outcome.cluster_state.facts.values())
             limit = _COMES_UP if not outcome.plan.specs or (needs_docker and silent) else _ELSE
+            if makes_room and any(one.code.startswith("MEM") for one in stops) and await made_room(context):
+                began = context.services.clock.monotonic()
+                continue
             failed: SparkwrightError = Refused(_sentence(stops) or "no fabric between the nodes", stops)
         except Unreachable as error:
             failed = error

@@ -48,6 +48,19 @@ async def test_a_request_that_does_not_end_is_cut() -> None:
     assert "2 requests under way after 30 s" in told.text and told.warning
 
 
+async def test_who_asks_may_give_requests_longer() -> None:
+    """Guards `--drain SECONDS`, and that an engine that no longer answers is not waited for that long."""
+    it = used(*[BUSY] * 400)
+    it.context.seen.drain = 90.0
+    began = it.context.now()
+    await drained(it.context)
+    assert 90 < it.context.now() - began < 91
+    it.context.seen.good_at -= 100
+    began = it.context.now()
+    await drained(it.context)
+    assert it.context.now() == began
+
+
 async def test_an_engine_that_no_longer_answers_is_not_waited_for() -> None:
     it = used(BUSY)
     it.context.seen.good_at -= 100

@@ -1,10 +1,10 @@
 """Levels as llama-benchy sees them: requests of one prompt, output and depth, so many at once."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.run import Level, Row, Run
+from sparkwright.domain.values import dataclass
 from sparkwright.domain.workload import Single
 from sparkwright.loadgen import figures, samples
 from sparkwright.loadgen.validity import by_level

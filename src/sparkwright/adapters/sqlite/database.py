@@ -6,13 +6,13 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.resources import files
 from pathlib import Path
 from typing import TypeVar
 
 from sparkwright.adapters.artifacts import private_folder
+from sparkwright.domain.values import dataclass
 
 _BUSY = 5.0  # seconds that one writer waits for another: two deployments may share a head
 _PAUSE = 0.01

@@ -3,7 +3,6 @@
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
 
 from sparkwright.app.bench.measure import Outline, measure, outline, resumed, run_of, same_server
 from sparkwright.app.bench.probe import probe
@@ -22,6 +21,7 @@ from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.probed import Probed
 from sparkwright.domain.run import Conditions, Run
+from sparkwright.domain.values import dataclass, field, replace
 from sparkwright.domain.workload import Workload
 from sparkwright.ports import Tokenizer
 

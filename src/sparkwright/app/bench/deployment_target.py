@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, replace
 from functools import partial
 from urllib.parse import urlsplit
 
@@ -19,6 +18,7 @@ from sparkwright.domain.facts import NodeFacts, RankStatus, Unknown
 from sparkwright.domain.probed import Launched
 from sparkwright.domain.recipe import Runtime
 from sparkwright.domain.units import gib
+from sparkwright.domain.values import dataclass, replace
 from sparkwright.facts import ranks
 from sparkwright.facts.memory import MEMORY
 from sparkwright.facts.ranks import parse_container, parse_process

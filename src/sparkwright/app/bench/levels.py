@@ -4,11 +4,11 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
-from dataclasses import dataclass, field, replace
 
 from sparkwright.app.bench.target import Bench, Order, Screen, one_line
 from sparkwright.domain.errors import NotReady
 from sparkwright.domain.run import Job, Lag, Level, Reads, Row, Scrape, Session
+from sparkwright.domain.values import dataclass, field, replace
 from sparkwright.domain.workload import Api, LevelPlan, Pace
 from sparkwright.facts.engine_metrics import figures
 from sparkwright.loadgen.workloads import job_pace, split

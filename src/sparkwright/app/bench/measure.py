@@ -3,7 +3,6 @@
 import asyncio
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from itertools import count
 from random import Random
 
@@ -13,6 +12,7 @@ from sparkwright.app.services import finished
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.probed import Probed
 from sparkwright.domain.run import Conditions, Level, Row, Run
+from sparkwright.domain.values import dataclass, replace
 from sparkwright.domain.workload import Agent, Length, LevelPlan, Replay, Shape, Workload
 from sparkwright.loadgen.agentic import planned
 from sparkwright.loadgen.profiles import fits, largest

@@ -2,11 +2,11 @@
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
 from sparkwright.domain.probed import Probed
+from sparkwright.domain.values import dataclass, field, replace
 from sparkwright.domain.workload import Agent, Api, Replay, Single, Text, Workload
 from sparkwright.loadgen import texts
 from sparkwright.loadgen.agentic import tools_text

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Protocol
 
 from sparkwright.domain.command import Secret
@@ -10,6 +9,7 @@ from sparkwright.domain.errors import NotReady, UsageError
 from sparkwright.domain.facts import RankStatus
 from sparkwright.domain.probed import Launched, Probed, Reply
 from sparkwright.domain.run import Lag, Row
+from sparkwright.domain.values import dataclass, field
 from sparkwright.domain.workload import LevelPlan, Workload
 from sparkwright.ports import Clock, Endpoint, LoadClient, RunStore, Tokenizer
 

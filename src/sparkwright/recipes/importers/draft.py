@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from sparkwright.domain.power import powers
+from sparkwright.domain.values import dataclass, field
 from sparkwright.recipes.values import is_secret_name, looks_secret
 from sparkwright.recipes.vocabulary import PER_RANK_ENV
 

@@ -1,13 +1,13 @@
 """Other tools' recipes -> ours: sparkrun's and vLLM's, recognised by their keys."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
 import yaml
 
 from sparkwright.domain.errors import RecipeError
+from sparkwright.domain.values import dataclass
 from sparkwright.recipes.importers.draft import Draft, ImportOptions, slug
 from sparkwright.recipes.importers.sparkrun import from_sparkrun, is_sparkrun
 from sparkwright.recipes.importers.vllm_recipes import from_vllm, is_vllm

@@ -8,12 +8,12 @@ the clock or, for traffic that comes and goes, by the count of finished requests
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from itertools import accumulate, combinations, pairwise
 from math import sqrt
 from statistics import median
 
 from sparkwright.domain.units import MIB, duration, gib
+from sparkwright.domain.values import dataclass, field
 from sparkwright.supervision.events import Fault
 from sparkwright.supervision.state import Recovery
 

@@ -5,7 +5,6 @@ nothing.
 """
 
 from collections import deque
-from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import median
 
@@ -13,6 +12,7 @@ from sparkwright.domain.facts import Memory
 from sparkwright.domain.sample import Sample
 from sparkwright.domain.units import GIB, MIB, gib
 from sparkwright.domain.unknown import Unknown
+from sparkwright.domain.values import dataclass, field
 from sparkwright.supervision.detect.leak import Point, slope
 from sparkwright.supervision.detect.setting import Setting
 from sparkwright.supervision.events import Fault

@@ -1,10 +1,10 @@
 """What detectors know of a deployment, how patient they are, what they report once, and slow drifts of its figures."""
 
 from collections import deque
-from dataclasses import dataclass, field, fields, replace
 from statistics import median
 
 from sparkwright.domain.live import Desired, LiveEngine
+from sparkwright.domain.values import dataclass, field, fields, replace
 from sparkwright.supervision.events import Cleared, Fault
 from sparkwright.supervision.state import Recovery
 

@@ -1,11 +1,11 @@
 """A frozen engine, apart from a busy one: requests run, and nothing moves for longer than work can explain."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 
 from sparkwright.domain.live import LiveEngine
 from sparkwright.domain.sample import Halt, Sample
 from sparkwright.domain.units import duration
+from sparkwright.domain.values import dataclass, field, replace
 from sparkwright.supervision.detect.gpu import Doing, GpuWatch
 from sparkwright.supervision.detect.setting import Setting
 from sparkwright.supervision.events import Fault
