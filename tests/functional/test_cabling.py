@@ -185,6 +185,17 @@ def test_an_address_of_another_machine_is_noticed() -> None:
         assert parse_claimed(at(spaces["a"], claimed([(name, "192.168.100.11")]))) == ()
 
 
+def test_an_address_is_found_through_a_port_that_is_off() -> None:
+    """Guards a node from the box: another machine's address is not taken because the own port was off."""
+    with wired("sx", [[("a", 0), ("b", 0)]]) as spaces:
+        name = "enp1s0f0np0"
+        ip("-n", spaces["b"], "addr", "add", "192.168.100.12/24", "dev", name)
+        ip("-n", spaces["a"], "link", "set", name, "down")
+        asked = at(spaces["a"], claimed([(name, "192.168.100.12")]))
+        assert [address for _, address, _ in parse_claimed(asked)] == ["192.168.100.12"], asked
+        assert name not in at(spaces["a"], Command(("ip", "-o", "link", "show", "up"))).stdout
+
+
 def test_a_port_that_is_off_is_found_and_off_again() -> None:
     """Guards nodes from the box under networkd, which leaves ports without a configuration off."""
     with wired("so", [[("a", 0), ("b", 0)]]) as spaces:

@@ -26,12 +26,12 @@ def wires(interfaces: Sequence[str]) -> Command:
 
 def hello(interfaces: Sequence[str]) -> Command:
     """As root, on all nodes at the same time: more lines `IF seen MAC`."""
-    return script(_sh("hello"), *interfaces, timeout=25.0)
+    return script(_sh("raised") + _sh("hello"), *interfaces, timeout=25.0)
 
 
 def claimed(ways: Sequence[tuple[str, str]]) -> Command:
     """As root: lines `IF claimed ADDRESS MAC` of machines that have one of these addresses on that wire."""
-    return script(_sh("claimed"), *(word for way in ways for word in way), timeout=15.0)
+    return script(_sh("raised") + _sh("claimed"), *(word for way in ways for word in way), timeout=15.0)
 
 
 def fabric_fix(node: str, manager: str, settings: Sequence[Setting], heals_after: float = HEALS_AFTER) -> Fix:

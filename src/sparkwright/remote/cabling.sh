@@ -29,13 +29,17 @@ for d in $({ LC_ALL=C ip -4 -o route show default; LC_ALL=C ip -6 -o route show 
 done
 exit 0
 
-#: hello
-# `hello IF...` as root, on all nodes at once: frames of our own find who is on the wire, also where no IP is set up. A
-# port that is off, as networkd leaves those without a configuration, is on for that time; a link takes seconds to train.
+#: raised
+# As root, before `hello` and `claimed`: a port that is off, as networkd leaves those without a configuration, is on for
+# that time.
 off=; for i in "$@"; do
   case $(cat "/sys/class/net/$i/flags" 2>/dev/null) in *[02468aceACE]) off="$off $i"; ip link set dev "$i" up ;; esac
 done
 trap 'for i in $off; do ip link set dev "$i" down; done' EXIT; trap 'exit 143' TERM INT HUP
+
+#: hello
+# `hello IF...` on all nodes at once: frames of our own find who is on the wire, also where no IP is set up. A link takes
+# seconds to train.
 python3 - "$@" <<'END'
 import select, socket, sys, time
 KIND, names = 0x88B5, {}  # for local experiments, IEEE 802
@@ -70,22 +74,37 @@ for name, mac in sorted(seen)[:256]:
 END
 
 #: claimed
-# `claimed (IF ADDRESS)...` as root: lines `IF claimed ADDRESS MAC` of machines that have it, asked as RFC 5227 does.
-exec python3 - "$@" <<'END'
+# `claimed (IF ADDRESS)...`: lines `IF claimed ADDRESS MAC` of machines that have it, asked as RFC 5227 does, once the
+# links are up or after 8 seconds.
+python3 - "$@" <<'END'
 import select, socket, sys, time
 ARP, wires = 0x0806, {}
 for name, address in zip(sys.argv[1::2], sys.argv[2::2]):
     wire = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ARP))
     wire.bind((name, ARP))
     wires[wire] = name, address
+def dark(name):
+    try:
+        return open(f"/sys/class/net/{name}/carrier").read() != "1\n"
+    except OSError:
+        return True
+began = time.monotonic()
+while any(dark(name) for name, _ in wires.values()) and time.monotonic() - began < 8:
+    time.sleep(0.1)
 claimed, until = {}, time.monotonic() + 1.2
 while (left := until - time.monotonic()) > 0:
     for wire, (_, address) in wires.items():
         mac = wire.getsockname()[4]
         head = b"\xff" * 6 + mac + bytes.fromhex("08060001080006040001")
-        wire.send(head + mac + bytes(10) + socket.inet_aton(address))
+        try:
+            wire.send(head + mac + bytes(10) + socket.inet_aton(address))
+        except OSError:
+            pass
     for wire in select.select(list(wires), [], [], min(left, 0.3))[0]:
-        frame = wire.recv(2048)
+        try:
+            frame = wire.recv(2048)
+        except OSError:
+            continue
         if frame[20:22] == b"\0\2" and frame[28:32] == socket.inet_aton(wires[wire][1]):
             claimed.setdefault(wires[wire], frame[22:28].hex(":"))
 for (name, address), mac in claimed.items():
