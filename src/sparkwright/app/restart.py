@@ -6,8 +6,9 @@ from sparkwright.app.lease import taking_over
 from sparkwright.app.running import Old, find, missing, until_serving
 from sparkwright.app.services import LaunchRequest, Services, api_key
 from sparkwright.domain.codec import to_json
+from sparkwright.domain.deployment import DRAIN_SECONDS
 from sparkwright.domain.errors import CommandFailed, NotReady, UsageError
-from sparkwright.domain.live import DRAIN_SECONDS, Ask, DeploymentState, Request, Supervised
+from sparkwright.domain.live import Ask, DeploymentState, Request, Supervised
 from sparkwright.domain.progress import StepDone, StepStarted
 from sparkwright.remote import service
 

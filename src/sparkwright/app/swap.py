@@ -14,8 +14,9 @@ from sparkwright.app.running import Old, replaced_text, until_serving, watched
 from sparkwright.app.services import LaunchRequest, Services, api_key, finished
 from sparkwright.app.stop import clean
 from sparkwright.domain.codec import to_json
+from sparkwright.domain.deployment import DRAIN_SECONDS
 from sparkwright.domain.errors import Busy, CommandFailed, NodeError, NotReady, SparkwrightError, UsageError
-from sparkwright.domain.live import DRAIN_SECONDS, Ask, Request, Supervised
+from sparkwright.domain.live import Ask, Request, Supervised
 from sparkwright.domain.plan import Plan
 from sparkwright.domain.units import duration
 from sparkwright.remote import service

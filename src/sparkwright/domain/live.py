@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 
 from sparkwright.domain.cluster import Cluster
+from sparkwright.domain.deployment import DRAIN_SECONDS
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.values import dataclass, field
 
@@ -256,10 +257,6 @@ class Desired:
     python: str = "python3"
     speeds: Mapping[str, float] = field(default_factory=dict)
     version: int = VERSION
-
-
-# A stop that a person asked for waits so long for requests that are under way.
-DRAIN_SECONDS = 30.0
 
 
 class Ask(StrEnum):

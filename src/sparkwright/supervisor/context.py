@@ -15,7 +15,8 @@ from sparkwright.app.incident import Heard
 from sparkwright.app.prepare import Outcome
 from sparkwright.app.services import LaunchRequest, Services
 from sparkwright.domain.command import Secret
-from sparkwright.domain.live import DRAIN_SECONDS, Desired, LiveCanary, LiveEngine, LiveRank
+from sparkwright.domain.deployment import DRAIN_SECONDS
+from sparkwright.domain.live import Desired, LiveCanary, LiveEngine, LiveRank
 from sparkwright.domain.plan import Placement, Plan, RankSpec
 from sparkwright.domain.progress import Happening, RankPhase
 from sparkwright.domain.sample import GpuSample, Sample

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from sparkwright.domain.live import DRAIN_SECONDS, DeploymentState, GatewayUse
+from sparkwright.domain.deployment import DRAIN_SECONDS
+from sparkwright.domain.live import DeploymentState, GatewayUse
 from sparkwright.domain.progress import Notice
 from sparkwright.supervision.state import State, Stop
 from sparkwright.supervisor.drain import drained
