@@ -22,12 +22,13 @@ from sparkwright.app.services import ClusterState, LaunchRequest, Services, fini
 from sparkwright.app.stage import stage_image, stage_model
 from sparkwright.app.stop import clean, forget, old_ranks
 from sparkwright.app.swap import Swap, swapping
-from sparkwright.domain.deployment import DRAIN_SECONDS, Answer
+from sparkwright.domain.deployment import Answer
 from sparkwright.domain.errors import CommandFailed, NotReady, Refused
 from sparkwright.domain.facts import RankStatus, Unknown
 from sparkwright.domain.finding import prevented
 from sparkwright.domain.plan import Plan, RankSpec, stopping
 from sparkwright.domain.progress import StepDone, StepStarted
+from sparkwright.domain.units import DRAIN_SECONDS
 from sparkwright.domain.values import dataclass, replace
 from sparkwright.engines.catalog import engine as engine_by_name
 from sparkwright.remote.lease import Of

@@ -6,10 +6,10 @@ from sparkwright.app.lease import taking_over
 from sparkwright.app.running import Old, find, missing, until_serving
 from sparkwright.app.services import LaunchRequest, Services, api_key
 from sparkwright.domain.codec import to_json
-from sparkwright.domain.deployment import DRAIN_SECONDS
 from sparkwright.domain.errors import CommandFailed, NotReady, UsageError
 from sparkwright.domain.live import Ask, DeploymentState, Request, Supervised
 from sparkwright.domain.progress import StepDone, StepStarted
+from sparkwright.domain.units import DRAIN_SECONDS
 from sparkwright.remote import service
 
 _GRACE = 30.0

@@ -14,11 +14,10 @@ from sparkwright.app.running import Old, replaced_text, until_serving, watched
 from sparkwright.app.services import LaunchRequest, Services, api_key, finished
 from sparkwright.app.stop import clean
 from sparkwright.domain.codec import to_json
-from sparkwright.domain.deployment import DRAIN_SECONDS
 from sparkwright.domain.errors import Busy, CommandFailed, NodeError, NotReady, SparkwrightError, UsageError
 from sparkwright.domain.live import Ask, Request, Supervised
 from sparkwright.domain.plan import Plan
-from sparkwright.domain.units import duration
+from sparkwright.domain.units import DRAIN_SECONDS, duration
 from sparkwright.remote import service
 
 _HEARD, _LOOK_AGAIN = 20.0, 0.5

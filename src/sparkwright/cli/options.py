@@ -16,8 +16,9 @@ import click
 from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.cli.columns import echo
 from sparkwright.domain.command import Secret
-from sparkwright.domain.deployment import DRAIN_SECONDS, is_deployment_name
+from sparkwright.domain.deployment import is_deployment_name
 from sparkwright.domain.errors import RecipeError, UsageError
+from sparkwright.domain.units import DRAIN_SECONDS
 
 if TYPE_CHECKING:  # what a verb needs that runs a use case is loaded there: the others start quickly
     from sparkwright.app.services import Services

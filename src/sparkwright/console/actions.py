@@ -11,10 +11,9 @@ from sparkwright.console.head import services
 from sparkwright.console.outlook import Row, outlook
 from sparkwright.console.pages import form
 from sparkwright.console.sessions import Visitor
-from sparkwright.domain.deployment import DRAIN_SECONDS
 from sparkwright.domain.errors import SparkwrightError
 from sparkwright.domain.live import OVER, SERVING
-from sparkwright.domain.units import duration
+from sparkwright.domain.units import DRAIN_SECONDS, duration
 from sparkwright.domain.values import dataclass
 from sparkwright.gateway.caddy import CONSOLE_PATH
 from sparkwright.report.markup import Html, join, tag

@@ -26,7 +26,6 @@ class Phase(StrEnum):
 
 
 PHASE_ORDER = tuple(Phase)
-DRAIN_SECONDS = 30.0  # so long a stop that a person asked for waits for requests that are under way
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}", re.ASCII)
 
 

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from enum import StrEnum
 
 from sparkwright.domain.cluster import Cluster
-from sparkwright.domain.deployment import DRAIN_SECONDS
 from sparkwright.domain.recipe import Recipe
+from sparkwright.domain.units import DRAIN_SECONDS
 from sparkwright.domain.values import dataclass, field
 
 

@@ -5,6 +5,7 @@ import re
 KIB = 1024
 MIB = 1024**2
 GIB = 1024**3
+DRAIN_SECONDS = 30.0  # so long a stop that a person asked for waits for requests that are under way
 _UNITS = {"": 1, "b": 1, "k": KIB, "kib": KIB, "kb": 1000, "m": MIB, "mib": MIB, "mb": 1000**2}
 _UNITS |= {"g": GIB, "gib": GIB, "gb": 1000**3, "t": 1024**4, "tib": 1024**4, "tb": 1000**4}
 

@@ -15,11 +15,11 @@ from sparkwright.app.incident import Heard
 from sparkwright.app.prepare import Outcome
 from sparkwright.app.services import LaunchRequest, Services
 from sparkwright.domain.command import Secret
-from sparkwright.domain.deployment import DRAIN_SECONDS
 from sparkwright.domain.live import Desired, LiveCanary, LiveEngine, LiveRank
 from sparkwright.domain.plan import Placement, Plan, RankSpec
 from sparkwright.domain.progress import Happening, RankPhase
 from sparkwright.domain.sample import GpuSample, Sample
+from sparkwright.domain.units import DRAIN_SECONDS
 from sparkwright.domain.values import dataclass, field, replace
 from sparkwright.engines.catalog import engine as engine_by_name
 from sparkwright.engines.engine import Engine, served_name

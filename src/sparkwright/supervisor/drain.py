@@ -1,6 +1,6 @@
 """Before a stop that a person has asked for: requests that the gateway has let through may end."""
 
-from sparkwright.domain.deployment import DRAIN_SECONDS
+from sparkwright.domain.units import DRAIN_SECONDS
 from sparkwright.supervisor.context import DeploymentContext
 from sparkwright.supervisor.endpoint import gateway_use
 

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from sparkwright.domain.deployment import DRAIN_SECONDS
 from sparkwright.domain.live import DeploymentState, GatewayUse
 from sparkwright.domain.progress import Notice
+from sparkwright.domain.units import DRAIN_SECONDS
 from sparkwright.supervision.state import State, Stop
 from sparkwright.supervisor.drain import drained
 from sparkwright.supervisor.effects import EffectRunner
