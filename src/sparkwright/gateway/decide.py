@@ -94,8 +94,8 @@ KEYS_UNREADABLE = away(
     "The gateway cannot read its keys file: nobody is let in until it can. `sparkwright status` shows why.",
     5,
 )
-# Of Caddy alone: while our own process is away, which alone knows keys.
-GATEWAY_BROKEN = away("door_unavailable", "The gateway cannot check keys at the moment; it is being started again.", 5)
+# Of Caddy alone: our own process, which alone knows keys, is away or broke off, and Caddy does not know which.
+GATEWAY_BROKEN = away("door_unavailable", "The gateway gave no answer; where it has ended it is started again.", 5)
 CONSOLE_AWAY = away("console_unavailable", "The console does not answer at the moment; it is started again.", 5)
 
 HOLD = 10.0
