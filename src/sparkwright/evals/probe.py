@@ -137,6 +137,19 @@ def same(one: Any, other: Any) -> bool:
     return type(one) is type(other) and bool(one == other)
 
 
+def both_ways(ask: Ask, said: Callable[[Heard], object]) -> Generator[Sequence[Ask], Sequence[Heard], list[Heard]]:
+    """Whole answers, then the last stream, asked in turn until it is equal to one of them.
+
+    Never at once: in a batch of two the second place may choose another token at a near tie, each time the same one.
+    """
+    wholes: list[Heard] = []
+    while True:
+        wholes += yield (ask,)
+        (heard,) = yield (Ask({**ask.body, "stream": True}),)
+        if len(wholes) == TRIES or wholes[-1].trouble or heard.trouble or said(heard) in map(said, wholes):
+            return [*wholes, heard]
+
+
 def parted(one: Heard, other: Heard) -> tuple[int, str]:
     """(-1, '') for equal answers; else the place where they part, and why that is a fault, '' for a near tie."""
     if one.content == other.content and one.reasoning == other.reasoning:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
 from sparkwright.evals.heard import Ask, Heard, shortened
-from sparkwright.evals.probe import TRIES, Given, Steps, Tally
+from sparkwright.evals.probe import TRIES, Given, Steps, Tally, both_ways
 from sparkwright.loadgen.texts import COMMON, KINDS, PLACES
 
 _TAGS = ("<think>", "</think>", "<|channel|>", "◁think▷", "[THINK]")
@@ -72,15 +72,8 @@ def stream(given: Given) -> Steps:
     hard = "naïve Ωmega 漢字 🙂 שלום"
     prompts = {"prose": _STORY.format(place=dice.choice(PLACES), kind=dice.choice(KINDS)), "scripts": repeat(hard)}
     for case, prompt in prompts.items():
-        ask = given.chat(prompt, 64)
-        streamed = Ask({**ask.body, "stream": True})
-        wholes: list[Heard] = []
-        heard = Heard()
-        for _ in range(TRIES):
-            whole, heard = yield (ask, streamed)
-            wholes.append(whole)
-            if whole.trouble or heard.trouble or _said(heard) in map(_said, wholes):
-                break
+        streamed = Ask({**(ask := given.chat(prompt, 64)).body, "stream": True})
+        *wholes, heard = yield from both_ways(ask, _said)
         if wholes[-1].trouble:
             tally.judge(f"{case}, whole", ask, wholes[-1], lambda _: "")
         elif heard.trouble or len({_said(one) for one in wholes}) == 1 or _said(heard) in map(_said, wholes):

@@ -6,7 +6,7 @@ from random import Random
 from typing import Any
 
 from sparkwright.evals.heard import MESSAGES, RESPONSES, Ask, Heard, shortened
-from sparkwright.evals.probe import TRIES, Given, Steps, Tally, function, made
+from sparkwright.evals.probe import TRIES, Given, Steps, Tally, both_ways, function, made
 from sparkwright.loadgen.texts import NAMES, PLACES, THINGS
 
 COUNTS = (8, 32, 64, 128)
@@ -146,13 +146,7 @@ def stream(given: Given) -> Steps:
     for number, tools in enumerate((1, 8)):
         ask, name, wanted = _with_tools(given, tools, given.dice(f"stream/{number}"))
         streamed = Ask({**ask.body, "stream": True})
-        wholes: list[Heard] = []
-        heard = Heard()
-        for _ in range(TRIES):
-            whole, heard = yield (ask, streamed)
-            wholes.append(whole)
-            if whole.trouble or heard.trouble or _said(heard) in map(_said, wholes):
-                break
+        *wholes, heard = yield from both_ways(ask, _said)
         good = _one(name, wanted)
         if wholes[-1].trouble:
             tally.judge(f"{tools} tools, whole", ask, wholes[-1], good)

@@ -1,5 +1,6 @@
 """Servers that a test writes: what each request is answered, in the shapes of Chat Completions."""
 
+import asyncio
 import json
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -41,13 +42,16 @@ def streamed(pieces: Sequence[str], logprobs: bool = False, texts: Sequence[str]
 REFUSED = Reply(400, body='{"error": {"message": "logprobs are not served"}}')
 
 
-async def played(name: str, answer: Answer) -> Outcome:
-    """One probe against a server that answers its n-th request so."""
-    asked = 0
+async def played(name: str, answer: Answer, second: Answer | None = None) -> Outcome:
+    """One probe against a server that answers its n-th request so. second: of one that comes while one is answered."""
+    asked = under_way = 0
 
     async def send(ask: Ask) -> Heard:
-        nonlocal asked
-        asked += 1
-        return read(ask, answer(ask, asked))
+        nonlocal asked, under_way
+        asked, under_way = asked + 1, under_way + 1
+        reply = (second if second and under_way > 1 else answer)(ask, asked)
+        await asyncio.sleep(0)
+        under_way -= 1
+        return read(ask, reply)
 
     return await play(next(entry for entry in entries() if entry.name == name), given(), send)

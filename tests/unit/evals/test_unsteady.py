@@ -68,6 +68,17 @@ async def test_a_stream_is_not_blamed_for_the_server() -> None:
     assert (found.state, "own tokens" in found.detail) == (State.PASSED, True), found
 
 
+async def test_a_stream_is_not_blamed_for_its_place_in_a_batch() -> None:
+    """Of two requests at once the real vLLM answered the second in another way, each time the same."""
+    first, second = ("".join(tokens) for tokens in TWICE["tokens"])
+
+    def replied(text: str, ask: Ask) -> Reply:
+        return streamed([text]) if ask.streamed else whole({"content": text})
+
+    found = await played("stream", lambda ask, _: replied(first, ask), lambda ask, _: replied(second, ask))
+    assert found.state is State.PASSED, found
+
+
 async def test_lost_pieces_are_found_all_the_same() -> None:
     """A stream that loses pieces on a server that does not repeat itself."""
     found = await played("stream", lambda ask, number: unsteady(ask, number, lossy=True))
