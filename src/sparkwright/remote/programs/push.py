@@ -27,7 +27,7 @@ from typing import Any
 
 from sparkwright.remote.programs.push_files import Failed, check, drop, is_whole, open_file, published, summed
 from sparkwright.remote.programs.push_link import Wire
-from sparkwright.remote.programs.push_work import MOST, Copy, Work
+from sparkwright.remote.programs.push_work import LITTLE, MOST, Copy, Work
 from sparkwright.remote.programs.wire import (
     CHANGED,
     CUT_OFF,
@@ -46,7 +46,6 @@ from sparkwright.remote.programs.wire import (
 _AT_ONCE, _TRIES, _DIGESTS = 4, 3, 4
 _FIRST, _WINDOW, _GROWTH = 2, 0.3, 1.2
 _PATIENCE = 120.0
-_LITTLE = 64 << 20  # bytes that are sent before a second connection is made
 
 
 def stream(copy: Copy, starting: threading.Semaphore) -> None:
@@ -74,8 +73,11 @@ def stream(copy: Copy, starting: threading.Semaphore) -> None:
 
 def connect(copy: Copy) -> None:
     """Makes the connections: as many as asked for, or more of them for as long as they add to the rate."""
+    if copy.alone:
+        carry(copy)
+        return
     starting, many, rate = threading.Semaphore(_AT_ONCE), 0, 0.0
-    most = MOST if sum(copy.left.values()) > _LITTLE else 1
+    most = MOST if sum(copy.left.values()) > LITTLE else 1
     asked = (copy.asked["streams"] or most) if copy.left else 0
     while many < asked:
         more = min(asked - many, max(_FIRST, many) if not copy.asked["streams"] else asked)
@@ -113,6 +115,8 @@ def pump(copy: Copy, wire: Wire, work: Work) -> None:
     try:
         if copy.files[index].size <= SMALL:
             pack(copy, wire, work)
+            wire.answer()
+            copy.packed(work.files)
             done = work.to
             return
         send(copy, wire, work)
@@ -123,6 +127,22 @@ def pump(copy: Copy, wire: Wire, work: Work) -> None:
     finally:
         if done < work.to:
             copy.work.put(work._replace(begin=done))
+
+
+def carry(copy: Copy) -> None:
+    """Packs by the connection that is there already: one more login takes longer than they do."""
+    wire = Wire(copy.asked, 0, copy.paced, copy.control)
+    copy.connected = 1
+    try:
+        while True:
+            work = copy.work.get()
+            with copy.control.lock:
+                pack(copy, wire, work)
+            copy.packed(work.files)
+    except ConnectionError:
+        return  # `listen` reports why
+    except (Failed, OSError) as error:
+        copy.news.put(error if isinstance(error, Failed) else Failed(FAILED, str(error)))
 
 
 def send(copy: Copy, wire: Wire, work: Work) -> None:
@@ -144,7 +164,7 @@ def send(copy: Copy, wire: Wire, work: Work) -> None:
 
 
 def pack(copy: Copy, wire: Wire, work: Work) -> None:
-    """Small files one after the other, in one piece."""
+    """Small files one after the other, in one piece; its answer is not waited for."""
     index, contents = [], []
     for number in work.files:
         file = copy.files[number]
@@ -161,8 +181,6 @@ def pack(copy: Copy, wire: Wire, work: Work) -> None:
         contents.append(content)
     data = b"".join((json.dumps(index).encode(), b"\n", *contents))
     wire.send_bytes(head_of("pack", 0, len(data), FILES), data)
-    wire.answer()
-    copy.packed(work.files)
 
 
 def listen(copy: Copy) -> None:

@@ -7,6 +7,7 @@ import os
 import shlex
 import socket
 import subprocess
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -35,7 +36,7 @@ def answered(line: bytes) -> str:
 
 
 class Pipe:
-    """take.py on the other side, its stdin and stdout; it does nothing before `hello`."""
+    """take.py on the other side, its stdin and stdout; it does nothing before `hello`. lock: of who writes to it."""
 
     def __init__(self, asked: dict[str, Any]) -> None:
         inner = f'PATH="$PATH:/usr/local/bin"; exec python3 -I -S -c "{_BOOT}"'
@@ -45,6 +46,7 @@ class Pipe:
         assert self._process.stdin and self._process.stdout and self._process.stderr
         self._stderr = self._process.stderr
         self.stdin, self.stdout = self._process.stdin, self._process.stdout
+        self.lock = threading.Lock()
         widen(self.stdin.fileno())
 
     def hello(self, hello: dict[str, object]) -> None:
@@ -55,8 +57,9 @@ class Pipe:
             raise self.lost() from None
 
     def write(self, data: bytes) -> None:
-        self.stdin.write(data)
-        self.stdin.flush()
+        with self.lock:
+            self.stdin.write(data)
+            self.stdin.flush()
 
     def line(self) -> str:
         """Raises Failed with what the other side reports, or with why it is gone."""

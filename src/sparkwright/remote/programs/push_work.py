@@ -18,7 +18,7 @@ from sparkwright.remote.programs.wire import DROP, KEEP, PACK, PACKED, PIECE, SM
 
 _RANGE, _SHARES = 64 << 20, 4
 _SLACK = 0.02  # seconds of the limited rate that may be caught up on
-MOST = 16
+MOST, LITTLE = 16, 64 << 20  # connections; bytes that are sent before a second one is made
 
 
 class Work(NamedTuple):
@@ -45,7 +45,8 @@ class Pace:
 
 class Copy:
     """The state that all connections share. left: bytes by file that have not arrived. news: what the loop waits for:
-    the numbers of files that have arrived, a line of the peer, or what has failed. sums: CRC-32 by file and offset."""
+    the numbers of files that have arrived, a line of the peer, or what has failed. sums: CRC-32 by file and offset.
+    alone: all of it goes by the connection that controls the copy."""
 
     def __init__(self, asked: dict[str, Any]) -> None:
         self.asked, source, target = asked, Path(asked["source"]), Path(asked["target"])
@@ -54,12 +55,15 @@ class Copy:
         asked["secret"] = secrets.token_hex(32)
         paths = [target.name if found.single and len(self.files) == 1 else file.path for file in self.files]
         self.names = [name_of(path) for path in paths]
+        self.total, self.sent = sum(file.size for file in self.files), 0
+        self.alone = not asked["listen"] and self.total <= LITTLE and all(one.size <= SMALL for one in self.files)
         root = target.parent if found.single else target
         plan = {"role": "plan", "root": str(root), "single": found.single, "links": found.links, "streams": many}
         plan["files"] = [[path, *file[1:4]] for path, file in zip(paths, self.files, strict=True)]
         plan |= {"chain": asked["chain"] if asked["leads"] else "", "gmac": bool(crypto())}
         self.control = Pipe(asked)
-        self._spare = None if asked["listen"] else Pipe(asked)  # logs in while the other side makes its plan
+        # Logs in while the other side makes its plan
+        self._spare = None if asked["listen"] or self.alone else Pipe(asked)
         self.control.hello(plan | {name: asked[name] for name in ("listen", "secret", "yields")})
         answer = json.loads(self.control.line())
         self.folder, self.port = answer["folder"], answer["port"]
@@ -68,7 +72,6 @@ class Copy:
         self.left = {n: sum(to - begin for begin, to in ranges) for n, ranges in self.due.items()}
         self.kinds = {n: self._kind(n) for n in self.due}
         self.sums: dict[int, dict[int, int]] = {n: {} for n in self.due}
-        self.total, self.sent = sum(file.size for file in self.files), 0
         self.streams = self.connected = 0
         self.before = self.total - sum(self.left.values())
         self._began, self._lock, self._pace = time.monotonic(), threading.Lock(), Pace(asked["limit"])

@@ -3,8 +3,9 @@
 {"role": "plan", "root", "single", "files": [[path, size, mtime_ns, mode], ...], "links": [[path, to], ...], "secret",
 "listen", "gmac", "chain", "yields"}: prints {"missing": [[index, [[from, to], ...]], ...], "folder", "port", "gmac"};
 then for each line `INDEX CHECKSUM ...` it verifies these files, gives each its name and prints `ok INDEX`, or
-`bad INDEX` when its content is another: it is received again then. {"role": "data", "folder", "yields"}: for each head
-and its bytes it writes them through to the disk, notes them in a journal and prints an empty line.
+`bad INDEX` when its content is another: it is received again then. Between these lines small files may come, as a head
+and a pack. {"role": "data", "folder", "yields"}: for each head and its bytes it writes them through to the disk, notes
+them in a journal and prints an empty line.
 
 What has arrived lies in .sparkwright-partial until it is whole and verified: no half file has a final name, and what a
 journal names is not sent again. A line `error CODE TEXT` ends it: 11 no space, 23 anything else.
@@ -27,7 +28,7 @@ from io import BufferedReader
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from sparkwright.remote.programs.take_files import Plan
+from sparkwright.remote.programs.take_files import Plan, check_pack, named, unpack, write
 from sparkwright.remote.programs.wire import (
     BLOCK,
     DROP,
@@ -48,7 +49,6 @@ from sparkwright.remote.programs.wire import (
 )
 
 _VERIFIERS, _ALIGNED = 4, 4096
-_NAME = frozenset("0123456789abcdef")
 
 
 def put_line(out: BinaryIO, line: str) -> None:
@@ -159,24 +159,11 @@ class Writer:
             offset += many
 
     def _files(self, head: bytes, length: int) -> None:
-        """A pack: a line of JSON [[name, size], ...], then their contents.
-
-        It is written through at the end of the copy: a power cut leaves files of another size, which are sent again.
-        """
-        if not 0 < length <= PIECE + PACK:
-            raise ValueError(f"a pack of {length} bytes")
+        check_pack(length)
         content = self._coded(head, length) if self._key else memoryview(bytearray(length))
         if not self._key:
             self._fill(content)
-        index, _, _ = bytes(content[: min(length, PIECE)]).partition(b"\n")
-        at = len(index) + 1
-        for name, size in json.loads(index):
-            if not named(name) or size < 0 or at + size > length:
-                raise ValueError(f"file {name!r} of a pack, {size} bytes")
-            fd = os.open(self._folder / name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
-            write(fd, content[at : at + size], 0)
-            os.close(fd)
-            at += size
+        unpack(self._folder, content)
 
     def _fd(self, name: str) -> int:
         if name not in self._open:
@@ -193,16 +180,6 @@ def decipher_later(yields: bool) -> None:
     with contextlib.suppress(OSError):
         if yields and Path(f"/proc/{parent}/comm").read_text("ascii").startswith("sshd"):
             os.sched_setscheduler(parent, os.SCHED_IDLE, os.sched_param(0))
-
-
-def named(name: str) -> bool:
-    return len(name) == 32 and _NAME.issuperset(name)
-
-
-def write(fd: int, content: memoryview, offset: int) -> None:
-    while content:
-        many = os.pwrite(fd, content, offset)
-        content, offset = content[many:], offset + many
 
 
 def listening(asked: dict[str, Any], folder: Path, gmac: bool) -> int:
@@ -224,7 +201,7 @@ def listening(asked: dict[str, Any], folder: Path, gmac: bool) -> int:
     return int(server.getsockname()[1])
 
 
-def verified(plan: Plan, lines: Iterator[bytes], out: BinaryIO) -> None:
+def verified(plan: Plan, source: BufferedReader, out: BinaryIO) -> None:
     """Several at once: one core hashes more slowly than a fast link delivers."""
     lock = threading.Lock()
 
@@ -241,11 +218,24 @@ def verified(plan: Plan, lines: Iterator[bytes], out: BinaryIO) -> None:
             out.flush()
 
     with ThreadPoolExecutor(_VERIFIERS) as pool:
-        for line in lines:
-            words = line.decode().split()
-            pool.submit(several, list(zip(words[::2], words[1::2], strict=True)))
-        plan.over.set()
+        try:
+            for line in iter(source.readline, b""):
+                words = line.decode().split()
+                if words[0] == "pack":
+                    unpack(plan.folder, received(source, int(words[2])))
+                else:
+                    pool.submit(several, list(zip(words[::2], words[1::2], strict=True)))
+        finally:
+            plan.over.set()
     plan.end()
+
+
+def received(source: BufferedReader, length: int) -> memoryview:
+    check_pack(length)
+    content = source.read(length)
+    if len(content) < length:
+        raise EOFError
+    return memoryview(content)
 
 
 def reason(error: OSError) -> str:
@@ -257,9 +247,9 @@ def main(source: BufferedReader, out: BinaryIO) -> int:
     asked = json.loads(source.readline())
     give_way(asked.get("yields", False))
     try:
+        widen(0)
+        decipher_later(asked.get("yields", False))
         if asked["role"] == "data":
-            widen(0)
-            decipher_later(asked["yields"])
             put_line(out, "ready")
             Writer(Path(asked["folder"]), 0).serve(out)
         plan = Plan(asked)
@@ -267,7 +257,7 @@ def main(source: BufferedReader, out: BinaryIO) -> int:
         found["gmac"] = gmac = asked.get("gmac", False) and bool(crypto())
         found["port"] = listening(asked, plan.folder, gmac) if asked.get("listen") else 0
         put_line(out, json.dumps(found))
-        verified(plan, iter(source.readline, b""), out)
+        verified(plan, source, out)
     except EOFError:
         return 0
     except OSError as error:

@@ -16,6 +16,7 @@ from typing import Any
 from sparkwright.remote.programs.wire import (
     BLOCK,
     COPYING,
+    PACK,
     PARTIAL,
     PIECE,
     SMALL,
@@ -30,6 +31,7 @@ from sparkwright.remote.programs.wire import (
 )
 
 _SPARE = 64 << 20
+_NAME = frozenset("0123456789abcdef")
 Entry = tuple[str, int, int, int]
 
 
@@ -46,6 +48,37 @@ def sha256_of(at: Path, size: int, wait: Callable[[int], None]) -> str:
     finally:
         os.close(fd)
     return digest.hexdigest()
+
+
+def named(name: str) -> bool:
+    return len(name) == 32 and _NAME.issuperset(name)
+
+
+def check_pack(length: int) -> None:
+    if not 0 < length <= PIECE + PACK:
+        raise ValueError(f"a pack of {length} bytes")
+
+
+def unpack(folder: Path, content: memoryview) -> None:
+    """A pack: a line of JSON [[name, size], ...], then their contents.
+
+    It is written through at the end of the copy: a power cut leaves files of another size, which are sent again.
+    """
+    index, _, _ = bytes(content[:PIECE]).partition(b"\n")
+    at = len(index) + 1
+    for name, size in json.loads(index):
+        if not named(name) or size < 0 or at + size > len(content):
+            raise ValueError(f"file {name!r} of a pack, {size} bytes")
+        fd = os.open(folder / name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+        write(fd, content[at : at + size], 0)
+        os.close(fd)
+        at += size
+
+
+def write(fd: int, content: memoryview, offset: int) -> None:
+    while content:
+        many = os.pwrite(fd, content, offset)
+        content, offset = content[many:], offset + many
 
 
 class Plan:
