@@ -100,7 +100,7 @@ def _parts(asked: argparse.Namespace, pair: Pair, nodes: Nodes) -> dict[str, Cal
         "small": lambda: copies.small_files(Bench(pair), repeats),
         "next-to": lambda: _next_to(asked, pair, nodes),
         "streams": lambda: copies.curves(Bench(pair, size), repeats),
-        "capped": lambda: copies.capped(Bench(pair), min(repeats, 3), "200mbit"),
+        "capped": lambda: copies.capped(Bench(pair), min(repeats, 3), 100),
     }
 
 

@@ -150,11 +150,16 @@ def save(file: Path, tree: dict[str, Any]) -> None:
     file.write_text(json.dumps(tree))
 
 
-def replay(*files: Path) -> None:
-    """Of each seed: the mean of all recorded repeats of what the search chose, as a share of the grid's best."""
+def merged(*files: Path) -> dict[str, Any]:
+    """Parts of a grid; what several of them have counts once."""
     trees = [tree_of(file) for file in files]
     trials = {tuple(one["point"]): one for tree in trees for one in tree["trials"]}
-    world = tune_worlds.recorded({**trees[0], "trials": list(trials.values())})
+    return {**trees[0], "trials": list(trials.values())}
+
+
+def replay(*files: Path) -> None:
+    """Of each seed: the mean of all recorded repeats of what the search chose, as a share of the grid's best."""
+    world = tune_worlds.recorded(merged(*files))
     most = max(world.truth.values())
     own = world.truth[(0,) * len(world.settings)] / most
     near = sum(one >= 0.95 * most for one in world.truth.values())
@@ -176,11 +181,11 @@ def shown(rows: list[tune_worlds.Found]) -> None:
 
 def search(given: argparse.Namespace, environ: dict[str, str]) -> None:
     """The real command with seeds of its own and a quarter of the grid's time; its time is that on the wall."""
-    tree = tree_of(given.file)
+    tree = merged(given.file, *given.more)
     truth, whole = tune_worlds.recorded(tree).truth, sum(one["seconds"] for one in tree["trials"])
     most = max(truth.values())
     budget = ["--budget", str(max(1.0, whole / 240))]
-    for seed in range(1, given.searches + 1):
+    for seed in range(first := int(given.seed), first + given.searches):
         began, given.seed = time.monotonic(), str(seed)
         call = [sys.executable, "-m", "sparkwright", "tune", str(given.recipe), "--json", *options(given), *budget]
         found = json.loads(subprocess.run(call, env=environ, check=True, stdout=subprocess.PIPE).stdout)
@@ -203,7 +208,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("record", "replay", "search", "measure", "made-up"))
     parser.add_argument("file", nargs="?", type=Path, default=Path("grid.json"))
-    parser.add_argument("more", nargs="*", type=Path, help="of replay: other parts of the grid")
+    parser.add_argument("more", nargs="*", type=Path, help="of replay and search: other parts of the grid")
     parser.add_argument("--folder", type=Path, default=Path("/tmp/sparkwright-bench-tune"))
     parser.add_argument("--venv", type=Path, default=Path(sys.prefix), help="of llama.cpp's server, without --recipe")
     parser.add_argument("--recipe", type=Path)
