@@ -8,6 +8,7 @@ import random
 import signal
 import socket
 import subprocess
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from sparkwright.remote.programs.wire import (
     BLOCK,
     COPYING,
     DROP,
+    FILES,
     HEAD,
     KEEP,
     PARTIAL,
@@ -34,6 +36,7 @@ from sparkwright.remote.programs.wire import (
     gmac_of,
     head_of,
     name_of,
+    sum_of,
 )
 
 HERE = staging.Peer("ai", "127.0.0.1", 22, "", local=True)
@@ -246,6 +249,55 @@ def test_three_thousand_small_files_arrive(sh: Sh) -> None:
         (source / f"{number % 10}/{number}.json").write_text(str(number))
     process = push(sh, source, target, streams=4)
     assert process.ok and tree(target).items() >= tree(source).items()
+
+
+def test_small_files_that_were_cut_off_go_on(sh: Sh) -> None:
+    """They come by the connection that controls the copy; what has its name by then is not sent again."""
+    source, target = sh.home / "many", sh.home / "there/many"
+    source.mkdir()
+    for number in range(100):
+        (source / f"{number}.bin").write_bytes(random.Random(number).randbytes(1 << 19))
+    command = staging.push_tree(str(source), str(target), HERE, Transfer(limit=60_000_000))
+    process = sh.start(command)
+    fed(process, command)
+    while process.poll() is None and len(list(target.glob("*.bin"))) < 10:
+        os.sched_yield()
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+    there = {path.name: path.stat().st_ino for path in target.glob("*.bin")}
+    assert 10 <= len(there) < 100
+    again = push(sh, source, target)
+    assert again.ok and again.stdout.rstrip().endswith("over 1 connections"), again.stdout
+    assert tree(target).items() >= tree(source).items()
+    assert {name: (target / name).stat().st_ino for name in there} == there
+
+
+def test_a_pack_between_the_lines_is_verified_and_sent_again(tmp_path: Path) -> None:
+    """A small file whose content is another than its checksum promises has no name until it comes again."""
+    asked = {"role": "plan", "root": str(tmp_path / "t"), "single": False, "files": [["a/b.json", 4, 1, 420]]}
+    content = json.dumps([[name_of("a/b.json"), 4]]).encode() + b"\n"
+    head = head_of("pack", 0, len(content) + 4, FILES)
+    good = sum_of([zlib.crc32(b"good")]).encode()
+    lines = [json.dumps(asked | {"links": []}).encode() + b"\n", head + content + b"bad!", b"0 " + good + b"\n"]
+    words = ["python3", "-I", "-S", "-c", take_text()]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin and process.stdout
+        process.stdin.write(b"".join(lines))
+        process.stdin.flush()
+        assert json.loads(process.stdout.readline())["missing"] == [[0, [[0, 4]]]]
+        assert process.stdout.readline() == b"bad 0\n" and not (tmp_path / "t/a/b.json").exists()
+        out, _ = process.communicate(head + content + b"good" + lines[2])
+    assert out == b"ok 0\n" and (tmp_path / "t/a/b.json").read_bytes() == b"good"
+
+
+@pytest.mark.parametrize("length", [0, 1 << 40])
+def test_a_pack_of_an_odd_length_is_refused(tmp_path: Path, length: int) -> None:
+    """No memory is taken for it."""
+    asked = json.dumps({"role": "plan", "root": str(tmp_path), "single": False, "files": [], "links": []}) + "\n"
+    words = ["python3", "-I", "-S", "-c", take_text()]
+    sent = asked.encode() + head_of("pack", 0, length, FILES)
+    done = subprocess.run(words, input=sent, capture_output=True, check=False)
+    assert b"error 23 a pack of" in done.stdout, done.stderr
 
 
 def test_a_target_that_cannot_be_written_is_named(sh: Sh, model: Path) -> None:
