@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -138,6 +139,39 @@ def test_every_address_is_reached_from_every_node(tag: str, cables: Sequence[Wir
             settings = [(port.name, str(port.address), port.routes) for port in layout.of(node)]
             fix = fabric_fix(node, "networkd", settings)
             assert at(space, fix.look).stdout.strip() == fix.sets
+
+
+LATE = """
+import socket, time
+class Late(socket.socket):
+    def bind(self, address):
+        time.sleep(0.5)
+        super().bind(address)
+socket.socket = Late
+"""
+
+
+def test_a_port_hears_nothing_of_the_others(tmp_path: Path) -> None:
+    """A busy node makes its sockets while the others send already: a frame of one port is no neighbour of another."""
+    (tmp_path / "sitecustomize.py").write_text(LATE)
+    with wired("sl", RING) as spaces, ThreadPoolExecutor() as pool:
+        said = {
+            node: pool.submit(
+                at, space, late(hello(interfaces(space)), tmp_path) if node == "a" else hello(interfaces(space))
+            )
+            for node, space in spaces.items()
+        }
+        macs = {
+            n: at(space, Command(("sh", "-c", "cat /sys/class/net/en*f0*/address"))).stdout.split()
+            for n, space in spaces.items()
+        }
+        seen = [line.split() for line in said["a"].result().stdout.splitlines()]
+        assert {mac for _, _, mac in seen} & set(macs["c"]), seen
+        assert [line for line in seen if "f0" in line[0] and line[2] in macs["c"]] == []
+
+
+def late(command: Command, folder: Path) -> Command:
+    return replace(command, argv=("env", f"PYTHONPATH={folder}", *command.argv))
 
 
 def test_a_ring_of_four_lacks_two_ways() -> None:

@@ -44,7 +44,7 @@ python3 - "$@" <<'END'
 import select, socket, sys, time
 KIND, names = 0x88B5, {}  # for local experiments, IEEE 802
 for name in sys.argv[1:]:
-    wire = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(KIND))
+    wire = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)  # of no port before it has its own
     wire.bind((name, KIND))
     names[wire] = name
 def dark(name):
@@ -80,7 +80,7 @@ python3 - "$@" <<'END'
 import select, socket, sys, time
 ARP, wires = 0x0806, {}
 for name, address in zip(sys.argv[1::2], sys.argv[2::2]):
-    wire = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ARP))
+    wire = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)  # of no port before it has its own
     wire.bind((name, ARP))
     wires[wire] = name, address
 def dark(name):

@@ -267,7 +267,7 @@ def test_small_files_that_were_cut_off_go_on(sh: Sh) -> None:
     there = {path.name: path.stat().st_ino for path in target.glob("*.bin")}
     assert 10 <= len(there) < 100
     again = push(sh, source, target)
-    assert again.ok and again.stdout.rstrip().endswith("over 1 connections"), again.stdout
+    assert again.ok and again.stdout.rstrip().endswith("over 1 connection"), again.stdout
     assert tree(target).items() >= tree(source).items()
     assert {name: (target / name).stat().st_ino for name in there} == there
 

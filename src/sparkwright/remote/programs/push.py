@@ -250,7 +250,7 @@ def main(asked: dict[str, Any]) -> int:
         finish(copy)
         copy.control.close(orderly=True)
         copy.leave()
-        copy.report(f" over {copy.connected} connections")
+        copy.report(f" over {copy.connected} connection{'s' * (copy.connected != 1)}")
         return 0
     except Failed as failed:
         sys.stdout.write(f"{failed}\n")
