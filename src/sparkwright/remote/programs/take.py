@@ -220,11 +220,11 @@ def verified(plan: Plan, source: BufferedReader, out: BinaryIO) -> None:
     with ThreadPoolExecutor(_VERIFIERS) as pool:
         try:
             for line in iter(source.readline, b""):
-                words = line.decode().split()
-                if words[0] == "pack":
-                    unpack(plan.folder, received(source, int(words[2])))
-                else:
-                    pool.submit(several, list(zip(words[::2], words[1::2], strict=True)))
+                match line.decode().split():
+                    case ["pack", _, length, _]:
+                        unpack(plan.folder, received(source, int(length)))
+                    case words:
+                        pool.submit(several, list(zip(words[::2], words[1::2], strict=True)))
         finally:
             plan.over.set()
     plan.end()
