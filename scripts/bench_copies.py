@@ -21,7 +21,7 @@ from sparkwright.domain.command import Command
 from sparkwright.remote import staging
 
 SIZE, FILES = 1 << 30, 4
-CAPPED_SECONDS = 10
+CAPPED_SECONDS = 30
 STREAMS = (1, 2, 4, 8, 16)
 SMALL = 3000
 MEMORY = "/dev/shm/bench"

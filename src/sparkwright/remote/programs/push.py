@@ -22,7 +22,6 @@ import sys
 import threading
 import time
 import zlib
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from sparkwright.remote.programs.push_files import Failed, check, drop, is_whole, open_file, published, summed
@@ -33,17 +32,16 @@ from sparkwright.remote.programs.wire import (
     CUT_OFF,
     DROP,
     FAILED,
-    FILES,
     PIECE,
-    SMALL,
     SUM,
     UNNAMED,
     crc_of,
     give_way,
     head_of,
+    sum_of,
 )
 
-_AT_ONCE, _TRIES, _DIGESTS = 4, 3, 4
+_AT_ONCE, _TRIES = 4, 3
 _FIRST, _WINDOW, _GROWTH = 2, 0.3, 1.2
 _PATIENCE = 120.0
 
@@ -72,10 +70,7 @@ def stream(copy: Copy, starting: threading.Semaphore) -> None:
 
 
 def connect(copy: Copy) -> None:
-    """Makes the connections: as many as asked for, or more of them for as long as they add to the rate."""
-    if copy.alone:
-        carry(copy)
-        return
+    """Makes the connections for large files: as many as asked for, or more for as long as they add to the rate."""
     starting, many, rate = threading.Semaphore(_AT_ONCE), 0, 0.0
     most = MOST if sum(copy.left.values()) > LITTLE else 1
     asked = (copy.asked["streams"] or most) if copy.left else 0
@@ -110,35 +105,24 @@ def feed(copy: Copy) -> None:
 
 
 def pump(copy: Copy, wire: Wire, work: Work) -> None:
-    """One range or pack; what of it was not acknowledged is sent again by another connection."""
-    done, (index, *_) = work.begin, work.files
+    """One range; what of it was not acknowledged is sent again by another connection."""
+    done = work.begin
     try:
-        if copy.files[index].size <= SMALL:
-            pack(copy, wire, work)
-            wire.answer()
-            copy.packed(work.files)
-            done = work.to
-            return
         send(copy, wire, work)
         for at in range(work.begin, work.to, PIECE):
             wire.answer()
             done = min(at + PIECE, work.to)
-            copy.arrived(index, done - at)
+            copy.arrived(work.file, done - at)
     finally:
         if done < work.to:
             copy.work.put(work._replace(begin=done))
 
 
 def carry(copy: Copy) -> None:
-    """Packs by the connection that is there already: one more login takes longer than they do."""
-    wire = Wire(copy.asked, 0, copy.paced, copy.control)
-    copy.connected = 1
+    """Small files by the connection that is there already: one more login takes longer than they do."""
     try:
         while True:
-            work = copy.work.get()
-            with copy.control.lock:
-                pack(copy, wire, work)
-            copy.packed(work.files)
+            copy.control.write(pack(copy, copy.packs.get()), copy.paced)
     except ConnectionError:
         return  # `listen` reports why
     except (Failed, OSError) as error:
@@ -147,7 +131,7 @@ def carry(copy: Copy) -> None:
 
 def send(copy: Copy, wire: Wire, work: Work) -> None:
     """The pieces of a range; on this side they leave the page cache."""
-    (index,) = work.files
+    index = work.file
     file, kind = copy.files[index], copy.kinds[index]
     fd = open_file(file)
     try:
@@ -163,24 +147,24 @@ def send(copy: Copy, wire: Wire, work: Work) -> None:
         os.close(fd)
 
 
-def pack(copy: Copy, wire: Wire, work: Work) -> None:
-    """Small files one after the other, in one piece; its answer is not waited for."""
+def pack(copy: Copy, numbers: list[int]) -> bytes:
+    """Small files one after the other, behind the checksum of each; on this side they leave the page cache."""
     index, contents = [], []
-    for number in work.files:
+    for number in numbers:
         file = copy.files[number]
         fd = open_file(file)
         try:
             content = os.pread(fd, file.size, 0)
             check(file, fd)
+            os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
         finally:
             os.close(fd)
         if len(content) != file.size:
             raise Failed(CHANGED, f"{file.path} changed while it was copied")
-        copy.sums[number][0] = zlib.crc32(content)
-        index.append((copy.names[number], file.size))
+        index.append((number, published(file) or sum_of([zlib.crc32(content)])))
         contents.append(content)
     data = b"".join((json.dumps(index).encode(), b"\n", *contents))
-    wire.send_bytes(head_of("pack", 0, len(data), FILES), data)
+    return b"pack %d\n%s" % (len(data), data)
 
 
 def listen(copy: Copy) -> None:
@@ -192,10 +176,10 @@ def listen(copy: Copy) -> None:
         copy.news.put(failed)
 
 
-def verify(copy: Copy, indexes: list[int]) -> None:
-    """Has files verified that have arrived, by one line for all of them."""
+def verify(copy: Copy, index: int) -> None:
+    """Has a file verified that has arrived."""
     try:
-        copy.control.write(" ".join(f"{index} {expected(copy, index)}" for index in indexes).encode() + b"\n")
+        copy.control.write(f"{index} {expected(copy, index)}\n".encode())
     except OSError as error:
         copy.news.put(Failed(FAILED, str(error)))
 
@@ -211,24 +195,22 @@ def expected(copy: Copy, index: int) -> str:
 
 def finish(copy: Copy) -> None:
     """Has each file verified; one whose content is another is sent once more. Raises Failed."""
-    open_files, again = set(copy.left), set[int]()
+    open_files, again = set(copy.kinds), set[int]()
     early = {index for index in copy.left if copy.announce(index)}
-    with ThreadPoolExecutor(_DIGESTS) as pool:
-        while open_files:
-            try:
-                news = copy.news.get(timeout=0.5)
-            except queue.Empty:
-                copy.report()
-                continue
-            if isinstance(news, Failed):
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise news
-            if isinstance(news, list):
-                if due := [index for index in news if index not in early]:
-                    pool.submit(verify, copy, due)
-                continue
-            word, _, number = news.partition(" ")
-            index = int(number)
+    while open_files:
+        try:
+            news = copy.news.get(timeout=0.5)
+        except queue.Empty:
+            copy.report()
+            continue
+        if isinstance(news, Failed):
+            raise news
+        if isinstance(news, int):
+            if news not in early:
+                threading.Thread(target=verify, args=(copy, news), daemon=True).start()
+            continue
+        word, *numbers = news.split()
+        for index in map(int, numbers):
             if word == "ok":
                 drop(copy.files[index])
                 open_files.discard(index)
@@ -237,7 +219,6 @@ def finish(copy: Copy) -> None:
             else:
                 again.add(index)
                 copy.again(index)
-                copy.announce(index)
 
 
 def main(asked: dict[str, Any]) -> int:
@@ -245,12 +226,13 @@ def main(asked: dict[str, Any]) -> int:
     try:
         copy = Copy(asked)
         copy.deal()
-        for work in (listen, connect, *([feed] if asked["follows"] else [])):
+        for work in (listen, carry, connect, *([feed] if asked["follows"] else [])):
             threading.Thread(target=work, args=(copy,), daemon=True).start()
         finish(copy)
         copy.control.close(orderly=True)
         copy.leave()
-        copy.report(f" over {copy.connected} connection{'s' * (copy.connected != 1)}")
+        many = max(copy.connected, 1)
+        copy.report(f" over {many} connection{'s' * (many > 1)}")
         return 0
     except Failed as failed:
         sys.stdout.write(f"{failed}\n")

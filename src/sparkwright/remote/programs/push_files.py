@@ -62,7 +62,7 @@ def listing(source: Path) -> Listing:
         return found
     split = _SPLIT.fullmatch(source.name)
     parts = sorted(source.parent.glob(f"{split[1]}-[0-9]*-of-[0-9]*.gguf")) if split else [source]
-    found.files.extend(entry(part.name, str(part)) for part in parts)
+    found.files.extend(entry(part.name, str(part), part.stat()) for part in parts)
     return found
 
 
@@ -76,11 +76,10 @@ def walk(folder: str, prefix: str, found: Listing) -> None:
         elif one.is_dir():
             walk(one.path, path + "/", found)
         elif one.is_file():
-            found.files.append(entry(path, one.path, linked))
+            found.files.append(entry(path, one.path, one.stat(), linked))
 
 
-def entry(path: str, at: str, linked: bool = True) -> File:
-    state = Path(at).stat()
+def entry(path: str, at: str, state: os.stat_result, linked: bool = True) -> File:
     real = os.path.realpath(at) if linked else at
     return File(path, state.st_size, state.st_mtime_ns, stat.S_IMODE(state.st_mode) | 0o600, real)
 
@@ -149,10 +148,11 @@ def summed(file: File, known: dict[int, int]) -> str:
 
 
 def drop(file: File) -> None:
-    """Takes it out of the page cache."""
+    """Takes a large file out of the page cache; small ones left it when they were read."""
+    if file.size <= SMALL:
+        return
     with contextlib.suppress(FileNotFoundError):
         fd = os.open(file.real, os.O_RDONLY)
-        if file.size > SMALL:
-            os.fdatasync(fd)  # a dirty page would stay
+        os.fdatasync(fd)  # a dirty page would stay
         os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
         os.close(fd)

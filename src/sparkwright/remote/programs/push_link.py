@@ -36,7 +36,7 @@ def answered(line: bytes) -> str:
 
 
 class Pipe:
-    """take.py on the other side, its stdin and stdout; it does nothing before `hello`. lock: of who writes to it."""
+    """take.py on the other side, its stdin and stdout; it does nothing before `hello`."""
 
     def __init__(self, asked: dict[str, Any]) -> None:
         inner = f'PATH="$PATH:/usr/local/bin"; exec python3 -I -S -c "{_BOOT}"'
@@ -46,7 +46,7 @@ class Pipe:
         assert self._process.stdin and self._process.stdout and self._process.stderr
         self._stderr = self._process.stderr
         self.stdin, self.stdout = self._process.stdin, self._process.stdout
-        self.lock = threading.Lock()
+        self._lock = threading.Lock()
         widen(self.stdin.fileno())
 
     def hello(self, hello: dict[str, object]) -> None:
@@ -56,9 +56,10 @@ class Pipe:
         except OSError:
             raise self.lost() from None
 
-    def write(self, data: bytes) -> None:
-        with self.lock:
-            self.stdin.write(data)
+    def write(self, data: bytes, pace: Callable[[int], None] = lambda _: None) -> None:
+        with self._lock:
+            for at in range(0, len(data), BLOCK):
+                pace(self.stdin.write(memoryview(data)[at : at + BLOCK]))
             self.stdin.flush()
 
     def line(self) -> str:
@@ -115,15 +116,6 @@ class Wire:
             done += many
             self._pace(many)
         self._all(b"" if kept else code)
-
-    def send_bytes(self, head: bytes, content: bytes | memoryview) -> None:
-        head += os.urandom(SALT) if self._key else b""
-        self._all(head)
-        for at in range(0, len(content), BLOCK):
-            self._all(block := memoryview(content)[at : at + BLOCK])
-            self._pace(len(block))
-        if self._key:
-            self._all(code_of(self._key, head, [content], self._gmac))
 
     def _all(self, data: bytes | memoryview) -> None:
         view = memoryview(data)

@@ -9,22 +9,23 @@ import secrets
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from sparkwright.remote.programs.push_files import Failed, arriving, listing, published, ranges_of
+from sparkwright.remote.programs.push_files import Failed, arriving, is_whole, listing, published, ranges_of
 from sparkwright.remote.programs.push_link import Pipe
 from sparkwright.remote.programs.wire import DROP, KEEP, PACK, PACKED, PIECE, SMALL, SUM, crypto, missing, name_of
 
-_RANGE, _SHARES = 64 << 20, 4
+_RANGE, _SHARES = 64 << 20, 2
 _SLACK = 0.02  # seconds of the limited rate that may be caught up on
 MOST, LITTLE = 16, 64 << 20  # connections; bytes that are sent before a second one is made
 
 
 class Work(NamedTuple):
-    """files: numbers. One file, and a range of it; or several small ones, from 0 to their bytes."""
+    """A file, by its number, and a range of it."""
 
-    files: list[int]
+    file: int
     begin: int
     to: int
 
@@ -44,9 +45,9 @@ class Pace:
 
 
 class Copy:
-    """The state that all connections share. left: bytes by file that have not arrived. news: what the loop waits for:
-    the numbers of files that have arrived, a line of the peer, or what has failed. sums: CRC-32 by file and offset.
-    alone: all of it goes by the connection that controls the copy."""
+    """The state that all connections share. left: bytes of large files that have not arrived. packs: small files, which
+    go by the connection that controls the copy. news: what the loop waits for: the number of a large file that has
+    arrived, a line of the peer, or what has failed. sums: CRC-32 by file and offset."""
 
     def __init__(self, asked: dict[str, Any]) -> None:
         self.asked, source, target = asked, Path(asked["source"]), Path(asked["target"])
@@ -56,30 +57,30 @@ class Copy:
         paths = [target.name if found.single and len(self.files) == 1 else file.path for file in self.files]
         self.names = [name_of(path) for path in paths]
         self.total, self.sent = sum(file.size for file in self.files), 0
-        self.alone = not asked["listen"] and self.total <= LITTLE and all(one.size <= SMALL for one in self.files)
+        alone = all(one.size <= SMALL for one in self.files)
         root = target.parent if found.single else target
         plan = {"role": "plan", "root": str(root), "single": found.single, "links": found.links, "streams": many}
         plan["files"] = [[path, *file[1:4]] for path, file in zip(paths, self.files, strict=True)]
         plan |= {"chain": asked["chain"] if asked["leads"] else "", "gmac": bool(crypto())}
         self.control = Pipe(asked)
         # Logs in while the other side makes its plan
-        self._spare = None if asked["listen"] or self.alone else Pipe(asked)
+        self._spare = None if asked["listen"] or alone else Pipe(asked)
         self.control.hello(plan | {name: asked[name] for name in ("listen", "secret", "yields")})
         answer = json.loads(self.control.line())
         self.folder, self.port = answer["folder"], answer["port"]
         asked["gmac"] = answer["gmac"]
         self.due: dict[int, list[tuple[int, int]]] = {n: [(a, b) for a, b in ranges] for n, ranges in answer["missing"]}
-        self.left = {n: sum(to - begin for begin, to in ranges) for n, ranges in self.due.items()}
-        self.kinds = {n: self._kind(n) for n in self.due}
+        lacking = {n: sum(to - begin for begin, to in ranges) for n, ranges in self.due.items()}
+        self.left = {n: many for n, many in lacking.items() if self.files[n].size > SMALL}
+        self.kinds = {n: self._kind(n, many) for n, many in lacking.items()}
         self.sums: dict[int, dict[int, int]] = {n: {} for n in self.due}
         self.streams = self.connected = 0
-        self.before = self.total - sum(self.left.values())
+        self.before, self._rest = self.total - sum(lacking.values()), sum(self.left.values())
         self._began, self._lock, self._pace = time.monotonic(), threading.Lock(), Pace(asked["limit"])
         self.work: queue.Queue[Work] = queue.Queue()
-        self.news: queue.Queue[list[int] | str | Failed] = queue.Queue()
-        # Few large ranges would leave connections without work at the end
-        least = sum(self.left.values()) // (_SHARES * many)
-        self._range = max(PIECE, min(_RANGE, least // PIECE * PIECE))
+        self.packs: queue.Queue[list[int]] = queue.Queue()
+        self.news: queue.Queue[int | str | Failed] = queue.Queue()
+        self._many = many
 
     def pipe(self) -> Pipe:
         """One more connection over ssh, ready for pieces. Raises Failed."""
@@ -90,11 +91,11 @@ class Copy:
         made.line()
         return made
 
-    def _kind(self, index: int) -> str:
+    def _kind(self, index: int, left: int) -> str:
         """What the peer does with pieces of a file; over TCP their codes verify one that comes in one go."""
         if published(self.files[index]):
             return KEEP
-        return DROP if self.port and self.left[index] == self.files[index].size else SUM
+        return DROP if self.port and left == self.files[index].size else SUM
 
     def deal(self) -> int:
         """Makes work of all that is due and here; the bytes that have not arrived here yet."""
@@ -102,47 +103,50 @@ class Copy:
         with self._lock:
             for index, due in list(self.due.items()):
                 file = self.files[index]
+                if file.size <= SMALL:
+                    if not file.part or is_whole(file):
+                        small.append(index)
+                        del self.due[index]
+                    continue
                 gaps = missing(ranges_of(file) if file.part else [(0, file.size)], file.size)
-                rest = overlap(due, gaps)
-                if file.size > SMALL:
-                    self._ranges(index, overlap(due, missing(gaps, file.size)))
-                elif due and not rest:
-                    small.append(index)
+                self._ranges(index, overlap(due, missing(gaps, file.size)))
                 if not due:  # all of it has arrived in an earlier call
-                    self.news.put([index])
+                    self.news.put(index)
                 del self.due[index]
-                if rest:
-                    self.due[index] = due if file.size <= SMALL else rest
+                if rest := overlap(due, gaps):
+                    self.due[index] = rest
             self._packs(small)
             return sum(to - begin for due in self.due.values() for begin, to in due)
 
     def _ranges(self, index: int, ranges: list[tuple[int, int]]) -> None:
-        for begin, to in ranges:
-            for at in range(begin, to, self._range):
-                self.work.put(Work([index], at, min(at + self._range, to)))
+        for begin, to in dealt(ranges, self._rest, self._many):
+            self.work.put(Work(index, begin, to))
+            self._rest -= to - begin
 
     def _packs(self, small: list[int]) -> None:
         pack: list[int] = []
         size = 0
         for index in small:
             if pack and (size + self.files[index].size > PACK or len(pack) == PACKED):
-                self.work.put(Work(pack, 0, size))
+                self.packs.put(pack)
                 pack, size = [], 0
             pack.append(index)
             size += self.files[index].size
         if pack:
-            self.work.put(Work(pack, 0, size))
+            self.packs.put(pack)
 
     def again(self, index: int) -> None:
         """The whole file once more."""
         with self._lock:
-            self.left[index] = self.files[index].size
             self.due[index] = [(0, self.files[index].size)]
+            if index in self.left:
+                self.left[index] = self.files[index].size
         self.deal()
+        self.announce(index)
 
     def announce(self, index: int) -> bool:
         """Whether its checksum is known before it has been sent: it is verified then while it comes."""
-        checksum = published(self.files[index]) if self.files[index].size > SMALL else ""
+        checksum = published(self.files[index]) if index in self.left else ""
         if checksum:
             self.control.write(f"{index} {checksum}\n".encode())
         return bool(checksum)
@@ -163,13 +167,7 @@ class Copy:
             self.left[index] -= length
             done = not self.left[index]
         if done:
-            self.news.put([index])
-
-    def packed(self, indexes: list[int]) -> None:
-        """The same of small files, each of them whole."""
-        with self._lock:
-            self.left |= dict.fromkeys(indexes, 0)
-        self.news.put(indexes)
+            self.news.put(index)
 
     def counted(self, change: int) -> int:
         """How many connections there are now, made or not."""
@@ -197,3 +195,16 @@ class Copy:
 def overlap(some: list[tuple[int, int]], others: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """What is in both of two lists of ranges."""
     return [(max(a, c), min(b, d)) for a, b in some for c, d in others if max(a, c) < min(b, d)]
+
+
+def dealt(ranges: list[tuple[int, int]], rest: int, many: int) -> Iterator[tuple[int, int]]:
+    """Ranges in parts for so many connections. rest: bytes of the copy from here on.
+
+    Smaller ones towards the end: large ones would leave some connections without work.
+    """
+    for begin, to in ranges:
+        while begin < to:
+            end = min(begin + max(PIECE, min(_RANGE, rest // (_SHARES * many) // PIECE * PIECE)), to)
+            yield begin, end
+            rest -= end - begin
+            begin = end

@@ -2,10 +2,10 @@
 
 {"role": "plan", "root", "single", "files": [[path, size, mtime_ns, mode], ...], "links": [[path, to], ...], "secret",
 "listen", "gmac", "chain", "yields"}: prints {"missing": [[index, [[from, to], ...]], ...], "folder", "port", "gmac"};
-then for each line `INDEX CHECKSUM ...` it verifies these files, gives each its name and prints `ok INDEX`, or
-`bad INDEX` when its content is another: it is received again then. Between these lines small files may come, as a head
-and a pack. {"role": "data", "folder", "yields"}: for each head and its bytes it writes them through to the disk, notes
-them in a journal and prints an empty line.
+then for each line `INDEX CHECKSUM` it verifies this file, gives it its name and prints `ok INDEX`, or `bad INDEX` when
+its content is another: it is received again then. Between these lines come small files, a line `pack LENGTH` and a pack
+of several, for which it prints `ok INDEX ...` and `bad INDEX ...`. {"role": "data", "folder", "yields"}: for each head
+and its bytes it writes them through to the disk, notes them in a journal and prints an empty line.
 
 What has arrived lies in .sparkwright-partial until it is whole and verified: no half file has a final name, and what a
 journal names is not sent again. A line `error CODE TEXT` ends it: 11 no space, 23 anything else.
@@ -19,21 +19,20 @@ import hmac
 import json
 import mmap
 import os
+import queue
 import socket
 import sys
 import threading
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from io import BufferedReader
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from sparkwright.remote.programs.take_files import Plan, check_pack, named, unpack, write
+from sparkwright.remote.programs.take_files import Plan, named, write
 from sparkwright.remote.programs.wire import (
     BLOCK,
     DROP,
     FAILED,
-    FILES,
     HEAD,
     KEEP,
     NO_SPACE,
@@ -62,7 +61,7 @@ class Writer:
     def __init__(self, folder: Path, source: int, key: bytes = b"", gmac: bool = False) -> None:
         self._folder, self._source, self._key, self._gmac = folder, source, key, gmac
         self._open: dict[str, int] = {}
-        self._buffer = memoryview(mmap.mmap(-1, PIECE + PACK if key else BLOCK))
+        self._buffer = memoryview(mmap.mmap(-1, PIECE if key else BLOCK))
         self._splices = not key and hasattr(os, "splice")
 
     def serve(self, out: BinaryIO) -> None:
@@ -71,10 +70,7 @@ class Writer:
         while True:
             self._fill(head)
             name, offset, length, kind = bytes(head[:HEAD]).decode().split()
-            if kind == FILES:
-                self._files(bytes(head), int(length))
-            else:
-                self._piece(bytes(head), (name, int(offset), int(length)), kind)
+            self._piece(bytes(head), (name, int(offset), int(length)), kind)
             put_line(out, "")
 
     def _fill(self, room: memoryview) -> None:
@@ -158,13 +154,6 @@ class Writer:
                 raise EOFError
             offset += many
 
-    def _files(self, head: bytes, length: int) -> None:
-        check_pack(length)
-        content = self._coded(head, length) if self._key else memoryview(bytearray(length))
-        if not self._key:
-            self._fill(content)
-        unpack(self._folder, content)
-
     def _fd(self, name: str) -> int:
         if name not in self._open:
             for old in self._open.values():
@@ -201,44 +190,67 @@ def listening(asked: dict[str, Any], folder: Path, gmac: bool) -> int:
     return int(server.getsockname()[1])
 
 
+class Answers:
+    """Lines to the other side, of several threads. No one is left to read them once it is gone."""
+
+    def __init__(self, plan: Plan, out: BinaryIO) -> None:
+        self._plan, self._out, self._lock = plan, out, threading.Lock()
+        self.due = queue.SimpleQueue[list[str]]()
+
+    def put(self, line: str) -> None:
+        with self._lock, contextlib.suppress(OSError):
+            put_line(self._out, line)
+
+    def verify(self) -> None:
+        """Files that are due, until an empty entry."""
+        with contextlib.suppress(EOFError):
+            while words := self.due.get():
+                try:
+                    index, expected = words
+                    self.put(f"{'ok' if self._plan.finish(int(index), expected) else 'bad'} {index}")
+                except (OSError, ValueError, LookupError) as error:
+                    self.put(reason(error))
+
+    def unpack(self, content: memoryview) -> None:
+        for word, indexes in self._plan.unpack(content).items():
+            if indexes:
+                self.put(" ".join((word, *map(str, indexes))))
+
+
 def verified(plan: Plan, source: BufferedReader, out: BinaryIO) -> None:
     """Several at once: one core hashes more slowly than a fast link delivers."""
-    lock = threading.Lock()
-
-    def several(due: list[tuple[str, str]]) -> None:
-        answers = []
-        with contextlib.suppress(EOFError):
-            for index, expected in due:
-                try:
-                    answers.append(f"{'ok' if plan.finish(int(index), expected) else 'bad'} {index}\n")
-                except OSError as error:
-                    answers.append(f"{reason(error)}\n")
-        with lock, contextlib.suppress(OSError):
-            out.write("".join(answers).encode())
-            out.flush()
-
-    with ThreadPoolExecutor(_VERIFIERS) as pool:
-        try:
-            for line in iter(source.readline, b""):
-                match line.decode().split():
-                    case ["pack", _, length, _]:
-                        unpack(plan.folder, received(source, int(length)))
-                    case words:
-                        pool.submit(several, list(zip(words[::2], words[1::2], strict=True)))
-        finally:
-            plan.over.set()
+    answers = Answers(plan, out)
+    verifiers = [threading.Thread(target=answers.verify) for _ in range(_VERIFIERS)]
+    for one in verifiers:
+        one.start()
+    try:
+        for line in iter(source.readline, b""):
+            match line.decode().split():
+                case ["pack", length]:
+                    answers.unpack(received(source, int(length)))
+                case words:
+                    answers.due.put(words)
+    finally:
+        plan.over.set()
+        for _ in verifiers:
+            answers.due.put([])
+    for one in verifiers:
+        one.join()
     plan.end()
 
 
 def received(source: BufferedReader, length: int) -> memoryview:
-    check_pack(length)
+    if not 0 < length <= PIECE + PACK:
+        raise ValueError(f"a pack of {length} bytes")
     content = source.read(length)
     if len(content) < length:
         raise EOFError
     return memoryview(content)
 
 
-def reason(error: OSError) -> str:
+def reason(error: Exception) -> str:
+    if not isinstance(error, OSError):
+        return f"error {FAILED} {error}"
     code = NO_SPACE if error.errno in (errno.ENOSPC, errno.EDQUOT) else FAILED
     return f"error {code} {error.strerror or error}: {error.filename or ''}".rstrip(": ")
 
@@ -260,10 +272,8 @@ def main(source: BufferedReader, out: BinaryIO) -> int:
         verified(plan, source, out)
     except EOFError:
         return 0
-    except OSError as error:
+    except (OSError, ValueError, LookupError, TypeError) as error:
         put_line(out, reason(error))
-    except ValueError as error:
-        put_line(out, f"error {FAILED} {error}")
     return 0
 
 

@@ -7,8 +7,9 @@ import errno
 import hashlib
 import json
 import os
-import shutil
+import stat
 import threading
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,6 @@ from typing import Any
 from sparkwright.remote.programs.wire import (
     BLOCK,
     COPYING,
-    PACK,
     PARTIAL,
     PIECE,
     SMALL,
@@ -54,27 +54,6 @@ def named(name: str) -> bool:
     return len(name) == 32 and _NAME.issuperset(name)
 
 
-def check_pack(length: int) -> None:
-    if not 0 < length <= PIECE + PACK:
-        raise ValueError(f"a pack of {length} bytes")
-
-
-def unpack(folder: Path, content: memoryview) -> None:
-    """A pack: a line of JSON [[name, size], ...], then their contents.
-
-    It is written through at the end of the copy: a power cut leaves files of another size, which are sent again.
-    """
-    index, _, _ = bytes(content[:PIECE]).partition(b"\n")
-    at = len(index) + 1
-    for name, size in json.loads(index):
-        if not named(name) or size < 0 or at + size > len(content):
-            raise ValueError(f"file {name!r} of a pack, {size} bytes")
-        fd = os.open(folder / name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
-        write(fd, content[at : at + size], 0)
-        os.close(fd)
-        at += size
-
-
 def write(fd: int, content: memoryview, offset: int) -> None:
     while content:
         many = os.pwrite(fd, content, offset)
@@ -88,7 +67,7 @@ class Plan:
         self._asked, self._root = asked, Path(asked["root"])
         self.folder, self.over = self._root / PARTIAL, threading.Event()
         self._files: list[Entry] = [tuple(one) for one in asked["files"]]
-        self._made: set[Path] = set()  # folders
+        self._made: set[str] = set()  # folders
         self._before: dict[int, int] = {}  # pieces of each file that an earlier call has left
 
     def begin(self) -> list[tuple[int, list[tuple[int, int]]]]:
@@ -101,12 +80,13 @@ class Plan:
         due = [(n, one) for n, one in enumerate(self._files) if not self._there(one)]
         lacking = [(n, self._missing(one)) for n, one in due]
         needed = sum(to - begin for _, ranges in lacking for begin, to in ranges)
-        if needed + _SPARE > shutil.disk_usage(self.folder).free + sum(self._held(one) for _, one in due):
+        large = [(n, one) for n, one in due if one[1] > SMALL]
+        disk = os.statvfs(self.folder)
+        if needed + _SPARE > disk.f_bavail * disk.f_frsize + sum(self._held(one) for _, one in large):
             raise OSError(errno.ENOSPC, f"{needed} bytes do not fit on the disk of {self._root}")
-        for number, one in due:
-            if one[1] > SMALL:
-                self._room(one)
-                self._before[number] = len(noted(self._journal(one), one[1], one[2]))
+        for number, one in large:
+            self._room(one)
+            self._before[number] = len(noted(self._journal(one), one[1], one[2]))
         self._publish()
         return lacking
 
@@ -119,20 +99,19 @@ class Plan:
             made.write_text(json.dumps({name: self._asked[name] for name in ("files", "links", "single")}), "utf-8")
             made.replace(self.folder / f"{name_of(self._asked['chain'])}.plan")
 
-    def _at(self, path: str) -> Path:
-        """Below the root, whatever the path contains."""
+    def _at(self, path: str) -> str:
+        """Below the root, whatever the path contains; its folder is there."""
         if path.startswith("/") or ".." in path.split("/"):
             raise OSError(errno.EINVAL, f"{path!r} leads out of {self._root}")
-        at = self._root / path
-        if (parent := at.parent) not in self._made:
-            parent.mkdir(parents=True, exist_ok=True)
-            self._made.add(parent)
-        return at
+        if (folder := path.rpartition("/")[0]) not in self._made:
+            (self._root / folder).mkdir(parents=True, exist_ok=True)
+            self._made.add(folder)
+        return f"{self._root}/{path}"
 
     def _link(self, path: str, to: str) -> None:
         if not stays(path, to):
             raise OSError(errno.EINVAL, f"the link {path!r} leads out of {self._root}")
-        at = self._at(path)
+        at = Path(self._at(path))
         if os.path.lexists(at) and not (at.is_symlink() and str(at.readlink()) == to):
             at.unlink()
         if not os.path.lexists(at):
@@ -140,10 +119,11 @@ class Plan:
 
     def _there(self, one: Entry) -> bool:
         path, size, mtime, _ = one
-        at = self._at(path)
-        if at.is_symlink():
+        try:
+            state = os.lstat(self._at(path))
+        except FileNotFoundError:
             return False
-        return at.is_file() and (at.stat().st_size, at.stat().st_mtime_ns) == (size, mtime)
+        return stat.S_ISREG(state.st_mode) and (state.st_size, state.st_mtime_ns) == (size, mtime)
 
     def _held(self, one: Entry) -> int:
         """Bytes that an earlier call has made room for and that no journal names."""
@@ -170,30 +150,52 @@ class Plan:
             journal.write_text(head, "ascii")
 
     def finish(self, index: int, expected: str) -> bool:
-        """Verifies a file and gives it its name; False when it is another than expected: nothing is left of it then.
+        """Verifies a large file and gives it its name; False when it is another than expected: nothing is left of it.
 
         Waits for what has not arrived. Raises EOFError when it never will.
         """
         one = self._files[index]
-        path, size, mtime, mode = one
+        path, size, mtime, _ = one
         at, journal = self.folder / name_of(path), self._journal(one)
-        if size == 0:
-            at.touch()
         if self._content(index, expected) != expected:
             self._before[index] = 0
-            if size > SMALL:
-                journal.write_text(f"of {size} {mtime}\n", "ascii")
+            journal.write_text(f"of {size} {mtime}\n", "ascii")
             return False
-        at.chmod(mode)
-        os.utime(at, ns=(mtime, mtime))
-        if size > SMALL:  # the pages of small files are written and dropped at the end, all in one go
-            fd = os.open(at, os.O_RDONLY)
-            os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
-            os.close(fd)
-        at.replace(self._at(path))
-        if size > SMALL:
-            journal.unlink(missing_ok=True)
+        fd = os.open(at, os.O_RDONLY)
+        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+        self._name(fd, at, one)
+        journal.unlink(missing_ok=True)
         return True
+
+    def unpack(self, content: memoryview) -> dict[str, list[int]]:
+        """A pack: a line of JSON [[index, checksum], ...], then these files; which are whole and named, by `ok`.
+
+        They are written through, and leave the page cache, at the end of the copy: a power cut leaves files of another
+        size, which are sent again.
+        """
+        listed, _, _ = bytes(content[:PIECE]).partition(b"\n")
+        at, part = len(listed) + 1, self.folder / "small"
+        found: dict[str, list[int]] = {"ok": [], "bad": []}
+        for index, expected in json.loads(listed):
+            one = self._files[index]
+            data = content[at : at + one[1]]
+            at += one[1]
+            made = sum_of([zlib.crc32(data)]) if expected.startswith(SUMMED) else hashlib.sha256(data).hexdigest()
+            good = made == expected and len(data) == one[1]
+            found["ok" if good else "bad"].append(index)
+            if good:
+                fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+                write(fd, data, 0)
+                self._name(fd, part, one)
+        return found
+
+    def _name(self, fd: int, at: Path, one: Entry) -> None:
+        """What is whole, open as fd, gets its mode, its time and its name."""
+        path, _, mtime, mode = one
+        os.fchmod(fd, mode)
+        os.utime(fd, ns=(mtime, mtime))
+        os.close(fd)
+        at.replace(self._at(path))
 
     def _content(self, index: int, expected: str) -> str:
         if expected == UNNAMED:
@@ -207,7 +209,7 @@ class Plan:
     def _sum(self, index: int, at: Path) -> str:
         """From the journal, as far as this call has received it; what lay on the disk before is read again."""
         _, size, mtime, _ = one = self._files[index]
-        fresh = noted(self._journal(one), size, mtime)[self._before.get(index, 0) :] if size > SMALL else []
+        fresh = noted(self._journal(one), size, mtime)[self._before.get(index, 0) :]
         known = {offset: crc for offset, _, crc in fresh if crc >= 0}
         fd = os.open(at, os.O_RDONLY)
         try:
@@ -218,7 +220,7 @@ class Plan:
 
     def _waiting(self, one: Entry) -> Callable[[int], None]:
         """Returns once the file has arrived up to a place. Raises EOFError when the other side is gone."""
-        there = one[1] if one[1] <= SMALL else 0
+        there = 0
 
         def wait(to: int) -> None:
             nonlocal there

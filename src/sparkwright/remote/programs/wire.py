@@ -19,11 +19,11 @@ from pathlib import Path
 # from all of it. Its name makes it an unfinished download for whoever inspects it.
 PARTIAL, COPYING = ".sparkwright-partial", "sparkwright-copy.incomplete"
 PIECE, BLOCK = 8 << 20, 1 << 20
-SMALL, PACK, PACKED = 1 << 20, PIECE, 1000  # files up to SMALL travel together: so many bytes, so many files at most
+SMALL, PACK, PACKED = 1 << 20, PIECE, 250  # files up to SMALL travel together: so many bytes, so many files at most
 HEAD = 80  # bytes before each piece: NAME OFFSET LENGTH KIND
 # What becomes of a piece once it is on the disk: its pages are kept for the verification of the file, are summed and
-# dropped, or are dropped; a pack is several whole files.
-KEEP, SUM, DROP, FILES = "keep", "sum", "drop", "files"
+# dropped, or are dropped.
+KEEP, SUM, DROP = "keep", "sum", "drop"
 UNNAMED, SUMMED = "-", "crc32:"  # no checksum: each piece came with a code; a checksum by `sum_of`
 SALT, _GET_TAG = 16, 0x10
 NO_SPACE, CUT_OFF, FAILED, CHANGED = 11, 12, 23, 24
