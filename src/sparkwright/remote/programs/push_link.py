@@ -48,11 +48,15 @@ class Pipe:
         self.stdin, self.stdout = self._process.stdin, self._process.stdout
         self._lock = threading.Lock()
         widen(self.stdin.fileno())
+        text = TAKE.encode()
+        self._tell(b"%d\n%s" % (len(text), text))  # is compiled there before there is something to do
 
     def hello(self, hello: dict[str, object]) -> None:
-        text = TAKE.encode()
+        self._tell(json.dumps(hello).encode() + b"\n")
+
+    def _tell(self, data: bytes) -> None:
         try:
-            self.write(b"%d\n%s%s\n" % (len(text), text, json.dumps(hello).encode()))
+            self.write(data)
         except OSError:
             raise self.lost() from None
 

@@ -51,20 +51,19 @@ class Copy:
 
     def __init__(self, asked: dict[str, Any]) -> None:
         self.asked, source, target = asked, Path(asked["source"]), Path(asked["target"])
+        self.control = Pipe(asked)  # logs in while the files are listed
         found = arriving(source, asked["chain"]) if asked["follows"] else listing(source)
         self.files, many = found.files, asked["streams"] or MOST
         asked["secret"] = secrets.token_hex(32)
         paths = [target.name if found.single and len(self.files) == 1 else file.path for file in self.files]
         self.names = [name_of(path) for path in paths]
         self.total, self.sent = sum(file.size for file in self.files), 0
-        alone = all(one.size <= SMALL for one in self.files)
         root = target.parent if found.single else target
         plan = {"role": "plan", "root": str(root), "single": found.single, "links": found.links, "streams": many}
         plan["files"] = [[path, *file[1:4]] for path, file in zip(paths, self.files, strict=True)]
         plan |= {"chain": asked["chain"] if asked["leads"] else "", "gmac": bool(crypto())}
-        self.control = Pipe(asked)
         # Logs in while the other side makes its plan
-        self._spare = None if asked["listen"] or alone else Pipe(asked)
+        self._spare = None if asked["listen"] or all(one.size <= SMALL for one in self.files) else Pipe(asked)
         self.control.hello(plan | {name: asked[name] for name in ("listen", "secret", "yields")})
         answer = json.loads(self.control.line())
         self.folder, self.port = answer["folder"], answer["port"]
