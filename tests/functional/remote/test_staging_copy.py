@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,8 +10,11 @@ import pytest
 from fakes.sh import Sh
 from sparkwright.domain.checkpoint import Checkpoint
 from sparkwright.domain.cluster import Transfer
+from sparkwright.domain.host_facts import PageCache
 from sparkwright.facts.checkpoint import parse
+from sparkwright.facts.memory import parse_cache
 from sparkwright.remote import staging
+from sparkwright.remote.programs import measure
 from sparkwright.remote.programs.wire import COPYING, PARTIAL
 
 pytestmark = pytest.mark.skipif(not shutil.which("rsync"), reason="rsync is not installed")
@@ -67,6 +71,19 @@ def test_settling_removes_what_old_downloads_left(sh: Sh, model: Path) -> None:
     assert not listed(sh, model).complete
     assert sh.run(staging.settle(str(model))).ok
     assert listed(sh, model).complete
+
+
+@pytest.mark.parametrize("python", ["python3", "no-python3-here"])
+def test_settling_leaves_no_page_cache(sh: Sh, python: str) -> None:
+    """Also of thousands of files, whose names a shell would stumble over, and on a node without python3."""
+    model = sh.home / "it's a `model`; $HOME"
+    model.mkdir(parents=True)
+    for number in range(300):
+        (model / f"{number} {'-n' * (number % 2)}.bin").write_bytes(bytes(20_000))
+    command = staging.settle(str(model))
+    done = sh.run(replace(command, argv=tuple(word.replace("python3", python) for word in command.argv)))
+    found = parse_cache(sh.run(measure([str(model)])))
+    assert done.ok and isinstance(found, PageCache) and found.cached == 0
 
 
 def test_partial_files_are_no_part_of_a_model(sh: Sh, model: Path, copy: Copier) -> None:
