@@ -27,7 +27,7 @@ from importlib import import_module
 from math import prod
 from pathlib import Path
 from random import Random
-from statistics import median
+from statistics import fmean, median
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -158,7 +158,10 @@ def merged(*files: Path) -> dict[str, Any]:
 
 
 def replay(*files: Path) -> None:
-    """Of each seed: the mean of all recorded repeats of what the search chose, as a share of the grid's best."""
+    """Of each seed: the mean of all recorded repeats of what the search chose, as a share of the grid's best.
+
+    Where many settings are as fast as each other that is too strict, see `fair`.
+    """
     world = tune_worlds.recorded(merged(*files))
     most = max(world.truth.values())
     own = world.truth[(0,) * len(world.settings)] / most
@@ -168,6 +171,19 @@ def replay(*files: Path) -> None:
     )
     print(f"{near} settings within 5 %, median {median(world.truth.values()) / most:.1%}")
     shown([tune_worlds.searched(world, seed) for seed in range(SEEDS)])
+    fair(merged(*files))
+
+
+def fair(tree: dict[str, Any]) -> None:
+    """What searches choose against what the whole grid chooses, both by half of the repeats, measured by the others."""
+    found: dict[str, list[float]] = {"a quarter": [], "its end": []}
+    for n, (world, grid) in enumerate(splits := list(tune_worlds.halves(tree))):
+        for seed in range(n, SEEDS, len(splits)):
+            one = tune_worlds.searched(world, seed)
+            found["a quarter"].append(one.quarter / grid)
+            found["its end"].append(one.end / grid)
+    print("  by repeats that decided nothing, against the setting that the whole grid decides for: ", end="")
+    print("; ".join(f"after {name} {fmean(rows):.1%}" for name, rows in found.items()), "in the mean")
 
 
 def shown(rows: list[tune_worlds.Found]) -> None:
