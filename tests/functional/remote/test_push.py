@@ -6,10 +6,8 @@ import json
 import os
 import random
 import signal
-import socket
 import subprocess
 import zlib
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -22,18 +20,9 @@ from sparkwright.facts.memory import parse_cache
 from sparkwright.remote import staging
 from sparkwright.remote.programs import measure, take_text
 from sparkwright.remote.programs.wire import (
-    BLOCK,
     COPYING,
-    DROP,
-    HEAD,
-    KEEP,
     PARTIAL,
     PIECE,
-    SALT,
-    SUM,
-    code_of,
-    gmac_of,
-    head_of,
     name_of,
     sum_of,
 )
@@ -167,18 +156,73 @@ def test_nodes_in_a_chain_send_on_what_they_receive(sh: Sh, model: Path, trusted
     stops = [model, *(sh.home / name / "models--a--b" for name in ("two", "three", "four"))]
     (model / "more.txt").write_text("published by nobody")
     (model / "more.bin").write_bytes(random.Random(1).randbytes(3 * PIECE))
-    running = []
-    for number in (2, 1, 0):
-        chain = staging.Chain("a", follows=number > 0, leads=number < 2)
-        how = Transfer(trusted=trusted)
+    found = chained(sh, stops, trusted=trusted)
+    assert [code for code, _ in found] == [0, 0, 0], found
+    for stop in stops[1:]:
+        assert tree(stop) == {**tree(model), COPYING: hashlib.sha256().hexdigest()}
+
+
+def chained(sh: Sh, stops: list[Path], **pace: object) -> list[tuple[int, str]]:
+    """Exit codes and outputs, the last link first."""
+    running, how = [], Transfer(**pace)  # type: ignore[arg-type]
+    for number in reversed(range(len(stops) - 1)):
+        chain = staging.Chain("a", follows=number > 0, leads=number < len(stops) - 2)
         process = sh.start(staging.push_tree(str(stops[number]), str(stops[number + 1]), HERE, how, chain))
         fed(process, staging.push_tree("", "", HERE, how))
         running.append(process)
-    for process in running:
-        out, _ = process.communicate(timeout=60)
-        assert process.returncode == 0, out
-    for stop in stops[1:]:
-        assert tree(stop) == {**tree(model), COPYING: hashlib.sha256().hexdigest()}
+    outs = [process.communicate(timeout=60)[0] for process in running]
+    return [(process.returncode, out) for process, out in zip(running, outs, strict=True)]
+
+
+def test_what_an_earlier_copy_has_left_of_a_file_is_not_sent_on(sh: Sh) -> None:
+    """A file that was large and half there, and is small by now: the last node gets what the first one has."""
+    stops = [sh.home / name for name in ("one", "two", "three")]
+    stops[0].mkdir()
+    (stops[0] / "main").write_bytes(b"n" * 40)
+    left = stops[1] / PARTIAL / name_of("main")
+    left.parent.mkdir(parents=True)
+    left.write_bytes(b"o" * 40)
+    left.with_suffix(".journal").write_text("of 40 1\n")
+    assert [code for code, _ in chained(sh, stops)] == [0, 0]
+    assert [(stop / "main").read_bytes() for stop in stops[1:]] == [b"n" * 40] * 2
+    assert not left.parent.exists()
+
+
+def test_a_node_goes_on_when_the_next_one_needs_nothing(sh: Sh) -> None:
+    """The one that sends on ends first; what arrives still has a place."""
+    stops = [sh.home / name for name in ("one", "two", "three")]
+    stops[0].mkdir()
+    for number in range(20):
+        (stops[0] / f"{number}.bin").write_bytes(random.Random(number).randbytes(1 << 18))
+    assert push(sh, stops[0], stops[2]).ok
+    found = chained(sh, stops, limit=5_000_000)
+    assert [code for code, _ in found] == [0, 0], found
+    assert tree(stops[1]).items() >= tree(stops[0]).items()
+
+
+def test_two_copies_into_one_folder_do_not_mix(sh: Sh) -> None:
+    """Also the receiver of a copy that was cut off may still be writing when the next one begins."""
+    target, running = sh.home / "there", []
+    for name in ("a", "b"):
+        (sh.home / name).mkdir()
+        for number in range(1500):
+            (sh.home / name / f"{name}{number}").write_text(f"{name}{number} " * 1000)
+        command = staging.push_tree(str(sh.home / name), str(target), HERE, Transfer())
+        running.append(sh.start(command))
+        fed(running[-1], command)
+    outs = [process.communicate(timeout=60)[0] for process in running]
+    assert [process.returncode for process in running] == [0, 0], outs
+    assert tree(target).items() >= (tree(sh.home / "a") | tree(sh.home / "b")).items()
+
+
+def test_a_path_that_is_no_utf8_is_named(sh: Sh) -> None:
+    """Where a folder has the file's place: an answer that cannot be written would be waited for."""
+    source, target = sh.home / "from", sh.home / "to\udcff"
+    for size in (1, 2 * PIECE):
+        source.write_bytes(bytes(size))
+        (target / "x").mkdir(parents=True, exist_ok=True)
+        done = push(sh, source, target / "x")
+        assert done.exit_code == 23 and "x" in done.stdout, done
 
 
 def test_a_flipped_bit_on_the_way_is_sent_again(sh: Sh, model: Path) -> None:
@@ -384,73 +428,3 @@ def test_the_limit_holds(sh: Sh, model: Path) -> None:
     assert done.ok
     rate = float(done.stdout.strip().splitlines()[-1].split()[2].removesuffix("MB/s"))
     assert rate < 80
-
-
-SECRET = "5e" * 32
-
-
-@pytest.fixture(params=[True, False], ids=["gmac", "hmac"])
-def taking(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[tuple[Path, int, bool]]:
-    """The receiving program, waiting for a file over plain TCP: what has arrived of it, its port, the kind of code."""
-    words = ["python3", "-I", "-S", "-c", take_text()]
-    asked = {"role": "plan", "root": str(tmp_path), "single": False, "files": [["a.bin", 4 * BLOCK, 1, 420]]}
-    asked |= {"links": [], "secret": SECRET, "listen": "127.0.0.1", "streams": 1, "yields": False}
-    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdin and process.stdout
-        print(json.dumps(asked | {"gmac": request.param}), file=process.stdin, flush=True)
-        answered = json.loads(process.stdout.readline())
-        assert answered["gmac"] == request.param
-        yield tmp_path / PARTIAL / name_of("a.bin"), answered["port"], answered["gmac"]
-        process.kill()
-
-
-@pytest.mark.parametrize("kind", [DROP, SUM, KEEP])
-def test_a_piece_that_was_changed_on_its_way_is_not_taken(taking: tuple[Path, int, bool], kind: str) -> None:
-    """Over plain TCP a flipped bit of head, salt, content or code is found, and no other kind of piece avoids that.
-
-    Content of a file that the publisher's checksum verifies is not: that finds it at the end.
-    """
-    (arrived, port, gmac), content = taking, random.Random(5).randbytes(BLOCK)
-    head = head_of(arrived.name, BLOCK, BLOCK, kind) + random.Random(6).randbytes(SALT)
-    code = code_of(bytes.fromhex(SECRET), head, () if kind == KEEP else [content], gmac)
-    sent = head + (code + content if kind == KEEP else content + code)
-    other = head_of(arrived.name, BLOCK, BLOCK, DROP if kind == KEEP else KEEP)
-    forged = [other + sent[len(other) :], *(flipped(sent, at) for at in (head.index(b" ") + 1, HEAD, sent.index(code)))]
-    for one in [*forged, *([] if kind == KEEP else [flipped(sent, len(head) + at) for at in (0, 77, BLOCK - 1)])]:
-        assert answer(port, one) == b""
-    assert len(arrived.with_suffix(".journal").read_text().splitlines()) == 1
-    assert answer(port, sent) == b"\n"
-    assert arrived.read_bytes()[BLOCK : 2 * BLOCK] == content
-
-
-def test_a_code_of_one_piece_is_that_of_no_other() -> None:
-    """The same content has another code with another head, salt or key, and GMAC is what NIST's test case 1 gives."""
-    key, head, content = b"k" * 32, b"h" * HEAD, b"c" * PIECE
-    made = {
-        code_of(*words, True) for words in ((key, head, [content]), (key, head[1:], [content]), (head, key, [content]))
-    }
-    halves = [content[: BLOCK + 5], memoryview(bytearray(content[BLOCK + 5 :]))]
-    assert len(made) == 3 and code_of(key, head, halves, True) in made
-    assert gmac_of(bytes(28), ()).hex() == "58e2fccefa7e3061367f1d57a4e7455a"
-
-
-def flipped(data: bytes, at: int) -> bytes:
-    return data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
-
-
-def answer(port: int, data: bytes) -> bytes:
-    """Nothing where the connection was closed, which each of the calls may be the first to see."""
-    with socket.create_connection(("127.0.0.1", port)) as connection, contextlib.suppress(OSError):
-        connection.sendall(data)
-        connection.shutdown(socket.SHUT_WR)
-        return connection.recv(1)
-    return b""
-
-
-def test_a_path_that_leads_out_of_the_target_is_refused(tmp_path: Path) -> None:
-    """Also a source that was taken over writes nowhere else."""
-    for more in ({"files": [["../x", 1, 1, 420]], "links": []}, {"files": [], "links": [["a/x", "../../y"]]}):
-        asked = json.dumps({"role": "plan", "root": str(tmp_path / "t"), "single": False, **more})
-        words = ["python3", "-I", "-S", "-c", take_text()]
-        done = subprocess.run(words, input=asked + "\n", capture_output=True, text=True, check=False)
-        assert "error 23" in done.stdout and not (tmp_path / "x").exists(), done.stderr

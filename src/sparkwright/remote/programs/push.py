@@ -38,10 +38,11 @@ from sparkwright.remote.programs.wire import (
     crc_of,
     give_way,
     head_of,
+    put_line,
     sum_of,
 )
 
-_AT_ONCE, _TRIES = 4, 3
+_AT_ONCE, _TRIES, _SUMMING = 4, 3, threading.Semaphore(4)
 _FIRST, _WINDOW, _GROWTH = 2, 0.3, 1.2
 _PATIENCE = 120.0
 
@@ -151,7 +152,7 @@ def pack(copy: Copy, numbers: list[int]) -> bytes:
     """Small files one after the other, behind the checksum of each; on this side they leave the page cache."""
     index, contents = [], []
     for number in numbers:
-        file = copy.files[number]
+        file = copy.files[number]._replace(part="")  # it is whole, also where it arrives on this node
         fd = open_file(file)
         try:
             content = os.pread(fd, file.size, 0)
@@ -179,7 +180,7 @@ def listen(copy: Copy) -> None:
 def verify(copy: Copy, index: int) -> None:
     """Has a file verified that has arrived."""
     try:
-        copy.control.write(f"{index} {expected(copy, index)}\n".encode())
+        copy.ask_to_verify(index, expected(copy, index))
     except OSError as error:
         copy.news.put(Failed(FAILED, str(error)))
 
@@ -190,7 +191,8 @@ def expected(copy: Copy, index: int) -> str:
         return known
     while file.part and not is_whole(file):
         time.sleep(0.1)  # only what is verified here is a measure for the next node
-    return summed(file, {} if file.part else copy.sums[index])
+    with _SUMMING:
+        return summed(file, {} if file.part else copy.sums[index])
 
 
 def finish(copy: Copy) -> None:
@@ -235,10 +237,10 @@ def main(asked: dict[str, Any]) -> int:
         copy.report(f" over {many} connection{'s' * (many > 1)}")
         return 0
     except Failed as failed:
-        sys.stdout.write(f"{failed}\n")
+        put_line(sys.stdout.buffer, str(failed))
         return failed.code
     except OSError as error:
-        sys.stdout.write(f"{error}\n")
+        put_line(sys.stdout.buffer, str(error))
         return FAILED
 
 

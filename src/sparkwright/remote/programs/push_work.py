@@ -124,9 +124,9 @@ class Copy:
 
     def _packs(self, small: list[int]) -> None:
         pack: list[int] = []
-        size = 0
+        size, most = 0, min(PACK, self.asked["limit"] or PACK)  # nothing else goes by this connection meanwhile
         for index in small:
-            if pack and (size + self.files[index].size > PACK or len(pack) == PACKED):
+            if pack and (size + self.files[index].size > most or len(pack) == PACKED):
                 self.packs.put(pack)
                 pack, size = [], 0
             pack.append(index)
@@ -147,8 +147,13 @@ class Copy:
         """Whether its checksum is known before it has been sent: it is verified then while it comes."""
         checksum = published(self.files[index]) if index in self.left else ""
         if checksum:
-            self.control.write(f"{index} {checksum}\n".encode())
+            self.ask_to_verify(index, checksum)
         return bool(checksum)
+
+    def ask_to_verify(self, index: int, checksum: str) -> None:
+        """Has a file verified. Where the peer is gone `listen` reports why."""
+        with contextlib.suppress(ConnectionError):
+            self.control.write(f"{index} {checksum}\n".encode())
 
     def paced(self, length: int) -> None:
         """Waits where the limit asks for it."""
@@ -178,7 +183,7 @@ class Copy:
         """What a chain has left here goes, and a connection that nobody needed."""
         if self._spare:
             self._spare.close()
-        for file in self.files[:1] if self.asked["follows"] else ():
+        for file in self.files[:1] if self.asked["follows"] and all(map(is_whole, self.files)) else ():
             with contextlib.suppress(OSError):
                 Path(file.part).parent.rmdir()
 

@@ -44,15 +44,11 @@ from sparkwright.remote.programs.wire import (
     crc_of,
     crypto,
     give_way,
+    put_line,
     widen,
 )
 
 _VERIFIERS, _ALIGNED = 4, 4096
-
-
-def put_line(out: BinaryIO, line: str) -> None:
-    out.write(line.encode() + b"\n")
-    out.flush()
 
 
 class Writer:
@@ -195,20 +191,22 @@ class Answers:
 
     def __init__(self, plan: Plan, out: BinaryIO) -> None:
         self._plan, self._out, self._lock = plan, out, threading.Lock()
-        self.due = queue.SimpleQueue[list[str]]()
+        self.due = queue.SimpleQueue[list[str] | None]()
 
     def put(self, line: str) -> None:
         with self._lock, contextlib.suppress(OSError):
             put_line(self._out, line)
 
     def verify(self) -> None:
-        """Files that are due, until an empty entry."""
+        """Files that are due, until None."""
         with contextlib.suppress(EOFError):
-            while words := self.due.get():
+            while (words := self.due.get()) is not None:
                 try:
                     index, expected = words
                     self.put(f"{'ok' if self._plan.finish(int(index), expected) else 'bad'} {index}")
-                except (OSError, ValueError, LookupError) as error:
+                except EOFError:
+                    raise
+                except Exception as error:  # without an answer the other side would wait for ever
                     self.put(reason(error))
 
     def unpack(self, content: memoryview) -> None:
@@ -220,10 +218,10 @@ class Answers:
 def verified(plan: Plan, source: BufferedReader, out: BinaryIO) -> None:
     """Several at once: one core hashes more slowly than a fast link delivers."""
     answers = Answers(plan, out)
-    verifiers = [threading.Thread(target=answers.verify) for _ in range(_VERIFIERS)]
-    for one in verifiers:
-        one.start()
+    verifiers = [threading.Thread(target=answers.verify, daemon=True) for _ in range(_VERIFIERS)]
     try:
+        for one in verifiers:
+            one.start()
         for line in iter(source.readline, b""):
             match line.decode().split():
                 case ["pack", length]:
@@ -233,7 +231,7 @@ def verified(plan: Plan, source: BufferedReader, out: BinaryIO) -> None:
     finally:
         plan.over.set()
         for _ in verifiers:
-            answers.due.put([])
+            answers.due.put(None)
     for one in verifiers:
         one.join()
     plan.end()
@@ -252,7 +250,7 @@ def reason(error: Exception) -> str:
     if not isinstance(error, OSError):
         return f"error {FAILED} {error}"
     code = NO_SPACE if error.errno in (errno.ENOSPC, errno.EDQUOT) else FAILED
-    return f"error {code} {error.strerror or error}: {error.filename or ''}".rstrip(": ")
+    return f"error {code} {error.strerror or error}: {error.filename2 or error.filename or ''}".rstrip(": ")
 
 
 def main(source: BufferedReader, out: BinaryIO) -> int:

@@ -31,6 +31,7 @@ from sparkwright.remote.programs.wire import (
 )
 
 _SPARE = 64 << 20
+_SMALL = "small-"  # a small file on its way, by this process: another may still be writing the same one
 _NAME = frozenset("0123456789abcdef")
 Entry = tuple[str, int, int, int]
 
@@ -84,11 +85,19 @@ class Plan:
         disk = os.statvfs(self.folder)
         if needed + _SPARE > disk.f_bavail * disk.f_frsize + sum(self._held(one) for _, one in large):
             raise OSError(errno.ENOSPC, f"{needed} bytes do not fit on the disk of {self._root}")
+        self._sweep([name_of(one[0]) for _, one in due if one[1] <= SMALL])
         for number, one in large:
             self._room(one)
             self._before[number] = len(noted(self._journal(one), one[1], one[2]))
         self._publish()
         return lacking
+
+    def _sweep(self, small: list[str]) -> None:
+        """What earlier calls have left and nobody needs: of small files, and of ones that were large."""
+        left = {one.name for one in self.folder.iterdir()}
+        dead = {name for name in left if name.startswith(_SMALL) and not Path("/proc", name[len(_SMALL) :]).exists()}
+        for name in dead | left.intersection([*small, *(f"{name}.journal" for name in small)]):
+            (self.folder / name).unlink(missing_ok=True)
 
     def _publish(self) -> None:
         """What arrives here, for the program that sends it on to the next node."""
@@ -154,8 +163,7 @@ class Plan:
 
         Waits for what has not arrived. Raises EOFError when it never will.
         """
-        one = self._files[index]
-        path, size, mtime, _ = one
+        path, size, mtime, _ = one = self._files[index]
         at, journal = self.folder / name_of(path), self._journal(one)
         if self._content(index, expected) != expected:
             self._before[index] = 0
@@ -174,13 +182,13 @@ class Plan:
         size, which are sent again.
         """
         listed, _, _ = bytes(content[:PIECE]).partition(b"\n")
-        at, part = len(listed) + 1, self.folder / "small"
+        at, part = len(listed) + 1, self.folder / f"{_SMALL}{os.getpid()}"
         found: dict[str, list[int]] = {"ok": [], "bad": []}
         for index, expected in json.loads(listed):
             one = self._files[index]
             data = content[at : at + one[1]]
             at += one[1]
-            made = sum_of([zlib.crc32(data)]) if expected.startswith(SUMMED) else hashlib.sha256(data).hexdigest()
+            made = sum_of([zlib.crc32(data)]) if str(expected).startswith(SUMMED) else hashlib.sha256(data).hexdigest()
             good = made == expected and len(data) == one[1]
             found["ok" if good else "bad"].append(index)
             if good:

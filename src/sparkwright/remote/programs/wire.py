@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+from typing import BinaryIO
 
 # COPYING lies in a folder for as long as it is being copied: between two files nothing else would tell half a model
 # from all of it. Its name makes it an unfinished download for whoever inspects it.
@@ -154,3 +155,9 @@ def widen(fd: int) -> None:
     """A pipe of 1 MiB in place of 64 KiB: a sixteenth of the switches between its two ends."""
     with contextlib.suppress(OSError):
         fcntl.fcntl(fd, fcntl.F_SETPIPE_SZ, 1 << 20)
+
+
+def put_line(out: BinaryIO, line: str) -> None:
+    """Also of a path whose bytes are no UTF-8."""
+    out.write(line.encode("utf-8", "backslashreplace") + b"\n")
+    out.flush()
