@@ -89,9 +89,10 @@ def look(drive: Drive) -> Done:
 
 def first(drive: Drive, true: Callable[[Done], bool], timeout: float = 90) -> tuple[float, Done]:
     """Seconds until `status` was so, from its call to its end."""
-    began = time.monotonic()
+    began, seen = time.monotonic(), dict[str, float]()
     while not true(done := look(drive)):
-        assert time.monotonic() - began < timeout, str(done)
+        seen.setdefault(done.out.partition("\n")[0], time.monotonic() - began)
+        assert time.monotonic() - began < timeout, f"seen, after seconds: {seen}\n{done}"
     return time.monotonic() - began, done
 
 
