@@ -201,13 +201,13 @@ def test_a_node_goes_on_when_the_next_one_needs_nothing(sh: Sh) -> None:
 
 
 def test_two_copies_into_one_folder_do_not_mix(sh: Sh) -> None:
-    """Also the receiver of a copy that was cut off may still be writing when the next one begins."""
+    """Also the receiver of a copy that was cut off may still be writing when the next one begins, and ends first."""
     target, running = sh.home / "there", []
-    for name in ("a", "b"):
+    for name, limit in (("a", 2_000_000), ("b", 0)):
         (sh.home / name).mkdir()
         for number in range(1500):
             (sh.home / name / f"{name}{number}").write_text(f"{name}{number} " * 1000)
-        command = staging.push_tree(str(sh.home / name), str(target), HERE, Transfer())
+        command = staging.push_tree(str(sh.home / name), str(target), HERE, Transfer(limit=limit))
         running.append(sh.start(command))
         fed(running[-1], command)
     outs = [process.communicate(timeout=60)[0] for process in running]

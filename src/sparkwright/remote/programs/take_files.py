@@ -73,6 +73,11 @@ class Plan:
 
     def begin(self) -> list[tuple[int, list[tuple[int, int]]]]:
         """Makes folders and room; the missing ranges of each file. Raises OSError."""
+        with contextlib.suppress(FileNotFoundError):  # the end of another copy removes a folder without anything in it
+            return self._begun()
+        return self._begun()
+
+    def _begun(self) -> list[tuple[int, list[tuple[int, int]]]]:
         self.folder.mkdir(parents=True, exist_ok=True)
         if not self._asked["single"]:
             (self._root / COPYING).touch()
@@ -192,10 +197,16 @@ class Plan:
             good = made == expected and len(data) == one[1]
             found["ok" if good else "bad"].append(index)
             if good:
-                fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
-                write(fd, data, 0)
+                write(fd := self._opened(part), data, 0)
                 self._name(fd, part, one)
         return found
+
+    def _opened(self, part: Path) -> int:
+        while True:
+            try:
+                return os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+            except FileNotFoundError:  # as in begin
+                self.folder.mkdir(exist_ok=True)
 
     def _name(self, fd: int, at: Path, one: Entry) -> None:
         """What is whole, open as fd, gets its mode, its time and its name."""
