@@ -62,7 +62,7 @@ cluster: setup  ## cluster tests on the real two-node testbed (root)
 format: setup   ## rewrite the code in the house format
 	@.venv/bin/ruff check --fix --quiet . ; .venv/bin/ruff format .
 
-house: setup    ## sizes, engine names and banned words against their budgets (ARGS="--list PACKAGE": each place)
+house: setup    ## sizes of the tree, and engine names outside their packages (ARGS="--list PACKAGE": each place)
 	@$(RUN) scripts/house.py $(ARGS)
 
 docs: setup     ## write the generated reference pages
