@@ -1,34 +1,34 @@
 """`pytest --workers N`: the tests are collected once, then N forks of this process share the files.
 
-pytest-xdist starts each worker from nothing: it imports and collects all again, which takes a third of the time that
-tests as short as the unit tests need. With `--apart` each fork has a network and leases of its own, so that functional
-tests that wait share the CPUs with others. TEST_WORKER is the fork's number: each has a testbed of its own.
+pytest-xdist starts each worker from nothing: it imports and collects all again (docs/adr/0017-test-runner.md). With
+`--apart` each fork has namespaces of its own (namespaces.py). TEST_WORKER is the fork's number: each has a testbed of
+its own. TEST_PROGRESS names a file that holds how far the run is, for scripts/test_all.py.
 """
 
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import itertools
 import json
 import os
 import select
 import signal
-import subprocess
+import sys
 import time
 import traceback
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import BinaryIO
 
 import pytest
 
+import namespaces
+
 Chunks = list[list[pytest.Item]]
-NEW_MOUNTS, NEW_NETWORK = 0x20000, 0x40000000  # linux/sched.h
-OWN = "mount --make-rprivate / && ip link set lo up && mkdir -p /run/lock && mount -t tmpfs none /run/lock"
-ENDING = 60.0  # seconds for fixtures to clean up
-# Files that take longest begin first, so that no worker has one left when the others have ended.
-LONG = ("install_supervisor", "supervise", "build", "ray_launch", "soak", "demo", "console", "several", "on_demand")
-LONG += ("supervised", "engines_up", "init", "stage_weights", "replace", "truth", "testbed")
+ENDING = 12.0  # seconds for fixtures to clean up
+GRACE = 5.0  # seconds for processes that a worker's tests started to end
+TYPICAL = 1.0  # seconds of a test that no run has measured
+DURATIONS = Path("build/tests/durations.json")  # seconds per test file, written by scripts/test_all.py
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +39,50 @@ class Worker:
     rest: bytearray = field(default_factory=bytearray)
 
 
+@dataclass(slots=True)
+class Progress:
+    """Number of tests that ended, and the file that each worker runs."""
+
+    path: str
+    total: int = 0
+    done: int = 0
+    files: dict[int, str] = field(default_factory=dict)
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        self.total = len(session.items)
+        self.write()
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        self.begin(0, nodeid)
+
+    def pytest_runtest_logfinish(self) -> None:
+        self.done += 1
+        self.write()
+
+    def begin(self, place: int, nodeid: str) -> None:
+        self.files[place] = nodeid.partition("::")[0]
+        self.write()
+
+    def write(self) -> None:
+        with contextlib.suppress(OSError):
+            Path(self.path).write_text(json.dumps([self.done, self.total, sorted(set(self.files.values()))]))
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--workers", type=int, default=1, help="processes that share the test files")
-    parser.addoption("--apart", action="store_true", help="each worker has a network and leases of its own (root)")
+    parser.addoption("--apart", action="store_true", help="each worker has namespaces of its own (root)")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """SIGTERM ends a run as SIGINT does: fixtures clean up."""
+    signal.signal(signal.SIGTERM, interrupt)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where a shell started all in the background
+    if path := os.environ.pop("TEST_PROGRESS", ""):
+        config.pluginmanager.register(Progress(path), "progress")
+
+
+def interrupt(_number: int, _frame: object) -> None:
+    raise KeyboardInterrupt
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -50,10 +91,20 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
     if number < 2 or session.testsfailed or session.config.option.collectonly:
         return None
     chunks = [list(items) for _, items in itertools.groupby(session.items, key=lambda item: item.path)]
-    chunks.sort(key=lambda items: items[0].path.stem.removeprefix("test_") not in LONG)
+    longest_first(chunks, session.config.rootpath)
     session.config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined]  # one for all
-    share(session, chunks, number)
+    share(session, chunks, min(number, max(len(chunks), 1)))
     return True
+
+
+def longest_first(chunks: Chunks, root: Path) -> None:
+    """So that no worker has a long file left when the others have ended. A file that no run has measured counts by its
+    number of tests."""
+    try:
+        seconds = json.loads((root / DURATIONS).read_text())
+    except (OSError, ValueError):
+        seconds = {}
+    chunks.sort(key=lambda items: -float(seconds.get(items[0].nodeid.partition("::")[0], len(items) * TYPICAL)))
 
 
 def share(session: pytest.Session, chunks: Chunks, number: int) -> None:
@@ -76,7 +127,7 @@ def share(session: pytest.Session, chunks: Chunks, number: int) -> None:
 
 
 def stop(pids: list[int]) -> None:
-    """Fixtures end as after Ctrl-C; what has not ended a minute later is killed."""
+    """End fixtures as after Ctrl-C; kill what has not ended after `ENDING`."""
     for pid in pids:
         os.kill(pid, signal.SIGINT)
     last = time.monotonic() + ENDING
@@ -88,20 +139,26 @@ def stop(pids: list[int]) -> None:
 
 
 def start(session: pytest.Session, chunks: Chunks, todo: int, place: int) -> tuple[int, Worker]:
+    """The fork has a process group of its own: Ctrl-C reaches it once, by way of the parent."""
     end, reports = os.pipe()
+    parent = os.getpid()
     if pid := os.fork():
         os.close(reports)
         return end, Worker(pid)
     code = 1
     try:
+        os.setpgid(0, 0)
+        namespaces.end_with_parent()
+        if os.getppid() != parent:
+            os._exit(code)
         os.environ["TEST_WORKER"] = str(place)
-        signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where a shell started all in the background
         if session.config.option.apart:
-            isolate()
+            namespaces.enter_namespaces()
         work(session, chunks, todo, os.fdopen(reports, "wb"))
         code = 0
     except BaseException as error:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN)
         if not isinstance(error, KeyboardInterrupt):
             traceback.print_exc()
         with contextlib.suppress(BaseException):
@@ -109,27 +166,38 @@ def start(session: pytest.Session, chunks: Chunks, todo: int, place: int) -> tup
     os._exit(code)
 
 
-def isolate() -> None:
-    if ctypes.CDLL(None, use_errno=True).unshare(NEW_MOUNTS | NEW_NETWORK):
-        raise OSError(ctypes.get_errno(), "unshare")
-    subprocess.run(["sh", "-c", OWN], check=True)
-
-
 def work(session: pytest.Session, chunks: Chunks, todo: int, reports: BinaryIO) -> None:
     """In the fork: reports go to the parent; its own capture, since the parent's file is that of all."""
     config = session.config
     config.pluginmanager.unregister(name="terminalreporter")
-    config.pluginmanager.register(Sender(config, reports))
+    config.pluginmanager.unregister(name="progress")
+    config.pluginmanager.register(sender := Sender(config, reports))
     capture = config.pluginmanager.getplugin("capturemanager")
     capture.stop_global_capturing()
     capture.start_global_capturing()
     capture.suspend_global_capture()
+    started_in: dict[int, str] = {}
     while number := os.read(todo, 2):
         items = chunks[int.from_bytes(number, "big")]
+        file = items[0].nodeid.partition("::")[0]
+        sender.send({"begin": file, "worker": int(os.environ["TEST_WORKER"])})
+        reports.flush()
         for item, following in zip(items, [*items[1:], Other(session)], strict=True):
             config.hook.pytest_runtest_protocol(item=item, nextitem=following)
-    reports.close()
+        if config.option.apart:
+            started_in = {pid: started_in.get(pid, file) for pid in namespaces.neighbours()}
     session._setupstate.teardown_exact(None)
+    if config.option.apart and (left := left_behind()):
+        sender.send({"left": [f"{words} (since {started_in.get(pid, 'the end')})" for pid, words in left.items()]})
+    reports.close()
+
+
+def left_behind() -> dict[int, str]:
+    """Processes of this worker's namespace that outlive its tests and fixtures."""
+    end = time.monotonic() + GRACE
+    while (alive := namespaces.neighbours()) and time.monotonic() < end:
+        time.sleep(0.05)
+    return alive
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,10 +216,12 @@ class Sender:
     reports: BinaryIO
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        data = self.config.hook.pytest_report_to_serializable(config=self.config, report=report)
-        self.reports.write(json.dumps(data).encode() + b"\n")
+        self.send(self.config.hook.pytest_report_to_serializable(config=self.config, report=report))
         if report.when == "teardown":
             self.reports.flush()
+
+    def send(self, data: dict[str, object]) -> None:
+        self.reports.write(json.dumps(data).encode() + b"\n")
 
 
 def receive(session: pytest.Session, workers: dict[int, Worker], end: int) -> None:
@@ -161,7 +231,7 @@ def receive(session: pytest.Session, workers: dict[int, Worker], end: int) -> No
         *lines, last = bytes(worker.rest + data).split(b"\n")
         worker.rest[:] = last
         for line in lines:
-            log(session.config, json.loads(line))
+            take(session.config, json.loads(line))
     else:
         os.close(end)
         del workers[end]
@@ -170,6 +240,25 @@ def receive(session: pytest.Session, workers: dict[int, Worker], end: int) -> No
             raise RuntimeError(f"a worker ended with status {status}")
     if session.shouldfail:
         raise session.Failed(session.shouldfail)
+
+
+def take(config: pytest.Config, data: dict[str, object]) -> None:
+    if "begin" in data:
+        if progress := config.pluginmanager.getplugin("progress"):
+            progress.begin(data["worker"], data["begin"])
+    elif "left" in data:
+        log_left(config, data["left"])
+    else:
+        log(config, data)
+
+
+def log_left(config: pytest.Config, left: list[str]) -> None:
+    """A failed test of its own, in the terminal and in the report as JUnit XML."""
+    place = ("workers", None, "left_behind")
+    for when, outcome, text in (("call", "failed", "\n".join(left)), ("teardown", "passed", None)):
+        report = pytest.TestReport("workers::left_behind", place, {}, outcome, text, when)
+        config.hook.pytest_runtest_logreport(report=report)
+    print("left behind: " + "; ".join(left), file=sys.stderr)
 
 
 def log(config: pytest.Config, data: dict[str, object]) -> None:

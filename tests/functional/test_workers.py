@@ -10,7 +10,10 @@ from xml.etree import ElementTree
 
 import pytest
 
+from fakes.processes import command_lines
+
 TESTS = Path(__file__).parents[1]
+ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="namespaces need root")
 PYTEST = [sys.executable, "-m", "pytest", "-q", "--workers=2", "--junitxml=out.xml"]
 # Two files that need each other: only two processes at the same time pass them.
 PAIR = """
@@ -19,9 +22,12 @@ import os, pathlib, time
 def test_it():
     here = pathlib.Path(__file__)
     here.with_suffix(".worker").write_text(os.environ["TEST_WORKER"])
-    here.with_suffix(".network").write_text(os.readlink("/proc/self/ns/net"))
+    here.with_suffix(".shared").write_text(str(os.listdir("/dev/shm")))
+    pathlib.Path(f"/dev/shm/{{here.stem}}").touch()
+    for kind in ("net", "pid", "mnt", "ipc"):
+        here.with_suffix(f".{{kind}}").write_text(os.readlink(f"/proc/self/ns/{{kind}}"))
     end = time.monotonic() + 30
-    while not here.with_name("test_{other}.network").exists():
+    while not here.with_name("test_{other}.ipc").exists():
         assert time.monotonic() < end
         time.sleep(0.01)
 """
@@ -43,7 +49,9 @@ def test_one(place, number):
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    (tmp_path / "conftest.py").write_text("from workers import pytest_addoption, pytest_runtestloop\n")
+    (tmp_path / "conftest.py").write_text(
+        "from workers import pytest_addoption, pytest_configure, pytest_runtestloop\n"
+    )
     (tmp_path / "pytest.ini").write_text(f"[pytest]\npythonpath = {TESTS}\naddopts = --import-mode=importlib\n")
     return tmp_path
 
@@ -96,29 +104,78 @@ def test_a_killed_fork_fails_the_run(folder: Path) -> None:
     assert done.returncode not in (0, 1) and "a worker ended with status -9" in done.stdout + done.stderr
 
 
-def test_an_interrupted_run_cleans_up(folder: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("words", [(), pytest.param(("--apart",), marks=ROOT)], ids=["together", "apart"])
+def test_an_interrupted_run_cleans_up(folder: Path, number: signal.Signals, words: tuple[str, ...]) -> None:
     """Guards containers and processes of fixtures: what stops the run reaches only its first process."""
-    begun, log = folder / "begun", folder / "log"
-    (folder / "test_a.py").write_text(
-        FILE.format(log=str(log), name="a", fails=-1, last=f"pathlib.Path({str(begun)!r}).touch(); time.sleep(600)")
-    )
-    process = subprocess.Popen(PYTEST, cwd=folder, stdout=subprocess.DEVNULL, start_new_session=True)
-    end = time.monotonic() + 30
-    while not begun.exists():
-        assert time.monotonic() < end and process.poll() is None
-        time.sleep(0.01)
-    process.send_signal(signal.SIGINT)
+    log = folder / "log"
+    process = begin(folder, "time.sleep(600)", *words)
+    process.send_signal(number)
     assert (process.wait(30), log.read_text()) == (2, "ended ")
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="namespaces need root")
-def test_workers_apart_have_a_network_each(folder: Path) -> None:
-    """Guards tests from those that run at the same time: functional ones have ports and leases of their own, and the
-    number of a worker is that of its testbed."""
+@pytest.mark.parametrize("words", [(), pytest.param(("--apart",), marks=ROOT)], ids=["together", "apart"])
+def test_forks_of_a_killed_run_end(folder: Path, words: tuple[str, ...]) -> None:
+    """Guards against workers that go on testing for minutes when their runner was killed."""
+    process = begin(folder, "time.sleep(600)", *words)
+    forks = children(process.pid)
+    process.kill()
+    process.wait(30)
+    end = time.monotonic() + 30
+    while any(alive(pid) for pid in forks):
+        assert forks and time.monotonic() < end
+        time.sleep(0.01)
+
+
+@ROOT
+def test_workers_apart_have_namespaces_each(folder: Path) -> None:
+    """Guards tests from those that run at the same time: functional ones have processes, ports and leases of their own,
+    and the number of a worker is that of its testbed."""
     for name, other in ("ab", "ba"):
         (folder / f"test_{name}.py").write_text(PAIR.format(other=other))
     done = subprocess.run([*PYTEST, "--apart"], cwd=folder, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stdout + done.stderr
-    networks = {path.read_text() for path in folder.glob("*.network")}
-    assert len(networks | {os.readlink("/proc/self/ns/net")}) == 3
+    for kind in ("net", "pid", "mnt", "ipc"):
+        seen = {path.read_text() for path in folder.glob(f"*.{kind}")}
+        assert len(seen | {os.readlink(f"/proc/self/ns/{kind}")}) == 3, kind
     assert {path.read_text() for path in folder.glob("*.worker")} == {"0", "1"}
+    assert {path.read_text() for path in folder.glob("*.shared")} == {"[]"}
+
+
+@ROOT
+def test_a_process_that_a_test_leaves_fails_the_run_and_ends(folder: Path) -> None:
+    """Guards the rule that a test stops what it starts: the kernel would clean up in silence."""
+    marker = f"{time.time_ns()}.5"
+    start = f"import subprocess; subprocess.Popen(['sleep', '{marker}'], start_new_session=True)"
+    done, _ = run(folder, "--apart", last=f"{start} if number == 1 else None")
+    assert done.returncode == 1 and "1 failed, 20 passed" in done.stdout, done.stdout
+    assert f"sleep {marker} (since test_c.py)" in done.stdout
+    cases = ElementTree.parse(folder / "out.xml").iter("testcase")
+    assert [case.get("name") for case in cases if case.find("failure") is not None] == ["left_behind"]
+    assert not any(marker in line for line in command_lines())
+
+
+def begin(folder: Path, last: str, *words: str) -> subprocess.Popen[bytes]:
+    """A run of one file whose first test has begun its last line."""
+    log = folder / "log"
+    begun = folder / "begun"
+    text = f"pathlib.Path({str(begun)!r}).touch(); {last}"
+    (folder / "test_a.py").write_text(FILE.format(log=str(log), name="a", fails=-1, last=text))
+    process = subprocess.Popen([*PYTEST, *words], cwd=folder, stdout=subprocess.DEVNULL, start_new_session=True)
+    end = time.monotonic() + 30
+    while not begun.exists():
+        assert time.monotonic() < end and process.poll() is None
+        time.sleep(0.01)
+    return process
+
+
+def children(pid: int) -> list[int]:
+    found = list(map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split()))
+    return found + [one for child in found for one in children(child)]
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
