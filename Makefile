@@ -7,7 +7,7 @@ RUN := .venv/bin/python
 TEST := $(RUN) scripts/test_all.py
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-runtime demo check test test-full lint types layers unit unit-full functional registry npm cluster format house docs bench bench-client engine-data \
+.PHONY: help setup setup-runtime demo check test test-full test-rest lint types layers unit unit-full functional registry npm cluster format house docs bench bench-client engine-data \
         planner-report diagnose-report diagnose-fresh record-failures fuzz drills vm-guard vm-init testbed testbed-down clean
 
 help:           ## this list
@@ -22,11 +22,14 @@ setup-runtime:  ## prepare .venv with only what the sparkwright command needs
 demo: setup-runtime ## the whole loop on this machine, on an embedded simulated two-node cluster
 	@.venv/bin/sparkwright demo $(ARGS)
 
-test: setup     ## every part below, in 20 minutes on two idle cores; as root also installs the system packages they need
+test: setup     ## lint, types, layers, and every test that is not marked `full`; as root also installs the system packages they need
 	@$(TEST)
 
-test-full: setup ## all that `make test` runs and what is marked `full`: each row of each table, properties (40 minutes)
+test-full: setup ## all that `make test` runs and what is marked `full`: each row of each table, properties
 	@$(TEST) --full
+
+test-rest: setup ## what `make test-full` runs and `make test` does not (AFTER=build/tests/summary.json: add up both)
+	@$(TEST) --rest $(if $(AFTER),--after "$(AFTER)")
 
 lint: setup     ## ruff: rules and format
 	@$(TEST) lint

@@ -1,56 +1,58 @@
-"""The parts of `make test` and `make test-full`: `test_all.py [--full] [PART] [arguments for pytest]`.
+"""The parts of `make test` and `make test-full`: `test_all.py [--full | --rest [--after FILE]] [PART] [ARGUMENTS]`.
 
 `make test` leaves out what is marked `full`: more rows of a table of which some rows are run, properties, the testbed's
-own tests. A single part is run whole, but for `unit`.
+own tests. `--rest` runs only that, so that `make test` and `make test-rest` are `make test-full`; `--after FILE` adds
+the counts of an earlier run to the closing table. A single part is run whole, but for `unit`. `--record` runs nothing:
+it writes the last run's duration into docs/guides/testing.md.
 
 Closes with `N passed, N failed, N skipped`: the sum over all pytest runs, where each tool (ruff, mypy, import-linter)
 counts as one. What cannot run here is listed with the reason; under CI=true that is a failure, and so is every skipped
-test but those whose reason begins with `hardware:` or with `data:` (recordings that are not part of the project).
+test but those whose reason begins with `hardware:` or with `data:` (recordings that are not part of the project). A
+test that fails fails the run: nothing is tried twice.
 
-Functional and cluster tests wait for nodes and engines most of their time: each kind has a lane of its own. Cluster
-tests have two testbeds, each with a worker that takes the next file when it has ended one (tests/workers.py);
-functional tests share processes and CPUs of this machine, and run one after the other. Lanes run in parallel, and the
-output of each part is shown when it has ended. The slowest tests are listed at the end. Nodes are containers that share
-one kernel, whose figure of memory pressure is that of all of them (cgroup v1 has none a container): what makes a node
-short of memory runs when all lanes have ended.
-
-Up to three failed tests of a functional or cluster part run a second time, alone, when their lane has ended. What
-passes then counts as passed and is listed by name in the closing report; the output of the first failure stays.
+Functional and cluster tests wait for nodes and engines most of their time: each kind has a lane of its own, and lanes
+run in parallel. As root, functional tests have three workers with namespaces of their own (tests/namespaces.py),
+cluster tests two, each with its own testbed. Nodes are containers that share one kernel, whose figure of memory
+pressure is that of all of them (cgroup v1 has none a container): what makes a node short of memory runs when all lanes
+have ended.
 """
 
 from __future__ import annotations
 
 import contextlib
 import functools
+import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO
-from xml.etree import ElementTree
 
 import leftovers
 import system
+import test_results
+from test_results import RESULTS, ROOT, Outcome, in_ci
 
-ROOT = Path(__file__).resolve().parent.parent
 BIN = ROOT / ".venv" / "bin"
-RESULTS = ROOT / "build" / "tests"
-NO_TESTS = 5  # pytest's exit code
+TESTS = ROOT / "tests"
 HUNG = 4500.0  # a machine that is busy with other things is no reason to stop a good run; CI has 90 minutes
-ALLOWED_SKIPS = ("hardware:", "data:")
+ENDING = 18.0  # seconds for an interrupted part to clean up, of which its workers take 12
 CPUS = min(len(os.sched_getaffinity(0)), 8)
 TESTBEDS = 2
-SLOWEST = 10
-MOST_AGAIN = 3  # of more failed tests in a part none is run a second time
-SOME_FAILED = 1  # pytest's exit code
+FUNCTIONAL_WORKERS = 3
+REPORT_EVERY = 30.0
+MIN_FREE = 2 << 30  # bytes of the temporary folder; a whole run uses about half
 STOPPED = threading.Event()  # by the user: no further part begins
 OURS: set[int] = set()  # the parts' own processes; all other children are orphans of what they started
+RUNNING: dict[str, Path] = {}  # part -> where its pytest says how far it is
 BIRTHS = threading.Lock()
 
 
@@ -58,8 +60,7 @@ BIRTHS = threading.Lock()
 class Part:
     """One line of the closing table. `seconds`: longer counts as hung. `system`: as root, install what it may call;
     what is in `needs` it cannot do without. `lane`: parts of one lane run one after the other, lanes run in parallel.
-    `workers`: processes that share the test files (tests/workers.py). `marks`: for pytest's `-m`. `again`: what failed
-    runs a second time."""
+    `workers`: processes that share the test files (tests/workers.py). `marks`: for pytest's `-m`."""
 
     name: str
     commands: tuple[tuple[str, ...], ...]
@@ -72,87 +73,93 @@ class Part:
     lane: str = "tools"
     workers: int = 1
     marks: str = ""
-    again: bool = False
-
-
-@dataclass
-class Outcome:
-    """`ended`: exit code of the first command. `again`: tests that passed at the second try."""
-
-    part: str
-    ended: int = 0
-    passed: int = 0
-    failed: int = 0
-    skipped: int = 0
-    seconds: float = 0.0
-    left_out: list[str] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    again: list[str] = field(default_factory=list)
 
 
 def pytest_part(name: str, paths: Sequence[str] = (), **more: object) -> Part:
-    options = (f"--junitxml={RESULTS / name}.xml", "-o", f"cache_dir={RESULTS / name}-cache")
-    command = ("python", "-m", "pytest", *(paths or (f"tests/{name}",)), *options)
+    command = ("python", "-m", "pytest", *(paths or (f"tests/{name}",)))
     return Part(name, (command,), tests=True, **more)  # type: ignore[arg-type]
 
 
 def cluster_part(name: str, paths: Sequence[str] = (), **more: object) -> Part:
     needs = tuple(system.PACKAGES)
-    return pytest_part(name, paths, seconds=HUNG, network=True, system=True, needs=needs, root=True, again=True, **more)
+    return pytest_part(name, paths, seconds=HUNG, network=True, system=True, needs=needs, root=True, **more)
 
 
-PARTS = (
+TOOLS = (
     Part("lint", (("ruff", "check", "."), ("ruff", "format", "--check", "."))),
-    Part("types", (("mypy",), ("mypy", "--strict", "scripts"))),
+    Part("types", (("mypy",),)),
     Part("layers", (("lint-imports", "--no-cache"),)),
-    pytest_part("unit", ("tests/unit", "-m", "not full"), workers=CPUS),
-    pytest_part("house", ("tests/unit/test_house.py",)),
-    pytest_part("unit-full", ("tests/unit",), workers=CPUS),
-    pytest_part("functional", seconds=HUNG, system=True, again=True, lane="functional"),
-    pytest_part("registry", network=True),
-    cluster_part("cluster"),
 )
+UNIT = pytest_part("unit", ("tests/unit",), workers=CPUS, marks="not full")
+UNIT_FULL = pytest_part("unit-full", ("tests/unit",), workers=CPUS)
+HOUSE = pytest_part("house", ("tests/unit/test_house.py",))
+FUNCTIONAL = pytest_part("functional", seconds=HUNG, system=True, lane="functional", workers=FUNCTIONAL_WORKERS)
+REGISTRY = pytest_part("registry", network=True)
 LAST = "last"  # the lane that runs alone
 ALONE = ("tests/cluster/test_load_guard.py",)
-ALL = (
-    *(part for part in PARTS if part.name not in ("unit", "house", "cluster")),
-    cluster_part(
-        "cluster", ("tests/cluster", *(f"--ignore={path}" for path in ALONE)), lane="cluster", workers=TESTBEDS
-    ),
+OTHERS = ("tests/cluster", *(f"--ignore={path}" for path in ALONE))
+CLUSTER = (
+    cluster_part("cluster", OTHERS, lane="cluster", workers=TESTBEDS),
     cluster_part("cluster-last", ALONE, lane=LAST),
 )
-QUICK = (
-    *(part for part in PARTS if part.name in ("unit", "house")),
-    *(replace(part, marks="not full") if part.tests else part for part in ALL if part.name != "unit-full"),
+QUICK = (*TOOLS, HOUSE, UNIT, *(replace(part, marks="not full") for part in (FUNCTIONAL, *CLUSTER)))
+ALL = (*TOOLS, UNIT_FULL, FUNCTIONAL, REGISTRY, *CLUSTER)
+REST = (
+    replace(UNIT, name="unit-rest", marks="full and not house"),
+    REGISTRY,
+    *(replace(part, name=f"{part.name}-rest", marks="full") for part in (FUNCTIONAL, *CLUSTER)),
 )
+SINGLE = (*TOOLS, UNIT, HOUSE, UNIT_FULL, FUNCTIONAL, REGISTRY, cluster_part("cluster"))
+RUNS = {"": ("make test", QUICK), "--full": ("make test-full", ALL), "--rest": ("make test-rest", REST)}
 
 
 def main(arguments: Sequence[str]) -> int:
-    whole, arguments = "--full" in arguments[:1], arguments[int("--full" in arguments[:1]) :]
-    parts = ALL if whole else QUICK
-    chosen = [part for part in PARTS if part.name == arguments[0]] if arguments else list(parts)
+    if arguments[:1] == ["--record"]:
+        return test_results.record()
+    which = arguments[0] if arguments and arguments[0] in RUNS else ""
+    words = list(arguments[int(bool(which)) :])
+    earlier = Path(words.pop(1)) if words[:1] == ["--after"] and len(words) > 1 and words.pop(0) else None
+    command, parts = RUNS[which]
+    chosen = [part for part in SINGLE if part.name == words[0]] if words else list(parts)
     if not chosen:
-        print(f"test: no part {arguments[0]!r}; parts: {', '.join(part.name for part in PARTS)}", file=sys.stderr)
+        print(f"test: no part {words[0]!r}; parts: {', '.join(part.name for part in SINGLE)}", file=sys.stderr)
         return 2
+    before = test_results.load(earlier) if earlier else None
+    if earlier and before is None:
+        print(f"test: no result of an earlier run in {earlier}", file=sys.stderr)
+    command = f"make {words[0]}" if words else command
+    code = run_and_report(command, chosen, words[1:], before)
+    return code or int(earlier is not None and before is None)
+
+
+def run_and_report(
+    command: str, chosen: Sequence[Part], arguments: Sequence[str], before: test_results.Run | None
+) -> int:
     prepare_environment()
-    before = leftovers.Traces() if any(part.system for part in chosen) else None
-    trouble = system.install_missing(RESULTS / "apt.log") if is_root() and any(part.system for part in chosen) else None
+    if obstacle := no_space():
+        print(f"test: {obstacle}", file=sys.stderr)
+        return test_results.finish(command, [Outcome("run", failed=1, notes=[obstacle])], 0.0, before)
+    signal.signal(signal.SIGTERM, interrupt)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where a shell started all in the background
+    traces = leftovers.Traces() if any(part.system for part in chosen) else None
     began = time.monotonic()
     outcomes: list[Outcome] = []
     try:
-        run_parts(chosen, arguments[1:], trouble, outcomes)
+        wants_programs = is_root() and any(part.system for part in chosen)
+        trouble = system.install_missing(RESULTS / "apt.log") if wants_programs else None
+        run_parts(chosen, arguments, trouble, outcomes)
     except KeyboardInterrupt:
-        outcomes.append(Outcome("run", failed=1, notes=["stopped by the user"]))
-    outcomes.append(check_leftovers(before, excused=any(outcome.again for outcome in outcomes)))
-    return report(outcomes, time.monotonic() - began)
+        outcomes.append(Outcome("run", failed=1, notes=["interrupted"]))
+    outcomes.append(check_leftovers(traces))
+    return test_results.finish(command, outcomes, time.monotonic() - began, before)
+
+
+def interrupt(_number: int, _frame: object) -> None:
+    raise KeyboardInterrupt
 
 
 def is_root() -> bool:
     return os.geteuid() == 0
-
-
-def in_ci() -> bool:
-    return os.environ.get("CI", "").lower() in ("1", "true", "yes")
 
 
 def prepare_environment() -> None:
@@ -166,94 +173,106 @@ def prepare_environment() -> None:
     leftovers.adopt_descendants()
 
 
+def no_space() -> str:
+    """Why tests cannot write their files; empty if they can."""
+    try:
+        folder = tempfile.gettempdir()
+    except FileNotFoundError as error:
+        return f"no temporary folder: {error.strerror}"
+    free = shutil.disk_usage(folder).free
+    wanted = f"tests need {MIN_FREE >> 20} MiB; set TMPDIR to a folder with more"
+    return f"{folder} has {free >> 20} MiB free, {wanted}" if free < MIN_FREE else ""
+
+
 def run_parts(chosen: Sequence[Part], arguments: Sequence[str], trouble: str | None, outcomes: list[Outcome]) -> None:
     """A single lane shows what it does as it does it."""
-    without_network()  # asks now: what it starts is not one of OURS
+    without_network(), has_namespaces()  # ask now: what they start is not one of OURS
     lanes: dict[str, list[Part]] = {}
     for part in chosen:
         lanes.setdefault(part.lane, []).append(part)
     last = lanes.pop(LAST, [])
+    apart = len(lanes) > 1
 
     def go(lane: Sequence[Part]) -> None:
-        ran: list[tuple[Part, Outcome]] = []
         for part in lane:
             if not STOPPED.is_set():
-                ran.append((part, run_part(part, arguments, trouble, apart=len(lanes) > 1)))
-        outcomes.extend(outcome for _, outcome in ran)
-        for part, outcome in ran:
-            if part.again and not STOPPED.is_set():
-                try_again(part, outcome, arguments, apart=len(lanes) > 1)
+                outcomes.append(run_part(part, arguments, trouble, apart))
 
-    with ThreadPoolExecutor(len(lanes)) as pool:
+    finished = threading.Event()
+    with ThreadPoolExecutor(len(lanes) + 2) as pool:
         try:
+            if apart:
+                pool.submit(tell_progress, finished)
             for together in (list(lanes.values()), [last]):
                 for running in [pool.submit(go, lane) for lane in together]:
                     running.result()
         except KeyboardInterrupt:
             STOPPED.set()
+            for number in (signal.SIGINT, signal.SIGTERM):
+                signal.signal(number, signal.SIG_IGN)  # the end takes seconds, and must not be cut
             raise
-    outcomes.sort(key=lambda one: [part.name for part in (*QUICK, *ALL, *PARTS)].index(one.part))
+        finally:
+            finished.set()
+    outcomes.sort(key=lambda outcome: [part.name for part in chosen].index(outcome.part))
+
+
+def tell_progress(finished: threading.Event) -> None:
+    """One line each half minute: what runs, and how far it is."""
+    began = time.monotonic()
+    while not finished.wait(REPORT_EVERY):
+        passed = int(time.monotonic() - began)
+        shown = " | ".join(f"{name}{progress_of(path)}" for name, path in sorted(RUNNING.items()))
+        print(f"   {passed // 60}:{passed % 60:02}  {shown}", flush=True)
+
+
+def progress_of(path: Path) -> str:
+    try:
+        done, total, files = json.loads(path.read_text())
+    except (OSError, ValueError):
+        return ""
+    names = ", ".join(Path(file).stem.removeprefix("test_") for file in files)
+    return f" {done} of {total} ({names})" if names else f" {done} of {total}"
 
 
 def run_part(part: Part, arguments: Sequence[str], trouble: str | None, apart: bool = False) -> Outcome:
     if reason := cannot_run(part, trouble):
-        print(f"\n== {part.name}: left out: {reason}", flush=True)
+        print(f"== {part.name}: left out: {reason}", flush=True)
         return Outcome(part.name, failed=int(in_ci()), skipped=int(not in_ci()), left_out=[reason])
     start = time.monotonic()
-    outcome = run_whole(part, arguments, apart)
+    log = RESULTS / f"{part.name}.log" if apart else None
+    print(f"== {part.name}" + (f": runs (output: {log.relative_to(ROOT)})" if log else ""), flush=True)
+    with open_output(log) as output:
+        outcome = run_commands(part, arguments, output)
     outcome.seconds = time.monotonic() - start
+    if log and outcome.failed:
+        print(f"\n{log.read_text(errors='replace')}")
+    if apart:
+        counts = f"{outcome.passed} passed, {outcome.failed} failed, {outcome.skipped} skipped"
+        print(f"== {part.name}: {counts} in {test_results.minutes(outcome.seconds)}", flush=True)
     return outcome
 
 
-def run_whole(part: Part, arguments: Sequence[str], apart: bool) -> Outcome:
-    report_of(part).unlink(missing_ok=True)
+def run_commands(part: Part, arguments: Sequence[str], output: IO[str] | None) -> Outcome:
+    test_results.report_of(part.name).unlink(missing_ok=True)
+    words = pytest_words(part, arguments) if part.tests else []
+    ended = [run_command(part, [*command, *words], output) for command in part.commands]
+    codes = [code for code, _ in ended]
+    if part.tests:
+        outcome = test_results.read_tests(part.name, codes[0], may_be_empty=part.marks.startswith("full"))
+    else:
+        outcome = Outcome(part.name, passed=int(not any(codes)), failed=int(any(codes)))
+    outcome.cpu = sum(cpu for _, cpu in ended)
+    return outcome
+
+
+def pytest_words(part: Part, arguments: Sequence[str]) -> list[str]:
+    """Functional tests share their files only where each worker can have namespaces of its own."""
+    results = [f"--junitxml={test_results.report_of(part.name)}", "-o", f"cache_dir={RESULTS / part.name}-cache"]
     marks = ["-m", part.marks] if part.marks else []
-    words = [*workers(part), *marks, *arguments]
-    with output_of(part, apart) as output:
-        ended = [run_command(part, [*command, *words], output) for command in part.commands]
-    outcome = read_tests(part, ended[0]) if part.tests else Outcome(part.name, failed=int(any(ended)))
-    outcome.passed += int(not part.tests and not any(ended))
-    return outcome
-
-
-def try_again(part: Part, outcome: Outcome, arguments: Sequence[str], apart: bool) -> None:
-    """Only the tests that failed; none when pytest itself was stopped or broke, or too many failed."""
-    failed, _ = verdicts(part)
-    if outcome.ended != SOME_FAILED or not 0 < len(failed) <= MOST_AGAIN:
-        return
-    start, name = time.monotonic(), f"{part.name}-again"
-    more = ("--last-failed", "--last-failed-no-failures=none", f"--junitxml={RESULTS / name}.xml")
-    again = replace(part, name=name, workers=1, commands=tuple((*command, *more) for command in part.commands))
-    run_whole(again, arguments, apart)
-    failed_again, passed = verdicts(again)
-    outcome.again = sorted(failed & passed - failed_again)
-    outcome.passed += len(outcome.again)
-    outcome.failed -= len(outcome.again)
-    outcome.seconds += time.monotonic() - start
-
-
-def verdicts(part: Part) -> tuple[set[str], set[str]]:
-    """Names of the tests that failed, and of those that passed."""
-    if not report_of(part).exists():
-        return set(), set()
-    cases = list(ElementTree.parse(report_of(part)).getroot().iter("testcase"))
-    failed = {name_of(case) for case in cases if is_failed(case)}
-    return failed, {name_of(case) for case in cases if case.find("skipped") is None} - failed
-
-
-def name_of(case: ElementTree.Element) -> str:
-    return f"{case.get('classname', '')}::{case.get('name', '')}"
-
-
-def is_failed(case: ElementTree.Element) -> bool:
-    return case.find("failure") is not None or case.find("error") is not None
-
-
-def workers(part: Part) -> list[str]:
-    """Those of functional tests have a network and leases each; where that cannot be, there is only one."""
-    if part.workers == 1 or (part.system and not part.root and not without_network()):
-        return []
-    return [f"--workers={part.workers}", *(["--apart"] if part.system and not part.root else [])]
+    apart = part.system and not part.root
+    if part.workers == 1 or (apart and not has_namespaces()):
+        return [*results, *marks, *arguments]
+    return [*results, f"--workers={part.workers}", *(["--apart"] if apart else []), *marks, *arguments]
 
 
 def cannot_run(part: Part, trouble: str | None) -> str | None:
@@ -265,46 +284,68 @@ def cannot_run(part: Part, trouble: str | None) -> str | None:
 
 
 @contextlib.contextmanager
-def output_of(part: Part, apart: bool) -> Iterator[IO[str] | None]:
-    """None: our own. Apart: a file, which is shown as a whole at the end, so that two parts do not mix their lines."""
-    if not apart:
-        print(f"\n== {part.name}", flush=True)
+def open_output(path: Path | None) -> Iterator[IO[str] | None]:
+    """A part that runs next to others writes into a file, so that they do not mix their lines."""
+    if path is None:
         yield None
         return
-    path = RESULTS / f"{part.name}.log"
-    sys.stdout.write(f"== {part.name}: runs; its output follows at its end ({path.relative_to(ROOT)})\n")
-    sys.stdout.flush()
     with path.open("w") as file:
         yield file
-    sys.stdout.write(f"\n== {part.name}\n{path.read_text(errors='replace')}")
-    sys.stdout.flush()
 
 
-def run_command(part: Part, command: Sequence[str], output: IO[str] | None = None) -> int:
-    """Interrupted or out of time, it gets SIGINT and a minute to clean up; only then is it killed."""
+def run_command(part: Part, command: Sequence[str], output: IO[str] | None = None) -> tuple[int, float]:
+    """Return exit code and CPU seconds. Interrupted or out of time, it gets SIGINT and time to clean up; only then is
+    it killed. The terminal's Ctrl-C does not reach it, since it has a session of its own. Cluster and functional tests
+    have deadlines, so lint, types and unit tests leave them the CPU."""
     wrapped = command if part.network or not part.tests else [*without_network(), *command]
+    if part.lane == "tools":
+        wrapped = ["nice", "-n", "5", *wrapped]
+    progress = RESULTS / f"{part.name}.progress"
+    progress.unlink(missing_ok=True)
+    environment = {**os.environ, "TEST_PROGRESS": str(progress)}
     with BIRTHS:
-        process = subprocess.Popen(wrapped, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
+        process = subprocess.Popen(
+            wrapped,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            env=environment,
+            start_new_session=True,
+        )
         OURS.add(process.pid)
+    RUNNING[part.name] = progress
+    try:
+        return wait_for(process, part)
+    finally:
+        RUNNING.pop(part.name, None)
+
+
+def wait_for(process: subprocess.Popen[bytes], part: Part) -> tuple[int, float]:
     end = time.monotonic() + part.seconds
     while time.monotonic() < end and not STOPPED.is_set():
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            return process.wait(1)
+        if ended := reap(process):
+            return ended
         with BIRTHS:
             leftovers.reap_orphans(OURS)
-    if not STOPPED.is_set():  # a terminal's Ctrl-C has reached it, too
+        STOPPED.wait(0.2)
+    if not STOPPED.is_set():
         print(f"test: {part.name} ran longer than {part.seconds:.0f} s and is stopped", file=sys.stderr)
-        process.send_signal(signal.SIGINT)
-    end_politely(process)
-    return 124
+    process.send_signal(signal.SIGINT)
+    killed_at = time.monotonic() + ENDING
+    while not (ended := reap(process)):
+        if time.monotonic() > killed_at:
+            process.kill()
+        time.sleep(0.05)
+    return 124, ended[1]
 
 
-def end_politely(process: subprocess.Popen[bytes]) -> None:
-    try:
-        process.wait(60)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
+def reap(process: subprocess.Popen[bytes]) -> tuple[int, float] | None:
+    """Exit code and CPU seconds of a process that has ended, with those of all that it waited for."""
+    pid, status, usage = os.wait4(process.pid, os.WNOHANG)
+    if not pid:
+        return None
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return process.returncode, usage.ru_utime + usage.ru_stime
 
 
 @functools.cache
@@ -317,93 +358,27 @@ def without_network() -> list[str]:
     return wrapper if usable and subprocess.run([*wrapper, "true"], capture_output=True).returncode == 0 else []
 
 
-def report_of(part: Part) -> Path:
-    return RESULTS / f"{part.name}.xml"
+@functools.cache
+def has_namespaces() -> bool:
+    """Only root gets them here, and not in every container."""
+    program = [str(BIN / "python"), "-c", "import namespaces; namespaces.enter_namespaces()"]
+    return is_root() and subprocess.run(program, cwd=TESTS, capture_output=True).returncode == 0
 
 
-def read_tests(part: Part, ended: int) -> Outcome:
-    outcome = Outcome(part.name, ended)
-    if ended == NO_TESTS:
-        outcome.left_out.append(f"no test found in tests/{part.name}")
-    elif report_of(part).exists():
-        count(ElementTree.parse(report_of(part)).getroot(), outcome)
-    outcome.failed += int(bool(ended) and not outcome.failed and (ended != NO_TESTS or in_ci()))
-    return outcome
-
-
-def count(root: ElementTree.Element, outcome: Outcome) -> None:
-    for case in root.iter("testcase"):
-        skip = case.find("skipped")
-        if is_failed(case):
-            outcome.failed += 1
-        elif skip is None:
-            outcome.passed += 1
-        else:
-            count_skipped(skip.get("message", ""), outcome)
-
-
-def count_skipped(reason: str, outcome: Outcome) -> None:
-    forbidden = in_ci() and not reason.startswith(ALLOWED_SKIPS)
-    outcome.failed += int(forbidden)
-    outcome.skipped += int(not forbidden)
-    outcome.left_out.append(reason)
-
-
-def check_leftovers(before: leftovers.Traces | None, excused: bool) -> Outcome:
+def check_leftovers(before: leftovers.Traces | None) -> Outcome:
     """before: None when no part makes namespaces or containers: what appeared is then that of another run. The testbeds
-    that a cluster run started are ours to stop; one that was up before is nobody's leftover. excused: a test has failed
-    first and passed then: what is found is listed, and ended, and is no failure."""
+    that a cluster run started are ours to stop; one that was up before is nobody's leftover."""
+    start = time.monotonic()
     if leftovers.wait_for_end():
         for number in range(TESTBEDS):
             down = [str(BIN / "python"), "-m", "testbed", "down"]
             environment = {**os.environ, "TEST_WORKER": str(number)}
-            subprocess.run(down, cwd=ROOT / "tests", env=environment, capture_output=True)
+            subprocess.run(down, cwd=TESTS, env=environment, capture_output=True)
     alive = [f"process {pid}: {command}" for pid, command in leftovers.wait_for_end().items()]
     leftovers.stop_descendants()
     found = [*alive, *(leftovers.Traces().since(before) if before else ())]
-    failed = int(bool(found) and not excused)
-    return Outcome("leftovers", failed=failed, notes=[f"left behind: {what}" for what in found])
-
-
-def report(outcomes: Sequence[Outcome], seconds: float) -> int:
-    print(f"\n{'part':<12} {'passed':>7} {'failed':>7} {'skipped':>8} {'time':>9}")
-    for one in outcomes:
-        print(f"{one.part:<12} {one.passed:>7} {one.failed:>7} {one.skipped:>8} {one.seconds:>7.1f} s")
-    for one in outcomes:
-        for note in one.notes:
-            print(f"{one.part}: {note}")
-    list_left_out(outcomes)
-    list_again(outcomes)
-    list_slowest(outcomes)
-    failed = sum(one.failed for one in outcomes)
-    passed, skipped = sum(one.passed for one in outcomes), sum(one.skipped for one in outcomes)
-    print(f"\nall of it took {seconds / 60:.1f} min\n{passed} passed, {failed} failed, {skipped} skipped", flush=True)
-    return int(failed > 0)
-
-
-def list_left_out(outcomes: Sequence[Outcome]) -> None:
-    reasons = [(one.part, reason) for one in outcomes for reason in one.left_out]
-    if not reasons:
-        return
-    print("\nleft out" + (" (a failure here: CI is set)" if in_ci() else ""))
-    for part, reason in dict.fromkeys(reasons):
-        times = reasons.count((part, reason))
-        print(f"  {part}: {reason}" + (f" ({times} tests)" if times > 1 else ""))
-
-
-def list_again(outcomes: Sequence[Outcome]) -> None:
-    names = [f"  {one.part}: {name}" for one in outcomes for name in one.again]
-    if names:
-        print("\npassed at the second try (each is a defect of the test or of the product)", *names, sep="\n")
-
-
-def list_slowest(outcomes: Sequence[Outcome]) -> None:
-    reports = [path for one in outcomes if (path := RESULTS / f"{one.part}.xml").exists()]
-    cases = [case for path in reports for case in ElementTree.parse(path).getroot().iter("testcase")]
-    if cases:
-        print("\nslowest tests")
-    for case in sorted(cases, key=lambda case: -float(case.get("time", 0)))[:SLOWEST]:
-        print(f"  {float(case.get('time', 0)):>6.1f} s  {name_of(case)[:160]}")
+    notes = [f"left behind: {what}" for what in found]
+    return Outcome("leftovers", failed=int(bool(found)), seconds=time.monotonic() - start, notes=notes)
 
 
 if __name__ == "__main__":

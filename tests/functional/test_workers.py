@@ -179,3 +179,18 @@ def alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except OSError:
         return False
+
+
+@pytest.mark.parametrize(("mark", "seconds", "code"), [("", 0, 0), ("", 0.3, 1), ("@pytest.mark.full", 0.3, 0)])
+def test_a_unit_test_that_takes_long_fails_unless_marked(folder: Path, mark: str, seconds: float, code: int) -> None:
+    """Guards the time that `make check` takes."""
+    (folder / "conftest.py").write_text(
+        "import cpu_limit\nfrom cpu_limit import pytest_runtest_call\ncpu_limit.LIMIT, cpu_limit.REFERENCE = 0.1, 60\n"
+    )
+    (folder / "test_it.py").write_text(
+        f"import time, pytest\n\n{mark}\ndef test_it():\n    end = time.process_time() + {seconds}\n"
+        "    while time.process_time() < end:\n        pass\n"
+    )
+    words = [sys.executable, "-m", "pytest", "-q", "-W", "ignore::pytest.PytestUnknownMarkWarning"]
+    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, "mark it `full`" in done.stdout) == (code, bool(code)), done.stdout

@@ -5,6 +5,10 @@ import gc
 import pytest
 from hypothesis import is_hypothesis_test, settings
 
+from cpu_limit import pytest_runtest_call
+
+__all__ = ["pytest_collection_finish", "pytest_collection_modifyitems", "pytest_runtest_call"]
+
 # Examples of a property that names no number. More of them: pytest --hypothesis-profile=deep
 settings.register_profile("unit", max_examples=40, deadline=None)
 settings.register_profile("deep", max_examples=1000, deadline=None)
