@@ -34,8 +34,6 @@ def main(words: Sequence[str]) -> int:
     files = changed_files()
     tests = selected_tests(files)
     commands = list(TOOLS) if any(name.endswith((".py", ".toml")) for name in files) else []
-    if any(name.startswith("scripts/") for name in files):
-        commands.append(("mypy", "--strict", "scripts"))
     if tests:
         commands.append(("python", "-m", "pytest", "-m", "house or not full", *tests, *words))
     with ThreadPoolExecutor(2) as pool:

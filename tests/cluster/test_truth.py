@@ -131,10 +131,10 @@ def test_a_request_to_a_frozen_server_is_counted_by_the_gateway(drive: Drive, no
     pids = " ".join(str(p.pid) for p in head.processes() if "-m sparkwright.simulator serve" in p.command)
     head.sh(f"kill -STOP {pids}")
     threading.Thread(target=asking.ask, daemon=True).start()
-    took, said = first(drive, lambda done: "1 request in flight at the gateway" in done.out and done.code == 1)
+    told = "1 request in flight at the gateway, none reported by the engine, no token for"
+    took, said = first(drive, lambda done: told in done.out and done.code == 1)
     print(f"shown after {took:.1f} s\n{said.out}")
-    assert "none reported by the engine, no token for" in said.out
-    head.sh(f"kill -CONT {pids}")
+    head.sh(f"kill -CONT {pids}", check=False)  # the supervisor may have stopped them in the meantime
     first(drive, lambda done: done.code == 0)
 
 
@@ -148,9 +148,8 @@ def test_a_frozen_rank_counts_from_the_first_request_that_got_nothing(
         pids = [p.pid for p in nodes[rank].processes() if "-m sparkwright.simulator serve" in p.command]
         nodes[rank].sh(f"kill -STOP {' '.join(map(str, pids))}")
         at = time.time()
-        took, said = first(drive, lambda done: done.code == 1)
+        took, said = first(drive, lambda done: done.code == 1 and "no token for" in done.out)
         print(f"rank {rank} frozen: not ready after {took:.1f} s\n{said.out}")
-        assert "no token for" in said.out
         until(lambda: live(nodes[0])["relaunches"] == 1 and live(nodes[0])["phase"] in ALIVE, "the relaunch", 120)
         again = time.time()
         until(lambda: asking.answered(again), "an answer", 120)

@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 import signal
 
+import pytest
+
 from functional.command import Shell
 from functional.test_install_supervisor import live, shell, until
 from functional.test_supervised_cli import kill_rank, up
 
 __all__ = ["shell"]  # a fixture
+# The deadline is longer than the relaunch may take: a soak that has ended by itself cannot be interrupted.
 ROUNDS = """
 name: rounds
 title: Rounds of seconds
-deadline: 40s
+deadline: 90s
 soak: {probe_every: 0s, leave_every: 1s}
 levels:
   - name: users
@@ -25,6 +28,7 @@ levels:
 """
 
 
+@pytest.mark.full
 def test_a_rank_that_is_killed_meanwhile(shell: Shell) -> None:
     """The soak reports the incident of what the supervisor started again, also after Ctrl-C and --resume; memory is
     known by node, and the run by its recipe.

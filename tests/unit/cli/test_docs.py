@@ -26,6 +26,7 @@ def script() -> ModuleType:
     return module
 
 
+@pytest.mark.full
 @for_each("name", PAGES)
 def test_a_generated_page_is_fresh(name: str) -> None:
     """Help or reference changed: `make docs` writes the page."""
@@ -75,3 +76,11 @@ def test_the_index_lists_every_page() -> None:
     listed = {(ROOT / "docs" / path).resolve() for path, _ in links(ROOT / "docs" / "README.md")}
     there = [*(ROOT / "docs" / "guides").glob("*.md"), *(ROOT / "docs" / "reference").glob("*.md")]
     assert [path.name for path in there if path not in listed] == []
+
+
+def test_durations_stand_in_one_place() -> None:
+    """Only docs/guides/testing.md says how long `make test` takes; a run writes it there."""
+    for name in ("README.md", "Makefile", "CONTRIBUTING.md", "docs/STATUS.md"):
+        lines = [line for line in (ROOT / name).read_text().splitlines() if re.search(r"\bmake test(-\w+)?\b|^test", line)]
+        assert not [line for line in lines if re.search(r"\d+ (min|s\b|seconds)", line)], name
+    assert "- `make test`: " in (ROOT / "docs" / "guides" / "testing.md").read_text()

@@ -22,6 +22,7 @@ def kinds(script: Script, *outcomes: Outcome, events: tuple[Event, ...] = ()) ->
     return [one.kind for one in endurance(soak(script, outcomes, events)).findings]
 
 
+@pytest.mark.full
 @for_each(
     "script, expected",
     [
@@ -77,6 +78,7 @@ def test_unknown_stays_unknown() -> None:
     assert (states["leak"], states["answers"], states["drift"]) == (State.SKIPPED, State.SKIPPED, State.PASSED)
 
 
+@pytest.mark.full
 def test_gates_and_comparison() -> None:
     """What is not above noise counts as 0; a fault that the base did not have is worse."""
     lines = parse("memory_per_hour < 100MiB\nlatency_drift < 10%\nfaults == 0")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from math import exp
 from random import Random
 
+import pytest
+
 from sparkwright.domain.tuning import Point, Setting, Trial, Tried, scored
 from sparkwright.loadgen import search
 from sparkwright.loadgen.effects import effects
@@ -38,6 +40,7 @@ def searched(seed: int, noise: float = 0.03, bad: frozenset[Point] = frozenset()
     return trials
 
 
+@pytest.mark.full
 def test_it_finds_the_best_with_few_starts() -> None:
     """Of 80 settings it reaches 95 % of the best in 19 of 20 seeds, with a third of the starts or fewer."""
     most = max(map(truth, search.points(SETTINGS, 0)))
@@ -106,6 +109,7 @@ def test_the_design_is_balanced_and_safe() -> None:
     assert all(point[0] != 3 for point in search.design(SETTINGS, 1, lambda point: point[0] != 3))
 
 
+@pytest.mark.full
 def test_effects_have_their_sign_and_interval() -> None:
     """A setting that halves speed is seen; intervals hold the truth for most of the values, over seeds."""
     inside = total = 0
