@@ -61,7 +61,9 @@ def test_a_signal_ends_a_warm_call(tmp_path: Path) -> None:
     """Guards tests that stop a call: it is a process, and its exit code says by which signal it ended."""
     with open(os.devnull, "r+") as nowhere:
         asks, answers = os.pipe()
-        started = WARM.start(("diagnose", "-"), Shell(tmp_path).environ, tmp_path, (asks, nowhere.fileno(), nowhere.fileno()))
+        started = WARM.start(
+            ("diagnose", "-"), Shell(tmp_path).environ, tmp_path, (asks, nowhere.fileno(), nowhere.fileno())
+        )
         os.kill(started[0], signal.SIGKILL)
         assert exit_code(started, 60) == -signal.SIGKILL
         os.close(asks)
@@ -73,7 +75,9 @@ def test_a_warm_call_that_does_not_end_is_killed(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(command, "LONGEST", 0.2)
     with open(os.devnull, "r+") as nowhere:
         asks, answers = os.pipe()
-        started = WARM.start(("diagnose", "-"), Shell(tmp_path).environ, tmp_path, (asks, nowhere.fileno(), nowhere.fileno()))
+        started = WARM.start(
+            ("diagnose", "-"), Shell(tmp_path).environ, tmp_path, (asks, nowhere.fileno(), nowhere.fileno())
+        )
         with pytest.raises(TimeoutError):
             exit_code(started, 0.2)
         end = time.monotonic() + 60
