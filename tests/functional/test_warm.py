@@ -28,6 +28,7 @@ def cold(shell: Shell, *words: str, stdin: str | None = None, **environ: str) ->
     return process.returncode, out, err
 
 
+@pytest.mark.each_row
 @pytest.mark.parametrize("words", CALLS.values(), ids=CALLS)
 def test_a_warm_call_and_a_new_process_say_the_same(tmp_path: Path, words: tuple[str, ...]) -> None:
     """Guards all tests that use the warm command."""
