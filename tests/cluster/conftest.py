@@ -14,6 +14,7 @@ from testbed.rootfs import missing_tools
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "cluster: runs on the two-node testbed (root, debootstrap, dockerd)")
+    config.addinivalue_line("markers", "both_runtimes: `make test` runs it with containers and with processes")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -24,7 +25,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in (item for item in items if here in item.path.parents):
         item.add_marker(pytest.mark.cluster)
         row = dict(getattr(getattr(item, "callspec", None), "params", {}))
-        if row.pop("runtime", None) in RUNTIMES:
+        if row.pop("runtime", None) in RUNTIMES and not item.get_closest_marker("both_runtimes"):
             groups.setdefault(f"{item.nodeid.partition('[')[0]} {sorted(row.items(), key=str)}", []).append(item)
     for number, several in enumerate(rows for rows in groups.values() if len(rows) > 1):
         for other in several[: number % len(several)] + several[number % len(several) + 1 :]:

@@ -92,6 +92,7 @@ def requests(drive: Drive) -> list[str]:
     return shown(drive, "runs", "export", "last", "--format", "csv").splitlines()[1:]
 
 
+@pytest.mark.full
 def test_the_gateway_is_measured_with_all_that_the_engine_reports(drive: Drive, nodes: list[Node]) -> None:
     """The gateway lets neither figures nor tokenizer through: they come from the engine behind it, all the rest too.
 

@@ -4,9 +4,12 @@ import json
 import platform
 from typing import Any
 
+import pytest
+
 from cluster.drive import NAME, Drive, containers, lease
 from testbed import Node, Testbed
 
+pytestmark = pytest.mark.full
 PLATFORM = {"x86_64": "linux/amd64", "aarch64": "linux/arm64"}[platform.machine()]
 
 

@@ -77,6 +77,7 @@ def test_fixed_once_and_taken_back(here: Drive, nodes: list[Node]) -> None:
     assert here.good("check", "--undo", "--yes").out == "nothing is recorded that --fix has changed\n"
 
 
+@pytest.mark.full
 def test_killed_between_two_changes_and_taken_back(here: Drive, nodes: list[Node]) -> None:
     """Guards kill -9: what was made and what was under way are both recorded on the node, and both come back."""
     before, first = states(nodes), nodes[0]
@@ -98,6 +99,7 @@ def test_killed_between_two_changes_and_taken_back(here: Drive, nodes: list[Node
     assert not lease(first)
 
 
+@pytest.mark.full
 def test_sudo_that_wants_a_password_leaves_root_things_alone(here: Drive, nodes: list[Node]) -> None:
     """Guards that nothing is half done: real sudo refuses, commands are shown, the user's own is made."""
     before = states(nodes)
@@ -124,6 +126,7 @@ def asking(here: Drive, nodes: list[Node]) -> Iterator[Drive]:
         node.exec(["usermod", "-p", hashed, "spark"])
 
 
+@pytest.mark.full
 def test_the_password_for_sudo_is_asked_for_once(asking: Drive, nodes: list[Node]) -> None:
     """Guards that real sudo gets it on every node, and that no argument, environment, log or record ever has it."""
     before, first = states(nodes), nodes[0]
@@ -145,6 +148,7 @@ def test_the_password_for_sudo_is_asked_for_once(asking: Drive, nodes: list[Node
     assert (undone.code, states(nodes)) == (0, before), str(undone)
 
 
+@pytest.mark.full
 def test_a_wrong_password_is_tried_once_on_each_node(asking: Drive, nodes: list[Node]) -> None:
     """Guards against a locked account: one attempt, an error that names the nodes, and nothing changed."""
     before = states(nodes)
@@ -158,6 +162,7 @@ def test_a_wrong_password_is_tried_once_on_each_node(asking: Drive, nodes: list[
         assert node.sh(failed, check=False) in ("0", "1")
 
 
+@pytest.mark.full
 def test_what_the_kernel_refuses_leaves_nothing_behind(here: Drive, nodes: list[Node]) -> None:
     """Guards real sysctl on a node whose /proc/sys is read-only: reported, taken back, not written for the next
     boot."""
@@ -178,6 +183,7 @@ def _until(node: Node, condition: str, limit: float = 60) -> None:
         time.sleep(0.1)
 
 
+@pytest.mark.full
 def test_a_clock_cap_lasts_over_a_boot_and_goes_without_trace(nodes: list[Node]) -> None:
     """Guards the unit on a real systemd: set now and at each boot, visible without root, undone completely."""
     node, fix = nodes[0], repair.clock_fix("spark-1", 1900)

@@ -45,6 +45,7 @@ def taken(page: Page, name: str) -> None:
         shot(page, name, Path(PICTURES))
 
 
+@pytest.mark.full
 def test_every_state_of_the_live_cluster(drive: Drive, nodes: list[Node], page: Page) -> None:
     """Guards one open page through it all: ready, a killed rank, loading, back; a hung supervisor; stop and switch of
     two deployments behind one gateway; what is given up."""

@@ -31,6 +31,7 @@ def test_a_killed_worker_is_the_cause_and_nothing_is_changed(drive: Drive, nodes
     assert_clean(nodes)
 
 
+@pytest.mark.full
 @RUNTIME
 def test_a_failed_up_reports_why(drive: Drive, nodes: list[Node], runtime: str) -> None:
     """The cause with the line that proves it, by rank and node; later by name, from what the nodes still have."""

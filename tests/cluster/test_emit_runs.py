@@ -92,6 +92,7 @@ def at(node: Node, form: str, command: str) -> str:
     return node.sh(f"cd /home/spark/{node.name} && {command}", user=user)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("form", "engine", "runtime"), CASES)
 def test_it_serves_as_written_and_ends_as_written(
     drive: Drive, nodes: list[Node], form: str, engine: str, runtime: str

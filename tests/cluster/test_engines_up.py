@@ -28,7 +28,10 @@ from cluster.stage_drive import wait_for
 from testbed import Node
 from testbed.settings import FABRIC_DEVICE
 
-ENGINE = pytest.mark.parametrize("engine", ENGINES)
+# Real Ray over two nodes always, the other engines where all is asked for.
+ENGINE = pytest.mark.parametrize(
+    "engine", [ENGINES[0], *(pytest.param(engine, marks=pytest.mark.full) for engine in ENGINES[1:])]
+)
 RUNTIME = pytest.mark.parametrize("runtime", RUNTIMES)
 # Both runtimes for both sides, and each pair once: a start of Ray takes ten seconds.
 VICTIMS = [
@@ -91,6 +94,7 @@ def the_worker_opens_no_port_beyond_the_fabric(worker: Node, before: set[str], e
     assert opened == {worker.fabric if engine == "llama-cpp" else "127.0.0.1"}
 
 
+@pytest.mark.full
 def test_the_mpi_agent_waits_on_the_fabric_only(drive: Drive, nodes: list[Node]) -> None:
     """Before the head comes, a worker's one port is the agent's, on its fabric address."""
     before = listening(nodes[1])
@@ -104,6 +108,7 @@ def test_the_mpi_agent_waits_on_the_fabric_only(drive: Drive, nodes: list[Node])
     assert_clean(nodes)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("engine", "runtime", "rank"), VICTIMS)
 def test_a_killed_rank_is_named_and_down_leaves_nothing(
     drive: Drive, nodes: list[Node], engine: str, runtime: str, rank: int
@@ -133,6 +138,7 @@ def test_a_ray_cluster_of_one_node_is_named_before_weights(drive: Drive, nodes: 
     assert_clean(nodes)
 
 
+@pytest.mark.full
 def test_a_capture_that_hangs_is_called_stuck(drive: Drive, nodes: list[Node]) -> None:
     """Report 001's half hour at 0 graphs: SGLang prints its bar once and no more."""
     hung = {**QUICK, "SPARKWRIGHT_TWIN_FAULT": "rank=1:freeze@graphs"}

@@ -55,6 +55,7 @@ def test_from_the_box_and_back(wired: Drive, nodes: list[Node], netplan: bool) -
         nodes[1].sh("[ ! -e /usr/sbin/netplan.away ] || mv /usr/sbin/netplan.away /usr/sbin/netplan")
 
 
+@pytest.mark.full
 def test_cable_cut_and_caller_killed(wired: Drive, nodes: list[Node]) -> None:
     """Guards that a wrong setting heals itself: nobody is left who could take it back, and both nodes do."""
     before = cable.settings(nodes)
@@ -76,6 +77,7 @@ def test_cable_cut_and_caller_killed(wired: Drive, nodes: list[Node]) -> None:
     assert cable.settings(nodes) == before
 
 
+@pytest.mark.full
 def test_cable_cut_before_the_confirmation(wired: Drive, nodes: list[Node]) -> None:
     """Guards the same with a caller that is still there: an error with the reason, and both nodes as before."""
     with slowed(nodes[0], "ping", 3, "*8972*"), slowed(nodes[1], "ping", 3, "*8972*"):
@@ -90,6 +92,7 @@ def test_cable_cut_before_the_confirmation(wired: Drive, nodes: list[Node]) -> N
     assert [node.sh("ls /var/lib/sparkwright 2>/dev/null", check=False) for node in nodes] == ["", ""]
 
 
+@pytest.mark.full
 def test_management_network_that_blinks(wired: Drive, nodes: list[Node]) -> None:
     """Guards the ssh sessions of init: nothing passes for some seconds in the middle of the step, and it is kept."""
     with slowed(nodes[0], "ping", 8, "*8972*"):
@@ -102,6 +105,7 @@ def test_management_network_that_blinks(wired: Drive, nodes: list[Node]) -> None
     assert cable.addresses(nodes) == WANTED
 
 
+@pytest.mark.full
 def test_what_is_printed_can_be_pasted(wired: Drive, nodes: list[Node]) -> None:
     """Guards --dry-run as instructions: its lines, pasted into a shell on each node, are what the step would do."""
     shown = wired.run("init", "--dry-run", "--json", "--only", "fabric")
@@ -131,6 +135,7 @@ def test_docker_without_sudo_and_back(drive: Drive, nodes: list[Node]) -> None:
         nodes[0].sh(f"rm -f {cable.SUDOERS}; gpasswd -d nodocker docker", check=False)
 
 
+@pytest.mark.full
 def test_ring_of_three_to_a_cluster_file_that_check_accepts(drive: Drive, testbed: Testbed) -> None:
     """Guards three whole nodes: every pair reached by each cable, a cluster file with each node's address, which
     check, status and a plan take; the way back; and that without one of the cables the missing one is named."""
@@ -186,6 +191,7 @@ def call(drive: Drive, config: Path, *words: str) -> tuple[str, ...]:
     return (*SPARKWRIGHT, "init", *where, *words)
 
 
+@pytest.mark.full
 def test_first_login_by_password_and_back(drive: Drive, nodes: list[Node], stranger: Path) -> None:
     """Guards the first step: host key shown and accepted once, the password typed into ssh itself, a cluster file, and
     no trace on the node after --undo."""
@@ -214,6 +220,7 @@ def test_first_login_by_password_and_back(drive: Drive, nodes: list[Node], stran
     assert not (drive.folder / "home/.config/sparkwright/ssh").exists()
 
 
+@pytest.mark.full
 def test_wrong_password_installs_nothing(drive: Drive, nodes: list[Node], stranger: Path) -> None:
     """Guards the attempt that fails: ssh's three tries, an error with a hint, nothing on the node."""
     from cluster.drive import Call

@@ -13,6 +13,7 @@ PASSWORD = "Correct-Horse-42"
 FABRIC = ("--only", "fabric", "--only", "peers")
 
 
+@pytest.mark.full
 def test_machines_that_are_no_gb10(wired: Drive, nodes: list[Node]) -> None:
     """Guards other people's machines: refused with their names, nothing changed, and prepared when asked with why."""
     before = cable.settings(nodes)
@@ -28,6 +29,7 @@ def test_machines_that_are_no_gb10(wired: Drive, nodes: list[Node]) -> None:
     assert wired.run("init", "--undo", "--yes").code == 0
 
 
+@pytest.mark.full
 def test_firewall_on_the_new_path(wired: Drive, nodes: list[Node]) -> None:
     """Guards that an address which answers pings and not ssh is not kept."""
     nodes[1].sh("iptables -I INPUT -p tcp -d 192.168.100.12 --dport 22 -j REJECT")
@@ -39,6 +41,7 @@ def test_firewall_on_the_new_path(wired: Drive, nodes: list[Node]) -> None:
     assert cable.addresses(nodes) == [[], []]
 
 
+@pytest.mark.full
 def test_netplan_that_does_not_accept_its_own_files(wired: Drive, nodes: list[Node]) -> None:
     """Guards a half-configured netplan: its own message is shown, and nothing is written next to it."""
     nodes[1].write(cable.NETPLAN, "network: {version: 2, ethernets: {eth9: {addresses: [nonsense]}}}\n", mode="600")
@@ -49,6 +52,7 @@ def test_netplan_that_does_not_accept_its_own_files(wired: Drive, nodes: list[No
     assert cable.settings(nodes) == before
 
 
+@pytest.mark.full
 def test_without_sudo_nothing_of_root_is_changed(wired: Drive, nodes: list[Node]) -> None:
     """Guards nodes half set up: without root on one of them no fabric is touched, and the reason is printed."""
     before = cable.settings(nodes)
@@ -80,6 +84,7 @@ def third(wired: Drive, nodes: list[Node]) -> Iterator[str]:
         subprocess.run(("ip", "netns", "delete", name), check=False)
 
 
+@pytest.mark.full
 def test_an_address_that_another_machine_has(wired: Drive, nodes: list[Node], third: str) -> None:
     """Guards a switch that others are on, too: its network is passed over, and its MAC is printed."""
     done = wired.run("init", "--yes", "--json", *FABRIC)
@@ -103,6 +108,7 @@ def asking(wired: Drive, nodes: list[Node]) -> Iterator[Drive]:
         node.exec(["usermod", "-p", hashed, "spark"])
 
 
+@pytest.mark.full
 def test_the_password_for_sudo(asking: Drive, nodes: list[Node]) -> None:
     """Guards nodes whose sudo asks: a wrong one changes nothing, the right one is typed once and works both ways."""
     before = cable.settings(nodes)

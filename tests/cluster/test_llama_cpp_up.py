@@ -66,6 +66,7 @@ def test_from_recipe_to_a_streamed_chat(
     assert head.sh(f"ss -ltnH 'sport = :{PORT}'") == ""
 
 
+@pytest.mark.full
 def test_a_model_on_the_other_node_comes_to_the_head(
     drive: Drive, nodes: list[Node], derived: dict[str, Any], gguf: bytes
 ) -> None:
@@ -80,6 +81,7 @@ def test_a_model_on_the_other_node_comes_to_the_head(
     assert drive.run("down", "tiny-llama-cpp").code == 0
 
 
+@pytest.mark.full
 def test_a_file_that_is_no_model_ends_with_llama_cpps_reason(
     drive: Drive, nodes: list[Node], derived: dict[str, Any]
 ) -> None:
@@ -94,6 +96,7 @@ def test_a_file_that_is_no_model_ends_with_llama_cpps_reason(
     assert head.leftovers() == []
 
 
+@pytest.mark.full
 def test_a_missing_file_is_refused_before_the_start(drive: Drive, nodes: list[Node], derived: dict[str, Any]) -> None:
     """MODEL002 names the path and the node that was inspected."""
     told = up(drive, derived)
@@ -101,6 +104,7 @@ def test_a_missing_file_is_refused_before_the_start(drive: Drive, nodes: list[No
     assert nodes[0].leftovers() == []
 
 
+@pytest.mark.full
 def test_a_recipe_without_a_gguf_file_is_refused(drive: Drive, nodes: list[Node], derived: dict[str, Any]) -> None:
     """llama.cpp loads one file: a hub id or a folder is no model for it."""
     derived["model"] = {"id": "acme/tiny"}
@@ -108,6 +112,7 @@ def test_a_recipe_without_a_gguf_file_is_refused(drive: Drive, nodes: list[Node]
     told.is_one_message(1, "ENG017", "GGUF")
 
 
+@pytest.mark.full
 def test_the_shipped_recipe_wants_llama_server_on_the_path(drive: Drive, nodes: list[Node], gguf: bytes) -> None:
     """As shipped it runs `llama-server`: where there is none, that is what the message reports."""
     nodes[0].put(GGUF, gguf)

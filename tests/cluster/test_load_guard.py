@@ -112,6 +112,7 @@ def test_a_load_that_outgrows_its_node_is_stopped_before_the_node_stalls(drive: 
     assert drive.run("down", "tiny").code == 0
 
 
+@pytest.mark.full
 def test_a_detached_start_is_guarded_by_the_node_itself(drive: Drive, nodes: list[Node]) -> None:
     """The node stops its own rank while ssh answers, and keeps the reason where the rank's log is."""
     with short(nodes, 1024, hold=930) as node:
@@ -124,6 +125,7 @@ def test_a_detached_start_is_guarded_by_the_node_itself(drive: Drive, nodes: lis
         assert not node.sh("pgrep -u spark -f 'Samples this node' || true")
 
 
+@pytest.mark.full
 def test_without_the_guard_the_same_load_stalls_its_node(drive: Drive, nodes: list[Node]) -> None:
     """ssh does not answer and nothing is killed, as owners report it: only a power cycle would help them."""
     with short(nodes, 1024, hold=2000) as node, nothing_killed(node) as cgroup:
@@ -165,6 +167,7 @@ def test_floors_come_from_the_plan(drive: Drive, nodes: list[Node]) -> None:
     assert drive.run("down", "tiny").code == 0
 
 
+@pytest.mark.full
 def test_a_load_that_fits_ends(drive: Drive, nodes: list[Node]) -> None:
     """Files of more than the node has: their pages are evicted while it reads, and nothing is stopped for them."""
     with short(nodes, 700, hold=300) as node:

@@ -91,6 +91,7 @@ def test_a_changed_recipe_takes_over_at_the_same_gateway(drive: Drive, nodes: li
     assert_clean(nodes)
 
 
+@pytest.mark.full
 def test_without_a_rollback_the_gateway_keeps_the_reason(drive: Drive, nodes: list[Node]) -> None:
     """It is failed, and reports it to clients and in `status`; the old recipe restores it."""
     drive.good("up", drive.recipe("process", serving=OPEN))
@@ -106,6 +107,7 @@ def test_without_a_rollback_the_gateway_keeps_the_reason(drive: Drive, nodes: li
     all_along(client)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("step", [pytest.param("start ranks", marks=pytest.mark.full), "engine"])
 def test_ctrl_c_during_the_swap_restores_the_old_one(drive: Drive, nodes: list[Node], step: str) -> None:
     """Guards the person who sees the wrong recipe name scroll by."""
@@ -121,6 +123,7 @@ def test_ctrl_c_during_the_swap_restores_the_old_one(drive: Drive, nodes: list[N
     assert drive.shown()["supervised"]["live"]["incidents"] == 0
 
 
+@pytest.mark.full
 def test_an_up_that_is_killed_during_the_swap_restores_the_old_one(drive: Drive, nodes: list[Node]) -> None:
     """Nobody is left to roll back but the supervisor, which misses the renewals."""
     drive.good("up", drive.recipe("process", serving=OPEN))
@@ -164,6 +167,7 @@ def test_another_takes_its_place(drive: Drive, nodes: list[Node], port: int) -> 
     assert_clean(nodes)
 
 
+@pytest.mark.full
 @RUNTIME
 def test_another_that_fails_gives_its_place_back(drive: Drive, nodes: list[Node], runtime: str) -> None:
     """Supervisor, gateway and keys are as they were; nothing of the other is left."""
@@ -180,6 +184,7 @@ def test_another_that_fails_gives_its_place_back(drive: Drive, nodes: list[Node]
     assert_clean(nodes)
 
 
+@pytest.mark.full
 @RUNTIME
 def test_without_a_supervisor_the_caller_restores_it(drive: Drive, nodes: list[Node], runtime: str) -> None:
     """What `up --no-supervise` recorded on the head is the way back."""

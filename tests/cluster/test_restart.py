@@ -39,6 +39,7 @@ def test_a_restart_is_planned_and_no_fault(drive: Drive, nodes: list[Node]) -> N
     assert "no deployment" in drive.run("restart").err
 
 
+@pytest.mark.full
 @RUNTIME
 def test_a_restart_without_a_supervisor_is_done_from_here(drive: Drive, nodes: list[Node], runtime: str) -> None:
     """As it was started, by what `up --no-supervise` recorded."""
@@ -51,6 +52,7 @@ def test_a_restart_without_a_supervisor_is_done_from_here(drive: Drive, nodes: l
     assert_clean(nodes)
 
 
+@pytest.mark.full
 def test_who_watches_an_up_reads_who_has_taken_it_down(drive: Drive, nodes: list[Node]) -> None:
     """Guards the first operator, who else looks for a fault of the engine."""
     call = drive.start("up", drive.recipe("process", SLOW)).saw("engine")

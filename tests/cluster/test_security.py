@@ -70,6 +70,7 @@ def test_from_outside_only_ssh_and_the_gateway_answer(
     assert_clean(nodes)
 
 
+@pytest.mark.full
 def test_only_a_known_key_gets_in(drive: Drive, nodes: list[Node], outsider: Stranger) -> None:
     """Twenty wrong, missing or revoked keys get 401 from another host; the given CA suffices to trust the gateway."""
     folder = served(drive, "process")
@@ -90,6 +91,7 @@ def test_only_a_known_key_gets_in(drive: Drive, nodes: list[Node], outsider: Str
     assert "default" in listed.out and "laptop" not in listed.out
 
 
+@pytest.mark.full
 def test_without_the_program_the_gateway_is_a_container(drive: Drive, nodes: list[Node], outsider: Stranger) -> None:
     """The image caddy:2 in its place: the same gateway, back when it is killed, gone after `down`."""
     with caddy.in_an_image(nodes[0]):
@@ -155,6 +157,7 @@ def seen_by_another_user(node: Node, since: str, secrets: Sequence[str]) -> list
     return [path for path in done.stdout.split() if path != "/usr/local/bin/caddy"]
 
 
+@pytest.mark.full
 @RUNTIME
 def test_secrets_are_where_they_must_be_and_nowhere_else(
     drive: Drive, nodes: list[Node], outsider: Stranger, runtime: str

@@ -61,6 +61,7 @@ def site(drive: Drive, nodes: list[Node]) -> Site:
     return Site(drive, nodes[0])
 
 
+@pytest.mark.full
 def test_switched_under_load_next_to_one_that_serves_on(site: Site, nodes: list[Node]) -> None:
     """Guards each request of five clients: tokens, or a 503 with its reason; none for the third model."""
     found, names = Found(), ("alpha", "gamma")
@@ -77,6 +78,7 @@ def test_switched_under_load_next_to_one_that_serves_on(site: Site, nodes: list[
     assert_clean(nodes)
 
 
+@pytest.mark.full
 def test_twenty_clients_that_wait_start_it_once(site: Site, nodes: list[Node]) -> None:
     """Guards a start by the supervisor on the head, over both nodes, next to a model that serves all the time."""
     site.drive.good("up", site.llama())

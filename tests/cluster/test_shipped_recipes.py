@@ -27,15 +27,14 @@ EXPERTS = {"num_experts": 8, "num_experts_per_tok": 2, "moe_intermediate_size": 
 ANY = {**CONFIG, **EXPERTS, "max_position_embeddings": 1 << 21}
 
 
-def ready() -> list[Any]:
-    """The simulator's own recipes are rehearsed elsewhere. One of each engine is enough unless all is asked for."""
+def ready() -> list[str]:
+    """The simulator's own recipes are rehearsed elsewhere. All are `full`: `make test` starts the same engines in
+    test_engines_up.py and test_llama_cpp_up.py."""
     found = {name: find_recipe(name, NOWHERE) for name in recipe_names(NOWHERE)}
     loaded = {name: load_recipe(text.text, text.source) for name, text in found.items()}
     real = {name: recipe for name, recipe in loaded.items() if not recipe.model.simulated}
     chosen = {name: recipe for name, recipe in real.items() if recipe.state is RecipeState.READY}
-    first = {recipe.engine.name: name for name, recipe in reversed(chosen.items())}.values()
-    more = (name for name in chosen if name != "tiny-llama-cpp")
-    return [pytest.param(name, marks=() if name in first else pytest.mark.full) for name in more]
+    return [name for name in chosen if name != "tiny-llama-cpp"]
 
 
 def as_shipped(name: str, drive: Drive) -> tuple[str, int]:
@@ -57,6 +56,7 @@ def as_shipped(name: str, drive: Drive) -> tuple[str, int]:
     return str(path), tree.get("serving", {}).get("port", 8000)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", ready())
 def test_a_ready_recipe_starts_as_it_is_written(drive: Drive, nodes: list[Node], tmp_path: Path, name: str) -> None:
     """Its flags, variables, parallelism and runtime start ranks that answer, and `down` clears them."""

@@ -109,6 +109,7 @@ def test_killed_at_twenty_points_it_sends_one_range_again(nodes: list[Node], slo
     print("sent again, MiB:", [round(one / MIB, 1) for one in lost])
 
 
+@pytest.mark.full
 def test_a_node_that_restarts_in_the_middle_continues(drive: Drive, nodes: list[Node]) -> None:
     """The start fails with the reason; the next one sends what the disk of the restarted node lacks."""
     here, there = nodes
@@ -128,6 +129,7 @@ def test_a_node_that_restarts_in_the_middle_continues(drive: Drive, nodes: list[
     assert tree(here, ROOT) == tree(there, ROOT)
 
 
+@pytest.mark.full
 def test_without_a_fabric_nothing_is_copied(drive: Drive, nodes: list[Node]) -> None:
     """Weights never go over the management network: the start is refused with the finding, and nothing has changed."""
     put_hub_model(nodes[1])
@@ -140,6 +142,7 @@ def test_without_a_fabric_nothing_is_copied(drive: Drive, nodes: list[Node]) -> 
     assert tree(nodes[0], ROOT) == []
 
 
+@pytest.mark.full
 def test_a_target_that_is_read_only_is_named(drive: Drive, nodes: list[Node]) -> None:
     """The path and the reason, and the other node keeps serving what it has."""
     put_hub_model(nodes[1])

@@ -40,6 +40,7 @@ def test_a_node_without_room_is_refused_before_a_byte_moves(drive: Drive, nodes:
     assert [everything(node) for node in nodes] == before
 
 
+@pytest.mark.full
 def test_a_path_of_its_own_is_looked_at_where_it_lies(drive: Drive, nodes: list[Node]) -> None:
     """A model outside the usual folders: the file system of that very path counts."""
     here, there = nodes
@@ -50,6 +51,7 @@ def test_a_path_of_its_own_is_looked_at_where_it_lies(drive: Drive, nodes: list[
     assert tree(here, "/home/spark/data/tiny") == []
 
 
+@pytest.mark.full
 def test_a_disk_that_fills_up_on_the_way(drive: Drive, nodes: list[Node]) -> None:
     """Room for all of it is taken before the first byte: what else fills the disk meanwhile ends no copy of hours."""
     here, there = nodes

@@ -64,6 +64,7 @@ def test_it_is_fetched_once_and_copied(drive: Drive, hub: Node, nodes: list[Node
         assert TOKEN not in " ".join(process.command for process in node.processes())
 
 
+@pytest.mark.full
 def test_the_other_node_receives_while_the_download_comes(drive: Drive, hub: Node, nodes: list[Node]) -> None:
     """A shard that the head has is on the other node before the hub gives the next one."""
     hub.sh(f"touch {LOG}.hold")
@@ -80,6 +81,7 @@ def test_the_other_node_receives_while_the_download_comes(drive: Drive, hub: Nod
     assert tree(nodes[0], ROOT) == tree(nodes[1], ROOT)
 
 
+@pytest.mark.full
 def test_the_token_is_in_no_argument_list_while_it_is_used(drive: Drive, hub: Node, nodes: list[Node]) -> None:
     """Anyone who lists processes during the download sees the client, not the token."""
     drive.env["HF_TOKEN"] = TOKEN
@@ -92,6 +94,7 @@ def test_the_token_is_in_no_argument_list_while_it_is_used(drive: Drive, hub: No
     assert TOKEN not in seen
 
 
+@pytest.mark.full
 def test_an_unfinished_download_is_finished(drive: Drive, hub: Node, nodes: list[Node]) -> None:
     """What an earlier download left is no model: it is fetched to its end, and its leftovers do not stay in the way."""
     head = nodes[0]
@@ -103,6 +106,7 @@ def test_an_unfinished_download_is_finished(drive: Drive, hub: Node, nodes: list
     assert tree(nodes[0], ROOT) == tree(nodes[1], ROOT)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("model", "reason"), [("acme/gated", "requires approval"), ("acme/nothing", "not found")])
 def test_a_model_that_the_hub_does_not_give(
     drive: Drive, hub: Node, nodes: list[Node], model: str, reason: str
@@ -114,6 +118,7 @@ def test_a_model_that_the_hub_does_not_give(
     assert [*nodes[0].leftovers(), *nodes[1].leftovers()] == []
 
 
+@pytest.mark.full
 def test_a_hub_that_cannot_be_reached(drive: Drive, nodes: list[Node]) -> None:
     """The client's reason is passed on, with what the node lacks; nothing is left on the nodes."""
     on_hub(drive, port=8998)
@@ -125,6 +130,7 @@ def test_a_hub_that_cannot_be_reached(drive: Drive, nodes: list[Node]) -> None:
     assert after == before
 
 
+@pytest.mark.full
 def test_no_client_on_the_node(drive: Drive, nodes: list[Node]) -> None:
     """Where there is no `hf`, the message reports how to get it."""
     before = [everything(node) for node in nodes]

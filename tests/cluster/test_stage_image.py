@@ -44,6 +44,7 @@ def test_an_image_goes_from_the_node_that_has_it(drive: Drive, nodes: list[Node]
             node.sh("docker rm -f $(docker ps -aq); docker image rm -f acme/own:1", check=False)
 
 
+@pytest.mark.full
 def test_the_same_tag_for_another_image_is_replaced_by_the_heads(
     drive: Drive, nodes: list[Node], testbed: Testbed
 ) -> None:
@@ -62,6 +63,7 @@ def test_the_same_tag_for_another_image_is_replaced_by_the_heads(
             node.sh(f"docker image rm -f {other}", check=False)
 
 
+@pytest.mark.full
 def test_an_image_known_by_its_digest_keeps_a_name(drive: Drive, nodes: list[Node], testbed: Testbed) -> None:
     """Docker forgets the digest of a copied image: it is found again on the other node, and copied once only."""
     here, there = nodes
@@ -80,6 +82,7 @@ def test_an_image_known_by_its_digest_keeps_a_name(drive: Drive, nodes: list[Nod
             node.sh(f"docker rm -f $(docker ps -aq); docker image rm -f acme/own:1 {copied}", check=False)
 
 
+@pytest.mark.full
 def test_an_image_that_nobody_has(drive: Drive, nodes: list[Node]) -> None:
     """`docker pull` is tried on the head, its own text is passed on, and nothing is started."""
     before = [everything(node) for node in nodes]
@@ -91,6 +94,7 @@ def test_an_image_that_nobody_has(drive: Drive, nodes: list[Node]) -> None:
     assert [everything(node) for node in nodes] == before
 
 
+@pytest.mark.full
 def test_a_killed_image_copy_leaves_no_lease(drive: Drive, nodes: list[Node], testbed: Testbed) -> None:
     """Ctrl-C in the middle: no process, no lease, no image under the name."""
     here, there = nodes

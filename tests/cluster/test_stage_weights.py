@@ -61,6 +61,7 @@ def test_a_hub_model_goes_over_the_fabric(drive: Drive, nodes: list[Node]) -> No
     assert here.sh(f"stat -c %U {ROOT}/refs/main") == "spark"
 
 
+@pytest.mark.full
 def test_a_folder_is_copied_and_served_as_a_process(drive: Drive, nodes: list[Node]) -> None:
     """A model given by path goes to the same place on the other node, is loaded there, and is not copied twice."""
     here, there = nodes
@@ -74,6 +75,7 @@ def test_a_folder_is_copied_and_served_as_a_process(drive: Drive, nodes: list[No
     assert [*here.leftovers(), *there.leftovers()] == []
 
 
+@pytest.mark.full
 def test_a_folder_is_served_in_a_container_that_cannot_change_it(
     drive: Drive, nodes: list[Node], testbed: Testbed
 ) -> None:
@@ -90,6 +92,7 @@ def test_a_folder_is_served_in_a_container_that_cannot_change_it(
         assert node.exec(["docker", "exec", name, "touch", "/models/tiny/x"], check=False).returncode != 0
 
 
+@pytest.mark.full
 def test_blobs_that_lie_outside_the_model_come_along(drive: Drive, nodes: list[Node]) -> None:
     """huggingface_hub 2 keeps blobs in a store of all models and links to it: the other node gets the bytes."""
     here, there = nodes
@@ -138,6 +141,7 @@ def test_an_interrupted_copy_goes_on_where_it_stopped(drive: Drive, nodes: list[
     assert tree(here, ROOT) == tree(there, ROOT)
 
 
+@pytest.mark.full
 def test_a_full_page_cache_is_evicted_before_the_load(drive: Drive, nodes: list[Node]) -> None:
     """Where MemFree is below what the load takes, cached pages of model files go, and it is reported."""
     for node in nodes:
@@ -154,6 +158,7 @@ def test_a_full_page_cache_is_evicted_before_the_load(drive: Drive, nodes: list[
     assert told.err.count("of page cache of model files evicted") == 2
 
 
+@pytest.mark.full
 def test_the_copy_uses_the_users_agent(drive: Drive, nodes: list[Node], testbed: Testbed) -> None:
     """Nodes without keys of their own are let into each other by the user's ssh agent, reserved for the copy."""
     put_hub_model(nodes[1])
@@ -171,6 +176,7 @@ def test_the_copy_uses_the_users_agent(drive: Drive, nodes: list[Node], testbed:
     assert tree(nodes[0], ROOT) == tree(nodes[1], ROOT)
 
 
+@pytest.mark.full
 def test_no_way_between_the_nodes_is_reported_with_its_hint(drive: Drive, nodes: list[Node]) -> None:
     """Without agent and without keys: exit 1, both ways out are named, and the nodes are as they were."""
     put_hub_model(nodes[1])
@@ -181,6 +187,7 @@ def test_no_way_between_the_nodes_is_reported_with_its_hint(drive: Drive, nodes:
     assert [everything(node) for node in nodes] == before
 
 
+@pytest.mark.full
 def test_a_trusted_fabric_carries_weights_without_ssh(drive: Drive, nodes: list[Node]) -> None:
     """A cluster file may allow plain TCP: the same files arrive, over the fabric, with a code a piece."""
     here, there = nodes
@@ -194,6 +201,7 @@ def test_a_trusted_fabric_carries_weights_without_ssh(drive: Drive, nodes: list[
     assert tree(here, ROOT) == tree(there, ROOT)
 
 
+@pytest.mark.full
 def test_a_damaged_blob_goes_no_further(drive: Drive, nodes: list[Node]) -> None:
     """A blob of the hub is named by the publisher's checksum: a flipped bit on the source's disk is found."""
     here, there = nodes
@@ -205,6 +213,7 @@ def test_a_damaged_blob_goes_no_further(drive: Drive, nodes: list[Node]) -> None
     assert [*here.leftovers(), *there.leftovers()] == []
 
 
+@pytest.mark.full
 def test_two_revisions_are_made_one(drive: Drive, nodes: list[Node]) -> None:
     """Ranks with different weights would answer nonsense: the head's revision goes to a node with another one."""
     here, there = nodes
@@ -230,6 +239,7 @@ GAPS = {
 FIRST = ("missing shard", "newline in ref")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("gap", [pytest.param(gap, marks=() if gap in FIRST else pytest.mark.full) for gap in GAPS])
 def test_a_gap_is_named_and_filled_from_the_other_node(drive: Drive, nodes: list[Node], gap: str) -> None:
     """An incomplete model is never launched: what lacks is known by name, and comes from a node that has it."""
@@ -247,6 +257,7 @@ def test_a_gap_is_named_and_filled_from_the_other_node(drive: Drive, nodes: list
     assert tree(here, ROOT) == tree(there, ROOT) == tree(here, f"{ROOT}.whole")
 
 
+@pytest.mark.full
 def test_a_model_that_is_whole_nowhere_is_refused(drive: Drive, nodes: list[Node]) -> None:
     """A folder has no other source than the nodes: the start reports which file lacks where, and touches nothing."""
     for node in nodes:
@@ -260,6 +271,7 @@ def test_a_model_that_is_whole_nowhere_is_refused(drive: Drive, nodes: list[Node
     assert [everything(node) for node in nodes] == before
 
 
+@pytest.mark.full
 def test_a_model_in_several_gguf_files_is_one_model(drive: Drive, nodes: list[Node]) -> None:
     """It is named by its first file; all parts count and travel, a part that lacks is named."""
     here, there = nodes

@@ -78,6 +78,7 @@ def test_without_the_laptop_it_serves_again_after_a_killed_worker(
     assert_clean(nodes)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("runtime", "which"),
     [
@@ -134,6 +135,7 @@ def test_after_a_reboot_it_comes_back_by_itself(drive: Drive, nodes: list[Node],
     assert drive.run("status", "--json").json["deployments"][0]["state"] in SERVING
 
 
+@pytest.mark.full
 def test_what_is_wrong_with_its_own_files_and_its_gateway_is_in_status(drive: Drive, nodes: list[Node]) -> None:
     """One sentence each with its hint, the engine serves on, and it is over as soon as it is fixed."""
     head = nodes[0]
@@ -232,6 +234,7 @@ def test_a_killed_supervisor_is_back_and_goes_on(drive: Drive, nodes: list[Node]
     assert [lease(node) for node in nodes] == ["", ""]
 
 
+@pytest.mark.full
 def test_ranks_that_the_supervisor_launched_outlive_its_unit(drive: Drive, nodes: list[Node]) -> None:
     """`systemctl kill`, or a unit that runs out of memory, ends every process of its control group."""
     head = nodes[0]
@@ -245,6 +248,7 @@ def test_ranks_that_the_supervisor_launched_outlive_its_unit(drive: Drive, nodes
     assert running(nodes) == before
 
 
+@pytest.mark.full
 def test_up_again_leaves_it_alone_and_another_up_replaces_it(drive: Drive, nodes: list[Node]) -> None:
     """The same request restarts nothing; another one ends the old supervisor before it touches a rank."""
     head = nodes[0]
@@ -276,6 +280,7 @@ def test_a_lost_management_network_is_not_a_lost_worker(drive: Drive, nodes: lis
         worker.set_link(MGMT_DEVICE, up=True)
 
 
+@pytest.mark.full
 def test_without_a_users_systemd_it_is_a_system_unit(drive: Drive, nodes: list[Node]) -> None:
     """Where sudo asks for no password: it runs as the user all the same, and `down` takes it away."""
     head = nodes[0]
@@ -291,6 +296,7 @@ def test_without_a_users_systemd_it_is_a_system_unit(drive: Drive, nodes: list[N
     assert_clean(nodes)
 
 
+@pytest.mark.full
 def test_where_nodes_do_not_know_each_other_a_narrow_key_is_made(drive: Drive, nodes: list[Node]) -> None:
     """It runs commands only, from the head only, and `down` takes it away again, also when half of it is gone."""
     head, worker = nodes

@@ -24,6 +24,7 @@ def nodes(nodes: list[Node]) -> Iterator[list[Node]]:
     nodes[0].sh(f"rm {SUDO}")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("words", ["--uid=spark --gid=spark", ""], ids=["spark, who may sudo", "root"])
 def test_a_rank_leaves_the_group_of_a_system_unit(nodes: list[Node], words: str) -> None:
     """Guards ranks against what is done to the supervisor's unit: `systemctl kill`, an end by the kernel, a stop."""

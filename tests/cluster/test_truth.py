@@ -96,6 +96,7 @@ def first(drive: Drive, true: Callable[[Done], bool], timeout: float = 90) -> tu
     return time.monotonic() - began, done
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("seconds", [20, pytest.param(70, marks=pytest.mark.full)])
 def test_a_cut_fabric_is_never_called_ready_and_stays_in_the_history(
     drive: Drive, nodes: list[Node], seconds: int
@@ -138,6 +139,7 @@ def test_a_request_to_a_frozen_server_is_counted_by_the_gateway(drive: Drive, no
     first(drive, lambda done: done.code == 0)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("rank", [0, pytest.param(1, marks=pytest.mark.full)])
 def test_a_frozen_rank_counts_from_the_first_request_that_got_nothing(
     drive: Drive, nodes: list[Node], rank: int
@@ -159,6 +161,7 @@ def test_a_frozen_rank_counts_from_the_first_request_that_got_nothing(
     assert incident["kind"] == "frozen" and incident["away"] == pytest.approx(was_away, abs=15)
 
 
+@pytest.mark.full
 def test_a_docker_that_is_stopped_is_named_and_waited_for(drive: Drive, nodes: list[Node]) -> None:
     """Nobody has removed a rank: status and 503 name Docker and its node, and it serves again once Docker is back."""
     asking, worker = clients(drive, "docker"), nodes[1]

@@ -46,6 +46,7 @@ def test_a_worker_that_dies_while_loading_ends_the_wait(drive: Drive, nodes: lis
     cleans(drive, nodes)
 
 
+@pytest.mark.full
 @RUNTIME
 def test_a_head_that_dies_ends_the_wait(drive: Drive, nodes: list[Node], runtime: str) -> None:
     """The head's own end is reported as its own, although its workers end with it."""
@@ -54,6 +55,7 @@ def test_a_head_that_dies_ends_the_wait(drive: Drive, nodes: list[Node], runtime
     cleans(drive, nodes)
 
 
+@pytest.mark.full
 def test_an_engine_that_stalls_is_called_stuck(drive: Drive, nodes: list[Node]) -> None:
     """After the phase's own limit, with the rank that the others wait for, and not after an hour."""
     limits = {name: {"stuck_after": "2s"} for name in ("start", "rendezvous", "load", "compile", "warmup", "graphs")}
@@ -62,6 +64,7 @@ def test_an_engine_that_stalls_is_called_stuck(drive: Drive, nodes: list[Node]) 
     cleans(drive, nodes)
 
 
+@pytest.mark.full
 def test_a_server_that_never_answers_is_called_stuck(drive: Drive, nodes: list[Node]) -> None:
     """All is up and /health reports 200; only the missing answer reports."""
     recipe = drive.recipe("process", fault("freeze_after=0"), phases={"answer": {"stuck_after": "2s"}})
@@ -70,6 +73,7 @@ def test_a_server_that_never_answers_is_called_stuck(drive: Drive, nodes: list[N
     cleans(drive, nodes)
 
 
+@pytest.mark.full
 @RUNTIME
 def test_out_of_memory_is_reported_with_the_engine_s_own_line(drive: Drive, nodes: list[Node], runtime: str) -> None:
     """The proof is in the message: nobody has to look for it in a log."""
@@ -79,6 +83,7 @@ def test_out_of_memory_is_reported_with_the_engine_s_own_line(drive: Drive, node
     cleans(drive, nodes)
 
 
+@pytest.mark.full
 def test_the_kernel_s_kill_is_reported(drive: Drive, nodes: list[Node]) -> None:
     """A container that was killed reports it with the signal."""
     call = drive.start("up", drive.recipe("docker", SLOW)).saw("rank 1 spark-2  rendezvous")
@@ -88,6 +93,7 @@ def test_the_kernel_s_kill_is_reported(drive: Drive, nodes: list[Node]) -> None:
     cleans(drive, nodes)
 
 
+@pytest.mark.full
 def test_a_down_by_somebody_else_ends_the_wait(drive: Drive, nodes: list[Node]) -> None:
     """A waiting `up` names who took the deployment down, and neither command leaves anything behind."""
     call = drive.start("up", drive.recipe("process", SLOW)).saw("rank 1 spark-2  rendezvous")
@@ -97,6 +103,7 @@ def test_a_down_by_somebody_else_ends_the_wait(drive: Drive, nodes: list[Node]) 
     assert_clean(nodes)
 
 
+@pytest.mark.full
 def test_a_node_that_goes_away_ends_the_wait_and_is_named_by_all(drive: Drive, nodes: list[Node]) -> None:
     """What still runs elsewhere is stopped, for it would wait for ever; then each verb reports which node is
     missing."""
@@ -117,6 +124,7 @@ def test_a_node_that_goes_away_ends_the_wait_and_is_named_by_all(drive: Drive, n
     cleans(drive, nodes)
 
 
+@pytest.mark.full
 def test_a_broken_connection_is_no_broken_engine(drive: Drive, nodes: list[Node]) -> None:
     """sshd's sessions end while the engine loads: `up` connects again, loses no line, and gets its answer."""
     call = drive.start("up", drive.recipe("docker", BRISK)).saw("rank 1 spark-2  rendezvous")

@@ -41,6 +41,7 @@ def goes_on(drive: Drive, nodes: list[Node], recipe: str, done: Done) -> None:
     assert running(nodes) == before
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("tty", [False, True], ids=["pipe", "terminal"])
 def test_ctrl_c_while_facts_are_gathered_changes_nothing(drive: Drive, nodes: list[Node], tty: bool) -> None:
     """Even when a node hangs: the call ends at once and was never a change."""
@@ -52,6 +53,7 @@ def test_ctrl_c_while_facts_are_gathered_changes_nothing(drive: Drive, nodes: li
     assert_clean(nodes)
 
 
+@pytest.mark.full
 def test_ctrl_c_while_an_image_is_copied_frees_the_leases(drive: Drive, nodes: list[Node]) -> None:
     """Staging ends with its call, on both nodes."""
     nodes[1].sh(f"docker image rm --force {drive.testbed.engine_image} sparkwright/testbed-base:dev")
@@ -87,6 +89,7 @@ def test_ctrl_c_while_the_engine_loads_leaves_it_loading(
     assert_clean(nodes)
 
 
+@pytest.mark.full
 def test_ctrl_c_while_it_answers_leaves_it_serving(drive: Drive, nodes: list[Node]) -> None:
     """A slow first answer is no reason to lose the engine."""
     recipe = drive.recipe("process", {"SPARKWRIGHT_TWIN_TIME_SCALE": "0", "SPARKWRIGHT_TWIN_TOKEN_SCALE": "12"})
@@ -94,6 +97,7 @@ def test_ctrl_c_while_it_answers_leaves_it_serving(drive: Drive, nodes: list[Nod
     goes_on(drive, nodes, recipe, done)
 
 
+@pytest.mark.full
 def test_down_works_while_an_interrupted_engine_loads(drive: Drive, nodes: list[Node]) -> None:
     """Nobody who changed their mind waits for the engine."""
     interrupted(drive.start("up", drive.recipe("docker", SLOW)).saw("engine: twin"))
@@ -101,6 +105,7 @@ def test_down_works_while_an_interrupted_engine_loads(drive: Drive, nodes: list[
     assert_clean(nodes)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP], ids=["SIGTERM", "SIGHUP"])
 def test_a_closed_terminal_is_an_interrupt(drive: Drive, nodes: list[Node], number: signal.Signals) -> None:
     """A lost ssh session or a service manager's stop leaves no lease and no half-started rank either."""
@@ -112,6 +117,7 @@ def test_a_closed_terminal_is_an_interrupt(drive: Drive, nodes: list[Node], numb
     assert_clean(nodes)
 
 
+@pytest.mark.full
 def test_a_killed_watcher_does_not_matter(drive: Drive, nodes: list[Node]) -> None:
     """SIGKILL while the engine loads: the ranks go on, no lease is left, and `up` watches on."""
     recipe = drive.recipe("docker", BRISK)
@@ -123,6 +129,7 @@ def test_a_killed_watcher_does_not_matter(drive: Drive, nodes: list[Node]) -> No
     assert len(engines(nodes[0])) == 1
 
 
+@pytest.mark.full
 def test_ctrl_c_in_down_is_finished_by_the_next(drive: Drive, nodes: list[Node]) -> None:
     """An interrupted `down` frees its leases; the next one goes on, and ends also what ignores SIGTERM."""
     stubborn = {"SPARKWRIGHT_TWIN_TIME_SCALE": "0", "SPARKWRIGHT_TWIN_FAULT": "ignore_sigterm"}

@@ -26,10 +26,14 @@ from testbed import Node
 RUNTIME = pytest.mark.parametrize("runtime", RUNTIMES)
 
 
+@pytest.mark.both_runtimes
 @RUNTIME
 def test_up_serves_and_down_leaves_nothing(drive: Drive, nodes: list[Node], runtime: str) -> None:
     """From a recipe to tokens counted by the server, ranks on both nodes, their logs, and after `down` no trace."""
-    told = drive.good("up", drive.recipe(runtime), "--json").json
+    recipe = drive.recipe(runtime)
+    plan = drive.good("plan", recipe, "--json").json
+    assert [(rank["rank"], rank["node"]) for rank in plan["ranks"]] == [(0, "spark-1"), (1, "spark-2")]
+    told = drive.good("up", recipe, "--json").json
     assert told["done"] == "ready" and told["simulated"]
     assert told["answer"]["completion_tokens"] > 0 and told["answer"]["text"]
     assert [len(engines(node)) for node in nodes] == [1, 1]
@@ -85,6 +89,7 @@ def test_a_second_up_does_nothing(drive: Drive, nodes: list[Node], runtime: str)
     assert notes.count("take lease") == 2
 
 
+@pytest.mark.full
 @RUNTIME
 def test_a_changed_recipe_replaces_the_ranks(drive: Drive, nodes: list[Node], runtime: str) -> None:
     """What runs is what the recipe reports now, and nothing of the old ranks is left next to it."""
@@ -98,6 +103,7 @@ def test_a_changed_recipe_replaces_the_ranks(drive: Drive, nodes: list[Node], ru
     assert all("--max-model-len 16384" in engines(node)[0] for node in nodes)
 
 
+@pytest.mark.full
 def test_a_change_of_runtime_leaves_no_rank_of_the_old_one(drive: Drive, nodes: list[Node]) -> None:
     """A deployment is its name: as processes it replaces what ran as containers, secrets and all."""
     drive.good("up", drive.recipe("docker"))
@@ -106,6 +112,7 @@ def test_a_change_of_runtime_leaves_no_rank_of_the_old_one(drive: Drive, nodes: 
     assert [len(engines(node)) for node in nodes] == [1, 1]
 
 
+@pytest.mark.full
 @RUNTIME
 def test_up_attaches_to_ranks_that_are_still_loading(drive: Drive, nodes: list[Node], runtime: str) -> None:
     """A second caller watches the first one's ranks and gets the same endpoint."""
@@ -118,6 +125,7 @@ def test_up_attaches_to_ranks_that_are_still_loading(drive: Drive, nodes: list[N
     assert running(nodes) == before
 
 
+@pytest.mark.full
 def test_detach_returns_once_the_ranks_run(drive: Drive, nodes: list[Node]) -> None:
     """--detach does not wait for the engine, and `status` reports the truth before and after."""
     told = drive.good("up", drive.recipe("process", SLOW), "--detach", "--json").json
@@ -129,6 +137,7 @@ def test_detach_returns_once_the_ranks_run(drive: Drive, nodes: list[Node]) -> N
         assert time.monotonic() < end
 
 
+@pytest.mark.full
 @RUNTIME
 def test_a_reboot_of_the_worker_is_reported_and_cleaned_up(drive: Drive, nodes: list[Node], runtime: str) -> None:
     """After it the endpoint is degraded, whatever /health reports, and `down` clears both nodes."""
@@ -140,6 +149,7 @@ def test_a_reboot_of_the_worker_is_reported_and_cleaned_up(drive: Drive, nodes: 
     assert_clean(nodes)
 
 
+@pytest.mark.full
 def test_a_server_that_gives_no_token_is_degraded(drive: Drive, nodes: list[Node]) -> None:
     """/health reports 200 and both ranks run; only a real token reports that the engine is still."""
     frozen = {"SPARKWRIGHT_TWIN_TIME_SCALE": "0", "SPARKWRIGHT_TWIN_FAULT": "freeze_after=1"}

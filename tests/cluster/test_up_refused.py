@@ -16,6 +16,7 @@ def only_a_message(text: str) -> None:
     assert "error: " in text
 
 
+@pytest.mark.full
 def test_an_image_that_is_nowhere_is_named(drive: Drive, nodes: list[Node]) -> None:
     """No node has it and it cannot be pulled: which one, where it was tried, what to do."""
     image = "127.0.0.1:1/nobody/nothing:1.0"
@@ -48,6 +49,7 @@ def test_a_changed_host_key_is_never_accepted(drive: Drive, nodes: list[Node]) -
     assert_clean(nodes)
 
 
+@pytest.mark.full
 def test_a_node_that_does_not_exist_is_named(drive: Drive, nodes: list[Node]) -> None:
     """A typing mistake in the cluster file is found before anything is done."""
     cluster = drive.folder / "typo.yaml"
@@ -73,6 +75,7 @@ def test_a_lease_that_somebody_holds_is_respected(drive: Drive, nodes: list[Node
     assert all(len(ids) == 1 for ids in running(nodes).values())
 
 
+@pytest.mark.full
 @RUNTIME
 def test_a_killed_call_leaves_a_lease_that_can_be_broken(drive: Drive, nodes: list[Node], runtime: str) -> None:
     """Nobody could clean up: the next call reports that the holder looks dead, and --break-lease goes on from there."""
@@ -88,6 +91,7 @@ def test_a_killed_call_leaves_a_lease_that_can_be_broken(drive: Drive, nodes: li
     assert_clean(nodes)
 
 
+@pytest.mark.full
 def test_a_lease_of_another_account_can_be_broken(drive: Drive, nodes: list[Node]) -> None:
     """Two people with two accounts on the nodes meet at the same lease, and either can take it over."""
     content = json.dumps({"holder": "ann@laptop", "why": "up big", "since": int(time.time()) - 60, "nonce": "aa"})
@@ -115,6 +119,7 @@ def can_lift_memlock(testbed: Testbed, node: Node) -> bool:
     return node.ssh(f"docker run --rm --ulimit memlock=-1 {testbed.engine_image} true", check=False).returncode == 0
 
 
+@pytest.mark.full
 def test_a_daemon_that_cannot_lift_memlock_is_known_beforehand(
     drive: Drive, nodes: list[Node], testbed: Testbed
 ) -> None:
@@ -127,6 +132,7 @@ def test_a_daemon_that_cannot_lift_memlock_is_known_beforehand(
         assert [limit["Name"] for limit in found["HostConfig"]["Ulimits"]] == ["stack"]
 
 
+@pytest.mark.full
 def test_a_worker_whose_container_is_refused_is_undone(drive: Drive, nodes: list[Node], testbed: Testbed) -> None:
     """runc refuses on one node what its facts promised: both nodes are clean, and the message has runc's words."""
     if can_lift_memlock(testbed, nodes[1]):
@@ -140,6 +146,7 @@ def test_a_worker_whose_container_is_refused_is_undone(drive: Drive, nodes: list
     assert_clean(nodes)
 
 
+@pytest.mark.full
 @RUNTIME
 def test_a_start_that_fails_half_way_is_undone(drive: Drive, nodes: list[Node], runtime: str) -> None:
     """The worker runs already when the head cannot be started: nothing of either stays."""

@@ -51,6 +51,7 @@ def test_a_key_is_in_one_private_file_and_nowhere_else(drive: Drive, nodes: list
     assert_clean(nodes)
 
 
+@pytest.mark.full
 def test_a_key_that_is_not_set_is_asked_for(drive: Drive, nodes: list[Node]) -> None:
     """Before anything is done: which variable, and how to make a good value."""
     done = drive.run("up", drive.recipe("process", serving={"api_key_env": "DRILL_KEY"}))
@@ -58,6 +59,7 @@ def test_a_key_that_is_not_set_is_asked_for(drive: Drive, nodes: list[Node]) -> 
     assert_clean(nodes)
 
 
+@pytest.mark.full
 def test_an_old_key_does_not_outlive_its_recipe(drive: Drive, nodes: list[Node]) -> None:
     """A deployment that is replaced by one without a key has none, in either runtime."""
     drive.good("up", drive.recipe("docker", serving={"api_key_env": "DRILL_KEY"}), env=ENV)
@@ -68,6 +70,7 @@ def test_an_old_key_does_not_outlive_its_recipe(drive: Drive, nodes: list[Node])
     assert nodes[0].sh(f"find {STATE} -name secrets.env") == ""
 
 
+@pytest.mark.full
 def test_without_a_word_only_loopback_listens(drive: Drive, nodes: list[Node]) -> None:
     """Nobody reaches the endpoint from another machine unless the recipe reports it."""
     drive.good("up", drive.recipe("process"))
@@ -78,6 +81,7 @@ def test_without_a_word_only_loopback_listens(drive: Drive, nodes: list[Node]) -
         httpx.get(f"http://{nodes[0].mgmt}:8000/v1/models", timeout=3)
 
 
+@pytest.mark.full
 @RUNTIME
 def test_expose_fabric_listens_there_only(drive: Drive, nodes: list[Node], runtime: str) -> None:
     """The other node reaches it over the fabric, with a key as without; the management network does not."""

@@ -5,11 +5,41 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from fakes.processes import command_lines
+from functional.warm import WarmCommand, exit_code
 
 COMMAND = (sys.executable, "-m", "sparkwright")
+COLD = bool(os.environ.get("SPARKWRIGHT_TESTS_COLD"))
+LONGEST = 180.0  # seconds of a call
+WARM = WarmCommand()
+
+
+def run_warm(words: Sequence[str], environ: Mapping[str, str], folder: Path, stdin: str | None) -> tuple[int, str, str]:
+    """Exit code, stdout and stderr; both are pipes, read to their end, as `communicate` does."""
+    ends = [os.pipe() for _ in range(3)]
+    (asks, answers), (out, to_out), (err, to_err) = ends
+    started = WARM.start(words, environ, folder, (asks, to_out, to_err))
+    for end in (asks, to_out, to_err):
+        os.close(end)
+    with ThreadPoolExecutor(3) as pool:
+        pool.submit(feed, answers, stdin or "")
+        texts = [pool.submit(read_all, end) for end in (out, err)]
+        code = exit_code(started, LONGEST)
+        return code, texts[0].result(LONGEST), texts[1].result(LONGEST)
+
+
+def feed(end: int, text: str) -> None:
+    with contextlib.suppress(BrokenPipeError), open(end, "w") as file:
+        file.write(text)
+
+
+def read_all(end: int) -> str:
+    with open(end) as file:
+        return file.read()
 
 
 class Shell:
@@ -34,9 +64,12 @@ class Shell:
         )
 
     def run(self, *words: str, stdin: str | None = None, **environ: str) -> tuple[int, str, str]:
-        process = self.start(*words, stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE, **environ)
-        out, err = process.communicate(stdin, timeout=180)
-        return process.returncode, out, err
+        """In a warm process where there is one: see `functional.warm`."""
+        if COLD:
+            process = self.start(*words, stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE, **environ)
+            out, err = process.communicate(stdin, timeout=LONGEST)
+            return process.returncode, out, err
+        return run_warm(words, {**self.environ, **environ}, self.folder, stdin)
 
     def interrupted(self, marker: str, number: signal.Signals, *words: str) -> tuple[int, str]:
         """Sends the signal once a line on stderr holds the marker; exit code and stderr."""

@@ -107,6 +107,7 @@ def bench(tmp_path: Path, docker: dockerd.Dockerd, repository: Path) -> Iterator
     made.shell.clean()
 
 
+@pytest.mark.full
 def test_a_pull_requests_head_is_built_and_reports_where_it_comes_from(bench: Bench) -> None:
     """The one commit is fetched by its hash though no branch has it, and labels and record name all parts."""
     path = bench.recipe(env={"ODD": 'a "b" $HOME \\ c'}, steps=["echo done > /opt/step"])
@@ -146,6 +147,7 @@ def test_a_commit_that_is_not_there(bench: Bench) -> None:
     assert bench.remains()["containers"] == []
 
 
+@pytest.mark.full
 def test_ctrl_c_leaves_no_container_and_no_name(bench: Bench) -> None:
     """Interrupted in the middle of a step: the step's container is gone, the lease too, and the message names both."""
     path = bench.recipe("slow", sources=[], steps=["sleep 120"])
@@ -162,6 +164,7 @@ def test_ctrl_c_leaves_no_container_and_no_name(bench: Bench) -> None:
     assert bench.docker.docker("images", "--quiet", "sparkwright/slow") == ""
 
 
+@pytest.mark.full
 def test_another_architecture_is_refused(bench: Bench) -> None:
     """Nothing is emulated: the finding names both machines, before anything is built."""
     other = "linux/arm64" if PLATFORM == "linux/amd64" else "linux/amd64"

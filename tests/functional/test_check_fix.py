@@ -121,6 +121,7 @@ def test_dry_run_shows_the_commands_and_changes_nothing(shell: Shell, tmp_path: 
     assert not (tmp_path / "state").exists()
 
 
+@pytest.mark.full
 def test_only_what_is_named_is_changed(shell: Shell, tmp_path: Path) -> None:
     """Guards a user who wants one of them; and a sudo that mails to root: it is not tried where nothing needs it."""
     _, found = asked(shell, "--fix", "--yes", "--only", "file002")
@@ -176,6 +177,7 @@ def test_a_call_that_is_killed_in_between_can_be_taken_back(shell: Shell, tmp_pa
     assert state(tmp_path) == BEFORE
 
 
+@pytest.mark.full
 def test_what_somebody_set_since_is_left_to_him(shell: Shell, tmp_path: Path) -> None:
     """Guards the owner's own value against our undo; the rest is taken back."""
     asked(shell, "--fix", "--yes")

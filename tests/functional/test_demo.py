@@ -45,6 +45,7 @@ def test_the_whole_loop(shell: Shell) -> None:
     assert shell.left == []
 
 
+@pytest.mark.full
 def test_as_json(shell: Shell) -> None:
     """One document, marked, with the answer, the times and the state; stderr is silent."""
     code, out, err = shell.run("demo", "--json")

@@ -26,6 +26,7 @@ def test_a_wrong_model_name(shell: Bench) -> None:
     assert f"does not serve 'other'; it serves: {MODEL}" in err
 
 
+@pytest.mark.full
 def test_several_models(shell: Bench) -> None:
     """With more than one model the user reports which."""
     with served(Odd(models=("a", "b"))) as odd:
@@ -48,6 +49,7 @@ def test_a_key_is_wanted(shell: Bench) -> None:
     assert not [path for path in left if b"4711" in path.read_bytes()]
 
 
+@pytest.mark.full
 def test_the_general_key_goes_only_to_who_asks(shell: Bench) -> None:
     """A key for another service is not shown to a server that wants none."""
     with served(Odd()) as odd:
@@ -65,6 +67,7 @@ def test_a_key_file_without_a_key(shell: Bench) -> None:
     assert (code, "0 words" in err) == (2, True)
 
 
+@pytest.mark.full
 def test_sent_away_at_first(shell: Bench) -> None:
     """A 429 that reports when to come again is waited for."""
     with served(Odd(away=1)) as odd:
@@ -72,6 +75,7 @@ def test_sent_away_at_first(shell: Bench) -> None:
     assert (code, MODEL in out) == (0, True), err
 
 
+@pytest.mark.full
 def test_sent_away_for_too_long(shell: Bench) -> None:
     """Nobody waits an hour: it is reported, with the server's own text."""
     with served(Odd(away=99, retry_after="3600")) as odd:
@@ -79,6 +83,7 @@ def test_sent_away_for_too_long(shell: Bench) -> None:
     assert (code, "slow down" in err, "3600 s" in err) == (5, True, True), err
 
 
+@pytest.mark.full
 def test_sent_away_in_a_level(shell: Bench) -> None:
     """Requests that get 429 inside a level are counted as what they are, and the run goes on."""
     with served(Odd(late_away=1)) as odd:
@@ -108,6 +113,7 @@ def test_no_usage(shell: Bench) -> None:
     assert not {"tpot", "decode", "output_rate"} & set(metrics)
 
 
+@pytest.mark.full
 def test_no_tokenizer(shell: Bench) -> None:
     """Lengths are estimates then, corrected by the server's own usage: within 15 %, and reported."""
     with served(Odd()) as odd:
@@ -119,6 +125,7 @@ def test_no_tokenizer(shell: Bench) -> None:
     assert all(0.8 * 64 <= length <= 1.2 * 96 for length in lengths[1:])
 
 
+@pytest.mark.full
 def test_too_long_for_the_server(shell: Bench, simulator: Start) -> None:
     """Levels that do not fit are left out and named; the rest is measured."""
     served_by = simulator("--max-model-len", "100")
@@ -127,6 +134,7 @@ def test_too_long_for_the_server(shell: Bench, simulator: Start) -> None:
     assert "3" in out
 
 
+@pytest.mark.full
 def test_nothing_fits(shell: Bench, simulator: Start) -> None:
     """A profile of which no level fits is refused."""
     code, _, err = shell.run("bench", url(simulator("--max-model-len", "64")), "--profile", shell.workload())
@@ -180,18 +188,21 @@ def test_a_baseline_is_found_before_anything_is_measured(
     assert (code, said in err, "Traceback" in err) == (2, True, False), err
 
 
+@pytest.mark.full
 def test_an_unknown_profile(shell: Bench) -> None:
     """The nearest name is offered."""
     code, _, err = shell.run("bench", "http://127.0.0.1:1", "--profile", "quik")
     assert (code, "did you mean `quick`?" in err) == (2, True)
 
 
+@pytest.mark.full
 def test_no_such_deployment(shell: Bench) -> None:
     """What is no URL is a deployment, and that needs a cluster."""
     code, _, err = shell.run("bench", "some-name")
     assert (code, "some-name: no URL" in err) == (2, True), err
 
 
+@pytest.mark.full
 def test_of_several_endpoints_all_are_asked_first(shell: Bench) -> None:
     """Nobody measures one for an hour to learn then that the other is not there; a dry run of both is one document."""
     with served(Odd()) as odd, served(Odd()) as other:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from functional.command import Shell
 from functional.test_install_supervisor import shell
 from functional.test_supervised_cli import up
@@ -21,6 +23,7 @@ levels:
 """
 
 
+@pytest.mark.full
 def test_a_deployment_by_its_name(shell: Shell) -> None:
     """Recipe, hash, engine, flags and nodes are recorded, also by `eval` and through the gateway; memory is watched."""
     up(shell)

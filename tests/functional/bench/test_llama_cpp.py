@@ -54,6 +54,7 @@ async def test_a_first_look(shell: Bench, tmp_path: Path) -> None:
     assert not any("planned" in doubt for level in run["levels"] for doubt in level["doubts"])
 
 
+@pytest.mark.full
 async def test_the_cold_and_the_cached_loop(shell: Bench, tmp_path: Path) -> None:
     """cache_prompt at work: at the last turn what was sent before is not computed again, and usage reports how much."""
     run, err = await measured(shell, tmp_path, shell.workload(LOOP))

@@ -74,6 +74,7 @@ def test_quick(shell: Bench, simulator: Start) -> None:
     assert code in (0, 1)  # 1: the machine of the tests was too busy for its client to be in time
 
 
+@pytest.mark.full
 def test_its_figures(shell: Bench, simulator: Start) -> None:
     """One user: at least 10 ms a token, prefill at most 4,000 tokens/s; the counters report what usage does."""
     _, told, err = shell.json(url(simulator()), "--profile", shell.workload(SMALL.replace("prompt: 64", "prompt: 800")))
@@ -85,6 +86,7 @@ def test_its_figures(shell: Bench, simulator: Start) -> None:
     assert one["server"]["prompt_tokens_total"] == 2400, "prompts have the length that was asked for"
 
 
+@pytest.mark.full
 def test_a_second_run_is_not_helped_by_the_first(shell: Bench, simulator: Start) -> None:
     """The same workload twice: nothing of the first run's prompts is found in the server's prefix cache."""
     there, workload = url(simulator()), shell.workload()
@@ -94,6 +96,7 @@ def test_a_second_run_is_not_helped_by_the_first(shell: Bench, simulator: Start)
         assert not any(level["server"].get("prefix_cache_hits_total") for level in levels)
 
 
+@pytest.mark.full
 def test_the_cold_and_the_cached_loop(shell: Bench, simulator: Start) -> None:
     """At the last turn four fifths are cached, and the first token comes sooner for it."""
     _, told, err = shell.json(url(simulator()), "--profile", shell.workload(AGENT))
@@ -151,6 +154,7 @@ def wait_for_no_worker(shell: Bench) -> None:
         time.sleep(0.05)
 
 
+@pytest.mark.full
 def test_the_same_again_reports_that_one_is_unfinished(shell: Bench, simulator: Start) -> None:
     """Anyone who repeats the command instead is reported how to continue with what is there."""
     there, workload = url(simulator()), shell.workload(LONG)
@@ -164,6 +168,7 @@ def test_the_same_again_reports_that_one_is_unfinished(shell: Bench, simulator: 
     assert f"--resume {run['id']}" in out + err
 
 
+@pytest.mark.full
 def test_the_run_ends_when_its_time_is_up(shell: Bench, simulator: Start) -> None:
     """`--seconds` bounds the whole: what is missing is reported, and can be measured later."""
     slow = simulator(SPARKWRIGHT_TWIN_STEP_MS="400")
@@ -188,6 +193,7 @@ def test_a_dying_engine(shell: Bench, simulator: Start) -> None:
     assert run["state"] == "stopped"
 
 
+@pytest.mark.full
 def test_two_endpoints(shell: Bench, simulator: Start) -> None:
     """One command over a list of endpoints ends with the comparison: the slower one is worse, and by how much."""
     fast, slow = url(simulator()), url(simulator(SPARKWRIGHT_TWIN_STEP_MS="30"))
@@ -208,6 +214,7 @@ def test_a_gate(shell: Bench, simulator: Start) -> None:
     assert (code, "FAIL  decode.median >= 1000" in out) == (1, True), out + err
 
 
+@pytest.mark.full
 def test_a_search(shell: Bench, simulator: Start) -> None:
     """Rates are tried until one misses the SLO or the highest holds, and the best is reported."""
     _, told, err = shell.json(url(simulator()), "--profile", shell.workload(RATE))
@@ -229,6 +236,7 @@ def test_no_secret_in_any_command_line(shell: Bench, simulator: Start) -> None:
     assert lines == []
 
 
+@pytest.mark.full
 def test_it_is_kept_in_one_file(shell: Bench, simulator: Start, tmp_path: Path) -> None:
     """Nothing but the store of runs is left in the user's home, and the file by which one process holds a run."""
     shell.run("bench", url(simulator()), "--profile", shell.workload())

@@ -124,6 +124,7 @@ def test_html(shell: Bench) -> None:
     assert (code, "html" in err.lower()) == (5, True), err
 
 
+@pytest.mark.full
 def test_misuse(shell: Bench) -> None:
     """Unknown probes get the nearest name; no target and two targets are usage errors."""
     code, _, err = shell.run("eval", "probes", "http://127.0.0.1:1", "--only", "tool-cal")
@@ -148,6 +149,7 @@ def test_ctrl_c(shell: Bench, simulator: Start) -> None:
     assert "stopped before its end" in shell.run("runs", "show", "last")[1]
 
 
+@pytest.mark.full
 async def test_a_real_server(shell: Bench, tmp_path: Path) -> None:
     """llama.cpp with random weights: the protocol is judged, what needs a model that follows is skipped, not passed.
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from functional.bench.conftest import Bench, Start, url
 from functional.bench.odd import Odd, served
 from functional.evals.conftest import QUICK
@@ -35,6 +37,7 @@ def test_before_and_after(shell: Bench, simulator: Start) -> None:
     assert [run["kind"] for run in shell.saved()] == ["eval same"] * 3
 
 
+@pytest.mark.full
 def test_what_cannot_be_compared(shell: Bench, simulator: Start) -> None:
     """Simulated with real only on request; other prompts have no verdict; a benchmark is no side."""
     there = url(simulator(**QUICK))

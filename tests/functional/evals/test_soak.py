@@ -134,6 +134,7 @@ def test_a_server_that_dies_and_comes_back(shell: Bench, simulator: Start) -> No
     assert events in ([], ["gone", "back"])
 
 
+@pytest.mark.full
 def test_killed_and_resumed(shell: Bench, simulator: Start) -> None:
     """SIGKILL loses no finished level; the rest of the time is done by the next call, for the same server only."""
     there = url(simulator(*PARSERS))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from functional.bench.conftest import Bench, Start, url
 from functional.evals.conftest import PARSERS, QUICK
 
@@ -26,6 +28,7 @@ def test_scores(shell: Bench, simulator: Start) -> None:
     assert {path.name for path in shell.folder.iterdir()} <= {"page.html", "home", ".local", ".config", ".cache", "tmp"}
 
 
+@pytest.mark.full
 def test_what_gives_no_score(shell: Bench, simulator: Start) -> None:
     """A scenario that is none is refused by us (exit 2) or by the tool, whose reason is printed (exit 5)."""
     code, _, err = shell.run("eval", "tool-eval-bench", "http://127.0.0.1:9", "--only", "x; rm -rf")

@@ -97,6 +97,7 @@ async def test_up_again_changes_nothing_and_takes_over_what_changed(made: Made) 
     assert head.running["caddy"].poll() is None
 
 
+@pytest.mark.full
 async def test_a_certificate_that_failed_at_first_is_made_again_at_once(made: Made) -> None:
     """Guards the start on a busy or full disk: Caddy would try again after a minute, and answers with a TLS alert."""
     head = made()
@@ -189,6 +190,7 @@ async def test_without_caddy_there_is_one_finding_and_the_figures(made: Made, tm
     head.wait_for_figures()
 
 
+@pytest.mark.full
 async def test_figures_that_have_no_port_are_reported(made: Made) -> None:
     """Guards two gateways whose ports are neighbours: it opens, and the missing figures are reported."""
     head = made()

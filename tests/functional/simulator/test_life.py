@@ -61,6 +61,7 @@ def test_a_killed_worker_is_a_dead_engine_that_looks_healthy(pair: Pair) -> None
     assert head.exit_code() == 0
 
 
+@pytest.mark.full
 def test_a_killed_worker_leaves_the_recorded_lines(pair: Pair) -> None:
     """From NCCL's warning to `Finished server process`: each kind of line of capture m1, in its order."""
     head, worker = pair(head=SLOW)
@@ -110,6 +111,7 @@ def test_a_frozen_worker_hangs_requests_and_nothing_else(pair: Pair) -> None:
     assert head.complete().status_code == 200
 
 
+@pytest.mark.full
 def test_a_client_that_gives_up_on_a_frozen_engine_leaves_nothing_behind(pair: Pair) -> None:
     """Canaries that time out, streamed or not, must not pile up as waiting requests."""
     head, worker = pair()
@@ -137,6 +139,7 @@ def test_a_dead_head_ends_its_worker(pair: Pair) -> None:
     assert "Did the remote server shutdown or crash?" in worker.log
 
 
+@pytest.mark.full
 def test_a_worker_that_dies_while_loading_ends_the_head(pair: Pair) -> None:
     """No endless wait: NCCL's lines, `Engine core initialization failed`, exit codes of both."""
     head, worker = pair(worker={FAULT: "die@load:exit=3"})
@@ -181,6 +184,7 @@ def test_a_simulator_can_die_after_n_requests(start: Start) -> None:
     assert simulator.exit_code() == 5
 
 
+@pytest.mark.full
 def test_an_engine_can_freeze_after_n_requests(start: Start) -> None:
     """The next request hangs while /health is 200."""
     simulator = start(**{FAULT: "freeze_after=1"}).ready()
@@ -190,6 +194,7 @@ def test_an_engine_can_freeze_after_n_requests(start: Start) -> None:
     assert simulator.get("/health").status_code == 200
 
 
+@pytest.mark.full
 def test_a_worker_can_freeze_after_n_requests(pair: Pair) -> None:
     """`rank=1:` freezes the worker alone; the head sees a silent rank."""
     head, _ = pair("--enforce-eager", worker={FAULT: "rank=1:freeze_after=1"}, head={FAULT: "rank=1:freeze_after=1"})
@@ -200,6 +205,7 @@ def test_a_worker_can_freeze_after_n_requests(pair: Pair) -> None:
     head.logs("No available shared memory broadcast block")
 
 
+@pytest.mark.full
 def test_a_leak_grows_the_process(start: Start) -> None:
     """Ten requests at 5 MB each make the process 50 MB larger, by its own metric and by /proc."""
     simulator = start(**{FAULT: "leak=5"}).ready()
@@ -255,6 +261,7 @@ def test_the_loggers_line_comes_while_there_is_traffic(start: Start) -> None:
     assert len(found) > 1 and [idle in line for line in found].index(True) == len(found) - 1
 
 
+@pytest.mark.full
 def test_idling_costs_nothing(pair: Pair) -> None:
     """Two idle ranks use no measurable CPU."""
     head, worker = pair()

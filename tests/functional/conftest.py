@@ -1,0 +1,28 @@
+"""Choice of the functional tests that `make test` runs."""
+
+import zlib
+from pathlib import Path
+
+import pytest
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "each_row: `make test` runs all rows of this test, and not only one")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark all rows but one of each parametrized test as `full`.
+
+    The name of the test chooses the row, so that the tests of a contract between them run on each of its sides.
+    """
+    here = Path(__file__).parent
+    tests: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        short = here in item.path.parents and not item.get_closest_marker("full")
+        if short and not item.get_closest_marker("each_row"):
+            tests.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for name, rows in tests.items():
+        chosen = zlib.crc32(name.encode()) % len(rows)
+        for other in rows[:chosen] + rows[chosen + 1 :]:
+            other.add_marker(pytest.mark.full)
