@@ -141,12 +141,14 @@ async def _arm(services: Services, launch_request: LaunchRequest, plan: Plan, op
         return InstallResult(findings=lost)
     await _ordered(services, where, _desired(services, launch_request, plan, options), options)
     manager, doubts = await _manager(services, plan.head, service_host)
-    gateway = await _gateway(services, plan, where)
+    gateway = await _gateway(services, plan, where, options.replaces)
     supervisor = Service("supervisor", where.argv("run"), private=False)
     kept = manager, service_host
     await _serve(services, where, plan.deployment, (supervisor,), kept)
     if gateway.services:
         await _serve(services, gateway.where, gateway.name, gateway.services, kept)
+    if gateway.moved:
+        await did(services, plan.head, service.remove_unused_gateways(state))
     if options.replaces:
         await remove_supervisor(services, services.cluster.names, options.replaces)
     reach, more = await _settled(services, plan, where) if gateway.listens else (None, ())
@@ -158,10 +160,10 @@ async def _arm(services: Services, launch_request: LaunchRequest, plan: Plan, op
     return InstallResult(node, manager, findings, (*gateway.said, *more), reach)
 
 
-async def _gateway(services: Services, plan: Plan, where: Installation) -> GatewayInstall:
+async def _gateway(services: Services, plan: Plan, where: Installation, replaces: str) -> GatewayInstall:
     """A supervisor without a gateway is better than none."""
     try:
-        return await install_gateway(services, plan, where)
+        return await install_gateway(services, plan, where, replaces)
     except NodeError as error:
         return GatewayInstall("", where, (), (sup.NO_GATEWAY.on(plan.head, error.message),))
 

@@ -10,6 +10,7 @@ from sparkwright.app.changed import remember, report_changes
 from sparkwright.app.cluster_state import gather_state, looked_at, nodes_for
 from sparkwright.app.free import free_memory
 from sparkwright.app.gate import calibrated, save_figures
+from sparkwright.app.gateway import refuse_shared_change
 from sparkwright.app.install_supervisor import InstallOptions, install_supervisor, record
 from sparkwright.app.lease import Leases, holding, remove_supervisor, taking_over
 from sparkwright.app.load_guard import LoadGuard, figures_of, load_floors
@@ -61,6 +62,8 @@ async def up(services: Services, request: LaunchRequest, options: Options) -> Ou
     outcome = await prepare(services, request)
     request = outcome.request or request
     ranks = old_ranks(outcome.plan, outcome.cluster_state)
+    if ranks and options.supervise and services.program:
+        await refuse_shared_change(services, outcome.plan)
     if not request.replaces and is_up(outcome.plan, ranks):
         if not options.dry_run:
             await _attach(services, outcome)

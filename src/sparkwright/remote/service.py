@@ -86,8 +86,14 @@ def remove(state: str, deployment: str, tag: str, why: str = "") -> Command:
     why: for the audit log, where `taken_down` finds it.
     """
     what = f"disarm {deployment}{why and f': {why}'}"
-    text = REWRITE + _sh("units", "pid_functions", "detached", "mine", "remove")
+    text = REWRITE + _sh("units", "pid_functions", "detached", "mine", "ended", "remove")
     return script(text, state, deployment, tag, timeout=90, changes=what)
+
+
+def remove_unused_gateways(state: str) -> Command:
+    """Ends and removes each gateway that no deployment of this node is behind any more."""
+    text = _sh("units", "pid_functions", "detached", "mine", "ended", "unused")
+    return script(text, state, timeout=90, changes="remove gateways without a deployment")
 
 
 def taken_down(state: str, deployment: str) -> Command:

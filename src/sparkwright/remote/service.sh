@@ -140,9 +140,9 @@ if alive "$d" && [ ! -e "$d/paused" ]; then
 fi
 printf 'nonce %s\n' "$(cat "$h/nonce" 2>/dev/null)"
 
-#: remove
+#: ended
 # A gateway goes with the last deployment behind it.
-S="$(x "$1")"; h="$S/supervision/$2"; tag="$3"
+S="$(x "$1")"
 ended() {
   mine "$1" | while read -r m u; do
     echo was; ctl "$m" disable -q --now "$u"; f="$(units "$m")/$u"
@@ -151,13 +151,22 @@ ended() {
   done
   for d in "$1"/services/*/; do [ ! -d "$d" ] || { echo was; stop "${d%/}"; }; done
 }
+unused_gateways() {
+  for g in "$S"/supervision/_gateway-*/; do g="${g%/}"; [ -d "$g" ] || continue
+    grep -qsxF "${g##*-}" "$S"/supervision/*/door/behind || { ended "$g"; rm -rf "$g"; }; done
+}
+
+#: unused
+unused_gateways
+
+#: remove
+h="$S/supervision/$2"; tag="$3"
 rm -f "$h/desired.json"
 ended "$h"
 if grep -qsF " $tag" "$HOME/.ssh/authorized_keys"; then rewrite "$tag" "" || exit 1; fi
 [ ! -e "$h" ] || { echo was; rm -rf "$h"; }
 [ ! -e "$h" ] || exit 1
-for g in "$S"/supervision/_gateway-*/; do g="${g%/}"; [ -d "$g" ] || continue
-  grep -qsxF "${g##*-}" "$S"/supervision/*/door/behind || { ended "$g"; rm -rf "$g"; }; done
+unused_gateways
 # The ssh connections of the supervisor and of the console.
 for n in "$h" "$h/console"; do
   c="/tmp/sparkwright-$(id -u)-$(printf %s "$n" | sha256sum | cut -c1-12)"
