@@ -150,7 +150,8 @@ async def _arm(services: Services, launch_request: LaunchRequest, plan: Plan, op
     if gateway.moved:
         await did(services, plan.head, service.remove_unused_gateways(state))
     if options.replaces:
-        await remove_supervisor(services, services.cluster.names, options.replaces)
+        why = f"replaced by {plan.deployment}"
+        await remove_supervisor(services, services.cluster.names, options.replaces, why)
     reach, more = await _settled(services, plan, where) if gateway.listens else (None, ())
     reach = replace(reach, key=gateway.key) if reach else None
     done = await services.run(plan.head, service.alive(where.home))

@@ -18,7 +18,7 @@ from sparkwright.app.plan import make_plan
 from sparkwright.app.prepare import Outcome, prepare
 from sparkwright.app.ranks import all_ranks, listing
 from sparkwright.app.ready import ask, until_ready
-from sparkwright.app.running import is_up, replaced
+from sparkwright.app.running import is_up, replaced, require_its_nodes
 from sparkwright.app.services import ClusterState, LaunchRequest, Services, finished, resolved_paths, together
 from sparkwright.app.stage import stage_image, stage_model
 from sparkwright.app.stop import clean, forget, old_ranks
@@ -94,6 +94,8 @@ async def again(services: Services, request: LaunchRequest, wait: bool) -> None:
 async def _serve(services: Services, request: LaunchRequest, outcome: Outcome, options: Options, swap: Swap) -> None:
     _refuse(outcome.plan, request.force)
     swap.announce()
+    if swap.old and swap.again:
+        await require_its_nodes(services, swap.old)
     with _step(services, outcome, "total", quiet=True):
         outcome.fresh = await start_ranks(services, request, outcome, options.seize, swap)
         if outcome.fresh and services.program and not options.supervise:

@@ -14,7 +14,15 @@ from sparkwright.app.running import Old, replaced_text, until_serving, watched
 from sparkwright.app.services import LaunchRequest, Services, api_key, finished
 from sparkwright.app.stop import clean
 from sparkwright.domain.codec import to_json
-from sparkwright.domain.errors import Busy, CommandFailed, NodeError, NotReady, SparkwrightError, UsageError
+from sparkwright.domain.errors import (
+    Busy,
+    CommandFailed,
+    NodeError,
+    NotReady,
+    SparkwrightError,
+    Unreachable,
+    UsageError,
+)
 from sparkwright.domain.live import Ask, Request, Supervised
 from sparkwright.domain.plan import Plan
 from sparkwright.domain.units import DRAIN_SECONDS, duration
@@ -101,21 +109,32 @@ class Swap:
         self.begun = True
 
     async def _handed_over(self, supervised: Supervised) -> bool:
-        """Its supervisor no longer watches the ranks, and its gateway refuses with the reason."""
+        """Whether its supervisor has left the ranks to us; its gateway refuses with the reason then.
+
+        Raises Unreachable if the supervisor cannot ask a node, and could not start it again.
+        """
         services, (node, state, name) = self.services, self._place(supervised)
         asked = self._request(Ask.REPLACE, f"being replaced by recipe {self.launch_request.recipe.label}")
-        if not (await services.run(node, service.send_request(state, name, asked, "replace"))).ok:
+        if not (await services.run(node, service.send_request(state, name, asked, "replace", over=True))).ok:
             return False
         self._renewing = asyncio.create_task(self._renew(node, state, name))
         await services.run(node, service.resume(state, name))
         until = services.clock.monotonic() + self.drain + _HEARD
         while services.clock.monotonic() < until:
             seen = await watched(services, node, name)
+            answer = seen.current.answer_to(services.nonce) if seen and seen.current else None
+            if answer and answer.refused and self.again:
+                raise Unreachable(node, answer.refused, answer.cure)
             if seen and seen.current and seen.current.request == services.nonce:
                 return True
+            if answer and answer.refused:
+                return False
             await services.clock.sleep(_LOOK_AGAIN)
         await services.run(node, service.withdraw_request(state, name, services.nonce))
         return False
+
+    def _why(self) -> str:
+        return f"replaced by {self.launch_request.deployment}"
 
     def _place(self, supervised: Supervised) -> tuple[str, str, str]:
         return supervised.node, self.services.state_on(supervised.node), supervised.deployment
@@ -211,7 +230,7 @@ class Swap:
             return
         try:
             if await self.ours():
-                await remove_supervisor(self.services, self.services.cluster.names, self.old.name)
+                await remove_supervisor(self.services, self.services.cluster.names, self.old.name, self._why())
         except NodeError as error:
             text = f"the supervisor of {self.old.name} could not be ended, and will start it again: {error.message}"
             self.services.notice(text, warning=True)

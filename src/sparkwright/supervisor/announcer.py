@@ -57,6 +57,8 @@ def view(bus: EventBus, state: State) -> Live:
         engine_address=context.url,
         simulated=context.simulated,
         request=seen.request,
+        answers=seen.answers,
+        unverified=state.unverified,
     )
 
 
