@@ -23,6 +23,10 @@ from sparkwright.remote import service as service_commands
 
 _LOCAL = ("localhost", "127.0.0.1")
 _NAMES = 24
+NO_KEY_HERE = (
+    "this machine has no key to the gateway: a key is only on the machine that made it; `sparkwright keys add NAME` "
+    "makes one here"
+)
 ENDPOINT = "endpoint"
 """The file next to the gateway's own with its URL: no gateway was made where it is missing."""
 
@@ -242,7 +246,7 @@ async def _first_key(services: Services, plan: Plan) -> tuple[str, tuple[str, ..
         return "", (f"no key could be made: {error.message}; {error.hint or '`sparkwright keys add NAME` later'}",)
     if path or not services.keyring:
         return path, ()
-    return "", ("this machine has no key to it: `sparkwright keys add NAME` makes one",)
+    return "", (NO_KEY_HERE,)
 
 
 async def settled(services: Services, plan: Plan, where: Installation) -> tuple[Reach | None, tuple[str, ...]]:

@@ -136,11 +136,14 @@ async def _arm(services: Services, launch_request: LaunchRequest, plan: Plan, op
     home, runtime = f"{state}/supervision/{plan.deployment}", f"{state}/runtime/{digest}"
     where = Installation(plan.head, home, state, service_host.python, runtime)
     workers = _remote_workers(plan)
+    if workers:
+        services.sink.report(StepStarted(_STEP, f"ssh from {plan.head} to {', '.join(workers)}"))
     lost = await open_ways(services, where, service_host, workers, tag_of(services, plan.deployment)) if workers else ()
     if lost:
         return InstallResult(findings=lost)
     await _ordered(services, where, _desired(services, launch_request, plan, options), options)
     manager, doubts = await _manager(services, plan.head, service_host)
+    services.sink.report(StepStarted(_STEP, "gateway: files, keys and certificate"))
     gateway = await _gateway(services, plan, where, options.replaces)
     supervisor = Service("supervisor", where.argv("run"), private=False)
     kept = manager, service_host
@@ -152,8 +155,11 @@ async def _arm(services: Services, launch_request: LaunchRequest, plan: Plan, op
     if options.replaces:
         why = f"replaced by {plan.deployment}"
         await remove_supervisor(services, services.cluster.names, options.replaces, why)
+    if gateway.listens:
+        services.sink.report(StepStarted(_STEP, f"gateway: a first answer on port {plan.recipe.serving.door.port}"))
     reach, more = await _settled(services, plan, where) if gateway.listens else (None, ())
     reach = replace(reach, key=gateway.key) if reach else None
+    services.sink.report(StepStarted(_STEP, "supervisor: its first report"))
     done = await services.run(plan.head, service.alive(where.home))
     if not done.ok:
         doubts = (*doubts, sup.NOT_RUNNING.on(plan.head, " / ".join(done.stdout.split("\n"))[-600:]))

@@ -114,10 +114,8 @@ async def require_its_nodes(services: Services, old: Old) -> None:
     if not answers_clients(old):
         return
     known = {rank.node for rank in old.ranks} | ({old.supervised.node} if old.supervised else set())
-    if old.desired:
-        known |= set(old.desired.cluster.names)
-    everywhere = not old.desired and not old.supervised
-    nodes = [name for name in services.cluster.names if everywhere or name in known]
+    known |= set(old.desired.cluster.names if old.desired else services.cluster.names)
+    nodes = [name for name in services.cluster.names if name in known]
     await require_nodes(services, old.name, nodes)
 
 

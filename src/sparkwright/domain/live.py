@@ -5,7 +5,7 @@ from enum import StrEnum
 
 from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.recipe import Recipe
-from sparkwright.domain.units import DRAIN_SECONDS
+from sparkwright.domain.units import DRAIN_SECONDS, duration
 from sparkwright.domain.values import dataclass, field
 
 
@@ -166,7 +166,8 @@ class Live:
     start takes, 0 where that is not known.
     quiet: what requests that get nothing for some seconds show, while a step of a prompt may explain it; '' else.
     declined: when a start on demand was refused last, 0 for never since it served.
-    answers: to the last requests. unverified: since when its ranks could not be verified gone, 0 if they are.
+    answers: to the last requests. unverified: since when its ranks could not be verified gone, 0 if they are. up_since:
+    when its ranks began to serve, whatever stalls came since; 0 if it does not serve.
     """
 
     at: float
@@ -198,6 +199,7 @@ class Live:
     declined: float = 0.0
     answers: tuple[RequestAnswer, ...] = ()
     unverified: float = 0.0
+    up_since: float = 0.0
 
     def answer_to(self, request: str) -> RequestAnswer | None:
         """None for a request that the supervisor has not seen, or has forgotten."""
@@ -236,6 +238,17 @@ class Supervised:
     def current(self) -> Live | None:
         """Its report, if that is current: a supervisor that ended or hangs has none."""
         return self.live if self.running and self.age is not None and self.age < STALE else None
+
+    @property
+    def lasts(self) -> str:
+        """Time in its state, and the time that it is up if that is longer: a stall of a second is no new start."""
+        live = self.current
+        if live is None:
+            return ""
+        text = f" for {duration(max(0.0, self.now - live.since))}"
+        if live.phase in SERVING and live.up_since and live.since - live.up_since >= 1.0:
+            text += f", up for {duration(self.now - live.up_since)}"
+        return text
 
     @property
     def trouble(self) -> str:

@@ -59,6 +59,7 @@ def view(bus: EventBus, state: State) -> Live:
         request=seen.request,
         answers=seen.answers,
         unverified=state.unverified,
+        up_since=state.ready_at,
     )
 
 

@@ -136,6 +136,7 @@ class Loop:
             context.notice(f"{request.ask} by {request.by} refused: {why}", warning=True)
             context.seen.answer(request.nonce, why, cure)
             context.journal.answered(request.nonce)
+            self._review_of = ""
             self._show()
             return
         context.seen.drain = request.drain
@@ -143,6 +144,7 @@ class Loop:
             self.bus.put(Replaced(context.now(), request.why))
             return
         context.journal.answered(request.nonce)
+        self._review_of = ""
         self.bus.put(_ASKED[request.ask](context.now(), request.why, request.nonce))
 
     def _gap(self, at: float) -> None:

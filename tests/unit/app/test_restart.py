@@ -24,13 +24,10 @@ LOST = Unreachable("spark-2", "the host key of spark-2 has CHANGED", "ssh-keygen
 
 def shown(here: Scene, *lives: Live | None) -> Scene:
     """What its supervisor reports at each look, the last one for ever; None: it is gone."""
-    rows = [
-        [{"deployment": "twin", "live": json.loads(to_json(live)), "running": True, "now": live.at, "by": "", "unit": ""}]
-        if live
-        else []
-        for live in lives
-    ]
+    told = {"deployment": "twin", "running": True, "by": "", "unit": "", "endpoint": ""}
+    rows = [[{**told, "live": json.loads(to_json(live)), "now": live.at}] if live else [] for live in lives]
     here.nodes[0].on("python3 -I -", *(json.dumps(row) for row in rows))
+    here.nodes[0].default = Completed(0, "")
     return here
 
 
@@ -58,7 +55,6 @@ async def test_what_does_not_serve_may_be_restarted() -> None:
     """Nothing is lost by it: the supervisor starts it once the node answers."""
     here = shown(running(), replace(READY, phase=DeploymentState.BACKING_OFF), answered(READY))
     here.nodes[1].on("", LOST)
-    here.nodes[0].default = Completed(0, "")
     await restart(here.services, "twin")
     assert asked(here) == ["restart twin"]
 
@@ -68,6 +64,7 @@ async def test_a_name_that_no_node_knows_may_be_on_the_one_that_is_lost() -> Non
     here = running()
     for node in here.nodes:
         node.ranks.clear()
+        node.default = Completed(0, "")
     here.nodes[0].on("", LOST)
     with pytest.raises(Unreachable):
         await restart(here.services, "twin")
@@ -76,7 +73,6 @@ async def test_a_name_that_no_node_knows_may_be_on_the_one_that_is_lost() -> Non
 async def test_the_refusal_of_the_supervisor_is_the_end() -> None:
     """It cannot ask a node that this machine can."""
     here = shown(running(), READY, answered(READY, refused="twin serves and was left as it is: no route", cure="ping"))
-    here.nodes[0].default = Completed(0, "")
     with pytest.raises(Unreachable) as caught:
         await restart(here.services, "twin")
     assert "was left as it is: no route" in caught.value.message and caught.value.hint == "ping"
@@ -95,12 +91,11 @@ async def test_what_is_being_replaced_is_not_restarted() -> None:
 async def test_a_request_that_is_never_taken_up_names_its_owner() -> None:
     """Guards an endless wait behind a supervisor that hangs."""
     here = shown(running(), READY)
-    here.nodes[0].default = Completed(0, "")
     theirs = to_json(Request(Ask.HALT, "bob@desk", "stopped by an operator", "n"))
     here.nodes[0].on('ln "$t"', Completed(service.OCCUPIED, f"65\n{theirs}"))
     with pytest.raises(Busy) as caught:
         await restart(here.services, "twin")
-    assert "the halt that bob@desk asked for 1 min 05 s ago" in caught.value.message
+    assert "the halt that bob@desk asked for 65 s ago" in caught.value.message
 
 
 async def ended(here: Scene) -> str:
@@ -109,13 +104,12 @@ async def ended(here: Scene) -> str:
 
 async def test_a_restart_that_was_replaced_ends_with_who_did_it() -> None:
     """Guards a wait without a word after another laptop's switch."""
-    here = shown(running(), answered(READY), None)
+    draining = answered(replace(READY, phase=DeploymentState.DRAINING))
+    here = shown(running(), draining, None)
     here.nodes[0].on(
         "audit.log",
         "2026-11-27T19:00:00Z root@laptop-opa disarm twin: replaced by chat2\nnow 2026-11-27T19:00:09Z\n",
     )
-    draining = answered(replace(READY, phase=DeploymentState.DRAINING))
-    shown(here, draining, None)
     assert await ended(here) == "it was replaced by chat2, by root@laptop-opa at 19:00:00 UTC"
 
 
@@ -124,7 +118,6 @@ async def test_a_restart_that_cannot_verify_the_stop_ends() -> None:
     why = "cannot verify that all is stopped: spark-2: the host key has CHANGED; ssh-keygen -R"
     waits = answered(replace(READY, phase=DeploymentState.BACKING_OFF, reason=why, unverified=900.0, incident=3))
     here = shown(running(), READY, waits)
-    here.nodes[0].default = Completed(0, "")
     with pytest.raises(NotReady) as caught:
         await restart(here.services, "twin")
     assert "ssh-keygen -R" in caught.value.message and "incidents list twin" in caught.value.hint
@@ -140,7 +133,6 @@ async def test_two_restarts_at_once_both_see_the_end() -> None:
 async def test_ctrl_c_says_that_the_restart_goes_on() -> None:
     """Guards "stopped", which reads as if the deployment was."""
     here = shown(running(), READY, answered(replace(READY, phase=DeploymentState.LOADING)))
-    here.nodes[0].default = Completed(0, "")
     task = asyncio.ensure_future(restart(here.services, "twin"))
     while not asked(here):
         assert not task.done(), task
