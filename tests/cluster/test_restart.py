@@ -4,8 +4,9 @@ import pytest
 
 from cluster.clients import asking
 from cluster.drive import NAME, RUNTIMES, SLOW, Drive, assert_clean, running
-from testbed import Node
+from testbed import Node, harm
 
+OPEN = {"expose": "all"}
 RUNTIME = pytest.mark.parametrize("runtime", RUNTIMES)
 SERVING = ("ready", "degraded")
 
@@ -61,4 +62,49 @@ def test_who_watches_an_up_reads_who_has_taken_it_down(drive: Drive, nodes: list
     assert done.code == 5 and f"{NAME} was taken down by " in done.err, str(done)
     assert "exited with code" not in done.err.partition("error:")[2] and f"sparkwright down {NAME}" not in done.err
     assert f"{NAME} was taken down by " in drive.run("status", NAME).out
+    assert_clean(nodes)
+
+
+def test_a_restart_that_cannot_work_is_refused_while_it_serves(drive: Drive, nodes: list[Node]) -> None:
+    """The worker's host keys changed: exit 3 with the cure, and clients are served all the time."""
+    head, worker = nodes
+    drive.good("up", drive.recipe("process", serving=OPEN))
+    before = running(nodes)
+    with asking(head, drive.folder / "home") as client:
+        harm.change_host_keys(worker)
+        try:
+            done = drive.run("restart", NAME)
+            without = drive.run("restart")
+        finally:
+            harm.restore_host_keys(worker)
+        assert done.code == 3 and without.code == 3, f"{done}\n{without}"
+        assert "has CHANGED" in done.err and f"{NAME} serves and was left as it is" in done.err, str(done)
+        assert "ssh-keygen" in done.err.partition("hint:")[2], str(done)
+    assert client.statuses() == {200}, client.around({200})
+    assert running(nodes) == before and drive.shown()["supervised"]["live"]["incidents"] == 0
+    drive.good("restart", NAME)
+    drive.good("down", NAME)
+    assert_clean(nodes)
+
+
+@pytest.mark.full
+def test_the_supervisor_refuses_what_only_it_cannot_do(drive: Drive, nodes: list[Node]) -> None:
+    """The laptop reaches the worker and the head does not: restart and switch end with exit 3, and clients notice
+    nothing; what does not serve may be restarted, and an incident names the cure."""
+    head, worker = nodes
+    drive.good("up", drive.recipe("process", serving=OPEN))
+    before = running(nodes)
+    with asking(head, drive.folder / "home") as client:
+        harm.cut_ssh(worker, head)
+        try:
+            restarted = drive.run("restart", NAME)
+            changed = drive.run("up", drive.recipe("process", serving={**OPEN, "context": 16384}))
+        finally:
+            harm.restore_ssh(worker)
+        for done in (restarted, changed):
+            assert done.code == 3 and "spark-2" in done.err and "was left as it is" in done.err, str(done)
+            assert "hint:" in done.err, str(done)
+    assert client.statuses() == {200}, client.around({200})
+    assert running(nodes) == before
+    drive.good("down", NAME)
     assert_clean(nodes)

@@ -37,8 +37,9 @@ class FakeJournal:
     def request(self) -> Request | None:
         return self.asked
 
-    def answered(self) -> None:
-        self.asked = None
+    def answered(self, nonce: str = "") -> None:
+        if self.asked and nonce in ("", self.asked.nonce):
+            self.asked = None
 
     def recall(self) -> dict[str, float]:
         return dict(self.figures)

@@ -41,6 +41,17 @@ def restore_ssh(node: Node) -> None:
     node.exec(["iptables", "-F", "INPUT"])
 
 
+def change_host_keys(node: Node) -> None:
+    """As after a reinstallation; connections of the ssh user end, so that everybody has to connect again."""
+    node.sh("mkdir -p /root/host-keys && cp -a /etc/ssh/ssh_host_* /root/host-keys")
+    node.sh("rm /etc/ssh/ssh_host_* && ssh-keygen -A && systemctl restart ssh && { pkill -f '[s]shd: spark' || :; }")
+
+
+def restore_host_keys(node: Node) -> None:
+    node.sh("rm /etc/ssh/ssh_host_* && cp -a /root/host-keys/* /etc/ssh && systemctl restart ssh")
+    node.sh("rm -r /root/host-keys; pkill -f '[s]shd: spark' || :")
+
+
 def set_fabric(node: Node, *, up: bool) -> None:
     """Both functions of the first cage: as if the cable were pulled."""
     for address, device in node.spec.devices[1:]:

@@ -263,7 +263,7 @@ def _changed(node: str, file: str, line: str, host: str) -> Unreachable:
         "either the machine was reinstalled or the connection is intercepted. First verify the new fingerprint on the "
         f"node's console (`ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub`); only then remove the old one: `{remove}`"
     )
-    return Unreachable(node, message, hint)
+    return Unreachable(node, message, hint, f"verify the new key, then `{remove}` and the same `sparkwright up`")
 
 
 def _last_line(stderr: str) -> str:

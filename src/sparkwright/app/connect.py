@@ -100,7 +100,10 @@ async def _key(services: Services, deployment: str, name: str) -> tuple[str, Sec
     if name:
         there = ", ".join(sorted({one.name for one in known.keys})) or "none"
         raise UsageError(f"no key {name} on this machine opens {deployment}", f"keys of the head node: {there}")
-    raise UsageError(f"no key on this machine opens {deployment}", "`sparkwright keys add NAME` makes one")
+    made = ", ".join(sorted({f"{one.name} (made by {one.by or 'unknown'})" for one in known.keys}))
+    where = f"; the head knows {made}, and each is only on the machine that made it" if made else ""
+    hint = "`sparkwright keys add NAME` makes one here"
+    raise UsageError(f"no key on this machine opens {deployment}{where}", hint)
 
 
 async def _known(services: Services) -> Keys:

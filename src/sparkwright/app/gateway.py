@@ -8,7 +8,7 @@ from sparkwright.app.services import Services, understood
 from sparkwright.checks.gateway import CHECKS, DIFFERS, NO_CADDY, PAIR, PORT
 from sparkwright.domain.check import Context
 from sparkwright.domain.codec import Unreadable, from_json, to_json
-from sparkwright.domain.errors import SparkwrightError
+from sparkwright.domain.errors import Refused, SparkwrightError
 from sparkwright.domain.finding import Finding
 from sparkwright.domain.plan import Plan
 from sparkwright.domain.recipe import Expose, Gateway, GatewayTls
@@ -19,9 +19,14 @@ from sparkwright.facts import service as facts
 from sparkwright.gateway.caddy import GatewayConfig, certificate_folders, config, root_certificate
 from sparkwright.gateway.keys import FRONT, ROUTE, FrontSetting, RouteSetting, parse
 from sparkwright.remote import gateway as commands
+from sparkwright.remote import service as service_commands
 
 _LOCAL = ("localhost", "127.0.0.1")
 _NAMES = 24
+NO_KEY_HERE = (
+    "this machine has no key to the gateway: a key is only on the machine that made it; `sparkwright keys add NAME` "
+    "makes one here"
+)
 ENDPOINT = "endpoint"
 """The file next to the gateway's own with its URL: no gateway was made where it is missing."""
 
@@ -43,7 +48,8 @@ class Reach:
 class GatewayInstall:
     """services: of the head node's gateway `name`, in the folder of where.home. Findings never stop the engine.
 
-    key: the file here with a key that opens it, '' where this machine has none.
+    key: the file here with a key that opens it, '' where this machine has none. moved: its port is another than before,
+    so the gateway on the old port may have no deployment left.
     """
 
     name: str
@@ -52,6 +58,7 @@ class GatewayInstall:
     findings: tuple[Finding, ...] = ()
     said: tuple[str, ...] = ()  # lines for the user
     key: str = ""
+    moved: bool = False
 
     @property
     def listens(self) -> bool:
@@ -69,34 +76,62 @@ def shared(where: Installation, port: int) -> Installation:
     return replace(where, home=f"{where.state}/supervision/{gateway_name(port)}")
 
 
-async def install_gateway(services: Services, plan: Plan, where: Installation) -> GatewayInstall:
+async def install_gateway(services: Services, plan: Plan, where: Installation, replaces: str = "") -> GatewayInstall:
     """Idempotent, next to others on the same port too. A Caddy that runs takes over what has changed without cutting a
 
-    stream. Raises NodeError.
+    stream. replaces: a deployment that leaves the gateway next, and has no say in its settings. Raises NodeError.
     """
     gateway = plan.recipe.serving.door
     at = shared(where, gateway.port)
-    seen = await _look(services, plan, where)
+    seen, before = await _look(services, plan, where, replaces), await _routed_port(services, where)
     found = _judged(plan, seen)
     codes = {finding.code for finding in found}
     front = _front(plan, at, seen, replace(gateway, tls=GatewayTls.INTERNAL) if PAIR in codes else gateway)
     await did(services, where.node, commands.folders(where.state, at.home, certificate_folders(front)))
-    none = bool(codes & {NO_CADDY, PORT, DIFFERS})
+    # A route that clients use now is never replaced by none.
+    works, moved = before == gateway.port and seen.ours, before not in (0, gateway.port)
+    none = bool(codes & {NO_CADDY, PORT, DIFFERS}) and not works
     await did(services, where.node, commands.behind(where.home, gateway.port))
     await _put(services, where, ROUTE, to_json(_route(plan, none)))
     door = Service("door", at.argv("door"), cwd=f"{at.home}/door")
     if DIFFERS in codes:
-        return GatewayInstall(gateway_name(gateway.port), at, (), found)
+        return GatewayInstall(gateway_name(gateway.port), at, (), found, moved=moved)
     await _put(services, at, FRONT, to_json(_setting(front, where)))
     if none:
-        return GatewayInstall(gateway_name(gateway.port), at, (door,), found)
+        return GatewayInstall(gateway_name(gateway.port), at, (door,), found, moved=moved)
     await _put(services, at, "caddy.json", json.dumps(config(front), indent=1))
     await _put(services, where, ENDPOINT, endpoint(plan, seen.hostname) + "\n")
     await did(services, where.node, commands.reload(where.python, f"{at.home}/door"))
     key, said = await _first_key(services, plan)
     console = Service("console", at.argv("console"), cwd=f"{at.home}/door")
     programs = (_caddy(gateway_name(gateway.port), at, seen, front), door, console)
-    return GatewayInstall(gateway_name(gateway.port), at, programs, found, said, key)
+    return GatewayInstall(gateway_name(gateway.port), at, programs, found, said, key, moved)
+
+
+async def refuse_shared_change(services: Services, plan: Plan) -> None:
+    """Raise Refused if other deployments keep the gateway's settings as they are and the recipe asks for new ones.
+
+    Changes nothing. A deployment that no client reaches through the gateway is not concerned. Raises NodeError.
+    """
+    state, gateway = services.state_on(plan.head), plan.recipe.serving.door
+    where = Installation(plan.head, f"{state}/supervision/{plan.deployment}", state, "", "")
+    if await _routed_port(services, where) != gateway.port:
+        return
+    seen = await _look(services, plan, where)
+    found = tuple(one for one in _judged(plan, seen) if one.code == DIFFERS)
+    if found:
+        others = ", ".join(name for name in seen.behind if name != plan.deployment)
+        said = f"{plan.deployment}: its gateway settings cannot change while {others} is behind the same port"
+        raise Refused(f"{said} {gateway.port}; nothing was changed", found, str(found[0].remedy))
+
+
+async def _routed_port(services: Services, where: Installation) -> int:
+    """Port of the gateway that leads to the deployment now, 0 if none does."""
+    told = await services.run(where.node, service_commands.read(where.home, f"door/{ROUTE}"))
+    try:
+        return from_json(RouteSetting, told.stdout).port
+    except Unreadable:
+        return 0
 
 
 async def findings(services: Services, plan: Plan, where: Installation) -> tuple[Finding, ...]:
@@ -105,16 +140,17 @@ async def findings(services: Services, plan: Plan, where: Installation) -> tuple
 
 
 def _judged(plan: Plan, seen: GatewayFacts) -> tuple[Finding, ...]:
-    context = Context(plan.cluster, recipe=plan.recipe, gateway=seen)
+    context = Context(plan.cluster, recipe=plan.recipe, deployment=plan.deployment, gateway=seen)
     return tuple(finding for check in CHECKS for finding in check.findings(context))
 
 
-async def _look(services: Services, plan: Plan, where: Installation) -> GatewayFacts:
+async def _look(services: Services, plan: Plan, where: Installation, replaces: str = "") -> GatewayFacts:
     """Raises CommandFailed."""
     gateway = plan.recipe.serving.door
     home, pair = shared(where, gateway.port).home, (gateway.certificate, gateway.key)
     asked = facts.fact(where.node, where.state, home, gateway.port, pair)
     seen = understood(where.node, "what it has for a gateway", await services.read(where.node, asked))
+    seen = replace(seen, behind=tuple(name for name in seen.behind if name != replaces))
     seen = replace(seen, kept=_kept(seen).open_to, asked=_front(plan, where, seen, gateway).open_to)
     try:
         parse(seen.keys or "")
@@ -210,7 +246,7 @@ async def _first_key(services: Services, plan: Plan) -> tuple[str, tuple[str, ..
         return "", (f"no key could be made: {error.message}; {error.hint or '`sparkwright keys add NAME` later'}",)
     if path or not services.keyring:
         return path, ()
-    return "", ("this machine has no key to it: `sparkwright keys add NAME` makes one",)
+    return "", (NO_KEY_HERE,)
 
 
 async def settled(services: Services, plan: Plan, where: Installation) -> tuple[Reach | None, tuple[str, ...]]:

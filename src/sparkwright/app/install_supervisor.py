@@ -136,21 +136,30 @@ async def _arm(services: Services, launch_request: LaunchRequest, plan: Plan, op
     home, runtime = f"{state}/supervision/{plan.deployment}", f"{state}/runtime/{digest}"
     where = Installation(plan.head, home, state, service_host.python, runtime)
     workers = _remote_workers(plan)
+    if workers:
+        services.sink.report(StepStarted(_STEP, f"ssh from {plan.head} to {', '.join(workers)}"))
     lost = await open_ways(services, where, service_host, workers, tag_of(services, plan.deployment)) if workers else ()
     if lost:
         return InstallResult(findings=lost)
     await _ordered(services, where, _desired(services, launch_request, plan, options), options)
     manager, doubts = await _manager(services, plan.head, service_host)
-    gateway = await _gateway(services, plan, where)
+    services.sink.report(StepStarted(_STEP, "gateway: files, keys and certificate"))
+    gateway = await _gateway(services, plan, where, options.replaces)
     supervisor = Service("supervisor", where.argv("run"), private=False)
     kept = manager, service_host
     await _serve(services, where, plan.deployment, (supervisor,), kept)
     if gateway.services:
         await _serve(services, gateway.where, gateway.name, gateway.services, kept)
+    if gateway.moved:
+        await did(services, plan.head, service.remove_unused_gateways(state))
     if options.replaces:
-        await remove_supervisor(services, services.cluster.names, options.replaces)
+        why = f"replaced by {plan.deployment}"
+        await remove_supervisor(services, services.cluster.names, options.replaces, why)
+    if gateway.listens:
+        services.sink.report(StepStarted(_STEP, f"gateway: a first answer on port {plan.recipe.serving.door.port}"))
     reach, more = await _settled(services, plan, where) if gateway.listens else (None, ())
     reach = replace(reach, key=gateway.key) if reach else None
+    services.sink.report(StepStarted(_STEP, "supervisor: its first report"))
     done = await services.run(plan.head, service.alive(where.home))
     if not done.ok:
         doubts = (*doubts, sup.NOT_RUNNING.on(plan.head, " / ".join(done.stdout.split("\n"))[-600:]))
@@ -158,10 +167,10 @@ async def _arm(services: Services, launch_request: LaunchRequest, plan: Plan, op
     return InstallResult(node, manager, findings, (*gateway.said, *more), reach)
 
 
-async def _gateway(services: Services, plan: Plan, where: Installation) -> GatewayInstall:
+async def _gateway(services: Services, plan: Plan, where: Installation, replaces: str) -> GatewayInstall:
     """A supervisor without a gateway is better than none."""
     try:
-        return await install_gateway(services, plan, where)
+        return await install_gateway(services, plan, where, replaces)
     except NodeError as error:
         return GatewayInstall("", where, (), (sup.NO_GATEWAY.on(plan.head, error.message),))
 

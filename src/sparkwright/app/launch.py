@@ -10,6 +10,7 @@ from sparkwright.app.changed import remember, report_changes
 from sparkwright.app.cluster_state import gather_state, looked_at, nodes_for
 from sparkwright.app.free import free_memory
 from sparkwright.app.gate import calibrated, save_figures
+from sparkwright.app.gateway import refuse_shared_change
 from sparkwright.app.install_supervisor import InstallOptions, install_supervisor, record
 from sparkwright.app.lease import Leases, holding, remove_supervisor, taking_over
 from sparkwright.app.load_guard import LoadGuard, figures_of, load_floors
@@ -17,7 +18,7 @@ from sparkwright.app.plan import make_plan
 from sparkwright.app.prepare import Outcome, prepare
 from sparkwright.app.ranks import all_ranks, listing
 from sparkwright.app.ready import ask, until_ready
-from sparkwright.app.running import is_up, replaced
+from sparkwright.app.running import is_up, replaced, require_its_nodes
 from sparkwright.app.services import ClusterState, LaunchRequest, Services, finished, resolved_paths, together
 from sparkwright.app.stage import stage_image, stage_model
 from sparkwright.app.stop import clean, forget, old_ranks
@@ -61,6 +62,8 @@ async def up(services: Services, request: LaunchRequest, options: Options) -> Ou
     outcome = await prepare(services, request)
     request = outcome.request or request
     ranks = old_ranks(outcome.plan, outcome.cluster_state)
+    if ranks and options.supervise and services.program:
+        await refuse_shared_change(services, outcome.plan)
     if not request.replaces and is_up(outcome.plan, ranks):
         if not options.dry_run:
             await _attach(services, outcome)
@@ -91,6 +94,8 @@ async def again(services: Services, request: LaunchRequest, wait: bool) -> None:
 async def _serve(services: Services, request: LaunchRequest, outcome: Outcome, options: Options, swap: Swap) -> None:
     _refuse(outcome.plan, request.force)
     swap.announce()
+    if swap.old and swap.again:
+        await require_its_nodes(services, swap.old)
     with _step(services, outcome, "total", quiet=True):
         outcome.fresh = await start_ranks(services, request, outcome, options.seize, swap)
         if outcome.fresh and services.program and not options.supervise:

@@ -138,7 +138,11 @@ async def _release(services: Services, held: Leases) -> None:
 
 
 _TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"
-_TAKEN = re.compile(rf"(?P<at>{_TIME}) (?P<who>[^\n]{{1,100}}?) disarm [^ \n]+: down\nnow (?P<now>{_TIME})", re.ASCII)
+_REMOVED = re.compile(
+    rf"(?P<at>{_TIME}) (?P<who>[^\n]{{1,100}}?) disarm [^ \n]+: (?P<why>down|replaced by [^ \n]{{1,100}})\n"
+    rf"now (?P<now>{_TIME})",
+    re.ASCII,
+)
 
 
 def tag_of(services: Services, deployment: str) -> str:
@@ -205,13 +209,27 @@ async def _resume(services: Services, nodes: Sequence[str], deployment: str) -> 
 
 async def taken_down(services: Services, node: str, deployment: str, within: float) -> str:
     """By whom and when a `down` has ended it in the last seconds, as the node's audit log has it; '' where none has."""
+    why, who = await _removed(services, node, deployment, within)
+    return who if why == "down" else ""
+
+
+async def removed_text(services: Services, node: str, deployment: str, within: float) -> str:
+    """Sentence on who took it down or replaced it in the last seconds, '' if the node's audit log has nothing."""
+    why, who = await _removed(services, node, deployment, within)
+    if not why:
+        return ""
+    return f"it was taken down by {who}" if why == "down" else f"it was {why}, by {who}"
+
+
+async def _removed(services: Services, node: str, deployment: str, within: float) -> tuple[str, str]:
     with suppress(NodeError, ValueError):
         told = await services.run(node, service.taken_down(services.state_on(node), deployment))
-        if found := _TAKEN.fullmatch(told.stdout.strip()):
+        if found := _REMOVED.fullmatch(told.stdout.strip()):
             at, now = (datetime.fromisoformat(found[name]) for name in ("at", "now"))
             who = "".join(c for c in found["who"] if c.isprintable())
-            return f"{who} at {at:%H:%M:%S} UTC" if abs((now - at).total_seconds()) <= within else ""
-    return ""
+            if abs((now - at).total_seconds()) <= within:
+                return found["why"], f"{who} at {at:%H:%M:%S} UTC"
+    return "", ""
 
 
 async def did(services: Services, node: str, command: Command) -> Completed:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 
 from sparkwright.app.lease import taken_down
 from sparkwright.app.ranks import End, listing
@@ -17,7 +17,7 @@ from sparkwright.domain.unknown import known
 from sparkwright.domain.values import dataclass, replace
 from sparkwright.facts.ranks import ranks_fact
 from sparkwright.facts.store import supervised_fact
-from sparkwright.remote import docker, process
+from sparkwright.remote import docker, process, service
 
 _AUDITED = 86400.0
 PROBE = "Reply with one word."
@@ -54,6 +54,21 @@ def unknown(services: Services, deployment: str, known: Iterable[str]) -> UsageE
     """Of a name that no node knows: with the names that there are."""
     there = ", ".join(sorted(known)) or "none"
     return UsageError(f"no deployment {deployment} on {', '.join(services.cluster.names)}", f"there are: {there}")
+
+
+async def left_alone(services: Services, found: Iterable[Deployment]) -> frozenset[str]:
+    """Names of those whose `up` was interrupted before it could leave a supervisor: nobody asked for that."""
+    alone = [one for one in found if not one.supervised and any(rank.running for rank in one.ranks)]
+
+    async def is_recorded(one: Deployment) -> bool:
+        node = next((rank.node for rank in one.ranks if rank.rank == 0), one.ranks[0].node)
+        with suppress(NodeError):
+            state = services.state_on(node)
+            return bool((await services.run(node, service.read_desired(state, one.name))).stdout.strip())
+        return True
+
+    known = await together(is_recorded(one) for one in alone)
+    return frozenset(one.name for one, recorded in zip(alone, known, strict=True) if not recorded)
 
 
 async def taken_down_by(services: Services, deployment: str) -> str:

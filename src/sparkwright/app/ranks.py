@@ -8,7 +8,7 @@ from contextlib import aclosing
 from secrets import token_hex
 
 from sparkwright.app.services import Services, by_node, each
-from sparkwright.domain.errors import CommandFailed, NodeError
+from sparkwright.domain.errors import CommandFailed, NodeError, Unreachable
 from sparkwright.domain.facts import RankStatus, Unknown
 from sparkwright.domain.plan import Plan, RankSpec
 from sparkwright.domain.recipe import Runtime
@@ -78,6 +78,17 @@ def reached(found: Listing) -> Listing:
     for error in found.lost.values():
         raise error
     return found
+
+
+async def require_nodes(services: Services, deployment: str, nodes: Sequence[str]) -> None:
+    """Raise Unreachable if a node of a deployment that serves cannot be asked: nothing of it is stopped then."""
+    found = await listed(services, nodes)
+    for node, error in found.lost.items():
+        said = error.message.removeprefix(f"{node}: ")
+        raise Unreachable(node, f"{said}; {deployment} serves and was left as it is", error.hint)
+    for node, why in found.blind.items():
+        said = f"its ranks cannot be listed: {why}; {deployment} serves and was left as it is"
+        raise Unreachable(node, said, f"`sparkwright check` on {node}")
 
 
 def handle(services: Services, deployment: str, spec: RankSpec) -> str:

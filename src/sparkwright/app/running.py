@@ -5,13 +5,14 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from sparkwright.app.lease import taken_down
+from sparkwright.app.lease import removed_text
 from sparkwright.app.plan import same_ranks
 from sparkwright.app.queries import status, unknown
+from sparkwright.app.ranks import listed, reached, require_nodes
 from sparkwright.app.services import ClusterState, LaunchRequest, Services
 from sparkwright.app.stop import old_ranks
 from sparkwright.domain.codec import Unreadable, from_json, to_json
-from sparkwright.domain.errors import UsageError
+from sparkwright.domain.errors import Unreachable, UsageError
 from sparkwright.domain.facts import RankStatus
 from sparkwright.domain.live import OVER, SERVING, DeploymentState, Desired, Supervised, phase_text
 from sparkwright.domain.plan import Plan
@@ -22,6 +23,7 @@ from sparkwright.remote import service as commands
 
 # A supervisor shows what it sees every 2 s.
 _SILENT, _LOOK_AGAIN, _RECENT = 30.0, 0.5, 600.0
+_UNVERIFIED = 60.0
 _SHOWN = 6
 _NOT_SETTINGS = ("source", "hash", "title", "notes", "references", "published", "conditions", "profiles")
 
@@ -58,9 +60,11 @@ async def replaced(services: Services, launch_request: LaunchRequest, ranks: Seq
 
 
 async def the_only_one(services: Services, verb: str) -> str:
-    """Its name. Raises UsageError, which names them, unless there is exactly one."""
+    """Its name. Raises UsageError, which names them, unless there is exactly one; NodeError for a lost node."""
     found, troubles = await status(services, probe=False)
     names = [one.name for one in found]
+    if troubles and len(names) < 2:
+        reached(await listed(services, services.cluster.names))
     if len(names) == 1 and not troubles:
         return names[0]
     where = ", ".join(services.cluster.names)
@@ -78,7 +82,8 @@ async def serving(services: Services, names: Collection[str]) -> tuple[str, ...]
 
 
 async def missing(services: Services, name: str) -> UsageError:
-    """The error for a name that `find` has not found."""
+    """The error for a name that `find` has not found. Raises NodeError: it may be on a node that does not answer."""
+    reached(await listed(services, services.cluster.names))
     found, _ = await status(services, probe=False)
     return unknown(services, name, (one.name for one in found))
 
@@ -96,6 +101,22 @@ async def find(services: Services, name: str) -> Old | None:
         with suppress(Unreadable):
             desired = from_json(Desired, told.stdout)
     return Old(name, one.ranks, one.supervised, desired, _serves(one.supervised, one.ranks))
+
+
+def answers_clients(old: Old) -> bool:
+    """Whether it serves now, as far as anybody knows: its supervisor while that reports, else its ranks."""
+    live = old.supervised.current if old.supervised else None
+    return live.phase in SERVING if live else old.serves
+
+
+async def require_its_nodes(services: Services, old: Old) -> None:
+    """Raise Unreachable if it serves and one of its nodes cannot be asked: what would be stopped could not return."""
+    if not answers_clients(old):
+        return
+    known = {rank.node for rank in old.ranks} | ({old.supervised.node} if old.supervised else set())
+    known |= set(old.desired.cluster.names if old.desired else services.cluster.names)
+    nodes = [name for name in services.cluster.names if name in known]
+    await require_nodes(services, old.name, nodes)
 
 
 def _serves(supervised: Supervised | None, ranks: tuple[RankStatus, ...]) -> bool:
@@ -164,20 +185,30 @@ async def watched(services: Services, node: str, name: str) -> Supervised | None
 async def until_serving(
     services: Services, node: str, name: str, request: str = "", goal: Collection[DeploymentState] = SERVING
 ) -> str:
-    """'' once its supervisor has it serving, or why it does not. request: only what comes after it counts."""
-    heard, said = services.clock.monotonic(), ""
+    """'' once its supervisor has it serving, or why it does not. request: only what comes after it counts.
+
+    Raises Unreachable if the supervisor refuses the request because it cannot ask a node.
+    """
+    heard, said, accepted = services.clock.monotonic(), "", not request
     while services.clock.monotonic() - heard < _SILENT:
         seen = await watched(services, node, name)
         if seen is None:
-            who = await taken_down(services, node, name, _RECENT)
-            return f"it was taken down by {who}" if who else f"its supervisor on {node} was removed"
+            return await removed_text(services, node, name, _RECENT) or f"its supervisor on {node} was removed"
         live = seen.current
-        if live and request in ("", live.request):
+        answer = live.answer_to(request) if live else None
+        if answer and answer.refused:
+            raise Unreachable(node, answer.refused, answer.cure)
+        accepted = accepted or answer is not None
+        if live and accepted:
             heard = services.clock.monotonic()
             if live.phase in goal:
                 return ""
             if live.phase in OVER:
                 return live.reason or str(live.phase)
+            if live.phase in SERVING and request != live.request:
+                return "somebody has asked for a restart since"
+            if request and live.unverified and live.at - live.unverified > _UNVERIFIED * services.time_scale:
+                return f"{live.reason}; its supervisor tries again when the node answers"
             if said != (said := f"{name}: {phase_text(live.phase)}: {live.reason}"):
                 services.notice(said)
         await services.clock.sleep(_LOOK_AGAIN)

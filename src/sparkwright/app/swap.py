@@ -14,7 +14,15 @@ from sparkwright.app.running import Old, replaced_text, until_serving, watched
 from sparkwright.app.services import LaunchRequest, Services, api_key, finished
 from sparkwright.app.stop import clean
 from sparkwright.domain.codec import to_json
-from sparkwright.domain.errors import Busy, CommandFailed, NodeError, NotReady, SparkwrightError, UsageError
+from sparkwright.domain.errors import (
+    Busy,
+    CommandFailed,
+    NodeError,
+    NotReady,
+    SparkwrightError,
+    Unreachable,
+    UsageError,
+)
 from sparkwright.domain.live import Ask, Request, Supervised
 from sparkwright.domain.plan import Plan
 from sparkwright.domain.units import DRAIN_SECONDS, duration
@@ -30,6 +38,7 @@ class Swap:
     """One replacement. again: start the old one again if the new one fails. begun: from here on the old one is away.
 
     drain: seconds that requests under way get. stands_by: its supervisor waits for us. kept: the new one serves.
+    successor: a deployment that rests on the same head and is to serve; the supervisor itself looks after it.
     """
 
     services: Services
@@ -41,6 +50,7 @@ class Swap:
     begun: bool = False
     stands_by: bool = False
     kept: bool = False
+    successor: str = ""
     _since: float = 0.0
     _renewing: "asyncio.Task[None] | None" = field(default=None, repr=False)
 
@@ -101,27 +111,40 @@ class Swap:
         self.begun = True
 
     async def _handed_over(self, supervised: Supervised) -> bool:
-        """Its supervisor no longer watches the ranks, and its gateway refuses with the reason."""
+        """Whether its supervisor has left the ranks to us; its gateway refuses with the reason then.
+
+        Raises Unreachable if the supervisor cannot ask a node, and could not start it again.
+        """
         services, (node, state, name) = self.services, self._place(supervised)
-        asked = self._request(Ask.REPLACE, f"being replaced by recipe {self.launch_request.recipe.label}")
-        if not (await services.run(node, service.send_request(state, name, asked, "replace"))).ok:
+        what = self.successor or f"recipe {self.launch_request.recipe.label}"
+        asked = self._request(Ask.REPLACE, f"being replaced by {what}")
+        if not (await services.run(node, service.send_request(state, name, asked, "replace", over=True))).ok:
             return False
         self._renewing = asyncio.create_task(self._renew(node, state, name))
         await services.run(node, service.resume(state, name))
         until = services.clock.monotonic() + self.drain + _HEARD
         while services.clock.monotonic() < until:
             seen = await watched(services, node, name)
+            answer = seen.current.answer_to(services.nonce) if seen and seen.current else None
+            if answer and answer.refused and self.again:
+                raise Unreachable(node, answer.refused, answer.cure)
             if seen and seen.current and seen.current.request == services.nonce:
                 return True
+            if answer and answer.refused:
+                return False
             await services.clock.sleep(_LOOK_AGAIN)
         await services.run(node, service.withdraw_request(state, name, services.nonce))
         return False
+
+    def _why(self) -> str:
+        return f"replaced by {self.launch_request.deployment}"
 
     def _place(self, supervised: Supervised) -> tuple[str, str, str]:
         return supervised.node, self.services.state_on(supervised.node), supervised.deployment
 
     def _request(self, ask: Ask, why: str) -> str:
-        return to_json(Request(ask, self.services.who, why, self.services.nonce, drain=self.drain))
+        services, successor = self.services, self.successor
+        return to_json(Request(ask, services.who, why, services.nonce, drain=self.drain, successor=successor))
 
     async def _renew(self, node: str, state: str, name: str) -> None:
         while True:
@@ -148,7 +171,7 @@ class Swap:
             if isinstance(error, SparkwrightError):
                 error.message += f"; {old.name} is in other hands by now: taken down, or replaced by another call"
             return
-        await finished(self._given_back(old, plan, _cause(error)))
+        await finished(self._given_back(plan, _cause(error)))
         if gone:
             again = f"is being started again as it was ({old.label}); `sparkwright status` shows it"
             self.services.notice(f"interrupted: {old.name} {again}", warning=True)
@@ -156,7 +179,7 @@ class Swap:
         if isinstance(error, SparkwrightError):
             self._told(old, error, why)
 
-    async def _given_back(self, old: Old, plan: Plan, cause: str) -> None:
+    async def _given_back(self, plan: Plan, cause: str) -> None:
         """What was started of the new one is removed; its logs are kept here."""
         try:
             async with holding(self.services, plan.placement.nodes, f"roll back {plan.deployment}"):
@@ -164,7 +187,7 @@ class Swap:
         except SparkwrightError as error:
             self.services.notice(f"not everything could be removed: {error.message}", warning=True)
         if self.stands_by:
-            await self._answered(old, Ask.RETURN, f"its replacement failed: {cause}")
+            await self.answer(Ask.RETURN, f"its replacement failed: {cause}")
 
     async def _left(self, old: Old, error: BaseException) -> None:
         """Not started again. Interrupted: the new ranks go on, and the next `up` finds no other supervisor."""
@@ -173,11 +196,12 @@ class Swap:
         if isinstance(error, asyncio.CancelledError):
             await remove_supervisor(self.services, self.services.cluster.names, old.name)
         else:
-            await self._answered(old, Ask.LEAVE, f"its replacement failed: {_cause(error)}")
+            await self.answer(Ask.LEAVE, f"its replacement failed: {_cause(error)}")
 
-    async def _answered(self, old: Old, ask: Ask, why: str) -> None:
-        assert old.supervised
-        node, state, name = self._place(old.supervised)
+    async def answer(self, ask: Ask, why: str) -> None:
+        """Tells the supervisor that waits for us what to do now; nothing if somebody else has replaced our request."""
+        assert self.old and self.old.supervised
+        node, state, name = self._place(self.old.supervised)
         content = self._request(ask, why)
         await self.services.run(node, service.answer_request(state, name, self.services.nonce, content))
 
@@ -203,15 +227,18 @@ class Swap:
             logs = "the logs of all ranks of the replacement are kept here"
             error.hint = f"{logs}; `sparkwright status` shows what serves"
 
-    async def close(self) -> None:
-        """A supervisor that still waits for us when the new one serves would undo it."""
+    def end_renewing(self) -> None:
         if self._renewing:
             self._renewing.cancel()
+
+    async def close(self) -> None:
+        """A supervisor that still waits for us when the new one serves would undo it."""
+        self.end_renewing()
         if not (self.kept and self.old):
             return
         try:
             if await self.ours():
-                await remove_supervisor(self.services, self.services.cluster.names, self.old.name)
+                await remove_supervisor(self.services, self.services.cluster.names, self.old.name, self._why())
         except NodeError as error:
             text = f"the supervisor of {self.old.name} could not be ended, and will start it again: {error.message}"
             self.services.notice(text, warning=True)

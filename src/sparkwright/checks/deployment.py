@@ -1,6 +1,6 @@
 """Checks of the recipe as a whole, and of what runs on its nodes already."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from sparkwright.checks.reading import running
 from sparkwright.domain.check import Check, Context, Found, explained
@@ -118,14 +118,17 @@ def _finding(context: Context, spec: RankSpec, wanted: str, holder: Listener) ->
     return Found(
         f"ss: {holder.address}:{holder.port} {holder.process or '(unknown process)'}; expected: {wanted}",
         title=f"port {holder.port} is in use by {who}",
-        fix=_free_port(context, spec, holder.port, other.deployment if other else ""),
+        fix=_free_port(context, spec, holder.port, other.deployment if other else "", near),
         subject=f"rank {spec.rank} on {spec.node}",
     )
 
 
-def _free_port(context: Context, spec: RankSpec, port: int, other: str) -> str:
+def _free_port(context: Context, spec: RankSpec, port: int, other: str, near: Sequence[str]) -> str:
     serving = context.recipe.serving if context.recipe else None
     stop = f"sparkwright down {other}" if other else f"stop it (on {spec.node}: sudo ss -ltnp 'sport = :{port}')"
+    if serving and port == serving.master_port and near and not other:
+        # Deployments of one recipe meet at the same port: what holds it is most likely their rendezvous.
+        stop = f"sparkwright down {near[0]}, if it is the rendezvous of its ranks (else {stop})"
     names = {serving.port: "serving.port", serving.master_port: "serving.master_port"} if serving else {}
     return f"{stop}, or set another {names[port]}" if port in names else stop
 

@@ -95,10 +95,10 @@ def plan(recipes: tuple[str, ...], profile: str, name: str, where: ClusterOption
         return await prepare(services, replace(request, api_key=api_key(services, request.recipe)))
 
     outcome = shared.drive(where, planned, quiet=True)
-    from sparkwright.cli.plan_result import print_plan
+    from sparkwright.cli.plan_result import print_plan, without_ports_in_use
 
     print_plan(outcome, rest)
-    if stopping(outcome.plan, request.force):
+    if stopping(without_ports_in_use(outcome.plan) if rest["form"] else outcome.plan, request.force):
         raise click.exceptions.Exit(1)
 
 

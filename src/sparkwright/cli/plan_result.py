@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from sparkwright.app.prepare import Outcome
+from sparkwright.app.prepare import PORT_TAKEN, Outcome
 from sparkwright.app.running import describe_running
 from sparkwright.app.services import resolved_paths
 from sparkwright.app.stage import staging_text
@@ -20,6 +20,7 @@ from sparkwright.domain.errors import Refused, UsageError
 from sparkwright.domain.facts import Unknown
 from sparkwright.domain.finding import Finding, Severity, prevented
 from sparkwright.domain.plan import Plan, stopping
+from sparkwright.domain.values import replace
 from sparkwright.emit.catalog import FORMS
 from sparkwright.emit.source import Source, Written
 from sparkwright.engines.catalog import engine
@@ -32,7 +33,7 @@ def print_plan(outcome: Outcome, rest: Mapping[str, Any]) -> None:
     plan, state = outcome.plan, outcome.cluster_state
     staged, running = staging_text(plan, state), describe_running(plan, state)
     if rest["form"]:
-        if stops := stopping(plan, rest["force"]):
+        if stops := stopping(without_ports_in_use(plan), rest["force"]):
             raise nothing_written(plan, stops)
         _emit(outcome, staged, rest["form"], rest["out"], rest["as_json"])
     elif rest["as_json"]:
@@ -49,9 +50,15 @@ def _emit(outcome: Outcome, staged: Sequence[str], form: str, out: str, as_json:
         shared.print_json({"files": [asdict(file) for file in files]})
     else:
         deliver(files, out)
-    told = [finding for finding in outcome.plan.findings if finding.severity is not Severity.INFO]
+    plan = without_ports_in_use(outcome.plan)
+    told = [finding for finding in plan.findings if finding.severity is not Severity.INFO]
     for line in (*([findings_text(told)] if told else []), *still_to_copy(outcome.plan, staged)):
         echo(line, err=True)
+
+
+def without_ports_in_use(plan: Plan) -> Plan:
+    """The plan for files that are started later: a port in use now says nothing about then."""
+    return replace(plan, findings=tuple(one for one in plan.findings if one.code != PORT_TAKEN))
 
 
 def still_to_copy(made: Plan, staged: Sequence[str]) -> list[str]:

@@ -37,8 +37,9 @@ def status(deployment: str, where: ClusterOptions, as_json: bool, **how: Any) ->
 
     A supervised deployment's state comes from its supervisor, which sends probe requests itself.
 
-    Exit status: 0 all healthy or nothing runs; 1 a deployment is degraded, failed, restarting after a fault, or was
-    taken down; 2 there is no such DEPLOYMENT; 3 a node could not be reached.
+    Exit status: 0 all healthy or nothing runs; 1 a deployment is degraded, failed, restarting after a fault, left
+    without a supervisor by an interrupted `up`, or was taken down; 2 there is no such DEPLOYMENT; 3 a node could not be
+    reached.
 
     \b
     Examples:
@@ -48,7 +49,8 @@ def status(deployment: str, where: ClusterOptions, as_json: bool, **how: Any) ->
     """
 
     async def look(services: Services) -> _Seen:
-        return _Seen(deployment, *await _status(services, deployment, not (how["no_probe"] or how["watch"])))
+        found, trouble, by = await _status(services, deployment, not (how["no_probe"] or how["watch"]))
+        return _Seen(deployment, found, trouble, by, await queries.left_alone(services, found))
 
     if how["watch"]:
         watch(where, lambda services: _framed(look(services)), how["every"], as_json)
@@ -61,12 +63,16 @@ def status(deployment: str, where: ClusterOptions, as_json: bool, **how: Any) ->
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """What one look has shown. deployment: the one that was asked for, '' for all. by: who took it down."""
+    """What one look has shown. deployment: the one that was asked for, '' for all. by: who took it down.
+
+    alone: deployments that an interrupted `up` has left without a supervisor.
+    """
 
     deployment: str
     found: tuple[Deployment, ...]
     trouble: tuple[str, ...]
     by: str
+    alone: frozenset[str] = frozenset()
 
     @property
     def shown(self) -> list[Deployment]:
@@ -74,7 +80,8 @@ class _Seen:
 
     @property
     def well(self) -> bool:
-        return all(map(_is_well, self.shown)) and (bool(self.shown) or not self.deployment)
+        well = all(_is_well(one) and one.name not in self.alone for one in self.shown)
+        return well and (bool(self.shown) or not self.deployment)
 
     @property
     def text(self) -> str:

@@ -154,7 +154,7 @@ def deployment_text(found: Deployment) -> str:
     """With how long it has been in its state; a supervisor that is gone is a problem there."""
     supervised = found.supervised
     live = supervised.current if supervised else None
-    since = f" for {duration(max(0.0, supervised.now - live.since))}" if supervised and live else ""
+    since = supervised.lasts if supervised else ""
     lines = [f"{mark(found.simulated)}{found.name}: {phase_text(found.state)}{since}  {found.endpoint}".rstrip()]
     if found.ranks:
         lines.append(aligned([_rank_row(rank) for rank in found.ranks]))
@@ -162,6 +162,9 @@ def deployment_text(found: Deployment) -> str:
     if found.answer:
         kind = "simulated" if found.simulated or found.answer.simulated else "real"
         lines.append(f"  answered with a {kind} token in {duration(found.answer.total)}")
+    if not supervised and any(rank.running for rank in found.ranks):
+        alone = "not supervised: nothing restarts it and it has no gateway; `sparkwright up` with its recipe adds both"
+        lines.append(fold(f"  {alone}", 4))
     if supervised and live:
         lines += _live(supervised, live)
         kept = f" by {supervised.unit}" if supervised.unit else ", not restarted after a reboot"

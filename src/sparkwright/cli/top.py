@@ -78,7 +78,7 @@ class Screen:
 
     def _rows(self, found: Deployment) -> Iterator[str]:
         history, live, supervised = self._history(found), _current(found), found.supervised
-        since = f" for {duration(max(supervised.now - live.since, 0.0))}" if supervised and live else ""
+        since = supervised.lasts if supervised else ""
         yield f"{mark(found.simulated)}{found.name}: {phase_text(found.state)}{since}  {found.endpoint}".rstrip()
         if not supervised or not live:
             yield "  no current report of a supervisor: its figures are unknown; `sparkwright status` asks the nodes"

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from sparkwright.app.gateway import Reach
+from sparkwright.app.gateway import NO_KEY_HERE, Reach
 from sparkwright.app.prepare import Outcome
 from sparkwright.app.running import describe_running
 from sparkwright.app.stage import staging_text
@@ -44,7 +44,10 @@ def outcome_text(outcome: Outcome, seconds: float, ssh_config: str = "", verbose
     parts += [fold(line, _COLUMN) for line in aligned([row for row in _rows(outcome) if row[1]]).splitlines()]
     if verbose:
         parts += [f"  {name}: {value}" for name, value in outcome.facts.items()]
-    parts += [*_worth_knowing(outcome), "", "try it"]
+    parts += _worth_knowing(outcome)
+    if outcome.armed and NO_KEY_HERE in outcome.armed.said:
+        return "\n".join(parts)  # a request without a key gets 401
+    parts += ["", "try it"]
     return "\n".join([*parts, *(f"  {line}" for line in request_lines(plan, _reach(outcome), ssh_config))])
 
 

@@ -1,9 +1,10 @@
 """What operators may do to a deployment: restart, stop, start, switch. Each shows its plan first."""
 
 import asyncio
+import sys
 import time
+import traceback
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 
 from sparkwright.console.board import Board, Watch
 from sparkwright.console.figures import prose
@@ -45,7 +46,7 @@ class Operations:
     async def _do(self, operation: "Operation", who: str) -> None:
         name, title = operation.watch.name, f"{operation.title}, asked for by {who}"
         self._board.notes[name] = f"{title}: under way."
-        began = time.monotonic()
+        began, said = time.monotonic(), "the console ended meanwhile; its state is shown below"
         try:
             if operation.other:
                 self._board.notes.pop(operation.other.name, None)
@@ -55,7 +56,11 @@ class Operations:
             said = f"done in {duration(time.monotonic() - began)}"
         except SparkwrightError as error:
             said = f"{error.message}{f'; hint: {error.hint}' if error.hint else ''}"
-        self._board.notes[name] = f"{title} at {time.strftime('%H:%M:%S UTC', time.gmtime())}: {said}."
+        except Exception as error:
+            traceback.print_exception(error, file=sys.stderr)
+            said = f"failed: {error!r} (a bug in sparkwright; the console's log has more)"
+        finally:
+            self._board.notes[name] = f"{title} at {time.strftime('%H:%M:%S UTC', time.gmtime())}: {said}."
 
 
 # What starts ranks is most of this program's memory and start: it is loaded when somebody asks for it.
@@ -74,16 +79,10 @@ async def _halted(watch: Watch, who: str) -> None:
 
 
 async def _switched(old: Watch, new: Watch, who: str) -> None:
-    """Where the new one does not serve, the old one is started again."""
-    await _halted(old, who)
-    try:
-        await _started(new, who)
-    except SparkwrightError as error:
-        with suppress(SparkwrightError):
-            await _halted(new, who)
-        await _started(old, who)
-        error.message += f"; rolled back: {old.name} serves again"
-        raise
+    from sparkwright.app.switch import switch_to_resting
+
+    async with services(old, who) as here, services(new, who) as there:
+        await switch_to_resting(here, there, old.name, new.name)
 
 
 def choices(watch: Watch, watches: Sequence[Watch]) -> list[Watch]:

@@ -60,7 +60,11 @@ class NodeError(SparkwrightError):
 
 
 class Unreachable(NodeError):
-    pass
+    """cure: the hint in a few words, for a sentence; the hint itself by default."""
+
+    def __init__(self, node: str, message: str, hint: str = "", cure: str = "") -> None:
+        super().__init__(node, message, hint)
+        self.cure = cure or hint
 
 
 class CommandFailed(NodeError):

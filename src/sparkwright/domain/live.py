@@ -5,7 +5,7 @@ from enum import StrEnum
 
 from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.recipe import Recipe
-from sparkwright.domain.units import DRAIN_SECONDS
+from sparkwright.domain.units import DRAIN_SECONDS, duration
 from sparkwright.domain.values import dataclass, field
 
 
@@ -148,6 +148,15 @@ class LiveRestart:
 
 
 @dataclass(frozen=True, slots=True)
+class RequestAnswer:
+    """The supervisor's answer to a person's request. refused: why it is not done, '' for one that was accepted."""
+
+    request: str
+    refused: str = ""
+    cure: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Live:
     """refusing: new requests get 503 at the gateway, for `why`; back_at: epoch seconds, 0 when nobody knows.
 
@@ -157,6 +166,8 @@ class Live:
     start takes, 0 where that is not known.
     quiet: what requests that get nothing for some seconds show, while a step of a prompt may explain it; '' else.
     declined: when a start on demand was refused last, 0 for never since it served.
+    answers: to the last requests. unverified: since when its ranks could not be verified gone, 0 if they are. up_since:
+    when its ranks began to serve, whatever stalls came since; 0 if it does not serve.
     """
 
     at: float
@@ -186,6 +197,14 @@ class Live:
     request: str = ""
     restarts: tuple[LiveRestart, ...] = ()
     declined: float = 0.0
+    answers: tuple[RequestAnswer, ...] = ()
+    unverified: float = 0.0
+    up_since: float = 0.0
+
+    def answer_to(self, request: str) -> RequestAnswer | None:
+        """None for a request that the supervisor has not seen, or has forgotten."""
+        found = next((one for one in self.answers if one.request == request), None)
+        return found or (RequestAnswer(request) if request and request == self.request else None)
 
 
 # live.json is written every 2 s, and at once when the state changes.
@@ -219,6 +238,17 @@ class Supervised:
     def current(self) -> Live | None:
         """Its report, if that is current: a supervisor that ended or hangs has none."""
         return self.live if self.running and self.age is not None and self.age < STALE else None
+
+    @property
+    def lasts(self) -> str:
+        """Time in its state, and the time that it is up if that is longer: a stall of a second is no new start."""
+        live = self.current
+        if live is None:
+            return ""
+        text = f" for {duration(max(0.0, self.now - live.since))}"
+        if live.phase in SERVING and live.up_since and live.since - live.up_since >= 1.0:
+            text += f", up for {duration(self.now - live.up_since)}"
+        return text
 
     @property
     def trouble(self) -> str:
@@ -277,6 +307,8 @@ class Request:
     """A person's command to a supervisor: `request.json` in its folder. nonce: of the process that asks.
 
     age: seconds since it was written or renewed, as its reader found it. drain: seconds that requests under way get.
+    successor: of a `replace` by a deployment that rests on the same head, its name: if nobody renews the request, the
+    supervisor itself looks whether that one serves.
     """
 
     ask: Ask
@@ -285,3 +317,4 @@ class Request:
     nonce: str
     age: float = 0.0
     drain: float = DRAIN_SECONDS
+    successor: str = ""

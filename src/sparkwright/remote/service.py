@@ -86,25 +86,41 @@ def remove(state: str, deployment: str, tag: str, why: str = "") -> Command:
     why: for the audit log, where `taken_down` finds it.
     """
     what = f"disarm {deployment}{why and f': {why}'}"
-    text = REWRITE + _sh("units", "pid_functions", "detached", "mine", "remove")
+    text = REWRITE + _sh("units", "pid_functions", "detached", "mine", "ended", "remove")
     return script(text, state, deployment, tag, timeout=90, changes=what)
 
 
+def remove_unused_gateways(state: str) -> Command:
+    """Ends and removes each gateway that no deployment of this node is behind any more."""
+    text = _sh("units", "pid_functions", "detached", "mine", "ended", "unused")
+    return script(text, state, timeout=90, changes="remove gateways without a deployment")
+
+
 def taken_down(state: str, deployment: str) -> Command:
-    """The audit log's last line about a `down` of it, and the node's clock."""
+    """The audit log's last line about a `down` or a replacement of it, and the node's clock."""
     return script(_sh("taken"), state, deployment)
 
 
 _HOME = 'h="$(x "$1")/supervision/$2"; f="$h/request.json"; [ -f "$h/desired.json" ] || exit 3\n'
 _MINE = f'{_HOME}grep -qsF "\\"$3\\"" "$f" || exit 9\n'
-_WRITE = 'umask 077; cat > "$f.new" && mv -f "$f.new" "$f"'
+_WRITE = 'umask 077; t=$(mktemp "$f.XXXXXX") && cat > "$t" && mv -f "$t" "$f"'
 _DESIRED = 'h="$(x "$1")"; cat "$h/supervision/$2/desired.json" 2>/dev/null || cat "$h/deployments/$2/desired.json"'
-_RECORD = 'd="$(x "$1")/deployments/$2"; umask 077; mkdir -p "$d" && cat > "$d/desired.json"'
+_RECORD = """d="$(x "$1")/deployments/$2"; umask 077; mkdir -p "$d" && t=$(mktemp "$d/.desired.XXXXXX") || exit 1
+cat > "$t" && mv -f "$t" "$d/desired.json"
+"""
 
 
-def send_request(state: str, deployment: str, content: str, what: str) -> Command:
-    """Exit 3 where no supervisor has a folder."""
-    return script(_HOME + _WRITE, state, deployment, stdin=content.encode(), changes=f"{what} {deployment}")
+OCCUPIED = 9
+
+
+def send_request(state: str, deployment: str, content: str, what: str, over: bool = False) -> Command:
+    """Wait for up to 5 s until the supervisor has taken up the request before it; none is ever overwritten.
+
+    over: take the place of a `replace`, whose owner has lost the leases. Exit 3 if no supervisor has a folder, OCCUPIED
+    if another request is still there: prints its age in seconds and its text.
+    """
+    text, how = _sh("send"), "over" if over else ""
+    return script(text, state, deployment, how, stdin=content.encode(), changes=f"{what} {deployment}")
 
 
 def renew_request(state: str, deployment: str, nonce: str) -> Command:

@@ -106,12 +106,30 @@ i=0; while [ ! -s "$d/pid" ] && [ $i -lt 100 ]; do sleep 0.05; i=$((i+1)); done
 [ -s "$d/pid" ]
 
 #: write
-umask 077; h="$1"; mkdir -p "$h" && chmod 700 "$h" || exit 1
-cat > "$h/$2.new" && [ "$(wc -c < "$h/$2.new")" -eq "$3" ] || exit 1
+umask 077; h="$1"; mkdir -p "$h" && chmod 700 "$h" && t=$(mktemp "$h/.$2.XXXXXX") || exit 1
+trap 'rm -f "$t"' EXIT; trap 'exit 143' TERM INT HUP
+cat > "$t" && [ "$(wc -c < "$t")" -eq "$3" ] || exit 1
 [ -z "$4" ] || rm -f "$h/state.json" "$h/figures.json" "$h/live.json" "$h/request.json"
-if cmp -s "$h/$2.new" "$h/$2"; then rm -f "$h/$2.new"; exit 0; fi
+! cmp -s "$t" "$h/$2" || exit 0
 [ ! -s "$h/$2" ] || cp "$h/$2" "$h/$2.bak"
-sync "$h/$2.new" && mv -f "$h/$2.new" "$h/$2" && sync "$h"
+sync "$t" && mv -f "$t" "$h/$2" && sync "$h"
+
+#: send
+# A link is made or refused in one step: of two who ask at the same time, one waits.
+h="$(x "$1")/supervision/$2"; f="$h/request.json"; [ -f "$h/desired.json" ] || exit 3
+umask 077; t=$(mktemp "$f.XXXXXX") || exit 1
+trap 'rm -f "$t"' EXIT; trap 'exit 143' TERM INT HUP
+cat > "$t" || exit 1
+replaces() { grep -qsE '"ask": *"replace"' "$f"; }
+i=0; until ln "$t" "$f" 2>/dev/null; do
+  [ -e "$f" ] || [ $i -lt 25 ] || exit 1
+  if replaces && [ -n "$3" ]; then mv -f "$t" "$f"; exit; fi
+  if [ $i -ge 25 ] || replaces; then
+    m=$(stat -c %Y "$f" 2>/dev/null) && r=$(head -c 65536 "$f" 2>/dev/null) || continue
+    printf '%s\n%s\n' "$(($(date +%s) - m))" "$r"; exit 9
+  fi
+  sleep 0.2; i=$((i+1))
+done
 
 #: alive
 # A zombie has ended, however long its parent takes to notice.
@@ -140,9 +158,9 @@ if alive "$d" && [ ! -e "$d/paused" ]; then
 fi
 printf 'nonce %s\n' "$(cat "$h/nonce" 2>/dev/null)"
 
-#: remove
+#: ended
 # A gateway goes with the last deployment behind it.
-S="$(x "$1")"; h="$S/supervision/$2"; tag="$3"
+S="$(x "$1")"
 ended() {
   mine "$1" | while read -r m u; do
     echo was; ctl "$m" disable -q --now "$u"; f="$(units "$m")/$u"
@@ -151,13 +169,22 @@ ended() {
   done
   for d in "$1"/services/*/; do [ ! -d "$d" ] || { echo was; stop "${d%/}"; }; done
 }
+unused_gateways() {
+  for g in "$S"/supervision/_gateway-*/; do g="${g%/}"; [ -d "$g" ] || continue
+    grep -qsxF "${g##*-}" "$S"/supervision/*/door/behind || { ended "$g"; rm -rf "$g"; }; done
+}
+
+#: unused
+unused_gateways
+
+#: remove
+h="$S/supervision/$2"; tag="$3"
 rm -f "$h/desired.json"
 ended "$h"
 if grep -qsF " $tag" "$HOME/.ssh/authorized_keys"; then rewrite "$tag" "" || exit 1; fi
 [ ! -e "$h" ] || { echo was; rm -rf "$h"; }
 [ ! -e "$h" ] || exit 1
-for g in "$S"/supervision/_gateway-*/; do g="${g%/}"; [ -d "$g" ] || continue
-  grep -qsxF "${g##*-}" "$S"/supervision/*/door/behind || { ended "$g"; rm -rf "$g"; }; done
+unused_gateways
 # The ssh connections of the supervisor and of the console.
 for n in "$h" "$h/console"; do
   c="/tmp/sparkwright-$(id -u)-$(printf %s "$n" | sha256sum | cut -c1-12)"
@@ -171,7 +198,7 @@ if [ ! -d "$S/supervision" ] && [ -e "$S/lingering" ]; then
 exit 0
 
 #: taken
-tail -c 262144 "$(x "$1")/audit.log" 2>/dev/null | grep -a " disarm $2: down$" | tail -n 1 | cut -c 1-300
+tail -c 262144 "$(x "$1")/audit.log" 2>/dev/null | grep -aE " disarm $2: (down|replaced by [^ ]+)$" | tail -n 1 | cut -c 1-300
 printf 'now %s\n' "$(date -u +%Y-%m-%dT%H:%M:%SZ)"
 
 #: resume

@@ -104,7 +104,7 @@ class Ready:
 class LaunchFailed:
     """The start ended without a token; its ranks are stopped and its logs kept. busy: somebody else holds the lease.
 
-    refused: by the plan, before anything was started.
+    refused: by the plan, before anything was started. unseen: a node could not be asked; nothing was started either.
     """
 
     at: float
@@ -112,6 +112,7 @@ class LaunchFailed:
     recovery: Recovery = Recovery.RELAUNCH
     busy: bool = False
     refused: bool = False
+    unseen: bool = False
     turn: int = 0
 
 
@@ -180,11 +181,13 @@ class Replaced:
 
 @dataclass(frozen=True, slots=True)
 class Returned:
-    """The replacement is not there. again: start what served before; else a person has to act."""
+    """The replacement has ended. again: start what served before; else a person has to act. halted: another deployment
+    serves in its place, and it rests until a restart."""
 
     at: float
     why: str = "not replaced"
     again: bool = True
+    halted: bool = False
     turn: int = 0
 
 

@@ -10,6 +10,7 @@ from sparkwright.supervision.state import STALLED, Admit, Announce, Close, Polic
 # Seconds; what was shorter is in the supervisor's log and among its events only. Hooks wait longer.
 OUTAGE, ANNOUNCED = 10.0, 15.0
 Notes = tuple[tuple[str, str], ...]
+RESTART_FAILED = "restart-failed"
 
 
 def fault_while_serving(state: State, event: events.Fault, policy: Policy) -> Move:
@@ -103,21 +104,28 @@ def stopped(state: State, event: events.Stopped, policy: Policy) -> Move:
     A rank that ended on one node while another node cannot be asked comes here with `left`: the unseen node's ranks may
     still hold memory and wait in NCCL. So it is stopped again and again, cheaply, until the node answers (after a
     reboot it does within minutes), and given up when policy.patience is over. These tries are no launches.
+    A planned restart that gets this far has failed: an incident says so.
     """
     known = _raised(moves.rebooted(state, event.boots), event.recovery, event.why)
     if not moves.relaunch_helps(known.recovery):
         return _beyond_us(known, event.at, policy)
     if event.left:
-        why = f"cannot verify that all is stopped: {', '.join(event.left)}"
-        if not known.unverified:
-            moved, effects = moves.back_off(replace(known, unverified=event.at), event.at, moves.wait(1, policy), why)
-            return moved, (*effects, Announce("waiting", why))
-        if event.at - known.unverified >= policy.patience:
-            return moves.rest(known, DeploymentState.FAILED, why, event.at)
-        return moves.back_off(known, event.at, policy.again, why)
+        return _unverified(known, event, policy)
     if known.halted:
         return moves.halted(known, event.at)
     return moves.relaunch(replace(known, gone=True, unverified=0.0), event.at, policy)
+
+
+def _unverified(state: State, event: events.Stopped, policy: Policy) -> Move:
+    why = f"cannot verify that all is stopped: {', '.join(event.left)}"
+    if state.planned and not state.incident:
+        return broken(state, events.Fault(event.at, RESTART_FAILED, why, Recovery.RELAUNCH), policy)
+    if not state.unverified:
+        moved, effects = moves.back_off(replace(state, unverified=event.at), event.at, moves.wait(1, policy), why)
+        return moved, (*effects, Announce("waiting", why))
+    if event.at - state.unverified >= policy.patience:
+        return moves.rest(state, DeploymentState.FAILED, why, event.at)
+    return moves.back_off(state, event.at, policy.again, why)
 
 
 def _beyond_us(state: State, at: float, policy: Policy) -> Move:
@@ -140,6 +148,8 @@ def ticked_while_waiting(state: State, event: events.Tick, policy: Policy) -> Mo
 
 def launch_failed(state: State, event: events.LaunchFailed, policy: Policy) -> Move:
     """Its logs go into the same incident. Busy: nothing was started, so the ranks are as gone as they were."""
+    if event.unseen and state.planned and not state.incident:
+        return broken(state, events.Fault(event.at, RESTART_FAILED, event.why, Recovery.RELAUNCH), policy)
     if event.busy and state.work is Work.LAUNCH:
         return moves.back_off(replace(state, gone=True, counted=not state.planned), event.at, policy.again, event.why)
     if event.refused and state.idle:
@@ -174,6 +184,8 @@ def reboot_failed(state: State, event: events.RebootFailed, policy: Policy) -> M
 def returned(state: State, event: events.Returned, policy: Policy) -> Move:
     if event.again:
         return moves.restart(state, event.at, event.why, policy)
+    if event.halted:
+        return moves.halted(replace(state, cause=event.why), event.at)
     return moves.rest(state, DeploymentState.FAILED, event.why, event.at)
 
 

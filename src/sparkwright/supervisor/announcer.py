@@ -57,6 +57,9 @@ def view(bus: EventBus, state: State) -> Live:
         engine_address=context.url,
         simulated=context.simulated,
         request=seen.request,
+        answers=seen.answers,
+        unverified=state.unverified,
+        up_since=state.ready_at,
     )
 
 

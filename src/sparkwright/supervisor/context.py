@@ -15,7 +15,7 @@ from sparkwright.app.incident import Heard
 from sparkwright.app.prepare import Outcome
 from sparkwright.app.services import LaunchRequest, Services
 from sparkwright.domain.command import Secret
-from sparkwright.domain.live import Desired, LiveCanary, LiveEngine, LiveRank
+from sparkwright.domain.live import Desired, LiveCanary, LiveEngine, LiveRank, RequestAnswer
 from sparkwright.domain.plan import Placement, Plan, RankSpec
 from sparkwright.domain.progress import Happening, RankPhase
 from sparkwright.domain.sample import GpuSample, Sample
@@ -28,6 +28,7 @@ from sparkwright.supervision.state import Announce, Policy
 from sparkwright.supervisor.home import Home
 
 _LAST_LINES, _LAST_READINGS = 40, 12
+_ANSWERS = 8
 _SCRAPED = 'metrics HTTP/1.1" 200'
 LOOPBACK = "127.0.0.1"
 RELAUNCHES, STARTED_IN = "relaunches", "started in"
@@ -41,7 +42,7 @@ class Observations:
     """What was seen last. bind: where the engine listens on the head. lines: the last ones of each rank.
 
     why, back_at: of the refusal at the gateway. doing: what a work waits for. request: nonce of the one that is
-    followed.
+    followed. answers: to the last requests.
 
     incidents: how many, and the last one's number. closed, folder: of the last incident that was closed, and where the
     evidence of the last one is. relaunches: since `up`. launched_at: when the launch under way began (monotonic).
@@ -64,6 +65,7 @@ class Observations:
     back_at: float = 0.0
     doing: str = ""
     request: str = ""
+    answers: tuple[RequestAnswer, ...] = ()
     drain: float = DRAIN_SECONDS
     room: str = ""
     incidents: tuple[int, int] = (0, 0)
@@ -79,6 +81,13 @@ class Observations:
     last: dict[int, str] = field(default_factory=dict)
     own_at: float = 0.0
     _good: dict[int, int] = field(default_factory=dict)
+
+    def answer(self, request: str, refused: str = "", cure: str = "") -> None:
+        """Keeps what became of a request, for the caller who looks for it."""
+        others = tuple(one for one in self.answers if one.request != request)
+        self.answers = (*others, RequestAnswer(request, refused, cure))[-_ANSWERS:]
+        if not refused:
+            self.request = request
 
     def sample(self, node: str, sample: Sample) -> None:
         self.samples[node] = sample

@@ -13,7 +13,7 @@ from sparkwright.app.services import ClusterState, each
 from sparkwright.domain.codec import to_json
 from sparkwright.domain.errors import NodeError, Unreachable
 from sparkwright.domain.incident import Incident, IncidentEvent
-from sparkwright.domain.live import Ask
+from sparkwright.domain.live import OVER, SERVING, Ask, DeploymentState, Request
 from sparkwright.domain.recipe import Runtime
 from sparkwright.domain.sample import GpuSample
 from sparkwright.domain.units import duration
@@ -195,12 +195,13 @@ async def swap(bus: EventBus, state: State) -> Returned:
         if request is None:
             return Returned(context.now(), "the `up` that was replacing it has withdrawn")
         if request.ask is not Ask.REPLACE:
-            context.journal.answered()
-            return Returned(context.now(), request.why, request.ask is not Ask.LEAVE)
+            context.journal.answered(request.nonce)
+            halted = request.ask is Ask.HALT
+            return Returned(context.now(), request.why, request.ask is not Ask.LEAVE and not halted, halted)
         if request.age > silence(context):
-            return await _abandoned(context, request.by, request.nonce)
+            return await _unfinished(context, request)
         if request.nonce != context.seen.request:
-            context.seen.request = request.nonce
+            context.seen.answer(request.nonce)
             context.journal.show(view(bus, state))
         await context.services.clock.sleep(_LOOK_AGAIN)
 
@@ -208,6 +209,30 @@ async def swap(bus: EventBus, state: State) -> Returned:
 def silence(context: DeploymentContext) -> float:
     """Seconds without a renewal after which an `up` that was replacing this deployment has ended."""
     return max(context.scaled(SILENT), _LEAST_SILENCE)
+
+
+_RESTS_WITHIN, _STARTS = 180.0, (DeploymentState.STARTING, DeploymentState.LOADING)
+
+
+async def _unfinished(context: DeploymentContext, request: Request) -> Returned:
+    """The end of a switch to a deployment that rested here, whoever began it is gone: it serves, or this one returns.
+
+    A start of it that is under way goes on. One that fails is stopped before this one returns: both may not fit.
+    """
+    if not (name := request.successor):
+        return await _abandoned(context, request.by, request.nonce)
+    while (phase := context.journal.phase_of(name)) in _STARTS:
+        await context.services.clock.sleep(_LOOK_AGAIN)
+    if phase in SERVING:
+        context.journal.answered(request.nonce)
+        return Returned(context.now(), f"{name} serves in its place", again=False, halted=True)
+    if phase is not None and phase not in OVER:
+        why = f"{context.name} is started again in its place"
+        context.journal.ask(name, Request(Ask.HALT, request.by, why, context.services.nonce, drain=0.0))
+        until = context.services.clock.monotonic() + context.scaled(_RESTS_WITHIN)
+        while context.services.clock.monotonic() < until and context.journal.phase_of(name) not in (None, *OVER):
+            await context.services.clock.sleep(_LOOK_AGAIN)
+    return await _abandoned(context, request.by, request.nonce)
 
 
 async def _abandoned(context: DeploymentContext, by: str, nonce: str) -> Returned:
@@ -220,7 +245,7 @@ async def _abandoned(context: DeploymentContext, by: str, nonce: str) -> Returne
             context.notice(f"its lease may be left: {error.message}", warning=True)
 
     await each(free(node) for node in context.nodes)
-    context.journal.answered()
+    context.journal.answered(nonce)
     silent = duration(context.scaled(SILENT))
     return Returned(context.now(), f"the `up` of {by} that was replacing it sent no renewal for {silent}")
 

@@ -183,9 +183,13 @@ class Home:
     def ask(self, name: str, request: Request) -> None:
         """Another supervisor on this head; a person's request to it comes first."""
         path = self.path.parent / name / "request.json"
-        if not path.exists():
-            with suppress(OSError):
-                write(path, to_json(request).encode(), sync=False)
+        part = path.with_name(f"{path.name}.{request.nonce}.{os.getpid()}")
+        with suppress(OSError):
+            try:
+                write(part, to_json(request).encode(), sync=False)
+                os.link(part, path)  # fails if there is one: a request is never overwritten
+            finally:
+                part.unlink(missing_ok=True)
 
     def phase_of(self, name: str) -> DeploymentState | None:
         """Of another deployment with this head; None where its supervisor has not shown it lately."""
@@ -208,9 +212,15 @@ class Home:
             self.answered()
             return None
 
-    def answered(self) -> None:
+    def answered(self, nonce: str = "") -> None:
+        """Removes the request. nonce: only the one of this caller; another one's may have come meanwhile."""
+        path = self.path / "request.json"
+        taken = path.with_name("request.taken")
         with suppress(OSError):
-            (self.path / "request.json").unlink()
+            path.replace(taken)
+            if nonce and f'"{nonce}"' not in taken.read_text("utf-8", "replace"):
+                os.link(taken, path)
+            taken.unlink()
 
     def recall(self) -> dict[str, float]:
         try:

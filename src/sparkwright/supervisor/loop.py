@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from sparkwright.domain.live import SERVING, Ask, DeploymentState
+from sparkwright.domain.live import SERVING, Ask, DeploymentState, Request
 from sparkwright.supervision import machine
 from sparkwright.supervision.detect.detectors import Detectors, away
 from sparkwright.supervision.detect.setting import Setting
@@ -14,7 +14,7 @@ from sparkwright.supervisor.announcer import Announcer, view
 from sparkwright.supervisor.context import DeploymentContext
 from sparkwright.supervisor.effects import SILENT, EffectRunner, Work, silence
 from sparkwright.supervisor.event_bus import EventBus, TaskSupervisor
-from sparkwright.supervisor.nodes import Census, census
+from sparkwright.supervisor.nodes import Census, census, cure_of
 
 _TICK = 1.0
 _SHOWN_EVERY = 2.0
@@ -43,6 +43,7 @@ class Loop:
         self._ranks = TaskSupervisor(context.services.clock, self._trouble)
         self._state = machine.first(context.now(), ready=False)
         self._shown = self._ticked = 0.0
+        self._review_of = ""  # nonce of the request that is looked at; a `replace` stays until its work begins
 
     async def run(self) -> None:
         known, found = self._known(), await census(self.context)
@@ -112,16 +113,39 @@ class Loop:
         """One that is old was for a supervisor that did not run then."""
         request = self.context.journal.request()
         if request is None or self._state.work is Kind.SWAP:
+            self._review_of = ""
             return
-        self.context.seen.drain = request.drain
-        if request.ask is Ask.REPLACE and request.age <= silence(self.context):
-            self.bus.put(Replaced(at, request.why))
+        if request.nonce == self._review_of:
             return
-        self.context.journal.answered()
+        fresh = request.age <= (silence(self.context) if request.ask is Ask.REPLACE else SILENT)
+        if fresh and (request.ask in _ASKED or request.ask is Ask.REPLACE):
+            self._review_of = request.nonce
+            self._nodes.begin("request", partial(self._review, request))
+            return
+        self.context.journal.answered(request.nonce)
         if request.ask is Ask.YIELD:
             self.context.seen.room = request.why
-        elif request.age <= SILENT and request.ask in _ASKED:
-            self.bus.put(_ASKED[request.ask](at, request.why, request.nonce))
+
+    async def _review(self, request: Request) -> None:
+        """Takes up what a person asks for. What serves is not stopped for work that cannot be done."""
+        context = self.context
+        unseen = (await census(context)).unseen if self._state.phase in SERVING else {}
+        if unseen:
+            why = f"{context.name} serves and was left as it is: {'; '.join(unseen.values())}"
+            cure = next(filter(None, map(cure_of, unseen.values())), "")
+            context.notice(f"{request.ask} by {request.by} refused: {why}", warning=True)
+            context.seen.answer(request.nonce, why, cure)
+            context.journal.answered(request.nonce)
+            self._review_of = ""
+            self._show()
+            return
+        context.seen.drain = request.drain
+        if request.ask is Ask.REPLACE:
+            self.bus.put(Replaced(context.now(), request.why))
+            return
+        context.journal.answered(request.nonce)
+        self._review_of = ""
+        self.bus.put(_ASKED[request.ask](context.now(), request.why, request.nonce))
 
     def _gap(self, at: float) -> None:
         """What was not watched, or is another time, is nobody's silence."""
@@ -139,7 +163,7 @@ class Loop:
         """Decided, saved, reported, and only then done."""
         before = self._state
         if isinstance(event, Restart | Halt):
-            self.context.seen.request = event.request
+            self.context.seen.answer(event.request)
         self._state, effects = machine.step(before, event, self.context.policy)
         if self._state != before:
             self._save()

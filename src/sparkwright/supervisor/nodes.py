@@ -8,7 +8,7 @@ from typing import TypeVar
 from sparkwright.app.ranks import End, runs
 from sparkwright.app.services import by_node, together
 from sparkwright.app.watch import TAIL, how
-from sparkwright.domain.errors import NodeError
+from sparkwright.domain.errors import NodeError, Unreachable
 from sparkwright.domain.facts import RankStatus
 from sparkwright.domain.live import LiveRank
 from sparkwright.domain.recipe import Runtime
@@ -59,6 +59,16 @@ class DockerAway(str):
     """Why containers could not be listed."""
 
 
+class NotReached(str):
+    """Why a node could not be asked. cure: what helps, in a few words."""
+
+    cure = ""
+
+
+def cure_of(why: str) -> str:
+    return why.cure if isinstance(why, NotReached) else ""
+
+
 async def census(context: DeploymentContext) -> Census:
     """Raises nothing: a node that cannot be asked is unseen, and so are its ranks."""
     told = await by_node(context.nodes, lambda node: _ask(context, node))
@@ -87,7 +97,9 @@ async def _ask(context: DeploymentContext, node: str) -> tuple[tuple[RankStatus,
         async with asyncio.timeout(_LIMIT):
             ranks, memory = await context.services.hosts[node].run_all([fact.command, asking.memory()])
     except NodeError as error:
-        return error.message
+        why = NotReached(error.message)
+        why.cure = error.cure if isinstance(error, Unreachable) else error.hint
+        return why
     except TimeoutError:
         return f"{node}: no answer within {_LIMIT:.0f} s"
     if context.desired.recipe.engine.runtime is Runtime.DOCKER and (away := docker_away(ranks)):

@@ -30,7 +30,7 @@ from sparkwright.supervisor.context import RELAUNCHES, STARTED_IN, DeploymentCon
 from sparkwright.supervisor.demand import made_room
 from sparkwright.supervisor.endpoint import asked, shown
 from sparkwright.supervisor.event_bus import EventBus
-from sparkwright.supervisor.nodes import Census, census, note_census
+from sparkwright.supervisor.nodes import Census, census, cure_of, note_census
 
 # Nobody is served any more: those that still hear SIGTERM end within this time. A server that was found to answer
 # nothing, neither its figures nor the canary, has nothing to bring to an end: its connections would be waited for. What
@@ -56,7 +56,7 @@ async def stop(bus: EventBus, fault: str = "") -> Stopped:
     found = await census(context) if found.all else found
     note_census(bus, found)
     left += [f"{context.label(r.rank)} still runs" for r in found.all if r.running and not left]
-    left += found.unseen.values()
+    left += (f"{why}; {cure}" if (cure := cure_of(why)) else why for why in found.unseen.values())
     retained = () if left else await _retained(context, found)
     needs = await bus.explained()
     return Stopped(context.now(), tuple(left), retained, needs.recovery, needs.why, found.boots)
@@ -133,7 +133,8 @@ async def launch(context: DeploymentContext, asked_for: bool = False) -> Launche
     try:
         outcome = await _prepared(context, 0.0 if asked_for else _ELSE, asked_for)
     except Unreachable as error:
-        return LaunchFailed(context.now(), error.message, busy=True)
+        why = f"{error.message}; {error.cure}" if error.cure else error.message
+        return LaunchFailed(context.now(), why, busy=True, unseen=True)
     except SparkwrightError as error:
         return _failed(context, error)
     finally:

@@ -1,8 +1,18 @@
 """A supervisor's folder, read and taken away by the real scripts."""
 
+import json
+import os
 import subprocess
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
 
 from fakes.sh import Sh
+from sparkwright.domain.codec import to_json
+from sparkwright.domain.live import Ask, Request
 from sparkwright.remote import service
 
 
@@ -28,3 +38,62 @@ def test_who_has_lost_its_leader_has_ended_before_its_files_go(sh: Sh) -> None:
         left.kill()
     assert done.ok and not home.exists(), done.stderr
     assert ended == 0
+
+
+@pytest.fixture
+def mailbox(sh: Sh) -> Path:
+    """`request.json` of a supervisor's folder."""
+    home = sh.home / "state/supervision/twin"
+    home.mkdir(parents=True)
+    (home / "desired.json").write_text("{}")
+    return home / "request.json"
+
+
+def sending(sh: Sh, nonce: str, ask: Ask = Ask.RESTART, over: bool = False) -> tuple[int, str]:
+    """Exit code and stdout of one `send_request`."""
+    content = to_json(Request(ask, "ann@desk", "w" * 20_000, nonce))
+    done = sh.run(service.send_request(str(sh.home / "state"), "twin", content, str(ask), over))
+    return done.exit_code, done.stdout
+
+
+def test_requests_at_the_same_time_all_arrive_whole(sh: Sh, mailbox: Path) -> None:
+    """Guards two people, or console and command: each request is read once, whole, and nobody gets an error."""
+    asked = [f"nonce-{number}" for number in range(12)]
+    taken: list[str] = []
+
+    def supervisor() -> None:
+        end = time.monotonic() + 60
+        while len(taken) < len(asked) and time.monotonic() < end:
+            if mailbox.exists():
+                taken.append(json.loads(mailbox.read_text())["nonce"])
+                mailbox.unlink()
+            time.sleep(0.01)
+
+    reader = threading.Thread(target=supervisor)
+    reader.start()
+    with ThreadPoolExecutor(4) as several:
+        codes = [code for code, _ in several.map(lambda nonce: sending(sh, nonce), asked)]
+    reader.join()
+    assert codes == [0] * len(asked) and sorted(taken) == sorted(asked)
+    assert [one.name for one in mailbox.parent.iterdir()] == ["desired.json"]
+
+
+def test_a_replacement_under_way_is_in_nobodys_way_but_said(sh: Sh, mailbox: Path) -> None:
+    """A restart gets what is there; the next `up`, which holds the leases, takes its place; so does no other ask."""
+    assert sending(sh, "first", Ask.REPLACE) == (0, "")
+    os.utime(mailbox, (time.time() - 30, time.time() - 30))
+    code, told = sending(sh, "second")
+    age, _, text = told.partition("\n")
+    assert code == service.OCCUPIED and 30 <= int(age) < 90 and json.loads(text)["nonce"] == "first"
+    assert sending(sh, "third", Ask.REPLACE, over=True) == (0, "")
+    assert json.loads(mailbox.read_text())["nonce"] == "third"
+
+
+def test_files_of_two_writers_are_one_of_the_two(sh: Sh, mailbox: Path) -> None:
+    """Guards desired.json: never a mixture of both, and nothing is left next to it."""
+    state, texts = str(sh.home / "state/supervision/twin"), [b"a" * 300_000, b"b" * 300_000]
+    with ThreadPoolExecutor(4) as several:
+        done = list(several.map(lambda n: sh.run(service.write(state, "desired.json", texts[n % 2])), range(8)))
+    assert all(one.ok for one in done), done
+    assert (mailbox.parent / "desired.json").read_bytes() in texts
+    assert {one.name for one in mailbox.parent.iterdir()} == {"desired.json", "desired.json.bak"}

@@ -98,3 +98,37 @@ def test_without_a_rollback_a_person_has_to_act() -> None:
     effects = life.handle(Returned(T0 + 20, "the new one ran out of memory", again=False))
     assert kinds(effects) == [Refuse, Announce] and "out of memory" in effects[0].why
     assert life.at() == (D.FAILED, Work.NONE)
+
+
+def test_a_restart_that_cannot_go_on_is_an_incident_once() -> None:
+    """The worker cannot be asked: an incident says why at once, tries are few, and it returns with the node."""
+    life = Life()
+    life.handle(Restart(T0 + 1, "a planned restart"))
+    effects = life.handle(Stopped(T0 + 5, left=("spark-2: the host key has CHANGED; run x",)))
+    assert kinds(effects) == [Refuse, Announce, Capture] and "host key" in effects[1].text
+    life.handle(Captured(T0 + 6, 1))
+    assert kinds(life.handle(Stopped(T0 + 7, left=("spark-2",)))) == [Refuse, Announce]
+    assert life.state.incident == 1 and life.state.unverified == T0 + 7
+    assert kinds(life.handle(Tick(T0 + 60))) == [Stop] and kinds(life.handle(Stopped(T0 + 61))) == [Refuse, Launch]
+    life.handle(Launched(T0 + 62))
+    assert kinds(life.handle(Ready(T0 + 70))) == [Admit, Close, Announce]
+
+
+def test_a_node_that_goes_away_before_the_start_of_a_restart_is_an_incident() -> None:
+    """Guards an endless wait that nobody sees: no rank runs, and the launch finds no node."""
+    life = Life()
+    life.handle(Restart(T0 + 1, "a planned restart"))
+    life.handle(Stopped(T0 + 2))
+    lost = LaunchFailed(T0 + 9, "spark-2: no route to host", busy=True, unseen=True)
+    assert kinds(life.handle(lost)) == [Refuse, Announce, Capture]
+    assert life.state.fault == "restart-failed"
+
+
+def test_what_was_replaced_by_another_here_rests() -> None:
+    """A switch in the console that went well: no hook calls it given up, and a restart brings it back."""
+    life = Life()
+    life.handle(Replaced(T0 + 1, "being replaced"))
+    effects = life.handle(Returned(T0 + 20, "chat2 serves in its place", again=False, halted=True))
+    assert kinds(effects) == [Refuse] and "chat2 serves in its place" in effects[0].why
+    assert life.at() == (D.HALTED, Work.NONE)
+    assert kinds(life.handle(Restart(T0 + 30))) == [Refuse, Stop]

@@ -12,7 +12,7 @@ import pytest
 from sparkwright.adapters.artifacts import write
 from sparkwright.domain.codec import to_json
 from sparkwright.domain.errors import Busy, UsageError
-from sparkwright.domain.live import VERSION, DeploymentState, Desired, Live
+from sparkwright.domain.live import VERSION, Ask, DeploymentState, Desired, Live, Request
 from sparkwright.supervision.state import State
 from sparkwright.supervisor.home import Home
 from unit.app.scene import cluster, recipe
@@ -168,3 +168,18 @@ def test_figures_are_remembered(home: Home) -> None:
     assert home.recall() == {}
     home.remember({"available:spark-1": 5e9})
     assert home.recall() == {"available:spark-1": 5e9}
+
+
+def test_a_request_is_never_overwritten_and_never_removed_for_another(home: Home) -> None:
+    """Two who ask at the same time: what is there stays, and the answer to one takes away that one only."""
+    other = Home(home.path.parent / "other", lambda text: None)
+    other.path.mkdir()
+    first, second = Request(Ask.HALT, "ann", "a", "n1"), Request(Ask.YIELD, "bob", "b", "n2")
+    home.ask("other", first)
+    home.ask("other", second)
+    found = other.request()
+    assert found and found.nonce == "n1"
+    other.answered("n2")
+    assert (found := other.request()) and found.nonce == "n1"
+    other.answered("n1")
+    assert other.request() is None and list(other.path.iterdir()) == []

@@ -1,7 +1,12 @@
 """The loop: what is written before what is done."""
 
-from sparkwright.domain.live import DeploymentState
-from sparkwright.supervision.events import Cleared, Disarmed, Fault, Resumed
+import asyncio
+
+import pytest
+
+from sparkwright.domain.errors import Unreachable
+from sparkwright.domain.live import Ask, DeploymentState, Request
+from sparkwright.supervision.events import Cleared, Disarmed, Event, Fault, Halt, Replaced, Restart, Resumed, Tick
 from sparkwright.supervision.state import Recovery, Work
 from sparkwright.supervisor.loop import Loop
 from unit.supervisor.watchtower import Tower, tower
@@ -103,3 +108,47 @@ async def test_one_that_was_disarmed_leaves_nothing_to_go_on_with() -> None:
     await loop.end()
     assert it.keep.journal.load() is not None
     assert Loop(it.context)._known() is None
+
+
+ASKS = {Ask.RESTART: Restart, Ask.HALT: Halt, Ask.REPLACE: Replaced}
+
+
+async def reviewed(it: Tower, loop: Loop, ask: Ask) -> list[Event]:
+    """What the loop decides on a request."""
+    it.keep.journal.asked = Request(ask, "ann@laptop", "a planned restart", "n1")
+    loop._look()
+    loop._look()  # a second look meanwhile begins nothing
+    while review := [task for task in asyncio.all_tasks() if task.get_name() == "request"]:
+        await asyncio.wait(review)
+    told = [loop.bus.events.get_nowait() for _ in range(loop.bus.events.qsize())]
+    return [event for event in told if not isinstance(event, Tick | Fault | Cleared)]
+
+
+@pytest.mark.parametrize("ask", ASKS)
+async def test_what_serves_is_not_stopped_while_a_node_cannot_be_asked(ask: Ask) -> None:
+    """The request is refused with the reason and the cure, and is gone; nothing else changes."""
+    it = tower()
+    loop = await looping(it)
+    it.scene.nodes[1].on("", Unreachable("spark-2", "the host key of spark-2 has CHANGED", "long", "ssh-keygen -R"))
+    assert await reviewed(it, loop, ask) == []
+    answer = it.keep.journal.shown[-1].answer_to("n1")
+    assert answer and "twin serves and was left as it is: spark-2: the host key" in answer.refused
+    assert answer.cure == "ssh-keygen -R" and it.keep.journal.asked is None
+    assert loop._state.phase is DeploymentState.READY and it.scene.journal == []
+    await loop.end()
+
+
+@pytest.mark.parametrize("ask", ASKS)
+@pytest.mark.parametrize("phase", [DeploymentState.READY, DeploymentState.FAILED])
+async def test_a_request_that_can_be_done_is_taken_up_once(ask: Ask, phase: DeploymentState) -> None:
+    """What does not serve has nothing to lose: it is begun whatever the nodes say."""
+    it = tower()
+    loop = await looping(it)
+    loop._state = loop._state.__class__(phase, 1.0)
+    if phase is DeploymentState.FAILED:
+        it.scene.nodes[1].on("", Unreachable("spark-2", "no route to host"))
+    (event,) = await reviewed(it, loop, ask)
+    assert type(event) is ASKS[ask]
+    await loop._step(event)
+    assert ask is Ask.REPLACE or (it.keep.journal.asked is None and it.keep.journal.shown[-1].answer_to("n1"))
+    await loop.end()
