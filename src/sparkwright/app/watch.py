@@ -16,13 +16,14 @@ from sparkwright.domain.plan import Plan, RankSpec
 from sparkwright.domain.progress import RankPhase
 from sparkwright.domain.recipe import PhaseTime
 from sparkwright.domain.units import duration
-from sparkwright.engines.dialect import log_read_up_to
+from sparkwright.engines.dialect import is_exit_noise, log_read_up_to
 from sparkwright.engines.engine import Engine
 from sparkwright.engines.stuck import lost_a_peer, why_stuck
 from sparkwright.engines.tables import phase_times
 from sparkwright.facts.engine_log import Figures
 
 TAIL = 25
+_LOOKED_AT = 200  # of a rank's last lines, those worth showing are among so many
 # Where neither engine nor recipe says how long a phase may be silent.
 _NO_LIMIT = 3600.0
 # One rank's end is soon followed by that of the others: which was first tells the cause from its consequences.
@@ -320,5 +321,5 @@ def _why(code: str, oom: bool) -> str:
 
 def _proof(rank: RankWatch) -> tuple[str, ...]:
     """The error lines that the engine's dialect knows, then the last lines."""
-    last = rank.lines[-TAIL:]
+    last = [line for line in rank.lines[-_LOOKED_AT:] if not is_exit_noise(line)][-TAIL:]
     return (*[line for line in rank.errors[:5] if line not in last], *last)

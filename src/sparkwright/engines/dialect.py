@@ -38,13 +38,21 @@ _QUOTED = re.compile(
     r"Exception in ASGI application|\[http_server\] Error:|(?:Tool call|Reasoning) parsing error:"
     r"|Error in (?:detect_and_parse|parse_streaming_increment)"
 )
+# What Python's extensions and helpers print while a process ends (nanobind of torch 2.13 and Triton: 29 lines).
+_EXIT_NOISE = re.compile(
+    r"nanobind: |See https://nanobind\.| - (?:leaked |\.\.\. skipped )|.{0,200}resource_tracker: There appear to be"
+    r"|  warnings\.warn\("
+)
 _PROCESS = re.compile(r"\(\w+ pid=\d+\)")
 _RECORD = re.compile(r"\[\d|\(\w+ pid=\d+\)|(?:DEBUG|INFO|WARNING|ERROR|CRITICAL)\b")
 
 
 @dataclass(frozen=True, slots=True)
 class LineRule:
-    """One kind of line. facts: fact name -> group of the pattern. done/total: names of groups with numbers."""
+    """One kind of line. facts: fact name -> group of the pattern. done/total: names of groups with numbers.
+
+    by: the program that prints it, if it is not the engine itself (scripts/engine_logs.py).
+    """
 
     phase: Phase
     pattern: re.Pattern[str]
@@ -55,6 +63,7 @@ class LineRule:
     unit: str = ""
     ready: bool = False
     alive: bool = False
+    by: str = ""
 
     def read(self, body: str) -> LogEvent | None:
         match = self.pattern.search(body)
@@ -77,6 +86,11 @@ class LineRule:
 def of_a_client(line: str) -> bool:
     """Whether it may hold text of a client: request logs, answers, access logs, errors of the API's own handlers."""
     return bool(_CLIENTS.search(line[:200]))
+
+
+def is_exit_noise(line: str) -> bool:
+    """Whether a line only tells what a process left behind as it ended: never evidence of why."""
+    return bool(_EXIT_NOISE.match(line))
 
 
 def quotes_a_client(line: str) -> bool:
