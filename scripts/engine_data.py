@@ -4,7 +4,7 @@
     python scripts/engine_data.py --check               the same, but only reports what would change (exit code 1)
     python scripts/engine_data.py vllm 0.21.0           one version; a new one is added
     python scripts/engine_data.py messages              only the messages they can raise or log (engine_messages.py)
-    python scripts/engine_data.py logs [vllm==0.33.0]    which rules for logs, metrics and routes match nothing in a wheel
+    python scripts/engine_data.py logs [vllm==0.33.0]   which of our rules for logs, metrics, routes match nothing
     python scripts/engine_data.py --wheels FOLDER       takes wheels from there before it downloads
     python scripts/engine_data.py trtllm 1.2.1 --wheel FILE
     python scripts/engine_data.py trtllm 1.3.0rc29 --reference FILE --commit ID

@@ -12,7 +12,7 @@ log-ENGINE.toml whose text another program prints names that program in `by`, an
 import ast
 import re
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,11 +25,12 @@ from sparkwright.engines.tables import metric_names, routes
 FILES = {
     "vllm": r"vllm/(?:v1|compilation|model_executor/(?:model_loader|warmup)|distributed|entrypoints|config|engine|utils"
     r"|platforms|logging_utils|[a-z_]+\.py)",
-    "sglang": r"sglang/srt/(?:model_executor|managers|distributed|entrypoints|mem_cache|model_loader|observability|utils"
-    r"|server_args|metrics)",
+    "sglang": r"sglang/srt/(?:model_executor|managers|distributed|entrypoints|mem_cache|model_loader|observability"
+    r"|utils|server_args|metrics)",
 }
 FILLERS = ("1", "word", "")
 SHORTEST, LONGEST = 4, 400
+MOST_CHOICES = 8  # of one text with several conditions in it
 # Sources whose lines tell how far a start is.
 START = re.compile(
     r"vllm/(?:v1/(?:worker|engine|core|executor)|compilation|model_executor/(?:model_loader|warmup)|distributed/parallel_state"
@@ -96,10 +97,34 @@ def _texts(wheel: zipfile.ZipFile, files: str) -> Iterator[str]:
                 tree = ast.parse(wheel.read(name))
             except SyntaxError:
                 continue
-            for node in ast.walk(tree):
+            nodes = list(ast.walk(tree))
+            values = {node.targets[0].id: node.value for node in nodes if _names_a_choice(node)}  # type: ignore[attr-defined]
+            for node in nodes:
                 if isinstance(node, ast.Constant | ast.JoinedStr | ast.BinOp):
-                    found = _PERCENT.sub(SLOT, template(node)).replace("%%", "%")
-                    yield from (line for line in found.split("\n") if SHORTEST <= len(line) <= LONGEST)
+                    for text in _choices(node, values):
+                        found = _PERCENT.sub(SLOT, text).replace("%%", "%")
+                        yield from (line for line in found.split("\n") if SHORTEST <= len(line) <= LONGEST)
+
+
+def _names_a_choice(node: ast.AST) -> bool:
+    """`name = "a" if ... else "b"`, filled into a text a few lines later."""
+    return isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and isinstance(node.value, ast.IfExp)
+
+
+def _choices(node: ast.expr, values: Mapping[str, ast.expr]) -> Sequence[str]:
+    """The text of an expression, once for each text that stands in a slot of it by a condition."""
+    if not isinstance(node, ast.JoinedStr):
+        return (template(node),)
+    found = [""]
+    for part in node.values:
+        filled = part.value if isinstance(part, ast.FormattedValue) else part
+        filled = values.get(filled.id, filled) if isinstance(filled, ast.Name) else filled
+        if isinstance(filled, ast.IfExp):
+            options = [template(filled.body) or SLOT, template(filled.orelse) or SLOT]
+        else:
+            options = [SLOT if isinstance(part, ast.FormattedValue) else template(filled)]
+        found = [f"{text}{option}" for text in found for option in options][:MOST_CHOICES]
+    return found
 
 
 def _filled(texts: frozenset[str], filler: str) -> str:
