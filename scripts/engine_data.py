@@ -4,6 +4,7 @@
     python scripts/engine_data.py --check               the same, but only reports what would change (exit code 1)
     python scripts/engine_data.py vllm 0.21.0           one version; a new one is added
     python scripts/engine_data.py messages              only the messages they can raise or log (engine_messages.py)
+    python scripts/engine_data.py logs [vllm==0.33.0]   which of our rules for logs, metrics, routes match nothing
     python scripts/engine_data.py --wheels FOLDER       takes wheels from there before it downloads
     python scripts/engine_data.py trtllm 1.2.1 --wheel FILE
     python scripts/engine_data.py trtllm 1.3.0rc29 --reference FILE --commit ID
@@ -33,6 +34,7 @@ from engine_data_sglang import sglang_env, sglang_options
 from engine_data_trtllm import REFERENCE, REPOSITORY, reference_options, trtllm_env, trtllm_options
 from engine_data_types import Sources
 from engine_data_vllm import vllm_env, vllm_options
+from engine_logs import FILES, report
 from engine_messages import PROGRAMS, written
 
 from sparkwright.engines.flag_data import versions_in
@@ -57,9 +59,12 @@ def main() -> int:
     asked = _arguments()
     if asked.engine == "messages":
         return int(_messages(asked) and asked.check)
+    if asked.engine == "logs":
+        return int(_logs(asked) and asked.check)
     wanted = [(asked.engine, asked.version)] if asked.engine else [(e, v) for e in VERSIONS for v in VERSIONS[e]]
     changed = [_one(engine, version, asked) for engine, version in wanted]
     changed.append(not asked.engine and _messages(asked))
+    changed.append(not asked.engine and _logs(asked))
     return 1 if asked.check and any(changed) else 0
 
 
@@ -73,9 +78,25 @@ def _messages(asked: argparse.Namespace) -> bool:
         return bool(sum(written(name, wheel_of, asked.check) for name in PROGRAMS))
 
 
+def _logs(asked: argparse.Namespace) -> bool:
+    """Whether a rule of ours matches nothing in the newest release of an engine (or in the one that was asked for)."""
+    dead = 0
+    for engine in FILES:
+        if asked.version and engine != asked.version.partition("==")[0]:
+            continue
+        version = asked.version.partition("==")[2] or VERSIONS[engine][-1]
+        with tempfile.TemporaryDirectory() as folder:
+            found = report(
+                engine, version, _here(engine, version, asked.wheels) or download(engine, version, Path(folder))
+            )
+        print("\n".join(found.lines()))
+        dead += found.dead
+    return bool(dead)
+
+
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("engine", nargs="?", choices=[*READERS, "llama-cpp", "messages"])
+    parser.add_argument("engine", nargs="?", choices=[*READERS, "llama-cpp", "messages", "logs"])
     parser.add_argument("version", nargs="?", default="")
     parser.add_argument("--wheel", type=Path, help="a wheel that is here already")
     parser.add_argument("--reference", type=Path, help=f"TensorRT-LLM's {REFERENCE}")

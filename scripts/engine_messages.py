@@ -23,7 +23,7 @@ OUT = Path(__file__).parent.parent / "src/sparkwright/engines/data/messages"
 SLOT = "{}"
 # Distribution, versions, and the files of it that are read.
 PROGRAMS = {
-    "vllm": ("vllm", ("0.19.0", "0.21.0", "0.22.0", "0.26.0"), r"vllm/"),
+    "vllm": ("vllm", ("0.19.0", "0.21.0", "0.22.0", "0.26.0", "0.33.0"), r"vllm/"),
     "sglang": (
         "sglang",
         ("0.5.10", "0.5.12", "0.5.16", "0.5.23"),
@@ -196,19 +196,40 @@ def whole_words(text: str) -> list[str]:
     return _WORD.findall(re.sub(r"\w*\{\}\w*", " ", text.lower()))
 
 
+def written_before(text: str) -> tuple[dict[str, str], dict[str, set[Message]]]:
+    """Head line and messages of each version that a file of messages holds."""
+    lines = text.splitlines()
+    heads = {line.split()[1]: line for line in lines if line.startswith("# ")}
+    names = list(heads)
+    read: dict[str, set[Message]] = {name: set() for name in names}
+    for line in lines[len(heads) :]:
+        _, body, level, file, function, since, until = line.split("\t")
+        first, last = names.index(since) if since else 0, names.index(until) if until else len(names) - 1
+        for name in names[first : last + 1]:
+            read[name].add(Message(body, level, file, function))
+    return heads, read
+
+
 def written(name: str, wheel_of: Callable[[str, str], Path], check: bool) -> bool:
-    """Whether the program's file differs from what its wheels have; then it is written, but for check."""
+    """Whether the program's file differs from what its wheels have; then it is written, but for check.
+
+    Without check, versions that the file holds already are taken from it: their wheels need not be there.
+    """
     dist, versions, names = PROGRAMS[name]
-    read: dict[str, set[Message]] = {}
+    target = OUT / f"{name}.txt.gz"
+    before = gzip.decompress(target.read_bytes()).decode() if target.exists() else ""
+    known, read = written_before(before) if before and not check else ({}, {})
     heads = []
     for version in versions:
+        if version in known:
+            heads.append(known[version])
+            continue
         path = wheel_of(dist, version)
         with zipfile.ZipFile(path) as wheel:
             read[version] = (library_messages if name == "llama-cpp" else python_messages)(wheel, names)
         heads.append(f"# {version} {path.name} {hashlib.sha256(path.read_bytes()).hexdigest()}")
     text = "\n".join([*heads, *sorted(rows(read))]) + "\n"
-    target = OUT / f"{name}.txt.gz"
-    differs = not target.exists() or gzip.decompress(target.read_bytes()).decode() != text
+    differs = before != text
     if differs and not check:
         target.parent.mkdir(exist_ok=True)
         target.write_bytes(gzip.compress(text.encode(), 9, mtime=0))

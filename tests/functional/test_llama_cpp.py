@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -15,16 +16,17 @@ import pytest
 
 from fakes.ports import free_port
 from functional.tiny_gguf import TO_THE_LIMIT, write_tiny_gguf
+from sparkwright.domain.cluster import NodePaths
 from sparkwright.domain.command import Secret
 from sparkwright.domain.plan import Placement, RankSpec
 from sparkwright.domain.recipe import EngineChoice, Model, Recipe, Runtime, Serving
 from sparkwright.engines.catalog import engine
-from sparkwright.engines.engine import RenderContext
+from sparkwright.engines.engine import RenderContext, files_at
 from sparkwright.engines.flags import check_flags
 from sparkwright.engines.tables import metric_names
 from sparkwright.facts.engine_log import read_log
 
-pytest.importorskip("xllamacpp", reason="the wheel that holds llama.cpp's server is not installed")
+xllamacpp = pytest.importorskip("xllamacpp", reason="the wheel that holds llama.cpp's server is not installed")
 VERSION = "2026.10.11549"
 KEY = "k-only-for-this-test"
 RECIPE = Recipe(
@@ -38,8 +40,14 @@ RECIPE = Recipe(
 
 
 def rank(model: Path, port: int, recipe: Recipe = RECIPE) -> RankSpec:
-    context = RenderContext({}, {"here": str(model)}, port=port, api_key=Secret(KEY))
+    own = str(model.parent)
+    paths = {"here": NodePaths(own, own, own, own)}
+    context = RenderContext(paths, {"here": str(model)}, port=port, api_key=Secret(KEY), deployment="tiny")
     (spec,) = engine("llama-cpp").render(recipe, Placement(("here",), {}), context)
+    folder = Path(files_at(recipe, context, "here", 0))
+    folder.mkdir(parents=True, exist_ok=True)
+    for file in spec.files:
+        (folder / file.name).write_text(file.text)
     return spec
 
 
@@ -63,6 +71,18 @@ async def served(spec: RankSpec, log: Path) -> AsyncIterator[asyncio.subprocess.
         if process.returncode is None:
             process.kill()
             await process.wait()
+
+
+def test_the_venv_needs_nothing_but_xllamacpp(tmp_path: Path) -> None:
+    """The launcher travels with the rank: a Python whose only package is xllamacpp runs it."""
+    site = tmp_path / "site"
+    site.mkdir()
+    (site / "xllamacpp").symlink_to(Path(xllamacpp.__file__).parent)
+    spec = rank(tmp_path / "none.gguf", free_port())
+    alone = {"PATH": os.environ["PATH"], "PYTHONPATH": str(site)}
+    words = [spec.argv[0], "-S", *spec.argv[1:], "--brand-new"]
+    done = subprocess.run(words, capture_output=True, text=True, env=alone, check=False, timeout=120)
+    assert (done.returncode, done.stderr) == (1, "error: invalid argument: unrecognized arguments: --brand-new\n")
 
 
 async def test_it_serves_a_streamed_chat(tmp_path: Path) -> None:

@@ -18,9 +18,10 @@ from sparkwright.domain.plan import Placement, Plan
 from sparkwright.domain.recipe import EngineChoice, Model, Recipe, Runtime, Serving
 from sparkwright.domain.units import gib
 from sparkwright.domain.values import dataclass, replace
-from sparkwright.engines.catalog import ENGINES, traits
+from sparkwright.engines.catalog import ENGINES, rehearse, traits
 from sparkwright.engines.engine import served_name
 from sparkwright.engines.flag_data import versions
+from sparkwright.engines.identity import check_quantization
 from sparkwright.engines.traits import Claim
 from sparkwright.facts import checkpoint
 from sparkwright.facts.tensor_shape import inferred
@@ -33,6 +34,7 @@ from sparkwright.planner.remedies import first, remedies
 from sparkwright.planner.stock import NodeType, node_types, stock_node
 from sparkwright.planner.usable import with_published
 from sparkwright.planner.weights import checkpoint_size
+from sparkwright.recipes.vocabulary import in_recipe
 from sparkwright.remote import staging
 
 _SEQUENCES, _BATCHED = 8, 8192  # of a few agents, where nobody gives limits
@@ -199,6 +201,8 @@ def _plan(recipe: Recipe, judge: RealJudge, facts: Mapping[str, NodeFacts], own:
     cluster = Cluster("stock", tuple(Node(name, name) for name in facts), next(iter(facts)))
     advice = advise(recipe, checkpoints)
     context = Context(cluster=cluster, facts={}, recipe=recipe, ledgers=counted, checkpoints=checkpoints, advice=advice)
+    about_engine = (in_recipe(one, recipe.engine.name) for one in rehearse(recipe)) if own else ()
+    every = (*about_engine, *check_quantization(recipe, advice.quantization), *check_all(context))
     return Plan(
         deployment=recipe.deployment,
         recipe=recipe,
@@ -206,7 +210,7 @@ def _plan(recipe: Recipe, judge: RealJudge, facts: Mapping[str, NodeFacts], own:
         placement=Placement(tuple(facts), {}),
         specs=(),
         ledgers=counted,
-        findings=tuple(one for one in worst_first(check_all(context)) if own or one.code.startswith(_OF_MODELS)),
+        findings=tuple(one for one in worst_first(every) if own or one.code.startswith(_OF_MODELS)),
         bind="",
         port=recipe.serving.port,
         served_name=served_name(recipe),

@@ -103,10 +103,10 @@ async def watched(services: Services, plan: Plan, watch: Watch) -> Answer:
 
 
 async def _probed(services: Services, plan: Plan, watch: Watch) -> None:
-    """Where no line is understood, an answer shows that the endpoint is ready."""
+    """Set `ready` by an answer where no line, or not the line of readiness, may be understood."""
     while not watch.ready.is_set():
         await services.clock.sleep(_PROBE_EVERY)
-        if watch.not_understood:
+        if watch.not_understood or watch.version_not_read:
             with contextlib.suppress(SparkwrightError, TimeoutError):
                 async with asyncio.timeout(watch.limit(Phase.ANSWER)):
                     await ask(services, plan)

@@ -2,6 +2,7 @@
 
 import asyncio
 import math
+import re
 from collections.abc import Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
@@ -15,12 +16,14 @@ from sparkwright.domain.plan import Plan, RankSpec
 from sparkwright.domain.progress import RankPhase
 from sparkwright.domain.recipe import PhaseTime
 from sparkwright.domain.units import duration
+from sparkwright.engines.dialect import is_exit_noise, log_read_up_to
 from sparkwright.engines.engine import Engine
 from sparkwright.engines.stuck import lost_a_peer, why_stuck
 from sparkwright.engines.tables import phase_times
 from sparkwright.facts.engine_log import Figures
 
 TAIL = 25
+_LOOKED_AT = 200  # of a rank's last lines, those worth showing are among so many
 # Where neither engine nor recipe says how long a phase may be silent.
 _NO_LIMIT = 3600.0
 # One rank's end is soon followed by that of the others: which was first tells the cause from its consequences.
@@ -30,6 +33,17 @@ LOST_FOR = 20.0
 _RECONNECT = 1.0
 # Seconds of lines of which none is understood, where an engine usually shows its first known one sooner.
 _LEAST_PATIENCE = 10.0
+_COMPARED = 400  # characters of a line, from its end: progress bars grow there
+# Times, process ids and addresses change in a line that says the same again.
+_CHANGES = re.compile(r"\d+[:.]\d\d[:.]\d\d\S*|\b\d{2,4}-\d\d(?:-\d\d)?\b|[IWEF]\d{4} |\bpid=\d+|0x[0-9a-f]+")
+_DIGITS = re.compile(r"\d+")
+# Different texts of one rank that are remembered; a text that comes again after so many others counts as new.
+_REMEMBERED = 4096
+# Lines whose numbers alone change may be a retry without end: no news in their words for this many limits is stuck.
+_COUNTING_ONLY = 3
+_NOT_READ_VERSION = (
+    "the log of {} was read here up to {}: phases of {} may be shown wrong, and a silence of {} counts as stuck"
+)
 _NOT_READ = (
     "{}: no line of {} is understood so far: its phases are not known; the API's answer shows whether it is ready, its "
     "process whether it failed"
@@ -40,12 +54,18 @@ _NOT_READ = (
 class RankWatch:
     """One rank as its log shows it. moved, ended_at: when it last progressed, when it ended (monotonic seconds).
 
+    at: phase of its last progress, which may be earlier than `phase`, the furthest. alive: when it last printed
+    something that it had not printed before; said: when the words were new, not only the numbers in them.
     first, last: when it printed. understood: one of its lines was progress that the engine's dialect knows.
     """
 
     spec: RankSpec
     moved: float
     phase: Phase = Phase.START
+    at: Phase = Phase.START
+    alive: float = 0.0
+    said: float = 0.0
+    texts: dict[str, None] = field(default_factory=dict)
     text: str = "started, nothing printed yet"
     done: float | None = None
     lines: list[str] = field(default_factory=list)
@@ -60,6 +80,18 @@ class RankWatch:
     @property
     def label(self) -> str:
         return f"rank {self.spec.rank} on {self.spec.node}"
+
+    def heard(self, line: str, now: float) -> None:
+        """Note a line that is no progress: a sign of life if the rank has not printed the same before."""
+        text = _CHANGES.sub("", line[-_COMPARED:])
+        words = _DIGITS.sub("#", text)
+        self.said = now if words not in self.texts else self.said
+        self.alive = now if text not in self.texts else self.alive
+        for known in (text, words):
+            self.texts.pop(known, None)
+            self.texts[known] = None
+        while len(self.texts) > _REMEMBERED:
+            del self.texts[next(iter(self.texts))]
 
 
 class Watch:
@@ -87,7 +119,7 @@ class Watch:
         self.facts: dict[str, str] = {}
         self.answering = False
         self._deaf: set[int] = set()
-        self._not_read = False
+        self._not_read = self._noted_version = False
 
     @property
     def not_understood(self) -> bool:
@@ -100,6 +132,21 @@ class Watch:
             self._services.notice(_NOT_READ.format(f"{chosen.name} {chosen.version}", head.label), warning=True)
         self._not_read = self._not_read or found
         return found
+
+    @property
+    def version_not_read(self) -> bool:
+        """True if nobody has read the log of this engine version: its lines may mean other phases, or none."""
+        found = log_read_up_to(self._engine.name, self._version())
+        if found and not self._noted_version:
+            self._noted_version = True
+            chosen, longest = self._plan.recipe.engine, duration(max(map(self.limit, Phase)))
+            name = f"{chosen.name} {self._version()}"
+            self._services.notice(_NOT_READ_VERSION.format(chosen.name, found, name, longest), warning=True)
+        return bool(found)
+
+    def _version(self) -> str:
+        """As the engine's own log has it, else as the recipe does."""
+        return self.facts.get("version") or self._plan.recipe.engine.version
 
     async def follow(self, rank: RankWatch) -> None:
         """Reads a rank's log until the rank ends, over as many connections as it takes.
@@ -158,13 +205,20 @@ class Watch:
         while True:
             await self._services.clock.sleep(0.5)
             slow = self.slowest()
-            silent, allowed = self._now - max(rank.moved for rank in self.ranks), self.limit(slow.phase)
-            if self.not_understood:  # any line is a sign of life, and the phase may be the one that takes longest
-                silent = self._now - max(rank.last for rank in self.ranks)
-                allowed = max(map(self.limit, Phase))
+            allowed = self._allowed(slow)
+            moved = max(rank.moved for rank in self.ranks)
+            silent = self._now - max(moved, *(rank.alive for rank in self.ranks))
+            if self._now - max(moved, *(rank.said for rank in self.ranks)) > _COUNTING_ONLY * allowed:
+                silent = self._now - moved
             quiet = self.answering or self._deaf or self._end.is_set()
             if not quiet and silent > allowed:
                 raise self._stuck(slow, silent, allowed)
+
+    def _allowed(self, slow: RankWatch) -> float:
+        """Seconds of silence: of the slowest rank's phase; of the longest still to come where phases may be wrong."""
+        if self.not_understood or self.version_not_read:
+            return max(map(self.limit, PHASE_ORDER[PHASE_ORDER.index(slow.at) :]))
+        return max(self.limit(slow.phase), self.limit(slow.at))
 
     def steps(self) -> list[tuple[str, float]]:
         """Seconds between the head's phase changes; the first begins with the start of the watch."""
@@ -183,6 +237,8 @@ class Watch:
         event = self._engine.read(line)
         if not rank.understood:
             rank.text = "no line that it printed is understood"
+        if event is None or (event.alive and event.done is not None):
+            rank.heard(line, self._now)
         if event is None:
             return
         if event.error:
@@ -199,7 +255,7 @@ class Watch:
         if entered and rank.spec.is_head:
             self.phases[event.phase] = rank.moved
             self.memory.mark(event.phase)
-        rank.phase = event.phase if entered else rank.phase
+        rank.phase, rank.at = event.phase if entered else rank.phase, event.phase
         rank.text, rank.done = event.text or rank.text, event.done
         usual = self._times.get(rank.phase, PhaseTime()).usual
         where = (rank.spec.rank, rank.spec.node, rank.phase)
@@ -265,5 +321,5 @@ def _why(code: str, oom: bool) -> str:
 
 def _proof(rank: RankWatch) -> tuple[str, ...]:
     """The error lines that the engine's dialect knows, then the last lines."""
-    last = rank.lines[-TAIL:]
+    last = [line for line in rank.lines[-_LOOKED_AT:] if not is_exit_noise(line)][-TAIL:]
     return (*[line for line in rank.errors[:5] if line not in last], *last)

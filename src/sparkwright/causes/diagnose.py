@@ -1,7 +1,7 @@
 """From the bytes of logs to a diagnosis: one Reader a source, then all of them together."""
 
 import re
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import cache
 
@@ -14,7 +14,7 @@ from sparkwright.causes.ranking import MOST, Slots, found_by_signs, found_by_sto
 from sparkwright.causes.similarity import index
 from sparkwright.causes.whole_log.rules import ENDS, WHOLE_LOG
 from sparkwright.compat.versions import ranges
-from sparkwright.domain.diagnosis import Cause, Diagnosis, Explanation, Source, Sureness, likely
+from sparkwright.domain.diagnosis import Cause, Diagnosis, Explanation, Proof, Source, Sureness, likely
 from sparkwright.engines.progress import BARRIERS, counted, progress, shifts
 from sparkwright.logscan.book import Book
 from sparkwright.logscan.envelope import Unwrap
@@ -35,7 +35,9 @@ _KINDS = {  # whether a kind of log was given at all
     "kernel log": r"kernel: |NVRM: |\bLinux version \d",
     "cause above": r"See root cause above|Engine core initialization failed|WorkerProc initialization failed",
     "several ranks": r"world_size=(?:[2-9]|\d\d+) rank=|nnodes[=: ']+[2-9]|nranks (?:[2-9]|\d\d+)\b",
+    "one rank": r"world_size=1 rank=0 ",
 }
+_AMONG_RANKS = "LNIC"  # causes that need a second rank
 
 
 @cache
@@ -77,6 +79,11 @@ class Reader:
     def hits(self) -> tuple[Hit, ...]:
         return counted(self.name, self.excerpt, tuple(self._scan.hits.values()))
 
+    @property
+    def answered(self) -> int:
+        """The last line about a request that was answered well, 0 for none."""
+        return self._scan.answered
+
     def story(self) -> Story:
         return self._scan.story(self.ended)
 
@@ -101,10 +108,37 @@ def diagnosis(
     hits = [_later(hit, moved.get(reader.name, 0.0)) for reader in readers for hit in reader.hits]
     found = [*found_by_signs(hits, known()), *found_by_stories(WHOLE_LOG, stories)]
     found = [with_versions(one, stories) for one in found]
+    if any(s.count("one rank") for s in stories) and not any(s.count("several ranks") for s in stories):
+        found = [one for one in found if not one.known.code.startswith(_AMONG_RANKS)]
+    over = answered_before_the_end(
+        readers, [(one.known.severity.stops, one.proof) for one in found if one.sure >= LEAST]
+    )
+    found = [one for one in found if one.known.severity.stops or not _all_before(one.proof, over)]
     causes, harmless = ranked([one for one in found if one.known.key not in impossible], words)
     sources = _sources([reader.source(moved.get(reader.name, 0.0)) for reader in (*earlier, *readers)])
     untold, collect = _missing((*stories, *(reader.story() for reader in earlier)), causes)
     return Diagnosis(causes, harmless, sources, untold, tuple(step.format_map(Slots(words)) for step in collect))
+
+
+# How sure a cause must be to count as the end of an engine that had answered before.
+LEAST = 0.5
+
+
+def answered_before_the_end(
+    readers: Sequence[Reader], causes: Iterable[tuple[bool, Sequence[Proof]]]
+) -> Mapping[str, int]:
+    """Source -> line of its last good answer, for sources that something ended only after it.
+
+    What went wrong before concerned a request, and the engine answered others afterwards. causes: whether it ends an
+    engine, and its lines.
+    """
+    last = {reader.name: reader.answered for reader in readers if reader.answered}
+    ends = [proof for stops, proofs in causes if stops for proof in proofs]
+    return {name: at for name, at in last.items() if any(p.source == name and p.number > at for p in ends)}
+
+
+def _all_before(proofs: Sequence[Proof], lines: Mapping[str, int]) -> bool:
+    return all(proof.number <= lines.get(proof.source, -1) for proof in proofs)
 
 
 def with_explanation(
@@ -127,7 +161,8 @@ def with_explanation(
         found = replace(
             found, causes=tuple(c for c in found.causes if not all(_REFUSED.search(p.text) for p in c.proof))
         )
-    because = reason(logs, readers[0].year, words)
+    over = answered_before_the_end(readers, [(c.severity.stops, c.proof) for c in found.causes])
+    because = reason(logs, readers[0].year, words, over)
     told = _explained(found, because, words, impossible, described)
     failure = [told.explanation.line.text] if told.explanation else []
     failure += [proof.text for cause in told.causes for proof in cause.proof]

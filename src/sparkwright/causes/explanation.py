@@ -40,13 +40,25 @@ class Reason:
     bad: bool = False
 
 
-def reason(sources: Mapping[str, Iterable[tuple[int, bytes]]], year: int, words: Mapping[str, str]) -> Reason:
-    """Of sources by name, each as (number, raw line) in order. words: about the cluster."""
+def reason(
+    sources: Mapping[str, Iterable[tuple[int, bytes]]],
+    year: int,
+    words: Mapping[str, str],
+    over: Mapping[str, int] | None = None,
+) -> Reason:
+    """Of sources by name, each as (number, raw line) in order. words: about the cluster.
+
+    over: the last line by source of what cannot explain an end: the engine has answered after it.
+    """
+    past = over or {}
     read = {name: [(number, decoded(raw)[:_LONGEST]) for number, raw in lines] for name, lines in sources.items()}
     ways = {name: progress(lines) for name, lines in read.items()}
     few = sum(map(len, read.values())) <= FEW
     listed = {name: candidates(name, lines, year, few) for name, lines in read.items()}
-    ends = {name: [c for c in every if ways[name].may_end_at(c.number, c.strong)] for name, every in listed.items()}
+    ends = {
+        name: [c for c in every if ways[name].may_end_at(c.number, c.strong) and c.number > past.get(name, 0)]
+        for name, every in listed.items()
+    }
     found = _named(_placed([one for every in ends.values() for one in _last_burst(every)]), few)
     if not found:
         return _without_reason(read if few else {})

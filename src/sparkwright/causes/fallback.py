@@ -12,12 +12,14 @@ from typing import Any
 from sparkwright.causes.ranking import Slots
 from sparkwright.domain.deployment import PHASE_ORDER, Phase
 from sparkwright.domain.diagnosis import Explanation, Proof
+from sparkwright.engines.dialect import is_exit_noise
 from sparkwright.engines.progress import Origin, origin_of
 from sparkwright.logscan.book import linear
 from sparkwright.logscan.logline import is_settings, when, who
 
 ENDS, WORKER_ENDS = "log-ends", "worker-log-ends"
 _LONGEST = 600  # characters of the last line that are shown
+_OF_A_WARNING = re.compile(r"\s|\S+\.py:\d+: \w+Warning: ")  # Python's warnings: a place, and the code there
 _SEVERAL = re.compile(r"nnodes[=: ']{1,3}[2-9]|world_size=[2-9]")
 
 
@@ -65,6 +67,7 @@ def ending(logs: Mapping[str, Sequence[tuple[int, str]]], year: int, words: Mapp
         return None
     for name, whose in origins.items():
         plain = [line for line in logs[name] if line[1].strip() and not is_settings(line[1])]
+        plain = [line for line in plain if not (is_exit_noise(line[1]) or _OF_A_WARNING.match(line[1]))] or plain
         if whose.progress.phases and plain:
             several = len(logs) == 1 and any(_SEVERAL.search(text) for _, text in logs[name])
             number, text = plain[-1]

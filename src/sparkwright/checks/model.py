@@ -15,7 +15,10 @@ _FILES_SHOWN = 3
 _OTHER_CHECKS = frozenset({Defect.SHORT, Defect.POINTER, Defect.REF})  # MODEL005, MODEL006
 _DIFFERENCES_SHOWN = 4
 _LONGER_BY_ENV = ("VLLM_ALLOW_LONG_MAX_MODEL_LEN", "SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN")
-_LONGER_BY_FLAG = ("hf-overrides", "rope-scaling", "rope-parameters", "json-model-override-args")
+_LONGER_BY_FLAG = (
+    *("hf-overrides", "rope-scaling", "rope-parameters", "json-model-override-args"),
+    *("rope-scale", "rope-freq-base", "rope-freq-scale", "yarn-orig-ctx", "override-kv"),
+)
 
 
 def model_incomplete(context: Context) -> Iterator[Found]:
@@ -113,9 +116,12 @@ def planned_from_hub(context: Context) -> Iterator[Found]:
     yield Found(f"{told.model}@{told.revision}: {size}; {config}", subject=told.model)
 
 
+_STARTS = "llama.cpp starts all the same, and gives no request more tokens than the model was trained for"
+
+
 def context_over_model(context: Context) -> Iterator[Found]:
     recipe = context.recipe
-    if recipe is None or played(recipe) or "MODEL013" not in traits(recipe).faults:
+    if recipe is None or played(recipe) or not (traits(recipe).gguf or "MODEL013" in traits(recipe).faults):
         return
     if recipe.env.keys() & _LONGER_BY_ENV or recipe.flags.keys() & _LONGER_BY_FLAG:
         return
@@ -124,7 +130,8 @@ def context_over_model(context: Context) -> Iterator[Found]:
         yield Found(
             f"{longest:,} in {source}, {recipe.serving.context:,} in the recipe",
             title=f"the model supports {longest:,} tokens, not {recipe.serving.context:,}",
-            cause=f"{recipe.engine.name} refuses it after the ranks have started",
+            cause=_STARTS if traits(recipe).gguf else f"{recipe.engine.name} refuses it after the ranks have started",
+            severity=WARN if traits(recipe).gguf else None,
             fix=f"serving.context: {longest} or less; or the rope scaling that the model's card gives for longer ones",
             subject="serving.context",
         )
@@ -134,7 +141,7 @@ def _longest(context: Context, recipe: Recipe) -> tuple[int, str]:
     """The files' word before the recipe's."""
     for node, found in context.checkpoints.items():
         if isinstance(found, Checkpoint) and isinstance(found.shape, ModelShape):
-            return found.shape.positions, f"config.json on {node}"
+            return found.shape.positions, f"{'the file' if found.path.endswith('.gguf') else 'config.json'} on {node}"
     return (recipe.model.shape.positions, "model.shape of the recipe") if recipe.model.shape else (0, "")
 
 

@@ -9,7 +9,9 @@ from typing import Any
 
 from sparkwright.domain.deployment import LogEvent, Phase
 from sparkwright.domain.values import dataclass, field, replace
-from sparkwright.engines.tables import table
+from sparkwright.engines.tables import DATA_OF, RUNS_AS_IT_IS, SEPARATE, table
+from sparkwright.engines.version import version_key
+from sparkwright.logscan.envelope import is_json, plain_text
 
 LONGEST = 4000
 _COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
@@ -36,13 +38,21 @@ _QUOTED = re.compile(
     r"Exception in ASGI application|\[http_server\] Error:|(?:Tool call|Reasoning) parsing error:"
     r"|Error in (?:detect_and_parse|parse_streaming_increment)"
 )
+# What Python's extensions and helpers print while a process ends (nanobind of torch 2.13 and Triton: 29 lines).
+_EXIT_NOISE = re.compile(
+    r"nanobind: |See https://nanobind\.| - (?:leaked |\.\.\. skipped )|.{0,200}resource_tracker: There appear to be"
+    r"|  warnings\.warn\("
+)
 _PROCESS = re.compile(r"\(\w+ pid=\d+\)")
 _RECORD = re.compile(r"\[\d|\(\w+ pid=\d+\)|(?:DEBUG|INFO|WARNING|ERROR|CRITICAL)\b")
 
 
 @dataclass(frozen=True, slots=True)
 class LineRule:
-    """One kind of line. facts: fact name -> group of the pattern. done/total: names of groups with numbers."""
+    """One kind of line. facts: fact name -> group of the pattern. done/total: names of groups with numbers.
+
+    by: the program that prints it, if it is not the engine itself (scripts/engine_logs.py).
+    """
 
     phase: Phase
     pattern: re.Pattern[str]
@@ -53,6 +63,7 @@ class LineRule:
     unit: str = ""
     ready: bool = False
     alive: bool = False
+    by: str = ""
 
     def read(self, body: str) -> LogEvent | None:
         match = self.pattern.search(body)
@@ -75,6 +86,11 @@ class LineRule:
 def of_a_client(line: str) -> bool:
     """Whether it may hold text of a client: request logs, answers, access logs, errors of the API's own handlers."""
     return bool(_CLIENTS.search(line[:200]))
+
+
+def is_exit_noise(line: str) -> bool:
+    """Whether a line only tells what a process left behind as it ended: never evidence of why."""
+    return bool(_EXIT_NOISE.match(line))
 
 
 def quotes_a_client(line: str) -> bool:
@@ -144,9 +160,10 @@ def progress(bars: Iterable[tuple[re.Pattern[str], Phase, str]], body: str) -> L
 class Dialect:
     """The log of one engine, from data/log-ENGINE.toml: lines with a prefix before each message.
 
-    begins: where a message starts inside a line. prefix: a group `who` names the process, E or F in a group `level` is
-    an error. failures: headlines that are errors besides exceptions; exceptions: whether these are; of_a_request:
-    those that only report a wrong request (400). bars: label, phase, unit; without any, bars are not read.
+    versions: those whose log was read, oldest first. begins: where a message starts inside a line. prefix: a group
+    `who` names the process, E or F in a group `level` is an error. failures: headlines that are errors besides
+    exceptions; exceptions: whether these are; of_a_request: those that only report a wrong request (400). bars: label,
+    phase, unit; without any, bars are not read.
     """
 
     begins: re.Pattern[str]
@@ -156,8 +173,10 @@ class Dialect:
     failures: tuple[re.Pattern[str], ...] = ()
     of_a_request: re.Pattern[str] | None = None
     exceptions: bool = True
+    versions: tuple[str, ...] = ()
 
     def read(self, line: str) -> LogEvent | None:
+        line = plain_text(line) if is_json(line) else line
         return most_telling(e for piece in pieces(line, self.begins) if (e := self.piece(piece)))
 
     def piece(self, piece: str) -> LogEvent | None:
@@ -182,6 +201,18 @@ def dialect(engine: str) -> Dialect:
     return made(f"log-{engine}.toml", table(f"log-{engine}"))
 
 
+def log_read_up_to(engine: str, version: str) -> str:
+    """The newest version whose log was read, if this one is newer, older than all, or no version; else ''."""
+    of = DATA_OF.get(engine, engine)
+    if engine not in (of, *RUNS_AS_IT_IS) or of not in SEPARATE:
+        return ""
+    known = dialect(of).versions
+    key = version_key(of, version)
+    if known and not (key and version_key(of, known[0])[:3] <= key[:3] <= version_key(of, known[-1])[:3]):
+        return known[-1]
+    return ""
+
+
 def made(file: str, given: Mapping[str, Any]) -> Dialect:
     """Raises ValueError that names the file and the rule: an unknown key or phase, a bad pattern."""
     found, at = dict(given), "its head"
@@ -193,6 +224,7 @@ def made(file: str, given: Mapping[str, Any]) -> Dialect:
         at = "its head"
         bars = tuple((re.compile(label), Phase(phase), unit) for label, phase, unit in found.pop("bars", ()))
         failures = tuple(map(re.compile, found.pop("failures", ())))
+        found["versions"] = tuple(found.pop("versions", ()))
         patterns = {key: re.compile(text) for key, text in found.items() if isinstance(text, str)}
         return Dialect(**found | patterns | {"rule": tuple(rules), "bars": bars, "failures": failures})
     except (TypeError, ValueError, KeyError, re.error) as error:

@@ -17,15 +17,16 @@ from sparkwright.domain.ledger import OVERHEAD
 from sparkwright.domain.plan import Mount, Placement, RankSpec
 from sparkwright.domain.recipe import ModelKind, Parallelism, Recipe, Runtime
 from sparkwright.engines.dialect import dialect
-from sparkwright.engines.engine import SHM_BYTES, RenderContext, Stop, served_name
+from sparkwright.engines.engine import SHM_BYTES, RenderContext, Stop, files_at, served_name
 from sparkwright.engines.environment import OFFLINE, check_distributed
 from sparkwright.engines.findings import ENG
+from sparkwright.engines.launchers import script
 from sparkwright.engines.mounts import CACHE_AT, docker_entrypoint, parse_mount, uses_rdma
 from sparkwright.engines.options import Options, merge, option_words
 from sparkwright.engines.traits import Cache, Claim, Range, Traits
 
 PER_RANK = ("model", "host", "port", "api-key", "api-key-file", "rpc")
-LAUNCHER = ("-m", "sparkwright.adapters.llama_server")
+LAUNCHER = "llama_server.py"
 DOCKER_PROGRAM = ("/app/llama-server",)  # ghcr.io/ggml-org/llama.cpp:server*, not on the image's PATH
 # `--load-mode` took the place of `--no-mmap` before b10114 (ggml-org/llama.cpp#20834); for a while both worked.
 LOAD_MODE_SINCE = 10114
@@ -103,7 +104,7 @@ class LlamaCpp:
 def _head(recipe: Recipe, placement: Placement, context: RenderContext) -> RankSpec:
     node = placement.head
     docker = recipe.engine.runtime is Runtime.DOCKER
-    program = () if docker else process_program(recipe)
+    program = () if docker else process_program(recipe, files_at(recipe, context, node, 0))
     return RankSpec(
         rank=0,
         node=node,
@@ -111,6 +112,7 @@ def _head(recipe: Recipe, placement: Placement, context: RenderContext) -> RankS
         env={**OFFLINE, "LLAMA_ARG_OFFLINE": "1", **{k: str(v) for k, v in recipe.env.items()}},
         runtime=recipe.engine.runtime,
         image=recipe.engine.image,
+        files=(script(LAUNCHER),) if not docker and recipe.engine.venv and not recipe.engine.entrypoint else (),
         entrypoint=docker_entrypoint(recipe, DOCKER_PROGRAM) if docker else None,
         mounts=_mounts(recipe, node, context) if docker else (),
         secrets={"LLAMA_API_KEY": context.api_key} if context.api_key else {},
@@ -121,12 +123,15 @@ def _head(recipe: Recipe, placement: Placement, context: RenderContext) -> RankS
     )
 
 
-def process_program(recipe: Recipe) -> tuple[str, ...]:
-    """`llama-server` from the node's PATH; with a venv, the server inside its xllamacpp wheel through our launcher."""
+def process_program(recipe: Recipe, files: str) -> tuple[str, ...]:
+    """`llama-server` from the node's PATH; with a venv, the server inside its xllamacpp wheel through our launcher.
+
+    files: the folder of the rank's files, where the launcher is.
+    """
     if recipe.engine.entrypoint:
         return recipe.engine.entrypoint
     venv = recipe.engine.venv.rstrip("/")
-    return (f"{venv}/bin/python", *LAUNCHER) if venv else ("llama-server",)
+    return (f"{venv}/bin/python", f"{files}/{LAUNCHER}") if venv else ("llama-server",)
 
 
 def on_cpu(recipe: Recipe) -> bool:
@@ -222,6 +227,7 @@ def _worker(head: RankSpec, recipe: Recipe, placement: Placement, context: Rende
         entrypoint=("sh",) if docker else None,
         mounts=(Mount(cache, CACHE_AT), *(parse_mount(text) for text in recipe.mounts)) if docker else (),
         secrets={},
+        files=(),
         listens=((address, port),),
         rdma=uses_rdma(placement, context, rank),
         engine_argv=(),

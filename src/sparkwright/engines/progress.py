@@ -19,7 +19,7 @@ _WORKER = re.compile(r"\bnode[-_]rank(?:[=: '\"]{1,4})[1-9]|\s--headless\b")
 # Ends of collective steps: no rank prints them before the last one is there.
 BARRIERS = {
     "barrier nccl": r"comm 0x[0-9a-f]+ .{0,160}Init COMPLETE",
-    "barrier sglang init": r"Init torch distributed ends",
+    "barrier sglang init": r"Init (?:torch distributed|parallel) ends",
     "barrier vllm profile": r"Available KV cache memory: ",
     "barrier vllm graphs": r"Graph capturing finished in ",
     "barrier sglang graphs": r"Capture (?:cuda|device) graph end",

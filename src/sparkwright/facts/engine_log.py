@@ -13,7 +13,7 @@ from sparkwright.domain.values import dataclass
 START = "start"
 _PLUS = "+"
 Read = Callable[[str], LogEvent | None]
-_STAMP = re.compile(r"(?:^|\s|\[)(?:\d{4}-)?(?:\d\d-)?(\d\d)[ T]+(\d\d):(\d\d):(\d\d)\b")
+_STAMP = re.compile(r'(?:^|[\s\["])(?:\d{4}-)?(?:\d\d-)?(\d\d)[ T]+(\d\d):(\d\d):(\d\d)\b')
 _UPTIME = re.compile(r"(\d+)\.(\d\d)\.(\d{3})\.\d{3} ")
 # They only say that something else broke before.
 _CONSEQUENCE = re.compile(

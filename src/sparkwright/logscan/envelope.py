@@ -1,4 +1,8 @@
-"""Logs that wrap each line in JSON (`journalctl -o json`, Docker's json-file driver), or that a terminal wrapped."""
+"""Logs that wrap each line in JSON, or that a terminal wrapped.
+
+JSON is what `journalctl -o json` and Docker's json-file driver write, and vLLM with `--logging-config
+'{"formatter": "json"}'` since 0.33.0, between lines of other programs that stay as they are.
+"""
 
 import json
 import re
@@ -21,6 +25,29 @@ _RECORD = re.compile(
     re.VERBOSE,
 )
 _MARKS = (b'"MESSAGE"', b'"__REALTIME_TIMESTAMP"', b'"log":"', b'"log": "')
+# Python's logging as JSON (vllm/logging_utils/formatter.py of 0.33.0).
+_LOGGING = re.compile(rb'\{[^\n]{0,200}"(?:levelname|asctime)": ?"')
+_LONGEST_LINE = 1 << 20  # bytes that are held back until their line ends
+
+
+def is_json(line: str) -> bool:
+    """Whether a line is a record of Python's logging, written as JSON."""
+    return line.startswith("{") and '"levelname"' in line and line.rstrip().endswith("}")
+
+
+def plain_text(line: str) -> str:
+    """The line in the form that vLLM's own formatter gives it, or as it is if it is no such record."""
+    record = _record(line[: 2 * _LONGEST_MESSAGE].encode("utf-8", "replace"))
+    if record is None or not isinstance(record.get("message"), str):
+        return line
+    level, name = str(record.get("levelname", "INFO"))[:10], str(record.get("name", ""))[:80]
+    who, pid = str(record.get("processName", ""))[:40], record.get("process")
+    head = f"({who} pid={pid}) " if isinstance(pid, int) and re.fullmatch(r"[\w-]+", who) else ""
+    time = re.match(r"(?:\d{4}-)?(\d\d-\d\d)[ T](\d\d:\d\d:\d\d)", str(record.get("asctime", ""))[:40])
+    stamp = f" {time[1]} {time[2]}" if time else ""
+    prefix = f"{head}{level}{stamp} [{name}] " if stamp else f"{head}{level}: "
+    body = "\n".join(text for key in ("message", "exc_info") if isinstance(text := record.get(key), str))
+    return "\r".join(prefix + part for part in body.split("\n"))
 
 
 class Unwrap:
@@ -35,15 +62,19 @@ class Unwrap:
         self._rest += chunk
         if self._wrapped is None:
             self._wrapped = _sniffed(self._rest)
+        if self._wrapped is None:
+            return b""
         if not self._wrapped:
-            ready, self._rest = (b"", self._rest) if self._wrapped is None else (self._rest, b"")
-            return ready
+            whole, newline, self._rest = self._rest.rpartition(b"\n")
+            if len(self._rest) > _LONGEST_LINE:
+                whole, newline, self._rest = whole + newline + self._rest, b"", b""
+            return _plain(whole + newline)
         whole, newline, self._rest = self._rest.rpartition(b"\n")
         return b"".join(self._joined(line) + b"\n" for line in whole.split(b"\n")) if newline else b""
 
     def close(self) -> bytes:
         rest, self._rest = self._rest, b""
-        last = self._joined(rest) if rest and (self._wrapped or _sniffed(rest + b"\n")) else rest
+        last = self._joined(rest) if rest and (self._wrapped or _sniffed(rest + b"\n")) else _plain(rest)
         return b"\n".join((*self._begun.values(), last)) if self._begun else last
 
     def _joined(self, line: bytes) -> bytes:
@@ -58,6 +89,15 @@ class Unwrap:
             return bytes(message).rstrip(b" ")
         self._begun[origin] = message
         return b""
+
+
+def _plain(block: bytes) -> bytes:
+    """The block with records of Python's logging as lines of text; other lines as they are."""
+    if not _LOGGING.search(block):
+        return block
+    lines = (line.decode("utf-8", "replace") if line.startswith(b"{") else "" for line in block.split(b"\n"))
+    pairs = zip(lines, block.split(b"\n"), strict=True)
+    return b"\n".join(plain_text(text).encode("utf-8", "replace") if is_json(text) else raw for text, raw in pairs)
 
 
 def _sniffed(data: bytes) -> bool | None:

@@ -1,5 +1,6 @@
 """One pass over one source: which signs are there, which marks, how it ends."""
 
+import re
 from bisect import bisect_right
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping
@@ -32,6 +33,21 @@ class Hit:
     count: int = 1
 
 
+_POSTED = re.compile(rb'"POST /v1/[^" ]{1,80} HTTP/\d\.\d" 200\b')
+_GOOD = b'" 200'
+
+
+def _last_answer(block: bytes) -> int:
+    """Where the last access line of an answered request is in a block; 0 for none."""
+    at = block.rfind(_GOOD)
+    while at > 0:
+        begin = block.rfind(b"\n", 0, at) + 1
+        if _POSTED.search(block, max(begin, at - 200), at + len(_GOOD)):
+            return at
+        at = block.rfind(_GOOD, 0, begin)
+    return 0
+
+
 class Scan:
     """Feed it the bytes of one source in order, cut anywhere. year: of times without one; skipped: lines before."""
 
@@ -39,6 +55,7 @@ class Scan:
         self.hits: dict[Signed, Hit] = {}
         self.lines = skipped
         self.bytes = 0
+        self.answered = 0  # the last line about a request that was answered well, 0 for none
         self.kept = Excerpt()
         self._book, self._source, self._year = book, source, year
         self._rest = b""
@@ -96,6 +113,8 @@ class Scan:
         self.kept.add((window.first + line, block[starts[line] : starts[line + 1] - 1]) for line in fresh)
         self._tables(block)
         self._remember(block)
+        if at := _last_answer(block):
+            self.answered = window.first + block.count(b"\n", 0, at)
         self.lines = window.last
         self.bytes += len(block) + 1
 

@@ -15,7 +15,16 @@ from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Recipe
 from sparkwright.engines.catalog import traits
 from sparkwright.engines.options import flag
-from sparkwright.planner.kv_numbers import V4_OVERLAP, V4_ROW, V4_STATE_PAGE, heads_row, index_row, known, mla_row
+from sparkwright.planner.kv_numbers import (
+    V4_OVERLAP,
+    V4_ROW,
+    V4_STATE_PAGE,
+    heads_row,
+    index_row,
+    known,
+    mla_row,
+    plain_layers,
+)
 from sparkwright.planner.once import once
 
 # What all models of a class have (the classes' own configs in vLLM 0.33.0): without it something was left out.
@@ -170,7 +179,10 @@ def _attention(recipe: Recipe, shape: ModelShape) -> Iterator[CacheLayers]:
     else:
         heads, width = kv_heads(shape.kv_heads, tp), shape.head_dim + (shape.value_dim or shape.head_dim)
         row = wide = heads_row(dtype, heads, width)
-        yield CacheLayers(CacheKind.FULL, full, row, why=f"{heads} KV heads x {width} keys and values")
+        plain = min(full, plain_layers(dtype, shape, recipe.parallelism.pp))
+        yield CacheLayers(CacheKind.FULL, full - plain, row, why=f"{heads} KV heads x {width} keys and values")
+        why = f"{heads} KV heads x {width} keys and values in the model's own type"
+        yield CacheLayers(CacheKind.FULL, plain, heads_row("", heads, width), why=why)
     yield _window(recipe, shape)
     yield from foreign(recipe, shape, wide)
 

@@ -10,12 +10,25 @@ _BYTES = {
     **dict.fromkeys(("", "auto", "bf16", "bfloat16", "fp16", "float16", "half", "f16"), BF16),
     **dict.fromkeys(("fp32", "float32", "f32"), 4.0),
     **dict.fromkeys(("fp8", "fp8_e4m3", "fp8_e5m2", "fp8_inc", "int8"), 1.0),
-    **dict.fromkeys(("nvfp4", "fp4_e2m1", "fp4"), 0.5625),
+    **dict.fromkeys(("nvfp4", "nvfp4_4over6", "fp4_e2m1", "fp4", "fp4_mx_block16"), 0.5625),
+    "turboquant_k8v4": 0.75, "turboquant_4bit_nc": 0.5, "turboquant_k3v4_nc": 0.4375, "turboquant_3bit_nc": 0.375,
+    "octave_k3v4": 0.5, "octave_k3v3": 0.4375, "octave_k3v3_compact": 0.375, "ultraquant_4bit": 0.5 + 1 / 32,
     "fp8_per_token_head": 1.0, "int8_per_token_head": 1.0, "int4_per_token_head": 0.5, "mxfp8": 1 + 1 / 32,
     "q8_0": 34 / 32, "q5_1": 24 / 32, "q5_0": 22 / 32, "q4_1": 20 / 32, "q4_0": 18 / 32, "iq4_nl": 18 / 32,
 }  # fmt: skip
 _PER_HEAD = "_per_token_head"  # these write a 32-bit scale for each token and head, of keys and of values
 _PACKED = "_ds_mla"
+# Bits of a key's and of a value's number where a head's key and value share one slot (vLLM 0.33.0,
+# quantization/turboquant/config.py): keys have a norm of 16 bits, FP8 keys none; values a scale and a zero.
+_TURBOQUANT = {
+    "turboquant_k8v4": (8, 4), "turboquant_4bit_nc": (4, 4), "turboquant_k3v4_nc": (3, 4), "turboquant_3bit_nc": (3, 3),
+}  # fmt: skip
+# The same for Octave (attention/ops/rocm_octave.py), for models that rotate the whole head: bits of a value's number,
+# and whether keys have 3 bits and one scale instead of 4 bits and a scale for each 64 numbers.
+_OCTAVE = {"octave_k3v4": (4, False), "octave_k3v3": (3, False), "octave_k3v3_compact": (3, True)}
+_OCTAVE_BLOCK = 64
+# Layers at each end of a model without states that vLLM keeps in the model's own type for these (engine/arg_utils.py).
+_KEPT_ENDS, _KEEPS_ENDS = 2, (*_TURBOQUANT, "ultraquant_4bit")
 _SCALED = 128  # numbers that share a 32-bit scale in FP8 rows of MLA and of the indexer
 # One entry of DeepSeek V4: 448 numbers of FP8, 64 of BF16, 8 bytes of scales. nvfp4_ds_mla keeps that width.
 V4_ROW = 584
@@ -37,9 +50,32 @@ def number(dtype: str) -> float:
 
 
 def heads_row(dtype: str, heads: int, width: int) -> float:
-    """width: numbers of a head, keys and values together."""
+    """Bytes of one token. width: numbers of a head, keys and values together."""
+    if dtype in _TURBOQUANT or dtype in _OCTAVE:
+        return heads * (_turboquant_slot if dtype in _TURBOQUANT else _octave_slot)(dtype, width // 2)
     scales = 2 * _FP32 if dtype.endswith(_PER_HEAD) else 0
     return heads * (width * number(dtype) + scales)
+
+
+def _turboquant_slot(dtype: str, width: int) -> int:
+    """Bytes of one head's key and value, of `width` numbers each."""
+    keys, values = _TURBOQUANT[dtype]
+    slot = (width if keys == 8 else -(-width * keys // 8) + 2) + -(-width * values // 8) + 4
+    return slot + slot % 2
+
+
+def _octave_slot(dtype: str, width: int) -> int:
+    values, compact = _OCTAVE[dtype]
+    scales = 2 if compact else width // _OCTAVE_BLOCK + 1
+    raw, align = width * (3 if compact else 4) // 8 + width * values // 8 + 2 * scales, 4 if compact else 8
+    return -(-raw // align) * align
+
+
+def plain_layers(dtype: str, shape: ModelShape, stages: int) -> int:
+    """Layers of the fullest pipeline stage that are written in the model's own type although another is asked for."""
+    if dtype not in _KEEPS_ENDS or shape.state_kind:
+        return 0
+    return 2 * _KEPT_ENDS if stages == 1 else _KEPT_ENDS
 
 
 def mla_row(dtype: str, shape: ModelShape) -> float:

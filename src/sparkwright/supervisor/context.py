@@ -22,6 +22,7 @@ from sparkwright.domain.sample import GpuSample, Sample
 from sparkwright.domain.units import DRAIN_SECONDS
 from sparkwright.domain.values import dataclass, field, replace
 from sparkwright.engines.catalog import engine as engine_by_name
+from sparkwright.engines.dialect import is_exit_noise
 from sparkwright.engines.engine import Engine, served_name
 from sparkwright.ports import Sink
 from sparkwright.supervision.state import Announce, Policy
@@ -95,10 +96,10 @@ class Observations:
             self.gpus.setdefault(node, deque(maxlen=_LAST_READINGS)).append(sample.gpu)
 
     def line(self, rank: int, text: str) -> None:
-        """Lines of metrics scrapes are not saved: every few seconds, they would push out a rank's last lines."""
+        """Note a line. Scrapes of metrics and noise at exit are not saved: they would push out a rank's last lines."""
         if text.strip():  # the first was there before it was followed
             self.count[rank], self.last[rank] = self.count.get(rank, -1) + 1, text
-        if _SCRAPED not in text:
+        if _SCRAPED not in text and not is_exit_noise(text):
             self.lines.setdefault(rank, deque(maxlen=_LAST_LINES)).append(text)
 
     def begin(self, at: float) -> None:

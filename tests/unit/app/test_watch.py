@@ -1,7 +1,9 @@
 """Watching ranks start: phases, ends and silences, by a clock that jumps."""
 
 import asyncio
+import re
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,10 +11,13 @@ import pytest
 from fakes.endpoint import ANSWER, FakeEndpoint
 from fakes.rank_node import Exit, Script
 from sparkwright.app.launch import Options, up
+from sparkwright.app.ready import watched
+from sparkwright.app.watch import Watch
 from sparkwright.domain.deployment import PHASE_ORDER
 from sparkwright.domain.errors import NotReady, Unreachable
 from sparkwright.domain.progress import Notice, RankPhase
 from sparkwright.domain.recipe import PhaseTime
+from sparkwright.engines.catalog import engine
 from unit.app.scene import COMPILES, HEAD, JOINS, LOADS, READY, SHARD, WARM, Scene, recipe, request, scene
 
 ERROR = "(Worker_TP1 pid=1) ERROR 11-21 09:02:00 [multiproc_executor.py:857] torch.OutOfMemoryError: CUDA out of memory"
@@ -157,6 +162,58 @@ async def test_one_rank_that_moves_means_that_nobody_is_stuck() -> None:
     here = scene_of(slow, (JOINS, LOADS))
     outcome = await up(here.services, request(recipe=limits(load=20.0, rendezvous=20.0, start=20.0)), Options())
     assert outcome.done == "ready"
+
+
+DATA = Path(__file__).parents[2] / "data/captures"
+_AT = re.compile(r"\d\d-\d\d (\d\d):(\d\d):(\d\d)")
+
+
+def played(name: str) -> Script:
+    """A recording as a script: its lines, with the pauses that its time stamps show."""
+    script: list[str | float] = []
+    last = None
+    for line in (DATA / f"{name}.log").read_text().splitlines():
+        if found := _AT.search(line[:80]):
+            hours, minutes, seconds = map(int, found.groups())
+            now = hours * 3600.0 + minutes * 60 + seconds
+            script += [now - last] if last is not None and now > last else []
+            last = now
+        script.append(line)
+    return script
+
+
+@pytest.mark.parametrize(("name", "limit"), [("vllm-0.32.0/healthy-tp1-compiled", 35.0), ("vllm-0.33.0/h-8b", 20.0)])
+async def test_a_recorded_start_that_compiles_for_long_is_not_stuck(name: str, limit: float) -> None:
+    """Both compile for longer than `load` may be silent here; that phase has a limit of its own."""
+    here = scene_of(played(name), ())
+    found = limits(start=100.0, rendezvous=100.0, load=limit)
+    outcome = await up(here.services, request(recipe=found), Options())
+    assert outcome.done == "ready"
+    assert {"compile", "server"} <= dict(outcome.steps).keys()
+
+
+async def test_new_words_that_nobody_understands_are_signs_of_life() -> None:
+    """An engine that goes on printing lines of a wording from the future lives; the same line again is no news."""
+    news: Script = tuple(part for word in "abcdefgh" for part in (15.0, f"INFO compiler: pass {word * 3} is done"))
+    here = scene_of((JOINS, LOADS, *news, READY), (JOINS, LOADS))
+    assert (await up(here.services, request(recipe=limits(load=20.0)), Options())).done == "ready"
+    retries: Script = tuple(part for number in range(40) for part in (5.0, f"c10d: connecting again, try {number}"))
+    here = scene_of((JOINS, LOADS, *retries), (JOINS, LOADS))
+    error = await failure(here, recipe=limits(load=20.0))
+    assert error.message.startswith("stuck: no rank has progressed for") and here.clock.elapsed < 250
+
+
+async def test_an_engine_from_the_future_has_the_time_of_the_longest_phase() -> None:
+    """Nobody read the log of 9.9.0: what looks like a load may be a compile, and its answer shows that it is ready."""
+    here = scene_of((JOINS, LOADS, 100.0, "Ready: 9.9 serves", 900.0), (JOINS, LOADS, 1000.0))
+    plan = (await up(here.services, request(), Options(detach=True))).plan
+    chosen = replace(plan.recipe.engine, name="vllm", version="9.9.0")
+    plan = replace(plan, recipe=replace(limits(load=20.0, compile=200.0), engine=chosen))
+    here.endpoint = FakeEndpoint(*[NotReady("refused")] * 45, ANSWER, ANSWER)
+    answer = await watched(here.services, plan, Watch(here.services, plan, engine("vllm")))
+    assert answer == ANSWER
+    told = [notice.text for notice in here.sink.of(Notice) if "was read here up to 0.33.0" in notice.text]
+    assert len(told) == 1 and "vllm 9.9.0" in told[0]
 
 
 async def test_chatter_is_no_progress() -> None:

@@ -42,6 +42,14 @@ def test_a_good_start_passes_all_phases_and_is_ready() -> None:
     }  # fmt: skip
 
 
+def test_the_rendezvous_of_0_5_23_is_understood() -> None:
+    """Renamed in srt/distributed/bootstrap.py: a rank on a wrong interface waits at the rendezvous, not at start."""
+    renamed = [line.replace("Init torch distributed", "Init parallel") for line in GOOD]
+    newer = [line.replace(", mem usage=0.31 GB", "") for line in renamed]
+    assert newer[1:3] == [AT.format(1) + "Init parallel begin.", AT.format(2) + "Init parallel ends. elapsed=1.02 s"]
+    assert read_log(newer, READ).phases == read_log(GOOD, READ).phases
+
+
 def test_pools_and_draft_models_add_up() -> None:
     """Weights, caches and graphs of target and draft are one rank's memory; a reservation of addresses is none."""
     more = (

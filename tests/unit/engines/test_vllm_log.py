@@ -1,5 +1,6 @@
 """vLLM 0.21.0's real lines, understood: recordings under tests/data/captures_logs."""
 
+import json
 import re
 from functools import cache
 from importlib.resources import files
@@ -10,9 +11,10 @@ from hypothesis import strategies as st
 
 from sparkwright.domain.deployment import PHASE_ORDER, LogEvent, Phase
 from sparkwright.engines.catalog import ENGINES, engine
-from sparkwright.engines.dialect import made
+from sparkwright.engines.dialect import log_read_up_to, made
 from sparkwright.engines.tables import phase_times
 from sparkwright.facts.engine_log import LogStory, read_log
+from sparkwright.logscan.envelope import Unwrap
 from unit.engines.samples import DATA
 from unit.for_each import for_each
 
@@ -74,6 +76,71 @@ def test_phases_come_in_order_and_ready_only_where_it_was(name: str) -> None:
     if name != "v4-1m-s6":  # both of its ranks write into one log
         assert before == sorted(before, key=PHASE_ORDER.index)
     assert (told.ready_after is not None) == (name in READY)
+
+
+# Recordings of 0.32.0 (CPUs) and 0.33.0 (H100): their phases after the load, and what they printed of the KV cache.
+NEWER = {
+    "vllm-0.32.0/healthy-tp1-compiled": ("compile warmup server", "262144", "8.00", "32768", "1.0"),
+    "vllm-0.32.0/healthy-tp1-131072": ("warmup server", "262144", "2.00", "131072", "1.0"),
+    "vllm-0.32.0/healthy-tp2": ("warmup server", "524288", "16.00", "32768", "1.0"),
+    "vllm-0.33.0/h-8b": ("compile warmup graphs server", "357520", "10.91", "32768", "49.1"),
+    "vllm-0.33.0/h-dsv2": ("warmup server", "569472", "17.38", "32768", "16.5"),
+}
+
+
+@for_each("name", NEWER)
+def test_a_newer_start_passes_its_phases_with_its_figures(name: str) -> None:
+    """The compiler's lines begin with `[backbone] ` since 0.32.0; size and concurrency of the KV cache are one line."""
+    told = read_log((DATA / f"captures/{name}.log").read_text().splitlines(), READ)
+    facts = dict(told.facts)
+    phases = [str(phase) for phase, _ in told.phases]
+    figures = tuple(facts[key] for key in ("kv_tokens", "max_concurrency", "context", "kv_gib"))
+    assert (" ".join(phases[phases.index("load") + 1 :]), *figures) == NEWER[name]
+    assert (facts["version"], told.root) == (name[5:11], "") and told.ready_after
+    assert facts["model"].startswith("/") and not facts["fraction"].endswith(",")
+
+
+def test_host_memory_counts_into_the_kv_cache() -> None:
+    """HiSparse of 0.33.0 names both pools in one line (vllm/v1/core/kv_cache_utils.py)."""
+    line = "GPU + host KV cache size: 1,048,576 tokens, Maximum concurrency for 131,072 tokens per request: 8.00x"
+    found = event(f"(EngineCore pid=7) INFO 11-27 19:30:00 [kv_cache_utils.py:1147] {line}")
+    assert dict(found.facts) == {"kv_tokens": "1048576", "max_concurrency": "8.00", "context": "131072"}
+
+
+def as_json(line: str) -> str:
+    """A line in the form of `--logging-config '{"formatter": "json"}'` (vllm/logging_utils/formatter.py, 0.33.0)."""
+    found = re.match(r"\(([\w-]+) pid=(\d+)\) (\w+) (\d\d-\d\d [\d:]+) \[(\S+?)\.py:\d+\] (.*)", line)
+    if not found:
+        return line
+    process, pid, level, at, name, message = found.groups()
+    fields = {"asctime": f"2026-{at},123", "levelname": level, "name": f"vllm.{name}", "processName": process}
+    return json.dumps({**fields, "process": int(pid), "message": message})
+
+
+@for_each("name", NEWER)
+def test_the_log_as_json_is_read_like_text(name: str) -> None:
+    """Phases and figures are the same, and so is the text of a whole file for `diagnose`."""
+    lines = (DATA / f"captures/{name}.log").read_text().splitlines()
+    told = [read_log(form, READ) for form in (lines, [as_json(line) for line in lines])]
+    assert told[0] == told[1] and any(line.startswith('{"asctime"') for line in map(as_json, lines))
+    unwrap, whole = Unwrap(), "\n".join(map(as_json, lines)).encode()
+    text = b"".join([*(unwrap.feed(whole[at : at + 700]) for at in range(0, len(whole), 700)), unwrap.close()])
+    assert b"asctime" not in text and text.count(b"\n") == len(lines) - 1
+    assert read_log(text.decode().split("\n"), READ) == told[0]
+
+
+@for_each(
+    "engine_name, version, newest",
+    [
+        ("vllm", "0.33.0", ""), ("vllm", "0.33.0+cu130.gabc", ""), ("vllm", "0.26.0", ""), ("vllm", "0.34.0", "0.33.0"),
+        ("vllm", "nightly", "0.33.0"), ("vllm", "", "0.33.0"), ("vllm-ray", "0.40.0", "0.33.0"), ("twin", "9.0", ""),
+        ("sglang", "0.5.23", ""), ("sglang", "0.5.99", "0.5.23"), ("sglang", "main", "0.5.23"),
+        ("llama-cpp", "b11549", ""), ("llama-cpp", "b12500", "2026.10.11549"), ("unknown", "1", ""),
+    ],
+)  # fmt: skip
+def test_a_version_whose_log_nobody_read_is_known_as_such(engine_name: str, version: str, newest: str) -> None:
+    """What is newer than the newest one read, or no version at all; the simulator's log is ours."""
+    assert log_read_up_to(engine_name, version) == newest
 
 
 @for_each("name", FAILED)

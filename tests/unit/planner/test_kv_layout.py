@@ -7,7 +7,9 @@ from typing import Any
 from sparkwright.domain.facts import Unknown
 from sparkwright.domain.ledger import CacheKind, CacheLayers
 from sparkwright.domain.model import ModelShape
+from sparkwright.engines.flag_data import read_data, versions
 from sparkwright.planner.kv_layout import layers
+from sparkwright.planner.kv_numbers import known
 from unit.for_each import for_each
 from unit.planner.kv_samples import recipe, shape
 
@@ -50,6 +52,12 @@ GROWING: dict[str, tuple[str, dict[str, Any], float]] = {
     "MLA": ("dsv2-lite", {"tp": 8}, 27 * 1152),
     "gpt-oss": ("gpt-oss-120b", {"kv": "auto"}, 36864),
     "scales of each head": ("qwen3-8b", {"kv": "int4_per_token_head"}, 36 * 8 * (128 + 8)),
+    "TurboQuant, FP8 keys": ("qwen3-8b", {"kv": "turboquant_k8v4"}, 32 * 8 * (128 + 64 + 4) + 4 * 4096),
+    "TurboQuant, 3 bits": ("qwen3-8b", {"kv": "turboquant_3bit_nc"}, 32 * 8 * (48 + 2 + 48 + 4) + 4 * 4096),
+    "UltraQuant": ("qwen3-8b", {"kv": "ultraquant_4bit"}, 32 * 8 * 136 + 4 * 4096),  # format.py: 136 B of 128
+    "Octave": ("qwen3-8b", {"kv": "octave_k3v4"}, 36 * 8 * 136),
+    "Octave, compact": ("qwen3-8b", {"kv": "octave_k3v3_compact"}, 36 * 8 * 100),
+    "NVFP4 of two scales": ("qwen3-8b", {"kv": "nvfp4_4over6"}, 36 * 8 * 144),
 }  # fmt: skip
 
 
@@ -57,6 +65,16 @@ GROWING: dict[str, tuple[str, dict[str, Any], float]] = {
 def test_bytes_a_token(model: str, how: dict[str, Any], expected: float) -> None:
     """Guards the part of the cache that grows with the context."""
     assert growing(shape(model), **how) == expected
+
+
+@for_each("name", ["vllm", "sglang"])
+def test_the_newest_release_has_no_type_of_unknown_width(name: str) -> None:
+    """Each value that the engine's option takes, in the newest version whose options are known, has a width."""
+    data = read_data(name, versions(name)[-1])
+    choices = [
+        str(choice) for choice in (*data.options["kv-cache-dtype"].choices, *data.options["kv-cache-dtype"].known)
+    ]
+    assert len(choices) >= 8 and [choice for choice in choices if not known(choice)] == []
 
 
 def test_an_option_with_dots() -> None:

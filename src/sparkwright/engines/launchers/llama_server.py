@@ -1,10 +1,11 @@
 """llama.cpp's server from the `xllamacpp` wheel, started with llama-server's own options.
 
-    python -m sparkwright.adapters.llama_server -m model.gguf --host 127.0.0.1 --port 8080 [llama-server options]
+    python llama_server.py -m model.gguf --host 127.0.0.1 --port 8080 [llama-server options]
 
 For machines without a llama-server binary: the wheel holds the same server (HTTP, logs, metrics), but only as a Python
 class. This program knows the options in `OPTIONS`; any other is refused as llama-server refuses it: exit code 1 and
 `error: invalid argument`. LLAMA_API_KEY and --api-key-file give keys, so that none need be in argv.
+It is copied next to the rank: the venv on the node needs xllamacpp and nothing of sparkwright.
 SIGTERM and SIGINT stop it once the model is loaded, with exit code 0; before, they kill it.
 """
 
