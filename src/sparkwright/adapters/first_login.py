@@ -18,7 +18,6 @@ from sparkwright.domain.command import Command
 from sparkwright.domain.errors import Unreachable, UsageError
 from sparkwright.domain.values import dataclass
 
-FOLDER = Path(".config/sparkwright/ssh")
 _SECONDS = 20
 _HOST = """\
 Host {pattern}
@@ -42,10 +41,10 @@ class Way:
 
 
 class FirstLogin:
-    """base: the user's ssh configuration, as for `ssh -F`; None for the usual ones."""
+    """base: the user's ssh configuration, as for `ssh -F`; None for the usual ones. folder: for our key."""
 
-    def __init__(self, home: Path, base: Path | None) -> None:
-        self.folder = home / FOLDER
+    def __init__(self, home: Path, base: Path | None, folder: Path | None = None) -> None:
+        self.folder = folder or home / ".config/sparkwright/ssh"
         self.config = self.folder / "config"
         self._key, self._known = self.folder / "id_ed25519", self.folder / "known_hosts"
         self._base, self._usual = base, home / ".ssh/config"

@@ -36,11 +36,17 @@ class _How:
 
 
 @click.command()
-@click.argument("client", required=False, default="")
-@click.argument("target", required=False, default="", metavar="[DEPLOYMENT | URL]")
+@click.argument("client", required=False, default="", shell_complete=shared.complete.clients)
+@click.argument(
+    "target", required=False, default="", metavar="[DEPLOYMENT | URL]", shell_complete=shared.complete.targets
+)
 @click.option("--key", default="", metavar="NAME", help="Name of the key. [default: one that opens the deployment]")
-@click.option("--key-file", type=click.Path(path_type=Path), default=None, help="File with the key, for a URL.")
-@click.option("--ca", type=click.Path(path_type=Path), default=None, help="File with the authority, for a URL.")
+@click.option(
+    "--key-file", metavar="FILE", type=click.Path(path_type=Path), default=None, help="File with the key, for a URL."
+)
+@click.option(
+    "--ca", metavar="FILE", type=click.Path(path_type=Path), default=None, help="File with the authority, for a URL."
+)
 @click.option("--model", default="", metavar="NAME", help="Model to use, where several are served.")
 @click.option("--show-key", is_flag=True, help="Also print the key itself.")
 @click.option("--write", is_flag=True, help="Write the settings to where the client reads them.")

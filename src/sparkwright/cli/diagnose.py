@@ -35,7 +35,9 @@ _LOOK = 0.1  # seconds between looks at files that grow
 
 
 @click.command()
-@click.argument("what", nargs=-1, metavar="[FILE|FOLDER|-|DEPLOYMENT]...")
+@click.argument(
+    "what", nargs=-1, metavar="[FILE|FOLDER|-|DEPLOYMENT]...", shell_complete=shared.complete.deployments_and_files
+)
 @click.option("--watch", is_flag=True, help="Follow logs and report each cause within one second.")
 @shared.cluster_options
 @shared.json_option

@@ -97,7 +97,7 @@ def list_(workload: str, tag: str, as_json: bool) -> None:
 
 
 @runs.command()
-@click.argument("run", default="last")
+@click.argument("run", default="last", shell_complete=shared.complete.runs)
 @shared.json_option
 def show(run: str, as_json: bool) -> None:
     """Show the figures of one run, computed from its requests.
@@ -122,7 +122,7 @@ def show(run: str, as_json: bool) -> None:
 
 
 @runs.command()
-@click.argument("run")
+@click.argument("run", shell_complete=shared.complete.runs)
 @click.argument("tags", nargs=-1, required=True)
 @click.option("--remove", is_flag=True, help="Remove the tags.")
 @shared.json_option
@@ -142,7 +142,7 @@ def tag(run: str, tags: tuple[str, ...], remove: bool, as_json: bool) -> None:
 
 
 @runs.command()
-@click.argument("words", nargs=-1, required=True, metavar="RUN...")
+@click.argument("words", nargs=-1, required=True, metavar="RUN...", shell_complete=shared.complete.runs)
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @shared.json_option
 def delete(words: tuple[str, ...], yes: bool, as_json: bool) -> None:
@@ -163,10 +163,11 @@ def delete(words: tuple[str, ...], yes: bool, as_json: bool) -> None:
 
 
 @runs.command()
-@click.argument("run")
+@click.argument("run", shell_complete=shared.complete.runs)
 @click.argument("file", required=False, default="", metavar="[FILE]")
 @click.option("--format", "form", default="", type=click.Choice(["", *FORMS]), metavar="FORMAT", help=", ".join(FORMS))
-def export(run: str, file: str, form: str) -> None:
+@shared.json_option
+def export(run: str, file: str, form: str, as_json: bool) -> None:
     """Export a run to a file, or to stdout.
 
     json is complete and can be imported elsewhere; csv and parquet have a row for each request; llama-benchy and
@@ -184,9 +185,16 @@ def export(run: str, file: str, form: str) -> None:
         raise UsageError("Parquet is not for a terminal", f"sparkwright runs export {run} run.parquet")
     form = form or form_of(path)
     content = bytes_of(with_store(lambda kept: use.loaded(kept, run)), form)
+    if as_json and not path:
+        raise UsageError(
+            "--json prints what was written: name a file", f"sparkwright runs export {run} run.json --json"
+        )
     if path:
         write(content, path)
-        click.echo(f"wrote {path}, {len(content):,} bytes", err=True)
+        if as_json:
+            shared.print_json({"run": run, "file": path, "format": form, "bytes": len(content)})
+        else:
+            click.echo(f"wrote {path}, {len(content):,} bytes", err=True)
     else:
         click.echo(content, nl=False)
 
