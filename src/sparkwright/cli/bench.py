@@ -228,6 +228,9 @@ def _opening(ready: Ready) -> str:
 @contextlib.asynccontextmanager
 async def endpoint(made: Bench, named: str, said: Asked) -> AsyncIterator[tuple[Bench, Ready]]:
     """With what it was asked by: of a gateway of ours that trusts the cluster's own certificates."""
+    if "://" in named and not is_url(named):
+        message = f"{named}: only http and https are measured, as in http://HOST:PORT"
+        raise UsageError(message, "sparkwright bench http://127.0.0.1:8000")
     ours, gateway = ("", named) if is_url(named) else (named, said.gateway)
     if not ours and named.startswith("https:"):
         ours = await _clustered().behind(named, said.where, True)

@@ -159,6 +159,8 @@ def _way(target: str, where: ClusterOptions, how: _How) -> Any:
     from sparkwright.app import connect as use
     from sparkwright.wiring import authority, keys
 
+    if "://" in target and not target.startswith(("http://", "https://")):
+        raise UsageError(f"{target}: only http and https, as in https://HOST:8443/v1")
     if "://" in target:
         secret = keys(how.key_file)[0] if how.key_file else None
         paths = {"key_file": _path(how.key_file), "authority": _path(how.ca)}

@@ -242,8 +242,8 @@ def misuse_text(error: click.ClickException) -> tuple[str, str]:
             bare = name[1:-1] if name.startswith("[") and name.endswith("]") else name
             return f"missing {kind} {bare}", hint
         case click.NoSuchOption(possibilities=near):
-            near_text = f"did you mean {' or '.join(sorted(near))}? " if near else ""
-            return f"no option {error.option_name}", f"{near_text}{hint}"
+            near_text = f"; did you mean {' or '.join(sorted(near))}?" if near else ""
+            return f"no option {error.option_name}{near_text}", hint
         case click.BadParameter() if name:
             return f"{name}: {_plain_sentence(error.message)}", hint
     return _plain_sentence(error.format_message()), hint

@@ -1,8 +1,9 @@
 """`sparkwright runs`: list, show, tag, delete, export and import benchmark runs."""
 
 import asyncio
+import shutil
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict
 from typing import TypeVar
 
@@ -13,7 +14,7 @@ from sparkwright.app import runs as use
 from sparkwright.cli import eval_text, soak_text
 from sparkwright.cli import options as shared
 from sparkwright.cli.bench_text import next_text, summary_json, summary_text
-from sparkwright.cli.columns import aligned, counted, mark
+from sparkwright.cli.columns import aligned, counted, fold, mark
 from sparkwright.cli.incidents import when
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.run import Listed, Run
@@ -39,6 +40,18 @@ def _row(one: Listed) -> tuple[str, ...]:
         f"{one.requests} requests{failed}" if one.kind == "bench" else one.kind,
         ", ".join(one.tags),
     )
+
+
+def runs_text(found: Sequence[Listed]) -> str:
+    """A line each where that fits the terminal, else two."""
+    rows = [_row(one) for one in found]
+    table = aligned(rows) or "no runs"
+    width = shutil.get_terminal_size().columns
+    if not sys.stdout.isatty() or max(map(len, table.splitlines())) <= width:
+        return table
+    heads = aligned([row[:3] for row in rows]).splitlines()
+    rest = ("; ".join(filter(None, row[3:])) for row in rows)
+    return "\n".join(f"{head}\n{fold(f'    {text}', 6)}" for head, text in zip(heads, rest, strict=True))
 
 
 def tags_text(run: Run) -> str:
@@ -93,7 +106,7 @@ def list_(workload: str, tag: str, as_json: bool) -> None:
     """
     found = with_store(lambda kept: use.listed(kept, workload, tag))
     document = {"schema": SCHEMA, "runs": [asdict(one) for one in found]}
-    shared.answer(as_json, document, aligned(list(map(_row, found))) or "no runs")
+    shared.answer(as_json, document, runs_text(found))
 
 
 @runs.command()

@@ -57,6 +57,8 @@ def status(deployment: str, where: ClusterOptions, as_json: bool, **how: Any) ->
     seen = shared.drive(where, look, quiet=True)
     for line in seen.trouble if not as_json else ():
         echo(line, err=True)
+    if seen.trouble and not as_json:
+        echo("hint:  sparkwright check", err=True)
     shared.answer(as_json, seen.document, seen.text, 3 if seen.trouble else int(not seen.well))
 
 
