@@ -29,6 +29,7 @@ from sparkwright.ports import Clock, Endpoint, Program, Sink, Tokenizer
 if TYPE_CHECKING:
     from sparkwright.adapters.client_files import ClientFiles
     from sparkwright.adapters.first_login import FirstLogin
+    from sparkwright.adapters.shell_names import ShellNames
     from sparkwright.adapters.sqlite.runs import SqliteRuns
     from sparkwright.adapters.tunnels import Tunnels
     from sparkwright.app.bench.target import Bench, Target
@@ -37,13 +38,24 @@ if TYPE_CHECKING:
 CLUSTER_VARIABLE = "SPARKWRIGHT_CLUSTER"
 # All waits of a supervisor that `up` leaves, multiplied: drills cannot wait for half an hour.
 SCALE_VARIABLE = "SPARKWRIGHT_SUPERVISOR_SCALE"
+_XDG = ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME")
 KEY_VARIABLES = ("SPARKWRIGHT_API_KEY", "OPENAI_API_KEY")
-_STATE = Path(".local/state/sparkwright")
 _KEY_BYTES = 8192
 
 
 def places() -> Places:
-    return Places(Path.cwd(), Path.home())
+    return Places(Path.cwd(), Path.home(), {name: os.environ.get(name, "") for name in _XDG})
+
+
+def shell_names() -> "ShellNames":
+    """Names for shell completion. Codes are read again after a change of the files that hold them."""
+    from sparkwright import __version__
+    from sparkwright.adapters.shell_names import ShellNames
+
+    ours = Path(__file__).parent
+    texts = (path for name in ("causes", "checks") for path in (ours / name).glob("*.toml"))
+    version = f"{__version__}-{max(path.stat().st_mtime_ns for path in texts)}"
+    return ShellNames(places().cache / "completion", version)
 
 
 def cluster_of(where: ClusterOptions, check: Callable[[Cluster], object] = bool) -> Cluster:
@@ -62,8 +74,8 @@ async def services(cluster: Cluster, where: ClusterOptions, sink: Sink) -> Async
             hosts=hosts,
             endpoint=cast(Endpoint, _Later("openai_http", "OpenAiEndpoint", clock)),
             clock=clock,
-            save_evidence=artifacts.FolderArtifacts(Path.home() / _STATE / "evidence", clock).save,
-            calibrations=artifacts.FolderCalibrations(Path.home() / _STATE / "calibrations"),
+            save_evidence=artifacts.FolderArtifacts(places().state / "evidence", clock).save,
+            calibrations=artifacts.FolderCalibrations(places().state / "calibrations"),
             sink=sink,
             who=whoami(),
             nonce=secrets.token_hex(8),
@@ -71,7 +83,7 @@ async def services(cluster: Cluster, where: ClusterOptions, sink: Sink) -> Async
             python=sys.executable,
             launch_key=Secret(secrets.token_hex(32)),
             **_hub(clock),
-            keyring=artifacts.FolderKeyring(Path.home() / _STATE / "keys"),
+            keyring=artifacts.FolderKeyring(places().state / "keys"),
             program=cast(Program, _Later("bundle", "Bundle")),
             time_scale=_scale(),
         )
@@ -96,7 +108,7 @@ def _hub(clock: Clock) -> dict[str, Any]:
     if os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "TRUE", "YES", "ON"):
         return {}
     token, at = os.environ.get("HF_TOKEN", ""), os.environ.get("HF_ENDPOINT", "")
-    hub = _Later("hub", "HttpHub", Path.home() / _STATE / "hub", clock, at, Secret(token) if token else None)
+    hub = _Later("hub", "HttpHub", places().state / "hub", clock, at, Secret(token) if token else None)
     return {
         "hub": lambda model, revision: hub.look(model, revision),
         "headers": lambda model, revision: hub.headers(model, revision),
@@ -106,7 +118,7 @@ def _hub(clock: Clock) -> dict[str, Any]:
 def _ssh_settings(where: ClusterOptions) -> SshSettings:
     """What `init` has written takes in the user's own configuration."""
     config = Path(where.ssh_config).expanduser() if where.ssh_config else None
-    ours = Path.home() / ".config/sparkwright/ssh/config"
+    ours = places().config / "ssh/config"
     return SshSettings(config=config or (ours if ours.is_file() else None), environ=dict(os.environ))
 
 
@@ -114,7 +126,8 @@ def first_login(where: ClusterOptions) -> "FirstLogin":
     """To machines that this one has never logged in to."""
     from sparkwright.adapters.first_login import FirstLogin
 
-    return FirstLogin(Path.home(), Path(where.ssh_config).expanduser() if where.ssh_config else None)
+    base = Path(where.ssh_config).expanduser() if where.ssh_config else None
+    return FirstLogin(Path.home(), base, places().config / "ssh")
 
 
 def announced() -> tuple[str, ...]:
@@ -151,24 +164,24 @@ def keep_events(cluster: str, events: Mapping[str, float]) -> None:
 
 
 def _events(cluster: str) -> Path:
-    return Path.home() / _STATE / "checked" / f"{cluster}.json"
+    return places().state / "checked" / f"{cluster}.json"
 
 
 def last_evidence(deployment: str) -> Path | None:
     """The folder with the newest evidence about a deployment on this machine."""
-    return artifacts.newest_run(Path.home() / _STATE / "evidence", deployment)
+    return artifacts.newest_run(places().state / "evidence", deployment)
 
 
 def tune_folder() -> Path:
     """The journals of searches of settings on this machine."""
-    return Path.home() / _STATE / "tune"
+    return places().state / "tune"
 
 
 def run_store() -> "SqliteRuns":
     """The benchmark runs on this machine. To be closed with `aclose`."""
     from sparkwright.adapters.sqlite.runs import RUNS, SqliteRuns
 
-    return SqliteRuns(Path.home() / _STATE / RUNS)
+    return SqliteRuns(places().state / RUNS)
 
 
 def asker(authority: str = "") -> Endpoint:
@@ -216,7 +229,7 @@ async def vouched(url: str, cluster: str) -> bool:
 
 
 def authority(cluster: str) -> str:
-    path = Path.home() / _STATE / "keys" / cluster / "ca.crt"
+    path = places().state / "keys" / cluster / "ca.crt"
     return str(path) if path.is_file() else ""
 
 
@@ -224,13 +237,13 @@ def client_files() -> "ClientFiles":
     """Settings of other programs of this user."""
     from sparkwright.adapters.client_files import ClientFiles
 
-    return ClientFiles(Path.home(), Path.home() / _STATE / "connect")
+    return ClientFiles(Path.home(), places().state / "connect")
 
 
 def tunnels(where: ClusterOptions) -> "Tunnels":
     from sparkwright.adapters.tunnels import Tunnels
 
-    return Tunnels(Path.home() / _STATE / "tunnels", _ssh_settings(where))
+    return Tunnels(places().state / "tunnels", _ssh_settings(where))
 
 
 def keys(file: Path | None) -> tuple[Secret | None, ...]:
@@ -254,4 +267,4 @@ def keys(file: Path | None) -> tuple[Secret | None, ...]:
 
 def gateway_keys(cluster: str) -> tuple[Secret, ...]:
     """Those to the gateways of a cluster that were made from this machine."""
-    return tuple(key for _, key in artifacts.FolderKeyring(Path.home() / _STATE / "keys").saved(cluster))
+    return tuple(key for _, key in artifacts.FolderKeyring(places().state / "keys").saved(cluster))

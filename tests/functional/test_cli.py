@@ -89,7 +89,7 @@ def test_a_reader_who_leaves_is_no_error(shell: Shell) -> None:
         ("recipes list", ">&-", (0, "")),
         ("runs list", "<&- >&- 2>&-", (0, "")),
         ("runs show none", ">&-", (2, "error: no run none")),
-        ("runs list --json", ">/dev/full", (3, "error: the output cannot be written: No space left on device\n")),
+        ("runs list --json", ">/dev/full", (2, "error: the output cannot be written: No space left on device\n")),
     ],
 )
 def test_what_cannot_be_reported_is_no_bug_of_ours(shell: Shell, words: str, where: str, ends: tuple[int, str]) -> None:

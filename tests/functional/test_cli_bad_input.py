@@ -60,7 +60,7 @@ CASES: dict[str, tuple[list[str], tuple[str, ...]]] = {
     "destination that is an option": (["plan", "twin", "--cluster", "dash.yaml"], ("dash.yaml:1", "ssh")),
     "secret in the cluster file": (["plan", "twin", "--cluster", "secret.yaml"], ("secret.yaml:1", "HF_TOKEN")),
     "more nodes than there are": (["plan", "twin"], ("wants 2 nodes", "has 1 (spark-1)", "for fewer nodes")),
-    "no recipe": (["up"], ("Missing argument", "up --help")),
+    "no recipe": (["up"], ("missing argument", "up --help")),
     "unknown verb": (["stauts"], ("no command 'stauts'", "did you mean `status`")),
     "unknown option": (["up", "twin", "--dryrun"], ("--dryrun", "--dry-run")),
     "rank that is no number": (["logs", "x", "--rank", "a"], ("--rank", "'a'")),

@@ -19,16 +19,14 @@ from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.codec import Unreadable, from_json, to_json
 from sparkwright.domain.errors import RecipeError, UsageError
 from sparkwright.domain.recipe import Recipe
-from sparkwright.domain.values import dataclass
+from sparkwright.domain.values import dataclass, field
 
 if TYPE_CHECKING:
     from sparkwright.domain.workload import Workload
 
 SUFFIXES = (".yaml", ".yml")
 MAX_BYTES = 4_000_000
-_CONFIG = Path(".config/sparkwright")
 _DATA = files("sparkwright.recipes")
-_PARSED = Path(".cache/sparkwright/parsed")
 _MOST_PARSED = 100
 
 T = TypeVar("T")
@@ -36,23 +34,44 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Where to look: the working folder and the user's home. They are handed in; the environment is not read here."""
+    """Folders of this user on this machine. They are handed in; the environment is not read here.
+
+    xdg: values of XDG_CONFIG_HOME, XDG_STATE_HOME and XDG_CACHE_HOME by name; the default is below `home`.
+    """
 
     cwd: Path
     home: Path
+    xdg: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def config(self) -> Path:
+        return self._folder("XDG_CONFIG_HOME", ".config")
+
+    @property
+    def state(self) -> Path:
+        return self._folder("XDG_STATE_HOME", ".local/state")
+
+    @property
+    def cache(self) -> Path:
+        return self._folder("XDG_CACHE_HOME", ".cache")
+
+    def _folder(self, variable: str, usual: str) -> Path:
+        """Folder of sparkwright. A relative path is not valid and is ignored, as the XDG specification says."""
+        given = self.xdg.get(variable, "")
+        return (Path(given) if given.startswith("/") else self.home / usual) / "sparkwright"
 
     @property
     def recipes(self) -> Path:
-        return self.home / _CONFIG / "recipes"
+        return self.config / "recipes"
 
     @property
     def workloads(self) -> Path:
-        return self.home / _CONFIG / "workloads"
+        return self.config / "workloads"
 
     @property
     def clusters(self) -> tuple[Path, Path]:
         """Where a cluster file is looked for when none is named, in this order."""
-        return self.cwd / "cluster.yaml", self.home / _CONFIG / "cluster.yaml"
+        return self.cwd / "cluster.yaml", self.config / "cluster.yaml"
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +170,7 @@ def _parsed(kind: type[T], named: tuple[str, ...], text: str, places: Places, lo
 
     Only for files without a mistake. named: what `load` depends on besides the text.
     """
-    path = places.home / _PARSED / _digest(kind.__name__, *named)
+    path = places.cache / "parsed" / _digest(kind.__name__, *named)
     made_from = _digest(__version__, str(_newest_source()), *named, text)
     with suppress(OSError, UnicodeDecodeError, Unreadable, RecursionError):
         before, _, content = path.read_text(encoding="utf-8").partition("\n")

@@ -7,6 +7,7 @@ Runs where sparkwright runs, which may be a Mac: nothing but OpenSSH's own progr
 import base64
 import binascii
 import hashlib
+import socket
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -18,7 +19,6 @@ from sparkwright.domain.command import Command
 from sparkwright.domain.errors import Unreachable, UsageError
 from sparkwright.domain.values import dataclass
 
-FOLDER = Path(".config/sparkwright/ssh")
 _SECONDS = 20
 _HOST = """\
 Host {pattern}
@@ -42,10 +42,10 @@ class Way:
 
 
 class FirstLogin:
-    """base: the user's ssh configuration, as for `ssh -F`; None for the usual ones."""
+    """base: the user's ssh configuration, as for `ssh -F`; None for the usual ones. folder: for our key."""
 
-    def __init__(self, home: Path, base: Path | None) -> None:
-        self.folder = home / FOLDER
+    def __init__(self, home: Path, base: Path | None, folder: Path | None = None) -> None:
+        self.folder = folder or home / ".config/sparkwright/ssh"
         self.config = self.folder / "config"
         self._key, self._known = self.folder / "id_ed25519", self.folder / "known_hosts"
         self._base, self._usual = base, home / ".ssh/config"
@@ -131,7 +131,21 @@ class FirstLogin:
     def refusal(self, node: str, destination: str) -> Unreachable:
         """Why it does not work without questions."""
         done = self._ssh("-o", "BatchMode=yes", "-T", "--", destination, "exit 0")
-        return translate(node, destination, done.stderr, f"ssh -F {self.current} {destination}")
+        error = translate(node, destination, done.stderr, f"ssh -F {self.current} {destination}")
+        if not self.resolves(destination):
+            return Unreachable(node, f"no such host name ({destination})", "name its address: sparkwright init NAME=IP")
+        return error
+
+    def resolves(self, destination: str) -> bool:
+        """Whether the host has an address here; a jump host may know more than this machine."""
+        done = self._ssh("-G", "--", destination)
+        found = dict(line.split(" ", 1) for line in done.stdout.splitlines() if " " in line)
+        if found.get("proxyjump", "none") != "none" or found.get("proxycommand", "none") != "none":
+            return True
+        try:
+            return bool(socket.getaddrinfo(found.get("hostname", destination), None))
+        except (OSError, UnicodeError):
+            return False
 
     def _config(self) -> str:
         """The hosts of `init` first: ssh takes the first value that it finds."""

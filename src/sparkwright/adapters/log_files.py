@@ -5,7 +5,7 @@ import io
 import os
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import chain
 from pathlib import Path
@@ -14,6 +14,10 @@ from typing import cast
 from sparkwright.domain.errors import UsageError
 
 CHUNK = 1 << 20
+_LOOKED_AT = 1 << 16
+_BLANK = b" \t\r\n\0"
+_CONTROLS = "\t\n\r\f\b\x1b"
+_MOST_ODD = 0.2  # share of letters that no text has
 _MAGIC = b"\x1f\x8b"
 # What other packed files begin with, and the command that unpacks them.
 _PACKED = {b"\xfd7zXZ": "xzcat", b"\x28\xb5\x2f\xfd": "zstdcat", b"BZh": "bzcat", b"PK\x03\x04": "unzip -p"}
@@ -45,6 +49,30 @@ def chunks(path: Path | None) -> Iterator[bytes]:
         if program := next((program for magic, program in _PACKED.items() if first.startswith(magic)), ""):
             raise UsageError("this log is packed", f"{program} FILE | sparkwright diagnose -")
         yield from _as_utf8(_gunzipped(read) if first[:2] == _MAGIC else read)
+
+
+class Look:
+    """Finds out whether a log that is read is text, from its first 64 KiB."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._head = b""
+        self._empty = True
+
+    def pass_on(self, content: Iterable[bytes]) -> Iterator[bytes]:
+        for chunk in content:
+            self._head += chunk[: _LOOKED_AT - len(self._head)]
+            self._empty = self._empty and not chunk.strip(_BLANK)
+            yield chunk
+
+    @property
+    def trouble(self) -> str:
+        """`is empty`, `is not text`; '' for a log. A power cut leaves zeros in a log: they do not count."""
+        if self._empty:
+            return "is empty"
+        text = self._head.strip(_BLANK).replace(b"\0", b"").decode("utf-8", "replace")
+        odd = sum(letter == "\ufffd" or (letter < " " and letter not in _CONTROLS) for letter in text)
+        return "is not text" if text and odd > _MOST_ODD * len(text) else ""
 
 
 @contextmanager

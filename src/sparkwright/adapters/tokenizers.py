@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from sparkwright.adapters.extras import install_command
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import NotReady, UsageError
 from sparkwright.domain.values import dataclass
@@ -190,7 +191,7 @@ class FileTokenizer:
             from tokenizers import Tokenizer
         except ImportError:
             what = f"{file}: reading a tokenizer needs the package `tokenizers`"
-            raise UsageError(what, "pip install 'sparkwright[tokenizers]'") from None
+            raise UsageError(what, install_command("tokenizers")) from None
         path = file / "tokenizer.json" if file.is_dir() else file
         try:
             content = path.read_text(encoding="utf-8")

@@ -20,6 +20,7 @@ from typing import Any
 import orjson
 
 from sparkwright.adapters import process
+from sparkwright.adapters.extras import install_command
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import NotReady, UsageError
 
@@ -53,7 +54,7 @@ def program() -> tuple[str, ...]:
         return sys.executable, "-m", _MODULE
     if found := shutil.which(_PROGRAM):
         return (found,)
-    raise UsageError(f"{_PROGRAM} is not installed", "pip install 'sparkwright[evals]'")
+    raise UsageError(f"{_PROGRAM} is not installed", install_command("evals"))
 
 
 @asynccontextmanager

@@ -16,7 +16,7 @@ from sparkwright.domain.ledger import Fit
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.plan import Placement, Plan
 from sparkwright.domain.recipe import EngineChoice, Model, Recipe, Runtime, Serving
-from sparkwright.domain.units import gib
+from sparkwright.domain.units import GIB, gib
 from sparkwright.domain.values import dataclass, replace
 from sparkwright.engines.catalog import ENGINES, rehearse, traits
 from sparkwright.engines.engine import served_name
@@ -82,6 +82,9 @@ async def estimate(services: Services, asked: Asked) -> Estimated:
     kind = node_types().get(asked.kind)
     if kind is None:
         raise UsageError(f"--node-type {asked.kind}: not known", f"known are {', '.join(node_types())}")
+    if asked.free > kind.total * GIB:
+        message = f"--free {gib(asked.free)}: more than the {kind.total:.1f} GiB of a {kind.title}"
+        raise UsageError(message, f"--free {kind.free:.0f}GiB is usual; leave it out to assume that")
     found, variants = await _read(services, asked)
     recipe = _with_limits(asked.recipe or _drafted(asked, found), asked, found)
     recipe = await _with_draft(services, recipe)

@@ -18,11 +18,13 @@ from sparkwright.app.bench.prompt_corpus import replayed_paths
 from sparkwright.app.bench.target import Bench, KeyWanted, Target
 from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.app.runs import loaded, taken_up
+from sparkwright.cli import complete
 from sparkwright.cli import options as shared
 from sparkwright.cli.bench_live import bench_screen
 from sparkwright.cli.bench_words import found_text, plan_json, plan_text
 from sparkwright.cli.columns import echo
 from sparkwright.cli.gate_file import gates_of
+from sparkwright.cli.kinds import Whole, renamed_option, time_option
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.run import Run
@@ -56,47 +58,56 @@ def _clustered() -> ModuleType:
     return importlib.import_module("sparkwright.cli.bench_cluster")
 
 
-def _list_profiles(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
-    if wanted and not ctx.resilient_parsing:
-        found = [(name, open_workload(name, places())) for name in profiles.names()]
-        width = max(len(name) for name, _ in found)
-        echo("\n".join(f"{name:<{width}}  {workload.title}" for name, workload in found))
-        ctx.exit()
+def _list_workloads(as_json: bool) -> None:
+    found = [(name, open_workload(name, places())) for name in profiles.names()]
+    width = max(len(name) for name, _ in found)
+    text = "\n".join(f"{name:<{width}}  {workload.title}" for name, workload in found)
+    listed = [{"name": name, "version": one.version, "title": one.title} for name, one in found]
+    shared.answer(as_json, {"workloads": listed}, text)
 
 
 @click.command()
-@click.argument("targets", nargs=-1, metavar="[URL | DEPLOYMENT]...")
-@click.option("--profile", default="", metavar="NAME", help="Shipped workload or YAML file. [default: quick]")
-@click.option(
-    "--profiles",
-    is_flag=True,
-    is_eager=True,
-    expose_value=False,
-    callback=_list_profiles,
-    help="List shipped workloads and exit.",
+@click.argument("targets", nargs=-1, metavar="[URL | DEPLOYMENT]...", shell_complete=complete.targets)
+@renamed_option(
+    "--workload",
+    "profile",
+    was="--profile",
+    default="",
+    metavar="NAME|FILE",
+    shell_complete=complete.workloads,
+    help="Shipped workload or YAML file. [default: quick]",
 )
+@renamed_option("--workloads", "listing", was="--profiles", is_flag=True, help="List shipped workloads and exit.")
 @click.option("--model", default="", metavar="NAME", help="Model to measure, where the server has several.")
 @click.option(
-    "--key-file", type=click.Path(path_type=Path), help="File with the API key. [default: $SPARKWRIGHT_API_KEY]"
+    "--key-file",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="File with the API key. [default: $SPARKWRIGHT_API_KEY]",
 )
 @click.option("--gateway", is_flag=True, help="Measure a deployment through its gateway, with TLS and keys.")
 @click.option("--front-door", is_flag=True, hidden=True)
 @click.option(
     "--tokenizer",
+    metavar="FILE|FOLDER",
     type=click.Path(path_type=Path, exists=True),
     help="Count tokens with this tokenizer.json or its folder.",
 )
-@click.option(
-    "--repeats", type=click.IntRange(1, 100), default=None, help="Number of repeats. [default: the profile's]"
-)
-@click.option("--seed", type=int, default=None, help="Seed of lengths and send times. [default: the profile's]")
-@click.option("--seconds", type=click.FloatRange(10.0), default=None, help="End the run after this many seconds.")
-@click.option("--resume", default="", metavar="RUN", help="Resume an interrupted run.")
+@click.option("--repeats", type=Whole(1, 100), default=None, help="Number of repeats. [default: the profile's]")
+@click.option("--seed", type=Whole(), default=None, help="Seed of lengths and send times. [default: the profile's]")
+@time_option("End the run after this time, such as 90s or 5m.", 10.0, seconds=1.0)
+@click.option("--resume", default="", metavar="RUN", shell_complete=complete.runs, help="Resume an interrupted run.")
 @click.option("--dry-run", "dry", is_flag=True, help="Probe the server, print the benchmark plan and exit.")
 @click.option(
     "--gate", type=click.Path(path_type=Path), metavar="FILE", help="Exit 1 if a threshold in FILE is not met."
 )
-@click.option("--baseline", default="", metavar="RUN", help="Run that `x baseline` in the gate file refers to.")
+@click.option(
+    "--baseline",
+    default="",
+    metavar="RUN",
+    shell_complete=complete.runs,
+    help="Run that `x baseline` in the gate file refers to.",
+)
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="Tag the run; may be repeated.")
 @click.option("--note", default="", metavar="TEXT", help="Store a note with the run.")
 @click.option("--allow-simulated", is_flag=True, help="Allow comparing a simulated endpoint with a real one.")
@@ -109,15 +120,18 @@ def bench(targets: tuple[str, ...], where: ClusterOptions, as_json: bool, **how:
     request is stored on this machine; an interrupted run can be continued with --resume.
 
     Exit status: 0 measured, 1 the run is not valid or a threshold is not met, 2 usage error, unknown model or invalid
-    key, 3 results cannot be stored, 4 another process is measuring this run, 5 no answer.
+    key, or results cannot be stored, 4 another process is measuring this run, 5 no answer.
 
     \b
     Examples:
       sparkwright bench http://127.0.0.1:8000
-      sparkwright bench deepseek-v4-flash --profile agentic
-      sparkwright bench http://spark-1:8000 http://spark-2:8001 --profile agentic-quick
-      sparkwright bench http://127.0.0.1:8000 --profile sweep --gate gates.txt --baseline v0.21
+      sparkwright bench deepseek-v4-flash --workload agentic
+      sparkwright bench http://spark-1:8000 http://spark-2:8001 --workload agentic-quick
+      sparkwright bench http://127.0.0.1:8000 --workload sweep --gate gates.txt --baseline v0.21
     """
+    if how["listing"]:
+        _list_workloads(as_json)
+        return
     gates = gates_of(how["gate"], how["baseline"])
     said = Asked(
         where,
@@ -177,7 +191,7 @@ async def _wanted(made: Bench, targets: _Names, said: Asked, how: dict[str, Any]
         return targets, replace(said, request=filled(said.request, workload))
     if len(targets) > 1 or how["profile"] or how["repeats"] or how["seed"] is not None:
         raise UsageError(
-            "--resume takes no other targets, --profile, --repeats or --seed",
+            "--resume takes no other targets, --workload, --repeats or --seed",
             f"sparkwright bench --resume {how['resume']}",
         )
     run = await taken_up(made.runs, how["resume"])
@@ -214,6 +228,9 @@ def _opening(ready: Ready) -> str:
 @contextlib.asynccontextmanager
 async def endpoint(made: Bench, named: str, said: Asked) -> AsyncIterator[tuple[Bench, Ready]]:
     """With what it was asked by: of a gateway of ours that trusts the cluster's own certificates."""
+    if "://" in named and not is_url(named):
+        message = f"{named}: only http and https are measured, as in http://HOST:PORT"
+        raise UsageError(message, "sparkwright bench http://127.0.0.1:8000")
     ours, gateway = ("", named) if is_url(named) else (named, said.gateway)
     if not ours and named.startswith("https:"):
         ours = await _clustered().behind(named, said.where, True)

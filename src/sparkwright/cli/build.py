@@ -18,7 +18,7 @@ from sparkwright.wiring import places
 
 
 @click.command()
-@click.argument("recipe", metavar="RECIPE[@PROFILE]")
+@click.argument("recipe", metavar="RECIPE[@PROFILE]", shell_complete=shared.complete.recipes)
 @shared.profile_option
 @click.option("--node", default="", metavar="NAME", help="Build on this node. [default: the head]")
 @click.option("--no-ship", is_flag=True, help="Do not copy the image to the other nodes.")

@@ -46,9 +46,19 @@ _MODES = ("fix", "undo", "deep")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation of --fix or --undo.")
 @click.option("--ask-become-pass", is_flag=True, help="Ask once for the sudo password of the nodes (--fix, --undo).")
 @click.option("--dry-run", is_flag=True, help="Print what --fix or --undo would change and exit.")
-@click.option("--only", multiple=True, metavar="CODE", help="Fix or undo only this finding; may be repeated.")
 @click.option(
-    "--ignore", multiple=True, metavar="CODE[,CODE]", help="Count these findings but hide them; may be repeated."
+    "--only",
+    multiple=True,
+    metavar="CODE",
+    shell_complete=shared.complete.codes,
+    help="Fix or undo only this finding; may be repeated.",
+)
+@click.option(
+    "--ignore",
+    multiple=True,
+    metavar="CODE[,CODE]",
+    shell_complete=shared.complete.codes,
+    help="Count these findings but hide them; may be repeated.",
 )
 @click.option(
     "--severity",

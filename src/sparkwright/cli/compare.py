@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from sparkwright import __version__
+from sparkwright.adapters.run_files.formats import write
 from sparkwright.app import report as use
 from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.app.report import Against, Form
@@ -30,8 +31,8 @@ _simulated = click.option(
 
 
 @click.command()
-@click.argument("base")
-@click.argument("others", nargs=-1, required=True, metavar="RUN...")
+@click.argument("base", shell_complete=shared.complete.runs)
+@click.argument("others", nargs=-1, required=True, metavar="RUN...", shell_complete=shared.complete.runs)
 @click.option(
     "--gate", type=click.Path(path_type=Path), metavar="FILE", help="Exit 1 if a RUN does not meet a threshold in FILE."
 )
@@ -95,9 +96,15 @@ def _against_json(one: Against) -> dict[str, Any]:
 
 
 @click.command()
-@click.argument("runs", nargs=-1, required=True, metavar="RUN...")
+@click.argument("runs", nargs=-1, required=True, metavar="RUN...", shell_complete=shared.complete.runs_and_files)
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--baseline", default="", metavar="RUN", help="Run that `x baseline` in FILE refers to.")
+@click.option(
+    "--baseline",
+    default="",
+    metavar="RUN",
+    shell_complete=shared.complete.runs,
+    help="Run that `x baseline` in FILE refers to.",
+)
 @_simulated
 @shared.json_option
 def gate(runs: tuple[str, ...], file: Path, baseline: str, allow_simulated: bool, as_json: bool) -> None:
@@ -130,54 +137,90 @@ async def _listed(kept: RunStore, names: Sequence[str]) -> tuple[Listed, ...]:
     return tuple([await chosen(kept, name) for name in names])
 
 
-_ENDINGS = {".html": Form.HTML, ".htm": Form.HTML, ".md": Form.MARKDOWN, ".markdown": Form.MARKDOWN, ".json": Form.JSON}
+_PDF = "pdf"
+_ENDINGS = {
+    ".html": Form.HTML.value,
+    ".htm": Form.HTML.value,
+    ".md": Form.MARKDOWN.value,
+    ".markdown": Form.MARKDOWN.value,
+    ".json": Form.JSON.value,
+    ".pdf": _PDF,
+}
 _STDOUT = "-"
-_FORMS = click.Choice([form.value for form in Form])
+_FORMS = click.Choice([*(form.value for form in Form), _PDF])
 
 
 @click.command()
-@click.argument("runs", nargs=-1, metavar="[RUN]...")
+@click.argument("runs", nargs=-1, metavar="[RUN]...", shell_complete=shared.complete.runs)
 @click.option("--format", "form", type=_FORMS, default=None, help="Format. [default: by the name of FILE, or html]")
 @click.option(
     "-o", "--out", default="", metavar="FILE", help="Output file, - for stdout. [default: RUN.html; else stdout]"
 )
 @click.option("--console", is_flag=True, help="Show it in the console of the cluster's head; write no file.")
 @shared.cluster_options
-def report(runs: tuple[str, ...], form: str | None, out: str, console: bool, where: ClusterOptions) -> None:
+@shared.json_option
+def report(runs: tuple[str, ...], where: ClusterOptions, as_json: bool, **how: Any) -> None:
     """Write plots, tables and conditions of one run, or of several compared with the first.
 
     RUN: an id or its beginning, a tag, or `last`. [default: the newest] HTML is one file that needs no network; md is
-    for a forum post.
+    for a forum post; pdf needs an installed Chromium. --json prints what was written; --format json is the report.
 
     \b
     Examples:
       sparkwright report                                   the newest run
       sparkwright report r-20261122-7f3a -o report.html
+      sparkwright report r-20261122-7f3a -o report.pdf
       sparkwright report r-20261122-7f3a r-20261122-9c01   side by side
       sparkwright report r-20261122-7f3a --format md
       sparkwright report last --console
     """
-    if console and (out or form not in (None, Form.HTML)):
+    form, out = how["form"], how["out"]
+    if how["console"] and (out or form not in (None, Form.HTML)):
         raise click.UsageError("--console shows a page: it does not go with --out or another --format")
-    wanted = Form(form) if form else _ENDINGS.get(Path(out).suffix.lower(), Form.HTML)
+    wanted = form or _form_of(out)
+    if wanted == _PDF:
+        from sparkwright.adapters.pdf import browser
+
+        browser()  # before the page is made
 
     async def made(kept: RunStore) -> tuple[tuple[str, ...], str]:
         names = await use.named(kept, runs)
-        return names, await use.report(kept, names, wanted, f"sparkwright {__version__}")
+        made_of = Form.HTML if wanted == _PDF else Form(wanted)
+        return names, await use.report(kept, names, made_of, f"sparkwright {__version__}")
 
     names, text = with_store(made)
-    if console:
+    if how["console"]:
         found = with_store(lambda kept: _listed(kept, names))
         head = shared.drive(where, lambda services: publish(services, found, text), quiet=True)
-        click.echo(f"{', '.join(names)}: in the console of {head}, page Runs")
+        told = f"{', '.join(names)}: in the console of {head}, page Runs"
+        shared.answer(as_json, {"runs": names, "console": head}, told)
         return
-    target = out or (f"{names[0]}.html" if wanted is Form.HTML else _STDOUT)
+    target = out or (f"{names[0]}.{wanted}" if wanted in (Form.HTML, _PDF) or as_json else _STDOUT)
     if target == _STDOUT:
+        if as_json or wanted == _PDF:
+            raise click.UsageError("this needs a file: name one with --out")
         click.echo(text, nl=False)
         return
+    _write_report(names, text, wanted, target, as_json)
+
+
+def _form_of(out: str) -> str:
+    """Format by the ending of the file's name. Raises UsageError for one of another program."""
+    ending = Path(out).suffix.lower()
+    if ending and ending not in _ENDINGS:
+        hint = f"name it {Path(out).stem}.html, or say what it is with --format"
+        raise UsageError(f"{out}: a report is no {ending} file; there are: {', '.join(_ENDINGS)}", hint)
+    return _ENDINGS.get(ending, Form.HTML.value)
+
+
+def _write_report(names: Sequence[str], text: str, form: str, target: str, as_json: bool) -> None:
     path = Path(target).expanduser()
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be written: {error.strerror}", "name another file with -o") from None
-    click.echo(f"wrote {path} ({len(text.encode()) / 1000:.0f} kB)")
+    shared.writable(path)
+    content = text.encode()
+    if form == _PDF:
+        from sparkwright.adapters.pdf import pdf_of
+
+        content = pdf_of(text)
+    write(content, str(path))
+    told = f"wrote {path} ({len(content) / 1000:.0f} kB)"
+    shared.answer(as_json, {"runs": names, "file": str(path), "format": form, "bytes": len(content)}, told)

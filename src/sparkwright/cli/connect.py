@@ -36,11 +36,17 @@ class _How:
 
 
 @click.command()
-@click.argument("client", required=False, default="")
-@click.argument("target", required=False, default="", metavar="[DEPLOYMENT | URL]")
+@click.argument("client", required=False, default="", shell_complete=shared.complete.clients)
+@click.argument(
+    "target", required=False, default="", metavar="[DEPLOYMENT | URL]", shell_complete=shared.complete.targets
+)
 @click.option("--key", default="", metavar="NAME", help="Name of the key. [default: one that opens the deployment]")
-@click.option("--key-file", type=click.Path(path_type=Path), default=None, help="File with the key, for a URL.")
-@click.option("--ca", type=click.Path(path_type=Path), default=None, help="File with the authority, for a URL.")
+@click.option(
+    "--key-file", metavar="FILE", type=click.Path(path_type=Path), default=None, help="File with the key, for a URL."
+)
+@click.option(
+    "--ca", metavar="FILE", type=click.Path(path_type=Path), default=None, help="File with the authority, for a URL."
+)
 @click.option("--model", default="", metavar="NAME", help="Model to use, where several are served.")
 @click.option("--show-key", is_flag=True, help="Also print the key itself.")
 @click.option("--write", is_flag=True, help="Write the settings to where the client reads them.")
@@ -153,6 +159,8 @@ def _way(target: str, where: ClusterOptions, how: _How) -> Any:
     from sparkwright.app import connect as use
     from sparkwright.wiring import authority, keys
 
+    if "://" in target and not target.startswith(("http://", "https://")):
+        raise UsageError(f"{target}: only http and https, as in https://HOST:8443/v1")
     if "://" in target:
         secret = keys(how.key_file)[0] if how.key_file else None
         paths = {"key_file": _path(how.key_file), "authority": _path(how.ca)}

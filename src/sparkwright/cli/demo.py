@@ -61,7 +61,13 @@ class Show:
 
 @click.command()
 @click.option(
-    "--recipe", "wanted", default=RECIPE, show_default=True, metavar="RECIPE", help="A recipe of the simulator."
+    "--recipe",
+    "wanted",
+    default=RECIPE,
+    show_default=True,
+    metavar="RECIPE",
+    shell_complete=shared.complete.recipes,
+    help="A recipe of the simulator.",
 )
 @click.option("--keep", is_flag=True, help="Leave it running and print the commands to inspect and end it.")
 @shared.json_option

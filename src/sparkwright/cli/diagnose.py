@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sparkwright.adapters.log_files import Growing, arriving, chunks, log_files
+from sparkwright.adapters.log_files import Growing, Look, arriving, chunks, log_files
 from sparkwright.app.examine import Examined, examine
 from sparkwright.causes.fallback import WORKER_ENDS
 from sparkwright.cli import options as shared
@@ -35,7 +35,9 @@ _LOOK = 0.1  # seconds between looks at files that grow
 
 
 @click.command()
-@click.argument("what", nargs=-1, metavar="[FILE|FOLDER|-|DEPLOYMENT]...")
+@click.argument(
+    "what", nargs=-1, metavar="[FILE|FOLDER|-|DEPLOYMENT]...", shell_complete=shared.complete.deployments_and_files
+)
 @click.option("--watch", is_flag=True, help="Follow logs and report each cause within one second.")
 @shared.cluster_options
 @shared.json_option
@@ -47,7 +49,8 @@ def diagnose(what: tuple[str, ...], watch: bool, where: ClusterOptions, as_json:
     are read; `-` is standard input, a FOLDER is an incident. A DEPLOYMENT is read on its nodes, or from its last saved
     evidence when nothing of it is left there.
 
-    Exit status: 0 nothing wrong found, 1 causes or an unexplained error, 3 a node could not be reached.
+    Exit status: 0 nothing wrong found, 1 causes or an unexplained error, 2 there is no text to read, 3 a node could not
+    be reached.
 
     \b
     Examples:
@@ -106,8 +109,16 @@ def _deployment(word: str, where: ClusterOptions) -> Examined:
 
 
 def _files(targets: tuple[str, ...]) -> Examined:
-    named = ((name, chunks(path)) for word in targets for name, path in _sources(word))
-    return Examined(examine(named, datetime.now().year, {}))
+    """Raises UsageError where none of them holds any text: nothing was examined, and that is no good news."""
+    looks = [(Look(name), path) for word in targets for name, path in _sources(word)]
+    found = examine(((look.name, look.pass_on(chunks(path))) for look, path in looks), datetime.now().year, {})
+    odd = [look for look, _ in looks if look.trouble]
+    if len(odd) == len(looks):
+        told = ", ".join(f"{look.name} {look.trouble}" for look in odd[:3])
+        raise UsageError(f"nothing to diagnose: {told}", "docker logs CONTAINER 2>&1 | sparkwright diagnose -")
+    for look in odd:
+        echo(f"{look.name} {look.trouble}", err=True)
+    return Examined(found)
 
 
 def _sources(word: str) -> Iterator[tuple[str, Path | None]]:
@@ -145,9 +156,12 @@ async def _watch_nodes(services: Services, word: str, as_json: bool) -> bool:
 
 
 def _from_stdin(watching: Watching) -> Iterator[Cause | Explanation]:
-    for chunk in arriving():
+    look = Look("standard input")
+    for chunk in look.pass_on(arriving()):
         yield from watching.feed("standard input", chunk)
     yield from watching.close()
+    if look.trouble:
+        raise UsageError(f"nothing to diagnose: standard input {look.trouble}")
 
 
 def _from_files(watching: Watching, targets: tuple[str, ...]) -> Iterator[Cause | Explanation]:

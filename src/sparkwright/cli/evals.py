@@ -20,11 +20,13 @@ from sparkwright.app.bench.benchmark import BenchRequest, Ready, is_url
 from sparkwright.app.bench.target import Bench
 from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.app.runs import loaded
+from sparkwright.cli import complete
 from sparkwright.cli import options as shared
 from sparkwright.cli.bench import Asked, endpoint
 from sparkwright.cli.bench_words import found_text
 from sparkwright.cli.columns import aligned, echo
 from sparkwright.cli.eval_text import SCHEMA, Lines, document, exit_code, text
+from sparkwright.cli.kinds import Whole, renamed_option, time_option
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.evaluation import Evaluation
 from sparkwright.domain.run import Run
@@ -63,16 +65,17 @@ def target_options(function: F) -> F:
         return function(where, as_json, how)
 
     given = (
-        click.option("--base-url", default="", metavar="URL", help="The same as the argument."),
+        click.option("--base-url", default="", hidden=True),
         click.option("--model", default="", metavar="NAME", help="Model to ask, where the server has several."),
         click.option(
-            "--key-file", type=click.Path(path_type=Path), help="File with the API key. [default: $SPARKWRIGHT_API_KEY]"
+            "--key-file",
+            metavar="FILE",
+            type=click.Path(path_type=Path),
+            help="File with the API key. [default: $SPARKWRIGHT_API_KEY]",
         ),
         click.option("--gateway", is_flag=True, help="Ask a deployment through its gateway, with TLS and keys."),
-        click.option("--seed", type=int, default=1, help="Seed of everything that is asked. [default: 1]"),
-        click.option(
-            "--seconds", type=click.FloatRange(5.0), default=1800.0, help="End after this many seconds. [default: 1800]"
-        ),
+        click.option("--seed", type=Whole(), default=1, help="Seed of everything that is asked. [default: 1]"),
+        time_option("End after this time, such as 90s or 5m. [default: 30m]", 5.0, 1800.0, seconds=1.0),
         click.option("--tag", "tags", multiple=True, metavar="TAG", help="Tag the run; may be repeated."),
         click.option("--note", default="", metavar="TEXT", help="Store a note with the run."),
         click.option("--dry-run", "dry", is_flag=True, help="Print what would be asked and exit; ask nothing."),
@@ -111,12 +114,18 @@ def _answer(run: Run, as_json: bool) -> None:
 
 
 @evals.command()
-@click.argument("target", default="", metavar="[URL | DEPLOYMENT]")
-@click.option("--only", multiple=True, metavar="PROBE", help="Only this probe and what it needs; may be repeated.")
-@click.option("--quick", is_flag=True, help="Only the probes that take seconds.")
-@click.option(
-    "--longest", type=click.IntRange(600), default=16_000, metavar="TOKENS", help="Longest prompt. [default: 16000]"
+@click.argument("target", default="", metavar="[URL | DEPLOYMENT]", shell_complete=complete.targets)
+@renamed_option(
+    "--probe",
+    "only",
+    was="--only",
+    multiple=True,
+    metavar="NAME",
+    shell_complete=complete.probes,
+    help="Ask only this probe and what it needs; may be repeated.",
 )
+@click.option("--quick", is_flag=True, help="Only the probes that take seconds.")
+@click.option("--longest", type=Whole(600), default=16_000, metavar="TOKENS", help="Longest prompt. [default: 16000]")
 @target_options
 def probes(where: ClusterOptions, as_json: bool, how: dict[str, Any]) -> None:
     """Probe tools, streams, reasoning, formats and context.
@@ -130,7 +139,7 @@ def probes(where: ClusterOptions, as_json: bool, how: dict[str, Any]) -> None:
     Examples:
       sparkwright eval probes http://127.0.0.1:8000
       sparkwright eval probes deepseek-v4-flash --longest 128000
-      sparkwright eval probes http://127.0.0.1:8000 --only tool-stream --only logprobs --json
+      sparkwright eval probes http://127.0.0.1:8000 --probe tool-stream --probe logprobs --json
     """
     entries = catalog.chosen([name for given in how["only"] for name in given.split(",")], how["quick"])
     if how["dry"]:
@@ -150,8 +159,8 @@ async def _probed(named: str, asked: Asked, entries: tuple[Entry, ...], how: dic
 
 
 @evals.command()
-@click.argument("target", default="", metavar="[URL | DEPLOYMENT]")
-@click.option("--prompts", "count", type=click.IntRange(1, 5000), default=108, help="Prompts. [default: 108]")
+@click.argument("target", default="", metavar="[URL | DEPLOYMENT]", shell_complete=complete.targets)
+@click.option("--prompts", "count", type=Whole(1, 5000), metavar="N", default=108, help="Prompts. [default: 108]")
 @target_options
 def instructions(where: ClusterOptions, as_json: bool, how: dict[str, Any]) -> None:
     """Score verifiable instructions, with intervals.
@@ -182,17 +191,19 @@ def instructions(where: ClusterOptions, as_json: bool, how: dict[str, Any]) -> N
 
 
 @evals.command(name="tool-eval-bench")
-@click.argument("target", default="", metavar="[URL | DEPLOYMENT]")
+@click.argument("target", default="", metavar="[URL | DEPLOYMENT]", shell_complete=complete.targets)
 @click.option("--short", is_flag=True, help="Only its 15 core scenarios.")
-@click.option("--only", multiple=True, metavar="TC-NN", help="Only this scenario; may be repeated.")
-@click.option("--parallel", type=click.IntRange(1, 64), default=1, help="Scenarios at once. [default: 1]")
+@renamed_option(
+    "--scenario", "only", was="--only", multiple=True, metavar="TC-NN", help="Run only this one; may be repeated."
+)
+@click.option("--parallel", type=Whole(1, 64), default=1, help="Scenarios at once. [default: 1]")
 @click.option("--no-think", is_flag=True, help="Turn reasoning off.")
 @target_options
 def tool_eval_bench(where: ClusterOptions, as_json: bool, how: dict[str, Any]) -> None:
     """Run the scenarios of tool-eval-bench, and store its scores.
 
     Another project's 69 agentic tool-call scenarios (https://github.com/SeraphimSerapis/tool-eval-bench), run by its
-    own program: pip install 'sparkwright[evals]'. Scores are of points; intervals are 95 %, of the scenarios.
+    own program: uv pip install '.[evals]' in the checkout. Scores are of points; intervals are 95 %, of the scenarios.
 
     Exit status: 0 scored, 2 usage error or not installed, 5 no answer, or not all was run in time.
 
@@ -204,7 +215,7 @@ def tool_eval_bench(where: ClusterOptions, as_json: bool, how: dict[str, Any]) -
     which = tool_use.Scenarios(how["short"], how["only"], how["parallel"], not how["no_think"])
     program()
     if odd := [name for name in which.only if not _SCENARIO.fullmatch(name)]:
-        raise UsageError(f"--only {odd[0]!r}: expected a scenario such as TC-07")
+        raise UsageError(f"--scenario {odd[0]!r}: expected a scenario such as TC-07")
     named, asked = _named(how["target"], how), _asked(where, as_json, how, use.workload("tools", how["seed"], "Tools"))
 
     async def run() -> Run | tuple[str, ...]:
@@ -222,9 +233,9 @@ def tool_eval_bench(where: ClusterOptions, as_json: bool, how: dict[str, Any]) -
 
 
 @evals.command(name="same")
-@click.argument("base", metavar="URL | DEPLOYMENT | RUN")
-@click.argument("new", default="", metavar="[URL | DEPLOYMENT | RUN]")
-@click.option("--prompts", "count", type=click.IntRange(2, 1000), default=48, help="Prompts. [default: 48]")
+@click.argument("base", metavar="URL | DEPLOYMENT | RUN", shell_complete=complete.targets_and_runs)
+@click.argument("new", default="", metavar="[URL | DEPLOYMENT | RUN]", shell_complete=complete.targets_and_runs)
+@click.option("--prompts", "count", type=Whole(2, 1000), default=48, help="Prompts. [default: 48]")
 @click.option("--allow-simulated", is_flag=True, help="Allow comparing a simulated endpoint with a real one.")
 @target_options
 def same_(where: ClusterOptions, as_json: bool, how: dict[str, Any]) -> None:

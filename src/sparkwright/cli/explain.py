@@ -8,6 +8,7 @@ from itertools import groupby
 
 import click
 
+from sparkwright.cli import complete
 from sparkwright.cli.columns import aligned, fold
 from sparkwright.cli.explain_pages import FORMER, Page, pages
 from sparkwright.cli.options import answer, json_option
@@ -15,7 +16,7 @@ from sparkwright.domain.errors import UsageError
 
 
 @click.command(short_help="Explain a finding's code or a cause.")
-@click.argument("code", metavar="[CODE|CAUSE]", required=False)
+@click.argument("code", metavar="[CODE|CAUSE]", required=False, shell_complete=complete.codes)
 @json_option
 def explain(code: str | None, as_json: bool) -> None:
     """Explain a finding's code or a cause of `diagnose`: what it detects, why it matters, the evidence and the fix.

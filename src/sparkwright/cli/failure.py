@@ -42,7 +42,10 @@ def _known(error: SparkwrightError) -> dict[str, Any]:
 
 def _other(error: BaseException) -> dict[str, Any]:
     if isinstance(error, click.ClickException):
-        return {"kind": "UsageError", "message": error.format_message(), **hint_json("")}
+        from sparkwright.cli.main import misuse_text
+
+        message, hint = misuse_text(error)
+        return {"kind": "UsageError", "message": message, **hint_json(hint)}
     return {"kind": type(error).__name__, "message": str(error), **hint_json("")}
 
 

@@ -12,6 +12,7 @@ from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.app.incidents import Remembered, Shown
 from sparkwright.cli import options as shared
 from sparkwright.cli.columns import aligned, echo, fold, fold_command, mark
+from sparkwright.cli.kinds import Whole
 from sparkwright.domain.deployment import is_deployment_name
 from sparkwright.domain.incident import CHANGED, Incident, IncidentEvent
 from sparkwright.domain.live import DeploymentState
@@ -41,7 +42,9 @@ def _deployment(_: click.Context, __: click.Parameter, value: str) -> str:
 
 
 @incidents.command("list")
-@click.argument("deployment", required=False, default="", callback=_deployment)
+@click.argument(
+    "deployment", required=False, default="", callback=_deployment, shell_complete=shared.complete.deployments
+)
 @shared.cluster_options
 @shared.json_option
 def list_(deployment: str, where: ClusterOptions, as_json: bool) -> None:
@@ -64,7 +67,7 @@ def list_(deployment: str, where: ClusterOptions, as_json: bool) -> None:
 
 
 @incidents.command("show", short_help="Show one incident with its evidence, cause and fix.")
-@click.argument("number", type=click.IntRange(min=1))
+@click.argument("number", type=Whole(min=1), metavar="NUMBER")
 @shared.cluster_options
 @shared.json_option
 def show(number: int, where: ClusterOptions, as_json: bool) -> None:

@@ -18,6 +18,7 @@ from sparkwright.cli import options as shared
 from sparkwright.cli.check_fix import leave_undone, proposal_text, results_text, summary, undone, wanted_json
 from sparkwright.cli.columns import echo, findings_text, fold
 from sparkwright.cli.init_login import Voice, discovered, log_in
+from sparkwright.cli.kinds import renamed_option
 from sparkwright.domain.cluster import Cluster, Fabric, Node
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import RecipeError, UsageError
@@ -59,7 +60,14 @@ class How:
 @click.command()
 @click.argument("nodes", nargs=-1, metavar="[[NAME=]HOST]...")
 @shared.cluster_options
-@click.option("--name", default="", metavar="NAME", help="Name of the cluster. [default: the cluster file's]")
+@renamed_option(
+    "--cluster-name",
+    "name",
+    was="--name",
+    default="",
+    metavar="NAME",
+    help="Name of the cluster. [default: the cluster file's]",
+)
 @click.option("--undo", is_flag=True, help="Revert what init has changed, the last step first.")
 @click.option("--yes", is_flag=True, help="Do not ask; new host keys are accepted, changed ones never.")
 @click.option("--dry-run", is_flag=True, help="Print each step with its commands and exit; change nothing.")

@@ -46,7 +46,8 @@ def log_in(cluster: Cluster, login: FirstLogin, voice: Voice) -> None:
 def _open(node: Node, login: FirstLogin, voice: Voice) -> None:
     way = login.way(node.ssh)
     if voice.dry_run or not voice.may:
-        _tell(node, login, way)
+        if login.resolves(node.ssh):
+            _tell(node, login, way)
         raise login.refusal(node.name, node.ssh)
     if not login.knows(way):
         _confirm(node, login, way, voice)

@@ -10,6 +10,7 @@ from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.app.cluster_state import Inventory, inventory
 from sparkwright.cli import options as shared
 from sparkwright.cli.columns import aligned, counted, echo, fold, mark
+from sparkwright.cli.kinds import renamed_option
 from sparkwright.domain.checkpoint import How, Stored, Use
 from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.errors import RecipeError
@@ -40,7 +41,9 @@ class _Seen:
 
 
 @click.command(name="inventory", short_help="List the checkpoints on all nodes' disks.")
-@click.option("--nodes", "apart", is_flag=True, help="Print each copy on a line of its own, node by node.")
+@renamed_option(
+    "--by-node", "apart", was="--nodes", is_flag=True, help="Print each copy on a line of its own, node by node."
+)
 @shared.cluster_options
 @shared.json_option
 def inventory_command(apart: bool, where: ClusterOptions, as_json: bool) -> None:
@@ -49,7 +52,7 @@ def inventory_command(apart: bool, where: ClusterOptions, as_json: bool) -> None
     \b
     Examples:
       sparkwright recipes inventory
-      sparkwright recipes inventory --nodes --cluster lab.yaml
+      sparkwright recipes inventory --by-node --cluster lab.yaml
     """
     opened, recipes = shared.open_cluster(where), tuple(_recipes())
     found = shared.drive_on(opened, where, lambda services: inventory(services, opened.nodes, recipes), quiet=True)

@@ -11,6 +11,7 @@ from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.app.services import Services
 from sparkwright.cli import options as shared
 from sparkwright.cli.columns import aligned, counted
+from sparkwright.cli.kinds import Whole
 from sparkwright.domain.units import duration
 from sparkwright.gateway.keys import Key, Role
 from sparkwright.gateway.usage import Used
@@ -18,7 +19,7 @@ from sparkwright.gateway.usage import Used
 
 def limit_options(function: Any) -> Any:
     """The limits of a key; the function gets them as `how`."""
-    at_least = click.IntRange(min=0)
+    at_least = Whole(min=0)
     told = (
         ("--per-minute", "Requests a minute; 0 for no limit."),
         ("--at-once", "Requests at the same time; 0 for no limit."),
@@ -42,7 +43,7 @@ def keys() -> None:
 
 @keys.command(short_help="Add a key for all deployments, or for one.")
 @click.argument("name")
-@click.argument("deployment", required=False, default="")
+@click.argument("deployment", required=False, default="", shell_complete=shared.complete.deployments)
 @click.option("--show", is_flag=True, help="Also print the key itself.")
 @click.option(
     "--role",
@@ -103,7 +104,7 @@ def limit_key(name: str, where: ClusterOptions, as_json: bool, **limits: int | N
 
 
 @keys.command("list", short_help="List the keys, their limits and what they used.")
-@click.option("--days", type=click.IntRange(1, 3660), default=7, help="Days of usage, by UTC. [default: 7]")
+@click.option("--days", type=Whole(1, 3660), default=7, help="Days of usage, by UTC. [default: 7]")
 @shared.cluster_options
 @shared.json_option
 def list_keys(where: ClusterOptions, as_json: bool, days: int) -> None:
@@ -138,7 +139,7 @@ def _usage_row(one: Used) -> tuple[str, ...]:
 
 @keys.command(short_help="Revoke a key: requests with it get 401.")
 @click.argument("name")
-@click.argument("deployment", required=False, default="")
+@click.argument("deployment", required=False, default="", shell_complete=shared.complete.deployments)
 @shared.cluster_options
 @shared.json_option
 def revoke(name: str, deployment: str, where: ClusterOptions, as_json: bool) -> None:

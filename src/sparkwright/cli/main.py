@@ -6,13 +6,16 @@ import importlib
 import os
 import select
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from sparkwright import __version__
 from sparkwright.domain.errors import NotReady, Refused, SparkwrightError, StoreError
 from sparkwright.domain.values import dataclass
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 # verb -> (module, attribute, help). Modules are imported when their verb is used: `--help` stays quick.
 VERBS = {
@@ -47,6 +50,7 @@ VERBS = {
 }
 STDOUT, STDERR = 1, 2
 STOPPED = 130
+COMPLETE_VARIABLE = "_SPARKWRIGHT_COMPLETE"
 ISSUE_HINT = "this is a bug in sparkwright: please report it with the lines above"
 
 
@@ -72,6 +76,13 @@ class Verbs(click.Group):
         module, attribute, _ = VERBS[name]
         loaded: click.Command = getattr(importlib.import_module(f"sparkwright.cli.{module}"), attribute)
         return loaded
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem[str]]":
+        """Complete verbs without importing their modules."""
+        from click.shell_completion import CompletionItem
+
+        verbs = [CompletionItem(name, help=row[2]) for name, row in VERBS.items() if name.startswith(incomplete)]
+        return verbs + click.Command.shell_complete(self, ctx, incomplete)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -119,7 +130,7 @@ class Voice:
 
 
 def entry() -> None:
-    """The console script. Exit: 0 good, 1 findings, 2 usage, 3 node, 4 busy, 5 not ready, 70 our bug, 130 Ctrl-C."""
+    """The command. Exit: 0 good, 1 findings, 2 usage or files, 3 node, 4 busy, 5 not ready, 70 our bug, 130 Ctrl-C."""
     _open_streams()
     gc.set_threshold(100_000, 20, 20)  # what is loaded at the start stays: not to be collected ten times
     # https://no-color.org: any value that is not empty; click does not look at it by itself.
@@ -138,11 +149,17 @@ def _open_streams() -> None:
 def run(args: list[str], color: bool | None = None) -> int:
     """One call of the command; its exit code."""
     try:
+        if COMPLETE_VARIABLE in os.environ:
+            from sparkwright.cli.complete_bash import register
+
+            register()
         code = main.main(args, prog_name="sparkwright", standalone_mode=False, color=color)
         sys.stdout.flush()
     except click.exceptions.Exit as stop:
         code = stop.exit_code
     except BaseException as error:
+        if isinstance(error, SystemExit) and isinstance(error.code, int) and not _reader_left():
+            return error.code  # the end of a completion
         code = _failed(error, Voice("--debug" in args, color))
         if "--json" in args and code not in (0, STOPPED):
             _tell_program(error, code)
@@ -168,7 +185,7 @@ def _failed(error: BaseException, voice: Voice) -> int:
         case BrokenPipe() | BrokenPipeError() | SystemExit() if _reader_left():
             _write_nowhere()
             return 0
-        case OSError(errno=errno.ENOSPC):
+        case OSError(errno=errno.ENOSPC | errno.EROFS | errno.EDQUOT):
             _write_nowhere()
             voice.echo(f"error: {error.filename or 'the output'} cannot be written: {error.strerror}", fg="red")
             return StoreError.exit_code
@@ -201,14 +218,42 @@ def _reader_left() -> bool:
 
 def _misused(error: click.ClickException, voice: Voice) -> int:
     """A usage error, printed as every other error."""
-    context, message = getattr(error, "ctx", None), error.format_message()
+    message = error.format_message()
     if message.startswith("Usage:"):  # a group without a verb: click's message is the whole help
         voice.echo(message)
         return 2
+    message, hint = misuse_text(error)
     voice.echo(f"error: {message}", fg="red")
-    if context:
-        voice.echo(f"hint:  {context.command_path} --help")
+    if hint:
+        voice.echo(f"hint:  {hint}")
     return 2
+
+
+def misuse_text(error: click.ClickException) -> tuple[str, str]:
+    """Sentence and hint of a usage error, in the style of all others: no capital, no full stop, the name first."""
+    context = getattr(error, "ctx", None)
+    hint = f"{context.command_path} --help" if context else ""
+    parameter = getattr(error, "param", None)
+    name = parameter.make_metavar(context) if isinstance(parameter, click.Argument) and context else ""
+    name = name or (parameter.opts[-1] if parameter else getattr(error, "param_hint", "") or "")
+    match error:
+        case click.MissingParameter():
+            kind = "option" if isinstance(parameter, click.Option) else "argument"
+            bare = name[1:-1] if name.startswith("[") and name.endswith("]") else name
+            return f"missing {kind} {bare}", hint
+        case click.NoSuchOption(possibilities=near):
+            near_text = f"; did you mean {' or '.join(sorted(near))}?" if near else ""
+            return f"no option {error.option_name}{near_text}", hint
+        case click.BadParameter() if name:
+            return f"{name}: {_plain_sentence(error.message)}", hint
+    return _plain_sentence(error.format_message()), hint
+
+
+def _plain_sentence(message: str) -> str:
+    """A sentence of click in the style of ours; one of ours as it is."""
+    first, rest = message[:1], message[1:]
+    lowered = first.lower() + rest if rest[:1].islower() or rest[:1] == " " else message
+    return lowered.removesuffix(".")
 
 
 def _bug(error: Exception, voice: Voice) -> int:

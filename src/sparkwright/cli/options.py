@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from difflib import get_close_matches
 from functools import wraps
@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from sparkwright.app.cluster_options import ClusterOptions
+from sparkwright.cli import complete as complete
 from sparkwright.cli.columns import echo
+from sparkwright.cli.kinds import Number
 from sparkwright.domain.command import Secret
 from sparkwright.domain.deployment import is_deployment_name
 from sparkwright.domain.errors import RecipeError, UsageError
@@ -27,6 +29,8 @@ if TYPE_CHECKING:  # what a verb needs that runs a use case is loaded there: the
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 _NO_REASON = "\0"
+_SIMULATED = "sparkwright.simulated"
+SCHEMA = 1  # of every JSON document; its keys are only ever added
 
 
 def cluster_options(function: F) -> F:
@@ -65,7 +69,11 @@ def deployment_if_given(ctx: click.Context, parameter: click.Parameter, value: s
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON to stdout.")
 profile_option = click.option(
-    "--profile", default="", metavar="NAME", help="Profile of the recipe; the same as RECIPE@PROFILE."
+    "--profile",
+    default="",
+    metavar="NAME",
+    shell_complete=complete.profiles,
+    help="Profile of the recipe; the same as RECIPE@PROFILE.",
 )
 name_option = click.option(
     "--name",
@@ -88,16 +96,14 @@ def force_option(function: F) -> F:
         return function(*args, force=reason if force == _NO_REASON else force, **given)
 
     told = "Override the findings that can be overridden; REASON is recorded."
-    reason_option = click.option(
-        "--reason", default="", metavar="REASON", help="Reason for --force, where it has none of its own."
-    )
+    reason_option = click.option("--reason", default="", hidden=True)
     forced = click.option("--force", default="", is_flag=False, flag_value=_NO_REASON, metavar="REASON", help=told)
     return forced(reason_option(with_reason))  # type: ignore[return-value]
 
 
 drain_option = click.option(
     "--drain",
-    type=click.FloatRange(0, 86400),
+    type=Number(0, 86400),
     default=DRAIN_SECONDS,
     metavar="SECONDS",
     help=f"Let requests under way end, for so long. [default: {DRAIN_SECONDS:.0f}]",
@@ -136,6 +142,19 @@ def finding_codes(given: Sequence[str]) -> tuple[str, ...]:
     return codes
 
 
+def remember(cluster: Cluster, names: Iterable[str]) -> None:
+    """Keep the names of a cluster's deployments, for shell completion."""
+    from sparkwright.wiring import shell_names  # start-up
+
+    shell_names().keep_deployments(cluster.name, names)
+
+
+def remembered(cluster: Cluster) -> Sequence[str]:
+    from sparkwright.wiring import shell_names  # start-up
+
+    return shell_names().deployments(cluster.name)
+
+
 def drive(where: ClusterOptions, use: Callable[[Services], Awaitable[T]], quiet: bool = False) -> T:
     """Runs a use case with the services of the cluster that the options name."""
     return drive_on(open_cluster(where), where, use, quiet)
@@ -148,6 +167,9 @@ def drive_on(
 
     from sparkwright.cli.console import console_sink
     from sparkwright.wiring import services
+
+    if (context := click.get_current_context(silent=True)) and cluster.simulated:
+        context.find_root().meta[_SIMULATED] = True
 
     async def go() -> T:
         end_like_ctrl_c()
@@ -186,8 +208,28 @@ def answer(as_json: bool, document: Any, text: str, code: int = 0) -> None:
         raise click.exceptions.Exit(code)
 
 
-def print_json(data: Any) -> None:
-    click.echo(json.dumps(data, indent=2, ensure_ascii=False, default=_plain))
+def print_json(data: Mapping[str, Any]) -> None:
+    click.echo(json.dumps(enveloped(data), indent=2, ensure_ascii=False, default=_plain))
+
+
+def enveloped(data: Mapping[str, Any]) -> dict[str, Any]:
+    """The document with its name, the version of its keys, and `simulated` where all of it is.
+
+    document: the command that printed it, as `runs list`. docs/reference/json.md lists them all.
+    """
+    context = click.get_current_context(silent=True)
+    name = " ".join(context.command_path.split()[1:]) if context else ""
+    made_up = {"simulated": True} if _all_simulated(context, data) else {}
+    return {"schema": SCHEMA, "document": name, **made_up, **data}
+
+
+def _all_simulated(context: click.Context | None, data: Mapping[str, Any]) -> bool:
+    """Whether the cluster is simulated, or every row that tells is. A mixed list has the mark in its rows."""
+    if context and context.find_root().meta.get(_SIMULATED):
+        return True
+    rows = [row for value in data.values() for row in (value if isinstance(value, list | tuple) else (value,))]
+    told = [row["simulated"] for row in rows if isinstance(row, dict) and "simulated" in row]
+    return bool(told) and all(told)
 
 
 def _plain(value: Any) -> Any:
@@ -196,6 +238,6 @@ def _plain(value: Any) -> Any:
     return dict(value) if hasattr(value, "keys") else asdict(value) if hasattr(value, "__slots__") else str(value)
 
 
-def print_line(data: Any) -> None:
+def print_line(data: Mapping[str, Any]) -> None:
     """One JSON object on a line of its own, for output that grows."""
-    click.echo(json.dumps(data, ensure_ascii=False))
+    click.echo(json.dumps(enveloped(data), ensure_ascii=False, default=_plain))

@@ -11,6 +11,7 @@ from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.app.prepare import Outcome, prepare
 from sparkwright.app.services import LaunchRequest, Services, api_key
 from sparkwright.cli import options as shared
+from sparkwright.cli.kinds import Whole, renamed_option
 from sparkwright.cli.plan_estimate import NAMES, asked_for, estimate_options, model_of, print_estimate
 from sparkwright.domain.plan import stopping
 from sparkwright.domain.recipe import Recipe
@@ -22,7 +23,9 @@ _SPELLED = {"goal": "optimize", "form": "emit", "logs": "from-log", "node_type":
 
 
 @click.command()
-@click.argument("recipes", metavar="RECIPE[@PROFILE]...", nargs=-1, required=True)
+@click.argument(
+    "recipes", metavar="RECIPE[@PROFILE]...", nargs=-1, required=True, shell_complete=shared.complete.recipes
+)
 @shared.profile_option
 @shared.name_option
 @shared.cluster_options
@@ -43,7 +46,7 @@ _SPELLED = {"goal": "optimize", "form": "emit", "logs": "from-log", "node_type":
     type=click.Path(exists=True, dir_okay=False, allow_dash=True),
     help="Plan with the figures of this engine log; several files are ranks 0, 1, 2 in order.",
 )
-@click.option("--rank", type=click.IntRange(min=0), default=None, help="Rank of the --from-log file. [default: 0]")
+@click.option("--rank", type=Whole(min=0), default=None, help="Rank of the --from-log file. [default: 0]")
 @click.option(
     "--emit",
     "form",
@@ -52,7 +55,14 @@ _SPELLED = {"goal": "optimize", "form": "emit", "logs": "from-log", "node_type":
     help="Print the plan as files for this tool; they contain no secrets.",
 )
 @estimate_options
-@click.option("--out", default="", metavar="DIR", help="Write the files of --emit to this folder. [default: stdout]")
+@renamed_option(
+    "--folder",
+    "out",
+    was="--out",
+    default="",
+    metavar="DIR",
+    help="Write the files of --emit to this folder. [default: stdout]",
+)
 @shared.json_option
 def plan(recipes: tuple[str, ...], profile: str, name: str, where: ClusterOptions, **rest: Any) -> None:
     """Print what would run where, with which exact commands, and whether it fits; change nothing.
@@ -69,7 +79,7 @@ def plan(recipes: tuple[str, ...], profile: str, name: str, where: ClusterOption
       sparkwright plan Qwen/Qwen3-30B-A3B --context 128K --kv fp8
       sparkwright plan tiny-llama-cpp --json
       sparkwright plan deepseek-v4-flash@1m --from-log rank-0.log
-      sparkwright plan deepseek-v4-flash --emit compose --out ./v4
+      sparkwright plan deepseek-v4-flash --emit compose --folder ./v4
     """
     _check_words(recipes, rest | {"name": name})
     model = model_of(recipes[0]) if len(recipes) == 1 else ""
@@ -105,7 +115,7 @@ def plan(recipes: tuple[str, ...], profile: str, name: str, where: ClusterOption
 def _check_words(recipes: Sequence[str], rest: Mapping[str, Any]) -> None:
     """Which options go together. Raises click.UsageError."""
     if rest["out"] and (rest["as_json"] or not rest["form"]):
-        raise click.UsageError("--out goes with --emit, and not with --json")
+        raise click.UsageError("--folder goes with --emit, and not with --json")
     if rest["goal"] and rest["form"]:
         raise click.UsageError("--optimize goes without --emit: paste what it finds into the recipe first")
     alone = ("goal", "form", "logs", "name", "force", "why", *NAMES)

@@ -12,6 +12,7 @@ from sparkwright.adapters.files import SUFFIXES
 from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.cli import options as shared
 from sparkwright.cli.columns import aligned, findings_text, fold
+from sparkwright.cli.kinds import Whole
 from sparkwright.cli.plan_outlook import answers
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.plan import stopping
@@ -48,11 +49,11 @@ _BYTES, _TOKENS = (
     _Size("a context is a count, as in 131072 or 128K"),
 )
 _OPTIONS = (
-    click.option("--nodes", type=click.IntRange(1, 64), default=None, help="Assume so many stock nodes; ask none."),
+    click.option("--nodes", type=Whole(1, 64), default=None, help="Assume so many stock nodes; ask none."),
     click.option("--node-type", default="", metavar="TYPE", help="Type of the assumed nodes. [default: gb10]"),
     click.option("--free", type=_BYTES, default=None, metavar="SIZE", help="Memory that is free on an assumed node."),
     click.option("--engine", default="", metavar="NAME", help="Engine for a model without a recipe. [default: vllm]"),
-    click.option("--tp", type=click.IntRange(1, 64), default=None, help="Tensor parallelism on the assumed nodes."),
+    click.option("--tp", type=Whole(1, 64), default=None, help="Tensor parallelism on the assumed nodes."),
     click.option("--context", type=_TOKENS, default=None, metavar="TOKENS", help="Context, as in 128K."),
     click.option("--kv", "kv_dtype", default="", metavar="TYPE", help="Type of the KV cache, as in fp8."),
 )
@@ -142,7 +143,8 @@ def estimate_text(found: Any, why: bool) -> str:
 @click.option("--out", default="", metavar="FILE", help="Write the recipe to this file. [default: stdout]")
 @shared.cluster_options
 @estimate_options
-def new(model: str, out: str, where: ClusterOptions, **rest: Any) -> None:
+@shared.json_option
+def new(model: str, out: str, where: ClusterOptions, as_json: bool, **rest: Any) -> None:
     """Write a commented recipe for a model of the hub or of a folder, as `plan` would serve it on stock nodes.
 
     \b
@@ -158,14 +160,18 @@ def new(model: str, out: str, where: ClusterOptions, **rest: Any) -> None:
     found = shared.drive_on(HERE, where, lambda services: estimate(services, asked), quiet=True)
     text = recipe_yaml(found)
     if not out:
-        click.echo(text, nl=False)
+        if as_json:
+            shared.print_json({"file": None, "text": text})
+        else:
+            click.echo(text, nl=False)
         return
     try:
         with Path(out).open("x", encoding="utf-8") as file:
             file.write(text)
     except OSError as error:
         raise UsageError(f"{out}: cannot be written: {error.strerror}", "give another --out") from None
-    click.echo(f"{out} (check it: sparkwright recipes validate ./{out})")
+    told = f"{out} (check it: sparkwright recipes validate {out if out.startswith('/') else f'./{out}'})"
+    shared.answer(as_json, {"file": out, "text": text}, told)
 
 
 def recipe_yaml(found: Any) -> str:

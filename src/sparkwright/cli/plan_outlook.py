@@ -29,8 +29,9 @@ def answers(plan: Plan) -> Iterator[str]:
     if found is None or not plan.ledgers:
         return
     fit = f"{found.fit}" if found.known else f"{found.fit}, as far as it is known"
-    other = sorted({one.code for one in stopping(plan, "")} - _MEMORY) if found.fits else []
-    refused = f"; refused for another reason: {', '.join(other)}" if other else ""
+    other = {one.code: one.title for one in stopping(plan, "") if one.code not in _MEMORY} if found.fits else {}
+    why = "; ".join(f"{title} ({code})" for code, title in sorted(other.items()))
+    refused = f"; refused for another reason: {why}" if why else ""
     yield f"{fit}{f': {gib(found.short)} short on {found.node}' if found.short else ''}{refused}"
     if found.kv and found.kv.tokens:
         length = f"{plan.recipe.serving.context:,} tokens" if plan.recipe.serving.context else "full length"
@@ -121,6 +122,8 @@ def _estimate(what: str, one: Estimate) -> str:
     if what in ("first token", "loading"):
         return f"{duration(one.value)} ({duration(one.low)} to {duration(one.high)})"
     digits = 1 if one.value < 100 else 0
+    if one.high < 0.05:
+        return "less than 0.1 tokens/s"
     return f"{one.value:,.{digits}f} tokens/s ({one.low:,.{digits}f} to {one.high:,.{digits}f})"
 
 

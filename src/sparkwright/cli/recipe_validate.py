@@ -10,8 +10,10 @@ import click
 from sparkwright.adapters.files import Places, SourceText, find_recipe, split_profile
 from sparkwright.checks import deployment
 from sparkwright.checks.catalog import RECIPE
+from sparkwright.cli import complete
 from sparkwright.cli.columns import counted, echo
 from sparkwright.cli.failure import hint_json
+from sparkwright.cli.kinds import Whole, renamed_option
 from sparkwright.cli.options import json_option, print_json
 from sparkwright.cli.recipe_text import first_sentence
 from sparkwright.domain.check import Context
@@ -26,6 +28,7 @@ from sparkwright.recipes.importers.draft import ImportOptions
 from sparkwright.recipes.importers.importer import Imported, import_recipe
 from sparkwright.recipes.load import load_recipe, what_is_left
 from sparkwright.recipes.vocabulary import in_recipe
+from sparkwright.wiring import places
 
 _CHECKS = (*(check for check in deployment.CHECKS if check.code == "PAR001"), *RECIPE)
 
@@ -44,11 +47,11 @@ class Rehearsed:
         yield from (f"note: {line}" for line in self.notes)
 
 
-@click.command(short_help="Checks files or recipes without any node.")
-@click.argument("names", metavar="FILE|NAME...", nargs=-1, required=True)
+@click.command(short_help="Check files or recipes without any node.")
+@click.argument("names", metavar="FILE|NAME...", nargs=-1, required=True, shell_complete=complete.recipes)
 @json_option
 def validate(names: tuple[str, ...], as_json: bool) -> None:
-    """Checks files or recipes, each with all its profiles, without any node: keys and values, the options and
+    """Check files or recipes, each with all its profiles, without any node: keys and values, the options and
     variables that the engine's version has, the split that the model's shape allows. Exit code 0 or 2.
 
     \b
@@ -56,7 +59,7 @@ def validate(names: tuple[str, ...], as_json: bool) -> None:
       sparkwright recipes validate ./mine.yaml
       sparkwright recipes validate deepseek-v4-flash gpt-oss-20b --json
     """
-    results = [_validated(name, Places(Path.cwd(), Path.home())) for name in names]
+    results = [_validated(name, places()) for name in names]
     if as_json:
         print_json({"results": results})
     else:
@@ -84,13 +87,13 @@ def rehearsed(variants: Sequence[Recipe], source: str) -> Rehearsed:
     return Rehearsed(tuple(errors), tuple(warnings), tuple(notes))
 
 
-def _validated(name: str, places: Places) -> dict[str, Any]:
+def _validated(name: str, at: Places) -> dict[str, Any]:
     """One row: name, source, valid, profiles, hash; refused: why, or empty; errors, warnings and notes: lines."""
     base: dict[str, Any] = {"name": name, "valid": True, "profiles": [], "hash": "", **asdict(Rehearsed())}
     found: SourceText | None = None
     try:
-        bare, profile = split_profile(name, places)
-        found = find_recipe(bare, places)
+        bare, profile = split_profile(name, at)
+        found = find_recipe(bare, at)
         recipe, *others = _variants(found.text, found.source, profile)
     except RecipeError as error:
         more = _rest(found) if found else Rehearsed()
@@ -127,9 +130,16 @@ def _say(result: dict[str, Any]) -> None:
 @click.command(name="import", short_help="Convert another tool's recipe.")
 @click.argument("file", metavar="FILE|-")
 @click.option("--out", default="", metavar="NAME.yaml", help="Write the recipe to this file. [default: stdout]")
-@click.option("--name", default="", metavar="NAME", help="Name of the recipe. [default: the source's]")
+@renamed_option(
+    "--recipe-name",
+    "name",
+    was="--name",
+    default="",
+    metavar="NAME",
+    help="Name of the recipe. [default: the source's]",
+)
 @click.option("--engine-version", "version", default="", metavar="VERSION", help="Version of the engine in the image.")
-@click.option("--nodes", type=click.IntRange(1), metavar="N", help="Number of nodes. [default: the source's]")
+@click.option("--nodes", type=Whole(1), metavar="N", help="Number of nodes. [default: the source's]")
 @click.option("--strict", is_flag=True, help="Exit 1 if anything was left out, assumed, or grants privileges.")
 @json_option
 def import_command(file: str, out: str, strict: bool, as_json: bool, **options: Any) -> None:

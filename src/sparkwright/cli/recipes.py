@@ -3,12 +3,12 @@
 import importlib
 from collections.abc import Iterator
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import click
 
 from sparkwright.adapters.files import Places, find_recipe, open_recipe, recipe_names, recipe_of, reference
+from sparkwright.cli import complete
 from sparkwright.cli.columns import echo
 from sparkwright.cli.options import answer, json_option, print_json
 from sparkwright.cli.recipe_text import describe, first_sentence, listing
@@ -18,6 +18,7 @@ from sparkwright.domain.check import Context
 from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.errors import RecipeError
 from sparkwright.domain.recipe import Recipe
+from sparkwright.wiring import places
 
 # command -> (module, attribute)
 _MODULES = {
@@ -63,19 +64,19 @@ def list_recipes(as_json: bool) -> None:
       sparkwright recipes list
       sparkwright recipes list --json
     """
-    rows, broken = _rows(Places(Path.cwd(), Path.home()))
+    rows, broken = _rows(places())
     answer(as_json, {"recipes": rows, "broken": broken}, listing(rows))
     for entry in broken:
         echo("\n".join(entry["errors"]), err=True)
 
 
-def _rows(places: Places) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def _rows(at: Places) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Rows of the list, and the recipes that cannot be loaded with their errors."""
     rows, broken = list[dict[str, Any]](), list[dict[str, Any]]()
-    for name in recipe_names(places):
+    for name in recipe_names(at):
         try:
-            found = find_recipe(name, places)
-            rows.append(_row(recipe_of(found, places), found.origin))
+            found = find_recipe(name, at)
+            rows.append(_row(recipe_of(found, at), found.origin))
         except RecipeError as error:
             broken.append({"name": name, "errors": error.message.splitlines()})
     return rows, broken
@@ -100,16 +101,20 @@ def _row(recipe: Recipe, origin: str) -> dict[str, Any]:
     }
 
 
-@recipes.command(short_help="Everything about one recipe.")
-@click.argument("name", metavar="[NAME[@PROFILE] | PATH[@PROFILE]]", required=False, default="")
-@click.option("--profile", default="", help="The same as NAME@PROFILE.")
+@recipes.command(short_help="Print everything about one recipe.")
+@click.argument(
+    "name", metavar="[NAME[@PROFILE] | PATH[@PROFILE]]", required=False, default="", shell_complete=complete.recipes
+)
+@click.option(
+    "--profile", default="", metavar="NAME", shell_complete=complete.profiles, help="The same as NAME@PROFILE."
+)
 @click.option(
     "--reference", "kind", is_flag=False, flag_value="recipe", default=None, metavar="[recipe|cluster]",
     help="Print the annotated reference of the recipe file, or of the cluster file.",
 )  # fmt: skip
 @json_option
 def show(name: str, profile: str, kind: str | None, as_json: bool) -> None:
-    """Everything about one recipe, with its published figures and their sources.
+    """Print everything about one recipe, with its published figures and their sources.
 
     \b
     Examples:
@@ -121,18 +126,21 @@ def show(name: str, profile: str, kind: str | None, as_json: bool) -> None:
         # `--reference cluster` and `--reference NAME`: click gives the option the next word, whatever it is.
         if kind not in ("recipe", "cluster") or name:
             raise RecipeError(f"--reference: found {name or kind!r}, expected recipe, cluster, or nothing")
-        click.echo(reference(kind), nl=False)
+        if as_json:
+            print_json({"reference": kind, "text": reference(kind)})
+        else:
+            click.echo(reference(kind), nl=False)
         return
     if not name:
         raise RecipeError("which recipe? `sparkwright recipes show NAME`", hint="`sparkwright recipes list` shows all")
-    places = Places(Path.cwd(), Path.home())
-    recipe = open_recipe(name, places, profile)
+    at = places()
+    recipe = open_recipe(name, at, profile)
     if as_json:
         print_json(recipe_json(recipe))
         return
     # The name or path as given, without its profile: the file that the other profiles are read from.
     bare = name.removesuffix(f"@{recipe.profile}") if recipe.profile else name
-    others = [open_recipe(bare, places, p) for p in recipe.profiles if p != recipe.profile]
+    others = [open_recipe(bare, at, p) for p in recipe.profiles if p != recipe.profile]
     click.echo(describe(recipe, others, known_lines(recipe)), nl=False)
 
 

@@ -1,8 +1,9 @@
 """`sparkwright runs`: list, show, tag, delete, export and import benchmark runs."""
 
 import asyncio
+import shutil
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict
 from typing import TypeVar
 
@@ -13,7 +14,7 @@ from sparkwright.app import runs as use
 from sparkwright.cli import eval_text, soak_text
 from sparkwright.cli import options as shared
 from sparkwright.cli.bench_text import next_text, summary_json, summary_text
-from sparkwright.cli.columns import aligned, counted, mark
+from sparkwright.cli.columns import aligned, counted, fold, mark
 from sparkwright.cli.incidents import when
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.run import Listed, Run
@@ -39,6 +40,18 @@ def _row(one: Listed) -> tuple[str, ...]:
         f"{one.requests} requests{failed}" if one.kind == "bench" else one.kind,
         ", ".join(one.tags),
     )
+
+
+def runs_text(found: Sequence[Listed]) -> str:
+    """A line each where that fits the terminal, else two."""
+    rows = [_row(one) for one in found]
+    table = aligned(rows) or "no runs"
+    width = shutil.get_terminal_size().columns
+    if not sys.stdout.isatty() or max(map(len, table.splitlines())) <= width:
+        return table
+    heads = aligned([row[:3] for row in rows]).splitlines()
+    rest = ("; ".join(filter(None, row[3:])) for row in rows)
+    return "\n".join(f"{head}\n{fold(f'    {text}', 6)}" for head, text in zip(heads, rest, strict=True))
 
 
 def tags_text(run: Run) -> str:
@@ -93,11 +106,11 @@ def list_(workload: str, tag: str, as_json: bool) -> None:
     """
     found = with_store(lambda kept: use.listed(kept, workload, tag))
     document = {"schema": SCHEMA, "runs": [asdict(one) for one in found]}
-    shared.answer(as_json, document, aligned(list(map(_row, found))) or "no runs")
+    shared.answer(as_json, document, runs_text(found))
 
 
 @runs.command()
-@click.argument("run", default="last")
+@click.argument("run", default="last", shell_complete=shared.complete.runs)
 @shared.json_option
 def show(run: str, as_json: bool) -> None:
     """Show the figures of one run, computed from its requests.
@@ -122,7 +135,7 @@ def show(run: str, as_json: bool) -> None:
 
 
 @runs.command()
-@click.argument("run")
+@click.argument("run", shell_complete=shared.complete.runs)
 @click.argument("tags", nargs=-1, required=True)
 @click.option("--remove", is_flag=True, help="Remove the tags.")
 @shared.json_option
@@ -142,7 +155,7 @@ def tag(run: str, tags: tuple[str, ...], remove: bool, as_json: bool) -> None:
 
 
 @runs.command()
-@click.argument("words", nargs=-1, required=True, metavar="RUN...")
+@click.argument("words", nargs=-1, required=True, metavar="RUN...", shell_complete=shared.complete.runs)
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @shared.json_option
 def delete(words: tuple[str, ...], yes: bool, as_json: bool) -> None:
@@ -163,10 +176,11 @@ def delete(words: tuple[str, ...], yes: bool, as_json: bool) -> None:
 
 
 @runs.command()
-@click.argument("run")
+@click.argument("run", shell_complete=shared.complete.runs)
 @click.argument("file", required=False, default="", metavar="[FILE]")
 @click.option("--format", "form", default="", type=click.Choice(["", *FORMS]), metavar="FORMAT", help=", ".join(FORMS))
-def export(run: str, file: str, form: str) -> None:
+@shared.json_option
+def export(run: str, file: str, form: str, as_json: bool) -> None:
     """Export a run to a file, or to stdout.
 
     json is complete and can be imported elsewhere; csv and parquet have a row for each request; llama-benchy and
@@ -184,9 +198,16 @@ def export(run: str, file: str, form: str) -> None:
         raise UsageError("Parquet is not for a terminal", f"sparkwright runs export {run} run.parquet")
     form = form or form_of(path)
     content = bytes_of(with_store(lambda kept: use.loaded(kept, run)), form)
+    if as_json and not path:
+        raise UsageError(
+            "--json prints what was written: name a file", f"sparkwright runs export {run} run.json --json"
+        )
     if path:
         write(content, path)
-        click.echo(f"wrote {path}, {len(content):,} bytes", err=True)
+        if as_json:
+            shared.print_json({"run": run, "file": path, "format": form, "bytes": len(content)})
+        else:
+            click.echo(f"wrote {path}, {len(content):,} bytes", err=True)
     else:
         click.echo(content, nl=False)
 

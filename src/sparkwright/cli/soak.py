@@ -14,11 +14,13 @@ from sparkwright.app.bench.measure import adjusted
 from sparkwright.app.bench.target import Bench
 from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.app.runs import taken_up
+from sparkwright.cli import complete
 from sparkwright.cli import options as shared
 from sparkwright.cli.bench import Asked, endpoint, filled
 from sparkwright.cli.bench_words import found_text
 from sparkwright.cli.columns import echo
 from sparkwright.cli.gate_file import read_gates
+from sparkwright.cli.kinds import renamed_option, time_option
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.run import Lag, Row, Run
 from sparkwright.domain.units import duration, gib, parse_size
@@ -39,21 +41,35 @@ def _floor(_: click.Context, __: click.Parameter, value: str) -> int | None:
 
 
 @click.command()
-@click.argument("target", default="", metavar="[DEPLOYMENT | URL]")
-@click.option("--hours", type=click.FloatRange(0.0, min_open=True), help="Hours under load. [default: the profile's]")
-@click.option("--minutes", type=click.FloatRange(0.0, min_open=True), help="Minutes under load, in place of --hours.")
-@click.option("--profile", default="", metavar="NAME", help="Shipped workload or YAML file. [default: soak]")
+@click.argument("target", default="", metavar="[DEPLOYMENT | URL]", shell_complete=complete.targets)
+@time_option("Time under load, such as 12h. [default: the workload's]", 0.0, hours=3600.0, minutes=60.0)
+@renamed_option(
+    "--workload",
+    "profile",
+    was="--profile",
+    default="",
+    metavar="NAME|FILE",
+    shell_complete=complete.workloads,
+    help="Shipped workload or YAML file. [default: soak]",
+)
 @click.option(
     "--floor", default="", callback=_floor, metavar="SIZE", help="Stop at this much memory left. [default: 2g]"
 )
-@click.option("--resume", default="", metavar="RUN", help="Resume a soak for the time that is left.")
+@click.option(
+    "--resume", default="", metavar="RUN", shell_complete=complete.runs, help="Resume a soak for the time that is left."
+)
 @click.option("--model", default="", metavar="NAME", help="Model to ask, where the server has several.")
 @click.option(
-    "--key-file", type=click.Path(path_type=Path), help="File with the API key. [default: $SPARKWRIGHT_API_KEY]"
+    "--key-file",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="File with the API key. [default: $SPARKWRIGHT_API_KEY]",
 )
 @click.option("--gateway", is_flag=True, help="Ask a deployment through its gateway, with TLS and keys.")
 @click.option("--gate", type=click.Path(path_type=Path), metavar="FILE", help="Exit 1 if a threshold is not met.")
-@click.option("-o", "--out", default="", metavar="FILE", help="Where the page is written. [default: RUN.html]")
+@renamed_option(
+    "--report", "out", was=("-o", "--out"), default="", metavar="FILE", help="Write the page here. [default: RUN.html]"
+)
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="Tag the run; may be repeated.")
 @click.option("--note", default="", metavar="TEXT", help="Store a note with the run.")
 @click.option("--dry-run", "dry", is_flag=True, help="Print the rounds and exit; ask nothing.")
@@ -71,8 +87,8 @@ def soak(target: str, where: ClusterOptions, as_json: bool, **how: Any) -> None:
 
     \b
     Examples:
-      sparkwright soak deepseek-v4-flash --hours 12
-      sparkwright soak http://127.0.0.1:8000 --minutes 30 --gate gates.txt
+      sparkwright soak deepseek-v4-flash --time 12h
+      sparkwright soak http://127.0.0.1:8000 --time 30m --gate gates.txt
       sparkwright soak --resume r-20261122-7f3a
     """
     if how["hours"] and how["minutes"]:
@@ -93,8 +109,7 @@ def soak(target: str, where: ClusterOptions, as_json: bool, **how: Any) -> None:
 
 def _workload(how: dict[str, Any]) -> Workload:
     work = open_workload(how["profile"] or _PROFILE, places())
-    seconds = 3600.0 * (how["hours"] or 0.0) + 60.0 * (how["minutes"] or 0.0)
-    work = adjusted(work, 1, None, seconds or None)
+    work = adjusted(work, 1, None, how["seconds"])
     terms = work.soak or Soak()
     return replace(work, soak=terms if how["floor"] is None else replace(terms, floor=how["floor"]))
 
@@ -135,10 +150,10 @@ async def _asked(made: Bench, target: str, asked: Asked, how: dict[str, Any]) ->
 
     if not how["resume"]:
         if not target:
-            raise UsageError("missing argument DEPLOYMENT or URL", "sparkwright soak http://127.0.0.1:8000 --hours 8")
+            raise UsageError("missing argument DEPLOYMENT or URL", "sparkwright soak http://127.0.0.1:8000 --time 8h")
         return target, replace(asked, request=filled(asked.request, _workload(how)))
-    if how["profile"] or how["hours"] or how["minutes"] or how["floor"] is not None:
-        raise UsageError("--resume takes no --profile, --hours, --minutes or --floor: the run has its own")
+    if how["profile"] or how["seconds"] or how["floor"] is not None:
+        raise UsageError("--resume takes no --workload, --time or --floor: the run has its own")
     run = resumable(await taken_up(made.runs, how["resume"]))
     known = run.conditions
     request = replace(filled(asked.request, run.workload), resume=run)

@@ -11,6 +11,7 @@ from sparkwright.app.incidents import incident, incident_logs
 from sparkwright.app.services import Services
 from sparkwright.cli import options as shared
 from sparkwright.cli.columns import echo
+from sparkwright.cli.kinds import Whole
 from sparkwright.cli.text import deployment_text
 from sparkwright.cli.watch import Frame, every_option, watch
 from sparkwright.domain.deployment import Deployment
@@ -26,7 +27,7 @@ _GOOD = (
 
 
 @click.command()
-@click.argument("deployment", required=False, default="")
+@click.argument("deployment", required=False, default="", shell_complete=shared.complete.deployments)
 @shared.cluster_options
 @click.option("--no-probe", is_flag=True, help="Do not send a probe request to the endpoint.")
 @click.option("--watch", "-w", is_flag=True, help="Show it again and again until Ctrl-C.")
@@ -58,6 +59,8 @@ def status(deployment: str, where: ClusterOptions, as_json: bool, **how: Any) ->
     seen = shared.drive(where, look, quiet=True)
     for line in seen.trouble if not as_json else ():
         echo(line, err=True)
+    if seen.trouble and not as_json:
+        echo("hint:  sparkwright check", err=True)
     shared.answer(as_json, seen.document, seen.text, 3 if seen.trouble else int(not seen.well))
 
 
@@ -104,6 +107,8 @@ async def _status(
     """With who took the one that is asked for down, where it is not there. Raises UsageError for an unknown one."""
     found, trouble = await queries.status(services, probe)
     names = {one.name for one in found}
+    if not trouble:
+        shared.remember(services.cluster, names)
     by = await queries.taken_down_by(services, deployment) if deployment and deployment not in names else ""
     if deployment and not (deployment in names or by or trouble):
         raise queries.unknown(services, deployment, names)
@@ -125,14 +130,21 @@ def _nothing(deployment: str, trouble: tuple[str, ...], by: str) -> str:
 
 
 @click.command()
-@click.argument("deployment", metavar="DEPLOYMENT", callback=shared.deployment_of)
-@click.option("--rank", type=int, default=None, help="Print only this rank. [default: all]")
-@click.option(
-    "--incident", type=click.IntRange(min=1), default=None, help="Print the logs that were saved for this incident."
+@click.argument(
+    "deployment",
+    metavar="DEPLOYMENT",
+    callback=shared.deployment_of,
+    shell_complete=shared.complete.deployments,
 )
+@click.option("--rank", type=Whole(0), default=None, help="Print only this rank. [default: all]")
 @click.option(
-    "--tail", type=click.IntRange(min=0), default=100, show_default=True, help="Number of last lines; 0 for all."
+    "--incident",
+    type=Whole(min=1),
+    metavar="NUMBER",
+    default=None,
+    help="Print the logs that were saved for this incident.",
 )
+@click.option("--tail", type=Whole(min=0), default=100, show_default=True, help="Number of last lines; 0 for all.")
 @click.option("--raw", is_flag=True, help="Print colors and control characters as the engine logged them.")
 @click.option("--follow", "-f", is_flag=True, help="Follow new lines until Ctrl-C or the rank's end.")
 @shared.cluster_options

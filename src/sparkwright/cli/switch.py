@@ -13,8 +13,8 @@ _FIXED = {"detach": False, "no_supervise": False, "no_rollback": False, "prove":
 
 
 @click.command()
-@click.argument("deployment", callback=shared.deployment_if_given)
-@click.argument("recipe", metavar="RECIPE[@PROFILE]")
+@click.argument("deployment", callback=shared.deployment_if_given, shell_complete=shared.complete.deployments)
+@click.argument("recipe", metavar="RECIPE[@PROFILE]", shell_complete=shared.complete.recipes)
 @shared.profile_option
 @shared.name_option
 @shared.cluster_options
@@ -34,7 +34,7 @@ def switch(deployment: str, recipe: str, profile: str, name: str, where: Cluster
 
     \b
     Examples:
-      sparkwright switch gpt-oss-120b qwen3-235b-a22b
+      sparkwright switch gpt-oss-120b deepseek-v4-flash
       sparkwright switch gpt-oss-120b ./my-recipe.yaml --dry-run
     """
     brought(recipe, profile, name, where, {**rest, **_FIXED, "replace": deployment})

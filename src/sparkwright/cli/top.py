@@ -24,7 +24,7 @@ _SERVES = (DeploymentState.READY, DeploymentState.DEGRADED)
 
 
 @click.command()
-@click.argument("deployment", required=False, default="")
+@click.argument("deployment", required=False, default="", shell_complete=shared.complete.deployments)
 @shared.cluster_options
 @every_option
 @shared.json_option

@@ -15,9 +15,11 @@ from sparkwright.app import tune_session as use
 from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.app.services import LaunchRequest, Services, api_key
 from sparkwright.app.tune_survey import Source, Survey, TuneRequest, survey
+from sparkwright.cli import complete
 from sparkwright.cli import options as shared
 from sparkwright.cli.columns import aligned, echo, mark
 from sparkwright.cli.console import console_sink
+from sparkwright.cli.kinds import Whole, renamed_option, time_option
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.tuning import Point, Setting, Trial, Tried, Tuned, TuneGoal
@@ -32,15 +34,17 @@ SCHEMA = 1
 
 
 @click.command()
-@click.argument("recipe", metavar="RECIPE[@PROFILE]")
+@click.argument("recipe", metavar="RECIPE[@PROFILE]", shell_complete=complete.recipes)
 @click.option(
     "--for", "goal", type=click.Choice([one.value for one in TuneGoal]), required=True, help="What is to be best."
 )
-@click.option("--budget", type=click.FloatRange(1.0), default=60.0, help="End after this many minutes. [default: 60]")
-@click.option("--only", multiple=True, metavar="SETTING", help="Search only this setting; may be repeated.")
+@time_option("End after this time, such as 90m. [default: 1h]", 60.0, 3600.0, budget=60.0)
+@renamed_option(
+    "--setting", "only", was="--only", multiple=True, metavar="NAME", help="Search only this one; may be repeated."
+)
 @click.option("--set", "values", multiple=True, metavar="KEY=V1,V2", help="Values to try for a key of the recipe.")
-@click.option("--users", type=click.IntRange(0, 1024), default=0, help="Requests or agents at once. [default: by goal]")
-@click.option("--seed", type=int, default=1, help="Seed of the first trials and of what is asked. [default: 1]")
+@click.option("--users", type=Whole(0, 1024), default=0, help="Requests or agents at once. [default: by goal]")
+@click.option("--seed", type=Whole(), default=1, help="Seed of the first trials and of what is asked. [default: 1]")
 @click.option("--resume", default="", metavar="SEARCH", help="Resume a search by its id, or `last`.")
 @click.option("--dry-run", "dry", is_flag=True, help="Print the candidates in order and exit; start nothing.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Write the recipe with the new profile.")
@@ -62,7 +66,7 @@ def tune(recipe: str, profile: str, name: str, where: ClusterOptions, **how: Any
     \b
     Examples:
       sparkwright tune qwen3-coder-next --for agents --dry-run
-      sparkwright tune gpt-oss-120b --for throughput --budget 90 --out new.yaml
+      sparkwright tune gpt-oss-120b --for throughput --time 90m --out new.yaml
       sparkwright tune tiny-llama-cpp --for latency --set flags.threads=2,4,8
       sparkwright tune gpt-oss-120b --for throughput --resume last
     """
@@ -141,7 +145,7 @@ async def _tune(call: Call, wanted: TuneRequest) -> Tuned:
                 made.first = tuple(tuple(point) for point in journal.header()["first"])
             journal = journal or await _begun(there, call, made)
             return await _searched(
-                there, made, journal, (Lines(made.settings, wanted.goal, quiet), call.how["budget"] * 60)
+                there, made, journal, (Lines(made.settings, wanted.goal, quiet), call.how["seconds"])
             )
 
 

@@ -31,7 +31,7 @@ from sparkwright.wiring import places
 
 
 @click.command()
-@click.argument("recipe", metavar="RECIPE[@PROFILE]")
+@click.argument("recipe", metavar="RECIPE[@PROFILE]", shell_complete=shared.complete.recipes)
 @shared.profile_option
 @shared.name_option
 @shared.cluster_options
@@ -45,6 +45,7 @@ from sparkwright.wiring import places
     "--replace",
     default="",
     callback=shared.deployment_if_any,
+    shell_complete=shared.complete.deployments,
     metavar="DEPLOYMENT",
     help="Replace this deployment; roll back to it if the start fails.",
 )
@@ -73,7 +74,7 @@ def up(recipe: str, profile: str, name: str, where: ClusterOptions, **rest: Any)
       sparkwright up deepseek-v4-flash@256k --prove
       sparkwright up ./my-recipe.yaml --dry-run
       sparkwright up tiny-llama-cpp --cluster demo.yaml --json
-      sparkwright up qwen3-coder --replace gpt-oss
+      sparkwright up qwen3-coder-next --replace gpt-oss-120b
     """
     if rest["prove"] and rest["detach"]:
         raise UsageError("--prove needs an endpoint that answers: it does not go with --detach")
@@ -91,7 +92,10 @@ def brought(recipe: str, profile: str, name: str, where: ClusterOptions, rest: M
     async def start(services: Services) -> Outcome:
         key = api_key(services, opened)
         request = LaunchRequest(opened, named, rest["force"], key, supervised=supervise, replaces=replaces)
-        return await bring_up(services, request, Options(*given, rest["drain"]))
+        outcome = await bring_up(services, request, Options(*given, rest["drain"]))
+        if outcome.done != "planned":
+            shared.remember(services.cluster, (named, *shared.remembered(services.cluster)))
+        return outcome
 
     outcome = shared.drive(where, start, quiet=rest["as_json"])
     text = outcome_text(outcome, time.monotonic() - began, where.ssh_config, rest["verbose"])
@@ -120,7 +124,9 @@ def outcome_json(outcome: Outcome) -> dict[str, Any]:
 
 
 @click.command()
-@click.argument("deployment", required=False, callback=shared.deployment_if_given)
+@click.argument(
+    "deployment", required=False, callback=shared.deployment_if_given, shell_complete=shared.complete.deployments
+)
 @shared.cluster_options
 @shared.lease_option
 @shared.json_option
@@ -148,7 +154,9 @@ def down(deployment: str, where: ClusterOptions, seize: bool, as_json: bool) -> 
 
 
 @click.command()
-@click.argument("deployment", required=False, callback=shared.deployment_if_given)
+@click.argument(
+    "deployment", required=False, callback=shared.deployment_if_given, shell_complete=shared.complete.deployments
+)
 @shared.cluster_options
 @shared.drain_option
 @shared.json_option

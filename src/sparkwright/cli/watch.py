@@ -12,6 +12,7 @@ import click
 from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.cli import options as shared
 from sparkwright.cli.columns import echo
+from sparkwright.cli.kinds import Number
 from sparkwright.domain.printable import printable
 from sparkwright.domain.values import dataclass
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 every_option = click.option(
     "--every",
-    type=click.FloatRange(0.5, 3600),
+    type=Number(0.5, 3600),
     default=2.0,
     show_default=True,
     metavar="SECONDS",

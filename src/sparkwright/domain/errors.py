@@ -9,7 +9,7 @@
         CommandFailed                a command on a node that had to work did not
       Busy                  exit 4   somebody else holds the lease
       NotReady              exit 5   the engine did not answer in time, a rank exited, a phase is stuck
-      StoreError            exit 3   what this machine keeps cannot be read or written
+      StoreError            exit 2   a file of this machine cannot be read or written
       (anything else)       exit 70  our own bug
 
 A message has: subject, what happened, value against what was expected; `hint`: what to do.
@@ -87,4 +87,4 @@ class NotReady(SparkwrightError):
 
 
 class StoreError(SparkwrightError):
-    exit_code = 3
+    exit_code = 2

@@ -52,7 +52,9 @@ def thinking(given: Given) -> Steps:
             continue
         tally.judge(case, ask, heard, _split, strict=True)
         seen += bool(heard.reasoning)
-    tally.notes += [] if seen else ["no reasoning seen: the model does not think, or it needs a reasoning parser"]
+    if not seen and not tally.failures:
+        why = "not applicable, no reasoning seen: the model does not think, or needs a reasoning parser"
+        tally.unjudged.append(why)
     return tally
 
 

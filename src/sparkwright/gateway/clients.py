@@ -23,6 +23,7 @@ _MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,199}")
 _URL = re.compile(r"https?://(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?(?:/[A-Za-z0-9._~/-]*)?")
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _UNKNOWN = object()
+_EDITORS = dict.fromkeys(("vscode", "vs-code", "code", "vscodium"), ("cline", "continue"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +99,9 @@ def client(name: str) -> Client:
     """Raises UsageError with those that there are."""
     if found := clients().get(name):
         return found
+    if editors := _EDITORS.get(name.lower()):
+        ways = " or ".join(f"`sparkwright connect {one}`" for one in editors)
+        raise UsageError(f"{name} reaches an endpoint through an extension", ways)
     near = get_close_matches(name, clients(), n=1, cutoff=0.5)
     known = f"known: {', '.join(clients())}; for another one, openai-python shows what every client needs"
     raise UsageError(f"no settings for a client {name!r}", f"did you mean {near[0]}? {known}" if near else known)

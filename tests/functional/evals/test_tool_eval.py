@@ -42,4 +42,4 @@ def test_not_installed(shell: Bench, tmp_path: Path) -> None:
     """Without the extra the command to install it is printed, and nothing is asked."""
     (tmp_path / "sitecustomize.py").write_text("import sys\nsys.modules['tool_eval_bench'] = None\n")
     code, _, err = shell.run("eval", "tool-eval-bench", "http://127.0.0.1:9", PYTHONPATH=str(tmp_path), PATH="/bin")
-    assert (code, "pip install 'sparkwright[evals]'" in err) == (2, True), err
+    assert (code, "pip install" in err and "[evals]" in err) == (2, True), err

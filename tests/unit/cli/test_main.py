@@ -136,10 +136,10 @@ def test_wrong_words_name_the_nearest_right_ones(capsys: Any) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["up"], "error: Missing argument 'RECIPE[@PROFILE]'."),
-        (["up", "twin", "--dry-rn"], "error: No such option"),
-        (["logs", "twin", "--tail", "-1"], "error: Invalid value for '--tail'"),
-        (["status", "a", "b"], "error: Got unexpected extra argument"),
+        (["up"], "error: missing argument RECIPE[@PROFILE]"),
+        (["up", "twin", "--dry-rn"], "error: no option --dry-rn; did you mean --dry-run"),
+        (["logs", "twin", "--tail", "-1"], "error: --tail: found '-1', expected a whole number of at least 0"),
+        (["status", "a", "b"], "error: got unexpected extra argument"),
     ],
 )
 def test_wrong_use_of_a_verb_is_2_in_the_same_shape(capsys: Any, words: list[str], message: str) -> None:

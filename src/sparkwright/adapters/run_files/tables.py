@@ -9,6 +9,7 @@ from typing import Any, get_args, get_type_hints
 
 import orjson
 
+from sparkwright.adapters.extras import install_command
 from sparkwright.domain.codec import Unreadable, from_tree
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.run import Conditions, Level, Reads, Row, Run
@@ -206,7 +207,7 @@ def _pyarrow() -> tuple[Any, Any]:
         import pyarrow.parquet
     except ImportError:
         what = "Parquet needs pyarrow, which is not installed"
-        raise UsageError(what, "pip install 'sparkwright[parquet]'") from None
+        raise UsageError(what, install_command("parquet")) from None
     return pyarrow, pyarrow.parquet
 
 

@@ -79,7 +79,7 @@ SELECT runs.*, coalesce(done, 0) AS done, coalesce(requests, 0) AS requests, coa
 FROM runs LEFT JOIN ({_PARTS}) AS parts ON parts.run = id LEFT JOIN ({_COUNTS}) AS counts ON counts.run = id
 ORDER BY began DESC, id DESC
 """
-_HOME = "runs are stored in the home folder: HOME=FOLDER names another one for this call"
+_HOME = "make the folder writable; XDG_STATE_HOME=FOLDER stores runs elsewhere for this call"
 _HINTS = {
     sqlite3.SQLITE_FULL: "free some space; what was measured until now is kept",
     sqlite3.SQLITE_BUSY: "another process has kept it for itself for seconds; once more when that has ended",

@@ -129,7 +129,7 @@ async def measure(bench: Bench, order: Order, screen: Screen, run: Run, texts: T
         whole = await _all(_Going(bench, order, screen, run, texts))
         state = DONE if whole else STOPPED
     except asyncio.CancelledError:
-        screen.note(f"stopped; what was measured is kept: sparkwright bench --resume {run.id}")
+        screen.note(f"what was measured is kept; continue with: sparkwright bench --resume {run.id}")
         raise
     finally:
         await finished(bench.runs.end(run.id, state, bench.clock.now()))

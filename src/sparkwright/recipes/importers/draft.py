@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from sparkwright.domain.power import powers
+from sparkwright.domain.power import pointers, powers
 from sparkwright.domain.values import dataclass, field
 from sparkwright.recipes.values import is_secret_name, looks_secret
 from sparkwright.recipes.vocabulary import PER_RANK_ENV
@@ -91,6 +91,14 @@ def note_powers(draft: Draft) -> None:
     """Names what is taken over although it gives power away: the file that it comes from may be anybody's."""
     for power in powers(draft.get("env", {}), draft.get("flags", {})):
         draft.note(f"{power.setting}: taken over; it {power.gives}")
+
+
+def note_pointers(draft: Draft) -> None:
+    """Name every path, module, URL and unknown variable that was taken over, once all of the draft is there."""
+    named = {note.partition(":")[0] for note in draft.notes}
+    for power in pointers(draft.tree):
+        if power.setting not in named:
+            draft.note(f"{power.setting}: taken over; it {power.gives}")
 
 
 def _not_env(name: str, value: str) -> str:

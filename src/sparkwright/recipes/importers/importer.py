@@ -8,7 +8,7 @@ import yaml
 
 from sparkwright.domain.errors import RecipeError
 from sparkwright.domain.values import dataclass
-from sparkwright.recipes.importers.draft import Draft, ImportOptions, slug
+from sparkwright.recipes.importers.draft import Draft, ImportOptions, note_pointers, slug
 from sparkwright.recipes.importers.sparkrun import from_sparkrun, is_sparkrun
 from sparkwright.recipes.importers.vllm_recipes import from_vllm, is_vllm
 from sparkwright.recipes.load import load_recipe
@@ -32,6 +32,7 @@ def import_recipe(text: str, source: str, options: ImportOptions) -> Imported:
     """source: the file's name as messages show it. Raises RecipeError for what is neither YAML nor a known format."""
     draft, kind = _read(_mapping(text, source), source, options)
     name = options.name or draft.get("name") or slug(PurePath(source).stem) or "imported"
+    note_pointers(draft)
     draft.put("name", name)
     draft.put("state", "documented")
     draft.put("state_reason", f"imported from {PurePath(source).name} ({kind}); not served by us")

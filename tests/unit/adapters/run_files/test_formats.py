@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from fakes.measured import KNOWN, PLAN, failed, level, row, run, scrape
+from sparkwright.adapters.extras import install_command
 from sparkwright.adapters.run_files import formats
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.run import Reads, Run
@@ -164,7 +165,7 @@ def test_without_pyarrow_the_hint_names_it(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(UsageError, match="needs pyarrow") as error:
         formats.bytes_of(RUN, "parquet")
-    assert error.value.hint == "pip install 'sparkwright[parquet]'"
+    assert error.value.hint == install_command("parquet")
 
 
 def test_llama_benchys_values_become_requests(tmp_path: Path) -> None:

@@ -1,0 +1,64 @@
+"""HTML to PDF by the user's own Chromium, headless and without network."""
+
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from sparkwright.domain.errors import UsageError
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+_SECONDS = 120.0
+_OPTIONS = (
+    "--headless=new",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--disable-extensions",
+    "--no-first-run",
+    "--host-resolver-rules=MAP * ~NOTFOUND",
+    "--no-pdf-header-footer",
+)
+
+
+def browser() -> str:
+    """Path of an installed Chromium. Raises UsageError without one."""
+    found = next((path for name in BROWSERS if (path := shutil.which(name))), None)
+    if found is None:
+        hint = "install chromium, or write HTML and print it: -o FILE.html"
+        raise UsageError(f"a PDF needs Chromium, and none is installed (looked for {', '.join(BROWSERS)})", hint)
+    return found
+
+
+def pdf_of(page: str) -> bytes:
+    """The page as a PDF. Raises UsageError without Chromium, or when it gives no PDF within two minutes."""
+    program = browser()
+    with tempfile.TemporaryDirectory(prefix="sparkwright-pdf-", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        source, target = folder / "page.html", folder / "page.pdf"
+        source.write_text(page, encoding="utf-8")
+        root = ("--no-sandbox",) if os.geteuid() == 0 else ()  # as root Chromium does not start with it
+        own = (f"--user-data-dir={folder / 'profile'}", f"--print-to-pdf={target}")
+        command = (program, *_OPTIONS, *root, *own, source.as_uri())
+        try:
+            done = subprocess.run(
+                command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_SECONDS, env=_environment(folder)
+            )
+        except subprocess.TimeoutExpired:
+            raise UsageError(f"{program} made no PDF within {_SECONDS:g} s", _HINT) from None
+        except OSError as error:
+            raise UsageError(f"{program} cannot be started: {error.strerror}", _HINT) from None
+        content = target.read_bytes() if target.is_file() else b""
+        if not content.startswith(b"%PDF-"):
+            why = done.stderr.decode("utf-8", "replace").strip().splitlines()[-1:] or [f"exit code {done.returncode}"]
+            raise UsageError(f"{program} made no PDF: {why[0][:200]}", _HINT)
+        return content
+
+
+_HINT = "write HTML and print it: -o FILE.html"
+
+
+def _environment(folder: Path) -> dict[str, str]:
+    """Chromium keeps nothing in the user's home."""
+    keep = {name: os.environ[name] for name in ("PATH", "LANG", "LD_LIBRARY_PATH") if name in os.environ}
+    return {**keep, "HOME": str(folder), "TMPDIR": str(folder)}
