@@ -3,10 +3,11 @@
 load one event carries many tokens (128 tokens in 27 reads, captures/vllm-0.21.0-speculation-agent).
 """
 
-import json
 import re
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
+
+from sparkwright.domain.foreign_json import read_json
 
 T = TypeVar("T")
 _MOST_TOKENS = 10**12
@@ -40,8 +41,8 @@ class Completion:
             return
         self.events += 1
         try:
-            event = json.loads(data)
-        except (ValueError, RecursionError):
+            event = read_json(data)
+        except ValueError:
             raise Broken(f"an event that is no JSON: {data[:300]}") from None
         if not isinstance(event, dict):
             raise Broken(f"an event that is no object: {data[:300]}")

@@ -7,7 +7,7 @@ import asyncio
 import json
 import os
 import ssl
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from sparkwright.adapters.tls import tls_context
 from sparkwright.domain.command import Secret
 from sparkwright.domain.deployment import Answer
 from sparkwright.domain.errors import NotReady
+from sparkwright.domain.foreign_json import read_json
 from sparkwright.domain.live import GatewayUse
 from sparkwright.domain.probed import Reply
 from sparkwright.domain.recipe import ModelKind
@@ -133,9 +134,9 @@ class OpenAiEndpoint:
         url = f"{_root(base_url)}/v1/models"
         try:
             reply = await self._read(_Question("GET", url, key), self._timeouts.models)
-            listed = json.loads(reply.body).get("data") if reply.status == 200 else None
+            listed = read_json(reply.body).get("data") if reply.status == 200 else None
             return tuple(str(entry["id"]) for entry in listed or ())
-        except (*ERRORS, AttributeError, KeyError, TypeError, RecursionError):
+        except (*ERRORS, AttributeError, KeyError, TypeError):
             return ()
 
     async def page(self, base_url: str, path: str, key: Secret | None) -> str | None:
@@ -151,8 +152,8 @@ class OpenAiEndpoint:
             with _short(Path(socket)) as path:
                 async with httpcore.AsyncConnectionPool(uds=path) as pool:
                     told = await pool.request("GET", f"http://gateway{FLIGHTS}", extensions=_SOON)
-            return GatewayUse(**json.loads(told.content)[deployment])
-        except (*ERRORS, KeyError, TypeError, AttributeError, RecursionError):
+            return GatewayUse(**read_json(told.content)[deployment])
+        except (*ERRORS, KeyError, TypeError, AttributeError):
             return None
 
     async def probe(self, url: str) -> int:
@@ -273,13 +274,42 @@ def _so_far(heard: Completion) -> str:
     return f" (after {heard.events} events: {heard.text[:_SHOWN]!r})" if heard.events else ""
 
 
-async def listed_by(engine: str, key: str) -> tuple[dict[str, Any], ...]:
-    """The rows of /v1/models of `host:port`; () for no answer within 2 s, or another one. key: '' for none."""
+_LISTED_WITHIN, _LISTED_FOR, _MOST_LISTED = 2.0, 1.0, 4 << 20
+Rows = tuple[dict[str, Any], ...]
+
+
+class ModelLists:
+    """What engines list at /v1/models, remembered for a second: many clients may ask at once. clock: monotonic."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._known: dict[tuple[str, str], tuple[float, asyncio.Future[Rows]]] = {}
+
+    async def listed(self, engine: str, key: str) -> Rows:
+        """The rows of `host:port`, as of `listed_by`."""
+        now = self._clock()
+        for one in [one for one, (at, asked) in self._known.items() if asked.done() and now - at >= _LISTED_FOR]:
+            del self._known[one]
+        if (engine, key) not in self._known:
+            self._known[engine, key] = (now, asyncio.ensure_future(listed_by(engine, key)))
+        return await asyncio.shield(self._known[engine, key][1])  # who leaves does not end it for others
+
+
+async def listed_by(engine: str, key: str) -> Rows:
+    """The rows of /v1/models of `host:port`; () for no whole answer within 2 s and 4 MiB. key: '' for none."""
     headers = [("Authorization", f"Bearer {key}")] if key else []
+    body = bytearray()
     try:
-        async with httpcore.AsyncConnectionPool() as pool:
-            told = await pool.request("GET", f"http://{engine}/v1/models", headers=headers, extensions=_SOON)
-        rows = json.loads(told.content)["data"]
+        async with (
+            asyncio.timeout(_LISTED_WITHIN),
+            httpcore.AsyncConnectionPool() as pool,
+            pool.stream("GET", f"http://{engine}/v1/models", headers=headers, extensions=_SOON) as answer,
+        ):
+            async for part in answer.aiter_stream():
+                body += part
+                if len(body) > _MOST_LISTED:
+                    return ()
+        rows = read_json(bytes(body))["data"]
         return tuple(row for row in rows if isinstance(row, dict))
-    except (*ERRORS, KeyError, TypeError, AttributeError, RecursionError):
+    except (*ERRORS, TimeoutError, KeyError, TypeError):
         return ()

@@ -6,6 +6,7 @@ import math
 import wave
 from typing import Any
 
+from sparkwright.domain.foreign_json import read_json
 from sparkwright.domain.recipe import ModelKind
 from sparkwright.domain.values import dataclass
 
@@ -36,7 +37,7 @@ def probe_of(kind: ModelKind, model: str) -> Probe:
 def proof(kind: ModelKind, text: str) -> tuple[str, int]:
     """What it answered, and the tokens of its prompt. Raises ValueError for what is no answer of that kind."""
     try:
-        tree = json.loads(text)
+        tree = read_json(text)
         usage = tree.get("usage") or {}
         tokens = int(usage.get("prompt_tokens") or usage.get("total_tokens") or 0)
         if kind is ModelKind.EMBEDDING:
@@ -44,7 +45,7 @@ def proof(kind: ModelKind, text: str) -> tuple[str, int]:
         if kind is ModelKind.RERANK:
             return _order(tree["results"]), tokens
         return f"transcribed: {str(tree['text'])[:80]!r}", tokens
-    except (AttributeError, KeyError, IndexError, TypeError, RecursionError) as error:
+    except (AttributeError, KeyError, IndexError, TypeError, OverflowError) as error:
         raise ValueError(f"{type(error).__name__}: {error}") from error
 
 

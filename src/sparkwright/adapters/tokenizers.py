@@ -17,6 +17,7 @@ from typing import Any
 from sparkwright.adapters.extras import install_command
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import NotReady, UsageError
+from sparkwright.domain.foreign_json import read_json
 from sparkwright.domain.values import dataclass
 from sparkwright.ports import Endpoint
 
@@ -43,7 +44,7 @@ class Served:
         text = body if isinstance(body, str) else json.dumps(body)
         reply = await self.asker.post(f"{self.url}{path}", text, self.key, seconds)
         try:
-            return json.loads(reply.body) if reply.status == 200 else None
+            return read_json(reply.body) if reply.status == 200 else None
         except ValueError:
             return None
 

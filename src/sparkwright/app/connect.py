@@ -10,6 +10,7 @@ from sparkwright.app.services import Services
 from sparkwright.domain.command import Secret
 from sparkwright.domain.deployment import Deployment
 from sparkwright.domain.errors import NotReady, UsageError
+from sparkwright.domain.foreign_json import read_json
 from sparkwright.domain.probed import Reply
 from sparkwright.domain.values import dataclass, replace
 from sparkwright.evals import fitness
@@ -151,9 +152,9 @@ async def _asked(asker: Endpoint, way: Way, client: Client, seen: Checked) -> Ch
 def _rows(reply: Reply) -> Sequence[Mapping[str, Any]]:
     """Of a list of models; [] for anything else."""
     try:
-        rows = json.loads(reply.body)["data"] if reply.status == 200 else []
+        rows = read_json(reply.body)["data"] if reply.status == 200 else []
         return [row for row in rows if isinstance(row, dict) and isinstance(row.get("id"), str)][:200]
-    except (ValueError, TypeError, KeyError, RecursionError):
+    except (ValueError, TypeError, KeyError):
         return []
 
 

@@ -13,6 +13,7 @@ from sparkwright.console.pages import form
 from sparkwright.console.sessions import Visitor
 from sparkwright.domain.codec import Unreadable
 from sparkwright.domain.command import Secret
+from sparkwright.domain.foreign_json import read_json
 from sparkwright.engines.engine import served_name
 from sparkwright.gateway.caddy import CONSOLE_PATH, SERVICE
 from sparkwright.report.markup import Html, join, tag
@@ -28,8 +29,8 @@ def messages_of(given: Mapping[str, str]) -> list[dict[str, str]]:
     if prompt := given.get("prompt", "").strip():
         return [{"role": "user", "content": prompt}]
     try:
-        tree = json.loads(given.get("messages", ""))
-    except (ValueError, RecursionError):
+        tree = read_json(given.get("messages", ""))
+    except ValueError:
         raise Unreadable("there is nothing to send") from None
     turns = tree if isinstance(tree, list) else []
     if not 0 < len(turns) <= _TURNS or not all(map(_is_turn, turns)):
@@ -78,7 +79,7 @@ def _delta(data: str) -> Iterator[Said]:
     """Of an event that Completion has found in order."""
     if data.strip() == "[DONE]":
         return
-    for choice in json.loads(data).get("choices") or ():
+    for choice in read_json(data).get("choices") or ():
         delta = (choice.get("delta") or {}) if isinstance(choice, dict) else {}
         if thought := delta.get("reasoning") or delta.get("reasoning_content"):
             yield "thought", thought
@@ -94,9 +95,9 @@ async def _refusal(got: httpcore.Response) -> str:
             break
     text = body.decode("utf-8", "replace")
     try:
-        tree = json.loads(text)["error"]
+        tree = read_json(text)["error"]
         text = tree["message"] if isinstance(tree, dict) else str(tree)
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except (ValueError, KeyError, TypeError):
         pass
     return f"HTTP {got.status}: {short(str(text), _OPENING)}"
 

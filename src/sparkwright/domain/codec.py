@@ -8,6 +8,8 @@ from functools import cache
 from types import NoneType, UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
+from sparkwright.domain.foreign_json import read_json
+
 T = TypeVar("T")
 
 
@@ -23,8 +25,8 @@ def to_json(value: Any, indent: int | None = None) -> str:
 def from_json(kind: type[T], text: str | bytes) -> T:
     """Raises Unreadable. Fields that this version does not know are left out; missing ones get their defaults."""
     try:
-        tree = json.loads(text)
-    except (ValueError, RecursionError) as error:
+        tree = read_json(text)
+    except ValueError as error:
         raise Unreadable(f"no JSON: {error}") from None
     return from_tree(kind, tree)
 

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from sparkwright.domain.foreign_json import read_json
 from sparkwright.domain.probed import Reply
 from sparkwright.domain.values import dataclass
 from sparkwright.evals.heard import MESSAGES, RESPONSES, Ask, Heard, events, read
@@ -86,7 +87,7 @@ def _message(found: list[Any]) -> Any:
             return {"error": event["error"]}
     for block in blocks.values():
         if block.get("type") == "tool_use":
-            block["input"] = json.loads(block["arguments"] or "{}")
+            block["input"] = read_json(block["arguments"] or "{}")
     return {"content": list(blocks.values()), **ended} if ended else None
 
 

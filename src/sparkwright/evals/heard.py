@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from sparkwright.domain.foreign_json import read_json
 from sparkwright.domain.printable import printable
 from sparkwright.domain.probed import Reply
 from sparkwright.domain.values import dataclass, field
@@ -44,8 +45,8 @@ class Call:
     def tree(self) -> Any:
         """The arguments as a value; None for text that is no JSON."""
         try:
-            return json.loads(self.arguments)
-        except (ValueError, RecursionError):
+            return read_json(self.arguments)
+        except ValueError:
             return None
 
 
@@ -102,8 +103,8 @@ def events(body: str) -> Iterator[Any]:
         if not line.startswith("data:") or line[5:].strip() == "[DONE]":
             continue
         try:
-            yield json.loads(line[5:])
-        except (ValueError, RecursionError):
+            yield read_json(line[5:])
+        except ValueError:
             continue
 
 
@@ -116,7 +117,7 @@ def read(ask: Ask, reply: Reply) -> Heard:
         return Heard(reply.status, trouble=f"HTTP {reply.status}: {_message(raw)}", raw=raw)
     try:
         return _streamed(raw) if ask.streamed else _whole(ask.path, raw)
-    except (ValueError, TypeError, AttributeError, KeyError, IndexError, RecursionError) as error:
+    except (ValueError, TypeError, AttributeError, KeyError, IndexError, OverflowError) as error:
         return Heard(200, trouble=f"no answer of this API ({type(error).__name__}): {_message(raw)}", raw=raw)
 
 
@@ -124,16 +125,16 @@ def _message(raw: str) -> str:
     if raw.lstrip()[:1] == "<":
         return f"HTML instead of JSON: {shortened(raw, 120)}"
     try:
-        tree = json.loads(raw)
+        tree = read_json(raw)
         found = tree.get("error", tree) if isinstance(tree, dict) else tree
         text = found.get("message") or found.get("detail") or found if isinstance(found, dict) else found
-    except (ValueError, RecursionError):
+    except ValueError:
         text = raw
     return shortened(str(text)) or "(empty body)"
 
 
 def _whole(path: str, raw: str) -> Heard:
-    tree = json.loads(raw)
+    tree = read_json(raw)
     if tree.get("error"):
         return Heard(200, trouble=f"an error with HTTP 200: {_message(raw)}", raw=raw)
     if path == RESPONSES:

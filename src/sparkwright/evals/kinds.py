@@ -3,11 +3,11 @@
 Idea: https://arxiv.org/abs/2311.07911. A new kind: a maker below and its line in KINDS.
 """
 
-import json
 import re
 from collections.abc import Callable, Mapping
 from random import Random
 
+from sparkwright.domain.foreign_json import read_json
 from sparkwright.domain.values import dataclass
 from sparkwright.loadgen.texts import COMMON, PLACES, THINGS
 
@@ -160,8 +160,8 @@ def _json(dice: Random) -> tuple[str, Check]:
 def _object(text: str, keys: list[str]) -> bool:
     bare = re.sub(r"^```(?:json)?\s*|\s*```$", "", text.strip())
     try:
-        tree = json.loads(bare)
-    except (ValueError, RecursionError):
+        tree = read_json(bare)
+    except ValueError:
         return False
     return isinstance(tree, dict) and set(tree) == set(keys)
 

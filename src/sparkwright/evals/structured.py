@@ -1,8 +1,8 @@
 """Probes of guided decoding: JSON by a schema, a grammar of a few texts, and calls that the client forces."""
 
-import json
 from collections.abc import Callable, Generator, Sequence
 
+from sparkwright.domain.foreign_json import read_json
 from sparkwright.evals.heard import Ask, Heard, shortened
 from sparkwright.evals.probe import Given, Steps, Tally, function
 from sparkwright.evals.schema import problems
@@ -52,8 +52,8 @@ def schema(given: Given) -> Steps:
 
 def _fits(heard: Heard) -> str:
     try:
-        tree = json.loads(heard.content)
-    except (ValueError, RecursionError):
+        tree = read_json(heard.content)
+    except ValueError:
         why = ", cut at max_tokens" if heard.finish == "length" else ""
         return f"no JSON{why}: {shortened(heard.content, 160)!r}"
     return next(problems(tree, _SCHEMA), "")

@@ -96,6 +96,7 @@ KEYS_UNREADABLE = away(
 )
 # Of Caddy alone: our own process, which alone knows keys, is away or broke off, and Caddy does not know which.
 GATEWAY_BROKEN = away("door_unavailable", "The gateway gave no answer; where it has ended it is started again.", 5)
+GATEWAY_FAULT = Answer(500, "server_error", "gateway_fault", "The gateway failed; its log has the cause.")
 CONSOLE_AWAY = away("console_unavailable", "The console does not answer at the moment; it is started again.", 5)
 
 HOLD = 10.0

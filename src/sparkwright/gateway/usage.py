@@ -2,10 +2,12 @@
 
 import json
 import re
+from collections import deque
 from collections.abc import Iterator
 from math import ceil
 from typing import Any, Protocol
 
+from sparkwright.domain.foreign_json import read_json
 from sparkwright.domain.values import dataclass
 from sparkwright.gateway.decide import Answer
 from sparkwright.gateway.keys import Key
@@ -19,12 +21,12 @@ _TRUE = rb'"stream"\s*+:\s*+true\s*+'
 _FIRST = re.compile(rb'\s*+\{\s*+(?:"[^"\\]*+"\s*+:\s*+' + _PLAIN + rb"\s*+,\s*+)*?" + _TRUE + rb"[,}]")
 _LAST = re.compile(rb"[,{]\s*+" + _TRUE + rb'(?:,\s*+"[^"\\]*+"\s*+:\s*+' + _PLAIN + rb"\s*+)*+\}\s*+\Z")
 _EDGE = 4096
+_OVERLAP = 3  # a blank line may begin in what was searched before
 _USAGE = re.compile(rb'"usage"\s*:\s*\{')
-_LENGTH = re.compile(rb"\r\ncontent-length:\s*(\d{1,15})\r\n", re.IGNORECASE)
-_CHUNKED = re.compile(rb"\r\ntransfer-encoding:\s*chunked\r\n", re.IGNORECASE)
 _EMPTY = re.compile(rb'"choices"\s*:\s*\[\s*\]')
 _CACHED = ("prompt_tokens_details", "input_tokens_details")
-_STREAM = re.compile(rb"\r\ncontent-type:\s*text/event-stream", re.IGNORECASE)
+_BLANK_LINE = re.compile(rb"\r?\n\r?\n")
+_COUNTS = 16  # `usage` objects that are read at each end of an answer
 _TEXT = re.compile(rb'"(?:content|reasoning|reasoning_content|text|thinking|arguments|partial_json|delta)"\s?:\s?"[^"]')
 _WHOLE = re.compile(rb'"finish_reason"\s?:\s?"|"type"\s?:\s?"response\.(?![a-z_.]*delta")')  # text again, or its rest
 
@@ -64,8 +66,8 @@ def streams(body: Body) -> bool:
 
 def _streams(body: bytes) -> bool:
     try:
-        tree = json.loads(body)
-    except (ValueError, RecursionError):
+        tree = read_json(body)
+    except ValueError:
         return False
     return isinstance(tree, dict) and tree.get("stream") is True
 
@@ -87,7 +89,7 @@ def tokens(*texts: bytes) -> Tokens | None:
 
 
 def _trees(text: bytes) -> Iterator[dict[str, Any]]:
-    for place in _USAGE.finditer(text):
+    for place in deque(_USAGE.finditer(text), _COUNTS):
         try:
             tree, _ = json.JSONDecoder().raw_decode(
                 text[place.end() - 1 : place.end() + _EDGE].decode("utf-8", "replace")
@@ -136,131 +138,99 @@ class Counting:
 
     def __init__(self, asked: bool = False) -> None:
         self.status = 0
-        self._asked, self._opening = asked, b""
+        self._asked, self._opening, self._tail = asked, b"", bytearray()
         self._texts: _Texts | None = None
-        self._parts: list[bytes] = []
-        self._size = self._came = 0
-        self._length: int | None = None
-        self._chunks: _Chunks | None = None
-        self._held = b""
+        self._filter: _EventFilter | None = None
 
-    def saw(self, raw: bytes) -> bytes:
-        """What the client is to get of it. The first piece is the answer's head."""
-        if not self.status:
-            self.status = int(raw[9:12]) if raw[9:12].isdigit() else 599
-            length = _LENGTH.search(raw)
-            self._length = int(length[1]) if length else None
-            self._texts = _Texts() if _STREAM.search(raw) else None
-            if self._asked and _CHUNKED.search(raw):
-                self._chunks = _Chunks()
-            return raw
-        self._came += len(raw)
+    def begins(self, status: int, stream: bool, sized: bool) -> None:
+        """stream: its body has events. sized: its length is announced, so that nothing can be taken out."""
+        self.status = status
+        self._texts = _Texts() if stream else None
+        self._filter = _EventFilter() if self._asked and stream and not sized else None
+
+    def saw(self, piece: bytes) -> bytes:
+        """What the client is to get now, once `begins` was called."""
         if self._texts:
-            self._texts.passed(raw)
-        return self._without(raw, self._chunks) if self._chunks else self._noted(raw)
+            self._texts.passed(piece)
+        self._opening = self._opening or piece[:_EDGE]
+        self._tail += piece
+        if len(self._tail) > 2 * _KEPT:
+            del self._tail[:-_KEPT]
+        return self._filter.passed(piece) if self._filter else piece
 
-    @property
-    def complete(self) -> bool:
-        """Whether its end has come: it is whole whichever side closes first."""
-        if self._chunks:
-            return self._chunks.ended
-        if self._length is not None:
-            return self._came >= self._length
-        return b"".join(self._parts[-5:]).endswith(b"\r\n0\r\n\r\n")
+    def rest(self) -> bytes:
+        """What is still held back of an answer that has ended."""
+        return self._filter.rest() if self._filter else b""
 
     @property
     def tokens(self) -> Tokens | None:
-        return tokens(self._opening, b"".join(self._parts))
+        return tokens(self._opening, bytes(self._tail))
 
     @property
     def at_least(self) -> int:
         """Tokens that passed, a token each event with text; 0 of an answer that is no stream."""
         return self._texts.count() if self._texts else 0
 
-    def _noted(self, raw: bytes) -> bytes:
-        self._opening = self._opening or raw[:_EDGE]
-        self._parts.append(raw)
-        self._size += len(raw)
-        if self._size > 2 * _KEPT:
-            self._parts = [b"".join(self._parts)[-_KEPT:]]
-            self._size = _KEPT
-        return raw
 
-    def _without(self, raw: bytes, chunks: "_Chunks") -> bytes:
-        """Whole events pass; of those that count tokens, the one that nobody asked for does not."""
-        plain = chunks.whole and not self._held
-        payload = chunks.feed(raw)
-        if plain and chunks.whole and payload.endswith(b"\n\n") and b'"usage"' not in payload and not chunks.ended:
-            return raw
-        data = self._held + payload
-        cut = len(data) if chunks.ended else data.rfind(b"\n\n") + 2
-        cut = 0 if cut == 1 else cut
-        events, self._held = data[:cut], data[cut:]
-        if b'"usage"' in events:
-            self._noted(events)
-            events = b"".join(event for event in re.split(rb"(?<=\n\n)", events) if not _extra(event))
-        return (b"%x\r\n%b\r\n" % (len(events), events) if events else b"") + (b"0\r\n\r\n" if chunks.last() else b"")
+class _EventFilter:
+    """Takes the event that only counts tokens out of a stream. Holds back the event that is not whole yet, and no more
+
+    than 64 KiB of it: a longer one is another one and flows on as it comes.
+    """
+
+    def __init__(self) -> None:
+        self._held = bytearray()
+        self._searched, self._flowing = 0, False
+
+    def passed(self, piece: bytes) -> bytes:
+        """The part of a stream that may go on. Looks at what is new only."""
+        if not self._held and piece.endswith(b"\n\n") and b'"usage"' not in piece:
+            return piece
+        self._held += piece
+        out, at = [], 0
+        for end in _BLANK_LINE.finditer(self._held, max(self._searched - _OVERLAP, 0)):
+            out.append(self._event(bytes(self._held[at : end.end()])))
+            at, self._flowing = end.end(), False
+        del self._held[:at]
+        if self._flowing or len(self._held) > _KEPT:
+            self._flowing = True
+            out.append(bytes(self._held[:-_OVERLAP]))
+            del self._held[:-_OVERLAP]
+        self._searched = len(self._held)
+        return b"".join(out)
+
+    def _event(self, event: bytes) -> bytes:
+        return b"" if not self._flowing and _extra(event) else event
+
+    def rest(self) -> bytes:
+        rest = self._event(bytes(self._held))
+        self._held.clear()
+        return rest
 
 
 class _Texts:
     """Events of a stream that carry text: kept as they pass, and counted in one go."""
 
     def __init__(self) -> None:
-        self._parts: list[bytes] = []
-        self._size = self._found = 0
+        self._kept = bytearray()
+        self._found = 0
 
-    def passed(self, raw: bytes) -> None:
-        self._parts.append(raw)
-        self._size += len(raw)
-        if self._size > _KEPT:
+    def passed(self, piece: bytes) -> None:
+        self._kept += piece
+        if len(self._kept) > _KEPT:
             self.count()
 
     def count(self) -> int:
-        *lines, rest = b"".join(self._parts).split(b"\n")
+        *lines, rest = bytes(self._kept).split(b"\n")
         self._found += sum(
             line.startswith(b"data:") and bool(_TEXT.search(line)) and not _WHOLE.search(line) for line in lines
         )
-        rest = rest if len(rest) < _EDGE else b""  # whatever has no lines is no stream
-        self._parts, self._size = [rest], len(rest)
+        self._kept = bytearray(rest if len(rest) < _EDGE else b"")  # whatever has no lines is no stream
         return self._found
 
 
 def _extra(event: bytes) -> bool:
     return bool(_USAGE.search(event) and _EMPTY.search(event))
-
-
-class _Chunks:
-    """Chunked transfer encoding taken off. whole: nothing of a chunk is missing. ended: the last one has come."""
-
-    def __init__(self) -> None:
-        self._carry, self._left, self.ended, self._reported = b"", 0, False, False
-
-    @property
-    def whole(self) -> bool:
-        return not self._carry and not self._left
-
-    def last(self) -> bool:
-        """True once, at the end."""
-        first, self._reported = self.ended and not self._reported, self.ended
-        return first
-
-    def feed(self, raw: bytes) -> bytes:
-        """Raises ValueError for what is no such encoding."""
-        data, at, found = self._carry + raw, 0, []
-        self._carry = b""
-        while at < len(data) and not self.ended:
-            if self._left:  # with the line break after it
-                found.append(data[at : at + max(self._left - 2, 0)])
-                step = min(self._left, len(data) - at)
-                at, self._left = at + step, self._left - step
-                continue
-            end = data.find(b"\r\n", at)
-            if end < 0:
-                self._carry = data[at:]
-                break
-            size = int(data[at:end].partition(b";")[0], 16)
-            at, self._left, self.ended = end + 2, size + 2 if size else 0, not size
-        return b"".join(found)
 
 
 @dataclass(frozen=True, slots=True)

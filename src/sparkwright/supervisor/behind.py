@@ -1,17 +1,18 @@
 """A deployment behind a gateway, as its supervisor's folder shows it, and a request on its way to its engine."""
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from sparkwright.domain.codec import Unreadable, from_json
+from sparkwright.domain.foreign_json import read_json
 from sparkwright.domain.live import GatewayUse, Live
 from sparkwright.gateway import decide
 from sparkwright.gateway.decide import Answer
 from sparkwright.gateway.keys import ROUTE, RouteSetting
 from sparkwright.gateway.usage import Body
 from sparkwright.ports import Clock
+from sparkwright.supervisor.engine_answer import EngineAnswer
 from sparkwright.supervisor.meter import Metered
 from sparkwright.supervisor.watched import Watched
 
@@ -38,9 +39,13 @@ class Behind:
         self.under_way -= 1
         self._ended = self._clock.monotonic()
 
-    @property
-    def on_demand(self) -> bool:
-        return bool(self.setting and self.setting.patience)
+    def look(self) -> "Deployed | None":
+        """What its files say now, None for one that is behind no gateway.
+
+        Each read of a file may give another answer: whoever decides looks once.
+        """
+        setting = self.setting
+        return Deployed(self, setting, self._key(setting)) if setting else None
 
     @property
     def setting(self) -> RouteSetting | None:
@@ -50,10 +55,8 @@ class Behind:
     def live(self) -> Live | None:
         return self._live.value
 
-    @property
-    def engine_key(self) -> str:
-        setting = self.setting
-        return self._secrets.value.get(setting.key_env, "") if setting and setting.key_env else ""
+    def _key(self, setting: RouteSetting) -> str:
+        return self._secrets.value.get(setting.key_env, "") if setting.key_env else ""
 
     @property
     def refusing(self) -> bool:
@@ -65,43 +68,55 @@ class Behind:
         return decide.broken(self.live, self._clock.now())
 
 
-@dataclass
-class Flight:
-    """A request on its way to `behind`'s engine, which is counted until it ends."""
+@dataclass(frozen=True, slots=True)
+class Deployed:
+    """A deployment as its files were at one moment. engine_key: '' for none."""
 
     behind: Behind
     setting: RouteSetting
-    key: str
+    engine_key: str
+
+    @property
+    def name(self) -> str:
+        return self.behind.name
+
+
+@dataclass
+class Flight:
+    """A request on its way to an engine, which is counted until it ends. begins: None for what no key counts."""
+
+    at: Deployed
     path: str
-    begins: Callable[[], "Metered | Answer | None"]
+    begins: "Callable[[], Metered] | None"
     metered: Metered | None = None
 
     @property
     def host(self) -> str:
-        return self.setting.engine.rpartition(":")[0].strip("[]")
+        return self.at.setting.engine.rpartition(":")[0].strip("[]")
 
     @property
     def port(self) -> int:
-        return int(self.setting.engine.rpartition(":")[2])
+        return int(self.at.setting.engine.rpartition(":")[2])
+
+    @property
+    def key(self) -> str:
+        return self.at.engine_key
 
     @property
     def limit(self) -> int:
-        return self.setting.limit
+        return self.at.setting.limit
 
     @property
     def websocket(self) -> bool:
-        return self.path in self.setting.websockets
+        return self.path in self.at.setting.websockets
 
-    def begin(self) -> "Flight | Answer":
-        metered = self.begins()
-        if isinstance(metered, Answer):
-            return metered
-        self.metered = metered
-        self.behind.under_way += 1
+    def begin(self) -> "Flight":
+        self.metered = self.begins() if self.begins else None
+        self.at.behind.under_way += 1
         return self
 
     def broken(self) -> Answer:
-        return self.behind.broken()
+        return self.at.behind.broken()
 
     @property
     def reads(self) -> bool:
@@ -110,13 +125,20 @@ class Flight:
     def insertion(self, body: Body) -> bytes:
         return self.metered.insertion(body) if self.metered else b""
 
-    def saw(self, chunk: bytes) -> bytes:
-        return self.metered.saw(chunk) if self.metered else chunk
+    def answers(self, answer: EngineAnswer) -> None:
+        if self.metered:
+            self.metered.begins(answer)
+
+    def saw(self, piece: bytes) -> bytes:
+        return self.metered.saw(piece) if self.metered else piece
+
+    def rest(self) -> bytes:
+        return self.metered.rest() if self.metered else b""
 
     def ended(self, whole: bool) -> None:
-        self.behind.end()
+        self.at.behind.end()
         if self.metered:
-            self.metered.ended()
+            self.metered.ended(whole)
 
 
 def _route(text: bytes) -> RouteSetting:
@@ -124,7 +146,7 @@ def _route(text: bytes) -> RouteSetting:
 
 
 def _secrets(text: bytes) -> dict[str, str]:
-    tree = json.loads(text)
+    tree = read_json(text)
     if not isinstance(tree, dict):
         raise Unreadable(f"{type(tree).__name__}, not dict")
     return {str(name): str(value) for name, value in tree.items()}

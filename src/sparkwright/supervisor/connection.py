@@ -1,7 +1,7 @@
-"""Caddy's side of a connection: one request is read, its body in pieces, and what we answer ourselves is written."""
+"""Caddy's side of a connection: one request is read, its body in pieces, and answers are written, framed by h11."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from urllib.parse import parse_qs
 
@@ -13,17 +13,26 @@ from sparkwright.gateway.decide import NO_SUCH_PATH, Answer
 PIECE = 64 * 1024
 HEAD_LIMIT = 128 * 1024
 _LINGER, _FIELDS = 5.0, 100
+_HEAD_WITHIN = 30.0
+# A body may keep us waiting for so many seconds, and one more for each of so many bytes
+BODY_WITHIN, _SLOWEST = 60.0, 16 * 1024
 _STREAM = (
-    b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-store\r\n"
-    b"Access-Control-Allow-Origin: *\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n"
+    (b"Content-Type", b"text/event-stream"),
+    (b"Cache-Control", b"no-store"),
+    (b"Access-Control-Allow-Origin", b"*"),
 )
-END = b"\r\n\r\n"
+_CLOSE = (b"Connection", b"close")
+Headers = Sequence[tuple[bytes, bytes]]
 # Between two neighbours only, or of no meaning for an engine that is asked over a connection of its own
 _NOT_PASSED = frozenset({b"connection", b"expect", b"keep-alive", b"authorization", b"x-api-key", b"api-key"})
 
 
 class Gone(Exception):
     """The client has left."""
+
+
+class TooSlow(Exception):
+    """The request's head or body has not come within its time."""
 
 
 class TooLarge(Exception):
@@ -61,14 +70,14 @@ class Head:
             return parse_qs(self.target.partition("?")[2], max_num_fields=_FIELDS).get("model", [""])[0]
         return ""
 
-    def written(self, key: str, longer: int = 0) -> bytes:
-        """For the engine. longer: bytes that its body has more than the client's."""
+    def for_engine(self, key: str, longer: int = 0) -> h11.Request:
+        """Build the engine's request. longer: bytes that its body has more than the client's."""
+        kept = [
+            (name, _longer(name, value, longer)) for name, value in self.raw if self.upgrade or not _is_upgrade(name)
+        ]
         more = [(b"authorization", f"Bearer {key}".encode("latin-1", "replace"))] if key else []
         more.append((b"connection", b"upgrade" if self.upgrade else b"close"))
-        lines = [f"{self.method} {self.target} HTTP/1.1".encode("latin-1")]
-        kept = [one for one in self.raw if self.upgrade or not _is_upgrade(one[0])]
-        lines += [name + b": " + _longer(name, value, longer) for name, value in (*kept, *more)]
-        return b"\r\n".join(lines) + END
+        return h11.Request(method=self.method, target=self.target.encode("latin-1"), headers=[*kept, *more])
 
 
 def _longer(name: bytes, value: bytes, by: int) -> bytes:
@@ -80,22 +89,30 @@ def _is_upgrade(name: bytes) -> bool:
 
 
 class Client:
-    """Caddy's side of one connection. read_at: when all of the body was here, by the loop's clock."""
+    """Caddy's side of one connection. read_at: when all of the body was here, by the loop's clock.
+
+    begun: whether an answer has begun. opened: whether that is a stream of our own, for a client that waits.
+    """
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader, self.writer = reader, writer
         self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=HEAD_LIMIT)
         self.read_all, self.read_at = False, 0.0
         self.limit, self._taken = 0, 0
-        self.opened = False
+        self._waited = 0.0
+        self.begun = self.opened = self._bodiless = False
+        self._head = b""
 
     async def head(self) -> Head | None:
-        """None where nobody asks anything."""
+        """None if the connection closes without a request. Raises TooSlow."""
         event = await self._event()
-        return Head(event) if isinstance(event, h11.Request) else None
+        if not isinstance(event, h11.Request):
+            return None
+        self._bodiless = event.method == b"HEAD"
+        return Head(event)
 
     async def body(self) -> bytes:
-        """The next piece of the body, b'' at its end. Raises Gone, TooLarge."""
+        """The next piece of the body, b'' at its end. Raises Gone, TooLarge, TooSlow."""
         while not self.read_all:
             event = await self._event()
             if isinstance(event, h11.Data):
@@ -115,10 +132,23 @@ class Client:
                 return None
             if event is not h11.NEED_DATA:
                 return event  # type: ignore[return-value]
-            data = await self._reader.read(PIECE)
+            data = await self._came()
             if not data and self._http.their_state is h11.IDLE:
                 return None
             self._http.receive_data(data)
+
+    async def _came(self) -> bytes:
+        """More of the request. Only the time that we wait for the client counts, not that of a slow engine."""
+        loop = asyncio.get_running_loop()
+        began, in_body = loop.time(), self._http.their_state is h11.SEND_BODY
+        left = (BODY_WITHIN + self._taken / _SLOWEST - self._waited) if in_body else _HEAD_WITHIN - self._waited
+        try:
+            async with asyncio.timeout(max(left, 0.0)):
+                data = await self._reader.read(PIECE)
+        except TimeoutError:
+            raise TooSlow from None
+        self._waited += loop.time() - began
+        return data
 
     async def later(self) -> bytes:
         """What comes after the request: of a websocket. Raises Gone."""
@@ -129,39 +159,74 @@ class Client:
         return data
 
     async def keep_alive(self) -> None:
-        """Of a client that asked for a stream and waits: its answer begins with comments, in a stream of our own."""
+        """Write a comment to a client that waits for a stream; the first one begins its answer."""
         if not self.opened:
             self.opened = True
-            self.writer.write(_STREAM)
+            self.begin(200, b"OK", _STREAM)
         await self.send(b": waiting for the model to start\n\n")
 
+    def begin(self, status: int, reason: bytes, headers: Headers) -> None:
+        """Begin an answer; its head goes out with its first piece. Raises h11.LocalProtocolError for one that is none.
+
+        A small answer in one write is read by Caddy as a whole, whatever happens to the connection then.
+        """
+        self._head = self._http.send(h11.Response(status_code=status, headers=[*headers, _CLOSE], reason=reason)) or b""
+        self.begun = True
+
+    async def switch(self, reason: bytes, headers: Headers) -> None:
+        """Write 101: from here on the connection is a websocket's."""
+        self.begun = True
+        head = self._http.send(h11.InformationalResponse(status_code=101, headers=list(headers), reason=reason))
+        await self.send_raw(head or b"")
+
     async def send(self, data: bytes) -> None:
-        """More of the stream that is open; b'' ends it."""
-        self.writer.write(b"%x\r\n%b\r\n" % (len(data), data))
+        """More of the answer that has begun. Raises h11.LocalProtocolError beyond its length."""
+        await self._write(self._http.send(h11.Data(data=data)) or b"")
+
+    async def flush(self) -> None:
+        """Let the head go before the first piece of its answer is here."""
+        if self._head:
+            await self._write(b"")
+
+    async def _write(self, data: bytes) -> None:
+        data, self._head = self._head + data, b""
+        if data:
+            self.writer.write(data)
+            await self.writer.drain()
+
+    async def send_raw(self, data: bytes) -> None:
+        """Bytes of a websocket."""
+        self.writer.write(data)
         await self.writer.drain()
+
+    async def finish(self) -> None:
+        """End the answer. Raises h11.LocalProtocolError if it is shorter than its length."""
+        await self._write(self._http.send(h11.EndOfMessage()) or b"")
 
     async def answer(self, answer: Answer) -> None:
         if self.opened:
             await self.send(b"event: error\ndata: " + answer.event.encode() + b"\n\n")
-            await self.send(b"")
-            return
-        await self._write(f"{answer.status} {answer.kind}", answer.headers, answer.body.encode())
+            await self.finish()
+        elif not self.begun:
+            await self._whole(answer.status, answer.kind, answer.headers, answer.body.encode())
 
     async def show(self, page: Page | None) -> None:
         if page is None:
             await self.answer(NO_SUCH_PATH)
         else:
-            await self._write("200 OK", {"Content-Type": page.kind}, page.content())
+            await self._whole(200, "OK", {"Content-Type": page.kind}, page.content())
 
-    async def _write(self, status: str, headers: Mapping[str, str], body: bytes) -> None:
-        shown = {**headers, "Content-Length": str(len(body)), "Connection": "close"}
-        lines = [f"HTTP/1.1 {status}", *(f"{name}: {value}" for name, value in shown.items())]
-        self.writer.write("\r\n".join(lines).encode("latin-1", "replace") + END + body)
-        await self.writer.drain()
+    async def _whole(self, status: int, reason: str, headers: Mapping[str, str], body: bytes) -> None:
+        shown = {**headers, "Content-Length": str(len(body))}
+        pairs = [(name.encode("latin-1"), value.encode("latin-1", "replace")) for name, value in shown.items()]
+        self.begin(status, reason.encode("latin-1", "replace"), pairs)
+        if body and not self._bodiless:
+            await self.send(body)
+        await self.finish()
 
     async def close(self) -> None:
-        """A body that is still on its way is read and dropped for a while: else the answer before it could be lost."""
-        with suppress(Gone, TooLarge, OSError, TimeoutError, h11.ProtocolError):
+        """Read and drop what is still on its way of the body for a while: else the answer could be lost before it."""
+        with suppress(Gone, TooLarge, TooSlow, OSError, TimeoutError, h11.ProtocolError):
             async with asyncio.timeout(_LINGER):
                 if self.writer.can_write_eof():
                     self.writer.write_eof()

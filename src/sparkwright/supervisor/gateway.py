@@ -11,15 +11,17 @@ import os
 import resource
 import signal
 import socket
+import sys
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import partial
 from math import inf
 from pathlib import Path
 
 from sparkwright.adapters.exporter import CONTENT_TYPE, Exporters
 from sparkwright.adapters.machine import SystemClock
-from sparkwright.adapters.openai_http import listed_by
+from sparkwright.adapters.openai_http import ModelLists
 from sparkwright.adapters.sqlite.usage import UsageStore
 from sparkwright.domain.codec import from_json
 from sparkwright.gateway import caddy, decide
@@ -37,9 +39,9 @@ from sparkwright.gateway.keys import (
 from sparkwright.gateway.keys import Key as GatewayKey
 from sparkwright.gateway.models import MODELS, Listed, models_page, names_of
 from sparkwright.ports import Clock
-from sparkwright.supervisor.behind import Behind, Flight
+from sparkwright.supervisor.behind import Behind, Deployed, Flight
 from sparkwright.supervisor.connection import PIECE, Head, Page
-from sparkwright.supervisor.meter import OTHER, Meter, Metered
+from sparkwright.supervisor.meter import OTHER, Counted, Meter
 from sparkwright.supervisor.passing import Passing
 from sparkwright.supervisor.watched import Watched
 
@@ -57,25 +59,32 @@ class Doorman:
         self.setting = from_json(FrontSetting, (home / "door" / FRONT).read_bytes())
         self._keys = Watched(Path(self.setting.keys), parse, Keys(), clock.monotonic, _KEYS_PATIENCE)
         self._meter = Meter(clock, UsageStore(Path(self.setting.keys).parent))
+        self._models = ModelLists(clock.monotonic)
         self._behind: dict[str, Behind] = {}
         self._scanned = -inf
         self._waiting = 0
 
     @property
-    def behind(self) -> dict[str, Behind]:
-        """By deployment: what is on this gateway's port."""
-        return {name: one for name, one in self._all().items() if one.setting and one.setting.port == self.setting.port}
+    def deployed(self) -> dict[str, Deployed]:
+        """What is on this gateway's port now, by name. Decide from one such look: the files change at any moment."""
+        found = (one.look() for one in self._all().values())
+        return {one.name: one for one in found if one and one.setting.port == self.setting.port}
 
     def _all(self) -> dict[str, Behind]:
         if self._clock.monotonic() >= self._scanned + _SCAN_EVERY:
             self._scanned = self._clock.monotonic()
-            names = sorted(one.name for one in os.scandir(self._folder) if one.is_dir())
+            try:
+                with os.scandir(self._folder) as folder:
+                    names = sorted(one.name for one in folder if one.is_dir())
+            except OSError as error:  # no descriptor is free, or a disk fails: what was there before still counts
+                sys.stderr.write(f"{self._folder}: cannot be read and is tried again: {error}\n")
+                return self._behind
             self._behind = {name: self._behind.get(name) or Behind(self._folder / name, self._clock) for name in names}
         return self._behind
 
     @property
     def limit(self) -> int:
-        return max((one.setting.limit for one in self.behind.values() if one.setting), default=0)
+        return max((one.setting.limit for one in self.deployed.values()), default=0)
 
     @property
     def shown(self) -> list[Path]:
@@ -83,32 +92,54 @@ class Doorman:
         found = {name: one.setting for name, one in self._all().items()}
         return [self._folder / name for name, one in found.items() if one and one.metrics == self.setting.metrics]
 
-    def _open(self, head: Head) -> dict[str, Behind]:
-        """Those that the client's key opens."""
-        shown = shown_in(head.headers)
-        return {name: one for name, one in self.behind.items() if owner(self._keys_to(one), name, shown)}
+    def flights(self) -> bytes:
+        """Requests that each engine has now, for supervisors."""
+        return json.dumps({name: asdict(one.behind.use) for name, one in self.deployed.items()}).encode()
 
-    def _keys_to(self, behind: Behind) -> tuple[GatewayKey, ...]:
+    def _opened(self, deployed: Mapping[str, Deployed], head: Head) -> tuple[GatewayKey | None, dict[str, Deployed]]:
+        """The first key that the client shows and that opens something, and what it opens."""
+        shown, key, found = shown_in(head.headers), None, {}
+        for name, one in deployed.items() if shown else ():
+            known = owner(self._keys_to(one), name, shown)
+            key = key or known
+            if known and key and known.sha256 == key.sha256:
+                found[name] = one
+        return key, found
+
+    def _keys_to(self, one: Deployed) -> tuple[GatewayKey, ...]:
         keys = (key for key in self._keys.value.keys if key.role is not Role.VIEWER)
-        return (*keys, *([GatewayKey("", digest(behind.engine_key))] if behind.engine_key else []))
+        return (*keys, *([GatewayKey("", digest(one.engine_key))] if one.engine_key else []))
 
-    def first(self, head: Head) -> Answer | None:
-        settings = [one.setting for one in self.behind.values() if one.setting]
+    def first(self, head: Head) -> "Entry | Answer":
+        """Decide by the head alone. What a key's limits count is counted from here on."""
+        deployed = self.deployed
+        settings = [one.setting for one in deployed.values()]
+        key, opened = self._opened(deployed, head)
         length = head.headers.get("content-length", "")
         request = decide.Request(
             method=head.method,
             path=head.path,
-            known=bool(self._open(head)),
+            known=key is not None,
             shown=bool(shown_in(head.headers)),
             length=int(length) if length.isascii() and length.isdigit() else None,
             readable=not self._keys.given_up,
         )
         routes = tuple(dict.fromkeys(route for setting in settings for route in setting.routes))
-        return decide.refused(request, self.limit, decide.matcher(routes))
+        limit = max((setting.limit for setting in settings), default=0)
+        if refused := decide.refused(request, limit, decide.matcher(routes)):
+            return refused
+        websocket = "upgrade" in head.headers and any(head.path in setting.websockets for setting in settings)
+        if key is None or not (head.method == "POST" or websocket):
+            return Entry()
+        models = [model for one in opened.values() for model in one.setting.models[:1]]
+        counted = self._meter.enter(key, models[0] if len(models) == 1 else OTHER)
+        return counted if isinstance(counted, Answer) else Entry(counted)
 
-    async def choose(self, head: Head, model: str) -> Flight | Page | Answer:
-        opened, model = self._open(head), model or head.model
-        alone = len(self.behind) == 1 and not any(one.on_demand for one in self.behind.values())
+    async def choose(self, head: Head, model: str, entry: "Entry") -> Flight | Page | Answer:
+        deployed = self.deployed
+        _, opened = self._opened(deployed, head)
+        model = model or head.model
+        alone = len(deployed) == 1 and not any(one.setting.patience for one in deployed.values())
         if not alone and head.path == MODELS:
             listed = json.dumps(models_page(await self._listed(opened))).encode()
             return Page("application/json", lambda: listed)
@@ -119,40 +150,34 @@ class Doorman:
             found = next((opened[name] for name, one in known.items() if model in names_of(one)), found)
         if isinstance(found, Answer):
             return found
-        return await self._towards(found, head, model)
+        return await self._towards(found, head, model, entry)
 
-    async def _towards(self, found: Behind, head: Head, model: str) -> Flight | Answer:
+    async def _towards(self, found: Deployed, head: Head, model: str, entry: "Entry") -> Flight | Answer:
         setting = found.setting
-        assert setting  # of those that serve
-        if setting.limit < int(head.headers.get("content-length", "0") or 0):
+        length = head.headers.get("content-length", "")
+        if length.isascii() and length.isdigit() and setting.limit < int(length):
             return decide.too_large(setting.limit)
-        begins = partial(self._metered, head, found, model or next(iter(setting.models), ""))
-        return await self._admitted(found, head) or Flight(found, setting, found.engine_key, head.path, begins)
+        named = model or next(iter(setting.models), "")
+        counted = entry.counted
+        row_model = named if named in setting.models else OTHER
+        begins = partial(self._meter.begin, counted, row_model, head.path) if counted else None
+        return await self._admitted(found, head) or Flight(found, head.path, begins)
 
-    def _metered(self, head: Head, behind: Behind, model: str) -> Metered | Answer | None:
-        """None for what makes no tokens."""
-        key = owner(self._keys_to(behind), behind.name, shown_in(head.headers))
-        if key is None or head.method != "POST":
-            return None
-        served = model in behind.setting.models if behind.setting else False
-        return self._meter.begin(key, model if served else OTHER, head.path)
-
-    async def _listed(self, opened: dict[str, Behind]) -> dict[str, Listed]:
+    async def _listed(self, opened: dict[str, Deployed]) -> dict[str, Listed]:
         """What each engine lists, which may be more than its recipe names (adapters)."""
         found = await asyncio.gather(*(self._asked(one) for one in opened.values()))
         return dict(zip(opened, found, strict=True))
 
-    async def _asked(self, behind: Behind) -> Listed:
-        setting, live = behind.setting, behind.live
-        assert setting  # of those that serve
+    async def _asked(self, one: Deployed) -> Listed:
+        setting, live = one.setting, one.behind.live
         state = str(live.phase) if live and decide.fresh(live, self._clock.now()) else ""
-        rows = () if behind.refusing else await listed_by(setting.engine, behind.engine_key)
+        rows = () if one.behind.refusing else await self._models.listed(setting.engine, one.engine_key)
         return Listed(setting.deployment, setting.models, state, rows)
 
-    async def _admitted(self, behind: Behind, head: Head) -> Answer | None:
+    async def _admitted(self, found: Deployed, head: Head) -> Answer | None:
         """At once, or after a short wait for what is about to be back, or a longer one for what a request starts."""
-        began, counted = self._clock.monotonic(), False
-        patience = behind.setting.patience if behind.setting and head.method not in ("GET", "HEAD") else 0.0
+        began, counted, behind = self._clock.monotonic(), False, found.behind
+        patience = found.setting.patience if head.method not in ("GET", "HEAD") else 0.0
         try:
             while True:
                 held = self._clock.monotonic() - began
@@ -170,9 +195,20 @@ class Doorman:
                 behind.waiting -= patience > 0
 
 
-def _fitting(opened: dict[str, Behind], call: str, model: str) -> Behind | Answer:
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One request that was let in. counted: None for what no limit counts."""
+
+    counted: Counted | None = None
+
+    def leave(self) -> None:
+        if self.counted:
+            self.counted.leave()
+
+
+def _fitting(opened: dict[str, Deployed], call: str, model: str) -> Deployed | Answer:
     """The deployment that the request is for."""
-    settings = {name: one.setting for name, one in opened.items() if one.setting}
+    settings = {name: one.setting for name, one in opened.items()}
     fits = {name: one for name, one in settings.items() if decide.matcher(one.routes).fullmatch(call)}
     models = [name for one in settings.values() for name in one.models]
     if model:
@@ -184,20 +220,17 @@ def _fitting(opened: dict[str, Behind], call: str, model: str) -> Behind | Answe
     if not fits:
         return decide.no_such_route(call)
     # Of two of one name the other is about to take its place
-    return min((opened[name] for name in fits), key=lambda one: one.refusing)
+    return min((opened[name] for name in fits), key=lambda one: one.behind.refusing)
 
 
 async def run(home: Path) -> None:
     """Until SIGTERM. Raises Unreadable or OSError when there is no setting to serve."""
     doorman, exporters, over = Doorman(home, SystemClock()), Exporters(), asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, over.set)
-
-    def flights() -> bytes:
-        return json.dumps({name: asdict(one.use) for name, one in doorman.behind.items()}).encode()
-
-    inside = Passing({caddy.FLIGHTS: Page("application/json", flights)}, doorman)
+    inside = Passing({caddy.FLIGHTS: Page("application/json", doorman.flights)}, doorman)
     figures = Passing({"/metrics": Page(CONTENT_TYPE, lambda: exporters.page(doorman.shown))})
-    await asyncio.start_unix_server(inside, sock=_socket(home / "door"), limit=PIECE)
+    # asyncio listens again: with its own backlog of 100 a burst of clients would get no connection
+    await asyncio.start_unix_server(inside, sock=_socket(home / "door"), limit=PIECE, backlog=_BACKLOG)
     with suppress(OSError):  # without its port there are no figures; keys are checked all the same
         await asyncio.start_server(figures, "127.0.0.1", doorman.setting.metrics)
     await over.wait()

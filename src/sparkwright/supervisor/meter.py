@@ -9,12 +9,13 @@ from sparkwright.gateway.decide import Answer
 from sparkwright.gateway.keys import Key
 from sparkwright.gateway.usage import ASK, MINUTE, STREAMS, Body, Counting, Load, asks_nothing, enough
 from sparkwright.ports import Clock
+from sparkwright.supervisor.engine_answer import EngineAnswer
 
 ENGINES_OWN, OTHER = "(the engine's own key)", "(other)"
 
 
 class Meter:
-    """Of all requests of one gateway. Minutes go by the monotonic clock; a day is UTC's when a request begins."""
+    """All requests of one gateway. Minutes go by the monotonic clock; a day is UTC's when a request begins."""
 
     def __init__(self, clock: Clock, store: UsageStore) -> None:
         self._clock, self._store = clock, store
@@ -24,46 +25,74 @@ class Meter:
         for name, at in store.minutes(now - MINUTE, now):
             self._minutes[name].append(at)
 
-    def begin(self, key: Key, model: str, path: str) -> "Metered | Answer":
-        """path: of a POST."""
+    def enter(self, key: Key, model: str) -> "Counted | Answer":
+        """Count a request for its key, before a byte of its body is read. model: for one that a limit refuses."""
         now, name = self._clock.now(), key.name or ENGINES_OWN
-        row = (datetime.fromtimestamp(now, UTC).date().isoformat(), name, model)
-        if answer := enough(key, self._load(key, row), now):
-            self._store.refuse(row)
+        if answer := enough(key, self._load(key, name, now), now):
+            self._store.refuse(self._row(name, model, now))
             return answer
+        at = self._clock.monotonic()
         if key.per_minute:
-            at = self._clock.monotonic()
             self._minutes[name].append(at)
-            self._store.minute(name, at, at - MINUTE)
         self._at_once[name] += 1
+        return Counted(self, key, name, at)
+
+    def begin(self, entry: "Counted", model: str, path: str) -> "Metered":
+        """A request that goes to an engine."""
+        entry.passed_on = True
+        if entry.key.per_minute:
+            self._store.minute(entry.name, entry.at, entry.at - MINUTE)
+        row = self._row(entry.name, model, self._clock.now())
         self._store.begin(row)
         return Metered(self, row, path in STREAMS)
 
-    def end(self, row: Row, seen: Counting) -> None:
-        name = row[1]
-        self._at_once[name] -= 1
+    def leave(self, entry: "Counted") -> None:
+        """A request is over. One that no engine was given does not count for its minute any more."""
+        self._at_once[entry.name] -= 1
+        if entry.key.per_minute and not entry.passed_on and entry.at in (minute := self._minutes[entry.name]):
+            minute.remove(entry.at)
+
+    def end(self, row: Row, seen: Counting, whole: bool) -> None:
         tokens = seen.tokens if seen.status == 200 else None
         least = 0
         if seen.status >= 400:
             outcome = "failed"
-        elif not seen.complete:
+        elif not whole:
             outcome, least = "cut", max(0, seen.at_least - (tokens.completion if tokens else 0))
         else:
             outcome = "finished" if tokens else "uncounted"
         self._store.end(row, outcome, tokens, least)
 
-    def _load(self, key: Key, row: Row) -> Load:
-        minute, now = self._minutes[row[1]], self._clock.monotonic()
+    @staticmethod
+    def _row(name: str, model: str, now: float) -> Row:
+        return datetime.fromtimestamp(now, UTC).date().isoformat(), name, model
+
+    def _load(self, key: Key, name: str, wall: float) -> Load:
+        minute, now = self._minutes[name], self._clock.monotonic()
         while minute and now - minute[0] >= MINUTE:
             minute.popleft()
-        today = self._store.today(row[0], row[1]) if key.tokens_a_day else 0
+        today = self._store.today(self._row(name, "", wall)[0], name) if key.tokens_a_day else 0
         free_in = MINUTE - (now - minute[-key.per_minute]) if 0 < key.per_minute <= len(minute) else 0.0
-        return Load(free_in, self._at_once[row[1]], today)
+        return Load(free_in, self._at_once[name], today)
+
+
+@dataclass(slots=True)
+class Counted:
+    """One request that counts for its key. at: monotonic seconds. passed_on: an engine was given it."""
+
+    meter: Meter
+    key: Key
+    name: str
+    at: float
+    passed_on: bool = False
+
+    def leave(self) -> None:
+        self.meter.leave(self)
 
 
 @dataclass(slots=True)
 class Metered:
-    """One request. streams: of an API whose streams count their tokens only when asked."""
+    """One request at an engine. streams: of an API whose streams count their tokens only when asked."""
 
     meter: Meter
     row: Row
@@ -77,8 +106,15 @@ class Metered:
         self._seen = Counting(asked=True)
         return ASK
 
-    def saw(self, chunk: bytes) -> bytes:
-        return self._seen.saw(chunk)
+    def begins(self, answer: EngineAnswer) -> None:
+        stream = answer.header(b"content-type").lower().startswith(b"text/event-stream")
+        self._seen.begins(answer.status, stream, answer.header(b"content-length") != b"")
 
-    def ended(self) -> None:
-        self.meter.end(self.row, self._seen)
+    def saw(self, piece: bytes) -> bytes:
+        return self._seen.saw(piece)
+
+    def rest(self) -> bytes:
+        return self._seen.rest()
+
+    def ended(self, whole: bool) -> None:
+        self.meter.end(self.row, self._seen, whole)

@@ -1,45 +1,52 @@
-"""Requests carried from Caddy to the engine that their model names, and answers back: bytes, unread.
+"""Requests carried from Caddy to the engine that their model names, and answers back.
 
 One connection is one request on both sides. A body is read only until its model is known; what came before that waits
-in memory, and beyond a mebibyte in a file without a name. The answer is the engine's own bytes until it closes.
+in a spool. h11 reads and writes Caddy's side and writes the engine's; httptools reads the engine's answer.
 """
 
 import asyncio
-import mmap
-import tempfile
+import socket
+import sys
+import traceback
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any, Protocol, TypeAlias
+from ipaddress import ip_address
+from typing import Any, Protocol
 
 import h11
 
-from sparkwright.domain.units import MIB
-from sparkwright.gateway.decide import Answer, invalid, too_large
+from sparkwright.gateway.decide import GATEWAY_FAULT, Answer, invalid, too_large
 from sparkwright.gateway.model_scan import scan_for
 from sparkwright.gateway.usage import Body, streams
-from sparkwright.supervisor.connection import END, HEAD_LIMIT, PIECE, Client, Gone, Head, Page, TooLarge
+from sparkwright.supervisor.connection import PIECE, Client, Gone, Head, Page, TooLarge, TooSlow
+from sparkwright.supervisor.engine_answer import EngineAnswer, MalformedAnswer
+from sparkwright.supervisor.spool import IN_MEMORY, HeldBody, Spool, SpoolFull
 
-_IN_MEMORY = MIB
 _CONNECT = 3.0
 _KEEP_ALIVE = 10.0
 # Seconds between a body's last byte and the first of its answer. Caddy sends that byte before it looks for the end of
 # the body; an answer meanwhile closes the body, and that its connection to us: one answer of a thousand was cut.
 _SETTLES = 0.005
+_TURN = 4
 _LONGEST_ERROR, _SHOWN = 64 * 1024, 1000
-Kept: TypeAlias = "tempfile.SpooledTemporaryFile[bytes]"
 _BAD = invalid(400, "bad_request", "The request could not be read.")
+_TOO_SLOW = invalid(408, "request_timeout", "The request's body did not come within its time.")
+_LEFT = (Gone, TooLarge, TooSlow, SpoolFull)
 
 
 class Tap(Protocol):
-    """Sees an answer as it flows by and returns what of it goes on; once how it ended. whole: the engine closed it, and
+    """Sees an answer as it flows by and returns what of it goes on: its head, then pieces of the body, then how it
 
-    nobody else. reads: it wants all of the body first, and may insert something behind its first byte.
+    ended. whole: its end has come. reads: it wants all of the request's body first, and may insert something behind
+    its first byte.
     """
 
     @property
     def reads(self) -> bool: ...
     def insertion(self, body: Body) -> bytes: ...
-    def saw(self, chunk: bytes) -> bytes: ...
+    def answers(self, answer: EngineAnswer) -> None: ...
+    def saw(self, piece: bytes) -> bytes: ...
+    def rest(self) -> bytes: ...
     def ended(self, whole: bool) -> None: ...
 
 
@@ -63,6 +70,12 @@ class Target(Protocol):
     def broken(self) -> Answer: ...
 
 
+class Entry(Protocol):
+    """One request that was let in; it counts for its key until it leaves."""
+
+    def leave(self) -> None: ...
+
+
 class Gate(Protocol):
     """Who decides. `first`: before a byte of the body is read; `choose`: with its model, '' where none is named; a Page
     is what this process knows itself.
@@ -72,50 +85,66 @@ class Gate(Protocol):
 
     @property
     def limit(self) -> int: ...
-    def first(self, head: Head) -> Answer | None: ...
-    async def choose(self, head: Head, model: str) -> Target | Page | Answer: ...
+    def first(self, head: Head) -> Entry | Answer: ...
+    async def choose(self, head: Head, model: str, entry: Any) -> Target | Page | Answer: ...
 
 
 class Passing:
     """Serves one connection after the other. pages: by path. gate: None where there are only those."""
 
-    def __init__(self, pages: Mapping[str, Page], gate: Gate | None = None) -> None:
-        self._pages, self._gate = pages, gate
+    def __init__(self, pages: Mapping[str, Page], gate: Gate | None = None, spool: Spool | None = None) -> None:
+        self._pages, self._gate, self._spool = pages, gate, spool or Spool()
 
     async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         client = Client(reader, writer)
         try:
-            await self._serve(client)
+            if answer := await self._answered(client):
+                await client.answer(answer)
             await client.close()
-        except (Gone, OSError):
+        except (Gone, TooSlow, OSError, h11.ProtocolError):  # it is cut, so that it does not look whole
             pass
-        except TooLarge as error:
-            with suppress(OSError):
-                await client.answer(too_large(error.limit))
-                await client.close()
-        except h11.ProtocolError:
-            with suppress(OSError):
-                await client.answer(_BAD)
         finally:
             writer.close()
 
-    async def _serve(self, client: Client) -> None:
+    async def _answered(self, client: Client) -> Answer | None:
+        """What the client is to get; None where it got its answer. An error of ours never ends without one."""
+        try:
+            return await self._serve(client)
+        except TooLarge as error:
+            return too_large(error.limit)
+        except SpoolFull as error:
+            return error.answer
+        except TooSlow:
+            return _TOO_SLOW
+        except (Gone, OSError):
+            raise
+        except h11.RemoteProtocolError:
+            return _BAD
+        except Exception:
+            sys.stderr.write(f"a request failed in the gateway itself:\n{traceback.format_exc()}")
+            return GATEWAY_FAULT
+
+    async def _serve(self, client: Client) -> Answer | None:
         head = await client.head()
         if head is None:
-            return
+            return None
         if self._gate is None or head.path in self._pages:
             await client.show(self._pages.get(head.path))
-            return
+            return None
         client.limit = self._gate.limit
-        with tempfile.SpooledTemporaryFile(_IN_MEMORY, dir=".") as kept:
-            answer = self._gate.first(head) or await _asked(self._gate, client, head, kept)
-        if answer:
-            await client.answer(answer)
+        entry = self._gate.first(head)
+        if isinstance(entry, Answer):
+            return entry
+        try:
+            with self._spool.body() as kept:
+                return await _asked(self._gate, client, head, kept, entry)
+        finally:
+            entry.leave()
 
 
-async def _asked(gate: Gate, client: Client, head: Head, kept: Kept) -> Answer | None:
+async def _asked(gate: Gate, client: Client, head: Head, kept: HeldBody, entry: Entry) -> Answer | None:
     """What the client is to get in place of an engine's answer; None where it got one. Raises Gone, OSError."""
-    target = await _chosen(gate, client, head, kept)
+    target = await _chosen(gate, client, head, kept, entry)
     if isinstance(target, Answer):
         return target
     if isinstance(target, Page):
@@ -126,30 +155,30 @@ async def _asked(gate: Gate, client: Client, head: Head, kept: Kept) -> Answer |
     return tap if isinstance(tap, Answer) else await _passed(client, head, kept, target, tap)
 
 
-async def _chosen(gate: Gate, client: Client, head: Head, kept: Kept) -> Target | Page | Answer:
+async def _chosen(gate: Gate, client: Client, head: Head, kept: HeldBody, entry: Entry) -> Target | Page | Answer:
     scan = scan_for(head.headers.get("content-type", ""))
     while not scan.done and (piece := await client.body()):
-        kept.write(piece)
+        await kept.write(piece)
         scan.feed(piece)
-    choosing = asyncio.ensure_future(gate.choose(head, scan.name))
+    choosing = asyncio.ensure_future(gate.choose(head, scan.name, entry))
     await asyncio.sleep(0)
     if not choosing.done():
         await _while_waiting(choosing, client, kept)
     return choosing.result()
 
 
-async def _while_waiting(choosing: "asyncio.Future[Target | Page | Answer]", client: Client, kept: Kept) -> None:
+async def _while_waiting(choosing: "asyncio.Future[Target | Page | Answer]", client: Client, kept: HeldBody) -> None:
     """The rest of the body is taken in meanwhile: only then is it seen that a client leaves. Raises Gone."""
 
     async def absorbing() -> None:
         while piece := await client.body():
-            kept.write(piece)
+            await kept.write(piece)
         await client.later()
 
     async def keeping() -> None:
         while True:
             await asyncio.sleep(_KEEP_ALIVE)
-            if client.opened or (client.read_all and _asks_for_stream(kept)):
+            if client.opened or (client.read_all and kept.size <= IN_MEMORY and kept.examine(streams)):
                 await client.keep_alive()
 
     absorb, keep = asyncio.ensure_future(absorbing()), asyncio.ensure_future(keeping())
@@ -163,129 +192,176 @@ async def _while_waiting(choosing: "asyncio.Future[Target | Page | Answer]", cli
         for task in (absorb, choosing, keep):
             task.cancel()
         for task in (absorb, keep):
-            with suppress(asyncio.CancelledError, Gone, TooLarge, OSError, h11.ProtocolError):
+            with suppress(asyncio.CancelledError, *_LEFT, OSError, h11.ProtocolError):
                 await task
 
 
-def _asks_for_stream(kept: Kept) -> bool:
-    size = kept.tell()
-    kept.seek(0)
-    try:
-        return size <= _IN_MEMORY and streams(kept.read(size))
-    finally:
-        kept.seek(size)
-
-
-async def _passed(client: Client, head: Head, kept: Kept, target: Target, tap: Tap) -> Answer | None:
+async def _passed(client: Client, head: Head, kept: HeldBody, target: Target, tap: Tap) -> Answer | None:
     """What the client is to get in place of an answer; None where it got one. Raises Gone, OSError."""
-    whole, writer = False, None
+    answer, engine = EngineAnswer(head.method), None
     try:
         inserted = await _inserted(client, kept, tap) if tap.reads else b""
         try:
-            async with asyncio.timeout(_CONNECT):
-                reader, writer = await asyncio.open_connection(target.host, target.port, limit=HEAD_LIMIT)
+            engine = await _connected(target)
         except (OSError, TimeoutError):
             return target.broken()
-        writer.write(head.written(target.key, len(inserted)))
-        sending = asyncio.ensure_future(_send(client, head, kept, writer, inserted))
-        answering = asyncio.ensure_future(_answer(reader, client, tap))
+        sending = asyncio.ensure_future(
+            _send(client, head.for_engine(target.key, len(inserted)), kept, engine, inserted)
+        )
+        answering = asyncio.ensure_future(_answer(engine, client, tap, answer))
         try:
             await asyncio.wait({sending, answering}, return_when=asyncio.FIRST_COMPLETED)
-            if not answering.done() and isinstance(error := sending.exception(), Gone | TooLarge):
+            if not answering.done() and (error := sending.exception()) and not isinstance(error, OSError):
                 raise error
-            whole = await answering
+            answered = await answering
         finally:
             for task in (sending, answering):
                 task.cancel()
             await asyncio.gather(sending, answering, return_exceptions=True)
-        return None if whole else target.broken()
+        return None if answered else target.broken()
     finally:
-        tap.ended(whole)
-        if writer:
-            writer.transport.abort()
+        tap.ended(answer.complete or answer.switched)
+        if engine:
+            engine.close()
 
 
-async def _inserted(client: Client, kept: Kept, tap: Tap) -> bytes:
-    """Once all of the body is here: without it no engine begins. Raises Gone, TooLarge."""
+async def _connected(target: Target) -> socket.socket:
+    """A plain socket: what the engine had sent before it broke off can still be read. Raises OSError, TimeoutError."""
+    loop = asyncio.get_running_loop()
+    async with asyncio.timeout(_CONNECT):
+        engine = socket.socket(await _family(target.host), socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+        try:
+            engine.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            await loop.sock_connect(engine, (target.host, target.port))
+        except BaseException:
+            engine.close()
+            raise
+    return engine
+
+
+async def _family(host: str) -> int:
+    try:
+        return socket.AF_INET6 if ip_address(host).version == 6 else socket.AF_INET
+    except ValueError:
+        found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
+        return int(found[0][0])
+
+
+async def _inserted(client: Client, kept: HeldBody, tap: Tap) -> bytes:
+    """What the tap adds once all of the body is here: without it no engine begins. Raises Gone, TooLarge."""
     while piece := await client.body():
-        kept.write(piece)
-    size = kept.tell()
-    kept.seek(0)
-    if size <= _IN_MEMORY:
-        return tap.insertion(kept.read(size))
-    with mmap.mmap(kept.fileno(), 0, access=mmap.ACCESS_READ) as body:
-        return tap.insertion(body)
+        await kept.write(piece)
+    return kept.examine(tap.insertion)
 
 
-async def _send(client: Client, head: Head, kept: Kept, writer: asyncio.StreamWriter, inserted: bytes) -> None:
-    """The body, then what a websocket sends. Ends with Gone, TooLarge, or OSError where the engine reads no further.
+async def _send(client: Client, request: h11.Request, kept: HeldBody, engine: socket.socket, inserted: bytes) -> None:
+    """The request, then what a websocket sends. Ends with Gone, TooLarge, or OSError where the engine reads no further.
 
     inserted: what follows the first byte of the body.
     """
-    chunked = "transfer-encoding" in head.headers
-    kept.seek(0)
-    first = kept.read(1) + inserted if inserted else b""
-    while piece := first or kept.read(PIECE) or await client.body():
+    loop, http = asyncio.get_running_loop(), h11.Connection(h11.CLIENT)
+    begin = http.send(request) or b""
+    kept.rewind()
+    first = await kept.read(1) + inserted if inserted else b""
+    while piece := first or await kept.read(PIECE) or await client.body():
         first = b""
-        writer.write(b"%x\r\n%b\r\n" % (len(piece), piece) if chunked else piece)
-        await writer.drain()
-    if chunked:
-        writer.write(b"0\r\n\r\n")
+        await loop.sock_sendall(engine, begin + (http.send(h11.Data(data=piece)) or b""))
+        begin = b""
+    if last := begin + (http.send(h11.EndOfMessage()) or b""):
+        await loop.sock_sendall(engine, last)
     while True:
         data = await client.later()
-        if head.upgrade:
-            writer.write(data)
-            await writer.drain()
+        if (b"connection", b"upgrade") in request.headers:
+            await loop.sock_sendall(engine, data)
 
 
-async def _answer(reader: asyncio.StreamReader, client: Client, tap: Tap) -> bool:
-    """False where the engine closes before its answer's head is whole. Raises OSError where either side breaks off."""
+class _Arriving:
+    """What an engine sends. A read that finds data at once gives nobody else a turn, so every few do."""
+
+    def __init__(self, engine: socket.socket) -> None:
+        self._engine, self._reads = engine, 0
+
+    async def read(self) -> bytes:
+        """The next bytes, b'' at the end. Raises OSError."""
+        self._reads += 1
+        if self._reads % _TURN == 0:
+            await asyncio.sleep(0)
+        return await asyncio.get_running_loop().sock_recv(self._engine, PIECE)
+
+
+async def _answer(engine: socket.socket, client: Client, tap: Tap, answer: EngineAnswer) -> bool:
+    """False where the engine gives none. Raises OSError where either side breaks off in the middle of it."""
+    arriving, body = _Arriving(engine), b""
     try:
-        chunk = await reader.readuntil(END)
-    except (asyncio.IncompleteReadError, asyncio.LimitOverrunError, ConnectionError):
+        while not answer.status:
+            body = answer.feed(await arriving.read())
+        tap.answers(answer)
+        if answer.status == 101 and not client.opened:
+            await _switched(arriving, client, answer, body)
+            return True
+        passing = await _begun(client, answer)
+    except OSError:
+        if client.begun:
+            raise
         return False
-    if client.opened:
-        await _continue(reader, client, tap, chunk)
-        return True
-    await asyncio.sleep(client.read_at + _SETTLES - asyncio.get_running_loop().time())
-    while chunk:
-        if passed := tap.saw(chunk):
-            client.writer.write(passed)
-            await client.writer.drain()
-        chunk = await reader.read(PIECE)
+    while True:
+        await passing.more(tap.saw(body) if body else b"")
+        if answer.complete:
+            break
+        body = answer.feed(await arriving.read())
+    await passing.more(tap.rest())
+    await passing.end()
     return True
 
 
-async def _continue(reader: asyncio.StreamReader, client: Client, tap: Tap, chunk: bytes) -> None:
-    """The engine's answer within the stream that has begun; another one than a stream becomes its last event.
-
-    Raises OSError where the engine breaks off: the client's stream is cut then, too.
-    """
-    http, error, body = h11.Connection(h11.CLIENT, max_incomplete_event_size=HEAD_LIMIT), 0, b""
-    http.send(h11.Request(method="POST", target="/", headers=[("Host", "engine"), ("Connection", "close")]))
-    http.send(h11.EndOfMessage())
-    http.receive_data(tap.saw(chunk))
-    while not isinstance(event := _event(http), h11.EndOfMessage):
-        if event is h11.NEED_DATA:
-            raw = await reader.read(PIECE)
-            # Nothing to pass on is no end
-            if (passed := tap.saw(raw) if raw else b"") or not raw:
-                http.receive_data(passed)
-        elif isinstance(event, h11.Response):
-            error = 0 if event.status_code == 200 else event.status_code
-        elif isinstance(event, h11.Data) and error:
-            body = (body + event.data)[:_LONGEST_ERROR]
-        elif isinstance(event, h11.Data) and event.data:
-            await client.send(bytes(event.data))
-    if error:
-        said = body.decode("utf-8", "replace")[:_SHOWN]
-        await client.answer(Answer(error, "engine_error", "engine_error", f"The engine answered {error}: {said}"))
-    else:
-        await client.send(b"")
+async def _switched(arriving: _Arriving, client: Client, answer: EngineAnswer, data: bytes) -> None:
+    """A websocket: what the engine sends, unread, until it closes."""
+    if not answer.switched:
+        raise MalformedAnswer("the engine changed to another protocol without naming it")
+    await client.switch(answer.reason, answer.passed_headers)
+    while data or (data := await arriving.read()):
+        await client.send_raw(data)
+        data = b""
 
 
-def _event(http: h11.Connection) -> Any:
+class _Passed:
+    """The engine's answer as the client's own."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def more(self, piece: bytes) -> None:
+        if piece:
+            await self._client.send(piece)
+        else:
+            await self._client.flush()
+
+    async def end(self) -> None:
+        await self._client.finish()
+
+
+class _Refusal:
+    """The engine's refusal of a stream that has begun: it becomes the stream's last event."""
+
+    def __init__(self, client: Client, status: int) -> None:
+        self._client, self._status, self._said = client, status, b""
+
+    async def more(self, piece: bytes) -> None:
+        self._said = (self._said + piece)[:_LONGEST_ERROR]
+
+    async def end(self) -> None:
+        said = self._said.decode("utf-8", "replace")[:_SHOWN]
+        text = f"The engine answered {self._status}: {said}"
+        await self._client.answer(Answer(self._status, "engine_error", "engine_error", text))
+
+
+async def _begun(client: Client, answer: EngineAnswer) -> _Passed | _Refusal:
+    """Write the head, not before Caddy can have seen the end of the body. Raises MalformedAnswer."""
+    if client.opened:
+        return _Passed(client) if answer.status == 200 else _Refusal(client, answer.status)
+    await asyncio.sleep(client.read_at + _SETTLES - asyncio.get_running_loop().time())
     try:
-        return http.next_event()
-    except h11.RemoteProtocolError as error:
-        raise ConnectionError(str(error)) from error
+        client.begin(answer.status, answer.reason, answer.passed_headers)
+    except h11.LocalProtocolError as error:
+        raise MalformedAnswer(f"the engine's answer has a head that is none: {error}") from error
+    return _Passed(client)

@@ -249,6 +249,7 @@ import json, sys
 from pathlib import Path
 from sparkwright.adapters.sqlite.usage import UsageStore
 from sparkwright.gateway.keys import Key
+from sparkwright.supervisor.engine_answer import EngineAnswer
 from sparkwright.supervisor.meter import Meter
 class Clock:
     at, steady = 86400.0 * 10 - 1, 0.0
@@ -258,12 +259,15 @@ clock = Clock()
 meter = Meter(clock, UsageStore(Path(sys.argv[1])))
 key = Key("ci", "", tokens_a_day=10)
 def ask(after):
-    one = meter.begin(key, "m", "/v1/messages")
-    if hasattr(one, "status"): return one.retry_after
+    entry = meter.enter(key, "m")
+    if hasattr(entry, "status"): return entry.retry_after
+    one = meter.begin(entry, "m", "/v1/messages")
     clock.at += after
-    one.saw(b"HTTP/1.1 200 OK\\r\\nContent-Length: 9\\r\\n\\r\\n")
+    answer = EngineAnswer("POST")
+    one.begins(answer if answer.feed(b"HTTP/1.1 200 OK\\r\\n\\r\\n") else answer)
     one.saw(b'{"usage": {"prompt_tokens": 6, "completion_tokens": 4}}')
-    one.ended()
+    one.ended(True)
+    entry.leave()
 print(json.dumps([ask(2), ask(-4), ask(0), ask(0)]))
 """
     done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, timeout=60)

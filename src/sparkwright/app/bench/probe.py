@@ -11,6 +11,7 @@ from sparkwright.app.bench.target import SIMULATED, Target, patient, shown
 from sparkwright.app.services import together
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import NotReady, UsageError
+from sparkwright.domain.foreign_json import read_json
 from sparkwright.domain.probed import Probed, Reply
 from sparkwright.engines.catalog import ENGINES
 from sparkwright.engines.tables import SEPARATE, metric_names
@@ -61,7 +62,7 @@ async def identify(asker: Endpoint, root: str, key: Secret | None) -> Probed:
 
 def _tree(text: str) -> Mapping[str, Any]:
     try:
-        tree = json.loads(text)
+        tree = read_json(text)
     except ValueError:
         return {}
     return tree if isinstance(tree, dict) else {}
@@ -168,7 +169,7 @@ async def probe(asker: Endpoint, clock: Clock, target: Target) -> Probed:
 def _entries(listed: Reply, target: Target) -> Sequence[Mapping[str, Any]]:
     """What /v1/models lists. A server without that route needs its model named."""
     try:
-        rows = json.loads(listed.body)["data"] if listed.status == 200 else []
+        rows = read_json(listed.body)["data"] if listed.status == 200 else []
         found = [row for row in rows if isinstance(row, dict) and row.get("id")]
     except (ValueError, KeyError, TypeError):
         found = []
@@ -208,7 +209,7 @@ async def _tokenizes(asker: Endpoint, target: Target, model: str) -> bool:
     body = json.dumps({"model": model, "prompt": "one two three", "content": "one two three"})
     try:
         reply = await asker.post(f"{target.root}/tokenize", body, target.key, _QUICK)
-        tokens = json.loads(reply.body).get("tokens") if reply.status == 200 else None
+        tokens = read_json(reply.body).get("tokens") if reply.status == 200 else None
     except (NotReady, ValueError, AttributeError):
         return False
     return isinstance(tokens, list) and bool(tokens)

@@ -1,12 +1,12 @@
 """The server that is to be measured, what its refusals mean, and what a benchmark needs from outside."""
 
-import json
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Protocol
 
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import NotReady, UsageError
 from sparkwright.domain.facts import RankStatus
+from sparkwright.domain.foreign_json import read_json
 from sparkwright.domain.probed import Launched, Probed, Reply
 from sparkwright.domain.run import Lag, Row
 from sparkwright.domain.values import dataclass, field
@@ -91,7 +91,7 @@ def checked(reply: Reply, target: Target) -> Reply:
 def shown(reply: Reply) -> str:
     """The server's message, shortened."""
     try:
-        tree = json.loads(reply.body)
+        tree = read_json(reply.body)
         found = tree.get("error", tree) if isinstance(tree, dict) else tree
         text = str(found.get("message") or found.get("detail") or found) if isinstance(found, dict) else str(found)
     except ValueError:

@@ -1,0 +1,154 @@
+"""The gateway's process among hostile engines and clients: it goes on answering whoever behaves."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+import threading
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from functional.gateway.gateways import KEY, Gateway
+from functional.gateway.hostile import CHUNKED, EVENT, Hostile, asked, body, chunk, play, request
+from functional.gateway.test_streams import engine_that
+
+WHOLE = CHUNKED + chunk(EVENT) * 5 + b"0\r\n\r\n"
+_CASES, _AT_ONCE = 60, 6
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Gateway]:
+    """The gateway's process alone, without Caddy; no engine is behind it yet."""
+    gateway = Gateway(tmp_path / "good", "127.0.0.1:1")
+    gateway.home.mkdir(parents=True)
+    gateway.keys(KEY)
+    gateway.write()
+    gateway.start_service()
+    yield gateway
+    gateway.end()
+
+
+@asynccontextmanager
+async def engines(service: Gateway, size: int) -> AsyncIterator[Hostile]:
+    """`good` answers as it should, `bad` as it likes."""
+
+    async def well(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(WHOLE)
+        await writer.drain()
+        writer.close()
+
+    hostile = Hostile(size)
+    async with (
+        await asyncio.start_server(well, "127.0.0.1", 0) as good,
+        await asyncio.start_server(hostile, "127.0.0.1", 0) as bad,
+    ):
+        service.engine = f"127.0.0.1:{good.sockets[0].getsockname()[1]}"
+        service.write()
+        service.add("bad", f"127.0.0.1:{bad.sockets[0].getsockname()[1]}")
+        yield hostile
+
+
+async def behaves(service: Gateway) -> None:
+    """One request as clients send it: whole, from whatever is going on around it."""
+    async with asyncio.timeout(60):
+        got = await asked(service.folder, iter([request(body("good"))]))
+    assert got.startswith(b"HTTP/1.1 200") and got.endswith(b"\r\n0\r\n\r\n"), got[:300]
+    assert got.count(EVENT) == 5
+
+
+def memory(service: Gateway) -> int:
+    """The most that the process had, in MB."""
+    status = Path(f"/proc/{service.processes['service'].pid}/status").read_text()
+    return int(status.split("VmHWM:")[1].split()[0]) // 1024
+
+
+@pytest.mark.parametrize("size, seconds", [(2 << 20, 0.0), pytest.param(48 << 20, 60.0, marks=pytest.mark.full)])
+async def test_whoever_behaves_is_answered(service: Gateway, size: int, seconds: float) -> None:
+    """Odd chunk sizes, endless heads and events, half requests, resets: others' answers are whole, memory is bounded."""
+    async with engines(service, size) as hostile:
+        await behaves(service)
+        before, until, seed, answered = memory(service), time.monotonic() + seconds, 0, 0
+        while seed < _CASES or time.monotonic() < until:
+            hostile.dice.seed(seed)
+            playing = [asyncio.create_task(play(service.folder, seed + n, size)) for n in range(_AT_ONCE)]
+            seed += _AT_ONCE
+            while not all(one.done() for one in playing):
+                await behaves(service)
+                answered += 1
+            await asyncio.gather(*playing)
+        await behaves(service)
+    assert answered > 0
+    assert service.processes["service"].poll() is None
+    assert memory(service) - before < 120, (before, memory(service))
+    assert "Traceback" not in service.log("service"), service.log("service")[:3000]
+
+
+async def test_an_answer_that_came_is_passed_on_though_the_engine_reset_its_connection(service: Gateway) -> None:
+    """An engine that answers before it has read all closes with a reset: its answer got lost, and the client's with it."""
+    text = b"HTTP/1.1 404 Not Found\r\nContent-Length: 22\r\nConnection: close\r\n\r\n"
+
+    def plays(link: socket.socket) -> None:
+        link.sendall(text)
+        link.sendall(b'{"detail":"Not Found"}')
+        link.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+    with engine_that(plays, pause=0) as address:
+        service.engine = address
+        service.write()
+        for _ in range(20):
+            async with asyncio.timeout(60):
+                got = await asked(service.folder, iter([request(body("good"))]))
+            assert got.startswith((b"HTTP/1.1 404", b"HTTP/1.1 503")), got
+            assert got.endswith((b'{"detail":"Not Found"}', b"}")), got
+
+
+async def test_a_burst_of_clients_finds_the_socket_open(service: Gateway) -> None:
+    """Guards a thousand at once against `connection refused`, which Caddy answers with 503."""
+    links: list[socket.socket] = []
+    stopped = service.processes["service"].pid
+    import os
+    import signal
+
+    os.kill(stopped, signal.SIGSTOP)  # as a process that has no turn for a moment
+    try:
+        place = os.open(service.folder, os.O_PATH)
+        for _ in range(600):
+            link = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+            links.append(link)
+            assert link.connect_ex(f"/proc/self/fd/{place}/service.sock") == 0, len(links)
+    finally:
+        os.kill(stopped, signal.SIGCONT)
+        for link in links:
+            link.close()
+    os.close(place)
+
+
+async def test_files_that_are_written_meanwhile_cost_no_request(service: Gateway) -> None:
+    """Other deployments come and go, and all reports are written again, while requests for one that stays pour in."""
+    over = threading.Event()
+
+    def rewrites() -> None:
+        other = service.home.parent / "other" / "door" / "door.json"
+        other.parent.mkdir(parents=True, exist_ok=True)
+        text = (service.home / "door" / "door.json").read_text().replace('"good"', '"other"')
+        while not over.is_set():
+            other.write_text(text)
+            service.live()
+            other.unlink()
+
+    async with engines(service, 1 << 16):
+        writing = threading.Thread(target=rewrites)
+        writing.start()
+        try:
+            for _ in range(40):
+                await asyncio.gather(*(behaves(service) for _ in range(10)))
+        finally:
+            over.set()
+            writing.join()
+    assert "Traceback" not in service.log("service"), service.log("service")[:3000]
