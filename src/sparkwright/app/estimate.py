@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from sparkwright.app.cluster_state import HUB_ID
+from sparkwright.app.plan import first_refusal, with_remedy
 from sparkwright.app.services import Services
 from sparkwright.checks.catalog import check_all, worst_first
 from sparkwright.domain.check import Context
@@ -198,6 +199,9 @@ def _plan(recipe: Recipe, judge: RealJudge, facts: Mapping[str, NodeFacts], own:
     sought = found.known and found.fit is not Fit.FITS
     cluster = Cluster("stock", tuple(Node(name, name) for name in facts), next(iter(facts)))
     advice = advise(recipe, checkpoints)
+    proposed, obstacles = (
+        remedies(recipe, judge, world, lambda other, _: first_refusal(other, judge, cluster)) if sought else ((), ())
+    )
     context = Context(cluster=cluster, facts={}, recipe=recipe, ledgers=counted, checkpoints=checkpoints, advice=advice)
     return Plan(
         deployment=recipe.deployment,
@@ -206,13 +210,17 @@ def _plan(recipe: Recipe, judge: RealJudge, facts: Mapping[str, NodeFacts], own:
         placement=Placement(tuple(facts), {}),
         specs=(),
         ledgers=counted,
-        findings=tuple(one for one in worst_first(check_all(context)) if own or one.code.startswith(_OF_MODELS)),
+        findings=tuple(
+            with_remedy(one, proposed, obstacles) if sought else one
+            for one in worst_first(check_all(context))
+            if own or one.code.startswith(_OF_MODELS)
+        ),
         bind="",
         port=recipe.serving.port,
         served_name=served_name(recipe),
         advice=advice,
         verdict=found,
-        remedies=remedies(recipe, judge, world) if sought else (),
+        remedies=proposed,
         speeds=speeds(recipe, judge, found),
         loaders=judge.loaders(recipe),
     )
