@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from sparkwright.app.cluster_state import HUB_ID
+from sparkwright.app.plan import first_refusal, with_remedy
 from sparkwright.app.services import Services
 from sparkwright.checks.catalog import check_all, worst_first
 from sparkwright.domain.check import Context
@@ -18,6 +19,7 @@ from sparkwright.domain.plan import Placement, Plan
 from sparkwright.domain.recipe import EngineChoice, Model, Recipe, Runtime, Serving
 from sparkwright.domain.units import GIB, gib
 from sparkwright.domain.values import dataclass, replace
+from sparkwright.domain.verdict import Remedy
 from sparkwright.engines.catalog import ENGINES, rehearse, traits
 from sparkwright.engines.engine import served_name
 from sparkwright.engines.flag_data import versions
@@ -203,6 +205,13 @@ def _plan(recipe: Recipe, judge: RealJudge, facts: Mapping[str, NodeFacts], own:
     sought = found.known and found.fit is not Fit.FITS
     cluster = Cluster("stock", tuple(Node(name, name) for name in facts), next(iter(facts)))
     advice = advise(recipe, checkpoints)
+    proposed: tuple[Remedy, ...] = ()
+    obstacles: tuple[str, ...] = ()
+    if sought:
+        families = () if own else _OF_MODELS
+        proposed, obstacles = remedies(
+            recipe, judge, world, lambda other, _: first_refusal(other, judge, cluster, families)
+        )
     context = Context(cluster=cluster, facts={}, recipe=recipe, ledgers=counted, checkpoints=checkpoints, advice=advice)
     about_engine = (in_recipe(one, recipe.engine.name) for one in rehearse(recipe)) if own else ()
     every = (*about_engine, *check_quantization(recipe, advice.quantization), *check_all(context))
@@ -213,13 +222,17 @@ def _plan(recipe: Recipe, judge: RealJudge, facts: Mapping[str, NodeFacts], own:
         placement=Placement(tuple(facts), {}),
         specs=(),
         ledgers=counted,
-        findings=tuple(one for one in worst_first(every) if own or one.code.startswith(_OF_MODELS)),
+        findings=tuple(
+            with_remedy(one, proposed, obstacles) if sought else one
+            for one in worst_first(every)
+            if own or one.code.startswith(_OF_MODELS)
+        ),
         bind="",
         port=recipe.serving.port,
         served_name=served_name(recipe),
         advice=advice,
         verdict=found,
-        remedies=remedies(recipe, judge, world) if sought else (),
+        remedies=proposed,
         speeds=speeds(recipe, judge, found),
         loaders=judge.loaders(recipe),
     )

@@ -27,7 +27,7 @@ from sparkwright.planner.ledger import memory_fraction, simulated
 from sparkwright.planner.optimize import optimize
 from sparkwright.planner.parallelism import Checkpoints, known_shape
 from sparkwright.planner.pool import actions, pool
-from sparkwright.planner.remedies import remedies
+from sparkwright.planner.remedies import Refusal, remedies
 from sparkwright.planner.speed import loader_name
 from sparkwright.planner.usable import other_checkpoints, with_published
 from sparkwright.planner.weights import rank_weights
@@ -109,9 +109,9 @@ def _pool(found: ClusterState, node: str, recipe: Recipe, deployment: str) -> in
 
 @dataclass(frozen=True, slots=True)
 class Weighed:
-    """ledgers: in the order of ranks. sought: whether remedies were: it is real, and does not surely fit. loaders: what
+    """ledgers: in the order of ranks. sought: whether remedies were: it is real, and does not surely fit.
 
-    each costs, the recipe's own first.
+    obstacles: checks that refused what would have fitted. loaders: what each costs, the recipe's own first.
     """
 
     ledgers: tuple[MemoryLedger, ...]
@@ -119,6 +119,7 @@ class Weighed:
     remedies: tuple[Remedy, ...]
     speeds: tuple[Speed, ...]
     sought: bool
+    obstacles: tuple[str, ...] = ()
     loaders: tuple[LoaderCost, ...] = ()
 
 
@@ -127,15 +128,24 @@ def unreal(cluster: Cluster, recipe: Recipe) -> bool:
     return cluster.simulated or simulated(recipe)
 
 
-def weighed(services: Services, request: LaunchRequest, cluster_state: ClusterState, nodes: Sequence[Node]) -> Weighed:
-    """What the ledgers of the nodes show, for the recipe as it is and for what could be changed."""
+def weighed(
+    services: Services,
+    request: LaunchRequest,
+    cluster_state: ClusterState,
+    nodes: Sequence[Node],
+    refusal: Refusal | None,
+) -> Weighed:
+    """Judge the recipe by the nodes' ledgers and search what could be changed; without `refusal` search nothing."""
     judge = judge_of(request, cluster_state, nodes)
     counted = judge.ground.ledgers(request.recipe)
     found = verdict(counted)
     sought = found.fit is not Fit.FITS and found.known and not unreal(services.cluster, request.recipe)
-    proposed = remedies(request.recipe, judge, surroundings(services, request, cluster_state, judge)) if sought else ()
+    if refusal is None:
+        return Weighed(counted, found, (), (), False)
+    world = surroundings(services, request, cluster_state, judge)
+    proposed, obstacles = remedies(request.recipe, judge, world, refusal) if sought else ((), ())
     costs = tuple(_learned(services, request.recipe, cluster_state, cost) for cost in judge.loaders(request.recipe))
-    return Weighed(counted, found, proposed, speeds(request.recipe, judge, found), sought, costs)
+    return Weighed(counted, found, proposed, speeds(request.recipe, judge, found), sought, obstacles, costs)
 
 
 def _learned(services: Services, recipe: Recipe, found: ClusterState, cost: LoaderCost) -> LoaderCost:

@@ -6,24 +6,27 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 
 from sparkwright.app.cluster_state import model_path, nodes_for
-from sparkwright.app.gate import Weighed, weighed
+from sparkwright.app.gate import Weighed, judge_of, weighed
 from sparkwright.app.services import ClusterState, LaunchRequest, Services, expand, home_of, resolved_paths
 from sparkwright.checks.attention import attention
 from sparkwright.domain.check import Context
 from sparkwright.domain.checkpoint import Checkpoint
-from sparkwright.domain.cluster import Node
+from sparkwright.domain.cluster import Cluster, Node
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.facts import FabricChoice, NodeFacts, Unknown
-from sparkwright.domain.finding import Finding
-from sparkwright.domain.plan import Placement, Plan, RankSpec
+from sparkwright.domain.finding import Finding, Severity
+from sparkwright.domain.plan import Placement, Plan, RankSpec, stopping
 from sparkwright.domain.recipe import Expose, Recipe, Runtime
 from sparkwright.domain.unknown import known
+from sparkwright.domain.verdict import Action, Remedy
 from sparkwright.engines.catalog import engine as engine_by_name
-from sparkwright.engines.catalog import review, simulator
+from sparkwright.engines.catalog import rehearse, review, simulator
 from sparkwright.engines.engine import RenderContext, served_name
 from sparkwright.engines.identity import check_identity, check_quantization
 from sparkwright.planner.fabric import choose_fabrics
+from sparkwright.planner.judge import RealJudge, facts_after
 from sparkwright.planner.parallelism import advise
+from sparkwright.planner.remedies import Refusal
 from sparkwright.planner.usable import with_published
 from sparkwright.recipes.vocabulary import in_recipe
 
@@ -31,10 +34,14 @@ _EVERYWHERE, _LOOPBACK = "0.0.0.0", "127.0.0.1"
 _NOT_INSIDE = ("PATH", "HOME")
 _OF_MEMORY = ("MEM001", "MEM002", "MEM003")
 _NOTHING = "no limit, KV type or number of nodes up to 8 makes it fit: a smaller checkpoint or another model is needed"
+_OBSTACLE = "nothing that fits passes all checks; the first obstacle is"
 
 
-def make_plan(services: Services, request: LaunchRequest, cluster_state: ClusterState) -> Plan:
-    """The plan for this state of the cluster. Findings do not raise: the caller checks them (`stopping`)."""
+def make_plan(services: Services, request: LaunchRequest, cluster_state: ClusterState, seek: bool = True) -> Plan:
+    """Make the plan for this state of the cluster. Findings do not raise: the caller checks them (`stopping`).
+
+    seek: search remedies and estimate speeds, too.
+    """
     from sparkwright.checks.catalog import check_all, worst_first  # loaded after the nodes were asked
 
     request = replace(request, recipe=with_published(request.recipe, cluster_state.published, cluster_state.draft))
@@ -45,7 +52,9 @@ def make_plan(services: Services, request: LaunchRequest, cluster_state: Cluster
     specs = _specs(services, request, cluster_state, placement) if complete else ()
     findings += (in_recipe(finding, recipe.engine.name) for finding in review(recipe, specs))
     findings += check_identity(recipe, cluster_state.engines, cluster_state.facts, _pythons(services))
-    advice, found = advise(recipe, cluster_state.checkpoints), weighed(services, request, cluster_state, nodes)
+    advice = advise(recipe, cluster_state.checkpoints)
+    refusal = _refusal(services, request, cluster_state) if seek else None
+    found = weighed(services, request, cluster_state, nodes, refusal)
     context = Context(
         cluster=services.cluster,
         facts=cluster_state.facts,
@@ -110,11 +119,53 @@ def _newcomers(request: LaunchRequest, cluster_state: ClusterState) -> tuple[str
     return tuple({rank.deployment for rank in ranks if rank.forced and rank.deployment != request.deployment})
 
 
-def _remedied(finding: Finding, found: Weighed) -> Finding:
-    """The cheapest that the search found, or that it found nothing, in place of what a rule alone can guess."""
-    if finding.code not in _OF_MEMORY or not found.sought:
+def _refusal(services: Services, request: LaunchRequest, cluster_state: ClusterState) -> Refusal:
+    """Plan a changed recipe as `plan` would the next time, and name the first check that refuses it.
+
+    Findings about the nodes alone do not count: no change of a recipe fixes them, and each is shown with its own fix.
+    """
+    from sparkwright.checks.catalog import check_all
+
+    of_nodes = {one.code for one in check_all(Context(cluster=services.cluster, facts=cluster_state.facts))}
+
+    def refused(recipe: Recipe, actions: Sequence[Action]) -> str:
+        after = replace(cluster_state, facts=facts_after(cluster_state.facts, actions))
+        asked = replace(request, recipe=recipe)
+        if recipe.nodes > len(services.cluster.nodes):
+            return first_refusal(recipe, judge_of(asked, after, services.cluster.nodes), services.cluster)
+        found = stopping(make_plan(services, asked, after, seek=False), request.force)
+        stops = [one for one in found if one.code not in of_nodes]
+        return f"{stops[0].code} ({stops[0].title})" if stops else ""
+
+    return refused
+
+
+def first_refusal(recipe: Recipe, judge: RealJudge, cluster: Cluster, families: tuple[str, ...] = ()) -> str:
+    """Name the first check of the recipe alone that refuses it, '' if none does: for nodes that are not there yet.
+
+    families: prefixes of the codes that count, () for all.
+    """
+    from sparkwright.checks.catalog import check_all
+
+    checkpoints = judge.ground.of(recipe)
+    advice, counted = advise(recipe, checkpoints), judge.ground.ledgers(recipe)
+    context = Context(cluster=cluster, recipe=recipe, ledgers=counted, checkpoints=checkpoints, advice=advice)
+    found = (*rehearse(recipe), *check_quantization(recipe, advice.quantization), *check_all(context))
+    stops = [one for one in found if one.severity in (Severity.BLOCK, Severity.OVERRIDE)]
+    stops = [one for one in stops if not families or one.code.startswith(families)]
+    return f"{stops[0].code} ({stops[0].title})" if stops else ""
+
+
+def with_remedy(finding: Finding, remedies: Sequence[Remedy], obstacles: Sequence[str]) -> Finding:
+    """Put the cheapest remedy that the search found, or that there is none, in place of what a rule alone can guess."""
+    if finding.code not in _OF_MEMORY:
         return finding
-    return replace(finding, remedy=found.remedies[0].change if found.remedies else _NOTHING)
+    none = f"{_OBSTACLE} {obstacles[0]}" if obstacles else _NOTHING
+    return replace(finding, remedy=remedies[0].change if remedies else none)
+
+
+def _remedied(finding: Finding, found: Weighed) -> Finding:
+    return with_remedy(finding, found.remedies, found.obstacles) if found.sought else finding
 
 
 def _specs(

@@ -48,8 +48,8 @@ def does_not_fit(context: Context) -> Iterator[Found]:
     if recipe is None or simulated(context):
         return
     for ledger in context.ledgers:
-        no_kv = ledger.has_no_kv
-        if no_kv or (not ledger.fits and not ledger.claims_too_much):
+        no_kv, least = ledger.has_no_kv, ledger.too_much_at_least
+        if no_kv or least or (not ledger.fits and not ledger.claims_too_much):
             process = biggest_process(context.facts.get(ledger.node))
             fraction = _enough(ledger) if no_kv else 0.0
             found = [f"serving.memory_fraction: {fraction:.2f} or more"] if fraction else []
@@ -60,12 +60,19 @@ def does_not_fit(context: Context) -> Iterator[Found]:
             yield Found(
                 arithmetic(ledger),
                 title="no memory left for the KV cache" if no_kv else "model does not fit",
-                cause="weights and the engine's own needs take all that it may take"
-                if no_kv
-                else "the lines exceed the pool",
+                cause=_why_not(ledger),
                 fix="; or ".join([*found, "a smaller checkpoint of the model"][:3]),
                 subject=ledger.node,
             )
+
+
+def _why_not(ledger: MemoryLedger) -> str:
+    if ledger.too_much_at_least:
+        unread = next(line for line in ledger.lines if not line.known and line.low)
+        return f"{unread.name}: {unread.why}; {gib(ledger.too_much_at_least)} more than there is"
+    if ledger.has_no_kv:
+        return "weights and the engine's own needs take all that it may take"
+    return "the lines exceed the pool"
 
 
 def _enough(ledger: MemoryLedger) -> float:

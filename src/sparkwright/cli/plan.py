@@ -13,7 +13,7 @@ from sparkwright.app.services import LaunchRequest, Services, api_key
 from sparkwright.cli import options as shared
 from sparkwright.cli.kinds import Whole, renamed_option
 from sparkwright.cli.plan_estimate import NAMES, asked_for, estimate_options, model_of, print_estimate
-from sparkwright.domain.plan import stopping
+from sparkwright.domain.plan import not_known, stopping
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.verdict import Goal
 from sparkwright.emit import FORM_NAMES
@@ -68,7 +68,8 @@ def plan(recipes: tuple[str, ...], profile: str, name: str, where: ClusterOption
     """Print what would run where, with which exact commands, and whether it fits; change nothing.
 
     Several recipes or profiles are compared. With --nodes, or a model in place of a recipe (a hub id, a folder or a
-    .gguf file), no node is asked: stock ones are assumed. Exit status: 1 if `up` would refuse it.
+    .gguf file), no node is asked: stock ones are assumed. Exit status: 1 if `up` would refuse it, or if nobody knows
+    whether it fits.
 
     \b
     Examples:
@@ -108,7 +109,8 @@ def plan(recipes: tuple[str, ...], profile: str, name: str, where: ClusterOption
     from sparkwright.cli.plan_result import print_plan, without_ports_in_use
 
     print_plan(outcome, rest)
-    if stopping(without_ports_in_use(outcome.plan) if rest["form"] else outcome.plan, request.force):
+    stops = stopping(without_ports_in_use(outcome.plan) if rest["form"] else outcome.plan, request.force)
+    if stops or (not_known(outcome.plan) and not rest["form"]):
         raise click.exceptions.Exit(1)
 
 
@@ -133,7 +135,8 @@ def _compare(where: ClusterOptions, opened: Sequence[Recipe], as_json: bool) -> 
     from sparkwright.cli.plan_result import plan_json
 
     found = shared.drive(where, lambda services: planned(services, opened), quiet=True)
-    refused = not any(one.outcome and not stopping(one.outcome.plan, "") for one in found)
+    plans = [one.outcome.plan for one in found if one.outcome]
+    refused = all(stopping(one, "") or not_known(one) for one in plans)
     document = comparison_json(found, lambda made: plan_json(made, ()))
     shared.answer(as_json, document, comparison_text(found), int(refused))
 

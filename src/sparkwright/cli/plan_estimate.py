@@ -15,7 +15,7 @@ from sparkwright.cli.columns import aligned, findings_text, fold
 from sparkwright.cli.kinds import Whole
 from sparkwright.cli.plan_outlook import answers
 from sparkwright.domain.errors import UsageError
-from sparkwright.domain.plan import stopping
+from sparkwright.domain.plan import not_known, stopping
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.units import gib, parse_size
 
@@ -98,7 +98,7 @@ def print_estimate(where: ClusterOptions, name: str, recipe: Recipe | None, rest
         from sparkwright.cli.columns import echo
 
         echo(estimate_text(found, rest["why"]))
-    return int(bool(stopping(found.plan, rest["force"])))
+    return int(bool(stopping(found.plan, rest["force"])) or not_known(found.plan))
 
 
 def _asked(name: str, recipe: Recipe | None, rest: Mapping[str, Any]) -> Any:

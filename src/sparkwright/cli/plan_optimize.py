@@ -105,7 +105,7 @@ def comparison_json(planned: Sequence[Planned], told: Callable[[Plan], dict[str,
 
 
 def _fits_text(plan: Plan) -> str:
-    if plan.verdict is None or not plan.verdict.known:
+    if plan.verdict is None or plan.verdict.fit is Fit.UNKNOWN:
         return "not known"
     made_up = mark(plan.recipe.model.simulated or plan.cluster.simulated)
     if plan.verdict.fit is Fit.MAY:

@@ -28,11 +28,14 @@ def answers(plan: Plan) -> Iterator[str]:
     found = plan.verdict
     if found is None or not plan.ledgers:
         return
-    fit = f"{found.fit}" if found.known else f"{found.fit}, as far as it is known"
     other = {one.code: one.title for one in stopping(plan, "") if one.code not in _MEMORY} if found.fits else {}
     why = "; ".join(f"{title} ({code})" for code, title in sorted(other.items()))
     refused = f"; refused for another reason: {why}" if why else ""
-    yield f"{fit}{f': {gib(found.short)} short on {found.node}' if found.short else ''}{refused}"
+    yield f"{found.fit}{f': {gib(found.short)} short on {found.node}' if found.short else ''}{refused}"
+    if not found.known:
+        yield from found.missing
+        yield from unknown_hints(plan)
+        return
     if found.kv and found.kv.tokens:
         length = f"{plan.recipe.serving.context:,} tokens" if plan.recipe.serving.context else "full length"
         count = f"{found.sequences:.1f} users of" if found.sequences >= 1 else f"{found.sequences:.2f} of one user's"
@@ -44,6 +47,18 @@ def answers(plan: Plan) -> Iterator[str]:
     more = f"; {_estimate('', busy.decode_all)} for {busy.load.concurrency} together" if busy else ""
     if alone:
         yield f"{_estimate('', alone)} for one user{more}"
+
+
+def unknown_hints(plan: Plan) -> Iterator[str]:
+    """Name the recipe key or command that settles what the verdict lacks."""
+    model = plan.recipe.model
+    if any(WEIGHTS in ledger.unknown for ledger in plan.ledgers):
+        asks = f" (the hub is asked for it: sparkwright plan {model.id})" if model.id else ""
+        yield f"hint: give the recipe the bytes of the weights, as in `model.size: 160 GiB`{asks}"
+    elif any(KV_POOL in ledger.unknown for ledger in plan.ledgers):
+        yield "hint: give the folder with the model's config.json: sparkwright plan ./FOLDER"
+    if any(not ledger.pool.bytes for ledger in plan.ledgers):
+        yield "hint: `sparkwright check` shows why the memory of a node could not be read"
 
 
 def kv_text(plan: Plan, why: bool) -> str:
@@ -182,7 +197,7 @@ def _notes(advice: Advice) -> Iterator[str]:
 _MEMORY = {"MEM001", "MEM002", "MEM003"}
 _MARKS = {"in use": "▒", "weights": "█", "engine": "▓", "KV pool": "░"}
 _PLAIN = {"in use": "u", "weights": "W", "engine": "e", "KV pool": "k"}
-LEFT, OVER = ".", "!"
+LEFT, OVER, UNREAD = ".", "!", "?"
 _NAMES = {IN_USE: "in use", WEIGHTS: "weights", KV_POOL: "KV pool", STATES: "KV pool"}
 _WIDTH, _WIDEST = 80, 120
 _INDENT = 38  # where the reason of a line begins
@@ -209,7 +224,8 @@ def memory_text(ledgers: Sequence[MemoryLedger], why: bool) -> str:
 def head(ledger: MemoryLedger, why: bool) -> list[str]:
     if not ledger.pool.bytes:
         return [f"memory {ledger.node}: not known: {ledger.pool.why}"]
-    sums = f"memory {ledger.node}: {gib(ledger.pool.bytes)} pool, {gib(ledger.left)} left, {verdict_text(ledger)}"
+    left = "" if ledger.unknown else f"{gib(ledger.left)} left, "
+    sums = f"memory {ledger.node}: {gib(ledger.pool.bytes)} pool, {left}{verdict_text(ledger)}"
     width = min(shutil.get_terminal_size().columns, _WIDEST) if sys.stdout.isatty() else _WIDTH
     return [fold(sums, 2), f"  {bar(ledger, width - 4)}", *_seen(ledger, why)]
 
@@ -236,16 +252,21 @@ def body(ledger: MemoryLedger, why: bool) -> list[str]:
 
 
 def verdict_text(ledger: MemoryLedger) -> str:
-    without = f" (without {' and '.join(ledger.unknown)}: not known)" if ledger.unknown else ""
+    if ledger.lack:
+        least = " at least" if ledger.too_much_at_least else ""
+        return f"DOES NOT FIT, {gib(ledger.short)} short{least}: {_LACKS[ledger.lack]}"
+    if ledger.unknown:
+        return f"NOT KNOWN whether it fits, without {' and '.join(ledger.unknown)}"
     if ledger.doubt:
-        return f"MAY NOT FIT: at the low end of the estimate {_LACKS[ledger.doubt]}{without}"
-    if ledger.lack is None:
-        return f"fits{without}"
-    return f"DOES NOT FIT, {gib(ledger.short)} short: {_LACKS[ledger.lack]}{without}"
+        return f"MAY NOT FIT: at the low end of the estimate {_LACKS[ledger.doubt]}"
+    return "fits"
 
 
 def bar(ledger: MemoryLedger, width: int) -> str:
-    """`|▒▒███████▓▓░░░░...|`: so many cells for the whole pool, or for all that is needed where that is more."""
+    """`|▒▒███████▓▓░░░░...|`: so many cells for the whole pool, or for all that is needed where that is more.
+
+    The cells of what is left are `?` where a line is not known: it may take all of them.
+    """
     sizes = _sizes(ledger)
     scale = width / max(ledger.pool.bytes, sum(sizes.values()))
     cells, done, marked = "", 0, marks()
@@ -253,14 +274,17 @@ def bar(ledger: MemoryLedger, width: int) -> str:
         done += size
         cells += marked[name] * (round(done * scale) - len(cells))
     end = round(ledger.pool.bytes * scale)
-    return f"|{cells[:end].ljust(end, LEFT)}|{OVER * (width - end)}"
+    return f"|{cells[:end].ljust(end, UNREAD if ledger.unknown else LEFT)}|{OVER * (width - end)}"
 
 
 def legend(ledger: MemoryLedger) -> str:
     """`▒ in use 9.0  █ weights 70.0  . left 41.0 GiB`."""
     told = [f"{marks()[name]} {name} {size / GIB:.1f}" for name, size in _sizes(ledger).items() if size]
-    told.append(f"{f'{OVER} too much' if ledger.left < 0 else f'{LEFT} left'} {abs(ledger.left) / GIB:.1f}")
-    return "  " + "  ".join([*told[:-1], f"{told[-1]} GiB", *(f"not known  {name}" for name in ledger.unknown)])
+    if ledger.unknown:
+        told.append(f"{UNREAD} {' and '.join(ledger.unknown)}, not known, of {max(0, ledger.left) / GIB:.1f}")
+    else:
+        told.append(f"{f'{OVER} too much' if ledger.left < 0 else f'{LEFT} left'} {abs(ledger.left) / GIB:.1f}")
+    return "  " + "  ".join([*told[:-1], f"{told[-1]} GiB"])
 
 
 def marks() -> Mapping[str, str]:

@@ -100,11 +100,15 @@ class Lack(StrEnum):
 
 
 class Fit(StrEnum):
-    """fits: at the low end of the pool's range, too. may not fit: at its high end only. does not fit: at neither."""
+    """fits: at the low end of the pool's range, too. may not fit: at its high end only. does not fit: at neither.
+
+    not known: the size of the weights, of the KV pool or of a node's memory is not known.
+    """
 
     FITS = "fits"
     MAY = "may not fit"
     NOT = "does not fit"
+    UNKNOWN = "not known"
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +116,7 @@ class LedgerLine:
     """bytes: what is taken (or, for the pool, what there is). why: the arithmetic or the source in one sentence.
 
     low, high: the range that it is believed to be in, None when the figure is exact.
-    known: False when nothing shows how much it is; bytes is 0 then, which is no figure.
+    known: False when nothing shows how much it is; bytes is 0 then, which is no figure, and low the least it can be.
     """
 
     name: str
@@ -192,6 +196,17 @@ class MemoryLedger:
         return tuple(line.name for line in self.lines if not line.known)
 
     @property
+    def unknown_least(self) -> int:
+        """Bytes that the lines without a figure take at least, by a hint such as the model's name."""
+        return sum(line.low or 0 for line in self.lines if not line.known)
+
+    @property
+    def too_much_at_least(self) -> int:
+        """Bytes by which the least that is known exceeds what the engine can have; 0 if it may be enough."""
+        room = min(self.claim, self.free) if self.claim else self.free
+        return max(0, self.engine_bytes + self.unknown_least - room) if self.unknown_least else 0
+
+    @property
     def left(self) -> int:
         return self.pool.bytes - sum(line.bytes for line in self.lines)
 
@@ -234,7 +249,7 @@ class MemoryLedger:
         """Weights and the engine's needs leave nothing, nor a full sequence at best, of what the engine claims."""
         kv, most = self.line(KV_POOL), self._pool_end("high") or 0
         enough = self.kv_needed is not None and most >= (self.kv_least or self.kv_needed)
-        return self.claim > 0 and kv is not None and kv.bytes <= 0 and not enough
+        return self.claim > 0 and kv is not None and kv.known and kv.bytes <= 0 and not enough
 
     @property
     def too_short(self) -> bool:
@@ -252,6 +267,8 @@ class MemoryLedger:
     @property
     def lack(self) -> Lack | None:
         """What is in the way of a start at the high end of the pool's range, the first of them; None when it starts."""
+        if self.too_much_at_least:
+            return Lack.POOL if self.claim else Lack.NODE
         if self.claims_too_much:
             return Lack.CLAIM
         if self.has_no_kv:
@@ -264,7 +281,7 @@ class MemoryLedger:
     def doubt(self) -> Lack | None:
         """What would be in the way at the low end of the pool's range only; None when nothing is, or `lack` has it."""
         least = self._pool_end("low")
-        if self.lack or least is None:
+        if self.lack or least is None or self.unknown:
             return None
         if self.claim > self.free:
             return Lack.CLAIM
@@ -276,7 +293,11 @@ class MemoryLedger:
 
     @property
     def fit(self) -> Fit:
-        return Fit.NOT if self.lack else Fit.MAY if self.doubt else Fit.FITS
+        if self.lack:
+            return Fit.NOT
+        if self.unknown or not self.pool.bytes:
+            return Fit.UNKNOWN
+        return Fit.MAY if self.doubt else Fit.FITS
 
     @property
     def short(self) -> int:
@@ -288,4 +309,4 @@ class MemoryLedger:
             Lack.NODE: max(-self.left, self.loading.bytes - self.free if self.loading else 0),
             Lack.CONTEXT: needed - (kv.bytes if kv else 0),
         }
-        return max(1, missing[self.lack]) if self.lack else 0
+        return self.too_much_at_least or max(1, missing[self.lack]) if self.lack else 0

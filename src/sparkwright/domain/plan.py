@@ -6,7 +6,7 @@ from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.command import Secret
 from sparkwright.domain.facts import FabricChoice
 from sparkwright.domain.finding import Finding
-from sparkwright.domain.ledger import MemoryLedger
+from sparkwright.domain.ledger import Fit, MemoryLedger
 from sparkwright.domain.recipe import Parallelism, Recipe, Runtime
 from sparkwright.domain.values import dataclass, field
 from sparkwright.domain.verdict import LoaderCost, Remedy, Speed, Verdict
@@ -201,3 +201,12 @@ class Plan:
 def stopping(plan: Plan, force: str) -> tuple[Finding, ...]:
     """The findings that forbid acting on the plan; `force` lifts those that may be overridden."""
     return tuple(f for f in plan.findings if f.severity == "block" or (f.severity == "override" and not force))
+
+
+def not_known(plan: Plan) -> bool:
+    """Tell whether the verdict lacks a figure, so that nobody knows whether the plan fits.
+
+    A simulated engine takes no memory: it always fits.
+    """
+    simulated = plan.cluster.simulated or any(spec.labels.get("simulated") == "true" for spec in plan.specs)
+    return plan.verdict is not None and plan.verdict.fit is Fit.UNKNOWN and not simulated

@@ -74,7 +74,7 @@ class Verdict:
 
     doubt: what would be in the way at the low end of a pool's range where it starts at the high end.
     kv: of the rank with the smallest pool, None when it is unknown. known: False where a node's memory, or
-    what a line of its ledger takes, is not: it fits as far as is known.
+    what a line of its ledger takes, is not. missing: `what: why` of each, without repetition.
     """
 
     fits: bool
@@ -85,10 +85,15 @@ class Verdict:
     kv: KvCapacity | None = None
     known: bool = True
     doubt: Lack | None = None
+    missing: tuple[str, ...] = ()
 
     @property
     def fit(self) -> Fit:
-        return Fit.MAY if self.fits and self.doubt else Fit.FITS if self.fits else Fit.NOT
+        if not self.fits:
+            return Fit.NOT
+        if not self.known:
+            return Fit.UNKNOWN
+        return Fit.MAY if self.doubt else Fit.FITS
 
     @property
     def sequences(self) -> float:

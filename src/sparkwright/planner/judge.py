@@ -1,6 +1,6 @@
 """The judge that the gate and `--optimize` ask: the ledger of every node, for a recipe that may be changed."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from sparkwright.domain.calibration import Calibration
@@ -76,11 +76,7 @@ class RealJudge:
 
     def verdict(self, recipe: Recipe, actions: Sequence[Action] = ()) -> Verdict:
         ground = self.ground
-        for action in actions:
-            if action.node in ground.facts:
-                after = _done(ground.facts[action.node], action)
-                ground = replace(ground, facts={**ground.facts, action.node: after})
-        return verdict(ground.ledgers(recipe))
+        return verdict(replace(ground, facts=facts_after(ground.facts, actions)).ledgers(recipe))
 
     def speed(self, recipe: Recipe, load: Load) -> Speed | None:
         known = known_shape(recipe, self.ground.of(recipe))
@@ -104,7 +100,7 @@ def _widened(found: Speed) -> Speed:
 
 
 def verdict(found: Sequence[MemoryLedger]) -> Verdict:
-    """Of all nodes together: the worst of them decides. Nodes whose memory nobody knows are taken to fit."""
+    """Judge all nodes together: the worst of them decides. A node of unknown memory makes the verdict unknown."""
     known = [ledger for ledger in found if ledger.pool.bytes]
     lacking = [ledger for ledger in known if ledger.lack]
     worst = min(lacking, key=lambda ledger: (_WORST.index(ledger.lack), -ledger.short), default=None)
@@ -119,11 +115,27 @@ def verdict(found: Sequence[MemoryLedger]) -> Verdict:
         kv=min(pools, key=lambda capacity: capacity.tokens, default=None),
         known=len(known) == len(found) and not any(ledger.unknown for ledger in known),
         doubt=doubtful[0].doubt if doubtful else None,
+        missing=tuple(dict.fromkeys(_missing(found))),
     )
 
 
+def _missing(found: Sequence[MemoryLedger]) -> Iterator[str]:
+    for ledger in found:
+        if not ledger.pool.bytes:
+            yield f"memory of {ledger.node}: {ledger.pool.why}"
+        yield from (f"{line.name}: {line.why}" for line in ledger.lines if not line.known)
+
+
+def facts_after(facts: Mapping[str, NodeFacts], actions: Sequence[Action]) -> Mapping[str, NodeFacts]:
+    """Facts by node name once the actions are done, as far as memory goes."""
+    after = dict(facts)
+    for action in actions:
+        if action.node in after:
+            after[action.node] = _done(after[action.node], action)
+    return after
+
+
 def _done(facts: NodeFacts, action: Action) -> NodeFacts:
-    """The node's facts once the action is done, as far as memory goes."""
     memory = facts.memory
     if isinstance(memory, Unknown):
         return facts

@@ -167,8 +167,9 @@ def _sequences(recipe: Recipe) -> Iterator[Step]:
 
 
 def _context(recipe: Recipe, shape: ModelShape | None) -> Iterator[Step]:
-    now = context_of(recipe, shape)
-    for tokens in contexts(now - 1):
+    now, most = context_of(recipe, shape), shape.positions if shape else 0
+    above = 0 < most < now
+    for tokens in dict.fromkeys((*([most] if above else []), *contexts(most if above else now - 1))):
         yield Step(setting(context=tokens), 1 - tokens / now)
 
 

@@ -190,10 +190,11 @@ def _within(recipe: Recipe, here: Pool, inside: Sequence[LedgerLine]) -> LedgerL
     below = hypot(claims[0] - claims[1], *((line.high or line.bytes) - line.bytes for line in inside))
     above = hypot(claims[2] - claims[0], *(0 if line.low is None else line.bytes - line.low for line in inside))
     size, low, high = (max(0, int(end)) for end in (middle, middle - below, middle + above))
-    known = all(line.known for line in inside)
-    why += "" if known else "; the weights are a part of it"
-    assumed = not recipe.serving.memory_fraction or not known
-    return LedgerLine(KV_POOL, size, Origin.ASSUMED if assumed else Origin.COMPUTED, why, low, high)
+    if not all(line.known for line in inside):
+        unread = " and ".join(line.name for line in inside if not line.known)
+        return LedgerLine(KV_POOL, 0, Origin.ASSUMED, f"what the {unread} leave of {gib(max(0, middle))}", known=False)
+    origin = Origin.COMPUTED if recipe.serving.memory_fraction else Origin.ASSUMED
+    return LedgerLine(KV_POOL, size, origin, why, low, high)
 
 
 def _cut(recipe: Recipe, shape: ModelShape | None, kv: LedgerLine) -> tuple[LedgerLine, ...]:

@@ -86,16 +86,27 @@ class Judge(Protocol):
         ...
 
 
-class Tries:
-    """Variants of one recipe and what is judged of them: each is asked once, and no more than `budget` in all.
+Refusal = Callable[[Recipe, Sequence[Action]], str]
 
-    The recipe as it is is judged as the gate does it, which lets pass what has been seen to start. What is proposed
-    instead has to leave something free in the middle of what is expected.
+
+def _never_refused(recipe: Recipe, actions: Sequence[Action]) -> str:
+    return ""
+
+
+class Tries:
+    """Judge variants of one recipe, each once, and no more than `budget` in all.
+
+    The recipe itself is judged as the gate does it, which lets pass what has been seen to start. A proposed variant has
+    to leave something free in the middle of what is expected, and no blocking check may refuse it.
+
+    refusal: names the check that refuses a recipe once the actions are done, '' for none. It is asked only about
+    variants that fit. obstacles: the checks that refused variants which fit, the first one first.
     """
 
-    def __init__(self, recipe: Recipe, judge: Judge, budget: int) -> None:
+    def __init__(self, recipe: Recipe, judge: Judge, budget: int, refusal: Refusal = _never_refused) -> None:
         self.recipe = recipe
-        self._judge, self._budget = judge, budget
+        self.obstacles: dict[str, None] = {}
+        self._judge, self._budget, self._refusal = judge, budget, refusal
         self._seen: dict[str, Verdict] = {}
 
     def __call__(self, variant: Variant) -> Verdict:
@@ -104,9 +115,16 @@ class Tries:
         if key not in self._seen and self.spent:
             return _NOT_ASKED
         if key not in self._seen:
-            found = self._judge.verdict(changed(self.recipe, variant), variant.actions)
-            self._seen[key] = _surely(found) if variant != Variant() else found
+            recipe = changed(self.recipe, variant)
+            found = self._judge.verdict(recipe, variant.actions)
+            self._seen[key] = self._passed(recipe, variant, _surely(found)) if variant != Variant() else found
         return self._seen[key]
+
+    def _passed(self, recipe: Recipe, variant: Variant, found: Verdict) -> Verdict:
+        refused = self._refusal(recipe, variant.actions) if found.fits else ""
+        if refused:
+            self.obstacles[refused] = None
+        return replace(found, fits=False) if refused else found
 
     @property
     def asked(self) -> int:
@@ -118,6 +136,8 @@ class Tries:
 
 
 def _surely(found: Verdict) -> Verdict:
+    if found.fit is Fit.UNKNOWN:
+        return replace(found, fits=False)
     if found.fit is Fit.MAY:
         return replace(found, fits=False, lack=found.doubt, short=1)
     if found.lack not in (None, Lack.CONTEXT) or found.room >= SPARE:
@@ -152,15 +172,18 @@ class _Way:
 _Found = dict[frozenset[str], _Way]
 
 
-def remedies(recipe: Recipe, judge: Judge, world: Surroundings) -> tuple[Remedy, ...]:
-    """At most three that do fit, cheapest first; () when it surely fits as it is, or when nothing that is known helps.
+def remedies(
+    recipe: Recipe, judge: Judge, world: Surroundings, refusal: Refusal = _never_refused
+) -> tuple[tuple[Remedy, ...], tuple[str, ...]]:
+    """Find at most three remedies, cheapest first; and the checks that refused variants that would have fitted.
 
-    One change each; two at once only where fewer than three single ones help.
+    No remedies when the recipe surely fits as it is, or when nothing that is known helps. One change each; two at once
+    only where fewer than three single ones help.
     """
-    ask = Tries(recipe, judge, BUDGET)
+    ask = Tries(recipe, judge, BUDGET, refusal)
     asked = ask(Variant())
     if asked.fit is Fit.FITS or not asked.known:
-        return ()
+        return (), ()
     now = _Way(Variant(), 0.0, _surely(asked))
     every = knobs(recipe, world)
     single = [way for knob in every if (way := _turned(ask, knob, now))]
@@ -169,7 +192,8 @@ def remedies(recipe: Recipe, judge: Judge, world: Surroundings) -> tuple[Remedy,
         weak = [way for way in single if way.kinds not in found]
         _add_pairs(ask, [knob for knob in every if frozenset({knob.kind}) not in found], weak, found)
     cheapest = sorted(found.values(), key=lambda way: way.loss)[:WANTED]
-    return tuple(_remedy(now.verdict, recipe, way, judge, world) for way in cheapest)
+    made = tuple(_remedy(now.verdict, recipe, way, judge, world) for way in cheapest)
+    return made, tuple(ask.obstacles)
 
 
 def _turned(ask: Tries, knob: Knob, base: _Way) -> _Way | None:

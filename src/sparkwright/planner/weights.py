@@ -71,6 +71,15 @@ _MORE_DRAFTS = 4.0
 # Tables that a config names and nobody can count: n-grams and Engram are 0.7 to 1.3 times the rest of their models.
 _UNTOLD = (0.05, 1.5)
 REST = "what the dimensions do not explain"
+# `550B` and `1.5B`, but neither `A3B` (active parameters) nor a part of a word.
+_COUNT_IN_NAME = re.compile(r"(?<![A-Za-z0-9.])(\d{1,4}(?:\.\d{1,3})?)[Bb](?![A-Za-z0-9])")
+_BITS_IN_NAME = (
+    (r"(?<![a-z0-9])(bf16|fp16|f16)(?![a-z0-9])", 16.0),
+    (r"(?<![a-z0-9])(fp8|int8|w8a8|w8a16|q8(_0)?|8bit)(?![a-z0-9])", 8.0),
+    (r"(?<![a-z0-9])(nvfp4|mxfp4|fp4|int4|awq|gptq|w4a16|4bit|q4\w*)(?![a-z0-9])", 4.0),
+)
+_BITS_PER_WEIGHT = re.compile(r"(?<![\d.])(\d(?:\.\d{1,2})?)[-_]?bpw|exl3[-_](\d(?:\.\d{1,2})?)(?!\d)", re.IGNORECASE)
+_LEAST_BITS = 1.5
 _LESS, _MORE = 0.8, 0.5  # of a part whose dimensions are not known: how much smaller and larger it may be
 _NO_DRAFTS = 0.925  # of model and drafts: so small a checkpoint lacks the draft layers, or has lighter ones
 
@@ -231,11 +240,29 @@ def _times(parts: Sequence[Weights], factor: float) -> tuple[Weights, ...]:
     return tuple(replace(part, bytes=part.bytes * factor) for part in parts)
 
 
+def least_by_name(name: str) -> tuple[int, str]:
+    """Bytes that a model takes at least by its name (`550B`, `BF16`), and the sentence for it; (0, '') without a hint.
+
+    A name proves nothing, so this can only make a verdict worse: the count is rounded down by a tenth, and a name
+    without a format is taken at 1.5 bits per parameter, less than any published quantization (IQ1_S has 1.6).
+    """
+    counts = [float(found) for found in _COUNT_IN_NAME.findall(name)]
+    if not counts:
+        return 0, ""
+    bits = max((bits for pattern, bits in _BITS_IN_NAME if re.search(pattern, name, re.IGNORECASE)), default=0.0)
+    stated = _BITS_PER_WEIGHT.search(name)
+    bits = float(stated[1] or stated[2]) if stated else bits or _LEAST_BITS
+    least = int(0.9 * max(counts) * 1e9 * bits / 8)
+    return least, f"; by its name at least {gib(least)} ({max(counts):g}B parameters at {bits:g} bits)"
+
+
 def _even(recipe: Recipe, size: int, source: str, ranks_here: int) -> LedgerLine:
+    p = recipe.parallelism
     if not size:
         why = "size not known: no complete checkpoint on this node, and the recipe gives no model.size"
-        return LedgerLine(WEIGHTS, 0, Origin.ASSUMED, why, known=False)
-    p = recipe.parallelism
+        least, hint = max(map(least_by_name, (recipe.model.label, recipe.name)))
+        low = least * ranks_here // (p.tp * p.pp) if least else None
+        return LedgerLine(WEIGHTS, 0, Origin.ASSUMED, f"{why}{hint}", low=low, known=False)
     here = f" x {ranks_here} ranks here" if ranks_here > 1 else ""
     why = f"{gib(size)} ({source}) / (tp {p.tp} x pp {p.pp}){here}, split evenly: the model's dimensions are not known"
     each = size * ranks_here // (p.tp * p.pp)

@@ -40,7 +40,8 @@ def real(**serving: object) -> Recipe:
     """Two ranks of vLLM with weights of about 63 GiB each."""
     model = Model("org/minimax", shape=NVFP4)
     limits = Serving(**{"context": 196608, "sequences": 8, "memory_fraction": 0.82, **serving})  # type: ignore[arg-type]
-    return replace(recipe(), model=model, engine=EngineChoice("vllm", "0.21.0"), serving=limits)
+    engine = EngineChoice("vllm", "0.21.0", image=f"vllm/vllm-openai:v0.21.0@sha256:{'0' * 64}")
+    return replace(recipe(), model=model, engine=engine, serving=limits)
 
 
 def made(given: Recipe, cluster_state: ClusterState) -> Plan:
@@ -88,6 +89,23 @@ def test_another_checkpoint_on_a_disk_is_a_remedy() -> None:
     plan = made(large, surveyed(stored=(stored,)))
     (found,) = (remedy for remedy in plan.remedies if "org/minimax-nvfp4" in remedy.change)
     assert found.verdict.fits and any("122.0 GiB on spark-2" in cost for cost in found.costs)
+
+
+def test_a_remedy_passes_every_check() -> None:
+    """A context above the model's own is cut to the model's maximum first; a remedy that keeps it is none."""
+    plan = made(real(context=4 * 196608), surveyed())
+    assert (
+        plan.verdict and plan.verdict.lack == "context" and plan.remedies[0].variant.keys == {"serving.context": 196608}
+    )
+    for remedy in plan.remedies:
+        assert not stopping(made(remedy.recipe, surveyed()), "")
+
+
+def test_where_no_remedy_passes_the_obstacle_is_named() -> None:
+    """A recipe without an image is refused whatever its memory settings are."""
+    without = replace(real(memory_fraction=0.9), engine=EngineChoice("vllm", "0.21.0"))
+    plan = made(without, surveyed(taken=20.0))
+    assert plan.remedies == () and "the first obstacle is ENG016" in memory_findings(plan)["MEM002"]
 
 
 def test_where_nothing_helps_that_is_reported() -> None:
@@ -139,7 +157,8 @@ def test_every_remedy_of_a_shipped_recipe_is_a_recipe(name: str) -> None:
     here = scene(max(2, given.nodes))
     plan = make_plan(here.services, request(recipe=given), ClusterState(facts))
     judge = judge_of(request(recipe=given), ClusterState(facts), here.services.cluster.nodes[: given.nodes])
-    assert plan.verdict and (plan.verdict.fits or plan.remedies or "sglang" in name)
+    refused = any("the first obstacle is" in found.remedy for found in stopping(plan, ""))
+    assert plan.verdict and (plan.verdict.fits or plan.remedies or refused or "sglang" in name)
     for remedy in plan.remedies:
         profile = (data.get("profiles") or {}).get(given.profile, {})
         told = overlay(profile, yaml.safe_load("\n".join(yaml_lines(remedy.variant))))

@@ -153,7 +153,8 @@ def test_what_is_not_known_is_no_figure() -> None:
     """`0.0 GiB weights, fits` would be a promise that nobody can give."""
     lines = (LedgerLine("weights", 0, Origin.ASSUMED, "size not known", known=False),)
     shown = memory_text((replace(MEMORY, lines=lines),), why=False)
-    assert "fits (without weights: not known)" in shown and "not known  weights" in shown and "  0.0 GiB" not in shown
+    assert "NOT KNOWN whether it fits, without weights" in shown and "? weights, not known" in shown
+    assert "  0.0 GiB" not in shown and "|???" in shown
 
 
 def test_too_much_is_reported_loudly() -> None:

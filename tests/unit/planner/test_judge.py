@@ -69,7 +69,7 @@ def test_a_node_that_reports_nothing_is_not_judged() -> None:
     facts = two(memory=Unknown("odd", "not understood"))
     found = judge(facts).verdict(minimax())
     assert found.fits and not found.known
-    assert remedies(minimax(), judge(facts), around(judge(facts))) == ()
+    assert remedies(minimax(), judge(facts), around(judge(facts))) == ((), ())
 
 
 def test_a_line_that_nobody_knows_is_no_promise() -> None:
@@ -113,7 +113,7 @@ def test_dropping_the_page_cache_is_no_news_to_who_counts_available_memory() -> 
     """vLLM and SGLang count reclaimable pages as free on a GB10: nothing is proposed that changes nothing."""
     total, free, available, *_ = _used(30.0)
     facts = two(memory=Memory(total, free - 20 * GIB, available, 20 * GIB, 0, 0, 0))
-    found = remedies(minimax(memory_fraction=0.8), judge(facts), around(judge(facts)))
+    found, _ = remedies(minimax(memory_fraction=0.8), judge(facts), around(judge(facts)))
     assert found and not any("drop_caches" in remedy.change for remedy in found)
 
 
@@ -142,7 +142,7 @@ def test_nodes_that_are_not_there_are_taken_to_be_alike() -> None:
 def test_what_is_proposed_fits(taken: float, serving: dict[str, object]) -> None:
     """Asked again, the ledgers of the changed recipe lack nothing on any node, and leave nothing to luck."""
     made = judge(two(taken))
-    found = remedies(minimax(**serving), made, around(made))
+    found, _ = remedies(minimax(**serving), made, around(made))
     assert found
     for remedy in found:
         ledgers = made.ground.ledgers(remedy.recipe)

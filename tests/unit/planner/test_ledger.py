@@ -139,11 +139,11 @@ def test_seed_other_services(fraction: float, passes: bool) -> None:
 
 
 def test_unknown_weights_report_it() -> None:
-    """Guards that a missing figure is a line of 0 that is marked, with a KV pool that is not called computed."""
+    """Guards that a KV pool is not known where the weights are not: they would be drawn as room for tokens."""
     found = made(replace(RECIPE, model=Model("org/big")), None)
     assert (line(found, WEIGHTS).bytes, line(found, WEIGHTS).origin) == (0, Origin.ASSUMED)
-    assert line(found, KV_POOL).origin == Origin.ASSUMED and "the weights are a part of it" in line(found, KV_POOL).why
-    assert (found.unknown, found.loading, found.capacity) == ((WEIGHTS,), None, None)
+    assert not line(found, KV_POOL).known and found.unknown == (WEIGHTS, KV_POOL) and found.fit is Fit.UNKNOWN
+    assert (found.unknown, found.loading, found.capacity) == ((WEIGHTS, KV_POOL), None, None)
 
 
 def test_a_share_of_what_unknown_weights_leave_is_unknown() -> None:

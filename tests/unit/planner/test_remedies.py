@@ -33,7 +33,7 @@ def test_every_remedy_fits(used: float, weights: float, token: float, fraction: 
     wanted = recipe(memory_fraction=fraction, context=context)
     fits = toy.verdict(wanted).fits
     toy.asked = 0
-    found = remedies(wanted, toy, EVERYTHING)
+    found, _ = remedies(wanted, toy, EVERYTHING)
     assert toy.asked <= BUDGET and len(found) <= WANTED
     assert not (fits and found)
     for remedy in found:
@@ -47,7 +47,7 @@ def test_the_context_is_the_longest_that_fits(weights: float, token: float) -> N
     """The next friendly length above the one proposed does not fit."""
     toy = Toy(weights=weights, token=token)
     wanted = recipe(context=262144)
-    for remedy in remedies(wanted, toy, WORLD):
+    for remedy in remedies(wanted, toy, WORLD)[0]:
         if list(remedy.variant.keys) == ["serving.context"]:
             longer = [length for length in contexts(262144) if length > remedy.recipe.serving.context]
             assert longer and not toy.verdict(recipe(context=longer[-1])).fits
@@ -56,13 +56,13 @@ def test_the_context_is_the_longest_that_fits(weights: float, token: float) -> N
 def test_what_fits_needs_no_remedy() -> None:
     """One question, no answer."""
     toy = Toy()
-    assert remedies(RECIPE, toy, EVERYTHING) == () and toy.asked == 1
+    assert remedies(RECIPE, toy, EVERYTHING) == ((), ()) and toy.asked == 1
 
 
 def test_a_fraction_that_is_not_free_is_lowered_no_more_than_needed() -> None:
     """Report 001's 0.88 next to 16 GB of other services: the largest share that is free, or the services' end."""
     toy = Toy(used=24.0)
-    found = remedies(recipe(memory_fraction=0.88), toy, EVERYTHING)
+    found, _ = remedies(recipe(memory_fraction=0.88), toy, EVERYTHING)
     assert changes(found)[:2] == ["serving.memory_fraction: 0.79", "sudo kill 7   # on spark-1"]
     assert "memory fraction 0.88 -> 0.79" in found[0].costs
     assert any(cost.startswith("KV pool ") for cost in found[0].costs)
@@ -71,7 +71,7 @@ def test_a_fraction_that_is_not_free_is_lowered_no_more_than_needed() -> None:
 
 def test_a_pool_that_is_too_small_gets_more_before_the_context_gets_less() -> None:
     """In the order of what the user loses: a free share of memory, precision, context."""
-    found = remedies(recipe(context=262144, kv_dtype="auto"), Toy(token=160), WORLD)
+    found, _ = remedies(recipe(context=262144, kv_dtype="auto"), Toy(token=160), WORLD)
     assert changes(found) == ["serving.memory_fraction: 0.88", "serving.kv_dtype: fp8", "serving.context: 196608"]
     assert found[0].costs == ("memory fraction 0.8 -> 0.88", "6.4 GiB stay free on the fullest node")
     assert found[1].costs == ("KV cache auto -> fp8: some precision",)
@@ -80,14 +80,14 @@ def test_a_pool_that_is_too_small_gets_more_before_the_context_gets_less() -> No
 
 def test_slower_is_reported_in_tokens_a_second() -> None:
     """Fewer batched tokens read a prompt more slowly: by how much is next to it."""
-    (found,) = (r for r in remedies(recipe(context=262144), Toy(token=123), WORLD) if "batched" in r.change)
+    (found,) = (r for r in remedies(recipe(context=262144), Toy(token=123), WORLD)[0] if "batched" in r.change)
     assert found.costs == ("batched 8,192 -> 4,096 tokens (-50%)", "prefill about 1,778 -> 1,600 tokens/s")
 
 
 def test_two_changes_where_one_is_not_enough() -> None:
     """A share that is free and a context that fits in it; neither helps alone."""
     toy = Toy(used=30.0, token=400)
-    found = remedies(recipe(memory_fraction=0.9), toy, replace(WORLD, kv_dtypes=(), shape=None, nodes=1))
+    found, _ = remedies(recipe(memory_fraction=0.9), toy, replace(WORLD, kv_dtypes=(), shape=None, nodes=1))
     assert "serving.memory_fraction: 0.74, serving.context:" in changes(found)[0]
     lowered = toy.verdict(recipe(memory_fraction=0.74))
     assert not lowered.fits
@@ -96,7 +96,7 @@ def test_two_changes_where_one_is_not_enough() -> None:
 def test_another_checkpoint_is_named_with_what_it_is() -> None:
     """Weights that no limit makes fit: the smaller form that lies on a disk, and more nodes."""
     toy = Toy(weights=150.0, sizes={"org/toy-nvfp4": 40.0})
-    found = remedies(recipe(memory_fraction=0.8), toy, EVERYTHING)
+    found, _ = remedies(recipe(memory_fraction=0.8), toy, EVERYTHING)
     smaller = next(remedy for remedy in found if "org/toy-nvfp4" in remedy.change)
     assert smaller.change == "model.id: org/toy-nvfp4, model.size: 30 GiB"
     assert smaller.costs[0] == "nvfp4 weights, 30.0 GiB on spark-2; nvfp4 instead of bf16"
@@ -108,10 +108,10 @@ def test_another_checkpoint_is_named_with_what_it_is() -> None:
 def test_nodes_that_are_not_there_are_not_counted_on(nodes: int, told: str) -> None:
     """The cost reports whether the cluster has them."""
     toy = Toy(weights=300.0)
-    found = remedies(recipe(memory_fraction=0.85), toy, replace(WORLD, nodes=nodes))
+    found, _ = remedies(recipe(memory_fraction=0.85), toy, replace(WORLD, nodes=nodes))
     assert told in next(remedy.costs for remedy in found if "nodes: 4" in remedy.change)
 
 
 def test_nothing_is_proposed_where_nothing_helps() -> None:
     """A model far too large for four nodes has no remedy here."""
-    assert remedies(RECIPE, Toy(weights=900.0), EVERYTHING) == ()
+    assert remedies(RECIPE, Toy(weights=900.0), EVERYTHING) == ((), ())

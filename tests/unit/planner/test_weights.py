@@ -8,18 +8,21 @@ from hypothesis import strategies as st
 
 from sparkwright.domain.checkpoint import Checkpoint, TensorGroup
 from sparkwright.domain.facts import Unknown
-from sparkwright.domain.ledger import LedgerLine, Origin
+from sparkwright.domain.ledger import Fit as Verdict
+from sparkwright.domain.ledger import Lack, LedgerLine, Origin
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Model, Parallelism, Recipe, Speculation
 from sparkwright.domain.units import GIB, gib
 from sparkwright.domain.verdict import Load
+from sparkwright.planner.judge import verdict
 from sparkwright.planner.kv_cache import capacity
+from sparkwright.planner.ledger import ledger
 from sparkwright.planner.parts import settled
 from sparkwright.planner.speed import speed
-from sparkwright.planner.weights import Fit, checkpoint_size, fitted, rank_weights
+from sparkwright.planner.weights import Fit, checkpoint_size, fitted, least_by_name, rank_weights
 from unit.checks.samples import ABSENT, WHOLE
 from unit.for_each import for_each
-from unit.planner.memory_samples import recipe, shape
+from unit.planner.memory_samples import node, recipe, shape
 
 MINIMAX = shape("minimax-m2.7-nvfp4")
 V4 = shape("deepseek-v4-flash")
@@ -171,6 +174,39 @@ def test_nothing_known_reports_it() -> None:
     """Guards that a missing figure is a line of 0 that is marked."""
     found = line(recipe(None))
     assert (found.bytes, found.origin, found.why[:14]) == (0, Origin.ASSUMED, "size not known")
+
+
+@for_each(
+    "name, billions, bits",
+    [
+        ("nvidia/Nemotron-3-Ultra-550B-A55B-BF16", 550, 16),
+        ("Qwen/Qwen3-235B-A22B-FP8", 235, 8),
+        ("org/Hy3-295B-NVFP4-W4A16", 295, 4),
+        ("org/GLM-5.3-358B-exl3-2.25bpw", 358, 2.25),
+        ("org/big-70B", 70, 1.5),
+        ("org/small-0.6B-Q4_K_M.gguf", 0.6, 4),
+    ],
+)
+def test_a_name_gives_the_least_that_weights_can_take(name: str, billions: float, bits: float) -> None:
+    """A hint is rounded down: it must never refuse what fits."""
+    least, why = least_by_name(name)
+    assert least == int(0.9 * billions * 1e9 * bits / 8) and f"{billions:g}B parameters at {bits:g} bits" in why
+
+
+@for_each("name", ["org/model", "org/A3B-tiny", "org/Phi-4", "org/v1b2-web", "org/llama-7bit"])
+def test_a_name_without_a_count_hints_at_nothing(name: str) -> None:
+    """Active parameters and parts of words are no counts."""
+    assert least_by_name(name) == (0, "")
+
+
+def test_a_name_can_only_make_the_verdict_worse() -> None:
+    """550 billion parameters in BF16 do not fit on one node; 8 billion stay not known."""
+    large, small = (
+        verdict([ledger(recipe(None, model=Model(f"org/Some-{size}-BF16")), node(), None, 1)])
+        for size in ("550B", "8B")
+    )
+    assert (large.fit, large.known, large.lack) == (Verdict.NOT, False, Lack.POOL) and large.short > 800 * GIB
+    assert (small.fit, small.kv) == (Verdict.UNKNOWN, None) and "model.size" in small.missing[0]
 
 
 def test_the_files_own_tensors_come_first() -> None:
