@@ -102,7 +102,7 @@ def test_a_stall_of_a_second_is_no_new_start() -> None:
     """Guards a service of an hour that reads as one of some seconds."""
     stalled = replace(LIVE, up_since=-2600.0)
     assert shown(Supervised("twin", "spark-1", 1001.0, True, stalled)).startswith(
-        "twin: ready for 61 s, up for 60 min 01 s  http"
+        "twin: ready for 61 s, up for 1 h 00 min  http"
     )
     begun = replace(LIVE, up_since=940.0)
     assert shown(Supervised("twin", "spark-1", 1001.0, True, begun)).startswith("twin: ready for 61 s  http")

@@ -252,6 +252,7 @@ async def test_a_switch_that_went_well_ends_at_rest() -> None:
     it.keep.journal.asked = replace(REPLACE, ask=Ask.HALT, why="other serves in its place")
     await EffectRunner(it.bus).begin(Swap(turn=3), STATE)
     told = await answer(it)
+    assert it.context.seen.request == "" and it.context.seen.answers == ()
     assert isinstance(told, Returned) and (told.again, told.halted, told.why) == (
         False,
         True,
