@@ -51,7 +51,8 @@ def status(deployment: str, where: ClusterOptions, as_json: bool, **how: Any) ->
 
     async def look(services: Services) -> _Seen:
         found, trouble, by = await _status(services, deployment, not (how["no_probe"] or how["watch"]))
-        return _Seen(deployment, found, trouble, by, await queries.left_alone(services, found))
+        alone = await queries.left_alone(services, found) if services.program else frozenset[str]()
+        return _Seen(deployment, found, trouble, by, alone)
 
     if how["watch"]:
         watch(where, lambda services: _framed(look(services)), how["every"], as_json)

@@ -90,6 +90,11 @@ class Observations:
         if not refused:
             self.request = request
 
+    def forget_request(self) -> None:
+        """Its work has ended: the same process may ask again, and waits for a new answer then."""
+        self.answers = tuple(one for one in self.answers if one.request != self.request)
+        self.request = ""
+
     def sample(self, node: str, sample: Sample) -> None:
         self.samples[node] = sample
         if isinstance(sample.gpu, GpuSample):

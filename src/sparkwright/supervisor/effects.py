@@ -293,7 +293,9 @@ class EffectRunner:
         if isinstance(work, Watch):
             return await watch(context, self._launched)
         if isinstance(work, Swap):
-            return await swap(self._bus, state)
+            returned = await swap(self._bus, state)
+            context.seen.forget_request()
+            return returned
         return await reboot(context, work.before)
 
     def _failed(self, work: Work, why: str) -> Answer:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from sparkwright.app.incidents import incident, remembered
-from sparkwright.app.queries import status
+from sparkwright.app.queries import left_alone, status
 from sparkwright.domain.codec import to_json
 from sparkwright.domain.command import Completed
 from sparkwright.domain.deployment import Deployment
@@ -55,6 +55,18 @@ async def test_without_its_supervisor_it_is_degraded() -> None:
     found = await only(watched(running(), alive=False))
     assert found.state is DeploymentState.DEGRADED and found.answer is not None
     assert "its supervisor on spark-1 is not running" in found.problems[-1]
+
+
+async def test_what_an_interrupted_up_has_left_is_told_from_what_was_asked_for() -> None:
+    """`up --no-supervise` leaves a record of what it started; Ctrl-C leaves ranks and none."""
+    here = running()
+    here.nodes[0].on("deployments/$2/desired.json", "")
+    found, _ = await status(here.services, probe=False)
+    assert await left_alone(here.services, found) == {"twin"}
+    here.nodes[0].on("deployments/$2/desired.json", "{}")
+    assert await left_alone(here.services, found) == frozenset()
+    found, _ = await status(watched(running()).services, probe=False)
+    assert await left_alone(here.services, found) == frozenset()
 
 
 async def test_of_nothing_but_a_dead_supervisor_that_is_reported() -> None:

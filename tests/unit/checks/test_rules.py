@@ -361,6 +361,14 @@ def test_rule_is_silent(code: str, why: str, where: Context) -> None:
     assert found(code, where) == []
 
 
+def test_a_taken_rendezvous_names_the_deployment_that_meets_there() -> None:
+    """Guards `sudo ss` as the only advice where another deployment of the recipe runs."""
+    where = context({**taken("192.168.100.1", 25000, "python3"), "ranks": (rank("other"),)})
+    (finding,) = found("PORT001", where)
+    assert finding.remedy.startswith("sparkwright down other, if it is the rendezvous of its ranks (else stop it")
+    assert finding.remedy.endswith("or set another serving.master_port")
+
+
 def test_healthy_nodes_have_no_findings() -> None:
     """Guards that a good plan on good nodes, and a check of them, report nothing."""
     assert check_all(context()) == ()

@@ -5,6 +5,7 @@ from typing import Any
 
 from sparkwright.cli.text import deployment_text
 from sparkwright.domain.deployment import Deployment
+from sparkwright.domain.facts import RankStatus
 from sparkwright.domain.live import DeploymentState, Live, LiveCanary, LiveNode, LiveRestart, Supervised
 
 GIB = 1024**3
@@ -95,6 +96,25 @@ def test_one_that_is_being_started_again_is_not_called_lost() -> None:
     gone = Supervised("twin", "spark-1", 1001.0, False, LIVE, again=True)
     assert gone.trouble.endswith("1 s ago: it is being started again")
     assert replace(gone, again=False).trouble.endswith("it will not restart automatically")
+
+
+def test_a_stall_of_a_second_is_no_new_start() -> None:
+    """Guards a service of an hour that reads as one of some seconds."""
+    stalled = replace(LIVE, up_since=-2600.0)
+    assert shown(Supervised("twin", "spark-1", 1001.0, True, stalled)).startswith(
+        "twin: ready for 61 s, up for 1 h 00 min  http"
+    )
+    begun = replace(LIVE, up_since=940.0)
+    assert shown(Supervised("twin", "spark-1", 1001.0, True, begun)).startswith("twin: ready for 61 s  http")
+    down = replace(stalled, phase=DeploymentState.LOADING)
+    assert ", up for" not in shown(Supervised("twin", "spark-1", 1001.0, True, down))
+
+
+def test_ranks_that_nobody_supervises_are_called_so() -> None:
+    """Guards an interrupted `up`: ready, and nobody would restart it."""
+    ranks = (RankStatus("twin", 0, "spark-1", "process", "running", "/x"),)
+    text = deployment_text(Deployment("twin", DeploymentState.READY, ranks))
+    assert "not supervised: nothing restarts it and it has no gateway; `sparkwright up`" in " ".join(text.split())
 
 
 def test_since_when_needs_a_supervisor_that_lives() -> None:

@@ -198,6 +198,7 @@ def test_a_deployment_shows_each_rank_and_problem() -> None:
         "  rank 0  spark-1  running       vllm 0.21.0  big@256k",
         "  rank 1  spark-2  exited (137)  vllm 0.21.0  big@256k",
         "  problem: p",
+        "  not supervised: nothing restarts it and it has no gateway; `sparkwright up` with its recipe adds both",
     ]
 
 

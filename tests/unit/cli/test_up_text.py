@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from sparkwright.app.gateway import Reach
+from sparkwright.app.gateway import NO_KEY_HERE, Reach
 from sparkwright.app.install_supervisor import InstallResult
 from sparkwright.app.prepare import Outcome
 from sparkwright.app.services import ClusterState
@@ -50,6 +50,13 @@ def test_the_request_goes_the_way_that_this_machine_has() -> None:
     assert request_lines(PLAN, Reach("https://spark-1:8443/v1"))[0] == "curl \\"
     fabric = request_lines(PLAN, Reach("http://192.168.100.10:8000/v1", "spark-1"))
     assert "-L 8000:192.168.100.10:8000" in fabric[0] and "http://127.0.0.1:8000/v1" in fabric[2]
+
+
+def test_without_a_key_no_request_is_shown_that_gets_401() -> None:
+    """Guards a second laptop: where the key is, and what makes one here."""
+    text = outcome_text(replace(READY, armed=replace(ARMED, said=(NO_KEY_HERE,))), 1.0)
+    assert "curl" not in text and "only on the machine that made it" in text
+    assert "`sparkwright keys add NAME` makes one here" in text
 
 
 def test_without_a_gateway_the_engine_itself_is_the_address() -> None:

@@ -232,6 +232,15 @@ def test_a_refused_plan_is_not_written_out(call: Call, tmp_path: Any) -> None:
     assert (code, (tmp_path / "x").exists()) == (0, True) and "ERROR" in err and "no-such-flag" in err
 
 
+def test_files_for_later_do_not_look_at_ports_in_use_now(call: Call, here: Scene) -> None:
+    """Guards a migration of what serves now: its own ports are taken; a start is refused all the same."""
+    here.nodes[0].on("ss -ltnp", '@@ ss\nLISTEN 0 128 0.0.0.0:8000 0.0.0.0:* users:(("nginx",pid=7,fd=3))\n')
+    code, out, _ = call("plan", "twin", "--json", *FORCE)
+    assert code == 1 and "PORT001" in [one["code"] for one in json.loads(out)["findings"]], out
+    code, out, err = call("plan", "twin", "--emit", "shell", "--json", *FORCE)
+    assert code == 0 and json.loads(out)["files"] and "PORT001" not in err, err
+
+
 def test_the_files_of_a_plan_as_json(call: Call) -> None:
     """On stdout, not in a folder: one of both."""
     code, out, _ = call("plan", "twin", "--emit", "shell", "--json", *FORCE)

@@ -1,5 +1,6 @@
 """Plans of what operators do, reports, and what a chat takes."""
 
+import asyncio
 import json
 import time
 from dataclasses import asdict, replace
@@ -11,6 +12,7 @@ from sparkwright.console import actions, chat, logs, outlook, runs
 from sparkwright.console.board import Board
 from sparkwright.console.sessions import Visitor
 from sparkwright.domain.codec import Unreadable, to_json
+from sparkwright.domain.errors import UsageError
 from sparkwright.domain.live import DeploymentState, Live
 from sparkwright.domain.run import Listed
 from sparkwright.gateway.keys import Key, Role
@@ -90,3 +92,34 @@ def test_what_a_start_takes_and_why_it_would_be_refused() -> None:
     forced = dict(outlook.rows(replace(PLAN, findings=(OVERRIDE, BLOCK)), "a test"))
     assert "RANK001" not in forced["would be refused now"]
     assert "would be refused now" not in dict(outlook.rows(PLAN, ""))
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (None, "done in 0"),
+        (UsageError("no such deployment", "see status"), "no such deployment; hint: see status."),
+        (OSError("disk"), "failed: OSError('disk') (a bug in sparkwright"),
+        (asyncio.CancelledError(), "the console ended meanwhile"),
+    ],
+)
+async def test_a_note_of_an_operation_always_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException | None, said: str
+) -> None:
+    """Guards "under way" for ever after an error that is not ours, and after the console's end."""
+
+    async def ends(*_: object) -> None:
+        if error:
+            raise error
+
+    monkeypatch.setattr(actions, "_started", ends)
+    board = board_of(tmp_path, LIVE)
+    (watch,) = board.visible("")
+    operations = actions.Operations(board)
+    assert operations.begin(actions.Operation("restart", watch, (watch,)), ME)
+    assert not operations.begin(actions.Operation("restart", watch, (watch,)), ME), "one at a time"
+    await asyncio.wait(set(operations._running))
+    await asyncio.sleep(0)
+    assert said in board.notes["chat"] and "under way" not in board.notes["chat"]
+    assert operations.begin(actions.Operation("restart", watch, (watch,)), ME)
+    await asyncio.wait(set(operations._running))

@@ -4,6 +4,8 @@ import asyncio
 import json
 from dataclasses import replace
 
+import pytest
+
 from fakes.rank_node import STATE as HOME
 from fakes.rank_node import Exit
 from sparkwright.app import incident as evidence
@@ -11,9 +13,9 @@ from sparkwright.app.prepare import Outcome, prepare
 from sparkwright.domain.command import Command
 from sparkwright.domain.errors import NotReady, Unreachable
 from sparkwright.domain.incident import CHANGED
-from sparkwright.domain.live import DeploymentState, LiveRank
-from sparkwright.supervision.events import Captured, Launched, LaunchFailed, Ready, Stopped
-from sparkwright.supervision.state import Announce, Capture, Close, Refuse, State, Stop
+from sparkwright.domain.live import Ask, DeploymentState, LiveRank, Request
+from sparkwright.supervision.events import Captured, Launched, LaunchFailed, Ready, Returned, Stopped
+from sparkwright.supervision.state import Announce, Capture, Close, Refuse, State, Stop, Swap
 from sparkwright.supervisor.announcer import Announcer
 from sparkwright.supervisor.effects import EffectRunner
 from sparkwright.supervisor.nodes import census
@@ -222,3 +224,37 @@ async def test_an_engine_that_is_busy_when_it_is_found_serves() -> None:
     it.scene.endpoint.page = page  # type: ignore[method-assign]
     assert isinstance(await watch(it.context, ours=False), Ready)
     assert it.scene.did("stop") == []
+
+
+REPLACE = Request(Ask.REPLACE, "ann (console)", "being replaced by other", "n1", successor="other")
+
+
+@pytest.mark.parametrize("phases", [("loading", "ready"), ("loading", "draining", "halted"), ("halted",), (None,)])
+async def test_a_switch_whose_console_has_gone_is_ended_here(phases: tuple[str | None, ...]) -> None:
+    """Either the successor serves and this one rests, or that one is stopped and this one is started again."""
+    it = tower()
+    states = [DeploymentState(phase) if phase else None for phase in phases]
+    asked: list[tuple[str, Request]] = []
+    it.keep.journal.asked = replace(REPLACE, age=1000.0)
+    it.keep.journal.phase_of = lambda name: states.pop(0) if len(states) > 1 else states[0]  # type: ignore[attr-defined]
+    it.keep.journal.ask = lambda name, request: asked.append((name, request))  # type: ignore[attr-defined]
+    await EffectRunner(it.bus).begin(Swap(turn=3), STATE)
+    told = await answer(it)
+    assert isinstance(told, Returned) and it.keep.journal.asked is None
+    serves = phases[-1] == "ready"
+    assert (told.again, told.halted) == (not serves, serves)
+    assert [(name, one.ask) for name, one in asked] == ([("other", Ask.HALT)] if "draining" in phases else [])
+
+
+async def test_a_switch_that_went_well_ends_at_rest() -> None:
+    """The console's word to the supervisor that waits."""
+    it = tower()
+    it.keep.journal.asked = replace(REPLACE, ask=Ask.HALT, why="other serves in its place")
+    await EffectRunner(it.bus).begin(Swap(turn=3), STATE)
+    told = await answer(it)
+    assert it.context.seen.request == "" and it.context.seen.answers == ()
+    assert isinstance(told, Returned) and (told.again, told.halted, told.why) == (
+        False,
+        True,
+        "other serves in its place",
+    )
