@@ -29,7 +29,7 @@ FILES = {
     r"|utils|server_args|metrics)",
 }
 FILLERS = ("1", "word", "")
-SHORTEST, LONGEST = 4, 400
+SHORTEST, LONGEST = 4, 1200
 MOST_CHOICES = 8  # of one text with several conditions in it
 # Sources whose lines tell how far a start is.
 START = re.compile(

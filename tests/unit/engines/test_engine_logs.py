@@ -4,7 +4,12 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from docs_engines import versions_read
 from engine_logs import report
+
+from sparkwright.engines.dialect import dialect
+from sparkwright.engines.flag_data import versions
+from sparkwright.engines.tables import SEPARATE, table
 
 SOURCE = """
 def start(self):
@@ -38,3 +43,18 @@ def test_rules_are_held_to_the_texts_of_a_wheel(wheel: Path) -> None:
     assert "/v1/chat/completions" in found.routes and found.new_routes == ("/v1/quux",)
     assert "Loading quux weights from {}" in [one.text for one in found.unread]
     assert not [one for one in found.unread if "Init parallel" in one.text]
+
+
+@pytest.mark.parametrize("engine", ["vllm", "sglang"])
+def test_the_newest_flags_come_with_the_newest_log(engine: str) -> None:
+    """Whoever adds the flags of a release reads its log, metrics and routes, too (`engine_data.py logs`)."""
+    newest = versions(engine)[-1]
+    assert dialect(engine).versions[-1] == newest and table("read")[engine]["counted"][-1] == newest
+
+
+def test_the_reference_says_what_of_a_version_was_read() -> None:
+    """One row a version: vLLM 0.32.0 ran on CPUs, its flags were not read."""
+    rows = versions_read().splitlines()
+    assert "| vLLM | 0.32.0 | - | yes | - | - | CPU, one and two nodes |" in rows
+    assert "| vLLM | 0.33.0 | yes | yes | yes | yes | H100, one node |" in rows
+    assert set(table("read")) == set(SEPARATE)
