@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sparkwright.engines.catalog import ENGINES
+from sparkwright.engines.dialect import dialect
 from sparkwright.engines.flag_data import FlagData, flag_data, versions
-from sparkwright.engines.tables import emitted, metric_names
+from sparkwright.engines.tables import SEPARATE, emitted, metric_names, table
+from sparkwright.engines.version import version_key
 
 if TYPE_CHECKING:
     from sparkwright.engines.engine import Engine
@@ -78,7 +80,7 @@ TOLD = {
         (
             "Real SGLang 0.5.12, TP 2 over two nodes with one H200 each, runtime process: "
             "[acceptance](../acceptance/sglang-0.5.12-2x-h200.md): killed and frozen ranks, relaunch, bench.",
-            "The options of all five versions are compared with the commands that we write.",
+            "The options of all versions are compared with the commands that we write.",
             "A simulated SGLang on two system containers, both runtimes.",
         ),
     ),
@@ -130,7 +132,7 @@ TOLD = {
 
 
 def engines_page(made: str) -> str:
-    parts = [f"# The engines\n\n{made}\n{INTRO}", overview(), METRICS, metrics()]
+    parts = [f"# The engines\n\n{made}\n{INTRO}", overview(), READ, versions_read(), METRICS, metrics()]
     parts += [section(name, engine) for name, engine in ENGINES.items()]
     return "\n".join(parts)
 
@@ -142,6 +144,11 @@ again out of the published wheels, whose names and hashes are in it.
 The tests start every shipped recipe in state ready as it is written, on two system containers, with the simulator as
 its engine.
 """
+READ = """## Versions that were read
+
+A version between two that were read is planned by the nearest one. Of a version whose log was not read, `up` says so
+once: phases may be shown wrong, and a rank counts as stuck only after the silence of the longest phase still to come.
+"""
 METRICS = "## Metrics\n\nOne vocabulary for all; `-`: that engine has no such number, and nothing is made up.\n"
 
 
@@ -151,6 +158,22 @@ def overview() -> str:
         told = TOLD[name]
         listed = "takes vLLM 0.21.0's" if name == "twin" else ", ".join(versions(name))
         rows.append(f"| {told.title} | `{name}` | {told.spans} | {listed} |")
+    return "\n".join([*rows, ""])
+
+
+def versions_read() -> str:
+    """A row for each version of which anything was read: flags, log words, metrics and routes, memory, a real start."""
+    rows = ["| engine | version | flags | log words | metrics, routes | memory | real start |", f"|{'---|' * 7}"]
+    for name in SEPARATE:
+        other = table("read")[name]
+        started = other["started"]
+        columns = (versions(name), dialect(name).versions, other["counted"], other["memory"])
+        every = sorted(
+            {one for column in (*columns, started) for one in column}, key=lambda one: version_key(name, one)
+        )
+        for version in every:
+            cells = ["yes" if version in column else "-" for column in columns]
+            rows.append(f"| {TOLD[name].title} | {version} | {' | '.join(cells)} | {started.get(version, '-')} |")
     return "\n".join([*rows, ""])
 
 

@@ -29,7 +29,7 @@ FILES = {
     r"|utils|server_args|metrics)",
 }
 FILLERS = ("1", "word", "")
-SHORTEST, LONGEST = 4, 400
+SHORTEST, LONGEST = 4, 1200
 MOST_CHOICES = 8  # of one text with several conditions in it
 # Sources whose lines tell how far a start is.
 START = re.compile(
@@ -41,7 +41,8 @@ IMPORTANT = re.compile(
     r"(?i)load(?:ing|ed)|compil|warm|captur|memory|kv cache|profil|ready|download|init \w+ (?:begin|end)|tokens"
 )
 _PERCENT = re.compile(r"%(?:\(\w+\))?[-#0 +']*(?:\d+|\*)?(?:\.(?:\d+|\*))?[sdrfxXgGeEic]")
-_ROUTE = re.compile(r"/v1/[a-zA-Z_/{}:.]{2,60}")
+_ROUTE = re.compile(r"/v1/[a-zA-Z_/{}:]{2,60}")
+_LEFT_OUT = re.compile(r"lora_adapter|/loads\b|/realtime|/load\b")  # on purpose, or a websocket: data/routes.toml
 
 
 @dataclass(frozen=True)
@@ -78,14 +79,14 @@ def report(engine: str, version: str, wheel: Path) -> Report:
     filled = [_filled(texts, filler) for filler in FILLERS]
     dead = [rule.pattern.pattern for rule in rules if not _can_match(rule, filled)]
     quoted = "\n".join(texts)
-    names = {name.removesuffix("_count") for name in metric_names(engine).values()}
+    names = {name.removesuffix("_count").removesuffix("_total") for name in metric_names(engine).values()}
     metrics = [name for name in sorted(names) if ":" in name and name.partition(":")[2] not in quoted]
-    served = {_plain(path) for text in texts for path in _ROUTE.findall(text)}
+    served = {_plain(text) for text in texts if _ROUTE.fullmatch(text)}
     known = {_plain(call.partition(" ")[2]) for call in routes(engine).calls}
     missing = [path for path in sorted(known) if path not in served and not _under_a_prefix(path, texts)]
     starts = [one for one in sorted(logged) if one.level == "I" and IMPORTANT.search(one.text)]
     unread = [one for one in starts if not _is_read(engine, one.text)]
-    new = [path for path in sorted(served - known) if not path.endswith(("/", "."))]
+    new = [path for path in sorted(served - known) if not _LEFT_OUT.search(path)]
     return Report(engine, version, tuple(dead), tuple(metrics), tuple(missing), tuple(unread), tuple(new))
 
 

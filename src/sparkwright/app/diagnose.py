@@ -201,7 +201,7 @@ def words_of(ranks: Sequence[RankStatus]) -> dict[str, str]:
     head = next((rank for rank in ranks if rank.rank == 0), ranks[0])
     peer = next((rank for rank in ranks if rank.node != head.node), head)
     words = {"deployment": head.deployment, "head": head.node, "node": head.node, "peer": peer.node}
-    words |= {"recipe": head.recipe, "port": str(head.port), "model": head.served_name}
+    words |= {"recipe": head.recipe, "port": str(head.port), "model": head.served_name, "runtime": str(head.runtime)}
     return words | reading(head.deployment)
 
 

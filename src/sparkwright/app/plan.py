@@ -22,7 +22,7 @@ from sparkwright.domain.verdict import Action, Remedy
 from sparkwright.engines.catalog import engine as engine_by_name
 from sparkwright.engines.catalog import rehearse, review, simulator
 from sparkwright.engines.engine import RenderContext, served_name
-from sparkwright.engines.identity import check_identity, check_quantization
+from sparkwright.engines.identity import as_installed, check_identity, check_quantization
 from sparkwright.planner.fabric import choose_fabrics
 from sparkwright.planner.judge import RealJudge, facts_after
 from sparkwright.planner.parallelism import advise
@@ -45,13 +45,14 @@ def make_plan(services: Services, request: LaunchRequest, cluster_state: Cluster
     from sparkwright.checks.catalog import check_all, worst_first  # loaded after the nodes were asked
 
     request = replace(request, recipe=with_published(request.recipe, cluster_state.published, cluster_state.draft))
-    cluster_state = _as_ours(request, cluster_state)
+    cluster_state, wanted = _as_ours(request, cluster_state), request.recipe
+    request = replace(request, recipe=as_installed(wanted, cluster_state.engines))
     recipe, nodes = request.recipe, nodes_for(services, request.recipe)
     placement, findings = _placed(nodes, cluster_state)
     complete = len(placement.fabric) == len(nodes) == recipe.parallelism.world_size
     specs = _specs(services, request, cluster_state, placement) if complete else ()
     findings += (in_recipe(finding, recipe.engine.name) for finding in review(recipe, specs))
-    findings += check_identity(recipe, cluster_state.engines, cluster_state.facts, _pythons(services))
+    findings += check_identity(wanted, cluster_state.engines, cluster_state.facts, _pythons(services))
     advice = advise(recipe, cluster_state.checkpoints)
     refusal = _refusal(services, request, cluster_state) if seek else None
     found = weighed(services, request, cluster_state, nodes, refusal)

@@ -75,6 +75,7 @@ def diagnosed(
 
     recipe = shlex.quote(plan.recipe.asked)
     words = {"deployment": plan.deployment, "recipe": recipe, "head": plan.head, "node": plan.head}
+    words |= {"runtime": str(plan.recipe.engine.runtime)}
     words |= {"port": str(plan.port), "model": plan.served_name, "peer": plan.placement.nodes[-1]}
     logs = [(rank.label, [("\n".join(rank.lines) + "\n").encode("utf-8", "replace")]) for rank in watch.ranks]
     found = examine([*logs, *versions_on(facts)], year_of(services), words)

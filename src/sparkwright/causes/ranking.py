@@ -28,6 +28,10 @@ _ELSEWHERE = {  # of engines that somebody else runs
 }
 
 
+_IN_CONTAINER = re.compile(r"docker exec (?:-it? )?<container> ")
+_OF_IMAGES = re.compile(r"\bdocker (?:build|image|inspect|pull|save|load|run|compose)\b")
+
+
 class Slots(dict[str, str]):
     """For the `{name}` in a step; `<name>` for a word that is not known."""
 
@@ -135,10 +139,17 @@ def _once(causes: Iterable[Cause]) -> tuple[Cause, ...]:
     return tuple(kept.values())
 
 
+def without_containers(steps: Sequence[str]) -> list[str]:
+    """The steps for ranks that are processes: on the node itself, without those that build or look at images."""
+    plain = [_IN_CONTAINER.sub("", step) for step in steps]
+    return [step for step in plain if not _OF_IMAGES.search(step)] or plain
+
+
 def named(one: Found, weight: float, words: Mapping[str, str]) -> Cause:
     """With its steps filled in. words: about the cluster."""
     slots, known = Slots({**words, **one.groups}), one.known
     fix = [step.format_map(slots) for step in known.fix]
+    fix = without_containers(fix) if words.get("runtime") == "process" else fix
     confidence = round(min(weight, one.at_most), 2)
     if confidence < _SURE_ENOUGH:
         fix.sort(key=lambda step: _TAKES_A_NODE.search(step.partition("#")[0]) is not None)

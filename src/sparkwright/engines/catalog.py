@@ -1,6 +1,6 @@
 """The engines that sparkwright drives, by the name a recipe gives. A plain table: nothing registers itself."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from sparkwright.domain.cluster import NodePaths
 from sparkwright.domain.command import Secret
@@ -8,9 +8,10 @@ from sparkwright.domain.errors import RecipeError, SparkwrightError
 from sparkwright.domain.facts import FabricChoice
 from sparkwright.domain.finding import Finding
 from sparkwright.domain.plan import Placement, RankSpec
-from sparkwright.domain.recipe import Recipe
+from sparkwright.domain.recipe import EngineChoice, Recipe, Runtime
 from sparkwright.engines.engine import Engine, RenderContext
 from sparkwright.engines.environment import check_rdma
+from sparkwright.engines.findings import ENG
 from sparkwright.engines.flags import check_flags, check_variables
 from sparkwright.engines.llama_cpp import LlamaCpp
 from sparkwright.engines.sglang import Sglang
@@ -54,14 +55,20 @@ def engine(name: str) -> Engine:
 
 
 def review(recipe: Recipe, specs: Sequence[RankSpec]) -> tuple[Finding, ...]:
-    """Findings ENG001 to ENG033 without repetition, in the order found. Raises RecipeError for an unknown engine."""
+    """Findings ENG001 to ENG034 without repetition, in the order found. Raises RecipeError for an unknown engine."""
     choice = recipe.engine
     found = [*engine(choice.name).check(recipe)]
     for spec in specs:
         found += check_flags(choice.name, choice.version, spec.engine_words, choice.extra_flags)
     found += check_rdma(specs)
+    found += _check_tag(choice)
     found += check_variables(choice.name, choice.version, recipe.env, choice.extra_env)
     return tuple(dict.fromkeys(found))
+
+
+def _check_tag(choice: EngineChoice) -> Iterator[Finding]:
+    if choice.runtime is Runtime.DOCKER and choice.image and not choice.image_note and "@sha256:" not in choice.image:
+        yield ENG["ENG034"].on("engine.image", f"image: {choice.image}", title=f"the tag of {choice.image} can move")
 
 
 def rehearse(recipe: Recipe) -> tuple[Finding, ...]:

@@ -11,9 +11,10 @@ from difflib import get_close_matches
 from sparkwright.domain.facts import EngineFound, Identity, NodeFacts, Unknown
 from sparkwright.domain.finding import Finding, Severity
 from sparkwright.domain.recipe import EngineChoice, Recipe, Runtime
+from sparkwright.domain.values import replace
 from sparkwright.engines.engine import PYTHON
 from sparkwright.engines.findings import ENG
-from sparkwright.engines.flag_data import flag_data
+from sparkwright.engines.flag_data import flag_data, read_data, versions
 from sparkwright.facts.engine_image import Question
 from sparkwright.images.dockerfile import MACHINES
 
@@ -27,6 +28,7 @@ _KNOWN = {
 }
 _IN_IMAGE = {"llama-cpp": "/app/llama-server"}
 _TWIN = "twin"
+_SHOWN = 8  # options
 _NATIVE = "llama-server"  # no Python package has it: it tells its version itself
 _RELEASE = re.compile(r"[vb]?(\d+(?:\.\d+)*)(.*)")
 # Methods that a config writes under another name than the engine's option has (vLLM 0.21.0 quantization/__init__.py).
@@ -52,6 +54,26 @@ def question(recipe: Recipe, python: str) -> Question | None:
     return Question(first, packages, own=own)
 
 
+def as_installed(recipe: Recipe, found: Mapping[str, EngineFound | Unknown]) -> Recipe:
+    """The recipe with the version of the engine that is there, if all nodes that could be read have the same one.
+
+    A recipe may leave its version out, and `pip install -U` does not edit it: what runs is what is planned and checked.
+    """
+    engine = recipe.engine
+    asked = question(recipe, PYTHON)
+    if engine.name == _TWIN or asked is None:
+        return recipe
+    name = (asked.packages or (asked.program.rpartition("/")[2],))[0]
+    there = {seen.versions.get(name, "") for seen in found.values() if isinstance(seen, EngineFound)} - {"", "?"}
+    if len(there) != 1:
+        return recipe
+    (version,) = there
+    same = engine.version and difference(_build(engine.version) if name == _NATIVE else engine.version, version) is None
+    if same:
+        return recipe
+    return replace(recipe, engine=replace(engine, version=f"b{version}" if name == _NATIVE else version))
+
+
 def check_identity(
     recipe: Recipe,
     found: Mapping[str, EngineFound | Unknown],
@@ -59,16 +81,17 @@ def check_identity(
     pythons: Mapping[str, str],
 ) -> Iterator[Finding]:
     """Findings for each node whose engine was inspected. found: by node name; pythons: as for RenderContext."""
+    agreed = as_installed(recipe, found).engine.version
     for node, seen in found.items():
         asked = question(recipe, pythons.get(node, PYTHON))
         if asked and isinstance(seen, Unknown):
             yield _not_seen(recipe.engine, node, seen)
         elif asked and isinstance(seen, EngineFound):
             wrong = _other_machine(recipe.engine, node, seen, facts.get(node))
-            yield from [wrong] if wrong else _engine(recipe.engine, asked, node, seen)
+            yield from [wrong] if wrong else _engine(recipe.engine, asked, node, seen, agreed)
 
 
-def _engine(engine: EngineChoice, asked: Question, node: str, seen: EngineFound) -> Iterator[Finding]:
+def _engine(engine: EngineChoice, asked: Question, node: str, seen: EngineFound, agreed: str) -> Iterator[Finding]:
     name, *others = asked.packages or (asked.program.rpartition("/")[2],)
     version = seen.versions.get(name, "")
     if engine.name == _TWIN:
@@ -81,7 +104,7 @@ def _engine(engine: EngineChoice, asked: Question, node: str, seen: EngineFound)
         teller = asked.program if asked.says_version else f"package {name}"
         yield _not_seen(engine, node, Unknown(seen.program, f"no version from {teller}"))
     else:
-        yield from _other_version(engine, node, name, version)
+        yield from _other_version(engine, node, name, version, agreed)
     for other in others if version else ():
         if other not in seen.versions:
             yield _lacks(engine, node, other, True)
@@ -139,18 +162,33 @@ def _not_seen(engine: EngineChoice, node: str, why: Unknown) -> Finding:
     )
 
 
-def _other_version(engine: EngineChoice, node: str, name: str, version: str) -> Iterator[Finding]:
+def _other_version(engine: EngineChoice, node: str, name: str, version: str, agreed: str) -> Iterator[Finding]:
+    """agreed: what all nodes have, or else the recipe's version. Another version on all of them is planned for."""
     severity = difference(_build(engine.version) if name == _NATIVE else engine.version, version)
-    if severity is None:
+    if severity is None or not engine.version:
         return
+    everywhere = agreed.removeprefix("b") in (version, f"b{version}")
+    goes_on = f"flags and memory are planned for {version}{_changes(engine, version)}"
     yield ENG["ENG019"].on(
         node,
-        f"expected {engine.version}, found {name} {version}",
+        f"expected {engine.version}, found {name} {version}" + (f"; {goes_on}" if everywhere else ""),
         title=f"{_where(engine)} has {name} {version}, the recipe is for {engine.version}",
-        fix=f"write `version: {version}` into the recipe's engine, which checks its flags again, "
-        "or take the other image",
-        severity=severity,
+        fix=f"write `version: {version}` into the recipe's engine, or leave `version` out: it is read at `up`"
+        if everywhere
+        else f"have the same version on every node: install {engine.version} here, or take the image that has it",
+        severity=Severity.WARN if everywhere else severity,
     )
+
+
+def _changes(engine: EngineChoice, version: str) -> str:
+    """Options that came and went between the recipe's version and the one that is there, as far as both were read."""
+    known = versions(engine.name)
+    old, new = engine.version.removeprefix("v"), version
+    if old not in known or new not in known:
+        return f"; options of {new} were not read here" if new not in known else ""
+    before, after = (set(read_data(engine.name, one).options) for one in (old, new))
+    gone = sorted(before - after)
+    return f"; {len(after - before)} options are new" + (f", gone: {', '.join(gone[:_SHOWN])}" if gone else "")
 
 
 def _build(version: str) -> str:

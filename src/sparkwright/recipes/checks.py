@@ -56,6 +56,8 @@ def _simulated(recipe: Recipe) -> Iterator[Complaint]:
 
 def _runtime(recipe: Recipe) -> Iterator[Complaint]:
     engine = recipe.engine
+    if not engine.version and engine.name == "twin":
+        yield ("engine", "version"), "`engine.version` is missing: the simulator plays the version that it is given"
     if engine.runtime is Runtime.PROCESS and engine.image:
         hint = "leave it out (a profile removes it with `image: null`)"
         yield ("engine", "image"), f"`engine.image`: runtime process starts no container; {hint}"
@@ -65,10 +67,6 @@ def _runtime(recipe: Recipe) -> Iterator[Complaint]:
         yield ("engine", "venv"), "`engine.venv`: belongs to `runtime: process`; with docker the engine is in the image"
     if not engine.image:
         yield ("engine",), "`engine.image` is missing: runtime docker needs one, best by digest (`name@sha256:...`)"
-    elif "@sha256:" not in engine.image and not engine.image_note:
-        hint = "give the digest (`docker inspect -f '{{index .RepoDigests 0}}' IMAGE`)"
-        note = "or explain in `engine.image_note` why only a tag is known"
-        yield ("engine", "image"), f"`engine.image`: found {shown(engine.image)}, a tag, which can move; {hint} {note}"
 
 
 def _ranks(recipe: Recipe) -> Iterator[Complaint]:

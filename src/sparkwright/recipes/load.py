@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from pathlib import PurePath
@@ -117,7 +118,16 @@ def to_recipe(part: RecipePart, source: str) -> Recipe:
             "source": source,
         },
     )
-    return made
+    if made.engine.version:
+        return made
+    return replace(made, engine=replace(made.engine, version=version_of_tag(made.engine.image)))
+
+
+def version_of_tag(image: str) -> str:
+    """`0.34.0` of vllm/vllm-openai:v0.34.0-aarch64, `b10269` of a llama.cpp server; '' where the tag has no release."""
+    tag = image.partition("@")[0].rpartition("/")[2].partition(":")[2]
+    found = re.search(r"(?:^|[-_])(?:v?(\d+\.\d+\.\d+(?:(?:rc|a|b|\.post|\.dev)\d+)?)|(b\d{4,6}))(?![\d.])", tag)
+    return (found[1] or found[2]) if found else ""
 
 
 def _stem(source: str) -> str:

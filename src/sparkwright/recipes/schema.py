@@ -44,8 +44,8 @@ _VARIABLE = Matching(r"[A-Z][A-Z0-9_]*", "the name of a variable, as in VLLM_USE
 _OPTION = Matching(r"[A-Za-z0-9][\w-]*", "the name of an option without dashes before it, as in block-size")
 _WORD = Matching(r"\S+", "one word without spaces")
 _VERSION = Matching(
-    r"b?\d+(\.\d+)*([abc]|rc|\.?dev|\.?post|-)?[\w.+-]*",
-    "one exact version, as in 0.21.0 or b10269: flags and known defects depend on it",
+    r"[vb]?\d+(\.\d+)*([abc]|rc|\.?dev|\.?post|-)?[\w.+-]*|latest|nightly|main|master|dev",
+    "one version, as in 0.21.0, b10269 or nightly; leave it out to have it read from the image or venv at `up`",
 )
 _COMMIT = Matching(r"[0-9a-f]{40}", "the full hash of one commit, 40 hex digits; branches and tags move")
 _REPOSITORY = Matching(r"(https|git|file)://\S+", "a URL that git can fetch from, as in https://github.com/org/name")
@@ -110,7 +110,7 @@ class ModelPart(Part):
 
 class EnginePart(Part):
     name: Literal["vllm", "vllm-ray", "sglang", "trtllm", "llama-cpp", "twin"]
-    version: Annotated[Text, _VERSION]
+    version: Annotated[Text, _VERSION] = ""
     runtime: Literal["docker", "process"] = "docker"
     image: Annotated[Text, _WORD] = ""
     image_note: Text = ""

@@ -239,6 +239,7 @@ class DeploymentContext:
         serving, model = self.desired.recipe.serving, served_name(self.desired.recipe)
         words = {"deployment": self.name, "recipe": self.desired.recipe.label, "head": self.head, "node": self.head}
         words |= {"port": str(serving.port), "model": model, "peer": self.nodes[-1]}
+        words |= {"runtime": str(self.desired.recipe.engine.runtime)}
         return words | reading(self.name)
 
     def remember(self, figures: Mapping[str, float]) -> None:

@@ -78,3 +78,14 @@ def test_noise_at_exit_is_known_as_such() -> None:
     first = next(number for number, line in enumerate(lines) if line.startswith("nanobind: "))
     assert [line for line in lines[first:] if not is_exit_noise(line)] == []
     assert not any(map(is_exit_noise, lines[:first]))
+
+
+def test_fixes_fit_the_runtime() -> None:
+    """A rank that is a process has no container: its commands run on the node, and no image is built."""
+    log = b"(EngineCore pid=1) ERROR 11-27 20:00:00 [core.py:1] ModuleNotFoundError: No module named 'tilelang'\n" * 2
+    in_container, on_node = (
+        examine([("rank 0", [log])], 2026, words).causes[0].fix for words in ({}, {"runtime": "process"})
+    )
+    assert any("docker exec" in step for step in in_container)
+    assert on_node and not any("docker" in step for step in on_node)
+    assert any(step.startswith("python3 -c 'import tilelang'") for step in on_node)

@@ -7,7 +7,7 @@ import pytest
 from sparkwright.domain.facts import EngineFound, Identity, NodeFacts, Unknown
 from sparkwright.domain.finding import Finding, Severity
 from sparkwright.domain.recipe import EngineChoice, Model, Recipe, Runtime
-from sparkwright.engines.identity import check_identity, difference, question
+from sparkwright.engines.identity import as_installed, check_identity, difference, question
 from unit.for_each import for_each
 
 RECIPE = Recipe("r", "R", Model("org/name"), EngineChoice("vllm", "0.21.1", image="acme/vllm:1"))
@@ -81,6 +81,38 @@ def test_a_finding_names_what_is_there_and_what_is_wanted() -> None:
     (finding,) = findings(EngineFound("arm64", {"vllm": "0.22.0"}, PROGRAM))
     assert finding.subject == "spark-1" and "acme/vllm:1" in finding.title
     assert "expected 0.21.1, found vllm 0.22.0" in finding.evidence and "0.22.0" in finding.remedy
+
+
+def test_another_release_on_all_nodes_goes_on_with_the_difference() -> None:
+    """`pip install -U` does not stop the service: what is there is planned and checked, and the change is told."""
+    recipe = replace(RECIPE, engine=replace(RECIPE.engine, version="0.26.0"))
+    seen = {node: EngineFound("arm64", {"vllm": "0.33.0"}, PROGRAM) for node in ("spark-1", "spark-2")}
+    assert as_installed(recipe, seen).engine.version == "0.33.0"
+    warned, _ = check_identity(recipe, seen, {}, {})
+    assert (warned.code, warned.severity) == ("ENG019", Severity.WARN)
+    assert "planned for 0.33.0" in warned.evidence and "options are new, gone: calculate-kv-scales" in warned.evidence
+    unread = {"spark-1": EngineFound("arm64", {"vllm": "0.34.0"}, PROGRAM)}
+    (warned,) = check_identity(recipe, unread, {}, {})
+    assert warned.severity is Severity.WARN and "options of 0.34.0 were not read here" in warned.evidence
+
+
+def test_nodes_that_differ_are_stopped() -> None:
+    """Ranks of two releases do not work together; what is planned stays what the recipe names."""
+    seen = {"spark-1": EngineFound("arm64", {"vllm": "0.21.1"}), "spark-2": EngineFound("arm64", {"vllm": "0.33.0"})}
+    assert as_installed(RECIPE, seen) == RECIPE
+    (stopped,) = check_identity(RECIPE, seen, {}, {})
+    assert (stopped.subject, stopped.severity) == ("spark-2", Severity.OVERRIDE)
+
+
+def test_a_missing_version_is_read_from_the_node() -> None:
+    """Without `version:` there is nothing to differ from; a build of llama.cpp is written as its releases are."""
+    recipe = replace(RECIPE, engine=replace(RECIPE.engine, version=""))
+    seen = {"spark-1": EngineFound("arm64", {"vllm": "0.34.0"}, PROGRAM)}
+    assert as_installed(recipe, seen).engine.version == "0.34.0"
+    assert [*check_identity(recipe, seen, {}, {})] == []
+    assert as_installed(recipe, {"spark-1": Unknown("x")}) == recipe
+    native = replace(recipe, engine=EngineChoice("llama-cpp", "", Runtime.PROCESS))
+    assert as_installed(native, {"spark-1": EngineFound("", {"llama-server": "11549"})}).engine.version == "b11549"
 
 
 @for_each(

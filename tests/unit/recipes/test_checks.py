@@ -3,7 +3,9 @@
 
 import pytest
 
-from sparkwright.recipes.load import load_recipe
+from sparkwright.domain.finding import Severity
+from sparkwright.engines.catalog import review
+from sparkwright.recipes.load import load_recipe, version_of_tag
 from unit.for_each import for_each
 from unit.recipes.samples import GOOD, errors, recipe_errors
 
@@ -55,17 +57,45 @@ def test_simulated():
 
 
 def test_image():
-    """Docker needs an image, by digest or with the reason why not."""
-    tag = (
-        "r.yaml:7: `engine.image`: found 'a/b:1', a tag, which can move; give the digest (`docker inspect -f "
-        "'{{index .RepoDigests 0}}' IMAGE`) or explain in `engine.image_note` why only a tag is known"
-    )
+    """Docker needs an image; a tag that can move is a warning of `review` (ENG034), not an error."""
     assert errors(DOCKER) == [
         "r.yaml:3: `engine.image` is missing: runtime docker needs one, best by digest (`name@sha256:...`)"
     ]
-    assert errors(DOCKER + "  image: a/b:1\n") == [tag]
+    made = silent(base=DOCKER + "  image: a/b:1\n")
+    assert [(one.code, one.severity) for one in review(made, ()) if one.code == "ENG034"] == [("ENG034", Severity.WARN)]
     assert silent("  image: a/b:1\n  image_note: no digest is published\n", DOCKER).engine.image == "a/b:1"
     assert silent(f"  image: a/b@sha256:{'0' * 64}\n", DOCKER).engine.image_note == ""
+
+
+@for_each(
+    "image, version",
+    [
+        ("vllm/vllm-openai:v0.34.0-aarch64", "0.34.0"),
+        ("lmsysorg/sglang:v0.5.23rc1-cu130", "0.5.23rc1"),
+        (f"docker.io/vllm/vllm-openai:v0.33.0@sha256:{'0' * 64}", "0.33.0"),
+        ("ghcr.io/ggml-org/llama.cpp:server-cuda-b10269", "b10269"),
+        ("nvcr.io/nvidia/tensorrt-llm/release:1.3.0rc1", "1.3.0rc1"),
+        ("nvcr.io/nvidia/vllm:25.09-py3", ""),  # NVIDIA's month, not vLLM's release
+        ("vllm/vllm-openai:nightly", ""),
+        ("registry:5000/vllm", ""),
+    ],
+)
+def test_the_version_is_read_from_the_images_tag(image, version):
+    """A recipe without `version` takes that of the tag; where the tag has none, the node is asked at `up`."""
+    assert version_of_tag(image) == version
+    without = DOCKER.replace("  version: 0.21.0\n", "")
+    assert "version:" not in without and silent(f"  image: {image}\n", without).engine.version == version
+
+
+def test_the_simulator_needs_a_version():
+    """Nothing on a node shows which release it should play."""
+    played = TWIN.replace("org/name", "org/name, simulated: true").replace("  version: 0.21.0\n", "")
+    assert errors(played) == ["r.yaml:3: `engine.version` is missing: the simulator plays the version that it is given"]
+
+
+def test_a_version_may_move():
+    """`nightly` is no release: it is planned by the newest one that was read, with a warning."""
+    assert silent(base=GOOD.replace("version: 0.21.0", "version: nightly")).engine.version == "nightly"
 
 
 def test_runtime():

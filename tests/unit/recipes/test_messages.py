@@ -88,9 +88,8 @@ def test_wrong_values(more, message):
     ("engine", "message"),
     [
         ("{name: tgi, version: 0.5.12}", "r.yaml:3: `engine.name`: found 'tgi'; allowed: vllm, vllm-ray, sglang, trtllm, llama-cpp or twin"),
-        ("{name: vllm, version: latest}", "r.yaml:3: `engine.version`: found 'latest'; allowed: one exact version, as in 0.21.0 or b10269: flags and known defects depend on it"),
-        ("{name: vllm, version: '>=0.21'}", "r.yaml:3: `engine.version`: found '>=0.21'; allowed: one exact version, as in 0.21.0 or b10269: flags and known defects depend on it"),
-        ("{name: vllm}", "r.yaml:3: `engine.version` is missing; it has no default"),
+        ("{name: vllm, runtime: process, version: newest}", "r.yaml:3: `engine.version`: found 'newest'; allowed: one version, as in 0.21.0, b10269 or nightly; leave it out to have it read from the image or venv at `up`"),
+        ("{name: vllm, runtime: process, version: '>=0.21'}", "r.yaml:3: `engine.version`: found '>=0.21'; allowed: one version, as in 0.21.0, b10269 or nightly; leave it out to have it read from the image or venv at `up`"),
         ("vllm", "r.yaml:3: `engine`: found 'vllm'; expected a mapping, one `key: value` a line"),
     ],
 )  # fmt: skip

@@ -120,6 +120,13 @@ def test_what_is_refused_has_its_reason_and_what_instead(recipe):
     assert finding.evidence == recipe.state_reason and "sm_121" in finding.evidence
 
 
+def test_no_image_of_ours_can_move():
+    """An owner's tag without a digest is a warning; ours have a digest, or a note that says why not."""
+    engines = [(p.values[0].label, p.values[0].engine) for p in VARIANTS]
+    loose = [label for label, one in engines if one.image and "@sha256:" not in one.image and not one.image_note]
+    assert engines and loose == []
+
+
 def test_both_refusals_of_the_notes_are_there():
     """The two combinations that cost others 27 days."""
     assert [p.values[0].name for p in REFUSED] == ["deepseek-v4-flash-sglang", "minimax-m2.7-fp8-sglang"]
