@@ -15,6 +15,7 @@ import click
 
 from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.cli.columns import echo
+from sparkwright.domain.codec import encodable
 from sparkwright.domain.command import Secret
 from sparkwright.domain.deployment import is_deployment_name
 from sparkwright.domain.errors import RecipeError, UsageError
@@ -118,7 +119,10 @@ def open_cluster(where: ClusterOptions) -> Cluster:
         except UsageError as error:
             raise RecipeError(f"{cluster.source}: ignore: {error.message}", error.hint) from None
 
-    return cluster_of(where, check)
+    cluster = cluster_of(where, check)
+    for note in cluster.notes:
+        echo(f"warning: {note}", err=True)
+    return cluster
 
 
 def finding_codes(given: Sequence[str]) -> tuple[str, ...]:
@@ -187,7 +191,7 @@ def answer(as_json: bool, document: Any, text: str, code: int = 0) -> None:
 
 
 def print_json(data: Any) -> None:
-    click.echo(json.dumps(data, indent=2, ensure_ascii=False, default=_plain))
+    click.echo(encodable(json.dumps(data, indent=2, ensure_ascii=False, default=_plain)))
 
 
 def _plain(value: Any) -> Any:
@@ -198,4 +202,4 @@ def _plain(value: Any) -> Any:
 
 def print_line(data: Any) -> None:
     """One JSON object on a line of its own, for output that grows."""
-    click.echo(json.dumps(data, ensure_ascii=False))
+    click.echo(encodable(json.dumps(data, ensure_ascii=False)))

@@ -89,7 +89,7 @@ async def copied(nodes: ThreeNodes, limit: int = 0) -> list[int | BaseException]
         key = there.host_line().split(" ", 1)[1].strip()
         peer = staging.Peer("root", there.fabric, 22, staging.known_hosts(there.fabric, 22, [key]))
         chain = staging.Chain("m", follows=number > 0, leads=number == 0)
-        push = staging.push_tree(str(model(here)), str(model(there)), peer, Transfer(2, limit, False), chain)
+        push = staging.push_tree(str(model(here)), str(model(there)), peer, Transfer(2, limit), chain)
         done = await hosts[here.name].run(push)
         return done.exit_code
 
