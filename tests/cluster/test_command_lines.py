@@ -2,7 +2,7 @@
 
 import pytest
 
-from cluster.drive import Drive, assert_clean
+from cluster.drive import RUNTIMES, Drive, assert_clean
 from cluster.test_supervised import STATE, UNIT, USER, live, until
 from testbed import Node
 
@@ -27,7 +27,8 @@ def command_lines(node: Node) -> dict[str, int]:
     return {words: int(size) for size, _, words in rows if "import os for pid" not in words}
 
 
-@pytest.mark.parametrize("runtime", ["process", pytest.param("docker", marks=pytest.mark.full)])
+@pytest.mark.full
+@pytest.mark.parametrize("runtime", RUNTIMES)
 def test_what_runs_for_a_deployment_has_short_command_lines(drive: Drive, nodes: list[Node], runtime: str) -> None:
     """Ranks, their wrappers, the supervisor and its helpers over ssh: on head and worker, again and again."""
     drive.supervise = True
