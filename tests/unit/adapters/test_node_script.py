@@ -42,12 +42,17 @@ def test_a_command_s_own_script_stands_in_no_command_line() -> None:
     """`ps` shows a short shell with the script's arguments; a script that is lost ends with an error, not with 0."""
     long = "# 'quoted'\n" * 500 + 'printf %s "$1 ${SPARKWRIGHT_SCRIPT-none}"; cat'
     command = Command(("sh", "-c", long, "sparkwright", "it's"), stdin=b" given")
-    text = node_script.run(HERE, command).text
-    line = next(line for line in text.splitlines() if "timeout -k" in line)
+    script = node_script.run(HERE, command)
+    line = next(line for line in script.text.splitlines() if "timeout -k" in line)
     words = line[line.index("timeout -k") :]
     assert len(words) < 200 and "it" in words
-    done = subprocess.run(["sh"], input=text.replace("/home/it", "/tmp/it").encode(), capture_output=True, check=False)
-    assert b"it's none" in done.stdout
+    argv, first = node_script.argv_of(script)
+    pipe = subprocess.PIPE
+    with subprocess.Popen(argv, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True) as process:
+        assert process.stdin and process.stdout
+        process.stdin.write(first + script.stdin)
+        process.stdin.flush()
+        assert b"it's none given" in process.stdout.read()
     lost = subprocess.run(["sh", "-c", node_script._FROM_VARIABLE], capture_output=True, check=False)
     assert lost.returncode != 0
 
