@@ -126,7 +126,7 @@ async def test_the_middle_node_s_link_fails_for_a_while(nodes: ThreeNodes) -> No
 
 async def test_the_middle_node_is_gone(nodes: ThreeNodes) -> None:
     """Both links end with a reason for it, and what has a final name on the last node is whole."""
-    copy = asyncio.create_task(copied(nodes, 10_000_000))
+    copy = asyncio.create_task(copied(nodes, 3_000_000))
     partial = model(nodes.nodes[2]) / ".sparkwright-partial"
     await asyncio.to_thread(wait_for, lambda: list(partial.glob("*.journal")), "nothing arrives on the third node", 40)
     middle = nodes.nodes[1].process
