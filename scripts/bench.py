@@ -97,7 +97,6 @@ def copy_next_to_an_engine(report: Report, repeats: int) -> None:
         bench = Bench(testbed_pair(nodes.bed))
         bench.fill()
         chosen = ways(bench, LIMIT)
-        del chosen["trusted"]
         *_, figures = served_next_to(nodes, chosen, repeats)
         report.figures += figures
 

@@ -131,64 +131,56 @@ def spread(values: Sequence[float], unit: str) -> str:
 
 
 def rates(bench: Bench, repeats: int, disk: bool = True) -> Iterator[list[Figure]]:
-    """rsync, ours over ssh and over a trusted link, in turn, and what the disk takes; yields the figures so far."""
+    """Measure rsync, ours and what the disk takes, in turn; yields the figures so far."""
     bench.fill()
-    rows: list[tuple[Took, Took, Took, float]] = []
+    rows: list[tuple[Took, Took, float]] = []
     for _ in range(repeats):
-        trusted = bench.push(Transfer(trusted=True))
-        rows.append((bench.rsync(), bench.push(), trusted, bench.disk() if disk else 0.0))
+        rows.append((bench.rsync(), bench.push(), bench.disk() if disk else 0.0))
         yield _rate_figures(rows, bench)
 
 
-def _rate_figures(rows: list[tuple[Took, Took, Took, float]], bench: Bench) -> list[Figure]:
-    size, (old, ssh, trusted, disk) = bench.size / 1e9, zip(*rows, strict=True)
-    whole = {"rsync": old, "ssh": ssh, "trusted": trusted}
+def _rate_figures(rows: list[tuple[Took, Took, float]], bench: Bench) -> list[Figure]:
+    size, (old, ssh, disk) = bench.size / 1e9, zip(*rows, strict=True)
+    whole = {"rsync": old, "ssh": ssh}
     base = ", ".join(f"{name} {spread([size / one.seconds for one in found], 'GB/s')}" for name, found in whole.items())
-    for name, found in (("ssh", ssh), ("trusted", trusted)):
-        base += f", {name} without the time to connect {spread([one.rate / 1e3 for one in found], 'GB/s')}"
+    base += f", ssh without the time to connect {spread([one.rate / 1e3 for one in ssh], 'GB/s')}"
     if any(disk):
         base += f", disk {spread([size / one for one in disk], 'GB/s')}"
     used = ", ".join(f"{name} {spread([one.cpu / size for one in found], 's a GB')}" for name, found in whole.items())
-    least = tuple(new.seconds / max(rsync.seconds / 4, limit) for rsync, _, new, limit in rows)
-    against = "the slower of disk and 4 x rsync" if any(disk) else "4 x rsync"
     where = f"{bench.pair.where}{', memory' if bench.folder == MEMORY else ''}"
     return [
         Figure("copy over ssh, CPU", where, tuple(new.cpu / one.cpu for one, new, *_ in rows), "x", 1.0, used),
         Figure("copy over ssh", where, tuple(new.seconds / one.seconds for one, new, *_ in rows), "x", 1.0, base),
-        Figure("copy, trusted", where, least, "x", 1.0, f"{base}: against {against}", bench.pair.note),
     ]
 
 
 def curves(bench: Bench, repeats: int) -> Iterator[list[Figure]]:
     """The rate by connections, against that of one."""
     bench.fill()
-    found: dict[tuple[bool, int], list[float]] = {(how, n): [] for how in (False, True) for n in STREAMS}
+    found: dict[int, list[float]] = {n: [] for n in STREAMS}
     for _ in range(repeats):
-        for trusted, many in found:
-            took = bench.push(Transfer(streams=many, trusted=trusted))
-            found[trusted, many].append(bench.size / 1e9 / took.seconds)
-        yield [
-            _curve(bench, name, [found[how, n] for n in STREAMS]) for name, how in (("ssh", False), ("trusted", True))
-        ]
+        for many, rates_of in found.items():
+            rates_of.append(bench.size / 1e9 / bench.push(Transfer(streams=many)).seconds)
+        yield [_curve(bench, list(found.values()))]
 
 
-def _curve(bench: Bench, name: str, found: list[list[float]]) -> Figure:
+def _curve(bench: Bench, found: list[list[float]]) -> Figure:
     words = ", ".join(f"{n}: {spread(one, '')}" for n, one in zip(STREAMS, found, strict=True))
     values = tuple(one / max(rest) for one, *rest in zip(*found, strict=True))
-    title = f"one connection against the best, {name}"
+    title = "one connection against the best, ssh"
     return Figure(title, bench.pair.where, values, "x", 1.0, f"GB/s by connections {words}")
 
 
 def small_files(bench: Bench, repeats: int) -> Iterator[list[Figure]]:
     bench.small()
-    rows: list[tuple[Took, Took, Took]] = []
+    rows: list[tuple[Took, Took]] = []
     for _ in range(repeats):
-        rows.append((bench.rsync(), bench.push(), bench.push(Transfer(trusted=True))))
+        rows.append((bench.rsync(), bench.push()))
         base = ", ".join(
             f"{name} {spread([one.seconds for one in took], 's')}, CPU {spread([one.cpu for one in took], 's')}"
-            for name, took in zip(("rsync", "ssh", "trusted"), zip(*rows, strict=True), strict=True)
+            for name, took in zip(("rsync", "ssh"), zip(*rows, strict=True), strict=True)
         )
-        values = tuple(ssh.seconds / rsync.seconds for rsync, ssh, _ in rows)
+        values = tuple(ssh.seconds / rsync.seconds for rsync, ssh in rows)
         yield [Figure(f"copy of {SMALL} files", bench.pair.where, values, "x", 1.0, base)]
 
 

@@ -32,7 +32,6 @@ def ways(bench: Bench, limit: int) -> dict[str, Way]:
     copy = Transfer(streams=2, limit=limit, yields=True)
     return {
         "copy": lambda: bench.push(copy),
-        "trusted": lambda: bench.push(Transfer(2, limit, trusted=True, yields=True)),
         "rsync": lambda: bench.rsync(limit),
         "computing": lambda: bench.burn(bench.size / limit),
     }
@@ -61,7 +60,7 @@ def served_next_to(
 def _figures(where: str, alone: list[float], found: dict[str, list[float]]) -> list[Figure]:
     usual = statistics.median(alone)
     base = f"alone {usual * 1e3:.1f} ms ({min(alone) * 1e3:.1f}-{max(alone) * 1e3:.1f})"
-    names = {"copy": "a copy", "trusted": "a trusted copy", "rsync": "rsync", "computing": "computing"}
+    names = {"copy": "a copy", "rsync": "rsync", "computing": "computing"}
     ratios = {name: tuple(one / usual for one in took) for name, took in found.items()}
     return [Figure(f"TTFT p99 with {names[name]}", where, values, "x", 1.1, base) for name, values in ratios.items()]
 

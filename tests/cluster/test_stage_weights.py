@@ -188,20 +188,6 @@ def test_no_way_between_the_nodes_is_reported_with_its_hint(drive: Drive, nodes:
 
 
 @pytest.mark.full
-def test_a_trusted_fabric_carries_weights_without_ssh(drive: Drive, nodes: list[Node]) -> None:
-    """A cluster file may allow plain TCP: the same files arrive, over the fabric, with a code a piece."""
-    here, there = nodes
-    put_hub_model(there, size=24 * MIB)
-    drive.cluster(transfer={"trusted": True})
-    before = received(here)
-    told = drive.up(TWIN)
-    assert told.code == 0, told.text
-    fabric, mgmt = (after - was for after, was in zip(received(here), before, strict=True))
-    assert fabric > 72 * MIB and mgmt < 2 * MIB, (fabric, mgmt)
-    assert tree(here, ROOT) == tree(there, ROOT)
-
-
-@pytest.mark.full
 def test_a_damaged_blob_goes_no_further(drive: Drive, nodes: list[Node]) -> None:
     """A blob of the hub is named by the publisher's checksum: a flipped bit on the source's disk is found."""
     here, there = nodes

@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import re
+import shlex
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -111,7 +113,7 @@ class RankNode(FakeHost):
         if command == process.place(command.argv[-1]):
             return Completed(0, "")
         if command.changes.startswith("start "):
-            return self._start(command.argv[4:])
+            return self._start(command)
         if command.changes.startswith("stop "):
             return self._stop(command, command.argv[5:])
         if command.changes.startswith("forget "):
@@ -122,8 +124,9 @@ class RankNode(FakeHost):
         state = rank.state if rank.state == "running" else f"exited {rank.exit.code}"
         return f"rank\t{handle}\t{state}\t{self.started}\t{json.dumps(dict(rank.labels))}\n"
 
-    def _start(self, words: tuple[str, ...]) -> Completed:
-        handle, _, _, _, labels, *program = words
+    def _start(self, command: Command) -> Completed:
+        handle, *program = command.argv[4:]
+        labels = given_to(command, "labels")
         if self.refuses:
             return self.refuses
         self.note(f"start {json.loads(labels)['rank']}")
@@ -176,3 +179,9 @@ class RankNode(FakeHost):
         now = self.clock.now()
         oom = "true" if rank.exit.oom else "false"
         yield f"\x1eexit {mark} exited {rank.exit.code} {oom} {now - rank.exit.ago:.3f} {now:.3f}"
+
+
+def given_to(command: Command, name: str) -> str:
+    """The value of a variable that a script begins with (`remote.host.assigned`)."""
+    (line,) = re.findall(rf"^{name}=('.*')$", command.argv[2], re.MULTILINE)
+    return shlex.split(line)[0]

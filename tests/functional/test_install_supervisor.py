@@ -85,6 +85,8 @@ def test_up_leaves_a_supervisor_and_down_leaves_nothing(shell: Shell) -> None:
     assert told["node"] == "a" and "SUP002" in [finding["code"] for finding in told["findings"]]
     status = json.loads(shell.run("status", "--json")[1])["deployments"][0]
     assert status["state"] == "ready" and status["supervised"], status
+    own = sorted((line for line in command_lines() if str(shell.folder) in line), key=len)
+    assert len(own) > 4 and len(own[-1]) < 1000, own[-1]  # what `ps` shows is no script
     killed(shell)
     until(lambda: live(shell)["phase"] == "ready", "the next supervisor to see it serve")
     os.kill(leader(shell), signal.SIGKILL)

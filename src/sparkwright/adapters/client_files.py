@@ -3,6 +3,7 @@
 import difflib
 import hashlib
 import json
+import stat
 from collections.abc import Callable
 from pathlib import Path
 
@@ -53,7 +54,9 @@ class ClientFiles:
             write(self._record / f"{client}.json", json.dumps(note).encode())
             real = change.path.resolve()  # a link into a folder of dotfiles stays one
             private_folder(real.parent)
+            mode = _mode(real)
             write(real, change.after.encode())
+            _keep(real, mode)
         except OSError as error:
             raise UsageError(f"{change.path} cannot be written: {error.strerror}") from error
 
@@ -69,7 +72,10 @@ class ClientFiles:
             if known["before"] is None:
                 path.unlink()
             else:
-                write(path.resolve(), str(known["before"]).encode())
+                real = path.resolve()
+                mode = _mode(real)
+                write(real, str(known["before"]).encode())
+                _keep(real, mode)
             (self._record / f"{client}.json").unlink()
         except OSError as error:
             raise UsageError(f"{path} cannot be written: {error.strerror}") from error
@@ -90,6 +96,17 @@ class ClientFiles:
             return None
         except (OSError, UnicodeDecodeError) as error:
             raise UsageError(f"{path} cannot be read: {getattr(error, 'strerror', None) or 'no text'}") from error
+
+
+def _mode(path: Path) -> int | None:
+    """Permissions of a file, None where there is none."""
+    return stat.S_IMODE(path.stat().st_mode) if path.exists() else None
+
+
+def _keep(path: Path, mode: int | None) -> None:
+    """Gives a file that was written anew the permissions that it had; a new one stays the user's alone."""
+    if mode is not None:
+        path.chmod(mode)
 
 
 def _digest(text: str) -> str:

@@ -30,6 +30,7 @@ HUB = "https://huggingface.co"
 _UNREACHED = (httpcore.NetworkError, httpcore.ProtocolError, httpcore.TimeoutException, TimeoutError, OSError)
 _FRESH = 24 * 3600.0
 _MOST_BYTES = 32 * 1024 * 1024
+_MOST_LISTED = 16 * 1024 * 1024  # of the list of files, over all pages
 _MOST_PAGES = 20
 _MOST_HOPS = 3
 _HEADERS = 30.0  # seconds for everything of one model's headers
@@ -127,10 +128,14 @@ class HttpHub:
         return "\n".join((await listing(get, files, model), *quantized(others)))
 
     async def _tree(self, pool: httpcore.AsyncConnectionPool, url: str) -> list[Any]:
-        """All pages of a listing."""
+        """All pages of a listing. Raises ValueError for one that is longer than any of a model."""
         found: list[Any] = []
+        left = _MOST_LISTED
         for _ in range(_MOST_PAGES):
             body, link = await self._get(pool, url)
+            left -= len(body)
+            if left < 0:
+                raise ValueError(f"a list of files of more than {_MOST_LISTED >> 20} MiB")
             page = json.loads(body)
             found += page if isinstance(page, list) else []
             if not (more := _NEXT.search(link)):

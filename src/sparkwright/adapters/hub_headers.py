@@ -8,19 +8,22 @@ their sum is not the index's own, all are read, up to a limit.
 import asyncio
 import base64
 import gzip
+import heapq
 import json
 import re
 import struct
 from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 from sparkwright.facts import gguf
 from sparkwright.facts.safetensors import INDEX
+from sparkwright.remote.staging import LONGEST_HEADER
 
 # (file, first byte, how many) -> bytes; fewer at the end of the file
 Get = Callable[[str, int, int], Awaitable[bytes]]
-_FIRST, _LONGEST = 64 * 1024, 32 * 1024 * 1024
+_FIRST, _LONGEST = 64 * 1024, LONGEST_HEADER
 _MOST_SHARDS, _AT_ONCE = 64, 8
 _WHOLE = 32 * 1024 * 1024
 _NUMBER = re.compile(r"(?<=\.)\d+(?=\.|$)", re.ASCII)
@@ -119,7 +122,7 @@ async def _tensors(get: Get, files: Mapping[str, int], chosen: list[str], index:
     if not named:
         return _added(await _headers(get, there)) if len(there) <= _MOST_SHARDS else {}
     kinds = Counter(_NUMBER.sub("#", tensor) for tensor in named)
-    some = await _headers(get, list(_cover(named, files))[:_MOST_SHARDS])
+    some = await _headers(get, list(islice(_cover(named, files), _MOST_SHARDS)))
     scaled = _scaled(_added(some), kinds)
     total = _total(index) or sum(files[path] for path in set(named.values()) if path in files)
     if abs(sum(size for size, _ in scaled.values()) - total) <= _TOLERANCE * total:
@@ -129,16 +132,31 @@ async def _tensors(get: Get, files: Mapping[str, int], chosen: list[str], index:
 
 
 def _cover(named: Mapping[str, str], files: Mapping[str, int]) -> Iterator[str]:
-    """Files that together have a tensor of each kind, the one with most kinds that are missing first."""
+    """Files that together have a tensor of each kind, the one with most kinds that are missing first.
+
+    Each pair of file and kind is looked at twice at most: a repository may name as many files as it likes.
+    """
     holds: dict[str, set[str]] = defaultdict(set)
+    held_by: dict[str, set[str]] = defaultdict(set)
     for tensor, path in named.items():
         if path in files:
-            holds[path].add(_NUMBER.sub("#", tensor))
-    missing = set().union(*holds.values()) if holds else set()
-    while missing:
-        best = max(holds, key=lambda path: (len(holds[path] & missing), path))
-        missing -= holds[best]
+            kind = _NUMBER.sub("#", tensor)
+            holds[path].add(kind)
+            held_by[kind].add(path)
+    lacks = {path: len(kinds) for path, kinds in holds.items()}
+    queue = [(-lacks[path], -number, path) for number, path in enumerate(sorted(holds))]
+    heapq.heapify(queue)
+    while queue:
+        before, number, best = heapq.heappop(queue)
+        if not lacks[best]:
+            continue
+        if lacks[best] != -before:
+            heapq.heappush(queue, (-lacks[best], number, best))
+            continue
         yield best
+        for kind in holds[best]:
+            for path in held_by.pop(kind, ()):
+                lacks[path] -= 1
 
 
 def _scaled(seen: _Groups, kinds: Mapping[str, int]) -> dict[tuple[str, str], tuple[int, int]]:

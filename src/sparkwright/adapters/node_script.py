@@ -21,8 +21,11 @@ _SBIN = "/usr/local/sbin:/usr/sbin:/sbin"
 # `timeout` sends KILL when TERM did not end the command in this many seconds.
 KILL_AFTER = 2
 _FOR_EVER = 365 * 86400
-# Linux takes no single argument over 128 KiB; a longer script travels on stdin.
-_LONGEST_ARGUMENT = 96_000
+# `ps` and `systemctl status` on a node show what runs there, not its text: a script travels on stdin, and the command's
+# own script in a variable, which is gone before the script begins. dd reads no byte more than it is asked to.
+_FROM_STDIN = 'eval "$(dd bs={size} count=1 iflag=fullblock 2>/dev/null)"'
+_FROM_VARIABLE = 'eval "unset SPARKWRIGHT_SCRIPT; ${SPARKWRIGHT_SCRIPT:?}"'
+_SHOWN = 200  # characters of a script that may stand in a command line
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,22 +132,17 @@ def complaint(script: Script, output: Output) -> str:
 
 def argv_of(script: Script) -> tuple[tuple[str, ...], bytes]:
     """Argv that runs the script on this machine, and what to write to its stdin first."""
-    if len(script.text) < _LONGEST_ARGUMENT:
-        return ("sh", "-c", script.text), b""
-    return ("sh", "-c", _FROM_STDIN), _encoded(script) + b"\n"
+    text = _encoded(script)
+    return ("sh", "-c", _FROM_STDIN.format(size=len(text)), "sparkwright"), text
 
 
 def line(script: Script) -> tuple[str, bytes]:
     """The same as one line for a login shell of any kind, and what to write to its stdin first.
 
-    Base64, because inside single quotes fish reads backslashes, csh newlines and exclamation marks.
+    Without backslashes, exclamation marks and newlines: fish and csh read them inside single quotes.
     """
-    if len(code := _encoded(script)) < _LONGEST_ARGUMENT:
-        return f"""exec sh -c 'eval "$(echo {code.decode()} | base64 -d)"'""", b""
-    return f"exec sh -c '{_FROM_STDIN}'", code + b"\n"
-
-
-_FROM_STDIN = 'IFS= read -r s; eval "$(printf %s "$s" | base64 -d)"'
+    text = _encoded(script)
+    return f"exec sh -c '{_FROM_STDIN.format(size=len(text))}' sparkwright", text
 
 
 def _mark() -> bytes:
@@ -166,7 +164,11 @@ def _note(setting: Setting, command: Command) -> str:
 
 def _bounded(command: Command, seconds: float) -> str:
     named = ("env", *(f"{k}={v}" for k, v in command.env.items())) if command.env else ()
-    return shlex.join(("timeout", "-k", str(KILL_AFTER), f"{max(seconds, 0.05):g}", *named, *command.argv))
+    argv, given = command.argv, ""
+    if argv[:2] == ("sh", "-c") and len(argv[2]) > _SHOWN:
+        given = f"SPARKWRIGHT_SCRIPT={shlex.quote(argv[2])} "
+        argv = ("sh", "-c", _FROM_VARIABLE, *argv[3:])
+    return given + shlex.join(("timeout", "-k", str(KILL_AFTER), f"{max(seconds, 0.05):g}", *named, *argv))
 
 
 def _call(command: Command, seconds: float) -> str:
@@ -188,7 +190,7 @@ def _start(number: int, command: Command) -> str:
 
 
 def _encoded(script: Script) -> bytes:
-    return base64.b64encode(script.text.encode("utf-8", "surrogateescape"))
+    return script.text.encode("utf-8", "surrogateescape")
 
 
 def _between(data: bytes, mark: bytes) -> tuple[int, bytes]:

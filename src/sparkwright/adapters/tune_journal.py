@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from sparkwright.domain.codec import Unreadable, from_tree
+from sparkwright.domain.codec import Unreadable, encodable, from_tree
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.tuning import Trial
 from sparkwright.domain.values import asdict, dataclass
@@ -74,7 +74,7 @@ def _append(path: Path, tree: dict[str, Any]) -> None:
     try:
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         with os.fdopen(handle, "wb") as file:
-            file.write(json.dumps(tree, ensure_ascii=False).encode() + b"\n")
+            file.write(encodable(json.dumps(tree, ensure_ascii=False)).encode() + b"\n")
             file.flush()
             os.fsync(handle)
     except OSError as error:

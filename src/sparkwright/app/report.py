@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from enum import StrEnum
 
 from sparkwright.app.runs import LAST, chosen, loaded
+from sparkwright.domain.codec import encodable
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.run import Run
 from sparkwright.domain.summary import Comparison, GateResult, RunSummary
@@ -58,7 +59,7 @@ def evaluated(runs: Sequence[Run], form: Form, maker: str) -> str:
         case Form.MARKDOWN:
             return evaluation_markdown(runs, soaks)
         case Form.JSON:
-            return json.dumps({"runs": [asdict(run) for run in runs]}, indent=2, ensure_ascii=False) + "\n"
+            return encodable(json.dumps({"runs": [asdict(run) for run in runs]}, indent=2, ensure_ascii=False)) + "\n"
 
 
 def compared_with_first(summaries: Sequence[RunSummary]) -> list[Comparison]:
@@ -73,7 +74,7 @@ def written(summaries: Sequence[RunSummary], comparisons: Sequence[Comparison], 
         case Form.MARKDOWN:
             return markdown(summaries, comparisons)
         case Form.JSON:
-            return json.dumps(tree(summaries, comparisons), indent=2, ensure_ascii=False) + "\n"
+            return encodable(json.dumps(tree(summaries, comparisons), indent=2, ensure_ascii=False)) + "\n"
 
 
 @dataclass(frozen=True, slots=True)

@@ -136,7 +136,7 @@ def not_copied(source: str, node: str, what: str, code: int, said: str) -> Comma
 # A program that fails in the middle of a state of its progress reports it on the same line.
 _PERCENT = re.compile(
     r"\s*(?P<done>[\d,]+)\s+(?P<percent>\d{1,3})%\s+(?P<speed>\S+/s)\s+\d+:\d\d:\d\d"
-    r"(?:\s+\(xfr#\d+, \w+-chk=\d+/\d+\))?(?P<more>.*)"
+    r"(?:\s+\(xfr#\d+, \w+-chk=\d+/\d+\))?(?:\s+(?P<stall>no data for \d+ s))?(?P<more>.*)"
 )
 _BYTES = re.compile(r"(?P<done>\d+) bytes(?: \([^)]*\) copied, \S+ s, \S+ \w+/s)?(?P<more>.*)")
 _END, BETWEEN = "\x1eend ", " / "
@@ -160,13 +160,21 @@ async def follow(services: Services, node: str, command: Command, what: str, siz
 
 async def watched(services: Services, node: str, command: Command, look: Callable[[str], None]) -> int:
     """Runs a long command, shows `look` each of its lines as it comes; its exit code, 1 when it was cut off."""
-    wrapped, code = ("sh", "-c", '"$@"; printf "\\036end %s\\n" $?', "sh", *command.argv), 1
-    async for line in services.hosts[node].stream(replace(command, argv=wrapped)):
+    code = 1
+    async for line in services.hosts[node].stream(replace(command, argv=_with_end(command.argv))):
         if line.startswith(_END):
             code = int(line.removeprefix(_END))
         else:
             look(line)
     return code
+
+
+def _with_end(argv: Sequence[str]) -> tuple[str, ...]:
+    """The same, with a line at its end that has the exit code."""
+    told = 'printf "\\036end %s\\n" $?'
+    if tuple(argv[:2]) == ("sh", "-c"):  # one script, which stays out of command lines
+        return ("sh", "-c", f"(\n{argv[2]}\n)\n{told}", *argv[3:])
+    return ("sh", "-c", f'"$@"; {told}', "sh", *argv)
 
 
 def _progress(node: str, what: str, match: re.Match[str], size: int) -> Progress:
@@ -176,7 +184,8 @@ def _progress(node: str, what: str, match: re.Match[str], size: int) -> Progress
         return Progress("stage", node, done, total, "GiB", what)
     if not total or done > total:
         total = done * 100 / percent if (percent := int(found["percent"])) else None
-    return Progress("stage", node, done, total, "GiB", f"{what} at {found['speed']}")
+    how = f": {found['stall']}" if found["stall"] else f" at {found['speed']}"
+    return Progress("stage", node, done, total, "GiB", what + how)
 
 
 async def peer_of(services: Services, plan: Plan | None, source: str, node: str) -> staging.Peer:
@@ -187,7 +196,8 @@ async def peer_of(services: Services, plan: Plan | None, source: str, node: str)
     reach = understood(node, "how to log in there", parse_peer(await services.run(node, staging.peer())))
     address, port = await _address(services, plan, source, node), reach.port
     local = services.cluster.node(source).is_local and services.cluster.node(node).is_local
-    return staging.Peer(reach.user, address, port, staging.known_hosts(address, port, reach.keys), local)
+    keys = staging.known_hosts(address, port, reach.keys)
+    return staging.Peer(reach.user, address, port, keys, local, name=node, source=source)
 
 
 async def _address(services: Services, plan: Plan | None, source: str, node: str) -> str:

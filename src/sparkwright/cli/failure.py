@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from sparkwright.domain.codec import encodable
 from sparkwright.domain.diagnosis import Cause
 from sparkwright.domain.errors import NodeError, NotReady, Refused, SparkwrightError
 
@@ -21,7 +22,7 @@ SCHEMA = 1
 def failure_json(error: BaseException, known: Sequence[SparkwrightError], code: int) -> str:
     """One line: `schema`, `exit_code` and `errors`. known: our own errors of which `error` consists, if it does."""
     told = [_known(one) for one in known] or [_other(error)]
-    return json.dumps({"schema": SCHEMA, "exit_code": code, "errors": told}, ensure_ascii=False, default=str)
+    return encodable(json.dumps({"schema": SCHEMA, "exit_code": code, "errors": told}, ensure_ascii=False, default=str))
 
 
 def _known(error: SparkwrightError) -> dict[str, Any]:

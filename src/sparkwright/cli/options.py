@@ -17,6 +17,7 @@ from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.cli import complete as complete
 from sparkwright.cli.columns import echo
 from sparkwright.cli.kinds import Number
+from sparkwright.domain.codec import encodable
 from sparkwright.domain.command import Secret
 from sparkwright.domain.deployment import is_deployment_name
 from sparkwright.domain.errors import RecipeError, UsageError
@@ -124,7 +125,10 @@ def open_cluster(where: ClusterOptions) -> Cluster:
         except UsageError as error:
             raise RecipeError(f"{cluster.source}: ignore: {error.message}", error.hint) from None
 
-    return cluster_of(where, check)
+    cluster = cluster_of(where, check)
+    for note in cluster.notes:
+        echo(f"warning: {note}", err=True)
+    return cluster
 
 
 def finding_codes(given: Sequence[str]) -> tuple[str, ...]:
@@ -209,7 +213,7 @@ def answer(as_json: bool, document: Any, text: str, code: int = 0) -> None:
 
 
 def print_json(data: Mapping[str, Any]) -> None:
-    click.echo(json.dumps(enveloped(data), indent=2, ensure_ascii=False, default=_plain))
+    click.echo(encodable(json.dumps(enveloped(data), indent=2, ensure_ascii=False, default=_plain)))
 
 
 def enveloped(data: Mapping[str, Any]) -> dict[str, Any]:
@@ -240,4 +244,4 @@ def _plain(value: Any) -> Any:
 
 def print_line(data: Mapping[str, Any]) -> None:
     """One JSON object on a line of its own, for output that grows."""
-    click.echo(json.dumps(enveloped(data), ensure_ascii=False, default=_plain))
+    click.echo(encodable(json.dumps(enveloped(data), ensure_ascii=False, default=_plain)))

@@ -48,19 +48,20 @@ class Node:
 class Transfer:
     """How files go from node to node. streams: connections at once, 0: added for as long as they add to the rate.
 
-    limit: bytes a second, 0: none. trusted: nobody else is on the fabric: plain TCP with a one-time secret, each piece
-    with a code, instead of ssh. yields: an engine serves on one of the nodes: a copy takes what it leaves.
+    limit: bytes a second, 0: none. yields: an engine serves on one of the nodes: a copy takes what it leaves.
     """
 
     streams: int = 0
     limit: int = 0
-    trusted: bool = False
     yields: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """Nodes in order; `head` is the node of rank 0. ignore: codes of findings that the owner has decided not to see."""
+    """Nodes in order; `head` is the node of rank 0. ignore: codes of findings that the owner has decided not to see.
+
+    notes: what its file has that is no mistake, and has no effect.
+    """
 
     name: str
     nodes: tuple[Node, ...]
@@ -69,6 +70,7 @@ class Cluster:
     simulated: bool = False
     ignore: tuple[str, ...] = ()
     transfer: Transfer = field(default_factory=Transfer)
+    notes: tuple[str, ...] = ()
 
     def node(self, name: str) -> Node:
         """The node of that name. Raises KeyError."""

@@ -18,8 +18,13 @@ class Unreadable(ValueError):
 
 
 def to_json(value: Any, indent: int | None = None) -> str:
-    """Of a dataclass without secrets."""
-    return json.dumps(asdict(value), indent=indent, ensure_ascii=False)
+    """JSON of a dataclass without secrets, `encodable`."""
+    return encodable(json.dumps(asdict(value), indent=indent, ensure_ascii=False))
+
+
+def encodable(text: str) -> str:
+    """Text that can be written as UTF-8: the halves of characters that models and odd bytes leave become `?`."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
 def from_json(kind: type[T], text: str | bytes) -> T:

@@ -4,8 +4,9 @@ import re
 
 _ESCAPE = r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]{0,200}(?:\x07|\x1b\\)|[@-Z\\-_])"
 _ESCAPES, _ESCAPES_IN_BYTES = re.compile(_ESCAPE), re.compile(_ESCAPE.encode())
-# Also those that terminals take as an escape sequence in one character, and those that turn text round.
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]+")
+# Also those that terminals take as an escape sequence in one character, and those that turn text round,
+# and lone surrogates, which cannot be encoded.
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]+")
 
 
 def printable(text: str) -> str:

@@ -99,7 +99,7 @@ class _Reader:
         try:
             for _ in range(count):
                 at += 8 + length(self.data, at)[0]
-        except struct.error:
+        except (struct.error, OverflowError):  # a length of 2**64-1
             raise _Cut from None
         self.at = at
         return count

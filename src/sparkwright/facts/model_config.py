@@ -20,6 +20,7 @@ from sparkwright.facts.model_weights import weights
 
 HEADS = ("num_attention_heads", "n_head", "n_heads")
 _KV_HEADS = ("num_key_value_heads", "num_kv_heads", "n_head_kv", "num_attention_groups", "multi_query_group_num")
+_DEEPEST = 8  # levels of configurations in each other that are read
 _NESTED = ("text_config", "llm_config", "language_config", "thinker_config")
 _LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
 _DRAFTS = ("num_nextn_predict_layers", "num_mtp_modules", "mtp_num_hidden_layers", "num_mtp_layers", "n_mtp_layers")
@@ -255,9 +256,13 @@ def _shape(top: Config, config: Config, layers: Layers, count: int) -> ModelShap
 
 
 def _language(top: Config) -> Config:
-    """The part that is about text: models that also see or hear nest it."""
-    inner = part(top, *_NESTED)
-    return top if not inner or number(top, *_LAYERS) else _language(inner)
+    """The part that is about text: models that also see or hear nest it, a few levels deep."""
+    for _ in range(_DEEPEST):
+        inner = part(top, *_NESTED)
+        if not inner or number(top, *_LAYERS):
+            break
+        top = inner
+    return top
 
 
 def _common(top: Config) -> Config:

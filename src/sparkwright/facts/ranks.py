@@ -18,7 +18,7 @@ _sh = texts(__name__, LABEL=docker.LABEL)
 _SECRET = re.compile(r"(?i)(^--?[\w.-]*(?:api-?key|token|password|secret)s?)(=.*)?$")
 _MASK = "***"
 _VARIABLE = re.compile(r"[A-Za-z_]\w*=.*", re.DOTALL)
-_BEFORE = 6  # sh -c TEXT rank FOLDER PRINTER
+_BEFORE, _BEFORE_OLD = 3, 6  # sh FOLDER/leader.sh FOLDER; sh -c TEXT rank FOLDER PRINTER
 
 
 def ranks_fact(node: Node) -> Fact[tuple[RankStatus, ...]]:
@@ -130,7 +130,8 @@ def parse_container(done: Completed) -> Launched | Unknown:
 
 
 def parse_process(done: Completed) -> Launched | Unknown:
-    words = done.stdout.removesuffix("\n").split("\n")[_BEFORE:]
+    words = done.stdout.removesuffix("\n").split("\n")
+    words = words[_BEFORE if words[1:2] != ["-c"] else _BEFORE_OLD :]
     if words[:1] == ["env"]:
         words = words[1:]
         while words and _VARIABLE.fullmatch(words[0]):

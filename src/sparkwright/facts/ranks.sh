@@ -7,7 +7,8 @@ docker image inspect -f '{{json .RepoDigests}}' "$(docker inspect -f '{{.Image}}
 exit 0
 
 #: process
-# The leader's own words: `sh -c TEXT rank FOLDER PRINTER env NAME=VALUE ... PROGRAM ...`, a NUL after each.
+# The leader's own words: `sh FOLDER/leader.sh FOLDER PROGRAM ...`, a NUL after each; of one that an earlier version has
+# started `sh -c TEXT rank FOLDER PRINTER env NAME=VALUE ... PROGRAM ...`.
 read -r p s <"$(x "$1")/pid" && exec tr '\0\n' '\n ' <"/proc/$p/cmdline"
 
 #: containers

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from functools import cache
 from math import ceil
 
+from sparkwright.domain.codec import encodable
 from sparkwright.domain.live import STALE, DeploymentState, Live, phase_text
 from sparkwright.domain.units import MIB, duration
 from sparkwright.domain.values import dataclass
@@ -27,7 +28,7 @@ class Answer:
     @property
     def body(self) -> str:
         error = {"message": self.message, "type": self.kind, "param": None, "code": self.code}
-        return json.dumps({"error": error}, ensure_ascii=False)
+        return encodable(json.dumps({"error": error}, ensure_ascii=False))
 
     @property
     def event(self) -> str:

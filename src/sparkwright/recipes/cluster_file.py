@@ -10,6 +10,7 @@ from pydantic import AfterValidator, Field
 
 from sparkwright.domain.cluster import Cluster, Fabric, Node, NodePaths, Transfer
 from sparkwright.domain.errors import RecipeError
+from sparkwright.domain.values import replace
 from sparkwright.recipes.problems import Complaint, clean, problems_of, report, valid_keys, validated
 from sparkwright.recipes.values import Matching, Part, Size, Text, Within, is_secret_name, looks_secret, shown
 from sparkwright.recipes.yaml_lines import Path, dotted, read_yaml
@@ -73,7 +74,6 @@ class NodePart(Part):
 class TransferPart(Part):
     streams: Annotated[int, _STREAMS] = 0
     limit: Size = 0
-    trusted: bool = False
 
 
 class ClusterPart(Part):
@@ -97,8 +97,9 @@ def load_cluster(text: str, source: str) -> Cluster:
     tree = clean(document.value)
     if isinstance(tree.get("nodes"), list):
         tree["nodes"] = [{"name": n} if not isinstance(n, Mapping) else n for n in tree["nodes"]]
+    notes = _former(tree, source)
     part, found = validated(tree, ClusterPart, valid_keys(ClusterPart))
-    cluster = _cluster(part, source) if part else None
+    cluster = replace(_cluster(part, source), notes=notes) if part else None
     if part and cluster and not any(path[:1] == ("nodes",) for path, _ in found):
         found += tuple(_checks(cluster, part))
     problems = problems_of(document, found)
@@ -106,6 +107,15 @@ def load_cluster(text: str, source: str) -> Cluster:
         hint = "`sparkwright recipes show --reference cluster` explains every key"
         raise RecipeError(report(problems, source), hint=hint)
     return cluster
+
+
+def _former(tree: dict[str, Any], source: str) -> tuple[str, ...]:
+    """Takes out keys of earlier versions; one note for each. Copies went over plain TCP where `trusted` was true."""
+    transfer = tree.get("transfer")
+    if not isinstance(transfer, Mapping) or "trusted" not in transfer:
+        return ()
+    tree["transfer"] = {key: value for key, value in transfer.items() if key != "trusted"}
+    return (f"{source}: `transfer.trusted` has no effect any more: copies go over ssh; take the line out",)
 
 
 def _cluster(part: ClusterPart, source: str) -> Cluster:

@@ -1,7 +1,8 @@
 """Scripts for nodes: what is asked of any node with plain POSIX tools."""
 
 import re
-from collections.abc import Callable, Mapping
+import shlex
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from importlib.resources import files
 
@@ -36,6 +37,16 @@ def _sections(module: str) -> Mapping[str, str]:
 
 
 PRELUDE = texts(__name__)("prelude")
+
+
+def assigned(**values: str) -> str:
+    """Lines that set variables of a script: for texts that would be arguments, and so be shown by `ps` for as long."""
+    return "".join(f"{name}={shlex.quote(value)}\n" for name, value in values.items())
+
+
+def exported(env: Iterable[tuple[str, str]]) -> str:
+    """Lines that a shell reads to export variables."""
+    return "".join(f"export {name}={shlex.quote(value)}\n" for name, value in env)
 
 
 def script(text: str, *args: str, timeout: float = 30.0, changes: str = "", stdin: bytes | None = None) -> Command:

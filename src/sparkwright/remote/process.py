@@ -7,6 +7,7 @@ The folder is `<state>/deployments/<deployment>/rank<k>`:
   exit        exit code, once the engine has ended
   alive       locked (flock) by the leader for as long as it lives: who waits for its end need not look again and again
   secrets.env 0600, sourced before the start
+  leader.sh, printer.sh, environment  what the leader runs, takes the log with, and gives the engine
   files/      what RankSpec.files names
   temporary   folders below /tmp that a launcher has made for the rank, one a line
   memory      a link, once the disk was full: what could not be written any more, the log's last lines above all
@@ -18,7 +19,7 @@ from collections.abc import Sequence
 
 from sparkwright.domain.command import Command
 from sparkwright.domain.plan import RankSpec
-from sparkwright.remote.host import script, texts
+from sparkwright.remote.host import assigned, exported, script, texts
 
 _sh = texts(__name__)
 
@@ -44,10 +45,10 @@ def place(directory: str) -> Command:
 
 def start(spec: RankSpec, directory: str, labels: str) -> Command:
     """Starts the rank and returns once its pid file is there. Exit 9: it runs already. Also on a full disk."""
-    env = [f"{key}={value}" for key, value in spec.env.items()]
-    words = ("env", *env, *(spec.entrypoint or ()), *spec.argv)
-    args = (directory, _WITH_ROOM + _sh("leader"), _sh("room", "printer"), _sh("scope"), labels, *words)
-    return script(_WITH_ROOM + _sh("start"), *args, timeout=30, changes=f"start {directory}")
+    texts_of = {"leader": _WITH_ROOM + _sh("leader"), "printer": _sh("room", "printer"), "scope": _sh("scope")}
+    given = assigned(**texts_of, labels=labels, environment=exported(spec.env.items()))
+    words = (*(spec.entrypoint or ()), *spec.argv)
+    return script(_WITH_ROOM + given + _sh("start"), directory, *words, timeout=30, changes=f"start {directory}")
 
 
 def follow(directory: str, tail: int = 0, mark: str = "") -> Command:

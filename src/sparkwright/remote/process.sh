@@ -3,7 +3,9 @@
 #: functions
 # Every process of a rank carries its folder in SPARKWRIGHT_RANK_DIR, also those that made a session of their own.
 # SPT_NOENV keeps it readable: vLLM names its processes with setproctitle, which else overwrites /proc/PID/environ.
-marked() { grep -lzxF "SPARKWRIGHT_RANK_DIR=$1" /proc/[0-9]*/environ 2>/dev/null | cut -d/ -f3; }
+# A few names at a time, or `ps` would show a grep with all processes of the node.
+marked() { (cd /proc && printf '%s\n' [0-9]*/environ | xargs -n 32 grep -lzxF "SPARKWRIGHT_RANK_DIR=$1" 2>/dev/null |
+  cut -d/ -f1); }
 
 #: room
 # A full disk costs the log, not the rank. /run/user/UID goes with the last session of a user who does not linger, so
@@ -46,17 +48,17 @@ tidy() { t=$(readlink "$1") || { rmdir "$1" 2>/dev/null; return; }; lent "$t" &&
 # The kernel's first choice when memory ends is the engine: what the GPU holds does not count as any process's.
 # What the rank prints goes through the printer; it has all of it before the exit code is there, unless a process that
 # has outlived the engine still holds the pipe.
-d="$1"; printer="$2"; shift 2; umask 077
+d="$1"; shift; umask 077
 exec 9>"$d/alive"; flock 9 2>/dev/null
 rm -f "$d/out"; mkfifo "$d/out" || exit 1
-sh -c "$printer" log "$d" <"$d/out" >/dev/null 2>&1 9>&- &
+sh "$d/printer.sh" "$d" <"$d/out" >/dev/null 2>&1 9>&- &
 l=$!; exec >"$d/out" 2>&1; rm -f "$d/out"
 save "$d/pid" "$$ $(sed 's/.*) //' /proc/$$/stat | cut -d' ' -f20)"
 if [ -f "$d/secrets.env" ]; then set -a; . "$d/secrets.env"; set +a; fi
 ulimit -l unlimited 2>/dev/null
 echo 500 2>/dev/null >/proc/self/oom_score_adj
 trap : TERM INT HUP
-"$@" 9>&- &
+(. "$d/environment"; exec "$@") 9>&- &
 c=$!
 while :; do wait "$c"; rc=$?; kill -0 "$c" 2>/dev/null || break; done
 # The signal that ended the wait may have come with the child's own end: then its code has not been told yet.
@@ -88,7 +90,7 @@ if $as busctl -q call $m /org/freedesktop/systemd1 $m.Manager StartTransientUnit
 fi
 
 #: start
-d=$(x "$1"); leader="$2"; printer="$3"; scope="$4"; labels="$5"; shift 5
+d=$(x "$1"); shift
 if alive "$d"; then echo "already running" >&2; exit 9; fi
 umask 077; place "$d" && rm -f "$d/pid" "$d/exit" && printf %s "$labels" > "$d/rank.json" && : > "$d/log" || exit 1
 export SPARKWRIGHT_RANK_DIR="$d" SPT_NOENV=1
@@ -97,7 +99,8 @@ case $(cat /proc/self/cgroup 2>/dev/null) in
 */user@*sparkwright-supervisor-*) s="systemd-run --user --scope --quiet --collect --"; $s true 2>/dev/null || s= ;;
 *sparkwright-supervisor-*) leader="$scope$leader" ;;
 esac
-setsid $s sh -c "$leader" rank "$d" "$printer" "$@" </dev/null >/dev/null 2>&1 &
+save "$d/leader.sh" "$leader" && save "$d/printer.sh" "$printer" && save "$d/environment" "$environment" || exit 1
+setsid $s sh "$d/leader.sh" "$d" "$@" </dev/null >/dev/null 2>&1 &
 b=$!; i=0
 while [ ! -s "$d/pid" ] && [ $i -lt 100 ]; do sleep 0.05; i=$((i+1)); kill -0 $b 2>/dev/null || i=$((i+30)); done
 [ -s "$d/pid" ] || { tail -n 3 "$d/log" >&2; exit 1; }

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from sparkwright.domain.command import Command
 from sparkwright.domain.service import Manager, Service
-from sparkwright.remote.host import script, texts
+from sparkwright.remote.host import assigned, exported, script, texts
 from sparkwright.remote.node_ssh import REWRITE
 
 PYTHONS = ("python3", "python3.12", "python3.13", "python3.14", "python3.11")
@@ -46,10 +46,10 @@ def install(manager: Manager, name: str, text: str) -> Command:
 
 def detach(service: Service, home: str, mark: str) -> Command:
     """The same without systemd."""
-    words = ("env", *(f"{name}={value}" for name, value in service.env), *service.argv)  # nothing of the caller's
     mask, cwd = ("077" if service.private else "022"), service.cwd or home
-    args = (home, service.name, mark, cwd, mask, _sh("leader"), *words)
-    text = _sh("pid_functions", "detached", "detach")
+    args = (home, service.name, mark, cwd, mask, *service.argv)
+    given = assigned(leader=_sh("leader"), environment=exported(service.env))  # nothing of the caller's
+    text = _sh("pid_functions", "detached") + given + _sh("detach")
     return script(text, *args, timeout=60, changes=f"start {service.name} in {home}")
 
 

@@ -88,7 +88,7 @@ over=; c=
 trap 'over=1; [ -z "$c" ] || kill -TERM "$c" 2>/dev/null' TERM INT HUP
 while [ -z "$over" ] && [ -d "$home" ]; do
   if [ -e "$d/paused" ]; then sleep 0.2; continue; fi
-  "$@" & c=$!
+  (. "$d/environment"; exec "$@") & c=$!
   echo "$c" > "$d/child"
   while kill -0 "$c" 2>/dev/null; do wait "$c"; done
   rm -f "$d/child"; c=
@@ -96,12 +96,14 @@ while [ -z "$over" ] && [ -d "$home" ]; do
 done
 
 #: detach
-home="$1"; d="$home/services/$2"; mark="$3"; cwd="$4"; mask="$5"; leader="$6"; shift 6
+home="$1"; d="$home/services/$2"; mark="$3"; cwd="$4"; mask="$5"; shift 5
 if alive "$d" && [ "$(cat "$d/mark" 2>/dev/null)" = "$mark" ]; then rm -f "$d/paused"; echo same; exit 0; fi
 stop "$d"; mkdir -p "$d" "$cwd" && chmod 700 "$d" && cd "$cwd" || exit 1
-rm -f "$d/pid" "$d/paused" "$d/child"; printf %s "$mark" > "$d/mark"; umask "$mask"
+rm -f "$d/pid" "$d/paused" "$d/child"; printf %s "$mark" > "$d/mark"
+printf %s "$leader" > "$d/leader.sh"; printf %s "$environment" > "$d/environment" || exit 1
+chmod 600 "$d/environment"; umask "$mask"
 env -i HOME="$HOME" PATH="$PATH" USER="$(id -un)" LOGNAME="$(id -un)" LANG=C.UTF-8 \
-  setsid sh -c "$leader" sparkwright-service "$d" "$home" "$@" </dev/null >"$d/log" 2>&1 &
+  setsid sh "$d/leader.sh" "$d" "$home" "$@" </dev/null >"$d/log" 2>&1 &
 i=0; while [ ! -s "$d/pid" ] && [ $i -lt 100 ]; do sleep 0.05; i=$((i+1)); done
 [ -s "$d/pid" ]
 

@@ -6,13 +6,15 @@ from collections.abc import Sequence
 from sparkwright.domain.cluster import Transfer
 from sparkwright.domain.command import Command
 from sparkwright.domain.values import dataclass, replace
-from sparkwright.remote.host import script, texts
+from sparkwright.remote.host import assigned, script, texts
 from sparkwright.remote.programs import sender
 from sparkwright.remote.programs.wire import COPYING, PARTIAL
 
 # Before the tensors of a GGUF file is mostly its tokenizer: 6 to 10 MB, and a third of it when packed.
 _GGUF_HEAD = 12 * 1024 * 1024
-_sh = texts(__name__, PARTIAL=PARTIAL, COPYING=COPYING, GGUF=str(_GGUF_HEAD))
+# Real headers of safetensors files are below 2 MB; this bounds what one of a model's author costs to read.
+LONGEST_HEADER = 25_000_000
+_sh = texts(__name__, PARTIAL=PARTIAL, COPYING=COPYING, GGUF=str(_GGUF_HEAD), LONGEST=str(LONGEST_HEADER))
 LISTING = _sh("parts", "heads", "list")
 
 
@@ -35,13 +37,19 @@ def peer() -> Command:
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """How a node reaches another over the fabric. known_hosts: lines for its address. local: both are this machine."""
+    """How a node reaches another over the fabric. known_hosts: lines for its address. local: both are this machine.
+
+    name, source: of the two nodes, for messages. patience: seconds after which one that is silent is given up.
+    """
 
     user: str
     address: str
     port: int
     known_hosts: str
     local: bool = False
+    name: str = ""
+    source: str = ""
+    patience: float = 60.0
 
 
 _LOCALLY = 'rsh=; at=\nthere() { sh -c "$1"; }\n'
@@ -82,8 +90,8 @@ _ALONE = Chain()
 def push_tree(source: str, target: str, peer: Peer, how: Transfer, chain: Chain = _ALONE) -> Command:
     """As `copy_tree`, over several connections, verified by checksums. Exit code: see push.py; 127: no python3."""
     asked = {"source": source, "target": target, "streams": how.streams, "limit": how.limit, "chain": chain.name}
-    asked |= {"listen": peer.address if how.trusted else "", "follows": chain.follows, "leads": chain.leads}
-    asked["yields"] = how.yields
+    asked |= {"follows": chain.follows, "leads": chain.leads, "yields": how.yields}
+    asked |= {"peer": peer.name, "from": peer.source, "patience": peer.patience}
     words = json.dumps(asked)
     timeout = 6 * 3600.0
     if peer.local:
@@ -127,8 +135,8 @@ def copied_tag(reference: str) -> str:
 
 
 def _to_peer(text: str, peer: Peer, args: Sequence[str], timeout: float, changes: str) -> Command:
-    words = (peer.known_hosts, str(peer.port), f"{peer.user}@{peer.address}", *args)
-    command = script(text, *words, timeout=timeout, changes=changes)
+    words = (str(peer.port), f"{peer.user}@{peer.address}", *args)
+    command = script(assigned(known_hosts=peer.known_hosts) + text, *words, timeout=timeout, changes=changes)
     return Command(command.argv, timeout=timeout, changes=changes, forward_agent=True)
 
 

@@ -10,6 +10,8 @@ files() { if first "$1"; then printf '%s\0' "${1%-00001-of-*}"-[0-9]*-of-[0-9]*.
 # `head FILE PROMISED TENSORS` for each safetensors file that an engine loads: bytes that its own header promises, -1
 # for a file without one; then `tensor NAME DTYPE BYTES COUNT` over all of them, numbers between dots as `#`.
 # Only headers are read: 8 bytes of their length, little-endian whatever the node is, and JSON with one object a tensor.
+# Real ones are below 2 MB. Longer than @LONGEST@ counts as none, as do those beyond eight times that of one model; no
+# tensor is named where there are more than 20,000 kinds, or in a record of more than 64 KiB.
 named() { LC_ALL=C grep -oE '"[^"]*\.(safetensors|bin)"' "$1" | LC_ALL=C sort | uniq -c; }
 loaded() { i=model.safetensors.index.json
   if [ -f $i ]; then named $i | sed 's/^ *[0-9]* "//;s/"$//'
@@ -18,19 +20,22 @@ loaded() { i=model.safetensors.index.json
 header() { set -- "$1" $(od -An -v -tu1 -N8 "$1")
   if [ $# != 9 ] || [ "$6$7$8$9" != 0000 ]; then printf '\001-9\t%s\n' "$1"; return 0; fi
   n=$(($2 + ($3 << 8) + ($4 << 16) + ($5 << 24)))
-  [ $n -le 100000000 ] || { printf '\001-9\t%s\n' "$1"; return 0; }
+  sum=$((${sum:-0} + n))
+  [ $n -le @LONGEST@ ] && [ $sum -le $((@LONGEST@ * 8)) ] || { printf '\001-9\t%s\n' "$1"; return 0; }
   printf '\001%s\t%s\n' "$n" "$1"; tail -c +9 "$1" | head -c "$n" | tr -d '\n' | tr '}' '\n'; echo; }
 heads() { (cd "$1" 2>/dev/null && loaded | while IFS= read -r f; do [ ! -f "$f" ] || header "$f"; done) | LC_ALL=C awk '
 function told() { if (file != "") printf "head\t%s\t%.0f\t%d\n", file, 8 + long + end, many }
 substr($0, 1, 1) == "\001" { told(); tab = index($0, "\t"); long = substr($0, 2, tab - 2) + 0
   file = substr($0, tab + 1); end = many = 0; next }
+length($0) > 65536 { next }
 match($0, /"data_offsets" *: *\[ *[0-9]+ *, *[0-9]+/) {
   split(substr($0, RSTART, RLENGTH), part, /[^0-9]+/); from = part[2] + 0; to = part[3] + 0; if (to > end) end = to
   type = match($0, /"dtype" *: *"[A-Za-z0-9_]+/) ? substr($0, RSTART, RLENGTH) : "?"; sub(/.*"/, "", type)
   name = match($0, /"[^"]+" *: *[{]/) ? substr($0, RSTART + 1, RLENGTH - 1) : "?"; sub(/" *: *[{]$/, "", name)
   while (sub(/\.[0-9]+\./, ".#.", name)); sub(/\.[0-9]+$/, ".#", name); gsub(/\t/, " ", name)
-  key = name "\t" type; bytes[key] += to - from; count[key]++; many++ }
-END { told(); for (key in bytes) printf "tensor\t%s\t%.0f\t%d\n", key, bytes[key], count[key] }'; }
+  key = name "\t" type; if (!(key in bytes)) kinds++
+  if (kinds <= 20000) { bytes[key] += to - from; count[key]++ }; many++ }
+END { told(); if (kinds <= 20000) for (key in bytes) printf "tensor\t%s\t%.0f\t%d\n", key, bytes[key], count[key] }'; }
 index() { named "$1" | LC_ALL=C awk -v name="${1##*/}" -v total="$(
     LC_ALL=C grep -oE '"total_size" *: *[0-9]+' "$1" | LC_ALL=C grep -oE '[0-9]+$' | head -n 1)" '
   { n += $1; sub(/^ *[0-9]+ /, ""); print "shard\t" $0 } END { printf "index\t%s\t%s\t%d\n", name, total, n }'; }
@@ -67,15 +72,15 @@ if [ -n "$rev" ]; then one "$root/snapshots/$rev" "$root" "$rev"; else one "" "$
 # The target's host keys were read over the connection that the user's own known_hosts vouches for. The key that `init`
 # has made is tried after the user's own.
 k=$(mktemp) || exit 1; trap 'rm -f "$k"' EXIT; trap 'exit 143' TERM INT HUP
-printf '%s' "$1" > "$k"
+printf '%s' "$known_hosts" > "$k"
 rsh="ssh -o BatchMode=yes -o ConnectTimeout=10 -o StrictHostKeyChecking=yes -o UserKnownHostsFile=$k"
-rsh="$rsh -o LogLevel=ERROR -p $2"
+rsh="$rsh -o LogLevel=ERROR -o ServerAliveInterval=5 -o ServerAliveCountMax=6 -p $1"
 i="$HOME/.config/sparkwright/peers/ssh/id_ed25519"; case $i in *[!A-Za-z0-9/._-]*) i= ;; esac
 if [ -n "$i" ] && [ -f "$i" ]; then
   for f in id_ed25519 id_ecdsa id_rsa; do [ ! -f "$HOME/.ssh/$f" ] || rsh="$rsh -o IdentityFile=~/.ssh/$f"; done
   rsh="$rsh -o IdentityFile=$i"
 fi
-at="$3"; shift 3
+at="$2"; shift 2
 
 #: copy
 # The path goes by stdin, for a login shell of any kind would read it in its own way. $d ends in `/` for a folder.
@@ -89,7 +94,7 @@ if first "$s"; then set -- "${s%-00001-of-*}"-[0-9]*-of-[0-9]*.gguf; d="${d%/*}/
 # huggingface_hub 2 links blobs to a store next to all models: what a link finds outside the tree travels as a file.
 links=-L; [ -z "$t" ] || links=--copy-unsafe-links
 rsync -a $links -s --modify-window=-1 --partial-dir=@PARTIAL@ --exclude=@COPYING@ --info=progress2 --no-inc-recursive \
-  --bwlimit="$b" ${rsh:+-e "$rsh"} -- "$@" "${at:+$at:}$d$t" 2>&1
+  --timeout=60 --bwlimit="$b" ${rsh:+-e "$rsh"} -- "$@" "${at:+$at:}$d$t" 2>&1
 
 #: settle
 p=$(x "$1"); [ -e "$p" ] || exit 0

@@ -1,13 +1,15 @@
 """Headers by ranges from a real server on loopback: what a plan reads of a model without its weights."""
 
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
 import pytest
 
 from fakes.clock import FakeClock
-from fakes.hub_http import FOLDER, Server, Tensors, put, serving
+from fakes.hub_http import FOLDER, TREE, Server, Tensors, file, put, serving
 from sparkwright.adapters.hub import HttpHub
+from sparkwright.adapters.hub_headers import _cover
 from sparkwright.domain.checkpoint import Checkpoint, TensorGroup
 from sparkwright.domain.command import Completed, Secret
 from sparkwright.domain.facts import Unknown
@@ -97,3 +99,45 @@ async def test_files_may_be_elsewhere_and_without_ranges(server: Server, tmp_pat
         text = await hub(server, tmp_path, token=Secret("hf_abc")).headers("org/name")
     assert isinstance(text, str) and "up_proj" in text
     assert other.asked == [("/blob", None)]
+
+
+def test_shards_without_end_are_covered_in_few_looks() -> None:
+    """A repository names as many shards and kinds as it likes: the work is linear in what it names."""
+    looks = 0
+
+    class Counted(str):
+        __slots__ = ()
+
+        def __hash__(self) -> int:
+            nonlocal looks
+            looks += 1
+            return super().__hash__()
+
+    many = 3000
+    named = {f"kind{'x' * (n % 7)}{chr(97 + n % 26)}.{n}.k{n:x}": Counted(f"{n}.safetensors") for n in range(many)}
+    files = dict.fromkeys(named.values(), 1)
+    looks = 0
+    assert len(list(islice(_cover(named, files), 64))) == 64
+    assert looks < 20 * many
+
+
+def test_the_shard_with_most_kinds_comes_first() -> None:
+    """Few files together hold a tensor of each kind; one that adds nothing is not read."""
+    named = {
+        "a.1.w": "one",
+        "b.1.w": "two",
+        "c.1.w": "two",
+        "d.1.w": "two",
+        "a.2.w": "two",
+        "e.w": "three",
+        "d.2.w": "three",
+    }
+    assert list(_cover(named, dict.fromkeys(("one", "two", "three"), 1))) == ["two", "three"]
+
+
+async def test_a_list_of_files_without_end_is_refused(server: Server, tmp_path: Path) -> None:
+    """Pages of 30 MB, one after the other, would take all memory: a model's list is bounded as a whole."""
+    server.answer(TREE, [file(f"{'x' * 900}{n}", 1) for n in range(9_000)], Link=f'<{TREE}>; rel="next"')
+    found = await hub(server, tmp_path).headers("org/name")
+    assert isinstance(found, Unknown) and "a list of files of more than 16 MiB" in found.why, found
+    assert len(server.asked) == 2

@@ -89,7 +89,7 @@ async def copied(nodes: ThreeNodes, limit: int = 0) -> list[int | BaseException]
         key = there.host_line().split(" ", 1)[1].strip()
         peer = staging.Peer("root", there.fabric, 22, staging.known_hosts(there.fabric, 22, [key]))
         chain = staging.Chain("m", follows=number > 0, leads=number == 0)
-        push = staging.push_tree(str(model(here)), str(model(there)), peer, Transfer(2, limit, False), chain)
+        push = staging.push_tree(str(model(here)), str(model(there)), peer, Transfer(2, limit), chain)
         done = await hosts[here.name].run(push)
         return done.exit_code
 
@@ -126,7 +126,7 @@ async def test_the_middle_node_s_link_fails_for_a_while(nodes: ThreeNodes) -> No
 
 async def test_the_middle_node_is_gone(nodes: ThreeNodes) -> None:
     """Both links end with a reason for it, and what has a final name on the last node is whole."""
-    copy = asyncio.create_task(copied(nodes, 10_000_000))
+    copy = asyncio.create_task(copied(nodes, 3_000_000))
     partial = model(nodes.nodes[2]) / ".sparkwright-partial"
     await asyncio.to_thread(wait_for, lambda: list(partial.glob("*.journal")), "nothing arrives on the third node", 40)
     middle = nodes.nodes[1].process

@@ -1,8 +1,11 @@
 """The program that guards a node's memory while weights load, on this kernel."""
 
+import fcntl
 import json
 import os
 import subprocess
+import termios
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -99,6 +102,31 @@ def test_below_the_hard_floor_the_rank_is_stopped_here_and_at_once(sh: Sh, model
     assert (sh.home / "stopped").read_text() == "stopped\n"
 
 
+def test_a_guard_whose_lines_nobody_reads_stops_the_rank(sh: Sh, model: Path) -> None:
+    """Ctrl-Z on `up`, or a client that hangs: the pipe fills, and the guard goes on looking."""
+    node = Short(sh.home)
+    command = guard(
+        Floors(0, 400_000_000), [str(model)], script('echo stopped > "$1"', str(sh.home / "stopped")), 0.001
+    )
+    process = node.start(command)
+    assert process.stdin and process.stdout
+    try:
+        fcntl.fcntl(process.stdout, fcntl.F_SETPIPE_SZ, 4096)
+        process.stdin.write((command.stdin or b"").decode())
+        process.stdin.close()
+        process.stdin = None
+        wait_for(lambda: waiting(process.stdout.fileno()) > 3800)
+        (sh.home / "root/proc/meminfo").write_text("MemFree: 1000 kB\nMemAvailable: 1000 kB\n")
+        wait_for((sh.home / "stopped").exists)
+    finally:
+        sh.end(process)
+
+
+def waiting(fd: int) -> int:
+    """Bytes in a pipe."""
+    return int.from_bytes(fcntl.ioctl(fd, termios.FIONREAD, bytes(4)), "little")
+
+
 def test_a_floor_of_nothing_stops_nothing(sh: Sh, model: Path) -> None:
     """A plan that leaves nothing known has no hard floor: a guard set too high kills healthy loads."""
     with guarding(sh, EVERYTHING, 0, model) as samples:
@@ -128,9 +156,11 @@ def test_a_guard_that_nobody_follows_stops_the_rank_or_ends_with_it(sh: Sh, mode
 
 
 def running(home: Path) -> bool:
-    """Whether a process names that folder in its arguments."""
-    found = map(words_of, Path("/proc").glob("[0-9]*/cmdline"))
-    return any(str(home).encode() in words and b"python3" in words for words in found)
+    """Whether a guard runs whose home that folder is; its command line is short."""
+    found = [(words_of(path), words_of(path.parent / "environ")) for path in Path("/proc").glob("[0-9]*/cmdline")]
+    own = [words for words, environ in found if f"HOME={home}".encode() in environ and b"guard" in words]
+    assert all(len(words) < 300 for words in own), own
+    return bool(own)
 
 
 def words_of(path: Path) -> bytes:
@@ -141,10 +171,11 @@ def words_of(path: Path) -> bytes:
 
 
 def wait_for(condition: Callable[[], bool]) -> None:
-    for _ in range(10000):
+    until = time.monotonic() + 60
+    while time.monotonic() < until:
         if condition():
             return
-        os.sched_yield()
+        time.sleep(0.01)
     raise AssertionError("it never happened")
 
 

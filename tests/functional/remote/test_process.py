@@ -1,5 +1,6 @@
 """Ranks without Docker: the real scripts start, follow, list, stop and remove real processes of this machine."""
 
+import contextlib
 import json
 import os
 import signal
@@ -11,7 +12,7 @@ import pytest
 
 from fakes.processes import running
 from fakes.sh import Sh
-from sparkwright.domain.command import Command
+from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.facts import RankStatus
 from sparkwright.domain.plan import RankSpec
 from sparkwright.domain.probed import Launched
@@ -71,9 +72,9 @@ def followed(node: Sh, tail: int = 0) -> list[str]:
 
 
 def test_the_words_of_a_start() -> None:
-    """Environment by `env`, then the program: no mention of them is interpreted by a shell."""
+    """The program's own words: environment, labels and scripts are files in its folder, no command line."""
     command = process.start(spec("x"), FOLDER, LABELS)
-    assert command.argv[-5:] == ("env", "NAME=it's me", "sh", "-c", "x")
+    assert command.argv[3:] == ("sparkwright", FOLDER, "sh", "-c", "x")
     assert command.changes == f"start {FOLDER}"
 
 
@@ -82,6 +83,41 @@ def test_the_flags_of_an_engine_are_its_own(node: Sh) -> None:
     assert start(node, PATIENT) == 0
     launched = parse_process(node.run(ranks.of_process(FOLDER)))
     assert launched == Launched(("sh", "-c", PATIENT))
+
+
+def test_the_words_of_a_rank_that_an_earlier_version_has_started() -> None:
+    """Its wrapper's command line still has the scripts and `env`."""
+    words = ["sh", "-c", "TEXT", "rank", "/f", "PRINTER", "env", "A=1", "vllm", "serve", "--hf-token", "x"]
+    assert parse_process(Completed(0, "\n".join(words) + "\n")) == Launched(("vllm", "serve", "--hf-token", "***"))
+
+
+def test_command_lines_of_a_rank_are_short(node: Sh) -> None:
+    """`ps` and `systemctl status` on a node are readable: also while somebody follows, stops and removes it."""
+    assert start(node, PATIENT) == 0
+    listening = node.start(process.follow(FOLDER, mark="word"))
+    assert listening.stdout and listening.stdout.readline()
+    own = [words_of(pid) for pid in ours(folder(node))]
+    Sh.end(listening)
+    assert len(own) >= 3 and max(map(len, own)) < 300, own
+    assert any(words.startswith(b"sh\0" + bytes(folder(node)) + b"/leader.sh") for words in own), own
+
+
+def ours(directory: Path) -> list[str]:
+    """Processes whose environment says that they belong to the rank."""
+    mark = f"SPARKWRIGHT_RANK_DIR={directory}".encode()
+    return [pid for pid in os.listdir("/proc") if pid.isdigit() and mark in environ_of(pid)]
+
+
+def environ_of(pid: str) -> list[bytes]:
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    return []
+
+
+def words_of(pid: str) -> bytes:
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    return b""
 
 
 def test_a_rank_runs_and_is_found(node: Sh) -> None:

@@ -67,11 +67,10 @@ def model(sh: Sh) -> Path:
     return root
 
 
-@pytest.mark.parametrize("trusted", [False, True])
-def test_a_copy_is_whole_with_times_modes_and_no_page_cache(sh: Sh, model: Path, trusted: bool) -> None:
-    """Over either kind of connection; neither side keeps the weights in memory, and a second call sends nothing."""
+def test_a_copy_is_whole_with_times_modes_and_no_page_cache(sh: Sh, model: Path) -> None:
+    """Neither side keeps the weights in memory, and a second call sends nothing."""
     target = sh.home / "there/models--a--b"
-    done = push(sh, model, target, trusted=trusted)
+    done = push(sh, model, target)
     assert done.ok, done.stdout
     big = next(path for path in (model / "blobs").iterdir() if path.stat().st_size > RANGE)
     there = target / "blobs" / big.name
@@ -80,7 +79,7 @@ def test_a_copy_is_whole_with_times_modes_and_no_page_cache(sh: Sh, model: Path,
         found = parse_cache(sh.run(measure([str(side)])))
         assert isinstance(found, PageCache) and found.cached < 0.01 * big.stat().st_size
     assert tree(target) == {**tree(model), COPYING: hashlib.sha256().hexdigest()}
-    again = push(sh, model, target, trusted=trusted)
+    again = push(sh, model, target)
     assert again.ok and " 100% 0.00MB/s" in again.stdout
 
 
@@ -150,13 +149,12 @@ def test_killed_at_random_points_it_loses_at_most_one_range(sh: Sh, model: Path)
     assert not (target / PARTIAL).exists()
 
 
-@pytest.mark.parametrize("trusted", [False, True])
-def test_nodes_in_a_chain_send_on_what_they_receive(sh: Sh, model: Path, trusted: bool) -> None:
+def test_nodes_in_a_chain_send_on_what_they_receive(sh: Sh, model: Path) -> None:
     """The first sends once, all arrive whole in whichever order the programs start, and nothing else is left."""
     stops = [model, *(sh.home / name / "models--a--b" for name in ("two", "three", "four"))]
     (model / "more.txt").write_text("published by nobody")
     (model / "more.bin").write_bytes(random.Random(1).randbytes(3 * PIECE))
-    found = chained(sh, stops, trusted=trusted)
+    found = chained(sh, stops)
     assert [code for code, _ in found] == [0, 0, 0], found
     for stop in stops[1:]:
         assert tree(stop) == {**tree(model), COPYING: hashlib.sha256().hexdigest()}

@@ -18,6 +18,7 @@ from sparkwright.remote import staging
 SHARDS = ("model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors")
 CONFIG = {"num_hidden_layers": 2, "num_attention_heads": 4, "hidden_size": 64}
 GB = 10**9
+GOOD = {"dtype": "U8", "shape": [4], "data_offsets": [0, 4]}
 
 
 def header(tensors: dict[str, tuple[str, int]], **style: Any) -> tuple[bytes, int]:
@@ -218,3 +219,23 @@ def test_a_gguf_file_next_to_safetensors_is_another_format(sh: Sh, folder: Path)
     gguf_file(folder / "a.gguf", 10)
     both = listed(sh, folder)
     assert (both.shape, both.tensors, both.weights) == (alone.shape, alone.tensors, alone.weights)
+
+
+@pytest.mark.parametrize(
+    ("what", "tensors"),
+    [
+        ("a header of more than 25 MB", lambda: {"__metadata__": {str(n): "x" * 2000 for n in range(13_000)}}),
+        ("a name of 10 MB", lambda: {"model." + "1." * 5_000_000: GOOD, "a": GOOD}),
+        ("25,000 kinds", lambda: {f"model.k{n}x": GOOD for n in range(25_000)}),
+    ],
+)  # fmt: skip
+def test_a_header_that_no_model_has_is_read_in_linear_time(sh: Sh, what: str, tensors: Any) -> None:
+    """A model's author may write what he likes: the listing ends, and names no half of the tensors."""
+    folder = sh.home / "odd"
+    folder.mkdir()
+    text = json.dumps(tensors()).encode()
+    (folder / "model.safetensors").write_bytes(struct.pack("<Q", len(text)) + text + b"1234")
+    (folder / "config.json").write_text(json.dumps(CONFIG))
+    found = listed(sh, folder)
+    assert sum(group.count for group in found.tensors) == (1 if what == "a name of 10 MB" else 0)
+    assert (flaws(found) == {}) == (what != "a header of more than 25 MB")

@@ -1,7 +1,7 @@
 """Scripts for nodes: what is text can be read here; that they work is the contract's matter."""
 
-import base64
 import shlex
+import subprocess
 
 import pytest
 
@@ -28,15 +28,33 @@ def test_only_what_changes_is_noted() -> None:
 
 
 @pytest.mark.parametrize("size", [10, 200_000])
-def test_carriers(size: int) -> None:
-    """For a login shell of any kind the script is one line of harmless characters; a long one goes over stdin."""
-    script = Script("x" * size, b"m", 1.0)
+def test_a_script_stands_in_no_command_line(size: int) -> None:
+    """It goes over stdin; for a login shell of any kind what it is called with is one short line of harmless words."""
+    script = Script("echo 'µ'\n" * size, b"m", 1.0)
     text, first = node_script.line(script)
-    carried = first.strip() if first else text.split("echo ")[1].split(" ")[0].encode()
-    assert base64.b64decode(carried).decode() == script.text
-    assert len(text) < 128_000 and "\n" not in text and "\\" not in text and "!" not in text
+    assert first.decode() == script.text and f"bs={len(first)} " in text
+    assert len(text) < 120 and "\n" not in text and "\\" not in text and "!" not in text
     argv, before = node_script.argv_of(script)
-    assert all(len(word) < 128_000 for word in argv) and bool(before) == (size > 100)
+    assert before == first and len(" ".join(argv)) < 120
+
+
+def test_a_command_s_own_script_stands_in_no_command_line() -> None:
+    """`ps` shows a short shell with the script's arguments; a script that is lost ends with an error, not with 0."""
+    long = "# 'quoted'\n" * 500 + 'printf %s "$1 ${SPARKWRIGHT_SCRIPT-none}"; cat'
+    command = Command(("sh", "-c", long, "sparkwright", "it's"), stdin=b" given")
+    script = node_script.run(HERE, command)
+    line = next(line for line in script.text.splitlines() if "timeout -k" in line)
+    words = line[line.index("timeout -k") :]
+    assert len(words) < 200 and "it" in words
+    argv, first = node_script.argv_of(script)
+    pipe = subprocess.PIPE
+    with subprocess.Popen(argv, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True) as process:
+        assert process.stdin and process.stdout
+        process.stdin.write(first + script.stdin)
+        process.stdin.flush()
+        assert b"it's none given" in process.stdout.read()
+    lost = subprocess.run(["sh", "-c", node_script._FROM_VARIABLE], capture_output=True, check=False)
+    assert lost.returncode != 0
 
 
 def test_marks_cannot_be_guessed() -> None:

@@ -61,7 +61,7 @@ def nodes(told: str = "", tried: str = "192.168.1.21\tok\n192.168.100.11\tok\n")
     """A head and a worker on which every step goes well."""
     head, worker = RankNode("spark-1", default=Completed(0, "")), RankNode("spark-2", default=Completed(0, ""))
     head.on("@@ python", told or seated()).on("ssh-keygen", "ssh-ed25519 KEY\n").on("ControlPath=none", tried)
-    head.on("sparkwright-service", Completed(0, ""))  # else it takes a detached service for a rank
+    head.on('home/services/$2"; mark=', Completed(0, ""))  # else it takes a detached service for a rank
     worker.on("SSH_CONNECTION", REACH)
     return [head, worker]
 

@@ -203,7 +203,7 @@ async def test_a_lease_that_is_taken_over_ends_the_work() -> None:
     async def slow_start(command: Command) -> Completed:
         here.nodes[1].holder = OTHER
         await here.clock.sleep(60)
-        return here.nodes[1]._start(command.argv[4:])
+        return here.nodes[1]._start(command)
 
     here.nodes[1].on(starting, slow_start)
     error = await refused(here, Busy)
@@ -257,7 +257,7 @@ async def test_interrupted_while_a_rank_starts_it_leaves_nothing(which: int) -> 
 
     def start(command: Command) -> Completed:
         caller[0].cancel()
-        return node._start(command.argv[4:])
+        return node._start(command)
 
     node.on(starting, start)
     caller.append(asyncio.create_task(brought(here)))

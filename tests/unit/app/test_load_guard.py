@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from fakes.rank_node import given_to
 from sparkwright.app.launch import Options, up
 from sparkwright.app.load_guard import STOPPED, LoadGuard, figures_of, load_floors, lower
 from sparkwright.app.prepare import prepare
@@ -29,7 +30,7 @@ def line(at: float, free: float, available: float, **more: Any) -> str:
 
 
 def is_guard(command: Command) -> bool:
-    return '"soft"' in command.argv[-1]
+    return "\nSPARKWRIGHT_ASKED=" in command.argv[2]
 
 
 def a_start(*lines: str) -> Scene:
@@ -86,7 +87,7 @@ async def test_a_detached_start_leaves_a_guard_on_each_node(guard: bool, left: l
     found = [[c for c in node.commands if c.changes.startswith("guard")] for node in here.nodes]
     assert [len(one) for one in found] == left
     for (command,) in filter(None, found[:1]):
-        asked = json.loads(command.argv[-1])
+        asked = json.loads(given_to(command, "SPARKWRIGHT_ASKED"))
         assert (asked["soft"], asked["hard"]) == (9 * GIB, GIB) and asked["log"].endswith("rank0/" + STOPPED)
         assert "deployments/twin/rank0" in " ".join(asked["stop"]) and "/rank0" in " ".join(asked["until"])
 

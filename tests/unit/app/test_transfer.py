@@ -37,3 +37,12 @@ async def test_the_last_words_are_kept_not_all() -> None:
     here.nodes[0].on(lambda command: True, [*(f"line {n}" for n in range(20)), "\x1eend 1"])
     code, said = await follow(here.services, "spark-1", Command(("x",)), "weights", 0)
     assert (code, said.split(" / ")) == (1, [f"line {n}" for n in range(14, 20)])
+
+
+async def test_a_stall_of_a_copy_is_shown_in_place_of_its_rate() -> None:
+    """A copy that gets nothing through must not look alive: its lines of progress come all the same."""
+    here = scene()
+    line = "1,073,741,824 50% 100.00MB/s 0:00:30 no data for 12 s"
+    here.nodes[0].on(lambda command: True, [line, "\x1eend 12"])
+    assert await follow(here.services, "spark-1", Command(("x",)), "weights to spark-2", 0) == (12, "")
+    assert [told.text for told in here.sink.of(Progress)] == ["weights to spark-2: no data for 12 s"]

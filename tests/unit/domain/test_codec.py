@@ -59,3 +59,9 @@ def test_a_text_that_breaks_a_parser_is_unreadable(text: str) -> None:
     """Guards nesting without end and numbers that fit in nothing: a file is to blame, not we."""
     with pytest.raises(Unreadable):
         from_json(Live, text)
+
+
+def test_half_a_character_can_be_written() -> None:
+    """An engine may send half a character, and a path need not be UTF-8: neither may end a journal."""
+    odd = Cluster("\ud800 a \udcff µ", (), "")
+    assert from_json(Cluster, to_json(odd).encode()) == Cluster("? a ? µ", (), "")

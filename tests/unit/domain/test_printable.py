@@ -30,3 +30,8 @@ def test_what_is_no_control_stays() -> None:
 def test_only_our_own_colors_pass() -> None:
     """Guards against text that hides what comes after it."""
     assert shown("\x1b[8mhidden") == "hidden"
+
+
+def test_a_lone_surrogate_can_be_printed() -> None:
+    """It cannot be encoded: the print would fail."""
+    assert printable("a\ud800b\udfff").encode() == b"a b "

@@ -113,3 +113,17 @@ def test_a_row_names_the_versions_that_have_it() -> None:
     ]
     assert template(ast.parse("'a %s' % x", mode="eval").body) == "a {}"
     assert list(lines("short\nlong enough to be found by")) == ["long enough to be found by"]
+
+
+def test_every_program_whose_texts_ship_has_its_notice() -> None:
+    """They belong to other projects: licence and copyright go where their texts go, into the wheel."""
+    folder = ROOT / "src/sparkwright/engines/data/messages"
+    notice = (folder / "THIRD_PARTY.md").read_text("utf-8")
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in notice.splitlines() if "https://" in line]
+    found = {name: (licence, owner) for name, _, licence, owner in rows}
+    assert set(found) == set(PROGRAMS) == {path.name.removesuffix(".txt.gz") for path in folder.glob("*.txt.gz")}
+    assert {licence for licence, _ in found.values()} == {"Apache-2.0", "MIT"} and all(
+        owner for _, owner in found.values()
+    )
+    assert "Permission is hereby granted, free of charge" in notice
+    assert "Apache License" in (ROOT / "LICENSE").read_text("utf-8")

@@ -173,3 +173,12 @@ def test_any_damage(at: int, byte: int, end: int) -> None:
     header = gguf.parse(bytes(whole[: len(whole) - end]))
     assert isinstance(gguf.shape(header), ModelShape | Unknown)
     gguf.groups(header, 1000)
+
+
+def test_a_length_that_no_file_has_ends_the_head() -> None:
+    """One damaged byte of one length among the tokens: the file is cut there, nothing is raised."""
+    whole = head({"general.architecture": "llama", "tokenizer.ggml.tokens": ["a"] * 40, "last": 1}, {})
+    at = whole.rindex(text("a"))
+    found = gguf.parse(whole[:at] + b"\xff" * 8 + whole[at + 8 :])
+    assert found is not None and not found.whole
+    assert gguf.parse(whole).whole

@@ -217,3 +217,11 @@ def test_the_recipe_has_the_same_keys() -> None:
     recipe = load_recipe(f"{text}engine: {{name: vllm, version: 0.21.0, runtime: process}}\n", "x.yaml")
     assert recipe.model.shape == ModelShape(4, 8, 2, compress=(0, 4))
     assert set(ShapePart.model_fields) == {field.name for field in fields(ModelShape)}
+
+
+def test_configurations_in_each_other_without_end() -> None:
+    """A model's author may nest them as deep as JSON goes: reading ends after a few levels."""
+    for many in (990, 3000):  # what fails is a matter of Python's version
+        assert isinstance(parse('{"text_config":' * many + "{}" + "}" * many), Unknown)
+    inner = {"num_hidden_layers": 2, "num_attention_heads": 4, "hidden_size": 64}
+    assert read({"text_config": {"llm_config": inner}}).layers == 2

@@ -1,7 +1,7 @@
 # ruff: noqa: E501 (whole messages, one a line)
 """The cluster file: short and long form, and every mistake reported with its line."""
 
-from sparkwright.domain.cluster import Fabric, NodePaths
+from sparkwright.domain.cluster import Fabric, NodePaths, Transfer
 from sparkwright.recipes.cluster_file import load_cluster
 from unit.for_each import for_each
 from unit.recipes.samples import cluster_errors
@@ -112,3 +112,12 @@ def test_free_keys_and_shared_blocks():
 def test_all_mistakes_together():
     """One run shows all."""
     assert len(cluster_errors("hed: x\nnodes:\n- {name: a, ssh: 'x y'}\n- {name: b, fabric: {address: nope}}\n")) == 3
+
+
+def test_a_key_of_an_earlier_version_loads_with_a_note() -> None:
+    """Recorded cluster files name `transfer.trusted`; copies over plain TCP are gone."""
+    cluster = load_cluster("transfer: {trusted: true, streams: 4}\nnodes: [spark-1]\n", "c.yaml")
+    assert cluster.transfer == Transfer(streams=4)
+    note = "c.yaml: `transfer.trusted` has no effect any more: copies go over ssh; take the line out"
+    assert cluster.notes == (note,)
+    assert load_cluster("nodes: [spark-1]\n", "c.yaml").notes == ()

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 import sparkwright
+from sparkwright.domain.cluster import Transfer
+from sparkwright.remote import staging
 from sparkwright.remote.host import texts
 
 SCRIPTS = sorted(Path(sparkwright.__file__).parent.rglob("*.sh"))
@@ -29,3 +31,12 @@ def test_comments_above_a_section_stay_here() -> None:
     assert text.startswith("\nmine() {")
     assert "# ours:" in text
     assert "@MARK@" not in text
+
+
+def test_every_ssh_of_a_copy_notices_a_dead_network() -> None:
+    """Without it a connection whose other end is gone lasts for hours, and the copy with it."""
+    peer = staging.Peer("ai", "10.0.0.2", 22, "10.0.0.2 ssh-ed25519 KEY\n", name="spark-2", source="spark-1")
+    copies = staging.push_tree("/a", "/b", peer, Transfer()), staging.copy_tree("/a", "/b", peer)
+    for command in (*copies, staging.copy_image("a:1", peer)):
+        assert "-o ServerAliveInterval=5 -o ServerAliveCountMax=6" in command.argv[2]
+        assert "KEY" not in " ".join(command.argv[3:]) and len(" ".join(command.argv[3:])) < 500

@@ -8,7 +8,7 @@ from functools import cache
 from importlib.resources import files
 
 from sparkwright.domain.command import Command
-from sparkwright.remote.host import script
+from sparkwright.remote.host import assigned, script
 
 # DGX OS has python3 in /usr/bin; other machines in places that a session without a login does not search.
 _OWN = re.compile(r"^from (__future__|sparkwright\.\S+) import (\([^)]*\)|.*)\n", re.MULTILINE)
@@ -51,19 +51,25 @@ class Floors:
 def guard(floors: Floors, files: Sequence[str], stop: Command, every: float = 1.0) -> Command:
     """Samples a node while a rank of it starts, as lines for facts.sample.parse_load; stop: how it ends its rank."""
     asked = {**asdict(floors), "every": every, "files": list(files), "stop": stop.argv, "until": (), "log": ""}
-    return program(("guard",), (json.dumps(asked),), 24 * 3600.0)
+    return script(_given(asked) + _RUN, timeout=24 * 3600.0, stdin=text_of("guard").encode())
+
+
+def _given(asked: dict[str, object]) -> str:
+    """Lines that hand a program its task in a variable: the task has whole scripts in it."""
+    return assigned(SPARKWRIGHT_ASKED=json.dumps(asked)) + "export SPARKWRIGHT_ASKED\n"
 
 
 # A program that outlives the connection has to be whole on the node before that ends.
 _LEAVE = 'PATH="$PATH:/usr/local/bin"; t=$(cat); command -v python3 >/dev/null || exit 127\n'
-_LEAVE += 'setsid python3 -I -S -c "$t" "$1" </dev/null >/dev/null 2>&1 &'
+_LEAVE += 'export SPARKWRIGHT_PROGRAM="$t"\n'
+_LEAVE += """setsid python3 -I -S -c 'import os; exec(os.environ.pop("SPARKWRIGHT_PROGRAM"))' sparkwright-guard """
+_LEAVE += "</dev/null >/dev/null 2>&1 &"
 
 
 def leave_guard(floors: Floors, files: Sequence[str], stop: Command, until: Command, log: str) -> Command:
     """The same without anybody who follows: it ends with `until`. log: a file that has the curve after a stop."""
     asked = {**asdict(floors), "every": 1.0, "files": list(files), "stop": stop.argv, "until": until.argv, "log": log}
-    words = (json.dumps(asked),)
-    return script(_LEAVE, *words, changes="guard the node's memory", stdin=text_of("guard").encode())
+    return script(_given(asked) + _LEAVE, changes="guard the node's memory", stdin=text_of("guard").encode())
 
 
 @cache

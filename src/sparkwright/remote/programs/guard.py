@@ -1,7 +1,7 @@
 """Samples this node's memory while an engine loads; evicts page cache, and stops the rank before the node stalls.
 
-    guard.py JSON      {"soft": bytes, "hard": bytes, "files": [folder, ...], "stop": [argv ...], "every": seconds,
-                        "until": [argv ...], "log": path}
+    SPARKWRIGHT_ASKED=JSON guard.py     {"soft": bytes, "hard": bytes, "files": [folder, ...], "stop": [argv ...],
+                                         "every": seconds, "until": [argv ...], "log": path}
 
 One JSON line a second: free, available (bytes), large (bytes free in blocks of 16 MiB or more), stall (percent of the
 last 10 s in which all tasks waited for memory), swapped (pages read since the sample before), late (seconds by which
@@ -20,7 +20,6 @@ import contextlib
 import json
 import os
 import subprocess
-import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -188,13 +187,27 @@ def reason(found: dict[str, float], past: list[dict[str, float]], asked: Asked) 
 
 
 def put_line(line: dict[str, float] | dict[str, str]) -> None:
-    sys.stdout.write(json.dumps(line) + "\n")
-    sys.stdout.flush()
+    """Prints a line, or leaves it out where nobody reads: the guard must not wait in a write.
+
+    A pipe takes a line of so few bytes whole or not at all.
+    """
+    with contextlib.suppress(OSError):
+        os.set_blocking(1, False)
+        os.write(1, json.dumps(line).encode() + b"\n")
 
 
 def started(until: list[str]) -> subprocess.Popen[bytes] | None:
+    return launched(until) if until else None
+
+
+def launched(argv: list[str]) -> subprocess.Popen[bytes]:
+    """Starts a program; the text of a script stays out of its command line, which `ps` shows."""
+    environ = dict(os.environ)
+    if argv[:2] == ["sh", "-c"]:
+        environ["SPARKWRIGHT_SCRIPT"] = argv[2]
+        argv = ["sh", "-c", 'eval "unset SPARKWRIGHT_SCRIPT; ${SPARKWRIGHT_SCRIPT:?}"', *argv[3:]]
     quiet = subprocess.DEVNULL
-    return subprocess.Popen(until, stdin=quiet, stdout=quiet, stderr=quiet) if until else None
+    return subprocess.Popen(argv, stdin=quiet, stdout=quiet, stderr=quiet, env=environ)
 
 
 def save_curve(asked: Asked, curve: Iterable[dict[str, float]], why: str) -> None:
@@ -225,11 +238,11 @@ def main(asked: Asked) -> None:
             put_line({"stop": why})
             if asked.log:
                 save_curve(asked, curve, why)
-            subprocess.run(asked.stop, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=False)
+            launched(asked.stop).wait()
             return
         past = [found, *past[: _STRIKES - 1]]
         due = max(due + asked.every, time.monotonic())
         time.sleep(max(0.0, due - time.monotonic()))
 
 
-main(Asked(**json.loads(sys.argv[1])))
+main(Asked(**json.loads(os.environ.pop("SPARKWRIGHT_ASKED"))))

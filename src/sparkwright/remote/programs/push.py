@@ -1,11 +1,11 @@
 """Sends the files of a model from this node to another one, over several connections at once.
 
-    push.py JSON USER@HOST ssh WORD...      {"source", "target", "streams", "limit", "listen", "yields", ...}
+    push.py JSON USER@HOST ssh WORD...      {"source", "target", "streams", "limit", "yields", "patience", ...}
 
 USER@HOST is "" and no word follows where the peer is this very machine. streams: 0 adds connections for as long as they
-add to the rate. limit: bytes a second, 0: none. yields: takes what others leave of CPUs and disk. listen: the peer's
-address for plain TCP with a code a piece, "": over ssh. chain: a name, where nodes send on what they receive; follows:
-the source is still arriving, and goes on as it comes; leads: the peer sends it on.
+add to the rate. limit: bytes a second, 0: none. yields: takes what others leave of CPUs and disk. chain: a name, where
+nodes send on what they receive; follows: the source is still arriving, and goes on as it comes; leads: the peer sends
+it on. peer, from: names of both nodes, for messages. patience: seconds after which a silent peer is given up.
 
 Content is verified on the other side: by the publisher's SHA-256 where a file is named by it (the blobs of a hub
 cache), else by the CRC-32 of each piece. Prints progress as rsync does, and at the end why it failed. Exit code: 0, 255
@@ -22,19 +22,21 @@ import sys
 import threading
 import time
 import zlib
+from collections.abc import Iterator
 from typing import Any
 
 from sparkwright.remote.programs.push_files import Failed, check, drop, is_whole, open_file, published, summed
 from sparkwright.remote.programs.push_link import Wire
 from sparkwright.remote.programs.push_work import LITTLE, MOST, Copy, Work
 from sparkwright.remote.programs.wire import (
+    ALL,
+    BEATS,
     CHANGED,
     CUT_OFF,
-    DROP,
     FAILED,
     PIECE,
+    SMALL,
     SUM,
-    UNNAMED,
     crc_of,
     give_way,
     head_of,
@@ -53,10 +55,15 @@ def stream(copy: Copy, starting: threading.Semaphore) -> None:
         wire = None
         try:
             with starting:
-                wire = Wire(copy.asked, copy.port, copy.paced, None if copy.port else copy.pipe())
+                wire = Wire(copy.pipe(), copy.paced)
             copy.connected += 1
             while True:
-                pump(copy, wire, copy.work.get())
+                try:
+                    work = copy.work.get(timeout=copy.watch.patience / BEATS)
+                except queue.Empty:
+                    wire.beat()
+                    continue
+                pump(copy, wire, work)
         except (Failed, OSError, ValueError) as error:
             failed = error if isinstance(error, Failed) else wire.reason(error) if wire else Failed(CUT_OFF, str(error))
             if failed.code not in (CUT_OFF, 255):
@@ -107,31 +114,42 @@ def feed(copy: Copy) -> None:
 
 def pump(copy: Copy, wire: Wire, work: Work) -> None:
     """One range; what of it was not acknowledged is sent again by another connection."""
-    done = work.begin
+    due = work.begin  # of the first piece that is not acknowledged
+
+    def acknowledge() -> None:
+        nonlocal due
+        wire.answer(due)
+        end = min(due + PIECE, work.to)
+        copy.arrived(work.file, end - due)
+        due = end
+
     try:
-        send(copy, wire, work)
-        for at in range(work.begin, work.to, PIECE):
-            wire.answer()
-            done = min(at + PIECE, work.to)
-            copy.arrived(work.file, done - at)
+        for end in send(copy, wire, work):
+            while due < end and wire.ready():
+                acknowledge()
+        while due < work.to:
+            acknowledge()
     finally:
-        if done < work.to:
-            copy.work.put(work._replace(begin=done))
+        if due < work.to:
+            copy.work.put(work._replace(begin=due))
 
 
 def carry(copy: Copy) -> None:
     """Small files by the connection that is there already: one more login takes longer than they do."""
     try:
         while True:
-            copy.control.write(pack(copy, copy.packs.get()), copy.paced)
+            numbers = copy.packs.get()
+            data = pack(copy, numbers)
+            copy.control.owe(len(numbers))
+            copy.control.write(data, copy.paced)
     except ConnectionError:
         return  # `listen` reports why
     except (Failed, OSError) as error:
         copy.news.put(error if isinstance(error, Failed) else Failed(FAILED, str(error)))
 
 
-def send(copy: Copy, wire: Wire, work: Work) -> None:
-    """The pieces of a range; on this side they leave the page cache."""
+def send(copy: Copy, wire: Wire, work: Work) -> Iterator[int]:
+    """Sends the pieces of a range and yields each one's end; on this side they leave the page cache."""
     index = work.file
     file, kind = copy.files[index], copy.kinds[index]
     fd = open_file(file)
@@ -141,6 +159,7 @@ def send(copy: Copy, wire: Wire, work: Work) -> None:
             wire.send(head_of(copy.names[index], at, length, kind), fd, at, length)
             if kind == SUM:
                 copy.sums[index][at] = crc_of(fd, at, length)
+            yield at + length
         check(file, fd)
         if not file.part:
             os.posix_fadvise(fd, work.begin, work.to - work.begin, os.POSIX_FADV_DONTNEED)
@@ -177,17 +196,17 @@ def listen(copy: Copy) -> None:
         copy.news.put(failed)
 
 
-def verify(copy: Copy, index: int) -> None:
-    """Has a file verified that has arrived."""
+def verify(copy: Copy, index: int, known: str = "") -> None:
+    """Has a file verified of which the peer has acknowledged all. known: the checksum, or ALL; '' to compute it."""
     try:
-        copy.ask_to_verify(index, expected(copy, index))
+        copy.ask_to_verify(index, known or expected(copy, index))
     except OSError as error:
         copy.news.put(Failed(FAILED, str(error)))
 
 
 def expected(copy: Copy, index: int) -> str:
     file = copy.files[index]
-    if known := published(file) or (UNNAMED if copy.kinds[index] == DROP else ""):
+    if known := published(file):
         return known
     while file.part and not is_whole(file):
         time.sleep(0.1)  # only what is verified here is a measure for the next node
@@ -197,9 +216,9 @@ def expected(copy: Copy, index: int) -> str:
 
 def finish(copy: Copy) -> None:
     """Has each file verified; one whose content is another is sent once more. Raises Failed."""
-    open_files, again = set(copy.kinds), set[int]()
-    early = {index for index in copy.left if copy.announce(index)}
-    while open_files:
+    ending = Ending(copy)
+    threading.Thread(target=beats, args=(copy,), daemon=True).start()
+    while ending.open_files:
         try:
             news = copy.news.get(timeout=0.5)
         except queue.Empty:
@@ -208,19 +227,51 @@ def finish(copy: Copy) -> None:
         if isinstance(news, Failed):
             raise news
         if isinstance(news, int):
-            if news not in early:
-                threading.Thread(target=verify, args=(copy, news), daemon=True).start()
+            ending.ask(news)
             continue
         word, *numbers = news.split()
         for index in map(int, numbers):
-            if word == "ok":
-                drop(copy.files[index])
-                open_files.discard(index)
-            elif index in again:
-                raise Failed(FAILED, f"{copy.files[index].path}: its content is not what its checksum promises")
-            else:
-                again.add(index)
-                copy.again(index)
+            ending.answered(index, word == "ok")
+
+
+def beats(copy: Copy) -> None:
+    """Gives the peer a sign of life: large files go by other connections, and no line would come for hours."""
+    while True:
+        time.sleep(copy.watch.patience / BEATS)
+        copy.tell("")
+
+
+class Ending:
+    """The files that the peer has not named yet. early: it knows their checksum before they are sent. owed: it owes an
+    answer about them. again: they were sent a second time."""
+
+    def __init__(self, copy: Copy) -> None:
+        self._copy, self.open_files = copy, set(copy.kinds)
+        self._early = {index for index in copy.left if copy.announce(index)}
+        self._small = {index for index in copy.kinds if copy.files[index].size <= SMALL}
+        self._owed, self._again = set[int](), set[int]()
+
+    def ask(self, index: int) -> None:
+        """Has a large file verified of which the last piece was acknowledged."""
+        if index in self.open_files:
+            self._owed.add(index)
+            known = ALL if index in self._early else ""
+            threading.Thread(target=verify, args=(self._copy, index, known), daemon=True).start()
+
+    def answered(self, index: int, good: bool) -> None:
+        """Raises Failed for a file that is another one at the second time, too."""
+        if index in self._small or index in self._owed:
+            self._copy.control.owe(-1)
+        self._owed.discard(index)
+        file = self._copy.files[index]
+        if good:
+            drop(file)
+            self.open_files.discard(index)
+        elif index in self._again:
+            raise Failed(FAILED, f"{file.path}: its content is not what its checksum promises")
+        else:
+            self._again.add(index)
+            self._copy.again(index)
 
 
 def main(asked: dict[str, Any]) -> int:

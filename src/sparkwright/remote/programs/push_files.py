@@ -58,7 +58,7 @@ def listing(source: Path) -> Listing:
     """Its files and its links. A link that leads out of the root travels as what it leads to."""
     found = Listing([], [], not source.is_dir())
     if not found.single:
-        walk(str(source), "", found)
+        walk(str(source), "", found, ())
         return found
     split = _SPLIT.fullmatch(source.name)
     parts = sorted(source.parent.glob(f"{split[1]}-[0-9]*-of-[0-9]*.gguf")) if split else [source]
@@ -66,15 +66,19 @@ def listing(source: Path) -> Listing:
     return found
 
 
-def walk(folder: str, prefix: str, found: Listing) -> None:
+def walk(folder: str, prefix: str, found: Listing, above: tuple[str, ...]) -> None:
+    """Lists a folder; above: the real paths of the folders that it is in. A link to one of them is left out."""
+    above = (*above, os.path.realpath(folder))
     for one in sorted(os.scandir(folder), key=lambda one: one.name):
         path, linked = prefix + one.name, one.is_symlink()
         if one.name == PARTIAL or one.name.endswith(".incomplete"):
             continue
         if linked and stays(path, to := str(Path(one.path).readlink())):
             found.links.append((path, to))
+        elif linked and (not Path(one.path).exists() or os.path.realpath(one.path) in above):
+            continue
         elif one.is_dir():
-            walk(one.path, path + "/", found)
+            walk(one.path, path + "/", found, above)
         elif one.is_file():
             found.files.append(entry(path, one.path, one.stat(), linked))
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import queue
-import secrets
 import sys
 import threading
 import time
@@ -15,10 +15,24 @@ from typing import Any, NamedTuple
 
 from sparkwright.remote.programs.push_files import Failed, arriving, is_whole, listing, published, ranges_of
 from sparkwright.remote.programs.push_link import Pipe
-from sparkwright.remote.programs.wire import DROP, KEEP, PACK, PACKED, PIECE, SMALL, SUM, crypto, missing, name_of
+from sparkwright.remote.programs.wire import (
+    BLOCK,
+    CUT_OFF,
+    KEEP,
+    PACK,
+    PACKED,
+    PIECE,
+    SMALL,
+    SUM,
+    Watch,
+    missing,
+    name_of,
+    put_line,
+)
 
 _RANGE, _SHARES = 64 << 20, 2
 _SLACK = 0.02  # seconds of the limited rate that may be caught up on
+_STALLED = 5.0  # seconds without a sign of the peer that a line of progress names
 MOST, LITTLE = 16, 64 << 20  # connections; bytes that are sent before a second one is made
 
 
@@ -51,27 +65,28 @@ class Copy:
 
     def __init__(self, asked: dict[str, Any]) -> None:
         self.asked, source, target = asked, Path(asked["source"]), Path(asked["target"])
-        self.control = Pipe(asked)  # logs in while the files are listed
+        many = asked["streams"] or MOST
+        slow = many * BLOCK / asked["limit"] if asked["limit"] else 0.0  # each connection waits for all others
+        self.watch = Watch(asked["patience"] + slow, self._give_up)
+        self.watch.start()
+        self.control = Pipe(asked, self.watch)  # logs in while the files are listed
         found = arriving(source, asked["chain"]) if asked["follows"] else listing(source)
-        self.files, many = found.files, asked["streams"] or MOST
-        asked["secret"] = secrets.token_hex(32)
+        self.files = found.files
         paths = [target.name if found.single and len(self.files) == 1 else file.path for file in self.files]
         self.names = [name_of(path) for path in paths]
         self.total, self.sent = sum(file.size for file in self.files), 0
         root = target.parent if found.single else target
-        plan = {"role": "plan", "root": str(root), "single": found.single, "links": found.links, "streams": many}
+        plan = {"role": "plan", "root": str(root), "single": found.single, "links": found.links}
         plan["files"] = [[path, *file[1:4]] for path, file in zip(paths, self.files, strict=True)]
-        plan |= {"chain": asked["chain"] if asked["leads"] else "", "gmac": bool(crypto())}
+        plan["chain"] = asked["chain"] if asked["leads"] else ""
         # Logs in while the other side makes its plan
-        self._spare = None if asked["listen"] or all(one.size <= SMALL for one in self.files) else Pipe(asked)
-        self.control.hello(plan | {name: asked[name] for name in ("listen", "secret", "yields")})
-        answer = json.loads(self.control.line())
-        self.folder, self.port = answer["folder"], answer["port"]
-        asked["gmac"] = answer["gmac"]
+        self._spare = None if all(one.size <= SMALL for one in self.files) else Pipe(asked, self.watch)
+        answer = self._answer(plan)
+        self.folder = answer["folder"]
         self.due: dict[int, list[tuple[int, int]]] = {n: [(a, b) for a, b in ranges] for n, ranges in answer["missing"]}
         lacking = {n: sum(to - begin for begin, to in ranges) for n, ranges in self.due.items()}
         self.left = {n: many for n, many in lacking.items() if self.files[n].size > SMALL}
-        self.kinds = {n: self._kind(n, many) for n, many in lacking.items()}
+        self.kinds = {n: KEEP if published(self.files[n]) else SUM for n in lacking}
         self.sums: dict[int, dict[int, int]] = {n: {} for n in self.due}
         self.streams = self.connected = 0
         self.before, self._rest = self.total - sum(lacking.values()), sum(self.left.values())
@@ -81,20 +96,41 @@ class Copy:
         self.news: queue.Queue[int | str | Failed] = queue.Queue()
         self._many = many
 
+    def _hello(self, what: dict[str, object]) -> dict[str, object]:
+        """The first line for the other side; `from`: as it names this one."""
+        return what | {"yields": self.asked["yields"], "from": self.asked["from"], "patience": self.watch.patience}
+
+    def _answer(self, plan: dict[str, object]) -> dict[str, Any]:
+        """The other side's answer to the plan. Raises Failed."""
+        self.control.owe(1)
+        self.control.hello(self._hello(plan))
+        line = self.control.line()
+        self.control.owe(-1)
+        try:
+            found: dict[str, Any] = json.loads(line)
+        except ValueError:
+            raise Failed(CUT_OFF, f"the peer answered {line[:100]!r} to the list of files") from None
+        return found
+
     def pipe(self) -> Pipe:
-        """One more connection over ssh, ready for pieces. Raises Failed."""
+        """One more connection, ready for pieces. Raises Failed."""
         with self._lock:
             spare, self._spare = self._spare, None
-        made = spare or Pipe(self.asked)
-        made.hello({"role": "data", "folder": self.folder, "yields": self.asked["yields"]})
-        made.line()
+        made = spare or Pipe(self.asked, self.watch)
+        made.owe(1)
+        made.hello(self._hello({"role": "data", "folder": self.folder}))
+        if (line := made.line()) != "ready":
+            raise Failed(CUT_OFF, f"the peer answered {line[:100]!r} instead of `ready`")
+        made.owe(-1)
         return made
 
-    def _kind(self, index: int, left: int) -> str:
-        """What the peer does with pieces of a file; over TCP their codes verify one that comes in one go."""
-        if published(self.files[index]):
-            return KEEP
-        return DROP if self.port and left == self.files[index].size else SUM
+    def _give_up(self) -> None:
+        """Ends this program: the peer is frozen, or nothing gets through to it any more."""
+        node = self.asked["peer"] or "the peer"
+        for pipe in list(Pipe.made):
+            pipe.kill()
+        put_line(sys.stdout.buffer, f"{node} has acknowledged nothing for {self.watch.patience:.0f} s")
+        os._exit(CUT_OFF)
 
     def deal(self) -> int:
         """Makes work of all that is due and here; the bytes that have not arrived here yet."""
@@ -147,13 +183,18 @@ class Copy:
         """Whether its checksum is known before it has been sent: it is verified then while it comes."""
         checksum = published(self.files[index]) if index in self.left else ""
         if checksum:
-            self.ask_to_verify(index, checksum)
+            self.tell(f"{index} {checksum}")
         return bool(checksum)
 
     def ask_to_verify(self, index: int, checksum: str) -> None:
-        """Has a file verified. Where the peer is gone `listen` reports why."""
+        """Has a file verified of which the peer has acknowledged all. checksum: ALL where it is known there."""
+        self.control.owe(1)
+        self.tell(f"{index} {checksum}")
+
+    def tell(self, line: str) -> None:
+        """A line for the peer. Where it is gone `listen` reports why."""
         with contextlib.suppress(ConnectionError):
-            self.control.write(f"{index} {checksum}\n".encode())
+            self.control.write(f"{line}\n".encode())
 
     def paced(self, length: int) -> None:
         """Waits where the limit asks for it."""
@@ -162,6 +203,7 @@ class Copy:
             if not self.sent:
                 self._began = now  # making connections is no part of the rate
             self.sent += length
+            self.watch.moved()
             ahead = self._pace.ahead(length, now)
         if ahead > 0:
             time.sleep(ahead)
@@ -192,6 +234,7 @@ class Copy:
         done = min(self.before + self.sent, self.total)
         rest = int((self.total - done) / rate) if rate else 0
         clock = f"{rest // 3600}:{rest // 60 % 60:02}:{rest % 60:02}"
+        more = more or (f" no data for {self.watch.silent:.0f} s" if self.watch.silent >= _STALLED else "")
         sys.stdout.write(f"{done:,} {100 * done // max(self.total, 1)}% {rate / 1e6:.2f}MB/s {clock}{more}\n")
         sys.stdout.flush()
 

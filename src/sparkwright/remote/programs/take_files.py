@@ -21,7 +21,6 @@ from sparkwright.remote.programs.wire import (
     PIECE,
     SMALL,
     SUMMED,
-    UNNAMED,
     crc_of,
     missing,
     name_of,
@@ -37,7 +36,10 @@ Entry = tuple[str, int, int, int]
 
 
 def sha256_of(at: Path, size: int, wait: Callable[[int], None]) -> str:
-    """Of a file that may still be arriving: `wait` returns once so many bytes are there. Its pages leave the cache."""
+    """Of a file that may still be arriving: `wait` returns once so many bytes are there. Its pages leave the cache.
+
+    Raises NeverCame.
+    """
     fd, digest, block = os.open(at, os.O_RDONLY), hashlib.sha256(), memoryview(bytearray(min(BLOCK, size)))
     try:
         for begin in range(0, size, PIECE):
@@ -61,11 +63,17 @@ def write(fd: int, content: memoryview, offset: int) -> None:
         content, offset = content[many:], offset + many
 
 
-class Plan:
-    """What is to be there at the end, and what of it is. over: set when nobody waits for an answer any more."""
+class NeverCame(Exception):
+    """The other side holds a file for complete, and a part of it is not here."""
 
-    def __init__(self, asked: dict[str, Any]) -> None:
-        self._asked, self._root = asked, Path(asked["root"])
+
+class Plan:
+    """What is to be there at the end, and what of it is. over: set when nobody waits for an answer any more. busy: is
+    called again and again while work goes on that the other side waits for."""
+
+    def __init__(self, asked: dict[str, Any], busy: Callable[[], None]) -> None:
+        self._asked, self._root, self._busy = asked, Path(asked["root"]), busy
+        self._sent: set[int] = set()  # files of which the other side has every piece acknowledged
         self.folder, self.over = self._root / PARTIAL, threading.Event()
         self._files: list[Entry] = [tuple(one) for one in asked["files"]]
         self._made: set[str] = set()  # folders
@@ -93,6 +101,7 @@ class Plan:
         self._sweep([name_of(one[0]) for _, one in due if one[1] <= SMALL])
         for number, one in large:
             self._room(one)
+            self._busy()
             self._before[number] = len(noted(self._journal(one), one[1], one[2]))
         self._publish()
         return lacking
@@ -166,12 +175,13 @@ class Plan:
     def finish(self, index: int, expected: str) -> bool:
         """Verifies a large file and gives it its name; False when it is another than expected: nothing is left of it.
 
-        Waits for what has not arrived. Raises EOFError when it never will.
+        Waits for what has not arrived. Raises EOFError when the other side is gone.
         """
         path, size, mtime, _ = one = self._files[index]
         at, journal = self.folder / name_of(path), self._journal(one)
-        if self._content(index, expected) != expected:
+        if not self._arrived(index, expected):
             self._before[index] = 0
+            self._sent.discard(index)
             journal.write_text(f"of {size} {mtime}\n", "ascii")
             return False
         fd = os.open(at, os.O_RDONLY)
@@ -216,14 +226,24 @@ class Plan:
         os.close(fd)
         at.replace(self._at(path))
 
-    def _content(self, index: int, expected: str) -> str:
-        if expected == UNNAMED:
-            return UNNAMED
+    def all_sent(self, index: int) -> None:
+        """Notes that the other side has every piece of a file acknowledged: what is missing now never comes."""
+        self._sent.add(index)
+
+    def _arrived(self, index: int, expected: str) -> bool:
+        """Whether every piece is on the disk, and the content is the expected one."""
         one = self._files[index]
         at = self.folder / name_of(one[0])
         if expected.startswith(SUMMED):
-            return self._sum(index, at)
-        return sha256_of(at, one[1], self._waiting(one))
+            return not self._missing(one) and self._sum(index, at) == expected
+        try:
+            good = sha256_of(at, one[1], self._waiting(index))
+        except NeverCame:
+            return False
+        while good != expected and index not in self._sent:  # a `bad` must not overtake what is acknowledged
+            if self.over.wait(0.25):
+                raise EOFError
+        return good == expected and not self._missing(one)
 
     def _sum(self, index: int, at: Path) -> str:
         """From the journal, as far as this call has received it; what lay on the disk before is read again."""
@@ -232,20 +252,29 @@ class Plan:
         known = {offset: crc for offset, _, crc in fresh if crc >= 0}
         fd = os.open(at, os.O_RDONLY)
         try:
-            every = range(0, size, PIECE)
-            return sum_of(known[n] if n in known else crc_of(fd, n, min(PIECE, size - n)) for n in every)
+            return sum_of(known[n] if n in known else self._read(fd, n, size) for n in range(0, size, PIECE))
         finally:
             os.close(fd)
 
-    def _waiting(self, one: Entry) -> Callable[[int], None]:
-        """Returns once the file has arrived up to a place. Raises EOFError when the other side is gone."""
-        there = 0
+    def _read(self, fd: int, offset: int, size: int) -> int:
+        self._busy()
+        return crc_of(fd, offset, min(PIECE, size - offset))
+
+    def _waiting(self, index: int) -> Callable[[int], None]:
+        """Makes a function that returns once the file has arrived up to a place.
+
+        It raises EOFError when the other side is gone, and NeverCame.
+        """
+        there, one = 0, self._files[index]
 
         def wait(to: int) -> None:
             nonlocal there
+            self._busy()
             while there < to:
-                gaps = self._missing(one)
+                sent, gaps = index in self._sent, self._missing(one)
                 there = gaps[0][0] if gaps else one[1]
+                if there < to and sent:
+                    raise NeverCame
                 if there < to and self.over.wait(0.25):
                     raise EOFError
 

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import fcntl
 import hashlib
-import hmac
 import os
 import posixpath
+import threading
+import time
 import zlib
-from collections.abc import Iterable, Iterator
-from functools import cache
-from importlib import import_module
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -22,14 +20,13 @@ PARTIAL, COPYING = ".sparkwright-partial", "sparkwright-copy.incomplete"
 PIECE, BLOCK = 8 << 20, 1 << 20
 SMALL, PACK, PACKED = 1 << 20, PIECE, 250  # files up to SMALL travel together: so many bytes, so many files at most
 HEAD = 80  # bytes before each piece: NAME OFFSET LENGTH KIND
-# What becomes of a piece once it is on the disk: its pages are kept for the verification of the file, are summed and
-# dropped, or are dropped.
-KEEP, SUM, DROP = "keep", "sum", "drop"
-UNNAMED, SUMMED = "-", "crc32:"  # no checksum: each piece came with a code; a checksum by `sum_of`
-SALT, _GET_TAG = 16, 0x10
+# What becomes of a piece once it is on the disk: its pages are kept for the verification of the file, or are summed and
+# dropped. BEAT: no piece, only a sign of life.
+KEEP, SUM, BEAT = "keep", "sum", "beat"
+SUMMED = "crc32:"  # before a checksum by `sum_of`
+BUSY, ALL = "busy", "all"  # the receiver is verifying; the sender has every piece of a file acknowledged
+BEATS = 4  # signs of life in the time after which a silent peer is given up
 NO_SPACE, CUT_OFF, FAILED, CHANGED = 11, 12, 23, 24
-
-Block = bytes | memoryview
 
 
 def name_of(path: str) -> str:
@@ -45,54 +42,6 @@ def stays(path: str, to: str) -> bool:
     """Whether a link at this path below a root leads to a place below it, by its text."""
     end = posixpath.normpath(posixpath.join(posixpath.dirname(path), to))
     return not to.startswith("/") and end != ".." and not end.startswith("../")
-
-
-def code_of(key: bytes, head: bytes, blocks: Iterable[Block], gmac: bool = False) -> bytes:
-    """Bytes that nobody without the key can make: HMAC-SHA-256, or GMAC with a key and a nonce of this head only.
-
-    head: never the same for two contents. blocks: best of a size that stays in the CPU's cache.
-    """
-    made = hmac.new(key, head, "sha256")
-    if gmac:
-        return gmac_of(made.digest()[:28], blocks)
-    for block in blocks:
-        made.update(block)
-    return made.digest()
-
-
-@cache
-def crypto() -> ctypes.CDLL | None:
-    """The OpenSSL that this Python has loaded, where GMAC of it gives what NIST's test case 1 gives; else None."""
-    try:
-        found = ctypes.CDLL(import_module("_hashlib").__file__)
-        found.EVP_CIPHER_CTX_new.restype = found.EVP_aes_128_gcm.restype = ctypes.c_void_p
-        found.EVP_EncryptInit_ex.argtypes = [ctypes.c_void_p] * 3 + [ctypes.c_char_p] * 2
-        found.EVP_EncryptUpdate.argtypes = [ctypes.c_void_p] * 4 + [ctypes.c_int]
-        found.EVP_EncryptFinal_ex.argtypes = [ctypes.c_void_p] * 3
-        found.EVP_CIPHER_CTX_ctrl.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_int, ctypes.c_void_p]
-        found.EVP_CIPHER_CTX_free.argtypes = [ctypes.c_void_p]
-        return found if gmac_of(bytes(28), (), found).hex() == "58e2fccefa7e3061367f1d57a4e7455a" else None
-    except (ImportError, AttributeError, OSError, ValueError):
-        return None
-
-
-def gmac_of(key: bytes, blocks: Iterable[Block], openssl: ctypes.CDLL | None = None) -> bytes:
-    """key: 16 bytes for AES-128 and a nonce of 12, both for this content only. Four times as fast as SHA-256."""
-    used, many, tag = openssl or crypto(), ctypes.c_int(), ctypes.create_string_buffer(16)
-    if not used:
-        raise ValueError("no OpenSSL for GMAC")
-    context = used.EVP_CIPHER_CTX_new()
-    try:
-        good = used.EVP_EncryptInit_ex(context, used.EVP_aes_128_gcm(), None, key[:16], key[16:])
-        for block in blocks:
-            data = block if isinstance(block, bytes) else (ctypes.c_char * len(block)).from_buffer(block)
-            good &= used.EVP_EncryptUpdate(context, None, ctypes.byref(many), data, len(block))
-        good &= used.EVP_EncryptFinal_ex(context, tag, ctypes.byref(many))
-        if good & used.EVP_CIPHER_CTX_ctrl(context, _GET_TAG, len(tag), tag) != 1:
-            raise ValueError("OpenSSL refuses GMAC")
-    finally:
-        used.EVP_CIPHER_CTX_free(context)
-    return tag.raw
 
 
 def sum_of(pieces: Iterable[int]) -> str:
@@ -161,3 +110,38 @@ def put_line(out: BinaryIO, line: str) -> None:
     """Also of a path whose bytes are no UTF-8."""
     out.write(line.encode("utf-8", "backslashreplace") + b"\n")
     out.flush()
+
+
+class Watch:
+    """Calls `give_up` once when this program has waited `patience` seconds for the other side, and nothing has come.
+
+    Time is counted in ticks of this program's own: while it was stopped itself, the other side was not silent.
+    """
+
+    def __init__(self, patience: float, give_up: Callable[[], None]) -> None:
+        self.patience, self.silent = patience, 0.0
+        self._give_up, self._lock = give_up, threading.Lock()
+        self._owed = self._moves = 0
+
+    def start(self) -> None:
+        threading.Thread(target=self._run, daemon=True).start()
+
+    def owe(self, change: int) -> None:
+        """Counts the answers that the other side owes."""
+        with self._lock:
+            self._owed += change
+            self._moves += 1
+
+    def moved(self) -> None:
+        """Notes a sign of life of the other side."""
+        self._moves += 1
+
+    def _run(self) -> None:
+        seen, tick = -1, min(1.0, self.patience / 20)
+        while self.silent < self.patience:
+            time.sleep(tick)
+            if self._owed <= 0 or self._moves != seen:
+                self.silent, seen = 0.0, self._moves
+            else:
+                self.silent += tick
+        self._give_up()
