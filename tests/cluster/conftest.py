@@ -13,7 +13,7 @@ from testbed.rootfs import missing_tools
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "cluster: runs on the two-node testbed (root, debootstrap, dockerd)")
+    config.addinivalue_line("markers", "cluster: runs on the two-node testbed (root, mmdebstrap, dockerd)")
     config.addinivalue_line("markers", "both_runtimes: `make test` runs it with containers and with processes")
 
 
@@ -57,7 +57,8 @@ def testbed(request: pytest.FixtureRequest) -> Iterator[Testbed]:
 
 @pytest.fixture(autouse=True)
 def fresh_nodes(testbed: Testbed) -> None:
-    """Before each test, so that the remains of a failed one can still be inspected when it was the last."""
+    """Before each test, so that the remains of a failed one can still be inspected when it was the last. Nodes that no
+    test has changed since stay as they are."""
     testbed.reset()
 
 
@@ -68,7 +69,8 @@ def nodes(testbed: Testbed) -> list[Node]:
 
 @pytest.fixture
 def ssh_config(testbed: Testbed) -> Path:
-    """For `ssh -F`: names, keys and known host keys of the nodes."""
+    """For `ssh -F`: names, keys and known host keys of the nodes, which its user may change."""
+    testbed.mark(changed=True)
     return testbed.ssh_config
 
 

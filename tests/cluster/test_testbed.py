@@ -201,3 +201,18 @@ def test_reset_restores_a_removed_image(testbed: Testbed, first: Node) -> None:
     assert first.image_id(testbed.engine_image) == ""
     testbed.reset()
     assert first.image_id(testbed.engine_image) == testbed.engine_image_id
+
+
+def test_nodes_that_nobody_changed_are_not_reset(testbed: Testbed, first: Node) -> None:
+    """Guards the time between tests, and that whatever writes to a node is seen."""
+    testbed.reset()
+    assert not first.changed
+    first.containers()
+    first.processes()
+    first.leftovers()
+    assert not first.changed
+    first.write("/tmp/remains", "of a test")
+    assert first.changed
+    testbed.reset()
+    assert not first.changed
+    assert first.look("ls /tmp") == ""
