@@ -1,6 +1,7 @@
 """The two-node testbed for the tests here: see tests/testbed. One session at a time; others wait for its lock."""
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +16,8 @@ from testbed.rootfs import missing_tools
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "cluster: runs on the two-node testbed (root, mmdebstrap, dockerd)")
     config.addinivalue_line("markers", "both_runtimes: `make test` runs it with containers and with processes")
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # started by a shell in the background (`make test &`):
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # what tests start would ignore Ctrl-C, too
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
