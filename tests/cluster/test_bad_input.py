@@ -99,6 +99,19 @@ def test_logs_of_a_deployment_that_is_not_there(drive: Drive) -> None:
 
 
 @pytest.mark.full
+def test_down_of_another_name_touches_nothing(drive: Drive, nodes: list[Node]) -> None:
+    """A typing error takes nobody's endpoint away: the names that exist are reported."""
+    assert drive.up(SIMULATED, "--name", "mine").code == 0
+    running = [node.processes() for node in nodes]
+    drive.run("down", "mien").is_one_message(2, "no deployment mien", "mine")
+    assert {p.pid for p in running[0]} <= {p.pid for p in nodes[0].processes()} | {
+        p.pid for p in running[0] if "sshd" in p.command
+    }
+    drive.run("logs", "mine", "--rank", "7").is_one_message(2, "mine has no rank 7", "0, 1")
+    assert drive.run("down", "mine").code == 0
+
+
+@pytest.mark.full
 def test_down_twice_is_down_once(drive: Drive) -> None:
     """Guards scripts that clean up, and those that have a typing error: a name that nobody took down is unknown."""
     assert drive.up(SIMULATED, "--name", "mine", "--no-supervise").code == 0

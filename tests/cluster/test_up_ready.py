@@ -4,10 +4,12 @@ import re
 import socket
 import subprocess
 import time
+from typing import Any
 
 import pytest
 
 from cluster.drive import (
+    LABELS,
     NAME,
     RUNTIMES,
     SLOW,
@@ -16,6 +18,7 @@ from cluster.drive import (
     containers,
     engines,
     lease,
+    lift_memlock,
     running,
 )
 from testbed import Node
@@ -48,6 +51,42 @@ def test_up_serves_and_down_leaves_nothing(drive: Drive, nodes: list[Node], runt
     assert drive.good("down", NAME).out == f"{NAME}: 2 rank(s) removed\n"
     assert_clean(nodes)
     assert drive.good("status").out == "nothing runs\n"
+
+
+def test_containers_are_what_an_engine_on_a_gb10_needs(drive: Drive, nodes: list[Node]) -> None:
+    """Host network and IPC, an init, no restart, lifted limits, shared memory, kept logs, and labels."""
+    for node in nodes:
+        lift_memlock(node)
+    told = drive.good("up", drive.recipe("docker", shm="96m"), "--json").json
+    for rank, node in enumerate(nodes):
+        (found,) = containers(node)
+        host: dict[str, Any] = found["HostConfig"]
+        assert (host["NetworkMode"], host["IpcMode"], host["Init"]) == ("host", "host", True)
+        assert host["RestartPolicy"]["Name"] == "no" and host["AutoRemove"] is False
+        limits = {u["Name"]: u["Hard"] for u in host["Ulimits"]}
+        assert limits == {"memlock": -1, "stack": 67108864}
+        assert host["ShmSize"] == 96 << 20
+        labels = found["Config"]["Labels"]
+        assert {key: labels[f"sparkwright.{key}"] for key in LABELS} == {
+            "deployment": NAME,
+            "rank": str(rank),
+            "recipe-hash": told["plan"]["recipe_hash"],
+        }
+        assert found["Name"] == f"/sparkwright-{NAME}-rank{rank}"
+        assert "sparkwright.simulator" in " ".join([*found["Config"]["Entrypoint"], *found["Args"]])
+
+
+@RUNTIME
+def test_a_second_up_does_nothing(drive: Drive, nodes: list[Node], runtime: str) -> None:
+    """The same ranks go on, no lease is needed, and the answer is there at once."""
+    recipe = drive.recipe(runtime)
+    drive.good("up", recipe)
+    before = running(nodes)
+    again = drive.good("up", recipe)
+    assert "already serving" in again.out
+    assert running(nodes) == before
+    notes = "".join(n.sh("cat /home/spark/.local/state/sparkwright/audit.log") for n in nodes)
+    assert notes.count("take lease") == 2
 
 
 @pytest.mark.full

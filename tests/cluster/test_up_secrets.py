@@ -1,5 +1,6 @@
 """Keys: where they are, where they are not, and who can listen."""
 
+import httpx
 import pytest
 
 from cluster.drive import NAME, QUICK, RUNTIMES, Drive, assert_clean, containers
@@ -67,6 +68,17 @@ def test_an_old_key_does_not_outlive_its_recipe(drive: Drive, nodes: list[Node])
     drive.good("up", drive.recipe("process"), "--no-rollback")
     assert asks(nodes[0], "http://127.0.0.1:8000") == "200"
     assert nodes[0].sh(f"find {STATE} -name secrets.env") == ""
+
+
+@pytest.mark.full
+def test_without_a_word_only_loopback_listens(drive: Drive, nodes: list[Node]) -> None:
+    """Nobody reaches the endpoint from another machine unless the recipe reports it."""
+    drive.good("up", drive.recipe("process"))
+    assert asks(nodes[0], "http://127.0.0.1:8000") == "200"
+    for address in (nodes[0].mgmt, nodes[0].fabric):
+        assert asks(nodes[1], f"http://{address}:8000") == "000"
+    with pytest.raises(httpx.ConnectError):
+        httpx.get(f"http://{nodes[0].mgmt}:8000/v1/models", timeout=3)
 
 
 @pytest.mark.full
