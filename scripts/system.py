@@ -25,7 +25,7 @@ PACKAGES = {
     "iptables": "iptables",
     "shellcheck": "shellcheck",
     "systemd-analyze": "systemd",
-    "debootstrap": "debootstrap",
+    "mmdebstrap": "mmdebstrap",
     "mpirun": "openmpi-bin",
     "curl": "curl",
     "openssl": "openssl",

@@ -1,6 +1,7 @@
 """The two-node testbed for the tests here: see tests/testbed. One session at a time; others wait for its lock."""
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,8 +14,10 @@ from testbed.rootfs import missing_tools
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "cluster: runs on the two-node testbed (root, debootstrap, dockerd)")
+    config.addinivalue_line("markers", "cluster: runs on the two-node testbed (root, mmdebstrap, dockerd)")
     config.addinivalue_line("markers", "both_runtimes: `make test` runs it with containers and with processes")
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # started by a shell in the background (`make test &`):
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # what tests start would ignore Ctrl-C, too
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -57,7 +60,8 @@ def testbed(request: pytest.FixtureRequest) -> Iterator[Testbed]:
 
 @pytest.fixture(autouse=True)
 def fresh_nodes(testbed: Testbed) -> None:
-    """Before each test, so that the remains of a failed one can still be inspected when it was the last."""
+    """Before each test, so that the remains of a failed one can still be inspected when it was the last. Nodes that no
+    test has changed since stay as they are."""
     testbed.reset()
 
 
@@ -68,7 +72,8 @@ def nodes(testbed: Testbed) -> list[Node]:
 
 @pytest.fixture
 def ssh_config(testbed: Testbed) -> Path:
-    """For `ssh -F`: names, keys and known host keys of the nodes."""
+    """For `ssh -F`: names, keys and known host keys of the nodes, which its user may change."""
+    testbed.mark(changed=True)
     return testbed.ssh_config
 
 

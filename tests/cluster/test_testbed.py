@@ -1,13 +1,18 @@
 """The nodes are as real as the other tests here take them to be."""
 
 import itertools
+import os
 import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
 
+from fakes.processes import command_lines
 from testbed import Node, Testbed
+from testbed.rootfs import CONTAINED
+from testbed.shell import wait_until
 
 pytestmark = pytest.mark.full  # of the testbed itself
 
@@ -201,3 +206,33 @@ def test_reset_restores_a_removed_image(testbed: Testbed, first: Node) -> None:
     assert first.image_id(testbed.engine_image) == ""
     testbed.reset()
     assert first.image_id(testbed.engine_image) == testbed.engine_image_id
+
+
+def test_nodes_that_nobody_changed_are_not_reset(testbed: Testbed, first: Node) -> None:
+    """Guards the time between tests, and that whatever writes to a node is seen."""
+    testbed.reset()
+    assert not first.changed
+    first.containers()
+    first.processes()
+    first.leftovers()
+    assert not first.changed
+    first.write("/tmp/remains", "of a test")
+    assert first.changed
+    testbed.reset()
+    assert not first.changed
+    assert first.look("ls /tmp") == ""
+
+
+def test_a_killed_build_leaves_no_process() -> None:
+    """Guards the next build against one that was killed and still writes."""
+    word = f"sleep {os.getpid()}.5"
+
+    def step_runs() -> bool:
+        return any(line.startswith(word) for line in command_lines())
+
+    script = "import subprocess, sys; subprocess.run(sys.argv[1:])"
+    builder = subprocess.Popen([sys.executable, "-c", script, *CONTAINED, "sh", "-c", f"{word}; true"])
+    wait_until(step_runs, "the step to run", 60)
+    builder.kill()
+    builder.wait()
+    wait_until(lambda: not step_runs(), "the step to end", 60)

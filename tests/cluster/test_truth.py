@@ -83,6 +83,12 @@ def clients(drive: Drive, runtime: str = "process") -> Clients:
     return Clients(f"https://{head.mgmt}:{PORT}", drive.env["DRILL_KEY"])
 
 
+def idle(seen: dict[str, Any]) -> bool:
+    """Whether figures that are younger than the supervisor's own last question show no work."""
+    engine, canary = seen.get("engine"), seen.get("canary")
+    return bool(engine and canary) and engine["at"] > canary["at"] and not engine["running"] and not engine["waiting"]
+
+
 def look(drive: Drive) -> Done:
     return drive.run("status", NAME)
 
@@ -130,6 +136,7 @@ def test_a_request_to_a_frozen_server_is_counted_by_the_gateway(drive: Drive, no
     """Frozen while nobody asks: the engine's last figures report no request for ever, and the gateway has one."""
     asking, head = clients(drive), nodes[0]
     pids = " ".join(str(p.pid) for p in head.processes() if "-m sparkwright.simulator serve" in p.command)
+    until(lambda: idle(live(head)), "figures of an engine without work")  # they are its last words
     head.sh(f"kill -STOP {pids}")
     threading.Thread(target=asking.ask, daemon=True).start()
     told = "1 request in flight at the gateway, none reported by the engine, no token for"

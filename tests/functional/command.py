@@ -18,18 +18,23 @@ LONGEST = 180.0  # seconds of a call
 WARM = WarmCommand()
 
 
-def run_warm(words: Sequence[str], environ: Mapping[str, str], folder: Path, stdin: str | None) -> tuple[int, str, str]:
+def run_warm(
+    words: Sequence[str], environ: Mapping[str, str], folder: Path, stdin: str | None = None, seconds: float = LONGEST
+) -> tuple[int, str, str]:
     """Exit code, stdout and stderr; both are pipes, read to their end, as `communicate` does."""
-    ends = [os.pipe() for _ in range(3)]
-    (asks, answers), (out, to_out), (err, to_err) = ends
-    started = WARM.start(words, environ, folder, (asks, to_out, to_err))
-    for end in (asks, to_out, to_err):
-        os.close(end)
+    asks, answers = os.pipe() if stdin is not None else (os.open(os.devnull, os.O_RDONLY), -1)
+    (out, to_out), (err, to_err) = os.pipe(), os.pipe()
+    try:
+        started = WARM.start(words, environ, folder, (asks, to_out, to_err))
+    finally:
+        for end in (asks, to_out, to_err):
+            os.close(end)
     with ThreadPoolExecutor(3) as pool:
-        pool.submit(feed, answers, stdin or "")
+        if stdin is not None:
+            pool.submit(feed, answers, stdin)
         texts = [pool.submit(read_all, end) for end in (out, err)]
-        code = exit_code(started, LONGEST)
-        return code, texts[0].result(LONGEST), texts[1].result(LONGEST)
+        code = exit_code(started, seconds)
+        return code, texts[0].result(seconds), texts[1].result(seconds)
 
 
 def feed(end: int, text: str) -> None:

@@ -1,5 +1,6 @@
 """Choice of the functional tests that `make test` runs."""
 
+import signal
 import zlib
 from pathlib import Path
 
@@ -8,6 +9,8 @@ import pytest
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "each_row: `make test` runs all rows of this test, and not only one")
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # started by a shell in the background (`make test &`):
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # what tests start would ignore Ctrl-C, too
 
 
 @pytest.hookimpl(tryfirst=True)

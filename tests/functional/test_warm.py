@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from functional import command
 from functional.command import WARM, Shell, run_warm
 from functional.warm import exit_code
 from sparkwright.cli.main import VERBS
@@ -71,14 +70,12 @@ def test_a_signal_ends_a_warm_call(tmp_path: Path) -> None:
         os.close(answers)
 
 
-def test_a_warm_call_that_does_not_end_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_warm_call_that_does_not_end_is_killed(tmp_path: Path) -> None:
     """Guards the suite against a call that hangs: the test fails, and no process is left."""
-    monkeypatch.setattr(command, "LONGEST", 0.2)
     with open(os.devnull, "r+") as nowhere:
         asks, answers = os.pipe()
-        started = WARM.start(
-            ("diagnose", "-"), Shell(tmp_path).environ, tmp_path, (asks, nowhere.fileno(), nowhere.fileno())
-        )
+        streams = (asks, nowhere.fileno(), nowhere.fileno())
+        started = WARM.start(("diagnose", "-"), Shell(tmp_path).environ, tmp_path, streams)
         with pytest.raises(TimeoutError):
             exit_code(started, 0.2)
         end = time.monotonic() + 60
@@ -92,6 +89,6 @@ def test_a_warm_call_that_does_not_end_is_killed(tmp_path: Path, monkeypatch: py
 def test_run_warm_reads_both_streams_to_their_end(tmp_path: Path) -> None:
     """Guards output larger than a pipe."""
     shell = Shell(tmp_path)
-    code, out, err = run_warm(("recipes", "show", "--reference"), shell.environ, tmp_path, None)
+    code, out, err = run_warm(("recipes", "show", "--reference"), shell.environ, tmp_path)
     assert (code, err) == (0, "")
     assert len(out) > 1 << 16 or out == cold(shell, "recipes", "show", "--reference")[1]

@@ -67,14 +67,15 @@ def received(end: socket.socket, size: int) -> bytes:
 
 
 def exit_code(started: Started, seconds: float) -> int:
-    """Wait as `Popen.wait` does: negative for a signal. After `seconds` the process is killed."""
+    """Wait as `Popen.wait` does: negative for a signal. After `seconds`, or at Ctrl-C, the process is killed."""
     pid, end = started
     with end:
         end.settimeout(seconds)
         try:
             return os.waitstatus_to_exitcode(int.from_bytes(received(end, 4), "big"))
-        except TimeoutError:
-            os.kill(pid, signal.SIGKILL)
+        except (TimeoutError, KeyboardInterrupt):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
             raise
 
 

@@ -21,6 +21,11 @@ class Daemon:
         self._log = settings.root / "dockerd.log"
         self.socket = settings.run / "docker.sock"
 
+    @property
+    def folder(self) -> Path:
+        """Disk space of the testbed's own."""
+        return self._settings.root
+
     def argv(self, *words: str) -> list[str]:
         return [CLIENT, "--config", str(self._settings.root / "client"), "--host", f"unix://{self.socket}", *words]
 

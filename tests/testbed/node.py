@@ -43,6 +43,8 @@ class Node:
         self.fabric_b = spec.fabric_b
         self.ssh_config = keys.config
         self.host_key = keys.host_public(spec)
+        self.changed = True
+        """Set by whatever may change the node; `reset` clears it. Only what is known to read leaves it alone."""
         self._daemon = daemon
 
     def __repr__(self) -> str:
@@ -50,6 +52,7 @@ class Node:
 
     def argv(self, *words: str) -> list[str]:
         """For a program in the node that a test keeps running, with its stdin open."""
+        self.changed = True
         return self._daemon.argv("exec", "-i", self.spec.container, *words)
 
     def exec(
@@ -62,15 +65,24 @@ class Node:
         timeout: float = 60,
     ) -> Completed:
         """`user` is entered with its groups and HOME, but without sshd's environment: for that there is `ssh`."""
+        self.changed = True
+        return self._exec(argv, user, input, check, timeout)
+
+    def _exec(self, argv: Sequence[str], user: str, text: str | None, check: bool, timeout: float) -> Completed:
         home = f"/home/{user}" if user in USERS else "/root"
         words = ["exec", "-i", "--user", user, "--workdir", home, "--env", f"HOME={home}", self.spec.container]
-        return self._complete(self._daemon.argv(*words, *argv), input, check, timeout)
+        return self._complete(self._daemon.argv(*words, *argv), text, check, timeout)
+
+    def look(self, script: str, *, check: bool = True) -> str:
+        """Run a script that changes nothing: the next test needs no reset for it."""
+        return self._exec(["sh", "-c", script], "root", None, check, 60).stdout.strip()
 
     def sh(self, script: str, *, user: str = "root", check: bool = True, timeout: float = 60) -> str:
         return self.exec(["sh", "-c", script], user=user, check=check, timeout=timeout).stdout.strip()
 
     def ssh(self, command: str, *, user: str = "spark", check: bool = True, timeout: float = 60) -> Completed:
         """As a user of the node would come in, with strict host keys."""
+        self.changed = True
         argv = ["ssh", "-F", str(self.ssh_config), "-o", "BatchMode=yes", f"{user}@{self.name}", command]
         return self._complete(argv, None, check, timeout)
 
@@ -91,25 +103,31 @@ class Node:
 
     def reboot(self) -> None:
         """An orderly one: units stop, processes and containers die, enabled units come back."""
+        self.changed = True
         self._daemon.docker("restart", "--time", "3", self.spec.container)
         self.wait_ready()
 
     def power_cut(self) -> None:
         """Off at once, as by the power button; the node is unreachable until `start`."""
+        self.changed = True
         self._daemon.docker("kill", self.spec.container)
 
     def stop(self) -> None:
+        self.changed = True
         self._daemon.docker("stop", "--time", "3", self.spec.container)
 
     def start(self) -> None:
+        self.changed = True
         self._daemon.docker("start", self.spec.container)
         self.wait_ready()
 
     def freeze(self) -> None:
         """Nothing on the node runs, but its kernel still answers TCP and ping: the hardest fault to detect."""
+        self.changed = True
         self._daemon.docker("pause", self.spec.container)
 
     def thaw(self) -> None:
+        self.changed = True
         self._daemon.docker("unpause", self.spec.container)
 
     def pid1_started(self) -> str:
@@ -176,14 +194,14 @@ class Node:
     # What is there
 
     def containers(self) -> list[str]:
-        return self.sh("docker ps --all --format '{{.Names}}'").split()
+        return self.look("docker ps --all --format '{{.Names}}'").split()
 
     def images(self) -> list[str]:
-        return self.sh("docker image ls --format '{{.Repository}}:{{.Tag}}'").split()
+        return self.look("docker image ls --format '{{.Repository}}:{{.Tag}}'").split()
 
     def processes(self) -> list[Process]:
         """All but those of this very look."""
-        lines = self.sh("exec ps -eo pid=,user:32=,args=").splitlines()
+        lines = self.look("exec ps -eo pid=,user:32=,args=").splitlines()
         found = [Process(int(pid), user, args) for pid, user, args in (line.split(None, 2) for line in lines)]
         return [process for process in found if not process.command.startswith("ps -eo pid=")]
 
@@ -195,7 +213,7 @@ class Node:
         for process in self.processes():
             if process.user in USERS and not process.command.startswith(sessions):
                 found.append(f"process {process.pid} {process.command}")
-        return found + [f"file {path}" for path in self.sh(_LEFT, check=False).split("\n") if path]
+        return found + [f"file {path}" for path in self.look(_LEFT, check=False).split("\n") if path]
 
     def describe(self) -> str:
         """For a failed test's report: what runs and what it reported last."""
@@ -207,23 +225,26 @@ class Node:
     def reset(self) -> None:
         self.recover()
         self.exec(["node-reset"])
+        self.changed = False
 
     # What is put there
 
     def put_tar(self, content: bytes, folder: str, *, clear: bool = False) -> None:
+        self.changed = True
         script = f"mkdir -p {folder} && {f'rm -rf {folder}/* && ' if clear else ''}tar -x -C {folder} -f -"
         command = self._daemon.argv("exec", "-i", self.spec.container, "sh", "-c", script)
         subprocess.run(command, input=content, check=True, timeout=120, capture_output=True)
 
     def put(self, path: str, content: bytes, *, user: str = "spark") -> None:
         """A file of any size that belongs to `user`."""
+        self.changed = True
         script = 'mkdir -p "$(dirname "$1")" && cat > "$1"'
         command = self._daemon.argv("exec", "-i", "--user", user, self.spec.container, "sh", "-c", script, "sh", path)
         subprocess.run(command, input=content, check=True, timeout=300, capture_output=True)
 
     def image_id(self, name: str) -> str:
         """Empty when the node has no such image."""
-        return self.sh(f"docker image inspect --format '{{{{.Id}}}}' {name} 2>/dev/null", check=False)
+        return self.look(f"docker image inspect --format '{{{{.Id}}}}' {name} 2>/dev/null", check=False)
 
     def load(self, base: Image, engine: Image, base_tar: Path, source: bytes) -> None:
         """Copies the engine's image to the nested dockerd, and its base when that is not there yet."""
@@ -232,7 +253,7 @@ class Node:
         blobs: dict[str, Path | bytes] = {engine.layers[-1]: source}
         if self.image_id(BASE_IMAGE) != base.id:
             blobs[file_digest(base_tar)] = base_tar
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory(dir=self._daemon.folder) as folder:  # a gigabyte: /tmp may be small, or full
             archive = Path(folder) / "image.tar"
             write_archive(archive, [base, engine], blobs)
             with archive.open("rb") as file:

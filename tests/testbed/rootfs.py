@@ -10,6 +10,7 @@ import platform
 import shutil
 import subprocess
 import sys
+import time
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,12 +19,13 @@ from typing import Any
 from packaging.markers import Marker
 
 from testbed.settings import REPOSITORY, USERS, Settings
-from testbed.shell import Lock, Say, TestbedError, logged, run
+from testbed.shell import Lock, Say, TestbedError, logged, run, together
 
 SUITE = "bookworm"
 PYTHON = "3.11"  # Debian 12's: wheels are chosen for it, whatever Python runs the tests
 MIRROR = os.environ.get("SPARKWRIGHT_TESTBED_MIRROR", "http://deb.debian.org/debian")
-TOOLS = ("debootstrap", "dockerd", "docker", "ssh", "ssh-keygen", "ip", "tar", "setsid", "unshare")
+TOOLS = ("mmdebstrap", "dockerd", "docker", "ssh", "ssh-keygen", "ip", "tar", "setsid", "setpriv", "unshare")
+KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"  # Ubuntu does not trust Debian's archive by itself
 
 ENGINE_PACKAGES = ("ca-certificates", "libgomp1", "libstdc++6", "openmpi-bin", "procps", "python3")
 NODE_PACKAGES = (
@@ -37,6 +39,12 @@ MASKED = ("NetworkManager.service", "NetworkManager-wait-online.service", "syste
 EXTRAS = ("huggingface-hub", "xllamacpp")  # programs of the nodes, not of the engine image
 RAY = ("ray",)  # the real one, for engines that are distributed by it; without what only its other libraries need
 RAY_WASTE = ("ray/jars", "ray/rllib", "ray/dashboard/client", "ray/cpp")
+
+# The trees are thrown away when a build fails, so nothing needs to reach the disk at once; nobody reads manuals there.
+UNPACK = ("force-unsafe-io", *(f"path-exclude=/usr/share/{name}/*" for name in ("doc", "man", "locale", "info")))
+DAY = 86400.0  # seconds
+# A build that is killed takes what it has started along, and what it has mounted is in no other namespace.
+CONTAINED = ("setpriv", "--pdeathsig", "KILL", "unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
 
 HOME = "opt/sparkwright"
 ENGINE_PARTS = ("src", "programs/lib", "deps", "ray")  # folders of HOME that the engine's Python sees
@@ -98,59 +106,80 @@ class Builder:
         self._lock.take(self._say)
         try:
             if not self._done.exists():
+                self._remove_old()
                 self._build()
+            os.utime(self._done)
         finally:
             self._lock.release()
 
+    def _remove_old(self) -> None:
+        """Remove what an interrupted build left, and images of other versions that no checkout has used for a day."""
+        for path in self._images.glob("*"):
+            if path.suffix == ".work" or time.time() - path.stat().st_mtime > DAY:
+                shutil.rmtree(path, ignore_errors=True)
+
     def _build(self) -> None:
-        self._say(f"building the node image {self.key} (a few minutes, once); log: {self._log}")
-        shutil.rmtree(self._images, ignore_errors=True)
+        self._say(f"building the node image {self.key} (about two minutes, once); log: {self._log}")
         self._work.mkdir(parents=True)
         self._log.unlink(missing_ok=True)
-        tree = self._work / "tree"
-        self._debootstrap(tree)
-        self._python(tree)
+        tree, wheels = self._work / "tree", self._work / "wheels"
+        together(lambda step: step(), (lambda: self._bootstrap(tree), lambda: self._wheels(wheels)))
+        self._python(tree, wheels)
         self._pack(tree, "engine.tar")
         self._node_packages(tree)
-        self._extras(tree)
+        self._extras(tree, wheels)
         self._pack(tree, "node.tar")
         shutil.rmtree(tree)
+        shutil.rmtree(wheels)
         self._work.rename(self._done)
 
-    def _debootstrap(self, tree: Path) -> None:
-        self._say(f"debootstrap {SUITE} from {MIRROR}")
+    def _bootstrap(self, tree: Path) -> None:
+        self._say(f"mmdebstrap {SUITE} from {MIRROR}")
         include = f"--include={','.join(ENGINE_PACKAGES)}"
-        logged(["debootstrap", "--variant=minbase", include, SUITE, str(tree), MIRROR], self._log)
+        unpack = [f"--dpkgopt={option}" for option in UNPACK]
+        keys = [f"--keyring={KEYRING}"] if Path(KEYRING).exists() else []
+        words = ["mmdebstrap", "--mode=root", "--variant=minbase", "--format=directory", include, *unpack, *keys]
+        logged([*CONTAINED, *words, SUITE, str(tree), MIRROR], self._log, env={"TMPDIR": str(self._work)})
 
-    def _python(self, tree: Path) -> None:
-        """In a folder of their own, not among Debian's packages: the source is put there when it is known."""
-        self._say("sparkwright's dependencies")
-        self._install(tree / HOME / "deps", requirements()[0])
-        self._install(tree / HOME / "ray", RAY)
+    def _wheels(self, wheels: Path) -> None:
+        """Download and unpack Python packages while Debian's are installed."""
+        self._say("sparkwright's dependencies, Ray, the hub's client and llama.cpp")
+        for name, packages in (("deps", requirements()[0]), ("ray", RAY), ("extra", EXTRAS)):
+            self._install(wheels / name, packages)
         for waste in RAY_WASTE:
-            shutil.rmtree(tree / HOME / "ray" / waste, ignore_errors=True)
+            shutil.rmtree(wheels / "ray" / waste, ignore_errors=True)
+
+    def _python(self, tree: Path, wheels: Path) -> None:
+        """In a folder of their own, not among Debian's packages: the source is put there when it is known."""
+        (tree / HOME).mkdir(parents=True)
+        for name in ("deps", "ray"):
+            (wheels / name).rename(tree / HOME / name)
         (tree / SITE).mkdir(parents=True, exist_ok=True)
         (tree / SITE / "sparkwright.pth").write_text("".join(f"/{HOME}/{part}\n" for part in ENGINE_PARTS))
         write_program(tree / "usr/local/bin/sparkwright-twin", simulator_program("/usr/bin/python3"))
         write_program(tree / "usr/local/bin/ray", ray_program("/usr/bin/python3"))
-        self._chroot(tree, "python3", "-m", "compileall", "-q", f"/{HOME}/deps", f"/{HOME}/ray")
+        self._compile(tree, "deps", "ray")
+
+    def _compile(self, tree: Path, *folders: str) -> None:
+        """Write byte code, on all CPUs."""
+        self._chroot(tree, "python3", "-m", "compileall", "-q", "-j", "0", *(f"/{HOME}/{name}" for name in folders))
 
     def _node_packages(self, tree: Path) -> None:
         self._say("packages of a node: systemd, sshd, docker")
         self._borrow_apt_settings(tree)
         write_program(tree / "usr/sbin/policy-rc.d", "#!/bin/sh\nexit 101\n")  # nothing starts in a chroot
         self._chroot(tree, "apt-get", "-q", "update")
-        self._chroot(tree, "apt-get", "-qy", "install", "--no-install-recommends", *NODE_PACKAGES)
+        unpack = [word for option in UNPACK for word in ("-o", f"Dpkg::Options::=--{option}")]
+        self._chroot(tree, "apt-get", "-qy", "install", "--no-install-recommends", *unpack, *NODE_PACKAGES)
         for user, uid in USERS.items():
             self._chroot(tree, "useradd", "-m", "-u", str(uid), "-s", "/bin/bash", user)
         self._chroot(tree, "usermod", "-aG", "docker", "spark")
         self._chroot(tree, "systemctl", "mask", *MASKED)
         self._forget_identity(tree)
 
-    def _extras(self, tree: Path) -> None:
+    def _extras(self, tree: Path, wheels: Path) -> None:
         """A venv, as its owner would have it, for engines that run as processes."""
-        self._say("the hub's client and llama.cpp")
-        self._install(tree / HOME / "extra", EXTRAS)
+        (wheels / "extra").rename(tree / HOME / "extra")
         (tree / SITE / "sparkwright.pth").unlink()  # a node's own python3 knows nothing of sparkwright
         for name in ("sparkwright-twin", "ray"):
             (tree / "usr/local/bin" / name).unlink()
@@ -166,7 +195,7 @@ class Builder:
         write_program(venv / "bin/ray", ray_program(f"/{HOME}/bin/python"))
         write_program(venv / "bin/hf", f"#!/{HOME}/bin/python\nfrom huggingface_hub.cli.hf import main\n\nmain()\n")
         (tree / "usr/local/bin/hf").symlink_to(f"/{HOME}/bin/hf")
-        self._chroot(tree, "python3", "-m", "compileall", "-q", f"/{HOME}/extra")
+        self._compile(tree, "extra")
 
     def _install(self, target: Path, packages: Sequence[str]) -> None:
         constraints = self._work / "constraints.txt"
@@ -200,10 +229,9 @@ class Builder:
         (tree / "usr/sbin/policy-rc.d").unlink()
 
     def _chroot(self, tree: Path, *argv: str) -> None:
-        """In a mount namespace of its own, so that nothing stays mounted when the build is killed."""
         script = 'mount -t proc proc "$0/proc" && exec chroot "$0" "$@"'
         environment = ["env", "DEBIAN_FRONTEND=noninteractive", "LC_ALL=C", "PATH=/usr/sbin:/usr/bin:/sbin:/bin"]
-        command = ["unshare", "--mount", "sh", "-c", script, str(tree), *argv]
+        command = [*CONTAINED, "sh", "-c", script, str(tree), *argv]
         logged([*environment, *command], self._log)
 
     def _pack(self, tree: Path, name: str) -> None:
@@ -241,5 +269,5 @@ def ray_program(python: str) -> str:
 def require_tools() -> None:
     if missing := missing_tools():
         raise TestbedError(
-            f"the testbed needs {', '.join(missing)}: apt-get install debootstrap docker.io openssh-client"
+            f"the testbed needs {', '.join(missing)}: apt-get install mmdebstrap docker.io openssh-client"
         )
