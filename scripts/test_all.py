@@ -161,12 +161,19 @@ def run_and_report(
         run_parts(chosen, arguments, trouble, outcomes)
     except KeyboardInterrupt:
         outcomes.append(Outcome("run", failed=1, notes=["interrupted"]))
+    ignore_signals()
     outcomes.append(check_leftovers(traces))
     return test_results.finish(command, outcomes, time.monotonic() - began, before)
 
 
 def interrupt(_number: int, _frame: object) -> None:
     raise KeyboardInterrupt
+
+
+def ignore_signals() -> None:
+    """Cleaning up takes seconds, and must not be cut."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
 
 
 def is_root() -> bool:
@@ -219,8 +226,7 @@ def run_parts(chosen: Sequence[Part], arguments: Sequence[str], trouble: str | N
                     running.result()
         except KeyboardInterrupt:
             STOPPED.set()
-            for number in (signal.SIGINT, signal.SIGTERM):
-                signal.signal(number, signal.SIG_IGN)  # the end takes seconds, and must not be cut
+            ignore_signals()
             raise
         finally:
             finished.set()
@@ -384,7 +390,8 @@ def check_leftovers(before: leftovers.Traces | None) -> Outcome:
         for number in range(TESTBEDS):
             down = [str(BIN / "python"), "-m", "testbed", "down"]
             environment = {**os.environ, "TEST_WORKER": str(number)}
-            subprocess.run(down, cwd=TESTS, env=environment, capture_output=True)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                subprocess.run(down, cwd=TESTS, env=environment, capture_output=True, timeout=120)
     alive = [f"process {pid}: {command}" for pid, command in leftovers.wait_for_end().items()]
     leftovers.stop_descendants()
     found = [*alive, *(leftovers.Traces().since(before) if before else ())]

@@ -1,5 +1,6 @@
 """Forks of one pytest process that share the test files: tests/workers.py."""
 
+import json
 import os
 import signal
 import subprocess
@@ -179,6 +180,17 @@ def alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except OSError:
         return False
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_progress_counts_the_tests_that_ended(folder: Path, monkeypatch: pytest.MonkeyPatch, workers: int) -> None:
+    """Guards the lines that `make test` prints every half minute."""
+    progress = folder / "progress"
+    monkeypatch.setenv("TEST_PROGRESS", str(progress))
+    shown = f"assert 'test_c.py' in pathlib.Path({str(progress)!r}).read_text()"
+    done, _ = run(folder, f"--workers={workers}", last=shown)
+    assert done.returncode == 0, done.stdout
+    assert json.loads(progress.read_text())[:2] == [20, 20]
 
 
 @pytest.mark.parametrize(("mark", "seconds", "code"), [("", 0, 0), ("", 0.3, 1), ("@pytest.mark.full", 0.3, 0)])
