@@ -254,7 +254,7 @@ def test_a_signal_to_the_runner_alone_ends_all_that_it_started(tmp_path: Path, n
 
 
 def wait_until(done, log: Path) -> None:
-    end = time.monotonic() + 60
+    end = time.monotonic() + 120
     while not done():
         assert time.monotonic() < end, log.read_text()
         time.sleep(0.02)
