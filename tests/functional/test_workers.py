@@ -187,7 +187,7 @@ def test_progress_counts_the_tests_that_ended(folder: Path, monkeypatch: pytest.
     """Guards the lines that `make test` prints every half minute."""
     progress = folder / "progress"
     monkeypatch.setenv("TEST_PROGRESS", str(progress))
-    shown = f"assert 'test_c.py' in pathlib.Path({str(progress)!r}).read_text()"
+    shown = f"import time\n    while 'test_c.py' not in pathlib.Path({str(progress)!r}).read_text(): time.sleep(0.01)"
     done, _ = run(folder, f"--workers={workers}", last=shown)
     assert done.returncode == 0, done.stdout
     assert json.loads(progress.read_text())[:2] == [20, 20]
