@@ -43,12 +43,10 @@ def adopt_descendants() -> None:
 
 def reap_orphans(ours: Collection[int]) -> None:
     """The ended ones: the nodes of one run leave thousands, and whatever looks through /proc reads them all."""
-    for listed in Path("/proc/self/task").glob("*/children"):
-        with contextlib.suppress(OSError):
-            for pid in map(int, listed.read_text().split()):
-                if pid not in ours:
-                    with contextlib.suppress(ChildProcessError):
-                        os.waitpid(pid, os.WNOHANG)
+    for pid in children_of(os.getpid()):
+        if pid not in ours:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(pid, os.WNOHANG)
 
 
 def names_in(folder: str) -> frozenset[str]:
@@ -69,26 +67,30 @@ def containers() -> frozenset[str]:
 
 
 def descendants() -> dict[int, str]:
-    """Living ones only, pid -> command line."""
-    parents: dict[int, list[int]] = {}
-    for entry in Path("/proc").glob("[0-9]*"):
-        parent, state = parent_and_state(entry)
-        if state not in ("Z", "X", ""):
-            parents.setdefault(parent, []).append(int(entry.name))
+    """Living ones only, pid -> command line. Walks down from this process: a machine that is busy with other runs has
+    thousands of processes."""
     found: list[int] = []
-    queue = list(parents.get(os.getpid(), []))
+    queue = children_of(os.getpid())
     while queue:
         found.append(pid := queue.pop())
-        queue += parents.get(pid, [])
-    return {pid: command_line(pid) for pid in found}
+        queue += children_of(pid)
+    return {pid: command_line(pid) for pid in found if is_alive(pid)}
 
 
-def parent_and_state(entry: Path) -> tuple[int, str]:
+def children_of(pid: int) -> list[int]:
+    found: list[int] = []
+    for listed in Path(f"/proc/{pid}/task").glob("*/children"):
+        with contextlib.suppress(OSError):
+            found += map(int, listed.read_text().split())
+    return found
+
+
+def is_alive(pid: int) -> bool:
     try:
-        state, parent = (entry / "stat").read_text().rpartition(")")[2].split()[:2]
-    except (OSError, ValueError):
-        return 0, ""
-    return int(parent), state
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state not in ("Z", "X")
 
 
 def command_line(pid: int) -> str:

@@ -19,6 +19,7 @@ have ended.
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import functools
 import json
@@ -114,29 +115,39 @@ RUNS = {"": ("make test", QUICK), "--full": ("make test-full", ALL), "--rest": (
 
 
 def main(arguments: Sequence[str]) -> int:
-    if arguments[:1] == ["--record"]:
+    options = parser().parse_args(arguments)
+    if options.record:
         return test_results.record()
-    which = arguments[0] if arguments and arguments[0] in RUNS else ""
-    words = list(arguments[int(bool(which)) :])
-    earlier = Path(words.pop(1)) if words[:1] == ["--after"] and len(words) > 1 and words.pop(0) else None
-    command, parts = RUNS[which]
-    chosen = [part for part in SINGLE if part.name == words[0]] if words else list(parts)
+    parts = {"test": QUICK, "test-full": ALL, "test-rest": REST}[options.which]
+    chosen = [part for part in SINGLE if part.name == options.part] if options.part else list(parts)
     if not chosen:
-        print(f"test: no part {words[0]!r}; parts: {', '.join(part.name for part in SINGLE)}", file=sys.stderr)
+        print(f"test: no part {options.part!r}; parts: {', '.join(part.name for part in SINGLE)}", file=sys.stderr)
         return 2
-    before = test_results.load(earlier) if earlier else None
-    if earlier and before is None:
-        print(f"test: no result of an earlier run in {earlier}", file=sys.stderr)
-    command = f"make {words[0]}" if words else command
-    code = run_and_report(command, chosen, words[1:], before)
-    return code or int(earlier is not None and before is None)
+    before = test_results.load(options.after) if options.after else None
+    code = run_and_report(f"make {options.part or options.which}", chosen, options.arguments, before)
+    if options.after and before is None:
+        print(f"test: no result of an earlier run in {options.after}", file=sys.stderr)
+        return 1
+    return code
+
+
+def parser() -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(prog="test_all.py", allow_abbrev=False)
+    which = made.add_mutually_exclusive_group()
+    which.add_argument("--full", dest="which", action="store_const", const="test-full", default="test")
+    which.add_argument("--rest", dest="which", action="store_const", const="test-rest")
+    made.add_argument("--after", type=Path, metavar="FILE", help="summary.json of an earlier run, to add up both")
+    made.add_argument("--record", action="store_true", help="write the last run's duration into the documentation")
+    made.add_argument("part", nargs="?", help="one part only")
+    made.add_argument("arguments", nargs=argparse.REMAINDER, help="for pytest")
+    return made
 
 
 def run_and_report(
     command: str, chosen: Sequence[Part], arguments: Sequence[str], before: test_results.Run | None
 ) -> int:
     prepare_environment()
-    if obstacle := no_space():
+    if any(part.tests for part in chosen) and (obstacle := no_space()):
         print(f"test: {obstacle}", file=sys.stderr)
         return test_results.finish(command, [Outcome("run", failed=1, notes=[obstacle])], 0.0, before)
     signal.signal(signal.SIGTERM, interrupt)
@@ -150,12 +161,19 @@ def run_and_report(
         run_parts(chosen, arguments, trouble, outcomes)
     except KeyboardInterrupt:
         outcomes.append(Outcome("run", failed=1, notes=["interrupted"]))
+    ignore_signals()
     outcomes.append(check_leftovers(traces))
     return test_results.finish(command, outcomes, time.monotonic() - began, before)
 
 
 def interrupt(_number: int, _frame: object) -> None:
     raise KeyboardInterrupt
+
+
+def ignore_signals() -> None:
+    """Cleaning up takes seconds, and must not be cut."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
 
 
 def is_root() -> bool:
@@ -208,8 +226,7 @@ def run_parts(chosen: Sequence[Part], arguments: Sequence[str], trouble: str | N
                     running.result()
         except KeyboardInterrupt:
             STOPPED.set()
-            for number in (signal.SIGINT, signal.SIGTERM):
-                signal.signal(number, signal.SIG_IGN)  # the end takes seconds, and must not be cut
+            ignore_signals()
             raise
         finally:
             finished.set()
@@ -373,7 +390,8 @@ def check_leftovers(before: leftovers.Traces | None) -> Outcome:
         for number in range(TESTBEDS):
             down = [str(BIN / "python"), "-m", "testbed", "down"]
             environment = {**os.environ, "TEST_WORKER": str(number)}
-            subprocess.run(down, cwd=TESTS, env=environment, capture_output=True)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                subprocess.run(down, cwd=TESTS, env=environment, capture_output=True, timeout=120)
     alive = [f"process {pid}: {command}" for pid, command in leftovers.wait_for_end().items()]
     leftovers.stop_descendants()
     found = [*alive, *(leftovers.Traces().since(before) if before else ())]

@@ -39,7 +39,7 @@ class Worker:
     rest: bytearray = field(default_factory=bytearray)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)  # pytest wants plugins that have a hash
 class Progress:
     """Number of tests that ended, and the file that each worker runs."""
 
@@ -47,13 +47,16 @@ class Progress:
     total: int = 0
     done: int = 0
     files: dict[int, str] = field(default_factory=dict)
+    shared: bool = False
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         self.total = len(session.items)
         self.write()
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
-        self.begin(0, nodeid)
+        """Without workers; those say themselves which file they begin."""
+        if not self.shared:
+            self.begin(0, nodeid)
 
     def pytest_runtest_logfinish(self) -> None:
         self.done += 1
@@ -245,6 +248,7 @@ def receive(session: pytest.Session, workers: dict[int, Worker], end: int) -> No
 def take(config: pytest.Config, data: dict[str, object]) -> None:
     if "begin" in data:
         if progress := config.pluginmanager.getplugin("progress"):
+            progress.shared = True
             progress.begin(data["worker"], data["begin"])
     elif "left" in data:
         log_left(config, data["left"])

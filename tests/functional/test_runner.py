@@ -104,6 +104,41 @@ def test_quick_and_rest_are_the_full_run() -> None:
     assert {part.commands[0][-1] for part in ALL if part.tests} == {*marks, "tests/unit", "tests/registry"}
 
 
+@pytest.mark.parametrize(
+    ("words", "command", "parts", "rest"),
+    [
+        ([], "make test", QUICK, []),
+        (["--full"], "make test-full", ALL, []),
+        (["--rest"], "make test-rest", REST, []),
+        (["unit", "-k", "planner", "-x"], "make unit", (test_all.UNIT,), ["-k", "planner", "-x"]),
+    ],
+)
+def test_what_the_words_choose(
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    words: list[str],
+    command: str,
+    parts: tuple[Part, ...],
+    rest: list[str],
+) -> None:
+    """Guards the Makefile's targets and their ARGS."""
+    seen: list[object] = []
+    monkeypatch.setattr(test_all, "run_and_report", lambda *given: seen.append(given) or 0)
+    assert test_all.main(words) == 0
+    assert seen == [(command, list(parts), rest, None)]
+
+
+def test_a_run_after_another_takes_its_counts(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Guards `.ci/run`: without the result of `make test` the whole has failed."""
+    seen: list[object] = []
+    monkeypatch.setattr(test_all, "run_and_report", lambda *given: seen.append(given[-1]) or 0)
+    summary = folder / "summary.json"
+    assert test_all.main(["--rest", "--after", str(summary)]) == 1
+    test_results.finish("make test", [Outcome("unit", passed=1)], 1.0, None)
+    assert test_all.main(["--rest", "--after", str(summary)]) == 0
+    assert [run and run.command for run in seen] == [None, "make test"]
+
+
 def test_a_part_without_full_tests_is_no_failure(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Guards `make test-rest` in CI, where a part that finds no test at all has failed."""
     monkeypatch.setenv("CI", "true")
@@ -157,8 +192,8 @@ def test_a_full_disk_is_reported_before_anything_runs(folder: Path, monkeypatch:
     """Guards against hundreds of failures whose cause is one full folder."""
     monkeypatch.setattr(test_all, "prepare_environment", lambda: None)
     monkeypatch.setattr(test_all, "MIN_FREE", 1 << 60)
-    part = Part("lint", (("touch", str(folder / "ran")),))
-    assert test_all.run_and_report("make lint", [part], [], None) == 1
+    part = Part("unit", (("touch", str(folder / "ran")),), tests=True)
+    assert test_all.run_and_report("make unit", [part], [], None) == 1
     assert "MiB free" in capfd.readouterr().err and not (folder / "ran").exists()
 
 
@@ -219,7 +254,7 @@ def test_a_signal_to_the_runner_alone_ends_all_that_it_started(tmp_path: Path, n
 
 
 def wait_until(done, log: Path) -> None:
-    end = time.monotonic() + 60
+    end = time.monotonic() + 120
     while not done():
         assert time.monotonic() < end, log.read_text()
         time.sleep(0.02)

@@ -1,5 +1,6 @@
 """Forks of one pytest process that share the test files: tests/workers.py."""
 
+import json
 import os
 import signal
 import subprocess
@@ -26,7 +27,7 @@ def test_it():
     pathlib.Path(f"/dev/shm/{{here.stem}}").touch()
     for kind in ("net", "pid", "mnt", "ipc"):
         here.with_suffix(f".{{kind}}").write_text(os.readlink(f"/proc/self/ns/{{kind}}"))
-    end = time.monotonic() + 30
+    end = time.monotonic() + 120
     while not here.with_name("test_{other}.ipc").exists():
         assert time.monotonic() < end
         time.sleep(0.01)
@@ -62,7 +63,7 @@ def run(folder: Path, *words: str, fails: int = -1, last: str = "") -> tuple[sub
     for name in "abcd":
         special = {"fails": fails, "last": last} if name == "c" else {"fails": -1, "last": ""}
         (folder / f"test_{name}.py").write_text(FILE.format(log=str(log), name=name, **special))
-    done = subprocess.run([*PYTEST, *words], cwd=folder, capture_output=True, text=True, timeout=60)
+    done = subprocess.run([*PYTEST, *words], cwd=folder, capture_output=True, text=True, timeout=300)
     return done, log.read_text() if log.exists() else ""
 
 
@@ -111,7 +112,7 @@ def test_an_interrupted_run_cleans_up(folder: Path, number: signal.Signals, word
     log = folder / "log"
     process = begin(folder, "time.sleep(600)", *words)
     process.send_signal(number)
-    assert (process.wait(30), log.read_text()) == (2, "ended ")
+    assert (process.wait(120), log.read_text()) == (2, "ended ")
 
 
 @pytest.mark.parametrize("words", [(), pytest.param(("--apart",), marks=ROOT)], ids=["together", "apart"])
@@ -120,8 +121,8 @@ def test_forks_of_a_killed_run_end(folder: Path, words: tuple[str, ...]) -> None
     process = begin(folder, "time.sleep(600)", *words)
     forks = children(process.pid)
     process.kill()
-    process.wait(30)
-    end = time.monotonic() + 30
+    process.wait(120)
+    end = time.monotonic() + 120
     while any(alive(pid) for pid in forks):
         assert forks and time.monotonic() < end
         time.sleep(0.01)
@@ -133,7 +134,7 @@ def test_workers_apart_have_namespaces_each(folder: Path) -> None:
     and the number of a worker is that of its testbed."""
     for name, other in ("ab", "ba"):
         (folder / f"test_{name}.py").write_text(PAIR.format(other=other))
-    done = subprocess.run([*PYTEST, "--apart"], cwd=folder, capture_output=True, text=True, timeout=60)
+    done = subprocess.run([*PYTEST, "--apart"], cwd=folder, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
     for kind in ("net", "pid", "mnt", "ipc"):
         seen = {path.read_text() for path in folder.glob(f"*.{kind}")}
@@ -162,7 +163,7 @@ def begin(folder: Path, last: str, *words: str) -> subprocess.Popen[bytes]:
     text = f"pathlib.Path({str(begun)!r}).touch(); {last}"
     (folder / "test_a.py").write_text(FILE.format(log=str(log), name="a", fails=-1, last=text))
     process = subprocess.Popen([*PYTEST, *words], cwd=folder, stdout=subprocess.DEVNULL, start_new_session=True)
-    end = time.monotonic() + 30
+    end = time.monotonic() + 120
     while not begun.exists():
         assert time.monotonic() < end and process.poll() is None
         time.sleep(0.01)
@@ -181,6 +182,17 @@ def alive(pid: int) -> bool:
         return False
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+def test_progress_counts_the_tests_that_ended(folder: Path, monkeypatch: pytest.MonkeyPatch, workers: int) -> None:
+    """Guards the lines that `make test` prints every half minute."""
+    progress = folder / "progress"
+    monkeypatch.setenv("TEST_PROGRESS", str(progress))
+    shown = f"import time\n    while 'test_c.py' not in pathlib.Path({str(progress)!r}).read_text(): time.sleep(0.01)"
+    done, _ = run(folder, f"--workers={workers}", last=shown)
+    assert done.returncode == 0, done.stdout
+    assert json.loads(progress.read_text())[:2] == [20, 20]
+
+
 @pytest.mark.parametrize(("mark", "seconds", "code"), [("", 0, 0), ("", 0.3, 1), ("@pytest.mark.full", 0.3, 0)])
 def test_a_unit_test_that_takes_long_fails_unless_marked(folder: Path, mark: str, seconds: float, code: int) -> None:
     """Guards the time that `make check` takes."""
@@ -192,5 +204,5 @@ def test_a_unit_test_that_takes_long_fails_unless_marked(folder: Path, mark: str
         "    while time.process_time() < end:\n        pass\n"
     )
     words = [sys.executable, "-m", "pytest", "-q", "-W", "ignore::pytest.PytestUnknownMarkWarning"]
-    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=300)
     assert (done.returncode, "mark it `full`" in done.stdout) == (code, bool(code)), done.stdout

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import is_hypothesis_test, settings
 
 from cpu_limit import pytest_runtest_call
+from sparkwright.app.examine import examine
 
 __all__ = ["pytest_collection_finish", "pytest_collection_modifyitems", "pytest_runtest_call"]
 
@@ -13,6 +14,8 @@ __all__ = ["pytest_collection_finish", "pytest_collection_modifyitems", "pytest_
 settings.register_profile("unit", max_examples=40, deadline=None)
 settings.register_profile("deep", max_examples=1000, deadline=None)
 settings.load_profile("unit")
+
+DIAGNOSING = {"causes", "checks", "app", "cli"}  # folders whose tests look through logs
 
 gc.disable()  # until all is collected: what is imported stays
 
@@ -29,8 +32,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.path.name != "test_house.py")
 
 
-def pytest_collection_finish() -> None:
-    """Modules and collected tests stay until the end: the collector need not walk over them again and again."""
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Build what many tests share before they are timed and before workers fork. Modules and collected tests stay until
+    the end: the collector need not walk over them again and again."""
+    if any(DIAGNOSING & set(item.path.parts) for item in session.items):
+        examine([("log", [b"Error: no such file"])], 2026, {})
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)

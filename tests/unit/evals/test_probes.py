@@ -41,6 +41,7 @@ def test_every_fault_and_every_probe_is_in_the_table() -> None:
     assert set(OWN.values()) == set(PROBES)
 
 
+@pytest.mark.full
 async def test_a_healthy_server_passes_all(make_client: MakeClient) -> None:
     """No probe fails, is refused or stays unjudged without a fault; each has judged something."""
     found = await outcomes(make_client, set())
