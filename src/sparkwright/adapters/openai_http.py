@@ -17,6 +17,7 @@ import httpcore
 from sparkwright.adapters.completion import Broken, Completion, SseReader
 from sparkwright.adapters.other_kinds import probe_of, proof
 from sparkwright.adapters.tls import tls_context
+from sparkwright.domain.codec import from_tree
 from sparkwright.domain.command import Secret
 from sparkwright.domain.deployment import Answer
 from sparkwright.domain.errors import NotReady
@@ -152,7 +153,7 @@ class OpenAiEndpoint:
             with _short(Path(socket)) as path:
                 async with httpcore.AsyncConnectionPool(uds=path) as pool:
                     told = await pool.request("GET", f"http://gateway{FLIGHTS}", extensions=_SOON)
-            return GatewayUse(**read_json(told.content)[deployment])
+            return from_tree(GatewayUse, read_json(told.content)[deployment])  # fields may be those of another version
         except (*ERRORS, KeyError, TypeError, AttributeError):
             return None
 
