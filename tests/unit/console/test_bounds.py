@@ -30,7 +30,7 @@ def asking(path: str = "/console/login", **path_params: str) -> Request:
         if not sent:
             sent.append(True)
             return {"type": "http.request", "body": b"key=", "more_body": True}
-        await asyncio.Event().wait()
+        return await asyncio.Event().wait()
 
     sent: list[bool] = []
     scope = {"type": "http", "method": "POST", "path": path, "headers": [], "query_string": b""}
@@ -76,7 +76,8 @@ async def test_a_look_that_fails_ends_no_feed(
         return look
 
     monkeypatch.setattr(board, "refresh", refresh)
-    watched = feed.Feed(board, Keys)
+    known = Keys()
+    watched = feed.Feed(board, lambda: known)
     changed, running = watched._changed, asyncio.create_task(watched.run())
     async with asyncio.timeout(60):
         await changed.wait()
