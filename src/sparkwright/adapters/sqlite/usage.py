@@ -97,14 +97,16 @@ class UsageStore:
         except sqlite3.Error as error:
             self._close()
             if not is_damaged(error):
-                return self._failed(error)
+                self._failed(error)
+                return None
         try:
             aside = set_aside(self._path, time.time())
             sys.stderr.write(f"{self._path} was damaged: renamed to {aside.name}, a new one is begun\n")
             self._path.touch(0o600)
             return self._tried(work)
         except (sqlite3.Error, OSError) as error:
-            return self._failed(error)
+            self._failed(error)
+            return None
 
     def _tried(self, work: Callable[[sqlite3.Connection], T]) -> T:
         self._link = self._link or self._opened()
