@@ -275,7 +275,7 @@ def _so_far(heard: Completion) -> str:
     return f" (after {heard.events} events: {heard.text[:_SHOWN]!r})" if heard.events else ""
 
 
-_LISTED_WITHIN, _LISTED_FOR, _MOST_LISTED = 2.0, 1.0, 4 << 20
+_LISTED_WITHIN, _LISTED_FOR, _MOST_LISTED = 5.0, 1.0, 4 << 20
 Rows = tuple[dict[str, Any], ...]
 
 
@@ -297,7 +297,7 @@ class ModelLists:
 
 
 async def listed_by(engine: str, key: str) -> Rows:
-    """The rows of /v1/models of `host:port`; () for no whole answer within 2 s and 4 MiB. key: '' for none."""
+    """The rows of /v1/models of `host:port`; () for no whole answer within 5 s and 4 MiB. key: '' for none."""
     headers = [("Authorization", f"Bearer {key}")] if key else []
     body = bytearray()
     try:
