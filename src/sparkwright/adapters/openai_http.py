@@ -17,6 +17,7 @@ import httpcore
 from sparkwright.adapters.completion import Broken, Completion, SseReader
 from sparkwright.adapters.other_kinds import probe_of, proof
 from sparkwright.adapters.tls import tls_context
+from sparkwright.domain.codec import from_tree
 from sparkwright.domain.command import Secret
 from sparkwright.domain.deployment import Answer
 from sparkwright.domain.errors import NotReady
@@ -152,7 +153,7 @@ class OpenAiEndpoint:
             with _short(Path(socket)) as path:
                 async with httpcore.AsyncConnectionPool(uds=path) as pool:
                     told = await pool.request("GET", f"http://gateway{FLIGHTS}", extensions=_SOON)
-            return GatewayUse(**read_json(told.content)[deployment])
+            return from_tree(GatewayUse, read_json(told.content)[deployment])  # fields may be those of another version
         except (*ERRORS, KeyError, TypeError, AttributeError):
             return None
 
@@ -274,7 +275,7 @@ def _so_far(heard: Completion) -> str:
     return f" (after {heard.events} events: {heard.text[:_SHOWN]!r})" if heard.events else ""
 
 
-_LISTED_WITHIN, _LISTED_FOR, _MOST_LISTED = 2.0, 1.0, 4 << 20
+_LISTED_WITHIN, _LISTED_FOR, _MOST_LISTED = 5.0, 1.0, 4 << 20
 Rows = tuple[dict[str, Any], ...]
 
 
@@ -296,7 +297,7 @@ class ModelLists:
 
 
 async def listed_by(engine: str, key: str) -> Rows:
-    """The rows of /v1/models of `host:port`; () for no whole answer within 2 s and 4 MiB. key: '' for none."""
+    """The rows of /v1/models of `host:port`; () for no whole answer within 5 s and 4 MiB. key: '' for none."""
     headers = [("Authorization", f"Bearer {key}")] if key else []
     body = bytearray()
     try:

@@ -20,7 +20,7 @@ from sparkwright.gateway.usage import DAY, Used
 from sparkwright.supervision.rates import History
 from sparkwright.supervisor.watched import Watched
 
-_MOST = 16
+_MOST = 200
 _LIST_EVERY, _COUNT_EVERY = 2.0, 10.0
 
 
@@ -124,8 +124,12 @@ class Board:
         rows = self._today if days == 1 else self._used(days)
         if not only:
             return rows
-        models = {served_name(watch.desired.recipe) for watch in self.visible(only) if watch.desired}
+        models = self.models(only)
         return tuple(row for row in rows if row.model in models)
+
+    def models(self, only: str) -> set[str]:
+        """Names of the models that a key for `only` sees."""
+        return {served_name(watch.desired.recipe) for watch in self.visible(only) if watch.desired}
 
     def visible(self, only: str) -> tuple[Watch, ...]:
         """only: the one deployment that a key opens, '' for all."""

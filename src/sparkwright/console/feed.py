@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import sys
+import traceback
 from collections.abc import AsyncIterator, Callable
 
 from sparkwright.console.board import Board
@@ -23,12 +25,19 @@ class Feed:
         self.viewers = 0
 
     async def run(self) -> None:
-        """Reads the files for ever."""
-        known = self._keys()
+        """Read the files for ever. A look that fails is noted once, and the next one is as good as any."""
+        known, failed = self._keys(), ""
         while True:
             await asyncio.sleep(_LOOK_EVERY)
-            before, known = known, self._keys()
-            if self._board.refresh() or known is not before:
+            try:
+                found = self._keys()
+                changed = self._board.refresh() or found is not known
+                known, failed = found, ""
+            except Exception as error:
+                if failed != (failed := repr(error)):
+                    sys.stderr.write(f"the console could not read what changed:\n{traceback.format_exc()}")
+                continue
+            if changed:
                 self._rendered.clear()
                 self._changed.set()
                 self._changed = asyncio.Event()

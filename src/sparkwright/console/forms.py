@@ -1,5 +1,6 @@
 """What a form must show before anything is done: an operator's session, and that it is our own page's."""
 
+import asyncio
 import hmac
 from collections.abc import Awaitable, Callable
 from urllib.parse import parse_qs, urlsplit
@@ -13,6 +14,7 @@ from sparkwright.console.sessions import Visitor
 from sparkwright.report.markup import Html
 
 _BODY, _FIELDS = 192 * 1024, 32
+_WITHIN = 10.0  # seconds that a form may take
 Shown = Callable[[Request, Visitor], Awaitable[Response]]
 Operated = Callable[[Request, Visitor, dict[str, str]], Awaitable[Response]]
 
@@ -34,7 +36,11 @@ def for_operators(do: Operated) -> Shown:
 async def failed(request: Request, error: Exception) -> Response:
     """What is not there, or not to be asked for in this way."""
     status = error.status_code if isinstance(error, HTTPException) else 500
-    said = {404: "There is no such page.", 405: "This page takes no such request."}
+    said = {
+        404: "There is no such page.",
+        405: "This page takes no such request.",
+        408: "The form did not come in time.",
+    }
     return html(pages.message("Not found", None, said.get(status, f"HTTP {status}")), status)
 
 
@@ -55,12 +61,19 @@ def allowed(request: Request, visitor: Visitor, given: dict[str, str]) -> bool:
 
 
 async def fields(request: Request) -> dict[str, str]:
-    """Of a form; the first of each name. What is larger than a form of ours is empty."""
-    body = b""
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > _BODY:
-            return {}
+    """Read a form: the first value of each name. What is larger than a form of ours is empty.
+
+    Raises HTTPException (408) for one that does not come within 10 s.
+    """
+    body = bytearray()
+    try:
+        async with asyncio.timeout(_WITHIN):
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > _BODY:
+                    return {}
+    except TimeoutError:
+        raise HTTPException(408) from None
     try:
         found = parse_qs(body.decode("utf-8", "replace"), max_num_fields=_FIELDS)
     except ValueError:

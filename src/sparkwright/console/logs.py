@@ -38,7 +38,7 @@ class Follower:
         self.lines: deque[tuple[int, Html]] = deque(maxlen=_KEPT)
         self._last = 0
         self._changed = asyncio.Event()
-        self._readers = 0
+        self.readers = 0
         self._task: asyncio.Task[None] | None = None
 
     def _put(self, *rows: Html) -> None:
@@ -61,7 +61,7 @@ class Follower:
 
     async def events(self, after: int, visitor: Callable[[], Visitor | None]) -> AsyncIterator[str]:
         """Those after a number, as they come; until the visitor's key is gone."""
-        self._readers += 1
+        self.readers += 1
         try:
             while (who := visitor()) and who.key.deployment in ("", self._watch.name):
                 self._begin()
@@ -77,7 +77,7 @@ class Follower:
                     continue
             yield "event: gone\ndata: {}\n\n"
         finally:
-            self._readers -= 1
+            self.readers -= 1
 
     def _begin(self) -> None:
         if self._task is None or self._task.done():
@@ -90,7 +90,7 @@ class Follower:
             idle = 0.0
             while idle < _REST:
                 await asyncio.sleep(_AGAIN)
-                idle = 0.0 if self._readers else idle + _AGAIN
+                idle = 0.0 if self.readers else idle + _AGAIN
                 if reading.done() and mark != self._mark():
                     self._put(tag("div", "the ranks were started again", class_="line note"))
                     reading, mark = asyncio.create_task(self._read()), self._mark()

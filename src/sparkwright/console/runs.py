@@ -1,5 +1,6 @@
 """Benchmarks and evaluations as plots: the reports that `sparkwright report --console` has put on the head."""
 
+from collections.abc import Collection
 from pathlib import Path
 
 from sparkwright.app.runs import REPORT_NAME, REPORTS
@@ -16,12 +17,16 @@ _HOW = "sparkwright report RUN --console"
 POLICY = f"{policy()}; frame-ancestors 'none'"
 
 
-def listed(state: Path) -> list[tuple[str, tuple[Listed, ...]]]:
-    """(name, its runs), the newest report first; what cannot be read is left out."""
+def listed(state: Path, models: Collection[str] | None = None) -> list[tuple[str, tuple[Listed, ...]]]:
+    """(name, its runs), the newest report first; what cannot be read is left out. models: as of `report`."""
     found = sorted((state / REPORTS).glob("[!.]*.json"), key=lambda path: -path.stat().st_mtime)
     named = (path for path in found if REPORT_NAME.fullmatch(path.stem) and path.stat().st_size <= _ABOUT)
     pairs = ((path.stem, _runs(path)) for path in named)
-    return [(name, runs) for name, runs in pairs if runs][:_MOST]
+    return [(name, runs) for name, runs in pairs if _visible(runs, models)][:_MOST]
+
+
+def _visible(runs: tuple[Listed, ...], models: Collection[str] | None) -> bool:
+    return bool(runs) and (models is None or all(run.model in models for run in runs))
 
 
 def _runs(path: Path) -> tuple[Listed, ...]:
@@ -31,10 +36,12 @@ def _runs(path: Path) -> tuple[Listed, ...]:
         return ()
 
 
-def report(state: Path, name: str) -> bytes | None:
-    """The page as it was made, None where there is none."""
+def report(state: Path, name: str, models: Collection[str] | None = None) -> bytes | None:
+    """The page as it was made, None where there is none. models: all of its runs must be of these, None for any."""
     path = state / REPORTS / f"{name}.html"
     if not REPORT_NAME.fullmatch(name) or not path.is_file() or path.stat().st_size > _LARGEST:
+        return None
+    if models is not None and not _visible(_runs(path.with_suffix(".json")), models):
         return None
     return path.read_bytes()
 

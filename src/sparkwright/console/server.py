@@ -31,7 +31,8 @@ from sparkwright.report.markup import Html
 from sparkwright.supervisor.watched import Watched
 
 _PATIENCE = 2.0
-_VIEWERS = 200
+_VIEWERS = _READERS = 200
+_CONNECTIONS = 900  # below the 1,024 files that a process may have by default
 
 
 class Console:
@@ -112,6 +113,7 @@ class Console:
         visitor = self.visitor(request)
         if visitor is None or not allowed(request, visitor, await fields(request)):
             return html(pages.message("Not signed out", visitor, "This form came from another page or session."), 403)
+        self.sessions.end(request.cookies.get(self.sessions.cookie, ""))
         answer = RedirectResponse(f"{CONSOLE_PATH}/login", 303, pages.HEADERS)
         answer.delete_cookie(self.sessions.cookie, path=CONSOLE_PATH, httponly=True, samesite="strict")
         return answer
@@ -155,14 +157,20 @@ class Console:
         return html(pages.page("Usage", visitor, usage.page(rows, days), at="usage"))
 
     async def runs(self, request: Request, visitor: Visitor) -> Response:
-        found = await asyncio.to_thread(runs.listed, self.board.state)
+        found = await asyncio.to_thread(runs.listed, self.board.state, self._models(visitor))
         return html(pages.page("Runs", visitor, runs.page(found, self.board.now()), at="runs"))
 
     async def run_report(self, request: Request, visitor: Visitor) -> Response:
-        page = await asyncio.to_thread(runs.report, self.board.state, request.path_params["name"])
+        name, models = request.path_params["name"], self._models(visitor)
+        page = await asyncio.to_thread(runs.report, self.board.state, name, models)
         if page is None:
             return html(pages.message("No such report", visitor, "No report of this name is on this head node."), 404)
         return Response(page, 200, pages.HEADERS | {"Content-Security-Policy": runs.POLICY}, "text/html; charset=utf-8")
+
+    def _models(self, visitor: Visitor) -> set[str] | None:
+        """Models whose reports the visitor may see, None for all."""
+        self.board.refresh()
+        return self.board.models(visitor.key.deployment) if visitor.key.deployment else None
 
     def _watch(self, request: Request, visitor: Visitor) -> Watch | None:
         """The deployment that the path names, else of those that the visitor's key opens one that serves."""
@@ -185,6 +193,8 @@ class Console:
         watch = self._watch(request, visitor)
         if watch is None:
             return Response(status_code=404, headers=pages.HEADERS)
+        if sum(one.readers for one in self._followers.values()) >= _READERS:
+            return Response("too many pages are open", 503, {**pages.HEADERS, "Retry-After": "30"})
         follower = self._followers.setdefault(watch.name, logs.Follower(watch))
         said = request.headers.get("last-event-id") or request.query_params.get("after", "")
         after = int(said) if said.isascii() and said.isdigit() else 0
@@ -276,6 +286,7 @@ async def run(home: Path) -> None:
         loop="asyncio",
         proxy_headers=False,
         timeout_graceful_shutdown=1,
+        limit_concurrency=_CONNECTIONS,
     )
     try:
         await uvicorn.Server(config).serve(sockets=[_socket(home / "door")])

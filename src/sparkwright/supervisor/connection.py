@@ -101,7 +101,7 @@ class Client:
         self.limit, self._taken = 0, 0
         self._waited = 0.0
         self.begun = self.opened = self._bodiless = False
-        self._head = b""
+        self._head, self._early = b"", True
 
     async def head(self) -> Head | None:
         """None if the connection closes without a request. Raises TooSlow."""
@@ -152,7 +152,8 @@ class Client:
 
     async def later(self) -> bytes:
         """What comes after the request: of a websocket. Raises Gone."""
-        rest, _ = self._http.trailing_data
+        early, self._early = self._early, False
+        rest = self._http.trailing_data[0] if early else b""
         data = rest or await self._reader.read(PIECE)
         if not data:
             raise Gone

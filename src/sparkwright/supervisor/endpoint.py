@@ -140,6 +140,7 @@ _PROBE_EVERY, _IN_VAIN = 15.0, 2
 # Its answer to a request without a key, whatever the engine does meanwhile.
 _NO_KEY = 401
 AWAY = "door-away"
+USAGE = "gateway-usage"
 _WATCHED = (PAIR, KEYS, MODES)
 _PROGRAMS_EVERY, _LEAST = 5.0, 1.0
 _FLIGHTS_EVERY = 1.0
@@ -193,6 +194,8 @@ async def in_flight(bus: EventBus) -> None:
     while True:
         use = await gateway_use(context)
         flights = use.under_way if use else 0
+        if use:
+            bus.set_trouble(USAGE, f"gateway: {use.trouble}" if use.trouble else "")
         bus.put(*bus.detectors.gateway(flights, context.now()))
         await context.pause(_FLIGHTS_EVERY / 2 if flights else _FLIGHTS_EVERY)
 

@@ -58,7 +58,8 @@ class Doorman:
         self._clock, self._folder = clock, home.parent
         self.setting = from_json(FrontSetting, (home / "door" / FRONT).read_bytes())
         self._keys = Watched(Path(self.setting.keys), parse, Keys(), clock.monotonic, _KEYS_PATIENCE)
-        self._meter = Meter(clock, UsageStore(Path(self.setting.keys).parent))
+        self._store = UsageStore(Path(self.setting.keys).parent)
+        self._meter = Meter(clock, self._store)
         self._models = ModelLists(clock.monotonic)
         self._behind: dict[str, Behind] = {}
         self._scanned = -inf
@@ -93,8 +94,13 @@ class Doorman:
         return [self._folder / name for name, one in found.items() if one and one.metrics == self.setting.metrics]
 
     def flights(self) -> bytes:
-        """Requests that each engine has now, for supervisors."""
-        return json.dumps({name: asdict(one.behind.use) for name, one in self.deployed.items()}).encode()
+        """Requests that each engine has now, for supervisors, and what does not work here."""
+        trouble = {"trouble": self._store.trouble} if self._store.trouble else {}  # an earlier supervisor knows no such
+        plain = {name: asdict(one.behind.use) for name, one in self.deployed.items()}
+        for use in plain.values():
+            del use["trouble"]
+            use |= trouble
+        return json.dumps(plain).encode()
 
     def _opened(self, deployed: Mapping[str, Deployed], head: Head) -> tuple[GatewayKey | None, dict[str, Deployed]]:
         """The first key that the client shows and that opens something, and what it opens."""

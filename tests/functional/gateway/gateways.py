@@ -96,10 +96,10 @@ class Gateway:
 
     def _taken_over(self) -> None:
         there = sum((one / "door" / "door.json").exists() for one in self.home.parent.iterdir())
-        wait_until("the gateway knows what is there", lambda: len(self.behind()) == there)
+        wait_until("the gateway knows what is there", lambda: len(self.flights()) == there)
 
-    def behind(self) -> dict[str, int]:
-        """Requests under way by deployment, as supervisors are shown them."""
+    def flights(self) -> dict[str, dict[str, Any]]:
+        """What supervisors are shown of each deployment."""
         with httpx.Client(transport=httpx.HTTPTransport(uds=str(self.folder / "service.sock"))) as client:
             return dict(client.get("http://gateway/flights").json())
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import socket
 import struct
 import threading
@@ -18,7 +20,7 @@ from functional.gateway.hostile import CHUNKED, EVENT, Hostile, asked, body, chu
 from functional.gateway.test_streams import engine_that
 
 WHOLE = CHUNKED + chunk(EVENT) * 5 + b"0\r\n\r\n"
-_CASES, _AT_ONCE = 60, 6
+_CASES, _AT_ONCE, _PATIENCE = 32, 8, 600.0
 
 
 @pytest.fixture
@@ -38,7 +40,7 @@ async def engines(service: Gateway, size: int) -> AsyncIterator[Hostile]:
     """`good` answers as it should, `bad` as it likes."""
 
     async def well(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readuntil(b"\r\n\r\n")
+        await reader.readuntil(b"[]}")
         writer.write(WHOLE)
         await writer.drain()
         writer.close()
@@ -56,7 +58,7 @@ async def engines(service: Gateway, size: int) -> AsyncIterator[Hostile]:
 
 async def behaves(service: Gateway) -> None:
     """One request as clients send it: whole, from whatever is going on around it."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(_PATIENCE):
         got = await asked(service.folder, iter([request(body("good"))]))
     assert got.startswith(b"HTTP/1.1 200") and got.endswith(b"\r\n0\r\n\r\n"), got[:300]
     assert got.count(EVENT) == 5
@@ -70,7 +72,7 @@ def memory(service: Gateway) -> int:
 
 @pytest.mark.parametrize("size, seconds", [(2 << 20, 0.0), pytest.param(48 << 20, 60.0, marks=pytest.mark.full)])
 async def test_whoever_behaves_is_answered(service: Gateway, size: int, seconds: float) -> None:
-    """Odd chunk sizes, endless heads and events, half requests, resets: others' answers are whole, memory is bounded."""
+    """Odd chunk sizes, endless heads, long events, resets: others get whole answers, memory is bounded."""
     async with engines(service, size) as hostile:
         await behaves(service)
         before, until, seed, answered = memory(service), time.monotonic() + seconds, 0, 0
@@ -89,8 +91,17 @@ async def test_whoever_behaves_is_answered(service: Gateway, size: int, seconds:
     assert "Traceback" not in service.log("service"), service.log("service")[:3000]
 
 
+async def test_bytes_after_a_request_do_not_hang_the_process(service: Gateway) -> None:
+    """A client that sends more than its request: the same bytes were read again for ever."""
+    async with engines(service, 1 << 16):
+        async with asyncio.timeout(_PATIENCE):
+            got = await asked(service.folder, iter([request(body("good")) + b"GET / HTTP/1.1\r\n\r\n"]))
+        assert got.count(EVENT) == 5
+        await behaves(service)
+
+
 async def test_an_answer_that_came_is_passed_on_though_the_engine_reset_its_connection(service: Gateway) -> None:
-    """An engine that answers before it has read all closes with a reset: its answer got lost, and the client's with it."""
+    """An engine that answers before it has read all closes with a reset: the client's answer got lost by that."""
     text = b"HTTP/1.1 404 Not Found\r\nContent-Length: 22\r\nConnection: close\r\n\r\n"
 
     def plays(link: socket.socket) -> None:
@@ -102,7 +113,7 @@ async def test_an_answer_that_came_is_passed_on_though_the_engine_reset_its_conn
         service.engine = address
         service.write()
         for _ in range(20):
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(_PATIENCE):
                 got = await asked(service.folder, iter([request(body("good"))]))
             assert got.startswith((b"HTTP/1.1 404", b"HTTP/1.1 503")), got
             assert got.endswith((b'{"detail":"Not Found"}', b"}")), got
@@ -112,9 +123,6 @@ async def test_a_burst_of_clients_finds_the_socket_open(service: Gateway) -> Non
     """Guards a thousand at once against `connection refused`, which Caddy answers with 503."""
     links: list[socket.socket] = []
     stopped = service.processes["service"].pid
-    import os
-    import signal
-
     os.kill(stopped, signal.SIGSTOP)  # as a process that has no turn for a moment
     try:
         place = os.open(service.folder, os.O_PATH)

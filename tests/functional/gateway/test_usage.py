@@ -240,6 +240,7 @@ def test_a_database_that_cannot_be_used_costs_no_request(gateway: Gateway) -> No
     gateway.start_service()
     assert gateway.post(CHAT, {"messages": TURNS}).status_code == 200
     assert gateway.log("service").count("usage is not counted") == 1
+    assert "usage.sqlite" in str(gateway.flights()["tiny"]["trouble"])
 
 
 def test_a_clock_that_jumps_over_midnight_counts_each_request_once(tmp_path: Path) -> None:

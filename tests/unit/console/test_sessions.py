@@ -54,10 +54,12 @@ def test_a_revoked_key_and_an_old_session_are_nobody(desk: Desk) -> None:
 def test_only_what_was_signed_here_counts(desk: Desk, tmp_path: Path) -> None:
     """Guards against cookies that were made up, changed, or lifted to another role; the secret survives a restart."""
     cookie = desk.begin(VIEWER)
-    named, until, signature = cookie.split(".")
+    named, until, number, signature = cookie.split(".")
     forged = (
-        f"{digest(OPERATOR)[:16]}.{until}.{signature}",
-        f"{named}.9{until}.{signature}",
+        f"{digest(OPERATOR)[:16]}.{until}.{number}.{signature}",
+        f"{named}.9{until}.{number}.{signature}",
+        f"{named}.{until}.{signature}",
+        f"{named}.{until}.{number}0.{signature}",
         cookie[:-1],
         "",
         "..",
@@ -68,3 +70,17 @@ def test_only_what_was_signed_here_counts(desk: Desk, tmp_path: Path) -> None:
     assert (tmp_path / "console.secret").stat().st_mode & 0o777 == 0o600
     tokens = {visitor.token for key in (OPERATOR, VIEWER) if (visitor := desk.sessions.visitor(desk.begin(key)))}
     assert len(tokens) == 2 and not tokens & {cookie, signature}
+
+
+def test_signing_out_ends_this_session_and_no_other(desk: Desk, tmp_path: Path) -> None:
+    """Guards a cookie that somebody copied: it opens nothing after "Sign out", also after a restart."""
+    one, other = desk.begin(), desk.begin()
+    assert one != other, "two sessions of a key within a second"
+    desk.sessions.end(one)
+    for sessions in (desk.sessions, Desk(tmp_path).sessions):
+        assert sessions.visitor(one) is None and sessions.visitor(other)
+    assert (tmp_path / "console.ended").stat().st_mode & 0o777 == 0o600
+    desk.now += 8 * 24 * 3600
+    desk.sessions.end(again := desk.begin())
+    assert (tmp_path / "console.ended").read_text().count(":") == 1, "those that are over are not kept"
+    assert desk.sessions.visitor(again) is None

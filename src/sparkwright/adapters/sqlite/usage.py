@@ -1,14 +1,18 @@
 """What keys used, by day and model: one small database on the head, written at the begin and the end of a request.
 
-No fsync: a process that is killed loses nothing, a machine without power the last seconds.
+A process that is killed loses nothing, a machine without power the last seconds. A file that is damaged all the same is
+set aside, and a new one begun.
 """
 
 import sqlite3
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
+from typing import TypeVar
 
+from sparkwright.adapters.sqlite.database import is_damaged, set_aside
 from sparkwright.domain.errors import CommandFailed
 from sparkwright.gateway.usage import Tokens, Used
 
@@ -36,16 +40,25 @@ _TODAY = "SELECT coalesce(sum(prompt + completion + at_least), 0) FROM usage WHE
 Row = tuple[str, str, str]
 
 
-class UsageStore:
-    """Rows are (day, key, model). A database that cannot be written costs counts, never a request; it is noted once."""
+_SETTINGS = ("PRAGMA journal_mode = WAL", "PRAGMA synchronous = NORMAL", _TABLE, _MINUTES)
+_AGAIN = 10.0
+T = TypeVar("T")
 
-    def __init__(self, folder: Path) -> None:
-        self._path = folder / FILE
+
+class UsageStore:
+    """Rows are (day, key, model). A database that cannot be written costs counts, never a request.
+
+    trouble: what is wrong with it now, '' for nothing; each new one is also a line on stderr.
+    """
+
+    def __init__(self, folder: Path, clock: Callable[[], float] = time.monotonic) -> None:
+        self._path, self._clock = folder / FILE, clock
         self._link: sqlite3.Connection | None = None
-        self._noted = False
+        self._again = 0.0
+        self.trouble = ""
         with suppress(OSError):
             self._path.touch(0o600)
-        self._open()
+        self._done(lambda link: None)
 
     def begin(self, row: Row) -> None:
         self._write(_BEGIN, *row, 1)
@@ -66,42 +79,67 @@ class UsageStore:
     def minutes(self, since: float, now: float) -> Sequence[tuple[str, float]]:
         """(key, at), the oldest first. Those of an earlier boot of the machine are gone."""
         self._write("DELETE FROM minutes WHERE at < ? OR at > ?", since, now)
-        try:
-            return self._link.execute("SELECT key, at FROM minutes ORDER BY at").fetchall() if self._link else ()
-        except sqlite3.Error as error:
-            self._note(error)
-            return ()
+        return self._done(lambda link: link.execute("SELECT key, at FROM minutes ORDER BY at").fetchall()) or ()
 
     def today(self, day: str, key: str) -> int:
         """Tokens of a key; 0 where that cannot be read."""
-        try:
-            return int(self._link.execute(_TODAY, (day, key)).fetchone()[0]) if self._link else 0
-        except sqlite3.Error as error:
-            self._note(error)
-            return 0
-
-    def _open(self) -> None:
-        try:
-            self._link = sqlite3.connect(self._path, timeout=0.1, isolation_level=None)
-            for order in ("PRAGMA journal_mode = WAL", "PRAGMA synchronous = OFF", _TABLE, _MINUTES):
-                self._link.execute(order)
-            known = {row[1] for row in self._link.execute("PRAGMA table_info(usage)")}
-            for name in (name for name in _COLUMNS if name not in known):  # made by an earlier version
-                self._link.execute(f"ALTER TABLE usage ADD COLUMN {name} INTEGER NOT NULL DEFAULT 0")
-        except sqlite3.Error as error:
-            self._note(error)
+        return self._done(lambda link: int(link.execute(_TODAY, (day, key)).fetchone()[0])) or 0
 
     def _write(self, order: str, *values: str | float) -> None:
-        try:
-            if self._link:
-                self._link.execute(order, values)
-        except sqlite3.Error as error:
-            self._note(error)
+        self._done(lambda link: link.execute(order, values))
 
-    def _note(self, error: sqlite3.Error) -> None:
-        if not self._noted:
-            self._noted = True
+    def _done(self, work: Callable[[sqlite3.Connection], T]) -> T | None:
+        """Do it, once more in a new file if this one is damaged. None where that is not possible now."""
+        if self._link is None and self._clock() < self._again:
+            return None
+        try:
+            return self._tried(work)
+        except sqlite3.Error as error:
+            self._close()
+            if not is_damaged(error):
+                self._failed(error)
+                return None
+        try:
+            aside = set_aside(self._path, time.time())
+            sys.stderr.write(f"{self._path} was damaged: renamed to {aside.name}, a new one is begun\n")
+            self._path.touch(0o600)
+            return self._tried(work)
+        except (sqlite3.Error, OSError) as error:
+            self._failed(error)
+            return None
+
+    def _tried(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        self._link = self._link or self._opened()
+        done = work(self._link)
+        self.trouble = ""
+        return done
+
+    def _opened(self) -> sqlite3.Connection:
+        link = sqlite3.connect(self._path, timeout=0.1, isolation_level=None)
+        try:
+            for order in _SETTINGS:
+                link.execute(order)
+            known = {row[1] for row in link.execute("PRAGMA table_info(usage)")}
+            for name in (name for name in _COLUMNS if name not in known):  # made by an earlier version
+                link.execute(f"ALTER TABLE usage ADD COLUMN {name} INTEGER NOT NULL DEFAULT 0")
+        except BaseException:
+            link.close()
+            raise
+        return link
+
+    def _close(self) -> None:
+        if self._link:
+            with suppress(sqlite3.Error):
+                self._link.close()
+        self._link = None
+
+    def _failed(self, error: Exception) -> None:
+        """Requests go on uncounted; it is tried again in a while."""
+        self._close()
+        self._again = self._clock() + _AGAIN
+        if not self.trouble:
             sys.stderr.write(f"{self._path}: usage is not counted: {error}\n")
+        self.trouble = f"usage is not counted and limits of tokens do not hold: {self._path}: {error}"
 
 
 _READ = "SELECT * FROM usage WHERE day >= ? ORDER BY day DESC, key, model LIMIT ?"

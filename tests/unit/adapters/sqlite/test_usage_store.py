@@ -1,0 +1,69 @@
+"""What keys used, through a power cut: a damaged file costs what was in it and nothing more."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from sparkwright.adapters.sqlite.usage import FILE, UsageStore, used_since
+from sparkwright.gateway.usage import Tokens
+
+ROW = ("2026-11-24", "ci", "tiny")
+
+
+def spent(store: UsageStore) -> int:
+    store.begin(ROW)
+    store.end(ROW, "finished", Tokens(6, 4))
+    return store.today(ROW[0], ROW[1])
+
+
+def damage(path: Path) -> None:
+    """As a power cut leaves it: pages that were never written."""
+    for end in ("-wal", "-shm"):
+        Path(f"{path}{end}").unlink(missing_ok=True)
+    path.write_bytes(b"\0" * 4096 + path.read_bytes()[4096:])
+
+
+@pytest.mark.parametrize("when", ["before it is opened", "while it is open"])
+def test_a_damaged_file_is_set_aside(tmp_path: Path, when: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Limits hold again at once, what was counted before is kept next to it, and the log says so."""
+    store, path = UsageStore(tmp_path), tmp_path / FILE
+    assert spent(store) == 10
+    if when == "before it is opened":
+        store._close()
+        damage(path)
+        store = UsageStore(tmp_path)
+    else:
+        assert store._link
+        store._link.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        store._link.execute("PRAGMA mmap_size = 0")
+        store._link.execute("PRAGMA cache_size = 0")
+        path.write_bytes(b"no database" * 2000)
+    assert [spent(store), spent(store)] == [10, 20]
+    assert (store.trouble, len(list(tmp_path.glob(f"{FILE}.damaged-*Z")))) == ("", 1)
+    assert "was damaged" in capsys.readouterr().err
+    assert sum(one.completion for one in used_since(tmp_path, ROW[0])) == 8
+    assert path.stat().st_mode & 0o077 == 0
+
+
+def test_a_power_cut_cannot_damage_it(tmp_path: Path) -> None:
+    """SQLite promises that of WAL with NORMAL, and not of OFF."""
+    store = UsageStore(tmp_path)
+    assert store._link and store._link.execute("PRAGMA synchronous").fetchone() == (1,)
+
+
+def test_what_cannot_be_counted_is_a_trouble_until_it_can(tmp_path: Path) -> None:
+    """A folder in its place: nothing is raised, and it is tried again after a while."""
+    at = [100.0]
+    (tmp_path / FILE).mkdir()
+    store = UsageStore(tmp_path, lambda: at[0])
+    assert (spent(store), "usage is not counted" in store.trouble) == (0, True)
+    (tmp_path / FILE).rmdir()
+    assert spent(store) == 0, "tried for each request"
+    at[0] += 60.0
+    assert (spent(store), store.trouble) == (10, "")
+    with closing(sqlite3.connect(tmp_path / FILE)) as link:
+        assert link.execute("SELECT requests FROM usage").fetchall() == [(1,)]
