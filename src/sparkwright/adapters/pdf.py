@@ -33,7 +33,9 @@ def browser() -> str:
 def pdf_of(page: str) -> bytes:
     """The page as a PDF. Raises UsageError without Chromium, or when it gives no PDF within two minutes."""
     program = browser()
-    with tempfile.TemporaryDirectory(prefix="sparkwright-pdf-", ignore_cleanup_errors=True) as name:
+    # Chromium makes a socket in its temporary folder and crashes where the name is longer than 107 bytes.
+    short = "/tmp" if os.access("/tmp", os.W_OK) else None
+    with tempfile.TemporaryDirectory(prefix="sparkwright-", dir=short, ignore_cleanup_errors=True) as name:
         folder = Path(name)
         source, target = folder / "page.html", folder / "page.pdf"
         source.write_text(page, encoding="utf-8")
