@@ -44,6 +44,7 @@ def test_each_form_goes_where_it_is_wanted(shell: Shell) -> None:
     assert tree["runs"][0]["simulated"] and tree["comparisons"][0]["rows"] and "rows" not in tree["runs"][0]
 
 
+@pytest.mark.full
 def test_a_pdf_is_a_pdf(shell: Shell) -> None:
     """By the name of the file; with --json what was written; never HTML under that name."""
     if not BROWSER:
