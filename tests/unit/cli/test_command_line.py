@@ -4,6 +4,7 @@ import io
 import json
 import shlex
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from sparkwright.wiring import places
 from unit.for_each import for_each
 
 AT = Places(Path("/nowhere"), Path("/nowhere"))
-RUN_NAMES = ("last",)
+DOCUMENTS = tomllib.loads((Path(cli.__file__).parent / "documents.toml").read_text())
 
 
 def commands(group: click.Group, context: click.Context) -> Iterator[tuple[str, click.Command, click.Context]]:
@@ -50,6 +51,11 @@ def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 def test_every_command_has_json() -> None:
     """Guards README's promise."""
     assert [path for path, one, _ in ALL if not any("--json" in option.opts for option in one.params)] == []
+
+
+def test_every_document_is_described() -> None:
+    """Guards docs/reference/json.md: a table for each command, none for another."""
+    assert sorted(DOCUMENTS) == sorted(path.removeprefix("sparkwright ") for path, _, _ in ALL)
 
 
 def test_metavars_name_the_thing() -> None:
@@ -208,6 +214,8 @@ def test_documents_have_a_name_and_a_schema(home: Path, capsys: Any) -> None:
     ):
         assert run([*words, "--json"]) == 0, words
         document = json.loads(capsys.readouterr().out)
+        declared = DOCUMENTS[document["document"]]
+        assert "*" in declared or set(document) - set(declared) <= {"schema", "document", "simulated"}, words
         verbs = [word for word in words if not word.startswith("-")]
         assert document["schema"] == 1 and document["document"].split() == verbs[: len(document["document"].split())]
 
