@@ -191,6 +191,13 @@ def test_older_durations_keep_their_units(words: tuple[str, ...], name: str, val
     assert parameters(*words)[name] == value
 
 
+def test_a_soak_lasts_as_long_as_it_is_told(home: Path, capsys: Any) -> None:
+    """Minutes, hours and durations reach the workload."""
+    for words in (("--time", "1h30m"), ("--hours", "1.5"), ("--minutes", "90")):
+        assert run(["soak", "--dry-run", "--json", *words]) == 0
+        assert json.loads(capsys.readouterr().out)["workload"]["deadline"] == 5400.0
+
+
 def test_two_durations_exclude_each_other(home: Path, capsys: Any) -> None:
     """One of them would be ignored."""
     assert run(["soak", "http://127.0.0.1:1", "--hours", "1", "--time", "5m"]) == 2
