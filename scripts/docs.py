@@ -16,6 +16,7 @@ from pathlib import Path
 
 import click
 from docs_engines import engines_page
+from docs_json import json_page
 from docs_picture import picture
 from docs_readme import with_samples
 
@@ -39,7 +40,7 @@ CODES = """## Exit codes
 |---|---|
 | 0 | good |
 | 1 | findings, a refused plan, or a failed command on a node |
-| 2 | usage error, or a recipe or cluster file that cannot be used |
+| 2 | usage error, or a file that cannot be used: a recipe, a cluster file, the run store, the output |
 | 3 | a node cannot be reached |
 | 4 | busy: somebody else holds the lease |
 | 5 | not ready: the engine did not answer in time, a rank ended, or a phase is stuck |
@@ -93,6 +94,7 @@ def own_pages() -> Iterator[tuple[str, str]]:
     )
     yield "reference/recipes.md", recipes_page()
     yield "reference/engines.md", engines_page(MADE)
+    yield "reference/json.md", json_page(MADE)
     yield "architecture.svg", picture()
     yield "../README.md", with_samples((ROOT / "README.md").read_text())
 

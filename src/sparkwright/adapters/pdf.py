@@ -2,8 +2,10 @@
 
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 from sparkwright.domain.errors import UsageError
@@ -33,26 +35,45 @@ def browser() -> str:
 def pdf_of(page: str) -> bytes:
     """The page as a PDF. Raises UsageError without Chromium, or when it gives no PDF within two minutes."""
     program = browser()
-    with tempfile.TemporaryDirectory(prefix="sparkwright-pdf-", ignore_cleanup_errors=True) as name:
+    # Chromium makes a socket in its temporary folder and crashes where the name is longer than 107 bytes.
+    short = "/tmp" if os.access("/tmp", os.W_OK) else None
+    with tempfile.TemporaryDirectory(prefix="sparkwright-", dir=short, ignore_cleanup_errors=True) as name:
         folder = Path(name)
         source, target = folder / "page.html", folder / "page.pdf"
         source.write_text(page, encoding="utf-8")
         root = ("--no-sandbox",) if os.geteuid() == 0 else ()  # as root Chromium does not start with it
         own = (f"--user-data-dir={folder / 'profile'}", f"--print-to-pdf={target}")
         command = (program, *_OPTIONS, *root, *own, source.as_uri())
-        try:
-            done = subprocess.run(
-                command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_SECONDS, env=_environment(folder)
-            )
-        except subprocess.TimeoutExpired:
-            raise UsageError(f"{program} made no PDF within {_SECONDS:g} s", _HINT) from None
-        except OSError as error:
-            raise UsageError(f"{program} cannot be started: {error.strerror}", _HINT) from None
+        code = _finished(command, folder)
         content = target.read_bytes() if target.is_file() else b""
         if not content.startswith(b"%PDF-"):
-            why = done.stderr.decode("utf-8", "replace").strip().splitlines()[-1:] or [f"exit code {done.returncode}"]
-            raise UsageError(f"{program} made no PDF: {why[0][:200]}", _HINT)
+            said = (folder / "said").read_text(errors="replace").strip().splitlines()
+            raise UsageError(f"{program} made no PDF: {said[-1][:200] if said else f'exit code {code}'}", _HINT)
         return content
+
+
+def _finished(command: tuple[str, ...], folder: Path) -> int:
+    """Exit code of the browser. Its helpers are ended with it: they keep pipes open. Raises UsageError."""
+    with (folder / "said").open("wb") as said:
+        try:
+            browsing = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=said,
+                env=_environment(folder),
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise UsageError(f"{command[0]} cannot be started: {error.strerror}", _HINT) from None
+    try:
+        return browsing.wait(_SECONDS)
+    except subprocess.TimeoutExpired:
+        raise UsageError(f"{command[0]} made no PDF within {_SECONDS:g} s", _HINT) from None
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(browsing.pid, signal.SIGKILL)
+        browsing.wait()
 
 
 _HINT = "write HTML and print it: -o FILE.html"

@@ -56,7 +56,7 @@ async def drive(bench: Bench, ready: Ready, tool: Tool, which: Scenarios, watch:
                 _show(event, watch)
             found = tool.read(running.result())
     except TimeoutError:
-        raise NotReady(f"not all scenarios were run in {limit:.0f} s", "--seconds, --parallel or --short") from None
+        raise NotReady(f"not all scenarios were run in {limit:.0f} s", "give it more --time, or --short") from None
     assert found.evaluation
     workload = replace(found.workload, seed=ready.order.workload.seed)
     order = replace(ready.order, workload=workload)

@@ -215,7 +215,6 @@ def _form_of(out: str) -> str:
 
 def _write_report(names: Sequence[str], text: str, form: str, target: str, as_json: bool) -> None:
     path = Path(target).expanduser()
-    shared.writable(path)
     content = text.encode()
     if form == _PDF:
         from sparkwright.adapters.pdf import pdf_of

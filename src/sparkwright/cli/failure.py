@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -43,8 +44,6 @@ def _known(error: SparkwrightError) -> dict[str, Any]:
 
 def _other(error: BaseException) -> dict[str, Any]:
     if isinstance(error, click.ClickException):
-        from sparkwright.cli.main import misuse_text
-
         message, hint = misuse_text(error)
         return {"kind": "UsageError", "message": message, **hint_json(hint)}
     return {"kind": type(error).__name__, "message": str(error), **hint_json("")}
@@ -67,3 +66,31 @@ def remedy_json(remedy: Remedy) -> dict[str, Any]:
 
 def cause_json(cause: Cause) -> dict[str, Any]:
     return {**asdict(cause), "sureness": cause.sureness}
+
+
+def misuse_text(error: click.ClickException) -> tuple[str, str]:
+    """Sentence and hint of a usage error, in the style of all others: no capital, no full stop, the name first."""
+    context = getattr(error, "ctx", None)
+    hint = f"{context.command_path} --help" if context else ""
+    parameter = getattr(error, "param", None)
+    name = parameter.make_metavar(context) if isinstance(parameter, click.Argument) and context else ""
+    name = name or (parameter.opts[-1] if parameter else getattr(error, "param_hint", "") or "")
+    match error:
+        case click.MissingParameter():
+            kind = "option" if isinstance(parameter, click.Option) else "argument"
+            bare = name[1:-1] if name.startswith("[") and name.endswith("]") else name
+            return f"missing {kind} {bare}", hint
+        case click.NoSuchOption(possibilities=near):
+            best = get_close_matches(error.option_name, near or (), n=1, cutoff=0.0)
+            near_text = f"; did you mean {best[0]}?" if best else ""
+            return f"no option {error.option_name}{near_text}", hint
+        case click.BadParameter() if name:
+            return f"{name}: {_plain_sentence(error.message)}", hint
+    return _plain_sentence(error.format_message()), hint
+
+
+def _plain_sentence(message: str) -> str:
+    """A sentence of click in the style of ours; one of ours as it is."""
+    first, rest = message[:1], message[1:]
+    lowered = first.lower() + rest if rest[:1].islower() or rest[:1] == " " else message
+    return lowered.removesuffix(".")

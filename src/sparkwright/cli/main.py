@@ -222,38 +222,13 @@ def _misused(error: click.ClickException, voice: Voice) -> int:
     if message.startswith("Usage:"):  # a group without a verb: click's message is the whole help
         voice.echo(message)
         return 2
+    from sparkwright.cli.failure import misuse_text
+
     message, hint = misuse_text(error)
     voice.echo(f"error: {message}", fg="red")
     if hint:
         voice.echo(f"hint:  {hint}")
     return 2
-
-
-def misuse_text(error: click.ClickException) -> tuple[str, str]:
-    """Sentence and hint of a usage error, in the style of all others: no capital, no full stop, the name first."""
-    context = getattr(error, "ctx", None)
-    hint = f"{context.command_path} --help" if context else ""
-    parameter = getattr(error, "param", None)
-    name = parameter.make_metavar(context) if isinstance(parameter, click.Argument) and context else ""
-    name = name or (parameter.opts[-1] if parameter else getattr(error, "param_hint", "") or "")
-    match error:
-        case click.MissingParameter():
-            kind = "option" if isinstance(parameter, click.Option) else "argument"
-            bare = name[1:-1] if name.startswith("[") and name.endswith("]") else name
-            return f"missing {kind} {bare}", hint
-        case click.NoSuchOption(possibilities=near):
-            near_text = f"; did you mean {' or '.join(sorted(near))}?" if near else ""
-            return f"no option {error.option_name}{near_text}", hint
-        case click.BadParameter() if name:
-            return f"{name}: {_plain_sentence(error.message)}", hint
-    return _plain_sentence(error.format_message()), hint
-
-
-def _plain_sentence(message: str) -> str:
-    """A sentence of click in the style of ours; one of ours as it is."""
-    first, rest = message[:1], message[1:]
-    lowered = first.lower() + rest if rest[:1].islower() or rest[:1] == " " else message
-    return lowered.removesuffix(".")
 
 
 def _bug(error: Exception, voice: Voice) -> int:

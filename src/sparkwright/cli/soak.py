@@ -91,8 +91,6 @@ def soak(target: str, where: ClusterOptions, as_json: bool, **how: Any) -> None:
       sparkwright soak http://127.0.0.1:8000 --time 30m --gate gates.txt
       sparkwright soak --resume r-20261122-7f3a
     """
-    if how["hours"] and how["minutes"]:
-        raise UsageError("--hours and --minutes exclude each other")
     gates = read_gates(how["gate"]) if how["gate"] else ()
     if how["dry"]:
         work = _workload(how)

@@ -137,5 +137,5 @@ def _no_call(answer: Heard) -> Iterator[Trouble]:
         yield Trouble("a tool call came as plain text: no tool-call parser, or the wrong one", _NO_PARSER, True)
     elif not answer.reasoning or answer.content:
         yield Trouble(
-            "it was asked to call a function and did not", "`sparkwright eval probes --only tool-call` looks closer"
+            "it was asked to call a function and did not", "`sparkwright eval probes --probe tool-call` looks closer"
         )

@@ -9,6 +9,7 @@ import pytest
 
 from fakes import runs
 from functional.command import Shell
+from functional.report.browser import BROWSER
 from sparkwright.adapters.sqlite.runs import RUNS, SqliteRuns
 
 
@@ -41,6 +42,19 @@ def test_each_form_goes_where_it_is_wanted(shell: Shell) -> None:
     tree = json.loads((shell.folder / "both.json").read_text())
     assert [one["id"] for one in tree["runs"]] == ["r-20261122-7f3a", "r-20261122-9c01"]
     assert tree["runs"][0]["simulated"] and tree["comparisons"][0]["rows"] and "rows" not in tree["runs"][0]
+
+
+@pytest.mark.full
+def test_a_pdf_is_a_pdf(shell: Shell) -> None:
+    """By the name of the file; with --json what was written; never HTML under that name."""
+    if not BROWSER:
+        pytest.skip("chromium is not installed")
+    save(shell, "r-20261122-7f3a")
+    code, out, err = shell.run("report", "r-20261122-7f3a", "-o", "x.pdf", "--json")
+    assert code == 0, err
+    content, document = (shell.folder / "x.pdf").read_bytes(), json.loads(out)
+    assert content.startswith(b"%PDF-") and content.count(b"/Type /Page") > 1
+    assert (document["format"], document["bytes"], document["runs"]) == ("pdf", len(content), ["r-20261122-7f3a"])
 
 
 @pytest.mark.parametrize(

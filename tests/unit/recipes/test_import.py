@@ -155,3 +155,24 @@ def test_what_gives_power_away_is_named_when_it_is_taken_over():
         "flags.allowed-local-media-path",
         "flags.enable-custom-logit-processor",
     }
+
+
+def test_an_import_names_every_pointer_and_every_unknown_variable():
+    """By the form of the value: a path, a module, a URL; a list of names never has them all."""
+    text = """recipe_version: "2"
+model: org/name
+runtime: vllm
+container: registry/engine:v0.21.0
+env: {PATH: "/x:/bin", GCONV_PATH: /x, OPENSSL_CONF: /x, VLLM_PLUGINS: a, NCCL_NET_PLUGIN: x, NCCL_DEBUG: WARN,
+  HF_ENDPOINT: "https://hub.example", PIP_INDEX_URL: "https://p.example/simple", HTTPS_PROXY: "http://p:1",
+  SSL_CERT_FILE: /c.pem, VLLM_USE_V1: "1"}
+command: vllm serve org/name --tool-parser-plugin /x/p.py --reasoning-parser-plugin /x/r.py --worker-cls a.b.C
+  --logits-processors a.b:D --io-processor-plugin y --tokenizer other/name --chat-template /etc/passwd --seed 7
+"""
+    notes = import_recipe(text, "theirs.yaml", ImportOptions()).notes
+    named = {note.partition(":")[0].rpartition(".")[2] for note in notes if ": taken over; it " in note}
+    wanted = "PATH GCONV_PATH OPENSSL_CONF VLLM_PLUGINS NCCL_NET_PLUGIN HF_ENDPOINT PIP_INDEX_URL HTTPS_PROXY"
+    wanted += " SSL_CERT_FILE tool-parser-plugin reasoning-parser-plugin worker-cls logits-processors"
+    wanted += " io-processor-plugin tokenizer chat_template"
+    assert set(wanted.split()) - named == set()
+    assert named & {"NCCL_DEBUG", "VLLM_USE_V1", "seed"} == set()

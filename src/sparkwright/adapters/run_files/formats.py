@@ -114,15 +114,18 @@ def form_of(path: str) -> str:
 
 
 def write(content: bytes, path: str) -> None:
-    """All of it or what was there before. Raises UsageError."""
+    """All of it or what was there before; into a device or pipe as it is. Raises UsageError."""
     part = Path(f"{path}.part")
     try:
+        if Path(path).exists() and not Path(path).is_file():
+            Path(path).write_bytes(content)
+            return
         part.write_bytes(content)
         part.replace(path)
     except OSError as error:
         with suppress(OSError):
             part.unlink(missing_ok=True)
-        raise UsageError(f"{path} cannot be written: {error.strerror or error}") from None
+        raise UsageError(f"{path}: cannot be written: {error.strerror or error}", "name another file") from None
 
 
 def read(path: str) -> Run:
