@@ -25,7 +25,7 @@ from sparkwright.domain.probed import Reply
 from sparkwright.domain.recipe import ModelKind
 from sparkwright.domain.values import dataclass
 from sparkwright.gateway.caddy import FLIGHTS
-from sparkwright.ports import Clock
+from sparkwright.ports import UNTRUSTED, Clock
 
 _SHOWN = 300
 _MOST = 16 << 20  # bytes of an answer
@@ -155,14 +155,13 @@ class OpenAiEndpoint:
         except (*ERRORS, KeyError, TypeError, AttributeError, RecursionError):
             return None
 
-    async def probe(self, url: str) -> int:
-        anyone = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        anyone.check_hostname, anyone.verify_mode = False, ssl.CERT_NONE
+    async def probe(self, url: str, root: str = "") -> int:
+        context = _trusting(root)
         try:
-            async with self._request(_Question("GET", url, None, context=anyone), self._timeouts.models) as response:
+            async with self._request(_Question("GET", url, None, context=context), self._timeouts.models) as response:
                 return response.status
-        except ERRORS:
-            return 0
+        except ERRORS as error:
+            return UNTRUSTED if isinstance(_innermost(error), ssl.SSLCertVerificationError) else 0
 
     async def _converse(self, url: str, body: dict[str, Any], key: Secret | None, heard: Completion) -> Answer:
         began = self._clock.monotonic()
@@ -212,6 +211,17 @@ class _Question:
     body: bytes | None = None
     kind: str = "application/json"
     context: ssl.SSLContext | None = None
+
+
+def _trusting(root: str) -> ssl.SSLContext:
+    """Context that trusts one root alone, whatever host it speaks for; any certificate where that cannot be read."""
+    made = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    made.check_hostname = False
+    try:
+        made.load_verify_locations(cadata=root)
+    except (ssl.SSLError, ValueError):
+        made.verify_mode = ssl.CERT_NONE
+    return made
 
 
 @contextmanager

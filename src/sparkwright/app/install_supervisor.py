@@ -154,7 +154,7 @@ async def _arm(services: Services, launch_request: LaunchRequest, plan: Plan, op
     done = await services.run(plan.head, service.alive(where.home))
     if not done.ok:
         doubts = (*doubts, sup.NOT_RUNNING.on(plan.head, " / ".join(done.stdout.split("\n"))[-600:]))
-    node, findings = plan.head if done.ok else "", (*doubts, *gateway.findings)
+    node, findings = plan.head if done.ok else "", (*doubts, *gateway.findings, *(reach.findings if reach else ()))
     return InstallResult(node, manager, findings, (*gateway.said, *more), reach)
 
 

@@ -47,12 +47,14 @@ def phase_text(phase: str) -> str:
 class GatewayUse:
     """Of one deployment, as the gateway's process counts it. under_way: requests that the engine has; waiting: held
 
-    until it is there; quiet: seconds since the last one ended.
+    until it is there; quiet: seconds since the last one ended. heard: since the last byte of an answer that the engine
+    gave, None before the first one.
     """
 
     under_way: int = 0
     waiting: int = 0
     quiet: float = 0.0
+    heard: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -127,7 +127,8 @@ class Doorman:
         if setting.limit < int(head.headers.get("content-length", "0") or 0):
             return decide.too_large(setting.limit)
         begins = partial(self._metered, head, found, model or next(iter(setting.models), ""))
-        return await self._admitted(found, head) or Flight(found, setting, found.engine_key, head.path, begins)
+        refused = await self._admitted(found, head) or found.unattended()
+        return refused or Flight(found, setting, found.engine_key, head.path, begins)
 
     def _metered(self, head: Head, behind: Behind, model: str) -> Metered | Answer | None:
         """None for what makes no tokens."""
