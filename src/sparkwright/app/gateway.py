@@ -94,7 +94,7 @@ async def install_gateway(services: Services, plan: Plan, where: Installation) -
     none = bool(codes & {NO_CADDY, PORT, DIFFERS})
     await did(services, where.node, commands.behind(where.home, gateway.port))
     await _put(services, where, ROUTE, to_json(_route(plan, none)))
-    door = Service("door", at.argv("door"), cwd=f"{at.home}/door")
+    door = Service("door", at.argv("door"), cwd=f"{at.home}/door", watchdog=True)
     if DIFFERS in codes:
         return GatewayInstall(gateway_name(gateway.port), at, (), found)
     await _put(services, at, FRONT, to_json(_setting(front, where)))
@@ -104,7 +104,7 @@ async def install_gateway(services: Services, plan: Plan, where: Installation) -
     await _put(services, where, ENDPOINT, endpoint(plan, seen.hostname) + "\n")
     await did(services, where.node, commands.reload(where.python, f"{at.home}/door"))
     key, said = await _first_key(services, plan)
-    console = Service("console", at.argv("console"), cwd=f"{at.home}/door")
+    console = Service("console", at.argv("console"), cwd=f"{at.home}/door", watchdog=True)
     programs = (_caddy(gateway_name(gateway.port), at, seen, front), door, console)
     return GatewayInstall(gateway_name(gateway.port), at, programs, found, said, key)
 
@@ -240,9 +240,7 @@ async def settled(services: Services, plan: Plan, where: Installation) -> tuple[
     return Reach(endpoint(plan, where.node), tunnel, authority=path, findings=changed), no_figures
 
 
-async def _give_root(
-    services: Services, plan: Plan, where: Installation, root: str
-) -> tuple[str, tuple[Finding, ...]]:
+async def _give_root(services: Services, plan: Plan, where: Installation, root: str) -> tuple[str, tuple[Finding, ...]]:
     """The CA's certificate stored on this machine and noted on the head; a finding if clients have another one."""
     ring, cluster = services.keyring, plan.cluster.name
     here = ring.text(cluster, AUTHORITY) if ring else ""

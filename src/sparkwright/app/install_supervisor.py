@@ -142,7 +142,7 @@ async def _arm(services: Services, launch_request: LaunchRequest, plan: Plan, op
     await _ordered(services, where, _desired(services, launch_request, plan, options), options)
     manager, doubts = await _manager(services, plan.head, service_host)
     gateway = await _gateway(services, plan, where)
-    supervisor = Service("supervisor", where.argv("run"), private=False)
+    supervisor = Service("supervisor", where.argv("run"), private=False, watchdog=True)
     kept = manager, service_host
     await _serve(services, where, plan.deployment, (supervisor,), kept)
     if gateway.services:

@@ -21,6 +21,7 @@ from sparkwright.adapters.exporter import CONTENT_TYPE, Exporters
 from sparkwright.adapters.machine import SystemClock
 from sparkwright.adapters.openai_http import listed_by
 from sparkwright.adapters.sqlite.usage import UsageStore
+from sparkwright.adapters.watchdog import watched_by_systemd
 from sparkwright.domain.codec import from_json
 from sparkwright.gateway import caddy, decide
 from sparkwright.gateway.decide import UNKNOWN_MODEL, Answer
@@ -220,5 +221,5 @@ def _socket(folder: Path) -> socket.socket:
 def main(home: Path) -> int:
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(_FILES, most), most))  # every request takes two
-    asyncio.run(run(home))
+    asyncio.run(watched_by_systemd(run(home)))
     return 0

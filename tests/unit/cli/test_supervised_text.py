@@ -94,7 +94,9 @@ def test_one_that_is_being_started_again_is_not_called_lost() -> None:
     """systemd does so within seconds; one that nobody starts is reported as such."""
     gone = Supervised("twin", "spark-1", 1001.0, False, LIVE, again=True)
     assert gone.trouble.endswith("1 s ago: it is being started again")
-    assert replace(gone, again=False).trouble.endswith("it will not restart automatically")
+    assert replace(gone, again=False).trouble.endswith(
+        "nothing restarts it; the same `sparkwright up` starts one for twin"
+    )
 
 
 def test_since_when_needs_a_supervisor_that_lives() -> None:
