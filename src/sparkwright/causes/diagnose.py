@@ -44,6 +44,12 @@ def known() -> Mapping[str, LogCause]:
     return {cause.code: cause for causes in families().values() for cause in causes}
 
 
+def consequences(key: str) -> tuple[str, ...]:
+    """Keys of the causes that only follow from this one."""
+    every = (*known().values(), *whole_log().values())
+    return tuple(one for cause in every if cause.key == key for one in cause.consequences)
+
+
 @cache
 def book() -> Book:
     """All that is looked for in logs."""
