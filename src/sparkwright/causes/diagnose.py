@@ -8,7 +8,7 @@ from functools import cache
 from sparkwright.causes.cause import LogCause, WholeLogRule, book_of
 from sparkwright.causes.explanation import FEW, Reason, reason
 from sparkwright.causes.fallback import ending
-from sparkwright.causes.load import families, needs
+from sparkwright.causes.load import families, needs, whole_log
 from sparkwright.causes.printed import differences, printed, stated
 from sparkwright.causes.ranking import MOST, Slots, found_by_signs, found_by_stories, named, ranked, with_versions
 from sparkwright.causes.similarity import index
