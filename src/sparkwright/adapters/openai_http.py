@@ -30,7 +30,10 @@ from sparkwright.ports import UNTRUSTED, Clock
 _SHOWN = 300
 _MOST = 16 << 20  # bytes of an answer
 _REACH = "is it started, and is the address right? `curl {url}` shows what answers there"
-_TRUST = "name its CA: SSL_CERT_FILE=FILE (of a gateway of ours: the ca.crt that `up` named where it was called)"
+_TRUST = (
+    "name its CA: SSL_CERT_FILE=FILE. Of a gateway of ours: `sparkwright up RECIPE` of what serves writes ca.crt on "
+    "this machine and leaves the engine alone; or copy it from the machine where `up` was called"
+)
 _HINT = "read the engine's log (`sparkwright logs`); /health alone proves nothing"
 _SOON = {"timeout": {"connect": 2.0, "read": 2.0}}
 _SIMULATED = "x-sparkwright-simulated"

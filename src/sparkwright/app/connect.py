@@ -100,7 +100,9 @@ async def _key(services: Services, deployment: str, name: str) -> tuple[str, Sec
     if name:
         there = ", ".join(sorted({one.name for one in known.keys})) or "none"
         raise UsageError(f"no key {name} on this machine opens {deployment}", f"keys of the head node: {there}")
-    raise UsageError(f"no key on this machine opens {deployment}", "`sparkwright keys add NAME` makes one")
+    hint = "`sparkwright keys add NAME` makes one; or copy the .key file from the machine where `up` was called (below "
+    hint += f"~/.local/state/sparkwright/keys/{services.cluster.name})"
+    raise UsageError(f"no key on this machine opens {deployment}", hint)
 
 
 async def _known(services: Services) -> Keys:

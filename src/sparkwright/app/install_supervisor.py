@@ -134,6 +134,7 @@ async def _arm(services: Services, launch_request: LaunchRequest, plan: Plan, op
     if digest not in service_host.runtimes:
         await did(services, plan.head, service.unpack(state, digest, services.program.archive()))
     home, runtime = f"{state}/supervision/{plan.deployment}", f"{state}/runtime/{digest}"
+    before = (await services.run(plan.head, service.read(home, "runtime"))).stdout.strip()
     where = Installation(plan.head, home, state, service_host.python, runtime)
     workers = _remote_workers(plan)
     lost = await open_ways(services, where, service_host, workers, tag_of(services, plan.deployment)) if workers else ()
@@ -155,7 +156,16 @@ async def _arm(services: Services, launch_request: LaunchRequest, plan: Plan, op
     if not done.ok:
         doubts = (*doubts, sup.NOT_RUNNING.on(plan.head, " / ".join(done.stdout.split("\n"))[-600:]))
     node, findings = plan.head if done.ok else "", (*doubts, *gateway.findings, *(reach.findings if reach else ()))
-    return InstallResult(node, manager, findings, (*gateway.said, *more), reach)
+    said = (*gateway.said, *more, *_replaced(plan.head, before, digest))
+    return InstallResult(node, manager, findings, said, reach)
+
+
+def _replaced(head: str, before: str, digest: str) -> tuple[str, ...]:
+    """A line about the program on the head, if it was another one."""
+    if before in ("", digest):
+        return ()
+    what = f"the program on {head} was replaced ({before[:8]} by {digest[:8]})"
+    return (f"{what}: supervisor, gateway and console were restarted, the engine was not",)
 
 
 async def _gateway(services: Services, plan: Plan, where: Installation) -> GatewayInstall:

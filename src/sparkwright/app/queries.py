@@ -41,7 +41,10 @@ async def status(services: Services, probe: bool = True) -> tuple[tuple[Deployme
 
     the supervisor asked for, or one of our own where none is at work.
     """
-    told = (await by_node(services.cluster.names, lambda name: _told(services, name))).values()
+    asked, ours = await asyncio.gather(
+        by_node(services.cluster.names, lambda name: _told(services, name)), asyncio.to_thread(_program, services)
+    )
+    told = asked.values()
     ranks = [r for one in told for r in one.ranks]
     watched = {s.deployment: s for one in told for s in one.supervised}
     names = sorted({r.deployment for r in ranks} | set(watched))
@@ -49,7 +52,12 @@ async def status(services: Services, probe: bool = True) -> tuple[tuple[Deployme
         _deployment(services, [r for r in ranks if r.deployment == name], watched.get(name), probe) for name in names
     )
     trouble = tuple(s for one in told for s in one.trouble)
-    return tuple(_corrected(one, all_asked=not trouble) for one in found), trouble
+    return tuple(replace(_corrected(one, all_asked=not trouble), program=ours) for one in found), trouble
+
+
+def _program(services: Services) -> str:
+    """Digest of the program that `up` would put on a head; read while the nodes answer."""
+    return services.program.digest if services.program else ""
 
 
 def _corrected(found: Deployment, all_asked: bool) -> Deployment:
@@ -144,7 +152,8 @@ async def _as_seen(services: Services, ordered: tuple[RankStatus, ...], probe: b
         name=first.deployment,
         state=state,
         ranks=ordered,
-        endpoint=f"http://{first.bind}:{first.port}/v1" if first.port else "",
+        # Of a rank elsewhere it is known where the head's engine listens, and not where clients reach it
+        endpoint=f"http://{first.bind}:{first.port}/v1" if first.port and first.rank == 0 else "",
         answer=answer,
         problems=(*problems, *((said,) if said else ())),
         simulated=any(r.simulated for r in ordered),
