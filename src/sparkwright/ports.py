@@ -54,6 +54,10 @@ class Hosts(Protocol):
         """persist: the next call of sparkwright may use the same connections. They are made again on next use."""
 
 
+UNTRUSTED = -1
+"""In place of a status: the TLS handshake failed because the certificate is not trusted."""
+
+
 class Endpoint(Protocol):
     """An OpenAI-compatible server. Speaks the OpenAI API only."""
 
@@ -81,8 +85,11 @@ class Endpoint(Protocol):
     async def gateway_use(self, socket: str, deployment: str) -> GatewayUse | None:
         """Its requests at the gateway with this socket; None when that is silent."""
 
-    async def probe(self, url: str) -> int:
-        """The status that a GET without a key has there, 0 for no answer; whose certificate it is does not matter."""
+    async def probe(self, url: str, root: str = "") -> int:
+        """Status of a GET without a key, 0 for no answer. root: PEM of the one CA to trust, '' for any certificate;
+
+        UNTRUSTED where the server's is not verified by it.
+        """
 
 
 class Program(Protocol):
@@ -112,6 +119,9 @@ class Keyring(Protocol):
 
     def save(self, cluster: str, name: str, content: str) -> str:
         """Writes a file that only this user can read; returns the path shown to the user."""
+
+    def text(self, cluster: str, name: str) -> str:
+        """Content of a file that was saved; '' without one."""
 
     def saved(self, cluster: str) -> tuple[tuple[str, Secret], ...]:
         """(path, key) of those made from this machine, `default` first."""

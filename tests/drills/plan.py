@@ -12,6 +12,7 @@ from drills.ground import Ground
 from drills.outage_plan import OUTAGES
 from drills.stage import Stage
 from drills.traffic import Load
+from drills.trial_plan import TRIAL
 from sparkwright.supervision.detect.setting import Patience
 from sparkwright.supervision.state import Policy
 from testbed import harm
@@ -279,6 +280,7 @@ FULL = (
     Stage((SOAK,), scale=SCALE, changes=DRAFTING),
     Stage((HOUR,), changes=DRAFTING),
     *OUTAGES,
+    *TRIAL,
 )
 
 

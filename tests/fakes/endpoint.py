@@ -58,6 +58,7 @@ class FakeEndpoint(TableAsker):
         self.served = models
         self.shown: dict[str, str] = {}
         self.probed: list[str] = []
+        self.roots: list[str] = []
         self.said = 401
         self.uses: list[GatewayUse] = []
         self.asked: list[Any] = []
@@ -84,6 +85,7 @@ class FakeEndpoint(TableAsker):
     async def gateway_use(self, socket: str, deployment: str) -> GatewayUse | None:
         return self.uses.pop(0) if self.uses else None
 
-    async def probe(self, url: str) -> int:
+    async def probe(self, url: str, root: str = "") -> int:
         self.probed.append(url)
+        self.roots.append(root)
         return self.said

@@ -181,6 +181,9 @@ class FolderKeyring:
             raise UsageError(f"{path} cannot be written: {error.strerror}") from error
         return str(path)
 
+    def text(self, cluster: str, name: str) -> str:
+        return _text(self._root / cluster / name)
+
     def saved(self, cluster: str) -> tuple[tuple[str, Secret], ...]:
         """(path, key) of those made from this machine, `default` first; one that cannot be read is passed over."""
         found = sorted((self._root / cluster).glob("*.key"), key=lambda path: (path.stem != FIRST, path.stem))

@@ -27,12 +27,15 @@ from sparkwright.domain.probed import Reply
 from sparkwright.domain.recipe import ModelKind
 from sparkwright.domain.values import dataclass
 from sparkwright.gateway.caddy import FLIGHTS
-from sparkwright.ports import Clock
+from sparkwright.ports import UNTRUSTED, Clock
 
 _SHOWN = 300
 _MOST = 16 << 20  # bytes of an answer
 _REACH = "is it started, and is the address right? `curl {url}` shows what answers there"
-_TRUST = "name its CA: SSL_CERT_FILE=FILE (of a gateway of ours: the ca.crt that `up` named where it was called)"
+_TRUST = (
+    "name its CA: SSL_CERT_FILE=FILE. Of a gateway of ours: `sparkwright up RECIPE` of what serves writes ca.crt on "
+    "this machine and leaves the engine alone; or copy it from the machine where `up` was called"
+)
 _HINT = "read the engine's log (`sparkwright logs`); /health alone proves nothing"
 _SOON = {"timeout": {"connect": 2.0, "read": 2.0}}
 _SIMULATED = "x-sparkwright-simulated"
@@ -157,14 +160,13 @@ class OpenAiEndpoint:
         except (*ERRORS, KeyError, TypeError, AttributeError):
             return None
 
-    async def probe(self, url: str) -> int:
-        anyone = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        anyone.check_hostname, anyone.verify_mode = False, ssl.CERT_NONE
+    async def probe(self, url: str, root: str = "") -> int:
+        context = _trusting(root)
         try:
-            async with self._request(_Question("GET", url, None, context=anyone), self._timeouts.models) as response:
+            async with self._request(_Question("GET", url, None, context=context), self._timeouts.models) as response:
                 return response.status
-        except ERRORS:
-            return 0
+        except ERRORS as error:
+            return UNTRUSTED if isinstance(_innermost(error), ssl.SSLCertVerificationError) else 0
 
     async def _converse(self, url: str, body: dict[str, Any], key: Secret | None, heard: Completion) -> Answer:
         began = self._clock.monotonic()
@@ -214,6 +216,17 @@ class _Question:
     body: bytes | None = None
     kind: str = "application/json"
     context: ssl.SSLContext | None = None
+
+
+def _trusting(root: str) -> ssl.SSLContext:
+    """Context that trusts one root alone, whatever host it speaks for; any certificate where that cannot be read."""
+    made = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    made.check_hostname = False
+    try:
+        made.load_verify_locations(cadata=root)
+    except (ssl.SSLError, ValueError):
+        made.verify_mode = ssl.CERT_NONE
+    return made
 
 
 @contextmanager

@@ -103,7 +103,8 @@ async def _key(services: Services, deployment: str, name: str) -> tuple[str, Sec
         raise UsageError(f"no key {name} on this machine opens {deployment}", f"keys of the head node: {there}")
     made = ", ".join(sorted({f"{one.name} (made by {one.by or 'unknown'})" for one in known.keys}))
     where = f"; the head knows {made}, and each is only on the machine that made it" if made else ""
-    hint = "`sparkwright keys add NAME` makes one here"
+    hint = "`sparkwright keys add NAME` makes one here; or copy the .key file from the machine where `up` was called "
+    hint += f"(below ~/.local/state/sparkwright/keys/{services.cluster.name})"
     raise UsageError(f"no key on this machine opens {deployment}{where}", hint)
 
 

@@ -16,10 +16,18 @@ from sparkwright.domain.service import GatewayFacts, Installation, Service
 from sparkwright.domain.values import dataclass, replace
 from sparkwright.engines.tables import routes
 from sparkwright.facts import service as facts
-from sparkwright.gateway.caddy import GatewayConfig, certificate_folders, config, root_certificate
+from sparkwright.gateway.caddy import (
+    GatewayConfig,
+    certificate_folders,
+    config,
+    fingerprint,
+    given_root,
+    root_certificate,
+)
 from sparkwright.gateway.keys import FRONT, ROUTE, FrontSetting, RouteSetting, parse
 from sparkwright.remote import gateway as commands
 from sparkwright.remote import service as service_commands
+from sparkwright.supervision.findings import NEW_CA
 
 _LOCAL = ("localhost", "127.0.0.1")
 _NAMES = 24
@@ -27,6 +35,7 @@ NO_KEY_HERE = (
     "this machine has no key to the gateway: a key is only on the machine that made it; `sparkwright keys add NAME` "
     "makes one here"
 )
+AUTHORITY = "ca.crt"
 ENDPOINT = "endpoint"
 """The file next to the gateway's own with its URL: no gateway was made where it is missing."""
 
@@ -35,13 +44,14 @@ ENDPOINT = "endpoint"
 class Reach:
     """How clients come to a gateway. url: theirs, with /v1. tunnel: `ssh` destination where only the head reaches it.
 
-    key, authority: files on this machine, '' where there is none.
+    key, authority: files on this machine, '' where there is none. findings: what clients have to know.
     """
 
     url: str
     tunnel: str = ""
     key: str = ""
     authority: str = ""
+    findings: tuple[Finding, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +103,7 @@ async def install_gateway(services: Services, plan: Plan, where: Installation, r
     none = bool(codes & {NO_CADDY, PORT, DIFFERS}) and not works
     await did(services, where.node, commands.behind(where.home, gateway.port))
     await _put(services, where, ROUTE, to_json(_route(plan, none)))
-    door = Service("door", at.argv("door"), cwd=f"{at.home}/door")
+    door = Service("door", at.argv("door"), cwd=f"{at.home}/door", watchdog=True)
     if DIFFERS in codes:
         return GatewayInstall(gateway_name(gateway.port), at, (), found, moved=moved)
     await _put(services, at, FRONT, to_json(_setting(front, where)))
@@ -103,7 +113,7 @@ async def install_gateway(services: Services, plan: Plan, where: Installation, r
     await _put(services, where, ENDPOINT, endpoint(plan, seen.hostname) + "\n")
     await did(services, where.node, commands.reload(where.python, f"{at.home}/door"))
     key, said = await _first_key(services, plan)
-    console = Service("console", at.argv("console"), cwd=f"{at.home}/door")
+    console = Service("console", at.argv("console"), cwd=f"{at.home}/door", watchdog=True)
     programs = (_caddy(gateway_name(gateway.port), at, seen, front), door, console)
     return GatewayInstall(gateway_name(gateway.port), at, programs, found, said, key, moved)
 
@@ -163,7 +173,7 @@ def _front(plan: Plan, where: Installation, seen: GatewayFacts, gateway: Gateway
     return GatewayConfig(
         addresses=_addresses(plan),
         port=gateway.port,
-        store=_store(where),
+        store=ca_folder(where.state),
         tls=gateway.tls,
         names=tuple(dict.fromkeys((*_names(plan, seen, gateway), *_kept(seen).names)))[:_NAMES],
         certificate=gateway.certificate,
@@ -171,8 +181,8 @@ def _front(plan: Plan, where: Installation, seen: GatewayFacts, gateway: Gateway
     )
 
 
-def _store(where: Installation) -> str:
-    return f"{where.state}/door/ca"
+def ca_folder(state: str) -> str:
+    return f"{state}/door/ca"
 
 
 def _addresses(plan: Plan) -> tuple[str, ...]:
@@ -253,7 +263,8 @@ async def settled(services: Services, plan: Plan, where: Installation) -> tuple[
     """Once its programs have been started: waits until the gateway listens; what to print of it. Raises NodeError."""
     gateway = plan.recipe.serving.door
     at, route = shared(where, gateway.port), f"{where.home}/door/{ROUTE}"
-    asked = commands.settled(where.python, f"{at.home}/door", gateway.port, root_certificate(_store(where)), route)
+    root = root_certificate(ca_folder(where.state))
+    asked = commands.settled(where.python, f"{at.home}/door", gateway.port, root, route)
     done = await services.run(where.node, asked)
     if not done.ok:
         return None, (f"the gateway does not answer on {where.node}: {done.stderr.strip()[-300:]}",)
@@ -261,9 +272,27 @@ async def settled(services: Services, plan: Plan, where: Installation) -> tuple[
     no_figures = (f"no figures for Prometheus: {taken}",) if commands.NO_FIGURES in done.stderr else ()
     head, loopback = plan.cluster.node(plan.head), plan.recipe.serving.expose is Expose.LOOPBACK
     tunnel = head.ssh if loopback and not head.is_local else ""
-    ring = services.keyring if done.stdout else None
-    path = ring.save(plan.cluster.name, "ca.crt", done.stdout) if ring else ""
-    return Reach(endpoint(plan, where.node), tunnel, authority=path), no_figures
+    path, changed = await _give_root(services, plan, where, done.stdout) if done.stdout else ("", ())
+    return Reach(endpoint(plan, where.node), tunnel, authority=path, findings=changed), no_figures
+
+
+async def _give_root(services: Services, plan: Plan, where: Installation, root: str) -> tuple[str, tuple[Finding, ...]]:
+    """The CA's certificate stored on this machine and noted on the head; a finding if clients have another one."""
+    ring, cluster = services.keyring, plan.cluster.name
+    here = ring.text(cluster, AUTHORITY) if ring else ""
+    done = await services.run(where.node, commands.trust(where.state, root_certificate(ca_folder(where.state))))
+    given, _ = given_root(done.stdout)
+    older = next((one for one in (here, given) if one and one.strip() != root.strip()), "")
+    if given.strip() != root.strip():
+        await did(services, where.node, commands.give(where.state, root))
+    kept = ring.save(cluster, f"ca-{fingerprint(older)[:8]}.crt", older) if ring and older == here and older else ""
+    path = ring.save(cluster, AUTHORITY, root) if ring else ""
+    if not older:
+        return path, ()
+    evidence = f"SHA-256 of the CA: {fingerprint(older)[:16]} before, {fingerprint(root)[:16]} now"
+    fix = f"give every client {path or 'the new ca.crt'}; until then it gets CERTIFICATE_VERIFY_FAILED"
+    fix += f" (the earlier one is kept as {kept})" if kept else ""
+    return path, (NEW_CA.on(plan.head, evidence, fix=fix),)
 
 
 async def _put(services: Services, where: Installation, name: str, content: str) -> None:

@@ -87,17 +87,18 @@ class Heard:
 class Outage:
     """The end of what served. what: the fault's sentence; good_at: when it answered last; heard: by a rank's label.
 
-    boots: boot markers of before, by node.
+    boots: boot markers of before, by node. rebooted: nodes that are known to have been rebooted since.
     """
 
     what: str
     good_at: float
     heard: Mapping[str, Heard]
     boots: Mapping[str, str] = field(default_factory=dict)
+    rebooted: tuple[str, ...] = ()
 
     def sentence(self, now: Mapping[str, str]) -> str:
         """The fault's sentence, with the nodes whose boot marker is another one by now."""
-        nodes = sorted(n for n, boot in self.boots.items() if now.get(n, "") not in ("", boot))
+        nodes = sorted({*self.rebooted, *(n for n, boot in self.boots.items() if now.get(n, "") not in ("", boot))})
         if not nodes or self.what.endswith("rebooted"):
             return self.what
         return f"{self.what}; {', '.join(nodes)} {'was' if len(nodes) == 1 else 'were'} rebooted"

@@ -1,7 +1,8 @@
 """`init`: what a cluster's nodes still need, as steps that are recorded on the node before they are made there."""
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from ipaddress import IPv4Address, IPv4Interface
 
 from sparkwright.app.check import Checked, check_nodes
 from sparkwright.app.fix import Outcome, Result, Wanted, begun, make, record_of, rights_of, settle, value_of
@@ -211,9 +212,21 @@ def _notes(
             yield f"{node}: {network.firewall.name} is on: it must let in what comes over the fabric"
         if len(nodes) > 1 and not layout.of(node):
             ports = ", ".join(sorted(cages)) or "it has none of a ConnectX-7"
-            yield f"{node}: no other node was found on its fabric ports ({ports}): is the cable in?"
+            yield f"{node}: no other node was found on its fabric ports ({ports}): {_reason(node, facts, cages)}"
     for one, other in layout.apart if layout.ports else ():
         yield f"{one} and {other} have no cable or switch between them: RoCE is not routed; the fabric is left as it is"
+
+
+def _reason(node: str, facts: Mapping[str, NodeFacts], cages: Collection[str]) -> str:
+    """Addresses that are there already may reach each other, although no frame was heard."""
+    mine = [a for link in known(facts[node].interfaces) or () if link.name in cages for a in link.addresses]
+    nets = [IPv4Interface(f"{a.ipv4}/{a.prefix}").network for a in mine]
+    for other in (one for name, one in facts.items() if name != node):
+        for address in (a for link in known(other.interfaces) or () for a in link.addresses):
+            if any(IPv4Address(address.ipv4) in net for net in nets):
+                ping = f"ping -c 1 {address.ipv4}"
+                return f"addresses of one network are there; where `{ping}` on {node} answers, nothing is missing"
+    return "is the cable in?"
 
 
 def login_fix(node: str, key: str) -> Fix:

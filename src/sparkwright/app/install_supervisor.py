@@ -134,6 +134,7 @@ async def _arm(services: Services, launch_request: LaunchRequest, plan: Plan, op
     if digest not in service_host.runtimes:
         await did(services, plan.head, service.unpack(state, digest, services.program.archive()))
     home, runtime = f"{state}/supervision/{plan.deployment}", f"{state}/runtime/{digest}"
+    before = (await services.run(plan.head, service.read(home, "runtime"))).stdout.strip()
     where = Installation(plan.head, home, state, service_host.python, runtime)
     workers = _remote_workers(plan)
     if workers:
@@ -145,7 +146,7 @@ async def _arm(services: Services, launch_request: LaunchRequest, plan: Plan, op
     manager, doubts = await _manager(services, plan.head, service_host)
     services.sink.report(StepStarted(_STEP, "gateway: files, keys and certificate"))
     gateway = await _gateway(services, plan, where, options.replaces)
-    supervisor = Service("supervisor", where.argv("run"), private=False)
+    supervisor = Service("supervisor", where.argv("run"), private=False, watchdog=True)
     kept = manager, service_host
     await _serve(services, where, plan.deployment, (supervisor,), kept)
     if gateway.services:
@@ -163,8 +164,17 @@ async def _arm(services: Services, launch_request: LaunchRequest, plan: Plan, op
     done = await services.run(plan.head, service.alive(where.home))
     if not done.ok:
         doubts = (*doubts, sup.NOT_RUNNING.on(plan.head, " / ".join(done.stdout.split("\n"))[-600:]))
-    node, findings = plan.head if done.ok else "", (*doubts, *gateway.findings)
-    return InstallResult(node, manager, findings, (*gateway.said, *more), reach)
+    node, findings = plan.head if done.ok else "", (*doubts, *gateway.findings, *(reach.findings if reach else ()))
+    said = (*gateway.said, *more, *_replaced(plan.head, before, digest))
+    return InstallResult(node, manager, findings, said, reach)
+
+
+def _replaced(head: str, before: str, digest: str) -> tuple[str, ...]:
+    """A line about the program on the head, if it was another one."""
+    if before in ("", digest):
+        return ()
+    what = f"the program on {head} was replaced ({before[:8]} by {digest[:8]})"
+    return (f"{what}: supervisor, gateway and console were restarted, the engine was not",)
 
 
 async def _gateway(services: Services, plan: Plan, where: Installation, replaces: str) -> GatewayInstall:

@@ -11,8 +11,9 @@ from sparkwright.app.services import Services, by_node, together
 from sparkwright.domain.deployment import Answer, Deployment
 from sparkwright.domain.errors import NodeError, NotReady, SparkwrightError, UsageError
 from sparkwright.domain.facts import RankStatus, Unknown
-from sparkwright.domain.live import DeploymentState, Live, Supervised
+from sparkwright.domain.live import SERVING, DeploymentState, Live, Supervised
 from sparkwright.domain.recipe import Runtime
+from sparkwright.domain.units import duration
 from sparkwright.domain.unknown import known
 from sparkwright.domain.values import dataclass, replace
 from sparkwright.facts.ranks import ranks_fact
@@ -40,14 +41,50 @@ async def status(services: Services, probe: bool = True) -> tuple[tuple[Deployme
 
     the supervisor asked for, or one of our own where none is at work.
     """
-    told = (await by_node(services.cluster.names, lambda name: _told(services, name))).values()
+    asked, ours = await asyncio.gather(
+        by_node(services.cluster.names, lambda name: _told(services, name)), asyncio.to_thread(_program, services)
+    )
+    told = asked.values()
     ranks = [r for one in told for r in one.ranks]
     watched = {s.deployment: s for one in told for s in one.supervised}
     names = sorted({r.deployment for r in ranks} | set(watched))
     found = await together(
         _deployment(services, [r for r in ranks if r.deployment == name], watched.get(name), probe) for name in names
     )
-    return tuple(found), tuple(s for one in told for s in one.trouble)
+    trouble = tuple(s for one in told for s in one.trouble)
+    return tuple(replace(_corrected(one, all_asked=not trouble), program=ours) for one in found), trouble
+
+
+def _program(services: Services) -> str:
+    """Digest of the program that `up` would put on a head; read while the nodes answer."""
+    return services.program.digest if services.program else ""
+
+
+def _corrected(found: Deployment, all_asked: bool) -> Deployment:
+    """With what the nodes show now: they were asked after its supervisor wrote its report.
+
+    all_asked: every node answered, so that a rank on none of them is gone.
+    """
+    live = found.supervised.current if found.supervised else None
+    if not found.supervised or not live:
+        return found
+    problems = [*_ended(found.ranks), *(_missing(found.ranks) if all_asked else ())] if live.phase in SERVING else []
+    problems = [one for one in problems if one not in found.problems]
+    if problems:
+        problems.append(f"its supervisor's report of {duration(found.supervised.now - live.at)} ago does not have that")
+    if found.supervised.read_only:
+        problems.append(f"read-only file system on {found.supervised.node}: its supervisor cannot write its report")
+    state = DeploymentState.DEGRADED if problems and found.state is DeploymentState.READY else found.state
+    return replace(found, state=state, problems=(*found.problems, *problems))
+
+
+def _ended(ranks: Sequence[RankStatus]) -> list[str]:
+    return [f"rank {r.rank} on {r.node} {r.state} with code {r.code}" for r in ranks if not r.running]
+
+
+def _missing(ranks: Sequence[RankStatus]) -> list[str]:
+    have = {r.rank for r in ranks}
+    return [f"rank {k} is on no node that answered" for k in range(ranks[0].world if ranks else 0) if k not in have]
 
 
 def unknown(services: Services, deployment: str, known: Iterable[str]) -> UsageError:
@@ -121,10 +158,7 @@ def _as_watched(supervised: Supervised, live: Live) -> Deployment:
 async def _as_seen(services: Services, ordered: tuple[RankStatus, ...], probe: bool) -> Deployment:
     if not ordered:
         return Deployment("", DeploymentState.STOPPED, ())
-    first, have = ordered[0], {r.rank for r in ordered}
-    missing = [f"rank {k} is on no node that answered" for k in range(first.world) if k not in have]
-    ended = [f"rank {r.rank} on {r.node} {r.state} with code {r.code}" for r in ordered if not r.running]
-    problems = (*missing, *ended)
+    first, problems = ordered[0], (*_missing(ordered), *_ended(ordered))
     state, answer, said = _unproven(ordered, problems, probe), None, ""
     head = next((r for r in ordered if r.rank == 0 and r.running), None)
     if probe and head and not problems:
@@ -133,7 +167,8 @@ async def _as_seen(services: Services, ordered: tuple[RankStatus, ...], probe: b
         name=first.deployment,
         state=state,
         ranks=ordered,
-        endpoint=f"http://{first.bind}:{first.port}/v1" if first.port else "",
+        # Of a rank elsewhere it is known where the head's engine listens, and not where clients reach it
+        endpoint=f"http://{first.bind}:{first.port}/v1" if first.port and first.rank == 0 else "",
         answer=answer,
         problems=(*problems, *((said,) if said else ())),
         simulated=any(r.simulated for r in ordered),

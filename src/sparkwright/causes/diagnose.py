@@ -8,7 +8,7 @@ from functools import cache
 from sparkwright.causes.cause import LogCause, WholeLogRule, book_of
 from sparkwright.causes.explanation import FEW, Reason, reason
 from sparkwright.causes.fallback import ending
-from sparkwright.causes.load import families, needs
+from sparkwright.causes.load import families, needs, whole_log
 from sparkwright.causes.printed import differences, printed, stated
 from sparkwright.causes.ranking import MOST, Slots, found_by_signs, found_by_stories, named, ranked, with_versions
 from sparkwright.causes.similarity import index
@@ -44,6 +44,12 @@ _AMONG_RANKS = "LNIC"  # causes that need a second rank
 def known() -> Mapping[str, LogCause]:
     """Code -> cause, of those that single lines show."""
     return {cause.code: cause for causes in families().values() for cause in causes}
+
+
+def consequences(key: str) -> tuple[str, ...]:
+    """Keys of the causes that only follow from this one."""
+    every = (*known().values(), *whole_log().values())
+    return tuple(one for cause in every if cause.key == key for one in cause.consequences)
 
 
 @cache

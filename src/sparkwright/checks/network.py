@@ -231,6 +231,28 @@ def _names(facts: NodeFacts) -> tuple[str, str]:
     return (identity.hostname.partition(".")[0] if identity else "", said[1] if said else "")
 
 
+def duplicate_address(context: Context) -> Iterator[Found]:
+    """Addresses that two nodes have. One that is alone in its network is no way to a node: Docker's bridge, or NAT."""
+    fabric = {a.ipv4 for facts in wired(context) for rail in rails(facts) for a in rail.link.addresses}
+    found: dict[IPv4Network, dict[str, dict[str, str]]] = {}
+    for facts in wired(context):
+        for link in known(facts.interfaces) or ():
+            for address in link.addresses:
+                if net := network_of(address):
+                    found.setdefault(net, {}).setdefault(address.ipv4, {}).setdefault(facts.node, link.name)
+    for ips in found.values():
+        for ip, owners in sorted(ips.items()):
+            if len(owners) > 1 and (len(ips) > 1 or ip in fabric):
+                where = ", ".join(f"{node} ({name})" for node, name in owners.items())
+                yield Found(
+                    f"ip address: {ip} on {where}",
+                    title=f"{ip} is an address of {' and of '.join(owners)}",
+                    subject=", ".join(owners),
+                    fix=f"on the node that should not have it: `ip -br address` shows its interface and prefix, then "
+                    f"sudo ip address del {ip}/PREFIX dev INTERFACE, and take it out of netplan",
+                )
+
+
 CHECKS = explained(
     __file__,
     Check("NET005", WARN, "fabric interface has a gateway", per_node(wired, fabric_gateway)),
@@ -242,4 +264,5 @@ CHECKS = explained(
     Check("NET012", WARN, "firewall blocks the fabric", firewall_blocks),
     Check("NET013", WARN, "proxy intercepts local addresses", per_node(real_nodes, proxy_catches)),
     Check("NET018", WARN, "mDNS name conflict", mdns_renamed),
+    Check("NET019", WARN, "two nodes have the same address", duplicate_address),
 )

@@ -101,7 +101,7 @@ def list_text(found: Remembered) -> str:
     """A restart has no number."""
     rows = [(incident.opened_at, _row(incident)) for _, incident in found.incidents]
     for _, name, event in found.restarts:
-        rows.append((event.at, ("-", when(event.at), name, event.kind, "", _cut(event.text, _SHORT))))
+        rows.append((event.at, ("", when(event.at), name, event.kind, "", _cut(event.text, _SHORT))))
     return aligned([row for _, row in sorted(rows, key=itemgetter(0), reverse=True)])
 
 

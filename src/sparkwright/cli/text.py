@@ -170,6 +170,10 @@ def deployment_text(found: Deployment) -> str:
         kept = f" by {supervised.unit}" if supervised.unit else ", not restarted after a reboot"
         by = f", for {supervised.by}" if supervised.by else ""
         lines.append(f"  supervised on {supervised.node}{kept}{by}")
+        if found.program and supervised.program not in ("", found.program):
+            there, here = supervised.program[:8], found.program[:8]
+            other = f"its program on {supervised.node} is another version ({there}) than here ({here})"
+            lines.append(fold(f"  {other}: the same `sparkwright up` replaces it, the engine stays", 4))
     return "\n".join(lines)
 
 
@@ -197,7 +201,6 @@ def _live(found: Supervised, live: Live) -> Iterator[str]:
         yield fold(f"  {live.quiet}", 4)
     if memory := [row for node in live.nodes if (row := _memory(node))]:
         yield aligned(memory)
-    yield from (fold(f"  {_blind(node)}", 4) for node in live.nodes if node.reached and node.blind)
     if live.canary:
         yield f"  {_canary(found, live.canary)}"
     if live.incidents or live.relaunches:
@@ -221,11 +224,6 @@ def _memory(node: LiveNode) -> tuple[str, ...] | None:
     if node.available is None:
         return None
     return "memory", node.node, f"{gib(node.available)} available" + _trend(node)
-
-
-def _blind(node: LiveNode) -> str:
-    hint = "sudo usermod -aG systemd-journal USER there, before the next start"
-    return f"kernel log of {node.node} is not watched for Xid and out-of-memory lines: {node.blind}; {hint}"
 
 
 def _trend(node: LiveNode) -> str:

@@ -40,6 +40,9 @@ class Shown:
         self.kept.append(content.strip())
         return ""
 
+    def text(self, cluster: str, name: str) -> str:
+        return ""
+
     def saved(self, cluster: str) -> tuple[tuple[str, Secret], ...]:
         return ()
 

@@ -16,6 +16,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from sparkwright.adapters.watchdog import watched_by_systemd
 from sparkwright.console import actions, chat, incidents, keys, logs, pages, runs, usage
 from sparkwright.console.board import Board, Watch
 from sparkwright.console.feed import Feed
@@ -307,5 +308,5 @@ def _socket(folder: Path) -> socket.socket:
 
 
 def main(home: Path) -> int:
-    asyncio.run(run(home))
+    asyncio.run(watched_by_systemd(run(home)))
     return 0

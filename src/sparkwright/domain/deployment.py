@@ -68,7 +68,10 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """A deployment as its nodes report it. problems: sentences about what is wrong. supervised: None without one."""
+    """A deployment as its nodes report it. problems: sentences about what is wrong. supervised: None without one.
+
+    program: digest of ours that `up` would put on the head, '' where that is not known.
+    """
 
     name: str
     state: "DeploymentState"
@@ -78,3 +81,4 @@ class Deployment:
     problems: tuple[str, ...] = field(default_factory=tuple)
     simulated: bool = False
     supervised: "Supervised | None" = None
+    program: str = ""

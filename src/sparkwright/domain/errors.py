@@ -15,6 +15,7 @@
 A message has: subject, what happened, value against what was expected; `hint`: what to do.
 """
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -67,8 +68,20 @@ class Unreachable(NodeError):
         self.cure = cure or hint
 
 
+_READ_ONLY = "Read-only file system"
+_SHELL = re.compile(r":? *\b(?:sh|bash|dash|rm|mkdir|mv|cat|cp|touch|chmod|install)(?:: [0-9]{1,5})?: ")
+
+
 class CommandFailed(NodeError):
+    """A command on a node did not work. Lines of a shell about a read-only file system become a sentence."""
+
     exit_code = 1
+
+    def __init__(self, node: str, message: str, hint: str = "") -> None:
+        if _READ_ONLY in message:
+            message = f"{_SHELL.split(message, maxsplit=1)[0].rstrip(': ')}: read-only file system"
+            hint = hint or f"`dmesg` on {node} shows why the kernel remounted it"
+        super().__init__(node, message, hint)
 
 
 class Busy(SparkwrightError):

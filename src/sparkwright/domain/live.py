@@ -47,13 +47,15 @@ def phase_text(phase: str) -> str:
 class GatewayUse:
     """Of one deployment, as the gateway's process counts it. under_way: requests that the engine has; waiting: held
 
-    until it is there; quiet: seconds since the last one ended; trouble: what fails in that process, '' for none.
+    until it is there; quiet: seconds since the last one ended. heard: since the last byte of an answer that the engine
+    gave, None before the first one. trouble: what fails in that process, '' for none.
     """
 
     under_way: int = 0
     waiting: int = 0
     quiet: float = 0.0
     trouble: str = ""
+    heard: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,6 +210,8 @@ class Live:
         return found or (RequestAnswer(request) if request and request == self.request else None)
 
 
+WATCHDOG = 30.0
+"""Seconds without a sign of life after which systemd ends a program of ours and starts it again."""
 # live.json is written every 2 s, and at once when the state changes.
 STALE = 15.0
 
@@ -217,7 +221,9 @@ class Supervised:
     """node: where the supervisor is. live: what it wrote last, None when that cannot be read. now: the node's clock.
 
     running: whether its process is there. unit: the systemd unit that restarts it, '' for a detached process.
-    again: it is being started again. by: who called `up`. endpoint: the gateway's, '' without one.
+    again: it is being started again. by: who called `up`. endpoint: the gateway's, '' without one. users_unit: the unit
+    is one of the user's own systemd. read_only: its folder's file system cannot be written. program: digest of ours
+    that it runs, '' where that is not known.
     """
 
     deployment: str
@@ -229,6 +235,9 @@ class Supervised:
     by: str = ""
     endpoint: str = ""
     again: bool = False
+    users_unit: bool = False
+    read_only: bool = False
+    program: str = ""
 
     @property
     def age(self) -> float | None:
@@ -256,10 +265,27 @@ class Supervised:
         """A sentence about what is wrong with the supervisor itself, '' when nothing is."""
         if self.current:
             return ""
-        last = f"; it last reported {self.live.phase}, {self.age:.0f} s ago" if self.live else ""
+        last = f"; it last reported {phase_text(self.live.phase)}, {self.age:.0f} s ago" if self.live else ""
+        if self.read_only:
+            return (
+                f"read-only file system on {self.node}: its supervisor cannot write its report{last}. It goes on once "
+                f"the state folder can be written: `dmesg` on {self.node} shows why the disk was remounted"
+            )
         how = "does not answer" if self.running else "is not running"
-        next_ = "it is being started again" if self.again else "it will not restart automatically"
-        return f"its supervisor on {self.node} {how}{last}: {next_}"
+        return f"its supervisor on {self.node} {how}{last}: {self._next}"
+
+    @property
+    def _next(self) -> str:
+        """What starts the supervisor again."""
+        up = f"the same `sparkwright up` starts one for {self.deployment}"
+        if self.again:
+            return "it is being started again"
+        if not self.running:
+            return f"nothing restarts it; {up}"
+        if not self.unit:
+            return f"nothing ends and restarts it; {up}"
+        words = f"{'systemctl --user' if self.users_unit else 'sudo systemctl'} restart {self.unit}"
+        return f"systemd restarts it after {WATCHDOG:.0f} s of silence; at once on {self.node}: `{words}`"
 
 
 VERSION = 1

@@ -17,7 +17,8 @@ class Manager(StrEnum):
 class Service:
     """name: of the unit. argv: absolute program first. env: nothing secret, units are readable.
 
-    cwd: '' for the supervisor's folder. private: what it writes is for its user only.
+    cwd: '' for the supervisor's folder. private: what it writes is for its user only. watchdog: it sends signs of life
+    to systemd (adapters/watchdog.py), which ends and restarts it when they stay away.
     """
 
     name: str
@@ -25,6 +26,7 @@ class Service:
     env: tuple[tuple[str, str], ...] = ()
     cwd: str = ""
     private: bool = True
+    watchdog: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 import shlex
 from collections.abc import Iterable
 
+from sparkwright.domain.live import WATCHDOG
 from sparkwright.domain.plan import RankSpec
 from sparkwright.domain.recipe import Runtime
 from sparkwright.domain.service import Manager, Service
@@ -131,7 +132,7 @@ Description=sparkwright: {name} of {deployment}
 StartLimitIntervalSec=0
 {after}
 [Service]
-Type=exec
+{kind}
 ExecStart={command}
 WorkingDirectory={cwd}
 {who}UMask={mask}
@@ -147,6 +148,8 @@ LimitNOFILE=65536:524288
 [Install]
 WantedBy={target}
 """
+# A process that is stopped hears no signal but SIGKILL.
+_WATCHED = f"Type=notify\nNotifyAccess=main\nWatchdogSec={WATCHDOG:.0f}\nWatchdogSignal=SIGKILL"
 _AFTER = "After=network-online.target docker.service ssh.service\nWants=network-online.target\n"
 
 
@@ -164,6 +167,7 @@ def unit_text(service: Service, deployment: str, home: str, manager: Manager, us
         name=service.name,
         deployment=deployment,
         after=_AFTER if system else "",
+        kind=_WATCHED if service.watchdog else "Type=exec",
         command=" ".join(map(quoted, service.argv)),
         cwd=(service.cwd or home).replace("%", "%%"),
         who=(f"User={user}\n" if system else "") + env,

@@ -103,6 +103,7 @@ class Samples:
             links={m[1]: m[2] == "up" for line in lines if (m := _LINK.fullmatch(line))},
             compilers=whole(said.get("compilers", "")) or 0,
             disk_free=_free(said),
+            read_only="read-only" in said,
             kernel=kernel,
             kernel_blind=self._blind,
         )

@@ -5,6 +5,7 @@ a store that nobody can open (the newest is then read from the folders of the in
 """
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
@@ -19,6 +20,7 @@ from sparkwright.facts.fact import Fact, not_understood
 from sparkwright.remote.host import script, texts
 
 T = TypeVar("T")
+_DIGEST = re.compile(r"[0-9a-f]{16}")
 VERSION = 1  # of the store; a later one is not guessed at
 _sh = texts(__name__)
 _LOG = 'case "$2" in 0) exec cat -- "$1" ;; *) exec tail -n "$2" -- "$1" ;; esac'
@@ -71,6 +73,9 @@ def _supervised(row: Mapping[str, Any], node: str) -> Supervised:
         running=bool(row["running"]),
         live=_made(Live, row["live"]),
         again=row.get("again") is True,
+        users_unit=row.get("users_unit") is True,
+        read_only=row.get("read_only") is True,
+        program=found if _DIGEST.fullmatch(found := str(row.get("program", ""))) else "",
         **words,
     )
 

@@ -25,8 +25,15 @@ def process(pid, home):
     words = text("/proc/%s/cmdline" % pid).split("\0")
     homes = [os.path.realpath(after) for word, after in zip(words, words[1:]) if word == "--home"]
     alive = isinstance(pid, int) and os.path.realpath(home) in homes  # a pid may be somebody else's by now
-    group = text("/proc/%s/cgroup" % pid).strip().rpartition("/")[2] if alive else ""
-    return alive, group if group.startswith("sparkwright") and group.endswith(".service") else ""
+    folder, _, group = text("/proc/%s/cgroup" % pid).strip().rpartition("/") if alive else ("", "", "")
+    ours = group.startswith("sparkwright") and group.endswith(".service")
+    return alive, group if ours else "", ours and "/user@" in folder
+
+def read_only(home):
+    try:
+        return bool(os.statvfs(home).f_flag & os.ST_RDONLY)
+    except OSError:
+        return False
 
 def comes_back(home):
     # Whether systemd, or the loop of a detached service, is about to start it again.
@@ -48,8 +55,9 @@ def comes_back(home):
 
 def row(home):
     live, desired = parsed(home + "/live.json"), parsed(home + "/desired.json")
-    alive, unit = process(word(live, "pid"), home)
-    return {"deployment": os.path.basename(home), "live": live, "by": word(desired, "by") or "", "running": alive,
+    alive, unit, users = process(word(live, "pid"), home)
+    return {"users_unit": users, "read_only": read_only(home), "program": text(home + "/runtime").strip(),
+            "deployment": os.path.basename(home), "live": live, "by": word(desired, "by") or "", "running": alive,
             "again": not alive and comes_back(home), "unit": unit, "endpoint": text(home + "/door/endpoint").strip(),
             "now": time.time()}
 

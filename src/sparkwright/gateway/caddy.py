@@ -8,6 +8,9 @@ socket's path may have no more than 107 bytes.
 Caddy's documentation of each part: https://caddyserver.com/docs/json/
 """
 
+import base64
+import hashlib
+import re
 from typing import Any
 
 from sparkwright.domain.recipe import GatewayTls
@@ -20,6 +23,7 @@ CONSOLE, CONSOLE_PATH = "console.sock", "/console"
 FLIGHTS = "/flights"
 """Of our process, for the supervisors: requests that each engine has now."""
 _CERTIFICATE = "door"
+_BASE64 = re.compile(r"[A-Za-z0-9+/]{4,}={0,2}")
 _HEADER_LIMIT = 64 * 1024
 _CONSOLE_LIMIT = 256 * 1024
 # What a client is given to send its headers in, and how long its connection may rest: never how long an answer lasts.
@@ -143,6 +147,24 @@ def _tls(gateway: GatewayConfig) -> dict[str, Any]:
 def root_certificate(store: str) -> str:
     """Where Caddy keeps what clients have to trust."""
     return f"{store}/pki/authorities/local/root.crt"
+
+
+def given_root(text: str) -> tuple[str, bool]:
+    """Certificate that clients were given, '' if none was, and whether the CA on the head is still that one.
+
+    text: as remote.gateway.trust prints it.
+    """
+    root, other, _ = text.partition("\nother\n")
+    return root.strip() and f"{root.strip()}\n", not other
+
+
+def fingerprint(certificate: str) -> str:
+    """SHA-256 of a PEM certificate in hexadecimal, as `openssl x509 -fingerprint` shows it without colons."""
+    body = "".join(line for line in certificate.split() if _BASE64.fullmatch(line))
+    try:
+        return hashlib.sha256(base64.b64decode(body, validate=True)).hexdigest()
+    except ValueError:
+        return hashlib.sha256(certificate.encode()).hexdigest()
 
 
 def certificate_folders(front: GatewayConfig) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ NO_FIGURES = "no figures"
 _SOON = 14 * 24 * 3600
 
 _ADMIN = """
-import http.client, json, socket, ssl, sys, time
+import http.client, json, os, socket, ssl, sys, time
 class Link(http.client.HTTPConnection):
     def connect(self):
         self.sock = socket.socket(socket.AF_UNIX); self.sock.settimeout(20); self.sock.connect("admin.sock")
@@ -65,7 +65,7 @@ while time.monotonic() < until:
     try:
         answers()
         if not figures(): print("@NO_FIGURES@", file=sys.stderr)
-        print(open(root).read() if names else "", end="")
+        print(open(root).read() if names and os.path.exists(root) else "", end="")
         sys.exit(0)
     except OSError as error:
         why = error
@@ -92,6 +92,19 @@ def folders(state: str, home: str, certificates: Iterable[str]) -> Command:
 def behind(home: str, port: int) -> Command:
     """Marks a deployment's folder with the port of its gateway, which stays while there is such a mark."""
     return script(_sh("behind"), home, str(port), changes=f"gateway: {home} is behind port {port}")
+
+
+def trust(state: str, root: str) -> Command:
+    """The CA certificate that clients were given, then `other` if that on the disk differs; nothing if none was given.
+
+    root: the CA's own file.
+    """
+    return script(_sh("trust"), state, root)
+
+
+def give(state: str, root: str) -> Command:
+    """Notes the certificate that clients are given."""
+    return script(_sh("give"), state, changes="gateway: note the CA that clients are given", stdin=root.encode())
 
 
 def contained(name: str, user: str, folders: tuple[str, ...], files: tuple[str, ...]) -> tuple[str, ...]:

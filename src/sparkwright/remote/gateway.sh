@@ -41,6 +41,14 @@ umask 077
 for d in "$(x "$1")/door" "$(x "$1")/door/ca" "$(x "$2")/door"; do mkdir -p "$d" && chmod 700 "$d" || exit; done
 shift 2; for d; do mkdir -p "$d" && : >"$d/keep" || exit; done
 
+#: trust
+# The certificate that clients were given, and `other` where the CA on the disk is another one, or gone.
+g="$(x "$1")/door/given.crt"; [ -s "$g" ] || exit 0
+cat "$g"; cmp -s "$g" "$(x "$2")" || printf '\nother\n'
+
+#: give
+umask 077; cd "$(x "$1")/door" && cat >given.new && sync given.new && mv -f given.new given.crt
+
 #: behind
 umask 077; d="$(x "$1")/door"; mkdir -p "$d" && chmod 700 "$d" && printf '%s\n' "$2" >"$d/behind"
 

@@ -5,7 +5,19 @@ from dataclasses import replace
 from sparkwright.domain.live import DeploymentState
 from sparkwright.supervision import events, moves
 from sparkwright.supervision.moves import Move
-from sparkwright.supervision.state import STALLED, Admit, Announce, Close, Policy, Record, Recovery, Refuse, State, Work
+from sparkwright.supervision.state import (
+    DISK_FULL,
+    STALLED,
+    Admit,
+    Announce,
+    Close,
+    Policy,
+    Record,
+    Recovery,
+    Refuse,
+    State,
+    Work,
+)
 
 # Seconds; what was shorter is in the supervisor's log and among its events only. Hooks wait longer.
 OUTAGE, ANNOUNCED = 10.0, 15.0
@@ -82,7 +94,10 @@ def fault_while_loading(state: State, event: events.Fault, policy: Policy) -> Mo
 
 
 def cleared(state: State, event: events.Cleared, policy: Policy) -> Move:
-    return _without(state, event.kind), ()
+    """A disk that has room again is no longer a reason that clients are given."""
+    there = _without(state, event.kind)
+    stale = there.refusing and event.kind.startswith(DISK_FULL) and there.troubles != state.troubles
+    return there, (moves.gateway(there),) if stale else ()
 
 
 def cleared_while_waiting(state: State, event: events.Cleared, policy: Policy) -> Move:

@@ -126,7 +126,7 @@ def capture(state: State, at: float, policy: Policy) -> Move:
     there = begin(opened, DeploymentState.DRAINING, Work.CAPTURE, at)
     back_at = at + wait(there.attempt, policy) if relaunch_helps(there.recovery) else 0.0
     saving = Capture(there.incident, there.fault, there.cause, there.evidence, there.turn, there.lost)
-    return there, (Refuse("; ".join([there.reason, *_full(there)]), back_at), saving)
+    return there, (Refuse("; ".join([there.reason, *disk_troubles(there)]), back_at), saving)
 
 
 def stop(state: State, at: float) -> Move:
@@ -240,7 +240,7 @@ def serve(state: State, at: float) -> Move:
 
 def rest(state: State, phase: DeploymentState, why: str, at: float) -> Move:
     """A person has to act; the gateway's answer has how."""
-    why = "; ".join([why, *_full(state)])
+    why = "; ".join([why, *disk_troubles(state)])
     there = replace(
         without_incident(state), phase=phase, since=at, work=Work.NONE, reason=why, refusing=True, gone=state.gone
     )
@@ -257,11 +257,11 @@ def gateway(state: State) -> Effect:
     # When the start begins, or has begun: the loop knows how long one takes. 0 where nobody knows.
     begun = state.phase in (DeploymentState.STARTING, DeploymentState.LOADING)
     back_at = state.since if begun else state.due if state.gone else 0.0
-    return Refuse("; ".join([*why, *_full(state), *hint]), back_at)
+    return Refuse("; ".join([*why, *disk_troubles(state), *hint]), back_at)
 
 
-def _full(state: State) -> tuple[str, ...]:
-    """A full disk ends nothing, but who looks for the cause must know of it."""
+def disk_troubles(state: State) -> tuple[str, ...]:
+    """Sentences about disks that are full or read-only: they end nothing, but who looks for the cause must know."""
     return tuple(sentence for kind, sentence in state.troubles if kind.startswith(DISK_FULL))
 
 

@@ -1,6 +1,8 @@
 """A deployment behind a gateway, as its supervisor's folder shows it, and a request on its way to its engine."""
 
+import os
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,20 +22,53 @@ from sparkwright.supervisor.watched import Watched
 class Behind:
     """A deployment behind the gateway, from its supervisor's folder. under_way: requests that its engine has now;
 
-    waiting: held until it is there.
+    waiting: held until it is there. heard: when the engine last sent a byte of an answer (monotonic), None before.
     """
 
     def __init__(self, home: Path, clock: Clock) -> None:
-        self._clock, now, self.name = clock, clock.monotonic, home.name
+        self._clock, now, self.name, self._home = clock, clock.monotonic, home.name, home
         self._setting: Watched[RouteSetting | None] = Watched(home / "door" / ROUTE, _route, None, now)
         self._live: Watched[Live | None] = Watched(home / "live.json", lambda text: from_json(Live, text), None, now)
         self._secrets: Watched[dict[str, str]] = Watched(home / "secrets.json", _secrets, {}, now)
         self.under_way = self.waiting = 0
+        self.heard: float | None = None
         self._ended = now()
+        self._unheard, self._tried = 0.0, 0.0
 
     @property
     def use(self) -> GatewayUse:
-        return GatewayUse(self.under_way, self.waiting, self._clock.monotonic() - self._ended)
+        now = self._clock.monotonic()
+        heard = None if self.heard is None else now - self.heard
+        return GatewayUse(self.under_way, self.waiting, now - self._ended, heard=heard)
+
+    def begin(self) -> None:
+        self.under_way += 1
+        self._unheard = self._unheard or self._clock.monotonic()
+
+    def hear(self) -> None:
+        """The engine has sent something: it lives."""
+        self.heard, self._unheard = self._clock.monotonic(), 0.0
+
+    def unattended(self) -> Answer | None:
+        """Refusal while the engine gives nothing and no supervisor reports. One request in a while is let through.
+
+        A request that waits already is left alone: its prompt may be long.
+        """
+        now, live = self._clock.monotonic(), self.live
+        silent = now - self._unheard if self._unheard else 0.0
+        if silent < decide.SILENT or live is None or decide.fresh(live, self._clock.now()):
+            return None
+        if now - self._tried >= decide.SILENT:
+            self._tried = now
+            return None
+        return decide.unattended(live, self._clock.now(), silent, self._read_only)
+
+    @property
+    def _read_only(self) -> bool:
+        """Whether the supervisor cannot write its report."""
+        with suppress(OSError):
+            return bool(os.statvfs(self._home).f_flag & os.ST_RDONLY)
+        return False
 
     def end(self) -> None:
         self.under_way -= 1
@@ -65,7 +100,7 @@ class Behind:
 
     def broken(self) -> Answer:
         """The engine gave no answer to what was let through."""
-        return decide.broken(self.live, self._clock.now())
+        return decide.broken(self.live, self._clock.now(), self._read_only)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +147,7 @@ class Flight:
 
     def begin(self) -> "Flight":
         self.metered = self.begins() if self.begins else None
-        self.at.behind.under_way += 1
+        self.at.behind.begin()
         return self
 
     def broken(self) -> Answer:
@@ -126,10 +161,12 @@ class Flight:
         return self.metered.insertion(body) if self.metered else b""
 
     def answers(self, answer: EngineAnswer) -> None:
+        self.at.behind.hear()
         if self.metered:
             self.metered.begins(answer)
 
     def saw(self, piece: bytes) -> bytes:
+        self.at.behind.hear()
         return self.metered.saw(piece) if self.metered else piece
 
     def rest(self) -> bytes:

@@ -51,7 +51,8 @@ class Observations:
     has its number. drain: seconds that requests under way get at the stop that is asked for. room: why another
     deployment asks it to stop if idle. good_at: when it answered last. starting: how far
     each rank of a start is. count, last: lines of each rank since the start, and the last. own_at: when the engine had
-    a request of ours last, infinite while it has one.
+    a request of ours last, infinite while it has one. followers: by the open incident's number, keys of causes
+    that only follow from its own.
     """
 
     bind: str = LOOPBACK
@@ -81,6 +82,7 @@ class Observations:
     count: dict[int, int] = field(default_factory=dict)
     last: dict[int, str] = field(default_factory=dict)
     own_at: float = 0.0
+    followers: dict[int, tuple[str, ...]] = field(default_factory=dict)
     _good: dict[int, int] = field(default_factory=dict)
 
     def answer(self, request: str, refused: str = "", cure: str = "") -> None:

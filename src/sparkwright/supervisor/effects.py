@@ -10,6 +10,7 @@ from dataclasses import asdict, replace
 
 from sparkwright.app import incident as evidence
 from sparkwright.app.services import ClusterState, each
+from sparkwright.causes.diagnose import consequences
 from sparkwright.domain.codec import to_json
 from sparkwright.domain.errors import NodeError, Unreachable
 from sparkwright.domain.incident import Incident, IncidentEvent
@@ -21,12 +22,14 @@ from sparkwright.domain.unknown import known
 from sparkwright.remote import lease
 from sparkwright.remote import repair as commands
 from sparkwright.supervision.events import Answer, Captured, LaunchFailed, Rebooted, RebootFailed, Returned, Stopped
+from sparkwright.supervision.moves import disk_troubles
 from sparkwright.supervision.recovery import NOTHING, Needs, of_diagnosis
 from sparkwright.supervision.state import Capture, Launch, Reboot, State, Stop, Swap, Watch
 from sparkwright.supervisor.announcer import announce, view
 from sparkwright.supervisor.context import DeploymentContext
 from sparkwright.supervisor.demand import in_use
 from sparkwright.supervisor.drain import drained
+from sparkwright.supervisor.endpoint import outage_began
 from sparkwright.supervisor.event_bus import EventBus
 from sparkwright.supervisor.nodes import Census, census
 from sparkwright.supervisor.ranks import launch, note_changes, stop, watch
@@ -45,9 +48,9 @@ async def capture(bus: EventBus, state: State, wanted: Capture) -> Captured:
             deployment=context.name,
             kind=wanted.kind,
             what=wanted.what,
-            opened_at=wanted.since or context.now(),
+            opened_at=await _began(bus, wanted.since or context.now()),
             number=wanted.incident,
-            evidence=wanted.evidence,
+            evidence=(*wanted.evidence, *disk_troubles(state)),
             simulated=context.simulated,
         )
     )
@@ -62,11 +65,25 @@ async def capture(bus: EventBus, state: State, wanted: Capture) -> Captured:
     found.seen.extend(_seen(bus, wanted))
     ended = wanted.kind == "rank-exited" or (found.ended and wanted.kind != "launch-failed")
     heard = {context.label(rank): context.seen.since_good(rank) for rank in range(len(context.nodes))}
-    outage = evidence.Outage(wanted.what if ended else "", context.seen.good_at, heard, dict(state.boots))
+    outage = evidence.Outage(
+        wanted.what if ended else "", context.seen.good_at, heard, dict(state.boots), state.rebooters
+    )
     bus.explaining = asyncio.create_task(_explained(context, found, opened.number, outage if ended else None))
     bus.save(_saved(context, found, opened.number, bus.explaining))
     dockerless = _dockerless(context, found, wanted.what)
     return Captured(context.now(), opened.number, bus.detectors.asks().recovery, dockerless)
+
+
+# What is found so soon after nobody watched had begun before.
+_SOON_AFTER = 60.0
+
+
+async def _began(bus: EventBus, since: float) -> float:
+    """Start of an outage; one that nobody watched began after the last byte that the gateway got from the engine."""
+    unwatched = bus.unwatched
+    if unwatched is None or not unwatched.since <= since <= unwatched.until + bus.context.scaled(_SOON_AFTER):
+        return since
+    return min(since, await outage_began(bus.context, unwatched.since))
 
 
 def _dockerless(context: DeploymentContext, found: evidence.Evidence, what: str) -> str:
@@ -120,7 +137,10 @@ async def _explained(
         return NOTHING
     first = told.named[0]
     what = outage.sentence(found.boots) if outage else ""
-    await context.store.explain(number, first.title, first.code, first.fix, what)
+    # A start that fails afterwards shows what followed from the cause: that is no better one
+    if first.key not in context.seen.followers.get(number, ()):
+        await context.store.explain(number, first.title, first.code, first.fix, what)
+        context.seen.followers = {number: consequences(first.key)}
     return replace(of_diagnosis(told), why=first.title)
 
 

@@ -6,19 +6,20 @@ certificate expires while it serves, a keys file gets damaged, an engine whose g
 
 import asyncio
 
-from sparkwright.app.gateway import ENDPOINT, findings, gateway_name, shared
+from sparkwright.app.gateway import ENDPOINT, ca_folder, findings, gateway_name, shared
 from sparkwright.checks.gateway import KEYS, MODES, PAIR
 from sparkwright.domain.deployment import Answer
 from sparkwright.domain.diagnosis import Cause
 from sparkwright.domain.errors import NodeError, NotReady
-from sparkwright.domain.incident import IncidentEvent
+from sparkwright.domain.incident import Incident, IncidentEvent
 from sparkwright.domain.live import GatewayUse, LiveCanary, LiveEngine
 from sparkwright.domain.recipe import GatewayTls, ModelKind
 from sparkwright.domain.service import Installation
 from sparkwright.engines.tables import metric_names
 from sparkwright.facts.engine_metrics import read
 from sparkwright.facts.service import parse_programs
-from sparkwright.gateway.caddy import SERVICE
+from sparkwright.gateway.caddy import SERVICE, fingerprint, given_root, root_certificate
+from sparkwright.ports import UNTRUSTED
 from sparkwright.remote import gateway as commands
 from sparkwright.remote import service
 from sparkwright.supervision.detect.stall import has_work
@@ -139,8 +140,15 @@ _EVERY, _AGAIN = 3600.0, 60.0
 _PROBE_EVERY, _IN_VAIN = 15.0, 2
 # Its answer to a request without a key, whatever the engine does meanwhile.
 _NO_KEY = 401
-AWAY = "door-away"
-USAGE = "gateway-usage"
+AWAY, OTHER_CA, USAGE = "door-away", "door-ca", "gateway-usage"
+_OUTAGE = "outage:"
+_OUTAGES = {
+    AWAY: ("gateway does not answer", "sparkwright up RECIPE   # sets the gateway up again, the engine stays"),
+    OTHER_CA: (
+        "gateway's CA is not the one that clients have",
+        "sparkwright up RECIPE   # writes the new ca.crt, which every client needs",
+    ),
+}
 _WATCHED = (PAIR, KEYS, MODES)
 _PROGRAMS_EVERY, _LEAST = 5.0, 1.0
 _FLIGHTS_EVERY = 1.0
@@ -170,13 +178,66 @@ async def look(bus: EventBus) -> None:
 
 
 async def probe(bus: EventBus) -> None:
-    """A trouble while clients find nobody at the gateway. Where none was made nothing is probed."""
-    context, vain = bus.context, 0
+    """A trouble while clients do not get through the gateway, and an incident. Where none was made nothing is probed.
+
+    The certificate is verified with the CA that clients were given: whatever else is on the head, they know that one.
+    """
+    context, vain, good = bus.context, 0, bus.context.now()
     while True:
         await context.pause(_PROBE_EVERY)
-        said = await context.services.endpoint.probe(f"{_root(context)}/v1/models")
-        vain = 0 if said == _NO_KEY or not await _made(context) else vain + 1
-        bus.set_trouble(AWAY, _away(context, said) if vain >= _IN_VAIN else "")
+        given, same = await _given_root(context)
+        said = await context.services.endpoint.probe(f"{_root(context)}/v1/models", given)
+        well = said == _NO_KEY or not await _made(context)
+        vain = 0 if well else vain + 1
+        untrusted = _untrusted(context, given) if said == UNTRUSTED and not well else ""
+        away = _away(context, said) if vain >= _IN_VAIN and not untrusted else ""
+        await note_outage(bus, OTHER_CA, untrusted, good)
+        await note_outage(bus, AWAY, away, good)
+        bus.set_trouble(AWAY, away)
+        bus.set_trouble(OTHER_CA, untrusted or ("" if same else _lost_ca(context, given)))
+        good = context.now() if well else good
+
+
+async def _given_root(context: DeploymentContext) -> tuple[str, bool]:
+    """The CA certificate that clients were given, '' for none, and whether that on the head is still the same."""
+    if context.desired.recipe.serving.door.tls is not GatewayTls.INTERNAL:
+        return "", True
+    state = context.services.cluster.node(context.head).paths.state
+    try:
+        done = await context.services.run(context.head, commands.trust(state, root_certificate(ca_folder(state))))
+    except NodeError:
+        return "", True
+    return given_root(done.stdout)
+
+
+async def note_outage(bus: EventBus, kind: str, what: str, good: float) -> None:
+    """An incident of its own while clients do not reach an engine that serves. good: when they did last.
+
+    Its number is in the journal: the next supervisor continues it.
+    """
+    context, key = bus.context, f"{_OUTAGE}{kind}"
+    number = int(context.journal.recall().get(key, 0.0))
+    if what and not number and bus.serving:
+        began = await outage_began(context, good)
+        made = Incident(context.name, kind, what, began, simulated=context.simulated)
+        opened = await context.store.open(made)
+        title, fix = _OUTAGES[kind]
+        await context.store.explain(opened.number, title, "", (fix,))
+        context.remember({key: float(opened.number)})
+    elif number and not (what and bus.serving):
+        ended, at = ("recovered without a restart", context.now()) if bus.serving else ("the engine ended", 0.0)
+        await context.store.close(number, context.now(), ended, at)
+        context.remember({key: 0.0})
+    else:
+        return
+    context.seen.incidents = await context.store.counts(context.name)
+
+
+async def outage_began(context: DeploymentContext, since: float) -> float:
+    """When the last byte of an answer went through the gateway, or `since` if that is later or not known."""
+    use = await gateway_use(context)
+    heard = context.now() - use.heard if use and use.heard is not None else 0.0
+    return max(since, heard)
 
 
 async def _made(context: DeploymentContext) -> bool:
@@ -235,6 +296,23 @@ def _away(context: DeploymentContext, said: int) -> str:
         f"the gateway {how} ({_root(context)}): clients do not reach the engine; its programs are the services "
         f"sparkwright-caddy-{name} and sparkwright-door-{name} on {context.head}, the same "
         "`sparkwright up` sets it up again"
+    )
+
+
+def _untrusted(context: DeploymentContext, given: str) -> str:
+    return (
+        "the gateway's CA is not the one that clients have: each gets CERTIFICATE_VERIFY_FAILED. They were given the "
+        f"one with SHA-256 {fingerprint(given)[:16]}; its folder on {context.head} was lost or replaced. The same "
+        "`sparkwright up` writes the new ca.crt, which every client needs"
+    )
+
+
+def _lost_ca(context: DeploymentContext, given: str) -> str:
+    folder = ca_folder(context.services.cluster.node(context.head).paths.state)
+    return (
+        f"the gateway's CA is no longer in {folder} on {context.head}: at its next start Caddy makes a new one, which "
+        f"no client trusts. Restore the folder from a backup (SHA-256 of the CA: {fingerprint(given)[:16]}), or "
+        "prepare to give every client a new ca.crt"
     )
 
 

@@ -64,6 +64,14 @@ _QUOTING = 2.0
 _SERVES_ON = (Recovery.NONE, Recovery.REFUSE)
 
 
+@dataclass(frozen=True, slots=True)
+class Unwatched:
+    """Time in which no supervisor looked: it hung, was stopped, or was killed. Epoch seconds."""
+
+    since: float
+    until: float
+
+
 @dataclass
 class EventBus:
     """serving: whether the ranks of a start are being watched. heard: node -> when its samples came last.
@@ -71,7 +79,7 @@ class EventBus:
     recorded: canary answers kept of this start. figures: it has shown its figures since the start. suspects: causes
     that logs show and that are not weighed yet. explaining: what the evidence of the incident asks for, once it has
     been read. saving: evidence that is being written. lasting: kind -> sentence of troubles that outlast a start.
-    quality: of the answers.
+    quality: of the answers. unwatched: when nobody looked last, None if that is not known to have happened.
     """
 
     context: DeploymentContext
@@ -85,6 +93,7 @@ class EventBus:
     explaining: asyncio.Task[Needs] | None = None
     saving: set[asyncio.Task[None]] = field(default_factory=set)
     lasting: dict[str, str] = field(default_factory=dict)
+    unwatched: Unwatched | None = None
     quality: Quality = field(init=False)
     _read: dict[str, tuple[int, int]] = field(default_factory=dict)
     _quoting: dict[str, float] = field(default_factory=dict)

@@ -23,6 +23,7 @@ from sparkwright.adapters.exporter import CONTENT_TYPE, Exporters
 from sparkwright.adapters.machine import SystemClock
 from sparkwright.adapters.openai_http import ModelLists
 from sparkwright.adapters.sqlite.usage import UsageStore
+from sparkwright.adapters.watchdog import watched_by_systemd
 from sparkwright.domain.codec import from_json
 from sparkwright.gateway import caddy, decide
 from sparkwright.gateway.decide import UNKNOWN_MODEL, Answer
@@ -167,7 +168,8 @@ class Doorman:
         counted = entry.counted
         row_model = named if named in setting.models else OTHER
         begins = partial(self._meter.begin, counted, row_model, head.path) if counted else None
-        return await self._admitted(found, head) or Flight(found, head.path, begins)
+        refused = await self._admitted(found, head) or found.behind.unattended()
+        return refused or Flight(found, head.path, begins)
 
     async def _listed(self, opened: dict[str, Deployed]) -> dict[str, Listed]:
         """What each engine lists, which may be more than its recipe names (adapters)."""
@@ -258,5 +260,5 @@ def _socket(folder: Path) -> socket.socket:
 def main(home: Path) -> int:
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(_FILES, most), most))  # every request takes two
-    asyncio.run(run(home))
+    asyncio.run(watched_by_systemd(run(home)))
     return 0

@@ -13,7 +13,7 @@ from sparkwright.supervisor import demand, endpoint, event_bus, nodes, quality
 from sparkwright.supervisor.announcer import Announcer, view
 from sparkwright.supervisor.context import DeploymentContext
 from sparkwright.supervisor.effects import SILENT, EffectRunner, Work, silence
-from sparkwright.supervisor.event_bus import EventBus, TaskSupervisor
+from sparkwright.supervisor.event_bus import EventBus, TaskSupervisor, Unwatched
 from sparkwright.supervisor.nodes import Census, census, cure_of
 
 _TICK = 1.0
@@ -42,7 +42,7 @@ class Loop:
         self._nodes = TaskSupervisor(context.services.clock, self._trouble)
         self._ranks = TaskSupervisor(context.services.clock, self._trouble)
         self._state = machine.first(context.now(), ready=False)
-        self._shown = self._ticked = 0.0
+        self._shown = self._ticked = self._real = 0.0
         self._review_of = ""  # nonce of the request that is looked at; a `replace` stays until its work begins
 
     async def run(self) -> None:
@@ -86,6 +86,8 @@ class Loop:
         running = tuple(k for k, rank in found.ranks.items() if rank.running)
         ended = tuple(k for k in range(len(self.context.nodes)) if k not in (*unseen, *running))
         alive = self.context.journal.recall().get(ALIVE, 0.0)
+        if alive:
+            self.bus.unwatched = Unwatched(alive, self.context.now())
         return Resumed(self.context.now(), running, ended, unseen, found.boots, alive)
 
     async def _tick(self) -> None:
@@ -149,7 +151,10 @@ class Loop:
 
     def _gap(self, at: float) -> None:
         """What was not watched, or is another time, is nobody's silence."""
-        passed, self._ticked = at - (self._ticked or at), at
+        before, clock = self._ticked or at, self.context.services.clock.monotonic()
+        passed, real, self._ticked, self._real = at - before, clock - (self._real or clock), at, clock
+        if away(passed) and away(real):
+            self.bus.unwatched = Unwatched(before, at)
         if away(passed):
             self.context.notice(f"clock jumped by {passed:.0f} s (time change or suspend); stall timers reset")
             self._shown = 0.0

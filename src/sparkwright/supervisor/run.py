@@ -17,6 +17,7 @@ from sparkwright.adapters.machine import SystemClock, whoami
 from sparkwright.adapters.openai_http import OpenAiEndpoint
 from sparkwright.adapters.sqlite.store import SqliteStore
 from sparkwright.adapters.ssh import SshSettings
+from sparkwright.adapters.watchdog import watched_by_systemd
 from sparkwright.app.services import Services
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import UsageError
@@ -36,7 +37,7 @@ def main(path: Path) -> int:
     log = Log(path / "log", time.time)
     home = Home(path, log.write)
     with home.locked():
-        asyncio.run(_until_ended(home, log))
+        asyncio.run(watched_by_systemd(_until_ended(home, log)))
     return 0
 
 

@@ -31,6 +31,9 @@ class Ring:
         self.files[cluster, name] = content
         return f"keys/{cluster}/{name}"
 
+    def text(self, cluster: str, name: str) -> str:
+        return self.files.get((cluster, name), "")
+
     def saved(self, cluster: str) -> tuple[tuple[str, Secret], ...]:
         return tuple((f"keys/{at}/{name}", Secret(key.strip())) for (at, name), key in self.files.items())
 

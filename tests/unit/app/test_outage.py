@@ -89,6 +89,18 @@ async def test_a_worker_that_was_rebooted_is_named() -> None:
     assert outage.sentence({"spark-2": "b:1"}) == outage.sentence({"spark-2": ""}) == outage.what
 
 
+async def test_nodes_that_were_rebooted_before_the_capture_was_finished_are_named() -> None:
+    """Guards both nodes rebooted at once: the supervisor saw a rank exit, went down itself, and resumed the capture."""
+    what = "rank 1 on spark-2 exited with code 143"
+    ended = [replace(KILLED, exit_code=None), replace(KILLED, rank=0, node="spark-1", exit_code=None)]
+    now = {"spark-1": "a:2", "spark-2": "b:2"}
+    found = Evidence("chat", {}, {"rank 0 on spark-1": f"{NO_KERNEL}\n"}, ended, boots=now)
+    words = {"deployment": "chat", "recipe": "chat", "logs": "sparkwright logs chat --tail 200"}
+    diagnosed = await explain(scene().services, found, words, Outage(what, GOOD_AT, {}, now, ("spark-1", "spark-2")))
+    assert diagnosed.causes[0].code == "LIVE010"
+    assert diagnosed.causes[0].proof[0].text == f"{what}; spark-1, spark-2 were rebooted"
+
+
 async def test_a_rank_that_its_launcher_ended_was_not_killed_from_outside() -> None:
     """Guards mpirun: it ends the other ranks when one fails of its own."""
     failed = replace(LEFT, exit_code=1)

@@ -14,17 +14,17 @@ from sparkwright.domain.deployment import Deployment
 from sparkwright.domain.errors import Unreachable, UsageError
 from sparkwright.domain.live import DeploymentState, Live
 from unit.app.scene import Scene, scene
-from unit.app.test_status import running
+from unit.app.test_status import ended, running
 
 LIVE = Live(1000.0, "twin", DeploymentState.BACKING_OFF, 990.0, "waits 30 s", engine_address="http://127.0.0.1:8000")
 INCIDENT = {"number": 3, "deployment": "twin", "kind": "frozen", "what": "", "opened_at": 5.0}
 
 
-def watched(here: Scene, alive: bool = True, endpoint: str = "", **changed: Any) -> Scene:
+def watched(here: Scene, alive: bool = True, endpoint: str = "", read_only: bool = False, **changed: Any) -> Scene:
     """The first node has a supervisor's folder."""
     live = json.loads(to_json(replace(LIVE, **changed)))
     row = {"deployment": "twin", "live": live, "by": "", "running": alive, "unit": "", "now": 1001.0}
-    here.nodes[0].on("python3 -I -", json.dumps([{**row, "endpoint": endpoint}]))
+    here.nodes[0].on("python3 -I -", json.dumps([{**row, "endpoint": endpoint, "read_only": read_only}]))
     return here
 
 
@@ -50,6 +50,40 @@ async def test_a_deployment_without_ranks_is_there_all_the_same() -> None:
     assert (found.name, found.state, found.ranks) == ("twin", DeploymentState.BACKING_OFF, ())
 
 
+async def test_what_nodes_show_now_corrects_a_report_that_is_older() -> None:
+    """Guards the exit code: `ready` next to a rank that has exited is a screen that contradicts itself."""
+    here = watched(running(), phase=DeploymentState.READY, at=998.0)
+    found = await only(here)
+    assert (found.state, found.problems) == (DeploymentState.READY, ())
+    ended(here, 1, 137)
+    found = await only(here)
+    assert found.state is DeploymentState.DEGRADED
+    assert found.problems[0].startswith("rank 1 on spark-2 exited with code 137")
+    assert "its supervisor's report of 3.0 s ago does not have that" in found.problems[1]
+    here.nodes[1].ranks.clear()
+    assert (await only(here)).problems[0] == "rank 1 is on no node that answered"
+    here = watched(running(), phase=DeploymentState.STARTING)
+    here.nodes[1].ranks.clear()
+    assert (await only(here)).problems == (), "between two launches nothing need run"
+
+
+async def test_a_lost_node_does_not_make_its_rank_missing() -> None:
+    """Guards a status while one node is out of reach: its rank may run."""
+    here = watched(running(), phase=DeploymentState.READY)
+    here.nodes[1].on(lambda _: True, Unreachable("spark-2", "no route"))
+    (found,), trouble = await status(here.services)
+    assert (found.state, found.problems, len(trouble)) == (DeploymentState.READY, (), 1)
+
+
+async def test_a_read_only_file_system_is_named_and_not_a_supervisor_that_is_silent() -> None:
+    """Guards both: a report that is still fresh, and one that could not be written for long."""
+    for at in (998.0, 900.0):
+        here = watched(running(), phase=DeploymentState.READY, at=at, read_only=True)
+        found = await only(here)
+        assert found.state is DeploymentState.DEGRADED
+        assert "read-only file system on spark-1" in found.problems[-1] and "does not answer" not in str(found.problems)
+
+
 async def test_without_its_supervisor_it_is_degraded() -> None:
     """It gives tokens, and it will not restart automatically."""
     found = await only(watched(running(), alive=False))
@@ -73,7 +107,7 @@ async def test_of_nothing_but_a_dead_supervisor_that_is_reported() -> None:
     """All ranks are gone, and nobody launches them."""
     found = await only(watched(scene(), alive=False))
     assert (found.name, found.state) == ("twin", DeploymentState.STOPPED)
-    assert "it will not restart automatically" in found.problems[-1]
+    assert "nothing restarts it; the same `sparkwright up` starts one for twin" in found.problems[-1]
 
 
 async def test_a_node_without_python_has_no_supervisor() -> None:

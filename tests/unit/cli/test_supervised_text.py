@@ -47,12 +47,20 @@ def test_memory_reports_where_it_goes() -> None:
     assert len(lines(nodes=(replace(row, available=None),))) == 1
 
 
-def test_a_kernel_log_that_nobody_reads_is_reported() -> None:
-    """Guards a supervisor that would miss an Xid without a word; of a node that cannot be asked it is not known."""
+def test_a_kernel_log_that_nobody_reads_is_a_matter_of_check() -> None:
+    """Guards a line that would stand in every status for ever: `check` has it (HOST024), and JSON."""
     node = LiveNode("spark-1", 1000.0, True, blind="this user may read neither the journal nor dmesg")
-    (said, _) = lines(nodes=(node,))
-    assert "kernel log of spark-1 is not watched" in said and "neither the journal" in said and "usermod" in said
-    assert "kernel log" not in lines(nodes=(replace(node, reached=False),))[0]
+    assert "kernel log" not in "\n".join(lines(nodes=(node,)))
+
+
+def test_a_head_that_runs_another_program_is_named() -> None:
+    """Guards an upgrade of the laptop: the head goes on with the older program until `up`."""
+    watched = Supervised("twin", "spark-1", 1001.0, True, LIVE, program="a1b2c3d4e5f60718")
+    one = Deployment("twin", DeploymentState.READY, (), supervised=watched, program="0011223344556677")
+    said = deployment_text(one)
+    assert "its program on spark-1 is another version (a1b2c3d4) than here (00112233)" in " ".join(said.split())
+    for same in ("", watched.program):
+        assert "another version" not in deployment_text(replace(one, program=same))
 
 
 def test_a_canary_that_got_nothing_reports_what_came() -> None:
@@ -95,7 +103,9 @@ def test_one_that_is_being_started_again_is_not_called_lost() -> None:
     """systemd does so within seconds; one that nobody starts is reported as such."""
     gone = Supervised("twin", "spark-1", 1001.0, False, LIVE, again=True)
     assert gone.trouble.endswith("1 s ago: it is being started again")
-    assert replace(gone, again=False).trouble.endswith("it will not restart automatically")
+    assert replace(gone, again=False).trouble.endswith(
+        "nothing restarts it; the same `sparkwright up` starts one for twin"
+    )
 
 
 def test_a_stall_of_a_second_is_no_new_start() -> None:

@@ -29,7 +29,11 @@ PROMISED = {
     "200 clients at once", "slow headers", "fabric link down for 20 s", "fabric link down for 70 s", "dockerd stopped",
     "worker rebooted, processes", "head rebooted, processes", "four faults in half an hour", "maintenance evening",
     "disk of the head full", "disk of the worker full", "up next to another's up", "down next to another's up",
-    "up of a change that fails", "up --replace",
+    "up of a change that fails", "up --replace", "supervisor stopped by SIGSTOP",
+    "supervisor stopped, then a rank killed", "sshd of the head dead", "host key of the worker changed",
+    "CA deleted, Caddy killed", "history overwritten", "both nodes rebooted", "half of the fabric's packets lost",
+    "state folder read-only", "/tmp of the head full", "address of the worker on the head", "worker rebooted twice",
+    "serving.expose changed", "two people",
 }  # fmt: skip
 
 

@@ -1,5 +1,7 @@
 """The unit of a supervisor, a gateway or a proxy."""
 
+from dataclasses import replace
+
 from sparkwright.domain.service import Manager, Service
 from sparkwright.emit.systemd import unit_name, unit_text
 
@@ -40,3 +42,10 @@ def test_what_holds_keys_writes_for_its_user_only() -> None:
     """The gateway and its proxy; a supervisor makes folders that engines of other users read."""
     assert "UMask=0022" in lines(Manager.USER)
     assert "UMask=0077" in lines(Manager.USER, Service("door", ("/usr/bin/python3",)))
+
+
+def test_a_program_that_hangs_is_ended_by_systemd() -> None:
+    """Guards a supervisor that is stopped or whose loop is blocked: no signal but SIGKILL reaches the former."""
+    text = lines(Manager.USER, replace(SERVICE, watchdog=True))
+    assert {"Type=notify", "NotifyAccess=main", "WatchdogSec=30", "WatchdogSignal=SIGKILL"} <= set(text)
+    assert "Type=exec" in lines(Manager.USER) and not [line for line in lines(Manager.USER) if "Watchdog" in line]

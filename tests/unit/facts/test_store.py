@@ -41,9 +41,15 @@ def test_a_supervisor_at_work_is_believed() -> None:
     [
         ({"running": False}, "is not running; it last reported ready, 2 s ago"),
         ({"now": 200.0}, "does not answer; it last reported ready, 100 s ago"),
-        ({"live": None}, "does not answer: it will not"),
-        ({"live": {"phase": "ready"}}, "does not answer: it will not"),
-        ({"live": {**ROW["live"], "phase": "gone fishing"}, "running": False}, "is not running: it will not"),  # type: ignore[dict-item]
+        (
+            {"now": 200.0, "unit": "u.service"},
+            "systemd restarts it after 30 s of silence; at once on spark-1: `sudo sys",
+        ),
+        ({"now": 200.0, "unit": "u.service", "users_unit": True}, "`systemctl --user restart u.service`"),
+        ({"now": 200.0, "read_only": True}, "read-only file system on spark-1: its supervisor cannot write its report"),
+        ({"live": None}, "does not answer: nothing ends and restarts it"),
+        ({"live": {"phase": "ready"}}, "does not answer: nothing ends and restarts it"),
+        ({"live": {**ROW["live"], "phase": "gone fishing"}, "running": False}, "is not running: nothing restarts it"),  # type: ignore[dict-item]
     ],
 )
 def test_one_that_is_not_is_not(changed: dict[str, Any], said: str) -> None:

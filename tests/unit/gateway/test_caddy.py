@@ -1,11 +1,12 @@
 """What Caddy is given; that it understands it is shown by the functional tests."""
 
+import hashlib
 import json
 
 import pytest
 
 from sparkwright.domain.recipe import GatewayTls
-from sparkwright.gateway.caddy import GatewayConfig, config, root_certificate
+from sparkwright.gateway.caddy import GatewayConfig, config, fingerprint, given_root, root_certificate
 from sparkwright.gateway.decide import GATEWAY_BROKEN, Answer, away, no_key
 
 GATEWAY = GatewayConfig(("",), 8443, "/state/door/ca", names=("spark-1", "10.0.0.1"))
@@ -66,3 +67,11 @@ def test_answers_are_in_openais_shape(answer: Answer) -> None:
     error = json.loads(answer.body)["error"]
     assert error == {"message": answer.message, "type": answer.kind, "param": None, "code": answer.code}
     assert answer.headers.get("Retry-After") == (str(answer.retry_after) if answer.retry_after else None)
+
+
+def test_the_ca_that_clients_were_given() -> None:
+    """Guards what is compared: the certificate itself by the digest that openssl shows, and its sameness."""
+    text = "-----BEGIN CERTIFICATE-----\nAAAA\nAAAA\n-----END CERTIFICATE-----\n"
+    assert fingerprint(text) == hashlib.sha256(bytes(6)).hexdigest()
+    assert given_root(text) == (text, True) and given_root(f"{text}\nother\n") == (text, False)
+    assert given_root("") == ("", True)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkwright.domain.live import DeploymentState, Live
+from sparkwright.domain.live import DeploymentState, Live, LiveNode
 from sparkwright.gateway import decide
 from sparkwright.gateway.decide import (
     CROWD,
@@ -176,3 +176,13 @@ def test_an_engine_that_broke_off_is_recognized_by_what_is_known() -> None:
     assert "its supervisor examines it" in broken(replace(LIVE, refusing=False), NOW).message
     assert "has not reported for 60 s" in broken(replace(LIVE, at=NOW - 60), NOW).message
     assert "does not run" in broken(None, NOW).message
+
+
+def test_a_supervisor_that_cannot_write_is_not_called_silent() -> None:
+    """Guards the reason of an outage on a read-only file system: the node is named, to clients too."""
+    live = replace(LIVE, at=NOW - 60, nodes=(LiveNode("spark-1", NOW, True),))
+    for answer in (broken(live, NOW, read_only=True), decide.unattended(live, NOW, 23.0, read_only=True)):
+        assert answer.status == 503 and answer.retry_after == 15
+        assert "read-only file system on spark-1" in answer.message and "has not reported" not in answer.message
+    said = decide.unattended(live, NOW, 23.0).message
+    assert "the engine has given nothing for 23 s, and its supervisor has not reported for 60 s" in said

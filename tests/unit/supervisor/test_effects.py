@@ -13,11 +13,12 @@ from sparkwright.app.prepare import Outcome, prepare
 from sparkwright.domain.command import Command
 from sparkwright.domain.errors import NotReady, Unreachable
 from sparkwright.domain.incident import CHANGED
-from sparkwright.domain.live import Ask, DeploymentState, LiveRank, Request
+from sparkwright.domain.live import Ask, DeploymentState, GatewayUse, LiveRank, Request
 from sparkwright.supervision.events import Captured, Launched, LaunchFailed, Ready, Returned, Stopped
 from sparkwright.supervision.state import Announce, Capture, Close, Refuse, State, Stop, Swap
 from sparkwright.supervisor.announcer import Announcer
 from sparkwright.supervisor.effects import EffectRunner
+from sparkwright.supervisor.event_bus import Unwatched
 from sparkwright.supervisor.nodes import census
 from sparkwright.supervisor.ranks import launch, watch
 from unit.app.scene import HEAD as HEAD_LOG
@@ -74,6 +75,43 @@ async def test_evidence_is_numbered_and_reported_before_anything_is_read() -> No
     await it.bus.saved()
     assert "the last line" in it.keep.store.files["fault.txt"]
     assert {"diagnosis.json", "live.json", "state.json"} <= set(it.keep.store.files)
+
+
+async def test_an_outage_that_nobody_watched_began_after_the_last_byte_of_the_engine() -> None:
+    """Guards `away`: the supervisor was stopped, and clients were without answers before it looked again."""
+    it = tower()
+    now = it.context.now()
+    for use, unwatched, began in (
+        ([GatewayUse(heard=39.0)], Unwatched(now - 45.0, now - 1.0), now - 39.0),
+        ([], Unwatched(now - 45.0, now - 1.0), now - 45.0),
+        ([GatewayUse(heard=39.0)], None, now),
+        ([GatewayUse(heard=500.0)], Unwatched(now - 900.0, now - 800.0), now),
+    ):
+        it.scene.endpoint.uses, it.bus.unwatched = list(use), unwatched
+        await EffectRunner(it.bus).begin(Capture(0, "rank-exited", "rank 1 has ended", turn=1, since=now), STATE)
+        await answer(it)
+        assert it.keep.store.incidents[-1].opened_at == began
+
+
+async def test_a_later_failed_start_does_not_replace_the_cause_by_what_followed_from_it() -> None:
+    """Guards the cause of a kill while nothing could be written: the others' lost peer is no cause."""
+    it = tower()
+    it.runs(1).end(Exit(137))
+    runner = EffectRunner(it.bus)
+    await runner.begin(Capture(0, "rank-exited", "rank 1 on spark-2 exited with code 137", turn=1), STATE)
+    await answer(it)
+    await it.bus.saved()
+    first = it.keep.store.incidents[-1]
+    assert first.code == "LIVE009" and "peer-rank-died" in it.context.seen.followers[first.number]
+
+
+async def test_what_is_wrong_with_a_disk_is_evidence() -> None:
+    """Guards an incident on a read-only file system: who reads it later must see that."""
+    it = tower()
+    state = replace(STATE, troubles=(("disk-full:spark-1", "read-only file system on spark-1: ..."), ("swap", "x")))
+    await EffectRunner(it.bus).begin(Capture(0, "rank-exited", "rank 1 has ended", ("line",), turn=1), state)
+    await answer(it)
+    assert it.keep.store.incidents[-1].evidence == ("line", "read-only file system on spark-1: ...")
 
 
 async def test_an_incident_notes_what_changed_since_the_deployment_last_served() -> None:

@@ -3,8 +3,11 @@
 import asyncio
 from dataclasses import replace
 
-from sparkwright.domain.live import DeploymentState
+from sparkwright.domain.live import DeploymentState, GatewayUse
 from sparkwright.domain.recipe import Gateway, GatewayTls
+from sparkwright.gateway.caddy import fingerprint
+from sparkwright.ports import UNTRUSTED
+from sparkwright.remote import gateway as gateway_commands
 from sparkwright.remote import service
 from sparkwright.supervision.events import Cleared, Event, Fault
 from sparkwright.supervision.state import Recovery, State
@@ -120,6 +123,60 @@ async def test_a_gateway_that_answers_again_is_none_any_more() -> None:
             it.scene.endpoint.said = 401
     work.cancel()
     assert kinds == [Fault, Cleared]
+
+
+CERTIFICATE = "-----BEGIN CERTIFICATE-----\nAAAAAAAA\n-----END CERTIFICATE-----\n"
+
+
+def given(it: Tower, text: str) -> None:
+    """The CA that clients were given, as the head prints it."""
+    state = "/home/ai/.local/state/sparkwright"
+    asked = gateway_commands.trust(state, f"{state}/door/ca/pki/authorities/local/root.crt")
+    it.scene.nodes[0].on(lambda command: command == asked, text)
+
+
+async def test_a_ca_that_clients_do_not_have_is_a_trouble_and_an_incident_until_it_is_theirs_again() -> None:
+    """Guards the gateway's own probe: it trusts what clients were given, not what Caddy made after its CA was lost."""
+    it = tower()
+    made(it, "https://spark-1.lan:8443/v1\n")
+    given(it, CERTIFICATE)
+    it.bus.serving = True
+    it.scene.endpoint.uses = [GatewayUse(heard=3.0)]
+    assert await probed(it, 401) == {} and it.scene.endpoint.roots[0] == CERTIFICATE
+    found = await probed(it, UNTRUSTED, times=2)
+    fault = found["door-ca"]
+    assert isinstance(fault, Fault) and "the gateway's CA is not the one that clients have" in fault.what
+    assert fingerprint(CERTIFICATE)[:16] in fault.what and "door-away" not in found
+    (incident,) = it.keep.store.incidents
+    assert (incident.kind, incident.cause) == ("door-ca", "gateway's CA is not the one that clients have")
+    assert incident.is_open
+    await probed(it, UNTRUSTED, times=2)
+    assert len(it.keep.store.incidents) == 1, "one outage, one incident"
+    assert isinstance((await probed(it, 401, times=2))["door-ca"], Cleared)
+    (incident,) = it.keep.store.incidents
+    assert incident.outcome == "recovered without a restart" and incident.away is not None
+
+
+async def test_a_ca_that_is_gone_from_the_disk_is_a_trouble_before_caddy_makes_another() -> None:
+    """Guards the warning while it helps: clients are served, so there is no incident."""
+    it = tower()
+    made(it, "https://spark-1.lan:8443/v1\n")
+    given(it, f"{CERTIFICATE}\nother\n")
+    it.bus.serving = True
+    fault = (await probed(it, 401, times=2))["door-ca"]
+    assert isinstance(fault, Fault) and "is no longer in" in fault.what and "no client trusts" in fault.what
+    assert it.keep.store.incidents == []
+
+
+async def test_a_gateway_that_does_not_answer_is_an_incident() -> None:
+    """Guards the history: clients got nothing, though no rank was restarted."""
+    it = tower()
+    made(it, "https://spark-1.lan:8443/v1\n")
+    it.bus.serving = True
+    await probed(it, 0, times=4)
+    assert [(one.kind, one.is_open) for one in it.keep.store.incidents] == [("door-away", True)]
+    await probed(it, 401, times=2)
+    assert [one.is_open for one in it.keep.store.incidents] == [False]
 
 
 async def test_where_no_gateway_was_made_there_is_none_to_miss() -> None:

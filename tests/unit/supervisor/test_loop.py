@@ -8,6 +8,7 @@ from sparkwright.domain.errors import Unreachable
 from sparkwright.domain.live import Ask, DeploymentState, Request
 from sparkwright.supervision.events import Cleared, Disarmed, Event, Fault, Halt, Replaced, Restart, Resumed, Tick
 from sparkwright.supervision.state import Recovery, Work
+from sparkwright.supervisor.event_bus import Unwatched
 from sparkwright.supervisor.loop import Loop
 from unit.supervisor.watchtower import Tower, tower
 
@@ -86,6 +87,26 @@ async def test_a_clock_that_is_set_makes_no_node_unseen_and_hides_no_state() -> 
         assert len(it.keep.journal.shown) == shown + 1
         told = [loop.bus.events.get_nowait() for _ in range(loop.bus.events.qsize())]
         assert not [event for event in told if isinstance(event, Fault)]
+    await loop.end()
+
+
+async def test_time_in_which_it_did_not_run_is_remembered_and_a_set_clock_is_not() -> None:
+    """Guards the begin of an incident: SIGSTOP moves both clocks, an adjusted time only one."""
+    it = tower()
+    loop = await looping(it)
+    loop._look()
+    before = it.context.now()
+    it.scene.clock.advance(1.0)
+    loop._look()
+    assert loop.bus.unwatched is None
+    it.scene.clock.advance(36.0)
+    loop._look()
+    assert loop.bus.unwatched == Unwatched(before + 1.0, before + 37.0)
+    loop.bus.unwatched = None
+    it.scene.clock._start += 3600.0
+    it.scene.clock.advance(1.0)
+    loop._look()
+    assert loop.bus.unwatched is None
     await loop.end()
 
 

@@ -109,7 +109,9 @@ class NodeWatch:
             "driver-memory": self.kernel.driver(sample.kernel, at),
         }
         found[f"link-down:{self.node}"] = self._links(sample, at)
-        if not isinstance(sample.disk_free, Unknown):
+        if sample.read_only:
+            found[self._disk] = self._unwritable(at)
+        elif not isinstance(sample.disk_free, Unknown):
             found[self._disk] = self._full(sample.disk_free, at)
         return found | self._memory(finished, at)
 
@@ -136,6 +138,14 @@ class NodeWatch:
             return None
         what = f"disk full on {self.node}: {gib(free)} free in {self.setting.state}; "
         what += "history is lost; logs and the last lines of evidence are in memory until there is room"
+        return Fault(at, self._disk, what, Recovery.NONE)
+
+    def _unwritable(self, at: float) -> Fault:
+        """Handled like a full disk: it ends nothing, and what waits for it goes on once it is over."""
+        what = (
+            f"read-only file system on {self.node}: {self.setting.state} cannot be written, so no rank is stopped or "
+        )
+        what += f"started there. `dmesg` on {self.node} shows why the kernel remounted it (often a failing disk)"
         return Fault(at, self._disk, what, Recovery.NONE)
 
     @property

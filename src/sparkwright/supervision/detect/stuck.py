@@ -146,11 +146,16 @@ class Allowance:
     why: str
 
 
-def allowance(setting: Setting, live: LiveEngine | None, doing: Sequence[Doing], fresh: bool) -> Allowance:
-    """doing: of the GPUs that can be read. fresh: within the first minutes of a start."""
+def allowance(
+    setting: Setting, live: LiveEngine | None, doing: Sequence[Doing], fresh: bool, served: bool = False
+) -> Allowance:
+    """doing: of the GPUs that can be read. fresh: within the first minutes of a start. served: it gave tokens since."""
     patience = setting.patience
-    first = "kernels may still be compiled so soon after the start"
-    base = Allowance(patience.fresh, first) if fresh else Allowance(patience.still, "no step takes longer")
+    base = Allowance(patience.still, "no step takes longer")
+    if fresh:
+        compiles = "kernels may still be compiled so soon after the start"
+        again = f"it has served, but a step of a new shape may be compiled in its first {duration(patience.fresh_for)}"
+        base = Allowance(patience.fresh, again if served else compiles)
     if live is not None and live.kv_usage is not None:
         return max(base, of_a_step(setting), key=lambda one: one.seconds)
     if Doing.WORKING in doing or not doing:
@@ -204,7 +209,8 @@ class Stuck:
         """fresh: False: not even a start explains it."""
         patience = self.setting.patience
         doing = [gpu.doing for gpu in fresh_ones(gpus, patience.stale, at) if gpu.doing is not Doing.UNKNOWN]
-        return allowance(self.setting, life.last, doing, fresh and at - self.began < patience.fresh_for)
+        fresh = fresh and at - self.began < patience.fresh_for
+        return allowance(self.setting, life.last, doing, fresh, served=life.proved > self.began)
 
     def verdict(self, life: Life, gpus: Mapping[str, GpuWatch], at: float) -> Fault | None:
         """RELAUNCH as `spin` or `frozen`."""

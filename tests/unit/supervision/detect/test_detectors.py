@@ -246,6 +246,17 @@ def test_patience_scales_with_time() -> None:
     assert watch.setting.scale == pytest.approx(0.1)
 
 
+def test_a_read_only_file_system_is_a_trouble_like_a_full_disk() -> None:
+    """Guards a disk that the kernel has remounted: the node and what it means are named, and it is over by itself."""
+    watch = detectors()
+    first = NODES[0]
+    told = faults(watch.sample(first, sample(START + 5, read_only=True, disk_free=1 << 40), START + 5))
+    assert told.keys() == {f"disk-full:{first}"}
+    fault = told[f"disk-full:{first}"]
+    assert fault.recovery is Recovery.NONE and fault.what.startswith(f"read-only file system on {first}: ")
+    assert cleared(watch.sample(first, sample(START + 7, disk_free=1 << 40), START + 7)) == {fault.kind}
+
+
 def test_a_full_disk_is_a_trouble_of_its_node_whatever_else_is_true() -> None:
     """Guards the line before the fault and during it: with figure and folder, by node, and over when there is room."""
     watch = detectors()

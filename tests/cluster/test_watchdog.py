@@ -1,0 +1,52 @@
+"""A program of ours that hangs is ended and started again by the node's real systemd."""
+
+import pytest
+
+from cluster.test_supervised import USER, until
+from sparkwright.adapters.bundle import Bundle
+from sparkwright.domain.service import Manager, Service
+from sparkwright.emit.systemd import unit_name, unit_text
+from testbed import Node
+
+pytestmark = pytest.mark.full
+FOLDER = "/home/spark/watchdog"
+HOME = f"{FOLDER}/supervision/drill"
+
+
+def test_a_supervisor_that_is_stopped_is_another_process_soon(nodes: list[Node]) -> None:
+    """Guards SIGSTOP, which no handler sees: the unit as `up` writes it, the program as the head has it."""
+    head = nodes[0]
+    runtime = f"{FOLDER}/runtime"
+    head.sh(f"mkdir -p {runtime} {HOME}; echo torn > {HOME}/desired.json", user="spark")
+    head.put(f"{FOLDER}/bundle.tgz", Bundle().archive())
+    head.sh(f"tar -xzf {FOLDER}/bundle.tgz -C {runtime}", user="spark")
+    argv = ("/usr/bin/python3", "-I", "-S", runtime, "run", "--home", HOME)
+    service = Service("supervisor", argv, private=False, watchdog=True)
+    unit = unit_name(service, "drill")
+    head.sh("loginctl enable-linger spark; mkdir -p ~/.config/systemd/user", user="spark")
+    until(lambda: head.sh(f"{USER} is-system-running", user="spark", check=False), "the user's systemd")
+    text = unit_text(service, "drill", HOME, Manager.USER, "spark")
+    head.write(f"/home/spark/.config/systemd/user/{unit}", text, user="spark")
+    try:
+        head.sh(f"{USER} daemon-reload; {USER} start {unit}", user="spark", timeout=120)
+        shown = f"{USER} show --property MainPID --value {unit}"
+        before = head.sh(shown, user="spark")
+        assert head.sh(f"{USER} is-active {unit}", user="spark") == "active", "it has reported that it is ready"
+        until(lambda: f'"pid": {before}' in head.sh(f"cat {HOME}/live.json", check=False), "its first report")
+        head.sh(f"kill -STOP {before}")
+        until(lambda: head.sh(shown, user="spark", check=False) not in ("", "0", before), "another process", 180)
+        assert (
+            "watchdog"
+            in head.sh(
+                f"{USER} show --property Result,StatusErrno {unit}; journalctl --no-pager -n 50 "
+                "| grep -i watchdog | tail -3",
+                check=False,
+            ).lower()
+        )
+        until(
+            lambda: f'"pid": {head.sh(shown, user="spark")}' in head.sh(f"cat {HOME}/live.json", check=False),
+            "a report",
+        )
+    finally:
+        head.sh(f"{USER} stop {unit}; rm -rf {FOLDER} ~/.config/systemd/user/{unit}; {USER} daemon-reload; "
+                "loginctl disable-linger spark", user="spark", check=False, timeout=120)  # fmt: skip

@@ -1,0 +1,113 @@
+"""The drills of the trial's faults (issue 32), with what each may cost and what must be printed."""
+
+from drills import trial_faults as faults
+from drills.outage import Expected
+from drills.outage_drill import OutageDrill
+from drills.outage_faults import kill_rank
+from drills.stage import Stage
+
+BEYOND = 5.0
+"""Seconds that all but the engine's own start may take."""
+STALL = r"(?i)no token|nothing .*moved|no answer|stall"
+
+SUPERVISOR_STOPPED = OutageDrill(
+    "supervisor stopped by SIGSTOP",
+    "SIGSTOP to the supervisor; nobody continues it",
+    faults.stop_supervisor(),
+    Expected(incidents=0, record=r"supervisor[^\n]*restarted"),
+)
+SUPERVISOR_STOPPED_KILL = OutageDrill(
+    "supervisor stopped, then a rank killed",
+    "SIGSTOP to the supervisor, and SIGKILL to rank 1 at once",
+    faults.stop_supervisor(kill_rank),
+    Expected(away=15.0, cause=r"rank 1 ", status="rank 1 on spark-2"),
+)
+SSHD = OutageDrill(
+    "sshd of the head dead",
+    "sshd of the head is stopped for 30 s, and its sessions end",
+    faults.stop_sshd(30.0),
+    Expected(incidents=0, status=r"(?i)spark-1: .*(refused|closed|reset|no ssh)"),
+)
+HOST_KEY = OutageDrill(
+    "host key of the worker changed",
+    "the worker has another host key for 30 s, and its sessions end",
+    faults.change_host_key(30.0),
+    Expected(incidents=0, status="(?i)host key"),
+)
+CA = OutageDrill(
+    "CA deleted, Caddy killed",
+    "the gateway's CA is deleted and Caddy killed: it makes another CA; then `up`",
+    faults.lose_ca,
+    Expected(cause="CA is not the one that clients have", status="CA is not the one that clients have"),
+    limit=150.0,
+)
+STORE = OutageDrill(
+    "history overwritten",
+    "store.sqlite and its side files are overwritten with random bytes",
+    faults.overwrite_store,
+    Expected(incidents=0, status="damaged"),
+)
+BOTH = OutageDrill(
+    "both nodes rebooted",
+    "both nodes restart at once",
+    faults.reboot_both,
+    Expected(away=20.0, cause=r"rebooted.*node rebooted while serving"),
+    limit=180.0,
+)
+PACKETS = OutageDrill(
+    "half of the fabric's packets lost",
+    "50 % of the packets to the worker are dropped for 40 s",
+    faults.lose_packets(0.5, 40.0),
+    Expected(incidents=None),
+    limit=150.0,
+)
+READ_ONLY = OutageDrill(
+    "state folder read-only",
+    "the head's state folder is read-only; 8 s later SIGKILL to rank 1; writable after 30 s more",
+    faults.read_only(30.0),
+    Expected(
+        away=40.0,
+        incidents=None,
+        status="read-only file system on spark-1",
+        refusal="read-only file system on spark-1",
+    ),
+    limit=180.0,
+)
+TMP = OutageDrill(
+    "/tmp of the head full",
+    "no byte is left in /tmp of the head; 3 s later SIGKILL to rank 0",
+    faults.fill_tmp,
+    Expected(away=BEYOND, cause=r"rank 0 on spark-1.*(137|SIGKILL)"),
+)
+DUPLICATE = OutageDrill(
+    "address of the worker on the head",
+    "the head takes the worker's fabric address for 20 s",
+    faults.duplicate_address(20.0),
+    Expected(incidents=None),
+    limit=150.0,
+)
+TWICE = OutageDrill(
+    "worker rebooted twice",
+    "the worker restarts, and again 9 s after it is back",
+    faults.reboot_twice(9.0),
+    Expected(away=15.0, incidents=None, cause=r"spark-2 (was|has) (been )?rebooted|node rebooted"),
+    limit=180.0,
+)
+EXPOSE = OutageDrill(
+    "serving.expose changed",
+    "`up` of what serves with `expose: loopback`, then with `expose: all` again",
+    faults.change_expose,
+    Expected(incidents=None),
+)
+PEOPLE = OutageDrill(
+    "two people",
+    "a second operator calls `up` of what serves, and `restart`",
+    faults.two_people,
+    Expected(away=BEYOND, incidents=0, refusal="."),
+)
+TRIAL = (
+    *(Stage((drill,), runtime="process") for drill in (SUPERVISOR_STOPPED, SUPERVISOR_STOPPED_KILL, CA, READ_ONLY)),
+    *(Stage((drill,), runtime="process") for drill in (BOTH, DUPLICATE, SSHD, HOST_KEY, STORE, PACKETS)),
+    Stage((TMP,), runtime="process", before=lambda ground: faults.small_tmp(ground.head)),
+    *(Stage((drill,), runtime="process") for drill in (TWICE, PEOPLE, EXPOSE)),
+)
