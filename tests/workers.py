@@ -1,6 +1,6 @@
 """`pytest --workers N`: the tests are collected once, then N forks of this process share the files.
 
-pytest-xdist starts each worker from nothing: it imports and collects all again (docs/adr/0017-test-runner.md). With
+pytest-xdist starts each worker from nothing: it imports and collects all again (docs/adr/0018-test-runner.md). With
 `--apart` each fork has namespaces of its own (namespaces.py). TEST_WORKER is the fork's number: each has a testbed of
 its own. TEST_PROGRESS names a file that holds how far the run is, for scripts/test_all.py.
 """
