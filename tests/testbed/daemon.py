@@ -45,6 +45,7 @@ class Daemon:
         """True when it was not running before."""
         if self.answers():
             return False
+        self.stop()  # one that has lost its socket holds the databases: the next one would wait for them in vain
         for folder in (self._settings.run, self._data, self._settings.root / "client"):
             folder.mkdir(parents=True, exist_ok=True)
         self._log.unlink(missing_ok=True)
@@ -72,13 +73,16 @@ class Daemon:
         wait_until(lambda: not runs(pid), "the testbed's dockerd to end", 60)
 
     def _pid(self) -> int | None:
-        """Its process, and never another that has inherited the number."""
-        try:
-            pid = int(self._pidfile.read_text())
-            command = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-        except (OSError, ValueError):
-            return None
-        return pid if str(self._data).encode() in command else None
+        """Find the process of this data folder, by its command line: a file with its number may be lost or stale."""
+        wanted = [b"--data-root", str(self._data).encode()]
+        for entry in Path("/proc").glob("[0-9]*"):
+            try:
+                words = (entry / "cmdline").read_bytes().split(b"\0")
+            except OSError:
+                continue
+            if words[:1] and Path(os.fsdecode(words[0])).name == "dockerd" and words[1:3] == wanted:
+                return int(entry.name)
+        return None
 
     def make_networks(self) -> None:
         present = self.docker("network", "ls", "--format", "{{.Name}}").split()

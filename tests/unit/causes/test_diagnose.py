@@ -113,6 +113,7 @@ FAILED = {
 }
 
 
+@pytest.mark.full
 @for_each("name", list(FAILED))
 def test_each_recording_of_a_failure_is_named_or_explained(name: str) -> None:
     """Guards the cause that stops it, named first, and where a log without a reason ends: never no answer."""

@@ -2,8 +2,6 @@
 
 from dataclasses import replace
 
-import pytest
-
 from sparkwright.checks.catalog import check_all
 from sparkwright.domain.check import Context
 from sparkwright.domain.checkpoint import Defect, Published
@@ -411,19 +409,6 @@ def test_foreign_port_next_to_our_own_rank_is_seen() -> None:
     assert [finding.title for finding in found("PORT001", where)] == ["port 8001 is in use by uvicorn"]
 
 
-@pytest.mark.parametrize(("docker", "code"), [(STOPPED, "DOCK001"), (FORBIDDEN, "DOCK002"), (PLAIN, "DOCK003")])
-def test_without_a_recipe_docker_is_worth_knowing(docker: Docker, code: str) -> None:
-    """Guards that `check` of nodes whose owner uses no Docker does not fail for it."""
-    assert [f.severity for f in found(code, context({"docker": docker}, recipe=None))] == [Severity.INFO]
-
-
-def test_docker_that_is_not_there() -> None:
-    """Guards the words for a node without Docker."""
-    (finding,) = found("DOCK001", context({"docker": NONE}))
-    assert (finding.title, finding.evidence) == ("Docker is not installed", "no `docker` on the node's PATH")
-    assert finding.remedy.startswith("install Docker Engine")
-
-
 def test_unfinished_hub_download_is_fetched_and_only_warned_of() -> None:
     """Guards that what `up` itself fixes does not stop it."""
     findings = found("MODEL001", context(checkpoints={"spark-1": PARTIAL}))
@@ -496,10 +481,3 @@ def test_without_a_split_that_works_other_node_counts_are_named() -> None:
     for counts, remedy in (((2, 4, 8), "one does on 2 or 4"), ((), "no split of this model works here")):
         (finding,) = found("PAR001", context(advice=Advice("x", splits=(own,), other_nodes=counts)))
         assert finding.remedy.endswith(remedy)
-
-
-def test_rootless_docker_is_reported_as_such() -> None:
-    """Guards that the remedy for a rootless daemon is not a limit that it cannot have."""
-    rootless = replace(TIGHT, rootless=True)
-    assert found("DOCK004", context({"docker": rootless}))[0].remedy == "use the rootful daemon"
-    assert found("DOCK003", context({"docker": replace(PLAIN, snap=True)}))[0].remedy.startswith("sudo snap remove")
