@@ -210,14 +210,21 @@ def test_logs_of_an_incident(shell: Shell, head: Head) -> None:
     assert (code, text) == (0, "0| head starts\n0| head ends\n1| worker starts\n1| Killed\n")
     assert shell.run("logs", "twin", "--incident", "1", "--rank", "1", "--tail", "1")[1] == "1| Killed\n"
     line = json.loads(shell.run("logs", "twin", "--incident", "1", "--tail", "1", "--json")[1].splitlines()[0])
-    assert line == {"rank": 0, "node": "spark-1", "simulated": False, "line": "head ends"}
+    assert line == {
+        "schema": 1,
+        "document": "logs",
+        "rank": 0,
+        "node": "spark-1",
+        "simulated": False,
+        "line": "head ends",
+    }
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         (["incidents", "show", "9"], "no incident 9 on spark-1, spark-2"),
-        (["incidents", "show", "0"], "0 is not in the range"),
+        (["incidents", "show", "0"], "found '0', expected a whole number of at least 1"),
         (["incidents", "list", "Not/A/Name"], "is no deployment's name"),
         (["logs", "twin", "--incident", "9"], "no incident 9"),
         (["logs", "other", "--incident", "1"], "no incident 1"),

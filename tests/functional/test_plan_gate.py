@@ -69,7 +69,8 @@ def test_up_prints_what_does_fit(shell: Shell) -> None:
     """The refusal ends with the way on; going past it needs a reason."""
     (shell.folder / "r.yaml").write_text(f"{RECIPE}serving: {json.dumps(TOO_SMALL)}\n")
     code, _, err = shell.run("up", "./r.yaml")
-    assert code == 1 and "what does fit, cheapest first\n  1. serving.kv_cache_bytes: 1 GiB\n" in err
+    assert code == 1, err
+    assert "what does fit, cheapest first\n  1. serving.kv_cache_bytes: 1 GiB\n" in err
     code, _, err = shell.run("up", "./r.yaml", "--force")
     assert code == 2 and "--force needs a reason" in err
 

@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
+from functools import cache
 
 from sparkwright.app.cluster_state import model_path, nodes_for
 from sparkwright.app.gate import Weighed, judge_of, weighed
@@ -123,20 +124,33 @@ def _newcomers(request: LaunchRequest, cluster_state: ClusterState) -> tuple[str
 def _refusal(services: Services, request: LaunchRequest, cluster_state: ClusterState) -> Refusal:
     """Plan a changed recipe as `plan` would the next time, and name the first check that refuses it.
 
-    Findings about the nodes alone do not count: no change of a recipe fixes them, and each is shown with its own fix.
+    Findings about a node that the recipe as it is has, too, do not count: a change of the recipe leaves the node as it
+    is (another driver, an engine that is not installed), and each is shown with its own fix.
     """
-    from sparkwright.checks.catalog import check_all
+    here = nodes_for(services, request.recipe)
+    names = {node.name for node in services.cluster.nodes}
 
-    of_nodes = {one.code for one in check_all(Context(cluster=services.cluster, facts=cluster_state.facts))}
+    def stops(asked: LaunchRequest, state: ClusterState) -> list[Finding]:
+        return list(stopping(make_plan(services, asked, state, seek=False), request.force))
+
+    @cache
+    def of_nodes() -> frozenset[tuple[str, str]]:
+        return frozenset(
+            (one.code, one.subject)
+            for one in stops(request, cluster_state)
+            if names.issuperset(one.subject.split(", ")) and one.code not in _OF_MEMORY
+        )
 
     def refused(recipe: Recipe, actions: Sequence[Action]) -> str:
         after = replace(cluster_state, facts=facts_after(cluster_state.facts, actions))
         asked = replace(request, recipe=recipe)
-        if recipe.nodes > len(services.cluster.nodes):
-            return first_refusal(recipe, judge_of(asked, after, services.cluster.nodes), services.cluster)
-        found = stopping(make_plan(services, asked, after, seek=False), request.force)
-        stops = [one for one in found if one.code not in of_nodes]
-        return f"{stops[0].code} ({stops[0].title})" if stops else ""
+        judge = judge_of(request, after, here)
+        if recipe.nodes > len(here):  # on nodes that are not there, or were not asked
+            return first_refusal(recipe, judge, services.cluster)
+        if recipe.model.label != request.recipe.model.label:
+            after = replace(after, checkpoints=judge.ground.of(recipe))
+        found = [one for one in stops(asked, after) if (one.code, one.subject) not in of_nodes()]
+        return f"{found[0].code} ({found[0].title})" if found else ""
 
     return refused
 

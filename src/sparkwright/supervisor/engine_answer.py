@@ -1,13 +1,18 @@
-"""An engine's answer, parsed by httptools: its status and headers, then its body without framing."""
+"""An engine's answer, parsed by h11: its status and headers, then its body without framing.
 
+h11 and not httptools, which is faster: this process runs from a bundle that may hold nothing compiled.
+"""
+
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-import httptools
+import h11
 
 HEAD_LIMIT = 128 * 1024
 # Between two neighbours only: our own side of the answer has framing of its own
 _HOP_BY_HOP = frozenset({b"connection", b"keep-alive", b"proxy-connection", b"te", b"trailer", b"transfer-encoding"})
-_NO_BODY = (204, 304)
+_UPGRADE = [("host", "engine"), ("connection", "upgrade"), ("upgrade", "any")]
+_SWITCHED = 101
 
 
 class MalformedAnswer(ConnectionError):
@@ -28,13 +33,15 @@ class EngineAnswer:
     headers: list[tuple[bytes, bytes]] = field(default_factory=list)
     complete: bool = False
     switched: bool = False
-    _parser: httptools.HttpResponseParser = field(init=False, repr=False)
-    _pieces: list[bytes] = field(default_factory=list, repr=False)
+    _http: h11.Connection = field(init=False, repr=False)
     _overhead: int = 0
-    _framed: bool = False
 
     def __post_init__(self) -> None:
-        self._parser = httptools.HttpResponseParser(self)
+        self._http = h11.Connection(h11.CLIENT, max_incomplete_event_size=HEAD_LIMIT)
+        # The request has been sent by other means: h11 needs to know its method, and that 101 may answer it.
+        headers = _UPGRADE if self.method == "GET" else _UPGRADE[:1]
+        self._http.send(h11.Request(method=self.method, target="/", headers=headers))
+        self._http.send(h11.EndOfMessage())
 
     def feed(self, data: bytes) -> bytes:
         """Return what of the body is in `data`; b'' at the engine's end is the end of an answer without a length.
@@ -43,64 +50,48 @@ class EngineAnswer:
         """
         if self.switched:
             return data
-        if not data:
-            if not self.status or self._framed:
-                raise MalformedAnswer("the engine closed the connection before the end of its answer")
-            self.complete = True
+        if self.complete:  # what follows the end is of no interest
             return b""
         self._overhead += len(data)
         try:
-            self._parser.feed_data(data)
-        except httptools.HttpParserUpgrade as upgrade:
-            self.switched = self.status == 101
-            return data[upgrade.args[0] :] if self.switched else self._taken()
-        except httptools.HttpParserError as error:
-            if not self.complete:  # what follows the end is of no interest
-                raise MalformedAnswer(f"the engine's answer is no HTTP: {error}") from error
+            self._http.receive_data(data)
+            body = b"".join(self._events())
+        except h11.RemoteProtocolError as error:
+            if not data:
+                raise MalformedAnswer("the engine closed the connection before the end of its answer") from error
+            raise MalformedAnswer(f"the engine's answer is no HTTP: {error}") from error
+        if not data and not self.complete:
+            raise MalformedAnswer("the engine closed the connection before the end of its answer")
         if self._overhead > HEAD_LIMIT and not self.complete:
             raise MalformedAnswer(f"the engine sent {HEAD_LIMIT >> 10} KiB of headers and framing in a row")
-        return self._taken()
-
-    def _taken(self) -> bytes:
-        body = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
-        self._pieces.clear()
         return body
 
-    # Called by httptools
+    def _events(self) -> Iterator[bytes]:
+        while not self.complete and not self.switched:
+            event = self._http.next_event()
+            if isinstance(event, h11.Data):
+                self._overhead = 0
+                yield bytes(event.data)
+            elif isinstance(event, h11.Response):
+                self._begin(event)
+            elif isinstance(event, h11.InformationalResponse) and event.status_code == _SWITCHED:
+                self._begin(event)
+                self.switched = True
+                yield bytes(self._http.trailing_data[0])
+            elif isinstance(event, h11.EndOfMessage):
+                self.complete = True
+            elif not isinstance(event, h11.InformationalResponse):  # needs more data, or is closed
+                return
 
-    def on_status(self, reason: bytes) -> None:
-        if not self.status:
-            self.reason += reason
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        if not self.status:
-            self.headers.append((name.lower(), value.strip(b" \t")))
-
-    def on_headers_complete(self) -> None:
-        if self.status:
-            return
-        status = self._parser.get_status_code()
-        if 100 <= status < 200 and status != 101:
-            self.headers.clear()
-            self.reason = b""
-            return
-        self.status = status
-        lengths = [value for name, value in self.headers if name in (b"content-length", b"transfer-encoding")]
-        self._framed = bool(lengths)
-        self.complete = self.method == "HEAD" or status in _NO_BODY
-
-    def on_body(self, data: bytes) -> None:
-        if not self.complete:
-            self._overhead = 0
-            self._pieces.append(data)
-
-    def on_message_complete(self) -> None:
-        self.complete = self.complete or bool(self.status)
+    def _begin(self, event: h11.Response | h11.InformationalResponse) -> None:
+        self.status, self.reason, self.headers = event.status_code, bytes(event.reason), list(event.headers)
+        if {b"content-length", b"transfer-encoding"} <= {name for name, _ in self.headers}:
+            raise MalformedAnswer("the engine's answer has two lengths")
 
     @property
     def passed_headers(self) -> list[tuple[bytes, bytes]]:
         """Headers that belong to the answer itself and not to the connection."""
-        dropped = _HOP_BY_HOP if self.status != 101 else frozenset({b"transfer-encoding"})
+        dropped = _HOP_BY_HOP if self.status != _SWITCHED else frozenset({b"transfer-encoding"})
         return [one for one in self.headers if one[0] not in dropped]
 
     def header(self, name: bytes) -> bytes:

@@ -1,7 +1,7 @@
 """Requests carried from Caddy to the engine that their model names, and answers back.
 
 One connection is one request on both sides. A body is read only until its model is known; what came before that waits
-in a spool. h11 reads and writes Caddy's side and writes the engine's; httptools reads the engine's answer.
+in a spool. h11 reads and writes both sides.
 """
 
 import asyncio
