@@ -105,6 +105,7 @@ def test_only_recipes_of_the_simulator_can_be_shown(shell: Shell) -> None:
     assert shell.left == []
 
 
+@pytest.mark.full
 def test_a_version_whose_lines_nobody_understands_is_ready_when_it_answers(shell: Shell, tmp_path: Path) -> None:
     """Real ranks that print nothing known: `up` shows that, waits for the API's answer, and saves their logs."""
     code, out, err = shell.run("demo", "--keep", "--json")

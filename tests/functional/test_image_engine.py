@@ -61,6 +61,7 @@ def asked(docker: dockerd.Dockerd, command: Command) -> EngineFound | Unknown | 
     return parse_found(Completed(done.returncode, done.stdout, done.stderr))
 
 
+@pytest.mark.full
 def test_the_version_of_each_package(docker: dockerd.Dockerd, tmp_path: Path) -> None:
     """Read without importing anything: a package whose code cannot even be imported reports its version all the
     same."""

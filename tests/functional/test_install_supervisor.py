@@ -99,6 +99,7 @@ def test_up_leaves_a_supervisor_and_down_leaves_nothing(shell: Shell) -> None:
     ended(shell)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("phase", ["loading", *MORE])
 def test_a_person_goes_first_whatever_it_is_about(shell: Shell, phase: str) -> None:
     """`down` in the middle of a relaunch: the supervisor gives way, its lease too, and no rank comes after."""
@@ -111,6 +112,7 @@ def test_a_person_goes_first_whatever_it_is_about(shell: Shell, phase: str) -> N
     ended(shell)
 
 
+@pytest.mark.full
 def test_a_second_supervisor_refuses(shell: Shell) -> None:
     """Two cannot act: the one that comes later reports who is there, and ends."""
     up(shell)
@@ -159,6 +161,7 @@ def rank_pids(shell: Shell) -> list[str]:
     return [path.read_text() for path in sorted(shell.folder.glob("*/state/deployments/twin/rank*/pid"))]
 
 
+@pytest.mark.full
 def test_secrets_are_in_closed_files_only(shell: Shell) -> None:
     """Not in argv, units, environments of services, logs, or anything that others may read."""
     path = shell.folder / "twin.yaml"

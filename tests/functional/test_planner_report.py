@@ -73,6 +73,7 @@ def test_rows_of_another_form_are_refused(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.full
 @HAS_DATA
 def test_the_page_is_fresh_and_what_was_reached_stays_reached(capsys: pytest.CaptureFixture[str]) -> None:
     """docs/reference/planner-accuracy.md is what the planner reports today, and no target that was met is lost."""

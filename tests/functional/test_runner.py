@@ -223,6 +223,7 @@ def test_what_makes_a_node_short_of_memory_runs_when_all_else_has_ended(folder: 
     assert set(test_all.ALONE) <= alone
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_to_the_runner_alone_ends_all_that_it_started(tmp_path: Path, number: signal.Signals) -> None:
     """Guards a machine on which somebody stops a run: nothing goes on testing."""

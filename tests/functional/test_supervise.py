@@ -92,6 +92,7 @@ async def test_an_api_that_hangs_is_not_taken_for_a_busy_engine(tmp_path: Path) 
         await simulator.down()
 
 
+@pytest.mark.full
 async def test_it_gives_up_on_a_deployment_that_dies_in_every_load(simulator: Simulator) -> None:
     """Guards the loop guard: three launches, each with its evidence in the one incident, then a person is asked for."""
     async with supervised(simulator):
@@ -147,6 +148,7 @@ async def test_a_lost_connection_is_not_a_lost_worker(simulator: Simulator) -> N
     assert [news.what for news in simulator.heard.news] == ["degraded", "recovered"]
 
 
+@pytest.mark.full
 async def test_a_worker_that_dies_out_of_sight_is_launched_when_it_can_be_reached_again(simulator: Simulator) -> None:
     """Guards a rebooted worker: the head cannot go on without it, nothing is launched while it is away, then all is."""
     simulator.gone["spark-2"] = asyncio.Event()
@@ -179,6 +181,7 @@ async def test_killed_in_the_middle_it_goes_on(simulator: Simulator, work: str) 
     assert simulator.starts(0) <= 3
 
 
+@pytest.mark.full
 async def test_it_needs_little_memory(simulator: Simulator) -> None:
     """Guards the footprint on a node with a flagship in its memory: 80 MB (its CPU share: `make drills`)."""
     simulator.write_desired()

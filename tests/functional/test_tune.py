@@ -41,6 +41,7 @@ BOTH = ("--set", FAULTS, "--set", "env.SPARKWRIGHT_TWIN_STEP_MS=1")
 SEARCH = (*only("SPARKWRIGHT_TWIN_FAULT", "SPARKWRIGHT_TWIN_STEP_MS"), *BOTH)
 
 
+@pytest.mark.full
 def test_a_search(shell: Shell) -> None:
     """A setting with a planted quality fault is excluded by its probe, one that does not start is counted and named,
     the fastest of the others is the profile, which validates; nothing serves afterwards, for nothing did before."""

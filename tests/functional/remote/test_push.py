@@ -130,6 +130,7 @@ def noted(target: Path) -> int:
     return total
 
 
+@pytest.mark.full
 def test_killed_at_random_points_it_loses_at_most_one_range(sh: Sh, model: Path) -> None:
     """A copy of hours that begins again after each cut never ends; what is half there has no final name."""
     target, dice = sh.home / "there/models--a--b", random.Random(7)
@@ -254,6 +255,7 @@ def test_a_flipped_bit_in_what_had_all_arrived_is_sent_again(sh: Sh, model: Path
     assert (target / "notes.bin").read_bytes() == source.read_bytes()
 
 
+@pytest.mark.full
 def test_a_source_that_cannot_be_read_is_named(sh: Sh, model: Path) -> None:
     """The reason of the source's disk, instead of waiting for the peer."""
     source = model / "blobs" / "loop"
@@ -281,6 +283,7 @@ def test_a_source_that_is_not_what_the_publisher_promised_is_refused(sh: Sh, mod
     assert not (target / "blobs" / blob.name).exists()
 
 
+@pytest.mark.full
 def test_three_thousand_small_files_arrive(sh: Sh) -> None:
     """No limit of open files, threads or lines is met."""
     source, target = sh.home / "many", sh.home / "there/many"
@@ -420,6 +423,7 @@ def test_next_to_an_engine_both_sides_take_what_it_leaves(sh: Sh, model: Path, y
     assert len(classes) >= 3 and set(classes.values()) == {os.SCHED_IDLE if yields else os.SCHED_OTHER}
 
 
+@pytest.mark.full
 def test_the_limit_holds(sh: Sh, model: Path) -> None:
     """Next to an engine that serves a copy takes what it is given: the rate in the last line shows it."""
     done = push(sh, model, sh.home / "there/models--a--b", limit=64_000_000)

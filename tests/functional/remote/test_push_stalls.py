@@ -117,6 +117,7 @@ def test_a_peer_that_says_nothing_is_given_up(tmp_path: Path, source: Path) -> N
     assert done.stdout.splitlines()[-1] == "spark-2 has acknowledged nothing for 2 s"
 
 
+@pytest.mark.full
 def test_a_frozen_receiver_is_given_up(sh: Sh) -> None:
     """SIGSTOP is what a frozen node looks like: progress tells the stall, and the copy ends with the reason."""
     source = sh.home / "from.bin"

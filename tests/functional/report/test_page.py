@@ -24,6 +24,7 @@ def expected(one: LevelSummary, x: float, metric: str, statistic: str = "median"
     return [x, interval.value, interval.low, interval.high, found.count]
 
 
+@pytest.mark.full
 def test_plots_show_what_the_store_holds(page: Page, one: Shown) -> None:
     """Every point of the curves against depth, users and turn: value, interval and count, to the last digit."""
     page.show(one.path)
@@ -194,6 +195,7 @@ def test_paper_is_white_and_wide_enough(page: Page, one: Shown) -> None:
     assert page.script("return document.documentElement.scrollWidth") <= 794
 
 
+@pytest.mark.full
 def test_runs_are_laid_over_each_other(page: Page, two: Shown) -> None:
     """Both engines on one plot, distinguished by letter, and the verdict as text."""
     page.show(two.path)
