@@ -7,6 +7,7 @@ import os
 import signal
 from typing import Any
 
+import pytest
 import yaml
 
 from functional.command import Shell
