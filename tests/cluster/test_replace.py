@@ -144,6 +144,7 @@ def port(request: pytest.FixtureRequest) -> Iterator[int]:
     yield request.param
 
 
+@pytest.mark.full
 def test_another_takes_its_place(drive: Drive, nodes: list[Node], port: int) -> None:
     """Its gateway answers until the other's does, on the same port without a gap; nothing of the old one is left."""
     drive.good("up", drive.recipe("process", serving=OPEN))

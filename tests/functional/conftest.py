@@ -2,15 +2,25 @@
 
 import signal
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from functional.command import WARM
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "each_row: `make test` runs all rows of this test, and not only one")
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # started by a shell in the background (`make test &`):
         signal.signal(signal.SIGINT, signal.default_int_handler)  # what tests start would ignore Ctrl-C, too
+
+
+@pytest.fixture(scope="session", autouse=True)
+def warm_command_ends() -> Iterator[None]:
+    """End the warm command with the tests of this process: a worker's namespace must be empty then."""
+    yield
+    WARM.end()
 
 
 @pytest.hookimpl(tryfirst=True)

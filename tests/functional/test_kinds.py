@@ -63,6 +63,7 @@ def test_an_embedding_model_on_llama_cpp_serves_openai_s_client(served: Served) 
             client.embeddings.create(model="ada", input="one")
 
 
+@pytest.mark.full
 def test_a_transcription_model_is_proven_with_a_sound(served: Served, tmp_path: Path) -> None:
     """Guards a body that is a form: the probe sends one, and a client's finds its model by it."""
     assert "transcribed" in served.good("up", of_kind(served, "alpha", "transcription"), *FORCE)["answer"]["text"]

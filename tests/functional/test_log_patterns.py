@@ -60,6 +60,7 @@ def test_a_quadratic_pattern_is_steep_and_a_linear_one_is_not() -> None:
     assert not grows_steeply(re.compile("a.{0,300}b.{0,300}c"), "a" * 8000)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("fills", [pytest.param((), id="own"), pytest.param(FILLS, marks=pytest.mark.full, id="any")])
 def test_twice_the_line_is_not_four_times_the_work(fills: tuple[str, ...]) -> None:
     """Guards against what nobody thought of: fills and beginnings of matches, again and again, against all patterns.

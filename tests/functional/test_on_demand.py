@@ -77,6 +77,7 @@ def test_twenty_clients_start_it_and_it_ends_without_them(served: Served) -> Non
         assert live(served, "alpha")["incidents"] == 0
 
 
+@pytest.mark.full
 def test_a_start_that_the_plan_refuses_is_answered_with_its_reason(served: Served) -> None:
     """Guards what serves next to it: 503 with the finding and Retry-After, nothing stopped, and a later try."""
     served.good("up", on_demand(served, "alpha"), *FORCE)
@@ -95,6 +96,7 @@ def test_a_start_that_the_plan_refuses_is_answered_with_its_reason(served: Serve
     assert live(served, "alpha")["incidents"] == 0 and live(served, "beta")["relaunches"] == 0
 
 
+@pytest.mark.full
 def test_it_is_never_stopped_while_a_request_runs(served: Served) -> None:
     """Guards a stream that lasts longer than the idle time, at the gateway's count of what is under way."""
     served.good("up", on_demand(served, "alpha", SPARKWRIGHT_TWIN_TIME_SCALE="1"), *FORCE)
@@ -107,6 +109,7 @@ def test_it_is_never_stopped_while_a_request_runs(served: Served) -> None:
         assert live(served, "alpha")["relaunches"] == 0
 
 
+@pytest.mark.full
 def test_a_restart_waits_for_a_stream_as_long_as_asked(served: Served) -> None:
     """Guards `--drain SECONDS`: without it this stream is cut after 3 s, a tenth of the default in these tests."""
     served.good("up", served.recipe("alpha", SPARKWRIGHT_TWIN_TOKEN_SCALE="1"), *FORCE)
@@ -122,6 +125,7 @@ def test_a_restart_waits_for_a_stream_as_long_as_asked(served: Served) -> None:
         assert client.post("/v1/chat/completions", json=CHAT).status_code == 200
 
 
+@pytest.mark.full
 def test_switches_under_load_leave_no_request_without_tokens_or_a_reason(shell: Shell) -> None:
     """Guards the drill of 200 switches in its short form: two simulators in turns, next to llama.cpp's real server."""
     if not has_caddy():

@@ -130,6 +130,7 @@ def rendered(folder: Path, program: Path) -> tuple[RankSpec, ...]:
     return specs
 
 
+@pytest.mark.full
 def test_the_program_runs_once_both_nodes_are_there_and_all_ends_with_the_head(cluster: Cluster) -> None:
     """Two nodes and two GPUs by Ray's own word; SIGTERM to the head leaves no process and no folder on either node."""
     cluster.start(1)

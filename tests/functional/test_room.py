@@ -71,6 +71,7 @@ def short(shell: Shell) -> Iterator[Short]:
         shell.run("down", name)
 
 
+@pytest.mark.full
 def test_one_that_is_idle_makes_room_for_another(short: Short) -> None:
     """Guards what serves from an `up` that does not fit next to it, and the request that one on demand gives way to."""
     short.good("up", short.llama("beta", idle=0.4))

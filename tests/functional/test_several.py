@@ -84,6 +84,7 @@ class Asking:
         return {status for status, _, _ in self.got}
 
 
+@pytest.mark.full
 def test_two_share_one_address_and_one_is_replaced_next_to_the_other(served: Served) -> None:
     """Guards the whole way: ports that move, one list of models, a switch under load, and an end without remains."""
     served.good("up", served.recipe("alpha", "coder"), *FORCE)

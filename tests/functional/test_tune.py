@@ -80,6 +80,7 @@ def test_candidates(shell: Shell) -> None:
     assert (code, "settings: " in err) == (2, True), err
 
 
+@pytest.mark.full
 def test_what_serves_comes_back(shell: Shell) -> None:
     """Ctrl-C in a trial: the supervised deployment serves again, by its supervisor, as it was."""
     code, _, err = shell.run("up", written(shell), "--force", "no GPU here", **SCALED)
@@ -101,6 +102,7 @@ def test_what_serves_comes_back(shell: Shell) -> None:
 STEPS_OF = (*only("SPARKWRIGHT_TWIN_STEP_MS"), "--set", "env.SPARKWRIGHT_TWIN_STEP_MS=1,24,48")
 
 
+@pytest.mark.full
 def test_a_killed_search(shell: Shell) -> None:
     """SIGKILL in a trial: --resume repeats none that had ended, and starts again at the end what served before."""
     code, _, err = shell.run("up", written(shell), "--no-supervise", "--force", "no GPU here", **SCALED)

@@ -39,11 +39,13 @@ class WarmCommand:
             with theirs:
                 self._server = subprocess.Popen(words, env=keep, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL)
             self._owner = os.getpid()
-            atexit.register(self._end, self._owner)
+            atexit.register(self.end)
         return self._control
 
-    def _end(self, owner: int) -> None:
-        if owner == os.getpid():
+    def end(self) -> None:
+        """End the server that this process started, if any."""
+        if self._owner == os.getpid():
+            self._owner = 0
             self._control.close()
             self._server.wait(10)
 

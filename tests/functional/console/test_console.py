@@ -242,6 +242,7 @@ def test_an_operator_stops_and_starts(desk: Desk, window: Page, operator: str) -
     reads(page, "Start twin, asked for by me", "done in", "Serves, and has been ready")
 
 
+@pytest.mark.full
 def test_two_deployments_on_one_page_and_a_switch(desk: Desk, window: Page, operator: str) -> None:
     """Guards several behind one gateway: both are seen, one takes the other's place, a failed switch goes back."""
     desk.up("other", behind="twin", served="other-tiny")

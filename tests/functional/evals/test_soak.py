@@ -47,6 +47,7 @@ def soaked(shell: Bench, *words: str, rounds: str = ROUNDS) -> tuple[int, dict[s
     return code, told, [one["kind"] for one in told["soak"]["findings"]]
 
 
+@pytest.mark.full
 def test_a_healthy_server(shell: Bench, simulator: Start) -> None:
     """Nothing is found; page, list, gates and comparison know it as a soak; what is unknown is named."""
     code, told, kinds = soaked(shell, url(simulator(*PARSERS)), "--tag", "first")
@@ -75,6 +76,7 @@ def test_a_healthy_server(shell: Bench, simulator: Start) -> None:
     assert (code, "is complete" in err) == (2, True)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("fault", "kind"),
     [("leak=4", "leak"), pytest.param("wrong@tool_text", "answers", marks=pytest.mark.full)],
