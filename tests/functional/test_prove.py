@@ -40,6 +40,7 @@ def written(shell: Shell, gates: str, **env: str) -> str:
     return path
 
 
+@pytest.mark.full
 def test_a_good_start_is_proven(shell: Shell) -> None:
     """Two runs are stored and judged by the recipe's gates; one file judges both; a soak sees the nodes' memory."""
     gates = 'gates: [errors == 0, failed_probes == 0, "ttft.p99 < 30s @ level=4-users"]\n'
