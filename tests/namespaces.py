@@ -19,7 +19,9 @@ NEW_MOUNTS, NEW_IPC, NEW_PIDS, NEW_NETWORK = 0x20000, 0x8000000, 0x20000000, 0x4
 PRIVATE_TREE = 0x4000 | 0x40000  # MS_REC | MS_PRIVATE, linux/mount.h
 PR_SET_PDEATHSIG = 1
 GET_FLAGS, SET_FLAGS, IS_UP = 0x8913, 0x8914, 0x1  # linux/sockios.h, linux/if.h
-TEMPORARY = ("/run/lock", "/dev/shm")
+# Leases, the names of `ip netns`, shared memory, sockets of ssh masters: their names hold a process number or a port,
+# and workers have the same ones.
+OWN_FOLDERS = ("/run/lock", "/run/netns", "/dev/shm", "/tmp/sparkwright-0", "/run/user/0/sparkwright")
 
 libc = ctypes.CDLL(None, use_errno=True)
 
@@ -38,9 +40,10 @@ def enter_namespaces() -> None:
     end_with_parent()
     mount("none", "/", "", PRIVATE_TREE)
     mount("proc", "/proc", "proc")
-    for folder in TEMPORARY:
+    for folder in OWN_FOLDERS:
         Path(folder).mkdir(parents=True, exist_ok=True)
         mount("tmpfs", folder, "tmpfs")
+        Path(folder).chmod(0o700 if "sparkwright" in folder else 0o1777)
     raise_loopback()
     if child := os.fork():
         os._exit(attend(child))

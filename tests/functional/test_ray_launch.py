@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from importlib.resources import files
@@ -25,7 +26,10 @@ from sparkwright.engines.vllm import ray as ray_args
 from sparkwright.facts.engine_log import read_log
 
 pytest.importorskip("ray", reason="hardware: Ray has no wheel for this Python")
-pytestmark = pytest.mark.skipif(MISSING, reason="hardware: network namespaces take root and iproute2")
+pytestmark = [
+    pytest.mark.full,
+    pytest.mark.skipif(MISSING, reason="hardware: network namespaces take root and iproute2"),
+]
 ADDRESSES = ("10.77.0.1", "10.77.0.2")
 TOKEN = "ab" * 32
 # In vLLM's place: a driver that puts one worker with a GPU on each node and tells where they are.
@@ -47,10 +51,10 @@ time.sleep(600)
 """
 
 
-def until(true: Callable[[], object], what: str, seconds: float) -> None:
+def until(true: Callable[[], object], what: Callable[[], str], seconds: float) -> None:
     end = time.monotonic() + seconds
     while not true():
-        assert time.monotonic() < end, what
+        assert time.monotonic() < end, what()
         time.sleep(0.2)
 
 
@@ -63,7 +67,7 @@ class Cluster:
     specs: tuple[RankSpec, ...]
     started: dict[int, subprocess.Popen[bytes]] = field(default_factory=dict)
 
-    def start(self, rank: int, token: str = TOKEN, wait: str = "60") -> None:
+    def start(self, rank: int, token: str = TOKEN, wait: str = "240") -> None:
         spec = self.specs[rank]
         words = [wait if word == str(ray_args.WAIT) else word for word in spec.argv]
         env = {**os.environ, **spec.env, "RAY_AUTH_TOKEN": token}
@@ -74,8 +78,13 @@ class Cluster:
     def log(self, rank: int) -> list[str]:
         return (self.folder / f"log{rank}").read_text(errors="replace").splitlines()
 
-    def prints(self, rank: int, text: str, seconds: float = 120) -> None:
-        until(lambda: any(text in line for line in self.log(rank)), f"{text!r} in {self.log(rank)}", seconds)
+    def prints(self, rank: int, text: str, seconds: float = 300) -> None:
+        """Ray takes 20 CPU seconds to start: a minute and more on a machine that runs other things."""
+        until(
+            lambda: any(text in line for line in self.log(rank)),
+            lambda: f"{text!r} in {[self.log(one) for one in sorted(self.started)]}",
+            seconds,
+        )
 
     def left(self) -> list[str]:
         """Processes in the namespaces, whatever they call themselves."""
@@ -117,7 +126,7 @@ def rendered(folder: Path, program: Path) -> tuple[RankSpec, ...]:
     context = RenderContext(
         paths,
         pythons=dict.fromkeys(where.nodes, sys.executable),
-        deployment=f"t{os.getpid()}",
+        deployment=f"t{uuid.uuid4().hex[:8]}",
         launch_key=Secret(TOKEN),
         simulated=True,
     )
@@ -130,7 +139,6 @@ def rendered(folder: Path, program: Path) -> tuple[RankSpec, ...]:
     return specs
 
 
-@pytest.mark.full
 def test_the_program_runs_once_both_nodes_are_there_and_all_ends_with_the_head(cluster: Cluster) -> None:
     """Two nodes and two GPUs by Ray's own word; SIGTERM to the head leaves no process and no folder on either node."""
     cluster.start(1)
@@ -146,7 +154,7 @@ def test_the_program_runs_once_both_nodes_are_there_and_all_ends_with_the_head(c
     assert cluster.started[0].wait(60) == 143
     assert cluster.started[1].wait(60) == 1
     assert "ray: error: the head's Ray is gone; this worker ends" in cluster.log(1)
-    until(lambda: not cluster.left(), f"gone: {cluster.left()}", 60)
+    until(lambda: not cluster.left(), lambda: f"gone: {cluster.left()}", 60)
     assert not Path(cluster.specs[0].argv[cluster.specs[0].argv.index("--folder") + 1]).exists()
 
 
@@ -161,7 +169,7 @@ def test_a_missing_node_is_named_before_the_program_starts(cluster: Cluster) -> 
     assert any(map(missing.match, cluster.log(0)))
     assert not any(line.startswith("arguments") for line in cluster.log(0))
     assert read_log(cluster.log(0), engine("vllm-ray").read).root.endswith("10.77.0.2")
-    until(lambda: not cluster.left(), f"gone: {cluster.left()}", 60)
+    until(lambda: not cluster.left(), lambda: f"gone: {cluster.left()}", 60)
 
 
 def test_a_killed_head_takes_its_worker_along(cluster: Cluster) -> None:
@@ -171,7 +179,7 @@ def test_a_killed_head_takes_its_worker_along(cluster: Cluster) -> None:
     cluster.prints(0, "startup complete")
     cluster.started[0].kill()
     assert cluster.started[1].wait(60) == 1
-    until(lambda: not cluster.left(), f"gone: {cluster.left()}", 60)
+    until(lambda: not cluster.left(), lambda: f"gone: {cluster.left()}", 60)
 
 
 def test_somebody_elses_folder_is_neither_used_nor_removed(tmp_path: Path) -> None:
