@@ -191,7 +191,7 @@ def test_every_verb_has_help_with_an_example() -> None:
 @for_each("name", VERBS)
 def test_the_list_reports_what_the_verb_itself_reports(name: str) -> None:
     """Two texts about one thing drift apart."""
-    verb = cli.main.get_command(click.Context(cli.main), name)
+    verb = cli.main.get_command(click.Context(cli.main, **cli.main.context_settings), name)
     assert verb is not None
     first = (verb.help or "").split("\n\n")[0].replace("\n", " ")
     assert first.split(".")[0].split(":")[0].split(",")[0][:20] in VERBS[name][2] or name in ("recipes", "logs")
