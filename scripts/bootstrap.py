@@ -214,6 +214,27 @@ def sync_from_mirror(uv: str, dev: bool, env: dict[str, str], hint: str) -> None
     run([uv, "pip", "install", "--quiet", "--no-deps", "-e", str(ROOT)], "install sparkwright itself", hint, env=env)
 
 
+def install_group(name: str) -> None:
+    """Add what uv.lock pins for one more dependency group; the next `make setup` may remove it again."""
+    uv, locked = find_uv() or fetch_uv(), KEEP / f"{name}.txt"
+    env = {"UV_PYTHON_DOWNLOADS": "never", "VIRTUAL_ENV": str(VENV)}
+    if index := own_index():
+        env |= {"UV_DEFAULT_INDEX": index, "UV_INDEX_URL": ""}
+    export = [
+        uv,
+        "export",
+        "--frozen",
+        "--quiet",
+        "--no-emit-project",
+        "--only-group",
+        name,
+        "--output-file",
+        str(locked),
+    ]
+    run(export, "read uv.lock", env=env)
+    run([uv, "pip", "install", "--quiet", "--require-hashes", "-r", str(locked)], f"install the group {name}", env=env)
+
+
 def own_index() -> str | None:
     names = ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL")
     return next((os.environ[name] for name in names if os.environ.get(name)), None)

@@ -1,4 +1,4 @@
-"""The samples in README.md: what the commands print, run by `make docs` on nodes that answer with recorded output.
+"""Samples in guides: what the commands print, run by `make docs` on nodes that answer with recorded output.
 
 The answers of the nodes are samples of tests/data/facts, the log is one of vLLM 0.21.0 in tests/data. A sample is
 what is between `<!-- sample: NAME -->` and `<!-- end -->`.
