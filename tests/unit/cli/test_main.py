@@ -1,6 +1,7 @@
 """The command itself: help, wrong arguments, and every kind of error as words and an exit code."""
 
 import asyncio
+import re
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -198,6 +199,7 @@ def test_the_list_reports_what_the_verb_itself_reports(name: str) -> None:
 
 
 def test_version(capsys: Any) -> None:
-    """For reports."""
+    """A bug report names the commit, too, where git or the wheel knows it."""
     assert run(["--version"]) == 0
-    assert capsys.readouterr().out.startswith("sparkwright, version 0.")
+    said = capsys.readouterr().out
+    assert re.fullmatch(r"sparkwright, version \d+\.\d+\.\d+( \(commit [0-9a-f]{12}(-dirty)?\))?\n", said)
