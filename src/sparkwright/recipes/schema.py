@@ -96,6 +96,21 @@ _SHAPE: dict[str, Any] = {
 ShapePart = create_model("ShapePart", __base__=Part, **_SHAPE)
 
 
+class StatedPart(Part):
+    parameters: Annotated[int, _NUMBERS] = 0
+    active: Annotated[int, _NUMBERS] = 0
+    dtype: Annotated[Text, _WORD] = ""
+    kv_dtype: Annotated[Text, _WORD] = ""
+    memory: Size = 0
+    weights: Size = 0
+    kv_bytes: Annotated[int, _COUNT] = 0
+    layers: Annotated[int, _COUNT] = 0
+    heads: Annotated[int, _COUNT] = 0
+    kv_heads: Annotated[int, _COUNT] = 0
+    head_dim: Annotated[int, _COUNT] = 0
+    by: Text = ""
+
+
 class ModelPart(Part):
     id: Annotated[Text, _HUB_ID] = ""
     revision: Annotated[Text, _WORD] = ""
@@ -106,6 +121,7 @@ class ModelPart(Part):
     simulated: bool = False
     kind: Literal["chat", "embedding", "rerank", "transcription"] = "chat"
     shape: ShapePart | None = None
+    stated: StatedPart | None = None
 
 
 class EnginePart(Part):
