@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
 
 from sparkwright.domain.checkpoint import MISSING, Checkpoint, Defect, Flaw, TensorGroup
 from sparkwright.domain.command import Completed
@@ -11,11 +10,11 @@ from sparkwright.domain.model import ModelShape
 from sparkwright.domain.values import dataclass
 from sparkwright.facts import gguf, model_config, safetensors
 from sparkwright.facts.fact import Plain, parsed_json, whole
-from sparkwright.facts.model_values import Config, known, named, number, part, texts_of
+from sparkwright.facts.model_unread import STATE, any_of, known_family
+from sparkwright.facts.model_values import Config, named, number, part, texts_of
 from sparkwright.facts.safetensors import INDEX, Index, indexes, main_index, sums
 from sparkwright.remote.programs.wire import COPYING
 
-_STATE = re.compile(r"linear_(num_\w*heads|attn_config)$|(mamba_|ssm_)\w*(heads|state\w*)$")
 _NESTED = ("text_config", "llm_config", "language_config", "thinker_config")
 _SHOWN = 3
 # The norm before the attention: one a layer, as long as the hidden width. Encoders have theirs under other names.
@@ -37,23 +36,18 @@ def doubts(text: str, shape: ModelShape | Unknown | None) -> tuple[str, ...]:
     return tuple(_doubts(text, _config(text), shape))
 
 
-@cache
-def _any_of(what: str) -> re.Pattern[str]:
-    return re.compile("|".join(known("models")[what]))
-
-
 def _config(text: str) -> Config:
     top = parsed_json(text)
     return {**top, **part(top, *_NESTED)} if isinstance(top, Mapping) else {}
 
 
 def _doubts(text: str, config: Config, shape: ModelShape) -> Iterator[str]:
-    if shape.architecture and not _any_of("families").match(re.sub(r"[^a-z0-9]", "", shape.architecture.lower())):
+    if shape.architecture and not known_family(shape.architecture):
         code = ", and its code comes with the model (auto_map)" if config.get("auto_map") else ""
         yield f"the architecture {shape.architecture} is not known{code}: counted as plain attention, the most it keeps"
     if shape.state_layers and not (shape.state_matrix or shape.state_conv_width):
         yield f"{shape.state_layers} layers keep a state of unknown size: none is counted for them"
-    if not shape.state_layers and any(_STATE.match(key) and config[key] for key in config):
+    if not shape.state_layers and any(STATE.match(key) and config[key] for key in config):
         yield "state layers, but not which: all are counted as attention"
     window = number(config, "sliding_window", "sliding_window_size")
     switched_off = config.get("use_sliding_window") is False
@@ -64,10 +58,7 @@ def _doubts(text: str, config: Config, shape: ModelShape) -> Iterator[str]:
         yield "an indexer, but not in which layers: none is counted"
     if shape.tables_unknown:
         yield f"tables next to the vocabulary ({', '.join(named(config)[:_SHOWN])}), but not how large: none is counted"
-    understood, irrelevant, telling = (_any_of(what) for what in ("understood", "irrelevant", "telling"))
-    unread = model_config.unread(text)
-    odd = [key for key in unread if not understood.fullmatch(key) and not irrelevant.fullmatch(key)]
-    odd.sort(key=lambda key: not telling.search(key))
+    odd = sorted(model_config.odd_keys(text), key=lambda key: not any_of("telling").search(key))
     if odd:
         more = f" and {len(odd) - _SHOWN} more" if len(odd) > _SHOWN else ""
         yield f"keys that are not understood here: {', '.join(odd[:_SHOWN])[:120]}{more}"
