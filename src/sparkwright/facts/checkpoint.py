@@ -23,6 +23,7 @@ _WIDTHS = {"BF16": 2, "F16": 2, "F32": 4}
 _DRAFTS = 8  # draft layers stand beside the model's, and a config may not tell them
 _WEIGHTS = (".safetensors", ".gguf", ".bin", ".pt", ".pth")
 _PART = re.compile(r"(?P<stem>.*-)\d{5}-of-(?P<count>\d{5})(?P<end>\.(?:safetensors|gguf|bin))", re.ASCII)
+_MISLEADING = (Defect.CONFIG, Defect.GARBAGE, Defect.PROJECTOR)
 _ONE = ("path", "root", "revision", "config", "hf_quant_config", "gguf")
 Rows = Sequence[Sequence[str]]
 
@@ -102,7 +103,7 @@ def _checkpoint(listing: Listing) -> Checkpoint:
     path, files, one = listing.one.get("path", ""), listing.files, listing.one
     shape, tensors = _model(listing)
     flaws = tuple(_flaws(listing)) if path else ()
-    misleading = next((flaw for flaw in flaws if flaw.defect in (Defect.CONFIG, Defect.GARBAGE)), None)
+    misleading = next((flaw for flaw in flaws if flaw.defect in _MISLEADING), None)
     if misleading and misleading.defect is Defect.CONFIG and isinstance(shape, ModelShape):
         shape = Unknown("", str(misleading))
     return Checkpoint(
@@ -158,8 +159,8 @@ def _damaged(listing: Listing) -> Iterator[Flaw]:
     if (packed := listing.one.get("gguf")) and names and (size := listing.files[names[0]]):
         header = gguf.unpack(packed)
         if said := gguf.damage(header, size):
-            short = header is not None and header.whole
-            yield Flaw(Defect.SHORT if short else Defect.GARBAGE, names[0], said)
+            defect = Defect.PROJECTOR if header and header.projector else Defect.GARBAGE
+            yield Flaw(Defect.SHORT if said.startswith("cut short") else defect, names[0], said)
 
 
 def _gone(listing: Listing) -> Iterator[Flaw]:
