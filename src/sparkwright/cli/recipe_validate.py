@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from sparkwright.adapters.files import Places, SourceText, find_recipe, split_profile
+from sparkwright.adapters.files import Places, SourceText, find_recipe, in_our_form, split_profile
 from sparkwright.checks import deployment
 from sparkwright.checks.catalog import RECIPE
 from sparkwright.cli import complete
@@ -93,7 +93,7 @@ def _validated(name: str, at: Places) -> dict[str, Any]:
     found: SourceText | None = None
     try:
         bare, profile = split_profile(name, at)
-        found = find_recipe(bare, at)
+        found = in_our_form(find_recipe(bare, at))
         recipe, *others = _variants(found.text, found.source, profile)
     except RecipeError as error:
         more = _rest(found) if found else Rehearsed()

@@ -25,6 +25,7 @@ _MODULES = {
     "import": ("recipe_validate", "import_command"),
     "inventory": ("inventory", "inventory_command"),
     "new": ("plan_estimate", "new"),
+    "source": ("recipe_sources", "source"),
     "validate": ("recipe_validate", "validate"),
 }
 
