@@ -41,6 +41,9 @@ class Host(Protocol):
     async def put(self, content: bytes, path: str, mode: int = 0o644) -> None:
         """Writes a file atomically (temporary name, then rename), never wider than `mode` in between; makes parents."""
 
+    async def address(self) -> str:
+        """Host name or address that this machine connects to; '' for this machine itself. Does not ask the node."""
+
     def tunnel(self, address: str, port: int) -> AbstractAsyncContextManager[str]:
         """While open, `http://host:port` on this machine reaches address:port as seen from the node."""
 

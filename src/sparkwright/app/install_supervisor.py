@@ -158,7 +158,7 @@ async def _arm(services: Services, launch_request: LaunchRequest, plan: Plan, op
         await remove_supervisor(services, services.cluster.names, options.replaces, why)
     if gateway.listens:
         services.sink.report(StepStarted(_STEP, f"gateway: a first answer on port {plan.recipe.serving.door.port}"))
-    reach, more = await _settled(services, plan, where) if gateway.listens else (None, ())
+    reach, more = await _settled(services, plan, where, gateway.url) if gateway.listens else (None, ())
     reach = replace(reach, key=gateway.key) if reach else None
     services.sink.report(StepStarted(_STEP, "supervisor: its first report"))
     done = await services.run(plan.head, service.alive(where.home))
@@ -185,9 +185,11 @@ async def _gateway(services: Services, plan: Plan, where: Installation, replaces
         return GatewayInstall("", where, (), (sup.NO_GATEWAY.on(plan.head, error.message),))
 
 
-async def _settled(services: Services, plan: Plan, where: Installation) -> tuple[Reach | None, tuple[str, ...]]:
+async def _settled(
+    services: Services, plan: Plan, where: Installation, url: str
+) -> tuple[Reach | None, tuple[str, ...]]:
     try:
-        return await settled(services, plan, where)
+        return await settled(services, plan, where, url)
     except NodeError as error:
         return None, (f"the gateway could not be asked: {error.message}",)
 

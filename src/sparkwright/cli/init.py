@@ -85,6 +85,9 @@ def init(nodes: tuple[str, ...], where: ClusterOptions, name: str, undo: bool, a
     default route and that of the ssh session are never changed. Without HOST: the nodes of the cluster file, or else
     the machines that announce ssh on this network.
 
+    Exit status: 0 the nodes are prepared; 1 a step failed or is left to do by hand, or two nodes do not reach each
+    other over a fabric port; 3 a node could not be reached.
+
     \b
     Examples:
       sparkwright init spark-1 spark-2

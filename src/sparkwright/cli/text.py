@@ -164,6 +164,8 @@ def deployment_text(found: Deployment) -> str:
         lines.append(f"  answered with a {kind} token in {duration(found.answer.total)}")
     if not supervised and any(rank.running for rank in found.ranks):
         alone = "not supervised: nothing restarts it and it has no gateway; `sparkwright up` with its recipe adds both"
+        if not found.all_asked:
+            alone = "address and supervisor are unknown until every node answers"
         lines.append(fold(f"  {alone}", 4))
     if supervised and live:
         lines += _live(supervised, live)

@@ -103,14 +103,15 @@ def _worth_knowing(outcome: Outcome) -> Iterator[str]:
 
 
 def _reach(outcome: Outcome) -> Reach:
-    return outcome.armed.reach if outcome.armed and outcome.armed.reach else engine_reach(outcome.plan)
+    return outcome.armed.reach if outcome.armed and outcome.armed.reach else engine_reach(outcome.plan, outcome.called)
 
 
-def engine_reach(plan: Plan) -> Reach:
-    """The engine itself, where no gateway is in front of it."""
+def engine_reach(plan: Plan, called: str = "") -> Reach:
+    """The engine itself, where no gateway is in front of it. called: the head's address as this machine reaches it."""
     head = plan.cluster.node(plan.head)
     if plan.recipe.serving.expose is Expose.ALL and plan.bind == "0.0.0.0":
-        return Reach(f"http://{head.ssh.rpartition('@')[2]}:{plan.port}/v1")
+        host = called or head.host or "127.0.0.1"
+        return Reach(f"http://{f'[{host}]' if ':' in host else host}:{plan.port}/v1")
     return Reach(f"http://{plan.bind}:{plan.port}/v1", "" if head.is_local else head.ssh)
 
 

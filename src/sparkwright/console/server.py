@@ -6,6 +6,7 @@ import os
 import socket
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 
@@ -290,7 +291,8 @@ async def run(home: Path) -> None:
         limit_concurrency=_CONNECTIONS,
     )
     try:
-        await uvicorn.Server(config).serve(sockets=[_socket(home / "door")])
+        with closing(_socket(home / "door")) as listener:
+            await uvicorn.Server(config).serve(sockets=[listener])
     finally:
         watching.cancel()
 
