@@ -213,7 +213,7 @@ def _box(name: str, value: Html, below: str = "", kind: str = "") -> Html:
 def _incidents(found: Sequence[Incident], now: float) -> Html:
     title = tag("h2", "Incidents")
     if not found:
-        return tag("section", title, tag("p", "none is remembered", class_="soft"), class_="recent")
+        return tag("section", title, tag("p", "No incidents.", class_="soft"), class_="recent")
     rows = (incident_row(one, now) for one in found[:_NEW])
     more = tag("p", tag("a", "all incidents", href=f"{CONSOLE_PATH}/incidents"))
     return tag("section", title, tag("ul", *rows, class_="incidents"), more, class_="recent")
@@ -222,7 +222,7 @@ def _incidents(found: Sequence[Incident], now: float) -> Html:
 def incident_row(one: Incident, now: float) -> Html:
     """One line: which, of what, how it ended, and when."""
     end = "open" if one.is_open else f"away for {duration(one.away)}" if one.away is not None else "closed"
-    what = short(one.cause or one.what, 160)
+    what = short("; ".join(filter(None, (one.what, one.cause))), 160)
     link = tag("a", f"{one.number}", href=f"{CONSOLE_PATH}/incidents/{one.number}", aria_label=f"incident {one.number}")
     simulated = " (simulated)" if one.simulated else ""
     about = tag("span", tag("span", f"{one.deployment}: ", class_="soft"), f"{what}{simulated}", class_="text")

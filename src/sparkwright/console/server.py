@@ -145,9 +145,9 @@ class Console:
     async def incident(self, request: Request, visitor: Visitor) -> Response:
         one = self.board.folders.read(request.path_params["number"])
         if one is None or visitor.key.deployment not in ("", one.deployment):
-            text = "No incident of this number is remembered here."
+            text = "This head node has no incident of that number."
             return html(pages.message("No such incident", visitor, text), 404)
-        shown = incidents.shown(one, self.board.now())
+        shown = incidents.shown(one, self.board.now(), self.board.folders.diagnosis(one.number))
         return html(pages.page(f"Incident {one.number}", visitor, shown, at="incidents"))
 
     async def usage(self, request: Request, visitor: Visitor) -> Response:
