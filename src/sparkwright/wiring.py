@@ -83,7 +83,7 @@ async def services(cluster: Cluster, where: ClusterOptions, sink: Sink) -> Async
             python=sys.executable,
             launch_key=Secret(secrets.token_hex(32)),
             **_hub(clock),
-            keyring=artifacts.FolderKeyring(places().state / "keys"),
+            keyring=artifacts.FolderKeyring(keys_folder()),
             program=cast(Program, _Later("bundle", "Bundle")),
             time_scale=_scale(),
         )
@@ -170,6 +170,11 @@ def _events(cluster: str) -> Path:
 def last_evidence(deployment: str) -> Path | None:
     """The folder with the newest evidence about a deployment on this machine."""
     return artifacts.newest_run(places().state / "evidence", deployment)
+
+
+def keys_folder() -> Path:
+    """The keys of gateways that were made on this machine, a folder for each cluster."""
+    return places().state / "keys"
 
 
 def tune_folder() -> Path:
@@ -267,4 +272,4 @@ def keys(file: Path | None) -> tuple[Secret | None, ...]:
 
 def gateway_keys(cluster: str) -> tuple[Secret, ...]:
     """Those to the gateways of a cluster that were made from this machine."""
-    return tuple(key for _, key in artifacts.FolderKeyring(places().state / "keys").saved(cluster))
+    return tuple(key for _, key in artifacts.FolderKeyring(keys_folder()).saved(cluster))

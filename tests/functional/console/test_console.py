@@ -35,11 +35,11 @@ def test_a_rank_is_killed_and_comes_back_while_the_page_is_open(desk: Desk, wind
     """Guards the whole way on one open page: ready, refused with the reason, starting, ready again, an incident."""
     page = sign_in(window, desk, operator)
     page.script("document.body.dataset.same = 'page'")
-    reads(page, "Serves, and has been ready", "spark-1", "spark-2", "simulated", "112.1 GiB available", "41 °C")
+    reads(page, "Up since", "spark-1", "spark-2", "simulated", "112.1 GiB available", "41 °C")
     desk.kill(1)
     reads(page, "New requests get 503", "rank 1 on spark-2", "open")
     desk.until(lambda live: live.phase == "ready" and live.relaunches == 1)
-    reads(page, "Serves, and has been ready", "rank killed by an external signal", "away for")
+    reads(page, "Up since", "rank killed by an external signal", "away for")
     assert page.script("return document.body.dataset.same") == "page" and not page.complaints, page.complaints
 
 
@@ -62,9 +62,12 @@ def test_everyone_can_read_it(desk: Desk, window: Page, operator: str, size: tup
         "incidents",
         "incidents/1",
         "usage",
+        "requests",
+        "connect",
         "runs",
         "chat",
         "keys",
+        "keys/limit?name=me",
         "stop/twin",
         "switch/twin",
         "login",
@@ -80,10 +83,10 @@ def test_the_keyboard_reaches_all(desk: Desk, window: Page, operator: str) -> No
     """Guards a user without a mouse: content in one step, then each action and link, and the focus survives updates."""
     page = sign_in(window, desk, operator)
     stops = []
-    for _ in range(16):
+    for _ in range(18):
         press_tab(page)
         stops.append(page.script("const e = document.activeElement; return e.ariaLabel || e.textContent"))
-    assert stops[0] == "Skip to content" and stops[2:4] == ["Overview", "Chat"]
+    assert stops[0] == "Skip to content" and stops[2:4] == ["Overview", "Requests"]
     assert {"Sign out", "Restart twin", "Stop twin"} <= set(stops), stops
     page.script("document.querySelector('[aria-label=\"Stop twin\"]').focus()")
     page.script("window.since = Number(document.body.dataset.updated || 0)")
@@ -100,7 +103,20 @@ def test_a_page_is_small(desk: Desk, operator: str) -> None:
     """Guards a slow line: each page with style and script is below 150 kB."""
     cookie = desk.signed_in(operator)
     shared = sum(len(desk.get(f"assets/{name}").content) for name in ("console.css", "console.js"))
-    for path in ("", "chat", "incidents", "incidents/1", "logs", "usage", "runs", "keys", "stop/twin"):
+    paths = (
+        "",
+        "requests",
+        "connect",
+        "chat",
+        "incidents",
+        "incidents/1",
+        "logs",
+        "usage",
+        "runs",
+        "keys",
+        "stop/twin",
+    )
+    for path in paths:
         assert len(desk.get(path, cookie).content) + shared < 150_000, path
 
 
@@ -111,7 +127,7 @@ def test_a_browser_without_scripts(desk: Desk, window: Page, operator: str) -> N
     try:
         page.open(desk.url())
         page.script("document.body.dataset.same = 'page'")
-        assert "Serves, and has been ready" in text(page) and "spark-2" in text(page)
+        assert "Up since" in text(page) and "spark-2" in text(page)
         until(lambda: is_so(page, "document.body.dataset.same !== 'page'"), "loaded again")
         page.open(desk.url("chat"))
         page.script("document.getElementById('prompt').value = '<b>hello'; document.getElementById('chat').submit()")
@@ -147,7 +163,7 @@ def test_a_chat_streams(desk: Desk, window: Page, operator: str) -> None:
 def test_it_is_whole_without_a_script(desk: Desk, operator: str) -> None:
     """Guards that the state is in the page as it is sent, which then refreshes itself."""
     page = desk.get("", desk.signed_in(operator)).text
-    assert "Serves, and has been ready" in page and "spark-2" in page
+    assert "Up since" in page and "spark-2" in page
     assert '<noscript><meta http-equiv="refresh" content="5"></noscript>' in page
 
 
@@ -217,7 +233,7 @@ def test_an_operator_restarts_after_the_plan(desk: Desk, window: Page, operator:
     before = desk.live()
     page.script("document.querySelector('button.danger').click()")
     reads(page, "Restart twin, asked for by me")
-    reads(page, "done in", "Serves, and has been ready")
+    reads(page, "done in", "Up since")
     after = desk.live()
     assert before and after and after.relaunches == before.relaunches + 1 and after.incidents == before.incidents
 
@@ -239,7 +255,7 @@ def test_an_operator_stops_and_starts(desk: Desk, window: Page, operator: str) -
     page.open(desk.url("start/twin"))
     reads(page, "memory on spark-2 takes", "that it can have", "are left")
     page.script("document.querySelector('button.primary').click()")
-    reads(page, "Start twin, asked for by me", "done in", "Serves, and has been ready")
+    reads(page, "Start twin, asked for by me", "done in", "Up since")
 
 
 @pytest.mark.full
@@ -262,7 +278,7 @@ def test_two_deployments_on_one_page_and_a_switch(desk: Desk, window: Page, oper
     is_done(page, "Start twin")
     reads(page, "twin ready")
     desk.run("down", "other")
-    reads(page, "Serves, and has been ready")
+    reads(page, "Up since")
     until(lambda: "other" not in text(page), "only one is left")
 
 
@@ -339,7 +355,7 @@ def test_it_answers_while_all_else_is_down(desk: Desk, window: Page, operator: s
         reads(page, "What it does now is unknown: its supervisor has not reported for")
     finally:
         os.kill(pid, signal.SIGCONT)
-    reads(page, "Serves, and has been ready")
+    reads(page, "Up since")
 
 
 def test_it_comes_back_when_it_was_killed(desk: Desk, window: Page, operator: str) -> None:
