@@ -31,8 +31,9 @@ class OptionsAnswer:
 
 def options_of_node(engine: str, question: Question, program: str) -> Command:
     """Sections answer or help, said, end; nothing where the engine is not there. program: the one that asks."""
-    text = _sh("help") if question.says_version else f"PROGRAM={quote(program)}\n{_sh('ask')}"
-    return script(_HOME + text, *_words(engine, question), timeout=_SECONDS)
+    ask = _sh("help") if question.says_version else _sh("ask")
+    text = f'{_HOME}PROGRAM={quote(program)}\nask() (\n{ask})\n{_sh("node")}asked "$@"\n'
+    return script(text, *_words(engine, question), timeout=_SECONDS)
 
 
 def options_of_image(image: str, engine: str, question: Question, program: str) -> Command:
@@ -40,7 +41,7 @@ def options_of_image(image: str, engine: str, question: Question, program: str) 
     ask = _sh("help") if question.says_version else _sh("ask")
     gpus = "--gpus all" if question.says_version else ""
     words = (image, copied_tag(image), gpus, ask, *_words(engine, question))
-    return script(f"PROGRAM={quote(program)}\n{_sh('image')}", *words, timeout=_SECONDS)
+    return script(f"PROGRAM={quote(program)}\n{_sh('node', 'image')}", *words, timeout=_SECONDS)
 
 
 def _words(engine: str, question: Question) -> tuple[str, ...]:
@@ -49,10 +50,12 @@ def _words(engine: str, question: Question) -> tuple[str, ...]:
 
 def parse(done: Completed) -> OptionsAnswer | Unknown:
     parts = sections(done.stdout)
+    said = (parts.get("said", "").splitlines() or [""])[-1][:200]
     if "end" not in parts:
-        return Unknown("", "it is not there") if done.ok else not_understood(done, "the engine's parser")
+        why = "it is not there" if "answer" not in parts else "its answer is too long"
+        return Unknown(said, why) if done.ok else not_understood(done, "the engine's parser")
     build = next((parts[name] for name in ("image", "build") if _DIGEST.fullmatch(parts.get(name, ""))), "")
     text = parts.get("answer") or parts.get("help", "")
     if not text:
-        return Unknown(parts.get("said", "").splitlines()[-1:][0][:200] if parts.get("said") else "", "no answer")
+        return Unknown(said, "its parser gave no answer")
     return OptionsAnswer(text, "help" in parts, build)

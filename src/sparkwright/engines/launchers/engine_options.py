@@ -18,6 +18,7 @@ import importlib.util
 import json
 import os
 import re
+import signal
 import sys
 import typing
 from collections.abc import Callable, Iterator, Mapping
@@ -25,6 +26,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+LONGEST = 300  # seconds
 PACKAGES = {"vllm": "vllm", "sglang": "sglang", "llama-cpp": "xllamacpp"}
 # Variables that the sources read are names in quotes; SGLang's own tests and other programs are left out.
 VARIABLES = {"vllm": r"VLLM_[A-Z0-9_]+", "sglang": r"SGL(?:ANG)?_[A-Z0-9_]+"}
@@ -260,6 +262,7 @@ def answer(engine: str) -> Row:
 
 
 def main() -> None:
+    signal.alarm(LONGEST)
     out, sys.stdout = sys.stdout, sys.stderr  # imports may print
     found = answer(sys.argv[1])
     out.write(f"\n{json.dumps(found)}\n")
