@@ -29,6 +29,7 @@ from sparkwright.ports import Clock, Endpoint, Program, Sink, Tokenizer
 if TYPE_CHECKING:
     from sparkwright.adapters.client_files import ClientFiles
     from sparkwright.adapters.first_login import FirstLogin
+    from sparkwright.adapters.flag_files import FolderFlags
     from sparkwright.adapters.shell_names import ShellNames
     from sparkwright.adapters.sqlite.runs import SqliteRuns
     from sparkwright.adapters.tunnels import Tunnels
@@ -86,6 +87,7 @@ async def services(cluster: Cluster, where: ClusterOptions, sink: Sink) -> Async
             keyring=artifacts.FolderKeyring(keys_folder()),
             program=cast(Program, _Later("bundle", "Bundle")),
             time_scale=_scale(),
+            flags=flag_store(),
         )
     finally:
         await hosts.close(persist=True)
@@ -135,6 +137,13 @@ def announced() -> tuple[str, ...]:
     from sparkwright.adapters.mdns import ask
 
     return ask()
+
+
+def flag_store() -> "FolderFlags":
+    """Options of engines that this user had read."""
+    from sparkwright.adapters.flag_files import FolderFlags
+
+    return FolderFlags(places().state / "engines")
 
 
 def _scale() -> float:

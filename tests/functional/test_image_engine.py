@@ -19,7 +19,11 @@ from functional.command import Shell
 from functional.dockerd import BASE
 from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.facts import EngineFound, Unknown
+from sparkwright.engines.launchers import script
+from sparkwright.engines.own_data import Origin, from_answer, from_text, to_text
 from sparkwright.facts.engine_image import Question, engine_of_image, engine_of_node, known_engine, parse_found
+from sparkwright.facts.engine_options import OptionsAnswer, options_of_image
+from sparkwright.facts.engine_options import parse as parse_options
 from sparkwright.images.dockerfile import archive
 
 pytestmark = dockerd.skipped()
@@ -162,3 +166,32 @@ def test_up_names_it_before_anything_is_started(docker: dockerd.Dockerd, tmp_pat
     assert code == 1, out + err
     assert "ENG018" in err and f"llama-server is not in image {BASE}" in err
     assert docker.docker("ps", "--all", "--quiet") == ""
+
+
+SERVER_ARGS = (
+    "class ServerArgs:\\n"
+    "    def add_cli_args(parser):\\n"
+    '        parser.add_argument("--model-path", "--model", type=str)\\n'
+    '        parser.add_argument("--backend", choices=["a", "b"])\\n'
+)
+
+
+@pytest.mark.full
+def test_the_options_of_an_image_are_those_of_its_own_parser(docker: dockerd.Dockerd) -> None:
+    """Asked in a container without network that is gone afterwards; the answer is of that image's id."""
+    folder = f"{SITE}/sglang/srt"
+    lines = [f"RUN mkdir -p {folder} && printf '{SERVER_ARGS}' > {folder}/server_args.py", package("sglang", "0.9.0")]
+    name = image(docker, "t/options:1", *lines)
+    asked_of = Question("sglang", ("sglang",))
+    command = options_of_image(name, "sglang", asked_of, script("engine_options.py").text)
+    done = subprocess.run(command.argv, env={**os.environ, "DOCKER_HOST": docker.host}, capture_output=True, text=True)
+    found = parse_options(Completed(done.returncode, done.stdout, done.stderr))
+    assert isinstance(found, OptionsAnswer), found
+    assert found.build == docker.docker("image", "inspect", "--format", "{{.Id}}", name).strip()
+    data = from_text(to_text(from_answer(found.text, Origin("sglang", "parser", name, 1.0), "", found.build)))
+    assert data.version == "0.9.0" and set(data.names) == {"--model-path", "--model", "--backend"}
+    assert data.options["backend"].choices == ("a", "b")
+    assert docker.docker("ps", "--all", "--quiet") == ""
+    gone = options_of_image("t/absent:1", "sglang", asked_of, "")
+    done = subprocess.run(gone.argv, env={**os.environ, "DOCKER_HOST": docker.host}, capture_output=True, text=True)
+    assert parse_options(Completed(done.returncode, done.stdout, done.stderr)) == Unknown("", "it is not there")

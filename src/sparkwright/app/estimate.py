@@ -22,7 +22,7 @@ from sparkwright.domain.values import dataclass, replace
 from sparkwright.domain.verdict import Remedy
 from sparkwright.engines.catalog import ENGINES, rehearse, traits
 from sparkwright.engines.engine import served_name
-from sparkwright.engines.flag_data import versions
+from sparkwright.engines.flag_data import SHIPPED, FlagLibrary, versions
 from sparkwright.engines.identity import check_quantization
 from sparkwright.engines.traits import Claim
 from sparkwright.facts import checkpoint
@@ -96,7 +96,8 @@ async def estimate(services: Services, asked: Asked) -> Estimated:
     facts = {name: stock_node(name, kind, asked.free) for name in names}
     checkpoints = {names[0]: found} if found else {}
     judge = RealJudge(Ground(names, recipe.deployment, facts, checkpoints))
-    plan = _plan(recipe, judge, facts, own=asked.recipe is not None)
+    library = services.flags.load() if services.flags else SHIPPED
+    plan = _plan(recipe, judge, facts, library, own=asked.recipe is not None)
     assumed = (_assumed(kind, asked, recipe), *_chosen(asked, recipe))
     return Estimated(plan, _longest(recipe, judge), assumed, tuple(_others(recipe, judge, variants)))
 
@@ -194,7 +195,7 @@ def _with_limits(recipe: Recipe, asked: Asked, found: Checkpoint | None) -> Reci
     return replace(recipe, nodes=count, parallelism=allowed[0])
 
 
-def _plan(recipe: Recipe, judge: RealJudge, facts: Mapping[str, NodeFacts], own: bool) -> Plan:
+def _plan(recipe: Recipe, judge: RealJudge, facts: Mapping[str, NodeFacts], library: FlagLibrary, own: bool) -> Plan:
     """own: the recipe is the user's, and not one that was made for the question."""
     counted = judge.ground.ledgers(recipe)
     found, checkpoints = verdict(counted), judge.ground.checkpoints
@@ -212,11 +213,11 @@ def _plan(recipe: Recipe, judge: RealJudge, facts: Mapping[str, NodeFacts], own:
     if sought:
         families = () if own else _OF_MODELS
         proposed, obstacles = remedies(
-            recipe, judge, world, lambda other, _: first_refusal(other, judge, cluster, families)
+            recipe, judge, world, lambda other, _: first_refusal(other, judge, cluster, library, families)
         )
     context = Context(cluster=cluster, facts={}, recipe=recipe, ledgers=counted, checkpoints=checkpoints, advice=advice)
-    about_engine = (in_recipe(one, recipe.engine.name) for one in rehearse(recipe)) if own else ()
-    every = (*about_engine, *check_quantization(recipe, advice.quantization), *check_all(context))
+    about_engine = (in_recipe(one, recipe.engine.name) for one in rehearse(recipe, library)) if own else ()
+    every = (*about_engine, *check_quantization(recipe, advice.quantization, library), *check_all(context))
     return Plan(
         deployment=recipe.deployment,
         recipe=recipe,

@@ -28,7 +28,7 @@ from sparkwright.recipes.importers.draft import ImportOptions
 from sparkwright.recipes.importers.importer import Imported, import_recipe
 from sparkwright.recipes.load import load_recipe, what_is_left
 from sparkwright.recipes.vocabulary import in_recipe
-from sparkwright.wiring import places
+from sparkwright.wiring import flag_store, places
 
 _CHECKS = (*(check for check in deployment.CHECKS if check.code == "PAR001"), *RECIPE)
 
@@ -72,9 +72,10 @@ def validate(names: tuple[str, ...], as_json: bool) -> None:
 def rehearsed(variants: Sequence[Recipe], source: str) -> Rehearsed:
     """Findings on flags, variables, the model's shape and known reports of a recipe and its profiles, each once."""
     found: dict[Finding, str] = {}
+    library = flag_store().load()
     for recipe in variants:
         alone = Context(Cluster("", (), ""), recipe=recipe, advice=advise(recipe, {}))
-        asked = (in_recipe(finding, recipe.engine.name) for finding in rehearse(recipe))
+        asked = (in_recipe(finding, recipe.engine.name) for finding in rehearse(recipe, library))
         ruled = (finding for check in _CHECKS for finding in check.findings(alone))
         for finding in (*asked, *ruled):
             found.setdefault(finding, f"@{recipe.profile}" if recipe.profile else "")

@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from engine_data_lists import Lists, Local
-from engine_data_syntax import literal, name_of, short
-from engine_data_types import Sources
+from sparkwright.engines.wheels.lists import Lists, Local
+from sparkwright.engines.wheels.sources import Sources
+from sparkwright.engines.wheels.syntax import literal, name_of, short
 
 ARGS = "sglang.srt.server_args"
 ENVIRON = "sglang.srt.environ"

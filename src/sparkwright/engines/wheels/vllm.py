@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from engine_data_syntax import literal, name_of, short
-from engine_data_types import Sources, describe, json_keys
+from sparkwright.engines.wheels.sources import Sources, describe, json_keys
+from sparkwright.engines.wheels.syntax import literal, name_of, short
 
 SERVE, ARGS = "vllm.entrypoints.cli.serve", "vllm.engine.arg_utils"
 # Options whose values are names that a registry holds: (module, dictionaries that list them).

@@ -4,8 +4,8 @@ import ast
 from collections.abc import Sequence
 from typing import Any
 
-from engine_data_syntax import literal, name_of
-from engine_data_types import Sources
+from sparkwright.engines.wheels.sources import Sources
+from sparkwright.engines.wheels.syntax import literal, name_of
 
 Local = dict[str, ast.expr]
 

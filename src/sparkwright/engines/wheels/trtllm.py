@@ -11,9 +11,10 @@ import re
 from typing import Any
 
 import yaml
-from engine_data_lists import Lists
-from engine_data_syntax import literal, name_of
-from engine_data_types import Sources
+
+from sparkwright.engines.wheels.lists import Lists
+from sparkwright.engines.wheels.sources import Sources
+from sparkwright.engines.wheels.syntax import literal, name_of
 
 SERVE = "tensorrt_llm.commands.serve"
 BUILD = ("tensorrt_llm.builder", "BuildConfig")

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from engine_data_syntax import literal
+from sparkwright.engines.wheels.syntax import literal
 
 HUMAN_INT = (
     "max_model_len",
@@ -21,15 +21,21 @@ HUMAN_INT = (
     "kv_cache_memory_bytes",
     "safetensors_prefetch_block_size",
 )
+MOST_BYTES, MOST_BYTES_OF_FILE = 400 << 20, 8 << 20
 BOUNDS = ("ge", "gt", "le", "lt")
 SEQUENCES = ("list", "tuple", "set", "List", "Sequence")
 
 
 class Sources:
-    """The parsed modules of a wheel and what their names mean, followed through imports."""
+    """The parsed modules of a wheel and what their names mean, followed through imports.
+
+    A wheel may come from anybody: it is read in bounds, and nothing of it is run.
+    """
 
     def __init__(self, wheel: Path) -> None:
+        """Raises OSError, or zipfile.BadZipFile for what is no wheel."""
         self._zip = zipfile.ZipFile(wheel)
+        self._left = MOST_BYTES
         self._files = frozenset(self._zip.namelist())
         self.module = cache(self._module)
         self.names = cache(self._names)
@@ -38,7 +44,20 @@ class Sources:
     def _module(self, name: str) -> ast.Module:
         base = name.replace(".", "/")
         path = next((p for p in (f"{base}.py", f"{base}/__init__.py") if p in self._files), "")
-        return ast.parse(self._zip.read(path).decode()) if path else ast.Module([], [])
+        return ast.parse(self.read(path)) if path else ast.Module([], [])
+
+    def read(self, path: str) -> str:
+        """One file's text. Raises KeyError for a file that is not there, ValueError past the bounds."""
+        about = self._zip.getinfo(path)
+        self._left -= about.file_size
+        if about.file_size > MOST_BYTES_OF_FILE or self._left < 0:
+            raise ValueError(f"{path[:200]}: larger than the sources of any engine")
+        with self._zip.open(about) as file:
+            return file.read(MOST_BYTES_OF_FILE).decode(errors="replace")
+
+    def ends_with(self, suffix: str) -> list[str]:
+        """Files of the wheel with this end of their path."""
+        return sorted(name for name in self._files if name.endswith(suffix))
 
     def matches(self, pattern: str, besides: tuple[str, ...] = ()) -> set[str]:
         """Names in quotes anywhere in the Python sources, but for folders of another program.
@@ -47,7 +66,7 @@ class Sources:
         """
         quoted = re.compile(rf"""["']({pattern})["']""")
         names = (n for n in self._files if n.endswith(".py") and not any(f"/{part}/" in n for part in besides))
-        return {word for name in names for word in quoted.findall(self._zip.read(name).decode(errors="replace"))}
+        return {word for name in names for word in quoted.findall(self.read(name))}
 
     def _names(self, module: str) -> dict[str, ast.AST]:
         """Top-level names. What is under TYPE_CHECKING reports more than what replaces it at run time (`_is_any`)."""
