@@ -23,6 +23,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -151,37 +152,45 @@ def start(args: argparse.Namespace) -> int:
     if missing := [row["number"] for row in chosen if str(row["number"]) not in predicted]:
         sys.exit(f"error: no prediction for rows {missing}")
     args.out.mkdir(parents=True, exist_ok=True)
-    lock = threading.Lock()
-    gpus = args.gpus.split(",")
-
-    def run_rows(waiting: "queue.SimpleQueue[dict[str, Any]]", gpu: str, alone: bool) -> None:
-        while not waiting.empty():
-            row = waiting.get()
-            if alone:
-                wait_until_empty(gpu)
-            began = time.monotonic()
-            log = start_one(args, row, gpu)
-            row_out = result(row, predicted[str(row["number"])], log, time.monotonic() - began)
-            with lock:
-                (args.out / f"{row['number']:02d}-{row['config']}.log").write_text(log)
-                with (args.out / "results.jsonl").open("a") as file:
-                    file.write(json.dumps(row_out) + "\n")
-                print(line_of(row_out), flush=True)
-
-    for alone, wanted in ((False, args.only != "free"), (True, args.only != "pinned")):
-        if not wanted:
-            continue
-        waiting: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
-        for row in chosen:
-            if pinned(row) != alone:
-                waiting.put(row)
-        count = len(gpus) * (1 if alone else args.together)
-        threads = [threading.Thread(target=run_rows, args=(waiting, gpus[n % len(gpus)], alone)) for n in range(count)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+    for alone, kind in ((False, "pinned"), (True, "free")):
+        if args.only in (None, kind):
+            start_rows(args, [row for row in chosen if pinned(row) != alone], predicted, alone)
     return 0
+
+
+def start_rows(
+    args: argparse.Namespace, rows: Sequence[dict[str, Any]], predicted: dict[str, Any], alone: bool
+) -> None:
+    """Rows spread over the GPUs; each result is written as its start ends."""
+    waiting: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
+    for row in rows:
+        waiting.put(row)
+    lock = threading.Lock()
+
+    def run_rows(gpu: str) -> None:
+        with suppress(queue.Empty):
+            while row := waiting.get_nowait():
+                if alone:
+                    wait_until_empty(gpu)
+                began = time.monotonic()
+                log = start_one(args, row, gpu)
+                found = result(row, predicted[str(row["number"])], log, time.monotonic() - began)
+                with lock:
+                    write_result(args.out, found, log)
+
+    gpus = args.gpus.split(",")
+    threads = [threading.Thread(target=run_rows, args=(gpu,)) for gpu in gpus * (1 if alone else args.together)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def write_result(out: Path, found: dict[str, Any], log: str) -> None:
+    (out / f"{found['number']:02d}-{found['config']}.log").write_text(log)
+    with (out / "results.jsonl").open("a") as file:
+        file.write(json.dumps(found) + "\n")
+    print(line_of(found), flush=True)
 
 
 def result(row: dict[str, Any], expected: dict[str, Any], log: str, seconds: float) -> dict[str, Any]:
