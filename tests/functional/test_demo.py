@@ -111,6 +111,7 @@ def interrupted(shell: Shell, word: str, number: signal.Signals) -> tuple[int, s
     return process.returncode, said + rest + err
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("word", ["up", *MORE])
 def test_interrupted_it_leaves_nothing(shell: Shell, word: str) -> None:
     """Ctrl-C at any moment: ranks, supervisor, gateway, files and keys go before it ends."""

@@ -74,11 +74,13 @@ def test_the_version_of_each_package(docker: dockerd.Dockerd, tmp_path: Path) ->
     assert found == EngineFound(ARCH, {"vllm": "0.21.1.dev3+g1a2b3c4", "ray": "2.50.0"})
 
 
+@pytest.mark.full
 def test_an_image_without_the_engine(docker: dockerd.Dockerd, tmp_path: Path) -> None:
     """Nothing is found, which is an answer and not an error."""
     assert asked(docker, engine_of_image(BASE, VLLM, str(tmp_path))) == EngineFound(ARCH)
 
 
+@pytest.mark.full
 def test_an_engine_in_a_python_of_its_own(docker: dockerd.Dockerd, tmp_path: Path) -> None:
     """A virtual environment that is not on PATH is found by the folder that pip leaves there."""
     name = image(docker, "t/venv:1", package("vllm", "0.21.0", "/opt/venv/lib/python3.11/site-packages"))
@@ -151,6 +153,7 @@ def test_a_native_program_of_the_process_runtime(docker: dockerd.Dockerd, tmp_pa
     assert found == EngineFound("", {"llama-server": "10269"}, str(tool))
 
 
+@pytest.mark.full
 def test_up_names_it_before_anything_is_started(docker: dockerd.Dockerd, tmp_path: Path) -> None:
     """The whole command: an image without the recipe's engine is refused after staging, and no container was made."""
     node = {"name": "here", "ssh": "local", "env": {"DOCKER_HOST": docker.host}}

@@ -51,6 +51,7 @@ def test_a_hostile_model_name_is_text(desk: Desk, window: Page, operator: str) -
     assert all(one.startswith((desk.url(), "data:")) for one in page.requests), page.requests
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("size, theme", [(DESK, "light"), (DESK, "dark"), (PHONE, "light")])
 def test_everyone_can_read_it(desk: Desk, window: Page, operator: str, size: tuple[int, int], theme: str) -> None:
     """Guards contrast, names, landmarks and structure of each page as axe-core checks them, and that nothing is cut."""
@@ -224,6 +225,7 @@ def test_a_viewer_changes_nothing(desk: Desk) -> None:
         assert desk.post(path, cookie, token=own, sure="yes").status_code == 403, path
 
 
+@pytest.mark.full
 def test_an_operator_restarts_after_the_plan(desk: Desk, window: Page, operator: str) -> None:
     """Guards the restart: its plan first, then the supervisor's own way, and what came of it on the page."""
     page = sign_in(window, desk, operator)
@@ -238,6 +240,7 @@ def test_an_operator_restarts_after_the_plan(desk: Desk, window: Page, operator:
     assert before and after and after.relaunches == before.relaunches + 1 and after.incidents == before.incidents
 
 
+@pytest.mark.full
 def test_an_operator_stops_and_starts(desk: Desk, window: Page, operator: str) -> None:
     """Guards the stop: no rank is left, clients get the reason, nothing starts it but an operator."""
     page = sign_in(window, desk, operator)
@@ -315,6 +318,7 @@ def test_an_operator_adds_and_revokes_keys(desk: Desk, window: Page, operator: s
     assert "new-agent" not in text(page)
 
 
+@pytest.mark.full
 def test_logs_come_as_they_are_written(desk: Desk, window: Page, operator: str) -> None:
     """Guards that lines of both ranks are there and follow live, through a restart, and are never markup.
     Restarted and not killed: faults of the one deployment of all tests add up until it is given up."""
@@ -346,6 +350,7 @@ def test_a_report_is_shown_with_its_plots(desk: Desk, window: Page, operator: st
     assert desk.get("runs/..%2f..%2fdoor%2fkeys", cookie).status_code == 404
 
 
+@pytest.mark.full
 def test_it_answers_while_all_else_is_down(desk: Desk, window: Page, operator: str) -> None:
     """Guards that with a supervisor that hangs the page calls the state unknown, and takes it up again after."""
     page = sign_in(window, desk, operator)
