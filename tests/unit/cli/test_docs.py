@@ -129,3 +129,12 @@ def test_commands_in_pages_exist_with_their_options() -> None:
     commands = shown_commands()
     assert len(commands) > 100
     assert [f"{page}: {' '.join(words)}: {why}" for page, words in commands if (why := complaint(words))] == []
+
+
+def test_every_environment_variable_is_in_its_page() -> None:
+    """Guards variables that only their author knows."""
+    page = (ROOT / "docs" / "reference" / "environment.md").read_text()
+    source = [path for kind in ("*.py", "*.sh") for path in (ROOT / "src").rglob(kind)]
+    names = {name for path in source for name in re.findall(r"\bSPARKWRIGHT_[A-Z_]+", path.read_text())}
+    assert "SPARKWRIGHT_CLUSTER" in names
+    assert sorted(name for name in names if name not in page) == []
