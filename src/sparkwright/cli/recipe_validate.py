@@ -1,7 +1,7 @@
 """`sparkwright recipes validate` and `recipes import`: what can be checked of a recipe without any node."""
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from sparkwright.domain.values import asdict, dataclass
 from sparkwright.engines.catalog import rehearse
 from sparkwright.planner.parallelism import advise
 from sparkwright.recipes.importers.draft import ImportOptions
-from sparkwright.recipes.importers.importer import Imported, import_recipe
+from sparkwright.recipes.importers.importer import Imported, import_recipe, nothing_beside
 from sparkwright.recipes.load import load_recipe, what_is_left
 from sparkwright.recipes.vocabulary import in_recipe
 from sparkwright.wiring import places
@@ -140,10 +140,12 @@ def _say(result: dict[str, Any]) -> None:
 )
 @click.option("--engine-version", "version", default="", metavar="VERSION", help="Version of the engine in the image.")
 @click.option("--nodes", type=Whole(1), metavar="N", help="Number of nodes. [default: the source's]")
+@click.option("--service", default="", metavar="NAME", help="Service of a Compose file. [default: the only engine]")
 @click.option("--strict", is_flag=True, help="Exit 1 if anything was left out, assumed, or grants privileges.")
 @json_option
 def import_command(file: str, out: str, strict: bool, as_json: bool, **options: Any) -> None:
-    """Convert a recipe of sparkrun (v1, v2) or vLLM. `-` reads stdin.
+    """Convert a recipe of sparkrun or vLLM, a Compose file, a systemd unit, the output of docker inspect, or a docker
+    run, vllm serve, sglang.launch_server, trtllm-serve or llama-server line. `-` reads stdin.
 
     Exit status: 2 if the result is not a valid recipe yet; it is written anyway, and each line gives a reason.
 
@@ -151,9 +153,11 @@ def import_command(file: str, out: str, strict: bool, as_json: bool, **options: 
     Examples:
       sparkwright recipes import theirs.yaml --out mine.yaml
       sparkwright recipes import - --engine-version 0.26.0 <theirs.yaml >mine.yaml
+      docker inspect vllm | sparkwright recipes import - --out mine.yaml
     """
     source = file if file != "-" else "stdin"
-    made = import_recipe(_text(file), source, ImportOptions(options["name"], options["version"], options["nodes"] or 0))
+    given = ImportOptions(options["name"], options["version"], options["nodes"] or 0, options["service"])
+    made = import_recipe(_text(file), source, given, beside_of(Path(file)) if file != "-" else nothing_beside)
     path = out or f"{made.name}.yaml"
     said = Rehearsed(made.errors) if made.errors else rehearsed(_variants(made.text, path), path)
     if out:
@@ -172,12 +176,32 @@ def _variants(text: str, path: str, profile: str = "") -> list[Recipe]:
     return [recipe, *(load_recipe(text, path, name) for name in recipe.profiles if not profile)]
 
 
+_MOST_BYTES = 1024 * 1024
+
+
 def _text(file: str) -> str:
     try:
-        return sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8-sig")
+        if file == "-":
+            return sys.stdin.read(_MOST_BYTES)
+        with Path(file).open(encoding="utf-8-sig") as opened:
+            return opened.read(_MOST_BYTES)
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) and error.strerror else "is not UTF-8 text"
         raise RecipeError(f"{file}: cannot be read: {why}", hint="check the path") from None
+
+
+def beside_of(file: Path) -> Callable[[str], str | None]:
+    """Reads a file of the same folder for what names it (`include`, `.env`); never one that leads out of it."""
+
+    def read(name: str) -> str | None:
+        found = file.parent / name
+        if not name or not found.is_file():
+            return None
+        if found.resolve().parent != file.parent.resolve():
+            raise RecipeError(f"{file}: {name} is not in the same folder, or a link out of it", hint="copy it there")
+        return _text(str(found))
+
+    return read
 
 
 def _write(path: Path, text: str) -> None:

@@ -41,7 +41,10 @@ _NAME = Matching(
 )
 _HUB_ID = Matching(r"[\w.-]+/[\w.-]+", "a hub id `organisation/name`; a folder or file goes into `model.path`")
 _VARIABLE = Matching(r"[A-Z][A-Z0-9_]*", "the name of a variable, as in VLLM_USE_B12X_MOE")
-_OPTION = Matching(r"[A-Za-z0-9][\w-]*", "the name of an option without dashes before it, as in block-size")
+_OPTION = Matching(
+    r"[A-Za-z0-9][\w-]*(\.[\w-]+)?",
+    "the name of an option without dashes before it, as in block-size, or `option.key` of a JSON option",
+)
 _WORD = Matching(r"\S+", "one word without spaces")
 _VERSION = Matching(
     r"[vb]?\d+(\.\d+)*([abc]|rc|\.?dev|\.?post|-)?[\w.+-]*|latest|nightly|main|master|dev",
