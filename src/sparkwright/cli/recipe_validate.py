@@ -1,9 +1,9 @@
 """`sparkwright recipes validate` and `recipes import`: what can be checked of a recipe without any node."""
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,6 +11,7 @@ from sparkwright.adapters.files import Places, SourceText, find_recipe, split_pr
 from sparkwright.checks import deployment
 from sparkwright.checks.catalog import RECIPE
 from sparkwright.cli import complete
+from sparkwright.cli import options as shared
 from sparkwright.cli.columns import counted, echo
 from sparkwright.cli.failure import hint_json
 from sparkwright.cli.kinds import Whole, renamed_option
@@ -21,7 +22,7 @@ from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.errors import RecipeError, UsageError
 from sparkwright.domain.finding import Finding, Severity
 from sparkwright.domain.recipe import Recipe, RecipeState
-from sparkwright.domain.values import asdict, dataclass
+from sparkwright.domain.values import asdict, dataclass, replace
 from sparkwright.engines.catalog import rehearse
 from sparkwright.planner.parallelism import advise
 from sparkwright.recipes.importers.draft import ImportOptions
@@ -29,6 +30,9 @@ from sparkwright.recipes.importers.importer import Imported, import_recipe, noth
 from sparkwright.recipes.load import load_recipe, what_is_left
 from sparkwright.recipes.vocabulary import in_recipe
 from sparkwright.wiring import places
+
+if TYPE_CHECKING:
+    from sparkwright.app.services import Services
 
 _CHECKS = (*(check for check in deployment.CHECKS if check.code == "PAR001"), *RECIPE)
 
@@ -128,7 +132,7 @@ def _say(result: dict[str, Any]) -> None:
 
 
 @click.command(name="import", short_help="Convert another tool's recipe.")
-@click.argument("file", metavar="FILE|-")
+@click.argument("file", metavar="FILE|-", required=False, default="")
 @click.option("--out", default="", metavar="NAME.yaml", help="Write the recipe to this file. [default: stdout]")
 @renamed_option(
     "--recipe-name",
@@ -141,7 +145,11 @@ def _say(result: dict[str, Any]) -> None:
 @click.option("--engine-version", "version", default="", metavar="VERSION", help="Version of the engine in the image.")
 @click.option("--nodes", type=Whole(1), metavar="N", help="Number of nodes. [default: the source's]")
 @click.option("--service", default="", metavar="NAME", help="Service of a Compose file. [default: the only engine]")
+@click.option("--from-container", "container", default="", metavar="NAME", help="Read a running container instead.")
+@click.option("--node", default="", metavar="NODE", help="Node of the container or image. [default: the head]")
+@click.option("--ask-image", "ask", is_flag=True, help="Run the image once on the node to read the engine's version.")
 @click.option("--strict", is_flag=True, help="Exit 1 if anything was left out, assumed, or grants privileges.")
+@shared.cluster_options
 @json_option
 def import_command(file: str, out: str, strict: bool, as_json: bool, **options: Any) -> None:
     """Convert a recipe of sparkrun or vLLM, a Compose file, a systemd unit, the output of docker inspect, or a docker
@@ -153,11 +161,10 @@ def import_command(file: str, out: str, strict: bool, as_json: bool, **options: 
     Examples:
       sparkwright recipes import theirs.yaml --out mine.yaml
       sparkwright recipes import - --engine-version 0.26.0 <theirs.yaml >mine.yaml
-      docker inspect vllm | sparkwright recipes import - --out mine.yaml
+      sparkwright recipes import --from-container vllm --node spark-1 --out mine.yaml
     """
-    source = file if file != "-" else "stdin"
     given = ImportOptions(options["name"], options["version"], options["nodes"] or 0, options["service"])
-    made = import_recipe(_text(file), source, given, beside_of(Path(file)) if file != "-" else nothing_beside)
+    made = _imported(file, given, options)
     path = out or f"{made.name}.yaml"
     said = Rehearsed(made.errors) if made.errors else rehearsed(_variants(made.text, path), path)
     if out:
@@ -168,6 +175,42 @@ def import_command(file: str, out: str, strict: bool, as_json: bool, **options: 
         _say_unknown(made, said, path, shown=not out)
     if said.errors or (strict and made.notes):
         raise click.exceptions.Exit(2 if said.errors else 1)
+
+
+def _imported(file: str, given: ImportOptions, options: Mapping[str, Any]) -> Imported:
+    """The text of a file, of stdin or of a container; with --ask-image again, for the version that the image has."""
+    if bool(file) == bool(options["container"]):
+        raise UsageError("give a FILE, `-`, or --from-container NAME", hint="sparkwright recipes import --help")
+    beside = beside_of(Path(file)) if file not in ("", "-") else nothing_beside
+    source = options["container"] or (file if file != "-" else "stdin")
+    text = _on_node(options, _container(options["container"])) if options["container"] else _text(file)
+    made = import_recipe(text, source, given, beside)
+    if not options["ask"] or made.errors:
+        return made
+    if version := _on_node(options, _version(load_recipe(made.text, source))):
+        return import_recipe(text, source, replace(given, version=version), beside)
+    return replace(made, notes=(*made.notes, "engine.version: the image did not tell which version it holds"))
+
+
+def _container(name: str) -> Callable[["Services", str], Awaitable[str]]:
+    from sparkwright.app.import_sources import inspect_container  # start-up
+
+    return lambda services, node: inspect_container(services, node, name)
+
+
+def _version(recipe: Recipe) -> Callable[["Services", str], Awaitable[str]]:
+    from sparkwright.app.import_sources import version_in_image  # start-up
+
+    return lambda services, node: version_in_image(services, node, recipe)
+
+
+def _on_node(options: Mapping[str, Any], ask: Callable[["Services", str], Awaitable[str]]) -> str:
+    """An answer of the node that --node names. Raises UsageError for one that the cluster does not have."""
+    cluster = shared.open_cluster(options["where"])
+    node = options["node"] or cluster.head
+    if node not in cluster.names:
+        raise UsageError(f"--node: {node!r} is not in the cluster", hint=f"its nodes: {', '.join(cluster.names)}")
+    return shared.drive_on(cluster, options["where"], lambda services: ask(services, node), quiet=True)
 
 
 def _variants(text: str, path: str, profile: str = "") -> list[Recipe]:

@@ -40,10 +40,10 @@ def tag_version(engine: str, image: str) -> str:
 
 
 def is_plausible(engine: str, version: str) -> bool:
-    """Whether a number can be a version of the engine: it has the same major version as one that has data."""
+    """Whether a number can be a version of the engine on a GB10: not older than that, of a known major version."""
     of = DATA_OF.get(engine, engine)
-    key = version_key(of, version)
-    return bool(key) and (len(key) == 1 or key[0] in {version_key(of, known)[0] for known in versions(of)})
+    key, first = version_key(of, version), version_key(of, table("releases")[of]["first"])
+    return bool(key) and key >= first and (len(key) == 1 or key[0] <= version_key(of, versions(of)[-1])[0])
 
 
 def is_release(engine: str, image: str) -> bool:

@@ -145,7 +145,11 @@ def _put_one(draft: Draft, engine: str, name: str, value: Any, one: Written | No
 def _put(draft: Draft, engine: str, name: str, value: Any, one: Written | None) -> None:
     word = flag_word(name)
     path = _ONLY.get(engine, {}).get(word, _SPARKRUN.get(word) or _MORE.get(word) or ALIASES.get(word, ""))
-    if path.partition(".")[0] not in _SECTIONS or "." not in path:
+    if path.startswith("serving.door."):
+        draft.note(
+            f"{word}: left out, the gateway on the head node encrypts; `serving.door.tls` chooses its certificate"
+        )
+    elif path.partition(".")[0] not in _SECTIONS or "." not in path:
         own = one.long if one and not one.negated else name
         _flag(draft, path.replace("_", "-") if word in _SPARKRUN and path else own, value)
     elif path in _INTS.split():

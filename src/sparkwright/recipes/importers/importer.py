@@ -132,6 +132,21 @@ def _from_tree(tree: Mapping[str, Any], source: str, options: ImportOptions, bes
     raise RecipeError(f"{source}: is in no format that can be imported", hint=f"known formats: {FORMATS}")
 
 
+_LIKE_A_NUMBER = re.compile(r"[-+]?(?:[\d_]+\.?[\d_]*|\.\d[\d_]*)(?:[eE][-+]?\d+)?|0[xob]\w+|[-+]?\d[\d_:]*(?:\.\d*)?")
+
+
+class _Dumper(yaml.SafeDumper):
+    """Quotes texts that look like numbers to any reader: `1e-5` is text for PyYAML, and a number for ours."""
+
+
+def _text_node(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
+    style = "'" if _LIKE_A_NUMBER.fullmatch(text) else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_Dumper.add_representer(str, _text_node)
+
+
 def recipe_yaml(tree: Mapping[str, Any], source: str, notes: Iterable[str]) -> str:
     listed = [f"#   - {' '.join(note.split())}\n" for note in notes]
     head = f"# Imported from {source}.\n"
@@ -140,5 +155,5 @@ def recipe_yaml(tree: Mapping[str, Any], source: str, notes: Iterable[str]) -> s
         if (value := tree.get(key)) not in (None, {}, [], ""):
             # A mapping or list is separate from what is above it.
             head += "\n" if isinstance(value, (Mapping, list)) or key == "name" else ""
-            head += yaml.safe_dump({key: value}, sort_keys=False, allow_unicode=True, width=110)
+            head += yaml.dump({key: value}, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110)
     return head
