@@ -1,5 +1,7 @@
 """`sparkwright recipes validate` and `recipes import`: what can be checked of a recipe without any node."""
 
+import base64
+import re
 import sys
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -24,17 +26,24 @@ from sparkwright.domain.finding import Finding, Severity
 from sparkwright.domain.recipe import Recipe, RecipeState
 from sparkwright.domain.values import asdict, dataclass, replace
 from sparkwright.engines.catalog import rehearse
+from sparkwright.engines.mods import BINARY
 from sparkwright.planner.parallelism import advise
 from sparkwright.recipes.importers.draft import ImportOptions
 from sparkwright.recipes.importers.importer import Imported, import_recipe, nothing_beside
 from sparkwright.recipes.load import load_recipe, what_is_left
+from sparkwright.recipes.values import has_control
 from sparkwright.recipes.vocabulary import in_recipe
 from sparkwright.wiring import places
 
 if TYPE_CHECKING:
     from sparkwright.app.services import Services
 
-_CHECKS = (*(check for check in deployment.CHECKS if check.code == "PAR001"), *RECIPE)
+# Asked before a start, not of a file: whether somebody has read a mod, and whether its files are at hand.
+_BEFORE_A_START = ("RCP035", "RCP036")
+_CHECKS = (
+    *(check for check in deployment.CHECKS if check.code == "PAR001"),
+    *(check for check in RECIPE if check.code not in _BEFORE_A_START),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,11 +193,12 @@ def _imported(file: str, given: ImportOptions, options: Mapping[str, Any]) -> Im
     beside = beside_of(Path(file)) if file not in ("", "-") else nothing_beside
     source = options["container"] or (file if file != "-" else "stdin")
     text = _on_node(options, _container(options["container"])) if options["container"] else _text(file)
-    made = import_recipe(text, source, given, beside)
+    folder = mods_of(Path(file)) if file not in ("", "-") else nothing_beside
+    made = import_recipe(text, source, given, beside, folder)
     if not options["ask"] or made.errors:
         return made
     if version := _on_node(options, _version(load_recipe(made.text, source))):
-        return import_recipe(text, source, replace(given, version=version), beside)
+        return import_recipe(text, source, replace(given, version=version), beside, folder)
     return replace(made, notes=(*made.notes, "engine.version: the image did not tell which version it holds"))
 
 
@@ -245,6 +255,49 @@ def beside_of(file: Path) -> Callable[[str], str | None]:
         return _text(str(found))
 
     return read
+
+
+_MOST_FILES = 64
+_MOST_OF_A_MOD = 256 * 1024
+
+
+def mods_of(file: Path) -> Callable[[str], Mapping[str, str] | None]:
+    """Reads the folder of a mod: next to the recipe, in `mods` there, or in `mods` of the folder above."""
+
+    def read(name: str) -> Mapping[str, str] | None:
+        if not re.fullmatch(r"[\w.+-]+(/[\w.+-]+)*", name) or ".." in name:
+            return None
+        here = file.resolve().parent
+        places = (here / name, here / "mods" / name, here.parent / "mods" / name)
+        return next((_folder(place) for place in places if (place / "run.sh").is_file()), None)
+
+    return read
+
+
+def _folder(place: Path) -> dict[str, str]:
+    """Every file below. Raises RecipeError for a link out of it, and for more than a mod may hold."""
+    found, size = dict[str, str](), 0
+    for path in sorted(place.rglob("*")):
+        if not path.is_file():
+            continue
+        if not path.resolve().is_relative_to(place.resolve()):
+            raise RecipeError(f"{path}: is a link out of its mod", hint="put the file itself there")
+        size += path.stat().st_size
+        if size > _MOST_OF_A_MOD or len(found) >= _MOST_FILES:
+            most = f"{_MOST_FILES} files or {_MOST_OF_A_MOD // 1024} KiB"
+            raise RecipeError(f"{place}: more than {most}", hint="build an image with it: sparkwright build")
+        found[path.relative_to(place).as_posix()] = _content(path.read_bytes())
+    return found
+
+
+def _content(data: bytes) -> str:
+    """The text of a file; base64 for what a recipe file cannot hold as text."""
+    try:
+        text = data.decode()
+    except ValueError:
+        text = ""
+    plain = bool(text) and "\r" not in text and not has_control(text) and not text.startswith(BINARY)
+    return text if plain else BINARY + base64.b64encode(data).decode()
 
 
 def _write(path: Path, text: str) -> None:

@@ -14,6 +14,7 @@ from sparkwright.recipes.importers.compose import from_compose, is_compose
 from sparkwright.recipes.importers.container import inspected, put_container
 from sparkwright.recipes.importers.draft import Draft, ImportOptions, note_pointers, slug
 from sparkwright.recipes.importers.lines import from_script, from_unit, is_unit
+from sparkwright.recipes.importers.mods import put_mods
 from sparkwright.recipes.importers.shell import MOST_CHARACTERS
 from sparkwright.recipes.importers.sparkrun import from_sparkrun, is_sparkrun
 from sparkwright.recipes.importers.vllm_recipes import from_vllm, is_vllm
@@ -28,11 +29,11 @@ FORMATS = (
 
 
 Beside = Callable[[str], str | None]
+Folder = Callable[[str], Mapping[str, str] | None]
 
 
-def nothing_beside(name: str) -> str | None:
+def nothing_beside(name: str) -> None:
     """For a text that stands alone, as standard input does."""
-    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +46,17 @@ class Imported:
     errors: tuple[str, ...]
 
 
-def import_recipe(text: str, source: str, options: ImportOptions, beside: Beside = nothing_beside) -> Imported:
+def import_recipe(
+    text: str, source: str, options: ImportOptions, beside: Beside = nothing_beside, folder: Folder = nothing_beside
+) -> Imported:
     """source: the file's name as messages show it. beside: text of a file in the same folder, None if there is none.
+
+    folder: path -> content of all files of a mod's folder; binary content is `base64:...`.
 
     Raises RecipeError for what is in no known format, or holds what only a shell or another tool could know.
     """
     draft, kind = _read(text, source, options, beside)
+    put_mods(draft, folder)
     name = options.name or draft.get("name") or slug(PurePath(source).stem) or "imported"
     note_pointers(draft)
     draft.put("name", name)

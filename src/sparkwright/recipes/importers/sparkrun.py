@@ -10,6 +10,7 @@ from sparkwright.engines.written import read_words
 from sparkwright.recipes.importers.commands import Started, starts_in
 from sparkwright.recipes.importers.draft import Draft, ImportOptions, put_engine, put_env, put_nodes, put_program, slug
 from sparkwright.recipes.importers.flags import as_words, has_key, put_command, put_model, put_options
+from sparkwright.recipes.importers.mods import mod_name
 from sparkwright.recipes.importers.settle import Told, settle
 from sparkwright.recipes.importers.shell import Script
 from sparkwright.recipes.importers.sparkrun_layers import merged, with_overrides
@@ -22,7 +23,7 @@ _RUNTIMES = {
 _READ = (
     "recipe_version name description model model_revision runtime runtime_version container defaults env command "
     "metadata min_nodes max_nodes mode solo_only cluster_only executor_config benchmark min_sparkrun_version include "
-    "overrides maintainer"
+    "overrides maintainer mods"
 )
 _HOLE = re.compile(r"\{(?:config\.)?([A-Za-z_][\w.-]*)\}")
 # What sparkwright does for every container, too.
@@ -168,13 +169,14 @@ def _put_rest(draft: Draft, tree: Mapping[str, Any], values: Mapping[str, Any]) 
             draft.note(f"executor_config.entrypoint: {value!r} is left out; the engine is started directly")
         elif key not in _ALWAYS and value not in (None, "", False):
             draft.note(f"executor_config.{key}: left out; containers are started in one way")
+    if tree.get("mods"):
+        draft.put("mods", [{"name": mod_name(str(ref)), "origin": str(ref)} for ref in tree["mods"]])
     for key in tree:
         if key not in _READ.split() and tree[key]:
             draft.note(f"{key}: left out; {_WHY.get(key, 'sparkwright has no key for it')}")
 
 
 _WHY = {
-    "mods": "it patches the container before the start; build an image with the patch instead (`sparkwright build`)",
     "build_args": "it is about how the image is built; name a built image, or use `sparkwright build`",
     "pre_exec": "nothing is run in the container before the engine",
     "post_exec": "nothing is run in the container after the start",
