@@ -25,6 +25,7 @@ from sparkwright.engines.catalog import rehearse, review, simulator
 from sparkwright.engines.engine import RenderContext, served_name
 from sparkwright.engines.flag_data import FlagLibrary
 from sparkwright.engines.identity import as_installed, check_identity, check_quantization
+from sparkwright.engines.mods import with_mods
 from sparkwright.planner.fabric import choose_fabrics
 from sparkwright.planner.judge import RealJudge, facts_after
 from sparkwright.planner.parallelism import advise
@@ -205,7 +206,7 @@ def _specs(
         deployment=request.deployment,
         launch_key=services.launch_key,
     )
-    specs = engine_by_name(recipe.engine.name).render(recipe, placement, context)
+    specs = with_mods(recipe, engine_by_name(recipe.engine.name).render(recipe, placement, context))
     homes = {name: home_of(facts) for name, facts in cluster_state.facts.items()}
     placed = (_at_home(spec, services.cluster.node(spec.node), homes[spec.node]) for spec in specs)
     return tuple(_labelled(spec, services, request, context) for spec in placed)

@@ -1,5 +1,7 @@
 """What to serve: model, engine, image, parallelism, limits. Resolved: profile applied, defaults filled."""
 
+import hashlib
+import json
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any
@@ -144,6 +146,27 @@ class Model:
 
 
 @dataclass(frozen=True, slots=True)
+class Mod:
+    """Files that are put into the container, and one of them that runs there before the engine.
+
+    files: relative path -> content; binary content is `base64:...`. script: the file that runs. origin: where it comes
+    from, '' if unknown. approved: the digest of what its owner has read.
+    """
+
+    name: str
+    files: Mapping[str, str] = field(default_factory=dict)
+    script: str = "run.sh"
+    origin: str = ""
+    approved: str = ""
+
+    @property
+    def digest(self) -> str:
+        """12 hex digits over what runs: name, script and files."""
+        content = json.dumps([self.name, self.script, sorted(self.files.items())], ensure_ascii=True)
+        return hashlib.sha256(content.encode()).hexdigest()[:12]
+
+
+@dataclass(frozen=True, slots=True)
 class EngineChoice:
     """name: as in the catalog of engines. version: exact. image: reference (by digest or tag), docker runtime.
 
@@ -285,6 +308,7 @@ class Recipe:
     env: Mapping[str, str] = field(default_factory=dict)
     flags: Mapping[str, Any] = field(default_factory=dict)
     mounts: tuple[str, ...] = ()
+    mods: tuple[Mod, ...] = ()
     shm_bytes: int = 0
     build: Build | None = None
     loading: Loading = field(default_factory=Loading)

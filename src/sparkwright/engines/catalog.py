@@ -74,10 +74,10 @@ def _check_tag(choice: EngineChoice) -> Iterator[Finding]:
 
 def rehearse(recipe: Recipe, library: FlagLibrary = SHIPPED) -> tuple[Finding, ...]:
     """All findings about the recipe's engine, version, flags and variables. Raises RecipeError: unknown engine."""
-    return review(recipe, _specs(recipe), library)
+    return review(recipe, imagined_ranks(recipe), library)
 
 
-def _specs(recipe: Recipe) -> tuple[RankSpec, ...]:
+def imagined_ranks(recipe: Recipe) -> tuple[RankSpec, ...]:
     """The ranks on imagined nodes; none where the recipe cannot be rendered: `check` gives the reason."""
     if recipe.parallelism.world_size != recipe.nodes:
         return ()

@@ -52,7 +52,8 @@ def check_flags(
 ) -> tuple[Finding, ...]:
     """Findings over a rank's words; those before the first option (program, `serve`, model) are skipped.
 
-    extra: names of options that the image's own build has besides; nothing is known about their values.
+    extra: options that the image's own build has besides, and `option.key` of JSON options; nothing is known about
+    their values.
     """
     data, said = flag_data(engine, version, library)
     return (*said, *(check_against(data, argv, exact=not said, extra=extra) if data else ()))
@@ -65,7 +66,7 @@ def check_against(
     severity = Severity.OVERRIDE if exact else Severity.WARN
     own = {option_name(name) for name in extra}
     given = (g for g in parse(data, argv) if option_name(g.word).partition(".")[0] not in own)
-    return tuple(finding for one in given for finding in _check(data, one, severity))
+    return tuple(finding for one in given for finding in _check(data, one, severity, own))
 
 
 def parse(data: FlagData, argv: Sequence[str]) -> Iterator[Given]:
@@ -93,14 +94,16 @@ def _spelling(data: FlagData, name: str) -> str:
     return f"--{option_name(name)}" if name.startswith("--") and data.engine in DASHING else name
 
 
-def _check(data: FlagData, given: Given, severity: Severity) -> Iterator[Finding]:
+def _check(data: FlagData, given: Given, severity: Severity, own: Collection[str]) -> Iterator[Finding]:
     if given.option is None:
         yield _unknown(data, given, severity)
         return
     if given.option.deprecated:
         yield _deprecated(data, given, given.option)
     found = () if given.negated else problems(given.option, given.key, given.values)
-    yield from (_problem(data, given, problem, severity) for problem in found)
+    name = option_name(given.word).partition(".")[0]
+    ours = (problem for problem in found if not (problem.key and f"{name}.{problem.key}" in own))
+    yield from (_problem(data, given, problem, severity) for problem in ours)
 
 
 def _unknown(data: FlagData, given: Given, severity: Severity) -> Finding:
