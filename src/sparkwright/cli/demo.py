@@ -23,6 +23,7 @@ from sparkwright.app.stop import down
 from sparkwright.cli import options as shared
 from sparkwright.cli.check_fix import summary
 from sparkwright.cli.columns import echo, findings_text
+from sparkwright.cli.plan_outlook import Shown
 from sparkwright.cli.text import answer_text, deployment_text, plan_text
 from sparkwright.domain.cluster import Cluster, Node
 from sparkwright.domain.errors import RecipeError
@@ -117,7 +118,7 @@ def _loop(cluster: Cluster, show: Show) -> dict[str, Any]:
     told = findings_text(checked.findings, checked.facts, fixes=True)
     echo("\n".join(filter(None, (told, summary(checked)))))
     planned = verb("plan", lambda services: prepare(services, request))
-    echo(plan_text(planned.plan, staging_text(planned.plan, planned.cluster_state), why=False))
+    echo(plan_text(planned.plan, staging_text(planned.plan, planned.cluster_state), Shown(commands=True)))
     try:
         outcome = verb("up", lambda services: up(services, request, Options()))
         times = "\n".join(f"  {name:<12} {duration(seconds):>8}" for name, seconds in outcome.steps)

@@ -140,9 +140,9 @@ def parse(data: bytes) -> Header | None:
             key = reader.text()
             metadata[key] = reader.value(reader.scalar("I"))
         for _ in range(count):
-            *tensor, offset = _tensor(reader)
-            tensors.append((tensor[0], tensor[1], tensor[2]))
-            last = max(last, offset + tensor[2])
+            name, kind, size, offset = _tensor(reader)
+            tensors.append((name, kind, size))
+            last = max(last, offset + size)
     except _Cut:
         return Header(metadata, read=len(data))
     end = _aligned(reader.at, metadata) + max(last, sum(size for _, _, size in tensors))
