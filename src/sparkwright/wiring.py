@@ -64,6 +64,12 @@ def cluster_of(where: ClusterOptions, check: Callable[[Cluster], object] = bool)
     return open_cluster(where.cluster, os.environ.get(CLUSTER_VARIABLE, ""), places(), check)
 
 
+def has_cluster(where: ClusterOptions) -> bool:
+    """Whether an option, the environment or a file names a cluster, however it reads."""
+    named = where.cluster or os.environ.get(CLUSTER_VARIABLE, "")
+    return bool(named) or any(path.is_file() for path in places().clusters)
+
+
 @asynccontextmanager
 async def services(cluster: Cluster, where: ClusterOptions, sink: Sink) -> AsyncIterator[Services]:
     """The real services of a cluster. ssh connections stay open for a while, so that the next call is quick."""

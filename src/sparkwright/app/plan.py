@@ -85,7 +85,7 @@ def make_plan(services: Services, request: LaunchRequest, cluster_state: Cluster
         ledgers=found.ledgers,
         findings=heeded.findings,
         ignored=heeded.ignored,
-        bind=_bind(request, placement.fabric.get(nodes[0].name)),
+        bind=bind_address(request, placement.fabric.get(nodes[0].name)),
         port=recipe.serving.port,
         served_name=served_name(recipe),
         advice=advice,
@@ -198,7 +198,7 @@ def _specs(
         paths={n.name: resolved_paths(n, cluster_state.facts[n.name]) for n in nodes},
         models={n.name: _model(n, recipe, cluster_state) for n in nodes},
         from_hub=bool(recipe.model.id) and not recipe.model.path,
-        bind=_bind(request, placement.fabric[placement.head]),
+        bind=bind_address(request, placement.fabric[placement.head]),
         port=recipe.serving.port,
         api_key=request.api_key,
         simulated=services.cluster.simulated or simulator(recipe),
@@ -243,7 +243,7 @@ def _model(node: Node, recipe: Recipe, cluster_state: ClusterState) -> str:
     return "" if recipe.model.simulated and not where else f"{root}/snapshots/{revision}"
 
 
-def _bind(request: LaunchRequest, choice: FabricChoice | None) -> str:
+def bind_address(request: LaunchRequest, choice: FabricChoice | None) -> str:
     """Under supervision it is the gateway that is open to all. Raises UsageError for an engine that would be."""
     expose, name = request.recipe.serving.expose, request.recipe.name
     if expose is Expose.ALL and not request.supervised and not request.recipe.serving.api_key_env:
