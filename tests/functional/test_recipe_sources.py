@@ -114,6 +114,7 @@ def test_a_registry_of_sparkrun_is_used_as_it_is(shell: Shell, repository: Repos
     assert (shown["model"]["id"], shown["serving"]["context"]) == ("Qwen/Qwen3.6-27B-FP8", 32768)
     assert json.loads(run(shell, "show", "@spark/qwen", "--json").out)["hash"] == shown["hash"]
     assert run(shell, "validate", "spark/qwen").code == 0
+    assert json.loads(run(shell, "show", "spark/official/deep/qwen.yaml", "--json").out)["hash"] == shown["hash"]
     missing = run(shell, "show", "spark/none")
     assert (missing.code, "does not exist in spark" in missing.err) == (2, True)
 

@@ -26,7 +26,7 @@ from sparkwright.recipes import registry
 from sparkwright.recipes.registry import Change, Check, Entry
 
 GIT, FOLDER = "git", "folder"
-_MAX_TOTAL = 32_000_000
+_MAX_TOTAL = 8_000_000  # bytes of all recipes: reading YAML takes some 10 s a megabyte
 _MAX_FILES = 20_000
 _MAX_INDEX = 100_000
 _URL = re.compile(
@@ -106,7 +106,10 @@ class RecipeSources:
             self._free(name)
             made = Snapshot(Source(name, url, kind, commit, index.title, time.time()), _judged(texts, check, told))
             _write_snapshot(place, made)
-            place.rename(self._root / name)
+            try:
+                place.rename(self._root / name)
+            except OSError as error:  # another process was quicker, or the disk is full
+                raise UsageError(f"{self._root / name}: cannot be made: {error.strerror or error}") from None
         return made
 
     def update(self, name: str, check: Check, told: Told = lambda done, of: None) -> Update:
@@ -150,12 +153,12 @@ class RecipeSources:
         return Snapshot(source, {entry.name: (entry, text) for entry, text in zip(entries, texts, strict=True)})
 
     def recipe(self, name: str, wanted: str) -> tuple[Entry, str]:
-        """One recipe by its name in a source."""
+        """One recipe by its name in a source, or by its path there, as hints for the next command name it."""
         source = self.source(name)
         folder = self._root / name / source.commit
         try:
             rows = json.loads((folder / "recipes.json").read_text(encoding="utf-8"))
-            number = next((n for n, row in enumerate(rows) if row["name"] == wanted), -1)
+            number = next((n for n, row in enumerate(rows) if wanted in (row["name"], row["path"])), -1)
             if number >= 0:
                 text = (folder / f"{number}.yaml").read_text(encoding="utf-8")
                 return from_tree(Entry, rows[number]), text
@@ -296,6 +299,8 @@ def _recipes_of(files: _Files) -> tuple[registry.Index, Mapping[str, tuple[str, 
     for path in paths:
         if sizes[path] > registry.MAX_BYTES:
             raise RecipeError(f"{path}: has {sizes[path]:,} bytes; at most {registry.MAX_BYTES:,} are taken")
+    if (total := sum(sizes[path] for path in paths)) > _MAX_TOTAL:
+        raise RecipeError(f"its recipes have {total:,} bytes together; at most {_MAX_TOTAL:,} are taken")
     texts = files.texts(paths)
     return index, {name: (path, texts[path]) for name, path in registry.names_of(paths).items()}
 

@@ -115,6 +115,22 @@ def remove(name: str, as_json: bool) -> None:
     answer(as_json, {"schema": 1, "removed": asdict(gone)}, f"removed {gone.name} ({gone.url})")
 
 
+def list_source(name: str, nodes: int | None, purpose: str | None, as_json: bool) -> None:
+    """`recipes list --source`: the recipes of a registry, as its last update found them."""
+    if purpose:
+        raise UsageError(
+            "--for knows the recipes that are shipped and your own", f"recipes list --source {name} --nodes 1"
+        )
+    found = recipe_sources().snapshot(name)
+    entries = [entry for entry, _ in found.recipes.values() if not nodes or entry.nodes == nodes]
+    rows = [("NAME", "ENGINE", "NODES", "STATE", "TITLE")]
+    for one in entries:
+        state = "not startable as published" if one.errors else one.state
+        rows.append((f"{name}/{one.name}", f"{one.engine} {one.version}", str(one.nodes or ""), state, one.title))
+    document = {"source": asdict(found.source), "recipes": [asdict(one) for one in entries], "broken": []}
+    answer(as_json, document, aligned(rows) if entries else "no recipes")
+
+
 def _apply(sources: RecipeSources, found: Update, yes: bool, rewritten: bool, as_json: bool) -> bool:
     """Whether the update took effect."""
     name = found.new.source.name

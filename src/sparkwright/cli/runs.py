@@ -11,7 +11,6 @@ from typing import TypeVar
 import click
 
 from sparkwright.adapters.files import open_recipe
-from sparkwright.adapters.run_files import arena
 from sparkwright.adapters.run_files.formats import FORMS, bytes_of, form_of, read, write
 from sparkwright.app import runs as use
 from sparkwright.cli import eval_text, soak_text
@@ -230,6 +229,8 @@ def export(run: str, file: str, form: str, as_json: bool) -> None:
 
 def _export_arena(word: str, folder: str, as_json: bool) -> None:
     """Write the three files, or none of them."""
+    from sparkwright.adapters.run_files import arena  # with recipes and YAML, which other formats can do without
+
     if folder in ("", "-"):
         raise UsageError(
             "Spark Arena takes three files: name a folder",

@@ -15,7 +15,7 @@ from sparkwright.domain.errors import RecipeError
 from sparkwright.domain.power import pointers, powers
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.values import dataclass
-from sparkwright.recipes.importers.draft import ImportOptions
+from sparkwright.recipes.importers.draft import ImportOptions, slug
 from sparkwright.recipes.importers.importer import import_recipe
 from sparkwright.recipes.load import load_recipe
 from sparkwright.recipes.problems import clean, problems_of, report, valid_keys, validated
@@ -154,7 +154,7 @@ def own_text(text: str, source: str, name: str) -> tuple[str, tuple[str, ...]]:
     """The recipe in our own form, and the notes of an import. Raises RecipeError for one that cannot be used."""
     if is_ours(text):
         return text, ()
-    made = import_recipe(text, source, ImportOptions(name=PurePosixPath(name).name.lower()))
+    made = import_recipe(text, source, ImportOptions(name=slug(PurePosixPath(name).name)))
     if made.errors:
         hint = f"sparkwright recipes import {source} writes it with its notes, for you to edit"
         raise RecipeError("\n".join(made.errors), hint)

@@ -19,6 +19,7 @@ from sparkwright.adapters.run_files import (
     scores,
     sparkrun_results,
     tables,
+    totals,
     vllm_bench,
 )
 from sparkwright.domain.codec import Unreadable
@@ -107,8 +108,8 @@ def of_content(data: bytes, path: str) -> Run:
 
 # What a text that is not JSON looks like, and what reads it; the name is for messages.
 _TEXTS: tuple[tuple[Callable[[str], bool], Callable[[str, str], Run]], ...] = (
-    (llama_bench.is_table, lambda text, _: llama_bench.read_table(text)),
-    (llama_benchy_table.is_table, lambda text, _: llama_benchy_table.read_table(text)),
+    (llama_bench.is_table, lambda text, _: _understood(llama_bench.read_table, text)),
+    (llama_benchy_table.is_table, lambda text, _: _understood(llama_benchy_table.read_table, text)),
     (llama_benchy_table.is_csv, lambda text, _: _understood(llama_benchy_table.read_csv, text)),
     (lambda text: bool(_SPARKRUN.search(text)), lambda text, name: _of_yaml(text, name)),
     (tables.is_csv, tables.read_csv),
@@ -164,7 +165,7 @@ def _of_json(text: str) -> Run:
 
 def _understood(read_it: Callable[[Any], Run], tree: Any) -> Run:
     try:
-        return read_it(tree)
+        return totals.in_range(read_it(tree))
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise UsageError(f"a value is missing or odd: {error!r}") from None
 

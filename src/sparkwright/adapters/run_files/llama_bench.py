@@ -16,7 +16,8 @@ from sparkwright.domain.workload import Length, LevelPlan, Pace, Single
 
 TOOL = "llama-bench"
 _TEST = re.compile(r"(?:pp(?P<pp>[0-9]{1,9}))?\+?(?:tg(?P<tg>[0-9]{1,9}))?(?: ?@ ?d(?P<depth>[0-9]{1,9}))?")
-_CELL = re.compile(r"(?P<mean>[0-9.]{1,20})(?:\s*±\s*(?P<deviation>[0-9.]{1,20}))?")
+_NUMBER = r"[0-9]{1,12}(?:\.[0-9]{0,12})?"
+_CELL = re.compile(rf"(?P<mean>{_NUMBER})(?:\s*±\s*(?P<deviation>{_NUMBER}))?")
 _COLUMNS = {"model", "size", "params", "backend", "test", "t/s"}
 Tree = Mapping[str, Any]
 

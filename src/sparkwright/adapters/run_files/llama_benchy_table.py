@@ -21,7 +21,8 @@ _MADE_UP = "simulated: these figures are made up"
 _TEST = re.compile(
     r"(?P<ctx>ctx_)?(?P<what>pp|tg)(?P<size>[0-9]{1,9})?(?: @ d(?P<depth>[0-9]{1,9}))?(?: \(c(?P<places>[0-9]{1,5})\))?"
 )
-_CELL = re.compile(r"(?P<mean>[0-9.]{1,20})(?:\s*±\s*(?P<deviation>[0-9.]{1,20}))?")
+_NUMBER = r"[0-9]{1,12}(?:\.[0-9]{0,12})?"
+_CELL = re.compile(rf"(?P<mean>{_NUMBER})(?:\s*±\s*(?P<deviation>{_NUMBER}))?")
 # Heading of a column -> the word for it in a line of pp and in a line of tg.
 _COLUMNS: Mapping[str, tuple[str, str]] = {
     "t/s": ("pp_throughput", "tg_throughput"),

@@ -235,7 +235,11 @@ def test_sparkruns_yaml_is_the_run_of_its_tool(tmp_path: Path) -> None:
         ({"benchmarks": [{"metrics": {"request_totals": 4}}]}, "missing or odd"),
         ({"benchmarks": [{"metrics": {}}]}, "no figure that is known"),
         ({"benchmarks": []}, "no measured value"),
+        (TABLE.replace("1700.50", "1.2.3").replace("58.20", "-").replace("50.00", ""), "no line whose test is like"),
         ({**aiperf(), "input_config": 3}, "missing or odd"),
+        ({**VLLM, "max_concurrency": 1e300}, "out of range"),
+        ({**VLLM, "median_ttft_ms": 1e300}, "out of range"),
+        ([{**BENCH, "n_prompt": 10**40}], "out of range"),
         ({**VLLM, "ttfts": [1], "itls": [2], "input_lens": [1], "output_lens": [1], "errors": [""]}, "missing or odd"),
     ],
 )
