@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import shlex
 import time
 from pathlib import Path
 from typing import Any
@@ -105,10 +107,11 @@ def _list(where: ClusterOptions, as_json: bool) -> None:
     from sparkwright.wiring import tunnels
 
     found = asyncio.run(tunnels(where).listed())
-    rows = [(one.name, one.title, one.path, one.file) for one in clients().values()]
+    known = [_placed(one) for one in clients().values()]
+    rows = [(one.name, one.title, one.path, one.file) for one in known]
     now = time.time()
     lines = [(t.name, t.destination, f"127.0.0.1:{t.port}", _state(t.ended, now - t.since)) for t in found]
-    document = {"clients": [asdict(one) for one in clients().values()], "tunnels": [asdict(one) for one in found]}
+    document = {"clients": [asdict(one) for one in known], "tunnels": [asdict(one) for one in found]}
     tunnel_text = f"tunnels\n{aligned(lines)}" if lines else "tunnels: none"
     shared.answer(as_json, document, f"clients\n{aligned(rows)}\n{tunnel_text}")
 
@@ -127,7 +130,7 @@ def _connect(name: str, target: str, where: ClusterOptions, how: _How, as_json: 
     from sparkwright.gateway.clients import settings
     from sparkwright.wiring import asker
 
-    client = known(name)
+    client = _placed(known(name))
     if how.write and not client.file:
         raise UsageError(f"{client.title} reads no file that could be written", "set what `connect` prints")
 
@@ -148,6 +151,16 @@ def _connect(name: str, target: str, where: ClusterOptions, how: _How, as_json: 
     lines = [*_head(client, seen, way), *([f"  key itself  {key['key']}"] if key else []), "", *_body(client, made)]
     lines += [change or "", ""] if change is not None else []
     shared.answer(as_json, document, "\n".join([*lines, *_verdict(client, seen, how.check)]), int(not seen.works))
+
+
+def _placed(client: Any) -> Any:
+    """The client with its files where XDG_CONFIG_HOME has them: opencode reads them there."""
+    given = os.environ.get("XDG_CONFIG_HOME", "")
+    if not Path(given).is_absolute():
+        return client
+    usual, folder = "~/.config/", given.rstrip("/")
+    run = client.run.replace(usual, f"{shlex.quote(folder)}/")
+    return replace(client, file=client.file.replace(usual, f"{folder}/"), run=run)
 
 
 def _state(ended: bool, age: float) -> str:
