@@ -119,7 +119,7 @@ def _loop(cluster: Cluster, show: Show) -> dict[str, Any]:
     planned = verb("plan", lambda services: prepare(services, request))
     echo(plan_text(planned.plan, staging_text(planned.plan, planned.cluster_state), why=False))
     try:
-        outcome = verb("up", lambda services: up(services, request, Options()))
+        outcome = verb("up", lambda services: up(services, request, Options(ends=True)))
         times = "\n".join(f"  {name:<12} {duration(seconds):>8}" for name, seconds in outcome.steps)
         echo(f"{answer_text(outcome.answer) if outcome.answer else 'no answer'}\nwhere time went\n{times}")
         found, _ = verb("status", status)
