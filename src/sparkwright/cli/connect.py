@@ -14,6 +14,7 @@ import click
 from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.cli import options as shared
 from sparkwright.cli.columns import SIMULATED, aligned, echo
+from sparkwright.cli.kinds import checked_url
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.units import duration
 from sparkwright.domain.values import asdict, dataclass, replace
@@ -177,7 +178,7 @@ def _way(target: str, where: ClusterOptions, how: _How) -> Any:
     if "://" in target:
         secret = keys(how.key_file)[0] if how.key_file else None
         paths = {"key_file": _path(how.key_file), "authority": _path(how.ca)}
-        return use.Way(target.rstrip("/"), key=secret, model=how.model, **paths)
+        return use.Way(checked_url(target).rstrip("/"), key=secret, model=how.model, **paths)
     if how.key_file or how.ca:
         raise UsageError("--key-file and --ca go with a URL", "--key NAME chooses a key of the cluster")
     cluster = shared.open_cluster(where)
