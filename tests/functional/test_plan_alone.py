@@ -93,6 +93,13 @@ def test_the_default_screen_is_the_answer(shell: Shell) -> None:
     assert "ways to split it (shape" in long and len(long.splitlines()) > 2 * len(short.splitlines())
 
 
+def test_a_context_beyond_the_models_own_is_the_first_reason(shell: Shell) -> None:
+    """Guards `60963.8 GiB short`, which says nothing: no memory would make this model take so many tokens."""
+    code, out, _ = shell.run("plan", "qwen3.6-27b-fp8", "--nodes", "1", "--context", "999999999")
+    assert code == 1
+    assert "does not fit: the model supports 262,144 tokens, not 999,999,999 (MODEL013); " in out
+
+
 def test_a_model_of_the_hub_is_planned_from_its_headers(shell: Shell, hub: Server) -> None:
     """Weights by its own tensors; the second time from the cache, and a recipe is made of it that is valid."""
     code, out, err = shell.run("plan", "org/name", "--context", "32K", "--kv", "fp8", "--json", HF_ENDPOINT=hub.url)

@@ -144,7 +144,7 @@ def missing_parser(run: Run) -> str:
     option = engine.traits.tool_option if engine and conditions.flags else ""
     given = {word.partition("=")[0].removeprefix("--").replace("_", "-") for word in conditions.flags}
     outcomes = found.outcomes if found else ()
-    failed = any(one.name.startswith("tool-") and one.state is State.FAILED for one in outcomes)
+    failed = any(one.name.startswith("tool-") and one.state in (State.FAILED, State.UNSUPPORTED) for one in outcomes)
     if not option or option in given or not failed:
         return ""
     where = f"recipe {conditions.recipe}" if conditions.recipe else "command line"

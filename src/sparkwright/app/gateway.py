@@ -1,10 +1,11 @@
 """The gateway made ready on the head node: its files, and which programs are to run."""
 
+import asyncio
 import json
 
 from sparkwright.app import keys as key_work
 from sparkwright.app.lease import did
-from sparkwright.app.services import Services, understood
+from sparkwright.app.services import Services, together, understood
 from sparkwright.checks.gateway import CHECKS, DIFFERS, NO_CADDY, PAIR, PORT
 from sparkwright.domain.check import Context
 from sparkwright.domain.codec import Unreadable, from_json, to_json
@@ -94,7 +95,7 @@ async def install_gateway(services: Services, plan: Plan, where: Installation, r
     """
     gateway = plan.recipe.serving.door
     at = shared(where, gateway.port)
-    seen, before = await _look(services, plan, where, replaces), await _routed_port(services, where)
+    seen, before = await asyncio.gather(_look(services, plan, where, replaces), _routed_port(services, where))
     found = _judged(plan, seen)
     codes = {finding.code for finding in found}
     front = _front(plan, at, seen, replace(gateway, tls=GatewayTls.INTERNAL) if PAIR in codes else gateway)
@@ -102,19 +103,21 @@ async def install_gateway(services: Services, plan: Plan, where: Installation, r
     # A route that clients use now is never replaced by none.
     works, moved = before == gateway.port and seen.ours, before not in (0, gateway.port)
     none = bool(codes & {NO_CADDY, PORT, DIFFERS}) and not works
-    await did(services, where.node, commands.behind(where.home, gateway.port))
-    await _put(services, where, ROUTE, to_json(_route(plan, none)))
+    route = _put(services, where, ROUTE, to_json(_route(plan, none)))
+    await together([did(services, where.node, commands.behind(where.home, gateway.port)), route])
     door = Service("door", at.argv("door"), cwd=f"{at.home}/door", watchdog=True)
     if DIFFERS in codes:
         return GatewayInstall(gateway_name(gateway.port), at, (), found, moved=moved)
-    await _put(services, at, FRONT, to_json(_setting(front, where)))
+    setting = _put(services, at, FRONT, to_json(_setting(front, where)))
     if none:
+        await setting
         return GatewayInstall(gateway_name(gateway.port), at, (door,), found, moved=moved)
-    await _put(services, at, "caddy.json", json.dumps(config(front), indent=1))
     url = endpoint(plan, seen.called)
-    await _put(services, where, ENDPOINT, f"{url}\n")
-    await did(services, where.node, commands.reload(where.python, f"{at.home}/door"))
-    key, said = await _first_key(services, plan)
+    caddy = _put(services, at, "caddy.json", json.dumps(config(front), indent=1))
+    await together([setting, caddy, _put(services, where, ENDPOINT, f"{url}\n")])
+    _, (key, said) = await asyncio.gather(
+        did(services, where.node, commands.reload(where.python, f"{at.home}/door")), _first_key(services, plan)
+    )
     console = Service("console", at.argv("console"), cwd=f"{at.home}/door", watchdog=True)
     programs = (_caddy(gateway_name(gateway.port), at, seen, front), door, console)
     return GatewayInstall(gateway_name(gateway.port), at, programs, found, said, key, moved, url)

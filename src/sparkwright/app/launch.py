@@ -45,6 +45,8 @@ _BEFORE = ("facts", "stage", "remove old ranks", "free memory", "parsers", "tota
 
 @dataclass(frozen=True, slots=True)
 class Options:
+    """ends: the caller takes the deployment down if it is interrupted, so nothing runs on."""
+
     dry_run: bool = False
     seize: bool = False
     detach: bool = False
@@ -52,6 +54,7 @@ class Options:
     allow_reboot: bool = False
     rollback: bool = True
     drain: float = DRAIN_SECONDS
+    ends: bool = False
 
 
 async def up(services: Services, request: LaunchRequest, options: Options) -> Outcome:
@@ -108,7 +111,7 @@ async def _serve(services: Services, request: LaunchRequest, outcome: Outcome, o
             if not (options.supervise and services.program):
                 await LoadGuard(services, outcome.plan).leave()
         else:
-            await _until_ready(services, outcome, quiet=swap.begun and swap.again)
+            await _until_ready(services, outcome, quiet=options.ends or (swap.begun and swap.again))
 
 
 async def _supervise(services: Services, request: LaunchRequest, outcome: Outcome, options: Options) -> None:

@@ -62,7 +62,9 @@ def answers(plan: Plan) -> Iterator[str]:
     other = {one.code: one.title for one in stopping(plan, "") if one.code not in _MEMORY} if found.fits else {}
     why = "; ".join(f"{title} ({code})" for code, title in sorted(other.items()))
     refused = f"; refused for another reason: {why}" if why else ""
-    yield f"{found.fit}{f': {gib(found.short)} short on {found.node}' if found.short else ''}{refused}"
+    short = [f"{gib(found.short)} short on {found.node}"] if found.short else []
+    beyond = [f"{one.title} ({one.code})" for one in plan.findings if one.code == _BEYOND_MODEL and short]
+    yield f"{found.fit}{': ' if short else ''}{'; '.join([*beyond, *short])}{refused}"
     if not found.known:
         yield from found.missing
         yield from unknown_hints(plan)
@@ -226,6 +228,7 @@ def _notes(advice: Advice) -> Iterator[str]:
 
 
 _MEMORY = {"MEM001", "MEM002", "MEM003"}
+_BEYOND_MODEL = "MODEL013"
 _MARKS = {"in use": "▒", "weights": "█", "engine": "▓", "KV pool": "░"}
 _PLAIN = {"in use": "u", "weights": "W", "engine": "e", "KV pool": "k"}
 LEFT, OVER, UNREAD = ".", "!", "?"

@@ -127,6 +127,20 @@ def test_a_file_with_comments_is_not_rewritten(place: Place) -> None:
     file.unlink()
 
 
+def test_a_file_is_written_where_the_user_has_settings(place: Place, tmp_path: Path) -> None:
+    """XDG_CONFIG_HOME: opencode reads its settings there, and would never see those in ~/.config."""
+    folder = tmp_path / "my settings"
+    words = ("connect", "opencode", place.url, "--key-file", str(place.key_file), "--ca", str(place.authority))
+    code, out, err = place.shell.run(*words, "--write", XDG_CONFIG_HOME=str(folder))
+    assert code == 0, out + err
+    assert "sparkwright" in json.loads((folder / "opencode/opencode.json").read_text())["provider"]
+    assert f"in {folder}/opencode/opencode.json:" in out and "~/.config" not in out
+    assert not (place.home / ".config/opencode/opencode.json").exists()
+    listed = place.shell.run("connect", "--list", XDG_CONFIG_HOME=str(folder))[1]
+    assert f"{folder}/opencode/opencode.json" in listed
+    assert place.shell.run("connect", "opencode", "--undo", XDG_CONFIG_HOME=str(folder))[0] == 0
+
+
 def test_a_client_that_is_not_known_is_an_error_with_those_that_are(place: Place) -> None:
     """The nearest name and all others are in the hint."""
     code, _, err = place.connect("claude")

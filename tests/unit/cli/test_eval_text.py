@@ -21,6 +21,8 @@ def test_a_recipe_without_a_tool_parser_is_the_first_line() -> None:
     first = text(RUN).splitlines()[0]
     assert first.startswith("no tool parser in its recipe big@256k: without `parsers.tool` (--tool-call-parser)")
     assert document(RUN)["cause"] == first
+    refused = replace(RUN, evaluation=Evaluation("probes", (replace(FAILED[1], state=State.UNSUPPORTED),)))
+    assert text(refused).splitlines()[0] == first
     assert text(with_flags("serve", "--port", "1", engine="trtllm")).startswith("no tool parser")
 
 
