@@ -265,6 +265,24 @@ def wrong_value(a: Acceptance) -> None:
     a.sparkwright("up", f"{a.recipe}@wrong-value", expect=(5,) if a.args.cpu else (1, 2))  # 5: past the plan by force
 
 
+def wrong_flag(a: Acceptance) -> None:
+    """A flag that the engine does not have: refused before anything starts, or else by the engine, in its words."""
+    told = a.sparkwright("up", f"{a.recipe}@wrong-flag", expect=(5,) if a.args.cpu else (1,))
+    a.expect("no-such-flag" in told, "the flag is not named", "wrong flag named")
+    if a.args.cpu:
+        a.expect("LCLI002" in told, "not the cause", "cause of the end")
+        down(a)
+
+
+def healthy(a: Acceptance) -> None:
+    """The logs of a good start: `diagnose` finds nothing, and every phase that it has was understood."""
+    for number in range(a.args.count):
+        node = a.nodes.nodes[number]
+        log = a.out / f"rank{number}.log"
+        log.write_bytes((node.folder / f"state/deployments/{NAME}/rank{number}/log").read_bytes())
+        a.sparkwright("diagnose", str(log))
+
+
 def too_long(a: Acceptance) -> None:
     """A context over the model's: the engine reports it and ends."""
     told = a.sparkwright("up", f"{a.recipe}@too-long", expect=(5,))
@@ -362,8 +380,8 @@ def size(a: Acceptance) -> None:
 
 
 CASES: tuple[Callable[[Acceptance], None], ...] = (
-    facts, plan, up, frozen, killed, down, again, interrupt, keyed, reasoning, wrong_value, too_long, small_kv, dies,
-    head_killed, gloo, nccl, ray, size)  # fmt: skip
+    facts, plan, up, healthy, frozen, killed, down, again, interrupt, keyed, reasoning, wrong_value, wrong_flag,
+    too_long, small_kv, dies, head_killed, gloo, nccl, ray, size)  # fmt: skip
 OF_VLLM = (small_kv, ray, size)
 OF_GPUS = (facts, small_kv, nccl, ray, size)
 OF_TWO = (frozen, killed, dies, gloo, nccl, ray, size)

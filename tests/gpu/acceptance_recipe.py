@@ -59,6 +59,7 @@ def recipe(args: argparse.Namespace) -> dict:
         "flags": flags,
         "profiles": {
             "wrong-value": {"serving": {"kv_dtype": "fp9"}},
+            "wrong-flag": {"flags": {"no-such-flag": 1}},
             "too-long": {"serving": {"context": 262144}},
             "small-kv": {"serving": {"context": 131072, "kv_cache_bytes": "64MiB"}},
             "keyed": {"serving": {"expose": "fabric", "api_key_env": KEY}},
