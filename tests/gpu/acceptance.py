@@ -35,6 +35,8 @@ from two_nodes import TwoNodes, cluster, lacking, wait_for
 # vLLM 0.21.0 with these dimensions, TP 2, at 0.82 of an H200, started by hand; KV differs by MiB from start to start.
 LARGE_FACTS = {"weights_gib": 62.76, "kv_gib": 48.18, "kv_tokens": 814848}
 GIVES_BACK_MIB = 64
+# The plan refuses what cannot work; these cases show what happens when it is started all the same.
+FORCED = ("--force", "the engine's own refusal is wanted")
 
 # What a client without a key sees: /health, and then one token.
 _CLIENT = """
@@ -115,7 +117,7 @@ class Acceptance:
         """One call of the command; its output, stderr and stdout as they come. how: see `_read`."""
         self.note(f"\n$ sparkwright {' '.join(words).replace(str(self.work) + '/', '')}")
         more = ["--no-supervise"] if words[0] == "up" and not self.supervised else []
-        more += ["--force", "a build for CPUs"] if words[0] == "up" and self.args.cpu else []
+        more += ["--force", "a build for CPUs"] if words[0] == "up" and self.args.cpu and "--force" not in words else []
         argv = [sys.executable, "-m", "sparkwright", *words, *more]
         environ = {**self.environ, "SPARKWRIGHT_CLUSTER": str(self.clusters[on])}
         began = time.monotonic()
@@ -285,14 +287,14 @@ def healthy(a: Acceptance) -> None:
 
 def too_long(a: Acceptance) -> None:
     """A context over the model's: the engine reports it and ends."""
-    told = a.sparkwright("up", f"{a.recipe}@too-long", expect=(5,))
+    told = a.sparkwright("up", f"{a.recipe}@too-long", *FORCED, expect=(5,))
     a.expect(a.words["too long"] in told, "the root error is not shown", "root error")
     down(a)
 
 
 def small_kv(a: Acceptance) -> None:
     """Too little KV cache for the context: found out after the weights are loaded, in a process of rank 0."""
-    told = a.sparkwright("up", f"{a.recipe}@small-kv", expect=(5,))
+    told = a.sparkwright("up", f"{a.recipe}@small-kv", *FORCED, expect=(5,))
     a.expect("KV cache" in told, "the root error is not shown", "root error")
     down(a)
 
@@ -332,14 +334,14 @@ def gloo(a: Acceptance) -> None:
 
     Of two Gloo sides the one with the lower address listens; in a 10.x network that is not 127.0.0.1, and all is well.
     """
-    told = a.sparkwright("up", f"{a.recipe}@impatient", on="gloo", expect=(5,))
+    told = a.sparkwright("up", f"{a.recipe}@impatient", *FORCED, on="gloo", expect=(5,))
     a.expect(a.args.simulator or a.words["gloo on lo"] in told, "the root error is not shown", "root error")
     down(a)
 
 
 def nccl(a: Acceptance) -> None:
     """The worker's NCCL uses `lo`: both ranks wait for each other for ever, without a line."""
-    told = a.sparkwright("up", f"{a.recipe}@impatient", on="nccl", expect=(5,))
+    told = a.sparkwright("up", f"{a.recipe}@impatient", *FORCED, on="nccl", expect=(5,))
     a.expect("stuck" in told, "not called stuck", "nccl on lo")
     down(a)
 
