@@ -77,7 +77,8 @@ def test_kept_it_can_be_looked_at_and_ended(shell: Shell) -> None:
         assert (code, "LIVE009" in out_) == (0, True)
         process = shell.start("top", "--every", "0.5", **env)
         assert process.stdout
-        assert "SIMULATED  twin: ready" in process.stdout.readline()
+        frame = process.stdout.readline() + process.stdout.readline()
+        assert "SIMULATED  twin: ready" in frame
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=60)
         code, out_, _ = shell.run("connect", "curl", **env)
