@@ -16,13 +16,14 @@ from sparkwright.report.timelines import Timeline
 
 @dataclass(frozen=True, slots=True)
 class Headline:
-    """value without its unit; spread: the interval; where: at which level."""
+    """value without its unit; spread: the interval; where: at which level. valid: whether the figure counts."""
 
     name: str
     value: str
     unit: str
     spread: str
     where: str
+    valid: bool = True
 
 
 def headlines(summary: RunSummary) -> list[Headline]:
@@ -72,7 +73,7 @@ def _headline(name: str, level: LevelSummary, metric: str) -> Headline:
     where = f"{plan.name}, {texts.load_text(plan.pace)}"
     if isinstance(plan.shape, Single):
         where = texts.field_name(plan, "tg" if metric in ("decode", "output_rate") else "pp")
-    return Headline(name, value, unit, texts.between(metric, interval), where)
+    return Headline(name, value, unit, texts.between(metric, interval), where, metric not in level.spoiled)
 
 
 def _depth(level: LevelSummary) -> int:
@@ -128,7 +129,7 @@ def _card(summary: RunSummary, name: str, place: int, many: bool) -> Html:
     sub = " · ".join(part for part in known_as if part)
     swatch = tag("span", texts.letter(place), class_="swatch", data_run=str(place % 7))
     found = headlines(summary)
-    doubt = "" if not summary.invalid else "Grey: the run is not valid, and so is none of its figures. "
+    doubt = "" if not summary.invalid else "Struck out: the run is not valid, and so is none of its figures. "
     note = tag("p", f"{doubt}Medians; small: their 95 % bootstrap intervals, and at which level.", class_="note")
     return tag(
         "section",
@@ -153,7 +154,8 @@ def _list(told: Sequence[str], kind: str) -> Html:
 def _figure(one: Headline) -> Html:
     value = tag("dd", tag("span", one.value, class_="value"), tag("span", one.unit, class_="unit"), class_="big")
     spread = tag("dd", one.spread, class_="spread") if one.spread else Html("")
-    return tag("div", tag("dt", one.name), value, spread, tag("dd", one.where, class_="where"))
+    where = tag("dd", one.where if one.valid else f"{one.where}; not valid", class_="where")
+    return tag("div", tag("dt", one.name), value, spread, where, class_=None if one.valid else "doubted")
 
 
 def plot_section(plot: Plot) -> Html:

@@ -78,7 +78,8 @@ def cell(level: LevelSummary, metric: str, statistic: str, write: Write) -> str:
     if found is None or not found.count:
         return ""
     interval = getattr(found, statistic)
-    return write(metric, interval) if statistic == "median" else figure(metric, interval.value)
+    text = write(metric, interval) if statistic == "median" else figure(metric, interval.value)
+    return f"not valid: {text}" if metric in level.spoiled else text
 
 
 def requests_text(level: LevelSummary) -> str:
