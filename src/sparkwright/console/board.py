@@ -20,6 +20,7 @@ from sparkwright.domain.live import STALE, Desired, Live
 from sparkwright.domain.units import duration
 from sparkwright.engines.engine import served_name
 from sparkwright.gateway.usage import DAY, Used
+from sparkwright.report.markup import Html
 from sparkwright.supervision.rates import History
 from sparkwright.supervisor.watched import Watched
 
@@ -77,6 +78,7 @@ class Board:
         self.folders = Folders(state / FOLDERS)
         self.watches: dict[str, Watch] = {}
         self.notes: dict[str, str] = {}  # what came of the last operation
+        self.past: dict[str, tuple[float, Html]] = {}  # the last day, by what a key opens: when it was made, and it
         self._stale: tuple[bool, ...] = ()
         self._noted: dict[str, str] = {}
         self._today: tuple[Used, ...] = ()
