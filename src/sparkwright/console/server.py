@@ -356,7 +356,7 @@ async def run(home: Path) -> None:
     console = Console(home)
     watching = asyncio.create_task(console.feed.run())
     config = uvicorn.Config(
-        Starlette(routes=console.routes, exception_handlers={HTTPException: failed}),
+        Starlette(routes=console.routes, exception_handlers={HTTPException: partial(failed, console.visitor)}),
         log_config=None,
         access_log=False,
         lifespan="off",

@@ -248,7 +248,7 @@ def table_html(table: Table) -> Html:
 
 
 def _is_figure(cell: str) -> bool:
-    return cell[:1].isdigit() or cell[:1] in "+-<–" if cell else False
+    return cell[:1].isdigit() or cell.startswith(("+", "-", "<", "–", "not valid:"))
 
 
 def _cell(cell: str, words: bool = False) -> Html:

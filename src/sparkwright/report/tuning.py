@@ -122,7 +122,7 @@ def tuning_page(found: Tuned, maker: str) -> str:
 def _tiles(found: Tuned) -> list[Headline]:
     """The best, the recipe's own, and how many were measured."""
     measured = sum(one.state is Tried.MEASURED and one.rung >= 0 for one in found.trials)
-    tried = Headline("Trials", f"{measured}", f"of {found.space:,} settings", "", "measured")
+    tried = Headline("Trials measured", f"{measured}", "", "", f"{found.space:,} settings in all")
     if found.best is None:
         return [tried]
     known = scored(found.trials)
@@ -134,7 +134,8 @@ def _tiles(found: Tuned) -> list[Headline]:
 
 def _score_tile(goal: TuneGoal, name: str, scores: Sequence[float], where: str) -> Headline:
     value, _, unit = score_text(goal, median(scores)).partition(" ")
-    low, high = sorted(score_text(goal, score).partition(" ")[0] for score in (min(scores), max(scores)))
+    ends = [score_text(goal, score).partition(" ")[0] for score in (min(scores), max(scores))]
+    low, high = reversed(ends) if goal is TuneGoal.LATENCY else ends  # shown as seconds, the best is the least
     return Headline(name, value, unit, f"{low} to {high}" if len(scores) > 1 else "one repeat", where)
 
 
