@@ -144,3 +144,21 @@ def test_the_last_day_is_made_once_for_all(tmp_path: Path, monkeypatch: pytest.M
     at[0] += 60
     days(board, "")
     assert len(asked) == 8
+
+
+def test_requests_are_read_once_for_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Guards the cost of fifty open pages of requests: the database is read once in a while, not for each."""
+    at, asked = [NOW], list[float]()
+
+    def read(folder: Path, since: float, most: int) -> tuple[RequestRecord, ...]:
+        asked.append(since)
+        return (record(), record(model="big"))
+
+    monkeypatch.setattr("sparkwright.adapters.sqlite.usage.requests_since", read)
+    board = Board(tmp_path, lambda: at[0])
+    for _ in range(50):
+        assert len(board.requests("")) == 2 and board.requests("chat") == ()
+    assert len(asked) == 1
+    at[0] += 60
+    board.requests("")
+    assert len(asked) == 2
