@@ -417,6 +417,8 @@ def test_requests_are_listed_as_they_come(desk: Desk, window: Page, operator: st
 def test_the_last_day_is_a_strip(desk: Desk, window: Page, operator: str) -> None:
     """Guards a day of history, made by a fast clock: drawn with its gap, told to a mouse, and as a table."""
     day(desk.state)
+    cookie = desk.signed_in(operator)
+    until(lambda: "nothing was recorded" in desk.get("days", cookie).text, "it is made again once in a while")
     page = sign_in(window, desk, operator)
     parts = "return document.querySelectorAll('[aria-label^=\"tokens/s\"] polyline').length"
     until(lambda: is_so(page, "document.querySelectorAll('.day .columns i').length == 96"), "the strip")
