@@ -19,7 +19,7 @@ setup:          ## prepare .venv with all tools (no pip, no root needed; quick w
 setup-runtime:  ## prepare .venv with only what the sparkwright command needs
 	@$(BOOTSTRAP) --no-dev
 
-demo: setup-runtime ## the whole loop on this machine, on an embedded simulated two-node cluster
+demo: setup-runtime ## a simulated deployment with gateway and console loses a rank and recovers (ARGS="--keep")
 	@.venv/bin/sparkwright demo $(ARGS)
 
 test: setup     ## lint, types, layers, and every test that is not marked `full`; as root also installs the system packages they need

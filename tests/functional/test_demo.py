@@ -1,9 +1,11 @@
 """`sparkwright demo`: a supervised deployment that loses a rank and recovers, with real processes on this machine."""
 
 import codecs
+import html
 import json
 import re
 import signal
+import subprocess
 import urllib.request
 from collections.abc import Iterator
 from importlib.resources import files
@@ -77,14 +79,18 @@ def test_kept_it_can_be_looked_at_and_ended(shell: Shell) -> None:
         assert (code, "LIVE009" in out_) == (0, True)
         process = shell.start("top", "--every", "0.5", **env)
         assert process.stdout
-        assert "SIMULATED  twin: ready" in process.stdout.readline()
+        frame = process.stdout.readline() + process.stdout.readline()
+        assert "SIMULATED  twin: ready" in frame
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=60)
         code, out_, _ = shell.run("connect", "curl", **env)
         assert (code, "twin-tiny" in out_) == (0, True), out_
-        form = f"key={key}".encode()
-        with urllib.request.urlopen(f"{address}login", form, timeout=60) as page:
-            assert page.status == 200
+        console = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+        console.open(f"{address}login", f"key={key}".encode(), timeout=60)
+        with console.open(f"{address}connect", timeout=60) as page:
+            curl = re.findall(r"<pre[^>]*>(read .*?)</pre>", html.unescape(page.read().decode()), re.S)[0]
+        done = subprocess.run(["bash", "-c", curl], input=f"{key}\n", capture_output=True, text=True, timeout=60)
+        assert json.loads(done.stdout)["choices"], "the curl of the page works when it is pasted"
     finally:
         ending = re.findall(r"sparkwright down twin && rm -r (\S+) (\S+)", out)[0]
         code, out_, _ = shell.run("down", "twin", **env)

@@ -47,7 +47,7 @@ VERBS = {
     "explain": ("explain", "explain", "Explain a finding's code or a cause, and the fix."),
     "facts": ("check", "facts", "Print the facts of all nodes."),
     "monitoring": ("monitoring", "monitoring", "Write a Grafana dashboard and alert rules."),
-    "demo": ("demo", "demo", "Run the whole loop on this machine, simulated."),
+    "demo": ("demo", "demo", "Start a simulated deployment, kill a rank, show the recovery."),
 }
 STDOUT, STDERR = 1, 2
 STOPPED = 130
@@ -122,7 +122,7 @@ def main(ctx: click.Context, debug: bool) -> None:
 
     \b
     First time:
-      sparkwright demo                     run the whole loop, simulated, on this machine
+      sparkwright demo                     a simulated deployment loses a rank and recovers
       sparkwright init spark-1 spark-2     prepare the nodes, write cluster.yaml
       sparkwright check                    check the nodes
       sparkwright plan deepseek-v4-flash   print what would run and whether it fits

@@ -20,11 +20,12 @@ from sparkwright.domain.live import STALE, Desired, Live
 from sparkwright.domain.units import duration
 from sparkwright.engines.engine import served_name
 from sparkwright.gateway.usage import DAY, Used
+from sparkwright.report.markup import Html
 from sparkwright.supervision.rates import History
 from sparkwright.supervisor.watched import Watched
 
 _MOST = 200
-_LIST_EVERY, _COUNT_EVERY = 2.0, 5.0
+_LIST_EVERY, _COUNT_EVERY, _READ_EVERY = 2.0, 5.0, 2.0
 
 
 @dataclass
@@ -77,10 +78,12 @@ class Board:
         self.folders = Folders(state / FOLDERS)
         self.watches: dict[str, Watch] = {}
         self.notes: dict[str, str] = {}  # what came of the last operation
+        self.past: dict[str, tuple[float, Html]] = {}  # the last day, by what a key opens: when it was made, and it
         self._stale: tuple[bool, ...] = ()
         self._noted: dict[str, str] = {}
         self._today: tuple[Used, ...] = ()
         self._recent: tuple[RequestRecord, ...] = ()
+        self._listed_requests: tuple[float, tuple[RequestRecord, ...]] = (0.0, ())
         self._counted = 0.0
 
     def refresh(self) -> bool:
@@ -139,8 +142,11 @@ class Board:
             return ()
 
     def requests(self, only: str) -> tuple[RequestRecord, ...]:
-        """Of the last day, newest first; a key for one deployment sees those of its models."""
-        found = self._requests(DAY, READ)
+        """Of the last day, newest first; a key for one deployment sees those of its models. Read once for all."""
+        now, (read, found) = self.now(), self._listed_requests
+        if abs(now - read) >= _READ_EVERY:
+            found = self._requests(DAY, READ)
+            self._listed_requests = now, found
         models = self.models(only) if only else ()
         return tuple(one for one in found if not only or one.model in models)
 

@@ -40,6 +40,7 @@ from sparkwright.supervisor.watched import Watched
 _PATIENCE = 2.0
 _VIEWERS = _READERS = 200
 GIVEN, _CERTIFICATE = "given.crt", 64 * 1024
+_SAME_ROWS, _FILTERS = 1.5, 50  # seconds for which all who filter alike get the same; how many are kept
 _CONNECTIONS = 900  # below the 1,024 files that a process may have by default
 
 
@@ -54,6 +55,7 @@ class Console:
         self.feed = Feed(self.board, lambda: self.keys.value)
         self.operations = actions.Operations(self.board)
         self._followers: dict[str, logs.Follower] = {}
+        self._rows: dict[tuple[str, Wanted], tuple[float, Html]] = {}  # by what is seen and filtered: when it was made
 
     @property
     def routes(self) -> list[Route]:
@@ -159,7 +161,13 @@ class Console:
     async def request_rows(self, request: Request, visitor: Visitor) -> Response:
         """The table alone, for the page that asks again."""
         found, filters = await self._requests(request, visitor)
-        return html(clean(requests.rows(found, filters, self.board.now())))
+        now, key = self.board.now(), (visitor.key.deployment, filters)
+        made, page = self._rows.get(key, (0.0, Html()))
+        if abs(now - made) >= _SAME_ROWS:
+            page = clean(requests.rows(found, filters, now))
+            kept = [one for one in self._rows.items() if one[0] != key][:_FILTERS]
+            self._rows = dict([(key, (now, page)), *kept])
+        return html(page)
 
     async def _requests(self, request: Request, visitor: Visitor) -> tuple[tuple[RequestRecord, ...], Wanted]:
         self.board.refresh()
@@ -357,7 +365,7 @@ async def run(home: Path) -> None:
     console = Console(home)
     watching = asyncio.create_task(console.feed.run())
     config = uvicorn.Config(
-        Starlette(routes=console.routes, exception_handlers={HTTPException: failed}),
+        Starlette(routes=console.routes, exception_handlers={HTTPException: partial(failed, console.visitor)}),
         log_config=None,
         access_log=False,
         lifespan="off",

@@ -31,8 +31,8 @@ class Row:
         return [value for value in self.values if value is not None]
 
 
-def strip(name: str, minutes: Sequence[Minute], spans: Sequence[RequestSpan], now: float) -> Html:
-    """minutes, spans: of the last day, oldest first. What was not recorded is a gap."""
+def strip(name: str, minutes: Sequence[Minute], spans: Sequence[RequestSpan], now: float, pointed: bool = True) -> Html:
+    """minutes, spans: of the last day, oldest first. Gaps stay gaps. pointed: with what a mouse shows."""
     end = int(now - now % STEP) + STEP
     times = range(end - SPAN, end, STEP)
     slots = {at: list(group) for at, group in groupby(minutes, key=lambda one: one.at - one.at % STEP)}
@@ -41,9 +41,8 @@ def strip(name: str, minutes: Sequence[Minute], spans: Sequence[RequestSpan], no
     head = tag("h2", "Last 24 hours", tag("span", f" of {name}", class_="soft"), id=f"day-{name}")
     if not any(states):
         return tag("section", head, tag("p", "Nothing is recorded yet: a minute after a start it is.", class_="soft"))
-    plots = tag(
-        "div", _states(states), *(_plot(row) for row in rows), _columns(times, states, rows, now), class_="plots"
-    )
+    columns = _columns(times, states, rows, now) if pointed else ""
+    plots = tag("div", _states(states), *map(_plot, rows), columns, class_="plots")
     table = tag("details", tag("summary", "The same as a table, by the hour"), _table(times, states, rows, now))
     return tag("section", head, plots, _axis(), table, class_="day", aria_labelledby=f"day-{name}")
 

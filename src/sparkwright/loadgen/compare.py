@@ -41,8 +41,15 @@ class _Side:
 def compare(base: RunSummary, new: RunSummary, allow_simulated: bool = False) -> Comparison:
     """Metric by metric of the levels that both have. Ratios are of independent resamples of both runs."""
     refused = comparable.refused(base, new, allow_simulated)
-    rows = () if refused else tuple(_rows(base, new))
-    return Comparison(base.run.id, new.run.id, rows, refused, comparable.notes(base, new))
+    rows = () if refused else tuple(row for row in _rows(base, new) if row.metric not in _spoiled(base, new))
+    spoiled = ", ".join(name for name in METRICS if name in _spoiled(base, new) and name not in _LEFT_OUT)
+    left_out = (f"not compared, as a client was behind: {spoiled}",) if spoiled and not refused else ()
+    return Comparison(base.run.id, new.run.id, rows, refused, (*comparable.notes(base, new), *left_out))
+
+
+def _spoiled(base: RunSummary, new: RunSummary) -> frozenset[str]:
+    """Metrics that are not valid at any level of either."""
+    return frozenset(name for one in (base, new) for level in one.levels for name in level.spoiled)
 
 
 def _rows(before: RunSummary, after: RunSummary) -> Iterator[Compared]:

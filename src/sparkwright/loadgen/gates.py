@@ -126,6 +126,8 @@ def _rank(judged: Judged, sign: str) -> tuple[bool, bool, float]:
 
 def _level(gate: Gate, level: LevelSummary, partner: LevelSummary | None) -> Judged:
     observed, wanted, name = _value(gate, level), gate.limit, level.name
+    if spoiled := next((one for one in (level, partner) if one and gate.metric in one.spoiled), None):
+        return False, observed, None, f"{gate.metric} at {name} is not valid: {next(iter(spoiled.doubts), '')}"
     if gate.of_baseline:
         base = _value(gate, partner) if partner else None
         if base is None:

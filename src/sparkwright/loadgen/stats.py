@@ -7,7 +7,7 @@ import numpy as np
 
 from sparkwright.domain.run import Level, Row, Run
 from sparkwright.domain.summary import METRICS, Interval, LevelSummary, Metric, RunSummary
-from sparkwright.domain.values import dataclass
+from sparkwright.domain.values import dataclass, replace
 from sparkwright.domain.workload import Agent
 from sparkwright.loadgen import bootstrap, figures, samples, slo, stated, validity
 from sparkwright.loadgen.bootstrap import Counts, Floats, Sample
@@ -42,7 +42,14 @@ def summarize(run: Run) -> RunSummary:
     """
     pairs = ((repeats, part) for repeats in validity.by_level(run) for part in parts(repeats))
     levels = tuple(_summary(run, repeats, *part) for repeats, part in pairs)
+    if validity.always_late(run):
+        counts = {repeats[0].plan.name: validity.steady(repeats) for repeats in validity.by_level(run)}
+        levels = tuple(_spoiled(level, counts[level.plan.name]) for level in levels)
     return RunSummary(run, levels, validity.invalid(run), _best_rate(run, levels))
+
+
+def _spoiled(level: LevelSummary, counts: Sequence[str]) -> LevelSummary:
+    return replace(level, spoiled=tuple(name for name in level.metrics if name not in counts))
 
 
 def parts(repeats: Sequence[Level]) -> Iterator[tuple[str, Wanted]]:

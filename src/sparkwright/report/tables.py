@@ -82,7 +82,8 @@ def cell(level: LevelSummary, metric: str, statistic: str, write: Write) -> str:
         return f"{figure(metric, found.mean.value)} mean"
     if interval is None:
         return ""
-    return write(metric, interval) if statistic == "median" else figure(metric, interval.value)
+    text = write(metric, interval) if statistic == "median" else figure(metric, interval.value)
+    return f"not valid: {text}" if metric in level.spoiled else text
 
 
 def requests_text(level: LevelSummary) -> str:

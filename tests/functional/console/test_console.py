@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from functional.console.conftest import EVIL, sign_in
+from functional.console.demo_pictures import day
 from functional.console.desk import Desk, until
 from functional.report.browser import DESK, PHONE, Page
 from functional.test_runs import fill, ten
@@ -152,6 +153,7 @@ def test_a_chat_streams(desk: Desk, window: Page, operator: str) -> None:
     say = "document.getElementById('prompt').value = arguments[0]; document.getElementById('chat').requestSubmit()"
     page.script(say, EVIL)
     reads(page, EVIL, "answer tokens")
+    until(lambda: not page.script("return document.querySelector('#chat [type=submit]').disabled"), "it may go on")
     page.script(say, "and again")
     until(lambda: text(page).count("answer tokens") == 2, "a second answer")
     assert page.script("return [document.title, document.images.length]") == ["Chat · sparkwright", 0]
@@ -389,3 +391,82 @@ def test_fifty_pages_at_once(desk: Desk, operator: str) -> None:
     for one in viewers:
         one.join()
     assert len(got) == 50 and all("Nodes" in one for one in got)
+
+
+def ask(desk: Desk, key: str, stream: bool) -> int:
+    """One request of a client; the status."""
+    chat = {"model": EVIL, "messages": [{"role": "user", "content": "Hello"}], "max_tokens": 8, "stream": stream}
+    with desk.client() as client:
+        answer = client.post(desk.api("chat/completions"), json=chat, headers={"Authorization": f"Bearer {key}"})
+    return answer.status_code
+
+
+def test_requests_are_listed_as_they_come(desk: Desk, window: Page, operator: str) -> None:
+    """Guards the way of a request through the gateway onto an open page: its figures, and what a limit refused."""
+    page = sign_in(window, desk, operator)
+    page.open(desk.url("requests?key=counted"))
+    reads(page, "No request")
+    page.script("document.body.dataset.same = 'page'")
+    desk.run("keys", "add", "counted", "--per-minute", "1")
+    (folder,) = desk.shell.folder.glob(".local/state/sparkwright/keys/*")
+    key = (folder / "counted.key").read_text().strip()
+    until(lambda: ask(desk, key, stream=True) == 200, "the key is known")
+    until(lambda: ask(desk, key, stream=True) == 429, "the limit")
+    reads(page, "counted", "429 refused", "first token")
+    row = page.script("return [...document.querySelectorAll('#requests tbody tr')].pop().innerText").split()
+    assert "ms" in row and "200" in row and page.script("return document.body.dataset.same") == "page"
+    page.open(desk.url())
+    reads(page, "Time to first token", "median of 10 min", "× 429")
+
+
+def test_the_last_day_is_a_strip(desk: Desk, window: Page, operator: str) -> None:
+    """Guards a day of history, made by a fast clock: drawn with its gap, told to a mouse, and as a table."""
+    day(desk.state)
+    cookie = desk.signed_in(operator)
+    until(lambda: "nothing was recorded" in desk.get("days", cookie).text, "it is made again once in a while")
+    page = sign_in(window, desk, operator)
+    parts = "return document.querySelectorAll('[aria-label^=\"tokens/s\"] polyline').length"
+    until(lambda: is_so(page, "document.querySelectorAll('.day .columns i').length == 96"), "the strip")
+    assert page.script(parts) >= 2 and page.script("return document.querySelectorAll('.states .bad').length") == 1
+    titles = page.script("return [...document.querySelectorAll('.columns i')].map(i => i.title)")
+    assert any("failed" in one for one in titles) and any("nothing was recorded" in one for one in titles)
+    page.script("document.querySelector('.day details').open = true")
+    reads(page, "hours ago", "23 to 24")
+    page.script("window.since = Number(document.body.dataset.updated || 0)")
+    until(lambda: bool(page.script("return Number(document.body.dataset.updated) > window.since")), "an update")
+    assert page.script("return document.querySelectorAll('.columns i').length") == 96, "an event leaves it alone"
+
+
+def test_a_script_gets_into_no_settings(desk: Desk, operator: str) -> None:
+    """Guards what would be pasted into a shell: a model's name that no file can hold makes no settings."""
+    cookie = desk.signed_in(operator)
+    assert "settings cannot hold" in desk.get("connect", cookie).text
+    assert desk.get("ca.crt", cookie).text.startswith("-----BEGIN CERTIFICATE-----")
+
+
+def test_logs_are_searched_and_downloaded(desk: Desk, window: Page, operator: str) -> None:
+    """Guards the filter as a reader uses it, and the file."""
+    page = sign_in(window, desk, operator)
+    page.open(desk.url("logs/twin"))
+    reads(page, "Kernel JIT monitor activated")
+    shown = "return [...document.querySelectorAll('#log .line:not([hidden]):not(.note)')].map(l => l.textContent)"
+    assert not [line for line in page.script(shown) if '" 200' in line]
+    sift = "const f = document.getElementById('words'); f.value = arguments[0]; f.dispatchEvent(new Event('input', "
+    page.script(sift + "{bubbles: true}))", "jit MONITOR")
+    assert page.script(shown) and all("JIT monitor" in line for line in page.script(shown))
+    text = desk.get("logs/twin/download", desk.signed_in(operator)).text
+    assert "rank 0  " in text and "rank 1  " in text
+
+
+def test_limits_of_a_key_are_set(desk: Desk, window: Page, operator: str) -> None:
+    """Guards the form: shown, changed, and refused for what is no number."""
+    desk.run("keys", "add", "limited")
+    page = sign_in(window, desk, operator)
+    page.open(desk.url("keys/limit?name=limited"))
+    fill = "document.getElementById('at_once').value = arguments[0]; document.querySelector('.fields button').click()"
+    page.script(fill, "many")
+    reads(page, "Requests at once: expected a number")
+    page.open(desk.url("keys/limit?name=limited"))
+    page.script(fill, "7")
+    reads(page, "7 at once")
+    assert '"at_once": 7' in (desk.state / "door/keys.json").read_text()

@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from sparkwright.console import requests
+from sparkwright.console.board import Board
+from sparkwright.console.overview import days
 from sparkwright.console.requests import Wanted, latency, wanted
 from sparkwright.console.strip import SPAN, STEP, strip
 from sparkwright.domain.history import MINUTE, Minute, NodeMinute, RequestRecord, RequestSpan
@@ -55,6 +57,7 @@ def test_a_day_is_small_enough_to_send() -> None:
     ]
     spans = [RequestSpan(int(NOW - NOW % STEP) - n * STEP, 9, 1, 2, n % 7 / 10, 0.02) for n in range(288, 0, -1)]
     assert len(strip("chat", day, spans, NOW).encode()) < 60_000
+    assert len(strip("chat", day, spans, NOW, pointed=False).encode()) < 32_000, "four of them fit on a page"
 
 
 def record(**changed: object) -> RequestRecord:
@@ -125,3 +128,37 @@ def test_the_pages_read_what_the_gateway_wrote(tmp_path: Path) -> None:
     assert [(one.requests, one.refused, one.failed) for one in first] == [(1, 1, 0), (2, 0, 0)]
     assert first[1].first == pytest.approx(2.0) and first[1].per_token == pytest.approx(0.01)
     assert spans_since(tmp_path, set(), 0.0, 300) == () and len(spans_since(tmp_path, {"tiny", "big"}, 0.0, 300)) == 3
+
+
+def test_the_last_day_is_made_once_for_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Guards the cost of fifty open pages: the strip is read and drawn once in a while, not for each."""
+    at, asked = [NOW], list[str]()
+    board = Board(tmp_path, lambda: at[0])
+    for name in "abcdef":
+        (tmp_path / "supervision" / name).mkdir(parents=True)
+    board.refresh()
+    monkeypatch.setattr(board, "day", lambda watch: asked.append(watch.name) or ((), ()))
+    for _ in range(50):
+        days(board, "")
+    assert asked == ["a", "b", "c", "d"]
+    at[0] += 60
+    days(board, "")
+    assert len(asked) == 8
+
+
+def test_requests_are_read_once_for_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Guards the cost of fifty open pages of requests: the database is read once in a while, not for each."""
+    at, asked = [NOW], list[float]()
+
+    def read(folder: Path, since: float, most: int) -> tuple[RequestRecord, ...]:
+        asked.append(since)
+        return (record(), record(model="big"))
+
+    monkeypatch.setattr("sparkwright.adapters.sqlite.usage.requests_since", read)
+    board = Board(tmp_path, lambda: at[0])
+    for _ in range(50):
+        assert len(board.requests("")) == 2 and board.requests("chat") == ()
+    assert len(asked) == 1
+    at[0] += 60
+    board.requests("")
+    assert len(asked) == 2

@@ -89,3 +89,12 @@ def test_the_page_escapes() -> None:
     bad = trial(1, 0, state=Tried.NOT_STARTED, detail="<script>alert(1)</script>")
     page = tuning_page(tuned(trial(0, 0, 1.0), trial(0, 1, 1.0, 2.0), bad, best=(0,)), "us")
     assert "<script>alert" not in page and "&lt;script&gt;alert" in page and "<svg" in page
+
+
+def test_the_best_and_the_recipes_own_are_tiles() -> None:
+    """Guards the big figures: both ends in order, also of seconds, and no table without rows."""
+    page = tuning_page(tuned(trial(0, 2, 99.0, 101.0), trial(1, 2, 98.0, 102.0)), "test")
+    assert "98.0 to 102" in page and "99.0 to 101" in page and "Tuning report</span>" in page
+    assert "What each setting is worth" not in page and "trial 2" in page
+    seconds = tuning_page(tuned(trial(1, 2, 0.5, 0.25), goal=TuneGoal.LATENCY), "test")
+    assert "2.000 to 4.000" in seconds
