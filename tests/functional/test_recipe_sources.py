@@ -25,7 +25,7 @@ runtime: vllm
 container: vllm/vllm-openai:v0.26.0
 defaults: {port: 8000, max_model_len: 32768}
 command: |
-  vllm serve {model} --port {port} --max-model-len {max_model_len}
+  vllm serve {model} --host 0.0.0.0 --port {port} --max-model-len {max_model_len}
 """
 INDEX = "registries:\n  - name: official\n    recipes: official\n"
 _GIT = {
@@ -112,6 +112,7 @@ def test_a_registry_of_sparkrun_is_used_as_it_is(shell: Shell, repository: Repos
     assert [one["name"] for one in document(shell, "list")["sources"]] == ["spark"]
     shown = json.loads(run(shell, "show", "spark/qwen", "--json").out)
     assert (shown["model"]["id"], shown["serving"]["context"]) == ("Qwen/Qwen3.6-27B-FP8", 32768)
+    assert any(note.startswith("import: ") and "0.0.0.0" in note for note in shown["notes"])
     assert json.loads(run(shell, "show", "@spark/qwen", "--json").out)["hash"] == shown["hash"]
     assert run(shell, "validate", "spark/qwen").code == 0
     assert json.loads(run(shell, "show", "spark/official/deep/qwen.yaml", "--json").out)["hash"] == shown["hash"]

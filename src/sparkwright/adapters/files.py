@@ -110,18 +110,24 @@ def recipe_of(found: SourceText, places: Places, profile: str = "") -> Recipe:
     def load() -> Recipe:
         from sparkwright.recipes.load import load_recipe  # pydantic and YAML, for a file that is new or was changed
 
-        return load_recipe(in_our_form(found).text, found.source, profile)
+        ours, notes = in_our_form(found)
+        recipe = load_recipe(ours.text, found.source, profile)
+        return replace(recipe, notes=(*recipe.notes, *(f"import: {note}" for note in notes)))
 
     return _parsed(Recipe, (found.source, profile), found.text, places, load)
 
 
-def in_our_form(found: SourceText) -> SourceText:
-    """The file itself; of a registry, imported where it is another tool's. Raises RecipeError."""
+def in_our_form(found: SourceText) -> tuple[SourceText, tuple[str, ...]]:
+    """The file itself; of a registry, imported where it is another tool's, and what that left out or assumed.
+
+    Raises RecipeError.
+    """
     if found.origin in ORIGINS:
-        return found
+        return found, ()
     from sparkwright.recipes.registry import own_text
 
-    return replace(found, text=own_text(found.text, found.source, found.name)[0])
+    text, notes = own_text(found.text, found.source, found.name)
+    return replace(found, text=text), notes
 
 
 def open_cluster(

@@ -178,6 +178,8 @@ def _added(made: Snapshot) -> str:
     if broken:
         lines.append(f"{counted(len(broken), 'recipe')} cannot be started as published:")
         lines += _few([f"  {entry.name}: {entry.errors[0].removeprefix(f'{entry.path}: ')}" for entry in broken])
+    if noted := [entry.name for entry, _ in made.recipes.values() if entry.notes and not entry.errors]:
+        lines.append(f"left out or assumed on import of {_some(noted)}: recipes show {one.name}/NAME lists it")
     if trusted := _trusted(made):
         lines.append("settings that run code or open files on the nodes, once you start such a recipe:")
         lines += _few(trusted)

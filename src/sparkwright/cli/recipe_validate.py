@@ -107,7 +107,7 @@ def _validated(name: str, at: Places) -> dict[str, Any]:
     found: SourceText | None = None
     try:
         bare, profile = split_profile(name, at)
-        found = in_our_form(find_recipe(bare, at))
+        found, _ = in_our_form(find_recipe(bare, at))
         recipe, *others = _variants(found.text, found.source, profile)
     except RecipeError as error:
         more = _rest(found) if found else Rehearsed()
