@@ -66,6 +66,15 @@ def test_a_line_without_a_container(text: str, engine: str, model: str) -> None:
     assert recipe.engine.venv == ("/home/u/venv" if "venv" in text else "")
 
 
+def test_what_runs_beside_the_engine_is_named() -> None:
+    """A command in the container's own shell, and a program in front of the engine, are never lost in silence."""
+    line = "docker run a/b:c bash -c 'pip install x && numactl -N 0 vllm serve org/name --max-num-seqs 4'\n"
+    recipe, made = read(line)
+    assert recipe.serving.sequences == 4
+    assert any("'pip install x' beside the engine" in note for note in made.notes)
+    assert any("'numactl -N 0' before the engine" in note for note in made.notes)
+
+
 def test_a_script_that_ends_in_a_command() -> None:
     """Variables, defaults, exports and continuations are followed; other commands are named and left out."""
     recipe, made = read(
