@@ -262,6 +262,10 @@ command: vllm serve {model} -tp {tensor_parallel} --max-model-len {max_model_len
         read("include: '@x/../../etc'\n", "theirs.yaml")
 
 
+DOUBLED = "A=xxxxxxxx\n" + "".join("A=$A$A\n" for _ in range(60)) + "vllm serve $A\n"
+HOLES = (
+    "model: a/b\nruntime: vllm\ndefaults: {a: '{b}{b}{b}{b}', b: " + "x" * 50_000 + "}\ncommand: vllm serve {a}{a}\n"
+)
 SIX = "services:\n" + "".join(f"  s{n}: {{image: a/b, command: sleep 1}}\n" for n in range(6))
 
 
@@ -283,6 +287,8 @@ SIX = "services:\n" + "".join(f"  s{n}: {{image: a/b, command: sleep 1}}\n" for 
         ("[Service]\nExecStart=/bin/sleep 1\n", "x.service", "no engine is started"),
         ("[Service]\n", "x.service", "expected one ExecStart"),
         ("[]", "x.json", "expected"),
+        (DOUBLED, "x.sh", "variables fill in more than"),
+        (HOLES, "x.yaml", "variables fill in more than"),
         ("x" * 300_000, "x.sh", "at most 262144"),
         ("model: a/b\nruntime: vllm\ncommand: uvicorn server:app\n", "x.yaml", "starts no engine"),
         ("name: a\nmodel: {id: a/b}\nengine: {name: vllm}\n", "x.yaml", "a recipe of sparkwright already"),

@@ -13,7 +13,7 @@ from sparkwright.recipes.importers.draft import Draft, ImportOptions, put_engine
 from sparkwright.recipes.importers.flags import as_words, has_key, put_command, put_model, put_options
 from sparkwright.recipes.importers.mods import mod_name
 from sparkwright.recipes.importers.settle import Told, settle
-from sparkwright.recipes.importers.shell import Script
+from sparkwright.recipes.importers.shell import Growth, Script
 from sparkwright.recipes.importers.sparkrun_layers import merged, with_overrides
 from sparkwright.recipes.importers.stated import put_stated
 
@@ -73,10 +73,9 @@ _NOT_FLAGS = ("model", "model_path", "model-path")
 
 def _filled(text: str, values: Mapping[str, Any]) -> str:
     """The template with its `{key}`s; a doubled brace is version 1's word for a literal one."""
+    grown = Growth("the command")
     for _ in range(5):
-        text = _HOLE.sub(lambda hole: _shown(values[hole[1]]) if hole[1] in values else hole[0], text)
-        if len(text) > 100_000:
-            raise RecipeError("the command is longer than 100,000 characters once its holes are filled")
+        text = _HOLE.sub(lambda hole: grown.by(_shown(values[hole[1]])) if hole[1] in values else hole[0], text)
     return text.replace("{{", "{").replace("}}", "}") if "{{" in text else text
 
 
