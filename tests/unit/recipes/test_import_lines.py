@@ -289,7 +289,7 @@ SIX = "services:\n" + "".join(f"  s{n}: {{image: a/b, command: sleep 1}}\n" for 
         ("[]", "x.json", "expected"),
         (DOUBLED, "x.sh", "variables fill in more than"),
         (HOLES, "x.yaml", "variables fill in more than"),
-        ("x" * 300_000, "x.sh", "at most 262144"),
+        ("x" * 300_000, "x.sh", "at most 131072"),
         ("model: a/b\nruntime: vllm\ncommand: uvicorn server:app\n", "x.yaml", "starts no engine"),
         ("name: a\nmodel: {id: a/b}\nengine: {name: vllm}\n", "x.yaml", "a recipe of sparkwright already"),
     ],

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from sparkwright.domain.errors import RecipeError
 from sparkwright.domain.values import dataclass, field
 
-MOST_CHARACTERS = 256 * 1024
+MOST_CHARACTERS = 128 * 1024
 _PIECE = re.compile(
     r"""(?P<blank>[ \t\r]+|\\\r?\n)
     |(?P<comment>(?:(?<=[\s;&|()])|^)\#[^\n]*)
