@@ -43,10 +43,12 @@ SIZES = re.compile(r"(tensor|pipeline|data|expert)-parallel-size|(tp|pp|dp|ep)-s
 PER_RANK = re.compile(r"NCCL_IB_(HCA|GID_INDEX)|\w+_SOCKET_IFNAME|\w*HOST_IP|RAY_\w+|MASTER_\w+|(NODE_|LOCAL_)?RANK")
 PROGRAM = re.compile(r"(\S*/)?(vllm|sglang|llama-server|trtllm-serve|python3?)$")
 MODULES = ("sglang.launch_server", "vllm.entrypoints.openai.api_server")
-# Keys of the source that describe it, or that sparkwright does in one way for all.
-PROSE = "recipe_version name description metadata maintainer min_nodes max_nodes solo_only cluster_only mode benchmark"
+# Keys that sparkrun has (RECIPES.md, and what its 0.4.2 reads besides); no other changes what it starts.
+THEIRS = "runtime_config builder builder_config build_args mods pre_exec post_exec post_commands stop_after_post "
+THEIRS += "distribution_config containers executor executor_config scheduler layout readiness pull_image volumes"
+KEPT_AS = {"pre_exec": "mods", "volumes": "mounts"}
+SECRET = re.compile(r".*(TOKEN|KEY|SECRET)$")
 ALWAYS = {"gpus", "ipc", "network", "ulimit", "auto_remove", "restart_policy", "shm_size"}
-READ = "model runtime container defaults env command model_revision runtime_version include overrides"
 Options = dict[str, Any]
 
 
@@ -86,12 +88,17 @@ def compare(row: Row, tree: Mapping[str, Any], recipe: Recipe, notes: tuple[str,
     said = " ".join(notes).replace("_", "-")
     compare_options(row, whole_json(dict(source_options(tree, recipe.engine.name))), recipe, said)
     for name, value in (tree.get("env") or {}).items():
-        if not PER_RANK.fullmatch(str(name)) and str(name) not in recipe.env:
+        if not PER_RANK.fullmatch(str(name)) and not SECRET.match(str(name)) and str(name) not in recipe.env:
             (row.left if str(name).replace("_", "-") in said else row.lost).append(f"env {name}={value}")
     for key, value in tree.items():
         if key == "executor_config" and not {name for name in value or () if value[name] not in ("", False)} - ALWAYS:
             continue
-        if value and key not in (*PROSE.split(), *READ.split()) and not getattr(recipe, key, None):
+        if key in ("builder", "build_args", "runtime_config") and "built the image" in " ".join(recipe.notes):
+            continue
+        cache = key == "volumes" and all("huggingface" in str(row) for row in value)  # mounted for every engine
+        if cache or (key in KEPT_AS and getattr(recipe, KEPT_AS[key])):
+            continue
+        if value and key in THEIRS.split() and not getattr(recipe, key, None):
             (row.left if key.replace("_", "-") in said else row.lost).append(f"{key}: {str(value)[:60]}")
 
 

@@ -7,7 +7,7 @@ from click.testing import CliRunner
 
 from sparkwright.cli.main import main
 from sparkwright.cli.recipes import recipes
-from sparkwright.domain.errors import UsageError
+from sparkwright.domain.errors import RecipeError, UsageError
 from unit.recipes import import_samples as samples
 
 
@@ -60,3 +60,37 @@ def test_what_does_not_load_is_written_and_explained(call, tmp_path):
     result = call("import", "theirs.yaml", "--out", "mine.yaml")
     assert result.exit_code == 2 and "serving.memory_fraction" in result.stderr
     assert (tmp_path / "mine.yaml").exists()
+
+
+def test_bad_input_leaves_no_file(call, tmp_path):
+    """A pipe, six services and half a YAML: one message with the place, exit 2, and nothing is written."""
+    services = "".join(f"  s{n}: {{image: a/b}}\n" for n in range(6))
+    for name, text in (
+        ("x.sh", "vllm serve a/b | tee log\n"),
+        ("c.yaml", f"services:\n{services}"),
+        ("h.yaml", "a: [\n"),
+    ):
+        (tmp_path / name).write_text(text)
+        result = call("import", name, "--out", "out.yaml")
+        assert isinstance(result.exception, RecipeError) and name in result.exception.message
+        assert not (tmp_path / "out.yaml").exists()
+
+
+def test_what_lies_beside_the_file_is_read_and_no_link_out_of_the_folder(call, tmp_path):
+    """`.env` belongs to a Compose file; one that is a link to somewhere else is refused."""
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in/compose.yaml").write_text(
+        "services: {a: {image: 'vllm/vllm-openai:v0.30.0', command: --model $M}}\n"
+    )
+    (tmp_path / "in/.env").write_text("M=org/name\n")
+    assert "id: org/name" in call("import", "in/compose.yaml").stdout
+    (tmp_path / "in/.env").unlink()
+    (tmp_path / "secret").write_text("M=x\n")
+    (tmp_path / "in/.env").symlink_to(tmp_path / "secret")
+    assert "a link out of it" in call("import", "in/compose.yaml").exception.message
+
+
+def test_a_file_or_a_container(call):
+    """Neither and both are usage errors."""
+    for words in ((), ("theirs.yaml", "--from-container", "vllm")):
+        assert isinstance(call("import", *words).exception, UsageError)

@@ -124,6 +124,7 @@ class Stated:
 class Model:
     """hub id (`org/name`) or a path on the nodes; `size` is the checkpoint in bytes as published (0: not known).
 
+    aliases: more names that clients may send, besides served_name.
     on_disk: bytes of it that never go into memory: tables of which the engine reads rows from disk while it serves.
     shape: its dimensions as published, for as long as no node has its config.json. stated: what an imported recipe
     says of it, which is worth less than either.
@@ -133,6 +134,7 @@ class Model:
     revision: str = ""
     path: str = ""
     served_name: str = ""
+    aliases: tuple[str, ...] = ()
     size: int = 0
     on_disk: int = 0
     simulated: bool = False

@@ -172,6 +172,8 @@ def digest(recipe: Recipe) -> str:
         del mod["approved"], mod["origin"]
     if not facts["mods"]:  # as before there were any
         del facts["mods"]
+    if not facts["model"]["aliases"]:
+        del facts["model"]["aliases"]
     if facts["model"]["kind"] == ModelKind.CHAT:  # as before there was another
         facts["model"].pop("kind")
     facts["speculation"].pop("draft")

@@ -122,6 +122,7 @@ class ModelPart(Part):
     revision: Annotated[Text, _WORD] = ""
     path: Annotated[Text, _PATH] = ""
     served_name: Annotated[Text, _WORD] = ""
+    aliases: list[Annotated[Text, _WORD]] = []
     size: Size = 0
     on_disk: Size = 0
     simulated: bool = False

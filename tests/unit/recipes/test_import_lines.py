@@ -66,6 +66,15 @@ def test_a_line_without_a_container(text: str, engine: str, model: str) -> None:
     assert recipe.engine.venv == ("/home/u/venv" if "venv" in text else "")
 
 
+def test_what_runs_beside_the_engine_is_named() -> None:
+    """A command in the container's own shell, and a program in front of the engine, are never lost in silence."""
+    line = "docker run a/b:c bash -c 'pip install x && numactl -N 0 vllm serve org/name --max-num-seqs 4'\n"
+    recipe, made = read(line)
+    assert recipe.serving.sequences == 4
+    assert any("'pip install x' beside the engine" in note for note in made.notes)
+    assert any("'numactl -N 0' before the engine" in note for note in made.notes)
+
+
 def test_a_script_that_ends_in_a_command() -> None:
     """Variables, defaults, exports and continuations are followed; other commands are named and left out."""
     recipe, made = read(
@@ -253,6 +262,10 @@ command: vllm serve {model} -tp {tensor_parallel} --max-model-len {max_model_len
         read("include: '@x/../../etc'\n", "theirs.yaml")
 
 
+DOUBLED = "A=xxxxxxxx\n" + "".join("A=$A$A\n" for _ in range(60)) + "vllm serve $A\n"
+HOLES = (
+    "model: a/b\nruntime: vllm\ndefaults: {a: '{b}{b}{b}{b}', b: " + "x" * 50_000 + "}\ncommand: vllm serve {a}{a}\n"
+)
 SIX = "services:\n" + "".join(f"  s{n}: {{image: a/b, command: sleep 1}}\n" for n in range(6))
 
 
@@ -274,7 +287,9 @@ SIX = "services:\n" + "".join(f"  s{n}: {{image: a/b, command: sleep 1}}\n" for 
         ("[Service]\nExecStart=/bin/sleep 1\n", "x.service", "no engine is started"),
         ("[Service]\n", "x.service", "expected one ExecStart"),
         ("[]", "x.json", "expected"),
-        ("x" * 300_000, "x.sh", "at most 262144"),
+        (DOUBLED, "x.sh", "variables fill in more than"),
+        (HOLES, "x.yaml", "variables fill in more than"),
+        ("x" * 300_000, "x.sh", "at most 131072"),
         ("model: a/b\nruntime: vllm\ncommand: uvicorn server:app\n", "x.yaml", "starts no engine"),
         ("name: a\nmodel: {id: a/b}\nengine: {name: vllm}\n", "x.yaml", "a recipe of sparkwright already"),
     ],

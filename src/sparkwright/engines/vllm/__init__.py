@@ -80,7 +80,8 @@ def serve_words(recipe: Recipe, model: str, ours: Options) -> tuple[str, ...]:
 
 
 def identity(recipe: Recipe) -> Options:
-    return {"served-model-name": served_name(recipe), "revision": recipe.model.revision or None}
+    names = [served_name(recipe), *recipe.model.aliases]
+    return {"served-model-name": names, "revision": recipe.model.revision or None}
 
 
 def topology(recipe: Recipe, placement: Placement, rank: int) -> Options:

@@ -1,10 +1,11 @@
 """Which engine a command starts, and with which words: `vllm serve`, `python -m sglang.launch_server` and the like."""
 
 import re
+import shlex
 from collections.abc import Sequence
 
 from sparkwright.domain.errors import RecipeError
-from sparkwright.domain.values import dataclass
+from sparkwright.domain.values import dataclass, replace
 from sparkwright.recipes.importers.shell import Script, Simple
 
 _PYTHON = re.compile(r"(?:.*/)?python3?(?:\.\d+)?")
@@ -26,6 +27,8 @@ _USUAL = {"vllm": "vllm", "sglang": "sglang", "trtllm": "trtllm-serve", "llama-c
 _OWN = re.compile(r"(?:.*/)?[\w.-]*(vllm|sglang)[\w.-]*")
 _BESIDE = ("exec", "env", "nohup", "time", "sudo", "uv", "run", "command", "-E", "--")
 _SHELLS = re.compile(r"(?:.*/)?(?:ba|da|z)?sh")
+# Commands that change nothing for the engine.
+SILENT = ("set", "echo", "true", ":", "trap", "exit", "sleep", "ulimit")
 CONTAINER = ("docker", "podman", "nerdctl")
 
 
@@ -34,6 +37,7 @@ class Started:
     """words: model and options. program: as written, when it is not what sparkwright would start anyway.
 
     env: assignments before the program. prefix: words before it that belong to another program (`numactl ...`).
+    others: what else the same shell runs.
     """
 
     engine: str
@@ -42,6 +46,7 @@ class Started:
     env: tuple[tuple[str, str], ...] = ()
     prefix: tuple[str, ...] = ()
     at: Simple | None = None
+    others: tuple[str, ...] = ()
 
 
 def find_start(words: Sequence[str]) -> Started | None:
@@ -85,7 +90,7 @@ def _by_name(name: str, words: Sequence[str], at: int) -> tuple[str, int] | None
 
 def starts_in(script: Script, source: str) -> list[Started]:
     """Every engine that a script starts, also inside `bash -c '...'`."""
-    found = list[Started]()
+    found, others = list[Started](), list[str]()
     for command in script.commands:
         inner = inner_shell(command.words)
         if inner is not None:
@@ -95,7 +100,9 @@ def starts_in(script: Script, source: str) -> list[Started]:
         elif start := find_start(command.words):
             env = (*script.exported.items(), *command.assigned.items(), *start.env)
             found.append(Started(start.engine, start.words, start.program, env, start.prefix, command))
-    return found
+        elif command.words[0] not in SILENT:
+            others.append(shlex.join(command.words))
+    return [one if one.others else replace(one, others=tuple(others)) for one in found]
 
 
 def inner_shell(words: Sequence[str]) -> str | None:

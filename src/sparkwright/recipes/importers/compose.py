@@ -6,16 +6,25 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from sparkwright.domain.errors import RecipeError
+from sparkwright.domain.values import dataclass
 from sparkwright.engines.releases import served_by
 from sparkwright.recipes.importers.commands import find_start, inner_shell, starts_in
 from sparkwright.recipes.importers.container import OURS, Container, put_container
 from sparkwright.recipes.importers.draft import Draft, ImportOptions
-from sparkwright.recipes.importers.shell import Script, env_file
+from sparkwright.recipes.importers.shell import Growth, Script, env_file
 
 _MOST = 2  # services, unless one is named
 _READ = "image command entrypoint environment env_file volumes ports shm_size"
 _VARIABLE = re.compile(r"\$(?:(\$)|\{([^{}]*(?:\{[^{}]*\}[^{}]*)*)\}|([A-Za-z_]\w*))")
 _BRACED = re.compile(r"(\w+)(:?[-+?])?(.*)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """known: variables of `.env`. grown: how much they have filled in."""
+
+    known: Mapping[str, str]
+    grown: Growth
 
 
 def is_compose(tree: Mapping[str, Any]) -> bool:
@@ -26,7 +35,7 @@ def from_compose(
     tree: Mapping[str, Any], source: str, options: ImportOptions, beside: Callable[[str], str | None]
 ) -> Draft:
     """beside: text of a file next to it. Raises RecipeError with the file for several engines, or none."""
-    values = _env_files(".env", beside, wanted=False)
+    values = Values(_env_files(".env", beside, wanted=False), Growth(source))
     services = {str(name): _filled(row, values) for name, row in tree["services"].items() if isinstance(row, Mapping)}
     name = _service(services, source, options)
     draft, service = Draft(), services[name]
@@ -100,7 +109,7 @@ def _command(value: Any, source: str) -> tuple[str, ...]:
         raise RecipeError(f"{source}: command: {error}", hint="close the quote") from None
 
 
-def _filled(value: Any, values: Mapping[str, str]) -> Any:
+def _filled(value: Any, values: Values) -> Any:
     """Variables as Compose fills them; those without a value stay as `${NAME}`."""
     if isinstance(value, str):
         return _VARIABLE.sub(lambda match: "$" if match[1] else _value(match[2] or match[3], values), value)
@@ -109,16 +118,16 @@ def _filled(value: Any, values: Mapping[str, str]) -> Any:
     return [_filled(one, values) for one in value] if isinstance(value, list) else value
 
 
-def _value(inside: str, values: Mapping[str, str]) -> str:
+def _value(inside: str, values: Values) -> str:
     match = _BRACED.fullmatch(inside)
     if not match:
         return f"${{{inside}}}"
     name, how, other = match[1], match[2] or "", match[3]
-    found = values.get(name)
+    found = values.known.get(name)
     if how.endswith("+"):
         return _filled(other, values) if found else ""
     if found is not None and (found or not how.startswith(":")):
-        return found
+        return values.grown.by(found)
     return _filled(other, values) if how.endswith("-") else f"${{{name}}}"
 
 

@@ -113,10 +113,10 @@ def put_container(draft: Draft, container: Container, source: str, options: Impo
     """Engine, image, environment, mounts and command line of a container. Raises RecipeError: it starts no engine."""
     started = _start(container, source)
     put_engine(draft, started.engine, container.image)
-    put_program(draft, started.program, started.prefix)
+    put_program(draft, started.program, started.prefix, started.others)
     put_env(draft, {**container.env, **dict(started.env)})
     put_command(draft, started.engine, started.words)
-    _put_mounts(draft, container.mounts)
+    put_mounts(draft, container.mounts)
     _put_port(draft, container.ports)
     if container.shm:
         draft.put("shm", re.sub(r"(?i)([kmg])i?b$", r"\1", container.shm))
@@ -139,7 +139,7 @@ def _start(container: Container, source: str) -> Started:
     return one_start([], source)
 
 
-def _put_mounts(draft: Draft, mounts: Iterable[str]) -> None:
+def put_mounts(draft: Draft, mounts: Iterable[str]) -> None:
     """The hub's cache is mounted anyway; the folder of the model becomes part of model.path."""
     kept, path = list[str](), str(draft.get("model.path", ""))
     for mount in mounts:

@@ -57,14 +57,16 @@ def put_engine(draft: Draft, name: str, image: str) -> None:
         draft.put("engine.image_note", "imported: the source names only a tag, which can move")
 
 
-def put_program(draft: Draft, program: str, prefix: Sequence[str]) -> None:
-    """The engine's program where it is no usual one, and a note of what stands before it."""
+def put_program(draft: Draft, program: str, prefix: Sequence[str], others: Sequence[str] = ()) -> None:
+    """The engine's program where it is no usual one, and notes of what stands before it and runs besides."""
     if program:
         draft.put("engine.entrypoint", [program])
         if program.rpartition("/")[2] not in ("vllm", "sglang", "trtllm-serve", "llama-server"):
             draft.note(f"engine.entrypoint: {program} is the image's own program; it is taken over")
     if prefix:
         draft.note(f"command: {' '.join(prefix)!r} before the engine is left out")
+    for other in others:
+        draft.note(f"command: {other[:120]!r} beside the engine is left out; write it as a mod if the engine needs it")
 
 
 def put_nodes(draft: Draft, asked: int) -> None:

@@ -158,6 +158,9 @@ def _put(draft: Draft, engine: str, name: str, value: Any, one: Written | None) 
             draft.note(f"{word}: {value!r} is no whole number and is left out")
         else:
             draft.put(path, number)
+    elif isinstance(value, list) and path == "model.served_name" and engine.startswith("vllm"):
+        draft.put(path, str(value[0]))
+        draft.put("model.aliases", [str(name) for name in value[1:]])
     elif isinstance(value, list):
         draft.put(path, value[0])
         draft.note(f"{word}: only {value[0]!r} of {len(value)} values has a key")

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from sparkwright.domain.errors import RecipeError
-from sparkwright.recipes.importers.commands import CONTAINER, Started, one_start, starts_in
+from sparkwright.domain.values import replace
+from sparkwright.recipes.importers.commands import CONTAINER, SILENT, Started, one_start, starts_in
 from sparkwright.recipes.importers.container import docker_run, put_container
 from sparkwright.recipes.importers.draft import Draft, ImportOptions, put_engine, put_env, put_nodes, put_program
 from sparkwright.recipes.importers.flags import put_command
@@ -35,9 +36,9 @@ def from_script(text: str, source: str, options: ImportOptions, beside: Beside, 
         started = one_start(starts, source)
         command = started.at or script.commands[0]
         _plain(command, source)
-        _put_process(draft, started, options)
+        _put_process(draft, started if command not in script.commands else replace(started, others=()), options)
     for other in script.commands:
-        if other is not command and other.words[0] not in ("set", "cd", "echo", "#!", "trap", "exit", ":"):
+        if other is not command and other.words[0] not in (*SILENT, "cd"):
             draft.note(f"line {other.line}: {' '.join(other.words)[:60]!r} is left out; only the engine is started")
     return draft
 
@@ -87,7 +88,7 @@ def _put_process(draft: Draft, started: Started, options: ImportOptions) -> None
     venv = re.fullmatch(r"((?:/|~/)\S*)/bin/[\w.-]+", started.program)
     if venv:
         draft.put("engine.venv", venv[1])
-    put_program(draft, "" if venv else started.program, started.prefix)
+    put_program(draft, "" if venv else started.program, started.prefix, started.others)
     draft.note("engine.runtime: process, the line names no image; give engine.image to run it in a container")
     put_env(draft, {name: value for name, value in started.env if name != "PATH"})
     put_command(draft, started.engine, started.words)

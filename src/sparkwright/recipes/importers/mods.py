@@ -17,6 +17,9 @@ def put_mods(draft: Draft, folder: Callable[[str], Mapping[str, str] | None]) ->
     """Fill in the files of each mod that the draft names; what is not found stays a name, and is noted."""
     found: dict[str, dict[str, object]] = {}
     for mod in draft.get("mods") or ():
+        if mod.get("files"):
+            found[mod["name"]] = mod
+            continue
         origin = str(mod["origin"])
         bare = re.sub(r"^@[\w.-]+/", "", origin).removeprefix("mods/")
         files = folder(bare)

@@ -116,7 +116,9 @@ def _version_in(engine: str, text: str) -> str:
     """`0.25.1` of a text that is a version or names the engine before one: `vLLM 0.25.1`, `sglang-v0.5.12`."""
     bare = re.fullmatch(r"\s*v?(\d+\.\d+\.\d+\S{0,40}|b\d{4,6})\s*", text)
     name = re.escape(DATA_OF.get(engine, engine)).replace(r"\-", r"[-.]")
-    named = bare or re.search(rf"(?i){name}[ :=_-]{{1,3}}v?(\d+\.\d+\.\d+)(?![\d.]*\d)", text[:4000])
+    named = bare or re.search(
+        rf"(?i){name}(?:-(?:ref|version|release))?[ :=_',-]{{1,4}}v?(\d+\.\d+\.\d+)(?![\d.]*\d)", text[:4000]
+    )
     return named[1] if named and is_plausible(engine, named[1]) else ""
 
 

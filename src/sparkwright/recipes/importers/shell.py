@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from sparkwright.domain.errors import RecipeError
 from sparkwright.domain.values import dataclass, field
 
-MOST_CHARACTERS = 256 * 1024
+MOST_CHARACTERS = 128 * 1024
 _PIECE = re.compile(
     r"""(?P<blank>[ \t\r]+|\\\r?\n)
     |(?P<comment>(?:(?<=[\s;&|()])|^)\#[^\n]*)
@@ -31,7 +31,21 @@ _OPENS = ("if", "for", "while", "until", "case", "select", "{", "function")
 _CLOSES = ("fi", "done", "esac", "}")
 _GOES_ON = ("then", "else", "elif", "do")
 OUTPUT = "$(...)"
-_MARK = re.compile(r"\$\{\w*[^}]*\}|\$\(\.\.\.\)|\$[@*?!#$-]")
+_MARK = re.compile(r"\$\{[^{}]*\}|\$\(\.\.\.\)|\$[@*?!#$-]")
+
+
+class Growth:
+    """Counts what variables and holes add to a text. Raises RecipeError once that is more than a file may hold."""
+
+    def __init__(self, source: str) -> None:
+        self._source, self._characters = source, 0
+
+    def by(self, value: str) -> str:
+        self._characters += len(value)
+        if self._characters > MOST_CHARACTERS:
+            why = f"its variables fill in more than {MOST_CHARACTERS} characters"
+            raise RecipeError(f"{self._source}: {why}", hint="write the values in their places")
+        return value
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +75,7 @@ class Script:
         self._words: list[str] = []
         self._word: str | None = None
         self._begun, self._before, self._redirected, self._skip = line, "", False, False
+        self._grown = Growth(source)
         for match in _PIECE.finditer(text):
             self._take(match, text)
             self._line += match[0].count("\n")
@@ -115,7 +130,7 @@ class Script:
         if how.endswith("+"):
             return self._expanded(other) if value else ""
         if value is not None and (value or not how.startswith(":")):
-            return value
+            return self._grown.by(value)
         return self._expanded(other) if how[-1:] in ("-", "=") and how else f"${{{name}}}"
 
     def _close_word(self) -> None:

@@ -8,11 +8,12 @@ from typing import Any
 from sparkwright.domain.errors import RecipeError
 from sparkwright.engines.written import read_words
 from sparkwright.recipes.importers.commands import Started, starts_in
+from sparkwright.recipes.importers.container import put_mounts
 from sparkwright.recipes.importers.draft import Draft, ImportOptions, put_engine, put_env, put_nodes, put_program, slug
 from sparkwright.recipes.importers.flags import as_words, has_key, put_command, put_model, put_options
 from sparkwright.recipes.importers.mods import mod_name
 from sparkwright.recipes.importers.settle import Told, settle
-from sparkwright.recipes.importers.shell import Script
+from sparkwright.recipes.importers.shell import Growth, Script
 from sparkwright.recipes.importers.sparkrun_layers import merged, with_overrides
 from sparkwright.recipes.importers.stated import put_stated
 
@@ -23,7 +24,12 @@ _RUNTIMES = {
 _READ = (
     "recipe_version name description model model_revision runtime runtime_version container defaults env command "
     "metadata min_nodes max_nodes mode solo_only cluster_only executor_config benchmark min_sparkrun_version include "
-    "overrides maintainer mods"
+    "overrides maintainer mods pre_exec volumes builder build_args"
+)
+# Keys that sparkrun reads and we do not; it launches without a word about any other.
+_THEIRS = (
+    "runtime_config builder_config post_exec post_commands stop_after_post distribution_config containers executor "
+    "scheduler layout readiness pull_image"
 )
 _HOLE = re.compile(r"\{(?:config\.)?([A-Za-z_][\w.-]*)\}")
 # What sparkwright does for every container, too.
@@ -67,10 +73,9 @@ _NOT_FLAGS = ("model", "model_path", "model-path")
 
 def _filled(text: str, values: Mapping[str, Any]) -> str:
     """The template with its `{key}`s; a doubled brace is version 1's word for a literal one."""
+    grown = Growth("the command")
     for _ in range(5):
-        text = _HOLE.sub(lambda hole: _shown(values[hole[1]]) if hole[1] in values else hole[0], text)
-        if len(text) > 100_000:
-            raise RecipeError("the command is longer than 100,000 characters once its holes are filled")
+        text = _HOLE.sub(lambda hole: grown.by(_shown(values[hole[1]])) if hole[1] in values else hole[0], text)
     return text.replace("{{", "{").replace("}}", "}") if "{{" in text else text
 
 
@@ -91,7 +96,7 @@ def _started(command: str, source: str) -> Started | None:
 
 
 def _put_started(draft: Draft, engine: str, started: Started) -> None:
-    put_program(draft, started.program, started.prefix)
+    put_program(draft, started.program, started.prefix, started.others)
     put_env(draft, {name: value for name, value in started.env if name != "PATH"})
     put_command(draft, engine, started.words, model="known")
 
@@ -148,7 +153,34 @@ def _metadata(tree: Mapping[str, Any]) -> Mapping[str, Any]:
 def _told(tree: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     places = ("runtime_version", "name", "description")
     found = [(place, str(tree.get(place) or "")) for place in places]
+    found += [("build_args", " ".join(words)) for words in _build_words(tree)]
     return (*found, ("metadata.description", str(_metadata(tree).get("description") or "")))
+
+
+def _build_words(tree: Mapping[str, Any]) -> list[list[str]]:
+    """The words that the image was built with, which may name the engine's version."""
+    settings = tree.get("runtime_config")
+    places = (tree.get("build_args"), settings.get("build_args") if isinstance(settings, Mapping) else None)
+    return [[str(word) for word in words] for words in places if isinstance(words, list)]
+
+
+def _put_how_built(draft: Draft, tree: Mapping[str, Any]) -> None:
+    """Kept as prose: a recipe names an image, and this tells how to make it again."""
+    words = [f"builder {tree['builder']}"] if isinstance(tree.get("builder"), str) else []
+    words += [f"arguments {' '.join(found)}" for found in _build_words(tree) if found]
+    if words:
+        draft.put("notes", [f"sparkrun built the image {tree.get('container', '')} with {', '.join(words)}"])
+
+
+def _put_first_commands(draft: Draft, commands: Any) -> None:
+    """Commands that run in the container before the engine are a mod; copies of files are not taken over."""
+    lines = [command for command in commands if isinstance(command, str)]
+    if lines:
+        mod = {"name": "pre-exec", "origin": "pre_exec of the recipe", "files": {"run.sh": "\n".join(lines) + "\n"}}
+        draft.put("mods", [*(draft.get("mods") or []), mod])
+        draft.note("pre_exec: taken over as the mod pre-exec; it runs in the container before the engine")
+    if len(lines) < len(commands):
+        draft.note("pre_exec: copies of files into the container are left out; write them as a mod or a mount")
 
 
 def _put_rest(draft: Draft, tree: Mapping[str, Any], values: Mapping[str, Any]) -> None:
@@ -161,7 +193,19 @@ def _put_rest(draft: Draft, tree: Mapping[str, Any], values: Mapping[str, Any]) 
     if links:
         draft.put("references", links)
     put_env(draft, {k: _text(v, values) for k, v in (tree.get("env") or {}).items()})
-    for key, value in (tree.get("executor_config") or {}).items():
+    _put_executor(draft, tree.get("executor_config") or {})
+    if tree.get("mods"):
+        draft.put("mods", [{"name": mod_name(str(ref)), "origin": str(ref)} for ref in tree["mods"]])
+    if isinstance(tree.get("pre_exec"), list):
+        _put_first_commands(draft, tree["pre_exec"])
+    if isinstance(tree.get("volumes"), list):
+        put_mounts(draft, [str(row) for row in tree["volumes"]])
+    _put_how_built(draft, tree)
+    _note_rest(draft, tree)
+
+
+def _put_executor(draft: Draft, settings: Mapping[str, Any]) -> None:
+    for key, value in settings.items():
         if key == "shm_size":
             # Docker's `gb` is binary, ours is decimal.
             draft.put("shm", re.sub(r"(?i)([kmg])b$", r"\1", str(value)))
@@ -169,16 +213,17 @@ def _put_rest(draft: Draft, tree: Mapping[str, Any], values: Mapping[str, Any]) 
             draft.note(f"executor_config.entrypoint: {value!r} is left out; the engine is started directly")
         elif key not in _ALWAYS and value not in (None, "", False):
             draft.note(f"executor_config.{key}: left out; containers are started in one way")
-    if tree.get("mods"):
-        draft.put("mods", [{"name": mod_name(str(ref)), "origin": str(ref)} for ref in tree["mods"]])
-    for key in tree:
-        if key not in _READ.split() and tree[key]:
-            draft.note(f"{key}: left out; {_WHY.get(key, 'sparkwright has no key for it')}")
+
+
+def _note_rest(draft: Draft, tree: Mapping[str, Any]) -> None:
+    for key, value in tree.items():
+        settings = key == "runtime_config" and isinstance(value, Mapping) and set(value) <= {"build_args"}
+        if value and key not in _READ.split() and not settings:
+            other = "sparkwright has no key for it" if key in _THEIRS.split() else "sparkrun does not read it, either"
+            draft.note(f"{key}: left out; {_WHY.get(key, other)}")
 
 
 _WHY = {
-    "build_args": "it is about how the image is built; name a built image, or use `sparkwright build`",
-    "pre_exec": "nothing is run in the container before the engine",
     "post_exec": "nothing is run in the container after the start",
     "post_commands": "nothing is run on your machine after the start",
     "containers": "all ranks run one image",
