@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 from sparkwright.domain.calibration import Calibration, Conditions
 from sparkwright.domain.command import Command, Completed, Secret
 from sparkwright.domain.deployment import Answer
+from sparkwright.domain.history import Compared
 from sparkwright.domain.live import GatewayUse
 from sparkwright.domain.progress import Happening
 from sparkwright.domain.recipe import ModelKind
@@ -135,6 +136,16 @@ class Calibrations(Protocol):
 
     def like(self, conditions: Conditions) -> tuple[Calibration, ...]:
         """All that is kept of the family of these conditions; what cannot be read counts as not kept."""
+
+
+class PlanHistory(Protocol):
+    """Predictions of plans and what starts measured, saved on this machine."""
+
+    def add(self, rows: tuple[Compared, ...]) -> str:
+        """Keeps them; returns why it could not, '' if it did."""
+
+    def all(self) -> tuple[Compared, ...]:
+        """The oldest first; what cannot be read counts as not kept."""
 
 
 class Sink(Protocol):

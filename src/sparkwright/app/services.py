@@ -16,7 +16,7 @@ from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.values import dataclass, field
 from sparkwright.engines.engine import PYTHON
 from sparkwright.facts.fact import Fact
-from sparkwright.ports import Calibrations, Clock, Endpoint, Hosts, Keyring, Program, Sink
+from sparkwright.ports import Calibrations, Clock, Endpoint, Hosts, Keyring, PlanHistory, Program, Sink
 
 T = TypeVar("T")
 
@@ -35,6 +35,7 @@ class Services:
     time_scale: of the supervisor's waits, for drills.
     headers: (model, revision) -> its files and their headers as a node lists them; else as hub.
     keyring: where keys of gateways are made and kept; None where nobody is who could be given one.
+    history: of predictions and what was measured; None: nothing is kept.
     """
 
     cluster: Cluster
@@ -54,6 +55,7 @@ class Services:
     keyring: Keyring | None = None
     program: Program | None = None
     time_scale: float = 1.0
+    history: PlanHistory | None = None
 
     def python_on(self, node: Node) -> str:
         """For process-runtime engines whose recipe names no venv: no path of this machine for another one."""
