@@ -10,6 +10,7 @@ from sparkwright.domain.calibration import Calibration, Conditions
 from sparkwright.domain.command import Command, Completed, Secret
 from sparkwright.domain.deployment import Answer
 from sparkwright.domain.live import GatewayUse
+from sparkwright.domain.plan_history import Compared
 from sparkwright.domain.progress import Happening
 from sparkwright.domain.recipe import ModelKind
 
@@ -149,6 +150,16 @@ class FlagStore(Protocol):
 
     def save(self, row: Mapping[str, Any]) -> str:
         """Keep a document of engines.own_data; returns its path. Raises StoreError."""
+
+
+class PlanHistory(Protocol):
+    """Predictions of plans and what starts measured, saved on this machine."""
+
+    def add(self, rows: tuple[Compared, ...]) -> str:
+        """Keeps them; returns why it could not, '' if it did."""
+
+    def all(self) -> tuple[Compared, ...]:
+        """The oldest first; what cannot be read counts as not kept."""
 
 
 class Sink(Protocol):

@@ -18,6 +18,7 @@ from sparkwright.adapters import artifacts
 from sparkwright.adapters.files import Places, open_cluster
 from sparkwright.adapters.hosts import ClusterHosts
 from sparkwright.adapters.machine import SystemClock, whoami
+from sparkwright.adapters.plan_history import FilePlanHistory
 from sparkwright.adapters.ssh import SshSettings
 from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.app.services import Services
@@ -64,6 +65,11 @@ def cluster_of(where: ClusterOptions, check: Callable[[Cluster], object] = bool)
     return open_cluster(where.cluster, os.environ.get(CLUSTER_VARIABLE, ""), places(), check)
 
 
+def plan_history() -> Path:
+    """The file with predictions and what was measured."""
+    return places().state / "plan-history.jsonl"
+
+
 def has_cluster(where: ClusterOptions) -> bool:
     """Whether an option, the environment or a file names a cluster, however it reads."""
     named = where.cluster or os.environ.get(CLUSTER_VARIABLE, "")
@@ -83,6 +89,7 @@ async def services(cluster: Cluster, where: ClusterOptions, sink: Sink) -> Async
             clock=clock,
             save_evidence=artifacts.FolderArtifacts(places().state / "evidence", clock).save,
             calibrations=artifacts.FolderCalibrations(places().state / "calibrations"),
+            history=FilePlanHistory(plan_history()),
             sink=sink,
             who=whoami(),
             nonce=secrets.token_hex(8),

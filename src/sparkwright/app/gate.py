@@ -12,6 +12,7 @@ from sparkwright.domain.errors import UsageError
 from sparkwright.domain.facts import Driver, Unknown
 from sparkwright.domain.ledger import Fit, MemoryLedger
 from sparkwright.domain.plan import Plan
+from sparkwright.domain.plan_history import compared
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.units import gib
 from sparkwright.domain.values import dataclass, replace
@@ -84,6 +85,17 @@ def save_figures(services: Services, plan: Plan, found: ClusterState, watch: Wat
         if trouble:
             services.notice(f"the engine's figures are not kept for the next plan: {trouble}", warning=True)
             return
+        _remember_prediction(services, plan, one, [other.spec.node for other in watch.ranks])
+
+
+def _remember_prediction(services: Services, plan: Plan, one: Calibration, nodes: Sequence[str]) -> None:
+    """Keep what the plan said of the node next to what its engine logged; not where several ranks share it."""
+    node = one.conditions.node
+    ledger = next((found for found in plan.ledgers if found.node == node), None)
+    if services.history is None or ledger is None or nodes.count(node) != 1:
+        return
+    if (rows := tuple(compared(ledger, one))) and (trouble := services.history.add(rows)):
+        services.notice(f"the plan's predictions are not kept: {trouble}", warning=True)
 
 
 def _kept(watch: Watch, node: str, weights: int | None) -> int | None:

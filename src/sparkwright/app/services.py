@@ -17,7 +17,7 @@ from sparkwright.domain.values import dataclass, field
 from sparkwright.engines.engine import PYTHON
 from sparkwright.engines.flag_data import SHIPPED, FlagLibrary
 from sparkwright.facts.fact import Fact
-from sparkwright.ports import Calibrations, Clock, Endpoint, FlagStore, Hosts, Keyring, Program, Sink
+from sparkwright.ports import Calibrations, Clock, Endpoint, FlagStore, Hosts, Keyring, PlanHistory, Program, Sink
 
 T = TypeVar("T")
 
@@ -37,6 +37,7 @@ class Services:
     headers: (model, revision) -> its files and their headers as a node lists them; else as hub.
     keyring: where keys of gateways are made and kept; None where nobody is who could be given one.
     flags: options of engines that were asked for them; None where none are kept.
+    history: of predictions and what was measured; None: nothing is kept.
     """
 
     cluster: Cluster
@@ -57,6 +58,7 @@ class Services:
     program: Program | None = None
     time_scale: float = 1.0
     flags: FlagStore | None = None
+    history: PlanHistory | None = None
 
     def python_on(self, node: Node) -> str:
         """For process-runtime engines whose recipe names no venv: no path of this machine for another one."""

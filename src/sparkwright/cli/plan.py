@@ -30,14 +30,13 @@ _SPELLED = {"goal": "optimize", "form": "emit", "logs": "from-log", "node_type":
 
 
 @click.command()
-@click.argument(
-    "recipes", metavar="RECIPE[@PROFILE]...", nargs=-1, required=True, shell_complete=shared.complete.recipes
-)
+@click.argument("recipes", metavar="[RECIPE[@PROFILE]...]", nargs=-1, shell_complete=shared.complete.recipes)
 @shared.profile_option
 @shared.name_option
 @shared.cluster_options
 @shared.force_option
 @click.option("--why", is_flag=True, help="Print the arithmetic and the source of every figure.")
+@click.option("--history", is_flag=True, help="Print earlier predictions next to what starts measured here.")
 @click.option("--splits", is_flag=True, help="Print other ways to split the model over the nodes.")
 @click.option("--commands", is_flag=True, help="Print the environment and command line of every rank.")
 @click.option(
@@ -89,31 +88,47 @@ def plan(recipes: tuple[str, ...], profile: str, name: str, where: ClusterOption
       sparkwright plan gpt-oss-120b qwen3.6-35b-a3b Qwen/Qwen3-32B --nodes 1,2,4
       sparkwright plan Qwen/Qwen3-30B-A3B --context 128K --kv fp8
       sparkwright plan tiny-llama-cpp --json
+      sparkwright plan --history
       sparkwright plan deepseek-v4-flash@1m --from-log rank-0.log
       sparkwright plan deepseek-v4-flash --emit compose --folder ./v4
     """
+    if rest["history"]:
+        _history(recipes, rest["as_json"])
+        return
+    if not recipes:
+        raise click.UsageError("Missing argument 'RECIPE[@PROFILE]...'.")
     _check_words(recipes, rest | {"name": name})
     models = [model_of(name) for name in recipes]
-    counts = rest["nodes"] or ()
-    if len(counts) > 1 or (len(recipes) > 1 and (asked_for(rest) or any(models))):
-        pairs = zip(recipes, models, strict=True)
-        print_comparison(where, [(m, None if m else open_recipe(name, places(), profile)) for name, m in pairs], rest)
-        return
-    model = models[0] if len(recipes) == 1 else ""
-    if model or asked_for(rest) or (rest["form"] and not wiring.has_cluster(where)):
-        recipe = None if model else open_recipe(recipes[0], places(), profile)
-        if code := print_estimate(where, model, recipe, rest):
-            raise click.exceptions.Exit(code)
+    if any(models) or asked_for(rest) or (rest["form"] and not wiring.has_cluster(where)):
+        targets = [
+            (m, None if m else open_recipe(given, places(), profile)) for given, m in zip(recipes, models, strict=True)
+        ]
+        _without_nodes(where, targets, rest)
         return
     opened = [open_recipe(recipe, places(), profile) for recipe in recipes]
     if len(opened) > 1:
         _compare(where, opened, rest["as_json"])
-        return
-    request = LaunchRequest(opened[0], name or opened[0].deployment, rest["force"], supervised=not rest["form"])
+    else:
+        _on_nodes(where, opened[0], name, rest)
+
+
+def _without_nodes(
+    where: ClusterOptions, targets: Sequence[tuple[str, Recipe | None]], rest: Mapping[str, Any]
+) -> None:
+    """Plan recipes and models (hub id or folder) on stock nodes; several of them, or of counts, as one table."""
+    if len(targets) > 1 or len(rest["nodes"] or ()) > 1:
+        print_comparison(where, targets, rest)
+    elif code := print_estimate(where, *targets[0], rest):
+        raise click.exceptions.Exit(code)
+
+
+def _on_nodes(where: ClusterOptions, recipe: Recipe, name: str, rest: Mapping[str, Any]) -> None:
+    """Plan one recipe on the nodes of the cluster file."""
+    request = LaunchRequest(recipe, name or recipe.deployment, rest["force"], supervised=not rest["form"])
     if rest["logs"] or rest["rank"] is not None:
         from sparkwright.cli.measured import from_logs  # the planner, which nothing else needs before the nodes answer
 
-        request = replace(request, measured=from_logs(opened[0], rest["logs"], rest["rank"]))
+        request = replace(request, measured=from_logs(recipe, rest["logs"], rest["rank"]))
     if rest["goal"]:
         _optimize(where, request, Goal(rest["goal"]), rest["as_json"])
         return
@@ -130,6 +145,15 @@ def plan(recipes: tuple[str, ...], profile: str, name: str, where: ClusterOption
         raise click.exceptions.Exit(1)
 
 
+def _history(recipes: Sequence[str], as_json: bool) -> None:
+    from sparkwright.adapters.plan_history import FilePlanHistory  # nothing else of a plan is loaded for it
+    from sparkwright.cli.plan_history import history_json, history_text
+
+    every = FilePlanHistory(wiring.plan_history()).all()
+    rows = [one for one in every if not recipes or one.recipe in recipes or one.recipe.partition("@")[0] in recipes]
+    shared.answer(as_json, history_json(rows), history_text(rows), 0)
+
+
 def _check_words(recipes: Sequence[str], rest: Mapping[str, Any]) -> None:
     """Which options go together. Raises click.UsageError."""
     if rest["out"] and (rest["as_json"] or not rest["form"]):
@@ -140,7 +164,7 @@ def _check_words(recipes: Sequence[str], rest: Mapping[str, Any]) -> None:
     given = [option for option in alone if rest[option]]
     if asked_for(rest) and (said := [option for option in ("goal", "logs") if rest[option]]):
         raise click.UsageError(f"--{_SPELLED.get(said[0], said[0])} needs the nodes: leave out --nodes and its like")
-    if len(recipes) > 1 and given:
+    if (len(recipes) > 1 or len(rest["nodes"] or ()) > 1) and given:
         raise click.UsageError(f"recipes are compared without --{_SPELLED.get(given[0], given[0])}: give one recipe")
 
 

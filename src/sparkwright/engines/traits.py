@@ -72,6 +72,7 @@ class Traits:
     no slice may cut a block of the quantization.
     Speed. prefill: pace against a BF16 product. hop: seconds (fast, likely, slow) of an exchange; None: as links give.
     Options. batches: has a limit on batched tokens; eager_flag: switches CUDA graphs off; kv_option: the cache's type.
+    tables_off: options that leave tables of single rows (n-grams, PLE, Engram) on disk, where a version has them all.
     gguf: reads GGUF files, others safetensors. plays: of a simulator, the engine whose figures it shows.
     Faults. faults: codes of the checks that are about this engine. timeout: the option for ranks that wait for others,
     and a good value, seconds. proven: memory fractions that hold on two nodes, and from where on it is a warning. fa3:
@@ -114,6 +115,7 @@ class Traits:
     batches: bool = True
     eager_flag: str = ""
     kv_option: str = "kv-cache-dtype"
+    tables_off: tuple[tuple[str, Any], ...] = ()
     gguf: bool = False
     plays: str = ""
     faults: frozenset[str] = frozenset()

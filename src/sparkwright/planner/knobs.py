@@ -10,6 +10,7 @@ The cost ("loss") is a number only to put remedies in order, by what the user gi
 | KV cache of 8 bits | 0.12: some precision |
 | fewer sequences | 0.25 x the part of them that is lost |
 | shorter context | the part of it that is lost |
+| tables of single rows on disk | 0.3: a step waits for reads, by an unknown time |
 | stop something else on a node | 0.4: somebody else's work |
 | no CUDA graphs | 0.55: decoding that much slower (gpt-oss-120b on a GB10: 59 to 26 tokens/s) |
 | another checkpoint of the model | 0.6: another precision, to be judged again |
@@ -25,12 +26,13 @@ from sparkwright.domain.ledger import Lack
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Parallelism, Recipe
 from sparkwright.domain.units import GIB
-from sparkwright.domain.values import asdict, dataclass, field
+from sparkwright.domain.values import asdict, dataclass, field, replace
 from sparkwright.domain.verdict import Action, ActionKind, Variant
-from sparkwright.engines.catalog import traits
-from sparkwright.engines.flag_data import flag_data
+from sparkwright.engines.catalog import ENGINES, traits
+from sparkwright.engines.flag_data import flag_data, versions
 from sparkwright.planner import limits
 from sparkwright.planner.parallelism import refusals, splits
+from sparkwright.planner.parts import missing, settled, table_size
 
 FINE, COARSE, LONG = 1024, 4096, 32768
 _LEAST_CONTEXT = 2048
@@ -88,6 +90,7 @@ def knobs(recipe: Recipe, world: Surroundings) -> tuple[Knob, ...]:
         Knob("KV type", tuple(_kv_type(recipe, world))),
         Knob("sequences", tuple(_sequences(recipe))),
         Knob("context", tuple(_context(recipe, world.shape))),
+        Knob("tables", tuple(_tables(recipe, world.shape))),
         *_acts(world, ActionKind.STOP, 0.4),
         Knob("CUDA graphs", tuple(_eager(recipe))),
         *_checkpoints(recipe, world),
@@ -177,6 +180,33 @@ def _kv_type(recipe: Recipe, world: Surroundings) -> Iterator[Step]:
     name = eight_bits(recipe, world.kv_dtypes)
     if name:
         yield Step(setting(kv_dtype=name), 0.12)
+
+
+def _tables(recipe: Recipe, shape: ModelShape | None) -> Iterator[Step]:
+    """Tables of which a token needs single rows, on disk; also with an engine that can, where nothing ties to this."""
+    if shape is None or recipe.model.on_disk or missing(shape):
+        return
+    size = recipe.model.size
+    stays = int(settled(shape, size).tables * table_size(settled(shape, size)))
+    if stays <= 0 or (size and stays >= size):
+        return
+    disk: tuple[str, Any] = ("model.on_disk", stays - stays % GIB or stays)
+    if flags := _off_options(recipe):
+        yield Step(Variant((disk, *flags)), 0.3)
+    elif not (recipe.flags or recipe.env or recipe.engine.image):
+        for name in ENGINES:
+            version = (versions(name) or ("",))[-1]
+            engine = replace(recipe.engine, name=name, version=version)
+            if flags := _off_options(replace(recipe, engine=engine)):
+                yield Step(Variant((("engine.name", name), ("engine.version", version), disk, *flags)), 0.7)
+
+
+def _off_options(recipe: Recipe) -> tuple[tuple[str, Any], ...]:
+    """The options that leave tables on disk; () where this version of the engine lacks one of them."""
+    off = traits(recipe).tables_off
+    data, _ = flag_data(recipe.engine.name, recipe.engine.version)
+    there = data is not None and all(name in data.options for name, _ in off)
+    return tuple((f"flags.{name}", value) for name, value in off) if there else ()
 
 
 def _eager(recipe: Recipe) -> Iterator[Step]:

@@ -13,7 +13,7 @@ from sparkwright.domain.verdict import Action, Load, Remedy, Speed, Variant, Ver
 from sparkwright.planner import limits
 from sparkwright.planner.knobs import TOO_LOW, Knob, Surroundings, context_of, knobs
 
-_SIZES = ("serving.kv_cache_bytes", "model.size")
+_SIZES = ("serving.kv_cache_bytes", "model.size", "model.on_disk")
 _OWN = ("model", "engine", "parallelism", "serving", "speculation", "parsers")
 _NOT_ASKED = Verdict(False, known=False)
 # As little as two GB10 nodes have been reported to serve with: fraction 0.85 left 1 GB a node (recipes/schema.py).
@@ -269,6 +269,8 @@ def _limits(before: Recipe, after: Recipe, shape: ModelShape | None) -> Iterator
         yield f"KV pool {gib(old.kv_cache_bytes)} -> {gib(new.kv_cache_bytes)}"
     if limits.eager(after) and not limits.eager(before):
         yield "no CUDA graphs"
+    if before.model.on_disk != after.model.on_disk:
+        yield f"{gib(after.model.on_disk)} of tables are read from disk row by row: decoding up to twice as slow"
 
 
 def _more(before: Recipe, after: Recipe, world: Surroundings) -> Iterator[str]:

@@ -10,7 +10,7 @@ from math import exp, hypot, log
 from sparkwright.domain.facts import Unknown
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Recipe
-from sparkwright.domain.units import GIB, duration
+from sparkwright.domain.units import GIB, duration, gib
 from sparkwright.domain.values import dataclass, replace
 from sparkwright.domain.verdict import Estimate, Load, LoaderCost, Speed
 from sparkwright.engines.flag_data import loaders_of
@@ -27,6 +27,8 @@ _SHALLOW = 8192  # tokens of context up to which the cache is next to nothing be
 # One measured point fixes the curve within a tenth (planner-accuracy.md), less surely where steps are of other lengths.
 _ANCHORED = 1.1
 _APART = 0.4
+# Rows of tables on disk: two to five times slower in one engine, nothing in others that stage them (issue 38, 8 rows).
+_ROWS_READ = 2.0
 _UNREAD = 1.4  # how much slower kernels for a format may be that only the files' bytes show
 _ANSWER = 256  # tokens of a short answer
 _PROMPT = 2048  # tokens of a prompt when nobody says: what most published benchmarks of these machines take
@@ -106,6 +108,9 @@ def _decode(model: Model, load: Load, anchor: Measured) -> Estimate:
     value, why = middle / likely, of_decode(model, load, every[1], middle)
     low, high = _both(slow / likely, middle / least), _both(likely / fast, most / middle)
     low = _both(low, _UNREAD) if model.shape.format.endswith("bit") else low
+    if stays := model.recipe.model.on_disk:
+        low = _both(low, _ROWS_READ)
+        why = (*why, f"{gib(stays)} of tables on disk: each step reads rows; up to twice as slow where none are staged")
     if anchor.decode:
         there = replace(load, depth=anchor.depth, prompt=0, concurrency=anchor.concurrency)
         apart = likely / _step(model, there, every[1])

@@ -5,10 +5,12 @@ from itertools import pairwise
 
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import EngineChoice, Parallelism, Recipe, Speculation
+from sparkwright.domain.units import GIB
 from sparkwright.domain.verdict import Variant
 from sparkwright.planner.knobs import Knob, contexts, eight_bits, knobs, setting
 from sparkwright.planner.remedies import changed, written, yaml_lines
 from unit.for_each import for_each
+from unit.planner.memory_samples import shape
 from unit.planner.toy import RECIPE, SHAPE, TWO_NODES, WORLD, recipe
 
 
@@ -81,3 +83,33 @@ def test_changes_are_written_as_in_a_recipe() -> None:
     assert (after.serving.context, after.serving.memory_fraction, after.nodes) == (4096, 0.8, 2)
     assert changed(given, Variant((("flags.enforce-eager", None),))).flags == {"other": 1}
     assert given.flags == {"--enforce_eager": False, "other": 1}
+
+
+def tables_of(given: Recipe, dimensions: ModelShape) -> Knob | None:
+    world = replace(WORLD, shape=dimensions)
+    return next((knob for knob in knobs(given, world) if knob.kind == "tables"), None)
+
+
+def test_tables_of_single_rows_go_to_disk() -> None:
+    """Guards one node for Qwen3.8-Flash-Next: its n-gram table is 48 of 124 GiB, and one engine reads it from NVMe."""
+    with_tables = replace(shape("qwen3-30b-a3b"), tables=51_200_000_000, table_format="fp8")
+    plain = replace(RECIPE, flags={}, env={}, model=replace(RECIPE.model, size=133 * 10**9))
+    own = replace(plain, engine=EngineChoice("sglang", "0.5.23"))
+    knob = tables_of(own, with_tables)
+    assert knob and list(knob.steps[0].variant.keys) == [
+        "model.on_disk", "flags.ple-offload-embedding", "flags.ple-offload-backend",
+    ]  # fmt: skip
+    after = changed(own, knob.steps[0].variant)
+    assert 47 * GIB <= after.model.on_disk <= 48 * GIB and after.flags["ple-offload-backend"] == "file"
+    assert tables_of(after, with_tables) is None and tables_of(own, SHAPE) is None
+    older = replace(own, engine=EngineChoice("sglang", "0.5.17"), flags={"enable-metrics": True})
+    assert tables_of(older, with_tables) is None, "not before 0.5.20"
+
+
+def test_another_engine_for_the_tables_only_where_nothing_ties_to_this_one() -> None:
+    """Guards a proposal that would carry options of one engine to another."""
+    with_tables = replace(shape("qwen3-30b-a3b"), tables=51_200_000_000, table_format="fp8")
+    bare = replace(RECIPE, flags={}, env={}, engine=EngineChoice("vllm", "0.33.0"))
+    knob = tables_of(bare, with_tables)
+    assert knob and knob.steps[0].variant.keys["engine.name"] == "sglang"
+    assert tables_of(replace(bare, flags={"enforce-eager": True}), with_tables) is None

@@ -1,0 +1,89 @@
+"""Predictions of plans next to what a start then measured, node by node: how good the planner is on these machines."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from statistics import median
+
+from sparkwright.domain.calibration import Calibration
+from sparkwright.domain.ledger import KV_POOL, WEIGHTS, MemoryLedger, Origin
+from sparkwright.domain.values import dataclass
+
+KV_TOKENS = "KV tokens"
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """One figure of one node. at: seconds since the epoch. quantity: of the ledger, in bytes, or tokens.
+
+    learned: an earlier start of the same had corrected the prediction. low, high: of nine measurements of ten.
+    """
+
+    at: float
+    deployment: str
+    recipe: str
+    engine: str
+    node: str
+    quantity: str
+    predicted: float
+    low: float
+    high: float
+    measured: float
+    learned: bool = False
+    simulated: bool = False
+
+    @property
+    def off(self) -> float:
+        """Prediction less truth, as a share of the truth."""
+        return self.predicted / self.measured - 1 if self.measured else 0.0
+
+    @property
+    def inside(self) -> bool:
+        return self.low <= self.measured <= self.high
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """Of one node and quantity: how many, median and largest size of the error, how many inside their ranges."""
+
+    node: str
+    quantity: str
+    learned: bool
+    count: int
+    median: float
+    worst: float
+    inside: int
+
+
+def compared(ledger: MemoryLedger, found: Calibration) -> Iterator[Compared]:
+    """What the plan said of a node with one rank, and what that rank's engine logged; only what both have."""
+    under = found.conditions
+    pairs = ((WEIGHTS, found.weights), (KV_POOL, found.kv))
+    for name, truth in pairs:
+        line = ledger.line(name)
+        if line is None or not line.known or not line.bytes or not truth:
+            continue
+        low, high = line.bytes if line.low is None else line.low, line.bytes if line.high is None else line.high
+        learned = line.origin is Origin.CALIBRATED
+        yield Compared(
+            found.at, found.source, under.recipe, under.engine, ledger.node, name, line.bytes, low, high, truth,
+            learned, under.simulated,
+        )  # fmt: skip
+        tokens = ledger.kv_tokens if name == KV_POOL else None
+        if tokens and found.kv_tokens:
+            least, most = tokens * low / line.bytes, tokens * high / line.bytes
+            yield Compared(
+                found.at, found.source, under.recipe, under.engine, ledger.node, KV_TOKENS, tokens, least, most,
+                found.kv_tokens, learned, under.simulated,
+            )  # fmt: skip
+
+
+def scores(rows: Iterable[Compared]) -> tuple[Score, ...]:
+    """By node and quantity; first predictions apart from those that an earlier start had corrected."""
+    groups: dict[tuple[str, str, bool], list[Compared]] = {}
+    for row in rows:
+        groups.setdefault((row.node, row.quantity, row.learned), []).append(row)
+    return tuple(_score(key, group) for key, group in sorted(groups.items()))
+
+
+def _score(key: tuple[str, str, bool], group: Sequence[Compared]) -> Score:
+    off = [abs(one.off) for one in group]
+    return Score(*key, len(group), median(off), max(off), sum(one.inside for one in group))

@@ -1,0 +1,62 @@
+"""Predictions next to what was measured: kept on the disk, scored by node."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from sparkwright.adapters.plan_history import FilePlanHistory
+from sparkwright.cli.plan_history import history_json, history_text
+from sparkwright.domain.calibration import Calibration, Conditions
+from sparkwright.domain.ledger import KV_POOL, WEIGHTS, LedgerLine, MemoryLedger, Origin
+from sparkwright.domain.plan_history import Compared, compared, scores
+from sparkwright.domain.units import GIB
+
+ROW = Compared(1.0, "v4", "v4@1m", "vllm 0.33.0", "spark-1", WEIGHTS, 70.0 * GIB, 68.0 * GIB, 72.0 * GIB, 71.0 * GIB)
+UNDER = Conditions("v4@1m", "org/v4", "vllm 0.33.0", "tp 2", "", "", node="spark-1")
+
+
+def ledger(origin: Origin = Origin.COMPUTED) -> MemoryLedger:
+    weights = LedgerLine(WEIGHTS, 70 * GIB, origin, "", low=68 * GIB, high=72 * GIB)
+    pool = LedgerLine(KV_POOL, 15 * GIB, origin, "", low=12 * GIB, high=18 * GIB)
+    return MemoryLedger("spark-1", LedgerLine("pool", 120 * GIB, Origin.MEASURED, ""), (weights, pool))
+
+
+def test_what_both_have_is_compared() -> None:
+    """A figure that the engine did not print, or that the plan did not know, is no row."""
+    found = Calibration(UNDER, weights=71 * GIB, kv=20 * GIB, at=5.0, source="v4")
+    rows = tuple(compared(ledger(), found))
+    assert [(one.quantity, one.inside, one.learned) for one in rows] == [
+        (WEIGHTS, True, False),
+        (KV_POOL, False, False),
+    ]
+    assert rows[0].off == pytest.approx(70 / 71 - 1)
+    assert [one.quantity for one in compared(ledger(), replace(found, kv=None))] == [WEIGHTS]
+    assert all(one.learned for one in compared(ledger(Origin.CALIBRATED), found))
+
+
+def test_scores_tell_first_predictions_from_corrected_ones() -> None:
+    """Guards a planner that looks good because it repeats what the last start measured."""
+    rows = (ROW, replace(ROW, predicted=50.0 * GIB, low=49.0 * GIB, high=51.0 * GIB), replace(ROW, learned=True))
+    first, corrected = scores(rows)
+    assert (first.learned, first.count, first.inside) == (False, 2, 1) and first.worst > 0.29
+    assert (corrected.learned, corrected.count, corrected.inside) == (True, 1, 1)
+
+
+def test_kept_on_the_disk(tmp_path: Path) -> None:
+    """Rows come back as they were; a line that is cut costs itself only, and the file has a bound."""
+    history = FilePlanHistory(tmp_path / "state" / "plan-history.jsonl")
+    assert history.all() == () and history.add((ROW,)) == ""
+    with (tmp_path / "state" / "plan-history.jsonl").open("a") as file:
+        file.write('{"at": 1, "depl')
+    assert history.all() == (ROW,)
+    assert history.add((replace(ROW, at=2.0),)) == "" and [one.at for one in history.all()] == [1.0, 2.0]
+    assert history.add((ROW,) * 3000) == "" and len(history.all()) == 2000
+
+
+def test_the_screen() -> None:
+    """By node and quantity first, then the latest figures with their ranges."""
+    shown = history_text((ROW, replace(ROW, measured=80.0 * GIB)))
+    assert "spark-1  weights" in shown and "1 of 2" in shown and "-12.5%, outside" in shown
+    assert "no start has been compared" in history_text(())
+    assert history_json((ROW,))["rows"][0]["inside"] is True
