@@ -8,7 +8,7 @@ TEST := $(RUN) scripts/test_all.py
 
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-runtime demo check test test-full test-rest lint types layers unit unit-full functional registry npm cluster format house docs bench bench-client engine-data \
-        planner-report diagnose-report diagnose-fresh record-failures fuzz drills vm-guard vm-init testbed testbed-down clean
+        site planner-report diagnose-report diagnose-fresh record-failures fuzz drills vm-guard vm-init testbed testbed-down clean
 
 help:           ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -67,6 +67,9 @@ format: setup   ## rewrite the code in the house format
 
 house: setup    ## sizes of the tree, and engine names outside their packages (ARGS="--list PACKAGE": each place)
 	@$(RUN) scripts/house.py $(ARGS)
+
+site: setup     ## build the documentation as a site into build/site and check its links (ARGS=--serve shows it)
+	@$(RUN) scripts/docs_site.py $(ARGS)
 
 docs: setup     ## write the generated reference pages
 	@if [ -f scripts/docs.py ]; then $(RUN) scripts/docs.py $(ARGS); \

@@ -103,7 +103,7 @@ CLUSTER = (
     cluster_part("cluster", OTHERS, lane="cluster", workers=TESTBEDS),
     cluster_part("cluster-last", ALONE, lane=LAST),
 )
-QUICK = (*TOOLS, HOUSE, UNIT, *(replace(part, marks="not full") for part in (FUNCTIONAL, *CLUSTER)))
+QUICK = (*TOOLS, HOUSE, UNIT, *(replace(part, marks="not full") for part in (FUNCTIONAL, CLUSTER[0])))
 ALL = (*TOOLS, UNIT_FULL, FUNCTIONAL, REGISTRY, *CLUSTER)
 REST = (
     replace(UNIT, name="unit-rest", marks="full and not house"),

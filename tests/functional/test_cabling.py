@@ -121,6 +121,7 @@ def unreached(spaces: Mapping[str, str], layout: Layout) -> Iterable[tuple[str, 
                 yield node, port.node, f"{port.name} {port.address}"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "tag, cables, topology",
     [
@@ -177,6 +178,7 @@ def late(command: Command, folder: Path) -> Command:
     return replace(command, argv=("env", f"PYTHONPATH={folder}", *command.argv))
 
 
+@pytest.mark.full
 def test_a_ring_of_four_lacks_two_ways() -> None:
     """Guards four nodes without a switch: addresses and routes reach all neighbours, and only those; the two pairs
     without a cable are named, so that `init` leaves the fabric alone: RoCE is not routed."""
@@ -188,6 +190,7 @@ def test_a_ring_of_four_lacks_two_ways() -> None:
         assert missed == {("a", "c"), ("c", "a"), ("b", "d"), ("d", "b")}
 
 
+@pytest.mark.full
 def test_pings_find_the_same_without_root() -> None:
     """Guards the way for users without sudo: neighbours by IPv6 link-local addresses, the same plan."""
     with wired("sp", RING) as spaces:

@@ -35,6 +35,7 @@ def recipe(shell: Shell, **env: str) -> str:
     return "./twin.yaml"
 
 
+@pytest.mark.full
 def test_a_failed_up_names_the_root_cause_and_keeps_it(shell: Shell) -> None:
     """Guards promise 3: cause, proof with rank and line, fix; kept next to the logs, and found again by name."""
     try:

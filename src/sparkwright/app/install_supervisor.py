@@ -264,6 +264,8 @@ def _same(known: str, desired: Desired) -> bool:
 
 
 async def _manager(services: Services, node: str, service_host: ServiceHost) -> tuple[Manager, tuple[Finding, ...]]:
+    if services.cluster.simulated:
+        return Manager.NONE, ()  # embedded nodes: units of this machine's own systemd are left alone
     if service_host.manager is Manager.USER and not service_host.lingers:
         done = await services.run(node, service.enable_linger(service_host.state))
         if not done.ok:

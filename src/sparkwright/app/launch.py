@@ -8,6 +8,7 @@ from functools import partial
 from sparkwright.app import ranks as rank_work
 from sparkwright.app.changed import remember, report_changes
 from sparkwright.app.cluster_state import gather_state, looked_at, nodes_for
+from sparkwright.app.engine_options import with_options
 from sparkwright.app.free import free_memory
 from sparkwright.app.gate import calibrated, save_figures
 from sparkwright.app.gateway import refuse_shared_change
@@ -205,6 +206,7 @@ async def _stage(services: Services, request: LaunchRequest, outcome: Outcome, s
                     _replan(services, request, outcome, calibrated(services, request, found))
                 # What the image really holds: another engine than the recipe's is named before weights are copied
                 found = await looked_at(services, request.recipe, outcome.plan.placement.nodes, outcome.cluster_state)
+                found = await with_options(services, request.recipe, outcome.plan.placement.nodes, found)
                 if found is not outcome.cluster_state:
                     _replan(services, request, outcome, found)
 

@@ -37,7 +37,7 @@ _KINDS = {  # whether a kind of log was given at all
     "several ranks": r"world_size=(?:[2-9]|\d\d+) rank=|nnodes[=: ']+[2-9]|nranks (?:[2-9]|\d\d+)\b",
     "one rank": r"world_size=1 rank=0 ",
 }
-_AMONG_RANKS = "LNIC"  # causes that need a second rank
+_AMONG_RANKS = "LNIC"  # causes that need a second rank, unless the log names the interface or address itself
 
 
 @cache
@@ -115,7 +115,7 @@ def diagnosis(
     found = [*found_by_signs(hits, known()), *found_by_stories(WHOLE_LOG, stories)]
     found = [with_versions(one, stories) for one in found]
     if any(s.count("one rank") for s in stories) and not any(s.count("several ranks") for s in stories):
-        found = [one for one in found if not one.known.code.startswith(_AMONG_RANKS)]
+        found = [one for one in found if one.sure >= LIKELY or not one.known.code.startswith(_AMONG_RANKS)]
     over = answered_before_the_end(
         readers, [(one.known.severity.stops, one.proof) for one in found if one.sure >= LEAST]
     )

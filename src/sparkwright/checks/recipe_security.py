@@ -11,6 +11,7 @@ from sparkwright.domain.power import KNOWN as KNOWN
 from sparkwright.domain.power import Power, powers
 from sparkwright.domain.recipe import Expose, Recipe
 from sparkwright.engines.catalog import traits
+from sparkwright.engines.mods import touches
 
 _CLOSE = 0.86
 _ADAPTERS = "env.VLLM_ALLOW_RUNTIME_LORA_UPDATING"
@@ -83,6 +84,40 @@ def media_fetches(context: Context) -> Iterator[Found]:
         )
 
 
+def mod_runs(context: Context) -> Iterator[Found]:
+    """What each mod touches, and where the files come from."""
+    for mod in context.recipe.mods if context.recipe else ():
+        origin = f", from {mod.origin}" if mod.origin else ""
+        if mod.files:
+            yield Found(
+                f"{mod.script} of {len(mod.files)} files ({mod.digest}{origin}): {touches(mod)}",
+                title=f"mod {mod.name} runs in the container before the engine",
+                subject=f"mods.{mod.name}",
+            )
+
+
+def mod_unread(context: Context) -> Iterator[Found]:
+    for mod in context.recipe.mods if context.recipe else ():
+        if mod.files and mod.approved != mod.digest:
+            changed = f"approved is {mod.approved}, and " if mod.approved else ""
+            yield Found(
+                f"{changed}its digest is {mod.digest}: {touches(mod)}",
+                title=f"mod {mod.name} is not approved",
+                fix=f"read its files, then write `approved: {mod.digest}` into mods.{mod.name}",
+                subject=f"mods.{mod.name}",
+            )
+
+
+def mod_empty(context: Context) -> Iterator[Found]:
+    for mod in context.recipe.mods if context.recipe else ():
+        if not mod.files:
+            yield Found(
+                f"the recipe names it{f', from {mod.origin},' if mod.origin else ''} and has none of its files",
+                title=f"files of mod {mod.name} are missing",
+                subject=f"mods.{mod.name}",
+            )
+
+
 def _closed(recipe: Recipe) -> bool:
     return bool(flag(recipe, "allowed-media-domains")) or on(recipe, "language-model-only")
 
@@ -97,4 +132,7 @@ CHECKS = explained(
     Check("RCP031", WARN, "recipe setting runs foreign code", operator_power),
     Check("RCP032", WARN, "recipe setting gives clients code or files", client_power),
     Check("RCP033", WARN, "engine fetches URLs that clients name", media_fetches),
+    Check("RCP034", INFO, "mod runs before the engine", mod_runs),
+    Check("RCP035", OVERRIDE, "mod is not approved", mod_unread),
+    Check("RCP036", BLOCK, "files of a mod are missing", mod_empty),
 )

@@ -1,16 +1,19 @@
 """`sparkwright recipes validate` and `recipes import`: what can be checked of a recipe without any node."""
 
+import base64
+import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from sparkwright.adapters.files import Places, SourceText, find_recipe, split_profile
+from sparkwright.adapters.files import Places, SourceText, find_recipe, in_our_form, split_profile
 from sparkwright.checks import deployment
 from sparkwright.checks.catalog import RECIPE
 from sparkwright.cli import complete
+from sparkwright.cli import options as shared
 from sparkwright.cli.columns import counted, echo
 from sparkwright.cli.failure import hint_json
 from sparkwright.cli.kinds import Whole, renamed_option
@@ -21,16 +24,26 @@ from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.errors import RecipeError, UsageError
 from sparkwright.domain.finding import Finding, Severity
 from sparkwright.domain.recipe import Recipe, RecipeState
-from sparkwright.domain.values import asdict, dataclass
+from sparkwright.domain.values import asdict, dataclass, replace
 from sparkwright.engines.catalog import rehearse
+from sparkwright.engines.mods import BINARY
 from sparkwright.planner.parallelism import advise
 from sparkwright.recipes.importers.draft import ImportOptions
-from sparkwright.recipes.importers.importer import Imported, import_recipe
+from sparkwright.recipes.importers.importer import Imported, import_recipe, nothing_beside
 from sparkwright.recipes.load import load_recipe, what_is_left
+from sparkwright.recipes.values import has_control
 from sparkwright.recipes.vocabulary import in_recipe
-from sparkwright.wiring import places
+from sparkwright.wiring import flag_store, places
 
-_CHECKS = (*(check for check in deployment.CHECKS if check.code == "PAR001"), *RECIPE)
+if TYPE_CHECKING:
+    from sparkwright.app.services import Services
+
+# Asked before a start, not of a file: whether somebody has read a mod, and whether its files are at hand.
+_BEFORE_A_START = ("RCP035", "RCP036")
+_CHECKS = (
+    *(check for check in deployment.CHECKS if check.code == "PAR001"),
+    *(check for check in RECIPE if check.code not in _BEFORE_A_START),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +85,10 @@ def validate(names: tuple[str, ...], as_json: bool) -> None:
 def rehearsed(variants: Sequence[Recipe], source: str) -> Rehearsed:
     """Findings on flags, variables, the model's shape and known reports of a recipe and its profiles, each once."""
     found: dict[Finding, str] = {}
+    library = flag_store().load()
     for recipe in variants:
         alone = Context(Cluster("", (), ""), recipe=recipe, advice=advise(recipe, {}))
-        asked = (in_recipe(finding, recipe.engine.name) for finding in rehearse(recipe))
+        asked = (in_recipe(finding, recipe.engine.name) for finding in rehearse(recipe, library))
         ruled = (finding for check in _CHECKS for finding in check.findings(alone))
         for finding in (*asked, *ruled):
             found.setdefault(finding, f"@{recipe.profile}" if recipe.profile else "")
@@ -93,7 +107,7 @@ def _validated(name: str, at: Places) -> dict[str, Any]:
     found: SourceText | None = None
     try:
         bare, profile = split_profile(name, at)
-        found = find_recipe(bare, at)
+        found = in_our_form(find_recipe(bare, at))
         recipe, *others = _variants(found.text, found.source, profile)
     except RecipeError as error:
         more = _rest(found) if found else Rehearsed()
@@ -128,7 +142,7 @@ def _say(result: dict[str, Any]) -> None:
 
 
 @click.command(name="import", short_help="Convert another tool's recipe.")
-@click.argument("file", metavar="FILE|-")
+@click.argument("file", metavar="FILE|-", required=False, default="")
 @click.option("--out", default="", metavar="NAME.yaml", help="Write the recipe to this file. [default: stdout]")
 @renamed_option(
     "--recipe-name",
@@ -140,10 +154,16 @@ def _say(result: dict[str, Any]) -> None:
 )
 @click.option("--engine-version", "version", default="", metavar="VERSION", help="Version of the engine in the image.")
 @click.option("--nodes", type=Whole(1), metavar="N", help="Number of nodes. [default: the source's]")
+@click.option("--service", default="", metavar="NAME", help="Service of a Compose file. [default: the only engine]")
+@click.option("--from-container", "container", default="", metavar="NAME", help="Read a running container instead.")
+@click.option("--node", default="", metavar="NODE", help="Node of the container or image. [default: the head]")
+@click.option("--ask-image", "ask", is_flag=True, help="Run the image once on the node to read the engine's version.")
 @click.option("--strict", is_flag=True, help="Exit 1 if anything was left out, assumed, or grants privileges.")
+@shared.cluster_options
 @json_option
 def import_command(file: str, out: str, strict: bool, as_json: bool, **options: Any) -> None:
-    """Convert a recipe of sparkrun (v1, v2) or vLLM. `-` reads stdin.
+    """Convert a recipe of sparkrun or vLLM, a Compose file, a systemd unit, the output of docker inspect, or a docker
+    run, vllm serve, sglang.launch_server, trtllm-serve or llama-server line. `-` reads stdin.
 
     Exit status: 2 if the result is not a valid recipe yet; it is written anyway, and each line gives a reason.
 
@@ -151,9 +171,10 @@ def import_command(file: str, out: str, strict: bool, as_json: bool, **options: 
     Examples:
       sparkwright recipes import theirs.yaml --out mine.yaml
       sparkwright recipes import - --engine-version 0.26.0 <theirs.yaml >mine.yaml
+      sparkwright recipes import --from-container vllm --node spark-1 --out mine.yaml
     """
-    source = file if file != "-" else "stdin"
-    made = import_recipe(_text(file), source, ImportOptions(options["name"], options["version"], options["nodes"] or 0))
+    given = ImportOptions(options["name"], options["version"], options["nodes"] or 0, options["service"])
+    made = _imported(file, given, options)
     path = out or f"{made.name}.yaml"
     said = Rehearsed(made.errors) if made.errors else rehearsed(_variants(made.text, path), path)
     if out:
@@ -166,18 +187,118 @@ def import_command(file: str, out: str, strict: bool, as_json: bool, **options: 
         raise click.exceptions.Exit(2 if said.errors else 1)
 
 
+def _imported(file: str, given: ImportOptions, options: Mapping[str, Any]) -> Imported:
+    """The text of a file, of stdin or of a container; with --ask-image again, for the version that the image has."""
+    if bool(file) == bool(options["container"]):
+        raise UsageError("give a FILE, `-`, or --from-container NAME", hint="sparkwright recipes import --help")
+    beside = beside_of(Path(file)) if file not in ("", "-") else nothing_beside
+    source = options["container"] or (file if file != "-" else "stdin")
+    text = _on_node(options, _container(options["container"])) if options["container"] else _text(file)
+    folder = mods_of(Path(file)) if file not in ("", "-") else nothing_beside
+    made = import_recipe(text, source, given, beside, folder)
+    if not options["ask"] or made.errors:
+        return made
+    if version := _on_node(options, _version(load_recipe(made.text, source))):
+        return import_recipe(text, source, replace(given, version=version), beside, folder)
+    return replace(made, notes=(*made.notes, "engine.version: the image did not tell which version it holds"))
+
+
+def _container(name: str) -> Callable[["Services", str], Awaitable[str]]:
+    from sparkwright.app.import_sources import inspect_container  # start-up
+
+    return lambda services, node: inspect_container(services, node, name)
+
+
+def _version(recipe: Recipe) -> Callable[["Services", str], Awaitable[str]]:
+    from sparkwright.app.import_sources import version_in_image  # start-up
+
+    return lambda services, node: version_in_image(services, node, recipe)
+
+
+def _on_node(options: Mapping[str, Any], ask: Callable[["Services", str], Awaitable[str]]) -> str:
+    """An answer of the node that --node names. Raises UsageError for one that the cluster does not have."""
+    cluster = shared.open_cluster(options["where"])
+    node = options["node"] or cluster.head
+    if node not in cluster.names:
+        raise UsageError(f"--node: {node!r} is not in the cluster", hint=f"its nodes: {', '.join(cluster.names)}")
+    return shared.drive_on(cluster, options["where"], lambda services: ask(services, node), quiet=True)
+
+
 def _variants(text: str, path: str, profile: str = "") -> list[Recipe]:
     """The recipe with that profile; without one, also with each of its profiles. Raises RecipeError."""
     recipe = load_recipe(text, path, profile)
     return [recipe, *(load_recipe(text, path, name) for name in recipe.profiles if not profile)]
 
 
+_MOST_BYTES = 1024 * 1024
+
+
 def _text(file: str) -> str:
     try:
-        return sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8-sig")
+        if file == "-":
+            return sys.stdin.read(_MOST_BYTES)
+        with Path(file).open(encoding="utf-8-sig") as opened:
+            return opened.read(_MOST_BYTES)
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) and error.strerror else "is not UTF-8 text"
         raise RecipeError(f"{file}: cannot be read: {why}", hint="check the path") from None
+
+
+def beside_of(file: Path) -> Callable[[str], str | None]:
+    """Reads a file of the same folder for what names it (`include`, `.env`); never one that leads out of it."""
+
+    def read(name: str) -> str | None:
+        found = file.parent / name
+        if not name or not found.is_file():
+            return None
+        if found.resolve().parent != file.parent.resolve():
+            raise RecipeError(f"{file}: {name} is not in the same folder, or a link out of it", hint="copy it there")
+        return _text(str(found))
+
+    return read
+
+
+_MOST_FILES = 64
+_MOST_OF_A_MOD = 256 * 1024
+
+
+def mods_of(file: Path) -> Callable[[str], Mapping[str, str] | None]:
+    """Reads the folder of a mod: next to the recipe, in `mods` there, or in `mods` of the folder above."""
+
+    def read(name: str) -> Mapping[str, str] | None:
+        if not re.fullmatch(r"[\w.+-]+(/[\w.+-]+)*", name) or ".." in name:
+            return None
+        here = file.resolve().parent
+        places = (here / name, here / "mods" / name, here.parent / "mods" / name)
+        return next((_folder(place) for place in places if (place / "run.sh").is_file()), None)
+
+    return read
+
+
+def _folder(place: Path) -> dict[str, str]:
+    """Every file below. Raises RecipeError for a link out of it, and for more than a mod may hold."""
+    found, size = dict[str, str](), 0
+    for path in sorted(place.rglob("*")):
+        if not path.is_file():
+            continue
+        if not path.resolve().is_relative_to(place.resolve()):
+            raise RecipeError(f"{path}: is a link out of its mod", hint="put the file itself there")
+        size += path.stat().st_size
+        if size > _MOST_OF_A_MOD or len(found) >= _MOST_FILES:
+            most = f"{_MOST_FILES} files or {_MOST_OF_A_MOD // 1024} KiB"
+            raise RecipeError(f"{place}: more than {most}", hint="build an image with it: sparkwright build")
+        found[path.relative_to(place).as_posix()] = _content(path.read_bytes())
+    return found
+
+
+def _content(data: bytes) -> str:
+    """The text of a file; base64 for what a recipe file cannot hold as text."""
+    try:
+        text = data.decode()
+    except ValueError:
+        text = ""
+    plain = bool(text) and "\r" not in text and not has_control(text) and not text.startswith(BINARY)
+    return text if plain else BINARY + base64.b64encode(data).decode()
 
 
 def _write(path: Path, text: str) -> None:

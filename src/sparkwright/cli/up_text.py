@@ -11,6 +11,7 @@ from sparkwright.app.prepare import Outcome
 from sparkwright.app.running import describe_running
 from sparkwright.app.stage import staging_text
 from sparkwright.cli.columns import aligned, findings_text, fold, mark
+from sparkwright.cli.plan_outlook import Shown
 from sparkwright.cli.text import plan_text
 from sparkwright.domain.finding import Severity
 from sparkwright.domain.ledger import MemoryLedger
@@ -37,7 +38,7 @@ def outcome_text(outcome: Outcome, seconds: float, ssh_config: str = "", verbose
     """seconds: of the whole command. verbose: also what the engine printed of itself, under its own names."""
     plan = outcome.plan
     if outcome.done == "planned":
-        planned = plan_text(plan, staging_text(plan, outcome.cluster_state), why=False)
+        planned = plan_text(plan, staging_text(plan, outcome.cluster_state), Shown(splits=True, commands=True))
         return "\n\n".join(filter(None, (planned, describe_running(plan, outcome.cluster_state, outcome.old))))
     simulated = plan.recipe.model.simulated or plan.cluster.simulated
     parts = [f"{mark(simulated)}{plan.deployment}: {outcome.done} after {duration(seconds)}"]

@@ -28,7 +28,9 @@ HEADERS = {
 }
 _LINKS = (
     ("", "Overview"),
+    ("requests", "Requests"),
     ("chat", "Chat"),
+    ("connect", "Connect"),
     ("logs", "Logs"),
     ("incidents", "Incidents"),
     ("runs", "Runs"),

@@ -1,5 +1,7 @@
 """What to serve: model, engine, image, parallelism, limits. Resolved: profile applied, defaults filled."""
 
+import hashlib
+import json
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any
@@ -96,11 +98,35 @@ class ModelKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Stated:
+    """Facts of the model as the author of a recipe wrote them down, unmeasured; 0 or '' where the author is silent.
+
+    parameters, active: numbers of the model, and those that work on a token. dtype: of the weights; kv_dtype: of the
+    cache, both in the author's words. memory: bytes of GPU memory that all nodes together need at least. weights: bytes
+    of the loaded weights. kv_bytes: of a token in the cache, over all layers. by: file or tool that says so.
+    """
+
+    parameters: int = 0
+    active: int = 0
+    dtype: str = ""
+    kv_dtype: str = ""
+    memory: int = 0
+    weights: int = 0
+    kv_bytes: int = 0
+    layers: int = 0
+    heads: int = 0
+    kv_heads: int = 0
+    head_dim: int = 0
+    by: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Model:
     """hub id (`org/name`) or a path on the nodes; `size` is the checkpoint in bytes as published (0: not known).
 
     on_disk: bytes of it that never go into memory: tables of which the engine reads rows from disk while it serves.
-    shape: its dimensions as published, for as long as no node has its config.json.
+    shape: its dimensions as published, for as long as no node has its config.json. stated: what an imported recipe
+    says of it, which is worth less than either.
     """
 
     id: str = ""
@@ -111,11 +137,33 @@ class Model:
     on_disk: int = 0
     simulated: bool = False
     shape: ModelShape | None = None
+    stated: Stated | None = None
     kind: ModelKind = ModelKind.CHAT
 
     @property
     def label(self) -> str:
         return self.id or self.path
+
+
+@dataclass(frozen=True, slots=True)
+class Mod:
+    """Files that are put into the container, and one of them that runs there before the engine.
+
+    files: relative path -> content; binary content is `base64:...`. script: the file that runs. origin: where it comes
+    from, '' if unknown. approved: the digest of what its owner has read.
+    """
+
+    name: str
+    files: Mapping[str, str] = field(default_factory=dict)
+    script: str = "run.sh"
+    origin: str = ""
+    approved: str = ""
+
+    @property
+    def digest(self) -> str:
+        """12 hex digits over what runs: name, script and files."""
+        content = json.dumps([self.name, self.script, sorted(self.files.items())], ensure_ascii=True)
+        return hashlib.sha256(content.encode()).hexdigest()[:12]
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,6 +308,7 @@ class Recipe:
     env: Mapping[str, str] = field(default_factory=dict)
     flags: Mapping[str, Any] = field(default_factory=dict)
     mounts: tuple[str, ...] = ()
+    mods: tuple[Mod, ...] = ()
     shm_bytes: int = 0
     build: Build | None = None
     loading: Loading = field(default_factory=Loading)

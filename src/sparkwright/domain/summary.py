@@ -37,17 +37,27 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """count: values behind it. spread: of the repeats' medians, (most - least) / median; 0 with one repeat."""
+    """count: values behind it, 0 where that is not known. None: not known either.
+
+    spread: of the repeats' medians, (most - least) / median; 0 with one repeat. stated: as another tool printed it,
+    without intervals.
+    """
 
     name: str
     count: int
-    mean: Interval
-    median: Interval
-    p90: Interval
-    p99: Interval
-    least: float
-    most: float
+    mean: Interval | None
+    median: Interval | None
+    p90: Interval | None
+    p99: Interval | None
+    least: float | None
+    most: float | None
     spread: float = 0.0
+    stated: bool = False
+
+    @property
+    def central(self) -> Interval | None:
+        """The median, or the mean where only that is stated."""
+        return self.median or self.mean
 
 
 @dataclass(frozen=True, slots=True)

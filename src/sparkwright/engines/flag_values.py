@@ -63,7 +63,7 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """value: the one that is not among those allowed, of `key` where the option is JSON."""
+    """value: the one that is not among those allowed; key: of a JSON option, where the problem is."""
 
     code: str
     what: str
@@ -137,7 +137,7 @@ def _json_entry(option: Option, key: str, value: object, nested: bool) -> Iterat
     if option.kind not in ("json", "value"):
         yield Problem("ENG003", f"has no key {key!r}: it is no JSON option", f"write --{option.name}")
     elif option.keys and key not in option.keys:
-        yield Problem("ENG004", f"has no key {key!r}", _allowed(key, list(option.keys)))
+        yield Problem("ENG004", f"has no key {key!r}", _allowed(key, list(option.keys)), key)
     elif not nested and (limited := option.keys.get(key)) and value is not None and value not in limited:
         yield Problem("ENG002", f"does not take {value!r} for {key}", _allowed(str(value), limited), key, str(value))
 

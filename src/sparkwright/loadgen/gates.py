@@ -156,7 +156,7 @@ def _value(gate: Gate, level: LevelSummary) -> float | None:
     if metric is None:
         return None
     value = getattr(metric, gate.statistic)
-    return float(getattr(value, "value", value))
+    return None if value is None else float(getattr(value, "value", value))
 
 
 def _failed(level: LevelSummary) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from sparkwright.domain.run import Level, Row, Run
 from sparkwright.domain.values import dataclass
-from sparkwright.loadgen import figures, samples
+from sparkwright.loadgen import figures, samples, stated
 
 LAG = 0.010  # seconds at the 99th percentile
 LAG_SHARE = 0.1  # of the median time between tokens, or to the first
@@ -34,7 +34,7 @@ def invalid(run: Run) -> tuple[str, ...]:
     missing = run.conditions.missing
     whose = "our own deployment" if run.conditions.ours else "an endpoint"
     found = [f"provenance is incomplete: {', '.join(missing)} of {whose} is not known"] if missing else []
-    if not any(samples.good(samples.counted(level)) for level in run.levels):
+    if not any(level.stated or samples.good(samples.counted(level)) for level in run.levels):
         found.append("no request went well")
     if always_late(run):  # one level of several is in doubt only
         found += [f"{repeats[0].plan.name}: {text}" for repeats in by_level(run) for text in late(repeats)]
@@ -161,6 +161,8 @@ def notes(run: Run, repeats: Sequence[Level]) -> tuple[str, ...]:
     silent = sum(row.output_tokens is None for row in rows)
     shared = sum(not row.reads.exact for row in rows)
     found = [f"{silent} of {len(rows)} answers without usage: no figures per token from them"] if silent else []
+    if stated.missing(repeats):
+        found.append(f"figures as {run.imported or 'another tool'} states them: no requests, so no intervals")
     if shared:
         found.append(f"{shared} of {len(rows)} answers have the total of tokens only: it was shared out over the reads")
     if is_estimate(run.conditions.tokenizer):

@@ -122,6 +122,29 @@ def _mounts(recipe: Recipe) -> Iterator[Complaint]:
             yield ("mounts", index), f"`mounts[{index}]`: found {shown(mount)}; {why}"
 
 
+_MOD_FILE = re.compile(r"(?!/)(?!.*\.\.)[\w./+@-]{1,200}")
+_MOST_IN_MODS = 256 * 1024
+
+
+def _mods(recipe: Recipe) -> Iterator[Complaint]:
+    count = Counter(mod.name for mod in recipe.mods)
+    size = sum(len(text) for mod in recipe.mods for text in mod.files.values())
+    if size > _MOST_IN_MODS:
+        yield ("mods",), f"`mods`: found {size} characters in their files; allowed: {_MOST_IN_MODS}"
+    for index, mod in enumerate(recipe.mods):
+        if count[mod.name] > 1:
+            yield ("mods", index, "name"), f"`mods[{index}].name`: found {shown(mod.name)}; another mod has it, too"
+        for name in mod.files:
+            if not _MOD_FILE.fullmatch(name):
+                why = "allowed: a path inside the mod, without `..`"
+                yield ("mods", index, "files", name), f"`mods[{index}].files`: found {shown(name)}; {why}"
+        if mod.files and mod.script not in mod.files:
+            yield ("mods", index, "script"), f"`mods[{index}].script`: {shown(mod.script)} is not among its files"
+        if mod.files and recipe.engine.runtime is not Runtime.DOCKER:
+            why = "a mod changes the container, and runtime process has none"
+            yield ("mods", index), f"`mods[{index}]`: {why}"
+
+
 def _published(recipe: Recipe) -> Iterator[Complaint]:
     for index, figure in enumerate(recipe.published):
         if not figure.source.strip():
@@ -268,6 +291,7 @@ CHECKS = (
     Check(("serving.port", "serving.master_port", "serving.door"), _gateway),
     Check(("env", "flags", "engine.name"), flags_and_env),
     Check(("mounts",), _mounts),
+    Check(("mods", "engine.runtime"), _mods),
     Check(("published",), _published),
     Check(("gates",), _gates),
     Check(("build",), build_checks),

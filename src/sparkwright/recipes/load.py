@@ -166,8 +166,12 @@ def digest(recipe: Recipe) -> str:
     facts = {k: v for k, v in asdict(recipe).items() if k not in PROSE}
     for name in ("image_note", "extra_env", "extra_flags"):  # what is said of the build, not what it is given
         facts["engine"].pop(name)
-    for name in ("shape", "on_disk"):  # what is planned with
+    for name in ("shape", "on_disk", "stated"):  # what is planned with
         facts["model"].pop(name)
+    for mod in facts["mods"]:  # who has read it, and where it came from
+        del mod["approved"], mod["origin"]
+    if not facts["mods"]:  # as before there were any
+        del facts["mods"]
     if facts["model"]["kind"] == ModelKind.CHAT:  # as before there was another
         facts["model"].pop("kind")
     facts["speculation"].pop("draft")

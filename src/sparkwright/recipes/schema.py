@@ -41,7 +41,10 @@ _NAME = Matching(
 )
 _HUB_ID = Matching(r"[\w.-]+/[\w.-]+", "a hub id `organisation/name`; a folder or file goes into `model.path`")
 _VARIABLE = Matching(r"[A-Z][A-Z0-9_]*", "the name of a variable, as in VLLM_USE_B12X_MOE")
-_OPTION = Matching(r"[A-Za-z0-9][\w-]*", "the name of an option without dashes before it, as in block-size")
+_OPTION = Matching(
+    r"[A-Za-z0-9][\w-]*(\.[\w-]+)?",
+    "the name of an option without dashes before it, as in block-size, or `option.key` of a JSON option",
+)
 _WORD = Matching(r"\S+", "one word without spaces")
 _VERSION = Matching(
     r"[vb]?\d+(\.\d+)*([abc]|rc|\.?dev|\.?post|-)?[\w.+-]*|latest|nightly|main|master|dev",
@@ -61,6 +64,9 @@ _MOUNT = Matching(
     r"(/|~/)[^:]*:/[^:]*(:ro|:rw)?",
     "HOST:CONTAINER or HOST:CONTAINER:ro with absolute paths, as in ~/patches:/patches:ro",
 )
+_MOD = Matching(r"[A-Za-z0-9][\w.+-]{0,80}", "letters, digits, `.`, `_`, `+` and `-`, as in fix-chat-template")
+_FILE = Matching(r"(?!/)(?!.*\.\.)[\w./+@-]{1,200}", "a path inside the mod, without `..`, as in patches/one.diff")
+_DIGEST = Matching(r"[0-9a-f]{12}", "12 hex digits, as the finding about the mod shows them")
 _PATH = Matching(r"[^\s:][^\n:]*", "a path on the nodes without `:`")
 _ABSOLUTE = Matching(r"/[^\n:]*", "an absolute path on the head node")
 _HOST = Matching(r"[A-Za-z0-9]([A-Za-z0-9.:-]*[A-Za-z0-9])?", "a host name or an address, without port")
@@ -96,6 +102,21 @@ _SHAPE: dict[str, Any] = {
 ShapePart = create_model("ShapePart", __base__=Part, **_SHAPE)
 
 
+class StatedPart(Part):
+    parameters: Annotated[int, _NUMBERS] = 0
+    active: Annotated[int, _NUMBERS] = 0
+    dtype: Annotated[Text, _WORD] = ""
+    kv_dtype: Annotated[Text, _WORD] = ""
+    memory: Size = 0
+    weights: Size = 0
+    kv_bytes: Annotated[int, _COUNT] = 0
+    layers: Annotated[int, _COUNT] = 0
+    heads: Annotated[int, _COUNT] = 0
+    kv_heads: Annotated[int, _COUNT] = 0
+    head_dim: Annotated[int, _COUNT] = 0
+    by: Text = ""
+
+
 class ModelPart(Part):
     id: Annotated[Text, _HUB_ID] = ""
     revision: Annotated[Text, _WORD] = ""
@@ -106,6 +127,7 @@ class ModelPart(Part):
     simulated: bool = False
     kind: Literal["chat", "embedding", "rerank", "transcription"] = "chat"
     shape: ShapePart | None = None
+    stated: StatedPart | None = None
 
 
 class EnginePart(Part):
@@ -118,6 +140,14 @@ class EnginePart(Part):
     entrypoint: list[Text] | None = None
     extra_env: list[Annotated[Text, _VARIABLE]] = []
     extra_flags: list[Annotated[Text, _OPTION]] = []
+
+
+class ModPart(Part):
+    name: Annotated[Text, _MOD]
+    files: dict[str, Text] = {}
+    script: Annotated[Text, _FILE] = "run.sh"
+    origin: Text = ""
+    approved: Annotated[Text, _DIGEST] = ""
 
 
 class ParallelismPart(Part):
@@ -239,6 +269,7 @@ class RecipePart(Part):
     env: dict[str, Text] = {}
     flags: dict[str, Any] = {}
     mounts: list[Annotated[Text, _MOUNT]] = []
+    mods: list[ModPart] = []
     shm: Annotated[Size, _SHM] = 0
     build: BuildPart | None = None
     loading: LoadingPart = LoadingPart()

@@ -31,7 +31,7 @@ def headlines(summary: RunSummary) -> list[Headline]:
     levels = [level for level in levels if isinstance(level.plan.shape, Single)] or levels
     one_user = [level for level in levels if level.plan.pace.concurrency <= 1 and _depth(level)]
     found = [level for level in levels if "output_rate" in level.metrics and level.plan.pace.concurrency != 1]
-    best = max(found, key=lambda level: level.metrics["output_rate"].median.value, default=None)
+    best = max(found, key=lambda level: _middle(level, "output_rate"), default=None)
     rate, limits = summary.best_rate, "the highest rate within the limits"
     cards = [
         _metric("Decode", levels, "decode", min),
@@ -47,7 +47,7 @@ def headlines(summary: RunSummary) -> list[Headline]:
 
 def _metric(name: str, levels: list[LevelSummary], metric: str, pick: Callable[..., LevelSummary]) -> Headline | None:
     """At the level that is least (or most) loaded and deep."""
-    found = [level for level in levels if metric in level.metrics and level.metrics[metric].count]
+    found = [level for level in levels if metric in level.metrics and level.metrics[metric].central]
     # Concurrency without a limit counts as the most.
     level = pick(found, key=lambda one: (one.plan.pace.concurrency or 1_000_000, _depth(one))) if found else None
     return _headline(name, level, metric) if level else None
@@ -63,7 +63,8 @@ def _warm(summary: RunSummary) -> Headline | None:
 
 
 def _headline(name: str, level: LevelSummary, metric: str) -> Headline:
-    interval, plan = level.metrics[metric].median, level.plan
+    interval, plan = level.metrics[metric].central, level.plan
+    assert interval
     unit = METRICS[metric][0]
     value = texts.figure(metric, interval.value)
     if unit == "s":
@@ -72,6 +73,11 @@ def _headline(name: str, level: LevelSummary, metric: str) -> Headline:
     if isinstance(plan.shape, Single):
         where = texts.field_name(plan, "tg" if metric in ("decode", "output_rate") else "pp")
     return Headline(name, value, unit, texts.between(metric, interval), where)
+
+
+def _middle(level: LevelSummary, metric: str) -> float:
+    found = level.metrics[metric].central
+    return found.value if found else 0.0
 
 
 def _depth(level: LevelSummary) -> int:

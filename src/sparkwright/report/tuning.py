@@ -1,15 +1,19 @@
 """A search of settings as tables, and as a page with its curve."""
 
 from collections.abc import Sequence
+from math import ceil
 from statistics import fmean, median
 
 from sparkwright.domain.tuning import START, Candidate, Effect, Point, Setting, Trial, Tried, Tuned, TuneGoal, scored
 from sparkwright.domain.units import duration
+from sparkwright.domain.verdict import Estimate
+from sparkwright.loadgen import search
 from sparkwright.report.html import data_json, document
 from sparkwright.report.markup import Html, join, tag
 from sparkwright.report.page_parts import table_html
 from sparkwright.report.tables import Table
 
+_FEWEST = 2  # settings that a comparison takes
 _WIDTH, _HEIGHT, _EDGE = 720, 260, 44
 
 
@@ -74,9 +78,13 @@ def _effect(one: Effect) -> tuple[str, ...]:
 
 def verdict(found: Tuned) -> str:
     """The best compared with the recipe's own, by the medians of all their repeats."""
-    if found.best is None:
-        return "nothing was measured"
     known = scored(found.trials)
+    if found.best is None:
+        if not known:
+            return "nothing was measured"
+        (point, scores), *_ = known.items()
+        what = "the recipe's own settings" if not any(point) else changes_text(found.settings, point)
+        return f"only {what} were measured ({score_text(found.goal, median(scores))}): there is nothing to compare with"
     best, own = known[found.best], known.get((0,) * len(found.best), [])
     text = f"best: {changes_text(found.settings, found.best)}: {score_text(found.goal, median(best))}"
     if not any(found.best):
@@ -93,7 +101,30 @@ def counts_text(found: Tuned) -> str:
     refused = sum(bool(one.refused) for one in found.candidates)
     parts = [f"{count} {state}" for state, count in counts.items() if count]
     parts += [f"{refused} refused by the plan"] if refused else []
-    return f"{len(found.trials)} trials of {found.space:,} settings: {', '.join(parts)}"
+    trials = f"{len(found.trials)} trial{'s' if len(found.trials) != 1 else ''}"
+    return f"{found.compared} of {found.space:,} settings measured; {trials}: {', '.join(parts)}"
+
+
+def rest_text(found: Tuned) -> str:
+    """What the search lacks, how long that takes, and the command for it; '' when it is done."""
+    if found.done or not found.needs or not found.resume:
+        return ""
+    left = max(1, found.most - len({one.point for one in found.trials}))
+    what = "one more setting needs" if left == 1 else f"{left} more settings need"
+    return f"{what} about {duration(found.needs)}; continue: {found.resume}"
+
+
+def budget_text(settings: Sequence[Setting], trial: Estimate | None, seconds: float) -> str:
+    """Before a search: how many settings the time allows, and the time that is worth it; '' where that is not known."""
+    if trial is None:
+        return ""
+    several, most = max(1, int(seconds // trial.value)), max(_FEWEST, search.most(settings))
+    each = f"a trial takes about {duration(trial.value)} ({duration(trial.low)} to {duration(trial.high)})"
+    enough = ceil(most * trial.value / 60)
+    if several >= most:
+        return f"{each}: {duration(seconds)} are enough for the {most} settings that are tried"
+    none = "too short to compare anything" if several < _FEWEST else f"enough for about {several} of {most} settings"
+    return f"{each}: {duration(seconds)} are {none}; worth it: --time {enough}m"
 
 
 def tuning_page(found: Tuned, maker: str) -> str:
@@ -111,8 +142,7 @@ def tuning_page(found: Tuned, maker: str) -> str:
             for table in (effect_table(found), trial_table(found))
             for part in (tag("h2", table.title), table_html(table))
         ),
-        tag("h2", f"Profile {found.profile}"),
-        tag("pre", found.text),
+        *((tag("h2", f"Profile {found.profile}"), tag("pre", found.text)) if found.text else ()),
     )
     return document(found.id, tag("section", body), Html(data_json((found.id,), (), ())), maker)
 

@@ -55,6 +55,7 @@ def exports(place: Place, client: str) -> str:
     return "".join(f"export {name}={value}\n" for name, value in json.loads(out)["settings"]["env"])
 
 
+@pytest.mark.full
 def test_every_client_works_and_no_key_is_printed(place: Place) -> None:
     """All known clients get settings that pass their own request; the key is named by its file only."""
     for name in clients():
@@ -72,11 +73,13 @@ def test_the_openai_sdk_runs_with_the_printed_settings(place: Place) -> None:
     assert said.splitlines() == ['{"a": 19, "b": 4} 23', "responses too"]
 
 
+@pytest.mark.full
 def test_the_anthropic_sdk_runs_with_the_printed_settings(place: Place) -> None:
     """A streamed tool call and its result by the real SDK with nothing but the exports."""
     assert place.python(exports(place, "anthropic-python"), ANTHROPIC).strip() == "tool_use {'a': 19} 23"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("client", ["openai-python", "anthropic-python"])
 def test_the_printed_code_runs(place: Place, client: str) -> None:
     """The snippet is a whole program."""

@@ -35,11 +35,11 @@ def test_a_rank_is_killed_and_comes_back_while_the_page_is_open(desk: Desk, wind
     """Guards the whole way on one open page: ready, refused with the reason, starting, ready again, an incident."""
     page = sign_in(window, desk, operator)
     page.script("document.body.dataset.same = 'page'")
-    reads(page, "Serves, and has been ready", "spark-1", "spark-2", "simulated", "112.1 GiB available", "41 °C")
+    reads(page, "Up since", "spark-1", "spark-2", "simulated", "112.1 GiB available", "41 °C")
     desk.kill(1)
     reads(page, "New requests get 503", "rank 1 on spark-2", "open")
     desk.until(lambda live: live.phase == "ready" and live.relaunches == 1)
-    reads(page, "Serves, and has been ready", "rank killed by an external signal", "away for")
+    reads(page, "Up since", "rank killed by an external signal", "away for")
     assert page.script("return document.body.dataset.same") == "page" and not page.complaints, page.complaints
 
 
@@ -51,6 +51,7 @@ def test_a_hostile_model_name_is_text(desk: Desk, window: Page, operator: str) -
     assert all(one.startswith((desk.url(), "data:")) for one in page.requests), page.requests
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("size, theme", [(DESK, "light"), (DESK, "dark"), (PHONE, "light")])
 def test_everyone_can_read_it(desk: Desk, window: Page, operator: str, size: tuple[int, int], theme: str) -> None:
     """Guards contrast, names, landmarks and structure of each page as axe-core checks them, and that nothing is cut."""
@@ -62,9 +63,12 @@ def test_everyone_can_read_it(desk: Desk, window: Page, operator: str, size: tup
         "incidents",
         "incidents/1",
         "usage",
+        "requests",
+        "connect",
         "runs",
         "chat",
         "keys",
+        "keys/limit?name=me",
         "stop/twin",
         "switch/twin",
         "login",
@@ -80,10 +84,10 @@ def test_the_keyboard_reaches_all(desk: Desk, window: Page, operator: str) -> No
     """Guards a user without a mouse: content in one step, then each action and link, and the focus survives updates."""
     page = sign_in(window, desk, operator)
     stops = []
-    for _ in range(16):
+    for _ in range(18):
         press_tab(page)
         stops.append(page.script("const e = document.activeElement; return e.ariaLabel || e.textContent"))
-    assert stops[0] == "Skip to content" and stops[2:4] == ["Overview", "Chat"]
+    assert stops[0] == "Skip to content" and stops[2:4] == ["Overview", "Requests"]
     assert {"Sign out", "Restart twin", "Stop twin"} <= set(stops), stops
     page.script("document.querySelector('[aria-label=\"Stop twin\"]').focus()")
     page.script("window.since = Number(document.body.dataset.updated || 0)")
@@ -100,7 +104,20 @@ def test_a_page_is_small(desk: Desk, operator: str) -> None:
     """Guards a slow line: each page with style and script is below 150 kB."""
     cookie = desk.signed_in(operator)
     shared = sum(len(desk.get(f"assets/{name}").content) for name in ("console.css", "console.js"))
-    for path in ("", "chat", "incidents", "incidents/1", "logs", "usage", "runs", "keys", "stop/twin"):
+    paths = (
+        "",
+        "requests",
+        "connect",
+        "chat",
+        "incidents",
+        "incidents/1",
+        "logs",
+        "usage",
+        "runs",
+        "keys",
+        "stop/twin",
+    )
+    for path in paths:
         assert len(desk.get(path, cookie).content) + shared < 150_000, path
 
 
@@ -111,7 +128,7 @@ def test_a_browser_without_scripts(desk: Desk, window: Page, operator: str) -> N
     try:
         page.open(desk.url())
         page.script("document.body.dataset.same = 'page'")
-        assert "Serves, and has been ready" in text(page) and "spark-2" in text(page)
+        assert "Up since" in text(page) and "spark-2" in text(page)
         until(lambda: is_so(page, "document.body.dataset.same !== 'page'"), "loaded again")
         page.open(desk.url("chat"))
         page.script("document.getElementById('prompt').value = '<b>hello'; document.getElementById('chat').submit()")
@@ -147,7 +164,7 @@ def test_a_chat_streams(desk: Desk, window: Page, operator: str) -> None:
 def test_it_is_whole_without_a_script(desk: Desk, operator: str) -> None:
     """Guards that the state is in the page as it is sent, which then refreshes itself."""
     page = desk.get("", desk.signed_in(operator)).text
-    assert "Serves, and has been ready" in page and "spark-2" in page
+    assert "Up since" in page and "spark-2" in page
     assert '<noscript><meta http-equiv="refresh" content="5"></noscript>' in page
 
 
@@ -208,6 +225,7 @@ def test_a_viewer_changes_nothing(desk: Desk) -> None:
         assert desk.post(path, cookie, token=own, sure="yes").status_code == 403, path
 
 
+@pytest.mark.full
 def test_an_operator_restarts_after_the_plan(desk: Desk, window: Page, operator: str) -> None:
     """Guards the restart: its plan first, then the supervisor's own way, and what came of it on the page."""
     page = sign_in(window, desk, operator)
@@ -217,11 +235,12 @@ def test_an_operator_restarts_after_the_plan(desk: Desk, window: Page, operator:
     before = desk.live()
     page.script("document.querySelector('button.danger').click()")
     reads(page, "Restart twin, asked for by me")
-    reads(page, "done in", "Serves, and has been ready")
+    reads(page, "done in", "Up since")
     after = desk.live()
     assert before and after and after.relaunches == before.relaunches + 1 and after.incidents == before.incidents
 
 
+@pytest.mark.full
 def test_an_operator_stops_and_starts(desk: Desk, window: Page, operator: str) -> None:
     """Guards the stop: no rank is left, clients get the reason, nothing starts it but an operator."""
     page = sign_in(window, desk, operator)
@@ -239,7 +258,7 @@ def test_an_operator_stops_and_starts(desk: Desk, window: Page, operator: str) -
     page.open(desk.url("start/twin"))
     reads(page, "memory on spark-2 takes", "that it can have", "are left")
     page.script("document.querySelector('button.primary').click()")
-    reads(page, "Start twin, asked for by me", "done in", "Serves, and has been ready")
+    reads(page, "Start twin, asked for by me", "done in", "Up since")
 
 
 @pytest.mark.full
@@ -262,7 +281,7 @@ def test_two_deployments_on_one_page_and_a_switch(desk: Desk, window: Page, oper
     is_done(page, "Start twin")
     reads(page, "twin ready")
     desk.run("down", "other")
-    reads(page, "Serves, and has been ready")
+    reads(page, "Up since")
     until(lambda: "other" not in text(page), "only one is left")
 
 
@@ -299,6 +318,7 @@ def test_an_operator_adds_and_revokes_keys(desk: Desk, window: Page, operator: s
     assert "new-agent" not in text(page)
 
 
+@pytest.mark.full
 def test_logs_come_as_they_are_written(desk: Desk, window: Page, operator: str) -> None:
     """Guards that lines of both ranks are there and follow live, through a restart, and are never markup.
     Restarted and not killed: faults of the one deployment of all tests add up until it is given up."""
@@ -330,6 +350,7 @@ def test_a_report_is_shown_with_its_plots(desk: Desk, window: Page, operator: st
     assert desk.get("runs/..%2f..%2fdoor%2fkeys", cookie).status_code == 404
 
 
+@pytest.mark.full
 def test_it_answers_while_all_else_is_down(desk: Desk, window: Page, operator: str) -> None:
     """Guards that with a supervisor that hangs the page calls the state unknown, and takes it up again after."""
     page = sign_in(window, desk, operator)
@@ -339,7 +360,7 @@ def test_it_answers_while_all_else_is_down(desk: Desk, window: Page, operator: s
         reads(page, "What it does now is unknown: its supervisor has not reported for")
     finally:
         os.kill(pid, signal.SIGCONT)
-    reads(page, "Serves, and has been ready")
+    reads(page, "Up since")
 
 
 def test_it_comes_back_when_it_was_killed(desk: Desk, window: Page, operator: str) -> None:

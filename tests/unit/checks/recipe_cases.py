@@ -9,6 +9,7 @@ from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import (
     Build,
     EngineChoice,
+    Mod,
     Model,
     Parallelism,
     Parsers,
@@ -52,6 +53,9 @@ def planned(asked: Recipe, first: dict[str, Any] | None = None, node_env: dict[s
     specs = tuple(replace(spec, env=mine) for spec in where.specs[: asked.nodes])
     nodes = tuple(replace(n, env=tuple((node_env or {}).items()) if n.name == "spark-1" else ()) for n in CLUSTER.nodes)
     return replace(where, specs=specs, cluster=replace(CLUSTER, nodes=nodes))
+
+
+MOD = Mod("m", {"run.sh": "pip install x"})
 
 
 def lint(shape: ModelShape | None = None, engine: str = "vllm 0.21.0", nodes: int = 2, **more: Any) -> Context:
@@ -119,6 +123,9 @@ FIRING = {
     "RCP031": lint(env={"LD_PRELOAD": "/x/evil.so"}),
     "RCP032": lint(None, "sglang 0.5.12", flags={"enable-custom-logit-processor": True}),
     "RCP033": lint(SEES, "sglang 0.5.12"),
+    "RCP034": lint(mods=(MOD,)),
+    "RCP035": lint(mods=(replace(MOD, approved="0" * 12),)),
+    "RCP036": lint(mods=(Mod("m"),)),
     "COMPAT001": planned(OWN_DSV4),
     "COMPAT002": lint(FP8, serving=KV8),
     "COMPAT003": lint(ModelShape(32, 32, 8, architecture="NobodysForCausalLM")),
@@ -220,6 +227,9 @@ SILENT = [
     ("RCP031", "clients' power is another rule's", lint(flags={"enable-prompt-embeds": True})),
     ("RCP032", "switched off", lint(flags={"enable-prompt-embeds": False, "allowed-local-media-path": ""})),
     ("RCP032", "author's power is another rule's", lint(env={"LD_PRELOAD": "/x"})),
+    ("RCP034", "nothing to run", lint(mods=(Mod("m"),))),
+    ("RCP035", "somebody has read it", lint(mods=(replace(MOD, approved=MOD.digest),))),
+    ("RCP036", "its files are here", lint(mods=(MOD,))),
     ("RCP033", "no eyes", lint(NVFP4)),
     ("RCP033", "nobody knows", lint()),
     ("RCP033", "a list of hosts", lint(SEES, flags={"allowed-media-domains": ["example.org"]})),

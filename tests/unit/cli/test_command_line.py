@@ -37,7 +37,7 @@ def commands(group: click.Group, context: click.Context) -> Iterator[tuple[str, 
             yield inner.command_path, one, inner
 
 
-ALL = tuple(commands(cli.main, click.Context(cli.main, info_name="sparkwright")))
+ALL = tuple(commands(cli.main, click.Context(cli.main, info_name="sparkwright", **cli.main.context_settings)))
 
 
 @pytest.fixture
@@ -109,7 +109,7 @@ def test_examples_of_the_help_pages_parse(home: Path) -> None:
     for file in ("gates.txt", "head.log", "worker.log", "rank-0.log", "KEY", "ca.crt"):
         (home / file).write_text("")
     for path, words in examples():
-        context = click.Context(cli.main, info_name="sparkwright")
+        context = click.Context(cli.main, info_name="sparkwright", **cli.main.context_settings)
         command: click.Command = cli.main
         rest = words
         while isinstance(command, click.Group):
@@ -147,7 +147,7 @@ def test_durations() -> None:
 
 
 def parameters(*words: str) -> dict[str, Any]:
-    context = click.Context(cli.main, info_name="sparkwright")
+    context = click.Context(cli.main, info_name="sparkwright", **cli.main.context_settings)
     command = cli.main.get_command(context, words[0])
     rest = list(words[1:])
     if isinstance(command, click.Group):
@@ -172,7 +172,7 @@ def test_older_names_still_work(old: tuple[str, ...], new: tuple[str, ...]) -> N
     """Scripts go on; the help shows the new name only."""
     assert parameters(*old) == parameters(*new)
     (alias,) = [word for word in old if word not in new]
-    context = click.Context(cli.main, info_name="sparkwright")
+    context = click.Context(cli.main, info_name="sparkwright", **cli.main.context_settings)
     command = cli.main.get_command(context, old[0])
     if isinstance(command, click.Group):
         command = command.get_command(context, old[1])

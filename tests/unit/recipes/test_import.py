@@ -55,11 +55,11 @@ def test_what_is_left_out_is_named_and_secrets_stay_behind() -> None:
 
 
 def test_version_one_doubles_its_braces() -> None:
-    """sparkrun v1: `{{` is a literal brace around holes, and the engine is vLLM on Ray."""
+    """sparkrun v1: `{{` is a literal brace around holes; nobody asked for Ray, so vLLM connects the nodes."""
     recipe, made = read(samples.SPARKRUN_V1)
-    assert recipe.speculation.tokens == 4 and recipe.engine.name == "vllm-ray" and recipe.name == "flash-next-cluster"
+    assert recipe.speculation.tokens == 4 and recipe.engine.name == "vllm" and recipe.name == "flash-next-cluster"
     assert recipe.flags == {"compilation-config": {"pass_config": {"fuse_act_quant": True}}}
-    assert any("no engine version is named" in note for note in made.notes)
+    assert any("engine.version: 0.33.0 is written: the source names none" in note for note in made.notes)
 
 
 def test_defaults_are_the_flags_where_there_is_no_command() -> None:
@@ -77,7 +77,7 @@ def test_a_gguf_of_the_hub() -> None:
     """`repo:QUANT` names files that sparkwright does not choose automatically, and it reports it."""
     recipe, made = read(samples.SPARKRUN_LLAMA)
     assert recipe.model.id == "acme/Small-GGUF" and recipe.serving.context == 16384 and recipe.nodes == 1
-    assert recipe.flags == {"n-gpu-layers": 99} and any("Q4_K_M" in note for note in made.notes)
+    assert recipe.flags == {"gpu-layers": 99} and any("Q4_K_M" in note for note in made.notes)
 
 
 def test_vllm_variants_become_profiles() -> None:
@@ -114,10 +114,10 @@ def test_what_cannot_load_reports_why() -> None:
         ("a: [\n", "is no YAML"),
         ("a: 2026-13-45\n", "is no YAML"),
         ("- " * 5000, "nested too deeply"),
-        ("services: {}\n", "in no format"),
+        ("a: {}\n", "in no format"),
         ("model: a/b\nruntime: atlas\n", "atlas"),
         ("model: {model_id: a/b}\nvariants: [1]\n", "another kind of value"),
-        ("model: a/b\ndefaults: {served_model_name: []}\n", "another kind of value"),
+        ("model: a/b\ndefaults: [1]\n", "another kind of value"),
     ],
 )
 def test_what_is_no_recipe_is_refused(text: str, word: str) -> None:

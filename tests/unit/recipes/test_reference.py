@@ -19,7 +19,7 @@ from sparkwright.recipes.schema import PhasesPart, RecipeFile
 from sparkwright.recipes.values import Within
 from sparkwright.recipes.yaml_lines import read_yaml
 
-FREE = ("env", "flags", "profiles", "speculation.options", "nodes.env", "build.env")
+FREE = ("env", "mods.files", "flags", "profiles", "speculation.options", "nodes.env", "build.env")
 WHICH = [("recipe", RecipeFile), ("cluster", ClusterPart)]
 PHASE_KEYS = {f"phases.{p.value}.{k}" for p in Phase for k in ("usual", "stuck_after")}
 

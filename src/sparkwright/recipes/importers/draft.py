@@ -1,7 +1,7 @@
 """A recipe in the making: our keys so far, and what of the source has no place in them."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sparkwright.domain.power import pointers, powers
@@ -10,18 +10,16 @@ from sparkwright.recipes.values import is_secret_name, looks_secret
 from sparkwright.recipes.vocabulary import PER_RANK_ENV
 
 Tree = dict[str, Any]
-# No version in the source: the one that its engine's renderer was read for first.
-ASSUMED = {"vllm": "0.21.0", "vllm-ray": "0.21.0", "sglang": "0.5.12", "trtllm": "1.2.0", "llama-cpp": "b10269"}
-_TAG_VERSION = re.compile(r":v?(\d+\.\d+\.\d+[\w.]*)")
 
 
 @dataclass(frozen=True, slots=True)
 class ImportOptions:
-    """What the user gives besides the file. nodes: 0 leaves it to the source; version: '' too."""
+    """What the user gives besides the file; 0 and '' leave it to the source. service: of a Compose file."""
 
     name: str = ""
     version: str = ""
     nodes: int = 0
+    service: str = ""
 
 
 @dataclass(slots=True)
@@ -51,17 +49,22 @@ class Draft:
             self.notes.append(text)
 
 
-def put_engine(draft: Draft, name: str, version: str, image: str) -> None:
-    """Name, exact version and image; a tag's version before an assumed one."""
-    found = _TAG_VERSION.search(image)
-    given = version or (found[1] if found else "")
-    if not given:
-        draft.note(f"no engine version is named: {ASSUMED[name]} is assumed; write the one inside the image")
+def put_engine(draft: Draft, name: str, image: str) -> None:
+    """Name and image; the version is settled once all options are known."""
     draft.put("engine.name", name)
-    draft.put("engine.version", given or ASSUMED[name])
     draft.put("engine.image", image)
     if image and "@sha256:" not in image:
         draft.put("engine.image_note", "imported: the source names only a tag, which can move")
+
+
+def put_program(draft: Draft, program: str, prefix: Sequence[str]) -> None:
+    """The engine's program where it is no usual one, and a note of what stands before it."""
+    if program:
+        draft.put("engine.entrypoint", [program])
+        if program.rpartition("/")[2] not in ("vllm", "sglang", "trtllm-serve", "llama-server"):
+            draft.note(f"engine.entrypoint: {program} is the image's own program; it is taken over")
+    if prefix:
+        draft.note(f"command: {' '.join(prefix)!r} before the engine is left out")
 
 
 def put_nodes(draft: Draft, asked: int) -> None:
@@ -74,11 +77,16 @@ def put_nodes(draft: Draft, asked: int) -> None:
         draft.tree["parallelism"] = {k: v for k, v in draft.get("parallelism", {}).items() if k == "ep"} | {key: asked}
         ranks = asked
     draft.put("nodes", ranks)
+    if ranks == 1 and draft.tree.get("parallelism", {}).pop("ep", False):
+        draft.note("enable_expert_parallel: left out, experts are spread over ranks and there is one")
+    if draft.get("engine.name") == "vllm-ray" and ranks == 1:
+        draft.put("engine.name", "vllm")
+        draft.note("engine: Ray is left out, it connects nodes and there is one")
 
 
 def put_env(draft: Draft, env: Mapping[str, Any]) -> None:
     for name, given in env.items():
-        value = str(given).lower() if isinstance(given, bool) else str(given)
+        value = "" if given is None else str(given).lower() if isinstance(given, bool) else str(given)
         why = _not_env(str(name), value)
         if why:
             draft.note(f"env.{name}: {why}")

@@ -2,140 +2,254 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import yaml
 
+from sparkwright.engines.options import text as as_word
+from sparkwright.engines.written import Written, read_words, whole_number
 from sparkwright.recipes.importers.draft import Draft, note_powers
+from sparkwright.recipes.importers.shell import unresolved
 from sparkwright.recipes.values import is_secret_name, looks_secret
 from sparkwright.recipes.vocabulary import ALIASES, flag_word
 
-_VLLM_SHORT = {
-    "tp": "tensor_parallel_size",
-    "pp": "pipeline_parallel_size",
-    "dp": "data_parallel_size",
-    "q": "quantization",
-}
-_SHORT = {
-    "vllm": _VLLM_SHORT,
-    "vllm-ray": _VLLM_SHORT,
-    "sglang": {"tp": "tp_size", "pp": "pp_size", "dp": "dp_size", "ep": "ep_size"},
-    "llama-cpp": {
-        "m": "model", "c": "ctx_size", "ngl": "n_gpu_layers", "np": "parallel", "a": "alias", "fa": "flash_attn",
-        "b": "batch_size", "ub": "ubatch_size", "t": "threads", "ctk": "cache_type_k", "ctv": "cache_type_v",
-        "hf": "hf_repo",
-    },
-    "trtllm": {},
-}  # fmt: skip
 _MORE = {
-    "revision": "model.revision", "port": "serving.port", "master_port": "serving.master_port",
-    "tokenizer_mode": "parsers.tokenizer_mode", "chat_template": "parsers.chat_template",
+    "revision": "model.revision", "hf_revision": "model.revision", "port": "serving.port",
+    "master_port": "serving.master_port", "tokenizer_mode": "parsers.tokenizer_mode",
+    "chat_template": "parsers.chat_template", "expert_parallel_size": "parallelism.ep",
+    "attn_dp_size": "parallelism.dp",
 }  # fmt: skip
 _ONLY = {
-    # trtllm-serve's max_batch_size and llama-server's parallel are sequences there, and something else elsewhere.
-    "llama-cpp": {"parallel": "serving.sequences"},
+    # llama-server's parallel are sequences there, and something else elsewhere; its K and V caches are two options.
+    "llama-cpp": {"parallel": "serving.sequences", "cache_type_k": "", "cache_type_v": ""},
 }
-_LAUNCHER = "nnodes node_rank master_addr headless distributed_executor_backend dist_init_addr rpc uds"
+_LAUNCHER = (
+    "nnodes node_rank master_addr headless distributed_executor_backend dist_init_addr nccl_init_addr rpc uds "
+    "data_parallel_address data_parallel_start_rank data_parallel_rank data_parallel_size_local data_parallel_rpc_port"
+)
 # Of sparkrun's names, those that are no engine's own.
-_SPARKRUN = {"chunked_prefill": "serving.batched_tokens"}
-_NUMBER = re.compile(r"-\d")
+_SPARKRUN = {
+    "chunked_prefill": "serving.batched_tokens", "ctx_size": "serving.context", "attn_backend": "attention_backend",
+}  # fmt: skip
 _INTS = "parallelism.tp parallelism.pp parallelism.dp speculation.tokens serving.port serving.master_port "
 _INTS += "serving.context serving.sequences serving.batched_tokens serving.kv_cache_bytes"
+_SECTIONS = ("model", "serving", "parallelism", "parsers", "speculation")
+_MODEL = ("model", "model_path", "hf_repo", "hf_file")
+_HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
+Words = Sequence[str]
 
 
-def parse(words: Sequence[str], engine: str) -> tuple[str, dict[str, Any]]:
-    """The model (the word before the first flag, if any) and the flags, with values as YAML reads them."""
-    model, flags, current = "", dict[str, list[str]](), ""
-    for word in words:
-        if word.startswith("-") and not _NUMBER.match(word):
-            name, equals, value = word.partition("=")
-            bare = name.lstrip("-")
-            current = _SHORT[engine].get(bare, bare)
-            flags[current] = [value] if equals else []
-        elif current:
-            flags[current].append(word)
-        else:
-            model = model or word
-    values = {name: [scalar(word) for word in given] for name, given in flags.items()}
-    return model, {name: found if len(found) > 1 else found[0] if found else True for name, found in values.items()}
+def put_command(draft: Draft, engine: str, words: Words, model: str = "") -> None:
+    """All of a command line behind the engine's program. model: known already, so that the command's is not taken."""
+    positional, options = read_words(engine, words)
+    if positional and not model:
+        put_model(draft, positional[0])
+    for word in positional[1:]:
+        draft.note(f"{word!r}: left out, it belongs to no option")
+    for one in options:
+        word = flag_word(one.name)
+        if one.option is None and ALIASES.get(word, "").partition(".")[0] in ("serving", "parsers", "speculation"):
+            draft.note(f"{one.name}: {engine} has no option of that name; it is written as {ALIASES[word]}")
+    put_options(draft, engine, options, bool(model))
 
 
 def scalar(word: str) -> Any:
-    """`8` is 8, `{"a":1}` a mapping, everything else text: `on` and `yes` stay words, as the engine gets them."""
-    if word[:1] in "{[":
+    """`8` is 8, `{"a":1}` a mapping, everything else text: `on` and `yes` stay words, as the engine gets them.
+
+    What would be written in another way than it came (`1e-5`, `0.80`) stays text, too.
+    """
+    if word[:1] == "{":
         try:
-            return json.loads(word)
-        except ValueError:
+            found = json.loads(word, object_pairs_hook=_once)
+        except (ValueError, RecursionError):
             return word
-    if re.fullmatch(r"-?\d+(\.\d+)?([eE][+-]?\d+)?", word):
-        return yaml.safe_load(word)
+        return found
+    if re.fullmatch(r"-?\d{1,18}(\.\d{1,17})?", word):
+        number = yaml.safe_load(word)
+        return number if isinstance(number, int | float) and as_word(number) == word else word
     return word
 
 
-def put_flags(draft: Draft, engine: str, flags: Mapping[str, Any]) -> None:
-    """Every flag to its key, to `flags`, or into the notes."""
-    words = {flag_word(name): value for name, value in flags.items()}
-    if engine == "sglang" and "speculative_algorithm" in words:
-        words = _sglang_speculation(draft, words)
-    for word, value in words.items():
-        special = _SPECIAL.get(word)
-        if special:
-            special(draft, value)
-        elif word in _LAUNCHER.split():
-            draft.note(f"{word}: left out, the launcher fills it in for each rank")
-        elif is_secret_name(word) or (isinstance(value, str) and looks_secret(value)):
-            draft.note(f"{word}: left out, secrets are not imported; name a variable in serving.api_key_env")
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A mapping of keys that are there once: which of two wins is for the engine to say."""
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a key is there twice")
+    return found
+
+
+def put_options(draft: Draft, engine: str, options: Iterable[Written], known_model: bool = False) -> None:
+    """Every option to its key, to `flags`, or into the notes."""
+    given, seen = dict[str, Any](), dict[str, Written]()
+    for one in options:
+        name, value = _name_and_value(one)
+        if hole := next((h for word in one.values if (h := unresolved(word) or template_hole(word))), ""):
+            if flag_word(name) not in _LAUNCHER.split():
+                draft.note(f"{name}: left out, {hole} has no value in the source; write --{name} under `flags`")
+            continue
+        if one.option and one.option.kind == "append" and name in given:
+            given[name] = [*(given[name] if isinstance(given[name], list) else [given[name]]), value]
+            draft.note(f"{name}: given several times; a recipe writes it once, with all its values")
         else:
-            _put(draft, engine, word, value)
-    # Method and tokens belong together: one without the other is no speculation that could be checked
-    given = draft.get("speculation")
-    if given and not {"method", "tokens"} <= set(given):
-        del draft.tree["speculation"]
-        draft.note(f"speculation: {given} lacks the method or the number of drafted tokens and is left out")
+            given[name] = value
+        seen[name] = one
+    if engine == "sglang":
+        given = _sglang(draft, given)
+    for name, value in given.items():
+        if not (known_model and flag_word(name) in _MODEL):
+            _put_one(draft, engine, name, value, seen.get(name))
+    _whole_speculation(draft)
     note_powers(draft)
 
 
-def _put(draft: Draft, engine: str, word: str, value: Any) -> None:
-    path = _ONLY.get(engine, {}).get(word) or _SPARKRUN.get(word) or _MORE.get(word) or ALIASES.get(word, "")
-    section = path.partition(".")[0]
-    if section in ("model", "serving", "parallelism", "parsers", "speculation") and "." in path:
-        if path in _INTS.split() and not isinstance(value, int):
+def template_hole(word: str) -> str:
+    """`{name}` of a template that was not filled; '' if there is none. JSON has quotes behind its braces."""
+    found = re.search(r"(?<![{$\w])\{[A-Za-z_][\w.-]*\}", word)
+    return found[0] if found else ""
+
+
+def _name_and_value(one: Written) -> tuple[str, Any]:
+    kind = one.option.kind if one.option else ""
+    if one.negated:
+        plain = one.option is not None and one.name == f"no-{one.option.name}"
+        return (one.option.name, False) if plain and one.option else (one.name, True)
+    if not one.values:
+        bare = one.name.removeprefix("no-")
+        return (bare, False) if not one.option and one.name.startswith("no-") else (one.name, True)
+    if len(one.values) == 1 and kind != "list":
+        return one.name, scalar(one.values[0])
+    found = [scalar(word) for word in one.values]
+    return one.name, found[0] if len(found) == 1 else found
+
+
+def _put_one(draft: Draft, engine: str, name: str, value: Any, one: Written | None) -> None:
+    word = flag_word(name.partition(".")[0])
+    special = _SPECIAL.get(word)
+    if word in _MODEL:
+        put_model(draft, str(value))
+    elif engine == "trtllm" and word == "config":
+        _options_file(draft, "", value)
+    elif word in _LAUNCHER.split():
+        draft.note(f"{word}: left out, the launcher fills it in for each rank")
+    elif is_secret_name(word) or (isinstance(value, str) and looks_secret(value)):
+        draft.note(f"{word}: left out, secrets are not imported; name a variable in serving.api_key_env")
+    elif special:
+        special(draft, name.partition(".")[2], value)
+    elif "." in name:
+        _flag(draft, one.long if one else name, value)
+    else:
+        _put(draft, engine, name, value, one)
+
+
+def _put(draft: Draft, engine: str, name: str, value: Any, one: Written | None) -> None:
+    word = flag_word(name)
+    path = _ONLY.get(engine, {}).get(word, _SPARKRUN.get(word) or _MORE.get(word) or ALIASES.get(word, ""))
+    if path.startswith("serving.door."):
+        draft.note(
+            f"{word}: left out, the gateway on the head node encrypts; `serving.door.tls` chooses its certificate"
+        )
+    elif path.partition(".")[0] not in _SECTIONS or "." not in path:
+        own = one.long if one and not one.negated else name
+        _flag(draft, path.replace("_", "-") if word in _SPARKRUN and path else own, value)
+    elif path in _INTS.split():
+        number = value if isinstance(value, int) else whole_number(one.option if one else None, str(value))
+        if isinstance(number, bool) or number is None:
             draft.note(f"{word}: {value!r} is no whole number and is left out")
-        elif isinstance(value, list):
-            draft.put(path, value[0])
-            draft.note(f"{word}: only {value[0]!r} of {len(value)} values has a key")
         else:
-            draft.put(path, value)
-        return
-    bare, off = (word[3:], True) if word.startswith("no_") and value is True else (word, False)
-    draft.put("flags", draft.get("flags", {}) | {bare.replace("_", "-"): False if off else value})
+            draft.put(path, number)
+    elif isinstance(value, list):
+        draft.put(path, value[0])
+        draft.note(f"{word}: only {value[0]!r} of {len(value)} values has a key")
+    elif path == "serving.memory_fraction":
+        _fraction(draft, word, value)
+    else:
+        draft.put(path, value)
 
 
-def _host(draft: Draft, value: Any) -> None:
+def _fraction(draft: Draft, word: str, value: Any) -> None:
+    try:
+        draft.put("serving.memory_fraction", float(value))
+    except (TypeError, ValueError):
+        draft.note(f"{word}: {value!r} is no number and is left out")
+
+
+def _flag(draft: Draft, name: str, value: Any) -> None:
+    draft.put("flags", draft.get("flags", {}) | {name: value})
+
+
+def put_model(draft: Draft, model: str) -> None:
+    """A hub id or a path; `org/name:QUANT` names single GGUF files of a repository."""
+    bare, _, quant = model.partition(":")
+    if unresolved(model) or template_hole(model):
+        draft.note(f"model: {unresolved(model) or template_hole(model)} has no value in the source; write model.id")
+    elif _HUB_ID.fullmatch(bare):
+        draft.put("model.id", bare)
+        if quant:
+            draft.note(f"model: of {bare} only the {quant} files are meant; put that GGUF's place into model.path")
+    else:
+        draft.put("model.path", model)
+
+
+def _host(draft: Draft, key: str, value: Any) -> None:
     if value not in ("127.0.0.1", "localhost"):
         draft.note(f"host {value}: not taken over; the endpoint stays on loopback until serving.expose opens it")
 
 
-def _expert(draft: Draft, value: Any) -> None:
+def _expert(draft: Draft, key: str, value: Any) -> None:
     if value is True or (isinstance(value, int) and value > 1):
         draft.put("parallelism.ep", True)
 
 
-def _speculation(draft: Draft, value: Any) -> None:
-    config = scalar(value) if isinstance(value, str) else value
+def _speculation(draft: Draft, key: str, value: Any) -> None:
+    """JSON, or one key of it behind a dot."""
+    config = {key: scalar(value) if isinstance(value, str) else value} if key else value
+    config = scalar(config) if isinstance(config, str) else config
     if not isinstance(config, Mapping):
         draft.note(f"speculative_config: {value!r} is no JSON mapping and is left out")
         return
-    rest = {k: v for k, v in config.items() if k not in ("method", "num_speculative_tokens")}
-    draft.put("speculation.method", config.get("method", ""))
-    draft.put("speculation.tokens", config.get("num_speculative_tokens", ""))
-    if rest:
-        draft.put("speculation.options", rest)
+    names = {"method": "speculation.method", "num_speculative_tokens": "speculation.tokens"}
+    for name, one in config.items():
+        if name in names:
+            draft.put(names[name], one)
+        else:
+            draft.put("speculation.options", draft.get("speculation.options", {}) | {name: one})
 
 
-def _sglang_speculation(draft: Draft, words: Mapping[str, Any]) -> dict[str, Any]:
-    """SGLang spreads it over flags. Drafts a step: DSpark's block size, a chain's steps, else the drafted tokens."""
+def _whole_speculation(draft: Draft) -> None:
+    """Method and tokens belong together; what has one of them only is passed on key by key and not planned with."""
+    given = draft.get("speculation")
+    if not given or ({"method", "tokens"} <= set(given) and isinstance(given["tokens"], int)):
+        return
+    del draft.tree["speculation"]
+    keys = {"method": given.get("method"), "num_speculative_tokens": given.get("tokens"), **given.get("options", {})}
+    for name, value in keys.items():
+        if value is not None:
+            word = json.dumps(value, separators=(",", ":")) if not isinstance(value, str | int | float) else value
+            _flag(draft, f"speculative-config.{name}", str(value).lower() if isinstance(value, bool) else word)
+    draft.note(
+        "speculation: the source names no method or no number of drafted tokens; its options are under `flags` as "
+        "they are, and the plan counts no drafts"
+    )
+
+
+def _sglang(draft: Draft, given: Mapping[str, Any]) -> dict[str, Any]:
+    """What SGLang spreads over several options: speculation, and data parallelism inside tensor parallelism."""
+    words = {flag_word(name): name for name in given}
+    rest = dict(given)
+    if "speculative_algorithm" in words:
+        _sglang_speculation(draft, {word: given[name] for word, name in words.items()})
+        rest = {name: value for name, value in given.items() if not flag_word(name).startswith("speculative_")}
+    whole = next((words[w] for w in ("tp_size", "tensor_parallel_size", "tensor_parallel") if w in words), "")
+    inner = next((words[w] for w in ("attn_dp_size", "dp_size", "data_parallel_size") if w in words), "")
+    inside = bool(rest.pop(words.get("enable_dp_attention", ""), False)) or flag_word(inner) == "attn_dp_size"
+    if inside and whole and inner and isinstance(rest[whole], int) and isinstance(rest[inner], int):
+        rest[whole] //= max(rest[inner], 1)
+    return rest
+
+
+def _sglang_speculation(draft: Draft, words: Mapping[str, Any]) -> None:
+    """Drafts a step: DSpark's block size, a chain's steps, else the drafted tokens."""
     given = {k.removeprefix("speculative_"): v for k, v in words.items() if k.startswith("speculative_")}
     method, steps, drafted = given.pop("algorithm"), given.get("num_steps"), given.get("num_draft_tokens")
     block = given.pop("dspark_block_size", None)
@@ -146,26 +260,40 @@ def _sglang_speculation(draft: Draft, words: Mapping[str, Any]) -> dict[str, Any
     draft.put("speculation.tokens", block or steps or drafted or "")
     if options:
         draft.put("speculation.options", options)
-    return {k: v for k, v in words.items() if not k.startswith("speculative_")}
 
 
-def _options_file(draft: Draft, value: Any) -> None:
+def _options_file(draft: Draft, key: str, value: Any) -> None:
     draft.note(f"extra_llm_api_options: {value} was not read; its content goes under `flags` or into our keys")
 
 
-_SPECIAL: Mapping[str, Callable[[Draft, Any], None]] = {
+_SPECIAL: Mapping[str, Callable[[Draft, str, Any], None]] = {
     "host": _host,
     "enable_expert_parallel": _expert,
     "expert_parallel": _expert,
     "ep_size": _expert,
+    "expert_parallel_size": _expert,
+    "moe_expert_parallel_size": _expert,
     "speculative_config": _speculation,
-    "enable_auto_tool_choice": lambda draft, value: None,  # it comes with parsers.tool
+    "enable_auto_tool_choice": lambda draft, key, value: None,  # it comes with parsers.tool
     "extra_llm_api_options": _options_file,
 }
 
 
-def with_negatives(flags: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Flags given as a mapping (no command line): null and '' are not given, JSON in a text is read."""
+def as_words(flags: Mapping[str, Any]) -> Iterator[str]:
+    """Flags given as a mapping as a command line; null, '' and what is switched off are not given."""
     for name, value in flags.items():
-        if value is not None and value != "":
-            yield name, scalar(value) if isinstance(value, str) else value
+        if value is None or value == "":
+            continue
+        option = f"--{name.replace('_', '-')}"
+        if isinstance(value, bool):
+            yield from [option] if value else []
+        elif isinstance(value, Mapping | list):
+            yield from (option, json.dumps(value, separators=(",", ":")))
+        else:
+            yield from (option, str(value))
+
+
+def has_key(name: str) -> bool:
+    """Whether a name that no engine has is one of sparkrun's or ours for a key of a recipe."""
+    word = flag_word(name)
+    return word in _SPECIAL or word in _SPARKRUN or word in ALIASES

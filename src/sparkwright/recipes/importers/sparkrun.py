@@ -1,124 +1,135 @@
 """sparkrun's recipes, versions 1 and 2 (RECIPES.md of spark-arena/sparkrun): a command template over defaults."""
 
+import json
 import re
-import shlex
-from collections.abc import Mapping, Sequence
-from itertools import takewhile
-from math import prod
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from sparkwright.domain.errors import RecipeError
-from sparkwright.recipes.importers.draft import Draft, ImportOptions, put_engine, put_env, put_nodes, slug
-from sparkwright.recipes.importers.flags import parse, put_flags, with_negatives
+from sparkwright.engines.written import read_words
+from sparkwright.recipes.importers.commands import Started, starts_in
+from sparkwright.recipes.importers.draft import Draft, ImportOptions, put_engine, put_env, put_nodes, put_program, slug
+from sparkwright.recipes.importers.flags import as_words, has_key, put_command, put_model, put_options
+from sparkwright.recipes.importers.mods import mod_name
+from sparkwright.recipes.importers.settle import Told, settle
+from sparkwright.recipes.importers.shell import Script
+from sparkwright.recipes.importers.sparkrun_layers import merged, with_overrides
+from sparkwright.recipes.importers.stated import put_stated
 
 _RUNTIMES = {
-    "vllm": "vllm", "vllm-distributed": "vllm", "vllm-ray": "vllm-ray", "eugr-vllm": "vllm-ray", "sglang": "sglang",
+    "vllm": "vllm", "vllm-distributed": "vllm", "vllm-ray": "vllm-ray", "eugr-vllm": "vllm", "sglang": "sglang",
     "llama-cpp": "llama-cpp", "trtllm": "trtllm",
 }  # fmt: skip
-# How a command line begins -> engine; the words behind it are model and flags.
-_STARTS = (
-    (("vllm", "serve"), "vllm"),
-    (("vllm.entrypoints.openai.api_server",), "vllm"),
-    (("sglang.launch_server",), "sglang"),
-    (("sglang", "serve"), "sglang"),
-    (("llama-server",), "llama-cpp"),
-    (("trtllm-serve", "serve"), "trtllm"),
-    (("trtllm-serve",), "trtllm"),
-)
 _READ = (
     "recipe_version name description model model_revision runtime runtime_version container defaults env command "
-    "metadata min_nodes max_nodes mode solo_only cluster_only executor_config benchmark min_sparkrun_version"
+    "metadata min_nodes max_nodes mode solo_only cluster_only executor_config benchmark min_sparkrun_version include "
+    "overrides maintainer mods"
 )
-_HOLE = re.compile(r"\{(?:config\.)?(\w+)\}")
+_HOLE = re.compile(r"\{(?:config\.)?([A-Za-z_][\w.-]*)\}")
+# What sparkwright does for every container, too.
+_ALWAYS = ("gpus", "ipc", "network", "ulimit", "auto_remove", "restart_policy")
+Beside = Callable[[str], str | None]
 
 
 def is_sparkrun(tree: Mapping[str, Any]) -> bool:
-    return isinstance(tree.get("model"), str) and bool({"recipe_version", "defaults", "runtime", "command"} & set(tree))
+    keys = {"recipe_version", "defaults", "runtime", "command", "include"} & set(tree)
+    return bool(keys) and (isinstance(tree.get("model"), str) or "include" in tree)
 
 
-def from_sparkrun(tree: Mapping[str, Any], options: ImportOptions) -> Draft:
-    """Raises RecipeError for an engine that sparkwright does not drive."""
+def from_sparkrun(tree: Mapping[str, Any], source: str, options: ImportOptions, beside: Beside) -> Draft:
+    """beside: text of a file next to the recipe, for `include`. Raises RecipeError: an engine that we do not drive."""
     draft = Draft()
-    values = {**{key: tree[key] for key in ("model", "model_revision") if key in tree}, **tree.get("defaults", {})}
-    command = _filled(str(tree.get("command") or ""), values, draft)
-    words = _words(command, draft)
-    starts = ((engine, _behind(words, begin)) for begin, engine in _STARTS)
-    started, given = next((start for start in starts if start[1] is not None), ("", None))
-    engine = _engine(tree, started, command)
-    if engine == "vllm-ray":
-        draft.note("engine: sparkrun runs this one on Ray; vLLM's own multi-node mode is engine.name vllm")
-    version = str(tree.get("runtime_version") or "")
-    version = options.version or (version if re.match(r"\d", version) else "")
-    put_engine(draft, engine, version, str(tree.get("container") or ""))
-    model, _, quant = str(tree["model"]).partition(":")
-    draft.put("model.path" if model.startswith("/") else "model.id", model)
+    tree = merged(tree, source, beside)
+    tree = with_overrides(tree, draft)
+    defaults = dict(tree.get("defaults") or {})
+    values = {**{key: tree[key] for key in ("model", "model_revision") if key in tree}, **defaults}
+    command = _filled(str(tree.get("command") or ""), values)
+    started = _started(command, source)
+    engine = _engine(tree, started, command, draft)
+    put_engine(draft, engine, str(tree.get("container") or ""))
+    put_model(draft, _filled(str(tree["model"]), values))
     draft.put("model.revision", tree.get("model_revision") or "")
-    if quant:
-        draft.note(f"model: of {model} only the {quant} files are meant; put that GGUF's place into model.path")
-    if engine == "llama-cpp" and not model.startswith("/"):
-        draft.note("model: llama.cpp serves one GGUF file; give its place on the nodes in model.path")
-    if given is not None:
-        put_flags(draft, engine, {k: v for k, v in parse(given, engine)[1].items() if k not in _MODEL_FLAGS})
+    if started:
+        _put_started(draft, engine, started)
     else:
-        if command:
-            draft.note("command: no engine that sparkwright drives is started in it; the defaults were read instead")
-        defaults = {k: _text(v, values) for k, v in tree.get("defaults", {}).items()}
-        put_flags(draft, engine, dict(with_negatives(defaults)))
+        _put_defaults(draft, engine, {k: _text(v, values) for k, v in defaults.items() if k not in _NOT_FLAGS})
+    if engine == "llama-cpp" and not draft.get("model.path"):
+        draft.note("model: llama.cpp serves one GGUF file; give its place on the nodes in model.path")
     _put_rest(draft, tree, values)
+    put_stated(draft, _metadata(tree), f"the sparkrun recipe {source}")
     put_nodes(draft, options.nodes or _nodes(tree, draft))
+    settle(draft, Told(options.version, _told(tree)))
     return draft
 
 
-_MODEL_FLAGS = {"model", "model-path", "model_path", "hf_repo", "hf-repo"}
+_NOT_FLAGS = ("model", "model_path", "model-path")
 
 
-def _filled(text: str, values: Mapping[str, Any], draft: Draft) -> str:
+def _filled(text: str, values: Mapping[str, Any]) -> str:
     """The template with its `{key}`s; a doubled brace is version 1's word for a literal one."""
     for _ in range(5):
-        text = _HOLE.sub(lambda hole: str(values.get(hole[1], hole[0])), text)
-    for hole in dict.fromkeys(match[0] for match in _HOLE.finditer(text)):
-        draft.note(f"{hole} in the command has no default and stays as it is")
+        text = _HOLE.sub(lambda hole: _shown(values[hole[1]]) if hole[1] in values else hole[0], text)
+        if len(text) > 100_000:
+            raise RecipeError("the command is longer than 100,000 characters once its holes are filled")
     return text.replace("{{", "{").replace("}}", "}") if "{{" in text else text
 
 
+def _shown(value: Any) -> str:
+    if isinstance(value, Mapping | list):
+        return json.dumps(value)
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
 def _text(value: Any, values: Mapping[str, Any]) -> Any:
-    return _HOLE.sub(lambda hole: str(values.get(hole[1], hole[0])), value) if isinstance(value, str) else value
+    return _filled(value, values) if isinstance(value, str) else value
 
 
-def _words(command: str, draft: Draft) -> list[str]:
-    try:
-        return shlex.split(re.sub(r"^[ \t]*#.*\n", "", re.sub(r"\\[ \t]*\n", " ", command), flags=re.M))
-    except ValueError as error:
-        draft.note(f"command: cannot be read as shell words ({error})")
-        return []
+def _started(command: str, source: str) -> Started | None:
+    """The last engine that the command starts; what runs before it belongs to the container."""
+    found = starts_in(Script(re.sub(r"\\[ \t]+\n", "\\\n", command), f"{source}: command"), source)
+    return found[-1] if found else None
 
 
-def _behind(words: Sequence[str], begin: Sequence[str]) -> Sequence[str] | None:
-    """The words behind `begin`, up to the end of that command; None when it is not in there."""
-    for at in range(len(words)):
-        if tuple(words[at : at + len(begin)]) == tuple(begin):
-            return list(takewhile(lambda word: word not in ("&&", "||", "|", ";", "&"), words[at + len(begin) :]))
-    return None
+def _put_started(draft: Draft, engine: str, started: Started) -> None:
+    put_program(draft, started.program, started.prefix)
+    put_env(draft, {name: value for name, value in started.env if name != "PATH"})
+    put_command(draft, engine, started.words, model="known")
 
 
-def _engine(tree: Mapping[str, Any], started: str, command: str) -> str:
-    """The runtime as sparkrun resolves it: an explicit one wins, version 1 is Ray's, and so is a Ray backend."""
+def _put_defaults(draft: Draft, engine: str, defaults: Mapping[str, Any]) -> None:
+    """sparkrun makes options of the defaults that it knows; others it drops, and so does this."""
+    _, options = read_words(engine, tuple(as_words(defaults)))
+    unknown = [one.name for one in options if one.option is None and not has_key(one.name)]
+    if unknown:
+        draft.note(f"defaults: {', '.join(unknown)}: left out, {engine} has no such option and there is no command")
+    put_options(draft, engine, [one for one in options if one.name not in unknown], known_model=True)
+
+
+def _engine(tree: Mapping[str, Any], started: Started | None, command: str, draft: Draft) -> str:
+    """The runtime as sparkrun resolves it. Version 1 runs on Ray only when it is asked to: its own runner strips it."""
     runtime = str(tree.get("runtime") or "")
-    old = str(tree.get("recipe_version", "2")) == "1"
-    ray = tree.get("defaults", {}).get("distributed_executor_backend") == "ray" or "executor-backend ray" in command
     if runtime and runtime not in _RUNTIMES:
         why = f"runtime: {runtime!r} is not an engine that sparkwright drives"
         raise RecipeError(why, hint=f"known: {', '.join(_RUNTIMES)}")
-    if runtime in ("", "vllm") and started in ("", "vllm"):
-        many = not tree.get("solo_only") and _ranks(tree) > 1
-        return "vllm-ray" if ray or (old and runtime == "" and many) else "vllm"
-    return _RUNTIMES.get(runtime) or started
-
-
-def _ranks(tree: Mapping[str, Any]) -> int:
-    defaults = tree.get("defaults", {})
-    sizes = (defaults.get(key, 1) for key in ("tensor_parallel", "pipeline_parallel", "data_parallel"))
-    return prod(size for size in sizes if isinstance(size, int))
+    if command.strip() and not started:
+        first = " ".join(command.split())[:60]
+        raise RecipeError(
+            f"command: starts no engine that sparkwright drives: {first!r}",
+            hint="known: vllm serve, sglang.launch_server, trtllm-serve, llama-server",
+        )
+    engine = _RUNTIMES.get(runtime) or (started.engine if started else "vllm")
+    if started and _RUNTIMES.get(runtime, started.engine).removesuffix("-ray") != started.engine:
+        draft.note(f"engine: the command starts {started.engine}, so that is written, not runtime {runtime}")
+        engine = started.engine
+    defaults = tree.get("defaults") or {}
+    ray = defaults.get("distributed_executor_backend") == "ray" or "executor-backend ray" in command
+    old = str(tree.get("recipe_version", "2")) == "1"
+    if engine == "vllm" and ray and not old:
+        draft.note("engine: sparkrun runs this one on Ray; vLLM's own multi-node mode is engine.name vllm")
+        return "vllm-ray"
+    if engine == "vllm" and ray:
+        draft.note("engine: Ray is left out, vLLM connects the nodes itself; engine.name vllm-ray is Ray")
+    return engine
 
 
 def _nodes(tree: Mapping[str, Any], draft: Draft) -> int:
@@ -129,8 +140,19 @@ def _nodes(tree: Mapping[str, Any], draft: Draft) -> int:
     return 0
 
 
+def _metadata(tree: Mapping[str, Any]) -> Mapping[str, Any]:
+    found = tree.get("metadata")
+    return found if isinstance(found, Mapping) else {}
+
+
+def _told(tree: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    places = ("runtime_version", "name", "description")
+    found = [(place, str(tree.get(place) or "")) for place in places]
+    return (*found, ("metadata.description", str(_metadata(tree).get("description") or "")))
+
+
 def _put_rest(draft: Draft, tree: Mapping[str, Any], values: Mapping[str, Any]) -> None:
-    meta = tree.get("metadata") or {}
+    meta = _metadata(tree)
     title = tree.get("name") or meta.get("description") or tree.get("description") or tree["model"]
     draft.put("title", " ".join(str(title).split()))
     draft.put("name", slug(str(tree.get("name") or "")))
@@ -143,15 +165,18 @@ def _put_rest(draft: Draft, tree: Mapping[str, Any], values: Mapping[str, Any]) 
         if key == "shm_size":
             # Docker's `gb` is binary, ours is decimal.
             draft.put("shm", re.sub(r"(?i)([kmg])b$", r"\1", str(value)))
-        else:
+        elif key == "entrypoint" and value and "entrypoint" not in draft.tree["engine"]:
+            draft.note(f"executor_config.entrypoint: {value!r} is left out; the engine is started directly")
+        elif key not in _ALWAYS and value not in (None, "", False):
             draft.note(f"executor_config.{key}: left out; containers are started in one way")
+    if tree.get("mods"):
+        draft.put("mods", [{"name": mod_name(str(ref)), "origin": str(ref)} for ref in tree["mods"]])
     for key in tree:
         if key not in _READ.split() and tree[key]:
             draft.note(f"{key}: left out; {_WHY.get(key, 'sparkwright has no key for it')}")
 
 
 _WHY = {
-    "mods": "it patches the container before the start; build an image with the patch instead (`sparkwright build`)",
     "build_args": "it is about how the image is built; name a built image, or use `sparkwright build`",
     "pre_exec": "nothing is run in the container before the engine",
     "post_exec": "nothing is run in the container after the start",

@@ -1,10 +1,13 @@
 """vLLM's own recipes (vllm-project/recipes, models/*.yaml): one model, variants by precision, overrides by hardware."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sparkwright.recipes.importers.draft import Draft, ImportOptions, Tree, put_engine, put_env, put_nodes, slug
-from sparkwright.recipes.importers.flags import parse, put_flags
+from sparkwright.recipes.importers.flags import put_command
+from sparkwright.recipes.importers.settle import Told, settle
+from sparkwright.recipes.importers.stated import put_stated
 
 HARDWARE = "dgx_spark_gb10"
 _SITE = "https://github.com/vllm-project/recipes"
@@ -37,23 +40,40 @@ def _variant(tree: Mapping[str, Any], variant: Mapping[str, Any], options: Impor
     here = (variant.get("hardware_overrides") or {}).get(HARDWARE) or {}
     wide = (tree.get("hardware_overrides") or {}).get(HARDWARE) or {}
     version = str(options.version or variant.get("min_vllm_version") or model.get("min_vllm_version") or "")
-    image = str(variant.get("docker_image") or model.get("docker_image") or "")
-    if not image and version:
-        image = f"vllm/vllm-openai:v{version}"
+    numbered = re.fullmatch(r"v?\d+(\.\d+)+\S*", version)
+    image = _ours(draft, "docker_image", variant.get("docker_image") or model.get("docker_image"), ("nvidia", "cuda"))
+    if not image and numbered:
+        image = f"vllm/vllm-openai:v{version.removeprefix('v')}"
         draft.note(f"image: none is named; {image} is vLLM's own for the oldest version that the source allows")
-    put_engine(draft, "vllm", version, image)
+    elif not image:
+        image = "vllm/vllm-openai:nightly"
+        draft.note(f"image: none is named and the source asks for {version or 'no version'}; {image} is written")
+    put_engine(draft, "vllm", str(image))
     draft.put("title", str(meta.get("title") or model["model_id"]))
     draft.put("name", slug(str(meta.get("slug") or meta.get("title") or "")))
     draft.put("model.id", str(variant.get("model_id") or model["model_id"]))
     for words in (model.get("base_args"), *_features(tree, draft), wide.get("extra_args"), variant.get("extra_args"),
                   here.get("extra_args")):  # fmt: skip
-        put_flags(draft, "vllm", parse(_flat(words or ()), "vllm")[1])
+        put_command(draft, "vllm", _flat(words or ()), model="known")
     for env in (model.get("base_env"), wide.get("extra_env"), variant.get("extra_env"), here.get("extra_env")):
         put_env(draft, env or {})
-    if variant.get("tp") and draft.get("parallelism.tp") is None:
-        draft.put("parallelism.tp", variant["tp"])
+    split = _ours(draft, "tp", variant.get("tp"), (HARDWARE, "default"))
+    if isinstance(split, int) and draft.get("parallelism.tp") is None:
+        draft.put("parallelism.tp", split)
+    put_stated(draft, {**meta, **model, **variant}, "the vLLM recipe")
     put_nodes(draft, options.nodes)
+    settle(draft, Told(options.version, (("min_vllm_version", version if numbered else ""),)))
     return draft
+
+
+def _ours(draft: Draft, name: str, value: Any, keys: Sequence[str]) -> Any:
+    """A value that may differ by vendor or hardware: the one that is for a GB10."""
+    if not isinstance(value, Mapping):
+        return value
+    found = next((value[key] for key in keys if key in value), None)
+    if found is None:
+        draft.note(f"{name}: the source has values for {', '.join(map(str, value))} and none for a GB10; left out")
+    return found
 
 
 def _flat(words: Sequence[Any]) -> list[str]:

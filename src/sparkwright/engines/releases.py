@@ -1,0 +1,72 @@
+"""What the name of an image tells of the engine in it: its version, the day of a nightly, whether it is a release."""
+
+import re
+from datetime import date
+
+from sparkwright.engines.flag_data import versions
+from sparkwright.engines.tables import DATA_OF, table
+from sparkwright.engines.version import version_key
+
+_NUMBERS = re.compile(
+    r"(?<![\w.])(?P<of>[a-z]+[-_]?)?v?(?P<version>\d+\.\d+\.\d+(?:(?:rc|a|b|\.post|\.dev)\d+)?)(?![\d.])"
+)
+_BUILD = re.compile(r"(?<![a-z0-9])(b\d{4,6})(?!\d)")
+_DAY = re.compile(r"(?<!\d)(20\d\d)-?(0[1-9]|1[0-2])-?(0[1-9]|[12]\d|3[01])(?!\d{3})")
+# `v0.30.0-aarch64-cu130-ubuntu2404`: for another machine, of the same sources.
+_RELEASE = re.compile(
+    r"(?:server-\w+-)?(?:v?\d+\.\d+\.\d+(?:\.?post\d+|rc\d+)?|b\d+)(?:-(?:aarch64|arm64|x86_64|amd64|cu\d+|ubuntu\d+|runtime))*"
+)
+# Other programs that carry their version into a tag.
+_NOT_THE_ENGINE = ("cu", "cuda", "torch", "py", "python", "ubuntu", "nccl", "flashinfer", "transformers", "ray")
+
+
+def split_image(image: str) -> tuple[str, str]:
+    """Repository and tag of `host:port/name:tag@digest`."""
+    bare = image.partition("@")[0]
+    head, slash, last = bare.rpartition("/")
+    name, _, tag = last.partition(":")
+    return head + slash + name, tag
+
+
+def tag_version(engine: str, image: str) -> str:
+    """The version that the tag names, if it can be one of this engine; ''."""
+    tag = split_image(image)[1]
+    if engine == "llama-cpp":
+        found = _BUILD.search(tag)
+        return found[1] if found else ""
+    named = [match for match in _NUMBERS.finditer(tag) if (match["of"] or "").rstrip("-_") not in _NOT_THE_ENGINE]
+    good = [match["version"] for match in named if is_plausible(engine, match["version"])]
+    return good[0] if good else ""
+
+
+def is_plausible(engine: str, version: str) -> bool:
+    """Whether a number can be a version of the engine on a GB10: not older than that, of a known major version."""
+    of = DATA_OF.get(engine, engine)
+    key, first = version_key(of, version), version_key(of, table("releases")[of]["first"])
+    return bool(key) and key >= first and (len(key) == 1 or key[0] <= version_key(of, versions(of)[-1])[0])
+
+
+def is_release(engine: str, image: str) -> bool:
+    """Whether the image is the engine's own and holds a release as it was published."""
+    repository, tag = split_image(image)
+    own = repository.removeprefix("docker.io/") in table("releases")[DATA_OF.get(engine, engine)]["images"]
+    return own and bool(_RELEASE.fullmatch(tag))
+
+
+def served_by(image: str) -> str:
+    """The engine that an image starts by itself; '' where a command has to."""
+    repository = split_image(image)[0].removeprefix("docker.io/")
+    return next((name for name, row in table("releases").items() if repository in row["serves"]), "")
+
+
+def tag_day(image: str) -> str:
+    """`2026-08-10` of a tag such as nightly-20260810 or 2026081102; ''."""
+    found = _DAY.search(split_image(image)[1])
+    return "-".join(found.groups()) if found else ""
+
+
+def newest_on(engine: str, day: str) -> str:
+    """The newest release that was out on a day, of those whose day is known; '' before the first of them."""
+    seen = table("releases")[DATA_OF.get(engine, engine)]["seen"]
+    out = [version for version, since in seen.items() if since <= date.fromisoformat(day)]
+    return out[-1] if out else ""

@@ -1,0 +1,120 @@
+"""Which engine a command starts, and with which words: `vllm serve`, `python -m sglang.launch_server` and the like."""
+
+import re
+from collections.abc import Sequence
+
+from sparkwright.domain.errors import RecipeError
+from sparkwright.domain.values import dataclass
+from sparkwright.recipes.importers.shell import Script, Simple
+
+_PYTHON = re.compile(r"(?:.*/)?python3?(?:\.\d+)?")
+_MODULES = {
+    "vllm.entrypoints.openai.api_server": ("vllm", ()),
+    "vllm.entrypoints.cli.main": ("vllm", ("serve",)),
+    "vllm": ("vllm", ("serve",)),
+    "sglang.launch_server": ("sglang", ()),
+    "sglang": ("sglang", ("serve",)),
+}
+_PROGRAMS = {
+    "vllm": ("vllm", ("serve",)),
+    "sglang": ("sglang", ("serve",)),
+    "trtllm-serve": ("trtllm", ()),
+    "llama-server": ("llama-cpp", ()),
+}
+_USUAL = {"vllm": "vllm", "sglang": "sglang", "trtllm": "trtllm-serve", "llama-cpp": "llama-server"}
+# An image's own program in front of vLLM: `dsv4-vllm-entrypoint serve MODEL`.
+_OWN = re.compile(r"(?:.*/)?[\w.-]*(vllm|sglang)[\w.-]*")
+_BESIDE = ("exec", "env", "nohup", "time", "sudo", "uv", "run", "command", "-E", "--")
+_SHELLS = re.compile(r"(?:.*/)?(?:ba|da|z)?sh")
+CONTAINER = ("docker", "podman", "nerdctl")
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """words: model and options. program: as written, when it is not what sparkwright would start anyway.
+
+    env: assignments before the program. prefix: words before it that belong to another program (`numactl ...`).
+    """
+
+    engine: str
+    words: tuple[str, ...]
+    program: str = ""
+    env: tuple[tuple[str, str], ...] = ()
+    prefix: tuple[str, ...] = ()
+    at: Simple | None = None
+
+
+def find_start(words: Sequence[str]) -> Started | None:
+    """The engine that the words of one simple command start; None when they start none."""
+    for at, word in enumerate(words):
+        name = word.rpartition("/")[2]
+        if _PYTHON.fullmatch(word) and (found := _by_module(words, at)):
+            engine, begin, program = found
+        elif name in _PROGRAMS and (found_engine := _by_name(name, words, at)):
+            engine, begin = found_engine
+            program = word if "/" in word else ""
+        elif _OWN.fullmatch(name) and tuple(words[at + 1 : at + 2]) == ("serve",):
+            engine, begin, program = _OWN.fullmatch(name)[1], at + 2, word  # type: ignore[index]
+        else:
+            continue
+        before = [w for w in words[:at] if w not in _BESIDE]
+        env = tuple((w.partition("=")[0], w.partition("=")[2]) for w in before if re.match(r"[A-Za-z_]\w*=", w))
+        prefix = tuple(w for w in before if not re.match(r"[A-Za-z_]\w*=", w))
+        return Started(engine, tuple(words[begin:]), program, env, prefix)
+    return None
+
+
+def _by_module(words: Sequence[str], at: int) -> tuple[str, int, str] | None:
+    rest = list(words[at + 1 : at + 6])
+    if "-m" not in rest:
+        return None
+    place = at + 1 + rest.index("-m") + 1
+    engine, more = _MODULES.get(words[place] if place < len(words) else "", ("", ()))
+    if not engine or tuple(words[place + 1 : place + 1 + len(more)]) != more:
+        return None
+    return engine, place + 1 + len(more), ""
+
+
+def _by_name(name: str, words: Sequence[str], at: int) -> tuple[str, int] | None:
+    engine, more = _PROGRAMS[name]
+    if more and tuple(words[at + 1 : at + 1 + len(more)]) != more:
+        return None
+    skip = 1 if name == "trtllm-serve" and tuple(words[at + 1 : at + 2]) == ("serve",) else 0
+    return engine, at + 1 + len(more) + skip
+
+
+def starts_in(script: Script, source: str) -> list[Started]:
+    """Every engine that a script starts, also inside `bash -c '...'`."""
+    found = list[Started]()
+    for command in script.commands:
+        inner = inner_shell(command.words)
+        if inner is not None:
+            nested = Script(inner, source, {**script.variables, **command.assigned}, command.line)
+            script.exported |= nested.exported
+            found += starts_in(nested, source)
+        elif start := find_start(command.words):
+            env = (*script.exported.items(), *command.assigned.items(), *start.env)
+            found.append(Started(start.engine, start.words, start.program, env, start.prefix, command))
+    return found
+
+
+def inner_shell(words: Sequence[str]) -> str | None:
+    """The text of `bash -lc 'TEXT'`."""
+    bare = [word for word in words if word not in _BESIDE]
+    if len(bare) > 2 and _SHELLS.fullmatch(bare[0]) and re.fullmatch(r"-[a-z]*c", bare[1]):
+        return bare[2]
+    return None
+
+
+def one_start(starts: Sequence[Started], source: str) -> Started:
+    """The only one. Raises RecipeError for none and for several."""
+    if not starts:
+        raise RecipeError(
+            f"{source}: no engine is started in it; known: vllm serve, python -m sglang.launch_server, trtllm-serve, "
+            "llama-server, also inside docker run",
+            hint="give the line that starts the engine",
+        )
+    if len(starts) > 1:
+        lines = ", ".join(str(one.at.line) for one in starts if one.at)
+        raise RecipeError(f"{source}: {len(starts)} engines are started, in lines {lines}", hint="give one of them")
+    return starts[0]

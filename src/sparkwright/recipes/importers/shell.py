@@ -1,0 +1,184 @@
+"""Shell text as simple commands: quotes, continuations, comments and variables are resolved; nothing is run.
+
+What only a shell could know stays visible in a word: `${NAME}` of a variable that has no value, `$(...)` of a command.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+
+from sparkwright.domain.errors import RecipeError
+from sparkwright.domain.values import dataclass, field
+
+MOST_CHARACTERS = 256 * 1024
+_PIECE = re.compile(
+    r"""(?P<blank>[ \t\r]+|\\\r?\n)
+    |(?P<comment>(?:(?<=[\s;&|()])|^)\#[^\n]*)
+    |(?P<redirect>\d?(?:&>>?|>>|>\||>&\d?|<&\d?|<<<|<<-?|<>|[<>]))
+    |(?P<operator>\n|;;|&&|\|\||\|&|[;&|()])
+    |'(?P<single>[^']*)'
+    |"(?P<double>(?:[^"\\]|\\.)*)"
+    |\\(?P<escaped>.)
+    |(?P<output>\$\(|`)
+    |\$\{(?P<braced>(?:[^{}]|\{[^{}]*\})*)\}
+    |\$(?P<name>\w+|[@*?!$\#-])
+    |(?P<plain>[^\s'"\\$`;&|()<>]+|.)""",
+    re.VERBOSE | re.DOTALL,
+)
+_INSIDE = re.compile(r"\\([\"\\$`])|(\$\(|`)|\$\{((?:[^{}]|\{[^{}]*\})*)\}|\$(\w+)", re.DOTALL)
+_BRACED = re.compile(r"(?P<name>\w+)(?P<how>:?[-+=?])?(?P<other>.*)", re.DOTALL)
+_ASSIGNED = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
+_OPENS = ("if", "for", "while", "until", "case", "select", "{", "function")
+_CLOSES = ("fi", "done", "esac", "}")
+_GOES_ON = ("then", "else", "elif", "do")
+OUTPUT = "$(...)"
+_MARK = re.compile(r"\$\{\w*[^}]*\}|\$\(\.\.\.\)|\$[@*?!#$-]")
+
+
+@dataclass(frozen=True, slots=True)
+class Simple:
+    """One simple command. line: where it begins. assigned: `NAME=value` before it. after: the operator behind it."""
+
+    line: int
+    words: tuple[str, ...]
+    assigned: Mapping[str, str] = field(default_factory=dict)
+    before: str = ""
+    after: str = ""
+    redirected: bool = False
+    in_branch: bool = False
+
+
+class Script:
+    """commands: in their order. variables: assigned or exported so far; exported: what the commands after it see."""
+
+    def __init__(self, text: str, source: str, given: Mapping[str, str] | None = None, line: int = 1) -> None:
+        """Raises RecipeError with file and line for a quote that is not closed."""
+        if len(text) > MOST_CHARACTERS:
+            raise RecipeError(f"{source}: {len(text)} characters; at most {MOST_CHARACTERS} are read", hint="cut it")
+        self.variables = dict(given or {})
+        self.exported: dict[str, str] = {}
+        self.commands: list[Simple] = []
+        self._source, self._line, self._depth = source, line, 0
+        self._words: list[str] = []
+        self._word: str | None = None
+        self._begun, self._before, self._redirected, self._skip = line, "", False, False
+        for match in _PIECE.finditer(text):
+            self._take(match, text)
+            self._line += match[0].count("\n")
+        self._end("")
+
+    def _take(self, match: re.Match[str], text: str) -> None:
+        kind, found = match.lastgroup or "", match[match.lastgroup or 0]
+        if kind in ("blank", "comment"):
+            self._close_word()
+        elif kind == "redirect":
+            self._close_word()
+            self._redirected = self._skip = True
+            if found[-1:].isdigit() and "&" in found:
+                self._skip = False
+        elif kind == "operator":
+            self._end(found)
+        elif kind == "plain" and found in "'\"":
+            raise RecipeError(
+                f"{self._source}:{self._line}: a quote ({found}) is not closed", hint="close it, or copy the whole line"
+            )
+        else:
+            self._add(kind, found)
+
+    def _add(self, kind: str, found: str) -> None:
+        if not self._words and self._word is None:
+            self._begun = self._line
+        if kind in ("braced", "name"):
+            parts = self._value(found).split() or [""]
+            self._word = (self._word or "") + parts[0] if parts[0] or self._word is not None else self._word
+            for part in parts[1:]:
+                self._close_word()
+                self._word = part
+            return
+        inner = {"double": lambda: self._expanded(found), "output": lambda: OUTPUT}.get(kind, lambda: found)()
+        self._word = (self._word or "") + inner
+
+    def _expanded(self, text: str) -> str:
+        def one(match: re.Match[str]) -> str:
+            if match[1]:
+                return match[1]
+            return OUTPUT if match[2] else self._value(match[3] if match[3] is not None else match[4])
+
+        return _INSIDE.sub(one, text.replace("\\\n", ""))
+
+    def _value(self, inside: str) -> str:
+        """`NAME`, `NAME:-default` and their like; one that has no value stays as it is."""
+        match = _BRACED.fullmatch(inside)
+        if not match:
+            return f"${{{inside}}}"
+        name, how, other = match["name"], match["how"] or "", match["other"]
+        value = self.variables.get(name)
+        if how.endswith("+"):
+            return self._expanded(other) if value else ""
+        if value is not None and (value or not how.startswith(":")):
+            return value
+        return self._expanded(other) if how[-1:] in ("-", "=") and how else f"${{{name}}}"
+
+    def _close_word(self) -> None:
+        if self._word is not None and not self._skip:
+            self._words.append(self._word)
+        if self._word is not None:
+            self._skip = False
+        self._word = None
+
+    def _end(self, operator: str) -> None:
+        self._close_word()
+        words, self._words = self._words, []
+        while words and words[0] in (*_OPENS, *_CLOSES, *_GOES_ON, "!"):
+            self._depth += (words[0] in _OPENS) - (words[0] in _CLOSES)
+            words = words[1:]
+        self._run(words, operator)
+        self._before, self._redirected, self._skip = operator, False, False
+
+    def _run(self, words: list[str], operator: str) -> None:
+        assigned = dict[str, str]()
+        while words and (match := _ASSIGNED.fullmatch(words[0])):
+            assigned[match[1]] = match[2]
+            words = words[1:]
+        if words[:1] in (["export"], ["declare"], ["local"], ["readonly"]):
+            self._export(words)
+        elif not words:
+            self._assign(assigned)
+        else:
+            more = (self._before, operator, self._redirected, self._depth > 0)
+            self.commands.append(Simple(self._begun, tuple(words), assigned, *more))
+
+    def _export(self, words: list[str]) -> None:
+        found = {match[1]: match[2] for word in words[1:] if (match := _ASSIGNED.fullmatch(word))}
+        bare = {word: self.variables[word] for word in words[1:] if word in self.variables}
+        self._assign(found)
+        if self._depth == 0 and words[0] == "export":
+            self.exported |= found | bare
+
+    def _assign(self, found: Mapping[str, str]) -> None:
+        """Under a condition nobody knows which assignment holds: the name has no value from there on."""
+        for name, value in found.items():
+            if self._depth:
+                self.variables.pop(name, None)
+            else:
+                self.variables[name] = value
+                if name in self.exported:
+                    self.exported[name] = value
+
+
+def unresolved(word: str) -> str:
+    """The part of a word that only a shell could know: `${NAME}` or `$(...)`; '' if there is none."""
+    found = _MARK.search(word)
+    return found[0] if found else ""
+
+
+def env_file(text: str, source: str) -> Iterator[tuple[str, str]]:
+    """NAME and value of each line of a `.env` file. Raises RecipeError with file and line."""
+    for number, line in enumerate(text.splitlines(), 1):
+        bare = line.strip().removeprefix("export ")
+        if not bare or bare.startswith("#"):
+            continue
+        match = _ASSIGNED.fullmatch(bare)
+        if not match:
+            raise RecipeError(f"{source}:{number}: found {bare[:40]!r}; expected NAME=value", hint="correct the line")
+        script = Script(f"{match[1]}={match[2]}" if " " not in match[2] or match[2][0] in "'\"" else "", source)
+        yield match[1], script.variables.get(match[1], match[2].partition(" #")[0].strip())
