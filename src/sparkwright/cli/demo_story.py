@@ -135,7 +135,7 @@ async def _played(services: Services, stage: Stage, request: LaunchRequest) -> d
     stage.tell("check", f"{', '.join(services.cluster.names)} answered; {len(plan.findings)} findings")
     stage.tell("plan", f"{request.recipe.label} fits; {capacity_text(plan)}")
     stage.tell("up", "starting 2 ranks, then supervisor, gateway and console ...")
-    outcome = await up(services, request, Options(supervise=True))
+    outcome = await up(services, request, Options(supervise=True, ends=True))
     client = await _shown(services, stage, outcome)
     fault = await _faulted(services, stage, client)
     number, told = await _incident(services, stage, request.deployment)
