@@ -56,7 +56,7 @@ def make_plan(services: Services, request: LaunchRequest, cluster_state: Cluster
     complete = len(placement.fabric) == len(nodes) == recipe.parallelism.world_size
     specs = _specs(services, request, cluster_state, placement) if complete else ()
     findings += (in_recipe(finding, recipe.engine.name) for finding in review(recipe, specs, library))
-    findings += check_identity(wanted, cluster_state.engines, cluster_state.facts, _pythons(services))
+    findings += check_identity(wanted, cluster_state.engines, cluster_state.facts, _pythons(services), library)
     advice = advise(recipe, cluster_state.checkpoints)
     refusal = _refusal(services, request, cluster_state) if seek else None
     found = weighed(services, request, cluster_state, nodes, refusal)

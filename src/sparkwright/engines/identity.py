@@ -11,10 +11,10 @@ from difflib import get_close_matches
 from sparkwright.domain.facts import EngineFound, Identity, NodeFacts, Unknown
 from sparkwright.domain.finding import Finding, Severity
 from sparkwright.domain.recipe import EngineChoice, Recipe, Runtime
-from sparkwright.domain.values import replace
+from sparkwright.domain.values import dataclass, replace
 from sparkwright.engines.engine import PYTHON
 from sparkwright.engines.findings import ENG
-from sparkwright.engines.flag_data import SHIPPED, FlagLibrary, flag_data, read_data, versions
+from sparkwright.engines.flag_data import SHIPPED, FlagLibrary, flag_data
 from sparkwright.facts.engine_image import Question
 from sparkwright.images.dockerfile import MACHINES
 
@@ -83,9 +83,10 @@ def check_identity(
     found: Mapping[str, EngineFound | Unknown],
     facts: Mapping[str, NodeFacts],
     pythons: Mapping[str, str],
+    library: FlagLibrary = SHIPPED,
 ) -> Iterator[Finding]:
     """Findings for each node whose engine was inspected. found: by node name; pythons: as for RenderContext."""
-    agreed = as_installed(recipe, found).engine.version
+    agreed = _Agreed(as_installed(recipe, found).engine.version, library)
     for node, seen in found.items():
         asked = question(recipe, pythons.get(node, PYTHON))
         if asked and isinstance(seen, Unknown):
@@ -95,7 +96,15 @@ def check_identity(
             yield from [wrong] if wrong else _engine(recipe.engine, asked, node, seen, agreed)
 
 
-def _engine(engine: EngineChoice, asked: Question, node: str, seen: EngineFound, agreed: str) -> Iterator[Finding]:
+@dataclass(frozen=True, slots=True)
+class _Agreed:
+    """version: what all nodes have, or else the recipe's."""
+
+    version: str
+    library: FlagLibrary
+
+
+def _engine(engine: EngineChoice, asked: Question, node: str, seen: EngineFound, agreed: _Agreed) -> Iterator[Finding]:
     name, *others = asked.packages or (asked.program.rpartition("/")[2],)
     version = seen.versions.get(name, "")
     if engine.name == _TWIN:
@@ -166,13 +175,13 @@ def _not_seen(engine: EngineChoice, node: str, why: Unknown) -> Finding:
     )
 
 
-def _other_version(engine: EngineChoice, node: str, name: str, version: str, agreed: str) -> Iterator[Finding]:
-    """agreed: what all nodes have, or else the recipe's version. Another version on all of them is planned for."""
+def _other_version(engine: EngineChoice, node: str, name: str, version: str, agreed: _Agreed) -> Iterator[Finding]:
+    """Another version on all nodes is planned for."""
     severity = difference(_build(engine.version) if name == _NATIVE else engine.version, version)
     if severity is None or not engine.version:
         return
-    everywhere = agreed.removeprefix("b") in (version, f"b{version}")
-    goes_on = f"flags and memory are planned for {version}{_changes(engine, version)}"
+    everywhere = agreed.version.removeprefix("b") in (version, f"b{version}")
+    goes_on = f"flags and memory are planned for {version}{_changes(engine, version, agreed.library)}"
     yield ENG["ENG019"].on(
         node,
         f"expected {engine.version}, found {name} {version}" + (f"; {goes_on}" if everywhere else ""),
@@ -184,13 +193,13 @@ def _other_version(engine: EngineChoice, node: str, name: str, version: str, agr
     )
 
 
-def _changes(engine: EngineChoice, version: str) -> str:
+def _changes(engine: EngineChoice, version: str, library: FlagLibrary) -> str:
     """Options that came and went between the recipe's version and the one that is there, as far as both were read."""
-    known = versions(engine.name)
+    known = library.versions(engine.name)
     old, new = engine.version.removeprefix("v"), version
     if old not in known or new not in known:
         return f"; options of {new} were not read here" if new not in known else ""
-    before, after = (set(read_data(engine.name, one).options) for one in (old, new))
+    before, after = (set(library.read(engine.name, one).options) for one in (old, new))
     gone = sorted(before - after)
     return f"; {len(after - before)} options are new" + (f", gone: {', '.join(gone[:_SHOWN])}" if gone else "")
 

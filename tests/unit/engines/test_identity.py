@@ -96,6 +96,16 @@ def test_another_release_on_all_nodes_goes_on_with_the_difference() -> None:
     assert warned.severity is Severity.WARN and "options of 0.34.0 were not read here" in warned.evidence
 
 
+def test_an_image_whose_tag_and_contents_differ_goes_on_with_its_contents() -> None:
+    """The tag says 0.33.0, the image holds 0.32.0: what runs is planned for, and each node says so once."""
+    recipe = replace(RECIPE, engine=replace(RECIPE.engine, version="0.33.0", image="acme/vllm:v0.33.0"))
+    seen = {node: EngineFound("arm64", {"vllm": "0.32.0"}, PROGRAM) for node in ("spark-1", "spark-2")}
+    assert as_installed(recipe, seen).engine.version == "0.32.0"
+    assert [(one.code, one.severity) for one in check_identity(recipe, seen, HERE, {})] == [
+        ("ENG019", Severity.WARN)
+    ] * 2
+
+
 def test_nodes_that_differ_are_stopped() -> None:
     """Ranks of two releases do not work together; what is planned stays what the recipe names."""
     seen = {"spark-1": EngineFound("arm64", {"vllm": "0.21.1"}), "spark-2": EngineFound("arm64", {"vllm": "0.33.0"})}
