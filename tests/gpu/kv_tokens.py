@@ -3,8 +3,8 @@
     python tests/gpu/kv_tokens.py predict --gpu-mib 81559 --out predicted.json
     python tests/gpu/kv_tokens.py start --predicted predicted.json --gpus 0,1 --out OUT
 
-`predict` needs no GPU. `start` needs the real vLLM (--python) and refuses a row without a prediction, so the figures
-are older than the start. Rows with a pinned pool start several at a time; the others one at a time on each GPU,
+`predict` needs no GPU. `start` needs the real vLLM (--python) and refuses a row without a prediction, so that the
+figures are older than the start. Rows with a pinned pool start several at a time; the others one at a time on each GPU,
 because the engine measures what the whole GPU has free. OUT gets one log a start and results.jsonl, a line as each
 start ends; `python tests/gpu/kv_tokens.py table OUT/results.jsonl` prints both figures.
 """
