@@ -83,20 +83,23 @@ class Reader:
 
     def __init__(self, rules: Book, name: str, year: int, skipped: int = 0) -> None:
         self.name, self.year, self._skipped = name, year, skipped
+        self._untranslated = _TRANSLATED
         self.ended = True  # False while more may come: then nobody can be said to wait in vain
         self._scan, self._unwrap = Scan(rules, name, year, skipped), Unwrap()
 
     def feed(self, chunk: bytes) -> tuple[Hit, ...]:
         """The signs that are new."""
-        plain = self._unwrap.feed(chunk)
-        if self._scan.bytes < _TRANSLATED:
-            plain = with_english(plain)
+        plain = self._in_english(self._unwrap.feed(chunk))
         return self._scan.feed(plain) if plain else ()
 
+    def _in_english(self, plain: bytes) -> bytes:
+        """With the English text of system errors of other languages, in the first bytes of the log."""
+        left = self._untranslated
+        self._untranslated = max(0, left - len(plain))
+        return with_english(plain[:left]) + plain[left:] if left and plain else plain
+
     def close(self) -> tuple[Hit, ...]:
-        rest = self._unwrap.close()
-        if self._scan.bytes < _TRANSLATED:
-            rest = with_english(rest)
+        rest = self._in_english(self._unwrap.close())
         return (*(self._scan.feed(rest) if rest else ()), *self._scan.close())
 
     @property
