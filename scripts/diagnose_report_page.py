@@ -8,6 +8,7 @@ from diagnose_fresh import load as fresh_cases
 from diagnose_fresh import score as fresh_score
 from diagnose_fresh_page import HEAD as FRESH_HEAD
 from diagnose_fresh_page import row as fresh_row
+from diagnose_healthy import section as healthy_section
 from diagnose_report_cases import Named
 from diagnose_report_honest import changed, explained_lines, left_one_out, serving
 from diagnose_unknown import first_scores
@@ -76,6 +77,7 @@ def page(alone: Sequence[Named], inside: Sequence[Named]) -> str:
             "# How often `diagnose` names the true cause\n",
             NOTE,
             "",
+            *healthy_section(),
             intro(len(alone)),
             *honest(alone),
             "\n## In sample: the logs that the signatures were written from\n",

@@ -29,7 +29,7 @@ from sparkwright.domain.diagnosis import Cause, Diagnosis, Explanation, Proof, S
 from sparkwright.domain.finding import Severity
 from sparkwright.engines.advice import fitting
 from sparkwright.engines.progress import BARRIERS, counted, engine_of, progress, shifts
-from sparkwright.logscan.book import Book
+from sparkwright.logscan.book import Book, shaped
 from sparkwright.logscan.envelope import Unwrap
 from sparkwright.logscan.logline import Excerpt, decoded
 from sparkwright.logscan.matcher import Hit, Scan
@@ -40,6 +40,7 @@ _FAULTS = "driver-and-gpu-fault"
 _TRANSLATED = 1 << 18  # bytes of a log in which system errors of other languages are looked for
 _READ = 600  # bytes of a line that may show a phase
 _BY_THE_END = {"LIVE001", "LIVE002", "LIVE004", "LIVE014", "LIVE015"}  # of a log that just ends: it may go on
+_OF_THE_START = 0.8  # what is left of the confidence in a cause that rests on a line of a good start, too
 _GUESS = 0.45  # confidence in a cause where no line reports a failure
 # By the first letters of their codes: causes of which a node's kernel log may have more.
 _OF_MACHINES = {"LIVE", "LDRV", "LUMA", "LLNK", "LNIC", "LRDM", "LCLU", "LGRA", "LPRF"}
@@ -82,20 +83,23 @@ class Reader:
 
     def __init__(self, rules: Book, name: str, year: int, skipped: int = 0) -> None:
         self.name, self.year, self._skipped = name, year, skipped
+        self._untranslated = _TRANSLATED
         self.ended = True  # False while more may come: then nobody can be said to wait in vain
         self._scan, self._unwrap = Scan(rules, name, year, skipped), Unwrap()
 
     def feed(self, chunk: bytes) -> tuple[Hit, ...]:
         """The signs that are new."""
-        plain = self._unwrap.feed(chunk)
-        if self._scan.bytes < _TRANSLATED:
-            plain = with_english(plain)
+        plain = self._in_english(self._unwrap.feed(chunk))
         return self._scan.feed(plain) if plain else ()
 
+    def _in_english(self, plain: bytes) -> bytes:
+        """With the English text of system errors of other languages, in the first bytes of the log."""
+        left = self._untranslated
+        self._untranslated = max(0, left - len(plain))
+        return with_english(plain[:left]) + plain[left:] if left and plain else plain
+
     def close(self) -> tuple[Hit, ...]:
-        rest = self._unwrap.close()
-        if self._scan.bytes < _TRANSLATED:
-            rest = with_english(rest)
+        rest = self._in_english(self._unwrap.close())
         return (*(self._scan.feed(rest) if rest else ()), *self._scan.close())
 
     @property
@@ -145,7 +149,7 @@ def diagnosis(
     found = [one for one in found if one.known.severity.stops or not are_before(one.proof, over)]
     found = [one for one in found if one.known.key not in impossible]
     past = _of_the_start(found, stories)
-    causes, fine = ranked([one for one in found if one not in past], words)
+    causes, fine = ranked(_later_first([one for one in found if one not in past], stories), words)
     notes = ranked(past, words)[0]
     sources = _sources([reader.source(moved.get(reader.name, 0.0)) for reader in (*earlier, *readers)])
     untold, collect = _missing((*stories, *(reader.story() for reader in earlier)), causes)
@@ -159,6 +163,16 @@ def _is_no_evidence(one: Found) -> bool:
         return False
     is_sure = one.sure > LIKELY
     return all(is_listing(p.text) or (not is_sure and harmless(p.text)) for p in one.proof)
+
+
+def _later_first(found: Sequence[Found], stories: Sequence[Story]) -> list[Found]:
+    """With less confidence in what rests on a line of a good start, too: that alone did not keep it from serving."""
+    ready = ready_lines(tuple(map(server_of, stories)))
+    is_mixed = (any(are_before([proof], ready) for proof in one.proof) for one in found)
+    return [
+        replace(one, sure=one.sure * _OF_THE_START) if mixed else one
+        for one, mixed in zip(found, is_mixed, strict=True)
+    ]
 
 
 def _of_the_start(found: Sequence[Found], stories: Sequence[Story]) -> list[Found]:
@@ -199,7 +213,11 @@ def with_explanation(
     seen = [printed(name, lines) for name, lines in own.items()]
     if sum(map(len, own.values())) > FEW:  # of a few lines, a table may be all that there is
         fine |= {(one.source, number) for one in seen for number in one.rows}
-    logs = {name: [line for line in lines if (name, line[0]) not in fine] for name, lines in own.items()}
+    again = {shaped(proof.text.encode()) for cause in found.harmless for proof in cause.proof}
+    logs = {
+        name: [line for line in lines if (name, line[0]) not in fine and shaped(line[1].strip()) not in again]
+        for name, lines in own.items()
+    }
     if any(_ANSWERED.search(line) for lines in logs.values() for _, line in lines):  # what it refused: a client's fault
         found = replace(
             found, causes=tuple(c for c in found.causes if not all(_REFUSED.search(p.text) for p in c.proof))
@@ -235,7 +253,7 @@ def _concluded(told: Diagnosis, because: Reason, stories: Sequence[Story], begun
     A request that a server refused is no failure of the server.
     """
     servers = tuple(map(server_of, stories))
-    serves = any(one.state is State.SERVING for one in servers)
+    serves = any(one.state in (State.SERVING, State.STOPPED) and one.ready for one in servers)
     refused = [cause for cause in told.causes if serves and cause.code in _of_requests()]
     shown = [cause for cause in told.causes if cause not in refused and _shows_failure(cause, because, len(servers))]
     own = {(proof.source, proof.number) for cause in refused for proof in cause.proof}

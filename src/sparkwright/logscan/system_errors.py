@@ -1,26 +1,35 @@
 """System errors in other languages: the English text is added, as all signs and mechanisms are about that one."""
 
 import json
-import re
-from collections.abc import Mapping
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
+
+from sparkwright.logscan.multi_search import Search
 
 _FILE = Path(__file__).with_name("system_errors.json")
 
 
 @cache
-def _english() -> Mapping[bytes, bytes]:
-    """Text of the C library in another language -> its English text (scripts/system_errors.py)."""
+def _texts() -> Sequence[tuple[bytes, bytes]]:
+    """(text of the C library in another language, its English text), by scripts/system_errors.py."""
     found = json.loads(_FILE.read_text(encoding="utf-8"))
-    return {text.encode(): english.encode() for text, english in found.items()}
+    return [(text.encode(), english.encode()) for text, english in found.items()]
 
 
 @cache
-def _any() -> re.Pattern[bytes]:
-    return re.compile(b"|".join(re.escape(text) for text in sorted(_english(), key=len, reverse=True)))
+def _search() -> Search:
+    return Search([text for text, _ in _texts()])
 
 
 def with_english(block: bytes) -> bytes:
     """The block with ` (English text)` after each of them; it keeps its lines."""
-    return _any().sub(lambda found: b"%b (%b)" % (found[0], _english()[found[0]]), block)
+    longest: dict[int, tuple[int, int]] = {}  # where it begins -> its end, its number
+    for number, start, end in _search().hits(block):
+        longest[start] = max(longest.get(start, (0, 0)), (end, number))
+    parts, at = list[bytes](), 0
+    for start, (end, number) in sorted(longest.items()):
+        if start >= at:
+            parts.append(b"%b (%b)" % (block[at:end], _texts()[number][1]))
+            at = end
+    return b"".join((*parts, block[at:]))

@@ -33,8 +33,9 @@ def start(path: Path) -> bytes:
     return path.read_bytes().rstrip() + b"\n"
 
 
-# An OOM behind this start has a cause in it: it gives the KV cache 90 % of the memory.
-EXPLAINED_BY_START = {("trtllm.log", "LSIZ014"), ("trtllm.log", "LUMA007")}
+# An OOM behind this start has a cause in it: it gives the KV cache 90 % of the memory. A request that is refused behind
+# its good answer is the client's fault.
+EXPLAINED_BY_START = {("trtllm.log", "LSIZ014"), ("trtllm.log", "LUMA007"), ("trtllm.log", "LAPI012")}
 # Causes that need several ranks, behind the start of one.
 AMONG_RANKS = "LNIC"
 
@@ -61,11 +62,17 @@ def test_a_healthy_start_is_healthy(path: Path) -> None:
     assert found.state in (State.SERVING, State.STOPPED) and not blamed(found) and not found.explanation
 
 
+WAITS = (
+    "No available shared memory broadcast block"  # harmless for some minutes; twenty of them are a worker that hangs
+)
+
+
 @pytest.mark.full
 @pytest.mark.parametrize("times", [2, 20])
 def test_harmless_lines_are_harmless_however_often_they_come(times: int) -> None:
     """Guards that the second identical line is no cause and no failure."""
     samples = [text for cause in known().values() if cause.severity is Severity.INFO for text in cause.fires]
+    samples = [text for text in samples if WAITS not in text]
     wrong = [text for text in samples if not blamed(of(text)) and blamed(of(f"{text.strip()}\n" * times))]
     assert not wrong, "\n".join(wrong)
 
