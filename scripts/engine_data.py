@@ -11,7 +11,7 @@
 
 No engine is imported: vLLM's, SGLang's and TensorRT-LLM's sources are parsed. llama.cpp's options come from the help of
 the parser compiled into the installed xllamacpp wheel. TensorRT-LLM's wheels are on pypi.nvidia.com only (PyPI has a
-stub); without --wheel, or --reference with the list from its repository (engine_data_trtllm.py), its file is left as
+stub); without --wheel, or --reference with the list from its repository (engines/wheels/trtllm.py), its file is left as
 it is. An option's row reports from which version it holds (`since`) and up to which (`until`).
 """
 
@@ -30,15 +30,15 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 from engine_data_llama import llama_options
-from engine_data_sglang import sglang_env, sglang_options
-from engine_data_trtllm import REFERENCE, REPOSITORY, reference_options, trtllm_env, trtllm_options
-from engine_data_types import Sources
-from engine_data_vllm import vllm_env, vllm_options
 from engine_logs import FILES, report
 from engine_messages import PROGRAMS, written
 
 from sparkwright.engines.flag_data import versions_in
 from sparkwright.engines.version import version_key
+from sparkwright.engines.wheels.sglang import sglang_env, sglang_options
+from sparkwright.engines.wheels.sources import Sources
+from sparkwright.engines.wheels.trtllm import REFERENCE, REPOSITORY, reference_options, trtllm_env, trtllm_options
+from sparkwright.engines.wheels.vllm import vllm_env, vllm_options
 
 DATA = Path(__file__).parent.parent / "src/sparkwright/engines/data"
 PLATFORMS = tuple(f"manylinux_2_{minor}_x86_64" for minor in (17, 24, 27, 28, 31, 34, 35))

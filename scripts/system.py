@@ -29,6 +29,8 @@ PACKAGES = {
     "mpirun": "openmpi-bin",
     "curl": "curl",
     "openssl": "openssl",
+    "zsh": "zsh",
+    "fish": "fish",
     "cc": "gcc",
     "/usr/include/stdio.h": "libc6-dev",
     "promtool": "prometheus",

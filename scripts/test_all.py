@@ -95,7 +95,7 @@ UNIT = pytest_part("unit", ("tests/unit",), workers=CPUS, marks="not full")
 UNIT_FULL = pytest_part("unit-full", ("tests/unit",), workers=CPUS)
 HOUSE = pytest_part("house", ("tests/unit/test_house.py",))
 FUNCTIONAL = pytest_part("functional", seconds=HUNG, system=True, lane="functional", workers=FUNCTIONAL_WORKERS)
-REGISTRY = pytest_part("registry", network=True)
+REGISTRY = pytest_part("registry", seconds=HUNG, network=True)
 LAST = "last"  # the lane that runs alone
 ALONE = ("tests/cluster/test_load_guard.py",)
 OTHERS = ("tests/cluster", *(f"--ignore={path}" for path in ALONE))
@@ -103,7 +103,7 @@ CLUSTER = (
     cluster_part("cluster", OTHERS, lane="cluster", workers=TESTBEDS),
     cluster_part("cluster-last", ALONE, lane=LAST),
 )
-QUICK = (*TOOLS, HOUSE, UNIT, *(replace(part, marks="not full") for part in (FUNCTIONAL, *CLUSTER)))
+QUICK = (*TOOLS, HOUSE, UNIT, *(replace(part, marks="not full") for part in (FUNCTIONAL, CLUSTER[0])))
 ALL = (*TOOLS, UNIT_FULL, FUNCTIONAL, REGISTRY, *CLUSTER)
 REST = (
     replace(UNIT, name="unit-rest", marks="full and not house"),

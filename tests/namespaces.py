@@ -21,7 +21,7 @@ PR_SET_PDEATHSIG = 1
 GET_FLAGS, SET_FLAGS, IS_UP = 0x8913, 0x8914, 0x1  # linux/sockios.h, linux/if.h
 # Leases, the names of `ip netns`, shared memory, sockets of ssh masters: their names hold a process number or a port,
 # and workers have the same ones.
-OWN_FOLDERS = ("/run/lock", "/run/netns", "/dev/shm", "/tmp/sparkwright-0", "/run/user/0/sparkwright")
+OWN_FOLDERS = ("/run/lock", "/run/netns", "/run/user", "/dev/shm", "/tmp/sparkwright-0")
 
 libc = ctypes.CDLL(None, use_errno=True)
 
@@ -41,9 +41,10 @@ def enter_namespaces() -> None:
     mount("none", "/", "", PRIVATE_TREE)
     mount("proc", "/proc", "proc")
     for folder in OWN_FOLDERS:
-        Path(folder).mkdir(parents=True, exist_ok=True)
+        mode = 0o700 if "sparkwright" in folder else 0o1777  # of the folder below, too: cluster tests use it
+        Path(folder).mkdir(mode=mode, parents=True, exist_ok=True)
         mount("tmpfs", folder, "tmpfs")
-        Path(folder).chmod(0o700 if "sparkwright" in folder else 0o1777)
+        Path(folder).chmod(mode)
     raise_loopback()
     if child := os.fork():
         os._exit(attend(child))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from sparkwright.domain.calibration import Calibration, Conditions
 from sparkwright.domain.command import Command, Completed, Secret
@@ -13,11 +13,12 @@ from sparkwright.domain.live import GatewayUse
 from sparkwright.domain.progress import Happening
 from sparkwright.domain.recipe import ModelKind
 
-if TYPE_CHECKING:  # only what measures needs them
+if TYPE_CHECKING:  # only what measures, or plans, needs them
     from sparkwright.domain.evaluation import Evaluation
     from sparkwright.domain.probed import Reply
     from sparkwright.domain.run import Job, Lag, Level, Listed, Row, Run
     from sparkwright.domain.workload import Workload
+    from sparkwright.engines.flag_data import FlagLibrary
 
 
 class Host(Protocol):
@@ -40,6 +41,9 @@ class Host(Protocol):
 
     async def put(self, content: bytes, path: str, mode: int = 0o644) -> None:
         """Writes a file atomically (temporary name, then rename), never wider than `mode` in between; makes parents."""
+
+    async def address(self) -> str:
+        """Host name or address that this machine connects to; '' for this machine itself. Does not ask the node."""
 
     def tunnel(self, address: str, port: int) -> AbstractAsyncContextManager[str]:
         """While open, `http://host:port` on this machine reaches address:port as seen from the node."""
@@ -135,6 +139,16 @@ class Calibrations(Protocol):
 
     def like(self, conditions: Conditions) -> tuple[Calibration, ...]:
         """All that is kept of the family of these conditions; what cannot be read counts as not kept."""
+
+
+class FlagStore(Protocol):
+    """Options of engines that the owner had read, saved on this machine."""
+
+    def load(self) -> FlagLibrary:
+        """Those, and what ships; what cannot be read counts as not kept."""
+
+    def save(self, row: Mapping[str, Any]) -> str:
+        """Keep a document of engines.own_data; returns its path. Raises StoreError."""
 
 
 class Sink(Protocol):

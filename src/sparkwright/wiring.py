@@ -29,6 +29,7 @@ from sparkwright.ports import Clock, Endpoint, Program, Sink, Tokenizer
 if TYPE_CHECKING:
     from sparkwright.adapters.client_files import ClientFiles
     from sparkwright.adapters.first_login import FirstLogin
+    from sparkwright.adapters.flag_files import FolderFlags
     from sparkwright.adapters.shell_names import ShellNames
     from sparkwright.adapters.sqlite.runs import SqliteRuns
     from sparkwright.adapters.tunnels import Tunnels
@@ -63,6 +64,12 @@ def cluster_of(where: ClusterOptions, check: Callable[[Cluster], object] = bool)
     return open_cluster(where.cluster, os.environ.get(CLUSTER_VARIABLE, ""), places(), check)
 
 
+def has_cluster(where: ClusterOptions) -> bool:
+    """Whether an option, the environment or a file names a cluster, however it reads."""
+    named = where.cluster or os.environ.get(CLUSTER_VARIABLE, "")
+    return bool(named) or any(path.is_file() for path in places().clusters)
+
+
 @asynccontextmanager
 async def services(cluster: Cluster, where: ClusterOptions, sink: Sink) -> AsyncIterator[Services]:
     """The real services of a cluster. ssh connections stay open for a while, so that the next call is quick."""
@@ -83,9 +90,10 @@ async def services(cluster: Cluster, where: ClusterOptions, sink: Sink) -> Async
             python=sys.executable,
             launch_key=Secret(secrets.token_hex(32)),
             **_hub(clock),
-            keyring=artifacts.FolderKeyring(places().state / "keys"),
+            keyring=artifacts.FolderKeyring(keys_folder()),
             program=cast(Program, _Later("bundle", "Bundle")),
             time_scale=_scale(),
+            flags=flag_store(),
         )
     finally:
         await hosts.close(persist=True)
@@ -137,6 +145,13 @@ def announced() -> tuple[str, ...]:
     return ask()
 
 
+def flag_store() -> "FolderFlags":
+    """Options of engines that this user had read."""
+    from sparkwright.adapters.flag_files import FolderFlags
+
+    return FolderFlags(places().state / "engines")
+
+
 def _scale() -> float:
     """Raises UsageError."""
     text = os.environ.get(SCALE_VARIABLE, "") or "1"
@@ -170,6 +185,11 @@ def _events(cluster: str) -> Path:
 def last_evidence(deployment: str) -> Path | None:
     """The folder with the newest evidence about a deployment on this machine."""
     return artifacts.newest_run(places().state / "evidence", deployment)
+
+
+def keys_folder() -> Path:
+    """The keys of gateways that were made on this machine, a folder for each cluster."""
+    return places().state / "keys"
 
 
 def tune_folder() -> Path:
@@ -267,4 +287,4 @@ def keys(file: Path | None) -> tuple[Secret | None, ...]:
 
 def gateway_keys(cluster: str) -> tuple[Secret, ...]:
     """Those to the gateways of a cluster that were made from this machine."""
-    return tuple(key for _, key in artifacts.FolderKeyring(places().state / "keys").saved(cluster))
+    return tuple(key for _, key in artifacts.FolderKeyring(keys_folder()).saved(cluster))

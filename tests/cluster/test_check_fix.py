@@ -58,6 +58,7 @@ def every(nodes: list[Node], outcome: str) -> set[tuple[str, str, str]]:
     return {(node.name, code, outcome) for node in nodes for code in CODES}
 
 
+@pytest.mark.full
 def test_fixed_once_and_taken_back(here: Drive, nodes: list[Node]) -> None:
     """Guards the whole loop on real nodes: all made, none left to make, and all as it was to the letter."""
     before = states(nodes)

@@ -119,6 +119,7 @@ def test_what_is_printed_can_be_pasted(wired: Drive, nodes: list[Node]) -> None:
     assert [one["node"] for one in after.json["ready"] if one["step"] == "fabric"] == ["spark-1", "spark-2"]
 
 
+@pytest.mark.full
 def test_docker_without_sudo_and_back(drive: Drive, nodes: list[Node]) -> None:
     """Guards the step docker: the next call on the node has the new group, although its ssh connection was open."""
     drive.users = {nodes[0].name: "nodocker"}

@@ -17,6 +17,8 @@ from cluster.stage_drive import MIB, REAL, Drive, Result, ended, put_folder, wai
 from testbed import Node
 from testbed.shell import wait_until
 
+pytestmark = pytest.mark.full
+
 FLOOR = 200  # MiB
 # An engine whose weights grow to HOLD MiB while it reads its files again and again; it never serves.
 ENGINE = """

@@ -65,6 +65,7 @@ def test_who_watches_an_up_reads_who_has_taken_it_down(drive: Drive, nodes: list
     assert_clean(nodes)
 
 
+@pytest.mark.full
 def test_a_restart_that_cannot_work_is_refused_while_it_serves(drive: Drive, nodes: list[Node]) -> None:
     """The worker's host keys changed: exit 3 with the cure, and clients are served all the time."""
     head, worker = nodes

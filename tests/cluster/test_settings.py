@@ -8,6 +8,8 @@ from cluster.clients import asking
 from cluster.drive import NAME, Drive, assert_clean, running
 from testbed import Node
 
+pytestmark = pytest.mark.full
+
 
 @pytest.fixture
 def drive(drive: Drive) -> Drive:

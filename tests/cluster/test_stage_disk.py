@@ -29,6 +29,7 @@ def drive(tmp_path: Path, ssh_config: Path) -> Drive:
     return Drive(tmp_path, ssh_config)
 
 
+@pytest.mark.full
 def test_a_node_without_room_is_refused_before_a_byte_moves(drive: Drive, nodes: list[Node]) -> None:
     """DISK001 reports what is expected and what is free, on which file system; both nodes stay as they are."""
     here, there = nodes

@@ -11,6 +11,8 @@ from cluster import hub_server
 from cluster.stage_drive import REAL, ROOT, Drive, Result, ended, everything, put_hub_model, tree, wait_for
 from testbed import Node
 
+pytestmark = pytest.mark.full
+
 PORT = 8999
 LOG = "/run/hub.log"
 TOKEN = "hf_a-token-that-nobody-may-see"

@@ -114,6 +114,7 @@ def test_a_full_disk_costs_history_and_not_service(drive: Drive, nodes: list[Nod
     assert not [node.name for node in nodes if node.sh("ls -d /run/lock/sparkwright-1000/* 2>/dev/null", check=False)]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "which",
     [
@@ -223,6 +224,7 @@ def test_where_it_may_it_reboots_all_nodes_and_serves_again(drive: Drive, nodes:
         drive.good("down", NAME)
 
 
+@pytest.mark.full
 def test_a_killed_supervisor_is_back_and_goes_on(drive: Drive, nodes: list[Node]) -> None:
     """systemd starts it again; the ranks, one of them its own child's child, never notice."""
     head = nodes[0]

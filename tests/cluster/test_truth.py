@@ -132,6 +132,7 @@ def test_a_cut_fabric_is_never_called_ready_and_stays_in_the_history(
     assert incident["away"] == pytest.approx(was_away, abs=15)
 
 
+@pytest.mark.full
 def test_a_request_to_a_frozen_server_is_counted_by_the_gateway(drive: Drive, nodes: list[Node]) -> None:
     """Frozen while nobody asks: the engine's last figures report no request for ever, and the gateway has one."""
     asking, head = clients(drive), nodes[0]

@@ -64,7 +64,11 @@ def test_ctrl_c_while_an_image_is_copied_frees_the_leases(drive: Drive, nodes: l
     assert_clean(nodes)
 
 
-@pytest.mark.parametrize(("runtime", "slow"), [("docker", 1), ("process", 0)], ids=["docker-worker", "process-head"])
+@pytest.mark.parametrize(
+    ("runtime", "slow"),
+    [pytest.param("docker", 1, marks=pytest.mark.full), ("process", 0)],
+    ids=["docker-worker", "process-head"],
+)
 def test_ctrl_c_while_ranks_start_takes_them_away(drive: Drive, nodes: list[Node], runtime: str, slow: int) -> None:
     """A start that is on its way is waited for and then undone: it cannot appear afterwards."""
     with slowed(nodes[slow], "docker" if runtime == "docker" else "setsid", 2, "run*|sh*"):
@@ -76,7 +80,11 @@ def test_ctrl_c_while_ranks_start_takes_them_away(drive: Drive, nodes: list[Node
     assert_clean(nodes)
 
 
-@pytest.mark.parametrize(("runtime", "tty"), [("docker", True), ("process", False)], ids=["terminal", "pipe"])
+@pytest.mark.parametrize(
+    ("runtime", "tty"),
+    [pytest.param("docker", True, marks=pytest.mark.full), ("process", False)],
+    ids=["terminal", "pipe"],
+)
 def test_ctrl_c_while_the_engine_loads_leaves_it_loading(
     drive: Drive, nodes: list[Node], runtime: str, tty: bool
 ) -> None:

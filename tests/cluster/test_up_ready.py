@@ -76,6 +76,7 @@ def test_containers_are_what_an_engine_on_a_gb10_needs(drive: Drive, nodes: list
         assert "sparkwright.simulator" in " ".join([*found["Config"]["Entrypoint"], *found["Args"]])
 
 
+@pytest.mark.full
 @RUNTIME
 def test_a_second_up_does_nothing(drive: Drive, nodes: list[Node], runtime: str) -> None:
     """The same ranks go on, no lease is needed, and the answer is there at once."""
@@ -159,6 +160,7 @@ def test_a_server_that_gives_no_token_is_degraded(drive: Drive, nodes: list[Node
     assert status.code == 1 and "degraded" in status.out and "no token within 5 s" in status.out, str(status)
 
 
+@pytest.mark.full
 def test_the_request_that_up_prints_works_as_pasted(drive: Drive) -> None:
     """The whole block in a plain shell on this machine: tunnel, authority, key, and tokens of the model come back."""
     drive.supervise = True

@@ -26,6 +26,7 @@ def test_an_image_that_is_nowhere_is_named(drive: Drive, nodes: list[Node]) -> N
     assert_clean(nodes)
 
 
+@pytest.mark.full
 @RUNTIME
 def test_a_taken_port_is_reported_with_its_owner(drive: Drive, nodes: list[Node], runtime: str) -> None:
     """Before anything starts: the port, and the process that has it."""
@@ -105,6 +106,7 @@ def test_a_lease_of_another_account_can_be_broken(drive: Drive, nodes: list[Node
     assert_clean(nodes)
 
 
+@pytest.mark.full
 def test_a_user_without_docker_rights_is_shown_the_hint(drive: Drive, nodes: list[Node]) -> None:
     """Not `permission denied` somewhere in a log, but who lacks what and the command that gives it."""
     drive.users = {"spark-2": "nodocker"}

@@ -33,6 +33,7 @@ def everywhere(drive: Drive, nodes: list[Node]) -> dict[str, str]:
     return found
 
 
+@pytest.mark.full
 @RUNTIME
 def test_a_key_is_in_one_private_file_and_nowhere_else(drive: Drive, nodes: list[Node], runtime: str) -> None:
     """Not in argv, not in `docker inspect`, not in logs, state or audit; 0600; gone after `down`."""

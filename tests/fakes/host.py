@@ -37,7 +37,7 @@ class FakeHost:
     """Implements ports.Host. The rule added last wins; a command that no rule fits fails the test, or gets `default`.
 
     commands: all that ran, in order; files: path -> content of `put`; modes: path -> mode; tunnels: (address, port).
-    round_trips: how often the node was spoken to.
+    round_trips: how often the node was spoken to. called: the address that ssh connects to.
     """
 
     name: str = "spark-1"
@@ -49,6 +49,7 @@ class FakeHost:
     round_trips: int = 0
     open_streams: int = 0
     closed: bool = False
+    called: str = ""
     _rules: list[Rule] = field(default_factory=list)
 
     def on(self, expected: Wanted, *given: Given) -> "FakeHost":
@@ -92,6 +93,9 @@ class FakeHost:
     async def tunnel(self, address: str, port: int) -> AsyncIterator[str]:
         self.tunnels.append((address, port))
         yield f"http://{address}:{port}"
+
+    async def address(self) -> str:
+        return self.called
 
     async def close(self, persist: bool = True) -> None:
         self.closed = True

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from sparkwright.domain.history import Minute
 from sparkwright.domain.incident import Deployed, Incident, IncidentEvent, News
 from sparkwright.domain.live import Live, Request
 from sparkwright.supervision.state import State
@@ -61,6 +62,10 @@ class FakeStore:
     trouble: str = ""
     files: dict[str, str] = field(default_factory=dict)
     unsaved: str = ""
+    minutes: list[Minute] = field(default_factory=list)
+
+    def sample(self, minute: Minute) -> None:
+        self.minutes.append(minute)
 
     async def began(self, deployed: Deployed) -> None:
         self.over.clear()

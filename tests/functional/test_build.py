@@ -38,7 +38,7 @@ def build_wheel(folder, settings=None, metadata=None):
     return name
 """
 
-pytestmark = dockerd.skipped()
+pytestmark = [pytest.mark.full, dockerd.skipped()]
 
 
 @pytest.fixture(scope="module")

@@ -53,12 +53,14 @@ def test_all_of_it_works_without_what_is_installed_here(unpacked: Path) -> None:
     assert (done.returncode, done.stdout) == (0, "[]\n"), done.stderr
 
 
+@pytest.mark.full
 def test_it_runs_as_a_folder(unpacked: Path) -> None:
     """As units start it: no variable is needed, so none reaches the ranks that it starts."""
     assert alone(str(unpacked), "ping", "--home", "/nowhere").returncode == 0
     assert "usage" in alone(str(unpacked), "no-such-verb").stderr
 
 
+@pytest.mark.full
 def test_the_same_install_gives_the_same_archive() -> None:
     """Its name is its content: nothing is sent twice, and another version never takes its place."""
     one, two = Bundle(), Bundle()

@@ -7,15 +7,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
+from ipaddress import IPv4Interface
 from pathlib import Path
 
 import pytest
 
 from functional.netns import MISSING, ip
+from sparkwright.app.init_layout import Way, unseen, with_reached
 from sparkwright.domain.command import Command, Completed
-from sparkwright.facts.cabling import Cabling, parse, parse_claimed
+from sparkwright.domain.facts import Unknown
+from sparkwright.facts.cabling import Cabling, parse, parse_claimed, parse_reached
 from sparkwright.planner.addressing import Layout, Port, plan_addresses
-from sparkwright.remote.cabling import claimed, fabric_fix, hello, wires
+from sparkwright.remote.cabling import claimed, fabric_fix, hello, reached, wires
 
 pytestmark = pytest.mark.skipif(MISSING, reason="network namespaces take root and ip")
 Wire = Sequence[tuple[str, int]]  # (node, cage)
@@ -118,6 +121,7 @@ def unreached(spaces: Mapping[str, str], layout: Layout) -> Iterable[tuple[str, 
                 yield node, port.node, f"{port.name} {port.address}"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "tag, cables, topology",
     [
@@ -174,6 +178,7 @@ def late(command: Command, folder: Path) -> Command:
     return replace(command, argv=("env", f"PYTHONPATH={folder}", *command.argv))
 
 
+@pytest.mark.full
 def test_a_ring_of_four_lacks_two_ways() -> None:
     """Guards four nodes without a switch: addresses and routes reach all neighbours, and only those; the two pairs
     without a cable are named, so that `init` leaves the fabric alone: RoCE is not routed."""
@@ -185,6 +190,7 @@ def test_a_ring_of_four_lacks_two_ways() -> None:
         assert missed == {("a", "c"), ("c", "a"), ("b", "d"), ("d", "b")}
 
 
+@pytest.mark.full
 def test_pings_find_the_same_without_root() -> None:
     """Guards the way for users without sudo: neighbours by IPv6 link-local addresses, the same plan."""
     with wired("sp", RING) as spaces:
@@ -193,6 +199,30 @@ def test_pings_find_the_same_without_root() -> None:
         for space in spaces.values():
             assert at(space, Command(("sysctl", "-qw", "net.ipv4.ping_group_range=0 2147483647"))).ok
         assert planned(spaces, found(spaces, pings=True)) == planned(spaces, found(spaces, pings=False))
+
+
+def test_addresses_that_answer_are_a_cable() -> None:
+    """Guards nodes with addresses and no IPv6, for a user without root: `init` said that there is no cable."""
+    with wired("sq", [[("a", 0), ("b", 0)]]) as spaces:
+        for number, space in enumerate(spaces.values(), 1):
+            for name in interfaces(space):
+                assert at(space, Command(("sysctl", "-qw", f"net.ipv6.conf.{name}.disable_ipv6=1"))).ok
+            assert at(space, Command(("sysctl", "-qw", "net.ipv4.ping_group_range=0 2147483647"))).ok
+            ip("-n", space, "addr", "add", f"10.5.0.{number}/24", "dev", "enp1s0f0np0")
+        heard = {node: parse(at(space, wires(interfaces(space)), nobody=True)) for node, space in spaces.items()}
+        cables = {node: one for node, one in heard.items() if not isinstance(one, Unknown)}
+        assert [macs for one in cables.values() for macs in one.seen.values() if macs] == []
+        ports = [
+            Port(n, name, mac, addresses=(IPv4Interface(f"10.5.0.{k}/24"),) if name == "enp1s0f0np0" else ())
+            for k, (n, one) in enumerate(cables.items(), 1)
+            for name, mac in one.macs.items()
+        ]
+        ways = [*unseen("a", ports), Way("enp1s0f0np0", "10.5.0.9", "02:00:00:00:00:09", frozenset())]
+        asked = at(spaces["a"], reached([(way.name, way.address) for way in ways]), nobody=True)
+        known = {**cables, "a": with_reached(cables["a"], ways, parse_reached(asked))}
+        layout = planned(spaces, known)
+        assert (layout.topology, layout.apart) == ("two nodes, one cable", ())
+        assert [port.name for port in layout.ports] == ["enp1s0f0np0", "enp1s0f0np0"]
 
 
 def test_the_neighbour_on_the_cable_answers_to_its_name() -> None:

@@ -8,6 +8,8 @@ import pytest
 from fakes.ports import free_port
 from functional.command import Shell
 
+pytestmark = pytest.mark.full
+
 TWIN = Path(__file__).parents[2] / "src/sparkwright/recipes/shipped/twin.yaml"
 
 

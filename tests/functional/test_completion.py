@@ -1,32 +1,50 @@
-"""Completion in a real interactive bash, on a pseudo terminal, and Ctrl-C while the command is still loaded."""
+"""Completion in real interactive shells, on a pseudo terminal, and Ctrl-C while the command is still loaded."""
 
 import os
 import pty
 import re
 import select
+import shutil
 import subprocess
 import sys
 import time
 import tomllib
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 _PATIENCE = 60.0
 
 
-class Bash:
-    """An interactive bash whose `sparkwright` is this checkout."""
+SHELLS = {
+    "bash": (
+        ("bash", "--norc", "--noprofile", "-i"),
+        'eval "$(_SPARKWRIGHT_COMPLETE=bash_source sparkwright)"',
+    ),
+    "zsh": (
+        ("zsh", "-f", "-i"),
+        'autoload -Uz compinit && compinit -u; eval "$(_SPARKWRIGHT_COMPLETE=zsh_source sparkwright)"',
+    ),
+    "fish": (("fish", "--no-config", "-i"), "_SPARKWRIGHT_COMPLETE=fish_source sparkwright | source"),
+}
+_ASKED, _ANSWER = re.compile(r"\x1b\[0?c"), b"\x1b[?62c"
 
-    def __init__(self, folder: Path) -> None:
+
+class Terminal:
+    """An interactive shell whose `sparkwright` is this checkout."""
+
+    def __init__(self, folder: Path, shell: str) -> None:
         (folder / "bin").mkdir()
         script = folder / "bin/sparkwright"
         script.write_text(f'#!/bin/sh\nexec {sys.executable} -m sparkwright "$@"\n')
         script.chmod(0o755)
-        environ = {"PATH": f"{folder}/bin:{os.environ['PATH']}", "HOME": str(folder), "PS1": "$ ", "TERM": "dumb"}
+        kind = "xterm" if shell == "fish" else "dumb"
+        environ = {"PATH": f"{folder}/bin:{os.environ['PATH']}", "HOME": str(folder), "PS1": "$ ", "TERM": kind}
         pid, self.terminal = pty.fork()
         if not pid:
             os.chdir(folder)
-            os.execvpe("bash", ["bash", "--norc", "--noprofile", "-i"], environ)
+            os.execvpe(shell, SHELLS[shell][0], environ)
         self.pid = pid
 
     def until(self, pattern: str) -> str:
@@ -34,7 +52,10 @@ class Bash:
         while not re.search(pattern, said):
             ready, _, _ = select.select([self.terminal], [], [], max(end - time.monotonic(), 0.0))
             assert ready, f"no {pattern!r} in {said!r}"
-            said += os.read(self.terminal, 65536).decode("utf-8", "replace")
+            came = os.read(self.terminal, 65536).decode("utf-8", "replace")
+            if _ASKED.search(came):  # fish asks what terminal this is, and waits for it
+                self.type(_ANSWER.decode())
+            said += came
         return said
 
     def type(self, keys: str) -> None:
@@ -45,25 +66,28 @@ class Bash:
         os.waitpid(self.pid, 0)
 
 
-def test_tab_completes_in_a_real_bash(tmp_path: Path) -> None:
+@pytest.mark.parametrize("shell", ["bash", *(pytest.param(one, marks=pytest.mark.full) for one in ("zsh", "fish"))])
+def test_tab_completes_in_a_real_shell(tmp_path: Path, shell: str) -> None:
     """Guards the script: a verb, a recipe, its profile behind @, and a file; nothing is printed in between."""
-    bash = Bash(tmp_path)
+    if not shutil.which(shell):
+        pytest.skip(f"{shell} is not installed")
+    terminal = Terminal(tmp_path, shell)
     (tmp_path / "own-recipe.yaml").write_text("")
     try:
-        bash.type('eval "$(_SPARKWRIGHT_COMPLETE=bash_source sparkwright)"; echo re""ady\n')
-        bash.until("ready")
+        terminal.type(f'{SHELLS[shell][1]}; echo re""ady\n')
+        terminal.until(r"ready\r?\n")
         for typed, wanted in (
-            ("sparkwright expl\t", r"sparkwright explain "),
+            ("sparkwright expl\t", r"explain "),
             ("gloo-wrong-int\t", r"erface-loopback "),
             ("\x15sparkwright plan gpt-oss-1\t", r"gpt-oss-120b "),
-            ("\x15sparkwright plan deepseek-v4-flash@51\t", r"\b512k "),
+            ("\x15sparkwright plan deepseek-v4-flash@51\t", r"(@|\b)512k "),
             ("\x15sparkwright up own\t", r"-recipe\.yaml "),
         ):
-            bash.type(typed)
-            said = bash.until(wanted)
+            terminal.type(typed)
+            said = terminal.until(wanted)
             assert "stopped" not in said and "Traceback" not in said
     finally:
-        bash.close()
+        terminal.close()
 
 
 def test_ctrl_c_while_modules_are_loaded_prints_no_traceback() -> None:

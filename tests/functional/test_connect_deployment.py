@@ -2,9 +2,13 @@
 
 import json
 
+import pytest
+
 from functional.command import Shell
 from functional.test_install_supervisor import shell
 from functional.test_supervised_cli import up
+
+pytestmark = pytest.mark.full
 
 __all__ = ["shell"]  # a fixture
 

@@ -51,6 +51,24 @@ def test_policy_label_and_command_are_reported(docker: dockerd.Dockerd) -> None:
     assert "S3CR3T" not in repr(found)
 
 
+def test_what_other_tools_serve_is_reported(docker: dockerd.Dockerd) -> None:
+    """Guards the label of Docker Compose, and that of a container that sleeps its processes say which model it is."""
+    label = ("--label", "com.docker.compose.project=llm")
+    docker.docker(
+        "create", *label, "--name", "llm-vllm-1", BASE, "vllm", "serve", "--model=org/m", "--api-key", "S3CR3T"
+    )
+    name = "sparkrun_0123456789ab_head"
+    docker.docker("run", "-d", "--network", "none", "--name", name, "--entrypoint", "sleep", BASE, "600")
+    docker.docker("exec", "-d", name, "sh", "-c", "sleep 600; :", "vllm", "serve", "org/big", "--api-key", "S3CR3T")
+    found = ask(CONTAINERS, docker)
+    docker.docker("rm", "-f", name)
+    assert isinstance(found, Containers)
+    told = {c.name: (c.project, c.model, c.running) for c in found.containers}
+    assert told["llm-vllm-1"] == ("llm", "org/m", False)
+    assert told[name] == ("", "org/big", True)
+    assert "S3CR3T" not in repr(found)
+
+
 def test_log_driver_is_reported(docker: dockerd.Dockerd) -> None:
     """Guards the daemon's own default, which has no end."""
     found = ask(DOCKER, docker)

@@ -1,9 +1,11 @@
-"""`sparkwright demo`: the whole loop with real processes on this machine, and nothing left of it."""
+"""`sparkwright demo`: a supervised deployment that loses a rank and recovers, with real processes on this machine."""
 
 import codecs
+import html
 import json
 import re
 import signal
+import subprocess
 import urllib.request
 from collections.abc import Iterator
 from importlib.resources import files
@@ -13,88 +15,123 @@ import pytest
 import yaml
 
 from functional.command import Shell
+from functional.gateway.gateways import has_caddy
 
-MORE = [pytest.param(text, marks=pytest.mark.full) for text in ("engine: twin", "answer: asking")]
+LINES = 24
+MORE = [pytest.param(word, marks=pytest.mark.full) for word in ("plan", "address", "fault", "503", "recovered")]
 
 
 @pytest.fixture
 def shell(tmp_path: Path) -> Iterator[Shell]:
+    if not has_caddy():
+        pytest.skip("caddy is not installed")
     made = Shell(tmp_path)
     yield made
     made.clean()
 
 
-def test_the_whole_loop(shell: Shell) -> None:
-    """Each verb under its title, a real answer marked simulated, where time went, what to do next; nothing is left."""
+def left(shell: Shell) -> list[str]:
+    """Processes, files and keys of a demonstration."""
+    return shell.left + [str(path) for path in shell.folder.rglob("*.key")]
+
+
+def test_it_shows_the_product_on_one_screen(shell: Shell) -> None:
+    """Gateway, console, a killed rank, the 503 with its reason, the recovery and the incident; nothing is left."""
     code, out, err = shell.run("demo")
-    assert code == 0, err
-    titles = [line.split()[2] for line in out.splitlines() if line.startswith("--- sparkwright ")]
-    assert titles == ["check", "plan", "up", "status", "down"]
-    for part in (
-        "SIMULATED: two embedded nodes",
-        "all 2 nodes answered",
-        "answer SIMULATED: '",
-        "where time went",
-        "SIMULATED  twin: ready",
-        "nothing is left of it",
-        "What to do next on real nodes:",
-    ):
-        assert part in out, part
-    assert "rank 1 spark-2  rendezvous" in err
-    assert "\x1b" not in out + err
-    assert shell.left == []
+    assert (code, err) == (0, ""), err
+    lines = out.splitlines()
+    assert len(lines) <= LINES and "\x1b" not in out, out
+    assert lines[0].startswith("SIMULATED: two embedded nodes")
+    words = [found[1] for line in lines if (found := re.match(r" *[\d.]+ s  (\w+) ", line))]
+    steps = ["check", "plan", "up", "ready", "address", "console", "fault", "503", "recovered", "incident", "proof"]
+    assert words == [*steps, "doubt", "down", "nothing"], out
+    assert re.search(r"http://127\.0\.0\.1:\d+/console/   key sk-", out)
+    assert re.search(r"503 +after [\d.]+ s: .*rank 1 on spark-2 ended and left no exit code", out), out
+    assert re.search(r"incident +1: rank killed by an external signal \[LIVE009\]", out)
+    assert re.search(r"proof +rank 1 on spark-2 was killed by signal 9 from outside", out)
+    assert left(shell) == []
 
 
 @pytest.mark.full
 def test_as_json(shell: Shell) -> None:
-    """One document, marked, with the answer, the times and the state; stderr is silent."""
+    """One document, marked, with the answer, the fault, the incident and the state; stderr is silent."""
     code, out, err = shell.run("demo", "--json")
     assert (code, err) == (0, "")
     data = json.loads(out)
     assert data["simulated"] is True and data["answer"]["simulated"] is True
-    assert data["answer"]["completion_tokens"] > 0
+    assert (data["fault"]["status"], data["fault"]["node"]) == (503, "spark-2") and data["fault"]["refused"] > 0
+    assert data["incident"]["number"] == 1 and data["incident"]["proof"] and data["incident"]["doubts"]
     assert data["status"][0]["state"] == "ready"
-    assert {"facts", "start ranks", "load", "answer", "total"} <= {step["name"] for step in data["steps"]}
-    assert shell.left == []
+    assert left(shell) == []
 
 
 def test_kept_it_can_be_looked_at_and_ended(shell: Shell) -> None:
-    """The written cluster file works with every other verb; after `down` and `rm` nothing is left."""
-    code, out, err = shell.run("demo", "--keep", "--json")
+    """`status`, `top`, `connect`, `incidents` and the console work on it; the printed command ends it."""
+    code, out, err = shell.run("demo", "--keep")
     assert code == 0, err
-    kept = json.loads(out)
-    where = ("--cluster", kept["cluster_file"])
+    kept = Path(re.findall(r"SPARKWRIGHT_CLUSTER=(\S+)", out)[0])
+    env = {"SPARKWRIGHT_CLUSTER": str(kept)}
+    address, key = re.findall(r"console +(http\S+) +key (\S+)", out)[0]
     try:
-        with urllib.request.urlopen(f"{kept['endpoint']}/models", timeout=60) as answer:
-            assert json.load(answer)["data"][0]["id"] == "twin-tiny"
-        code, out, _ = shell.run("status", *where)
-        assert (code, out.splitlines()[0]) == (0, f"SIMULATED  twin: ready  {kept['endpoint']}")
-        code, out, _ = shell.run("facts", "spark-2", *where)
-        assert (code, "twin rank 1: running" in out) == (0, True)
-        code, out, _ = shell.run("logs", "twin", "--rank", "0", "--tail", "0", *where)
-        assert (code, "Application startup complete." in out) == (0, True)
+        code, out_, _ = shell.run("status", **env)
+        assert (code, "SIMULATED  twin: ready" in out_, "incidents: 1" in out_) == (0, True, True), out_
+        code, out_, _ = shell.run("incidents", "show", "1", **env)
+        assert (code, "LIVE009" in out_) == (0, True)
+        process = shell.start("top", "--every", "0.5", **env)
+        assert process.stdout
+        frame = process.stdout.readline() + process.stdout.readline()
+        assert "SIMULATED  twin: ready" in frame
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+        code, out_, _ = shell.run("connect", "curl", **env)
+        assert (code, "twin-tiny" in out_) == (0, True), out_
+        console = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+        console.open(f"{address}login", f"key={key}".encode(), timeout=60)
+        with console.open(f"{address}connect", timeout=60) as page:
+            curl = re.findall(r"<pre[^>]*>(read .*?)</pre>", html.unescape(page.read().decode()), re.S)[0]
+        done = subprocess.run(["bash", "-c", curl], input=f"{key}\n", capture_output=True, text=True, timeout=60)
+        assert json.loads(done.stdout)["choices"], "the curl of the page works when it is pasted"
     finally:
-        code, out, _ = shell.run("down", "twin", *where)
-    assert (code, out) == (0, "twin: 2 rank(s) removed\n")
-    assert shell.run("status", *where)[:2] == (0, "nothing runs\n")
-    states = [path for path in Path(kept["folder"]).rglob("*") if "deployments" in path.parts or path.name == "lease"]
-    assert [path for path in states if path.is_file()] == []
-    assert [line for line in shell.left if "sparkwright.simulator" in line] == []
+        ending = re.findall(r"sparkwright down twin && rm -r (\S+) (\S+)", out)[0]
+        code, out_, _ = shell.run("down", "twin", **env)
+    assert (code, out_) == (0, "twin: 2 rank(s) removed\n")
+    assert kept.parent == Path(ending[0]) and list(Path(ending[1]).glob("*.key"))
+    assert shell.run("status", **env)[:2] == (0, "nothing runs\n")
+    assert [line for line in shell.left if "sparkwright.simulator" in line or "supervision" in line] == []
 
 
-@pytest.mark.parametrize("marker", ["start ranks ...", *MORE])
-def test_interrupted_it_leaves_nothing(shell: Shell, marker: str) -> None:
-    """Ctrl-C at any moment: ranks, files and folder go before it ends."""
-    code, err = shell.interrupted(marker, signal.SIGINT, "demo")
-    assert (code, "Traceback" in err) == (130, False), err
-    assert shell.left == []
+def interrupted(shell: Shell, word: str, number: signal.Signals) -> tuple[int, str]:
+    """Sends the signal once a line begins with the word; exit code and both outputs."""
+    process = shell.start("demo")
+    assert process.stdout
+    said = ""
+    for line in process.stdout:
+        said += line
+        if re.match(rf" *[\d.]+ s  {word} ", line):
+            break
+    process.send_signal(number)
+    try:
+        rest, err = process.communicate(timeout=120)
+    finally:
+        process.kill()
+    return process.returncode, said + rest + err
 
 
+@pytest.mark.full
+@pytest.mark.parametrize("word", ["up", *MORE])
+def test_interrupted_it_leaves_nothing(shell: Shell, word: str) -> None:
+    """Ctrl-C at any moment: ranks, supervisor, gateway, files and keys go before it ends."""
+    code, said = interrupted(shell, word, signal.SIGINT)
+    assert (code, "Traceback" in said) == (130, False), said
+    assert "continue to run" not in said and left(shell) == []
+
+
+@pytest.mark.full
 def test_terminated_it_leaves_nothing(shell: Shell) -> None:
     """SIGTERM, as a service manager or `timeout` sends it, is treated like Ctrl-C."""
-    code, err = shell.interrupted("engine: twin", signal.SIGTERM, "demo")
-    assert (code, "Traceback" in err) == (130, False), err
-    assert shell.left == []
+    code, said = interrupted(shell, "up", signal.SIGTERM)
+    assert (code, "Traceback" in said) == (130, False), said
+    assert left(shell) == []
 
 
 def test_only_recipes_of_the_simulator_can_be_shown(shell: Shell) -> None:
@@ -102,7 +139,7 @@ def test_only_recipes_of_the_simulator_can_be_shown(shell: Shell) -> None:
     code, out, err = shell.run("demo", "--recipe", "deepseek-v4-flash")
     assert (code, out) == (2, "")
     assert "its engine is vllm" in err
-    assert shell.left == []
+    assert left(shell) == []
 
 
 @pytest.mark.full
@@ -117,7 +154,7 @@ def test_a_version_whose_lines_nobody_understands_is_ready_when_it_answers(shell
     recipe = tmp_path / "odd.yaml"
     recipe.write_text(yaml.safe_dump(tree | {"name": "odd"}))
     try:
-        code, out, err = shell.run("up", str(recipe), *where)
+        code, out, err = shell.run("up", str(recipe), "--no-supervise", *where)
         assert code == 0, err
         assert "no line of rank 0 on spark-1 is understood so far" in err
         (folder,) = re.findall(r"logs that were not understood are in (\S+)", err)

@@ -38,8 +38,44 @@ def test_two_ranks_logs_give_one_answer(shell: Shell) -> None:
 def test_nothing_known_is_reported_and_is_no_failure(shell: Shell) -> None:
     """Guards that no cause is invented, and that a script can report."""
     code, out, _ = shell.run("diagnose", str(LOGS / "b-8b-graphs.log"))
-    assert code == 0 and out.startswith("no known cause")
-    assert "to narrow it down" in out
+    assert code == 0 and out.startswith("stopped in good order")
+    assert "to narrow it down" not in out
+
+
+HEALTHY = """WARNING 09-05 07:16:13 [argparse_utils.py:191] With `vllm serve`, you should provide the model as \
+a positional argument or in a config file instead of via the `--model` option. \
+The `--model` option will be removed in a future version.
+INFO:     Application startup complete.
+INFO:     10.0.0.9:51822 - "POST /v1/chat/completions HTTP/1.1" 200 OK
+"""
+
+
+def test_a_serving_server_is_healthy_and_says_so_first(shell: Shell, tmp_path: Path) -> None:
+    """Guards the first line, exit 0 and the short answer of --json; a failure after it is exit 1."""
+    path = tmp_path / "x.log"
+    path.write_text(HEALTHY)
+    code, out, _ = shell.run("diagnose", str(path))
+    assert code == 0 and out.startswith("serves since line 2; 1 note\n")
+    code, out, _ = shell.run("diagnose", str(path), "--json")
+    told = json.loads(out)
+    assert (code, told["state"], told["serves"], told["failure"], len(told["notes"])) == (0, "serving", True, None, 1)
+    path.write_text(HEALTHY + GLOO)
+    code, out, _ = shell.run("diagnose", str(path), "--json")
+    told = json.loads(out)
+    assert (code, told["state"], told["serves"]) == (1, "failed", False)
+    assert told["failure"]["cause"] == "gloo-wrong-interface-loopback" and told["failure"]["line"]["number"] == 4
+
+
+def test_a_folder_of_thousands_of_logs_and_a_picture(shell: Shell, tmp_path: Path) -> None:
+    """Guards the list of what was read, and pictures that nobody can read as text."""
+    (tmp_path / "many").mkdir()
+    for number in range(300):
+        (tmp_path / "many" / f"{number:04}.log").write_text("all is well\n")
+    code, out, _ = shell.run("diagnose", str(tmp_path / "many"))
+    assert code == 0 and "300 logs with 300 lines" in out and len(out) < 2000
+    (tmp_path / "x.log").write_bytes(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + b"text that looks readable " * 40)
+    code, out, err = shell.run("diagnose", str(tmp_path / "x.log"))
+    assert (code, out) == (2, "") and "a picture" in err and "hint:" in err
 
 
 @pytest.mark.parametrize("form", ["plain", "utf-16", "gzip", "cut gzip", "journal", "docker"])

@@ -9,6 +9,8 @@ import pytest
 
 from unit.engines.samples import ROOT
 
+pytestmark = pytest.mark.full
+
 TOOL = ROOT / "scripts/engine_data.py"
 
 

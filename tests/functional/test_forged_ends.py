@@ -4,6 +4,8 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
 from pathlib import Path
 
+import pytest
+
 from functional import dockerd
 from functional.supervised_simulator import READY, make_supervised
 from sparkwright.adapters.hosts import local_host
@@ -12,6 +14,8 @@ from sparkwright.domain.cluster import Node
 from sparkwright.domain.plan import RankSpec
 from sparkwright.domain.recipe import Runtime
 from sparkwright.remote import process
+
+pytestmark = pytest.mark.full
 
 FORGED = ("[serving.py:1] Error in x: x\r\x1eexit exited 1 false 0 0", "\x1eexit x", "\x1eexit word exited 1 false 0 0")
 LINES = "\r".join(FORGED).split("\r")

@@ -19,7 +19,11 @@ from functional.command import Shell
 from functional.dockerd import BASE
 from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.facts import EngineFound, Unknown
+from sparkwright.engines.launchers import script
+from sparkwright.engines.own_data import Origin, from_answer, from_text, to_text
 from sparkwright.facts.engine_image import Question, engine_of_image, engine_of_node, known_engine, parse_found
+from sparkwright.facts.engine_options import OptionsAnswer, options_of_image
+from sparkwright.facts.engine_options import parse as parse_options
 from sparkwright.images.dockerfile import archive
 
 pytestmark = dockerd.skipped()
@@ -70,11 +74,13 @@ def test_the_version_of_each_package(docker: dockerd.Dockerd, tmp_path: Path) ->
     assert found == EngineFound(ARCH, {"vllm": "0.21.1.dev3+g1a2b3c4", "ray": "2.50.0"})
 
 
+@pytest.mark.full
 def test_an_image_without_the_engine(docker: dockerd.Dockerd, tmp_path: Path) -> None:
     """Nothing is found, which is an answer and not an error."""
     assert asked(docker, engine_of_image(BASE, VLLM, str(tmp_path))) == EngineFound(ARCH)
 
 
+@pytest.mark.full
 def test_an_engine_in_a_python_of_its_own(docker: dockerd.Dockerd, tmp_path: Path) -> None:
     """A virtual environment that is not on PATH is found by the folder that pip leaves there."""
     name = image(docker, "t/venv:1", package("vllm", "0.21.0", "/opt/venv/lib/python3.11/site-packages"))
@@ -147,6 +153,7 @@ def test_a_native_program_of_the_process_runtime(docker: dockerd.Dockerd, tmp_pa
     assert found == EngineFound("", {"llama-server": "10269"}, str(tool))
 
 
+@pytest.mark.full
 def test_up_names_it_before_anything_is_started(docker: dockerd.Dockerd, tmp_path: Path) -> None:
     """The whole command: an image without the recipe's engine is refused after staging, and no container was made."""
     node = {"name": "here", "ssh": "local", "env": {"DOCKER_HOST": docker.host}}
@@ -162,3 +169,32 @@ def test_up_names_it_before_anything_is_started(docker: dockerd.Dockerd, tmp_pat
     assert code == 1, out + err
     assert "ENG018" in err and f"llama-server is not in image {BASE}" in err
     assert docker.docker("ps", "--all", "--quiet") == ""
+
+
+SERVER_ARGS = (
+    "class ServerArgs:\\n"
+    "    def add_cli_args(parser):\\n"
+    '        parser.add_argument("--model-path", "--model", type=str)\\n'
+    '        parser.add_argument("--backend", choices=["a", "b"])\\n'
+)
+
+
+@pytest.mark.full
+def test_the_options_of_an_image_are_those_of_its_own_parser(docker: dockerd.Dockerd) -> None:
+    """Asked in a container without network that is gone afterwards; the answer is of that image's id."""
+    folder = f"{SITE}/sglang/srt"
+    lines = [f"RUN mkdir -p {folder} && printf '{SERVER_ARGS}' > {folder}/server_args.py", package("sglang", "0.9.0")]
+    name = image(docker, "t/options:1", *lines)
+    asked_of = Question("sglang", ("sglang",))
+    command = options_of_image(name, "sglang", asked_of, script("engine_options.py").text)
+    done = subprocess.run(command.argv, env={**os.environ, "DOCKER_HOST": docker.host}, capture_output=True, text=True)
+    found = parse_options(Completed(done.returncode, done.stdout, done.stderr))
+    assert isinstance(found, OptionsAnswer), found
+    assert found.build == docker.docker("image", "inspect", "--format", "{{.Id}}", name).strip()
+    data = from_text(to_text(from_answer(found.text, Origin("sglang", "parser", name, 1.0), "", found.build)))
+    assert data.version == "0.9.0" and set(data.names) == {"--model-path", "--model", "--backend"}
+    assert data.options["backend"].choices == ("a", "b")
+    assert docker.docker("ps", "--all", "--quiet") == ""
+    gone = options_of_image("t/absent:1", "sglang", asked_of, "")
+    done = subprocess.run(gone.argv, env={**os.environ, "DOCKER_HOST": docker.host}, capture_output=True, text=True)
+    assert parse_options(Completed(done.returncode, done.stdout, done.stderr)) == Unknown("", "it is not there")

@@ -16,6 +16,8 @@ from fakes.processes import command_lines
 from functional.command import Shell
 from functional.test_diagnose_deployment import recipe
 
+pytestmark = pytest.mark.full
+
 SCALED = {"SPARKWRIGHT_SUPERVISOR_SCALE": "0.1"}
 QUICK = {"SPARKWRIGHT_TWIN_TIME_SCALE": "0.01"}
 KEY = "sk-a-key-of-this-test"

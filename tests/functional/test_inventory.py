@@ -132,6 +132,7 @@ def shell(tmp_path: Path) -> Shell:
     return Shell(tmp_path)
 
 
+@pytest.mark.full
 def test_the_right_one_was_there_all_along(shell: Shell) -> None:
     """Report 001: weeks of work on FP8, and the NVFP4 that fits lay on both disks."""
     for node in "ab":
@@ -146,6 +147,7 @@ def test_the_right_one_was_there_all_along(shell: Shell) -> None:
     assert "minimax-m2.7-fp8-sglang could use it" in out
 
 
+@pytest.mark.full
 def test_a_recipes_own_checkpoint_and_who_lacks_it(shell: Shell) -> None:
     """By id and by path; what only one node has, `up` copies."""
     hub_entry(shell.folder / "a/hub", "openai/gpt-oss-120b", "gpt-oss-120b")
@@ -162,6 +164,7 @@ def test_a_recipes_own_checkpoint_and_who_lacks_it(shell: Shell) -> None:
     assert "openai/gpt-oss-120b: not on b: `up` copies it there over the fabric" in out
 
 
+@pytest.mark.full
 def test_node_by_node(shell: Shell) -> None:
     """Each copy on a line of its own, an unfinished one next to the whole one."""
     for node in "ab":

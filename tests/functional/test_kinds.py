@@ -15,6 +15,8 @@ from functional.test_several import FORCE, Served
 from functional.test_several import served as served
 from functional.tiny_gguf import WIDTH, write_tiny_gguf
 
+pytestmark = pytest.mark.full
+
 pytest.importorskip("xllamacpp", reason="the wheel that holds llama.cpp's server is not installed")
 LLAMA = """
 name: beta

@@ -13,6 +13,8 @@ from sparkwright.causes.diagnose import book
 from sparkwright.causes.fallback import kinds
 from sparkwright.logscan.book import linear
 
+pytestmark = pytest.mark.full
+
 FILLS = ("1", "1 ", " ", "a", "a ", "1.", "x/", "-", "=", ":", "12 out of ", "ERROR ", "--a", "lib", "'\"", "\t")
 REPEATS = ("MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT")
 # Seconds of one search from which on its growth is looked at: below it nothing is to be feared.

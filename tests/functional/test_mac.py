@@ -10,7 +10,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from unit.for_each import for_each
+
+pytestmark = pytest.mark.full
 
 MAC = """
 import os, select, selectors, signal, socket, sys, sysconfig

@@ -18,6 +18,8 @@ from functional.test_install_supervisor import until
 from functional.test_several import FORCE, Served
 from functional.test_several import served as served
 
+pytestmark = pytest.mark.full
+
 ON_DEMAND = "  on_demand: true\n  idle_minutes: 0.4\n  wait_seconds: 60\n"  # a tenth of it in these tests
 CHAT = {"model": "alpha", "messages": [{"role": "user", "content": "hello"}], "max_tokens": 4}
 

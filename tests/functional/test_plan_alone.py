@@ -46,6 +46,60 @@ def test_a_recipe_is_planned_for_nodes_that_nobody_has(shell: Shell) -> None:
     assert code == 1 and "MEM002" in out and "80.0 GiB free" in out
 
 
+def test_recipes_and_models_side_by_side_on_counts_of_nodes(shell: Shell, tmp_path: Path) -> None:
+    """Guards the question before a second machine is bought: which of these on one, which on two."""
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "config.json").write_bytes(MODEL.read_bytes())
+    words = ("plan", "qwen3.6-35b-a3b", "deepseek-v4-flash@1m", "./mine", "--nodes", "1,2")
+    code, out, err = shell.run(*words, "--json", HF_HUB_OFFLINE="1")
+    assert code == 0, err
+    rows = {(one["name"], one["nodes"]): one for one in json.loads(out)["plans"]}
+    assert len(rows) == 6
+    verdicts = [rows["deepseek-v4-flash@1m", n]["verdict"]["verdict"] for n in (1, 2)]
+    assert verdicts == ["does not fit", "fits"]
+    code, out, _ = shell.run(*words, HF_HUB_OFFLINE="1")
+    lines = [line for line in out.splitlines() if "deepseek-v4-flash@1m" in line]
+    assert code == 0 and "GiB on a node" in lines[0] and "x 1,000,000" in lines[1]
+
+
+def test_a_row_that_cannot_be_planned_costs_no_other_row(shell: Shell) -> None:
+    code, out, _ = shell.run("plan", "gpt-oss-120b", "no/model", "--nodes", "1", HF_HUB_OFFLINE="1")
+    assert code == 0 and "no plan" in out and "no/model: no/model: HF_HUB_OFFLINE is set" in out
+    code, _, err = shell.run("plan", "gpt-oss-120b", "--nodes", "1,many")
+    assert code == 2 and "as in 2 or 1,2,4" in err
+    assert shell.run("recipes", "new", "org/name", "--nodes", "1,2")[0] == 2
+
+
+@pytest.mark.parametrize("form", ["compose", "systemd", "k8s"])
+@pytest.mark.parametrize("words", [("--nodes", "2"), ()])
+def test_files_for_nodes_that_nobody_has(shell: Shell, form: str, words: tuple[str, ...]) -> None:
+    """The addresses and folders of assumed nodes are called placeholders; without a cluster file no count is needed."""
+    code, out, err = shell.run("plan", "deepseek-v4-flash", *words, "--emit", form)
+    assert code == 0 and "192.168.100.1" in out and "no node was asked: replace" in err
+    assert "/home/user/hub" in out
+
+
+def test_no_files_of_a_plan_that_does_not_fit(shell: Shell) -> None:
+    code, out, err = shell.run("plan", "deepseek-v4-flash", "--nodes", "2", "--free", "60GiB", "--emit", "compose")
+    assert code != 0 and not out and "nothing was written" in err
+
+
+def test_the_default_screen_is_the_answer(shell: Shell) -> None:
+    """About 25 lines; what is left out is named with the option that shows it."""
+    words = ("plan", "deepseek-v4-flash@1m", "--nodes", "2")
+    _, short, _ = shell.run(*words)
+    _, long, _ = shell.run(*words, "--why", "--splits")
+    assert len(short.splitlines()) <= 30 and "--splits" in short and "ways to split it (shape" not in short
+    assert "ways to split it (shape" in long and len(long.splitlines()) > 2 * len(short.splitlines())
+
+
+def test_a_context_beyond_the_models_own_is_the_first_reason(shell: Shell) -> None:
+    """Guards `60963.8 GiB short`, which says nothing: no memory would make this model take so many tokens."""
+    code, out, _ = shell.run("plan", "qwen3.6-27b-fp8", "--nodes", "1", "--context", "999999999")
+    assert code == 1
+    assert "does not fit: the model supports 262,144 tokens, not 999,999,999 (MODEL013); " in out
+
+
 def test_a_model_of_the_hub_is_planned_from_its_headers(shell: Shell, hub: Server) -> None:
     """Weights by its own tensors; the second time from the cache, and a recipe is made of it that is valid."""
     code, out, err = shell.run("plan", "org/name", "--context", "32K", "--kv", "fp8", "--json", HF_ENDPOINT=hub.url)

@@ -87,6 +87,7 @@ def test_what_cannot_be_so_here_is_left_out(shell: Shell) -> None:
     assert plan["measured"]["a"]["kv"] is None
 
 
+@pytest.mark.full
 def test_several_logs_are_of_the_ranks_in_order(shell: Shell) -> None:
     """Head and worker of a real start of MiniMax-M2.7 on two GPUs; one log alone speaks for both ranks."""
     head, worker = str(LOGS / "m2-head.log"), str(LOGS / "m2-worker.log")
@@ -129,6 +130,7 @@ def test_a_log_of_the_simulator_plans_no_real_engine(shell: Shell) -> None:
     assert "twin.log: is a log of the simulator" in err
 
 
+@pytest.mark.full
 def test_an_endless_line_is_read_in_pieces(shell: Shell) -> None:
     """Whatever somebody gives as a log: no line of it is held whole."""
     (shell.folder / "odd.log").write_bytes(b"\x00\xff" * 5_000_000)

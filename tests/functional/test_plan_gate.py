@@ -53,6 +53,7 @@ def memory_codes(found: dict[str, object]) -> list[str]:
     return [finding["code"] for finding in findings if finding["code"].startswith("MEM")]
 
 
+@pytest.mark.full
 def test_what_is_proposed_holds(shell: Shell) -> None:
     """A pool of 64 MiB is too small for one sequence: each remedy passes once it is written into the recipe."""
     refused = plan(shell, TOO_SMALL)
@@ -75,6 +76,7 @@ def test_up_prints_what_does_fit(shell: Shell) -> None:
     assert code == 2 and "--force needs a reason" in err
 
 
+@pytest.mark.full
 def test_the_search_finds_the_models_longest_context(shell: Shell) -> None:
     """A tiny model has room for all that its config allows; the text has the YAML to paste."""
     words = shlex.split("plan ./r.yaml --optimize context")

@@ -24,7 +24,7 @@ def shell(tmp_path: Path) -> Shell:
 def test_the_splits_of_the_model_that_is_here(shell: Shell) -> None:
     """The table has every split with figures, and marks the recipe's own."""
     (shell.folder / "r.yaml").write_text(f"{RECIPE}parallelism: {{tp: 2}}\n")
-    _, out, err = shell.run("plan", "./r.yaml")
+    _, out, err = shell.run("plan", "./r.yaml", "--splits")
     assert "ways to split it (shape: config.json on a)" in out, err
     rows = [line.split() for line in out.partition("ways to split it")[2].splitlines()]
     assert ["*", "tp", "2", "62.7", "GiB", "124.0", "KiB", "124"] in [row[:8] for row in rows]

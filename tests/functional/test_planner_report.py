@@ -16,6 +16,8 @@ from planner_report_stats import TARGETS, figures, met
 
 from unit.planner.report_samples import FACTS, MIXED, ROOT, SHARED, row
 
+pytestmark = pytest.mark.full
+
 HAS_DATA = pytest.mark.skipif(not planner_report.DATA.exists(), reason="data: ../shared is absent: the published rows")
 # Held to what has been reached: a change of the planner may not lose it again.
 REACHED = ("kv_tokens_given_gib", "weights_gib", "kv_gib", "fits", "decode_tps", "prefill_tps")

@@ -9,6 +9,8 @@ from functional.command import Shell
 from functional.test_diagnose_deployment import recipe
 from functional.test_diagnose_deployment import shell as two_nodes
 
+pytestmark = pytest.mark.full
+
 QUICK = {"SPARKWRIGHT_TWIN_TIME_SCALE": "0.01"}
 START = ("--no-supervise", "--force", "no GPU here", "--prove")
 ROUND = """

@@ -284,9 +284,10 @@ def test_community_numbers_are_compared_with_ours(here: Here) -> None:
     fill(here, ten(0.1, "r-1a"))
     assert here.run("runs", "import", "forum.md", "--tag", "forum")[0] == 0
     code, found = run_json(here, "compare", "forum", "r-1a")
-    rows = {(one["metric"], one["statistic"]): one["verdict"] for one in found["compared"][0]["comparison"]["rows"]}  # type: ignore[index]
+    rows = {(one["metric"], one["statistic"]): one for one in found["compared"][0]["comparison"]["rows"]}  # type: ignore[index]
     assert code == 0
-    assert (rows["ttft", "median"], rows["decode", "median"]) == ("better", "same")
+    assert rows["ttft", "mean"]["ratio"]["value"] == pytest.approx(0.5, abs=0.01)
+    assert {one["verdict"] for one in rows.values()} == {"unclear"}  # a table has no intervals
 
 
 def test_compare_reports_better_worse_and_what_cannot_be_compared(here: Here) -> None:
@@ -330,3 +331,40 @@ def test_ten_thousand_requests_are_summed_up() -> None:
     measured = run(*levels)
     found = summarize(measured).levels[0].metrics["itl"]
     assert found.count == 3 * 3334 * 127
+
+
+TOTALS = {
+    "model_id": "acme/model", "request_rate": "inf", "max_concurrency": 1, "duration": 10.0, "completed": 3,
+    "failed": 0, "total_input_tokens": 300, "total_output_tokens": 12, "request_throughput": 0.3,
+    "output_throughput": 1.2, "median_ttft_ms": 200.0, "mean_ttft_ms": 210.0,
+}  # fmt: skip
+
+
+def test_totals_of_another_tool_stand_next_to_a_run(here: Here) -> None:
+    """Imported, listed, shown and compared: figures as stated, a ratio, and no verdict that nobody can give."""
+    fill(here, ten(0.1, "r-1a"))
+    (here.folder / "totals.json").write_text(json.dumps(TOTALS))
+    code, out, err = here.run("runs", "import", "totals.json", "--tag", "theirs")
+    assert (code, "totals of 1 level, without intervals" in out) == (0, True), err
+    assert "totals" in here.run("runs", "list")[1]
+    code, out, _ = here.run("runs", "show", "theirs")
+    assert (code, "200 ms" in out, "no requests, so no intervals" in out) == (0, True, True)
+    code, out, _ = here.run("compare", "r-1a", "theirs")
+    assert (code, "unclear" in out, "a ratio and no verdict" in out) == (0, True, True)
+    assert here.run("report", "theirs", "-o", "page.html")[0] == 0
+
+
+def test_an_arena_submission_is_written_whole_or_not_at_all(here: Here) -> None:
+    """Three files in a new folder; a run without its recipe, or a file that is there, writes nothing."""
+    argv = ("vllm", "serve", "/models/m", "--served-model-name", "m", "--port", "8000", "--max-model-len", "4096")
+    terms = replace(KNOWN, ours=True, deployment="m", recipe="m", recipe_hash="abc", image="vllm/vllm-openai:v1",
+                    engine="vllm", engine_version="0.26.0", flags=argv, nodes=("spark-1: GB10",))  # fmt: skip
+    fill(here, ten(0.1, "r-1a", conditions=terms), ten(0.1, "r-2b"))
+    folder = here.folder / "submission"
+    code, _, err = here.run("runs", "export", "r-2b", "submission", "--format", "arena")
+    assert (code, "no image and command" in err, folder.exists()) == (2, True, False)
+    code, out, err = here.run("runs", "export", "r-1a", "submission", "--format", "arena")
+    assert (code, "wrote" in out) == (0, True), err
+    assert sorted(path.name for path in folder.iterdir()) == ["benchmark.csv", "metadata.json", "recipe.yaml"]
+    code, _, err = here.run("runs", "export", "r-1a", "submission", "--format", "arena")
+    assert (code, "exists already" in err) == (2, True)

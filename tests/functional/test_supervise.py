@@ -75,6 +75,7 @@ async def test_a_killed_rank_is_evidence_and_then_history(simulator: Simulator, 
     assert all(path.stat().st_mode & 0o077 == 0 for path in folder.iterdir())
 
 
+@pytest.mark.full
 async def test_an_api_that_hangs_is_not_taken_for_a_busy_engine(tmp_path: Path) -> None:
     """Guards the frozen head: TCP connects, nothing answers, no process has ended; all ranks are launched again."""
     simulator = make_supervised(tmp_path, scale=0.03)
@@ -163,6 +164,7 @@ async def test_a_worker_that_dies_out_of_sight_is_launched_when_it_can_be_reache
     assert (simulator.starts(0), simulator.starts(1)) == (2, 2)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("work", ["launch", *(pytest.param(work, marks=pytest.mark.full) for work in MORE_WORK)])
 async def test_killed_in_the_middle_it_goes_on(simulator: Simulator, work: str) -> None:
     """Guards SIGKILL in each work: the next supervisor restores it, with one set of ranks and one counted launch."""
@@ -205,6 +207,7 @@ def leaders(simulator: Simulator) -> list[int]:
     return [pid for rank in (0, 1) for pid in simulator.pids(rank) if os.getsid(pid) == pid]
 
 
+@pytest.mark.full
 async def test_a_client_does_not_name_the_cause_of_a_kill(simulator: Simulator) -> None:
     """Guards the cause: a wrong model name that a client asked for, answers after it, then SIGKILL: it was the kill."""
     wrong = {"model": "wrong", "messages": [{"role": "user", "content": "x"}]}

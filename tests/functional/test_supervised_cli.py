@@ -6,12 +6,15 @@ import signal
 import urllib.request
 from pathlib import Path
 
+import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from fakes.ports import free_port
 from functional.command import Shell
 from functional.test_diagnose_deployment import recipe
 from functional.test_install_supervisor import QUICK, SCALED, home, live, shell, until
+
+pytestmark = pytest.mark.full
 
 __all__ = ["shell"]  # a fixture
 

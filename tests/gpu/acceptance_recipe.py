@@ -28,15 +28,15 @@ CPU = {"VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_CPU_OMP_THREADS_BIND": "nobind", "OM
 def recipe(args: argparse.Namespace) -> dict:
     """The recipe and its profiles; those that cannot start each fail at another point."""
     flags = {} if args.simulator else dict(FLAGS[args.engine])
-    if args.cpu:
-        del flags["attention-backend"]
+    if args.cpu or args.whole:
+        flags.pop("attention-backend", None)
     if not list(args.model.glob("*.safetensors")):
         flags["load-format"] = "dummy"
     name = "twin" if args.simulator and args.engine == "vllm" else args.engine
     engine = {"name": name, "version": args.engine_version, "runtime": "process"}
     flags |= dict(pair.split("=", 1) if "=" in pair else (pair, True) for pair in args.flag)
     memory: dict = {"memory_fraction": 0.3}
-    if (args.share_gpu or args.cpu) and not args.simulator:
+    if (args.share_gpu or args.pinned or args.cpu) and not args.simulator:
         memory, flags = {"memory_fraction": 0.1, **SHARED[args.engine][0]}, flags | SHARED[args.engine][1]
     serving = {"port": PORT, "context": 32768, **memory}
     parsers = {"tool": "hermes" if args.engine == "vllm" else "qwen25"}
@@ -59,6 +59,7 @@ def recipe(args: argparse.Namespace) -> dict:
         "flags": flags,
         "profiles": {
             "wrong-value": {"serving": {"kv_dtype": "fp9"}},
+            "wrong-flag": {"flags": {"no-such-flag": 1}},
             "too-long": {"serving": {"context": 262144}},
             "small-kv": {"serving": {"context": 131072, "kv_cache_bytes": "64MiB"}},
             "keyed": {"serving": {"expose": "fabric", "api_key_env": KEY}},

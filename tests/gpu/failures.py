@@ -29,6 +29,7 @@ from typing import Any
 from failure_cases import ALONE, HELD, HELLO, PLAIN, REQUESTS, SERVER, SIDE_BY_SIDE, Case
 
 WORK = Path("/tmp/vllm-failures")
+WHOLE = "--whole" in sys.argv
 READY = "Application startup complete"
 VLLM = "import sys\nfrom vllm.entrypoints.cli.main import main\nif __name__ == '__main__':\n    sys.exit(main())\n"
 HOLD = """
@@ -43,6 +44,9 @@ config = transformers.AutoConfig.from_pretrained(sys.argv[1])
 model = transformers.AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16)
 model.save_pretrained(sys.argv[2], max_shard_size="12MB")
 """
+# Side by side several starts share the GPU; a pool of the usual size would leave nothing for the others.
+SMALL = ["--gpu-memory-utilization", "0.05"]
+_SHARING = {case.name for case in SIDE_BY_SIDE}
 POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a214614ab2935c943f9e0ff69d22e\nsize 41582912\n"
 
 
@@ -66,7 +70,8 @@ class Start:
     def __init__(self, case: Case, port: int = 8000) -> None:
         words = case.words.split(" ") if case.words else []
         flags = ["--load-format", "dummy"] if case.dummy else []
-        flags += [] if "--attention-backend" in words else ["--attention-backend", "TRITON_ATTN"]
+        flags += [] if WHOLE or "--attention-backend" in words else ["--attention-backend", "TRITON_ATTN"]
+        flags += SMALL if case.name in _SHARING and "--gpu-memory-utilization" not in words else []
         flags += [] if "--port" in words else ["--port", str(port)]
         flags += [] if {"--host", "--headless"} & {*words} else ["--host", "127.0.0.1"]
         said = [
@@ -253,6 +258,8 @@ def main() -> int:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--only", action="append", help="a case, or `side`, `alone`, `requests`")
     parser.add_argument("--jobs", type=int, default=8)
+    parser.add_argument("--whole", action="store_true", help="vLLM has all of its kernels: no flags around them")
+    parser.add_argument("--limit", type=int, help="seconds for a start that does not end by itself")
     given = parser.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
     models(given.models)
@@ -263,7 +270,8 @@ def main() -> int:
     listen = [sys.executable, "-m", "http.server", "8099", "--bind", "127.0.0.1"]
     blocker = subprocess.Popen(listen, stderr=subprocess.DEVNULL)
     with ThreadPoolExecutor(given.jobs) as pool:
-        cases = [case for case in SIDE_BY_SIDE if chosen("side", case.name)]
+        limits = {"limit": given.limit} if given.limit else {}
+        cases = [replace(case, **limits) for case in SIDE_BY_SIDE if chosen("side", case.name)]
         list(pool.map(lambda pair: one(given.out, pair[1], 8100 + pair[0]), enumerate(cases)))
     blocker.kill()
     for case in ALONE:

@@ -17,7 +17,7 @@ from pathlib import Path
 import sparkwright
 
 MANIFEST = "MANIFEST"
-PACKAGES = ("click", "httpcore", "anyio", "h11", "prometheus-client", "pyyaml", "starlette", "uvicorn")
+PACKAGES = ("click", "httpcore", "anyio", "h11", "prometheus-client", "pyyaml", "segno", "starlette", "uvicorn")
 _OURS = Path(sparkwright.__file__).parent
 # What only the laptop's side runs, or what is compiled from C beside pure Python.
 _LEFT_OUT = ("cli", "simulator", "recipes/shipped", "recipes/importers")

@@ -1,10 +1,12 @@
 """Finding and reading recipe, cluster and workload files: shipped ones, the user's own, and paths.
 
-A recipe is asked for as NAME, as a path (with `/` or ending in .yaml), and either with `@PROFILE`. The user's own
-recipes come before the shipped ones of the same name.
+A recipe is asked for as NAME, as SOURCE/NAME of a registry that was added, as a path (with `/` or ending in .yaml), and
+each with `@PROFILE`. The user's own recipes come before the shipped ones of the same name; a path that exists comes
+before a registry.
 """
 
 import hashlib
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from difflib import get_close_matches
@@ -19,15 +21,17 @@ from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.codec import Unreadable, from_json, to_json
 from sparkwright.domain.errors import RecipeError, UsageError
 from sparkwright.domain.recipe import Recipe
-from sparkwright.domain.values import dataclass, field
+from sparkwright.domain.values import dataclass, field, replace
 
 if TYPE_CHECKING:
     from sparkwright.domain.workload import Workload
 
 SUFFIXES = (".yaml", ".yml")
+ORIGINS = ("shipped", "yours", "path")
 MAX_BYTES = 4_000_000
 _DATA = files("sparkwright.recipes")
 _MOST_PARSED = 100
+_SOURCE = re.compile(r"[a-z0-9][a-z0-9._-]{0,39}", re.ASCII)
 
 T = TypeVar("T")
 
@@ -65,6 +69,11 @@ class Places:
         return self.config / "recipes"
 
     @property
+    def sources(self) -> Path:
+        """Copies of the registries of recipes."""
+        return self.state / "sources"
+
+    @property
     def workloads(self) -> Path:
         return self.config / "workloads"
 
@@ -76,7 +85,7 @@ class Places:
 
 @dataclass(frozen=True, slots=True)
 class SourceText:
-    """A file as read. source: how messages name it. origin: `shipped`, `yours` or `path`."""
+    """A file as read. source: how messages name it. origin: `shipped`, `yours`, `path`, or the name of a registry."""
 
     name: str
     text: str
@@ -101,9 +110,18 @@ def recipe_of(found: SourceText, places: Places, profile: str = "") -> Recipe:
     def load() -> Recipe:
         from sparkwright.recipes.load import load_recipe  # pydantic and YAML, for a file that is new or was changed
 
-        return load_recipe(found.text, found.source, profile)
+        return load_recipe(in_our_form(found).text, found.source, profile)
 
     return _parsed(Recipe, (found.source, profile), found.text, places, load)
+
+
+def in_our_form(found: SourceText) -> SourceText:
+    """The file itself; of a registry, imported where it is another tool's. Raises RecipeError."""
+    if found.origin in ORIGINS:
+        return found
+    from sparkwright.recipes.registry import own_text
+
+    return replace(found, text=own_text(found.text, found.source, found.name)[0])
 
 
 def open_cluster(
@@ -208,7 +226,10 @@ def split_profile(wanted: str, places: Places) -> tuple[str, str]:
 
 
 def find_recipe(name: str, places: Places) -> SourceText:
-    """The text of one recipe, by name or path (without profile). Raises RecipeError."""
+    """The text of one recipe, by name, SOURCE/NAME or path (without profile). Raises RecipeError."""
+    source, _, wanted = name.removeprefix("@").partition("/")
+    if wanted and is_source(source, places) and not _from(name, places).exists():
+        return _of_source(source, wanted, places)
     if _is_path(name):
         return SourceText(Path(name).stem, _read(_from(name, places), f"recipe {name}"), name, "path")
     known = dict(_listed(places))
@@ -219,6 +240,18 @@ def find_recipe(name: str, places: Places) -> SourceText:
     instead = f"; {here} is here: write it with ./" if here else f"; did you mean {near[0]}?" if near else ""
     hint = "`sparkwright recipes list` shows all; or give a path, ./NAME.yaml"
     raise RecipeError(f"recipe {name!r} does not exist{instead}", hint)
+
+
+def is_source(name: str, places: Places) -> bool:
+    """Whether a registry of that name was added."""
+    return bool(_SOURCE.fullmatch(name)) and (places.sources / name / "source.json").is_file()
+
+
+def _of_source(source: str, wanted: str, places: Places) -> SourceText:
+    from sparkwright.adapters.recipe_sources import RecipeSources
+
+    entry, text = RecipeSources(places.sources, places.cwd).recipe(source, wanted)
+    return SourceText(wanted, text, f"{source}/{entry.path}", source)
 
 
 def recipe_names(places: Places) -> tuple[str, ...]:

@@ -35,6 +35,9 @@ class LocalTransport:
     async def tunnel(self, address: str, port: int) -> AsyncIterator[str]:
         yield url(address, port)
 
+    async def address(self) -> str:
+        return ""
+
     async def close(self, persist: bool) -> None:
         return None
 

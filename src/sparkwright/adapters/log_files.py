@@ -21,10 +21,24 @@ _MOST_ODD = 0.2  # share of letters that no text has
 _MAGIC = b"\x1f\x8b"
 # What other packed files begin with, and the command that unpacks them.
 _PACKED = {b"\xfd7zXZ": "xzcat", b"\x28\xb5\x2f\xfd": "zstdcat", b"BZh": "bzcat", b"PK\x03\x04": "unzip -p"}
+# What files begin with that hold no log, by what they are.
+_NO_TEXT = {
+    b"\x89PNG\r\n": "a picture",
+    b"\xff\xd8\xff": "a picture",
+    b"GIF8": "a picture",
+    b"RIFF": "a picture or a recording",
+    b"%PDF-": "a PDF",
+    b"\x7fELF": "a program",
+    b"SQLite format 3": "a database",
+    b"GGUF": "a model",
+}
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _GZIP = 31  # zlib: a gzip header, any window
 # What an incident's folder may hold beside logs.
 _NO_LOGS = {".json", ".py", ".yaml", ".md", ".safetensors", ".gguf", ".bin", ".pt", ".pth", ".so", ".png", ".html"}
+
+
+_TEXT_HINT = "give the text itself: copy it from the terminal, or docker logs CONTAINER 2>&1 | sparkwright diagnose -"
 
 
 def log_files(path: Path) -> tuple[Path, ...]:
@@ -48,6 +62,8 @@ def chunks(path: Path | None) -> Iterator[bytes]:
         read, first = iter(lambda: raw.read(CHUNK), b""), raw.peek(8)[:8]
         if program := next((program for magic, program in _PACKED.items() if first.startswith(magic)), ""):
             raise UsageError("this log is packed", f"{program} FILE | sparkwright diagnose -")
+        if kind := next((kind for magic, kind in _NO_TEXT.items() if first.startswith(magic[:8])), ""):
+            raise UsageError(f"{path or 'standard input'} is {kind}, not a log", _TEXT_HINT)
         yield from _as_utf8(_gunzipped(read) if first[:2] == _MAGIC else read)
 
 

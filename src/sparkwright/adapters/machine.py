@@ -47,7 +47,8 @@ def clock() -> str:
     """Latencies are of the monotonic clock; only the start of a run is of the other."""
     resolution = time.get_clock_info("perf_counter").resolution
     keeper = next((name for name, path in _SYNCED.items() if Path(path).exists()), "")
-    return f"monotonic, {resolution * 1e9:.0f} ns; date {f'kept by {keeper}' if keeper else 'kept by nobody known'}"
+    kept = f"date synchronised by {keeper}" if keeper else "whether its date is synchronised is unknown"
+    return f"monotonic, {resolution * 1e9:.0f} ns; {kept}"
 
 
 def whoami() -> str:

@@ -102,6 +102,8 @@ class Transport(Protocol):
 
     def tunnel(self, address: str, port: int) -> AbstractAsyncContextManager[str]: ...
 
+    async def address(self) -> str: ...
+
     async def close(self, persist: bool) -> None: ...
 
 
@@ -155,6 +157,9 @@ class NodeHost:
 
     def tunnel(self, address: str, port: int) -> AbstractAsyncContextManager[str]:
         return self._transport.tunnel(address, port)
+
+    async def address(self) -> str:
+        return await self._transport.address()
 
     async def close(self, persist: bool = True) -> None:
         """persist: leave the shared ssh connection open for the next call of sparkwright (60 s)."""

@@ -16,6 +16,7 @@ from sparkwright.adapters.node_script import Output, Script
 # for a command that ignores TERM; ours must not be killed before that, or nobody is left to do it.
 GRACE = node_script.KILL_AFTER + 2.0
 _READ = 1 << 16
+_PRINTED = 1 << 20  # bytes
 
 
 async def start(argv: Sequence[str], first: bytes = b"", env: Mapping[str, str] | None = None) -> Process:
@@ -59,6 +60,23 @@ async def call(argv: Sequence[str], limit: float, env: Mapping[str, str] | None 
             await end(process, 0.0)
         errors.seek(0)
         return code, errors.read().decode("utf-8", "replace")
+
+
+async def printed(argv: Sequence[str], limit: float, env: Mapping[str, str] | None = None) -> str:
+    """stdout of a program of this machine without input; '' if it fails, is missing or takes longer than `limit` s."""
+    with TemporaryFile() as out:
+        try:
+            process = await _spawn(argv, stdin=DEVNULL, stdout=out, stderr=DEVNULL, env=env)
+        except OSError:
+            return ""
+        try:
+            code = await asyncio.wait_for(process.wait(), limit)
+        except TimeoutError:
+            code = 124
+        finally:
+            await end(process, 0.0)
+        out.seek(0)
+        return "" if code else out.read(_PRINTED).decode("utf-8", "replace")
 
 
 async def _spawn(argv: Sequence[str], **streams: Any) -> Process:

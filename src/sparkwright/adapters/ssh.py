@@ -28,6 +28,7 @@ from sparkwright.domain.values import dataclass
 _LONGEST_SOCKET = 104 - 1 - 17
 # A port picked as free can be taken by somebody else before ssh binds it.
 _PORT_TRIES = 3
+_CONFIG_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,7 @@ class SshTransport:
 
     def __init__(self, node: Node, settings: SshSettings) -> None:
         self._name = node.name
-        self._destination = node.ssh
+        self._destination, self._host = node.ssh, node.host
         self._settings = settings
         self._environ = None if settings.environ is None else {**settings.environ, "LC_ALL": "C"}
         self._connecting: asyncio.Future[None] | None = None
@@ -89,6 +90,14 @@ class SshTransport:
         finally:
             await self._master("cancel", "-L", spec)
             await process.end(holding)
+
+    async def address(self) -> str:
+        """Host of the destination after ssh's own configuration: an alias means nothing to other programs."""
+        config = ("-F", str(self._settings.config)) if self._settings.config else ()
+        argv = (self._settings.program, *config, "-G", "--", self._destination)
+        shown = await process.printed(argv, _CONFIG_SECONDS, self._environ)
+        lines = (line.partition(" ") for line in shown.splitlines())
+        return next((value.strip() for name, _, value in lines if name == "hostname"), self._host)
 
     async def close(self, persist: bool) -> None:
         if not persist and self._control.exists():

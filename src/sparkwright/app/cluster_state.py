@@ -130,6 +130,7 @@ async def gather_state(services: Services, nodes: Sequence[Node], recipe: Recipe
         draft = group.create_task(_draft(services, nodes[0], recipe))
     require_all(facts.result())
     found = replace(stocked.result(), facts=reached(facts.result()), engines=there.result(), draft=draft.result())
+    found = replace(found, flags=services.flags.load()) if services.flags else found
     others = [node for node in services.cluster.ordered if node not in nodes]
     if recipe is None:
         return found

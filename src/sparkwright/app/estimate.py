@@ -1,18 +1,18 @@
 """A plan for nodes that nobody has asked: of a recipe, or of any model of the hub or of a folder on this machine."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from sparkwright.app.cluster_state import HUB_ID
-from sparkwright.app.plan import first_refusal, with_remedy
-from sparkwright.app.services import Services
+from sparkwright.app.plan import bind_address, first_refusal, with_remedy
+from sparkwright.app.services import LaunchRequest, Services
 from sparkwright.checks.catalog import check_all, worst_first
 from sparkwright.domain.check import Context
 from sparkwright.domain.checkpoint import Checkpoint, Defect
-from sparkwright.domain.cluster import Cluster, Node
-from sparkwright.domain.command import Completed
+from sparkwright.domain.cluster import Cluster, Node, NodePaths
+from sparkwright.domain.command import Completed, Secret
 from sparkwright.domain.errors import UsageError
-from sparkwright.domain.facts import NodeFacts, Unknown
+from sparkwright.domain.facts import FabricChoice, Unknown
 from sparkwright.domain.ledger import Fit
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.plan import Placement, Plan
@@ -20,9 +20,9 @@ from sparkwright.domain.recipe import EngineChoice, Model, Recipe, Runtime, Serv
 from sparkwright.domain.units import GIB, gib
 from sparkwright.domain.values import dataclass, replace
 from sparkwright.domain.verdict import Remedy
-from sparkwright.engines.catalog import ENGINES, rehearse, traits
-from sparkwright.engines.engine import served_name
-from sparkwright.engines.flag_data import versions
+from sparkwright.engines.catalog import ENGINES, engine, rehearse, simulator, traits
+from sparkwright.engines.engine import RenderContext, served_name
+from sparkwright.engines.flag_data import SHIPPED, FlagLibrary, versions
 from sparkwright.engines.identity import check_quantization
 from sparkwright.engines.traits import Claim
 from sparkwright.facts import checkpoint
@@ -44,6 +44,7 @@ _CONTEXT = 131072
 _OF_MODELS = ("COMPAT", "MEM", "MODEL", "PAR")
 _LONG = 120  # characters of a name
 _NARROWER = ((8, 0.53), (4, 0.32))  # of 16 bits, with scales and what quantizers leave as it was
+_STOCK_PATHS = NodePaths("/home/user/models", "/home/user/hub", "/home/user/cache", "/home/user/state")
 HERE = Cluster("here", (Node("here", "local"),), "here")
 
 
@@ -79,29 +80,105 @@ class Estimated:
     others: tuple[tuple[str, int, Fit], ...] = ()
 
 
+def with_specs(plan: Plan) -> Plan:
+    """The plan with the command lines of its stock nodes, for files that are edited before anything starts.
+
+    Addresses, devices and folders are those of a node as NVIDIA sells it, and placeholders where nobody can know them.
+    Raises UsageError for an endpoint that would be open to everybody.
+    """
+    recipe, nodes = plan.recipe, plan.placement.nodes
+    fabric = {node: FabricChoice(f"192.168.100.{n}", "enp1s0f0np0", ("rocep1s0f0",)) for n, node in enumerate(nodes, 1)}
+    placement = Placement(nodes, fabric)
+    request = LaunchRequest(recipe, plan.deployment, supervised=False)
+    secret = Secret("placeholder")
+    model = recipe.model
+    root = f"{_STOCK_PATHS.hub}/models--{model.id.replace('/', '--')}/snapshots/{model.revision or 'main'}"
+    path = model.path if model.path.startswith("/") else f"{_STOCK_PATHS.models}/{model.path.removeprefix('~/')}"
+    context = RenderContext(
+        paths=dict.fromkeys(nodes, _STOCK_PATHS),
+        models=dict.fromkeys(nodes, path if model.path else root),
+        from_hub=not model.path,
+        bind=bind_address(request, fabric[placement.head]),
+        port=recipe.serving.port,
+        api_key=secret if recipe.serving.api_key_env else None,
+        simulated=simulator(recipe),
+        deployment=plan.deployment,
+        launch_key=secret,
+    )
+    return replace(plan, placement=placement, specs=engine(recipe.engine.name).render(recipe, placement, context))
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """One row of a comparison. name: of the recipe or model; trouble: why there is no plan."""
+
+    name: str
+    nodes: int
+    plan: Plan | None = None
+    trouble: str = ""
+
+
+_Read = tuple[Checkpoint | None, tuple[tuple[str, int], ...]]
+
+
 async def estimate(services: Services, asked: Asked) -> Estimated:
     """Raises UsageError for a model that cannot be read, with what would be needed."""
+    kind = _kind(asked)
+    read = await _read(services, asked)
+    recipe, judge = await _judged(services, asked, read[0])
+    plan = _plan(recipe, judge, _library(services), own=asked.recipe is not None)
+    assumed = (_assumed(kind, asked, recipe), *_chosen(asked, recipe))
+    return Estimated(plan, _longest(recipe, judge), assumed, tuple(_others(recipe, judge, read[1])))
+
+
+async def compare(services: Services, every: Sequence[Asked]) -> tuple[Compared, ...]:
+    """Plan each of them, without a search for remedies. The files of each model are read once."""
+    files: dict[tuple[str, str, str], _Read] = {}
+    rows = []
+    for asked in every:
+        recipe = asked.recipe
+        name = recipe.label if recipe else asked.model or asked.folder
+        nodes = asked.nodes or (recipe.nodes if recipe else 1)
+        try:
+            _kind(asked)
+            key = (name, asked.model, asked.folder)
+            if key not in files:
+                files[key] = await _read(services, asked)
+            made, judge = await _judged(services, asked, files[key][0])
+            plan = _plan(made, judge, _library(services), own=recipe is not None, seek=False)
+            rows.append(Compared(name, made.nodes, plan))
+        except UsageError as error:
+            rows.append(Compared(name, nodes, trouble=error.message))
+    return tuple(rows)
+
+
+def _kind(asked: Asked) -> NodeType:
     kind = node_types().get(asked.kind)
     if kind is None:
         raise UsageError(f"--node-type {asked.kind}: not known", f"known are {', '.join(node_types())}")
     if asked.free > kind.total * GIB:
         message = f"--free {gib(asked.free)}: more than the {kind.total:.1f} GiB of a {kind.title}"
         raise UsageError(message, f"--free {kind.free:.0f}GiB is usual; leave it out to assume that")
-    found, variants = await _read(services, asked)
+    return kind
+
+
+def _library(services: Services) -> FlagLibrary:
+    return services.flags.load() if services.flags else SHIPPED
+
+
+async def _judged(services: Services, asked: Asked, found: Checkpoint | None) -> tuple[Recipe, RealJudge]:
+    """The recipe as asked for, and who judges it on stock nodes."""
     recipe = _with_limits(asked.recipe or _drafted(asked, found), asked, found)
     recipe = await _with_draft(services, recipe)
     if asked.kv_dtype and (known := kv_dtypes(recipe)) and asked.kv_dtype not in known:
         raise UsageError(f"--kv {asked.kv_dtype}: not a type of {recipe.engine.name}", f"it takes {', '.join(known)}")
     names = tuple(f"node-{n + 1}" for n in range(recipe.nodes))
-    facts = {name: stock_node(name, kind, asked.free) for name in names}
+    facts = {name: stock_node(name, _kind(asked), asked.free) for name in names}
     checkpoints = {names[0]: found} if found else {}
-    judge = RealJudge(Ground(names, recipe.deployment, facts, checkpoints))
-    plan = _plan(recipe, judge, facts, own=asked.recipe is not None)
-    assumed = (_assumed(kind, asked, recipe), *_chosen(asked, recipe))
-    return Estimated(plan, _longest(recipe, judge), assumed, tuple(_others(recipe, judge, variants)))
+    return recipe, RealJudge(Ground(names, recipe.deployment, facts, checkpoints))
 
 
-async def _read(services: Services, asked: Asked) -> tuple[Checkpoint | None, tuple[tuple[str, int], ...]]:
+async def _read(services: Services, asked: Asked) -> _Read:
     """The model's files, of a recipe's model only where the recipe does not describe it; its quantizations' sizes."""
     recipe = asked.recipe
     if asked.folder:
@@ -161,7 +238,9 @@ def _drafted(asked: Asked, found: Checkpoint | None) -> Recipe:
     if name not in ENGINES:
         raise UsageError(f"--engine {name}: not known", f"known are {', '.join(sorted(ENGINES))}")
     version = (versions(name) or ("",))[-1]
-    model = Model(id=asked.model, path=asked.folder, size=found.weights if found else 0, shape=shape)
+    model = Model(
+        id=asked.model, path=asked.folder, size=found.weights if found and not found.damaged else 0, shape=shape
+    )
     slug = re.sub(r"[^a-z0-9.]+", "-", model.label.rstrip("/").rpartition("/")[2].lower()).strip("-.")[:_LONG]
     made = Recipe(slug or "model", model.label, model, EngineChoice(name, version, Runtime.PROCESS))
     longest = min(_CONTEXT, context_of(made, shape) or _CONTEXT)
@@ -192,8 +271,9 @@ def _with_limits(recipe: Recipe, asked: Asked, found: Checkpoint | None) -> Reci
     return replace(recipe, nodes=count, parallelism=allowed[0])
 
 
-def _plan(recipe: Recipe, judge: RealJudge, facts: Mapping[str, NodeFacts], own: bool) -> Plan:
-    """own: the recipe is the user's, and not one that was made for the question."""
+def _plan(recipe: Recipe, judge: RealJudge, library: FlagLibrary, own: bool, seek: bool = True) -> Plan:
+    """own: the recipe is the user's, and not one that was made for the question. seek: search remedies, too."""
+    facts = judge.ground.facts
     counted = judge.ground.ledgers(recipe)
     found, checkpoints = verdict(counted), judge.ground.checkpoints
     world = Surroundings(
@@ -202,7 +282,7 @@ def _plan(recipe: Recipe, judge: RealJudge, facts: Mapping[str, NodeFacts], own:
         kv_dtypes=kv_dtypes(recipe),
         fraction=0.0 if traits(recipe).claim is Claim.NONE else memory_fraction(recipe),
     )
-    sought = found.known and found.fit is not Fit.FITS
+    sought = seek and found.known and found.fit is not Fit.FITS
     cluster = Cluster("stock", tuple(Node(name, name) for name in facts), next(iter(facts)))
     advice = advise(recipe, checkpoints)
     proposed: tuple[Remedy, ...] = ()
@@ -210,11 +290,11 @@ def _plan(recipe: Recipe, judge: RealJudge, facts: Mapping[str, NodeFacts], own:
     if sought:
         families = () if own else _OF_MODELS
         proposed, obstacles = remedies(
-            recipe, judge, world, lambda other, _: first_refusal(other, judge, cluster, families)
+            recipe, judge, world, lambda other, _: first_refusal(other, judge, cluster, library, families)
         )
     context = Context(cluster=cluster, facts={}, recipe=recipe, ledgers=counted, checkpoints=checkpoints, advice=advice)
-    about_engine = (in_recipe(one, recipe.engine.name) for one in rehearse(recipe)) if own else ()
-    every = (*about_engine, *check_quantization(recipe, advice.quantization), *check_all(context))
+    about_engine = (in_recipe(one, recipe.engine.name) for one in rehearse(recipe, library)) if own else ()
+    every = (*about_engine, *check_quantization(recipe, advice.quantization, library), *check_all(context))
     return Plan(
         deployment=recipe.deployment,
         recipe=recipe,

@@ -137,6 +137,20 @@ def lacks(name: str, outcome: Outcome) -> str:
     )
 
 
+def missing_parser(run: Run) -> str:
+    """Why all probes of tools fail at once, '' if it is not known that the engine was started without a parser."""
+    conditions, found = run.conditions, run.evaluation
+    engine = ENGINES.get(conditions.engine)
+    option = engine.traits.tool_option if engine and conditions.flags else ""
+    given = {word.partition("=")[0].removeprefix("--").replace("_", "-") for word in conditions.flags}
+    outcomes = found.outcomes if found else ()
+    failed = any(one.name.startswith("tool-") and one.state in (State.FAILED, State.UNSUPPORTED) for one in outcomes)
+    if not option or option in given or not failed:
+        return ""
+    where = f"recipe {conditions.recipe}" if conditions.recipe else "command line"
+    return f"no tool parser in its {where}: without `parsers.tool` (--{option}) no tool call is parsed"
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """What an evaluation is to find: its kind, and the names of its outcomes."""

@@ -1,10 +1,11 @@
 """The gateway made ready on the head node: its files, and which programs are to run."""
 
+import asyncio
 import json
 
 from sparkwright.app import keys as key_work
 from sparkwright.app.lease import did
-from sparkwright.app.services import Services, understood
+from sparkwright.app.services import Services, together, understood
 from sparkwright.checks.gateway import CHECKS, DIFFERS, NO_CADDY, PAIR, PORT
 from sparkwright.domain.check import Context
 from sparkwright.domain.codec import Unreadable, from_json, to_json
@@ -59,7 +60,7 @@ class GatewayInstall:
     """services: of the head node's gateway `name`, in the folder of where.home. Findings never stop the engine.
 
     key: the file here with a key that opens it, '' where this machine has none. moved: its port is another than before,
-    so the gateway on the old port may have no deployment left.
+    so the gateway on the old port may have no deployment left. url: for clients, '' where it does not listen.
     """
 
     name: str
@@ -69,6 +70,7 @@ class GatewayInstall:
     said: tuple[str, ...] = ()  # lines for the user
     key: str = ""
     moved: bool = False
+    url: str = ""
 
     @property
     def listens(self) -> bool:
@@ -93,7 +95,7 @@ async def install_gateway(services: Services, plan: Plan, where: Installation, r
     """
     gateway = plan.recipe.serving.door
     at = shared(where, gateway.port)
-    seen, before = await _look(services, plan, where, replaces), await _routed_port(services, where)
+    seen, before = await asyncio.gather(_look(services, plan, where, replaces), _routed_port(services, where))
     found = _judged(plan, seen)
     codes = {finding.code for finding in found}
     front = _front(plan, at, seen, replace(gateway, tls=GatewayTls.INTERNAL) if PAIR in codes else gateway)
@@ -101,21 +103,24 @@ async def install_gateway(services: Services, plan: Plan, where: Installation, r
     # A route that clients use now is never replaced by none.
     works, moved = before == gateway.port and seen.ours, before not in (0, gateway.port)
     none = bool(codes & {NO_CADDY, PORT, DIFFERS}) and not works
-    await did(services, where.node, commands.behind(where.home, gateway.port))
-    await _put(services, where, ROUTE, to_json(_route(plan, none)))
+    route = _put(services, where, ROUTE, to_json(_route(plan, none)))
+    await together([did(services, where.node, commands.behind(where.home, gateway.port)), route])
     door = Service("door", at.argv("door"), cwd=f"{at.home}/door", watchdog=True)
     if DIFFERS in codes:
         return GatewayInstall(gateway_name(gateway.port), at, (), found, moved=moved)
-    await _put(services, at, FRONT, to_json(_setting(front, where)))
+    setting = _put(services, at, FRONT, to_json(_setting(front, where)))
     if none:
+        await setting
         return GatewayInstall(gateway_name(gateway.port), at, (door,), found, moved=moved)
-    await _put(services, at, "caddy.json", json.dumps(config(front), indent=1))
-    await _put(services, where, ENDPOINT, endpoint(plan, seen.hostname) + "\n")
-    await did(services, where.node, commands.reload(where.python, f"{at.home}/door"))
-    key, said = await _first_key(services, plan)
+    url = endpoint(plan, seen.called)
+    caddy = _put(services, at, "caddy.json", json.dumps(config(front), indent=1))
+    await together([setting, caddy, _put(services, where, ENDPOINT, f"{url}\n")])
+    _, (key, said) = await asyncio.gather(
+        did(services, where.node, commands.reload(where.python, f"{at.home}/door")), _first_key(services, plan)
+    )
     console = Service("console", at.argv("console"), cwd=f"{at.home}/door", watchdog=True)
     programs = (_caddy(gateway_name(gateway.port), at, seen, front), door, console)
-    return GatewayInstall(gateway_name(gateway.port), at, programs, found, said, key, moved)
+    return GatewayInstall(gateway_name(gateway.port), at, programs, found, said, key, moved, url)
 
 
 async def refuse_shared_change(services: Services, plan: Plan) -> None:
@@ -161,6 +166,7 @@ async def _look(services: Services, plan: Plan, where: Installation, replaces: s
     asked = facts.fact(where.node, where.state, home, gateway.port, pair)
     seen = understood(where.node, "what it has for a gateway", await services.read(where.node, asked))
     seen = replace(seen, behind=tuple(name for name in seen.behind if name != replaces))
+    seen = replace(seen, called=await services.hosts[where.node].address() or seen.hostname)
     seen = replace(seen, kept=_kept(seen).open_to, asked=_front(plan, where, seen, gateway).open_to)
     try:
         parse(seen.keys or "")
@@ -193,8 +199,8 @@ def _addresses(plan: Plan) -> tuple[str, ...]:
 def _names(plan: Plan, seen: GatewayFacts, gateway: Gateway) -> tuple[str, ...]:
     """What clients may call the head node; what is asked for without a name gets the first one's certificate."""
     head = plan.cluster.node(plan.head)
-    host = "" if head.is_local else head.ssh.rpartition("@")[2]
-    names = (seen.hostname, *gateway.names, host, head.name, f"{seen.hostname}.local", *_LOCAL, *seen.addresses)
+    ours = (seen.called, head.host, head.name, f"{seen.hostname}.local")
+    names = (seen.hostname, *gateway.names, *ours, *_LOCAL, *seen.addresses)
     return tuple(dict.fromkeys(name for name in names if name))[:_NAMES]
 
 
@@ -239,11 +245,11 @@ def _caddy(name: str, where: Installation, seen: GatewayFacts, front: GatewayCon
     )
 
 
-def endpoint(plan: Plan, hostname: str) -> str:
-    """The URL that clients use."""
-    serving, head = plan.recipe.serving, plan.cluster.node(plan.head)
+def endpoint(plan: Plan, called: str) -> str:
+    """The URL that clients use. called: host name or address by which this machine reaches the head."""
+    serving = plan.recipe.serving
     scheme = "http" if serving.door.tls is GatewayTls.OFF else "https"
-    host = hostname if head.is_local else head.ssh.rpartition("@")[2]
+    host = f"[{called}]" if ":" in called else called
     at = {Expose.LOOPBACK: "127.0.0.1", Expose.FABRIC: plan.bind, Expose.ALL: (*serving.door.names, host)[0]}
     return f"{scheme}://{at[serving.expose]}:{serving.door.port}/v1"
 
@@ -259,8 +265,10 @@ async def _first_key(services: Services, plan: Plan) -> tuple[str, tuple[str, ..
     return "", (NO_KEY_HERE,)
 
 
-async def settled(services: Services, plan: Plan, where: Installation) -> tuple[Reach | None, tuple[str, ...]]:
-    """Once its programs have been started: waits until the gateway listens; what to print of it. Raises NodeError."""
+async def settled(
+    services: Services, plan: Plan, where: Installation, url: str
+) -> tuple[Reach | None, tuple[str, ...]]:
+    """Wait until the gateway at `url` listens, after its programs were started; lines to print. Raises NodeError."""
     gateway = plan.recipe.serving.door
     at, route = shared(where, gateway.port), f"{where.home}/door/{ROUTE}"
     root = root_certificate(ca_folder(where.state))
@@ -273,7 +281,7 @@ async def settled(services: Services, plan: Plan, where: Installation) -> tuple[
     head, loopback = plan.cluster.node(plan.head), plan.recipe.serving.expose is Expose.LOOPBACK
     tunnel = head.ssh if loopback and not head.is_local else ""
     path, changed = await _give_root(services, plan, where, done.stdout) if done.stdout else ("", ())
-    return Reach(endpoint(plan, where.node), tunnel, authority=path, findings=changed), no_figures
+    return Reach(url, tunnel, authority=path, findings=changed), no_figures
 
 
 async def _give_root(services: Services, plan: Plan, where: Installation, root: str) -> tuple[str, tuple[Finding, ...]]:

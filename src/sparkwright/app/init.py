@@ -1,13 +1,12 @@
 """`init`: what a cluster's nodes still need, as steps that are recorded on the node before they are made there."""
 
 import hashlib
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from ipaddress import IPv4Address, IPv4Interface
+from collections.abc import Iterator, Mapping, Sequence
 
 from sparkwright.app.check import Checked, check_nodes
 from sparkwright.app.fix import Outcome, Result, Wanted, begun, make, record_of, rights_of, settle, value_of
 from sparkwright.app.init_fabric import Ends, set_fabric
-from sparkwright.app.init_layout import planned, wires_of
+from sparkwright.app.init_layout import pinged, planned, wires_of
 from sparkwright.app.lease import holding
 from sparkwright.app.services import Services, by_node, together, understood
 from sparkwright.checks.reading import is_gb10
@@ -63,6 +62,7 @@ async def survey(services: Services, rights: Mapping[str, Rights], forced: bool 
         hint = "--force REASON prepares them all the same; clock cap and sysctl are for GB10 only"
         raise Refused(f"{', '.join(foreign)}: no GB10 was found there", hint=hint)
     wires = await by_node(services.cluster.names, lambda name: wires_of(services, name, facts[name], rights[name]))
+    wires = await pinged(services, facts, wires)
     layout, notes = await planned(services, rights, facts, wires)
     homes = {name: identity.home for name in facts if (identity := known(facts[name].identity))}
     if lost := [name for name in facts if not Plain.FOLDER.fits(homes.get(name))]:
@@ -203,7 +203,8 @@ def _notes(
         cages = wires[node].macs
         for name in sorted(wires[node].guarded & set(cages)):
             yield f"{node}: {name} carries the default route or this ssh session: it is left as it is"
-        bare = [port.name for port in layout.of(node) if port.name not in wires[node].managers]
+        mine = [port for port in layout.of(node) if not _is_set(port, facts[node])]
+        bare = [port.name for port in mine if port.name not in wires[node].managers]
         if bare:
             yield f"{node}: neither NetworkManager nor systemd-networkd manages {', '.join(bare)}: set it up by hand"
         network = known(facts[node].network)
@@ -212,21 +213,15 @@ def _notes(
             yield f"{node}: {network.firewall.name} is on: it must let in what comes over the fabric"
         if len(nodes) > 1 and not layout.of(node):
             ports = ", ".join(sorted(cages)) or "it has none of a ConnectX-7"
-            yield f"{node}: no other node was found on its fabric ports ({ports}): {_reason(node, facts, cages)}"
+            yield f"{node}: no other node was found on its fabric ports ({ports}): is the cable in?"
     for one, other in layout.apart if layout.ports else ():
         yield f"{one} and {other} have no cable or switch between them: RoCE is not routed; the fabric is left as it is"
 
 
-def _reason(node: str, facts: Mapping[str, NodeFacts], cages: Collection[str]) -> str:
-    """Addresses that are there already may reach each other, although no frame was heard."""
-    mine = [a for link in known(facts[node].interfaces) or () if link.name in cages for a in link.addresses]
-    nets = [IPv4Interface(f"{a.ipv4}/{a.prefix}").network for a in mine]
-    for other in (one for name, one in facts.items() if name != node):
-        for address in (a for link in known(other.interfaces) or () for a in link.addresses):
-            if any(IPv4Address(address.ipv4) in net for net in nets):
-                ping = f"ping -c 1 {address.ipv4}"
-                return f"addresses of one network are there; where `{ping}` on {node} answers, nothing is missing"
-    return "is the cable in?"
+def _is_set(port: Planned, facts: NodeFacts) -> bool:
+    """Whether the port has its address and MTU now, whoever set them."""
+    links = [link for link in known(facts.interfaces) or () if link.name == port.name and link.mtu == cabling.MTU]
+    return any(f"{one.ipv4}/{one.prefix}" == str(port.address) for link in links for one in link.addresses)
 
 
 def login_fix(node: str, key: str) -> Fix:

@@ -1,22 +1,24 @@
 """Who is on which wire, and the addresses that are free there."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from ipaddress import AddressValueError, IPv4Interface, IPv4Network
+from itertools import islice, product
 
-from sparkwright.app.services import Services, each, together, understood
+from sparkwright.app.services import Services, by_node, each, together, understood
 from sparkwright.checks.rails import fabric_netdevs, network_of, parsed
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.facts import NodeFacts
 from sparkwright.domain.finding import Rights
 from sparkwright.domain.unknown import known
-from sparkwright.facts.cabling import Cabling, is_cage, parse, parse_claimed
+from sparkwright.domain.values import dataclass, replace
+from sparkwright.facts.cabling import Cabling, is_cage, parse, parse_claimed, parse_reached
 from sparkwright.facts.changes import as_root
 from sparkwright.planner.addressing import Layout, Port, plan_addresses
 from sparkwright.remote import cabling
 
 _PREFIX = 24  # of the networks that are given
 _ROUNDS = 8
+_MOST_PINGS = 64  # of one node
 
 
 async def wires_of(services: Services, node: str, facts: NodeFacts, rights: Rights) -> Cabling:
@@ -28,6 +30,50 @@ async def wires_of(services: Services, node: str, facts: NodeFacts, rights: Righ
     done = await together(services.run(node, command) for command in commands)
     told = replace(done[0], stdout="\n".join(one.stdout for one in done))
     return understood(node, "its fabric ports", parse(told))
+
+
+async def pinged(
+    services: Services, facts: Mapping[str, NodeFacts], wires: Mapping[str, Cabling]
+) -> dict[str, Cabling]:
+    """With the neighbours that answer at addresses which the nodes have already: frames of our own take root."""
+    ports = list(_ports(facts, wires))
+
+    async def one(node: str) -> Cabling:
+        ways = list(islice(unseen(node, ports), _MOST_PINGS))
+        if not ways:
+            return wires[node]
+        told = parse_reached(await services.run(node, cabling.reached([(way.name, way.address) for way in ways])))
+        return with_reached(wires[node], ways, told)
+
+    return await by_node(tuple(wires), one)
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """From a port to an address of another node's port. mac: of that port; macs: of all that node's ports."""
+
+    name: str
+    address: str
+    mac: str
+    macs: frozenset[str]
+
+
+def unseen(node: str, ports: Sequence[Port]) -> Iterator[Way]:
+    """Ways from a node to ports in the same networks that were not seen on the wire."""
+    for mine, other in product(ports, ports):
+        if mine.node == node != other.node and other.mac not in mine.seen:
+            networks, macs = {one.network for one in mine.addresses}, {p.mac for p in ports if p.node == other.node}
+            same = (one for one in other.addresses if one.network in networks)
+            yield from (Way(mine.name, str(one.ip), other.mac, frozenset(macs)) for one in same)
+
+
+def with_reached(wired: Cabling, ways: Sequence[Way], told: Sequence[tuple[str, str, str]]) -> Cabling:
+    """Add the ports whose addresses answered: any port of a node may answer for an address that it has."""
+    by_way = {(way.name, way.address): way for way in ways}
+    known = [(way, mac) for name, address, mac in told if (way := by_way.get((name, address)))]
+    more = [(way.name, way.mac) for way, mac in known if mac in way.macs]
+    seen = {name: wired.seen[name] | {mac for one, mac in more if one == name} for name in wired.macs}
+    return replace(wired, seen=seen)
 
 
 async def planned(

@@ -146,6 +146,7 @@ async def _arm(services: Services, launch_request: LaunchRequest, plan: Plan, op
     manager, doubts = await _manager(services, plan.head, service_host)
     services.sink.report(StepStarted(_STEP, "gateway: files, keys and certificate"))
     gateway = await _gateway(services, plan, where, options.replaces)
+    services.sink.report(StepStarted(_STEP, "supervisor, gateway and console: started where they do not run"))
     supervisor = Service("supervisor", where.argv("run"), private=False, watchdog=True)
     kept = manager, service_host
     await _serve(services, where, plan.deployment, (supervisor,), kept)
@@ -156,12 +157,11 @@ async def _arm(services: Services, launch_request: LaunchRequest, plan: Plan, op
     if options.replaces:
         why = f"replaced by {plan.deployment}"
         await remove_supervisor(services, services.cluster.names, options.replaces, why)
-    if gateway.listens:
-        services.sink.report(StepStarted(_STEP, f"gateway: a first answer on port {plan.recipe.serving.door.port}"))
-    reach, more = await _settled(services, plan, where) if gateway.listens else (None, ())
-    reach = replace(reach, key=gateway.key) if reach else None
-    services.sink.report(StepStarted(_STEP, "supervisor: its first report"))
-    done = await services.run(plan.head, service.alive(where.home))
+    awaited = f"an answer of the gateway on port {plan.recipe.serving.door.port}, and " if gateway.listens else ""
+    services.sink.report(StepStarted(_STEP, f"waiting for {awaited}the supervisor's report"))
+    (reach, more), done = await asyncio.gather(
+        _settled(services, plan, where, gateway), services.run(plan.head, service.alive(where.home))
+    )
     if not done.ok:
         doubts = (*doubts, sup.NOT_RUNNING.on(plan.head, " / ".join(done.stdout.split("\n"))[-600:]))
     node, findings = plan.head if done.ok else "", (*doubts, *gateway.findings, *(reach.findings if reach else ()))
@@ -185,11 +185,16 @@ async def _gateway(services: Services, plan: Plan, where: Installation, replaces
         return GatewayInstall("", where, (), (sup.NO_GATEWAY.on(plan.head, error.message),))
 
 
-async def _settled(services: Services, plan: Plan, where: Installation) -> tuple[Reach | None, tuple[str, ...]]:
+async def _settled(
+    services: Services, plan: Plan, where: Installation, gateway: GatewayInstall
+) -> tuple[Reach | None, tuple[str, ...]]:
+    if not gateway.listens:
+        return None, ()
     try:
-        return await settled(services, plan, where)
+        reach, more = await settled(services, plan, where, gateway.url)
     except NodeError as error:
         return None, (f"the gateway could not be asked: {error.message}",)
+    return replace(reach, key=gateway.key) if reach else None, more
 
 
 async def _seat(services: Services, plan: Plan) -> ServiceHost:
@@ -236,9 +241,9 @@ async def _ordered(services: Services, where: Installation, desired: Desired, op
     names = (desired.recipe.serving.api_key_env, *_SECRETS)
     secrets = {name: services.secrets[name].reveal() for name in names if name in services.secrets}
     content = json.dumps(secrets).encode()
-    known = (await host.run(service.read(where.home, "desired.json"))).stdout
-    same_secrets = (await host.run(service.read(where.home, "secrets.json"))).stdout.encode() == content
-    if _same(known, desired) and same_secrets and not fresh:
+    asked = [service.read(where.home, name) for name in ("desired.json", "secrets.json")]
+    known, kept = (done.stdout for done in await host.run_all(asked))
+    if _same(known, desired) and kept.encode() == content and not fresh:
         return
     await pause(services, (where.node,), desired.deployment)
     await did(services, where.node, service.write(where.home, "secrets.json", content))
@@ -259,6 +264,8 @@ def _same(known: str, desired: Desired) -> bool:
 
 
 async def _manager(services: Services, node: str, service_host: ServiceHost) -> tuple[Manager, tuple[Finding, ...]]:
+    if services.cluster.simulated:
+        return Manager.NONE, ()  # embedded nodes: units of this machine's own systemd are left alone
     if service_host.manager is Manager.USER and not service_host.lingers:
         done = await services.run(node, service.enable_linger(service_host.state))
         if not done.ok:

@@ -8,6 +8,7 @@ from functools import partial
 from sparkwright.app import ranks as rank_work
 from sparkwright.app.changed import remember, report_changes
 from sparkwright.app.cluster_state import gather_state, looked_at, nodes_for
+from sparkwright.app.engine_options import with_options
 from sparkwright.app.free import free_memory
 from sparkwright.app.gate import calibrated, save_figures
 from sparkwright.app.gateway import refuse_shared_change
@@ -44,6 +45,8 @@ _BEFORE = ("facts", "stage", "remove old ranks", "free memory", "parsers", "tota
 
 @dataclass(frozen=True, slots=True)
 class Options:
+    """ends: the caller takes the deployment down if it is interrupted, so nothing runs on."""
+
     dry_run: bool = False
     seize: bool = False
     detach: bool = False
@@ -51,6 +54,7 @@ class Options:
     allow_reboot: bool = False
     rollback: bool = True
     drain: float = DRAIN_SECONDS
+    ends: bool = False
 
 
 async def up(services: Services, request: LaunchRequest, options: Options) -> Outcome:
@@ -107,7 +111,7 @@ async def _serve(services: Services, request: LaunchRequest, outcome: Outcome, o
             if not (options.supervise and services.program):
                 await LoadGuard(services, outcome.plan).leave()
         else:
-            await _until_ready(services, outcome, quiet=swap.begun and swap.again)
+            await _until_ready(services, outcome, quiet=options.ends or (swap.begun and swap.again))
 
 
 async def _supervise(services: Services, request: LaunchRequest, outcome: Outcome, options: Options) -> None:
@@ -202,6 +206,7 @@ async def _stage(services: Services, request: LaunchRequest, outcome: Outcome, s
                     _replan(services, request, outcome, calibrated(services, request, found))
                 # What the image really holds: another engine than the recipe's is named before weights are copied
                 found = await looked_at(services, request.recipe, outcome.plan.placement.nodes, outcome.cluster_state)
+                found = await with_options(services, request.recipe, outcome.plan.placement.nodes, found)
                 if found is not outcome.cluster_state:
                     _replan(services, request, outcome, found)
 

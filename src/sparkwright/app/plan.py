@@ -23,6 +23,7 @@ from sparkwright.domain.verdict import Action, Remedy
 from sparkwright.engines.catalog import engine as engine_by_name
 from sparkwright.engines.catalog import rehearse, review, simulator
 from sparkwright.engines.engine import RenderContext, served_name
+from sparkwright.engines.flag_data import FlagLibrary
 from sparkwright.engines.identity import as_installed, check_identity, check_quantization
 from sparkwright.engines.mods import with_mods
 from sparkwright.planner.fabric import choose_fabrics
@@ -50,10 +51,11 @@ def make_plan(services: Services, request: LaunchRequest, cluster_state: Cluster
     cluster_state, wanted = _as_ours(request, cluster_state), request.recipe
     request = replace(request, recipe=as_installed(wanted, cluster_state.engines))
     recipe, nodes = request.recipe, nodes_for(services, request.recipe)
+    library = cluster_state.flags.for_builds([build for build, _ in cluster_state.images.values()])
     placement, findings = _placed(nodes, cluster_state)
     complete = len(placement.fabric) == len(nodes) == recipe.parallelism.world_size
     specs = _specs(services, request, cluster_state, placement) if complete else ()
-    findings += (in_recipe(finding, recipe.engine.name) for finding in review(recipe, specs))
+    findings += (in_recipe(finding, recipe.engine.name) for finding in review(recipe, specs, library))
     findings += check_identity(wanted, cluster_state.engines, cluster_state.facts, _pythons(services))
     advice = advise(recipe, cluster_state.checkpoints)
     refusal = _refusal(services, request, cluster_state) if seek else None
@@ -71,7 +73,8 @@ def make_plan(services: Services, request: LaunchRequest, cluster_state: Cluster
         advice=advice,
         published=cluster_state.published,
     )
-    findings += (*check_quantization(recipe, advice.quantization), *(_remedied(f, found) for f in check_all(context)))
+    unknown = check_quantization(recipe, advice.quantization, library)
+    findings += (*unknown, *(_remedied(f, found) for f in check_all(context)))
     heeded = attention(worst_first(findings), {}, services.cluster.ignore)
     return Plan(
         deployment=request.deployment,
@@ -82,7 +85,7 @@ def make_plan(services: Services, request: LaunchRequest, cluster_state: Cluster
         ledgers=found.ledgers,
         findings=heeded.findings,
         ignored=heeded.ignored,
-        bind=_bind(request, placement.fabric.get(nodes[0].name)),
+        bind=bind_address(request, placement.fabric.get(nodes[0].name)),
         port=recipe.serving.port,
         served_name=served_name(recipe),
         advice=advice,
@@ -147,7 +150,7 @@ def _refusal(services: Services, request: LaunchRequest, cluster_state: ClusterS
         asked = replace(request, recipe=recipe)
         judge = judge_of(request, after, here)
         if recipe.nodes > len(here):  # on nodes that are not there, or were not asked
-            return first_refusal(recipe, judge, services.cluster)
+            return first_refusal(recipe, judge, services.cluster, cluster_state.flags)
         if recipe.model.label != request.recipe.model.label:
             after = replace(after, checkpoints=judge.ground.of(recipe))
         found = [one for one in stops(asked, after) if (one.code, one.subject) not in of_nodes()]
@@ -156,7 +159,9 @@ def _refusal(services: Services, request: LaunchRequest, cluster_state: ClusterS
     return refused
 
 
-def first_refusal(recipe: Recipe, judge: RealJudge, cluster: Cluster, families: tuple[str, ...] = ()) -> str:
+def first_refusal(
+    recipe: Recipe, judge: RealJudge, cluster: Cluster, library: FlagLibrary, families: tuple[str, ...] = ()
+) -> str:
     """Name the first check of the recipe alone that refuses it, '' if none does: for nodes that are not there yet.
 
     families: prefixes of the codes that count, () for all.
@@ -166,7 +171,7 @@ def first_refusal(recipe: Recipe, judge: RealJudge, cluster: Cluster, families: 
     checkpoints = judge.ground.of(recipe)
     advice, counted = advise(recipe, checkpoints), judge.ground.ledgers(recipe)
     context = Context(cluster=cluster, recipe=recipe, ledgers=counted, checkpoints=checkpoints, advice=advice)
-    found = (*rehearse(recipe), *check_quantization(recipe, advice.quantization), *check_all(context))
+    found = (*rehearse(recipe, library), *check_quantization(recipe, advice.quantization, library), *check_all(context))
     stops = [one for one in found if one.severity in (Severity.BLOCK, Severity.OVERRIDE)]
     stops = [one for one in stops if not families or one.code.startswith(families)]
     return f"{stops[0].code} ({stops[0].title})" if stops else ""
@@ -193,7 +198,7 @@ def _specs(
         paths={n.name: resolved_paths(n, cluster_state.facts[n.name]) for n in nodes},
         models={n.name: _model(n, recipe, cluster_state) for n in nodes},
         from_hub=bool(recipe.model.id) and not recipe.model.path,
-        bind=_bind(request, placement.fabric[placement.head]),
+        bind=bind_address(request, placement.fabric[placement.head]),
         port=recipe.serving.port,
         api_key=request.api_key,
         simulated=services.cluster.simulated or simulator(recipe),
@@ -238,7 +243,7 @@ def _model(node: Node, recipe: Recipe, cluster_state: ClusterState) -> str:
     return "" if recipe.model.simulated and not where else f"{root}/snapshots/{revision}"
 
 
-def _bind(request: LaunchRequest, choice: FabricChoice | None) -> str:
+def bind_address(request: LaunchRequest, choice: FabricChoice | None) -> str:
     """Under supervision it is the gateway that is open to all. Raises UsageError for an engine that would be."""
     expose, name = request.recipe.serving.expose, request.recipe.name
     if expose is Expose.ALL and not request.supervised and not request.recipe.serving.api_key_env:

@@ -27,7 +27,7 @@ class Outcome:
     """What `up` did. done: 'planned', 'already serving', 'ready' or 'detached'. steps: (name, seconds) in order.
 
     fresh: its ranks were started by this call. armed: how it is supervised, if that was asked for. old: replaced.
-    request: what was asked for, next to what serves already.
+    request: what was asked for, next to what serves already. called: the head's address as this machine reaches it.
     """
 
     plan: Plan
@@ -40,6 +40,7 @@ class Outcome:
     armed: "InstallResult | None" = None
     old: "Old | None" = None
     request: LaunchRequest | None = None
+    called: str = ""
 
 
 async def prepare(services: Services, request: LaunchRequest) -> Outcome:
@@ -62,7 +63,8 @@ async def prepare(services: Services, request: LaunchRequest) -> Outcome:
         plan = make_plan(services, request, found)
     took = services.clock.monotonic() - began
     services.sink.report(StepDone("facts", took))
-    return Outcome(plan, found, steps=[("facts", took)], request=request)
+    called = await services.hosts[plan.head].address()
+    return Outcome(plan, found, steps=[("facts", took)], request=request, called=called)
 
 
 def neighbours(request: LaunchRequest, found: ClusterState) -> set[str]:

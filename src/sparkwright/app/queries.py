@@ -52,7 +52,7 @@ async def status(services: Services, probe: bool = True) -> tuple[tuple[Deployme
         _deployment(services, [r for r in ranks if r.deployment == name], watched.get(name), probe) for name in names
     )
     trouble = tuple(s for one in told for s in one.trouble)
-    return tuple(replace(_corrected(one, all_asked=not trouble), program=ours) for one in found), trouble
+    return tuple(replace(_corrected(one, not trouble), program=ours, all_asked=not trouble) for one in found), trouble
 
 
 def _program(services: Services) -> str:

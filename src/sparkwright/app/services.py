@@ -15,8 +15,9 @@ from sparkwright.domain.progress import Notice
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.values import dataclass, field
 from sparkwright.engines.engine import PYTHON
+from sparkwright.engines.flag_data import SHIPPED, FlagLibrary
 from sparkwright.facts.fact import Fact
-from sparkwright.ports import Calibrations, Clock, Endpoint, Hosts, Keyring, Program, Sink
+from sparkwright.ports import Calibrations, Clock, Endpoint, FlagStore, Hosts, Keyring, Program, Sink
 
 T = TypeVar("T")
 
@@ -35,6 +36,7 @@ class Services:
     time_scale: of the supervisor's waits, for drills.
     headers: (model, revision) -> its files and their headers as a node lists them; else as hub.
     keyring: where keys of gateways are made and kept; None where nobody is who could be given one.
+    flags: options of engines that were asked for them; None where none are kept.
     """
 
     cluster: Cluster
@@ -54,6 +56,7 @@ class Services:
     keyring: Keyring | None = None
     program: Program | None = None
     time_scale: float = 1.0
+    flags: FlagStore | None = None
 
     def python_on(self, node: Node) -> str:
         """For process-runtime engines whose recipe names no venv: no path of this machine for another one."""
@@ -100,6 +103,7 @@ class ClusterState:
     printed there (or elsewhere) at an earlier start. stored: every checkpoint on the cluster's disks, () where
     nobody has looked: that is done only for a plan that does not fit. published: what the hub has of a model that no
     node has, None where it was not asked or did not answer. draft: dimensions of a draft model of its own.
+    flags: options of engines.
     """
 
     facts: Mapping[str, NodeFacts]
@@ -110,6 +114,7 @@ class ClusterState:
     stored: tuple[Stored, ...] = ()
     published: Published | None = None
     draft: ModelShape | None = None
+    flags: FlagLibrary = SHIPPED
 
 
 def home_of(facts: NodeFacts) -> str:

@@ -27,7 +27,7 @@ from sparkwright.domain.evaluation import State
 from sparkwright.domain.finding import prevented
 from sparkwright.domain.plan import Plan, stopping
 from sparkwright.domain.run import Run
-from sparkwright.domain.tuning import START, Point, Trial, Tried, Tuned
+from sparkwright.domain.tuning import START, Point, Trial, Tried, Tuned, scored
 from sparkwright.domain.units import gib
 from sparkwright.domain.values import dataclass, field, replace
 from sparkwright.evals import catalog
@@ -38,6 +38,7 @@ _PROBES = ("follows", "tool-call", "thinking", "length", "batch")
 _FAILED = (State.FAILED, State.BROKEN)
 _SHOWN = 300
 _SOONER = 0.9
+_COMPARED = 2  # settings that must be measured before one is called the best
 
 
 class Journal(Protocol):
@@ -118,9 +119,7 @@ class Search:
         likely = max((one.seconds for one in self.trials[-3:]), default=0.0)
         if spent + likely <= self.budget or not self.trials:
             return True
-        self.note = (
-            f"the budget of {self.budget / 60:.0f} minutes is spent; --resume {self.journal.id} --budget goes on"
-        )
+        self.note = f"used the budget of {self.budget / 60:.0f} minutes"
         return False
 
     async def _one(self, rung: int, point: Point, more: dict[str, Any] | None = None, what: str = "") -> None:
@@ -242,7 +241,7 @@ class Search:
 
     def result(self) -> Tuned:
         survey, trials = self.survey, tuple(self.trials)
-        best = search.best(survey.settings, trials)
+        best = search.best(survey.settings, trials) if len(scored(trials)) >= _COMPARED else None
         changes = {} if best is None else dict(variant(survey.settings, best).keys) | self._fastest(best)
         done = not search.upcoming(survey.settings, survey.first, trials, survey.good)
         return Tuned(
@@ -259,8 +258,16 @@ class Search:
             note=self.note or self._doubt(),
             simulated=survey.simulated,
             profile=survey.source.made,
-            text="" if best is None else survey.source.written(changes),
+            text=survey.source.written(changes) if changes else "",
+            most=search.most(survey.settings),
+            needs=0.0 if done else self._needs(),
         )
+
+    def _needs(self) -> float:
+        """Seconds for the settings that were not tried, at the pace of those that were."""
+        tried = {one.point for one in self.trials}
+        left = max(1, search.most(self.survey.settings) - len(tried))
+        return sum(one.seconds for one in self.trials) / len(tried) * left if tried else 0.0
 
     def _fastest(self, best: Point) -> dict[str, Any]:
         """Of settings that are compared by the time to ready: a value that starts a tenth sooner than the own one."""

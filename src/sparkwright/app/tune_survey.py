@@ -15,6 +15,7 @@ from sparkwright.domain.plan import stopping
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.tuning import Candidate, Point, Setting, TuneGoal
 from sparkwright.domain.values import dataclass, field, replace
+from sparkwright.domain.verdict import Estimate, Load
 from sparkwright.engines import tuning as known
 from sparkwright.loadgen import search
 from sparkwright.planner.judge import RealJudge
@@ -25,6 +26,7 @@ from sparkwright.recipes.load import load_recipe
 from sparkwright.recipes.problems import overlay
 
 _REFUSED = 40  # that are kept to be shown
+_BENCH = 60.0  # seconds of a short bench and the probes, once it serves
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +80,15 @@ class Survey:
     @property
     def simulated(self) -> bool:
         return unreal(self.services.cluster, self.request.recipe)
+
+    @property
+    def trial(self) -> Estimate | None:
+        """Seconds of a trial of the recipe's own settings: its start as predicted, and a bench with its probes."""
+        speed = None if self.simulated else self.judge.speed(self.request.recipe, Load())
+        if speed is None or not speed.loading.known:
+            return None
+        start = speed.loading
+        return Estimate(start.value + _BENCH, start.low + _BENCH, start.high + _BENCH, start.why)
 
     def candidate(self, point: Point) -> Candidate:
         if point not in self._known:

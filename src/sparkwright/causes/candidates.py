@@ -37,7 +37,10 @@ _LOGGER = re.compile(r"\b(?P<place>[\w/.-]{2,60}\.(?:py|cc|cpp|cu|go|rs|c|h):\d+
 
 @dataclass(frozen=True, slots=True)
 class Mechanism:
-    """How something fails. next: steps, without those with an empty slot; generic: its place shows the family."""
+    """How something fails. next: steps, without those with an empty slot; generic: its place shows the family.
+
+    like: the mechanism whose causes are its own, too.
+    """
 
     key: str
     title: str
@@ -46,6 +49,7 @@ class Mechanism:
     next: Sequence[str]
     causes: Sequence[Mapping[str, Any]] = ()
     generic: bool = False
+    like: str = ""
 
     def match(self, text: str) -> re.Match[str] | None:
         low, known = text.lower(), needs()
@@ -54,12 +58,16 @@ class Mechanism:
 
     def rows(self, seen: str) -> list[Mapping[str, Any]]:
         """Of its causes, those whose words are seen."""
-        return [row for row in self.causes if _compiled(row.get("when", ""), re.I).search(seen)]
+        causes = next((one.causes for one in mechanisms() if one.key == self.like), self.causes)
+        return [row for row in causes if _compiled(row.get("when", ""), re.I).search(seen)]
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A line that may explain, by weight. strong: an error by its form; heading: a line above whose message it is."""
+    """A line that may explain, by weight. strong: an error by its form; heading: a line above whose message it is.
+
+    reports: it has the form or a word of a failure.
+    """
 
     source: str
     number: int
@@ -71,6 +79,7 @@ class Candidate:
     place: str = ""
     mechanism: Mechanism | None = None
     heading: tuple[int, str] | None = None
+    reports: bool = True
 
 
 @cache
@@ -99,7 +108,7 @@ def candidates(source: str, lines: Iterable[tuple[int, str]], year: int, every: 
     place = code = ""
     head, caused = _Head(), 0
     for number, text in lines:
-        prefix, body = _split(text)
+        prefix, body = split(text)
         if frame := _PLACE.search(text):
             place = f"{frame['file']}:{frame['line']} {frame['name']}"
         elif form("frame").search(body) and not _CARETS.fullmatch(body):
@@ -120,13 +129,15 @@ def candidates(source: str, lines: Iterable[tuple[int, str]], year: int, every: 
             logger = _LOGGER.search(prefix)
             where = place if exception else logger["place"] if logger else ""
             at, strong = when(text, year), kind >= STRONG
-            yield Candidate(source, number, text, body, weight, at, strong, where, heading=heading)
+            bad = kind > 0 or heading is not None or form("signal").search(body) is not None
+            yield Candidate(source, number, text, body, weight, at, strong, where, heading=heading, reports=bad)
         place, code = ("", "") if exception else (place, code)
 
 
 def _is_no_message(text: str, body: str) -> bool:
     short = len(body) < _SHORTEST or text.startswith(_TYPED)
-    return bool(short or form("frame").search(body) or is_settings(text) or of_a_client(text))
+    listed = form("listing").match(text) or form("frame").search(body)
+    return bool(short or listed or is_settings(text) or of_a_client(text))
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,14 +167,14 @@ def with_mechanism(one: Candidate) -> Candidate:
     known = next((mechanism for mechanism in mechanisms() if mechanism.match(one.body)), None)
     if not known:
         return one
-    level = form("level").search(one.text[: len(one.text) - len(one.body)])
+    level = form("level").search(one.text[: len(one.text) - len(one.body) + 2])
     fine = level and (level["fine"] or level["mild"] or level["g"] in ("I", "W"))
     fine = fine or form("follows").search(one.body) or form("goes_on").search(one.body)
     more = max(one.weight, 0.0) + MECHANISM / 2 if fine else max(one.weight, 2.0) + MECHANISM
     return replace(one, weight=more, mechanism=known)
 
 
-def _split(text: str) -> tuple[str, str]:
+def split(text: str) -> tuple[str, str]:
     """(what comes before the message, the message)."""
     at = 0
     while found := form("prefix").match(text[at:]):
@@ -174,7 +185,7 @@ def _split(text: str) -> tuple[str, str]:
 
 def _kind(prefix: str, body: str) -> float:
     """How much a line looks like the reason by its kind: EXCEPTION for an exception's own line, 0 for routine."""
-    level = form("level").search(prefix) or form("level").match(body)
+    level = form("level").search(prefix) or form("level").match(body) or form("level").search(prefix + body[:2])
     bad = bool(form("bad").search(body))
     if form("exception").match(body.lstrip()):
         most = EXCEPTION

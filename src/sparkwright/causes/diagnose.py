@@ -6,24 +6,41 @@ from dataclasses import replace
 from functools import cache
 
 from sparkwright.causes.cause import LogCause, WholeLogRule, book_of
+from sparkwright.causes.evidence import are_before, harmless, is_listing, is_quiet
 from sparkwright.causes.explanation import FEW, Reason, reason
 from sparkwright.causes.fallback import ending
 from sparkwright.causes.load import families, needs, whole_log
 from sparkwright.causes.printed import differences, printed, stated
-from sparkwright.causes.ranking import MOST, Slots, found_by_signs, found_by_stories, named, ranked, with_versions
+from sparkwright.causes.ranking import (
+    MOST,
+    Found,
+    Slots,
+    found_by_signs,
+    found_by_stories,
+    named,
+    ranked,
+    with_versions,
+)
 from sparkwright.causes.similarity import index
+from sparkwright.causes.state import marks, ready_lines, server_of, state_of
 from sparkwright.causes.whole_log.rules import ENDS, WHOLE_LOG
 from sparkwright.compat.versions import ranges
-from sparkwright.domain.diagnosis import Cause, Diagnosis, Explanation, Proof, Source, Sureness, likely
-from sparkwright.engines.progress import BARRIERS, counted, progress, shifts
+from sparkwright.domain.diagnosis import Cause, Diagnosis, Explanation, Proof, Source, State, Sureness, likely
+from sparkwright.domain.finding import Severity
+from sparkwright.engines.advice import fitting
+from sparkwright.engines.progress import BARRIERS, counted, engine_of, progress, shifts
 from sparkwright.logscan.book import Book
 from sparkwright.logscan.envelope import Unwrap
 from sparkwright.logscan.logline import Excerpt, decoded
 from sparkwright.logscan.matcher import Hit, Scan
 from sparkwright.logscan.sign import LIKELY, POSSIBLE, Story
+from sparkwright.logscan.system_errors import with_english
 
 _FAULTS = "driver-and-gpu-fault"
+_TRANSLATED = 1 << 18  # bytes of a log in which system errors of other languages are looked for
 _READ = 600  # bytes of a line that may show a phase
+_BY_THE_END = {"LIVE001", "LIVE002", "LIVE004", "LIVE014", "LIVE015"}  # of a log that just ends: it may go on
+_GUESS = 0.45  # confidence in a cause where no line reports a failure
 # By the first letters of their codes: causes of which a node's kernel log may have more.
 _OF_MACHINES = {"LIVE", "LDRV", "LUMA", "LLNK", "LNIC", "LRDM", "LCLU", "LGRA", "LPRF"}
 _MESSAGE = 60  # characters at the end of a line, by which it is known
@@ -37,7 +54,7 @@ _KINDS = {  # whether a kind of log was given at all
     "several ranks": r"world_size=(?:[2-9]|\d\d+) rank=|nnodes[=: ']+[2-9]|nranks (?:[2-9]|\d\d+)\b",
     "one rank": r"world_size=1 rank=0 ",
 }
-_AMONG_RANKS = "LNIC"  # causes that need a second rank
+_AMONG_RANKS = "LNIC"  # causes that need a second rank, unless the log names the interface or address itself
 
 
 @cache
@@ -56,7 +73,8 @@ def consequences(key: str) -> tuple[str, ...]:
 def book() -> Book:
     """All that is looked for in logs."""
     versions = WholeLogRule("", lambda _: (), ranges().printed)
-    return book_of(known().values(), (*WHOLE_LOG, versions), {**BARRIERS, **_KINDS}, needs())
+    states = WholeLogRule("", lambda _: (), marks())
+    return book_of(known().values(), (*WHOLE_LOG, versions, states), {**BARRIERS, **_KINDS}, needs())
 
 
 class Reader:
@@ -70,10 +88,14 @@ class Reader:
     def feed(self, chunk: bytes) -> tuple[Hit, ...]:
         """The signs that are new."""
         plain = self._unwrap.feed(chunk)
+        if self._scan.bytes < _TRANSLATED:
+            plain = with_english(plain)
         return self._scan.feed(plain) if plain else ()
 
     def close(self) -> tuple[Hit, ...]:
         rest = self._unwrap.close()
+        if self._scan.bytes < _TRANSLATED:
+            rest = with_english(rest)
         return (*(self._scan.feed(rest) if rest else ()), *self._scan.close())
 
     @property
@@ -115,15 +137,34 @@ def diagnosis(
     found = [*found_by_signs(hits, known()), *found_by_stories(WHOLE_LOG, stories)]
     found = [with_versions(one, stories) for one in found]
     if any(s.count("one rank") for s in stories) and not any(s.count("several ranks") for s in stories):
-        found = [one for one in found if not one.known.code.startswith(_AMONG_RANKS)]
+        found = [one for one in found if one.sure >= LIKELY or not one.known.code.startswith(_AMONG_RANKS)]
+    found = [one for one in found if not _is_no_evidence(one)]
     over = answered_before_the_end(
         readers, [(one.known.severity.stops, one.proof) for one in found if one.sure >= LEAST]
     )
-    found = [one for one in found if one.known.severity.stops or not _all_before(one.proof, over)]
-    causes, harmless = ranked([one for one in found if one.known.key not in impossible], words)
+    found = [one for one in found if one.known.severity.stops or not are_before(one.proof, over)]
+    found = [one for one in found if one.known.key not in impossible]
+    past = _of_the_start(found, stories)
+    causes, fine = ranked([one for one in found if one not in past], words)
+    notes = ranked(past, words)[0]
     sources = _sources([reader.source(moved.get(reader.name, 0.0)) for reader in (*earlier, *readers)])
     untold, collect = _missing((*stories, *(reader.story() for reader in earlier)), causes)
-    return Diagnosis(causes, harmless, sources, untold, tuple(step.format_map(Slots(words)) for step in collect))
+    steps = tuple(step.format_map(Slots(words)) for step in collect)
+    return Diagnosis(causes, fine, sources, untold, steps, notes=notes)
+
+
+def _is_no_evidence(one: Found) -> bool:
+    """Whether all its lines list files, or are known to be harmless more surely than they show the cause."""
+    if one.known.severity is Severity.INFO or not one.known.signatures:
+        return False
+    is_sure = one.sure > LIKELY
+    return all(is_listing(p.text) or (not is_sure and harmless(p.text)) for p in one.proof)
+
+
+def _of_the_start(found: Sequence[Found], stories: Sequence[Story]) -> list[Found]:
+    """Those whose lines all stand before their server was ready."""
+    ready = ready_lines(tuple(map(server_of, stories)))
+    return [one for one in found if one.known.severity is not Severity.INFO and are_before(one.proof, ready)]
 
 
 # How sure a cause must be to count as the end of an engine that had answered before.
@@ -141,10 +182,6 @@ def answered_before_the_end(
     last = {reader.name: reader.answered for reader in readers if reader.answered}
     ends = [proof for stops, proofs in causes if stops for proof in proofs]
     return {name: at for name, at in last.items() if any(p.source == name and p.number > at for p in ends)}
-
-
-def _all_before(proofs: Sequence[Proof], lines: Mapping[str, int]) -> bool:
-    return all(proof.number <= lines.get(proof.source, -1) for proof in proofs)
 
 
 def with_explanation(
@@ -167,7 +204,12 @@ def with_explanation(
         found = replace(
             found, causes=tuple(c for c in found.causes if not all(_REFUSED.search(p.text) for p in c.proof))
         )
-    over = answered_before_the_end(readers, [(c.severity.stops, c.proof) for c in found.causes])
+    stories = tuple(reader.story() for reader in readers)
+    servers = tuple(map(server_of, stories))
+    over = {
+        **ready_lines(servers),
+        **answered_before_the_end(readers, [(c.severity.stops, c.proof) for c in found.causes]),
+    }
     because = reason(logs, readers[0].year, words, over)
     told = _explained(found, because, words, impossible, described)
     failure = [told.explanation.line.text] if told.explanation else []
@@ -178,10 +220,64 @@ def with_explanation(
     phases = {name: way.phases[-1][1].value for name, way in ways.items() if unserved and way.phases}
     told = replace(told, stated=stated(seen, " ".join(failure)), differs=differences(seen, phases))
     is_named = any(cause.severity.stops and cause.confidence >= POSSIBLE for cause in told.causes)
-    if not (because.why or is_named) and sum(map(len, logs.values())) > FEW:
+    told = _concluded(told, because, stories, any(way.phases for way in ways.values()))
+    told = replace(told, causes=_with_fitting_steps(told.causes, read))
+    is_over = told.state in (State.SERVING, State.STOPPED)
+    if not (because.why or is_named or is_over) and sum(map(len, logs.values())) > FEW:
         told = replace(told, explanation=ending(read, readers[0].year, words))
-    several = any(reader.story().count("several ranks") for reader in readers)
+    several = any(story.count("several ranks") for story in stories)
     return _advised(told, any(way.phases for way in ways.values()), several)
+
+
+def _concluded(told: Diagnosis, because: Reason, stories: Sequence[Story], begun: bool) -> Diagnosis:
+    """With the state of the server, and whether anything failed; a cause without a line of a failure is a guess.
+
+    A request that a server refused is no failure of the server.
+    """
+    servers = tuple(map(server_of, stories))
+    serves = any(one.state is State.SERVING for one in servers)
+    refused = [cause for cause in told.causes if serves and cause.code in _of_requests()]
+    shown = [cause for cause in told.causes if cause not in refused and _shows_failure(cause, because, len(servers))]
+    own = {(proof.source, proof.number) for cause in refused for proof in cause.proof}
+    line = because.why.line if because.why else None
+    failed = bool(shown) or (because.fails and line is not None and (line.source, line.number) not in own)
+    state = state_of(servers, failed, begun)
+    ready = next((one.ready for one in servers if one.ready), None) if state is State.SERVING else None
+    told = replace(told, state=state, serves=ready, failure=failed)
+    if failed:
+        return told
+    if state in (State.SERVING, State.STOPPED):
+        return replace(told, causes=_as_guesses(told.causes), explanation=None)
+    kept = told.explanation and not is_quiet(told.explanation.line.text)
+    return replace(told, causes=_as_guesses(told.causes), explanation=told.explanation if kept else None)
+
+
+@cache
+def _of_requests() -> frozenset[str]:
+    """Codes of causes that concern one request, not the server."""
+    return frozenset(cause.code for cause in families()["api-and-client"] if not cause.severity.stops)
+
+
+def _with_fitting_steps(causes: Sequence[Cause], logs: Mapping[str, Sequence[tuple[int, str]]]) -> tuple[Cause, ...]:
+    """Their steps in the words of the engine that printed the log."""
+    engines = {name: engine_of(logs[name]) for name in {c.proof[0].source for c in causes} if name in logs}
+    return tuple(
+        replace(cause, fix=fitting(cause.fix, engines.get(cause.proof[0].source, ""), cause.proof[0].text))
+        for cause in causes
+    )
+
+
+def _as_guesses(causes: Iterable[Cause]) -> tuple[Cause, ...]:
+    return tuple(replace(cause, confidence=min(cause.confidence, _GUESS)) for cause in causes)
+
+
+def _shows_failure(cause: Cause, because: Reason, sources: int) -> bool:
+    """Whether a line that proves it reports something bad, or the whole log does; one log's mere end does not."""
+    if cause.resembles:
+        return because.fails
+    if cause.code in _BY_THE_END and sources == 1:
+        return False
+    return cause.code.startswith("LIVE") or not all(is_quiet(proof.text) for proof in cause.proof)
 
 
 def _explained(
@@ -190,7 +286,7 @@ def _explained(
     if any(cause.confidence >= POSSIBLE for cause in found.causes):
         return replace(found, explanation=_unless_shown(because.why, found.causes))
     found = replace(found, explanation=because.why)
-    if not because.why and not (described and because.lines and not found.harmless):
+    if not because.bad and not (described and because.described and not found.harmless):
         return found
     sure = found.harmless and found.harmless[0].confidence >= LIKELY  # what looks bad is known
     out = impossible | {cause.key for cause in found.causes if cause.versions}

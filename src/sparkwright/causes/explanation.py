@@ -6,7 +6,18 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
-from sparkwright.causes.candidates import EXCEPTION, MECHANISM, STRONG, Candidate, Mechanism, candidates, with_mechanism
+from sparkwright.causes.candidates import (
+    EXCEPTION,
+    MECHANISM,
+    STRONG,
+    Candidate,
+    Mechanism,
+    candidates,
+    form,
+    split,
+    with_mechanism,
+)
+from sparkwright.causes.evidence import harmless, is_quiet
 from sparkwright.causes.fallback import context_of, kind_of
 from sparkwright.causes.load import families
 from sparkwright.causes.ranking import Slots
@@ -30,7 +41,9 @@ class Reason:
     """The explanation, None when no line reports anything bad, and what a cause may be found by.
 
     lines: with what each counts for; keys: of causes that its mechanism names, the likeliest first; bad: the line
-    reports a failure, and is not only the worst of a few.
+    reports a failure: it is neither information or a warning, nor only the worst of a few.
+    fails: more than a word of failure says so: its level, its form or a mechanism.
+    described: the few lines that there are are no log, and one of them has a word of failure.
     """
 
     why: Explanation | None
@@ -38,6 +51,8 @@ class Reason:
     keys: tuple[str, ...] = ()
     proof: tuple[Proof, ...] = ()
     bad: bool = False
+    described: bool = False
+    fails: bool = False
 
 
 def reason(
@@ -48,7 +63,7 @@ def reason(
 ) -> Reason:
     """Of sources by name, each as (number, raw line) in order. words: about the cluster.
 
-    over: the last line by source of what cannot explain an end: the engine has answered after it.
+    over: the last line by source of what cannot explain an end: the engine was ready or has answered after it.
     """
     past = over or {}
     read = {name: [(number, decoded(raw)[:_LONGEST]) for number, raw in lines] for name, lines in sources.items()}
@@ -74,7 +89,7 @@ def reason(
     where = phase.value if phase else ""
     around = _around(read[best.source], best, found, few)
     of_place, more = context_of(where, best.place, best.text)
-    bad = best.weight >= _LEAST
+    bad = best.weight >= _LEAST and not is_quiet(best.text)
     seen = f"phase={where} in={best.place}\n" + "\n".join(text for text, _ in around)
     rows = known.rows(seen) if known and bad else []
     keys = tuple(dict.fromkeys(key for row in rows for key in row["keys"]))
@@ -93,7 +108,9 @@ def reason(
         same=same,
         then=then[0] if then else None,
     )
-    return Reason(why, around, keys, (why.line,), bad)
+    described = few and _is_described([text for text, _ in around])
+    fails = bad and any(_is_a_failure(one) for one in (best, *found))
+    return Reason(why, around, keys, (why.line,), bad, described, fails)
 
 
 def _proof(one: Candidate) -> Proof:
@@ -107,8 +124,29 @@ def _filled_in(one: Candidate, known: Mechanism, words: Mapping[str, str]) -> tu
     slots = {name: text.strip(" '\"`:,.") for name, text in groups.items() if text}
     quoted = {name: shlex.quote(text) for name, text in slots.items()}  # of a log, and to be pasted into a shell
     steps = (step for step in known.next if all(slots.get(name) for name in _SLOT.findall(step)))
-    title = re.sub(r"[\s:(]*<[^>]*>\)?", "", known.title.format_map(defaultdict(lambda: "<>", slots)))
-    return title, tuple(step.format_map(Slots({**words, **quoted})) for step in steps)
+    return _title(known.title, slots), tuple(step.format_map(Slots({**words, **quoted})) for step in steps)
+
+
+def _is_a_failure(one: Candidate) -> bool:
+    """Whether more than a word of failure says so: its form, its level or its mechanism."""
+    is_clear = one.weight > _LEAST or form("fatal").search(one.body) or form("signal").search(one.body)
+    return bool(one.reports and is_clear) and not (is_quiet(one.text) or _is_logged_as_fine(one))
+
+
+def _is_logged_as_fine(one: Candidate) -> bool:
+    """Whether an engine logs that message as information or as a warning, though the line does not show its level."""
+    if form("exception").match(one.body.lstrip()):
+        return False
+    message = message_of(one.body)
+    return message is not None and message.level in ("I", "W")
+
+
+def _title(text: str, slots: Mapping[str, str]) -> str:
+    """The title without the clauses whose slots the line does not name."""
+    head, colon, tail = text.partition(": ")
+    clauses = [one for one in tail.split(", ") if all(slots.get(name) for name in _SLOT.findall(one))]
+    whole = head + colon * bool(clauses) + ", ".join(clauses)
+    return re.sub(r"[\s:(]*<[^>]*>\)?", "", whole.format_map(defaultdict(lambda: "<>", slots)))
 
 
 def _without_reason(read: Mapping[str, Sequence[tuple[int, str]]]) -> Reason:
@@ -116,7 +154,13 @@ def _without_reason(read: Mapping[str, Sequence[tuple[int, str]]]) -> Reason:
     lines = [(name, number, text) for name, given in read.items() for number, text in given if text.strip()]
     lines = [one for one in lines if not is_settings(one[2])]
     proof = tuple(Proof(name, number, text.strip()) for name, number, text in lines[:1])
-    return Reason(None, tuple((text, 1.0) for *_, text in lines), (), proof)
+    texts = [text for *_, text in lines]
+    return Reason(None, tuple((text, 1.0) for text in texts), (), proof, described=_is_described(texts))
+
+
+def _is_described(lines: Sequence[str]) -> bool:
+    """Whether somebody describes a failure: no line begins as a log's do, and one has a word of failure."""
+    return not any(split(text)[0] for text in lines) and any(form("bad").search(text) for text in lines)
 
 
 def _around(
@@ -133,9 +177,16 @@ def _around(
 
 
 def _placed(found: Sequence[Candidate]) -> list[Candidate]:
-    """By the messages of engines: with their place in the source, without what is logged when nothing is wrong."""
-    known = {one.body: message_of(one.body) for one in sorted(found, key=lambda one: -one.weight)[:_MATCHED]}
-    kept = [(one, message) for one in found if not ((message := known.get(one.body)) and message.is_routine)]
+    """By the messages of engines: with their place in the source, without what is logged when nothing is wrong.
+
+    An exception's own line stays, whatever message it resembles.
+    """
+    worst = sorted(found, key=lambda one: -one.weight)[:_MATCHED]
+    known = {one.body: message_of(one.body) for one in worst}
+    fine = {body for body, message in known.items() if message and message.is_routine}
+    fine = {body for body in fine if not form("exception").match(body.lstrip())}
+    fine |= {one.body for one in worst if harmless(one.text)}
+    kept = [(one, known.get(one.body)) for one in found if one.body not in fine]
     return [replace(one, place=m.place) if m and m.place and "/" not in one.place else one for one, m in kept]
 
 

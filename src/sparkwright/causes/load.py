@@ -37,7 +37,7 @@ _LISTS: Mapping[str, Callable[[str], object]] = {
     "consequences": _KEY,
 }
 _NEEDED = ("code", "key", "title", "severity", "why", "fires", "silent")
-_MORE = ("times", "unless", *CONDITIONS)
+_MORE = ("times", "unless", "above", *CONDITIONS)
 _FORMS = {"line": _MORE, "near": ("within", *_MORE), "anywhere": _MORE}
 _DETAILS = {"within": int, "times": int, "unless": str}
 _NUMBER = re.compile(r"0\.\d\d?").fullmatch
@@ -185,8 +185,11 @@ def _signature(level: str, value: Any) -> Sign:
     if form != "line" and len(patterns) < 2:
         raise _Wrong(f"{form} needs two patterns or more", rf"\b{form} =")
     asked = {key: [value[key]] if isinstance(value[key], str) else value[key] for key in CONDITIONS if key in value}
+    above = _texts("above", value.get("above", []))
+    if above and len(above) != 2:
+        raise _Wrong("above needs the names of two groups", r"\babove =")
     only = tuple((key, _texts(key, given, CONDITIONS[key].__contains__)) for key, given in asked.items())
-    return Sign(patterns, sure, only=only, **details | {"unless": _unbroken(details.get("unless", ""))})
+    return Sign(patterns, sure, only=only, above=above, **details | {"unless": _unbroken(details.get("unless", ""))})
 
 
 def _unbroken(pattern: str) -> str:

@@ -22,6 +22,8 @@ _PROOFS = 6
 _SURE_ENOUGH = 0.9  # for a step that takes a node away; below it, such a step comes after the others
 _TAKES_A_NODE = re.compile(r"\breboot\b|\bpower[- ](?:cycle|off)\b|\bshutdown -", re.IGNORECASE)
 _THREAD = re.compile(r"/(?:issues|pull|discussions|t)/")  # one owner's report, not documentation
+_RAISED = re.compile(r"(?:^|[\s\]):])(?:[a-z_]\w{0,60}\.){0,8}[A-Z]\w{0,80}(?:Error|Exception): ")
+_AMOUNT = re.compile(r"(\d+(?:\.\d+)?) ?([KMGT])")
 _ELSEWHERE = {  # of engines that somebody else runs
     "logs": "docker logs --tail 200 <container>",
     "ends": "docker inspect -f '{{.State.OOMKilled}} {{.State.ExitCode}}' <container>",
@@ -56,9 +58,22 @@ class Found:
 def found_by_signs(hits: Iterable[Hit], causes: Mapping[str, LogCause]) -> list[Found]:
     """One Found a cause; hits of all sources together. causes: by code."""
     by_code: dict[str, list[Hit]] = {}
-    for hit in hits:
+    for hit in filter(_is_above, hits):
         by_code.setdefault(hit.signed.code, []).append(hit)
     return [_merged(causes[code], group) for code, group in by_code.items()]
+
+
+def _is_above(hit: Hit) -> bool:
+    """Whether the amounts in its line are as the sign asks for; of a line without units too."""
+    if not hit.signed.sign.above:
+        return True
+    amounts = [_amount(hit.groups.get(name, "")) for name in hit.signed.sign.above]
+    return None not in amounts and (amounts[0] or 0.0) > (amounts[1] or 0.0)
+
+
+def _amount(text: str) -> float | None:
+    found = _AMOUNT.match(text)
+    return float(found[1]) * 1024.0 ** "KMGT".find(found[2]) if found else None
 
 
 def _merged(known: LogCause, hits: list[Hit]) -> Found:
@@ -123,8 +138,17 @@ def _weight(one: Found, found: Sequence[Found]) -> float:
         if o.known.severity.stops and o.sure > POSSIBLE and o.known.key not in one.known.consequences
     )
     degrades = not one.known.severity.stops and any(ends)
-    follows = any(one.known.key in o.known.consequences and o.sure + _NEAR >= one.sure for o in real)
+    follows = any(
+        one.known.key in o.known.consequences
+        and (o.sure + _NEAR >= one.sure or (_is_raised(o) and not _is_raised(one)))
+        for o in real
+    )
     return one.sure * _EXPLAINED if degrades or follows else one.sure
+
+
+def _is_raised(one: Found) -> bool:
+    """Whether an exception's own line shows it."""
+    return any(_RAISED.search(proof.text) for proof in one.proof)
 
 
 def _place(proof: Proof) -> tuple[float, int]:

@@ -30,6 +30,7 @@ _ENGINES = {
 _DOCKER_ARCH = {"aarch64": "arm64", "x86_64": "amd64"}
 _ID_SHOWN = 19  # sha256: and twelve digits, as Docker shows them
 _OURS = "sparkwright/"
+_SPARKRUN = "sparkrun_"
 
 
 def engine_of(text: str) -> str:
@@ -55,17 +56,60 @@ def engine_restarts(facts: NodeFacts) -> Iterator[Found]:
             )
 
 
-def foreign_engine(facts: NodeFacts) -> Iterator[Found]:
-    docker = known(facts.containers)
-    for container in docker.containers if docker else ():
-        engine = engine_in(container)
-        if container.running and engine and not container.ours:
-            gpu = ", with the GPU" if container.gpu else ""
-            yield Found(
-                f"docker ps: {container.name} {container.image} {container.command}".rstrip() + gpu,
-                title=f"{container.name} runs {engine}",
-                fix=f"if it is not meant to stay: docker stop {container.name}",
-            )
+def foreign_engine(context: Context) -> Iterator[Found]:
+    """A warning; of the same model as the recipe's it stops a start, which would load it a second time."""
+    for facts in real_nodes(context):
+        docker = known(facts.containers)
+        for container in docker.containers if docker else ():
+            engine = engine_in(container)
+            if container.running and engine and not container.ours:
+                yield _foreign(container, engine, facts.node, context.recipe)
+
+
+def _foreign(container: Container, engine: str, node: str, recipe: Recipe | None) -> Found:
+    gpu = ", with the GPU" if container.gpu else ""
+    serves = f", serves {container.model}" if container.model else ""
+    same = recipe is not None and _same_model(container.model, recipe)
+    by = f", started by {starter}" if (starter := _starter(container)) else ""
+    title = f"{container.name} runs {engine}{by}"
+    if same:
+        title = f"{container.name} serves this model already{by}"
+    stop = _stop(container, node)
+    return Found(
+        f"docker ps: {container.name} {container.image} {container.command}".rstrip() + gpu + serves,
+        title=title,
+        fix=stop if same else f"if it is not meant to stay: {stop}",
+        severity=OVERRIDE if same else None,
+        subject=node,
+    )
+
+
+def _starter(container: Container) -> str:
+    if container.name.startswith(_SPARKRUN):
+        return "sparkrun"
+    return "Docker Compose" if container.project else ""
+
+
+def _stop(container: Container, node: str) -> str:
+    """Its own tool's way, which stops all of its ranks and keeps it stopped."""
+    if container.name.startswith(_SPARKRUN):
+        job = container.name.removeprefix(_SPARKRUN).partition("_")[0]
+        return f"where sparkrun is installed: sparkrun stop {job}; or on each node: docker rm -f {container.name}"
+    if container.project:
+        return f"on {node}: docker compose -p {container.project} down"
+    return f"docker stop {container.name}"
+
+
+def _same_model(served: str, recipe: Recipe) -> bool:
+    """By the last part of the name: a path, a hub's id and an entry of the hub's cache may be one model."""
+    wanted = {_short(name) for name in (recipe.model.id, recipe.model.path) if name}
+    return bool(served) and _short(served) in wanted
+
+
+def _short(name: str) -> str:
+    entry = re.search(r"models--[^/]+--([^/]+)", name)
+    last = entry[1] if entry else name.rstrip("/").rpartition("/")[2]
+    return last.partition(":")[0].lower()
 
 
 def image_architecture(context: Context) -> Iterator[Found]:
@@ -141,7 +185,7 @@ def _remedy(recipe: Recipe) -> str:
 CHECKS = explained(
     __file__,
     Check("DOCK006", WARN, "engine container restarts automatically", per_node(unplanned, engine_restarts)),
-    Check("DOCK007", WARN, "another engine runs in a container", per_node(real_nodes, foreign_engine)),
+    Check("DOCK007", WARN, "another engine runs in a container", foreign_engine),
     Check("DOCK008", OVERRIDE, "image for another architecture", image_architecture),
     Check("DOCK009", WARN, "image differs between nodes", images_differ),
     Check("DOCK013", BLOCK, "image on no node and in no registry", image_unpublished),

@@ -116,6 +116,13 @@ def planned_from_hub(context: Context) -> Iterator[Found]:
     yield Found(f"{told.model}@{told.revision}: {size}; {config}", subject=told.model)
 
 
+def size_contradicted(context: Context) -> Iterator[Found]:
+    if context.recipe is None or context.advice is None or played(context.recipe):
+        return
+    for found in context.advice.contradictions[:1]:
+        yield Found(found, subject="model")
+
+
 _STARTS = "llama.cpp starts all the same, and gives no request more tokens than the model was trained for"
 
 
@@ -153,4 +160,5 @@ CHECKS = explained(
     Check("MODEL011", WARN, "unsupported model architecture details", shape_doubtful),
     Check("MODEL012", INFO, "model planned from hub metadata", planned_from_hub),
     Check("MODEL013", OVERRIDE, "context longer than the model supports", context_over_model),
+    Check("MODEL014", WARN, "statements about the model's size contradict each other", size_contradicted),
 )

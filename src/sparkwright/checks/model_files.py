@@ -113,6 +113,14 @@ def _in_store(node: str, store: str, ref: Ref) -> Found:
 
 
 def files_damaged(context: Context) -> Iterator[Found]:
+    for found in flawed(context, Defect.PROJECTOR):
+        yield Found(
+            f"{found.checkpoint.path}: {found.shown}",
+            title=f"{found.model.label} is a projector, no language model",
+            cause="a GGUF model that sees or hears is two files, and this is the one of its encoder",
+            fix="give the other file as the model, and this one with the engine's option for projectors (mmproj)",
+            subject=found.node,
+        )
     for found in flawed(context, Defect.SHORT, Defect.POINTER, Defect.GARBAGE):
         mended = found.another_whole and not found.checkpoint.complete
         yield Found(

@@ -24,7 +24,7 @@ from sparkwright.cli.bench_live import bench_screen
 from sparkwright.cli.bench_words import found_text, plan_json, plan_text
 from sparkwright.cli.columns import echo
 from sparkwright.cli.gate_file import gates_of
-from sparkwright.cli.kinds import Whole, renamed_option, time_option
+from sparkwright.cli.kinds import Whole, checked_url, renamed_option, time_option
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.run import Run
@@ -228,6 +228,8 @@ def _opening(ready: Ready) -> str:
 @contextlib.asynccontextmanager
 async def endpoint(made: Bench, named: str, said: Asked) -> AsyncIterator[tuple[Bench, Ready]]:
     """With what it was asked by: of a gateway of ours that trusts the cluster's own certificates."""
+    if named.startswith(("http://", "https://")):
+        checked_url(named)
     if "://" in named and not is_url(named):
         message = f"{named}: only http and https are measured, as in http://HOST:PORT"
         raise UsageError(message, "sparkwright bench http://127.0.0.1:8000")

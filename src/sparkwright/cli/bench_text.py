@@ -94,7 +94,8 @@ def _title(summary: RunSummary) -> str:
     engine = f" on {engine_text(known)}" if known.engine else ""
     took = f", {duration(run.ended - run.began)}" if run.ended > run.began else ""
     head = f"{mark(known.simulated)}{run.id}  {known.model}{engine}: {tables.verdict(summary)}"
-    return f"{head}\n  {run.workload.name}@{run.workload.version} against {known.endpoint}{took}"
+    against = f" against {known.endpoint}" if known.endpoint else ""
+    return f"{head}\n  {run.workload.name}@{run.workload.version}{against}{took}"
 
 
 STOPPED = "stopped"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import shlex
 import time
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ import click
 from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.cli import options as shared
 from sparkwright.cli.columns import SIMULATED, aligned, echo
+from sparkwright.cli.kinds import checked_url
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.units import duration
 from sparkwright.domain.values import asdict, dataclass, replace
@@ -105,10 +108,11 @@ def _list(where: ClusterOptions, as_json: bool) -> None:
     from sparkwright.wiring import tunnels
 
     found = asyncio.run(tunnels(where).listed())
-    rows = [(one.name, one.title, one.path, one.file) for one in clients().values()]
+    known = [_placed(one) for one in clients().values()]
+    rows = [(one.name, one.title, one.path, one.file) for one in known]
     now = time.time()
     lines = [(t.name, t.destination, f"127.0.0.1:{t.port}", _state(t.ended, now - t.since)) for t in found]
-    document = {"clients": [asdict(one) for one in clients().values()], "tunnels": [asdict(one) for one in found]}
+    document = {"clients": [asdict(one) for one in known], "tunnels": [asdict(one) for one in found]}
     tunnel_text = f"tunnels\n{aligned(lines)}" if lines else "tunnels: none"
     shared.answer(as_json, document, f"clients\n{aligned(rows)}\n{tunnel_text}")
 
@@ -127,7 +131,7 @@ def _connect(name: str, target: str, where: ClusterOptions, how: _How, as_json: 
     from sparkwright.gateway.clients import settings
     from sparkwright.wiring import asker
 
-    client = known(name)
+    client = _placed(known(name))
     if how.write and not client.file:
         raise UsageError(f"{client.title} reads no file that could be written", "set what `connect` prints")
 
@@ -150,6 +154,16 @@ def _connect(name: str, target: str, where: ClusterOptions, how: _How, as_json: 
     shared.answer(as_json, document, "\n".join([*lines, *_verdict(client, seen, how.check)]), int(not seen.works))
 
 
+def _placed(client: Any) -> Any:
+    """The client with its files where XDG_CONFIG_HOME has them: opencode reads them there."""
+    given = os.environ.get("XDG_CONFIG_HOME", "")
+    if not Path(given).is_absolute():
+        return client
+    usual, folder = "~/.config/", given.rstrip("/")
+    run = client.run.replace(usual, f"{shlex.quote(folder)}/")
+    return replace(client, file=client.file.replace(usual, f"{folder}/"), run=run)
+
+
 def _state(ended: bool, age: float) -> str:
     return "ended: --tunnel opens it again, --stop forgets it" if ended else f"open since {duration(age)}"
 
@@ -164,7 +178,7 @@ def _way(target: str, where: ClusterOptions, how: _How) -> Any:
     if "://" in target:
         secret = keys(how.key_file)[0] if how.key_file else None
         paths = {"key_file": _path(how.key_file), "authority": _path(how.ca)}
-        return use.Way(target.rstrip("/"), key=secret, model=how.model, **paths)
+        return use.Way(checked_url(target).rstrip("/"), key=secret, model=how.model, **paths)
     if how.key_file or how.ca:
         raise UsageError("--key-file and --ca go with a URL", "--key NAME chooses a key of the cluster")
     cluster = shared.open_cluster(where)

@@ -1,62 +1,34 @@
-"""`sparkwright demo`: the whole loop on this machine, simulated, through the same code that drives real nodes."""
+"""`sparkwright demo`: a supervised, simulated deployment on this machine that loses a rank and recovers."""
 
 import shutil
 import socket
 import tempfile
 import time
-from collections.abc import Awaitable, Callable
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 import yaml
 
 from sparkwright.adapters.files import open_recipe
-from sparkwright.app.check import check_nodes
 from sparkwright.app.cluster_options import ClusterOptions
-from sparkwright.app.launch import Options, up
-from sparkwright.app.prepare import prepare
-from sparkwright.app.queries import status
-from sparkwright.app.services import LaunchRequest, Services, expand
-from sparkwright.app.stage import staging_text
-from sparkwright.app.stop import down
+from sparkwright.app.services import Services, expand
 from sparkwright.cli import options as shared
-from sparkwright.cli.check_fix import summary
-from sparkwright.cli.columns import echo, findings_text
-from sparkwright.cli.text import answer_text, deployment_text, plan_text
+from sparkwright.cli.columns import echo, fold
+from sparkwright.cli.demo_story import Stage, play
 from sparkwright.domain.cluster import Cluster, Node
 from sparkwright.domain.errors import RecipeError
-from sparkwright.domain.recipe import Recipe
-from sparkwright.domain.units import duration
-from sparkwright.domain.values import asdict, dataclass, replace
+from sparkwright.domain.recipe import GatewayTls, Recipe
+from sparkwright.domain.values import asdict, replace
 from sparkwright.engines.catalog import simulator
 from sparkwright.engines.simulator import Simulator
-from sparkwright.simulator.nodes import make_cluster
-from sparkwright.wiring import places
+from sparkwright.simulator.nodes import lend_caddy, make_cluster
+from sparkwright.wiring import keys_folder, places
 
-T = TypeVar("T")
 RECIPE = Simulator.name
-WIDTH = 76
-WHAT = "two embedded nodes on this machine, and an engine that speaks like vLLM 0.21.0 without a model."
-NEXT = """What to do next on real nodes:
-  echo 'nodes: [spark-1, spark-2]' > cluster.yaml      the names are what you give to ssh
-  sparkwright check                     are the nodes in order?
-  sparkwright recipes list              what can be served
-  sparkwright plan deepseek-v4-flash    does it fit, and the exact commands
-  sparkwright up deepseek-v4-flash      serve it"""
-
-
-@dataclass(frozen=True, slots=True)
-class Show:
-    """What is shown, and whether it is kept running. quiet: with --json only the result is printed."""
-
-    recipe: Recipe
-    keep: bool
-    quiet: bool
-
-    def echo(self, text: str) -> None:
-        if not self.quiet:
-            echo(text)
+WHAT = "SIMULATED: two embedded nodes, and an engine that speaks like vLLM 0.21.0 without a model"
+NEXT = """On machines of your own: `sparkwright init spark-1 spark-2`, then `check`, `recipes list`, `up RECIPE`."""
 
 
 @click.command()
@@ -69,12 +41,13 @@ class Show:
     shell_complete=shared.complete.recipes,
     help="A recipe of the simulator.",
 )
-@click.option("--keep", is_flag=True, help="Leave it running and print the commands to inspect and end it.")
+@click.option("--keep", is_flag=True, help="Leave it running for a look; print how to end it.")
 @shared.json_option
 def demo(wanted: str, keep: bool, as_json: bool) -> None:
-    """Run the whole loop on this machine, on a simulated two-node cluster, in under two minutes.
+    """Start a simulated deployment, kill a rank, and show the 503, the recovery and the incident.
 
-    Nothing is installed, no port beyond loopback is opened, and nothing is left behind.
+    It runs on this machine through the code that drives real nodes: supervisor, gateway and console included. It takes
+    less than a minute. Nothing is installed, no port beyond loopback is opened, and nothing is left behind.
 
     \b
     Examples:
@@ -82,19 +55,28 @@ def demo(wanted: str, keep: bool, as_json: bool) -> None:
       sparkwright demo --keep
       sparkwright demo --recipe twin-deepseek
     """
-    recipe = _with_free_ports(_simulated(wanted))
-    show = Show(recipe, keep, as_json)
-    folder = Path(tempfile.mkdtemp(prefix="sparkwright-demo-"))
-    done = False
-    try:
-        cluster = make_cluster(folder)
-        result = _loop(cluster, show)
-        done = True
-    finally:
-        if not (keep and done):
-            shutil.rmtree(folder, ignore_errors=True)
-    kept = _kept(folder, cluster, recipe) if keep else {}
-    shared.answer(as_json, result | kept, _farewell(kept, recipe))
+    recipe = _for_a_demo(_simulated(wanted))
+    began, folder = time.monotonic(), Path(tempfile.mkdtemp(prefix="sparkwright-demo-"))
+    # A name of its own: keys are stored by it, and two demonstrations may run at once.
+    cluster = replace(make_cluster(folder), name=folder.name.removeprefix("sparkwright-"))
+    keys = keys_folder() / cluster.name
+    with ExitStack() as ending:
+        ending.callback(shutil.rmtree, folder, ignore_errors=True)
+        ending.callback(shutil.rmtree, keys, ignore_errors=True)
+        lend_caddy(folder)
+        say = (lambda text: None) if as_json else echo
+        say(f"{WHAT}\n")
+        stage = Stage(recipe, folder, keep, lambda text: say(fold(f"{time.monotonic() - began:6.1f} s  {text}", 20)))
+
+        async def played(services: Services) -> dict[str, Any]:
+            return await play(services, stage)
+
+        result = shared.drive_on(cluster, ClusterOptions(), played, quiet=True)
+        if keep:
+            result |= _kept(folder, cluster, recipe)
+            ending.pop_all()
+    over = f"{time.monotonic() - began:6.1f} s  nothing is left of it\n\n{NEXT}"
+    shared.answer(as_json, {"simulated": True, **result}, _farewell(result, keys) if keep else over)
 
 
 def _simulated(wanted: str) -> Recipe:
@@ -107,65 +89,33 @@ def _simulated(wanted: str) -> Recipe:
     return recipe
 
 
-def _loop(cluster: Cluster, show: Show) -> dict[str, Any]:
-    """check, plan, up, status, down, each as the verb of that name does it. What fails is taken down all the same."""
-    echo, recipe, done = show.echo, show.recipe, False
-    began, request = time.monotonic(), LaunchRequest(recipe, recipe.deployment)
-    verb = _Verb(cluster, show)
-    echo(f"SIMULATED: {WHAT}")
-    checked = verb("check", check_nodes)
-    told = findings_text(checked.findings, checked.facts, fixes=True)
-    echo("\n".join(filter(None, (told, summary(checked)))))
-    planned = verb("plan", lambda services: prepare(services, request))
-    echo(plan_text(planned.plan, staging_text(planned.plan, planned.cluster_state), why=False))
-    try:
-        outcome = verb("up", lambda services: up(services, request, Options()))
-        times = "\n".join(f"  {name:<12} {duration(seconds):>8}" for name, seconds in outcome.steps)
-        echo(f"{answer_text(outcome.answer) if outcome.answer else 'no answer'}\nwhere time went\n{times}")
-        found, _ = verb("status", status)
-        echo("\n".join(deployment_text(d) for d in found))
-        done = True
-    finally:
-        if not (show.keep and done):
-            verb("down", lambda services: down(services, recipe.deployment, seize=True))
-    echo(f"\n{duration(time.monotonic() - began)} in all{'' if show.keep else '; nothing is left of it'}")
-    return {
-        "simulated": True,
-        "answer": asdict(outcome.answer) if outcome.answer else None,
-        "steps": [{"name": n, "seconds": round(s, 3)} for n, s in outcome.steps],
-        "status": [asdict(d) for d in found],
-    }
+def _for_a_demo(recipe: Recipe) -> Recipe:
+    """With free ports, and plain HTTP: a browser warns of a new CA, and the loopback needs no encryption."""
+    port, master, door = _free_ports()
+    gateway = replace(recipe.serving.door, port=door, tls=GatewayTls.OFF)
+    return replace(recipe, serving=replace(recipe.serving, port=port, master_port=master, door=gateway))
 
 
-@dataclass(frozen=True, slots=True)
-class _Verb:
-    """Runs one verb's use case under its title, with its progress."""
-
-    cluster: Cluster
-    show: Show
-
-    def __call__(self, title: str, use: Callable[[Services], Awaitable[T]]) -> T:
-        self.show.echo(click.style(f"\n--- sparkwright {title} ".ljust(WIDTH, "-"), bold=True))
-        return shared.drive_on(self.cluster, ClusterOptions(), use, quiet=self.show.quiet or title == "plan")
-
-
-def _with_free_ports(recipe: Recipe) -> Recipe:
-    """8000 may be taken on the user's machine; a demonstration should not fail for that."""
-    with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as other:
-        ports = [probe.getsockname()[1] for probe in (one, other)]
-    return replace(recipe, serving=replace(recipe.serving, port=ports[0], master_port=ports[1]))
+def _free_ports() -> tuple[int, int, int]:
+    """Of the engine, its ranks and the gateway, which takes the next one, too."""
+    with ExitStack() as probes:
+        found: list[int] = []
+        while len(found) < 2:
+            found.append(probes.enter_context(socket.create_server(("127.0.0.1", 0))).getsockname()[1])
+        while True:
+            door = probes.enter_context(socket.create_server(("127.0.0.1", 0))).getsockname()[1]
+            try:
+                probes.enter_context(socket.create_server(("127.0.0.1", door + 1)))
+            except (OSError, OverflowError):
+                continue
+            return found[0], found[1], door
 
 
 def _kept(folder: Path, cluster: Cluster, recipe: Recipe) -> dict[str, str]:
     """A cluster file next to the nodes, so that every other verb works on them."""
     path = folder / "cluster.yaml"
     path.write_text(cluster_yaml(cluster))
-    return {
-        "folder": str(folder),
-        "cluster_file": str(path),
-        "endpoint": f"http://127.0.0.1:{recipe.serving.port}/v1",
-        "deployment": recipe.deployment,
-    }
+    return {"folder": str(folder), "cluster_file": str(path), "deployment": recipe.deployment}
 
 
 def cluster_yaml(cluster: Cluster) -> str:
@@ -187,14 +137,11 @@ def _node(node: Node) -> dict[str, Any]:
     }
 
 
-def _farewell(kept: dict[str, str], recipe: Recipe) -> str:
-    if not kept:
-        return f"\n{NEXT}"
-    path = kept["cluster_file"]
+def _farewell(kept: dict[str, Any], keys: Path) -> str:
+    name = kept["deployment"]
     return (
-        f"\nIt runs (SIMULATED) on {kept['endpoint']}, model {recipe.model.served_name}\n"
-        f"  export SPARKWRIGHT_CLUSTER={path}\n"
-        "  sparkwright status\n"
-        f"  sparkwright logs {recipe.deployment}\n"
-        f"  sparkwright down {recipe.deployment} && rm -r {kept['folder']}      ends it"
+        f"\nIt runs on. Look at it with the console above, or with:\n"
+        f"  export SPARKWRIGHT_CLUSTER={kept['cluster_file']}\n"
+        f"  sparkwright status; sparkwright top; sparkwright connect curl; sparkwright incidents show 1\n"
+        f"  sparkwright down {name} && rm -r {kept['folder']} {keys}      # ends it"
     )

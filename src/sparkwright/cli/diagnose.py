@@ -14,13 +14,12 @@ import click
 
 from sparkwright.adapters.log_files import Growing, Look, arriving, chunks, log_files
 from sparkwright.app.examine import Examined, examine
-from sparkwright.causes.fallback import WORKER_ENDS
 from sparkwright.cli import options as shared
 from sparkwright.cli.columns import echo
 from sparkwright.cli.diagnose_text import cause_text, examined_text, explanation_text
 from sparkwright.cli.failure import cause_json
 from sparkwright.domain.deployment import is_deployment_name
-from sparkwright.domain.diagnosis import Cause, Explanation
+from sparkwright.domain.diagnosis import Cause, Explanation, State
 from sparkwright.domain.errors import UsageError
 
 if TYPE_CHECKING:  # what only a deployment or --watch needs is loaded there: the start is quick
@@ -49,8 +48,8 @@ def diagnose(what: tuple[str, ...], watch: bool, where: ClusterOptions, as_json:
     are read; `-` is standard input, a FOLDER is an incident. A DEPLOYMENT is read on its nodes, or from its last saved
     evidence when nothing of it is left there.
 
-    Exit status: 0 nothing wrong found, 1 causes or an unexplained error, 2 there is no text to read, 3 a node could not
-    be reached.
+    Exit status: 0 no failure (the server serves, stopped in good order or still starts), 1 a failure was found, named
+    or not, 2 there is no text to read, 3 a node could not be reached.
 
     \b
     Examples:
@@ -73,16 +72,44 @@ def _examined(targets: tuple[str, ...], where: ClusterOptions, as_json: bool) ->
         shared.print_json(_document(examined))
     else:
         echo(examined_text(examined))
-    why = None if examined.serves else examined.diagnosis.explanation
-    return bool(examined.diagnosis.causes or (why and why.mechanism != WORKER_ENDS))
+    return _failed(examined)
 
 
 def _document(examined: Examined) -> dict[str, Any]:
     """The schema is in docs/guides/diagnosing.md."""
     told = examined.diagnosis
     causes = {"causes": list(map(cause_json, told.causes)), "harmless": list(map(cause_json, told.harmless))}
-    earlier = list(map(cause_json, examined.earlier))
-    return {"schema": SCHEMA, **asdict(examined), "diagnosis": {**asdict(told), **causes}, "earlier": earlier}
+    notes = list(map(cause_json, told.notes))
+    whole = {
+        "diagnosis": {**asdict(told), **causes, "notes": notes},
+        "earlier": list(map(cause_json, examined.earlier)),
+    }
+    return {"schema": SCHEMA, **asdict(examined), **_verdict(examined), **whole}
+
+
+def _failed(examined: Examined) -> bool:
+    """Whether anything is wrong now; of a deployment that serves, a cause is, and a line that only looks bad is not."""
+    told = examined.diagnosis
+    return bool(told.causes) if examined.serves else told.failure
+
+
+def _verdict(examined: Examined) -> dict[str, Any]:
+    """The short answer: state, since which line it serves, the failure or null, and the notes."""
+    told = examined.diagnosis
+    serves = examined.serves or told.state is State.SERVING
+    failure = None
+    if _failed(examined):
+        first = told.named[0] if told.named else None
+        line = first.proof[0] if first else told.explanation.line if told.explanation else None
+        failure = {"cause": first.key if first else None, "line": asdict(line) if line else None}
+    notes = [cause_json(cause) for cause in (*told.notes, *told.harmless)]
+    return {
+        "state": State.SERVING if serves else told.state,
+        "serves": serves,
+        "serves_since": asdict(told.serves) if told.serves else None,
+        "failure": failure,
+        "notes": notes,
+    }
 
 
 def _names_deployment(targets: tuple[str, ...]) -> bool:

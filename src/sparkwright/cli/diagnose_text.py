@@ -14,6 +14,7 @@ from sparkwright.domain.diagnosis import (
     Explanation,
     Proof,
     Source,
+    State,
     Stated,
     Sureness,
     likely,
@@ -25,6 +26,7 @@ _COLORS = {Sureness.HIGH: "red", Sureness.MEDIUM: "yellow", Sureness.LOW: "blue"
 _SHOWN = 4  # lines of proof
 _FAINT, _FAINT_BESIDE_CERTAIN = 0.25, 0.4
 _LONG = 220  # characters of one
+_NAMED = 12  # sources; of more their number is shown
 _COUNTED = 100  # more are not counted
 
 
@@ -32,7 +34,11 @@ def examined_text(examined: Examined) -> str:
     told, since = examined.diagnosis, _since(examined)
     why = None if examined.serves else told.explanation
     nothing = f"no known cause{since}" + ("; what looks bad below is harmless" if told.harmless and not why else "")
+    if not told.failure:
+        nothing = _state_text(told) or nothing
     title = f"causes{since}\n" if since else ""
+    if told.causes and not told.failure and not since:
+        title = f"{_state_text(told) or 'no line reports a failure'}\nif something is wrong nonetheless:\n"
     parts = [title + causes_text(told.causes) if told.causes else nothing]
     if why and told.causes and not told.named:
         parts = [nothing, failure_text(told.causes, why)]
@@ -45,11 +51,27 @@ def examined_text(examined: Examined) -> str:
     if found := [one for one in examined.findings if one.severity is not Severity.INFO]:
         parts.append("the nodes themselves\n" + findings_text(found))
     missing: tuple[str, ...] = ()
-    if told.causes or not examined.serves:
+    if told.causes or not (examined.serves or told.state in (State.SERVING, State.STOPPED)):
         missing = (_list("could not determine", told.untold), _list("to narrow it down", told.collect))
-    more = (_harmless(told), *missing)
+    more = (_noted(told), _harmless(told), *missing)
     parts += [text for text in more if text]
     return mark(examined.simulated) + "\n\n".join([*parts, _read(told.sources), *examined.trouble])
+
+
+def _state_text(told: Diagnosis) -> str:
+    """`serves since line 12; 3 notes`, or that it stopped; '' where the logs show no server."""
+    number = len(told.notes) + len(told.harmless)
+    notes = f"; {number} note{'' if number == 1 else 's'}" if number else ""
+    if told.state is State.SERVING and told.serves:
+        several = sum(source.lines > 0 for source in told.sources) > 1
+        return f"serves since {_place(told.serves) if several else f'line {told.serves.number}'}{notes}"
+    return f"stopped in good order{notes}" if told.state is State.STOPPED else ""
+
+
+def _noted(told: Diagnosis) -> str:
+    """What was printed before the server was ready: it explains no failure."""
+    lines = [fold(f"  {one.title} ({_place(one.proof[0])}, {one.code})", 4) for one in told.notes]
+    return "\n".join(["noted; explains no failure", *lines]) if lines else ""
 
 
 def failure_text(causes: Sequence[Cause], why: Explanation | None) -> str:
@@ -167,7 +189,11 @@ def _list(title: str, lines: Sequence[str]) -> str:
 
 
 def _read(sources: Sequence[Source]) -> str:
-    return fold("read: " + "; ".join(_source(source) for source in sources if source.lines or len(sources) == 1), 6)
+    """The sources by name; of many, their number."""
+    read = [source for source in sources if source.lines or len(sources) == 1]
+    if len(read) > _NAMED:
+        return f"read: {len(read):,} logs with {sum(source.lines for source in read):,} lines"
+    return fold("read: " + "; ".join(map(_source, read)), 6)
 
 
 def _source(source: Source) -> str:

@@ -52,7 +52,15 @@ def _of(run: Run) -> Evaluation:
 
 
 def document(run: Run) -> dict[str, Any]:
-    return {**asdict(run), "simulated": run.conditions.simulated, "passed": exit_code(run) == 0}
+    cause = _missing_parser(run)
+    told = {"simulated": run.conditions.simulated, "passed": exit_code(run) == 0}
+    return {**asdict(run), **told} | ({"cause": cause} if cause else {})
+
+
+def _missing_parser(run: Run) -> str:
+    from sparkwright.app.evaluate import missing_parser  # `runs` starts without the engines
+
+    return missing_parser(run)
 
 
 def text(run: Run) -> str:
@@ -72,7 +80,9 @@ def text(run: Run) -> str:
     after = f"next\n  sparkwright report {run.id} -o report.html   all exchanges that failed, as one file"
     if run.conditions.ours:
         after += f"\n  sparkwright report {run.id} --console        the same for all who may see the console"
-    return "\n\n".join(filter(None, [head, aligned(rows), "\n".join(failed), *unfinished, after]))
+    return "\n\n".join(
+        filter(None, [fold(_missing_parser(run), 4), head, aligned(rows), "\n".join(failed), *unfinished, after])
+    )
 
 
 def _failure(outcome: Outcome) -> Iterator[str]:

@@ -14,9 +14,9 @@ from sparkwright.cli import options as shared
 from sparkwright.cli.columns import aligned, echo, fold, fold_command, mark
 from sparkwright.cli.kinds import Whole
 from sparkwright.domain.deployment import is_deployment_name
-from sparkwright.domain.incident import CHANGED, Incident, IncidentEvent
-from sparkwright.domain.live import DeploymentState
+from sparkwright.domain.incident import Incident
 from sparkwright.domain.units import duration
+from sparkwright.report.incident_story import shortened, story_of
 
 SCHEMA = 1
 
@@ -88,7 +88,7 @@ def _json(incident: Incident) -> dict[str, Any]:
     return {**asdict(incident), "open": incident.is_open, "away": incident.away, "changed": incident.changed}
 
 
-_LONG, _SHORT = 400, 70
+_SHORT = 70
 _LINES = 8
 
 
@@ -101,7 +101,7 @@ def list_text(found: Remembered) -> str:
     """A restart has no number."""
     rows = [(incident.opened_at, _row(incident)) for _, incident in found.incidents]
     for _, name, event in found.restarts:
-        rows.append((event.at, ("", when(event.at), name, event.kind, "", _cut(event.text, _SHORT))))
+        rows.append((event.at, ("", when(event.at), name, event.kind, "", shortened(event.text, _SHORT))))
     return aligned([row for _, row in sorted(rows, key=itemgetter(0), reverse=True)])
 
 
@@ -109,75 +109,32 @@ def _row(incident: Incident) -> tuple[str, ...]:
     away = "" if incident.away is None else f", {duration(incident.away)} away"
     outcome = "open" if incident.is_open else f"{incident.outcome}{away}"
     kind = f"{mark(incident.simulated)}{incident.kind}"
-    cause = f"; cause: {_cut(incident.cause, _SHORT)}" if incident.cause else ""
-    what = f"{_cut(incident.what, _SHORT)}{cause}"
+    cause = f"; cause: {shortened(incident.cause, _SHORT)}" if incident.cause else ""
+    what = f"{shortened(incident.what, _SHORT)}{cause}"
     return str(incident.number), when(incident.opened_at), incident.deployment, kind, outcome, what
 
 
 def shown_text(shown: Shown) -> str:
-    """What, when, the evidence, cause and fix, what was done, and how it ended."""
-    incident = shown.incident
+    """The cause with its proof and doubt, what happened and was done, how it ended, and what to do by hand."""
+    incident, told = shown.incident, story_of(shown.incident, shown.diagnosis)
+    code = f" [{told.code}]" if told.code else ""
+    rows = [("cause", f"{told.cause}{code}{told.sureness and f' ({told.sureness})'}")]
+    rows += [("proof", line) for line in told.proof]
+    rows += [("doubt", f"not known: {line}") for line in told.doubts]
+    rows += [("what", told.what), ("began", ", ".join(filter(None, (when(incident.opened_at), told.detected))))]
+    rows += [("changed", told.changed)] if told.changed else []
+    rows += told.noted[:_LINES]
+    done = [fold(f"    {moment.offset:>9}  {moment.text}", 15) for moment in told.moments]
+    ended = ("open", told.end) if incident.is_open else ("ended", f"{when(incident.closed_at)}, {told.end}")
     title = f"{mark(incident.simulated)}incident {incident.number}  {incident.deployment}: {incident.kind}"
-    since = incident.changed.removeprefix(f"{CHANGED} ")
-    parts = [title, *([fold(f"  changed   {_cut(since)}", 12)] if since else [])]
-    parts += [fold(f"  what      {incident.what}", 12), f"  began     {_began(incident)}"]
-    parts += [fold(f"  evidence  {_cut(line)}", 12) for line in incident.evidence[:_LINES]]
-    parts += _cause(shown)
-    done = [_event(event, incident.opened_at) for event in incident.events if event.kind != CHANGED]
-    parts += ["  done", *done] if done else []
-    parts += [f"  {'open' if incident.is_open else 'ended':<8}  {_end(incident)}"]
-    return "\n".join([*parts, *_kept(shown)])
+    parts = [title, *(_row_text(*row) for row in rows), *(["  done", *done] if done else []), _row_text(*ended)]
+    steps = [(told.steps_word if not n else "", step) for n, step in enumerate(told.steps)]
+    steps += [("settle" if not n else "", step) for n, step in enumerate(told.settle)]
+    return "\n".join([*parts, *(fold_command(f"  {word:<8}  ", step) for word, step in steps), *_kept(shown)])
 
 
-def _began(incident: Incident) -> str:
-    """And how long it took to be found: a deployment that is drained has a fault that is known."""
-    found = next((event.at for event in incident.events if event.kind == DeploymentState.DRAINING), 0.0)
-    later = f", detected {duration(found - incident.opened_at)} later" if found >= incident.opened_at + 1.0 else ""
-    return f"{when(incident.opened_at)}{later}"
-
-
-def _cut(line: str, most: int = _LONG) -> str:
-    return line if len(line) <= most else f"{line[: most - 1]}…"
-
-
-def _cause(shown: Shown) -> list[str]:
-    """From the diagnosis that was saved; from the incident itself where that file is gone."""
-    incident, causes = shown.incident, _causes(shown.diagnosis)
-    if not causes and not incident.cause:
-        return ["  cause     none that is known"]
-    first = causes[0] if causes else {}
-    code = first.get("code") or incident.code
-    lines = [fold(f"  cause     {first.get('title') or incident.cause}{f' [{code}]' if code else ''}", 12)]
-    lines += [fold(f"  proof     {_proof(one)}", 12) for one in first.get("proof", ())[:3]]
-    # What the supervisor is at, or has done, nobody else need do.
-    word = "by hand" if incident.is_open or incident.serving_at > 0 else "fix"
-    steps = enumerate(first.get("fix") or incident.fix)
-    return [*lines, *(fold_command(f"  {word if n == 0 else '':<8}  ", str(step)) for n, step in steps)]
-
-
-def _causes(diagnosis: dict[str, Any] | None) -> list[dict[str, Any]]:
-    """Of a whole examination (`diagnose --json`) or of the bare diagnosis; what another version wrote is no cause."""
-    found = (diagnosis or {}).get("diagnosis") or diagnosis or {}
-    causes = found.get("causes") if isinstance(found, dict) else None
-    return [one for one in causes if isinstance(one, dict)] if isinstance(causes, list) else []
-
-
-def _proof(proof: Any) -> str:
-    if not isinstance(proof, dict):
-        return _cut(str(proof))
-    return f"{proof.get('source', '')}:{proof.get('number', '')}  {_cut(str(proof.get('text', '')))}"
-
-
-def _event(event: IncidentEvent, opened: float) -> str:
-    text = event.text if event.text.startswith(event.kind) else f"{event.kind}: {event.text}".removesuffix(": ")
-    return fold(f"    {f'+{duration(max(0.0, event.at - opened))}':>9}  {text}", 15)
-
-
-def _end(incident: Incident) -> str:
-    if incident.is_open:
-        return "it is being worked on, or its supervisor is gone: sparkwright status"
-    away = "" if incident.away is None else f", clients got nothing for {duration(incident.away)}"
-    return f"{when(incident.closed_at)}, {incident.outcome}{away}"
+def _row_text(name: str, text: str) -> str:
+    return fold(f"  {name:<8}  {text}", 12)
 
 
 def _kept(shown: Shown) -> list[str]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from sparkwright.adapters.sparkrun_files import sparkrun_cluster
 from sparkwright.app.check import Checked, check_nodes
 from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.app.fix import Outcome, Result, Wanted
@@ -28,7 +29,7 @@ from sparkwright.facts.changes import INIT
 from sparkwright.planner.addressing import Layout
 from sparkwright.recipes.cluster_file import load_cluster
 from sparkwright.recipes.cluster_text import cluster_text, node_of
-from sparkwright.wiring import first_login
+from sparkwright.wiring import first_login, places
 
 _FILE = "cluster.yaml"
 _TITLES = {
@@ -68,6 +69,7 @@ class How:
     metavar="NAME",
     help="Name of the cluster. [default: the cluster file's]",
 )
+@click.option("--from-sparkrun", is_flag=True, help="Take the nodes from sparkrun's cluster; its name may follow.")
 @click.option("--undo", is_flag=True, help="Revert what init has changed, the last step first.")
 @click.option("--yes", is_flag=True, help="Do not ask; new host keys are accepted, changed ones never.")
 @click.option("--dry-run", is_flag=True, help="Print each step with its commands and exit; change nothing.")
@@ -85,10 +87,17 @@ def init(nodes: tuple[str, ...], where: ClusterOptions, name: str, undo: bool, a
     default route and that of the ssh session are never changed. Without HOST: the nodes of the cluster file, or else
     the machines that announce ssh on this network.
 
+    With --from-sparkrun the nodes are those of a cluster of sparkrun: the one named, else its default. Its files are
+    only read.
+
+    Exit status: 0 the nodes are prepared; 1 a step failed or is left to do by hand, or two nodes do not reach each
+    other over a fabric port; 3 a node could not be reached.
+
     \b
     Examples:
       sparkwright init spark-1 spark-2
       sparkwright init a=ai@192.168.1.20 b=ai@192.168.1.21 --ask-become-pass
+      sparkwright init --from-sparkrun --dry-run
       sparkwright init --dry-run
       sparkwright init --yes --skip clock
       sparkwright init --undo
@@ -100,10 +109,22 @@ def init(nodes: tuple[str, ...], where: ClusterOptions, name: str, undo: bool, a
     if not (how.yes or how.dry_run or sys.stdin.isatty()):
         hint = "--yes goes on without a question; --dry-run only shows what would change"
         raise UsageError("init asks before it changes anything, and there is no terminal to ask on", hint)
+    if rest["from_sparkrun"]:
+        nodes, name = _of_sparkrun(nodes, name)
     if undo:
         _undo(_cluster(nodes, where, name, how), where, how)
     else:
         _init(_cluster(nodes, where, name, how), where, how)
+
+
+def _of_sparkrun(given: Sequence[str], name: str) -> tuple[tuple[str, ...], str]:
+    """(hosts, name) of a cluster of sparkrun. given: its name, or nothing."""
+    if len(given) > 1:
+        raise UsageError(
+            "--from-sparkrun takes the name of one cluster, and no hosts", "sparkwright init --from-sparkrun"
+        )
+    found = sparkrun_cluster(places().home, given[0] if given else "")
+    return found.destinations, name or found.name
 
 
 def _cluster(given: Sequence[str], where: ClusterOptions, name: str, how: How) -> Cluster:

@@ -4,8 +4,11 @@ import re
 from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 import click
+
+from sparkwright.domain.errors import UsageError
 
 F = TypeVar("F", bound=Callable[..., Any])
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
@@ -68,8 +71,26 @@ class Duration(click.ParamType):  # type: ignore[type-arg]
         else:
             self.fail(f"found {value!r}, expected a duration such as 90s, 5m or 1h30m", param, ctx)
         if found < self.least or not found:
-            self.fail(f"found {value!r}, expected at least {self.least:g}s", param, ctx)
+            least = f"at least {self.least:g}s" if self.least else "more than 0s"
+            self.fail(f"found {value!r}, expected {least}", param, ctx)
         return found
+
+
+def checked_url(url: str) -> str:
+    """The same URL of a server. Raises UsageError, which shows no password, for one that no client can use."""
+    hint = "http://HOST:PORT or https://HOST:8443/v1"
+    try:
+        parts = urlsplit(url)
+        port, host = parts.port, parts.hostname
+    except ValueError as error:
+        raise UsageError(f"{url.rpartition('@')[2]}: {str(error) or 'no URL'}", hint) from None
+    if parts.username is not None or parts.password is not None:
+        raise UsageError(
+            f"{parts.scheme}://...@{host}: a user or password in a URL is shown and stored", "--key-file FILE"
+        )
+    if not host or port == 0 or parts.query or parts.fragment:
+        raise UsageError(f"{url}: expected the address of a server", hint)
+    return url
 
 
 class Renamed(click.Option):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sparkwright import __version__
+from sparkwright.adapters.build_info import full_version
 from sparkwright.domain.errors import NotReady, Refused, SparkwrightError, StoreError
 from sparkwright.domain.values import dataclass
 
@@ -22,6 +22,7 @@ VERBS = {
     "init": ("init", "init", "Prepare new nodes: ssh, fabric, docker, swap, sysctl, clock."),
     "check": ("check", "check", "Check all nodes in parallel: findings, evidence, remedy."),
     "recipes": ("recipes", "recipes", "List, show, validate and import recipes; list checkpoints."),
+    "engines": ("engines", "engines", "List the engine versions whose options are known; read others."),
     "plan": ("plan", "plan", "Print what would run where, and whether it fits."),
     "build": ("build", "build", "Build a recipe's image from its pinned parts for all nodes."),
     "up": ("up", "up", "Start a recipe and wait until it has answered a real request."),
@@ -46,7 +47,7 @@ VERBS = {
     "explain": ("explain", "explain", "Explain a finding's code or a cause, and the fix."),
     "facts": ("check", "facts", "Print the facts of all nodes."),
     "monitoring": ("monitoring", "monitoring", "Write a Grafana dashboard and alert rules."),
-    "demo": ("demo", "demo", "Run the whole loop on this machine, simulated."),
+    "demo": ("demo", "demo", "Start a simulated deployment, kill a rank, show the recovery."),
 }
 STDOUT, STDERR = 1, 2
 STOPPED = 130
@@ -98,8 +99,22 @@ class Verbs(click.Group):
         return super().resolve_command(ctx, args)
 
 
+def print_version(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
+    """Print version and commit, and end the program."""
+    if wanted:
+        click.echo(f"sparkwright, version {full_version()}")
+        context.exit()
+
+
 @click.command(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
-@click.version_option(__version__, prog_name="sparkwright")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=print_version,
+    help="Show the version and exit.",
+)
 @click.option("--debug", is_flag=True, help="Print the traceback of an error, too.")
 @click.pass_context
 def main(ctx: click.Context, debug: bool) -> None:
@@ -107,7 +122,7 @@ def main(ctx: click.Context, debug: bool) -> None:
 
     \b
     First time:
-      sparkwright demo                     run the whole loop, simulated, on this machine
+      sparkwright demo                     a simulated deployment loses a rank and recovers
       sparkwright init spark-1 spark-2     prepare the nodes, write cluster.yaml
       sparkwright check                    check the nodes
       sparkwright plan deepseek-v4-flash   print what would run and whether it fits
@@ -235,7 +250,7 @@ def _bug(error: Exception, voice: Voice) -> int:
     import traceback
 
     traceback.print_exception(error)
-    voice.echo(f"sparkwright {__version__}: {ISSUE_HINT}")
+    voice.echo(f"sparkwright {full_version()}: {ISSUE_HINT}")
     return 70
 
 

@@ -6,13 +6,20 @@ from typing import Any
 
 import click
 
+from sparkwright import wiring
 from sparkwright.adapters.files import open_recipe
 from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.app.prepare import Outcome, prepare
 from sparkwright.app.services import LaunchRequest, Services, api_key
 from sparkwright.cli import options as shared
 from sparkwright.cli.kinds import Whole, renamed_option
-from sparkwright.cli.plan_estimate import NAMES, asked_for, estimate_options, model_of, print_estimate
+from sparkwright.cli.plan_estimate import (
+    asked_for,
+    estimate_options,
+    model_of,
+    print_comparison,
+    print_estimate,
+)
 from sparkwright.domain.plan import not_known, stopping
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.verdict import Goal
@@ -31,6 +38,8 @@ _SPELLED = {"goal": "optimize", "form": "emit", "logs": "from-log", "node_type":
 @shared.cluster_options
 @shared.force_option
 @click.option("--why", is_flag=True, help="Print the arithmetic and the source of every figure.")
+@click.option("--splits", is_flag=True, help="Print other ways to split the model over the nodes.")
+@click.option("--commands", is_flag=True, help="Print the environment and command line of every rank.")
 @click.option(
     "--optimize",
     "goal",
@@ -65,11 +74,11 @@ _SPELLED = {"goal": "optimize", "form": "emit", "logs": "from-log", "node_type":
 )
 @shared.json_option
 def plan(recipes: tuple[str, ...], profile: str, name: str, where: ClusterOptions, **rest: Any) -> None:
-    """Print what would run where, with which exact commands, and whether it fits; change nothing.
+    """Print what would run where, whether it fits and how fast; change nothing.
 
     Several recipes or profiles are compared. With --nodes, or a model in place of a recipe (a hub id, a folder or a
-    .gguf file), no node is asked: stock ones are assumed. Exit status: 1 if `up` would refuse it, or if nobody knows
-    whether it fits.
+    .gguf file), no node is asked: stock ones are assumed; with several counts each is planned. Exit status: 1 if `up`
+    would refuse it, or if nobody knows whether it fits.
 
     \b
     Examples:
@@ -77,14 +86,21 @@ def plan(recipes: tuple[str, ...], profile: str, name: str, where: ClusterOption
       sparkwright plan deepseek-v4-flash@1m deepseek-v4-flash@256k
       sparkwright plan deepseek-v4-flash@1m --optimize throughput
       sparkwright plan deepseek-v4-flash@1m --nodes 2 --free 110GiB
+      sparkwright plan gpt-oss-120b qwen3.6-35b-a3b Qwen/Qwen3-32B --nodes 1,2,4
       sparkwright plan Qwen/Qwen3-30B-A3B --context 128K --kv fp8
       sparkwright plan tiny-llama-cpp --json
       sparkwright plan deepseek-v4-flash@1m --from-log rank-0.log
       sparkwright plan deepseek-v4-flash --emit compose --folder ./v4
     """
     _check_words(recipes, rest | {"name": name})
-    model = model_of(recipes[0]) if len(recipes) == 1 else ""
-    if model or asked_for(rest):
+    models = [model_of(name) for name in recipes]
+    counts = rest["nodes"] or ()
+    if len(counts) > 1 or (len(recipes) > 1 and (asked_for(rest) or any(models))):
+        pairs = zip(recipes, models, strict=True)
+        print_comparison(where, [(m, None if m else open_recipe(name, places(), profile)) for name, m in pairs], rest)
+        return
+    model = models[0] if len(recipes) == 1 else ""
+    if model or asked_for(rest) or (rest["form"] and not wiring.has_cluster(where)):
         recipe = None if model else open_recipe(recipes[0], places(), profile)
         if code := print_estimate(where, model, recipe, rest):
             raise click.exceptions.Exit(code)
@@ -120,9 +136,9 @@ def _check_words(recipes: Sequence[str], rest: Mapping[str, Any]) -> None:
         raise click.UsageError("--folder goes with --emit, and not with --json")
     if rest["goal"] and rest["form"]:
         raise click.UsageError("--optimize goes without --emit: paste what it finds into the recipe first")
-    alone = ("goal", "form", "logs", "name", "force", "why", *NAMES)
+    alone = ("goal", "form", "logs", "name", "force", "why", "splits", "commands")
     given = [option for option in alone if rest[option]]
-    if asked_for(rest) and (said := [option for option in ("goal", "form", "logs") if rest[option]]):
+    if asked_for(rest) and (said := [option for option in ("goal", "logs") if rest[option]]):
         raise click.UsageError(f"--{_SPELLED.get(said[0], said[0])} needs the nodes: leave out --nodes and its like")
     if len(recipes) > 1 and given:
         raise click.UsageError(f"recipes are compared without --{_SPELLED.get(given[0], given[0])}: give one recipe")

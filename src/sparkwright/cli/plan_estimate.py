@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -11,7 +11,7 @@ import click
 from sparkwright.adapters.files import SUFFIXES
 from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.cli import options as shared
-from sparkwright.cli.columns import aligned, findings_text, fold
+from sparkwright.cli.columns import aligned, fold
 from sparkwright.cli.kinds import Whole
 from sparkwright.cli.plan_outlook import answers
 from sparkwright.domain.errors import UsageError
@@ -21,6 +21,7 @@ from sparkwright.domain.units import gib, parse_size
 
 F = TypeVar("F", bound=Callable[..., Any])
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}")
+_MOST_NODES = 64
 _SHAPING = ("engine", "tp", "context", "kv_dtype")
 
 
@@ -44,12 +45,35 @@ class _Size(click.ParamType):  # type: ignore[type-arg]
         return found
 
 
+class _Counts(click.ParamType):  # type: ignore[type-arg]
+    """`2` or `1,2,4` -> counts of nodes, each once."""
+
+    name = "counts"
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
+        return "N"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, ...]:
+        if isinstance(value, tuple):
+            return value
+        words = [word.strip() for word in str(value).split(",")]
+        good = len(words) <= _MOST_NODES and all(word.isascii() and word.isdigit() and len(word) < 4 for word in words)
+        found = tuple(dict.fromkeys(map(int, words))) if good else ()
+        if not found or min(found) < 1 or max(found) > _MOST_NODES:
+            self.fail(
+                f"found {str(value)[:40]!r}, expected whole numbers from 1 to {_MOST_NODES}, as in 2 or 1,2,4",
+                param,
+                ctx,
+            )
+        return found
+
+
 _BYTES, _TOKENS = (
     _Size("a size is a number with k, m, g, GiB or GB"),
     _Size("a context is a count, as in 131072 or 128K"),
 )
 _OPTIONS = (
-    click.option("--nodes", type=Whole(1, 64), default=None, help="Assume so many stock nodes; ask none."),
+    click.option("--nodes", type=_Counts(), default=None, help="Assume so many stock nodes; ask none. Several: 1,2,4."),
     click.option("--node-type", default="", metavar="TYPE", help="Type of the assumed nodes. [default: gb10]"),
     click.option("--free", type=_BYTES, default=None, metavar="SIZE", help="Memory that is free on an assumed node."),
     click.option("--engine", default="", metavar="NAME", help="Engine for a model without a recipe. [default: vllm]"),
@@ -82,12 +106,32 @@ def asked_for(rest: Mapping[str, Any]) -> bool:
     return any(rest[name] for name in NAMES)
 
 
+def print_comparison(
+    where: ClusterOptions, targets: Sequence[tuple[str, Recipe | None]], rest: Mapping[str, Any]
+) -> None:
+    """Print one row for each recipe or model, and for each count of nodes. Exit 1 if nothing surely fits."""
+    from sparkwright.app.estimate import HERE, compare
+    from sparkwright.cli.plan_buyers import rows_json, rows_text
+
+    counts = rest["nodes"] or (None,)
+    every = [_asked(name, recipe, {**rest, "nodes": count}) for name, recipe in targets for count in counts]
+    found = shared.drive_on(HERE, where, lambda services: compare(services, every), quiet=True)
+    good = any(one.plan and not stopping(one.plan, "") and not not_known(one.plan) for one in found)
+    shared.answer(rest["as_json"], rows_json(found), rows_text(found, every[0].kind), int(not good))
+
+
 def print_estimate(where: ClusterOptions, name: str, recipe: Recipe | None, rest: Mapping[str, Any]) -> int:
     """Prints the plan for stock nodes; the exit code."""
     from sparkwright.app.estimate import HERE, estimate  # the planner and httpcore, which other plans load later
 
-    asked = _asked(name, recipe, rest)
+    asked = _asked(name, recipe, _one_count(rest))
     found = shared.drive_on(HERE, where, lambda services: estimate(services, asked), quiet=True)
+    if rest["form"]:
+        from sparkwright.app.estimate import with_specs
+        from sparkwright.cli.plan_result import emit_stock
+
+        emit_stock(found.plan, with_specs, rest)
+        return int(bool(stopping(found.plan, rest["force"])))
     if rest["as_json"]:
         from sparkwright.cli.plan_result import plan_json  # staging, and all that a plan of nodes prints
 
@@ -96,9 +140,18 @@ def print_estimate(where: ClusterOptions, name: str, recipe: Recipe | None, rest
         shared.print_json(document)
     else:
         from sparkwright.cli.columns import echo
+        from sparkwright.cli.plan_outlook import Shown
 
-        echo(estimate_text(found, rest["why"]))
+        echo(estimate_text(found, Shown(rest["why"], rest["splits"])))
     return int(bool(stopping(found.plan, rest["force"])) or not_known(found.plan))
+
+
+def _one_count(rest: Mapping[str, Any]) -> dict[str, Any]:
+    """Raises UsageError for several counts of nodes."""
+    counts = rest["nodes"] or ()
+    if len(counts) > 1:
+        raise click.UsageError("one count of nodes is needed here, as in --nodes 2")
+    return {**rest, "nodes": counts[0] if counts else None}
 
 
 def _asked(name: str, recipe: Recipe | None, rest: Mapping[str, Any]) -> Any:
@@ -117,11 +170,19 @@ def _asked(name: str, recipe: Recipe | None, rest: Mapping[str, Any]) -> Any:
     return Asked(folder=folder, model=model, **given, **kind)
 
 
-def estimate_text(found: Any, why: bool) -> str:
+def estimate_text(found: Any, shown: Any) -> str:
     """The questions first, each with one figure; then the ledger, the outlook, splits, findings and what does fit."""
-    from sparkwright.cli.plan_outlook import advice_text, answers_text, memory_text, outlook_text, remedies_text
+    from sparkwright.cli.plan_outlook import (
+        advice_text,
+        answers_text,
+        found_text,
+        memory_text,
+        more_text,
+        outlook_text,
+        remedies_text,
+    )
 
-    plan = found.plan
+    plan, why = found.plan, shown.why
     title = f"{plan.recipe.label}: {plan.recipe.model.label} on {plan.recipe.engine.name} {plan.recipe.engine.version}"
     assumed = "\n".join(fold(f"assumed: {line}", 2) for line in found.assumed)
     others = [(name, gib(size), str(fit)) for name, size, fit in found.others]
@@ -130,10 +191,11 @@ def estimate_text(found: Any, why: bool) -> str:
         answers_text(plan, found.longest),
         memory_text(plan.ledgers[:1], why),
         outlook_text(plan, why),
-        advice_text(plan.advice) if plan.advice else "",
-        findings_text(plan.findings),
+        advice_text(plan.advice) if plan.advice and shown.splits else "",
+        found_text(plan.findings, shown),
         remedies_text(plan.remedies) if plan.remedies else "",
         f"other checkpoints of the model, by their bytes\n{aligned(others)}" if others else "",
+        more_text(shown, plan),
     )
     return "\n\n".join(filter(None, parts))
 
@@ -156,7 +218,7 @@ def new(model: str, out: str, where: ClusterOptions, as_json: bool, **rest: Any)
 
     if not model_of(model):
         raise UsageError(f"{model}: names no model", "give a hub id, org/model, a folder or a .gguf file")
-    asked = _asked(model, None, rest)
+    asked = _asked(model, None, _one_count(rest))
     found = shared.drive_on(HERE, where, lambda services: estimate(services, asked), quiet=True)
     text = recipe_yaml(found)
     if not out:

@@ -5,16 +5,47 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from math import sqrt
 
-from sparkwright.cli.columns import aligned, fold, published_text
+from sparkwright.cli.columns import aligned, findings_text, fold, published_text
+from sparkwright.domain.finding import Finding, Severity
 from sparkwright.domain.ledger import IN_USE, KV_POOL, STATES, WEIGHTS, KvCapacity, Lack, LedgerLine, MemoryLedger
 from sparkwright.domain.plan import Advice, Plan, Range, Split, SplitCost, split_text, stopping
 from sparkwright.domain.units import GIB, duration, gib
+from sparkwright.domain.values import dataclass
 from sparkwright.domain.verdict import Estimate, Remedy, Speed
 
 
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What is shown beyond the answer: arithmetic and sources, other splits, ranks and their command lines."""
+
+    why: bool = False
+    splits: bool = False
+    commands: bool = False
+
+
+def found_text(findings: Sequence[Finding], shown: Shown) -> str:
+    """Findings whole; with no `why` those for information by their codes alone."""
+    told = [one for one in findings if shown.why or one.severity is not Severity.INFO]
+    codes = dict.fromkeys(one.code for one in findings if one not in told)
+    line = fold(f"for your information: {', '.join(codes)} (--why shows them)", 2) if codes else ""
+    return "\n".join(filter(None, (findings_text(told) if told else "", line)))
+
+
+def more_text(shown: Shown, plan: Plan) -> str:
+    """The options that show what is left out; '' when nothing is."""
+    asked = (
+        ("--why", "the arithmetic", shown.why),
+        ("--splits", "other ways to split it", shown.splits or plan.advice is None or len(plan.advice.splits) < 2),
+        ("--commands", "what each rank runs", shown.commands or not plan.specs),
+    )
+    left = [f"{option} ({what})" for option, what, done in asked if not done]
+    return f"more: {', '.join(left)}" if left else ""
+
+
 def outlook_text(plan: Plan, why: bool) -> str:
-    """KV and speeds, with the published figures; '' when nothing of it is known."""
-    parts = kv_text(plan, why), speeds_text(plan.speeds, why), published_text(plan.recipe.published, why)
+    """KV and speeds, with `why` the published figures, too; '' when nothing of it is known."""
+    published = published_text(plan.recipe.published, why) if why else ""
+    parts = kv_text(plan, why), speeds_text(plan.speeds, why), published
     return "\n\n".join(filter(None, parts))
 
 
@@ -31,7 +62,9 @@ def answers(plan: Plan) -> Iterator[str]:
     other = {one.code: one.title for one in stopping(plan, "") if one.code not in _MEMORY} if found.fits else {}
     why = "; ".join(f"{title} ({code})" for code, title in sorted(other.items()))
     refused = f"; refused for another reason: {why}" if why else ""
-    yield f"{found.fit}{f': {gib(found.short)} short on {found.node}' if found.short else ''}{refused}"
+    short = [f"{gib(found.short)} short on {found.node}"] if found.short else []
+    beyond = [f"{one.title} ({one.code})" for one in plan.findings if one.code == _BEYOND_MODEL and short]
+    yield f"{found.fit}{': ' if short else ''}{'; '.join([*beyond, *short])}{refused}"
     if not found.known:
         yield from found.missing
         yield from unknown_hints(plan)
@@ -195,6 +228,7 @@ def _notes(advice: Advice) -> Iterator[str]:
 
 
 _MEMORY = {"MEM001", "MEM002", "MEM003"}
+_BEYOND_MODEL = "MODEL013"
 _MARKS = {"in use": "▒", "weights": "█", "engine": "▓", "KV pool": "░"}
 _PLAIN = {"in use": "u", "weights": "W", "engine": "e", "KV pool": "k"}
 LEFT, OVER, UNREAD = ".", "!", "?"

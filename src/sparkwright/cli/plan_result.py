@@ -1,6 +1,6 @@
 """The result of `sparkwright plan`: text, JSON, or files of other tools. Loaded after the nodes were asked."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from sparkwright.cli import options as shared
 from sparkwright.cli.columns import echo, findings_text
 from sparkwright.cli.failure import remedy_json
 from sparkwright.cli.measured import measured_text
+from sparkwright.cli.plan_outlook import Shown
 from sparkwright.cli.text import plan_text
 from sparkwright.domain.errors import Refused, UsageError
 from sparkwright.domain.facts import Unknown
@@ -27,6 +28,11 @@ from sparkwright.engines.catalog import engine
 
 # A hub model of which no node has a snapshot yet; its folder will be called by the commit.
 _UNNAMED = "/snapshots/main"
+_STATE = "/home/user/state"
+_PLACEHOLDERS = (
+    "no node was asked: replace the folders below /home/user, the addresses 192.168.100.N, the interface enp1s0f0np0",
+    "and its RDMA device rocep1s0f0 by those of your nodes (on each: ip -br address; ls /sys/class/infiniband)",
+)
 
 
 def print_plan(outcome: Outcome, rest: Mapping[str, Any]) -> None:
@@ -40,8 +46,13 @@ def print_plan(outcome: Outcome, rest: Mapping[str, Any]) -> None:
         measured = {node: asdict(one) for node, one in state.calibrations.items()}
         shared.print_json(plan_json(plan, staged) | {"standing": running, "measured": measured})
     else:
-        parts = (measured_text(state.calibrations), plan_text(plan, staged, rest["why"]), running)
+        parts = (measured_text(state.calibrations), plan_text(plan, staged, shown_by(rest)), running)
         echo("\n\n".join(filter(None, parts)))
+
+
+def shown_by(rest: Mapping[str, Any]) -> Shown:
+    """What the options ask for."""
+    return Shown(rest["why"], rest["splits"], rest["commands"])
 
 
 def _emit(outcome: Outcome, staged: Sequence[str], form: str, out: str, as_json: bool) -> None:
@@ -118,6 +129,22 @@ def _rank(spec: Any) -> dict[str, Any]:
         "files": [{"name": file.name, "secret": file.secret is not None, "text": file.text} for file in spec.files],
         "listens": spec.listens,
     }
+
+
+def emit_stock(plan: Plan, with_specs: Callable[[Plan], Plan], rest: Mapping[str, Any]) -> None:
+    """Write the files of a plan for which no node was asked, and say what in them is a placeholder."""
+    if stops := stopping(plan, rest["force"]):
+        raise nothing_written(plan, stops)
+    made = with_specs(plan)
+    stop = engine(made.recipe.engine.name).stop
+    states = dict.fromkeys(made.placement.nodes, _STATE)
+    files = FORMS[rest["form"]](Source(made, stop.signal, stop.grace, states))
+    if rest["as_json"]:
+        shared.print_json({"files": [asdict(file) for file in files]})
+    else:
+        deliver(files, rest["out"])
+    for line in _PLACEHOLDERS:
+        echo(line, err=True)
 
 
 def emitted(outcome: Outcome, form: str) -> tuple[Written, ...]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sparkwright.adapters.files import Places, SourceText, find_recipe, split_profile
+from sparkwright.adapters.files import Places, SourceText, find_recipe, in_our_form, split_profile
 from sparkwright.checks import deployment
 from sparkwright.checks.catalog import RECIPE
 from sparkwright.cli import complete
@@ -33,7 +33,7 @@ from sparkwright.recipes.importers.importer import Imported, import_recipe, noth
 from sparkwright.recipes.load import load_recipe, what_is_left
 from sparkwright.recipes.values import has_control
 from sparkwright.recipes.vocabulary import in_recipe
-from sparkwright.wiring import places
+from sparkwright.wiring import flag_store, places
 
 if TYPE_CHECKING:
     from sparkwright.app.services import Services
@@ -85,9 +85,10 @@ def validate(names: tuple[str, ...], as_json: bool) -> None:
 def rehearsed(variants: Sequence[Recipe], source: str) -> Rehearsed:
     """Findings on flags, variables, the model's shape and known reports of a recipe and its profiles, each once."""
     found: dict[Finding, str] = {}
+    library = flag_store().load()
     for recipe in variants:
         alone = Context(Cluster("", (), ""), recipe=recipe, advice=advise(recipe, {}))
-        asked = (in_recipe(finding, recipe.engine.name) for finding in rehearse(recipe))
+        asked = (in_recipe(finding, recipe.engine.name) for finding in rehearse(recipe, library))
         ruled = (finding for check in _CHECKS for finding in check.findings(alone))
         for finding in (*asked, *ruled):
             found.setdefault(finding, f"@{recipe.profile}" if recipe.profile else "")
@@ -106,7 +107,7 @@ def _validated(name: str, at: Places) -> dict[str, Any]:
     found: SourceText | None = None
     try:
         bare, profile = split_profile(name, at)
-        found = find_recipe(bare, at)
+        found = in_our_form(find_recipe(bare, at))
         recipe, *others = _variants(found.text, found.source, profile)
     except RecipeError as error:
         more = _rest(found) if found else Rehearsed()

@@ -18,6 +18,7 @@ from sparkwright.domain.check import Context
 from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.errors import RecipeError
 from sparkwright.domain.recipe import Recipe
+from sparkwright.recipes.catalogue import Purpose, older, place, suits
 from sparkwright.wiring import places
 
 # command -> (module, attribute)
@@ -25,6 +26,7 @@ _MODULES = {
     "import": ("recipe_validate", "import_command"),
     "inventory": ("inventory", "inventory_command"),
     "new": ("plan_estimate", "new"),
+    "source": ("recipe_sources", "source"),
     "validate": ("recipe_validate", "validate"),
 }
 
@@ -54,31 +56,60 @@ def recipes() -> None:
     """
 
 
-@recipes.command(name="list", short_help="List all recipes, shipped ones and your own.")
+@recipes.command(name="list", short_help="List all recipes, or those that suit a purpose.")
+@click.option("--nodes", type=click.IntRange(1, 64), default=None, metavar="N", help="Only recipes for N nodes.")
+@click.option(
+    "--for", "purpose", type=click.Choice([one.value for one in Purpose]), default=None, metavar="PURPOSE",
+    help=f"Only recipes that suit: {', '.join(Purpose)}.",
+)  # fmt: skip
+@click.option("--source", "registry", default="", metavar="NAME", help="List the recipes of this registry.")
 @json_option
-def list_recipes(as_json: bool) -> None:
-    """List all recipes: shipped ones and those in ~/.config/sparkwright/recipes.
+def list_recipes(nodes: int | None, purpose: str | None, registry: str, as_json: bool) -> None:
+    """List all recipes: shipped ones and those in ~/.config/sparkwright/recipes; older ones last.
+
+    With --nodes or --for, only what suits, with the size of its weights, the expected tokens per second, and its state.
 
     \b
     Examples:
       sparkwright recipes list
-      sparkwright recipes list --json
+      sparkwright recipes list --nodes 1 --for code
+      sparkwright recipes list --source arena
     """
-    rows, broken = _rows(places())
-    answer(as_json, {"recipes": rows, "broken": broken}, listing(rows))
+    if registry:
+        from sparkwright.cli.recipe_sources import list_source
+
+        list_source(registry, nodes, purpose, as_json)
+        return
+    rows, broken = _rows(places(), nodes, Purpose(purpose) if purpose else None)
+    if nodes or purpose:
+        from sparkwright.cli.recipe_choice import choice_text  # the planner, which the plain list does without
+
+        answer(as_json, {"recipes": rows, "broken": broken}, choice_text(rows))
+    else:
+        answer(as_json, {"recipes": rows, "broken": broken}, listing(rows))
     for entry in broken:
         echo("\n".join(entry["errors"]), err=True)
 
 
-def _rows(at: Places) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def _rows(at: Places, nodes: int | None, purpose: Purpose | None) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Rows of the list, and the recipes that cannot be loaded with their errors."""
-    rows, broken = list[dict[str, Any]](), list[dict[str, Any]]()
+    found, broken = list[tuple[Recipe, str]](), list[dict[str, Any]]()
     for name in recipe_names(at):
         try:
-            found = find_recipe(name, at)
-            rows.append(_row(recipe_of(found, at), found.origin))
+            text = find_recipe(name, at)
+            recipe = recipe_of(text, at)
         except RecipeError as error:
             broken.append({"name": name, "errors": error.message.splitlines()})
+            continue
+        hidden = bool(nodes or purpose) and recipe.model.simulated
+        if not hidden and (not nodes or recipe.nodes == nodes) and (not purpose or suits(recipe, purpose)):
+            found.append((recipe, text.origin))
+    found.sort(key=lambda one: place(one[0], one[1] == "shipped"))
+    rows = [_row(recipe, origin) for recipe, origin in found]
+    if nodes or purpose:
+        from sparkwright.cli.recipe_choice import choice_row
+
+        rows = [row | choice_row(recipe, purpose) for row, (recipe, _) in zip(rows, found, strict=True)]
     return rows, broken
 
 
@@ -95,6 +126,8 @@ def _row(recipe: Recipe, origin: str) -> dict[str, Any]:
         "state": recipe.state.value,
         "reason": first_sentence(recipe.state_reason),
         "instead": recipe.instead,
+        "kind": recipe.model.kind.value,
+        "older": older().get(recipe.name, "") if origin == "shipped" else "",
         "simulated": recipe.model.simulated,
         "origin": origin,
         "source": recipe.source,

@@ -5,10 +5,12 @@ import shutil
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import TypeVar
 
 import click
 
+from sparkwright.adapters.files import open_recipe
 from sparkwright.adapters.run_files.formats import FORMS, bytes_of, form_of, read, write
 from sparkwright.app import runs as use
 from sparkwright.cli import eval_text, soak_text
@@ -16,12 +18,13 @@ from sparkwright.cli import options as shared
 from sparkwright.cli.bench_text import next_text, summary_json, summary_text
 from sparkwright.cli.columns import aligned, counted, fold, mark
 from sparkwright.cli.incidents import when
-from sparkwright.domain.errors import UsageError
+from sparkwright.domain.errors import RecipeError, UsageError
 from sparkwright.domain.run import Listed, Run
+from sparkwright.loadgen import stated
 from sparkwright.loadgen.endurance import is_soak
 from sparkwright.loadgen.stats import summarize
 from sparkwright.ports import RunStore
-from sparkwright.wiring import run_store
+from sparkwright.wiring import places, run_store
 
 
 def _row(one: Listed) -> tuple[str, ...]:
@@ -37,9 +40,13 @@ def _row(one: Listed) -> tuple[str, ...]:
         state,
         one.workload,
         model,
-        f"{one.requests} requests{failed}" if one.kind == "bench" else one.kind,
+        one.kind if one.kind != "bench" else f"{one.requests} requests{failed}" if not _only_totals(one) else "totals",
         ", ".join(one.tags),
     )
+
+
+def _only_totals(one: Listed) -> bool:
+    return bool(one.imported) and not one.requests
 
 
 def runs_text(found: Sequence[Listed]) -> str:
@@ -61,6 +68,7 @@ def tags_text(run: Run) -> str:
 
 T = TypeVar("T")
 SCHEMA = 1
+ARENA = "arena"
 
 
 def with_store(work: Callable[[RunStore], Awaitable[T]]) -> T:
@@ -177,22 +185,29 @@ def delete(words: tuple[str, ...], yes: bool, as_json: bool) -> None:
 
 @runs.command()
 @click.argument("run", shell_complete=shared.complete.runs)
-@click.argument("file", required=False, default="", metavar="[FILE]")
-@click.option("--format", "form", default="", type=click.Choice(["", *FORMS]), metavar="FORMAT", help=", ".join(FORMS))
+@click.argument("file", required=False, default="", metavar="[FILE|FOLDER]")
+@click.option(
+    "--format", "form", default="", type=click.Choice(["", *FORMS, ARENA]), metavar="FORMAT",
+    help=", ".join((*FORMS, ARENA)),
+)  # fmt: skip
 @shared.json_option
 def export(run: str, file: str, form: str, as_json: bool) -> None:
     """Export a run to a file, or to stdout.
 
     json is complete and can be imported elsewhere; csv and parquet have a row for each request; llama-benchy and
     llama-benchy-table have what that tool reports for the same levels. The format follows from the file's suffix
-    (.json, .csv, .parquet, .md) or --format.
+    (.json, .csv, .parquet, .md) or --format. arena writes the three files of a Spark Arena submission to a folder.
 
     \b
     Examples:
       sparkwright runs export last run.json
       sparkwright runs export last requests.parquet
       sparkwright runs export baseline --format llama-benchy-table
+      sparkwright runs export last submission --format arena
     """
+    if form == ARENA:
+        _export_arena(run, file, as_json)
+        return
     path = "" if file == "-" else file
     if not path and form == "parquet" and sys.stdout.isatty():
         raise UsageError("Parquet is not for a terminal", f"sparkwright runs export {run} run.parquet")
@@ -212,6 +227,45 @@ def export(run: str, file: str, form: str, as_json: bool) -> None:
         click.echo(content, nl=False)
 
 
+def _export_arena(word: str, folder: str, as_json: bool) -> None:
+    """Write the three files, or none of them."""
+    from sparkwright.adapters.run_files import arena  # with recipes and YAML, which other formats can do without
+
+    if folder in ("", "-"):
+        raise UsageError(
+            "Spark Arena takes three files: name a folder",
+            f"sparkwright runs export {word} submission --format {ARENA}",
+        )
+    found = with_store(lambda kept: use.loaded(kept, word))
+    content = arena.files_of(found, _checkpoint(found))
+    place = Path(folder)
+    if clash := next((name for name in content if (place / name).exists()), ""):
+        raise UsageError(f"{place / clash}: exists already", "name another folder")
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"{folder}: cannot be made: {error.strerror or error}", "name another folder") from None
+    for name, data in content.items():
+        write(data, str(place / name))
+    files = [str(place / name) for name in content]
+    lines = (*(f"wrote {name}" for name in files), "read recipe.yaml before you publish it; `sparkrun arena` uploads")
+    shared.answer(as_json, {"run": found.id, "format": ARENA, "files": files}, "\n".join(lines))
+
+
+def _checkpoint(run: Run) -> str:
+    """The model's id on the hub, from the recipe that served it; '' where that recipe is not here any more."""
+    try:
+        return open_recipe(run.conditions.recipe, places()).model.id if run.conditions.recipe else ""
+    except RecipeError:
+        return ""
+
+
+def _count(run: Run) -> str:
+    if stated.missing(run.levels):
+        return f"totals of {counted(len(run.levels), 'level')}, without intervals,"
+    return counted(sum(len(level.rows) for level in run.levels), "request")
+
+
 @runs.command("import", short_help="Import exported runs or other tools' results.")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="Tag each imported run; may be repeated.")
@@ -219,8 +273,9 @@ def export(run: str, file: str, form: str, as_json: bool) -> None:
 def import_(files: tuple[str, ...], tags: tuple[str, ...], as_json: bool) -> None:
     """Import exported runs or results of other tools, for comparison.
 
-    Supported: JSON, CSV and Parquet of `runs export`, llama-benchy's JSON and Markdown table, the JSON of `vllm bench
-    serve --save-result --save-detailed`, and scores: the JSON of tool-eval-bench and lm-eval, the JSONL of IFEval.
+    Supported: JSON, CSV and Parquet of `runs export`; JSON, CSV and Markdown table of llama-benchy; JSON and table of
+    llama-bench; JSON of `vllm bench serve --save-result`, guidellm and aiperf; YAML of `sparkrun benchmark`; scores:
+    JSON of tool-eval-bench and lm-eval, JSONL of IFEval. A file with totals only gives figures without intervals.
 
     \b
     Examples:
@@ -233,7 +288,6 @@ def import_(files: tuple[str, ...], tags: tuple[str, ...], as_json: bool) -> Non
     for run in found:
         model, simulated = run.conditions.model, run.conditions.simulated
         rows.append({"id": run.id, "model": model, "from": run.imported, "simulated": simulated})
-        count = counted(sum(len(level.rows) for level in run.levels), "request")
-        count = counted(len(run.evaluation.outcomes), "score") if run.evaluation else count
+        count = counted(len(run.evaluation.outcomes), "score") if run.evaluation else _count(run)
         lines.append(f"{mark(simulated)}{run.id}: {count} of {model or 'an unknown model'}")
     shared.answer(as_json, {"schema": SCHEMA, "imported": rows}, "\n".join(lines))

@@ -3,8 +3,17 @@
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 
-from sparkwright.cli.columns import SIMULATED, aligned, counted, findings_text, fold, mark
-from sparkwright.cli.plan_outlook import advice_text, answers_text, memory_text, outlook_text, remedies_text
+from sparkwright.cli.columns import SIMULATED, aligned, counted, fold, mark
+from sparkwright.cli.plan_outlook import (
+    Shown,
+    advice_text,
+    answers_text,
+    found_text,
+    memory_text,
+    more_text,
+    outlook_text,
+    remedies_text,
+)
 from sparkwright.domain.deployment import Answer, Deployment
 from sparkwright.domain.facts import RankStatus
 from sparkwright.domain.finding import Finding, Severity
@@ -21,22 +30,25 @@ _OF_PLANS = ("DISK001", "MEM001", "MEM002", "MEM003")
 _SHORT = 16  # lines of a file that are shown; launchers are longer, options are not
 
 
-def plan_text(plan: Plan, staging: Sequence[str], why: bool) -> str:
-    """The whole plan: where, what fits, how fast, what would be staged, the exact commands, findings, what does fit."""
-    recipe = plan.recipe
+def plan_text(plan: Plan, staging: Sequence[str], shown: Shown) -> str:
+    """The answer, memory, speeds, what would be copied, findings and what does fit; and what else is to be shown."""
+    recipe, why = plan.recipe, shown.why
+    splits = advice_text(plan.advice) if plan.advice and shown.splits else ""
+    ranks = ranks_text(plan.specs) if plan.specs else "no commands: see the findings"
     title = f"{recipe.label}: {recipe.model.label} on {recipe.engine.name} {recipe.engine.version}"
     parts = [
         mark(recipe.model.simulated or plan.cluster.simulated) + title,
         answers_text(plan),
-        _where(plan),
+        _where(plan) if shown.commands else "",
         memory_text(plan.ledgers, why),
         outlook_text(plan, why),
         loaders_text(plan, why),
-        advice_text(plan.advice) if plan.advice else "",
+        splits,
         "\n".join(["staging", *(f"  {line}" for line in staging)]) if staging else "",
-        ranks_text(plan.specs) if plan.specs else "no commands: see the findings",
-        findings_text([one for one in plan.findings if not _of_a_node(plan, one)]),
+        ranks if shown.commands or not plan.specs else "",
+        found_text([one for one in plan.findings if not _of_a_node(plan, one)], shown),
         remedies_text(plan.remedies) if plan.remedies else "",
+        more_text(shown, plan),
         _verdict(plan),
     ]
     return "\n\n".join(filter(None, parts))
@@ -162,8 +174,12 @@ def deployment_text(found: Deployment) -> str:
     if found.answer:
         kind = "simulated" if found.simulated or found.answer.simulated else "real"
         lines.append(f"  answered with a {kind} token in {duration(found.answer.total)}")
+    if not supervised and found.state is DeploymentState.STARTING:
+        lines.append("  its ranks run; whether it serves was not asked")
     if not supervised and any(rank.running for rank in found.ranks):
         alone = "not supervised: nothing restarts it and it has no gateway; `sparkwright up` with its recipe adds both"
+        if not found.all_asked:
+            alone = "address and supervisor are unknown until every node answers"
         lines.append(fold(f"  {alone}", 4))
     if supervised and live:
         lines += _live(supervised, live)

@@ -2,6 +2,7 @@
 
 import asyncio
 import shlex
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from sparkwright.domain.errors import UsageError
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.tuning import Point, Setting, Trial, Tried, Tuned, TuneGoal
 from sparkwright.domain.units import duration
-from sparkwright.domain.values import asdict, dataclass
+from sparkwright.domain.values import asdict, dataclass, replace
 from sparkwright.loadgen import search
 from sparkwright.report import tuning as text_of
 from sparkwright.wiring import bench as tools
@@ -61,7 +62,7 @@ def tune(recipe: str, profile: str, name: str, where: ClusterOptions, **how: Any
     a setting with which a probe fails that passes with the recipe's own is excluded. What serves under the same name
     is away meanwhile, and is started again at the end or on Ctrl-C. A killed search continues with --resume.
 
-    Exit status: 0 something was measured, 1 nothing was, 2 usage error, 3 node unreachable, 4 busy.
+    Exit status: 0 settings were compared, 1 nothing was, 2 usage error, 3 node unreachable, 4 busy.
 
     \b
     Examples:
@@ -79,12 +80,18 @@ def tune(recipe: str, profile: str, name: str, where: ClusterOptions, **how: Any
     for path in (out, how["report"]):
         shared.writable(path)
     source = Source(found.text, found.source, asked or profile or opened.profile, f"tuned-{goal}")
-    call = Call(opened, name or opened.deployment, source, how, where)
+    call = Call(opened, name or opened.deployment, source, how, where, (recipe, *_named(profile, name)))
     tuned = asyncio.run(_tune(call, TuneRequest(goal, how["only"], how["values"], how["users"], how["seed"])))
+    tuned = replace(tuned, resume=_resume(tuned, call))
     for path, content in ((out, tuned.text), (how["report"], text_of.tuning_page(tuned, f"sparkwright {__version__}"))):
         if path and content and not how["dry"]:
             _write(content, path, tuned.id)
     shared.answer(how["as_json"], document(tuned), _text(tuned, call), int(not how["dry"] and tuned.best is None))
+
+
+def _named(profile: str, name: str) -> tuple[str, ...]:
+    pairs = (("--profile", profile), ("--name", name))
+    return tuple(word for option, value in pairs if value for word in (option, value))
 
 
 def _write(content: str, path: Path, search: str) -> None:
@@ -104,6 +111,29 @@ class Call:
     source: Source
     how: dict[str, Any]
     where: ClusterOptions
+    given: tuple[str, ...] = ()
+
+
+def _resume(tuned: Tuned, call: Call) -> str:
+    """The command that goes on with the search, ready to paste; '' when it is done."""
+    if tuned.done or not tuned.id:
+        return ""
+    spent = sum(one.seconds for one in tuned.trials)
+    where = (("--cluster", call.where.cluster), ("--out", call.how["out"]), ("--report", call.how["report"]))
+    more = (word for option, value in where if value for word in (option, str(value)))
+    minutes = max(1, ceil((spent + tuned.needs) / 60))  # the time of earlier calls counts
+    words = (
+        "sparkwright",
+        "tune",
+        *call.given,
+        "--for",
+        tuned.goal.value,
+        "--resume",
+        tuned.id,
+        "--time",
+        f"{minutes}m",
+    )
+    return shlex.join((*words, *more))
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +169,8 @@ async def _tune(call: Call, wanted: TuneRequest) -> Tuned:
             journal = tune_journal.find(tune_folder(), call.how["resume"]) if call.how["resume"] else None
             wanted = _same(call, wanted, journal) if journal else wanted
             made = await survey(there, request, call.source, wanted)
+            if (said := text_of.budget_text(made.settings, made.trial, call.how["seconds"])) and not quiet:
+                echo(said, err=True)
             if call.how["dry"]:
                 return _planned(made)
             if journal:
@@ -215,8 +247,8 @@ def _text(found: Tuned, call: Call) -> str:
         if table.rows:
             parts.append(f"{table.title.lower()}\n" + aligned([table.head, *table.rows]) + f"\n{table.says}".rstrip())
     parts += [found.note] if found.note else []
-    parts.append(text_of.verdict(found))
-    if found.best is not None:
+    parts.append("\n".join(filter(None, (text_of.verdict(found), text_of.rest_text(found)))))
+    if found.text:
         path = call.how["out"]
         wrote = (
             f"sparkwright up {shlex.quote(f'{path}@{found.profile}')}" if path else "--resume last --out FILE writes it"

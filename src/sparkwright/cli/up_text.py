@@ -11,6 +11,7 @@ from sparkwright.app.prepare import Outcome
 from sparkwright.app.running import describe_running
 from sparkwright.app.stage import staging_text
 from sparkwright.cli.columns import aligned, findings_text, fold, mark
+from sparkwright.cli.plan_outlook import Shown
 from sparkwright.cli.text import plan_text
 from sparkwright.domain.finding import Severity
 from sparkwright.domain.ledger import MemoryLedger
@@ -37,7 +38,7 @@ def outcome_text(outcome: Outcome, seconds: float, ssh_config: str = "", verbose
     """seconds: of the whole command. verbose: also what the engine printed of itself, under its own names."""
     plan = outcome.plan
     if outcome.done == "planned":
-        planned = plan_text(plan, staging_text(plan, outcome.cluster_state), why=False)
+        planned = plan_text(plan, staging_text(plan, outcome.cluster_state), Shown(splits=True, commands=True))
         return "\n\n".join(filter(None, (planned, describe_running(plan, outcome.cluster_state, outcome.old))))
     simulated = plan.recipe.model.simulated or plan.cluster.simulated
     parts = [f"{mark(simulated)}{plan.deployment}: {outcome.done} after {duration(seconds)}"]
@@ -103,14 +104,15 @@ def _worth_knowing(outcome: Outcome) -> Iterator[str]:
 
 
 def _reach(outcome: Outcome) -> Reach:
-    return outcome.armed.reach if outcome.armed and outcome.armed.reach else engine_reach(outcome.plan)
+    return outcome.armed.reach if outcome.armed and outcome.armed.reach else engine_reach(outcome.plan, outcome.called)
 
 
-def engine_reach(plan: Plan) -> Reach:
-    """The engine itself, where no gateway is in front of it."""
+def engine_reach(plan: Plan, called: str = "") -> Reach:
+    """The engine itself, where no gateway is in front of it. called: the head's address as this machine reaches it."""
     head = plan.cluster.node(plan.head)
     if plan.recipe.serving.expose is Expose.ALL and plan.bind == "0.0.0.0":
-        return Reach(f"http://{head.ssh.rpartition('@')[2]}:{plan.port}/v1")
+        host = called or head.host or "127.0.0.1"
+        return Reach(f"http://{f'[{host}]' if ':' in host else host}:{plan.port}/v1")
     return Reach(f"http://{plan.bind}:{plan.port}/v1", "" if head.is_local else head.ssh)
 
 

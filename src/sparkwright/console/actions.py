@@ -141,7 +141,7 @@ def _choice(operation: Operation) -> Html:
         for one in choices(operation.watch, operation.watches)
     ]
     if not links:
-        return join(tag("p", "No other deployment of this head rests."), terminal)
+        return join(tag("p", "Nothing to switch to: no other deployment of this head is stopped."), terminal)
     return join(tag("p", f"What serves in place of {name}:"), tag("ul", *links, class_="operate"), terminal)
 
 

@@ -2,26 +2,30 @@
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sparkwright.adapters.sqlite import usage
+from sparkwright.adapters.sqlite import samples, usage
 from sparkwright.adapters.sqlite.folders import Folders
-from sparkwright.adapters.sqlite.store import FOLDERS
+from sparkwright.adapters.sqlite.store import FOLDERS, STORE
+from sparkwright.console.requests import READ, RECENT, Latency, latency
+from sparkwright.console.strip import SPAN, STEP
 from sparkwright.domain.codec import Unreadable, from_json
 from sparkwright.domain.deployment import is_deployment_name
 from sparkwright.domain.errors import CommandFailed
+from sparkwright.domain.history import Minute, RequestRecord, RequestSpan
 from sparkwright.domain.incident import Incident
 from sparkwright.domain.live import STALE, Desired, Live
 from sparkwright.domain.units import duration
 from sparkwright.engines.engine import served_name
 from sparkwright.gateway.usage import DAY, Used
+from sparkwright.report.markup import Html
 from sparkwright.supervision.rates import History
 from sparkwright.supervisor.watched import Watched
 
 _MOST = 200
-_LIST_EVERY, _COUNT_EVERY = 2.0, 10.0
+_LIST_EVERY, _COUNT_EVERY, _READ_EVERY = 2.0, 5.0, 2.0
 
 
 @dataclass
@@ -74,9 +78,12 @@ class Board:
         self.folders = Folders(state / FOLDERS)
         self.watches: dict[str, Watch] = {}
         self.notes: dict[str, str] = {}  # what came of the last operation
+        self.past: dict[str, tuple[float, Html]] = {}  # the last day, by what a key opens: when it was made, and it
         self._stale: tuple[bool, ...] = ()
         self._noted: dict[str, str] = {}
         self._today: tuple[Used, ...] = ()
+        self._recent: tuple[RequestRecord, ...] = ()
+        self._listed_requests: tuple[float, tuple[RequestRecord, ...]] = (0.0, ())
         self._counted = 0.0
 
     def refresh(self) -> bool:
@@ -106,9 +113,9 @@ class Board:
         """Whether more was used today."""
         if abs(now - self._counted) < _COUNT_EVERY:
             return False
-        self._counted, before = now, self._today
-        self._today = self._used(1)
-        return self._today != before
+        self._counted, before = now, (self._today, self._recent)
+        self._today, self._recent = self._used(1), self._requests(RECENT, READ)
+        return (self._today, self._recent) != before
 
     def _used(self, days: int) -> tuple[Used, ...]:
         """() where it cannot be read: the log has why."""
@@ -126,6 +133,38 @@ class Board:
             return rows
         models = self.models(only)
         return tuple(row for row in rows if row.model in models)
+
+    def _requests(self, seconds: float, most: int) -> tuple[RequestRecord, ...]:
+        try:
+            return usage.requests_since(self.state / "door", self.now() - seconds, most)
+        except CommandFailed as error:
+            sys.stderr.write(f"{error.message}\n")
+            return ()
+
+    def requests(self, only: str) -> tuple[RequestRecord, ...]:
+        """Of the last day, newest first; a key for one deployment sees those of its models. Read once for all."""
+        now, (read, found) = self.now(), self._listed_requests
+        if abs(now - read) >= _READ_EVERY:
+            found = self._requests(DAY, READ)
+            self._listed_requests = now, found
+        models = self.models(only) if only else ()
+        return tuple(one for one in found if not only or one.model in models)
+
+    def latency(self, watch: Watch) -> Latency:
+        """Of the last ten minutes, as the gateway measured it."""
+        model = served_name(watch.desired.recipe) if watch.desired else ""
+        since = self.now() - RECENT
+        return latency([one for one in self._recent if one.model == model and one.at >= since])
+
+    def day(self, watch: Watch) -> tuple[Sequence[Minute], Sequence[RequestSpan]]:
+        """The last day of a deployment; () where it cannot be read: the log has why."""
+        since, models = self.now() - SPAN, {served_name(watch.desired.recipe)} if watch.desired else set[str]()
+        try:
+            minutes = samples.minutes_since(self.state / STORE, watch.name, since)
+            return minutes, usage.spans_since(self.state / "door", models, since, STEP)
+        except CommandFailed as error:
+            sys.stderr.write(f"{error.message}\n")
+            return (), ()
 
     def models(self, only: str) -> set[str]:
         """Names of the models that a key for `only` sees."""

@@ -1,7 +1,9 @@
 """A small chat: the visitor's own key at the head's own gateway, so that limits and counts are those of any client."""
 
 import json
+import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import httpcore
@@ -14,6 +16,7 @@ from sparkwright.console.sessions import Visitor
 from sparkwright.domain.codec import Unreadable
 from sparkwright.domain.command import Secret
 from sparkwright.domain.foreign_json import read_json
+from sparkwright.domain.units import duration
 from sparkwright.engines.engine import served_name
 from sparkwright.gateway.caddy import CONSOLE_PATH, SERVICE
 from sparkwright.report.markup import Html, join, tag
@@ -49,7 +52,7 @@ async def answer(watch: Watch, key: Secret, messages: Sequence[Mapping[str, str]
     asked = {"model": model, "messages": messages, "stream": True, "stream_options": {"include_usage": True}}
     headers = [("Authorization", f"Bearer {key.reveal()}"), ("Content-Type", "application/json"), ("Host", "gateway")]
     patience = {"timeout": {"connect": 5.0, "read": _SILENCE, "write": 30.0, "pool": 5.0}}
-    heard = Completion()
+    heard, timed = Completion(), Pace()
     try:
         async with (
             httpcore.AsyncConnectionPool(uds=SERVICE) as pool,
@@ -63,16 +66,39 @@ async def answer(watch: Watch, key: Secret, messages: Sequence[Mapping[str, str]
                 for data in reader.feed(chunk):
                     heard.take(data, 0.0)
                     for said in _delta(data):
+                        timed.came()
                         yield said
     except (Broken, OSError, httpcore.NetworkError, httpcore.ProtocolError, httpcore.TimeoutException) as error:
         yield "error", short(f"the answer ended: {error or type(error).__name__}")
         return
-    yield ("end", _counts(heard)) if heard.done else ("error", "the answer was cut off before its end")
+    yield ("end", _counts(heard, timed)) if heard.done else ("error", "the answer was cut off before its end")
 
 
-def _counts(heard: Completion) -> str:
-    made = "unknown" if heard.completion_tokens is None else f"{heard.completion_tokens:,}"
-    return f"{heard.prompt_tokens:,} prompt tokens, {made} answer tokens"
+@dataclass
+class Pace:
+    """When the parts of an answer came, by the monotonic clock."""
+
+    asked: float = field(default_factory=time.monotonic)
+    first: float = 0.0
+    last: float = 0.0
+
+    def came(self) -> None:
+        self.last = time.monotonic()
+        self.first = self.first or self.last
+
+    def speed(self, tokens: int) -> float | None:
+        """Tokens a second after the first one; None where there are too few to tell."""
+        took = self.last - self.first
+        return (tokens - 1) / took if tokens > 1 and took > 0 else None
+
+
+def _counts(heard: Completion, timed: Pace) -> str:
+    tokens = heard.completion_tokens
+    made = "unknown" if tokens is None else f"{tokens:,}"
+    parts = [f"{heard.prompt_tokens:,} prompt tokens, {made} answer tokens"]
+    parts += [f"first after {duration(timed.first - timed.asked)}"] if timed.first else []
+    parts += [f"{speed:,.0f} tokens/s"] if tokens and (speed := timed.speed(tokens)) else []
+    return ", ".join(parts)
 
 
 def _delta(data: str) -> Iterator[Said]:
@@ -117,7 +143,7 @@ def page(watches: Sequence[Watch], watch: Watch, visitor: Visitor, known: bool, 
             "p",
             "Model ",
             tag("b", model),
-            f". Counts as use of key {visitor.key.name}. Nothing is kept: the turns are gone with this page.",
+            f". Counts as use of key {visitor.key.name}. The turns are not stored: they are gone with this page.",
             class_="soft",
         ),
     ]
@@ -133,7 +159,7 @@ def page(watches: Sequence[Watch], watch: Watch, visitor: Visitor, known: bool, 
             "div",
             tag("button", "Send", type="submit", class_="primary"),
             tag("button", "Stop", type="button", id="halt", hidden=True),
-            tag("span", "Enter sends, Shift and Enter begins a line", class_="soft hint", hidden=True),
+            tag("span", "Enter to send, Shift+Enter for a new line", class_="soft hint", hidden=True),
             class_="row",
         ),
     ]

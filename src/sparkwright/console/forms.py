@@ -33,15 +33,15 @@ def for_operators(do: Operated) -> Shown:
     return done
 
 
-async def failed(request: Request, error: Exception) -> Response:
-    """What is not there, or not to be asked for in this way."""
+async def failed(visitor_of: Callable[[Request], Visitor | None], request: Request, error: Exception) -> Response:
+    """What is not there, or not to be asked for in this way; with the navigation of who is signed in."""
     status = error.status_code if isinstance(error, HTTPException) else 500
     said = {
         404: "There is no such page.",
         405: "This page takes no such request.",
         408: "The form did not come in time.",
     }
-    return html(pages.message("Not found", None, said.get(status, f"HTTP {status}")), status)
+    return html(pages.message("Not found", visitor_of(request), said.get(status, f"HTTP {status}")), status)
 
 
 def html(text: Html, status: int = 200) -> Response:

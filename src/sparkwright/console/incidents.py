@@ -1,11 +1,13 @@
-"""What happened: the list of incidents, and one with its evidence, diagnosis and what was done."""
+"""Incidents: the list, and one of them in the order in which its owner asks."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from sparkwright.console.figures import UNKNOWN, clock, short
 from sparkwright.console.overview import incident_row
-from sparkwright.domain.incident import CHANGED, Incident
+from sparkwright.domain.incident import Incident
 from sparkwright.domain.units import duration
+from sparkwright.report.incident_story import Story, story_of
 from sparkwright.report.markup import Html, join, tag
 
 _EVIDENCE = 40
@@ -14,47 +16,63 @@ _EVIDENCE = 40
 def listing(found: Sequence[Incident], now: float) -> Html:
     title = tag("h1", "Incidents")
     if not found:
-        return join(title, tag("p", "No incident is remembered on this head node.", class_="soft"))
+        return join(title, tag("p", "No incidents.", class_="empty"))
     return join(title, tag("ul", *(incident_row(one, now) for one in found), class_="incidents"))
 
 
-def shown(one: Incident, now: float) -> Html:
+def shown(one: Incident, now: float, diagnosis: dict[str, Any] | None = None) -> Html:
+    """The story that `sparkwright incidents show` prints, in the same words."""
+    told = story_of(one, diagnosis)
     simulated = tag("span", "simulated", class_="mark") if one.simulated else ""
     title = tag("div", tag("h1", f"Incident {one.number}"), simulated, class_="title")
-    parts = [title, tag("p", short(one.what), class_="says"), _diagnosis(one)]
-    if one.evidence:
-        lines = "\n".join(short(line) for line in one.evidence[:_EVIDENCE])
-        parts.append(tag("section", tag("h2", "Evidence"), tag("pre", lines, tabindex="0")))
-    if one.events:
-        rows = (
-            tag("li", clock(event.at), tag("b", f" {event.kind} "), short(event.text.removeprefix(event.kind)))
-            for event in one.events
-            if event.kind != CHANGED
-        )
-        parts.append(tag("section", tag("h2", "What was done"), tag("ol", *rows, class_="events")))
-    return join(*parts, tag("section", tag("h2", "Facts"), _facts(one, now)))
+    parts = [title, tag("p", _headline(one, now), class_="says"), _cause(told), _happened(one, told)]
+    if told.steps:
+        word = "To look into by hand" if told.steps_word == "by hand" else "What to do"
+        parts.append(tag("section", tag("h2", word), _commands(told.steps), class_="steps"))
+    return join(*parts, tag("section", tag("h2", "Facts"), _facts(one, told)))
 
 
-def _facts(one: Incident, now: float) -> Html:
-    end = join("open for ", duration(max(now - one.opened_at, 0.0))) if one.is_open else clock(one.closed_at)
-    away = "not yet" if one.is_open else UNKNOWN if one.away is None else duration(one.away)
+def _headline(one: Incident, now: float) -> str:
+    if one.is_open:
+        return f"{one.deployment}: open for {duration(max(now - one.opened_at, 0.0))}"
+    away = f"; clients got nothing for {duration(one.away)}" if one.away is not None else ""
+    return f"{one.deployment}: {short(one.outcome) or 'closed'}{away}"
+
+
+def _cause(told: Story) -> Html:
+    """Cause, proof and doubt in one box: a cause is not shown without what is unknown about it."""
+    sure = tag("span", f" {told.sureness}", class_="soft") if told.sureness else ""
+    code = tag("code", told.code) if told.code else ""
+    rows: list[tuple[str, Html]] = [("cause", tag("span", tag("b", short(told.cause)), " ", code, sure))]
+    rows += [("proof", tag("q", line)) for line in told.proof]
+    rows += [("doubt", tag("span", f"not known: {line}")) for line in told.doubts]
+    rows += [("to settle it", tag("code", short(step))) for step in told.settle]
+    cells = (tag("div", tag("dt", name), tag("dd", value)) for name, value in rows)
+    return tag("section", tag("h2", "Cause"), tag("dl", *cells, class_="conditions cause"))
+
+
+def _happened(one: Incident, told: Story) -> Html:
+    first = tag("li", tag("span", clock(one.opened_at), class_="at"), tag("b", short(told.what)))
+    rows = (tag("li", tag("span", each.offset, class_="at"), short(each.text)) for each in told.moments)
+    last = "" if one.is_open else tag("li", tag("span", clock(one.closed_at), class_="at"), short(told.end))
+    noted = "\n".join(f"{word}: {line}" for word, line in told.noted[:_EVIDENCE])
+    lines = tag("pre", noted, tabindex="0") if noted else ""
+    return tag(
+        "section", tag("h2", "What happened, and what was done"), tag("ol", first, *rows, last, class_="events"), lines
+    )
+
+
+def _commands(steps: Sequence[str]) -> Html:
+    return tag("ul", *(tag("li", tag("code", short(step))) for step in steps))
+
+
+def _facts(one: Incident, told: Story) -> Html:
     rows = [
         ("deployment", one.deployment),
         ("kind", one.kind),
-        ("began", clock(one.opened_at)),
-        ("closed", end),
-        ("outcome", short(one.outcome) or ("open" if one.is_open else UNKNOWN)),
-        ("away", away),
-        ("what changed", short(one.changed) or UNKNOWN),
-        ("saved in", one.folder or UNKNOWN),
+        ("what changed before", told.changed or UNKNOWN),
+        ("detected", told.detected or "at once"),
+        ("evidence", one.folder or UNKNOWN),
+        ("logs of the ranks", tag("code", f"sparkwright logs {one.deployment} --incident {one.number}")),
     ]
     return tag("dl", *(tag("div", tag("dt", name), tag("dd", value)) for name, value in rows), class_="conditions")
-
-
-def _diagnosis(one: Incident) -> Html:
-    if not one.cause:
-        return tag("section", tag("h2", "Diagnosis"), tag("p", "No root cause was found.", class_="soft"))
-    cause = tag("p", tag("b", short(one.cause)), f" ({one.code})" if one.code else "")
-    steps = (tag("li", tag("code", short(step))) for step in one.fix)
-    fix = join(tag("h3", "Fix"), tag("ul", *steps)) if one.fix else ""
-    return tag("section", tag("h2", "Diagnosis"), cause, fix, class_="diagnosis")

@@ -1,7 +1,8 @@
 """The page of keys: listed, added, revoked after a second question."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from urllib.parse import urlencode
 
 from sparkwright.app import keys as key_work
 from sparkwright.console.board import Watch
@@ -9,10 +10,14 @@ from sparkwright.console.figures import ago, short
 from sparkwright.console.head import Shown, services
 from sparkwright.console.pages import form
 from sparkwright.console.sessions import Visitor
+from sparkwright.domain.errors import UsageError
+from sparkwright.domain.values import dataclass
 from sparkwright.gateway.caddy import CONSOLE_PATH
 from sparkwright.gateway.keys import Key, Role
 from sparkwright.report.markup import Html, join, tag
 
+_DIGITS = 12
+_LIMITS = {"per_minute": "Requests a minute", "at_once": "Requests at once", "tokens_a_day": "Tokens a day (UTC)"}
 _ROLES = {
     Role.CLIENT: "client: uses the API",
     Role.VIEWER: "viewer: sees this console",
@@ -20,12 +25,49 @@ _ROLES = {
 }
 
 
-async def add_key(watch: Watch, visitor: Visitor, name: str, role: Role) -> str:
-    """The key itself. Raises SparkwrightError. A key for one deployment makes keys for that one only."""
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The form for a new key."""
+
+    name: str
+    role: Role
+    deployment: str
+    limits: Mapping[str, int]
+
+
+def wanted(given: Mapping[str, str], visitor: Visitor, deployments: Sequence[str]) -> Wanted:
+    """Raises UsageError. A key for one deployment makes keys for that one only."""
+    try:
+        role = Role(given.get("role", str(Role.CLIENT)))
+    except ValueError:
+        raise UsageError("There is no such role.") from None
+    deployment = visitor.key.deployment or given.get("deployment", "")
+    if deployment and deployment not in deployments:
+        raise UsageError(f"No deployment {short(deployment, 80)} is supervised here.")
+    return Wanted(given.get("name", ""), role, deployment, limits_of(given))
+
+
+def limits_of(given: Mapping[str, str]) -> dict[str, int]:
+    """Empty: no limit. Raises UsageError for what is no number."""
+    found = {name: given.get(name, "").strip().replace(",", "") or "0" for name in _LIMITS}
+    for name, text in found.items():
+        if not (text.isascii() and text.isdigit() and len(text) <= _DIGITS):
+            raise UsageError(f"{_LIMITS[name]}: expected a number of at most {_DIGITS} digits")
+    return {name: int(text) for name, text in found.items()}
+
+
+async def add_key(watch: Watch, visitor: Visitor, new: Wanted) -> str:
+    """The key itself. Raises SparkwrightError."""
     shown = Shown()
     async with services(watch, visitor.key.name, shown) as made:
-        await key_work.add(made, name, visitor.key.deployment, role)
+        await key_work.add(made, new.name, new.deployment, new.role, **new.limits)
     return shown.kept[0]
+
+
+async def limit_key(watch: Watch, visitor: Visitor, name: str, limits: Mapping[str, int]) -> None:
+    """Raises SparkwrightError."""
+    async with services(watch, visitor.key.name) as made:
+        await key_work.limit(made, name, **limits)
 
 
 async def revoke_key(watch: Watch, visitor: Visitor, name: str, deployment: str) -> None:
@@ -33,7 +75,10 @@ async def revoke_key(watch: Watch, visitor: Visitor, name: str, deployment: str)
         await key_work.revoke(made, name, deployment)
 
 
-def keys_page(keys: Sequence[Key], visitor: Visitor, said: str = "", fresh: str = "") -> Html:
+def keys_page(
+    keys: Sequence[Key], visitor: Visitor, deployments: Sequence[str], said: str = "", fresh: str = ""
+) -> Html:
+    """deployments: that a new key may be for."""
     rows = (_key_row(key, visitor) for key in keys)
     heads = ("name", "role", "opens", "limits", "added", "")
     table = tag(
@@ -49,6 +94,8 @@ def keys_page(keys: Sequence[Key], visitor: Visitor, said: str = "", fresh: str 
             tag("input", id="name", name="name", required=True, maxlength="63"),
         ),
         tag("div", tag("label", "Role", for_="role"), tag("select", *options, id="role", name="role")),
+        tag("div", tag("label", "Opens", for_="deployment"), _opens(visitor, deployments)),
+        *_limit_fields(Key("", "")),
         tag("button", "Add key", type="submit", class_="primary"),
     ]
     new = tag("p", "The new key, shown this once: ", tag("code", fresh, class_="fresh"), class_="fresh", role="status")
@@ -61,6 +108,38 @@ def keys_page(keys: Sequence[Key], visitor: Visitor, said: str = "", fresh: str 
     )
 
 
+def _opens(visitor: Visitor, deployments: Sequence[str]) -> Html:
+    every = {} if visitor.key.deployment else {"": "all deployments"}
+    choices = every | {name: f"only {name}" for name in deployments}
+    options = (tag("option", text, value=name) for name, text in choices.items())
+    return tag("select", *options, id="deployment", name="deployment")
+
+
+def _limit_fields(key: Key) -> Iterator[Html]:
+    for name, label in _LIMITS.items():
+        value = getattr(key, name)
+        field = tag(
+            "input",
+            id=name,
+            name=name,
+            inputmode="numeric",
+            maxlength=f"{_DIGITS}",
+            placeholder="no limit",
+            value=f"{value}" if value else None,
+        )
+        yield tag("div", tag("label", label, for_=name), field)
+
+
+def limits_form(key: Key, visitor: Visitor) -> Html:
+    """What one key may use, to be changed."""
+    about = tag("input", type="hidden", name="name", value=key.name)
+    send = tag("button", "Set limits", type="submit", class_="primary")
+    back = tag("a", "Cancel", href=f"{CONSOLE_PATH}/keys", class_="button")
+    text = "An empty field is no limit. Requests under way are completed; who asks for more gets 429 with the wait."
+    inside = form("keys/limit", visitor, about, *_limit_fields(key), send, back, class_="fields")
+    return join(tag("h1", f"Limits of {short(key.name, 80)}"), tag("p", text), inside)
+
+
 def _key_row(key: Key, visitor: Visitor) -> Html:
     own = key.sha256 == visitor.key.sha256
     about = tag("input", type="hidden", name="name", value=key.name)
@@ -69,7 +148,13 @@ def _key_row(key: Key, visitor: Visitor) -> Html:
     revoke = tag("span", "yours", class_="soft") if own else form("keys/revoke", visitor, about, where, press)
     when = f"{ago(key.created, time.time())} " if key.created else ""
     added = f"{when}by {short(key.by, 80)}" if key.by else when or "unknown"
-    limits = tag("td", key.limits or "none", class_="wraps")
+    change = tag(
+        "a",
+        "change",
+        href=f"{CONSOLE_PATH}/keys/limit?{urlencode({'name': key.name})}",
+        aria_label=f"change limits of {key.name}",
+    )
+    limits = tag("td", key.limits or "none", " ", change, class_="wraps")
     cells = (*(tag("td", cell) for cell in (key.role, key.opens)), limits, tag("td", added), tag("td", revoke))
     return tag("tr", tag("th", short(key.name, 80), scope="row"), *cells)
 

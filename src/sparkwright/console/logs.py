@@ -4,7 +4,7 @@ import asyncio
 import json
 import re
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from itertools import accumulate, islice
 
@@ -19,6 +19,8 @@ from sparkwright.console.sessions import Visitor
 from sparkwright.domain.diagnosis import Cause
 from sparkwright.domain.errors import SparkwrightError
 from sparkwright.domain.facts import RankStatus
+from sparkwright.domain.printable import printable
+from sparkwright.domain.values import dataclass, replace
 from sparkwright.gateway.caddy import CONSOLE_PATH
 from sparkwright.report.markup import Html, join, tag
 
@@ -30,26 +32,68 @@ _BAD = re.compile(r"\b(?:ERROR|CRITICAL|FATAL|Traceback)\b")
 _DOUBT = re.compile(r"\bWARN(?:ING)?\b")
 
 
+_ACCESS = re.compile(r"\b(?:GET|POST|HEAD|PUT|DELETE|OPTIONS) /[^\s]{0,200}[^\n]{0,60}?\b[1-5]\d\d\b")
+LEVELS = {"": "all lines", "doubt": "warnings and errors", "bad": "errors", "cause": "known causes"}
+_SHOWN = {"doubt": ("doubt", "bad", "cause"), "bad": ("bad", "cause"), "cause": ("cause",)}
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """kind: bad, doubt, access (a request that was answered), cause, note (of this page), or ''. rank: '' of notes."""
+
+    number: int
+    markup: Html
+    text: str
+    kind: str = ""
+    rank: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """words: text that a line holds, whatever its case. access: also lines of requests that were answered."""
+
+    words: str = ""
+    rank: str = ""
+    level: str = ""
+    access: bool = False
+
+    def lets(self, line: Line) -> bool:
+        if line.kind == "note":
+            return True
+        shown = line.kind in _SHOWN.get(self.level, (line.kind,)) and (self.access or line.kind != "access")
+        return shown and self.rank in ("", line.rank) and self.words.casefold() in line.text.casefold()
+
+
+def filter_of(given: Mapping[str, str]) -> Filter:
+    level = given.get("level", "")
+    return Filter(
+        given.get("words", "")[:200],
+        given.get("rank", "")[:4],
+        level if level in LEVELS else "",
+        given.get("access", "") == "yes",
+    )
+
+
 class Follower:
-    """Of one deployment. lines: (number, markup), the last ones."""
+    """Of one deployment. lines: the last ones."""
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
-        self.lines: deque[tuple[int, Html]] = deque(maxlen=_KEPT)
+        self.lines: deque[Line] = deque(maxlen=_KEPT)
         self._last = 0
         self._changed = asyncio.Event()
         self.readers = 0
         self._task: asyncio.Task[None] | None = None
 
-    def _put(self, *rows: Html) -> None:
+    def _put(self, *rows: Line) -> None:
         for row in rows:
             self._last += 1
-            self.lines.append((self._last, clean(row)))
+            self.lines.append(replace(row, number=self._last, markup=clean(row.markup)))
         self._changed.set()
         self._changed = asyncio.Event()
 
-    async def first(self) -> tuple[tuple[int, Html], ...]:
-        """Those of a page; waits a moment for the first ones."""
+    async def first(self) -> tuple[Line, ...]:
+        """Those that there are; waits a moment for the first ones."""
         self._begin()
         if not self.lines:
             try:
@@ -57,7 +101,7 @@ class Follower:
                     await self._changed.wait()
             except TimeoutError:
                 return ()
-        return fitting(self.lines)
+        return tuple(self.lines)
 
     async def events(self, after: int, visitor: Callable[[], Visitor | None]) -> AsyncIterator[str]:
         """Those after a number, as they come; until the visitor's key is gone."""
@@ -66,9 +110,9 @@ class Follower:
             while (who := visitor()) and who.key.deployment in ("", self._watch.name):
                 self._begin()
                 changed = self._changed
-                fresh = [(number, row) for number, row in self.lines if number > after]
-                after = fresh[-1][0] if fresh else after
-                rows = json.dumps("".join(row for _, row in fresh))
+                fresh = [line for line in self.lines if line.number > after]
+                after = fresh[-1].number if fresh else after
+                rows = json.dumps("".join(line.markup for line in fresh))
                 yield f"id: {after}\nevent: lines\ndata: {rows}\n\n" if fresh else ": still here\n\n"
                 try:
                     async with asyncio.timeout(_STILL if fresh else 1.0):
@@ -92,7 +136,7 @@ class Follower:
                 await asyncio.sleep(_AGAIN)
                 idle = 0.0 if self.readers else idle + _AGAIN
                 if reading.done() and mark != self._mark():
-                    self._put(tag("div", "the ranks were started again", class_="line note"))
+                    self._put(_note("the ranks were started again"))
                     reading, mark = asyncio.create_task(self._read()), self._mark()
         finally:
             reading.cancel()
@@ -110,7 +154,7 @@ class Follower:
             said = "the logs ended: no rank runs"
         except SparkwrightError as error:
             said = f"the logs cannot be read: {error.message}"
-        self._put(tag("div", short(said), class_="line note"))
+        self._put(_note(said))
 
     async def _gathered(self, made: Services) -> None:
         """In batches: rules are read in a thread, so that no log holds up the pages."""
@@ -135,42 +179,96 @@ class Follower:
             pumping.cancel()
 
 
-def fitting(lines: Sequence[tuple[int, Html]]) -> tuple[tuple[int, Html], ...]:
+def fitting(lines: Sequence[Line]) -> tuple[Line, ...]:
     """The last ones, as many as a page of less than 150 kB holds."""
-    weights = accumulate(len(row.encode()) for _, row in reversed(lines))
+    weights = accumulate(len(line.markup.encode()) for line in reversed(lines))
     count = sum(1 for weight in weights if weight <= _PAGE)
     return tuple(islice(lines, len(lines) - count, None))
 
 
-def _rows(watching: Watching, batch: list[tuple[RankStatus, str]]) -> list[Html]:
+def _note(text: str) -> Line:
+    return Line(0, tag("div", short(text), class_="line note"), text, "note")
+
+
+def _rows(watching: Watching, batch: list[tuple[RankStatus, str]]) -> list[Line]:
     shown = ((rank, line[:_LONGEST]) for rank, line in batch if _SCRAPED not in line)
     return [row for rank, line in shown for row in _marked(watching, rank, line)]
 
 
-def _marked(watching: Watching, rank: RankStatus, line: str) -> Iterator[Html]:
+def _marked(watching: Watching, rank: RankStatus, line: str) -> Iterator[Line]:
     """The line, and below it each cause that it is the first to show."""
     kind = "bad" if _BAD.search(line) else "doubt" if _DOUBT.search(line) else ""
-    yield tag("div", tag("span", str(rank.rank), class_="rank"), line, class_=f"line {kind}".strip())
+    kind = kind or ("access" if _ACCESS.search(line) else "")
+    number = str(rank.rank)
+    shown = tag("span", number, class_="rank")
+    markup = tag("div", shown, line, class_=f"line {kind}".strip(), data_rank=number)
+    yield Line(0, markup, line, kind, number)
     for cause in watching.feed(name_of(rank), f"{line}\n".encode("utf-8", "replace")):
-        yield _cause(cause)
+        yield _cause(cause, number)
 
 
-def _cause(cause: Cause) -> Html:
+def _cause(cause: Cause, rank: str) -> Line:
     fix = f" fix: {cause.fix[0]}" if cause.fix else ""
-    return tag(
-        "div", tag("b", cause.title), f" ({cause.code}, {cause.confidence:.0%})", short(fix), class_="line cause"
-    )
+    about = f" ({cause.code}, {cause.confidence:.0%})"
+    markup = tag("div", tag("b", cause.title), about, short(fix), class_="line cause", data_rank=rank)
+    return Line(0, markup, f"{cause.title}{about}{fix}", "cause", rank)
 
 
-def page(names: tuple[str, ...], name: str, lines: tuple[tuple[int, Html], ...]) -> Html:
-    """The lines that are there; those that come are added."""
+def page(names: tuple[str, ...], name: str, lines: Sequence[Line], wanted: Filter) -> Html:
+    """The lines that are there and that the filter lets through; the script adds those that come."""
     links = (
         tag("a", one, href=f"{CONSOLE_PATH}/logs/{one}", aria_current="page" if one == name else None) for one in names
     )
     choice = tag("nav", *links, aria_label="Deployments", class_="spans") if len(names) > 1 else ""
-    empty = tag("div", "no line has come yet", class_="line note")
+    # Lines of requests are there for the script to show, where nothing was searched for.
+    every = lines if wanted == Filter() else [line for line in lines if wanted.lets(line)]
+    found = fitting(every)
+    empty = tag("div", "no line has come yet" if not lines else "no line matches", class_="line note")
     box = tag(
-        "div", *([row for _, row in lines] or [empty]), id="log", tabindex="0", role="log", aria_label="Log lines"
+        "div",
+        *(_shown(line, wanted) for line in found),
+        "" if found else empty,
+        id="log",
+        tabindex="0",
+        role="log",
+        aria_label="Log lines",
     )
     note = "The number before a line is its rank. Errors, warnings and known causes are marked."
-    return join(tag("h1", f"Logs of {name}"), choice, tag("p", note, class_="soft"), box)
+    return join(tag("h1", f"Logs of {name}"), choice, tag("p", note, class_="soft"), _form(name, lines, wanted), box)
+
+
+def _shown(line: Line, wanted: Filter) -> Html:
+    return line.markup if wanted.lets(line) else Html(line.markup.replace("<div ", "<div hidden ", 1))
+
+
+def _form(name: str, lines: Sequence[Line], wanted: Filter) -> Html:
+    ranks = {"": "all ranks", **{one: f"rank {one}" for one in sorted({line.rank for line in lines} - {""})}}
+    fields = [
+        tag(
+            "div",
+            tag("label", "Search", for_="words"),
+            tag("input", id="words", name="words", type="search", value=wanted.words, maxlength="200"),
+        ),
+        _select("rank", "Rank", ranks, wanted.rank),
+        _select("level", "Level", LEVELS, wanted.level),
+        tag(
+            "label",
+            tag("input", type="checkbox", name="access", value="yes", checked=wanted.access),
+            " requests that were answered",
+            class_="check",
+        ),
+        tag("button", "Filter", type="submit"),
+        tag("button", "Next cause", type="button", id="next-cause", hidden=True),
+        tag("a", "Download", href=f"{CONSOLE_PATH}/logs/{name}/download", class_="button", download=f"{name}.log"),
+    ]
+    return tag("form", *fields, class_="filters", method="get", id="log-filter")
+
+
+def _select(name: str, label: str, choices: Mapping[str, str], chosen: str) -> Html:
+    options = (tag("option", text, value=value, selected=value == chosen) for value, text in choices.items())
+    return tag("div", tag("label", label, for_=f"f-{name}"), tag("select", *options, id=f"f-{name}", name=name))
+
+
+def text_of(lines: Sequence[Line]) -> str:
+    """As a file: each line behind its rank."""
+    return "".join(f"{line.rank and f'rank {line.rank}  '}{printable(line.text)}\n" for line in lines)

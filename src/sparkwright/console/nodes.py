@@ -1,6 +1,6 @@
 """The machines: memory with its floor and the time left, temperatures, watts, clocks. Each is shown once."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from sparkwright.console.board import Watch
 from sparkwright.console.charts import bar
@@ -22,17 +22,20 @@ def section(watches: Sequence[Watch], now: float) -> Html:
         known = newest.setdefault(node.node, node)
         newest[node.node] = max(known, node, key=lambda one: (one.reached, now - one.at < STALE, one.floor > 0, one.at))
     runs = [(live.deployment if len(lives) > 1 else "", rank) for live in lives for rank in live.ranks]
-    cards = (_node(node, [one for one in runs if one[1].node == node.node], now) for node in newest.values())
+    told = {name for node in newest.values() if node.reached for name, value in _facts(node) if value is not None}
+    cards = (_node(node, [one for one in runs if one[1].node == node.node], now, told) for node in newest.values())
     return tag("section", tag("h2", "Nodes"), tag("div", *cards, class_="nodes"))
 
 
-def _node(node: LiveNode, ranks: Sequence[Runs], now: float) -> Html:
+def _node(node: LiveNode, ranks: Sequence[Runs], now: float, told: Collection[str]) -> Html:
+    """told: facts that are known of any node; the others are not shown."""
     runs = "; ".join(f"{of} rank {r.rank} {'runs' if r.running else 'does not run'}".strip() for of, r in ranks)
     title = tag("div", tag("h3", node.node), tag("span", runs or "no rank was seen", class_="soft"), class_="row")
     if not node.reached:
         why = f"cannot be asked now (last try {ago(node.at, now)})" if node.at else "not sampled yet"
         return tag("article", title, tag("p", why, class_="unknown"), class_="node away")
-    facts = (tag("div", tag("dt", name), tag("dd", value)) for name, value in _facts(node))
+    known = ((name, value or unit(UNKNOWN)) for name, value in _facts(node) if name in told)
+    facts = (tag("div", tag("dt", name), tag("dd", value)) for name, value in known)
     return tag("article", title, _memory(node), tag("dl", *facts, class_="facts"), class_="node")
 
 
@@ -42,7 +45,8 @@ def _memory(node: LiveNode) -> Html:
     used = 1 - node.available / node.total
     floor = 1 - node.floor / node.total if node.floor else None
     low = bool(node.floor and node.available < 1.25 * node.floor)
-    said = f"{gib(node.available)} available of {gib(node.total)}"
+    taken = gib(node.total - node.available)
+    said = f"{taken} used, {gib(node.available)} available of {gib(node.total)}"
     limit = f"floor {gib(node.floor)}" if node.floor else "floor unknown"
     row = tag("div", tag("span", said), tag("span", limit, class_="soft"), class_="row")
     picture = bar(used, f"{node.node}: {said}, {limit}", floor, "low" if low else "")
@@ -53,14 +57,18 @@ def _trend(node: LiveNode) -> str:
     if node.per_hour is None:
         return "time left: unknown"
     if node.time_left is None:
-        return "does not shrink"
+        return "stable"
     return f"shrinks by {abs(node.per_hour) / GIB:.1f} GiB/h: {duration(node.time_left)} until its floor"
 
 
-def _facts(node: LiveNode) -> Iterator[tuple[str, Html]]:
-    yield "GPU", unit(number(node.gpu_busy), "%")
-    yield "temperature", unit(number(node.gpu_temperature), "°C")
-    yield "power", unit(number(node.gpu_power), "W")
-    yield "clock", unit(number(node.gpu_clock), "MHz")
-    yield "swap", unit(UNKNOWN if node.swap_used is None else gib(node.swap_used))
-    yield "pressure", unit(number(node.pressure, 1), "%")
+def _facts(node: LiveNode) -> Iterator[tuple[str, Html | None]]:
+    yield "GPU", _figure(node.gpu_busy, "%")
+    yield "temperature", _figure(node.gpu_temperature, "°C")
+    yield "power", _figure(node.gpu_power, "W")
+    yield "clock", _figure(node.gpu_clock, "MHz")
+    yield "swap", None if node.swap_used is None else unit(gib(node.swap_used))
+    yield "pressure", None if node.pressure is None else unit(number(node.pressure, 1), "%")
+
+
+def _figure(value: float | None, of: str) -> Html | None:
+    return None if value is None else unit(number(value), of)

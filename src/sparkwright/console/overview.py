@@ -1,6 +1,7 @@
 """The first page: each deployment at one look. Rendered once for all who watch."""
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
 from sparkwright.console import nodes, usage
 from sparkwright.console.board import Board, Watch
@@ -18,6 +19,8 @@ from sparkwright.console.figures import (
     state_text,
     unit,
 )
+from sparkwright.console.requests import seconds_text
+from sparkwright.console.strip import strip
 from sparkwright.domain.incident import Incident
 from sparkwright.domain.live import OVER as RESTS
 from sparkwright.domain.live import SERVING, STALE, DeploymentState, Live, LiveEngine, LiveRank
@@ -29,17 +32,23 @@ from sparkwright.report.markup import Html, join, tag
 from sparkwright.supervision.rates import SPAN, Rate
 
 _NEW = 4
+_STRIPS, _MADE_EVERY = 4, 20.0
+EMPTY = Html()
 _STARTS = (DeploymentState.STARTING, DeploymentState.LOADING, DeploymentState.STAGING)
 
 
-def overview(board: Board, only: str, operates: bool = False) -> Html:
-    """The live part of the page, for a key that opens one deployment or all. operates: with links to act."""
+def overview(board: Board, only: str, operates: bool = False, past: Html = EMPTY) -> Html:
+    """The live part of the page, for a key that opens one deployment or all. operates: with links to act.
+
+    past: the last day, which the page asks for itself; an event without it leaves it as it is.
+    """
     watches, now = board.visible(only), board.now()
     if not watches:
         return tag("p", "Nothing is supervised on this head node.", class_="empty")
     parts = [
         _all(watches, now) if len(watches) > 1 else "",
         *(_deployment(watch, board, _actions(watch, watches, now) if operates else Html()) for watch in watches),
+        tag("div", past, id="days", data_poll=f"{CONSOLE_PATH}/days", data_every="60", data_keep=True),
         nodes.section(watches, now),
         _incidents(board.incidents(only), now),
         usage.today(board.used(only)),
@@ -68,7 +77,7 @@ def _deployment(watch: Watch, board: Board, actions: Html) -> Html:
     if live:
         parts += [_troubles(live, stale), _starting(live, now)]
         if stale or live.phase in SERVING:
-            parts.append(_figures(watch, live, stale, now))
+            parts.append(_figures(watch, board, live, stale, now))
     body = join(*(part for part in parts if part))
     return tag("section", body, class_="deployment", id=f"d-{watch.name}", aria_labelledby=f"h-{watch.name}")
 
@@ -107,13 +116,20 @@ def _says(watch: Watch, live: Live | None, stale: str, now: float) -> str:
     if live is None or stale:
         last = f" Its last report, from {ago(live.at, now)}, is shown below." if live else ""
         return f"What it does now is unknown: {stale}.{last}"
-    lasts = lasting(now - live.since)
+    up, lasts = f"Up since {_since(live, now)}", lasting(now - live.since)
     if live.phase is DeploymentState.READY and not live.refusing:
-        return f"Serves, and has been {live.phase} for {lasts}.{_probe(live, now)}"
+        return f"{up}.{_probe(live, now)}"
     if live.refusing or live.phase not in (DeploymentState.READY, DeploymentState.DEGRADED):
         return refusal_text(live, now)
     wait = waits(live, now)
-    return f"Serves, but is {live.phase} for {lasts}{f'; {wait}' if wait else ''}.{_probe(live, now)}"
+    return f"{up}, {live.phase} for {lasts}{f'; {wait}' if wait else ''}.{_probe(live, now)}"
+
+
+def _since(live: Live, now: float) -> str:
+    """When its ranks began to serve, whatever stalls came since."""
+    at = live.up_since or live.since
+    form = "%H:%M UTC" if now - at < 43_200 else "%Y-%m-%d %H:%M UTC"
+    return f"{datetime.fromtimestamp(at, UTC).strftime(form)}, for {lasting(now - at)}"
 
 
 def _probe(live: Live, now: float) -> str:
@@ -170,22 +186,38 @@ def _loading(rank: LiveRank) -> Html:
     return tag("div", tag("div", label, tag("span", amount), class_="row"), picture, class_="rank")
 
 
-def _figures(watch: Watch, live: Live, stale: str, now: float) -> Html:
+def _figures(watch: Watch, board: Board, live: Live, stale: str, now: float) -> Html:
     history = watch.history
     engine = _current(live, stale, now)
     rates = (history.decode, history.prefill) if engine.at else (Rate(), Rate())
-    kv = engine.kv_usage
-    boxes = [
+    seen, kv = board.latency(watch), engine.kv_usage
+    speed = [
         _rate("Decode", "tokens/s", rates[0], now),
         _rate("Prefill", "prompt tokens/s", rates[1], now),
+        _latency("Time to first token", seen.first),
+        _latency("Time per token", seen.per_token),
+        _box("Requests", unit(number(seen.requests)), "in 10 min"),
+        _box("Errors", unit(number(seen.failed + seen.limited + seen.refused)), seen.errors_text),
+    ]
+    load = [
         _box("Requests running", unit(number(engine.running)), _waiting(engine)),
         _box("KV cache in use", unit(percent(kv)), bar(kv, f"KV cache {percent(kv)} in use") if kv is not None else ""),
         _box("Prefix cache hits", unit(percent(history.hits.value if engine.at else None)), "of prompt tokens, 5 min"),
     ]
     if live.engine and live.engine.draft_tokens is not None:
         accepted = percent(history.accepted.value if engine.at else None)
-        boxes.append(_box("Draft acceptance", unit(accepted), "of drafted tokens, 5 min"))
-    return tag("dl", *boxes, class_="figures")
+        load.append(_box("Draft acceptance", unit(accepted), "of drafted tokens, 5 min"))
+    four = "figures four" if len(load) == 4 else "figures"
+    return join(tag("dl", *speed, class_="figures"), tag("dl", *load, class_=four))
+
+
+def _latency(name: str, spread: tuple[float, float] | None) -> Html:
+    """Median and 95th percentile of what clients got through the gateway."""
+    if spread is None:
+        return _box(name, unit(UNKNOWN), "no streamed answer in 10 min")
+    middle, high = map(seconds_text, spread)
+    value, _, of = middle.partition(" ")
+    return _box(name, unit(value, of), f"median of 10 min; 95 % within {high}")
 
 
 def _current(live: Live, stale: str, now: float) -> LiveEngine:
@@ -202,7 +234,8 @@ def _waiting(engine: LiveEngine) -> str:
 def _rate(name: str, of: str, rate: Rate, now: float) -> Html:
     most = max((value for _, value in rate.points), default=0.0)
     picture = sparkline(rate.points, SPAN, now, f"{name} over 10 min, at most {number(most, 1)} {of}")
-    return _box(name, unit(number(rate.value, 1), of), picture, "wide")
+    ends = (tag("span", text) for text in ("10 min ago", f"peak {number(most, 1)}" if rate.points else "", "now"))
+    return _box(name, unit(number(rate.value, 1), of), join(picture, tag("span", *ends, class_="ends")), "wide")
 
 
 def _box(name: str, value: Html, below: str = "", kind: str = "") -> Html:
@@ -213,16 +246,30 @@ def _box(name: str, value: Html, below: str = "", kind: str = "") -> Html:
 def _incidents(found: Sequence[Incident], now: float) -> Html:
     title = tag("h2", "Incidents")
     if not found:
-        return tag("section", title, tag("p", "none is remembered", class_="soft"), class_="recent")
+        return tag("section", title, tag("p", "No incidents.", class_="soft"), class_="recent")
     rows = (incident_row(one, now) for one in found[:_NEW])
     more = tag("p", tag("a", "all incidents", href=f"{CONSOLE_PATH}/incidents"))
     return tag("section", title, tag("ul", *rows, class_="incidents"), more, class_="recent")
 
 
+def days(board: Board, only: str) -> Html:
+    """The last day of each deployment, of four at most; made once in a while for all who watch.
+
+    With several, what a mouse points at is left out, so that the page stays small: their tables have it.
+    """
+    now = board.now()
+    made, found = board.past.get(only, (0.0, EMPTY))
+    if abs(now - made) >= _MADE_EVERY:
+        watches = board.visible(only)[:_STRIPS]
+        found = clean(join(*(strip(one.name, *board.day(one), now, len(watches) == 1) for one in watches)))
+        board.past[only] = now, found
+    return found
+
+
 def incident_row(one: Incident, now: float) -> Html:
     """One line: which, of what, how it ended, and when."""
     end = "open" if one.is_open else f"away for {duration(one.away)}" if one.away is not None else "closed"
-    what = short(one.cause or one.what, 160)
+    what = short("; ".join(filter(None, (one.what, one.cause))), 160)
     link = tag("a", f"{one.number}", href=f"{CONSOLE_PATH}/incidents/{one.number}", aria_label=f"incident {one.number}")
     simulated = " (simulated)" if one.simulated else ""
     about = tag("span", tag("span", f"{one.deployment}: ", class_="soft"), f"{what}{simulated}", class_="text")

@@ -28,7 +28,9 @@ HEADERS = {
 }
 _LINKS = (
     ("", "Overview"),
+    ("requests", "Requests"),
     ("chat", "Chat"),
+    ("connect", "Connect"),
     ("logs", "Logs"),
     ("incidents", "Incidents"),
     ("runs", "Runs"),
@@ -85,7 +87,17 @@ def login(why: str = "", gone: bool = False) -> Html:
         tag("input", id="key", name="key", type="password", autocomplete="current-password", required=True),
         tag("button", "Sign in", type="submit", class_="primary"),
     ]
-    hint = tag("p", "A viewer's or an operator's key: ", tag("code", "sparkwright keys add NAME --role viewer"))
+    hint = tag(
+        "p",
+        "An operator's or a viewer's key. The key ",
+        tag("code", "default"),
+        " of the first ",
+        tag("code", "up"),
+        " is an operator's: it is in the file that ",
+        tag("code", "up"),
+        " names. Another one: ",
+        tag("code", "sparkwright keys add NAME --role viewer"),
+    )
     body = [
         tag("h1", "Sign in"),
         tag("p", said, role="alert", class_="alert") if said else "",

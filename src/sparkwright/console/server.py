@@ -6,8 +6,10 @@ import os
 import socket
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import closing
 from functools import partial
 from pathlib import Path
+from urllib.parse import urlencode
 
 import uvicorn
 from starlette.applications import Starlette
@@ -17,22 +19,28 @@ from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from sparkwright.adapters.watchdog import watched_by_systemd
-from sparkwright.console import actions, chat, incidents, keys, logs, pages, runs, usage
+from sparkwright.console import actions, chat, connect, incidents, keys, logs, pages, requests, runs, usage
 from sparkwright.console.board import Board, Watch
 from sparkwright.console.feed import Feed
+from sparkwright.console.figures import clean
 from sparkwright.console.forms import Operated, Shown, allowed, failed, fields, for_operators, html, same_origin
-from sparkwright.console.overview import overview
+from sparkwright.console.overview import days, overview
+from sparkwright.console.requests import Wanted
 from sparkwright.console.sessions import Sessions, Visitor
 from sparkwright.domain.codec import Unreadable, from_json
 from sparkwright.domain.errors import SparkwrightError
+from sparkwright.domain.history import RequestRecord
 from sparkwright.domain.live import SERVING
+from sparkwright.domain.values import asdict
 from sparkwright.gateway.caddy import CONSOLE, CONSOLE_PATH
-from sparkwright.gateway.keys import FRONT, FrontSetting, Keys, Role, parse
+from sparkwright.gateway.keys import FRONT, FrontSetting, Key, Keys, parse
 from sparkwright.report.markup import Html
 from sparkwright.supervisor.watched import Watched
 
 _PATIENCE = 2.0
 _VIEWERS = _READERS = 200
+GIVEN, _CERTIFICATE = "given.crt", 64 * 1024
+_SAME_ROWS, _FILTERS = 1.5, 50  # seconds for which all who filter alike get the same; how many are kept
 _CONNECTIONS = 900  # below the 1,024 files that a process may have by default
 
 
@@ -47,20 +55,28 @@ class Console:
         self.feed = Feed(self.board, lambda: self.keys.value)
         self.operations = actions.Operations(self.board)
         self._followers: dict[str, logs.Follower] = {}
+        self._rows: dict[tuple[str, Wanted], tuple[float, Html]] = {}  # by what is seen and filtered: when it was made
 
     @property
     def routes(self) -> list[Route]:
         shown = {
             "/": self.overview,
             "/live": self.live,
+            "/days": self.days,
+            "/requests": self.requests,
+            "/requests/rows": self.request_rows,
             "/incidents": self.incidents,
             "/incidents/{number:int}": self.incident,
+            "/connect": self.connect,
+            "/connect/{name}": self.connect,
+            "/ca.crt": self.authority,
             "/usage": self.usage,
             "/runs": self.runs,
             "/runs/{name}": self.run_report,
             "/logs": self.logs,
             "/logs/{name}": self.logs,
             "/logs/{name}/live": self.log_lines,
+            "/logs/{name}/download": self.log_file,
         }
         operated: dict[str, Operated] = {
             **{f"/{verb}/{{name}}": partial(self.operate, verb) for verb in actions.VERBS},
@@ -69,6 +85,7 @@ class Console:
             "/chat/{name}/say": self.send,
             "/keys": self.list_keys,
             "/keys/add": self.add_key,
+            "/keys/limit": self.limit_key,
             "/keys/revoke": self.revoke_key,
         }
         return [
@@ -128,8 +145,34 @@ class Console:
 
     async def overview(self, request: Request, visitor: Visitor) -> Response:
         self.board.refresh()
-        body = pages.region(overview(self.board, visitor.key.deployment, visitor.operates))
+        past = await asyncio.to_thread(days, self.board, visitor.key.deployment)
+        body = pages.region(overview(self.board, visitor.key.deployment, visitor.operates, past))
         return html(pages.page("Overview", visitor, body, f"{CONSOLE_PATH}/live", ""))
+
+    async def days(self, request: Request, visitor: Visitor) -> Response:
+        self.board.refresh()
+        return html(await asyncio.to_thread(days, self.board, visitor.key.deployment))
+
+    async def requests(self, request: Request, visitor: Visitor) -> Response:
+        found, filters = await self._requests(request, visitor)
+        body = requests.page(found, filters, urlencode(asdict(filters)), self.board.now())
+        return html(pages.page("Requests", visitor, body, at="requests"))
+
+    async def request_rows(self, request: Request, visitor: Visitor) -> Response:
+        """The table alone, for the page that asks again."""
+        found, filters = await self._requests(request, visitor)
+        now, key = self.board.now(), (visitor.key.deployment, filters)
+        made, page = self._rows.get(key, (0.0, Html()))
+        if abs(now - made) >= _SAME_ROWS:
+            page = clean(requests.rows(found, filters, now))
+            kept = [one for one in self._rows.items() if one[0] != key][:_FILTERS]
+            self._rows = dict([(key, (now, page)), *kept])
+        return html(page)
+
+    async def _requests(self, request: Request, visitor: Visitor) -> tuple[tuple[RequestRecord, ...], Wanted]:
+        self.board.refresh()
+        found = await asyncio.to_thread(self.board.requests, visitor.key.deployment)
+        return found, requests.wanted(request.query_params)
 
     async def live(self, request: Request, visitor: Visitor) -> Response:
         """Server-sent events: the live part of the page whenever it changes, until the key is revoked."""
@@ -145,10 +188,26 @@ class Console:
     async def incident(self, request: Request, visitor: Visitor) -> Response:
         one = self.board.folders.read(request.path_params["number"])
         if one is None or visitor.key.deployment not in ("", one.deployment):
-            text = "No incident of this number is remembered here."
+            text = "This head node has no incident of that number."
             return html(pages.message("No such incident", visitor, text), 404)
-        shown = incidents.shown(one, self.board.now())
+        shown = incidents.shown(one, self.board.now(), self.board.folders.diagnosis(one.number))
         return html(pages.page(f"Incident {one.number}", visitor, shown, at="incidents"))
+
+    async def connect(self, request: Request, visitor: Visitor) -> Response:
+        watch = self._watch(request, visitor)
+        if watch is None:
+            return html(pages.message("No such deployment", visitor, "Nothing of this name is supervised here."), 404)
+        names = [one.name for one in self.board.visible(visitor.key.deployment)]
+        where = connect.Where(watch, connect.folder_of(request.query_params))
+        return html(pages.page("Connect", visitor, connect.page(names, where), at="connect"))
+
+    async def authority(self, request: Request, visitor: Visitor) -> Response:
+        """The certificate that clients of this gateway have to trust; it is public."""
+        try:
+            given = await asyncio.to_thread((self.board.state / "door" / GIVEN).read_bytes)
+        except OSError:
+            return html(pages.message("No certificate", visitor, "This gateway has no authority of its own."), 404)
+        return Response(given[:_CERTIFICATE], 200, pages.HEADERS, "application/x-x509-ca-cert")
 
     async def usage(self, request: Request, visitor: Visitor) -> Response:
         asked = request.query_params.get("days", "")
@@ -186,9 +245,18 @@ class Console:
             return html(pages.message("No such deployment", visitor, "Nothing of this name is supervised here."), 404)
         follower = self._followers.setdefault(watch.name, logs.Follower(watch))
         lines, names = await follower.first(), tuple(one.name for one in self.board.visible(visitor.key.deployment))
-        after = lines[-1][0] if lines else 0
-        body = logs.page(names, watch.name, lines)
+        after = lines[-1].number if lines else 0
+        body = logs.page(names, watch.name, lines, logs.filter_of(request.query_params))
         return html(pages.page("Logs", visitor, body, f"{CONSOLE_PATH}/logs/{watch.name}/live?after={after}", "logs"))
+
+    async def log_file(self, request: Request, visitor: Visitor) -> Response:
+        """The lines that the page has, as text."""
+        watch = self._watch(request, visitor)
+        if watch is None:
+            return Response(status_code=404, headers=pages.HEADERS)
+        lines = await self._followers.setdefault(watch.name, logs.Follower(watch)).first()
+        headers = pages.HEADERS | {"Content-Disposition": f'attachment; filename="{watch.name}.log"'}
+        return Response(logs.text_of(lines), 200, headers, "text/plain; charset=utf-8")
 
     async def log_lines(self, request: Request, visitor: Visitor) -> Response:
         watch = self._watch(request, visitor)
@@ -245,20 +313,39 @@ class Console:
         return self._keys_page(visitor)
 
     def _keys_page(self, visitor: Visitor, said: str = "", fresh: str = "", status: int = 200) -> Response:
+        names = [one.name for one in self.board.visible(visitor.key.deployment)]
+        shown = keys.keys_page(self._known_keys(visitor), visitor, names, said, fresh)
+        return html(pages.page("Keys", visitor, shown, at="keys"), status)
+
+    def _known_keys(self, visitor: Visitor) -> list[Key]:
+        """Those that the visitor may see: a key for one deployment sees the keys for that one."""
         only = visitor.key.deployment
-        known = [key for key in self.keys.value.keys if only in ("", key.deployment)]
-        return html(pages.page("Keys", visitor, keys.keys_page(known, visitor, said, fresh), at="keys"), status)
+        return [key for key in self.keys.value.keys if only in ("", key.deployment)]
 
     async def add_key(self, request: Request, visitor: Visitor, given: dict[str, str]) -> Response:
         watch = next(iter(self.board.visible(visitor.key.deployment)), None)
         if request.method != "POST" or watch is None:
             return self._keys_page(visitor)
         try:
-            role = Role(given.get("role", str(Role.CLIENT)))
-            fresh = await keys.add_key(watch, visitor, given.get("name", ""), role)
-        except (SparkwrightError, ValueError) as error:
-            return self._keys_page(visitor, getattr(error, "message", "There is no such role."), status=400)
+            fresh = await keys.add_key(watch, visitor, keys.wanted(given, visitor, tuple(self.board.watches)))
+        except SparkwrightError as error:
+            return self._keys_page(visitor, error.message, status=400)
         return self._keys_page(visitor, fresh=fresh)
+
+    async def limit_key(self, request: Request, visitor: Visitor, given: dict[str, str]) -> Response:
+        watch = next(iter(self.board.visible(visitor.key.deployment)), None)
+        name = given.get("name", "") or request.query_params.get("name", "")
+        # A limit is of a name: a visitor who does not see all keys of that name changes none.
+        mine = [key for key in self._known_keys(visitor) if key.name == name]
+        if watch is None or not mine or len(mine) != sum(key.name == name for key in self.keys.value.keys):
+            return self._keys_page(visitor, f"There is no key {name[:80]} whose limits you can set.", status=404)
+        if request.method != "POST":
+            return html(pages.page("Limits", visitor, keys.limits_form(mine[0], visitor), at="keys"))
+        try:
+            await keys.limit_key(watch, visitor, name, keys.limits_of(given))
+        except SparkwrightError as error:
+            return self._keys_page(visitor, error.message, status=400)
+        return RedirectResponse(f"{CONSOLE_PATH}/keys", 303, pages.HEADERS)
 
     async def revoke_key(self, request: Request, visitor: Visitor, given: dict[str, str]) -> Response:
         watch = next(iter(self.board.visible(visitor.key.deployment)), None)
@@ -278,7 +365,7 @@ async def run(home: Path) -> None:
     console = Console(home)
     watching = asyncio.create_task(console.feed.run())
     config = uvicorn.Config(
-        Starlette(routes=console.routes, exception_handlers={HTTPException: failed}),
+        Starlette(routes=console.routes, exception_handlers={HTTPException: partial(failed, console.visitor)}),
         log_config=None,
         access_log=False,
         lifespan="off",
@@ -290,7 +377,8 @@ async def run(home: Path) -> None:
         limit_concurrency=_CONNECTIONS,
     )
     try:
-        await uvicorn.Server(config).serve(sockets=[_socket(home / "door")])
+        with closing(_socket(home / "door")) as listener:
+            await uvicorn.Server(config).serve(sockets=[listener])
     finally:
         watching.cancel()
 

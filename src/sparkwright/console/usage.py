@@ -73,7 +73,7 @@ def page(rows: Sequence[Used], days: int) -> Html:
     head = join(tag("h1", "Usage"), tag("nav", *links, aria_label="Period", class_="spans"))
     about = tag(
         "p",
-        "Tokens as the engines count them, days by UTC. Prompts and answers are not kept. "
+        "Tokens as the engines count them, days by UTC. Prompts and answers are not stored. "
         "Of a cut request, whose client left before the end, only what passed of a stream is known.",
         class_="soft",
     )
@@ -109,19 +109,20 @@ def _details(rows: Sequence[Used]) -> Html:
 
 
 def _table(what: str, found: Sequence[Sum]) -> Html:
-    most = max((one.tokens for one in found), default=0) or 1
+    every = sum(one.tokens for one in found) or 1
     names = ("requests", "prompt tokens", "from cache", "answer tokens")
     heads = [tag("th", what, scope="col"), *(tag("th", name, scope="col", class_="num") for name in names)]
-    head = tag("thead", tag("tr", *heads, tag("th", "tokens in all", scope="col", class_="share")))
-    box = tag("table", head, tag("tbody", *(_row(one, most) for one in found)))
+    head = tag("thead", tag("tr", *heads, tag("th", "share of all tokens", scope="col", class_="share")))
+    box = tag("table", head, tag("tbody", *(_row(one, every) for one in found)))
     return tag("div", box, class_="scroll", tabindex="0", role="region", aria_label=f"Usage by {what}")
 
 
-def _row(one: Sum, most: int) -> Html:
+def _row(one: Sum, every: int) -> Html:
     name = short(one.name, 80) or "the engine's own key"
     cached = percent(one.cached / one.prompt) if one.cached else _NONE
     figures = (number(one.requests), number(one.prompt), cached, number(one.completion))
-    picture = bar(one.tokens / most, f"{number(one.tokens)} tokens")
+    share = one.tokens / every
+    picture = bar(share, f"{number(one.tokens)} tokens, {percent(share)} of all")
     notes = tag("div", one.notes, class_="soft notes") if one.notes else ""
     cells = (tag("td", figure, class_="num") for figure in figures)
     return tag("tr", tag("th", name, notes, scope="row"), *cells, tag("td", picture, class_="share"))

@@ -21,6 +21,7 @@ class Defect(StrEnum):
     POINTER = "pointer"
     REF = "refs/main"
     GARBAGE = "no weights"
+    PROJECTOR = "no language model"
     NO_INDEX = "no index"
     MANY_INDEXES = "several indexes"
     SUM = "sums differ"
@@ -38,6 +39,9 @@ MISSING = frozenset(
         Defect.REF,
     }
 )
+
+
+_DAMAGES = (Defect.SHORT, Defect.POINTER, Defect.GARBAGE, Defect.PROJECTOR)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +101,12 @@ class Checkpoint:
     @property
     def sound(self) -> bool:
         """All there, and each file of the weights is one: its size is the model's."""
-        return self.complete and not any(flaw.defect is Defect.GARBAGE for flaw in self.flaws)
+        return self.complete and not self.damaged
+
+    @property
+    def damaged(self) -> bool:
+        """Whether a file is none of weights, or not all of one: sizes then show nothing."""
+        return any(flaw.defect in _DAMAGES for flaw in self.flaws)
 
 
 @dataclass(frozen=True, slots=True)

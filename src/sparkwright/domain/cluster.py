@@ -1,5 +1,7 @@
 """The machines: nodes, how they are reached, and the fabric between them."""
 
+from urllib.parse import urlsplit
+
 from sparkwright.domain.values import dataclass, field
 
 
@@ -42,6 +44,15 @@ class Node:
     @property
     def is_local(self) -> bool:
         return self.ssh == "local"
+
+    @property
+    def host(self) -> str:
+        """Host in the ssh destination, which may be an alias of ssh's configuration; '' for this machine."""
+        if self.is_local:
+            return ""
+        if self.ssh.startswith("ssh://"):
+            return urlsplit(self.ssh).hostname or ""
+        return self.ssh.rpartition("@")[2]
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,7 +70,8 @@ class Answer:
 class Deployment:
     """A deployment as its nodes report it. problems: sentences about what is wrong. supervised: None without one.
 
-    program: digest of ours that `up` would put on the head, '' where that is not known.
+    program: digest of ours that `up` would put on the head, '' where that is not known. all_asked: every node answered,
+    so a supervisor that was not seen is not there.
     """
 
     name: str
@@ -82,3 +83,4 @@ class Deployment:
     simulated: bool = False
     supervised: "Supervised | None" = None
     program: str = ""
+    all_asked: bool = True

@@ -11,6 +11,16 @@ _NEARLY, _HINT = 0.6, 0.5  # of the best; below, a sign is only a hint
 _MESSAGE = 60  # characters at the end of a line, by which its message is known
 
 
+class State(StrEnum):
+    """The state of a server where its log ends. UNKNOWN: no line shows one, as in a kernel log or a build's output."""
+
+    SERVING = "serving"
+    STARTING = "starting"
+    STOPPED = "stopped"  # in good order
+    FAILED = "failed"
+    UNKNOWN = "unknown"
+
+
 class Sureness(StrEnum):
     """A confidence as text."""
 
@@ -128,6 +138,9 @@ class Diagnosis:
 
     untold: what could not be determined. collect: commands that would narrow it down. explanation: of a failure without
     a likely cause. stated: what outputs of commands in the logs show; differs: between the logs.
+
+    state: of the server; serves: the line since which it does; failure: whether a line reports one; notes: what
+    explains no failure, as it was printed before the server was ready, or nothing failed.
     """
 
     causes: tuple[Cause, ...]
@@ -138,6 +151,10 @@ class Diagnosis:
     explanation: Explanation | None = None
     stated: tuple[Stated, ...] = ()
     differs: tuple[Difference, ...] = ()
+    notes: tuple[Cause, ...] = ()
+    state: State = State.UNKNOWN
+    serves: Proof | None = None
+    failure: bool = False
 
     @property
     def named(self) -> tuple[Cause, ...]:

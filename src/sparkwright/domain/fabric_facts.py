@@ -118,7 +118,8 @@ class Settings:
 class Container:
     """ours: started by sparkwright. restart: `no`, `always`, `unless-stopped`, `on-failure`. gpu: it was given one.
 
-    command: its words without options that may hold keys: the program and the first words only.
+    command: its words without options that may hold keys: the program and the first words only. model: what its
+    command line or its processes serve, '' where that is not told. project: of Docker Compose, '' of others.
     """
 
     name: str
@@ -129,6 +130,8 @@ class Container:
     ours: bool = False
     network: str = ""
     command: str = ""
+    model: str = ""
+    project: str = ""
 
 
 @dataclass(frozen=True, slots=True)

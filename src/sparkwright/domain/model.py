@@ -32,6 +32,8 @@ class ModelShape:
     quantization: the method's name in the config; group: how many inputs share a scale (expert_group: of experts),
     rows: how many outputs do. kv_format: what the checkpoint wants its KV cache to be (fp8, nvfp4; '': its own type).
     inferred: from the sizes of tensors alone, without a configuration.
+    unread: keys that size experts or FFNs and are not understood, joined by commas: the weights cannot be counted.
+    loose: an architecture or a dimension that is not understood otherwise; the count of weights is a rough one.
     """
 
     layers: int
@@ -99,6 +101,8 @@ class ModelShape:
     expert_group: int = 0
     kv_format: str = ""
     inferred: bool = False
+    unread: str = ""
+    loose: bool = False
 
     @property
     def attention_layers(self) -> int:

@@ -53,6 +53,7 @@ class Advice:
 
     architecture, quantization: what config.json calls them.
     why: what is not known, or what the figures leave out. other_nodes: node counts near by that some split works on.
+    contradictions: figures for the size of the model that cannot all be right.
     """
 
     source: str = ""
@@ -62,6 +63,7 @@ class Advice:
     splits: tuple[Split, ...] = ()
     why: str = ""
     other_nodes: tuple[int, ...] = ()
+    contradictions: tuple[str, ...] = ()
 
     @property
     def chosen(self) -> Split | None:

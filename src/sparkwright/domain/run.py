@@ -189,10 +189,41 @@ class Scrape:
 
 
 @dataclass(frozen=True, slots=True)
+class Stated:
+    """One figure as another tool printed it, without the requests behind it; None: not stated.
+
+    name: of `summary.METRICS` in its unit, or the tool's own word, which only an export to that tool's format reads.
+    deviation: the standard one. count: values behind the figure, 0 where it is not stated. values: these, if stated.
+    """
+
+    name: str
+    mean: float | None = None
+    deviation: float | None = None
+    median: float | None = None
+    p90: float | None = None
+    p99: float | None = None
+    least: float | None = None
+    most: float | None = None
+    count: int = 0
+    values: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Requests and output tokens of a level of which no single request is known. failed: kind -> requests."""
+
+    sent: int = 0
+    good: int = 0
+    output_tokens: int = 0
+    failed: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Level:
     """One repeat of one level. doubts: why its figures may not count (client behind, server restarted, ...).
 
     complete: False where the run ended, or was killed, before all of its requests had an end.
+    stated, totals: of an imported level whose tool prints figures and not requests.
     """
 
     plan: LevelPlan
@@ -204,6 +235,8 @@ class Level:
     scrapes: tuple[Scrape, ...] = ()
     doubts: tuple[str, ...] = ()
     complete: bool = True
+    stated: tuple[Stated, ...] = ()
+    totals: Totals | None = None
 
 
 @dataclass(frozen=True, slots=True)

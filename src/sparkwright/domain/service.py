@@ -113,7 +113,8 @@ class GatewayFacts:
     that was asked for; holder: who listens there already ('' nobody, `?` somebody unknown), ours: it is our gateway.
     front: what that was made with, as text; behind: deployments that it leads to; kept, asked: how open it is, and how
     this deployment's is to be.
-    addresses: its own, without link-local ones. user: `uid:gid` of the ssh user.
+    addresses: its own, without link-local ones. called: its address as the machine that asks reaches it. user:
+    `uid:gid` of the ssh user.
     """
 
     node: str
@@ -135,3 +136,4 @@ class GatewayFacts:
     behind: tuple[str, ...] = ()
     kept: str = ""
     asked: str = ""
+    called: str = ""

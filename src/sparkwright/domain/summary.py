@@ -37,17 +37,27 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """count: values behind it. spread: of the repeats' medians, (most - least) / median; 0 with one repeat."""
+    """count: values behind it, 0 where that is not known. None: not known either.
+
+    spread: of the repeats' medians, (most - least) / median; 0 with one repeat. stated: as another tool printed it,
+    without intervals.
+    """
 
     name: str
     count: int
-    mean: Interval
-    median: Interval
-    p90: Interval
-    p99: Interval
-    least: float
-    most: float
+    mean: Interval | None
+    median: Interval | None
+    p90: Interval | None
+    p99: Interval | None
+    least: float | None
+    most: float | None
     spread: float = 0.0
+    stated: bool = False
+
+    @property
+    def central(self) -> Interval | None:
+        """The median, or the mean where only that is stated."""
+        return self.median or self.mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +68,7 @@ class LevelSummary:
     errors: kind -> how often. sent, good: requests; tokens: output tokens of good ones. met: share that met the SLO,
     None without one. doubts: why its figures may not count; notes: what to know about them. server: from its own
     counters, by words of engines/data/metrics.toml (gauges: the most; counters: the increase), and prefix_hit_share,
-    acceptance, memory_available_least.
+    acceptance, memory_available_least. spoiled: metrics that are not valid: the client was behind at every level.
     """
 
     plan: LevelPlan
@@ -74,6 +84,7 @@ class LevelSummary:
     doubts: tuple[str, ...] = ()
     server: Mapping[str, float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    spoiled: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:

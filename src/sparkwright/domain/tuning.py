@@ -115,7 +115,12 @@ class Effect:
 
 @dataclass(frozen=True, slots=True)
 class Tuned:
-    """What a search has found so far. best: None where nothing was measured. done: all rungs were finished."""
+    """What a search has found so far. best: None where fewer than two settings were measured: there is no comparison.
+
+    done: all rungs were finished. most: how many settings a whole search tries; needs: seconds that the rest would take
+    at the pace so far, 0 when it is done or nothing was tried. resume: the command that goes on, '' when it is done.
+    text: the recipe with the profile, '' where the recipe's own settings are the best.
+    """
 
     id: str
     goal: TuneGoal
@@ -131,3 +136,11 @@ class Tuned:
     simulated: bool = False
     profile: str = ""
     text: str = field(default="", repr=False)
+    most: int = 0
+    needs: float = 0.0
+    resume: str = ""
+
+    @property
+    def compared(self) -> int:
+        """Settings that were measured."""
+        return len(scored(self.trials))

@@ -12,6 +12,7 @@ from sparkwright.domain.recipe import EngineChoice, Recipe, Runtime
 from sparkwright.engines.engine import Engine, RenderContext
 from sparkwright.engines.environment import check_rdma
 from sparkwright.engines.findings import ENG
+from sparkwright.engines.flag_data import SHIPPED, FlagLibrary
 from sparkwright.engines.flags import check_flags, check_variables
 from sparkwright.engines.llama_cpp import LlamaCpp
 from sparkwright.engines.sglang import Sglang
@@ -54,15 +55,15 @@ def engine(name: str) -> Engine:
     return found
 
 
-def review(recipe: Recipe, specs: Sequence[RankSpec]) -> tuple[Finding, ...]:
+def review(recipe: Recipe, specs: Sequence[RankSpec], library: FlagLibrary = SHIPPED) -> tuple[Finding, ...]:
     """Findings ENG001 to ENG034 without repetition, in the order found. Raises RecipeError for an unknown engine."""
     choice = recipe.engine
     found = [*engine(choice.name).check(recipe)]
     for spec in specs:
-        found += check_flags(choice.name, choice.version, spec.engine_words, choice.extra_flags)
+        found += check_flags(choice.name, choice.version, spec.engine_words, choice.extra_flags, library)
     found += check_rdma(specs)
     found += _check_tag(choice)
-    found += check_variables(choice.name, choice.version, recipe.env, choice.extra_env)
+    found += check_variables(choice.name, choice.version, recipe.env, choice.extra_env, library)
     return tuple(dict.fromkeys(found))
 
 
@@ -71,9 +72,9 @@ def _check_tag(choice: EngineChoice) -> Iterator[Finding]:
         yield ENG["ENG034"].on("engine.image", f"image: {choice.image}", title=f"the tag of {choice.image} can move")
 
 
-def rehearse(recipe: Recipe) -> tuple[Finding, ...]:
+def rehearse(recipe: Recipe, library: FlagLibrary = SHIPPED) -> tuple[Finding, ...]:
     """All findings about the recipe's engine, version, flags and variables. Raises RecipeError: unknown engine."""
-    return review(recipe, imagined_ranks(recipe))
+    return review(recipe, imagined_ranks(recipe), library)
 
 
 def imagined_ranks(recipe: Recipe) -> tuple[RankSpec, ...]:

@@ -5,13 +5,13 @@ Only the file that is asked for is parsed, and only once.
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
 from sparkwright.domain.finding import Finding, Severity
-from sparkwright.domain.values import dataclass, field
+from sparkwright.domain.values import dataclass, field, replace
 from sparkwright.engines.findings import ENG
 from sparkwright.engines.flag_values import Option
 from sparkwright.engines.tables import DATA_OF, LOAD_FORMAT
@@ -29,7 +29,8 @@ class FlagData:
     """Options of one engine version. options: name without dashes -> Option; names: every spelling -> that name.
 
     wheel and sha256 are empty where the sources did not come from a wheel (the file's `source` names the origin).
-    replaced: variables on their way out -> what the engine names instead.
+    replaced: variables on their way out -> what the engine names instead. build: digest of the image or package that
+    an owner had read. library: where the other versions are.
     """
 
     engine: str
@@ -40,6 +41,13 @@ class FlagData:
     names: Mapping[str, str]
     env: frozenset[str] = field(default_factory=frozenset)
     replaced: Mapping[str, str] = field(default_factory=dict)
+    source: Mapping[str, Any] = field(default_factory=dict)
+    build: str = ""
+    library: "FlagLibrary | None" = None
+
+    @property
+    def among(self) -> "FlagLibrary":
+        return self.library or SHIPPED
 
     def find(self, spelled: str) -> Option | None:
         """The option of a spelling; of the beginning of one, where the engine's parser takes that."""
@@ -107,7 +115,7 @@ def _file(engine: str) -> Mapping[str, Mapping[str, Any]]:
 
 
 def versions(engine: str) -> tuple[str, ...]:
-    """Versions that have data, oldest first."""
+    """Versions whose data ships, oldest first."""
     return tuple(_file(DATA_OF.get(engine, engine)))
 
 
@@ -118,23 +126,72 @@ def raw_data(engine: str, version: str) -> Mapping[str, Any]:
 
 @cache
 def read_data(engine: str, version: str) -> FlagData:
-    """The data of a version that has some. Raises KeyError otherwise."""
-    raw = raw_data(engine, version)
+    """The shipped data of a version that has some. Raises KeyError otherwise."""
+    return flag_data_of(raw_data(engine, version))
+
+
+def flag_data_of(raw: Mapping[str, Any]) -> FlagData:
+    """Of rows as the files have them."""
     options = {name: _option(name, row) for name, row in raw["options"].items()}
     names = {spelling: option.name for option in options.values() for spelling in option.spellings}
-    env, replaced = frozenset(raw.get("env", ())), raw.get("env-deprecated", {})
-    return FlagData(raw["engine"], raw["version"], raw["wheel"], raw["sha256"], options, names, env, replaced)
+    source = raw.get("source", {})
+    return FlagData(
+        raw["engine"],
+        raw["version"],
+        raw["wheel"],
+        raw["sha256"],
+        options,
+        names,
+        frozenset(raw.get("env", ())),
+        raw.get("env-deprecated", {}),
+        source if isinstance(source, Mapping) else {},
+        raw.get("build", ""),
+    )
 
 
-def flag_data(engine: str, version: str) -> tuple[FlagData | None, tuple[Finding, ...]]:
+@dataclass(frozen=True, slots=True)
+class FlagLibrary:
+    """All flag data that there is: what ships, and before it what an owner had read, the oldest first."""
+
+    own: tuple[FlagData, ...] = ()
+
+    def versions(self, engine: str) -> tuple[str, ...]:
+        """Versions that have data, oldest first."""
+        of = DATA_OF.get(engine, engine)
+        shipped = versions(engine)
+        added = {data.version for data in self.own if data.engine == of} - {*shipped}
+        return tuple(sorted((*shipped, *added), key=lambda one: version_key(of, one))) if added else shipped
+
+    def read(self, engine: str, version: str) -> FlagData:
+        """The owner's newest data of that version, else what ships. Raises KeyError where there is none."""
+        of = DATA_OF.get(engine, engine)
+        own = [data for data in self.own if (data.engine, data.version) == (of, version)]
+        return replace(own[-1], library=self) if own else replace(read_data(engine, version), library=self)
+
+    def has_build(self, engine: str, version: str, build: str) -> bool:
+        """Whether an owner had this very build read."""
+        key = (DATA_OF.get(engine, engine), version, build)
+        return any((data.engine, data.version, data.build) == key for data in self.own)
+
+    def for_builds(self, builds: Collection[str]) -> "FlagLibrary":
+        """The same, with the data of these builds before that of others of the same version."""
+        return FlagLibrary(tuple(sorted(self.own, key=lambda data: bool(data.build) and data.build in builds)))
+
+
+SHIPPED = FlagLibrary()
+
+
+def flag_data(engine: str, version: str, library: FlagLibrary = SHIPPED) -> tuple[FlagData | None, tuple[Finding, ...]]:
     """The data to use, and a finding about that choice: this version's, else the nearest version's."""
-    known = versions(engine)
+    known = library.versions(engine)
     if not known:
         title = f"no flag data for {engine} {version or '(no version given)'}"
         return None, (ENG["ENG006"].on("engine.version", "there is data for no version of it", title=title),)
-    plain = _SAME.sub("", version.removeprefix("v"))
-    if plain in known:
-        return read_data(engine, plain), ()
+    given = version.removeprefix("v")
+    builds = (one for one in reversed(known) if one.partition("+")[0] == given)  # 0.32.0+cpu is a 0.32.0
+    for same in (given, _SAME.sub("", given), *builds):
+        if same in known:
+            return library.read(engine, same), ()
     of = DATA_OF.get(engine, engine)
     near = nearest(of, version, known)
     mine, other = version_key(of, version), version_key(of, near)
@@ -145,7 +202,7 @@ def flag_data(engine: str, version: str) -> tuple[FlagData | None, tuple[Finding
         title=f"flags are checked against {of} {near}",
         severity=Severity.INFO if close else Severity.WARN,
     )
-    return read_data(engine, near), (choice,)
+    return library.read(engine, near), (choice,)
 
 
 def loaders_of(engine: str, version: str) -> Callable[[str], bool | None] | None:

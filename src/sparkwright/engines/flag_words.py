@@ -6,10 +6,10 @@ Only meanings whose names differ are listed; what an engine had before or will h
 from collections.abc import Iterator, Sequence
 
 from sparkwright.domain.values import dataclass
-from sparkwright.engines.flag_data import FlagData, read_data, versions
+from sparkwright.engines.flag_data import FlagData
 from sparkwright.engines.flag_values import Problem
 from sparkwright.engines.options import option_name
-from sparkwright.engines.tables import DATA_OF, vocabulary
+from sparkwright.engines.tables import vocabulary
 from sparkwright.engines.version import version_key
 
 
@@ -33,7 +33,7 @@ def right_word(data: FlagData, word: str) -> Advice:
 def owner(data: FlagData, word: str) -> str:
     """The engine that has an option of this name where this one has none; '' when none does."""
     others = (engine for engine in vocabulary().engines if engine != data.engine)
-    return next((engine for engine in others if any(_aliases(engine, option_name(word)))), "")
+    return next((engine for engine in others if any(_aliases(data, engine, option_name(word)))), "")
 
 
 def right_value(engine: str, option: str, values: Sequence[str]) -> str:
@@ -64,8 +64,8 @@ def _past(data: FlagData, name: str) -> Advice:
 
 def _renamed(data: FlagData, name: str) -> Advice:
     """What a version that still had it named instead."""
-    for version in reversed(versions(data.engine)):
-        option = read_data(data.engine, version).find(f"--{name}")
+    for version in reversed(data.among.versions(data.engine)):
+        option = data.among.read(data.engine, version).find(f"--{name}")
         if option and option.replaced_by and written_name(option.replaced_by) in data.names:
             return Advice(option.replaced_by, f"{data.engine} {version} already named it")
     return Advice()
@@ -76,15 +76,15 @@ def _foreign(data: FlagData, name: str) -> Advice:
     engines = vocabulary().engines
     mine = engines.index(data.engine) if data.engine in engines else -1
     for place, engine in enumerate(engines):
-        if mine >= 0 and place != mine and (row := _meaning(engine, place, name)):
+        if mine >= 0 and place != mine and (row := _meaning(data, place, name)):
             best = next((w for w in row[mine].split("|") if written_name(w) in data.names), "")
             if best:
                 return Advice(best, f"--{name} is {engine}'s word")
     return Advice()
 
 
-def _meaning(engine: str, place: int, name: str) -> tuple[str, ...] | None:
-    spellings = {name} | set(_aliases(engine, name))
+def _meaning(data: FlagData, place: int, name: str) -> tuple[str, ...] | None:
+    spellings = {name} | set(_aliases(data, vocabulary().engines[place], name))
     rows = (
         row
         for row in vocabulary().meanings
@@ -93,44 +93,46 @@ def _meaning(engine: str, place: int, name: str) -> tuple[str, ...] | None:
     return next(rows, None)
 
 
-def _aliases(engine: str, name: str) -> Iterator[str]:
+def _aliases(data: FlagData, engine: str, name: str) -> Iterator[str]:
     """All names of the option that another engine's newest version knows by this one."""
-    data = read_data(engine, versions(engine)[-1])
+    newest = data.among.read(engine, data.among.versions(engine)[-1])
     for spelled in (f"--{name}", f"-{name}", f"--{name.replace('-', '_')}"):
-        if spelled in data.names:
-            yield from (option_name(s) for s in data.options[data.names[spelled]].spellings)
+        if spelled in newest.names:
+            yield from (option_name(s) for s in newest.options[newest.names[spelled]].spellings)
 
 
-def history(engine: str, version: str, spelled: str) -> str:
+def history(data: FlagData, spelled: str) -> str:
     """`first in 0.24.0` or `last in 0.27.1, gone in 0.30.0`, of the versions with data; '' if none has it."""
-    having = [v for v in versions(engine) if spelled in read_data(engine, v).names]
-    return in_words(engine, version, having)
+    return _in_words(data, [v for v in _all(data) if spelled in data.among.read(data.engine, v).names])
 
 
-def variable_history(engine: str, version: str, name: str) -> str:
+def variable_history(data: FlagData, name: str) -> str:
     """The same for an environment variable."""
-    return in_words(engine, version, [v for v in versions(engine) if name in read_data(engine, v).env])
+    return _in_words(data, [v for v in _all(data) if name in data.among.read(data.engine, v).env])
 
 
-def value_history(engine: str, version: str, option: str, problem: Problem) -> str:
+def value_history(data: FlagData, option: str, problem: Problem) -> str:
     """The same for a value that this version's option does not take."""
     having = []
-    for one in versions(engine):
-        found = read_data(engine, one).find(f"--{option}")
+    for one in _all(data):
+        found = data.among.read(data.engine, one).find(f"--{option}")
         if found and problem.value in map(str, found.allowed(problem.key)):
             having.append(one)
-    return in_words(engine, version, having) if problem.value else ""
+    return _in_words(data, having) if problem.value else ""
 
 
-def in_words(engine: str, version: str, having: list[str]) -> str:
-    of = DATA_OF.get(engine, engine)
-    here = version_key(of, version)
-    older = [v for v in having if version_key(of, v) < here]
-    newer = [v for v in having if version_key(of, v) > here]
+def _all(data: FlagData) -> Sequence[str]:
+    return data.among.versions(data.engine)
+
+
+def _in_words(data: FlagData, having: list[str]) -> str:
+    here = version_key(data.engine, data.version)
+    older = [v for v in having if version_key(data.engine, v) < here]
+    newer = [v for v in having if version_key(data.engine, v) > here]
     if newer:
-        until = "on" if newer[-1] == versions(engine)[-1] else f"to {newer[-1]}"
-        return f"{of} has it from {newer[0]} {until}"
+        until = "on" if newer[-1] == _all(data)[-1] else f"to {newer[-1]}"
+        return f"{data.engine} has it from {newer[0]} {until}"
     if older:
-        gone = next((v for v in versions(engine) if version_key(of, v) > version_key(of, older[-1])), version)
-        return f"{of} had it up to {older[-1]}, and no longer in {gone}"
+        later = (v for v in _all(data) if version_key(data.engine, v) > version_key(data.engine, older[-1]))
+        return f"{data.engine} had it up to {older[-1]}, and no longer in {next(later, data.version)}"
     return ""

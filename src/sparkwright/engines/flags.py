@@ -15,7 +15,7 @@ from sparkwright.domain.finding import Finding, Severity
 from sparkwright.domain.values import dataclass
 from sparkwright.engines import flag_words
 from sparkwright.engines.findings import ENG
-from sparkwright.engines.flag_data import DASHING, FlagData, flag_data
+from sparkwright.engines.flag_data import DASHING, SHIPPED, FlagData, FlagLibrary, flag_data
 from sparkwright.engines.flag_values import Option, Problem, problems
 from sparkwright.engines.flag_words import Advice
 from sparkwright.engines.options import option_name
@@ -47,13 +47,15 @@ class Given:
         return " ".join((self.word, *self.values))[:200]
 
 
-def check_flags(engine: str, version: str, argv: Sequence[str], extra: Collection[str] = ()) -> tuple[Finding, ...]:
+def check_flags(
+    engine: str, version: str, argv: Sequence[str], extra: Collection[str] = (), library: FlagLibrary = SHIPPED
+) -> tuple[Finding, ...]:
     """Findings over a rank's words; those before the first option (program, `serve`, model) are skipped.
 
     extra: options that the image's own build has besides, and `option.key` of JSON options; nothing is known about
     their values.
     """
-    data, said = flag_data(engine, version)
+    data, said = flag_data(engine, version, library)
     return (*said, *(check_against(data, argv, exact=not said, extra=extra) if data else ()))
 
 
@@ -107,7 +109,7 @@ def _check(data: FlagData, given: Given, severity: Severity, own: Collection[str
 def _unknown(data: FlagData, given: Given, severity: Severity) -> Finding:
     name = given.word.partition(".")[0]
     advice = flag_words.right_word(data, name)
-    when = flag_words.history(data.engine, data.version, _spelling(data, name))
+    when = flag_words.history(data, _spelling(data, name))
     begun = sorted(data.begun(name))
     why = f": the name is short for any of {', '.join(begun[:4])}" if begun else ", without a try at the model"
     return ENG["ENG001"].on(
@@ -138,7 +140,7 @@ def _problem(data: FlagData, given: Given, problem: Problem, severity: Severity)
     weight = Severity.WARN if problem.code == "ENG009" else severity
     name = given.option.name if given.option else ""
     meant = flag_words.right_value(data.engine, name, given.values)
-    when = flag_words.value_history(data.engine, data.version, name, problem)
+    when = flag_words.value_history(data, name, problem)
     return ENG[problem.code].on(
         given.word,
         "; ".join(part for part in (given.text, when) if part),
@@ -157,9 +159,11 @@ def _deprecated(data: FlagData, given: Given, option: Option) -> Finding:
     return ENG["ENG007"].on(given.word, option.deprecated, title=title, cause="", fix=hint, severity=severity)
 
 
-def check_variables(engine: str, version: str, env: Iterable[str], extra: Iterable[str] = ()) -> tuple[Finding, ...]:
+def check_variables(
+    engine: str, version: str, env: Iterable[str], extra: Iterable[str] = (), library: FlagLibrary = SHIPPED
+) -> tuple[Finding, ...]:
     """Findings for variables of the engine's own prefix. extra: what the image's own build reads besides."""
-    data, said = flag_data(engine, version)
+    data, said = flag_data(engine, version, library)
     prefixes = PREFIXES.get(DATA_OF.get(engine, engine), ())
     if data is None or not data.env or not prefixes:
         return ()
@@ -173,7 +177,7 @@ def check_variables(engine: str, version: str, env: Iterable[str], extra: Iterab
 
 
 def _unread(data: FlagData, version: str, name: str, severity: Severity) -> Finding:
-    when = flag_words.variable_history(data.engine, version, name)
+    when = flag_words.variable_history(data, name)
     return ENG["ENG008"].on(
         f"env.{name}",
         when,

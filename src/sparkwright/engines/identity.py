@@ -14,7 +14,7 @@ from sparkwright.domain.recipe import EngineChoice, Recipe, Runtime
 from sparkwright.domain.values import replace
 from sparkwright.engines.engine import PYTHON
 from sparkwright.engines.findings import ENG
-from sparkwright.engines.flag_data import flag_data, read_data, versions
+from sparkwright.engines.flag_data import SHIPPED, FlagLibrary, flag_data, read_data, versions
 from sparkwright.facts.engine_image import Question
 from sparkwright.images.dockerfile import MACHINES
 
@@ -37,7 +37,11 @@ _ALSO = {"auto-round": "inc", "intel/auto-round": "inc"}
 
 def question(recipe: Recipe, python: str) -> Question | None:
     """What to ask a node of the recipe's engine; None: nothing is known of it. python: of RenderContext.pythons."""
-    engine = recipe.engine
+    return question_of(recipe.engine, python)
+
+
+def question_of(engine: EngineChoice, python: str) -> Question | None:
+    """The same without a recipe."""
     own = f"{engine.venv.rstrip('/')}/bin/python" if engine.venv else ""
     if engine.name == _TWIN:
         # Whether the interpreter is there, and this package in it: the version in the recipe is the one that it plays
@@ -230,13 +234,13 @@ def _other_machine(engine: EngineChoice, node: str, seen: EngineFound, facts: No
     return ENG["ENG020"].on(node, f"found {seen.arch} ({found}), the node is {wanted}", title=title)
 
 
-def check_quantization(recipe: Recipe, method: str) -> tuple[Finding, ...]:
+def check_quantization(recipe: Recipe, method: str, library: FlagLibrary = SHIPPED) -> tuple[Finding, ...]:
     """ENG030 a quantization method that this version does not know, by config.json; '' is no quantization.
 
     A plugin may add a method of its own, so --force passes it; what only a neighbouring version's data lack is a
     warning, as with flags.
     """
-    data, said = flag_data(recipe.engine.name, recipe.engine.version)
+    data, said = flag_data(recipe.engine.name, recipe.engine.version, library)
     option = data.options.get("quantization") if data else None
     names = (option.choices or option.known) if option else ()
     given = recipe.flags.get("quantization")

@@ -91,6 +91,7 @@ TRAITS = Traits(
     media="files",
     owned_by="sglang",
     kills_itself=True,
+    tool_option="tool-call-parser",
 )
 
 

@@ -79,7 +79,7 @@ class Traits:
     image_url may be (files, hosts).
     Server. owned_by: as its list of models names the owner; property: of /props, where it has such a page.
     kills_itself: its first process ends with SIGKILL when one of its own has ended. choose: members of a request that
-    allow these answers only; None: unknown.
+    allow these answers only; None: unknown. tool_option: without it no tool call is parsed; '' where none is needed.
     """
 
     claim: Claim = Claim.POOL
@@ -126,3 +126,4 @@ class Traits:
     property: str = ""
     kills_itself: bool = False
     choose: Callable[[Sequence[str]], dict[str, Any]] | None = None
+    tool_option: str = ""

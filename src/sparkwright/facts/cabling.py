@@ -45,8 +45,17 @@ def parse(done: Completed) -> Cabling | Unknown:
 
 def parse_claimed(done: Completed) -> tuple[tuple[str, str, str], ...]:
     """(interface, address, MAC) of other machines; () where the node could not ask."""
+    return _answers(done, "claimed")
+
+
+def parse_reached(done: Completed) -> tuple[tuple[str, str, str], ...]:
+    """(interface, address, MAC) of addresses that answered; () where the node could not ask."""
+    return _answers(done, "reached")
+
+
+def _answers(done: Completed, kind: str) -> tuple[tuple[str, str, str], ...]:
     rows = [line.split() for line in done.stdout.splitlines()[:_LINES]]
-    found = [(row[0], row[2], row[3]) for row in rows if len(row) == 4 and row[1] == "claimed"]
+    found = [(row[0], row[2], row[3]) for row in rows if len(row) == 4 and row[1] == kind]
     return tuple(
         row for row in found if Plain.DEVICE.fits(row[0]) and _IPV4.fullmatch(row[1]) and _MAC.fullmatch(row[2])
     )

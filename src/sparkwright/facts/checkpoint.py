@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
 
 from sparkwright.domain.checkpoint import MISSING, Checkpoint, Defect, Flaw, TensorGroup
 from sparkwright.domain.command import Completed
@@ -11,11 +10,11 @@ from sparkwright.domain.model import ModelShape
 from sparkwright.domain.values import dataclass
 from sparkwright.facts import gguf, model_config, safetensors
 from sparkwright.facts.fact import Plain, parsed_json, whole
-from sparkwright.facts.model_values import Config, known, named, number, part, texts_of
+from sparkwright.facts.model_unread import STATE, any_of, known_family
+from sparkwright.facts.model_values import Config, named, number, part, texts_of
 from sparkwright.facts.safetensors import INDEX, Index, indexes, main_index, sums
 from sparkwright.remote.programs.wire import COPYING
 
-_STATE = re.compile(r"linear_(num_\w*heads|attn_config)$|(mamba_|ssm_)\w*(heads|state\w*)$")
 _NESTED = ("text_config", "llm_config", "language_config", "thinker_config")
 _SHOWN = 3
 # The norm before the attention: one a layer, as long as the hidden width. Encoders have theirs under other names.
@@ -24,6 +23,7 @@ _WIDTHS = {"BF16": 2, "F16": 2, "F32": 4}
 _DRAFTS = 8  # draft layers stand beside the model's, and a config may not tell them
 _WEIGHTS = (".safetensors", ".gguf", ".bin", ".pt", ".pth")
 _PART = re.compile(r"(?P<stem>.*-)\d{5}-of-(?P<count>\d{5})(?P<end>\.(?:safetensors|gguf|bin))", re.ASCII)
+_MISLEADING = (Defect.CONFIG, Defect.GARBAGE, Defect.PROJECTOR)
 _ONE = ("path", "root", "revision", "config", "hf_quant_config", "gguf")
 Rows = Sequence[Sequence[str]]
 
@@ -37,23 +37,18 @@ def doubts(text: str, shape: ModelShape | Unknown | None) -> tuple[str, ...]:
     return tuple(_doubts(text, _config(text), shape))
 
 
-@cache
-def _any_of(what: str) -> re.Pattern[str]:
-    return re.compile("|".join(known("models")[what]))
-
-
 def _config(text: str) -> Config:
     top = parsed_json(text)
     return {**top, **part(top, *_NESTED)} if isinstance(top, Mapping) else {}
 
 
 def _doubts(text: str, config: Config, shape: ModelShape) -> Iterator[str]:
-    if shape.architecture and not _any_of("families").match(re.sub(r"[^a-z0-9]", "", shape.architecture.lower())):
+    if shape.architecture and not known_family(shape.architecture):
         code = ", and its code comes with the model (auto_map)" if config.get("auto_map") else ""
         yield f"the architecture {shape.architecture} is not known{code}: counted as plain attention, the most it keeps"
     if shape.state_layers and not (shape.state_matrix or shape.state_conv_width):
         yield f"{shape.state_layers} layers keep a state of unknown size: none is counted for them"
-    if not shape.state_layers and any(_STATE.match(key) and config[key] for key in config):
+    if not shape.state_layers and any(STATE.match(key) and config[key] for key in config):
         yield "state layers, but not which: all are counted as attention"
     window = number(config, "sliding_window", "sliding_window_size")
     switched_off = config.get("use_sliding_window") is False
@@ -64,10 +59,7 @@ def _doubts(text: str, config: Config, shape: ModelShape) -> Iterator[str]:
         yield "an indexer, but not in which layers: none is counted"
     if shape.tables_unknown:
         yield f"tables next to the vocabulary ({', '.join(named(config)[:_SHOWN])}), but not how large: none is counted"
-    understood, irrelevant, telling = (_any_of(what) for what in ("understood", "irrelevant", "telling"))
-    unread = model_config.unread(text)
-    odd = [key for key in unread if not understood.fullmatch(key) and not irrelevant.fullmatch(key)]
-    odd.sort(key=lambda key: not telling.search(key))
+    odd = sorted(model_config.odd_keys(text), key=lambda key: not any_of("telling").search(key))
     if odd:
         more = f" and {len(odd) - _SHOWN} more" if len(odd) > _SHOWN else ""
         yield f"keys that are not understood here: {', '.join(odd[:_SHOWN])[:120]}{more}"
@@ -111,7 +103,7 @@ def _checkpoint(listing: Listing) -> Checkpoint:
     path, files, one = listing.one.get("path", ""), listing.files, listing.one
     shape, tensors = _model(listing)
     flaws = tuple(_flaws(listing)) if path else ()
-    misleading = next((flaw for flaw in flaws if flaw.defect in (Defect.CONFIG, Defect.GARBAGE)), None)
+    misleading = next((flaw for flaw in flaws if flaw.defect in _MISLEADING), None)
     if misleading and misleading.defect is Defect.CONFIG and isinstance(shape, ModelShape):
         shape = Unknown("", str(misleading))
     return Checkpoint(
@@ -167,8 +159,8 @@ def _damaged(listing: Listing) -> Iterator[Flaw]:
     if (packed := listing.one.get("gguf")) and names and (size := listing.files[names[0]]):
         header = gguf.unpack(packed)
         if said := gguf.damage(header, size):
-            short = header is not None and header.whole
-            yield Flaw(Defect.SHORT if short else Defect.GARBAGE, names[0], said)
+            defect = Defect.PROJECTOR if header and header.projector else Defect.GARBAGE
+            yield Flaw(Defect.SHORT if said.startswith("cut short") else defect, names[0], said)
 
 
 def _gone(listing: Listing) -> Iterator[Flaw]:

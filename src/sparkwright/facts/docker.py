@@ -2,6 +2,8 @@
 
 import json
 import re
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 from sparkwright.domain.command import Completed
 from sparkwright.domain.fabric_facts import Container, Containers, Image
@@ -21,6 +23,11 @@ _WHOLE_MACHINE = re.compile(r"^\s*0\s+0\s+4294967295\s*$", re.MULTILINE)
 _MOST = 200
 _VERSION = re.compile(r"version ([0-9]+(?:\.[0-9]+)+)", re.ASCII)
 _SHOWN = 6
+_WORDS = 2000
+_MODEL_OPTIONS = ("serve", "--model", "--model-path", "-m", "--hf-repo", "-hf")
+_MODEL = re.compile(r"[A-Za-z0-9/._][A-Za-z0-9/._:@-]{1,200}", re.ASCII)
+_PROJECT = re.compile(r"[a-z0-9][a-z0-9_-]{0,100}", re.ASCII)
+_KEY = re.compile(r"hf_|sk-|ghp_|nvapi-")
 
 
 def parse(done: Completed) -> Docker | Unknown:
@@ -88,8 +95,9 @@ def parse_containers(done: Completed) -> Containers | Unknown:
     if "client" not in parts:
         return not_understood(done, "docker")
     version = _VERSION.search(parts.get("toolkit", ""))
+    inside = dict(line.split(" ", 1) for line in parts.get("processes", "").splitlines() if " " in line)
     return Containers(
-        containers=tuple(_container(row) for row in _rows(parts.get("containers", ""))),
+        containers=tuple(_container(row, inside) for row in _rows(parts.get("containers", ""))),
         images=tuple(_image(row) for row in _rows(parts.get("images", ""))),
         toolkit=version[1] if version else "",
         daemon=tuple(line.strip() for line in parts.get("daemon", "").splitlines()),
@@ -100,7 +108,8 @@ def _rows(text: str) -> list[Row]:
     return [row for row in map(parsed_json, text.splitlines()) if isinstance(row, dict)]
 
 
-def _container(row: Row) -> Container:
+def _container(row: Row, inside: Mapping[str, str]) -> Container:
+    """inside: short id of a container -> the command lines of its processes."""
     asked = [entry for entry in _list(row.get("devices")) if isinstance(entry, dict)]
     # The first words up to the first option: an option's value may be a key.
     words = [_text(row, "path"), *map(str, _list(row.get("args")))]
@@ -114,7 +123,18 @@ def _container(row: Row) -> Container:
         ours=bool(row.get("ours")),
         network=_text(row, "network"),
         command=" ".join(words[: min(first, _SHOWN)])[:200],
+        model=_model(words) or _model(inside.get(_text(row, "id")[:12], "").split()),
+        project=_text(row, "project") if _PROJECT.fullmatch(_text(row, "project")) else "",
     )
+
+
+def _model(words: Sequence[str]) -> str:
+    """The model that a command line names: behind `serve`, `--model` and the like; never another option's value."""
+    parts = " ".join(words).replace("=", " ").split()[:_WORDS]
+    for option, value in pairwise(parts):
+        if option in _MODEL_OPTIONS and _MODEL.fullmatch(value) and not _KEY.match(value):
+            return value
+    return ""
 
 
 def _image(row: Row) -> Image:

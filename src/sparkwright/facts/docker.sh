@@ -37,9 +37,10 @@ exit 0
 # The parser keeps no word after the first option of a command line: an option's value may be a key. No environment.
 command -v docker >/dev/null 2>&1 || { printf '@@ client\nabsent\n'; exit 0; }
 printf '@@ client\npresent\n'
-f='{"name":{{json .Name}},"image":{{json .Config.Image}},"running":{{json .State.Running}},'
+f='{"id":{{json .Id}},"name":{{json .Name}},"image":{{json .Config.Image}},"running":{{json .State.Running}},'
 f="$f"'"restart":{{json .HostConfig.RestartPolicy.Name}},"network":{{json .HostConfig.NetworkMode}},'
 f="$f"'"runtime":{{json .HostConfig.Runtime}},"devices":{{json .HostConfig.DeviceRequests}},'
+f="$f"'"project":{{json (index .Config.Labels "com.docker.compose.project")}},'
 f="$f"'"ours":{{json (index .Config.Labels "sparkwright.deployment")}},"path":{{json .Path}},"args":{{json .Args}}}'
 inspected() { [ $# -eq 0 ] || LC_ALL=C timeout 8 docker inspect --format "$f" "$@" 2>/dev/null; }
 images() {
@@ -48,6 +49,14 @@ images() {
 }
 printf '@@ containers\n'
 inspected $(LC_ALL=C timeout 8 docker ps -aq 2>/dev/null | head -n "$1")
+# sparkrun starts containers that sleep, and engines inside them: the processes say what is served. Of their command
+# lines the model's name alone is sent.
+m='(serve|--model|--model-path|--hf-repo|-hf)[ =][A-Za-z0-9/._:@-]+'
+served() { LC_ALL=C timeout 3 docker top "$1" -eo pid,args 2>/dev/null | grep -oE -e "$m" | head -n 4 | tr '\n' ' '; }
+printf '@@ processes\n'
+for c in $(LC_ALL=C timeout 8 docker ps -q --filter name=sparkrun_ 2>/dev/null | head -n 8); do
+  printf '%s %s\n' "$c" "$(served "$c")"
+done
 printf '@@ images\n'
 images $(LC_ALL=C timeout 8 docker image ls -q --no-trunc 2>/dev/null | sort -u | head -n "$1")
 printf '@@ daemon\n'

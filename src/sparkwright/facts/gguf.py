@@ -15,7 +15,7 @@ from typing import Any
 from sparkwright.domain.checkpoint import TensorGroup
 from sparkwright.domain.facts import Unknown
 from sparkwright.domain.model import ModelShape
-from sparkwright.domain.units import gib
+from sparkwright.domain.units import GIB, gib
 from sparkwright.domain.values import dataclass, field
 from sparkwright.facts.gguf_config import shape_of, tensor_type
 
@@ -24,6 +24,8 @@ _SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: 
 _STRING, _ARRAY = 8, 9
 _KEPT = 4096  # entries of an array that is kept; of longer ones (tokens) only the length matters
 _MOST_DIMENSIONS = 8
+_ALIGNED, _MOST_ALIGNED = 32, 1 << 20
+_PROJECTORS = ("clip", "mmproj")
 _NUMBER = re.compile(r"(?<![^.])\d+(?![^.])", re.ASCII)
 
 
@@ -32,11 +34,20 @@ class Header:
     """metadata: key -> value, of an array of text or a long one its length. tensors: name, type, bytes.
 
     whole: everything up to the numbers was there, so that no tensor is missing. parts: files that the model is in.
+    read: bytes that were there to read. end: length of the file by its table of tensors.
     """
 
     metadata: Mapping[str, Any] = field(default_factory=dict)
     tensors: tuple[tuple[str, str, int], ...] = ()
     whole: bool = False
+    read: int = 0
+    end: int = 0
+
+    @property
+    def projector(self) -> bool:
+        """Whether the file is an encoder of images or sound that goes with a model, and no model."""
+        said = (self.metadata.get(key) for key in ("general.architecture", "general.type"))
+        return any(kind in _PROJECTORS for kind in said if isinstance(kind, str))
 
     @property
     def parts(self) -> int:
@@ -123,27 +134,39 @@ def parse(data: bytes) -> Header | None:
     count, pairs = reader.scalar("Q"), reader.scalar("Q")
     metadata: dict[str, Any] = {}
     tensors: list[tuple[str, str, int]] = []
+    last = 0
     try:
         for _ in range(pairs):
             key = reader.text()
             metadata[key] = reader.value(reader.scalar("I"))
         for _ in range(count):
-            tensors.append(_tensor(reader))
+            name, kind, size, offset = _tensor(reader)
+            tensors.append((name, kind, size))
+            last = max(last, offset + size)
     except _Cut:
-        return Header(metadata)
-    return Header(metadata, tuple(tensors), True)
+        return Header(metadata, read=len(data))
+    end = _aligned(reader.at, metadata) + max(last, sum(size for _, _, size in tensors))
+    return Header(metadata, tuple(tensors), True, len(data), end)
 
 
-def _tensor(reader: _Reader) -> tuple[str, str, int]:
+def _aligned(at: int, metadata: Mapping[str, Any]) -> int:
+    """Where the numbers begin: at the next whole multiple of the file's alignment."""
+    step = metadata.get("general.alignment")
+    step = step if isinstance(step, int) and 0 < step <= _MOST_ALIGNED else _ALIGNED
+    return -(-at // step) * step
+
+
+def _tensor(reader: _Reader) -> tuple[str, str, int, int]:
+    """Name, type, bytes, and where they begin among the numbers."""
     name, dimensions = reader.text(), reader.scalar("I")
     if dimensions > _MOST_DIMENSIONS:
         raise _Cut
     numbers = 1
     for _ in range(dimensions):
         numbers *= reader.scalar("Q")
-    kind, _offset = reader.scalar("I"), reader.scalar("Q")
+    kind, offset = reader.scalar("I"), reader.scalar("Q")
     written, block, size = tensor_type(kind)
-    return name, written, -(-numbers // block) * size
+    return name, written, -(-numbers // block) * size, offset
 
 
 def groups(header: Header | None, whole: int = 0) -> tuple[TensorGroup, ...]:
@@ -162,10 +185,17 @@ def damage(header: Header | None, size: int) -> str:
     """What is wrong with a file of so many bytes, '' for nothing. Of a model in parts only the first one is judged."""
     if header is None:
         return "does not begin with the mark of a GGUF file"
+    if header.projector:
+        return "a projector (mmproj) of images or sound, and no model: give the file with the language model"
     if not header.whole and not header.metadata.get("general.architecture"):
         return "its header cannot be read"
-    promised = sum(bytes_ for _, _, bytes_ in header.tensors) if header.whole else 0
-    return f"cut short: {gib(size)} of the {gib(promised)} that its header promises" if size < promised else ""
+    if not header.whole and size <= header.read:
+        return f"cut short inside its header, after {size:,} bytes"
+    if header.whole and size < header.end:
+        small = header.end < GIB
+        there, promised = (f"{one:,} bytes" if small else gib(one) for one in (size, header.end))
+        return f"cut short: {there} of the {promised} that its header promises"
+    return ""
 
 
 def shape(header: Header | None) -> ModelShape | Unknown:

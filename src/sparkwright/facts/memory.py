@@ -54,7 +54,7 @@ def parse(done: Completed) -> Memory | Unknown:
         cma_free=count.get("CmaFree", 0),
         corrupted=count.get("HardwareCorrupted", 0),
         blocks=blocks,
-        page=_page(blocks, count["MemFree"]),
+        page=_page(blocks, count),
         shmem=count.get("Shmem", 0),
     )
 
@@ -66,10 +66,12 @@ def _blocks(text: str) -> tuple[int, ...]:
     return tuple(sum(zone[order] for zone in zones if order < len(zone)) for order in range(orders))
 
 
-def _page(blocks: tuple[int, ...], free: int) -> int:
-    """Bytes of a page: buddyinfo counts pages, meminfo KiB, and they are about equal."""
-    pages = sum(count << order for order, count in enumerate(blocks))
-    return min(_PAGES, key=lambda size: abs(size * pages - free))
+def _page(blocks: tuple[int, ...], count: dict[str, int]) -> int:
+    """Bytes of a page: what getconf says. Without it: buddyinfo counts pages, meminfo KiB, and they are about equal."""
+    if count.get("PageSize") in _PAGES:
+        return count["PageSize"]
+    pages = sum(number << order for order, number in enumerate(blocks))
+    return min(_PAGES, key=lambda size: abs(size * pages - count["MemFree"]))
 
 
 def parse_cache(done: Completed) -> PageCache | Unknown:
@@ -121,4 +123,5 @@ def _untold(name: str) -> Unknown:
 
 # Sections `before` and `after` (of /proc/vmstat), `pressure`, `processes` (pid, rss KiB, user, unit, name).
 ACTIVITY: Fact[Activity] = Fact(script(_sh("show", "activity"), f"{SECONDS:g}", timeout=10.0), parse_activity)
-MEMORY: Fact[Memory] = Fact(script('exec cat "$R/proc/meminfo" "$R/proc/buddyinfo"'), parse)
+_READ = 'cat "$R/proc/meminfo" "$R/proc/buddyinfo"; [ -n "$R" ] || printf "PageSize: %s\\n" "$(getconf PAGESIZE)"'
+MEMORY: Fact[Memory] = Fact(script(_READ), parse)

@@ -12,9 +12,11 @@ from typing import Any
 
 from sparkwright.domain.facts import Unknown
 from sparkwright.domain.model import ModelShape
+from sparkwright.domain.values import replace
 from sparkwright.facts import model_layers
 from sparkwright.facts.model_layers import Layers, groups_of_heads
-from sparkwright.facts.model_state import ffn, state
+from sparkwright.facts.model_state import DENSE, EXPERT_WIDTH, EXPERTS, WIDTHS, ffn, state
+from sparkwright.facts.model_unread import not_counted, odd, unasked
 from sparkwright.facts.model_values import Config, Watched, complete, number, numbers, part, tables, texts_of, word
 from sparkwright.facts.model_weights import weights
 
@@ -33,6 +35,15 @@ _STRETCHING = ("yarn", "linear", "dynamic", "deepseek_yarn")
 _FARTHEST = 1024.0
 _SHOWN = 200
 MOST_LAYERS = 10_000  # they are counted one by one
+# Several times the largest of any published model; beyond it and below 0 a number is a typing error or worse.
+_MOST = {
+    **dict.fromkeys(_LAYERS, 10**15),  # MOST_LAYERS has a sentence of its own
+    **dict.fromkeys((*HEADS, *_KV_HEADS), 2**20),
+    **dict.fromkeys((*WIDTHS, *DENSE, *EXPERT_WIDTH, "head_dim"), 2**24),
+    **dict.fromkeys(EXPERTS, 2**20),
+    "vocab_size": 2**32,
+}
+_SHOWN_DIGITS = 40
 
 
 def index(config: Config, layers: Layers, count: int) -> dict[str, Any]:
@@ -113,7 +124,7 @@ def attention(config: Config, layers: Layers) -> dict[str, Any]:
     heads = number(config, *HEADS)
     # Written nowhere: as many as queries, the default of the classes that have the key at all.
     kv_heads = 1 if rank or config.get("multi_query") is True else number(config, *_KV_HEADS) or _grouped(config, heads)
-    width = number(config, "head_dim") or number(config, "hidden_size", "n_embd") // max(heads, 1)
+    width = number(config, "head_dim") or number(config, *WIDTHS) // max(heads, 1)
     full_heads, full_width = _full(config, layers, kv_heads, width)
     return {
         "heads": heads,
@@ -197,7 +208,13 @@ def parse(text: str, quantization: str = "") -> ModelShape | Unknown:
 def unread(text: str) -> tuple[str, ...]:
     """Keys of the config, or of its part about text, with a value that nothing asked for; sorted."""
     config = _parsed(text, "")[1]
-    return tuple(sorted(key for key in config or () if key not in config.asked and config[key])) if config else ()
+    return unasked(config) if config else ()
+
+
+def odd_keys(text: str) -> list[str]:
+    """Those of them that are not understood, and may change something."""
+    config = _parsed(text, "")[1]
+    return odd(config) if config else []
 
 
 def _parsed(text: str, quantization: str) -> tuple[ModelShape | Unknown, Watched | None]:
@@ -207,19 +224,34 @@ def _parsed(text: str, quantization: str) -> tuple[ModelShape | Unknown, Watched
     beside = mapping(quantization)
     if isinstance(beside, Mapping) and not part(top, "quantization_config"):
         top = {**top, "quantization_config": {"quant_method": "modelopt", **beside}}
-    config = Watched(complete({**_common(top), **_language(top)}))
+    said = {key: value for key, value in _language(top).items() if value is not None}
+    config = Watched(complete({**_common(top), **said}))
     count = number(config, *_LAYERS) or model_layers.listed(config)
-    why = ""
+    if why := _impossible(config, count):
+        return Unknown(_architecture(top), f"config.json {why}"), config
+    layers = model_layers.read(config, count)
+    if why := _odd_layers(config, layers, count):
+        return Unknown(_architecture(top), f"config.json {why}"), config
+    shape = _shape(top, config, layers, count)
+    return replace(shape, **not_counted(config, shape)), config
+
+
+def _impossible(config: Watched, count: int) -> str:
+    """Why the counts are those of no model; '' when they can be."""
+    for key, most in _MOST.items():
+        value = config.peek().get(key)
+        if isinstance(value, int) and not isinstance(value, bool) and not 0 <= value <= most:
+            return f"has {key} {f'{value:,}'[:_SHOWN_DIGITS]}; no model has that"
     if not count or not number(config, *HEADS):
-        why = "config.json has neither the number of layers nor of heads"
-    elif count > MOST_LAYERS:
-        why = f"config.json has more than {MOST_LAYERS} layers; no model has so many"
-    else:
-        layers = model_layers.read(config, count)
-        if not layers.odd:
-            return _shape(top, config, layers, count), config
-        why = f"config.json names a kind of layer that is not known here: {layers.odd[:40]}"
-    return Unknown(_architecture(top), why), config
+        return "has neither the number of layers nor of heads"
+    return f"has more than {MOST_LAYERS} layers; no model has so many" if count > MOST_LAYERS else ""
+
+
+def _odd_layers(config: Config, layers: Layers, count: int) -> str:
+    if layers.odd:
+        return f"names a kind of layer that is not known here: {layers.odd[:40]}"
+    short = model_layers.short_list(config, count)
+    return f"contradicts itself: {count} layers, and {short} has fewer" if short else ""
 
 
 def mapping(text: str) -> Config | Unknown:
@@ -236,7 +268,7 @@ def _shape(top: Config, config: Config, layers: Layers, count: int) -> ModelShap
     return ModelShape(
         architecture=_architecture(top),
         layers=count,
-        hidden=number(config, "hidden_size", "n_embd", "d_model"),
+        hidden=number(config, *WIDTHS),
         vocab=number(config, "vocab_size"),
         positions=_positions(config),
         tied=bool(config.get("tie_word_embeddings", False)),

@@ -28,6 +28,7 @@ _NUMBERED = {
     "full_attn_idxs": ("full_attention", "conv"),
     "local_layer_ids": ("sliding_attention", "full_attention"),
 }
+_EACH_LAYER = ("layer_types", "layers_block_type", "mlp_layer_types", "moe_layer_freq", "hybrid_layer_pattern")
 # Tokens an entry where config.json leaves it to the class (DeepSeek-V4 in transformers 5).
 _RATES = {"compressed_sparse_attention": 4, "heavily_compressed_attention": 128}
 
@@ -52,6 +53,11 @@ class Layers:
 
     def count(self, *sorts: str) -> int:
         return sum(1 for sort in self.sorts if sort in sorts)
+
+
+def short_list(config: Config, count: int) -> str:
+    """Name of a list with an entry for each layer that has fewer than the model has layers; '' if there is none."""
+    return next((key for key in _EACH_LAYER if 0 < len(texts_of(config.get(key))) < count), "")
 
 
 def read(config: Config, count: int) -> Layers:

@@ -10,16 +10,20 @@ from typing import Any
 from sparkwright.facts.model_layers import Layers
 from sparkwright.facts.model_values import Config, mappings, number, numbers, part, texts_of, word
 
-_EXPERTS = ("n_routed_experts", "num_experts", "num_local_experts", "moe_num_experts")
+EXPERTS = ("n_routed_experts", "num_experts", "num_local_experts", "moe_num_experts")
 _WORKING = ("num_experts_per_tok", "num_experts_per_token", "top_k_experts", "moe_topk", "moe_top_k", "moe_k", "top_k")
-_EXPERT_WIDTH = ("moe_intermediate_size", "expert_intermediate_size", "moe_ffn_hidden_size")
+EXPERT_WIDTH = (
+    "moe_intermediate_size", "expert_intermediate_size", "moe_ffn_hidden_size", "expert_ffn_hidden_size",
+)  # fmt: skip
 _SHARED = ("n_shared_experts", "num_shared_experts", "moe_num_shared_experts")
 _SHARED_WIDTH = (
     "shared_expert_intermediate_size", "moe_shared_expert_intermediate_size", "share_expert_dim",
-    "shared_intermediate_size",
+    "shared_intermediate_size", "shared_experts_intermediate_size",
 )  # fmt: skip
-_DENSE = ("intermediate_size", "n_inner", "ffn_hidden_size", "ffn_dim")
+DENSE = ("intermediate_size", "n_inner", "ffn_hidden_size", "ffn_dim")
 _DENSE_BESIDE = ("dense_intermediate_size", "intermediate_size_mlp")
+_ACTIVATIONS = ("mlp_hidden_act", "hidden_act", "hidden_activation", "activation_function", "activation")
+WIDTHS = ("hidden_size", "n_embd", "d_model", "hidden_dim")
 _NARROW = ("moe_latent_size", "routed_expert_hidden_size")
 _EXPERT_LAYERS = ("sparse", "moe", "hash_moe")
 _LIGHTNING = ("attn_type_list", "layer_group_size", "linear_attn_alpha_factor")
@@ -29,26 +33,43 @@ _FORMATS = {"float32": "fp32", "bfloat16": "bf16", "float16": "bf16"}
 def ffn(config: Config, layers: Layers, count: int) -> dict[str, Any]:
     """ModelShape's fields about FFNs."""
     alone = layers.count("sparse", "dense")
-    dense = number(config, *_DENSE) or _searched(config)
+    dense = _dense(config)
     if config.get("use_double_wide_mlp") is True and count:
         # Gemma's layers that share another's keys have an FFN twice as wide: the mean of all.
         dense = dense * (count + min(count, number(config, "num_kv_shared_layers"))) // count
     common = {"single_blocks": bool(alone), "ffn_layers": alone, "ungated": _ungated(config)}
-    if (experts := number(config, *_EXPERTS)) < 2 or config.get("enable_moe_block") is False:
+    none = config.get("enable_moe_block") is False or config.get("is_moe") is False
+    if (experts := number(config, *EXPERTS)) < 2 or none:
         return {"intermediate": dense, **common}
-    own, beside = number(config, *_EXPERT_WIDTH), number(config, *_DENSE_BESIDE)
+    own, beside = number(config, *EXPERT_WIDTH), number(config, *_DENSE_BESIDE)
     width = own if own and not number(config, "dense_intermediate_size") else dense
+    sparse = layers.count("sparse") if alone else _sparse_layers(config, count)
+    if each := number(config, "_ffns_per_layer"):  # LongCat: so many dense ones next to the experts
+        common["ffn_layers"] = each * count + sparse
     return {
-        # Without a width of their own the experts have this one, and there is no dense FFN.
-        "intermediate": beside or (dense if own else 0),
+        # Without a width of their own the experts have this one; then layers without experts have it, too.
+        "intermediate": beside or (dense if own or (sparse < count and not alone) else 0),
         "experts": experts,
         "experts_per_token": number(config, *_WORKING),
         "expert_intermediate": width,
         "expert_hidden": number(config, *_NARROW),
         "shared_experts": _shared(config, width),
-        "moe_layers": layers.count("sparse") if alone else _sparse_layers(config, count),
+        "moe_layers": sparse,
+        # Shared ones are counted in widths of a routed one: a rough count where that is no whole number.
+        "loose": bool(width and number(config, *_SHARED_WIDTH) % width),
         **common,
     }
+
+
+def _dense(config: Config) -> int:
+    """Width of a dense FFN; the mean where layers differ."""
+    each = next((widths for key in DENSE if (widths := numbers(config.get(key)))), [])
+    width = number(config, *DENSE) or _searched(config) or sum(each) // max(1, len(each))
+    if config.get("block_auto_adjust_ff_dim") is True:  # LFM2: two thirds, times a factor, up to a whole multiple
+        factor, step = config.get("block_ffn_dim_multiplier"), number(config, "block_multiple_of") or 1
+        scaled = int(width * 2 / 3 * (factor if isinstance(factor, int | float) and 0 < factor < 100 else 1))
+        return -(-scaled // step) * step
+    return width or number(config, "_ffn_times") * number(config, *WIDTHS)
 
 
 def _searched(config: Config) -> int:
@@ -59,15 +80,19 @@ def _searched(config: Config) -> int:
 
 
 def _ungated(config: Config) -> bool:
-    """Squared ReLU goes without a gate (Nemotron): up and down only."""
-    return word(config, "mlp_hidden_act", "hidden_act", "hidden_activation") == "relu2"
+    """Whether an FFN is up and down only: so it is with every activation but SiLU, unless the class has a gate.
+
+    True of all but 9 of the 180 causal classes of transformers 5.24; these have `_gated` in models.toml.
+    """
+    kind = word(config, *_ACTIVATIONS)
+    return bool(kind) and not kind.startswith(("silu", "swi")) and config.get("_gated") is not True
 
 
 def _shared(config: Config, width: int) -> int:
     """Shared experts, counted in widths of a routed one. Gemma 4 has its dense FFN next to the experts."""
     count = number(config, *_SHARED)
     if config.get("enable_moe_block") is True:
-        return -(-number(config, *_DENSE) // max(width, 1))
+        return -(-number(config, *DENSE) // max(width, 1))
     whole = number(config, *_SHARED_WIDTH) * max(count, 1)
     # Llama 4 has one beside the experts of each layer, and no key for it.
     return -(-whole // max(width, 1)) or count or int("interleave_moe_layer_step" in config)
@@ -82,6 +107,9 @@ def _sparse_layers(config: Config, count: int) -> int:
     marks = config.get("moe_layer_freq")
     if isinstance(marks, list):
         return sum(1 for mark in marks[:count] if mark)
+    if period := number(config, "expert_layer_period"):
+        offset = number(config, "expert_layer_offset")
+        return sum(1 for n in range(count) if (n - offset) % period == 0)
     first = number(config, "first_k_dense_replace", "moe_layer_start_index", "num_dense_layers", "dense_mlp_idx")
     step = number(config, "decoder_sparse_step", "interleave_moe_layer_step", "moe_layer_interval", "moe_layer_freq")
     only = numbers(config.get("mlp_only_layers"))
@@ -189,7 +217,8 @@ def _sconv(config: Config) -> dict[str, Any]:
 
 def _lightning(config: Config) -> dict[str, Any]:
     """MiniMax-01 and Bailing: linear attention with a matrix a head and no convolution."""
-    heads, each = number(config, "num_attention_heads"), number(config, "head_dim")
+    heads = number(config, "num_attention_heads")
+    each = number(config, "head_dim") or number(config, "hidden_size") // max(heads, 1)
     if not any(key in config for key in _LIGHTNING):
         return {}
     sizes = {"state_heads": heads, "state_width": heads * each, "state_matrix": heads * each * each}

@@ -31,6 +31,10 @@ class Watched(Mapping[str, Any]):
     def __iter__(self) -> Iterator[str]:
         return iter(self._config)
 
+    def peek(self) -> Config:
+        """The config itself; reading it here asks for nothing."""
+        return self._config
+
     def __len__(self) -> int:
         return len(self._config)
 

@@ -21,7 +21,7 @@ from sparkwright.remote.host import script, texts
 
 T = TypeVar("T")
 _DIGEST = re.compile(r"[0-9a-f]{16}")
-VERSION = 1  # of the store; a later one is not guessed at
+VERSION = 2  # of the store; a later one is not guessed at
 _sh = texts(__name__)
 _LOG = 'case "$2" in 0) exec cat -- "$1" ;; *) exec tail -n "$2" -- "$1" ;; esac'
 

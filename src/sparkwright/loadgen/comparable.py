@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from sparkwright.domain.run import Conditions, Run
 from sparkwright.domain.summary import RunSummary
 from sparkwright.domain.workload import LevelPlan, Single
+from sparkwright.loadgen import stated
 from sparkwright.loadgen.validity import is_estimate
 
 # What may differ from run to run: it is what people compare.
@@ -104,6 +105,9 @@ def notes(base: RunSummary, new: RunSummary) -> tuple[str, ...]:
     found = [f"{name}: {was or 'not known'} -> {now or 'not known'}" for name, was, now in differences(ours, theirs)]
     if imported(ours, theirs):
         found.append("levels are matched by depth, prompt, output and load: the names are another tool's")
+    totals = [run.id for run in (ours, theirs) if stated.missing(run.levels)]
+    if totals:
+        found.append(f"{' and '.join(totals)}: totals without intervals, so a ratio and no verdict")
     if base.best_rate != new.best_rate:
         was, now = (f"{one.best_rate:g}/s" if one.best_rate else "none" for one in (base, new))
         found.append(f"highest rate within the SLO: {was} -> {now}")

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from sparkwright.domain.run import Level, Run
-from sparkwright.domain.summary import METRICS, Compared, Comparison, Interval, RunSummary
+from sparkwright.domain.summary import METRICS, Compared, Comparison, Interval, LevelSummary, RunSummary
 from sparkwright.domain.values import dataclass
-from sparkwright.loadgen import bootstrap, comparable, stats, validity
+from sparkwright.loadgen import bootstrap, comparable, stated, stats, validity
 from sparkwright.loadgen.bootstrap import Floats
 from sparkwright.loadgen.stats import Group
 
@@ -41,18 +41,46 @@ class _Side:
 def compare(base: RunSummary, new: RunSummary, allow_simulated: bool = False) -> Comparison:
     """Metric by metric of the levels that both have. Ratios are of independent resamples of both runs."""
     refused = comparable.refused(base, new, allow_simulated)
-    rows = () if refused else tuple(_rows(base.run, new.run))
-    return Comparison(base.run.id, new.run.id, rows, refused, comparable.notes(base, new))
+    rows = () if refused else tuple(row for row in _rows(base, new) if row.metric not in _spoiled(base, new))
+    spoiled = ", ".join(name for name in METRICS if name in _spoiled(base, new) and name not in _LEFT_OUT)
+    left_out = (f"not compared, as a client was behind: {spoiled}",) if spoiled and not refused else ()
+    return Comparison(base.run.id, new.run.id, rows, refused, (*comparable.notes(base, new), *left_out))
 
 
-def _rows(base: Run, new: Run) -> Iterator[Compared]:
+def _spoiled(base: RunSummary, new: RunSummary) -> frozenset[str]:
+    """Metrics that are not valid at any level of either."""
+    return frozenset(name for one in (base, new) for level in one.levels for name in level.spoiled)
+
+
+def _rows(before: RunSummary, after: RunSummary) -> Iterator[Compared]:
+    base, new = before.run, after.run
     ours, theirs = ({repeats[0].plan.name: repeats for repeats in validity.by_level(run)} for run in (base, new))
     same_slo = base.workload.slo == new.workload.slo
     for name, other in comparable.pairs(base, new):
+        if stated.missing(ours[name]) or stated.missing(theirs[other]):
+            yield from _stated(_whole(before, name), _whole(after, other))
+            continue
         mine, its = _sides(base, ours[name], stats.SEED + 1), _sides(new, theirs[other], stats.SEED + 2)
         for part in (part for part in mine if part in its):
             for metric in (one for one in METRICS if same_slo or one != "goodput"):
                 yield from _metric((name, part, metric), mine[part], its[part])
+
+
+def _whole(summary: RunSummary, name: str) -> LevelSummary:
+    return next(level for level in summary.levels if level.plan.name == name and not level.part)
+
+
+def _stated(base: LevelSummary, new: LevelSummary) -> Iterator[Compared]:
+    """Ratios of figures of which one has no interval: whether they differ by more than chance is not known."""
+    for name in (one for one in METRICS if one in base.metrics and one in new.metrics and one not in _LEFT_OUT):
+        was, now = base.metrics[name], new.metrics[name]
+        middle = "median" if was.median and now.median else "mean"
+        for statistic in (middle, *(("p99",) if name in _LATENCIES else ())):
+            one, other = getattr(was, statistic), getattr(now, statistic)
+            if one and other:
+                value = other.value / one.value if one.value else None
+                ratio = None if value is None else Interval(value, value, value)
+                yield Compared(base.plan.name, "", name, statistic, one, other, ratio, "unclear")
 
 
 def _sides(run: Run, repeats: Sequence[Level], seed: int) -> Mapping[str, _Side]:

@@ -126,6 +126,8 @@ def _rank(judged: Judged, sign: str) -> tuple[bool, bool, float]:
 
 def _level(gate: Gate, level: LevelSummary, partner: LevelSummary | None) -> Judged:
     observed, wanted, name = _value(gate, level), gate.limit, level.name
+    if spoiled := next((one for one in (level, partner) if one and gate.metric in one.spoiled), None):
+        return False, observed, None, f"{gate.metric} at {name} is not valid: {next(iter(spoiled.doubts), '')}"
     if gate.of_baseline:
         base = _value(gate, partner) if partner else None
         if base is None:
@@ -156,7 +158,7 @@ def _value(gate: Gate, level: LevelSummary) -> float | None:
     if metric is None:
         return None
     value = getattr(metric, gate.statistic)
-    return float(getattr(value, "value", value))
+    return None if value is None else float(getattr(value, "value", value))
 
 
 def _failed(level: LevelSummary) -> int:

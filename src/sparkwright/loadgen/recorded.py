@@ -15,7 +15,7 @@ from sparkwright.domain.errors import UsageError
 from sparkwright.domain.values import dataclass
 
 BLOCK = 512
-_HINT = "docs/guides/workloads.md shows the formats that can be replayed"
+_HINT = "docs/reference/workloads.md shows the formats that can be replayed"
 _MOST = 1_000_000
 
 

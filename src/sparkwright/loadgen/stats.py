@@ -7,9 +7,9 @@ import numpy as np
 
 from sparkwright.domain.run import Level, Row, Run
 from sparkwright.domain.summary import METRICS, Interval, LevelSummary, Metric, RunSummary
-from sparkwright.domain.values import dataclass
+from sparkwright.domain.values import dataclass, replace
 from sparkwright.domain.workload import Agent
-from sparkwright.loadgen import bootstrap, figures, samples, slo, validity
+from sparkwright.loadgen import bootstrap, figures, samples, slo, stated, validity
 from sparkwright.loadgen.bootstrap import Counts, Floats, Sample
 
 SEED = 20261122
@@ -36,10 +36,20 @@ class Group:
 
 
 def summarize(run: Run) -> RunSummary:
-    """Everything is computed from the rows. Levels in the order of their first repeat, parts behind their level."""
+    """Compute everything from the rows; what another tool stated is taken as it is.
+
+    Levels are in the order of their first repeat, parts behind their level.
+    """
     pairs = ((repeats, part) for repeats in validity.by_level(run) for part in parts(repeats))
     levels = tuple(_summary(run, repeats, *part) for repeats, part in pairs)
+    if validity.always_late(run):
+        counts = {repeats[0].plan.name: validity.steady(repeats) for repeats in validity.by_level(run)}
+        levels = tuple(_spoiled(level, counts[level.plan.name]) for level in levels)
     return RunSummary(run, levels, validity.invalid(run), _best_rate(run, levels))
+
+
+def _spoiled(level: LevelSummary, counts: Sequence[str]) -> LevelSummary:
+    return replace(level, spoiled=tuple(name for name in level.metrics if name not in counts))
 
 
 def parts(repeats: Sequence[Level]) -> Iterator[tuple[str, Wanted]]:
@@ -71,16 +81,21 @@ def _summary(run: Run, repeats: Sequence[Level], part: str, wanted: Wanted) -> L
     weights = made.weights(SEED)
     known = [name for name in METRICS if name in made.samples or name in made.of_repeats]
     doubts = [doubt for level in repeats for doubt in (*level.doubts, *validity.doubts(level))]
+    totals = [level.totals for level in repeats if level.totals]
+    errors = Counter(row.kind or "error" for row in rows if row.error)
+    for each in totals:
+        errors.update(each.failed)
+    found = {name: _metric(name, made, weights) for name in known}
     return LevelSummary(
         plan=repeats[0].plan,
         part=part,
         repeats=len(repeats),
-        sent=len(rows),
-        good=len(well),
-        tokens=sum(row.output_tokens or 0 for row in well),
-        seconds=sum(samples.span(samples.counted(level)) for level in repeats),
-        metrics={name: _metric(name, made, weights) for name in known},
-        errors=dict(Counter(row.kind or "error" for row in rows if row.error)),
+        sent=len(rows) + sum(one.sent for one in totals),
+        good=len(well) + sum(one.good for one in totals),
+        tokens=sum(row.output_tokens or 0 for row in well) + sum(one.output_tokens for one in totals),
+        seconds=sum(samples.span(samples.counted(level)) or (level.totals and level.seconds) or 0 for level in repeats),
+        metrics=stated.metrics(repeats, found, part),
+        errors=dict(errors),
         met=slo.share(rows, run.workload.slo, figures.is_open(repeats[0].plan)) if run.workload.slo else None,
         doubts=tuple(dict.fromkeys((*validity.late(repeats), *doubts))),
         server={} if part else samples.engine_figures(repeats),

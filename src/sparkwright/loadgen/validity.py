@@ -6,11 +6,13 @@ from collections.abc import Sequence
 
 from sparkwright.domain.run import Level, Row, Run
 from sparkwright.domain.values import dataclass
-from sparkwright.loadgen import figures, samples
+from sparkwright.loadgen import figures, samples, stated
 
 LAG = 0.010  # seconds at the 99th percentile
 LAG_SHARE = 0.1  # of the median time between tokens, or to the first
 LAG_FLOOR = 0.002  # below it a lag is what any shared machine does now and then
+STEADY = 0.005  # of the time from the first token to the last: so far a lag may change the time per token
+_STEADY = ("tpot", "decode")
 CORES = 0.9  # of one core, in the client's busiest process
 LATE = 0.050  # seconds at the 99th percentile, where nothing but the client held a request back
 ERRORS = 0.1
@@ -34,9 +36,9 @@ def invalid(run: Run) -> tuple[str, ...]:
     missing = run.conditions.missing
     whose = "our own deployment" if run.conditions.ours else "an endpoint"
     found = [f"provenance is incomplete: {', '.join(missing)} of {whose} is not known"] if missing else []
-    if not any(samples.good(samples.counted(level)) for level in run.levels):
+    if not any(level.stated or samples.good(samples.counted(level)) for level in run.levels):
         found.append("no request went well")
-    if always_late(run):  # one level of several is in doubt only
+    if always_late(run) and not any(map(steady, by_level(run))):  # one level of several is in doubt only
         found += [f"{repeats[0].plan.name}: {text}" for repeats in by_level(run) for text in late(repeats)]
     return tuple(found)
 
@@ -45,6 +47,19 @@ def always_late(run: Run) -> bool:
     """Whether the client was behind at every level."""
     levels = by_level(run)
     return bool(levels) and all(late(repeats) for repeats in levels)
+
+
+def steady(repeats: Sequence[Level]) -> tuple[str, ...]:
+    """Metrics that count although the client was behind: it cannot have changed them by more than STEADY."""
+    lags_only = all(fault.kind == "lag" for level in repeats for fault in faults(level))
+    return _STEADY if lags_only and all(level.lag.p99 <= STEADY * _streamed(level) for level in repeats) else ()
+
+
+def _streamed(level: Level) -> float:
+    """Median seconds from the first to the last token: a lag at either end is shared out over all tokens between."""
+    rows = samples.good(samples.counted(level))
+    spans = [row.reads.at[-1] - row.reads.at[0] for row in rows if len(row.reads.at) > 1]
+    return statistics.median(spans) if spans else 0.0
 
 
 def by_level(run: Run) -> list[tuple[Level, ...]]:
@@ -161,6 +176,8 @@ def notes(run: Run, repeats: Sequence[Level]) -> tuple[str, ...]:
     silent = sum(row.output_tokens is None for row in rows)
     shared = sum(not row.reads.exact for row in rows)
     found = [f"{silent} of {len(rows)} answers without usage: no figures per token from them"] if silent else []
+    if stated.missing(repeats):
+        found.append(f"figures as {run.imported or 'another tool'} states them: no requests, so no intervals")
     if shared:
         found.append(f"{shared} of {len(rows)} answers have the total of tokens only: it was shared out over the reads")
     if is_estimate(run.conditions.tokenizer):

@@ -33,6 +33,9 @@ _LOOKED_AT = 160
 _SETTINGS = re.compile(r"(?:server_args|[Aa]rgs|[Cc]onfig|Namespace|Options)\w*\(|non-default args|\bconfig: ")
 _SETTING = re.compile(r"\b\w+=[^\s,]")
 _MANY_SETTINGS = 8
+_RAISED = re.compile(
+    r"(?:^|[\s\]):])(?:[a-z_]\w{0,60}\.){0,8}[A-Z]\w{0,80}(?:Error|Exception|Interrupt|Failure|Timeout): "
+)
 
 
 @lru_cache(64)  # several patterns look at a line, one after the other
@@ -43,7 +46,9 @@ def decoded(line: bytes) -> str:
 
 
 def is_settings(text: str) -> bool:
-    """Whether it prints a program's settings: what is named there may well be off."""
+    """Whether it prints a program's settings: what is named there may well be off. An exception's own line never is."""
+    if _RAISED.search(text[:_LOOKED_AT]):
+        return False
     return len(_SETTING.findall(text)) >= (_MANY_SETTINGS if _SETTINGS.search(text) else 2 * _MANY_SETTINGS)
 
 

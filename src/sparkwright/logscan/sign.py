@@ -20,6 +20,7 @@ class Sign:
 
     patterns: all of them must be seen within `within` lines of one another in one source (0: in the same line).
     times: how often before it counts. unless: a line that this matches does not count. only: ranks, engines, phases.
+    above: names of two groups; the amount in the first is above that in the second.
     """
 
     patterns: tuple[str, ...]
@@ -28,6 +29,7 @@ class Sign:
     times: int = 1
     unless: str = ""
     only: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    above: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from sparkwright.domain.values import dataclass, replace
 from sparkwright.engines.catalog import traits
 from sparkwright.planner.parts import missing, settled
 from sparkwright.planner.split_cost import cost
+from sparkwright.planner.stated import disagreements
 from sparkwright.planner.weights import checkpoint_size, rank_weights
 
 _DEFAULT_BATCH = 8
@@ -63,6 +64,7 @@ def advise(recipe: Recipe, checkpoints: Checkpoints) -> Advice:
         splits=(chosen, *rest),
         why=known.why or _uncounted(recipe, known),
         other_nodes=_other_nodes(recipe, shape) if not any(s.possible for s in judged) else (),
+        contradictions=tuple(disagreements(recipe.model.stated, shape, recipe.model.size)),
     )
 
 

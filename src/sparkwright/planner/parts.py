@@ -58,7 +58,12 @@ class Weights:
 
 
 def missing(shape: ModelShape) -> str:
-    """The first dimension without which the bytes cannot be counted; '' when all are there."""
+    """The first dimension without which the bytes cannot be counted; '' when all are there.
+
+    Keys of the config that size experts or FFNs and are not understood count as one.
+    """
+    if shape.unread:
+        return f"meaning of {shape.unread.replace(',', ', ')} in its config.json"
     written = all(each in _BYTES or _BITS.fullmatch(each) for each in (shape.format, shape.expert_format or "bf16"))
     wanted = {"hidden": shape.hidden, "vocab": shape.vocab, "head_dim": shape.head_dim, "format": written}
     if shape.experts:

@@ -33,6 +33,7 @@ from sparkwright.planner.parts import (
     settled,
 )
 from sparkwright.planner.split_cost import bytes_on_rank
+from sparkwright.planner.stated import Claim, bits_of, claims
 
 DRAFT = "draft model"
 # A draft model of its own, in layers of the target's width: DFlash and plain drafts have several, EAGLE one.
@@ -62,6 +63,8 @@ _TENSORS = (0.01, 0.01)
 _SCALED = (0.03, 0.04)
 _SHAPE = (0.05, 0.08)
 _EVEN = (0.03, 0.15)
+# An architecture that is not known, or an odd dimension: of 27 such classes of transformers 5.24 24 are inside.
+_LOOSE = (0.5, 0.6)
 _UNREAD = (0.06, 0.10)  # a format that only the files' bytes show
 _EXPLAINED = 0.95
 _FAR = 1.7  # a checkpoint this many times smaller than the count is another thing: a folder without weights
@@ -73,12 +76,6 @@ _UNTOLD = (0.05, 1.5)
 REST = "what the dimensions do not explain"
 # `550B` and `1.5B`, but neither `A3B` (active parameters) nor a part of a word.
 _COUNT_IN_NAME = re.compile(r"(?<![A-Za-z0-9.])(\d{1,4}(?:\.\d{1,3})?)[Bb](?![A-Za-z0-9])")
-_BITS_IN_NAME = (
-    (r"(?<![a-z0-9])(bf16|fp16|f16)(?![a-z0-9])", 16.0),
-    (r"(?<![a-z0-9])(fp8|int8|w8a8|w8a16|q8(_0)?|8bit)(?![a-z0-9])", 8.0),
-    (r"(?<![a-z0-9])(nvfp4|mxfp4|fp4|int4|awq|gptq|w4a16|4bit|q4\w*)(?![a-z0-9])", 4.0),
-)
-_BITS_PER_WEIGHT = re.compile(r"(?<![\d.])(\d(?:\.\d{1,2})?)[-_]?bpw|exl3[-_](\d(?:\.\d{1,2})?)(?!\d)", re.IGNORECASE)
 _LEAST_BITS = 1.5
 _LESS, _MORE = 0.8, 0.5  # of a part whose dimensions are not known: how much smaller and larger it may be
 _NO_DRAFTS = 0.925  # of model and drafts: so small a checkpoint lacks the draft layers, or has lighter ones
@@ -159,7 +156,7 @@ def rank_weights(
     evenly = traits(recipe).by_layer and size
     counted = _counted(recipe, shape, checkpoint) if shape and not evenly else None
     if shape is None or counted is None:
-        return _even(recipe, size, source, ranks_here)
+        return _even(recipe, (size, source), ranks_here, shape)
     p = recipe.parallelism
     text_only = bool(flag(recipe, "language-model-only"))
     read = tuple(p for p in counted.everything if not (text_only and (p.name == ENCODER or _ENCODER.search(p.name))))
@@ -173,7 +170,7 @@ def rank_weights(
     return LedgerLine(
         WEIGHTS,
         int(each * ranks_here),
-        Origin.ASSUMED if unsure or counted.off == _UNTOLD else Origin.COMPUTED,
+        Origin.ASSUMED if unsure or counted.off in (_UNTOLD, _LOOSE) else Origin.COMPUTED,
         _why(recipe, each, copied, ranks_here) + counted.source,
         low=int((each * (1 - below) - unsure * _LESS) * ranks_here),
         high=int((each * (1 + above) + unsure * _MORE) * ranks_here),
@@ -212,7 +209,8 @@ def _counted(recipe: Recipe, shape: ModelShape, checkpoint: Found) -> _Counted |
         return _Counted((*everything, *rest), f"the model's dimensions at {shape.format} a number{said}", _UNREAD)
     if size and (model_share := (counted + drafted) / size) < _EXPLAINED:
         said += f", of which the dimensions explain {model_share:.0%}"
-    return _Counted((*everything, *rest), f"the model's dimensions{said}", _SCALED if size else _SHAPE)
+    off = _SCALED if size else _LOOSE if shape.loose else _SHAPE
+    return _Counted((*everything, *rest), f"the model's dimensions{said}", off)
 
 
 def fitted(model: float, draft: float, size: int, exact: bool) -> Fit:
@@ -249,17 +247,19 @@ def least_by_name(name: str) -> tuple[int, str]:
     counts = [float(found) for found in _COUNT_IN_NAME.findall(name)]
     if not counts:
         return 0, ""
-    bits = max((bits for pattern, bits in _BITS_IN_NAME if re.search(pattern, name, re.IGNORECASE)), default=0.0)
-    stated = _BITS_PER_WEIGHT.search(name)
-    bits = float(stated[1] or stated[2]) if stated else bits or _LEAST_BITS
+    bits = bits_of(name) or _LEAST_BITS
     least = int(0.9 * max(counts) * 1e9 * bits / 8)
     return least, f"; by its name at least {gib(least)} ({max(counts):g}B parameters at {bits:g} bits)"
 
 
-def _even(recipe: Recipe, size: int, source: str, ranks_here: int) -> LedgerLine:
-    p = recipe.parallelism
+def _even(recipe: Recipe, found: tuple[int, str], ranks_here: int, shape: ModelShape | None) -> LedgerLine:
+    """Evenly split, by a size and its source; without one by what the recipe's author states, in its range."""
+    p, (size, source) = recipe.parallelism, found
     if not size:
+        if stated := claims(recipe.model.stated):
+            return _as_stated(recipe, stated[0], ranks_here)
         why = "size not known: no complete checkpoint on this node, and the recipe gives no model.size"
+        why += f"; the dimensions lack the {missing(shape)}" if shape and missing(shape) else ""
         least, hint = max(map(least_by_name, (recipe.model.label, recipe.name)))
         low = least * ranks_here // (p.tp * p.pp) if least else None
         return LedgerLine(WEIGHTS, 0, Origin.ASSUMED, f"{why}{hint}", low=low, known=False)
@@ -268,6 +268,16 @@ def _even(recipe: Recipe, size: int, source: str, ranks_here: int) -> LedgerLine
     each = size * ranks_here // (p.tp * p.pp)
     return LedgerLine(
         WEIGHTS, each, Origin.ASSUMED, why, low=int(each * (1 - _EVEN[0])), high=int(each * (1 + _EVEN[1]))
+    )
+
+
+def _as_stated(recipe: Recipe, claim: Claim, ranks_here: int) -> LedgerLine:
+    p = recipe.parallelism
+    share = ranks_here / (p.tp * p.pp)
+    low, likely, high = (int(figure * share) for figure in (claim.low, claim.likely, claim.high))
+    why = f"as the recipe's source states: {claim.why}; split evenly over tp {p.tp} x pp {p.pp}, not measured"
+    return LedgerLine(
+        WEIGHTS, likely, Origin.ASSUMED, why, low=int(low * (1 - _EVEN[0])), high=int(high * (1 + _EVEN[1]))
     )
 
 

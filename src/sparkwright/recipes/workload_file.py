@@ -23,7 +23,7 @@ from sparkwright.recipes.values import domain_value, plain, shown
 from sparkwright.recipes.workload_schema import LevelPart, SinglePart, WorkloadPart
 from sparkwright.recipes.yaml_lines import read_yaml
 
-_HINT = "`sparkwright bench --workloads` lists workloads that ship; docs/guides/workloads.md explains every key"
+_HINT = "`sparkwright bench --workloads` lists workloads that ship; docs/reference/workloads.md explains every key"
 
 
 def load_workload(text: str, source: str) -> Workload:

@@ -1,4 +1,4 @@
-"""A benchmark's workload as it is written: pydantic models, used at this border only (docs/guides/workloads.md)."""
+"""A benchmark's workload as it is written: pydantic models, used at this border only (docs/reference/workloads.md)."""
 
 from typing import Annotated, Any, Literal
 

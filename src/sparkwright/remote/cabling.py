@@ -24,6 +24,11 @@ def wires(interfaces: Sequence[str]) -> Command:
     return script(_sh("wires"), *interfaces, timeout=20.0)
 
 
+def reached(ways: Sequence[tuple[str, str]]) -> Command:
+    """Lines `IF reached ADDRESS MAC` for the addresses that answer. ways: interface here, address there."""
+    return script(_sh("reached"), *(word for way in ways for word in way), timeout=15.0)
+
+
 def hello(interfaces: Sequence[str]) -> Command:
     """As root, on all nodes at the same time: more lines `IF seen MAC`."""
     return script(_sh("raised") + _sh("hello"), *interfaces, timeout=25.0)

@@ -29,6 +29,14 @@ for d in $({ LC_ALL=C ip -4 -o route show default; LC_ALL=C ip -6 -o route show 
 done
 exit 0
 
+#: reached
+# `reached IF ADDRESS...`: which MAC answers for an IPv4 address on that wire. Needs no root; IPv6 may be off.
+while [ "$#" -gt 1 ]; do
+  (LC_ALL=C ping -n -q -c 2 -W 1 -I "$1" "$2" >/dev/null 2>&1 || exit 0
+    LC_ALL=C ip neigh show "$2" dev "$1" 2>/dev/null | sed -n "s/.*lladdr \([0-9a-f:]*\).*/$1 reached $2 \1/p") &
+  shift 2
+done; wait
+
 #: raised
 # As root, before `hello` and `claimed`: a port that is off, as networkd leaves those without a configuration, is on for
 # that time.

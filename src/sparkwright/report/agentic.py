@@ -141,4 +141,4 @@ def _ratio(gaps_of: dict[int, Gap], turn: int) -> tuple[str, ...]:
 
 def _cached(level: LevelSummary) -> float | None:
     found = level.metrics.get("cached_share")
-    return found.median.value if found and found.count else None
+    return found.median.value if found and found.median else None

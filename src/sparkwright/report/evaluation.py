@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from sparkwright.domain.evaluation import Evaluation, Outcome
+from sparkwright.domain.evaluation import Evaluation, Outcome, State
 from sparkwright.domain.run import Run
 from sparkwright.domain.soak import Endurance
 from sparkwright.domain.units import duration
@@ -11,12 +11,13 @@ from sparkwright.report.html import data_json, document
 from sparkwright.report.markdown import code, escaped
 from sparkwright.report.markdown import table as marked
 from sparkwright.report.markup import Html, join, tag
-from sparkwright.report.page_parts import plot_section, table_html
-from sparkwright.report.soak import Soaks, events_table, found_table, memory_table, soak_plots
+from sparkwright.report.page_parts import Headline, banner, conditions_list, plot_section, table_html, tiles
+from sparkwright.report.soak import Soaks, events_table, found_table, memory_table, soak_plots, soak_tiles
 from sparkwright.report.tables import Table
-from sparkwright.report.texts import conditions
+from sparkwright.report.texts import engine_text, moment
 
 _SIMULATED = "SIMULATED: a simulated engine answered."
+_ENOUGH = 10  # cases below which a share tells nothing
 _FAILURES = 40  # exchanges of a soak may be many
 _HEAD = ("probe", "result", "score", "cases", "detail")
 
@@ -25,11 +26,13 @@ def evaluation_page(runs: Sequence[Run], soaks: Soaks, maker: str) -> str:
     """The whole file. soaks: what each soak among the runs showed, by run."""
     names, plots = tuple(run.id for run in runs), soak_plots(runs, soaks)
     drawn = tag("div", *map(plot_section, plots), class_="plots") if plots else Html("")
-    forest = forest_plot(runs)
+    simulated = banner() if any(run.conditions.simulated for run in runs) else Html("")
+    title = " and ".join(dict.fromkeys(run.conditions.model or run.id for run in runs))
     heads = (_head(run, soaks.get(run.id)) for run in runs)
     sections = (_section(run, soaks.get(run.id)) for run in runs)
-    body = join(*heads, drawn, forest, *sections)
-    return document(", ".join(names), body, Html(data_json(names, plots, ())), maker)
+    body = join(tag("h1", title), simulated, *heads, drawn, forest_plot(runs), *sections)
+    kind = "Soak" if len(soaks) == len(runs) else "Evaluation" if not soaks else "Soak and evaluation"
+    return document(", ".join(names), body, Html(data_json(names, plots, ())), maker, kind)
 
 
 def evaluation_markdown(runs: Sequence[Run], soaks: Soaks) -> str:
@@ -57,10 +60,16 @@ def _verdict(run: Run, soak: Endurance | None) -> str:
 
 
 def _table(run: Run) -> Table:
-    rows = (
-        (one.name, one.state.value, score_text(one), str(one.cases or ""), one.detail) for one in _found(run).outcomes
-    )
-    return Table("Outcomes", _HEAD, tuple(rows))
+    return Table("Outcomes", _HEAD, tuple(_row(one) for one in _found(run).outcomes if not _is_few(one)))
+
+
+def _row(one: Outcome) -> tuple[str, ...]:
+    return one.name, one.state.value, score_text(one), str(one.cases or ""), one.detail
+
+
+def _is_few(one: Outcome) -> bool:
+    """A share of a handful of cases has an interval from one end to the other."""
+    return one.score is not None and one.score.of < _ENOUGH
 
 
 def _tables(run: Run, soak: Endurance | None) -> list[Table]:
@@ -70,28 +79,50 @@ def _tables(run: Run, soak: Endurance | None) -> list[Table]:
 
 
 def _head(run: Run, soak: Endurance | None) -> Html:
-    """The verdict, and what a soak has found."""
+    """The verdict, the big figures, and what a soak has found."""
     told = [f"{one.kind}: {one.text}" for one in soak.findings] if soak else []
+    good = not told and not any(one.state is State.FAILED for one in _found(run).outcomes)
+    sub = " · ".join(filter(None, (run.workload.title, engine_text(run.conditions), moment(run.began))))
+    figures = soak_tiles(run, soak) if soak else _tiles(run)
     return tag(
         "section",
-        tag("h1", f"{run.workload.title} of {run.conditions.model}: {_verdict(run, soak)}"),
-        tag("p", _SIMULATED, class_="note") if run.conditions.simulated else Html(""),
+        tag(
+            "p",
+            tag("span", _verdict(run, soak), class_=f"badge {'good' if good else 'bad'}"),
+            tag("span", sub),
+            class_="sub",
+        ),
         tag("ul", *(tag("li", text) for text in told), class_="doubts") if told else Html(""),
         tag("ul", *(tag("li", text) for text in soak.unknown), class_="notes") if soak and soak.unknown else Html(""),
+        tiles(figures),
+        class_="card",
     )
+
+
+def _tiles(run: Run) -> list[Headline]:
+    """How many of each result, the failed ones first; a score where the whole has one."""
+    counts = {str(state): count for state, count in _found(run).counts.items() if count}
+    names = sorted(counts, key=lambda state: state != State.FAILED)
+    return [Headline(name.capitalize(), f"{counts[name]}", f"of {sum(counts.values())}", "", "") for name in names]
 
 
 def _section(run: Run, soak: Endurance | None) -> Html:
     failed = [one for one in _found(run).outcomes if one.evidence][:_FAILURES]
-    rows = tuple((name, text) for name, text in conditions(run))
+    found = (table for table in _tables(run, soak) if table.title != "Found")
+    parts = (join(tag("h3", table.title), table_html(table)) for table in found)
+    few = _few(run) if not soak else Html("")
     return tag(
-        "section",
-        tag("h2", run.id),
-        *(join(tag("h3", table.title), table_html(table)) for table in _tables(run, soak) if table.title != "Found"),
-        *map(_failure, failed),
-        tag("h3", "Conditions"),
-        table_html(Table("Conditions", ("", ""), rows)),
+        "section", tag("h2", run.id), *parts, few, *map(_failure, failed), conditions_list(run), class_="wide details"
     )
+
+
+def _few(run: Run) -> Html:
+    """Kinds of which too few were asked to tell anything, folded away."""
+    rows = tuple(_row(one) for one in _found(run).outcomes if _is_few(one))
+    if not rows:
+        return Html("")
+    title = f"{len(rows)} with fewer than {_ENOUGH} cases"
+    return tag("details", tag("summary", title), table_html(Table(title, _HEAD, rows)))
 
 
 def _failure(outcome: Outcome) -> Html:

@@ -8,13 +8,17 @@ from sparkwright.report.markup import Html, join, tag
 from sparkwright.report.texts import letter
 
 _LEFT, _WIDE, _ROW, _EACH = 190, 480, 16, 10
+_ENOUGH = 10  # cases below which an interval goes from one end to the other
 _LONGEST = 28  # letters of a name
 
 
 def forest_plot(runs: Sequence[Run]) -> Html:
-    """Every outcome that has a score, of all runs; nothing where none has."""
+    """Every outcome with a score of ten cases or more, of all runs; nothing where none has."""
     scores = [
-        {one.name: one.score for one in run.evaluation.outcomes if one.score} if run.evaluation else {} for run in runs
+        {one.name: one.score for one in run.evaluation.outcomes if one.score and one.score.of >= _ENOUGH}
+        if run.evaluation
+        else {}
+        for run in runs
     ]
     names = list(dict.fromkeys(name for known in scores for name in known))
     if not names:
@@ -26,7 +30,8 @@ def forest_plot(runs: Sequence[Run]) -> Html:
     scale = [_scale(share, height * (len(names) + 1)) for share in (0, 25, 50, 75, 100)]
     picture = tag("svg", *scale, *rows, viewBox=box, role="img", aria_label="Scores with 95 % intervals", width="100%")
     says = tag("p", f"Points: share of good answers; lines: 95 % Wilson intervals. {whose}", class_="says")
-    return tag("section", tag("h2", "Scores"), says, picture, class_="figure wide")
+    box = tag("div", picture, class_="scroll forest", tabindex="0", role="region", aria_label="Scores")
+    return tag("section", tag("h2", "Scores"), says, box, class_="figure wide")
 
 
 def _row(name: str, scores: Sequence[Score | None], top: int) -> Html:

@@ -150,7 +150,8 @@ def plots_of(summaries: Sequence[RunSummary], called: Sequence[str]) -> list[Plo
     return [*([turns] if turns else []), *depth_plots(summaries), *load_plots(summaries), *resource_plots(runs, called)]
 
 
-def document(title: str, body: Html, data: Html, maker: str) -> str:
+def document(title: str, body: Html, data: Html, maker: str, kind: str = "Benchmark") -> str:
+    """kind: of what it is a report, as its first line says."""
     style, script = style_and_script()
     head = tag(
         "head",
@@ -159,11 +160,11 @@ def document(title: str, body: Html, data: Html, maker: str) -> str:
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
         tag("meta", name="color-scheme", content="light dark"),
         tag("meta", name="referrer", content="no-referrer"),
-        tag("title", f"{title} – benchmark report"),
+        tag("title", f"{title} – {kind.lower()} report"),
         tag("style", style),
     )
     theme = tag("button", "Theme: auto", type_="button", id_="theme", hidden=True)
-    top = tag("header", tag("span", "Benchmark report", class_="brand"), theme, class_="top")
+    top = tag("header", tag("span", f"{kind} report", class_="brand"), theme, class_="top")
     foot = tag("footer", f"Made by {maker}. Drawn with uPlot, MIT licence. This file asks the network for nothing.")
     kept = tag("script", data, type_="application/json", id_="data")
     whole = tag("html", head, tag("body", top, tag("main", body), foot, kept, tag("script", script)), lang="en")

@@ -75,10 +75,11 @@ def _field_row(summary: RunSummary, level: LevelSummary, part: str) -> tuple[str
 
 def _with_half(level: LevelSummary, metric: str, scale: float) -> str:
     found = level.metrics.get(metric)
-    if found is None or not found.count:
+    middle = found.central if found else None
+    if middle is None:
         return ""
-    half = (found.median.high - found.median.low) / 2
-    return f"{found.median.value * scale:.2f} ± {half * scale:.2f}"
+    half = (middle.high - middle.low) / 2
+    return f"{middle.value * scale:.2f} ± {half * scale:.2f}" if half else f"{middle.value * scale:.2f}"
 
 
 def _compared(comparison: Comparison) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
+from sparkwright.domain.run import Run
 from sparkwright.domain.summary import METRICS, Comparison, LevelSummary, RunSummary
 from sparkwright.domain.values import dataclass
 from sparkwright.domain.workload import Single
@@ -15,13 +16,14 @@ from sparkwright.report.timelines import Timeline
 
 @dataclass(frozen=True, slots=True)
 class Headline:
-    """value without its unit; spread: the interval; where: at which level."""
+    """value without its unit; spread: the interval; where: at which level. valid: whether the figure counts."""
 
     name: str
     value: str
     unit: str
     spread: str
     where: str
+    valid: bool = True
 
 
 def headlines(summary: RunSummary) -> list[Headline]:
@@ -31,7 +33,7 @@ def headlines(summary: RunSummary) -> list[Headline]:
     levels = [level for level in levels if isinstance(level.plan.shape, Single)] or levels
     one_user = [level for level in levels if level.plan.pace.concurrency <= 1 and _depth(level)]
     found = [level for level in levels if "output_rate" in level.metrics and level.plan.pace.concurrency != 1]
-    best = max(found, key=lambda level: level.metrics["output_rate"].median.value, default=None)
+    best = max(found, key=lambda level: _middle(level, "output_rate"), default=None)
     rate, limits = summary.best_rate, "the highest rate within the limits"
     cards = [
         _metric("Decode", levels, "decode", min),
@@ -47,7 +49,7 @@ def headlines(summary: RunSummary) -> list[Headline]:
 
 def _metric(name: str, levels: list[LevelSummary], metric: str, pick: Callable[..., LevelSummary]) -> Headline | None:
     """At the level that is least (or most) loaded and deep."""
-    found = [level for level in levels if metric in level.metrics and level.metrics[metric].count]
+    found = [level for level in levels if metric in level.metrics and level.metrics[metric].central]
     # Concurrency without a limit counts as the most.
     level = pick(found, key=lambda one: (one.plan.pace.concurrency or 1_000_000, _depth(one))) if found else None
     return _headline(name, level, metric) if level else None
@@ -63,7 +65,8 @@ def _warm(summary: RunSummary) -> Headline | None:
 
 
 def _headline(name: str, level: LevelSummary, metric: str) -> Headline:
-    interval, plan = level.metrics[metric].median, level.plan
+    interval, plan = level.metrics[metric].central, level.plan
+    assert interval
     unit = METRICS[metric][0]
     value = texts.figure(metric, interval.value)
     if unit == "s":
@@ -71,7 +74,12 @@ def _headline(name: str, level: LevelSummary, metric: str) -> Headline:
     where = f"{plan.name}, {texts.load_text(plan.pace)}"
     if isinstance(plan.shape, Single):
         where = texts.field_name(plan, "tg" if metric in ("decode", "output_rate") else "pp")
-    return Headline(name, value, unit, texts.between(metric, interval), where)
+    return Headline(name, value, unit, texts.between(metric, interval), where, metric not in level.spoiled)
+
+
+def _middle(level: LevelSummary, metric: str) -> float:
+    found = level.metrics[metric].central
+    return found.value if found else 0.0
 
 
 def _depth(level: LevelSummary) -> int:
@@ -97,9 +105,25 @@ def _simulated(summaries: Sequence[RunSummary]) -> Html:
     which = [texts.letter(place) for place, one in enumerate(summaries) if one.run.conditions.simulated]
     if not which:
         return Html("")
-    whose = "A simulated engine answered." if len(which) == len(summaries) else f"Simulated: {', '.join(which)}."
+    return banner("A simulated engine answered." if len(which) == len(summaries) else f"Simulated: {', '.join(which)}.")
+
+
+def banner(whose: str = "A simulated engine answered.") -> Html:
+    """What nobody may overlook, the same on each report."""
     text = f" {whose} These are no figures of real hardware."
     return tag("p", tag("strong", SIMULATED), text, class_="simulated", role="note")
+
+
+def tiles(found: Sequence[Headline], valid: bool = True) -> Html:
+    """The big figures; those of a run that is not valid are greyed."""
+    kind = "figures" if valid else "figures doubted"
+    return tag("dl", *(_figure(one) for one in found), class_=kind) if found else Html("")
+
+
+def conditions_list(run: Run) -> Html:
+    """Name over text on a phone, side by side on a desk."""
+    rows = (tag("div", tag("dt", name), tag("dd", text)) for name, text in texts.conditions(run))
+    return join(tag("h3", "Conditions"), tag("dl", *rows, class_="conditions"))
 
 
 def _card(summary: RunSummary, name: str, place: int, many: bool) -> Html:
@@ -111,14 +135,15 @@ def _card(summary: RunSummary, name: str, place: int, many: bool) -> Html:
     sub = " · ".join(part for part in known_as if part)
     swatch = tag("span", texts.letter(place), class_="swatch", data_run=str(place % 7))
     found = headlines(summary)
-    note = tag("p", "Medians; small: their 95 % bootstrap intervals, and at which level.", class_="note")
+    doubt = "" if not summary.invalid else "Struck out: the run is not valid, and so is none of its figures. "
+    note = tag("p", f"{doubt}Medians; small: their 95 % bootstrap intervals, and at which level.", class_="note")
     return tag(
         "section",
         tag("h2", swatch, " ", name) if many else Html(""),
         tag("p", badge(summary), " ", mark if many and known.simulated else "", tag("span", sub), class_="sub"),
         _list(tables.doubts(summary), "doubts"),
         _list(tables.notes(summary), "notes"),
-        join(tag("dl", *(_figure(one) for one in found), class_="figures"), note) if found else Html(""),
+        join(tiles(found, not summary.invalid), note) if found else Html(""),
         class_="card",
     )
 
@@ -135,7 +160,8 @@ def _list(told: Sequence[str], kind: str) -> Html:
 def _figure(one: Headline) -> Html:
     value = tag("dd", tag("span", one.value, class_="value"), tag("span", one.unit, class_="unit"), class_="big")
     spread = tag("dd", one.spread, class_="spread") if one.spread else Html("")
-    return tag("div", tag("dt", one.name), value, spread, tag("dd", one.where, class_="where"))
+    where = tag("dd", one.where if one.valid else f"{one.where}; not valid", class_="where")
+    return tag("div", tag("dt", one.name), value, spread, where, class_=None if one.valid else "doubted")
 
 
 def plot_section(plot: Plot) -> Html:
@@ -204,25 +230,38 @@ def run_details(summary: RunSummary, name: str) -> Html:
     found = (tables.levels_table, turns_table, tables.errors_table, tables.server_table)
     made = [table for make in found if (table := make(summary)) and table.rows]
     parts = [join(tag("h3", table.title), table_html(table)) for table in made]
-    rows = [tag("div", tag("dt", name), tag("dd", text)) for name, text in texts.conditions(summary.run)]
-    conditions = (tag("h3", "Conditions"), tag("dl", *rows, class_="conditions"))
-    return tag("section", tag("h2", name), *parts, *conditions, class_="wide details")
+    return tag("section", tag("h2", name), *parts, conditions_list(summary.run), class_="wide details")
 
 
 _SENTENCE = 60
 
 
+_STATES = {"passed": "better", "failed": "worse", "unsupported": "unclear"}
+
+
 def table_html(table: Table) -> Html:
-    head = tag("thead", tag("tr", *(tag("th", cell, scope="col") for cell in table.head)))
-    rows = [tag("tr", tag("th", row[0], scope="row"), *(_cell(cell) for cell in row[1:])) for row in table.rows]
+    """Without columns that are empty in every row; words are aligned to the left, figures to the right."""
+    used = [place for place in range(len(table.head)) if not place or any(row[place] for row in table.rows)]
+    words = {place for place in used if not any(_is_figure(row[place]) for row in table.rows)}
+    heads = (tag("th", table.head[place], scope="col", class_="words" if place in words else None) for place in used)
+    rows = [
+        tag("tr", tag("th", row[0], scope="row"), *(_cell(row[place], place in words) for place in used[1:]))
+        for row in table.rows
+    ]
     says = tag("p", table.says, class_="note") if table.says else Html("")
-    grid = tag("table", head, tag("tbody", *rows))
+    grid = tag("table", tag("thead", tag("tr", *heads)), tag("tbody", *rows))
     return join(tag("div", grid, class_="scroll", tabindex="0", role="region", aria_label=table.title), says)
 
 
-def _cell(cell: str) -> Html:
+def _is_figure(cell: str) -> bool:
+    return cell[:1].isdigit() or cell.startswith(("+", "-", "<", "–", "not valid:"))
+
+
+def _cell(cell: str, words: bool = False) -> Html:
     """An interval is small below its figure; a verdict has its color; a sentence may have several lines."""
-    if len(cell) > _SENTENCE:
+    if cell in _STATES:
+        return tag("td", cell, class_=f"words verdict {_STATES[cell]}")
+    if words or len(cell) > _SENTENCE:
         return tag("td", cell, class_="sentence")
     word = cell.rpartition(" ")[2]
     if word in VERDICTS:

@@ -172,7 +172,9 @@ def metric_curves(families: Sequence[Family], metric: str, statistics: Sequence[
 
 def point_of(x: float, level: LevelSummary, metric: str, statistic: str = "median") -> Point | None:
     found = level.metrics.get(metric)
-    return Point(x, getattr(found, statistic), found.count) if found and found.count else None
+    which = "central" if statistic == "median" else statistic
+    interval: Interval | None = getattr(found, which) if found else None
+    return Point(x, interval, found.count) if found and interval else None
 
 
 def slo_lines(runs: Sequence[RunSummary], metric: str) -> tuple[tuple[str, float], ...]:

@@ -9,6 +9,7 @@ from sparkwright.domain.summary import Interval
 from sparkwright.domain.units import MIB, duration, gib
 from sparkwright.report import series
 from sparkwright.report.html import resource_plots
+from sparkwright.report.page_parts import Headline
 from sparkwright.report.series import Axis, Curve, Plot
 from sparkwright.report.tables import Table
 
@@ -30,7 +31,7 @@ def soak_plots(runs: Sequence[Run], soaks: Soaks) -> list[Plot]:
             for shift in soak.shifts
             if shift.metric == name
         )
-        axis = Axis("of what is usual for the same requests")
+        axis = Axis("times the usual of the same requests")
         plots += [Plot(f"{name}-time", f"{title} over time", _TIME, axis, curves, says)] if curves else []
     grown = [(n, run, one) for n, run, soak in known for one in soak.memory if one.process]
     if grown:
@@ -57,6 +58,24 @@ def _probes(run: Run) -> Iterator[Point]:
             yield at, 100.0 * judged.count(State.PASSED) / len(judged)
 
 
+def soak_tiles(run: Run, soak: Endurance) -> list[Headline]:
+    """How long and how much, what failed, and how fast memory goes."""
+    failed = sum(soak.errors.values())
+    value, _, unit = duration(soak.seconds).partition(" ")
+    found = [
+        Headline("Under load", value, unit, "", ""),
+        Headline("Requests", f"{soak.requests:,}", "", "", f"{failed:,} failed" if failed else "none failed"),
+        Headline("Found", f"{len(soak.findings)}", "", "", ", ".join(dict.fromkeys(one.kind for one in soak.findings))),
+        Headline("Restarts", f"{soak.restarts}", "", "", "of the server"),
+    ]
+    worst = max(soak.memory, key=lambda one: one.per_hour.value, default=None)
+    if worst:
+        value, _, unit = gib(worst.per_hour.value).partition(" ")
+        spread = f"{gib(worst.per_hour.low)} to {gib(worst.per_hour.high)}"
+        found.append(Headline("Memory less each hour", value, unit, spread, worst.of))
+    return found
+
+
 def found_table(soak: Endurance) -> Table:
     rows = tuple((one.kind, one.text) for one in soak.findings) or (
         ("nothing", "no leak, drift, fault or wrong answer"),
@@ -75,7 +94,7 @@ def memory_table(soak: Endurance) -> Table:
         )
         for one in soak.memory
     )
-    return Table("Memory", ("of", "lost an hour", "lost a request", "steady", "left until the floor"), rows)
+    return Table("Memory", ("memory of", "less each hour", "less each request", "leak", "time until the floor"), rows)
 
 
 def _spread(one: Interval, say: Callable[[float], str]) -> str:

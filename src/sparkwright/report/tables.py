@@ -75,10 +75,15 @@ def whole(summary: RunSummary) -> list[LevelSummary]:
 def cell(level: LevelSummary, metric: str, statistic: str, write: Write) -> str:
     """'' where the level has no such figure: nothing is ever made up, zero least of all."""
     found = level.metrics.get(metric)
-    if found is None or not found.count:
+    if found is None:
         return ""
-    interval = getattr(found, statistic)
-    return write(metric, interval) if statistic == "median" else figure(metric, interval.value)
+    interval: Interval | None = getattr(found, statistic)
+    if interval is None and statistic == "median" and found.mean:
+        return f"{figure(metric, found.mean.value)} mean"
+    if interval is None:
+        return ""
+    text = write(metric, interval) if statistic == "median" else figure(metric, interval.value)
+    return f"not valid: {text}" if metric in level.spoiled else text
 
 
 def requests_text(level: LevelSummary) -> str:

@@ -87,11 +87,17 @@ def with_interval(metric: str, interval: Interval) -> str:
     return f"{figure(metric, interval.value)} ({spread})" if spread else figure(metric, interval.value)
 
 
+_WIDE = 0.1  # of the value: from here on both ends are told
+
+
 def with_percent(metric: str, interval: Interval) -> str:
-    """`41.2 ±1.4 %`: narrow, for the terminal."""
+    """`41.2 ±1.4 %`: narrow, for the terminal; a wide interval reads `892 (300 to 3,500)`."""
     half = (interval.high - interval.low) / 2
     value = figure(metric, interval.value)
-    return f"{value} ±{half / abs(interval.value) * 100:.1f} %" if half and interval.value else value
+    if not half or not interval.value:
+        return value
+    share = half / abs(interval.value)
+    return f"{value} ±{share * 100:.1f} %" if share <= _WIDE else with_interval(metric, interval)
 
 
 def tokens(count: int) -> str:

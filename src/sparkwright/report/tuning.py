@@ -1,15 +1,19 @@
 """A search of settings as tables, and as a page with its curve."""
 
 from collections.abc import Sequence
+from math import ceil
 from statistics import fmean, median
 
 from sparkwright.domain.tuning import START, Candidate, Effect, Point, Setting, Trial, Tried, Tuned, TuneGoal, scored
 from sparkwright.domain.units import duration
+from sparkwright.domain.verdict import Estimate
+from sparkwright.loadgen import search
 from sparkwright.report.html import data_json, document
 from sparkwright.report.markup import Html, join, tag
-from sparkwright.report.page_parts import table_html
+from sparkwright.report.page_parts import Headline, banner, table_html, tiles
 from sparkwright.report.tables import Table
 
+_FEWEST = 2  # settings that a comparison takes
 _WIDTH, _HEIGHT, _EDGE = 720, 260, 44
 
 
@@ -74,9 +78,13 @@ def _effect(one: Effect) -> tuple[str, ...]:
 
 def verdict(found: Tuned) -> str:
     """The best compared with the recipe's own, by the medians of all their repeats."""
-    if found.best is None:
-        return "nothing was measured"
     known = scored(found.trials)
+    if found.best is None:
+        if not known:
+            return "nothing was measured"
+        (point, scores), *_ = known.items()
+        what = "the recipe's own settings" if not any(point) else changes_text(found.settings, point)
+        return f"only {what} were measured ({score_text(found.goal, median(scores))}): there is nothing to compare with"
     best, own = known[found.best], known.get((0,) * len(found.best), [])
     text = f"best: {changes_text(found.settings, found.best)}: {score_text(found.goal, median(best))}"
     if not any(found.best):
@@ -93,28 +101,75 @@ def counts_text(found: Tuned) -> str:
     refused = sum(bool(one.refused) for one in found.candidates)
     parts = [f"{count} {state}" for state, count in counts.items() if count]
     parts += [f"{refused} refused by the plan"] if refused else []
-    return f"{len(found.trials)} trials of {found.space:,} settings: {', '.join(parts)}"
+    trials = f"{len(found.trials)} trial{'s' if len(found.trials) != 1 else ''}"
+    return f"{found.compared} of {found.space:,} settings measured; {trials}: {', '.join(parts)}"
+
+
+def rest_text(found: Tuned) -> str:
+    """What the search lacks, how long that takes, and the command for it; '' when it is done."""
+    if found.done or not found.needs or not found.resume:
+        return ""
+    left = max(1, found.most - len({one.point for one in found.trials}))
+    what = "one more setting needs" if left == 1 else f"{left} more settings need"
+    return f"{what} about {duration(found.needs)}; continue: {found.resume}"
+
+
+def budget_text(settings: Sequence[Setting], trial: Estimate | None, seconds: float) -> str:
+    """Before a search: how many settings the time allows, and the time that is worth it; '' where that is not known."""
+    if trial is None:
+        return ""
+    several, most = max(1, int(seconds // trial.value)), max(_FEWEST, search.most(settings))
+    each = f"a trial takes about {duration(trial.value)} ({duration(trial.low)} to {duration(trial.high)})"
+    enough = ceil(most * trial.value / 60)
+    if several >= most:
+        return f"{each}: {duration(seconds)} are enough for the {most} settings that are tried"
+    none = "too short to compare anything" if several < _FEWEST else f"enough for about {several} of {most} settings"
+    return f"{each}: {duration(seconds)} are {none}; worth it: --time {enough}m"
 
 
 def tuning_page(found: Tuned, maker: str) -> str:
     """The whole file."""
-    mark = tag("p", tag("strong", "SIMULATED"), " No figures of real hardware.", class_="simulated", role="note")
+    tables = [table for table in (effect_table(found), trial_table(found)) if table.rows]
     body = join(
-        tag("h1", f"{found.recipe} tuned for {found.goal}"),
-        mark if found.simulated else Html(""),
-        tag("p", verdict(found)),
-        tag("p", counts_text(found)),
+        tag("h1", found.recipe),
+        banner() if found.simulated else Html(""),
+        tag(
+            "p",
+            tag("span", f"tuned for {found.goal}", class_="badge good"),
+            tag("span", counts_text(found)),
+            class_="sub",
+        ),
+        tiles(_tiles(found)),
+        tag("p", verdict(found), class_="note"),
         tag("p", found.note, class_="note") if found.note else Html(""),
         _curve(found),
-        *(
-            part
-            for table in (effect_table(found), trial_table(found))
-            for part in (tag("h2", table.title), table_html(table))
-        ),
-        tag("h2", f"Profile {found.profile}"),
-        tag("pre", found.text),
+        *(part for table in tables for part in (tag("h2", table.title), table_html(table))),
+        tag("details", tag("summary", f"Profile {found.profile}"), tag("pre", found.text, tabindex="0"))
+        if found.text
+        else Html(""),
     )
-    return document(found.id, tag("section", body), Html(data_json((found.id,), (), ())), maker)
+    data = Html(data_json((found.id,), (), ()))
+    return document(found.id, tag("section", body, class_="wide details"), data, maker, "Tuning")
+
+
+def _tiles(found: Tuned) -> list[Headline]:
+    """The best, the recipe's own, and how many were measured."""
+    measured = sum(one.state is Tried.MEASURED and one.rung >= 0 for one in found.trials)
+    tried = Headline("Trials measured", f"{measured}", "", "", f"{found.space:,} settings in all")
+    if found.best is None:
+        return [tried]
+    known = scored(found.trials)
+    made = [("Best", known[found.best], changes_text(found.settings, found.best))]
+    if any(found.best) and (own := known.get((0,) * len(found.best))):
+        made.append(("The recipe's own", own, "as it is"))
+    return [*(_score_tile(found.goal, *one) for one in made), tried]
+
+
+def _score_tile(goal: TuneGoal, name: str, scores: Sequence[float], where: str) -> Headline:
+    value, _, unit = score_text(goal, median(scores)).partition(" ")
+    ends = [score_text(goal, score).partition(" ")[0] for score in (min(scores), max(scores))]
+    low, high = reversed(ends) if goal is TuneGoal.LATENCY else ends  # shown as seconds, the best is the least
+    return Headline(name, value, unit, f"{low} to {high}" if len(scores) > 1 else "one repeat", where)
 
 
 def _curve(found: Tuned) -> Html:
@@ -144,10 +199,21 @@ def _curve(found: Tuned) -> Html:
         "line", x1=str(_EDGE), x2=str(_WIDTH - _EDGE), y1=str(_HEIGHT - _EDGE), y2=str(_HEIGHT - _EDGE), stroke="gray"
     )
     texts = (
-        tag("text", score_text(found.goal, most), x="4", y=str(_EDGE - 14), fill="gray", font_size="13"),
+        tag("text", f"best {score_text(found.goal, most)}", x="4", y=str(_EDGE - 14), fill="gray", font_size="13"),
+        tag("text", "0", x=str(_EDGE - 14), y=str(_HEIGHT - _EDGE + 4), fill="gray", font_size="13"),
+        tag("text", "trial 1", x=str(_EDGE), y=str(_HEIGHT - _EDGE + 16), fill="gray", font_size="13"),
         tag(
             "text",
-            "trials in order; larger dots were measured longer; the line is the best so far",
+            f"trial {len(known)}",
+            x=str(_WIDTH - _EDGE),
+            y=str(_HEIGHT - _EDGE + 16),
+            fill="gray",
+            font_size="13",
+            text_anchor="end",
+        ),
+        tag(
+            "text",
+            "dots: trials in order, larger ones were measured longer; line: the best so far",
             x=str(_EDGE),
             y=str(_HEIGHT - 12),
             fill="gray",

@@ -6,6 +6,8 @@ Fabric addresses are loopback addresses, so that the ranks of an engine really t
 
 import os
 import re
+import shutil
+import sys
 from importlib.resources import files
 from pathlib import Path
 
@@ -20,6 +22,13 @@ def make_cluster(root: Path) -> Cluster:
     """Writes the nodes' files below root and gives the cluster of them."""
     nodes = tuple(_node(root / name, name, number) for number, name in enumerate(NAMES, 1))
     return Cluster(name="simulated", nodes=nodes, head=NAMES[0], source="embedded", simulated=True)
+
+
+def lend_caddy(root: Path) -> None:
+    """Put the Caddy of this machine, or of this environment, on the head's PATH; the head has none without one."""
+    found = shutil.which("caddy", path=f"{Path(sys.executable).parent}:{os.environ.get('PATH', os.defpath)}")
+    if found:
+        (root / NAMES[0] / "bin" / "caddy").symlink_to(found)
 
 
 def _node(root: Path, name: str, number: int) -> Node:

@@ -169,6 +169,8 @@ class Doorman:
         row_model = named if named in setting.models else OTHER
         begins = partial(self._meter.begin, counted, row_model, head.path) if counted else None
         refused = await self._admitted(found, head) or found.behind.unattended()
+        if refused and counted:
+            self._meter.refuse(counted, row_model, head.path, refused.status)
         return refused or Flight(found, head.path, begins)
 
     async def _listed(self, opened: dict[str, Deployed]) -> dict[str, Listed]:

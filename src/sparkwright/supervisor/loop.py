@@ -7,6 +7,7 @@ from sparkwright.supervision import machine
 from sparkwright.supervision.detect.detectors import Detectors, away
 from sparkwright.supervision.detect.setting import Setting
 from sparkwright.supervision.events import Cleared, Disarmed, Event, Fault, Halt, Replaced, Restart, Resumed, Tick
+from sparkwright.supervision.minutes import Minutes
 from sparkwright.supervision.state import ALIVE, Recovery, State
 from sparkwright.supervision.state import Work as Kind
 from sparkwright.supervisor import demand, endpoint, event_bus, nodes, quality
@@ -43,6 +44,7 @@ class Loop:
         self._ranks = TaskSupervisor(context.services.clock, self._trouble)
         self._state = machine.first(context.now(), ready=False)
         self._shown = self._ticked = self._real = 0.0
+        self._minutes = Minutes()
         self._review_of = ""  # nonce of the request that is looked at; a `replace` stays until its work begins
 
     async def run(self) -> None:
@@ -162,7 +164,10 @@ class Loop:
 
     def _show(self) -> None:
         self._shown = self.context.now()
-        self.context.journal.show(view(self.bus, self._state))
+        live = view(self.bus, self._state)
+        self.context.journal.show(live)
+        if minute := self._minutes.add(live):
+            self.context.store.sample(minute)
 
     async def _step(self, event: Event) -> None:
         """Decided, saved, reported, and only then done."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from sparkwright.adapters.sqlite.usage import Row, UsageStore
+from sparkwright.domain.history import RequestRecord
 from sparkwright.gateway.decide import Answer
 from sparkwright.gateway.keys import Key
 from sparkwright.gateway.usage import ASK, MINUTE, STREAMS, Body, Counting, Load, asks_nothing, enough
@@ -30,6 +31,7 @@ class Meter:
         now, name = self._clock.now(), key.name or ENGINES_OWN
         if answer := enough(key, self._load(key, name, now), now):
             self._store.refuse(self._row(name, model, now))
+            self._store.record(RequestRecord(now, name, model, "", answer.status, "refused", 0.0))
             return answer
         at = self._clock.monotonic()
         if key.per_minute:
@@ -44,7 +46,17 @@ class Meter:
             self._store.minute(entry.name, entry.at, entry.at - MINUTE)
         row = self._row(entry.name, model, self._clock.now())
         self._store.begin(row)
-        return Metered(self, row, path in STREAMS)
+        return Metered(self, row, path, entry.at, self._clock.now() - (self._clock.monotonic() - entry.at))
+
+    def refuse(self, entry: "Counted", model: str, path: str, status: int) -> None:
+        """Record a request that the gateway answers itself: nothing serves it now."""
+        seconds = self._clock.monotonic() - entry.at
+        at = self._clock.now() - seconds
+        self._store.record(RequestRecord(at, entry.name, model, path, status, "refused", seconds))
+
+    @property
+    def monotonic(self) -> float:
+        return self._clock.monotonic()
 
     def leave(self, entry: "Counted") -> None:
         """A request is over. One that no engine was given does not count for its minute any more."""
@@ -52,7 +64,7 @@ class Meter:
         if entry.key.per_minute and not entry.passed_on and entry.at in (minute := self._minutes[entry.name]):
             minute.remove(entry.at)
 
-    def end(self, row: Row, seen: Counting, whole: bool) -> None:
+    def end(self, metered: "Metered", seen: Counting, whole: bool) -> None:
         tokens = seen.tokens if seen.status == 200 else None
         least = 0
         if seen.status >= 400:
@@ -61,7 +73,14 @@ class Meter:
             outcome, least = "cut", max(0, seen.at_least - (tokens.completion if tokens else 0))
         else:
             outcome = "finished" if tokens else "uncounted"
-        self._store.end(row, outcome, tokens, least)
+        self._store.end(metered.row, outcome, tokens, least)
+        _, name, model = metered.row
+        counts = (tokens.prompt, tokens.cached, tokens.completion) if tokens else (None, None, None)
+        seconds = self._clock.monotonic() - metered.at
+        path = metered.path
+        self._store.record(
+            RequestRecord(metered.began, name, model, path, seen.status, outcome, seconds, metered.first, *counts)
+        )
 
     @staticmethod
     def _row(name: str, model: str, now: float) -> Row:
@@ -92,12 +111,24 @@ class Counted:
 
 @dataclass(slots=True)
 class Metered:
-    """One request at an engine. streams: of an API whose streams count their tokens only when asked."""
+    """One request at an engine. at, began: when it came, by the monotonic clock and by the calendar.
+
+    first: seconds until the first byte of a stream, None until it came and of other answers.
+    """
 
     meter: Meter
     row: Row
-    streams: bool
+    path: str
+    at: float
+    began: float
+    first: float | None = None
+    _stream: bool = False
     _seen: Counting = field(default_factory=Counting)
+
+    @property
+    def streams(self) -> bool:
+        """Whether it is of an API whose streams count their tokens only when asked."""
+        return self.path in STREAMS
 
     def insertion(self, body: Body) -> bytes:
         """What is to follow the first brace of the body, so that the engine counts: b'' for nothing."""
@@ -108,13 +139,16 @@ class Metered:
 
     def begins(self, answer: EngineAnswer) -> None:
         stream = answer.header(b"content-type").lower().startswith(b"text/event-stream")
+        self._stream = stream
         self._seen.begins(answer.status, stream, answer.header(b"content-length") != b"")
 
     def saw(self, piece: bytes) -> bytes:
+        if self._stream and self.first is None:
+            self.first = self.meter.monotonic - self.at
         return self._seen.saw(piece)
 
     def rest(self) -> bytes:
         return self._seen.rest()
 
     def ended(self, whole: bool) -> None:
-        self.meter.end(self.row, self._seen, whole)
+        self.meter.end(self, self._seen, whole)

@@ -1,6 +1,10 @@
 """Asking an endpoint: what the real vLLM 0.21.0 sent, cut in every way, and everything that is no answer."""
 
+import asyncio
 import json
+import ssl
+import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -54,6 +58,23 @@ async def test_tool_call_is_an_answer() -> None:
     """Tokens that are a tool call are tokens."""
     answer = await ask(recorded("chat-tool-required"))
     assert answer.completion_tokens > 0 and answer.ttft < answer.total
+
+
+async def test_a_certificate_that_is_not_trusted_says_where_its_ca_is(tmp_path: Path) -> None:
+    """Guards a second laptop: it is told which command writes ca.crt, and which machine has it."""
+    key, certificate = tmp_path / "key.pem", tmp_path / "cert.pem"
+    words = ["openssl", "req", "-x509", "-newkey", "ed25519", "-nodes", "-subj", "/CN=localhost", "-days", "1"]
+    subprocess.run([*words, "-keyout", key, "-out", certificate], check=True, capture_output=True)
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(certificate, key)
+    server = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0, ssl=context)
+    async with server:
+        url = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        with pytest.raises(NotReady) as raised:
+            await OpenAiEndpoint(SystemClock()).get(f"{url}/v1/models", None, 10.0)
+    assert "its certificate is not trusted here" in raised.value.message
+    assert "`sparkwright up RECIPE`" in raised.value.hint and "writes ca.crt on this machine" in raised.value.hint
+    assert "copy it from the machine where `up` was called" in raised.value.hint
 
 
 async def test_request_is_openai_only() -> None:

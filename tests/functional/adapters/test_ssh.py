@@ -33,6 +33,19 @@ def box(sshd: Sshd) -> Iterator["Box"]:
     made.remove()
 
 
+async def test_the_address_is_the_one_behind_an_alias(box: "Box") -> None:
+    """Guards a URL with an alias of ssh's configuration, which no client can resolve."""
+    box.blocks += "Host lab\n  HostName spark-7.example.org\nHost jump-*\n  HostName %h.lab.example.org\n"
+    for destination, address in (
+        ("ann@lab", "spark-7.example.org"),
+        ("jump-2", "jump-2.lab.example.org"),
+        ("ssh://ann@10.0.0.7:2222", "10.0.0.7"),
+        ("node", "127.0.0.1"),
+    ):
+        assert await box.host(destination).address() == address
+    assert await box.host("ann@lab", program="no-such-ssh").address() == "lab"
+
+
 class Box:
     """A client folder of a test's own next to the shared server: config, known_hosts and control sockets."""
 

@@ -112,6 +112,7 @@ def test_the_cold_and_the_cached_loop(shell: Bench, simulator: Start) -> None:
     assert median(cold, "cached_share") < 0.1 if "cached_share" in cold["metrics"] else True
 
 
+@pytest.mark.full
 def test_killed_and_gone_on_with(shell: Bench, simulator: Start) -> None:
     """kill -9 in the middle: what was complete stays and is not measured again, the rest is, and the run is whole."""
     there = url(simulator())
@@ -177,6 +178,7 @@ def test_the_run_ends_when_its_time_is_up(shell: Bench, simulator: Start) -> Non
     assert "is not complete: sparkwright bench --resume" in out
 
 
+@pytest.mark.full
 def test_a_dying_engine(shell: Bench, simulator: Start) -> None:
     """SIGKILL of the server in the middle: exit 5 within seconds, the run kept with what failed."""
     server = simulator()
@@ -221,6 +223,7 @@ def test_a_search(shell: Bench, simulator: Start) -> None:
     assert told["runs"][0]["best_rate"] == 8, err
 
 
+@pytest.mark.full
 def test_no_secret_in_any_command_line(shell: Bench, simulator: Start) -> None:
     """While it measures with a key, no process of the machine shows the key in its arguments."""
     server = simulator("--api-key", "k-secret-4711")

@@ -55,6 +55,7 @@ def exports(place: Place, client: str) -> str:
     return "".join(f"export {name}={value}\n" for name, value in json.loads(out)["settings"]["env"])
 
 
+@pytest.mark.full
 def test_every_client_works_and_no_key_is_printed(place: Place) -> None:
     """All known clients get settings that pass their own request; the key is named by its file only."""
     for name in clients():
@@ -72,11 +73,13 @@ def test_the_openai_sdk_runs_with_the_printed_settings(place: Place) -> None:
     assert said.splitlines() == ['{"a": 19, "b": 4} 23', "responses too"]
 
 
+@pytest.mark.full
 def test_the_anthropic_sdk_runs_with_the_printed_settings(place: Place) -> None:
     """A streamed tool call and its result by the real SDK with nothing but the exports."""
     assert place.python(exports(place, "anthropic-python"), ANTHROPIC).strip() == "tool_use {'a': 19} 23"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("client", ["openai-python", "anthropic-python"])
 def test_the_printed_code_runs(place: Place, client: str) -> None:
     """The snippet is a whole program."""
@@ -122,6 +125,20 @@ def test_a_file_with_comments_is_not_rewritten(place: Place) -> None:
     code, _, err = place.connect("opencode", "--write")
     assert (code, "no plain JSON" in err, file.read_text()) == (2, True, "{ // mine\n}")
     file.unlink()
+
+
+def test_a_file_is_written_where_the_user_has_settings(place: Place, tmp_path: Path) -> None:
+    """XDG_CONFIG_HOME: opencode reads its settings there, and would never see those in ~/.config."""
+    folder = tmp_path / "my settings"
+    words = ("connect", "opencode", place.url, "--key-file", str(place.key_file), "--ca", str(place.authority))
+    code, out, err = place.shell.run(*words, "--write", XDG_CONFIG_HOME=str(folder))
+    assert code == 0, out + err
+    assert "sparkwright" in json.loads((folder / "opencode/opencode.json").read_text())["provider"]
+    assert f"in {folder}/opencode/opencode.json:" in out and "~/.config" not in out
+    assert not (place.home / ".config/opencode/opencode.json").exists()
+    listed = place.shell.run("connect", "--list", XDG_CONFIG_HOME=str(folder))[1]
+    assert f"{folder}/opencode/opencode.json" in listed
+    assert place.shell.run("connect", "opencode", "--undo", XDG_CONFIG_HOME=str(folder))[0] == 0
 
 
 def test_a_client_that_is_not_known_is_an_error_with_those_that_are(place: Place) -> None:

@@ -1,4 +1,4 @@
-"""The pictures of the console in docs/guides/console: a simulated deployment, seen in headless Chromium.
+"""Pictures of the console that the demo does not show (demo_pictures makes the others), and what pages cost.
 
 As root: cd tests && unshare -n sh -c 'ip link set lo up; ../.venv/bin/python -m functional.console.pictures'
 """
@@ -10,7 +10,6 @@ import json
 import os
 import signal
 import ssl
-import sys
 import tempfile
 import threading
 import time
@@ -18,7 +17,7 @@ import urllib.request
 from pathlib import Path
 
 from functional.console.desk import Desk, made_desk, until
-from functional.report.browser import DESK, PHONE, Page, browser
+from functional.report.browser import DESK, Page, browser
 from functional.test_runs import fill, ten
 
 OUT = Path(__file__).parents[3] / "docs/guides/console"
@@ -37,7 +36,7 @@ def main() -> None:
 
 def pictures(desk: Desk, page: Page) -> None:
     shot(page.open(desk.url("login")), "sign-in")
-    sign_in(page, key := desk.key("me", "operator"))
+    sign_in(page, desk.key("me", "operator"))
     over = threading.Event()
     clients = [
         threading.Thread(target=client, args=(desk, desk.key(f"agent-{n}", "client"), over), daemon=True)
@@ -45,30 +44,17 @@ def pictures(desk: Desk, page: Page) -> None:
     ]
     for one in clients:
         one.start()
-    until(lambda: page.script("return document.querySelectorAll('.spark polyline').length") == 2, "a line to see")
-    for _ in range(4 if "quick" in sys.argv else 30):
-        time.sleep(5)
-        page.script("return 0")  # else the browser counts as gone
-    shot(page.open(desk.url()), "ready")
-    shot(page.open(desk.url(), DESK, "dark"), "ready-dark")
-    shot(page.open(desk.url(), PHONE), "phone")
     viewers(desk)
     states(desk, page)
     fill(desk.shell, *(ten(0.1 + 0.02 * n, f"r-20261122-{n}a") for n in range(3)))
     desk.run("report", "r-20261122-2a", "--console")
-    for path in ("logs/twin", "keys", "incidents/1", "usage", "switch/twin?to=spare"):
+    for path in ("usage", "switch/twin?to=spare"):
         page.open(desk.url(path))
         time.sleep(2.5)
         shot(page, path.partition("/")[0])
     page.script("location = arguments[0]", desk.url("runs/r-20261122-2a"))
     time.sleep(2)
     shot(page, "report")
-    sign_in(page.open(desk.url("login")), key)  # the console was started again with the second deployment
-    page.open(desk.url("chat/twin"))
-    page.script("document.getElementById('prompt').value = 'What is a KV cache?'")
-    page.script("document.getElementById('chat').requestSubmit()")
-    until(lambda: "answer tokens" in page.script("return document.body.innerText"), "an answer")
-    shot(page, "chat")
     over.set()
     for one in clients:
         one.join()

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from functional.console.conftest import EVIL, sign_in
+from functional.console.demo_pictures import day
 from functional.console.desk import Desk, until
 from functional.report.browser import DESK, PHONE, Page
 from functional.test_runs import fill, ten
@@ -35,11 +36,11 @@ def test_a_rank_is_killed_and_comes_back_while_the_page_is_open(desk: Desk, wind
     """Guards the whole way on one open page: ready, refused with the reason, starting, ready again, an incident."""
     page = sign_in(window, desk, operator)
     page.script("document.body.dataset.same = 'page'")
-    reads(page, "Serves, and has been ready", "spark-1", "spark-2", "simulated", "112.1 GiB available", "41 °C")
+    reads(page, "Up since", "spark-1", "spark-2", "simulated", "112.1 GiB available", "41 °C")
     desk.kill(1)
     reads(page, "New requests get 503", "rank 1 on spark-2", "open")
     desk.until(lambda live: live.phase == "ready" and live.relaunches == 1)
-    reads(page, "Serves, and has been ready", "rank killed by an external signal", "away for")
+    reads(page, "Up since", "rank killed by an external signal", "away for")
     assert page.script("return document.body.dataset.same") == "page" and not page.complaints, page.complaints
 
 
@@ -51,6 +52,7 @@ def test_a_hostile_model_name_is_text(desk: Desk, window: Page, operator: str) -
     assert all(one.startswith((desk.url(), "data:")) for one in page.requests), page.requests
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("size, theme", [(DESK, "light"), (DESK, "dark"), (PHONE, "light")])
 def test_everyone_can_read_it(desk: Desk, window: Page, operator: str, size: tuple[int, int], theme: str) -> None:
     """Guards contrast, names, landmarks and structure of each page as axe-core checks them, and that nothing is cut."""
@@ -62,9 +64,12 @@ def test_everyone_can_read_it(desk: Desk, window: Page, operator: str, size: tup
         "incidents",
         "incidents/1",
         "usage",
+        "requests",
+        "connect",
         "runs",
         "chat",
         "keys",
+        "keys/limit?name=me",
         "stop/twin",
         "switch/twin",
         "login",
@@ -80,10 +85,10 @@ def test_the_keyboard_reaches_all(desk: Desk, window: Page, operator: str) -> No
     """Guards a user without a mouse: content in one step, then each action and link, and the focus survives updates."""
     page = sign_in(window, desk, operator)
     stops = []
-    for _ in range(16):
+    for _ in range(18):
         press_tab(page)
         stops.append(page.script("const e = document.activeElement; return e.ariaLabel || e.textContent"))
-    assert stops[0] == "Skip to content" and stops[2:4] == ["Overview", "Chat"]
+    assert stops[0] == "Skip to content" and stops[2:4] == ["Overview", "Requests"]
     assert {"Sign out", "Restart twin", "Stop twin"} <= set(stops), stops
     page.script("document.querySelector('[aria-label=\"Stop twin\"]').focus()")
     page.script("window.since = Number(document.body.dataset.updated || 0)")
@@ -100,7 +105,20 @@ def test_a_page_is_small(desk: Desk, operator: str) -> None:
     """Guards a slow line: each page with style and script is below 150 kB."""
     cookie = desk.signed_in(operator)
     shared = sum(len(desk.get(f"assets/{name}").content) for name in ("console.css", "console.js"))
-    for path in ("", "chat", "incidents", "incidents/1", "logs", "usage", "runs", "keys", "stop/twin"):
+    paths = (
+        "",
+        "requests",
+        "connect",
+        "chat",
+        "incidents",
+        "incidents/1",
+        "logs",
+        "usage",
+        "runs",
+        "keys",
+        "stop/twin",
+    )
+    for path in paths:
         assert len(desk.get(path, cookie).content) + shared < 150_000, path
 
 
@@ -111,7 +129,7 @@ def test_a_browser_without_scripts(desk: Desk, window: Page, operator: str) -> N
     try:
         page.open(desk.url())
         page.script("document.body.dataset.same = 'page'")
-        assert "Serves, and has been ready" in text(page) and "spark-2" in text(page)
+        assert "Up since" in text(page) and "spark-2" in text(page)
         until(lambda: is_so(page, "document.body.dataset.same !== 'page'"), "loaded again")
         page.open(desk.url("chat"))
         page.script("document.getElementById('prompt').value = '<b>hello'; document.getElementById('chat').submit()")
@@ -135,6 +153,7 @@ def test_a_chat_streams(desk: Desk, window: Page, operator: str) -> None:
     say = "document.getElementById('prompt').value = arguments[0]; document.getElementById('chat').requestSubmit()"
     page.script(say, EVIL)
     reads(page, EVIL, "answer tokens")
+    until(lambda: not page.script("return document.querySelector('#chat [type=submit]').disabled"), "it may go on")
     page.script(say, "and again")
     until(lambda: text(page).count("answer tokens") == 2, "a second answer")
     assert page.script("return [document.title, document.images.length]") == ["Chat · sparkwright", 0]
@@ -147,7 +166,7 @@ def test_a_chat_streams(desk: Desk, window: Page, operator: str) -> None:
 def test_it_is_whole_without_a_script(desk: Desk, operator: str) -> None:
     """Guards that the state is in the page as it is sent, which then refreshes itself."""
     page = desk.get("", desk.signed_in(operator)).text
-    assert "Serves, and has been ready" in page and "spark-2" in page
+    assert "Up since" in page and "spark-2" in page
     assert '<noscript><meta http-equiv="refresh" content="5"></noscript>' in page
 
 
@@ -208,6 +227,7 @@ def test_a_viewer_changes_nothing(desk: Desk) -> None:
         assert desk.post(path, cookie, token=own, sure="yes").status_code == 403, path
 
 
+@pytest.mark.full
 def test_an_operator_restarts_after_the_plan(desk: Desk, window: Page, operator: str) -> None:
     """Guards the restart: its plan first, then the supervisor's own way, and what came of it on the page."""
     page = sign_in(window, desk, operator)
@@ -217,11 +237,12 @@ def test_an_operator_restarts_after_the_plan(desk: Desk, window: Page, operator:
     before = desk.live()
     page.script("document.querySelector('button.danger').click()")
     reads(page, "Restart twin, asked for by me")
-    reads(page, "done in", "Serves, and has been ready")
+    reads(page, "done in", "Up since")
     after = desk.live()
     assert before and after and after.relaunches == before.relaunches + 1 and after.incidents == before.incidents
 
 
+@pytest.mark.full
 def test_an_operator_stops_and_starts(desk: Desk, window: Page, operator: str) -> None:
     """Guards the stop: no rank is left, clients get the reason, nothing starts it but an operator."""
     page = sign_in(window, desk, operator)
@@ -239,7 +260,7 @@ def test_an_operator_stops_and_starts(desk: Desk, window: Page, operator: str) -
     page.open(desk.url("start/twin"))
     reads(page, "memory on spark-2 takes", "that it can have", "are left")
     page.script("document.querySelector('button.primary').click()")
-    reads(page, "Start twin, asked for by me", "done in", "Serves, and has been ready")
+    reads(page, "Start twin, asked for by me", "done in", "Up since")
 
 
 @pytest.mark.full
@@ -262,7 +283,7 @@ def test_two_deployments_on_one_page_and_a_switch(desk: Desk, window: Page, oper
     is_done(page, "Start twin")
     reads(page, "twin ready")
     desk.run("down", "other")
-    reads(page, "Serves, and has been ready")
+    reads(page, "Up since")
     until(lambda: "other" not in text(page), "only one is left")
 
 
@@ -299,6 +320,7 @@ def test_an_operator_adds_and_revokes_keys(desk: Desk, window: Page, operator: s
     assert "new-agent" not in text(page)
 
 
+@pytest.mark.full
 def test_logs_come_as_they_are_written(desk: Desk, window: Page, operator: str) -> None:
     """Guards that lines of both ranks are there and follow live, through a restart, and are never markup.
     Restarted and not killed: faults of the one deployment of all tests add up until it is given up."""
@@ -330,6 +352,7 @@ def test_a_report_is_shown_with_its_plots(desk: Desk, window: Page, operator: st
     assert desk.get("runs/..%2f..%2fdoor%2fkeys", cookie).status_code == 404
 
 
+@pytest.mark.full
 def test_it_answers_while_all_else_is_down(desk: Desk, window: Page, operator: str) -> None:
     """Guards that with a supervisor that hangs the page calls the state unknown, and takes it up again after."""
     page = sign_in(window, desk, operator)
@@ -339,7 +362,7 @@ def test_it_answers_while_all_else_is_down(desk: Desk, window: Page, operator: s
         reads(page, "What it does now is unknown: its supervisor has not reported for")
     finally:
         os.kill(pid, signal.SIGCONT)
-    reads(page, "Serves, and has been ready")
+    reads(page, "Up since")
 
 
 def test_it_comes_back_when_it_was_killed(desk: Desk, window: Page, operator: str) -> None:
@@ -368,3 +391,82 @@ def test_fifty_pages_at_once(desk: Desk, operator: str) -> None:
     for one in viewers:
         one.join()
     assert len(got) == 50 and all("Nodes" in one for one in got)
+
+
+def ask(desk: Desk, key: str, stream: bool) -> int:
+    """One request of a client; the status."""
+    chat = {"model": EVIL, "messages": [{"role": "user", "content": "Hello"}], "max_tokens": 8, "stream": stream}
+    with desk.client() as client:
+        answer = client.post(desk.api("chat/completions"), json=chat, headers={"Authorization": f"Bearer {key}"})
+    return answer.status_code
+
+
+def test_requests_are_listed_as_they_come(desk: Desk, window: Page, operator: str) -> None:
+    """Guards the way of a request through the gateway onto an open page: its figures, and what a limit refused."""
+    page = sign_in(window, desk, operator)
+    page.open(desk.url("requests?key=counted"))
+    reads(page, "No request")
+    page.script("document.body.dataset.same = 'page'")
+    desk.run("keys", "add", "counted", "--per-minute", "1")
+    (folder,) = desk.shell.folder.glob(".local/state/sparkwright/keys/*")
+    key = (folder / "counted.key").read_text().strip()
+    until(lambda: ask(desk, key, stream=True) == 200, "the key is known")
+    until(lambda: ask(desk, key, stream=True) == 429, "the limit")
+    reads(page, "counted", "429 refused", "first token")
+    row = page.script("return [...document.querySelectorAll('#requests tbody tr')].pop().innerText").split()
+    assert "ms" in row and "200" in row and page.script("return document.body.dataset.same") == "page"
+    page.open(desk.url())
+    reads(page, "Time to first token", "median of 10 min", "× 429")
+
+
+def test_the_last_day_is_a_strip(desk: Desk, window: Page, operator: str) -> None:
+    """Guards a day of history, made by a fast clock: drawn with its gap, told to a mouse, and as a table."""
+    day(desk.state)
+    cookie = desk.signed_in(operator)
+    until(lambda: "nothing was recorded" in desk.get("days", cookie).text, "it is made again once in a while")
+    page = sign_in(window, desk, operator)
+    parts = "return document.querySelectorAll('[aria-label^=\"tokens/s\"] polyline').length"
+    until(lambda: is_so(page, "document.querySelectorAll('.day .columns i').length == 96"), "the strip")
+    assert page.script(parts) >= 2 and page.script("return document.querySelectorAll('.states .bad').length") == 1
+    titles = page.script("return [...document.querySelectorAll('.columns i')].map(i => i.title)")
+    assert any("failed" in one for one in titles) and any("nothing was recorded" in one for one in titles)
+    page.script("document.querySelector('.day details').open = true")
+    reads(page, "hours ago", "23 to 24")
+    page.script("window.since = Number(document.body.dataset.updated || 0)")
+    until(lambda: bool(page.script("return Number(document.body.dataset.updated) > window.since")), "an update")
+    assert page.script("return document.querySelectorAll('.columns i').length") == 96, "an event leaves it alone"
+
+
+def test_a_script_gets_into_no_settings(desk: Desk, operator: str) -> None:
+    """Guards what would be pasted into a shell: a model's name that no file can hold makes no settings."""
+    cookie = desk.signed_in(operator)
+    assert "settings cannot hold" in desk.get("connect", cookie).text
+    assert desk.get("ca.crt", cookie).text.startswith("-----BEGIN CERTIFICATE-----")
+
+
+def test_logs_are_searched_and_downloaded(desk: Desk, window: Page, operator: str) -> None:
+    """Guards the filter as a reader uses it, and the file."""
+    page = sign_in(window, desk, operator)
+    page.open(desk.url("logs/twin"))
+    reads(page, "Kernel JIT monitor activated")
+    shown = "return [...document.querySelectorAll('#log .line:not([hidden]):not(.note)')].map(l => l.textContent)"
+    assert not [line for line in page.script(shown) if '" 200' in line]
+    sift = "const f = document.getElementById('words'); f.value = arguments[0]; f.dispatchEvent(new Event('input', "
+    page.script(sift + "{bubbles: true}))", "jit MONITOR")
+    assert page.script(shown) and all("JIT monitor" in line for line in page.script(shown))
+    text = desk.get("logs/twin/download", desk.signed_in(operator)).text
+    assert "rank 0  " in text and "rank 1  " in text
+
+
+def test_limits_of_a_key_are_set(desk: Desk, window: Page, operator: str) -> None:
+    """Guards the form: shown, changed, and refused for what is no number."""
+    desk.run("keys", "add", "limited")
+    page = sign_in(window, desk, operator)
+    page.open(desk.url("keys/limit?name=limited"))
+    fill = "document.getElementById('at_once').value = arguments[0]; document.querySelector('.fields button').click()"
+    page.script(fill, "many")
+    reads(page, "Requests at once: expected a number")
+    page.open(desk.url("keys/limit?name=limited"))
+    page.script(fill, "7")
+    reads(page, "7 at once")
+    assert '"at_once": 7' in (desk.state / "door/keys.json").read_text()

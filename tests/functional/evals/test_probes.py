@@ -59,6 +59,7 @@ def test_a_fault(shell: Bench, simulator: Start) -> None:
     assert "1 failed" in post
 
 
+@pytest.mark.full
 def test_without_parsers(shell: Bench, simulator: Start) -> None:
     """A server that refuses tools: unsupported with its message, what needs them is skipped; no failure, no pass."""
     code, run, states = probed(shell, url(simulator(**QUICK)), "--only", "tool-stream", "--only", "usage")
@@ -89,6 +90,7 @@ def test_a_server_that_dies(shell: Bench) -> None:
     assert "broken" in states.values() and states["batch"] == "skipped", states
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("odd", "words", "states", "named"),
     (
@@ -139,6 +141,7 @@ def test_a_dry_run(shell: Bench) -> None:
     assert (code, list(json.loads(out)["probes"])) == (0, ["follows", "tool-call", "thinking", "length"])
 
 
+@pytest.mark.full
 def test_ctrl_c(shell: Bench, simulator: Start) -> None:
     """What was judged is stored as a stopped run."""
     there = url(simulator(*PARSERS, SPARKWRIGHT_TWIN_STEP_MS="15"))

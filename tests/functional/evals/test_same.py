@@ -11,6 +11,8 @@ from functional.bench.conftest import Bench, Start, url
 from functional.bench.odd import Odd, served
 from functional.evals.conftest import QUICK
 
+pytestmark = pytest.mark.full
+
 
 def same(shell: Bench, *words: str) -> tuple[int, dict[str, Any], str]:
     code, out, err = shell.run("eval", "same", *words, "--prompts", "12", "--json")

@@ -10,6 +10,8 @@ import pytest
 from functional.bench.conftest import Bench, Start, url
 from functional.evals.conftest import PARSERS, QUICK
 
+pytestmark = pytest.mark.full
+
 
 def test_scores(shell: Bench, simulator: Start) -> None:
     """Its scenarios are run and its scores stored, compared and reported; nothing of it stays in the folder."""

@@ -107,7 +107,8 @@ class Head:
         for service in furnished.services:
             if service.name not in self.running:
                 self._start(service)
-        said = await settled(self.services, self.plan, self.where) if "caddy" in self.running else (None, ())
+        running, url = "caddy" in self.running, furnished.url
+        said = await settled(self.services, self.plan, self.where, url) if running else (None, ())
         return furnished, said
 
     def _start(self, service: Service) -> None:

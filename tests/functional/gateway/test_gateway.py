@@ -110,6 +110,7 @@ def test_a_body_over_the_limit_is_413(gateway: Gateway) -> None:
         assert client.post("/v1/completions", json=fits).status_code == 200
 
 
+@pytest.mark.full
 def test_keys_are_in_no_log(gateway: Gateway) -> None:
     """Guards that neither a client's key nor the engine's is written down, also when the engine fails."""
     gateway.engine = f"{HEAD_ADDRESS}:1"
@@ -123,6 +124,7 @@ def test_keys_are_in_no_log(gateway: Gateway) -> None:
     assert ENGINE_KEY not in said
 
 
+@pytest.mark.full
 def test_http_2_is_spoken(gateway: Gateway) -> None:
     """Guards both versions of HTTP."""
     for version, said in (("--http2", "2"), ("--http1.1", "1.1")):
@@ -187,6 +189,7 @@ def test_a_dead_gateway_service_lets_nobody_in(gateway: Gateway) -> None:
     assert gateway.get("/v1/models").status_code == 200
 
 
+@pytest.mark.full
 def test_a_probe_distinguishes_a_gateway_that_works_from_any_other(gateway: Gateway) -> None:
     """Guards what the supervisor believes: it is asked for a key, by a server whose CA nobody here trusts."""
 
@@ -202,6 +205,7 @@ def test_a_probe_distinguishes_a_gateway_that_works_from_any_other(gateway: Gate
     assert probe() == 0
 
 
+@pytest.mark.full
 def test_both_programs_come_back_after_a_power_cut(gateway: Gateway) -> None:
     """Guards that sockets that were left lying about stop neither of them."""
     gateway.end("service", "caddy")
@@ -211,6 +215,7 @@ def test_both_programs_come_back_after_a_power_cut(gateway: Gateway) -> None:
     assert gateway.get("/v1/models").status_code == 200
 
 
+@pytest.mark.full
 def test_the_sockets_are_for_nobody_else(gateway: Gateway) -> None:
     """Guards modes: the folder 0700, the service's socket 0600; the admin side of Caddy is no TCP port."""
     assert gateway.folder.stat().st_mode & 0o777 == 0o700
@@ -219,6 +224,7 @@ def test_the_sockets_are_for_nobody_else(gateway: Gateway) -> None:
         httpx.get("http://127.0.0.1:2019/config/")
 
 
+@pytest.mark.full
 def test_figures_are_on_loopback_and_nothing_else_is(gateway: Gateway) -> None:
     """Guards that the figures' port does not check keys for anyone who can reach it."""
     at = f"http://127.0.0.1:{gateway.metrics}"

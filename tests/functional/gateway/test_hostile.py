@@ -137,6 +137,7 @@ async def test_a_burst_of_clients_finds_the_socket_open(service: Gateway) -> Non
     os.close(place)
 
 
+@pytest.mark.full
 async def test_files_that_are_written_meanwhile_cost_no_request(service: Gateway) -> None:
     """Other deployments come and go, and all reports are written again, while requests for one that stays pour in."""
     over = threading.Event()

@@ -105,6 +105,7 @@ def test_what_is_not_listed_is_not_there(gateway: Gateway, backend: Backend) -> 
         assert (code, json.loads(said)["error"]["code"], backend.seen) == (404, "unknown_url", []), call
 
 
+@pytest.mark.full
 def test_odd_spellings_do_not_get_past_the_list(gateway: Gateway, backend: Backend) -> None:
     """Guards that what is compared is what the engine would be sent: nothing is decoded, cleaned or folded."""
     for path in SPELLINGS:
@@ -112,6 +113,7 @@ def test_odd_spellings_do_not_get_past_the_list(gateway: Gateway, backend: Backe
         assert (code, json.loads(said)["error"]["code"], backend.seen) == (404, "unknown_url", []), path
 
 
+@pytest.mark.full
 def test_every_listed_route_reaches_the_engine_as_written(gateway: Gateway, backend: Backend) -> None:
     """Guards that the list closes nothing which it names, query included, for each engine."""
     for engine in ENGINES:

@@ -143,6 +143,7 @@ def test_an_engine_without_an_answer_is_503(opened: Opened, when: str) -> None:
     assert gateway.post("/v1/chat/completions", {"messages": []}).json()["error"]["code"] == "door_unavailable"
 
 
+@pytest.mark.full
 def test_the_engine_and_the_gateway_service_die_together(opened: Opened) -> None:
     """Guards the last resort: passed on, then both gone; Caddy alone still answers in the right shape."""
     gateway_url: list[Gateway] = []
@@ -174,6 +175,7 @@ def test_a_stream_that_is_cut_does_not_look_whole(opened: Opened, how: str) -> N
             client.post("/v1/completions", json={"prompt": "x"})
 
 
+@pytest.mark.full
 def test_slow_clients_are_cut_and_long_answers_are_not(opened: Opened) -> None:
     """Guards against a client that never finishes its headers, while an answer may take as long as it takes."""
 
@@ -242,6 +244,7 @@ def test_no_answer_comes_before_caddy_can_have_seen_the_end_of_the_body(opened: 
     assert min(waits) >= 0.005
 
 
+@pytest.mark.full
 def test_many_at_once(engine: Simulator, gateway: Gateway) -> None:
     """Guards that sixty streams side by side are all whole."""
     with gateway.client(KEY, timeout=90) as client:

@@ -125,6 +125,7 @@ async def test_usage_is_the_engines_own_count(quick: Simulator, opened: Opened, 
     assert used["requests"] == count
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("count", [180, pytest.param(3_400, marks=pytest.mark.full)])
 async def test_cancels_and_a_killed_gateway_lose_no_whole_request(quick: Simulator, opened: Opened, count: int) -> None:
     """Whole answers stay counted to the token; what clients left, or the kill cut, is named, with its least tokens.
@@ -209,6 +210,7 @@ async def test_limits_hold_for_a_hundred_clients(quick: Simulator, opened: Opene
     assert gateway.post(CHAT, {"messages": TURNS}).status_code == 200
 
 
+@pytest.mark.full
 async def test_no_more_at_once_than_a_key_may(gateway: Gateway) -> None:
     """Of a hundred slow requests as many are under way as the limit has; when those end, others pass."""
     limit(gateway, at_once=5)
@@ -231,6 +233,7 @@ def test_nothing_of_a_request_is_stored(gateway: Gateway) -> None:
         assert word not in content
 
 
+@pytest.mark.full
 def test_a_database_that_cannot_be_used_costs_no_request(gateway: Gateway) -> None:
     """A folder in its place: one line in the log, answers as before."""
     gateway.end("service")

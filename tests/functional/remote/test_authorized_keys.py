@@ -42,6 +42,7 @@ def both(sh: Sh, *commands: Command) -> None:
         assert process.returncode == 0, (out, err)
 
 
+@pytest.mark.full
 def test_two_writers_at_once_lose_nothing(sh: Sh, keys: Path) -> None:
     """Guards the user's own keys and both of ours against a second `up`, and against a `down` at the same time."""
     for turn in range(PAIRS):
@@ -54,6 +55,7 @@ def test_two_writers_at_once_lose_nothing(sh: Sh, keys: Path) -> None:
     assert keys.stat().st_mode & 0o777 == 0o640
 
 
+@pytest.mark.full
 def test_another_programs_key_is_not_lost(sh: Sh, keys: Path) -> None:
     """Guards what ssh-copy-id appends while ours is being written: it takes no lock of ours."""
     for turn in range(PAIRS):

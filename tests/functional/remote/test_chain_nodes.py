@@ -18,6 +18,8 @@ from sparkwright.domain.errors import NodeError
 from sparkwright.remote import staging
 from sparkwright.remote.programs.wire import CUT_OFF
 
+pytestmark = pytest.mark.full
+
 SIZE, FILES = 24 << 20, 3
 BRIDGE = "sparkwbr"
 

@@ -91,8 +91,8 @@ def test_what_cannot_be_opened_is_counted_apart(sh: Sh) -> None:
     assert (found.files, found.cached) == (0, 0)
 
 
-def test_this_kernel_s_free_blocks_add_up_to_what_is_free(sh: Sh) -> None:
-    """/proc/buddyinfo and MemFree count the same pages: so the size of a page follows from them."""
+def test_the_size_of_a_page_is_this_kernel_s(sh: Sh) -> None:
+    """The free blocks and MemFree give it only while nobody takes or frees gigabytes between the two reads."""
     found = MEMORY.parse(sh.run(MEMORY.command))
     assert isinstance(found, Memory) and not isinstance(found, Unknown)
     assert found.page == mmap.PAGESIZE

@@ -150,6 +150,7 @@ def test_killed_at_random_points_it_loses_at_most_one_range(sh: Sh, model: Path)
     assert not (target / PARTIAL).exists()
 
 
+@pytest.mark.full
 def test_nodes_in_a_chain_send_on_what_they_receive(sh: Sh, model: Path) -> None:
     """The first sends once, all arrive whole in whichever order the programs start, and nothing else is left."""
     stops = [model, *(sh.home / name / "models--a--b" for name in ("two", "three", "four"))]
@@ -199,6 +200,7 @@ def test_a_node_goes_on_when_the_next_one_needs_nothing(sh: Sh) -> None:
     assert tree(stops[1]).items() >= tree(stops[0]).items()
 
 
+@pytest.mark.full
 def test_two_copies_into_one_folder_do_not_mix(sh: Sh) -> None:
     """Also the receiver of a copy that was cut off may still be writing when the next one begins, and ends first."""
     target, running = sh.home / "there", []
@@ -240,6 +242,7 @@ def test_a_flipped_bit_on_the_way_is_sent_again(sh: Sh, model: Path) -> None:
     assert done.ok and tree(target).items() >= tree(model).items()
 
 
+@pytest.mark.full
 def test_a_flipped_bit_in_what_had_all_arrived_is_sent_again(sh: Sh, model: Path) -> None:
     """Killed between the last piece and the verification: nothing is due, and the damage is found all the same."""
     source, target = model / "notes.bin", sh.home / "there/models--a--b"
@@ -272,6 +275,7 @@ def test_a_source_that_cannot_be_read_is_named(sh: Sh, model: Path) -> None:
     assert process.returncode == 23 and "No such file or directory" in out, out
 
 
+@pytest.mark.full
 def test_a_source_that_is_not_what_the_publisher_promised_is_refused(sh: Sh, model: Path) -> None:
     """A blob is named by its checksum: a damaged one goes no further, and the message names it."""
     blob = max((model / "blobs").iterdir(), key=lambda path: path.stat().st_size)
@@ -295,6 +299,7 @@ def test_three_thousand_small_files_arrive(sh: Sh) -> None:
     assert process.ok and tree(target).items() >= tree(source).items()
 
 
+@pytest.mark.full
 def test_small_files_that_were_cut_off_go_on(sh: Sh) -> None:
     """They come by the connection that controls the copy; what has its name by then is not sent again."""
     source, target = sh.home / "many", sh.home / "there/many"
@@ -341,6 +346,7 @@ def test_an_odd_pack_is_refused(tmp_path: Path, head: bytes) -> None:
     assert b"\nerror 23 " in done.stdout and not done.stderr, done
 
 
+@pytest.mark.full
 def test_a_target_that_cannot_be_written_is_named(sh: Sh, model: Path) -> None:
     """Exit 23 with the path, or 11 where the disk is full: nothing of it has a final name."""
     (sh.home / "there").write_text("a file, not a folder")
@@ -348,6 +354,7 @@ def test_a_target_that_cannot_be_written_is_named(sh: Sh, model: Path) -> None:
     assert done.exit_code == 23 and "there" in done.stdout
 
 
+@pytest.mark.full
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small file system needs root")
 def test_a_disk_without_room_is_named_before_a_byte_is_sent(sh: Sh, model: Path) -> None:
     """Exit 11: the hint is to make room, and what arrives after that continues."""
@@ -364,6 +371,7 @@ def test_a_disk_without_room_is_named_before_a_byte_is_sent(sh: Sh, model: Path)
         subprocess.run(["umount", str(disk)], check=True)
 
 
+@pytest.mark.full
 def test_a_source_that_changes_is_named_and_the_next_copy_has_the_new_content(sh: Sh, model: Path) -> None:
     """A checkpoint that something still writes: exit 24 with the file, no half of each content under a final name."""
     source, target = model / "notes.bin", sh.home / "there/models--a--b"
@@ -409,6 +417,7 @@ def test_a_disk_that_fills_up_in_the_middle_is_named_and_the_copy_continues(sh: 
         subprocess.run(["umount", str(disk)], check=True)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("yields", [False, True])
 def test_next_to_an_engine_both_sides_take_what_it_leaves(sh: Sh, model: Path, yields: bool) -> None:
     """Every program of the copy is in the class that the kernel runs last, for CPUs and for the disk; else none is."""

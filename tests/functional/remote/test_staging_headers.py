@@ -1,6 +1,7 @@
 """What the files of a model report about themselves: real headers, read by the real scripts and the real parser."""
 
 import json
+import os
 import struct
 from pathlib import Path
 from typing import Any
@@ -239,3 +240,30 @@ def test_a_header_that_no_model_has_is_read_in_linear_time(sh: Sh, what: str, te
     found = listed(sh, folder)
     assert sum(group.count for group in found.tensors) == (1 if what == "a name of 10 MB" else 0)
     assert (flaws(found) == {}) == (what != "a header of more than 25 MB")
+
+
+def test_a_node_without_python_lists_the_same(sh: Sh, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Guards the quick way to read thousands of headers: damaged files, too, come out as the shell reads them."""
+    (folder / "model.safetensors.index.json").unlink()
+    (folder / "cut.safetensors").write_bytes(b"\x10\0")
+    (folder / "long.safetensors").write_bytes(b"\xff" * 40)
+    (folder / "larger.safetensors").write_bytes(struct.pack("<Q", staging.LONGEST_HEADER + 1) + b"{}")
+    (folder / "short.safetensors").write_bytes(struct.pack("<Q", 500) + b'{"a": {"data_offsets": [0, 4]}')
+    quick = sh.run(staging.list_path(str(folder))).stdout
+    stub = sh.home / "bin" / "python3"
+    stub.parent.mkdir(exist_ok=True)
+    stub.write_text("#!/bin/sh\nexit 127\n")
+    stub.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{stub.parent}:{os.environ['PATH']}")
+    slow = sh.run(staging.list_path(str(folder))).stdout
+    heads = sorted(line for line in quick.splitlines() if line.startswith(("head", "tensor")))
+    assert heads == sorted(line for line in slow.splitlines() if line.startswith(("head", "tensor")))
+    assert sum(line.startswith("head") for line in heads) == 6
+
+
+def test_an_index_that_names_files_which_are_not_there(sh: Sh, folder: Path) -> None:
+    """Guards half a checkpoint: each file that the index names and nobody has is named, and it is no sound one."""
+    (folder / SHARDS[1]).unlink()
+    found = listed(sh, folder)
+    assert [(flaw.defect, flaw.file) for flaw in found.flaws] == [(Defect.ABSENT, SHARDS[1])]
+    assert not found.sound and not found.complete

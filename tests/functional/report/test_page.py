@@ -40,6 +40,7 @@ def test_plots_show_what_the_store_holds(page: Page, one: Shown) -> None:
         assert curve["points"] == [expected(level(one, name, f"turn {turn}"), turn, "ttft") for turn in turns]
 
 
+@pytest.mark.full
 def test_the_library_draws_those_values(page: Page, one: Shown) -> None:
     """What was handed to it, in order, nothing between and nothing left out; intervals are inside the axis."""
     page.show(one.path)
@@ -208,6 +209,7 @@ def test_runs_are_laid_over_each_other(page: Page, two: Shown) -> None:
     assert "worse" in text and "sglang 0.5.23" in text and "A: At turn 4" in text and "B: At turn 4" in text
 
 
+@pytest.mark.full
 def test_a_hostile_name_is_only_a_name(page: Page, tmp_path: Path) -> None:
     """Shown as it is written; nothing of it runs, nothing of it becomes an element."""
     plans = [replace(plan, name=f"{plan.name} {EVIL}") for plan in runs.depth_plans((0, 4096))]

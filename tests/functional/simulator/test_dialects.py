@@ -74,6 +74,7 @@ def test_sglang_s_ranks_die_together(sglang: Callable[..., tuple[Simulator, Simu
     assert "Scheduler hit an exception" in head.log
 
 
+@pytest.mark.full
 def test_sglang_s_hanging_capture_shows_an_empty_bar(sglang: Callable[..., tuple[Simulator, Simulator]]) -> None:
     """Report 001: it begins, is at 0, and reports no more."""
     head, _ = sglang(SPARKWRIGHT_TWIN_FAULT="freeze@graphs")
@@ -82,6 +83,7 @@ def test_sglang_s_hanging_capture_shows_an_empty_bar(sglang: Callable[..., tuple
     assert "Capture cuda graph end" not in head.log and head.running.poll() is None
 
 
+@pytest.mark.full
 def test_sglang_refuses_nodes_of_unequal_memory(sglang: Callable[..., tuple[Simulator, Simulator]]) -> None:
     """Both ranks end with code 1 or as the lost other half; the one with more memory gives the reason."""
     head, worker = sglang(worker={"SPARKWRIGHT_TWIN_FREE_GIB": "60"})
@@ -121,6 +123,7 @@ def _takes(port: int) -> bool:
         return probe.connect_ex((HEAD_ADDRESS, port)) == 0
 
 
+@pytest.mark.full
 def test_llama_s_server_aborts_at_the_first_step_without_its_worker(llama: tuple[Simulator, Simulator]) -> None:
     """/health stays 200 while nothing is asked; then GGML_ABORT, which is SIGABRT."""
     head, worker = llama
@@ -135,6 +138,7 @@ def test_llama_s_server_aborts_at_the_first_step_without_its_worker(llama: tuple
     assert "Remote RPC server crashed or returned malformed response" in head.log
 
 
+@pytest.mark.full
 def test_llama_s_worker_outlives_its_head(llama: tuple[Simulator, Simulator]) -> None:
     """It waits for the next client, and ends at SIGTERM."""
     head, worker = llama

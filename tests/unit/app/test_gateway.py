@@ -29,13 +29,13 @@ def plan(expose: Expose = Expose.LOOPBACK, ssh: str = "ann@spark.lan", **gateway
     [
         (Expose.LOOPBACK, ("127.0.0.1",), "https://127.0.0.1:8443/v1"),
         (Expose.FABRIC, ("192.168.100.10", "127.0.0.1"), "https://192.168.100.10:8443/v1"),
-        (Expose.ALL, ("",), "https://spark.lan:8443/v1"),
+        (Expose.ALL, ("",), "https://10.0.0.7:8443/v1"),
     ],
 )
 def test_it_listens_where_the_recipe_states(expose: Expose, addresses: tuple[str, ...], url: str) -> None:
     """Guards that the gateway is no wider than `serving.expose`, and that the URL is one that works from there."""
     assert _addresses(plan(expose)) == addresses
-    assert endpoint(plan(expose), "promaxgb10") == url
+    assert endpoint(plan(expose), "10.0.0.7") == url
     assert _route(plan(expose), False).engine == f"{AT[expose]}:8000"
 
 
@@ -43,13 +43,23 @@ def test_the_url_names_what_clients_call_the_head() -> None:
     """Guards the node itself, and names of the owner's own."""
     assert endpoint(plan(Expose.ALL, ssh="local", tls=GatewayTls.OFF), "promaxgb10") == "http://promaxgb10:8443/v1"
     assert endpoint(plan(Expose.ALL, names=("ai.example.org",)), "x") == "https://ai.example.org:8443/v1"
+    assert endpoint(plan(Expose.ALL), "fd00::7") == "https://[fd00::7]:8443/v1"
 
 
 def test_the_certificate_has_every_name_once() -> None:
     """Guards that clients may use the host's own name, the ssh name, mDNS, what the recipe adds, and addresses."""
-    names = _names(plan(), SEEN, Gateway(names=("ai.example.org", "10.0.0.1")))
+    names = _names(plan(), replace(SEEN, called="spark.example.org"), Gateway(names=("ai.example.org", "10.0.0.1")))
     assert names[:2] == ("promaxgb10", "ai.example.org")
-    assert set(names) >= {"spark.lan", "spark-1", "promaxgb10.local", "localhost", "127.0.0.1", "10.0.0.1", "fd00::1"}
+    assert set(names) >= {
+        "spark.lan",
+        "spark.example.org",
+        "spark-1",
+        "promaxgb10.local",
+        "localhost",
+        "127.0.0.1",
+        "10.0.0.1",
+        "fd00::1",
+    }
     assert len(names) == len(set(names))
 
 

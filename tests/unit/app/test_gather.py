@@ -64,6 +64,9 @@ class Scripted:
     async def put(self, content: bytes, path: str, mode: int = 0o644) -> None:
         raise AssertionError("a change")
 
+    async def address(self) -> str:
+        raise AssertionError("an address")
+
     def tunnel(self, address: str, port: int) -> AbstractAsyncContextManager[str]:
         raise AssertionError("a tunnel")
 

@@ -23,10 +23,11 @@ from sparkwright.domain.command import Command, Completed, Secret
 from sparkwright.domain.errors import Busy, NotReady
 from sparkwright.domain.live import Desired
 from sparkwright.domain.plan import Plan
-from sparkwright.domain.progress import Notice
+from sparkwright.domain.progress import Notice, StepStarted
 from sparkwright.domain.service import Manager
 from sparkwright.remote import service
 from unit.app.scene import request, scene
+from unit.app.test_gateway_change import LOOK
 
 STATE = "/home/ai/.local/state/sparkwright"
 HOME = f"{STATE}/supervision/twin"
@@ -122,6 +123,28 @@ async def test_the_request_is_written_before_anything_runs() -> None:
     assert (desired.recipe.name, desired.force, desired.by) == ("twin", "a test", "anna@laptop")
     assert (desired.time_scale, desired.python) == (0.1, "python3")
     assert json.loads(written(head)["figures.json"]) == {"available:spark-1": 5}
+
+
+async def test_what_is_waited_for_at_the_end_is_waited_for_at_once() -> None:
+    """Guards an `up` that changes nothing: gateway and supervisor answer each in its own time, and a line says so."""
+    hosts, asked = nodes(), asyncio.Event()
+
+    async def gateway_waits(_: Command) -> Completed:
+        async with asyncio.timeout(10):
+            await asked.wait()
+        return Completed(0, "")
+
+    def supervisor_is_asked(_: Command) -> Completed:
+        asked.set()
+        return Completed(0, "")
+
+    hosts[0].on("@@ front", LOOK.format(front="", behind="")).on("does not answer after", gateway_waits)
+    hosts[0].on(lambda command: command == service.alive(HOME), supervisor_is_asked)
+    here, order = replace(services(hosts), sink=FakeSink()), InstallOptions(fresh=True)
+    found = await install_supervisor(here, request(supervised=True), await serving(hosts), order)
+    assert found.reach is not None
+    steps = [one.detail for one in here.sink.of(StepStarted)]  # type: ignore[attr-defined]
+    assert "waiting for an answer of the gateway on port 8443, and the supervisor's report" in steps
 
 
 async def test_secrets_travel_apart_and_unseen() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from fakes.host import FakeHost
 from fakes.hosts import FakeHosts
-from sparkwright.app import keys
+from sparkwright.app import connect, keys
 from sparkwright.app.services import Services
 from sparkwright.domain.cluster import Cluster, Node
 from sparkwright.domain.command import Command, Completed, Secret
@@ -80,6 +80,18 @@ async def test_a_key_is_made_here_and_only_its_hash_goes_there() -> None:
     assert key not in repr(head.host.commands) and key not in head.text
     (known,) = parse(head.text).keys
     assert (known.name, known.deployment, known.sha256, known.by) == ("laptop", "big", digest(key), "anna@laptop")
+
+
+async def test_a_second_laptop_is_told_where_keys_are() -> None:
+    """Guards `connect` and the hint where a key of another machine opens the gateway: who made it, and two ways on."""
+    head = Head()
+    await keys.add(services(head, Ring()), "laptop", "")
+    with pytest.raises(UsageError) as raised:
+        await connect._key(services(head, Ring()), "big", "")
+    assert "no key on this machine opens big" in raised.value.message
+    assert "the head knows laptop (made by anna@laptop), and each is only on the machine" in raised.value.message
+    assert "`sparkwright keys add NAME` makes one here" in raised.value.hint
+    assert "copy the .key file from the machine where `up` was called" in raised.value.hint
 
 
 async def test_one_name_for_two_deployments_is_two_files() -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from sparkwright.app.plan import make_plan, same_ranks, spec_hash
 from sparkwright.app.services import ClusterState, api_key
+from sparkwright.cli.plan_outlook import Shown
 from sparkwright.cli.plan_result import plan_json
 from sparkwright.cli.text import plan_text
 from sparkwright.domain.checkpoint import Checkpoint
@@ -70,7 +71,7 @@ def test_what_the_cluster_file_ignores_is_counted() -> None:
         assert [one.code for one in plan.ignored] == counted
         assert ("REC002" in [one.code for one in plan.findings]) is not bool(counted)
         said = "; 1 finding ignored by the cluster file: REC002"
-        assert (said in plan_text(plan, (), why=False)) is bool(counted)
+        assert (said in plan_text(plan, (), Shown(commands=True))) is bool(counted)
 
 
 def test_a_node_has_the_last_word_on_its_ranks_environment() -> None:
@@ -122,7 +123,7 @@ def test_the_hash_is_short_and_leaves_the_labels_out() -> None:
 def test_a_key_shows_nowhere() -> None:
     """Not in repr, not in the text, not in the JSON: a mask in its place."""
     plan = planned(recipe(api_key_env="KEY"), api_key=Secret("k-123456"))
-    text = plan_text(plan, (), why=True)
+    text = plan_text(plan, (), Shown(True, True, True))
     shown = f"{plan!r} {plan} {text} {plan_json(plan, ())}"
     assert "k-123456" not in shown
     assert any(line.strip().endswith("=***") for line in text.splitlines())

@@ -117,6 +117,14 @@ async def test_a_rank_that_is_missing_is_degraded() -> None:
     assert found.problems == ("rank 1 is on no node that answered",)
 
 
+async def test_a_worker_does_not_know_the_address() -> None:
+    """Guards a head that cannot be asked: no address is shown that leads clients nowhere."""
+    here = running()
+    here.nodes[0].on(lambda command: True, Unreachable("spark-1", "connection refused"))
+    (found,), trouble = await status(here.services)
+    assert (found.endpoint, found.all_asked, len(trouble)) == ("", False, 1)
+
+
 @pytest.mark.parametrize(("code", "state"), [(0, DeploymentState.STOPPED), (1, DeploymentState.FAILED)])
 async def test_ranks_that_all_ended_are_stopped_or_failed(code: int, state: DeploymentState) -> None:
     """By the exit codes, not by anybody's memory of what was asked."""

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from sparkwright.checks.catalog import CHECKS, check_all
 from sparkwright.domain.check import Context
-from sparkwright.domain.fabric_facts import ClockSample, Firewall, Ref, Setting, Settings
+from sparkwright.domain.fabric_facts import ClockSample, Container, Firewall, Ref, Setting, Settings
 from sparkwright.domain.facts import Unknown
 from sparkwright.domain.finding import Finding, Fix, Severity
 from sparkwright.facts.deep_check import NO_ROW
@@ -201,6 +201,30 @@ def test_a_key_on_a_command_line_is_shown_nowhere() -> None:
     """Guards that what is reported of a foreign container ends before its first option."""
     (finding,) = found("DOCK007", one(**occupied(replace(cases.VLLM, command="vllm serve"))))
     assert finding.evidence == "docker ps: qwen vllm/vllm-openai:v0.21.0 vllm serve, with the GPU"
+
+
+SPARKRUN = Container("sparkrun_0123456789ab_head", "acme/vllm:1", True, "no", gpu=True, model="org/Model-FP8")
+COMPOSE = replace(SPARKRUN, name="llm-vllm-1", project="llm", model="/hub/models--org--Model-FP8/snapshots/abc")
+
+
+@pytest.mark.parametrize(
+    ("container", "starter", "stop"),
+    [
+        (SPARKRUN, "sparkrun", "sparkrun stop 0123456789ab"),
+        (COMPOSE, "Docker Compose", "docker compose -p llm down"),
+    ],
+)
+def test_the_same_model_of_another_tool_stops_a_start_and_says_how_to_end_it(
+    container: Container, starter: str, stop: str
+) -> None:
+    """Guards that nobody loads a model twice, and that all ranks of the other deployment are stopped its own way."""
+    recipe = replace(RECIPE, model=replace(RECIPE.model, id="org/model-fp8", path=""))
+    (finding,) = found("DOCK007", replace(one(**occupied(container)), recipe=recipe))
+    assert finding.title == f"{container.name} serves this model already, started by {starter}"
+    assert stop in finding.remedy
+    assert finding.severity is Severity.OVERRIDE
+    (other,) = found("DOCK007", replace(one(**occupied(container)), recipe=RECIPE))
+    assert (other.severity, f"started by {starter}" in other.title) == (Severity.WARN, True)
 
 
 MIXED = st.fixed_dictionaries({}, optional=link_values.VALUES)

@@ -1,4 +1,4 @@
-"""docs/rules/seeds.md: every line of the five reports is covered by what the page states covers it."""
+"""tests/data/docs/five-reports.md: each line of the five reports is covered by the codes that stand next to it."""
 
 import re
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ from unit.checks.samples import NODES
 from unit.engines.samples import hub_context, placement, shipped
 from unit.for_each import for_each
 
-PAGE = Path(__file__).resolve().parents[3] / "docs/rules/seeds.md"
+PAGE = Path(__file__).resolve().parents[2] / "data/docs/five-reports.md"
 CODE = re.compile(r"\b[A-Z]+\d{3}\b")
 
 

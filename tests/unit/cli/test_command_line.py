@@ -37,7 +37,7 @@ def commands(group: click.Group, context: click.Context) -> Iterator[tuple[str, 
             yield inner.command_path, one, inner
 
 
-ALL = tuple(commands(cli.main, click.Context(cli.main, info_name="sparkwright")))
+ALL = tuple(commands(cli.main, click.Context(cli.main, info_name="sparkwright", **cli.main.context_settings)))
 
 
 @pytest.fixture
@@ -109,7 +109,7 @@ def test_examples_of_the_help_pages_parse(home: Path) -> None:
     for file in ("gates.txt", "head.log", "worker.log", "rank-0.log", "KEY", "ca.crt"):
         (home / file).write_text("")
     for path, words in examples():
-        context = click.Context(cli.main, info_name="sparkwright")
+        context = click.Context(cli.main, info_name="sparkwright", **cli.main.context_settings)
         command: click.Command = cli.main
         rest = words
         while isinstance(command, click.Group):
@@ -142,10 +142,12 @@ def test_durations() -> None:
     for text in ("90", "", "m", "1h 30", "-5m", "5 m", "1e9h", "9" * 40 + "s", "0s"):
         with pytest.raises(click.BadParameter, match="expected"):
             Duration(0).convert(text, None, None)
+    with pytest.raises(click.BadParameter, match="expected more than 0s"):
+        Duration(0).convert("0s", None, None)
 
 
 def parameters(*words: str) -> dict[str, Any]:
-    context = click.Context(cli.main, info_name="sparkwright")
+    context = click.Context(cli.main, info_name="sparkwright", **cli.main.context_settings)
     command = cli.main.get_command(context, words[0])
     rest = list(words[1:])
     if isinstance(command, click.Group):
@@ -170,7 +172,7 @@ def test_older_names_still_work(old: tuple[str, ...], new: tuple[str, ...]) -> N
     """Scripts go on; the help shows the new name only."""
     assert parameters(*old) == parameters(*new)
     (alias,) = [word for word in old if word not in new]
-    context = click.Context(cli.main, info_name="sparkwright")
+    context = click.Context(cli.main, info_name="sparkwright", **cli.main.context_settings)
     command = cli.main.get_command(context, old[0])
     if isinstance(command, click.Group):
         command = command.get_command(context, old[1])
@@ -271,10 +273,33 @@ def test_other_addresses_and_editors_are_refused_with_a_way(home: Path, capsys: 
         (("bench", "ftp://x"), refused),
         (("eval", "probes", "ftp://x"), refused),
         (("connect", "curl", "ftp://x"), "only http and https"),
+        *((("connect", "curl", url), said) for url, said in ODD_URLS.items()),
         (("connect", "vscode"), "`sparkwright connect cline` or `sparkwright connect continue`"),
     ):
         assert run(list(words)) == 2
-        assert said in capsys.readouterr().err
+        err = capsys.readouterr().err
+        assert said in err and "s3cr3t" not in err
+
+
+ODD_URLS = {
+    "http://": "expected the address of a server",
+    "http://[::1": "Invalid IPv6 URL",
+    "http://h:99999": "Port out of range",
+    "http://h:x/v1": "Port could not be cast",
+    "http://h:1/v1#x": "expected the address of a server",
+    "http://ann:s3cr3t@h:1/v1": "a user or password in a URL is shown and stored",
+    "http://ann:s3cr3t@[::1": "Invalid IPv6 URL",
+}
+
+
+@pytest.mark.skipif(not hasattr(select, "epoll"), reason="bench measures on Linux only")
+def test_an_address_that_is_none_is_no_server_that_does_not_answer(home: Path, capsys: Any) -> None:
+    """Guards exit code 5 and "is it started?" for a typing error, and a password on the screen and in a stored run."""
+    for words in (("bench",), ("eval", "probes"), ("soak",)):
+        for url, said in ODD_URLS.items():
+            assert run([*words, url]) == 2, (words, url)
+            err = capsys.readouterr().err
+            assert said in err and "s3cr3t" not in err, err
 
 
 def test_a_report_has_the_format_of_its_name(home: Path, capsys: Any) -> None:

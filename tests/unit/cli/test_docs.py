@@ -1,18 +1,23 @@
 """The reference pages are what the program prints."""
 
+import contextlib
 import importlib.util
 import re
+import shlex
 from functools import cache
 from pathlib import Path
 from types import ModuleType
 
+import click
 import pytest
 
+from sparkwright.cli import main as cli
 from unit.for_each import for_each
 
 ROOT = Path(__file__).parents[3]
 NAMES = ("cli", "recipe-reference", "cluster-reference", "recipes", "engines")
-PAGES = (*(f"reference/{name}.md" for name in NAMES), "reference/json.md", "architecture.svg", "../README.md")
+SAMPLED = tuple(f"guides/{name}.md" for name in ("checking", "planner", "troubleshooting"))
+PAGES = (*(f"reference/{name}.md" for name in NAMES), "reference/json.md", "architecture.svg", *SAMPLED)
 
 
 @cache
@@ -86,3 +91,50 @@ def test_durations_stand_in_one_place() -> None:
         lines = [line for line in (ROOT / name).read_text().splitlines() if re.search(r"\bmake test\b|^test", line)]
         assert not [line for line in lines if re.search(r"\d+ (min|s\b|seconds)", line)], name
     assert "- `make test`: " in (ROOT / "docs" / "guides" / "testing.md").read_text()
+
+
+def shown_commands() -> list[tuple[str, list[str]]]:
+    """(page, words) of each `sparkwright ...` line in a code block. Comments and output go."""
+    found = []
+    for page in written_pages():
+        if page.name in ("CHANGELOG.md", "cli.md") or "adr" in page.parts:
+            continue
+        for block in re.findall(r"^```\w*\n(.*?)^```", page.read_text(), flags=re.M | re.S):
+            for line in block.replace("\\\n", " ").splitlines():
+                for part in re.split(r"; |&& |\| ", line.removeprefix("$ ")):
+                    if re.match(r"(\.venv/bin/)?sparkwright [a-z-]", part.strip()) and "..." not in part:
+                        with contextlib.suppress(ValueError):
+                            words = shlex.split(part, comments=True)
+                            found.append((page.relative_to(ROOT).as_posix(), words[1:]))
+    return found
+
+
+def complaint(words: list[str]) -> str:
+    """What click says about the words, up to values: files and names in pages are examples."""
+    command: click.Command = cli.main
+    context = click.Context(command, info_name="sparkwright", **command.context_settings)  # type: ignore[arg-type]
+    try:
+        while isinstance(command, click.Group):
+            name, found, words = command.resolve_command(context, words)
+            assert name and found
+            command, context = found, click.Context(found, parent=context, info_name=name)
+        command.make_parser(context).parse_args(args=list(words))
+    except click.UsageError as error:
+        return error.format_message()
+    return ""
+
+
+def test_commands_in_pages_exist_with_their_options() -> None:
+    """Guards pages against options and verbs that were renamed or never existed."""
+    commands = shown_commands()
+    assert len(commands) > 100
+    assert [f"{page}: {' '.join(words)}: {why}" for page, words in commands if (why := complaint(words))] == []
+
+
+def test_every_environment_variable_is_in_its_page() -> None:
+    """Guards variables that only their author knows."""
+    page = (ROOT / "docs" / "reference" / "environment.md").read_text()
+    source = [path for kind in ("*.py", "*.sh") for path in (ROOT / "src").rglob(kind)]
+    names = {name for path in source for name in re.findall(r"\bSPARKWRIGHT_[A-Z_]+", path.read_text())}
+    assert "SPARKWRIGHT_CLUSTER" in names
+    assert sorted(name for name in names if name not in page) == []

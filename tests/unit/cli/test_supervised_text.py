@@ -127,6 +127,21 @@ def test_ranks_that_nobody_supervises_are_called_so() -> None:
     assert "not supervised: nothing restarts it and it has no gateway; `sparkwright up`" in " ".join(text.split())
 
 
+def test_a_look_without_a_probe_does_not_call_it_a_start() -> None:
+    """Guards `status --watch` and `--no-probe` of a deployment without a supervisor that has served for an hour."""
+    ranks = (RankStatus("twin", 0, "spark-1", "process", "running", "/x"),)
+    text = deployment_text(Deployment("twin", DeploymentState.STARTING, ranks))
+    assert "its ranks run; whether it serves was not asked" in text
+
+
+def test_a_head_that_did_not_answer_is_no_missing_supervisor() -> None:
+    """Guards a dead sshd of the head: the worker knows neither the address nor the supervisor."""
+    ranks = (RankStatus("twin", 1, "spark-2", "process", "running", "/x"),)
+    text = deployment_text(Deployment("twin", DeploymentState.DEGRADED, ranks, all_asked=False))
+    assert "address and supervisor are unknown until every node answers" in text
+    assert "not supervised" not in text
+
+
 def test_since_when_needs_a_supervisor_that_lives() -> None:
     """Another's word is older than the truth."""
     found = Supervised("twin", "spark-1", 1001.0, True, LIVE)

@@ -8,7 +8,7 @@ import pytest
 from click import unstyle
 
 from sparkwright.cli.columns import findings_text
-from sparkwright.cli.plan_outlook import memory_text
+from sparkwright.cli.plan_outlook import Shown, memory_text
 from sparkwright.cli.text import (
     answer_text,
     deployment_text,
@@ -82,13 +82,13 @@ BLOCK = Finding("MEM001", Severity.BLOCK, "spark-1", "does not fit", "12.0 GiB t
 OVERRIDE = Finding("RANK001", Severity.OVERRIDE, "spark-2", "twin runs here", remedy="sparkwright down twin")
 NOTE = Finding("ENG005", Severity.INFO, "flags", "checked against 0.21.0")
 NOWHERE = Placement(("spark-1",), {})
-PLANS: dict[str, tuple[Plan, bool]] = {
-    "fits": (PLAN, False),
-    "fits-why": (PLAN, True),
-    "refused": (replace(PLAN, findings=(BLOCK, OVERRIDE, NOTE)), False),
+PLANS: dict[str, tuple[Plan, Shown]] = {
+    "fits": (PLAN, Shown()),
+    "fits-why": (PLAN, Shown(True, True, True)),
+    "refused": (replace(PLAN, findings=(BLOCK, OVERRIDE, NOTE)), Shown(commands=True)),
     "no-commands": (
         replace(PLAN, specs=(), ledgers=(), placement=Placement(("spark-1",), {}), findings=(BLOCK,)),
-        False,
+        Shown(),
     ),
 }
 
@@ -96,8 +96,8 @@ PLANS: dict[str, tuple[Plan, bool]] = {
 @pytest.mark.parametrize("name", PLANS)
 def test_a_plan_is_exactly_this(name: str) -> None:
     """Where, what fits, what is copied, the commands, the figures with their source, findings, and the verdict."""
-    plan, why = PLANS[name]
-    shown = unstyle(plan_text(plan, ("weights: copied from spark-1 to spark-2 over the fabric",), why)) + "\n"
+    plan, parts = PLANS[name]
+    shown = unstyle(plan_text(plan, ("weights: copied from spark-1 to spark-2 over the fabric",), parts)) + "\n"
     file = DATA / f"{name}.txt"
     if os.environ.get("UPDATE_PLANS"):
         file.write_text(shown)
@@ -166,7 +166,7 @@ def test_too_much_is_reported_loudly() -> None:
 def test_simulated_is_first() -> None:
     """On plans, deployments and answers."""
     plan = replace(PLAN, cluster=replace(CLUSTER, simulated=True))
-    assert plan_text(plan, (), why=False).startswith("SIMULATED  big@256k: ")
+    assert plan_text(plan, (), Shown(commands=True)).startswith("SIMULATED  big@256k: ")
     found = Deployment("big", DeploymentState.READY, (), simulated=True)
     assert deployment_text(found) == "SIMULATED  big: ready"
     assert answer_text(Answer("hi", 1, 1, 0.1, 0.2, simulated=True)).startswith("answer SIMULATED: 'hi'")
@@ -215,7 +215,7 @@ def test_long_lines_are_broken_for_a_terminal_only(monkeypatch: pytest.MonkeyPat
 
 def test_numbers_are_written_for_people() -> None:
     """Thousands apart, no exponent."""
-    assert "KV pool: 1,430,000 tokens" in plan_text(PLAN, (), why=False)
-    shown = plan_text(PLAN, (), why=True)
+    assert "KV pool: 1,430,000 tokens" in plan_text(PLAN, (), Shown(why=True))
+    shown = plan_text(PLAN, (), Shown(why=True))
     assert "KV pool: 1,430,000 tokens (y)" in shown
     assert "decode: 45.7 tokens/s (pp1024; https://x)" in shown

@@ -65,6 +65,7 @@ def test_without_a_gateway_the_engine_itself_is_the_address() -> None:
     serving = Serving(expose=Expose.ALL, api_key_env="KEY")
     open_to_all = replace(PLAN, bind="0.0.0.0", recipe=replace(RECIPE, serving=serving))
     assert engine_reach(open_to_all) == Reach("http://spark-1:8000/v1")
+    assert engine_reach(open_to_all, "10.0.0.7") == Reach("http://10.0.0.7:8000/v1")
     assert '  -H "Authorization: Bearer $KEY" \\' in request_lines(open_to_all, engine_reach(open_to_all))
     local = replace(PLAN, cluster=Cluster("here", (Node("spark-1", "local"), Node("spark-2", "local")), "spark-1"))
     assert engine_reach(local) == Reach("http://127.0.0.1:8000/v1")

@@ -12,7 +12,7 @@ import pytest
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
-from sparkwright.console import feed, forms, runs
+from sparkwright.console import feed, forms, runs, server
 from sparkwright.console.board import Board
 from sparkwright.console.server import Console
 from sparkwright.console.sessions import Visitor
@@ -44,6 +44,45 @@ async def test_half_a_form_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) ->
         async with asyncio.timeout(60):
             await forms.fields(asking())
     assert refused.value.status_code == 408
+
+
+async def test_connections_have_a_bound_and_are_free_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beyond it a browser gets 503 at once; half a form holds its place only until its deadline."""
+    home = tmp_path / "_gateway"
+    (home / "door").mkdir(parents=True)
+    (home / "door" / "gateway.json").write_text(to_json(FrontSetting(1, str(tmp_path / "keys.json"), 2)))
+    monkeypatch.setattr(server, "_CONNECTIONS", 4)
+    monkeypatch.setattr(forms, "_WITHIN", 0.5)
+    monkeypatch.chdir(tmp_path)
+    running, path = asyncio.create_task(server.run(home)), home / "door" / server.CONSOLE
+    half = b"POST /console/login HTTP/1.1\r\nHost: x\r\nContent-Length: 500\r\n\r\nkey="
+    async with asyncio.timeout(60):
+        while not path.exists():
+            await asyncio.sleep(0.01)
+        slow = [await sent(path, half) for _ in range(3)]
+        assert (await status(path))[0] == 503
+        assert [(await reader.readline()).split()[1] for reader, _ in slow] == [b"408"] * 3
+        for _, writer in slow:
+            writer.close()
+        while (found := await status(path))[0] == 503:
+            await asyncio.sleep(0.01)
+        assert found[0] == 200
+        running.cancel()
+        await asyncio.wait({running})
+
+
+async def sent(path: Path, data: bytes) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    reader, writer = await asyncio.open_unix_connection(path.name)  # it is in the folder of the console
+    writer.write(data)
+    return reader, writer
+
+
+async def status(path: Path) -> tuple[int, bytes]:
+    """What the sign-in page is answered with."""
+    reader, writer = await sent(path, b"GET /console/login HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+    head, _, body = (await reader.read()).partition(b"\r\n\r\n")
+    writer.close()
+    return int(head.split()[1]), body
 
 
 async def test_readers_of_logs_have_a_bound(tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ def head(tmp_path: Path) -> Head:
 def test_one_look_shows_what_serves_and_how_well(head: Head) -> None:
     """Guards the figures of a deployment that serves, and that what was not sampled is shown as unknown."""
     text = head.show(LIVE)
-    for part in ("ready for 1 h 01 min", ">42 %<", "1 waiting", "30.0 GiB available of 120.0 GiB", "floor 5.0 GiB"):
+    for part in ("UTC, for 1 h 01 min", ">42 %<", "1 waiting", "30.0 GiB available of 120.0 GiB", "floor 5.0 GiB"):
         assert part in text
     assert "shrinks by 2.0 GiB/h: 5 h 00 min until its floor" in text and "not sampled yet" in text
     assert "Last real token asked for: 4.0 s ago" in text and "simulated" not in text

@@ -9,11 +9,11 @@ import pytest
 from unit.engines.samples import ROOT
 
 sys.path.insert(0, str(ROOT / "scripts"))
-from engine_data_llama import parse_help
-from engine_data_sglang import sglang_env, sglang_options
-from engine_data_trtllm import reference_options, trtllm_options
-from engine_data_types import Sources
-from engine_data_vllm import Registered, vllm_env
+from sparkwright.engines.wheels.llama import parse_help
+from sparkwright.engines.wheels.sglang import sglang_env, sglang_options
+from sparkwright.engines.wheels.sources import Sources
+from sparkwright.engines.wheels.trtllm import reference_options, trtllm_options
+from sparkwright.engines.wheels.vllm import Registered, vllm_env
 
 CONFIG = """
 from typing import TYPE_CHECKING, Any, Literal

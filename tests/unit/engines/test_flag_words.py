@@ -43,4 +43,4 @@ def test_another_engines_alias_leads_there_too() -> None:
 def test_nothing_is_reported_of_what_nobody_knows() -> None:
     """An invented option has neither a meaning elsewhere nor a history."""
     assert right_word(read_data("vllm", "0.21.0"), "--frobnicate").word == ""
-    assert history("vllm", "0.21.0", "--frobnicate") == ""
+    assert history(read_data("vllm", "0.21.0"), "--frobnicate") == ""

@@ -124,12 +124,21 @@ def test_embeddings_of_each_layer() -> None:
 
 
 def test_half_a_download_is_known_by_its_header() -> None:
-    """Guards that a file without an index is not called complete: its header promises 562 bytes of numbers."""
-    whole = gguf.parse(head(arch("llama"), TENSORS))
-    assert gguf.damage(whole, 562) == "" and "cut short" in gguf.damage(whole, 561)
+    """Guards that a file without an index is not called complete: 562 bytes of numbers follow its header."""
+    begin = head(arch("llama"), TENSORS)
+    whole, end = gguf.parse(begin), -(-len(begin) // 32) * 32 + 562
+    assert gguf.damage(whole, end) == "" and "cut short" in gguf.damage(whole, end - 1)
     assert gguf.damage(None, 562) == "does not begin with the mark of a GGUF file"
     assert gguf.damage(gguf.parse(b"GGUF\x03\0\0\0" + b"\xff" * 90), 98) == "its header cannot be read"
-    assert gguf.damage(gguf.parse(head(arch("llama"), TENSORS)[:-20]), 1) == ""
+    assert gguf.damage(gguf.parse(begin[:-20]), len(begin)) == ""  # a long header, of which a part was read
+    assert "cut short inside its header" in gguf.damage(gguf.parse(begin[:-20]), len(begin) - 20)
+
+
+@for_each("metadata", (arch("clip"), arch("llama") | {"general.type": "mmproj"}))
+def test_a_projector_is_no_model(metadata: dict[str, Any]) -> None:
+    """Guards the second file of a model that sees: it fits everywhere, and serves nothing."""
+    found = gguf.parse(head(metadata, TENSORS))
+    assert found and found.projector and "projector" in gguf.damage(found, 10**6)
 
 
 def test_a_model_in_parts() -> None:

@@ -12,7 +12,7 @@ from sparkwright.loadgen.agentic import planned
 from sparkwright.recipes.workload_file import load_workload
 from unit.for_each import for_each
 
-DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "guides" / "workloads.md"
+DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "reference" / "workloads.md"
 ISSUED = {"quick", "agentic", "agentic-quick", "seed-003", "seed-004", "sweep", "goodput", "open", "long-context"}
 
 
@@ -80,7 +80,7 @@ def test_what_does_not_fit_is_known_before() -> None:
 
 
 def test_the_document_is_true() -> None:
-    """docs/guides/workloads.md names each profile, and every workload that it shows can be used."""
+    """docs/reference/workloads.md names each profile, and every workload that it shows can be used."""
     told = DOCUMENT.read_text()
     assert [name for name in profiles.names() if f"| `{name}` |" not in told] == []
     shown = re.findall(r"```yaml\n(.*?)```", told, re.DOTALL)

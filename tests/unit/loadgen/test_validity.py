@@ -6,8 +6,13 @@ import pytest
 
 from fakes.measured import KNOWN, PLAN, failed, level, row, run, scrape
 from sparkwright.domain.run import Lag, Level
+from sparkwright.domain.summary import RunSummary
 from sparkwright.domain.workload import Arrival, Pace
+from sparkwright.loadgen.compare import compare
+from sparkwright.loadgen.gates import judge, parse
+from sparkwright.loadgen.stats import summarize
 from sparkwright.loadgen.validity import by_level, doubts, invalid, late, notes
+from sparkwright.report.tables import levels_table
 
 
 def open_loop(rows: list[object], concurrency: int = 0) -> Level:
@@ -29,6 +34,35 @@ def test_a_client_that_was_behind_makes_the_run_invalid() -> None:
     """Its own delay would be reported as the server's; the level is named."""
     slow = level([row(0.5, 0.5)], 1, lag=Lag(p99=0.011))
     assert invalid(run(slow)) == ("c1: the client was 11.0 ms behind at p99 (allowed: 10.0 ms, whatever is measured)",)
+
+
+def slow_answers(gap: float, name: str = "r-1", lag: float = 0.0248) -> RunSummary:
+    """64 tokens of which each takes 0.2 s, the first after 15 ms, by a client that is 24.8 ms behind."""
+    rows = [row(0.015, gap, 64, sent=10.0 * n) for n in range(4)]
+    return summarize(run(*(level(rows, n, lag=Lag(p99=lag)) for n in range(2)), name=name))
+
+
+def test_validity_is_judged_per_metric() -> None:
+    """Guards a decode figure that a late client cannot have changed, and that the first token is not believed."""
+    summary = slow_answers(0.2)
+    (one,) = summary.levels
+    assert summary.invalid == () and "24.8 ms behind" in one.doubts[0]
+    assert {"ttft", "prefill", "itl", "end_to_end", "output_rate"} <= set(one.spoiled)
+    assert not {"decode", "tpot"} & set(one.spoiled)
+    decode, ttft = judge(parse("decode > 4\nttft < 1s"), summary)
+    assert decode.passed and not ttft.passed and "ttft at c1 is not valid: the client was 24.8 ms" in ttft.why
+    shown = levels_table(summary)
+    cells = dict(zip(shown.head, shown.rows[0], strict=True))
+    assert cells["TTFT"].startswith("not valid: 15.0 ms") and cells["decode, tokens/s"].startswith("5.00")
+
+
+def test_what_is_valid_is_compared() -> None:
+    """Guards `compare` of two slow servers: decode is known to half a percent, and nothing else is claimed."""
+    found = compare(slow_answers(0.204), slow_answers(0.262, "r-2"))
+    assert found.refused == () and {row.metric for row in found.rows} == {"decode"}
+    assert found.rows[0].verdict == "worse" and "not compared, as a client was behind: ttft" in found.notes[-1]
+    assert slow_answers(0.002).invalid, "answers that are over in a moment"
+    assert slow_answers(0.2, lag=0.1).invalid, "a lag of more than half a percent of an answer"
 
 
 def test_one_level_in_doubt_leaves_the_others_valid() -> None:

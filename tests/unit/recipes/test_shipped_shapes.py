@@ -23,6 +23,7 @@ CONFIGS = {
     "deepseek-v4-flash-built": ("deepseek-v4-flash", ASIS),
     "deepseek-v4-flash-sglang": ("deepseek-v4-flash", ASIS),
     "deepseek-v4.1-flash": ("deepseek-v4.1-flash", WRITTEN),
+    "gemma-4-26b-a4b": ("gemma-4-26b-a4b", ASIS),
     "glm-5.3-flash": ("glm-5.3-flash", WRITTEN),
     "gpt-oss-120b": ("gpt-oss-120b", ASIS),
     "inkling-small": ("inkling-small", WRITTEN),
@@ -37,6 +38,7 @@ CONFIGS = {
     ),
     "qwen3.6-35b-a3b": ("qwen3.6-35b-a3b", WRITTEN),
     "qwen3.8-flash-next": ("qwen3.8-flash-next", WRITTEN),
+    "qwen3.8-flash-next-single": ("qwen3.8-flash-next", (*WRITTEN, "table_format")),  # RadixArk writes the table in FP8
 }
 # Engines whose pools for such a model nobody has modelled.
 NOT_COUNTED = ("deepseek-v4-flash-sglang", "deepseek-v4.1-flash")

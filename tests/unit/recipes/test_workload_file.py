@@ -165,7 +165,7 @@ def test_a_mistake_is_named_with_its_line(text: str, told: str) -> None:
     with pytest.raises(RecipeError) as caught:
         load_workload(text, "f.yaml")
     assert told in caught.value.message
-    assert "docs/guides/workloads.md" in caught.value.hint or "no YAML" in caught.value.message
+    assert "docs/reference/workloads.md" in caught.value.hint or "no YAML" in caught.value.message
 
 
 def test_all_mistakes_are_reported_at_once() -> None:

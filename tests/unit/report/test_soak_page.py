@@ -31,7 +31,7 @@ def test_a_soak() -> None:
     run = soak(Script(leak=1.0), (BAD, replace(BAD, at=9000.0)), (Event(9.0, "incident", EVIL),))
     page = evaluated((run,), Form.HTML, "test")
     assert drawn(page) == ["ttft-time", "tpot-time", "probes-time", "memory-time"]
-    assert page.index("leak: spark-1 loses") < page.index('id="plot-ttft-time"') < page.index("lost an hour")
+    assert page.index("leak: spark-1 loses") < page.index('id="plot-ttft-time"') < page.index("time until the floor")
     assert "onerror=alert" in page and "<img" not in page
     post = evaluated((run,), Form.MARKDOWN, "test")
     assert "found leak, answers, incident" in post and "| leak |" in post
@@ -51,3 +51,17 @@ def test_scores_are_drawn_with_their_intervals() -> None:
     assert page.count("<circle") == 2
     assert "60 of 100, 50 to 69 %" in page and "A: r-a; B: r-b" in page
     assert "<svg" not in evaluated((soak(Script()),), Form.HTML, "test")
+
+
+def test_all_reports_have_one_template() -> None:
+    """The right title, the banner, tiles, conditions that stack, no empty column, few cases folded away."""
+    page = evaluated((scored("r-a", 60),), Form.HTML, "test")
+    assert "Evaluation report</span>" in page and "evaluation report</title>" in page
+    run = soak(Script())
+    simulated = replace(run, conditions=replace(run.conditions, simulated=True))
+    for marked in (run, simulated):
+        shown = evaluated((marked,), Form.HTML, "test")
+        assert ('<p class="simulated" role="note">' in shown) is marked.conditions.simulated
+    assert "Soak report</span>" in evaluated((soak(Script()),), Form.HTML, "test")
+    assert '<dl class="figures">' in page and '<dl class="conditions">' in page and "Benchmark" not in page
+    assert ">detail<" not in page, "a column that is empty in every row"

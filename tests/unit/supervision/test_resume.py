@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from sparkwright.domain.live import DeploymentState
-from sparkwright.supervision.events import Captured, Fault, Launched, LaunchFailed, Ready, Stopped, Tick
+from sparkwright.supervision.events import Captured, Cleared, Fault, Launched, LaunchFailed, Ready, Stopped, Tick
 from sparkwright.supervision.machine import TABLE, first, step
 from sparkwright.supervision.state import (
     Admit,
@@ -250,6 +250,15 @@ def test_who_is_refused_hears_of_the_full_disk() -> None:
         assert [full in one.why for one in effects if isinstance(one, Refuse)] == [True]
         effects = life.failed_launch(life.state.since + 10) if life.at()[1] else life.handle(Tick(life.state.due))
     assert life.state.reason == f"4 faults within 30 min 00 s: rank 0 ended with 1; {full}"
+
+
+def test_a_disk_that_has_room_again_leaves_the_answer_to_clients() -> None:
+    """Guards a 503 that names a full disk seconds after somebody made room: it is written again with the clearing."""
+    life, full = Life(), "disk full on spark-1: 0.0 MiB free in ~/.local/state/sparkwright"
+    life.handle(Fault(T0 + 1, "disk-full:spark-1", full, Recovery.NONE))
+    life.stopped()
+    (refusal,) = life.handle(Cleared(life.state.since + 1, "disk-full:spark-1"))
+    assert isinstance(refusal, Refuse) and "disk full" not in refusal.why
 
 
 @pytest.mark.parametrize(("boots", "began"), [(NEW_BOOTS, T0 + 640), (BOOTS, T0 + 700)], ids=["head", "no node"])

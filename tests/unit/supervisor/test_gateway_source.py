@@ -125,6 +125,24 @@ async def test_a_gateway_that_answers_again_is_none_any_more() -> None:
     assert kinds == [Fault, Cleared]
 
 
+async def test_usage_that_is_not_counted_is_a_trouble_in_status() -> None:
+    """Guards limits of tokens that are off because of a damaged or unwritable usage.sqlite, and nobody knows."""
+    it, why = tower(), "usage is not counted and limits of tokens do not hold: usage.sqlite: disk I/O error"
+    it.scene.endpoint.uses = [GatewayUse(trouble=why), GatewayUse()]
+    work = asyncio.create_task(endpoint.in_flight(it.bus))
+    found: list[Event] = []
+    async with asyncio.timeout(5):
+        while not any(isinstance(event, Cleared) for event in found):
+            await asyncio.sleep(0)
+            found += it.events
+    work.cancel()
+    fault, cleared = found[:2]
+    assert isinstance(fault, Fault) and (fault.what, fault.recovery) == (f"gateway: {why}", Recovery.NONE)
+    assert isinstance(cleared, Cleared) and cleared.kind == fault.kind
+    state = State(DeploymentState.READY, it.context.now(), troubles=((fault.kind, fault.what),))
+    assert (fault.kind, fault.what) in view(it.bus, state).troubles
+
+
 CERTIFICATE = "-----BEGIN CERTIFICATE-----\nAAAAAAAA\n-----END CERTIFICATE-----\n"
 
 

@@ -1,27 +1,46 @@
 """Levels as llama-benchy sees them: requests of one prompt, output and depth, so many at once."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import numpy as np
 
 from sparkwright.domain.errors import UsageError
-from sparkwright.domain.run import Level, Row, Run
+from sparkwright.domain.run import Level, Row, Run, Stated
 from sparkwright.domain.values import dataclass
 from sparkwright.domain.workload import Single
 from sparkwright.loadgen import figures, samples
 from sparkwright.loadgen.validity import by_level
 
 _WINDOW = 1.0  # seconds over which its peak is counted
+# The tool's words: rates of all requests together and of each, in tokens per second; times in ms.
+RATES = ("pp_throughput", "pp_req_throughput", "tg_throughput", "tg_req_throughput")
+PEAKS = ("peak_throughput", "peak_req_throughput")
+TIMES = ("ttfr", "est_ppt", "e2e_ttft")
+WORDS = (*RATES, *PEAKS, *TIMES)
+CONTEXT = "ctx @ "  # how the name of a level begins that only loads a context
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """One level; repeats: the good requests of each."""
+    """One level. repeats: the good requests of each. stated: the tool's own figures by word, of an imported level.
+
+    context: the level only loads the context that others find in the cache.
+    """
 
     shape: Single
     places: int
     repeats: tuple[tuple[Row, ...], ...]
+    stated: Mapping[str, Stated]
+    context: bool = False
 
-    def values(self) -> dict[str, list[float]]:
-        """Its metrics by name: tokens per second and ms, a value for each request, or for each repeat.
+    def figures(self) -> Mapping[str, Stated]:
+        """Its metrics by WORDS: those that the tool stated, else computed from the requests."""
+        if self.stated:
+            return self.stated
+        return {name: of_values(name, values) for name, values in self._values().items() if values}
+
+    def _values(self) -> dict[str, list[float]]:
+        """A value for each request, or for each repeat.
 
         All three times are those of the first token: rows have no time of a first chunk without one.
         """
@@ -43,6 +62,11 @@ class Batch:
         }
 
 
+def of_values(name: str, values: Sequence[float]) -> Stated:
+    mean, deviation = float(np.mean(values)), float(np.std(values))
+    return Stated(name, mean, deviation, count=len(values), values=tuple(values))
+
+
 def batches_of(run: Run) -> list[Batch]:
     """The levels that have such a place; agents and open loops have none. Raises UsageError where none has."""
     found = [_batch(repeats) for repeats in by_level(run) if _fits(repeats[0])]
@@ -60,7 +84,9 @@ def _batch(repeats: Sequence[Level]) -> Batch:
     shape = repeats[0].plan.shape
     assert isinstance(shape, Single)
     good = tuple(samples.good(samples.counted(level)) for level in repeats)
-    return Batch(shape, repeats[0].plan.pace.concurrency, good)
+    stated = {one.name: one for level in repeats for one in level.stated if one.name in WORDS}
+    context = repeats[0].plan.name.startswith(CONTEXT)
+    return Batch(shape, repeats[0].plan.pace.concurrency, good, stated, context)
 
 
 def _prompt(row: Row) -> float:

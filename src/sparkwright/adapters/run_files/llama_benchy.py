@@ -1,25 +1,21 @@
-"""The JSON and the Markdown table of llama-benchy, read and written.
+"""The JSON of llama-benchy, read and written.
 
 Names and meanings as its version 0.4.0 writes them: ttfr, est_ppt and e2e_ttft in ms, `values` one for each request
 (of `*_throughput` with several at once: one for each batch); est_ppt is ttfr less the measured network latency.
-
-A cell of the table is `mean ± standard deviation`. Reading makes two requests of it, one deviation below and one above:
-their mean and deviation are those of the cell, and no more can be known of what was measured.
+Each value becomes a request; the tool's own figures stay next to them, so that an export repeats them.
 """
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-import numpy as np
 import orjson
 
 from sparkwright import __version__
-from sparkwright.adapters.run_files.batches import Batch, batches_of
+from sparkwright.adapters.run_files.batches import CONTEXT, WORDS, Batch, batches_of
 from sparkwright.domain.errors import UsageError
-from sparkwright.domain.run import Conditions, Level, Reads, Row, Run
+from sparkwright.domain.run import Conditions, Level, Reads, Row, Run, Stated
 from sparkwright.domain.workload import Length, LevelPlan, Pace, Single, Workload
 from sparkwright.loadgen.samples import TOTALS_ONLY, span
 
@@ -28,7 +24,8 @@ _DATE = "%Y-%m-%d %H:%M:%SZ"
 
 
 def is_it(tree: Mapping[str, Any]) -> bool:
-    return isinstance(tree.get("benchmarks"), list)
+    found = tree.get("benchmarks")
+    return isinstance(found, list) and all(isinstance(one, dict) and "context_size" in one for one in found)
 
 
 def read(tree: Mapping[str, Any]) -> Run:
@@ -62,11 +59,22 @@ def _at(text: Any) -> float:
 
 
 def _levels(entry: Mapping[str, Any], caching: bool) -> Iterator[Level]:
-    """A batch is a repeat."""
+    """A batch is a repeat; the tool's own figures stand with the first one."""
     places, rows = int(entry["concurrency"]), list(_rows(entry, caching))
+    if not 0 < places < 100_000:
+        raise ValueError(f"concurrency {places}")
     for repeat, start in enumerate(range(0, len(rows), places)):
         batch = tuple(rows[start : start + places])
-        yield Level(plan_of(entry, caching), repeat, 0.0, span(batch), batch)
+        own = () if repeat else tuple(_stated(entry))
+        yield Level(plan_of(entry, caching), repeat, 0.0, span(batch), batch, stated=own)
+
+
+def _stated(entry: Mapping[str, Any]) -> Iterator[Stated]:
+    for name in WORDS:
+        metric = entry.get(name)
+        if metric:
+            values = tuple(map(float, metric.get("values", ())))
+            yield Stated(name, float(metric["mean"]), float(metric["std"]), count=len(values), values=values)
 
 
 def plan_of(entry: Mapping[str, Any], caching: bool) -> LevelPlan:
@@ -76,7 +84,7 @@ def plan_of(entry: Mapping[str, Any], caching: bool) -> LevelPlan:
     end = f" (c{places})" if places > 1 else ""
     if entry.get("is_context_prefill_phase"):
         shape = Single(Length(depth, depth), Length(output, output))
-        return LevelPlan(f"ctx @ d{depth}{end}", shape, Pace(concurrency=places), places, 0)
+        return LevelPlan(f"{CONTEXT}d{depth}{end}", shape, Pace(concurrency=places), places, 0)
     shape = Single(Length(prompt, prompt), Length(output, output), depth, warm=caching and depth > 0)
     at = f" @ d{depth}" if depth else ""
     return LevelPlan(f"pp{prompt} tg{output}{at}{end}", shape, Pace(concurrency=places), places, 0)
@@ -135,128 +143,18 @@ def write(run: Run) -> bytes:
 
 
 def _entry(batch: Batch) -> dict[str, Any]:
-    sizes = {"concurrency": batch.places, "context_size": batch.shape.depth, "prompt_size": batch.shape.prompt.high}
-    metrics = {name: _metric(values) for name, values in batch.values().items()}
+    depth, prompt = batch.shape.depth, batch.shape.prompt.high
+    sizes = {
+        "concurrency": batch.places,
+        "context_size": prompt if batch.context else depth,
+        "prompt_size": prompt,
+        "response_size": batch.shape.output.high,
+        "is_context_prefill_phase": batch.context,
+    }
+    found = batch.figures()
     series = {"throughput_over_time": None, "requests_throughput_over_time": None}
-    return {**sizes, "response_size": batch.shape.output.high, "is_context_prefill_phase": False, **metrics, **series}
+    return {**sizes, **{name: _metric(found.get(name)) for name in WORDS}, **series}
 
 
-def _metric(values: Sequence[float]) -> dict[str, Any] | None:
-    if not values:
-        return None
-    return {"mean": float(np.mean(values)), "std": float(np.std(values)), "values": list(values)}
-
-
-TABLE_TOOL = TOTALS_ONLY[1]
-TABLE_NOTE = "from a table: two made-up requests for each `mean ± deviation`"
-_MADE_UP = "simulated: these figures are made up"
-_TEST = re.compile(r"(?P<ctx>ctx_)?(?P<what>pp|tg)(?P<size>\d+)?(?: @ d(?P<depth>\d+))?(?: \(c(?P<places>\d+)\))?")
-_CELL = re.compile(r"(?P<mean>[0-9.]+)(?:\s*±\s*(?P<deviation>[0-9.]+))?")
-Line = Mapping[str, str]
-Place = tuple[bool, int, int]  # loading the context, depth, at once
-Spread = tuple[float, float]
-
-
-def is_table(text: str) -> bool:
-    return any("test" in _cells(line) for line in text.splitlines() if line.lstrip().startswith("|"))
-
-
-def read_table(text: str) -> Run:
-    """Raises UsageError with what a table must have."""
-    lines = list(_lines(text))
-    levels = tuple(level for prompt, output in _couples(lines) for level in _table_levels(prompt, output, lines))
-    if not levels:
-        raise UsageError("the table has no line whose test is like pp2048 or tg32 @ d4096, with its e2e_ttft")
-    return marked(run_of(levels, lines[0].get("model", ""), TABLE_TOOL, TABLE_NOTE), _MADE_UP in text)
-
-
-def _cells(line: str) -> list[str]:
-    return [cell.strip() for cell in line.strip().strip("|").split("|")]
-
-
-def _lines(text: str) -> Iterator[Line]:
-    """Lines below a heading with the columns' names; text around tables is passed over."""
-    names: list[str] = []
-    for line in text.splitlines():
-        cells = _cells(line) if line.lstrip().startswith("|") else []
-        if "test" in cells:
-            names = cells
-        elif names and len(cells) == len(names) and _TEST.fullmatch(cells[names.index("test")]):
-            yield dict(zip(names, cells, strict=True))
-
-
-def _test(line: Line) -> re.Match[str]:
-    match = _TEST.fullmatch(line["test"])
-    assert match
-    return match
-
-
-def _place(line: Line) -> Place:
-    match = _test(line)
-    return bool(match["ctx"]), int(match["depth"] or 0), int(match["places"] or 1)
-
-
-def _couples(lines: Sequence[Line]) -> Iterator[tuple[Line, Line | None]]:
-    """A line of pp with the line of tg behind it, where they are of the same place."""
-    for number, line in enumerate(lines):
-        if _test(line)["what"] == "pp":
-            after = lines[number + 1] if number + 1 < len(lines) else None
-            fits = after is not None and _test(after)["what"] == "tg" and _place(after) == _place(line)
-            yield line, after if fits else None
-
-
-def _table_levels(prompt: Line, output: Line | None, lines: Sequence[Line]) -> Iterator[Level]:
-    # Of each request, where the table has that besides the whole.
-    found = output and (_spread(output, "t/s (req)") or _spread(output, "t/s") or _spread(output, "t/s (total)"))
-    first, speed = _spread(prompt, "e2e_ttft (ms)"), (found or (0.0, 0.0))
-    if first is None:
-        return
-    # A table that has lines of loading the context was measured with prefix caching
-    caching = any(_place(line)[0] for line in lines)
-    context, depth, places = _place(prompt)
-    sizes = {"prompt_size": _test(prompt)["size"] or depth, "response_size": (output and _test(output)["size"]) or 1}
-    entry = {"concurrency": places, "context_size": depth, "is_context_prefill_phase": context, **sizes}
-    plan = plan_of(entry, caching)
-    sides = (-1.0, 1.0) if first[1] or speed[1] else (0.0,)
-    for repeat, side in enumerate(sides):
-        told = (first[0] + side * first[1]) / 1000, max(speed[0] + side * speed[1], 0.0)
-        rows = tuple(row_of(plan, place, *told) for place in range(_place(prompt)[2]))
-        yield Level(plan, repeat, 0.0, span(rows), rows)
-
-
-def _spread(line: Line, name: str) -> Spread | None:
-    match = _CELL.fullmatch(line.get(name, ""))
-    return (float(match["mean"]), float(match["deviation"] or 0.0)) if match else None
-
-
-def write_table(run: Run) -> bytes:
-    """Raises UsageError where no level is of its kind."""
-    found = batches_of(run)
-    several = any(batch.places > 1 for batch in found)
-    heads = ["model", "test", "t/s (total)" if several else "t/s", *(["t/s (req)"] if several else []), "peak t/s"]
-    heads += [*(["peak t/s (req)"] if several else []), "ttfr (ms)", "est_ppt (ms)", "e2e_ttft (ms)"]
-    rows = [[run.conditions.model, *row] for batch in found for row in _table_rows(batch, several)]
-    above = [f"{_MADE_UP}\n"] if run.conditions.simulated else []
-    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
-
-    def line(cells: Sequence[str]) -> str:
-        left, *right = zip(cells, widths, strict=True)
-        return f"| {' | '.join([left[0].ljust(left[1]), *(cell.rjust(width) for cell, width in right)])} |"
-
-    rule = [f":{'-' * (widths[0] + 1)}", *(f"{'-' * (width + 1)}:" for width in widths[1:])]
-    return "\n".join([*above, *[line(heads), f"|{'|'.join(rule)}|", *map(line, rows)], ""]).encode()
-
-
-def _table_rows(batch: Batch, several: bool) -> Iterator[list[str]]:
-    depth = f" @ d{batch.shape.depth}" if batch.shape.depth else ""
-    end = f"{depth} (c{batch.places})" if several else depth
-    found = batch.values().items()
-    told = {name: f"{np.mean(values):.2f} ± {np.std(values):.2f}" if values else "" for name, values in found}
-
-    def rate(of: str) -> list[str]:
-        """Of all, and of each request where several run at once."""
-        return [told[f"{of}_throughput"], told[f"{of}_req_throughput"]][: 2 if several else 1]
-
-    times = [told["ttfr"], told["est_ppt"], told["e2e_ttft"]]
-    yield [f"pp{batch.shape.prompt.high}{end}", *rate("pp"), *([""] * len(rate("peak"))), *times]
-    yield [f"tg{batch.shape.output.high}{end}", *rate("tg"), *rate("peak"), "", "", ""]
+def _metric(one: Stated | None) -> dict[str, Any] | None:
+    return {"mean": one.mean, "std": one.deviation or 0.0, "values": list(one.values)} if one else None

@@ -14,6 +14,7 @@ from sparkwright.domain.codec import Unreadable, from_tree
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.run import Conditions, Level, Reads, Row, Run
 from sparkwright.domain.workload import Arrival, Length, LevelPlan, Pace, Single, Workload
+from sparkwright.loadgen import stated
 from sparkwright.loadgen.samples import span
 
 KIND = "sparkwright-run"
@@ -155,6 +156,10 @@ _WORDS = {"true": True, "false": False, "1": True, "0": False}
 
 
 def write_csv(run: Run) -> bytes:
+    """Raises UsageError where no request is known."""
+    if stated.missing(run.levels):
+        why = f"{run.id} has no requests: {run.imported or 'its tool'} states totals only, and CSV has a row a request"
+        raise UsageError(why, f"sparkwright runs export {run.id} run.json")
     text = io.StringIO(newline="")
     writer = csv.DictWriter(text, [*HEAD, *ROW, *_READS])
     writer.writeheader()
@@ -168,6 +173,11 @@ def write_csv(run: Run) -> bytes:
 
 def _said(value: Any) -> Any:
     return str(value).lower() if isinstance(value, bool) else value
+
+
+def is_csv(text: str) -> bool:
+    """Whether the first line names columns of ours."""
+    return len(_KINDS.keys() & set(text.partition("\n")[0].strip().split(","))) > 1
 
 
 def read_csv(text: str, name: str) -> Run:

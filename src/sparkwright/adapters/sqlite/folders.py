@@ -2,22 +2,25 @@
 
 import errno
 import fcntl
+import json
 import os
 import re
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from sparkwright.adapters.artifacts import private_folder, write
 from sparkwright.domain.codec import Unreadable, from_json, to_json
 from sparkwright.domain.incident import Incident
 
-RECORD = "incident.json"
+RECORD, DIAGNOSIS = "incident.json", "diagnosis.json"
 LOCK = ".lock"
 _NUMBER = re.compile(r"[1-9][0-9]{0,8}", re.ASCII)
 _KEPT = 20
 _MOST_BYTES = 32 * 1024**2
+_MOST_DIAGNOSIS = 1024**2
 _ROOM = 8192  # bytes of a record that a full disk cannot take
 _CUT = b"\n... %d bytes were cut here ...\n"
 _HEAD = 4  # a file that is cut keeps its first quarter: engines say at their start how they were called
@@ -72,6 +75,18 @@ class Folders:
     def read(self, number: int) -> Incident | None:
         folder = self.of(number)
         return _read(folder) if folder else None
+
+    def diagnosis(self, number: int) -> dict[str, Any] | None:
+        """What the supervisor found for its cause; None without one that can be read."""
+        folder = self.of(number)
+        if folder is None:
+            return None
+        try:
+            path = folder / DIAGNOSIS
+            found = json.loads(path.read_bytes()) if path.stat().st_size <= _MOST_DIAGNOSIS else None
+        except (OSError, ValueError, RecursionError):
+            return None
+        return found if isinstance(found, dict) else None
 
     def all(self) -> tuple[Incident, ...]:
         found = (_read(folder) for _, folder in sorted(self.numbered()))

@@ -11,7 +11,7 @@ from typing import Any
 
 from sparkwright.domain.codec import from_json, from_tree, to_json
 from sparkwright.domain.evaluation import Evaluation
-from sparkwright.domain.run import Conditions, Lag, Level, Listed, Reads, Row, Run, Scrape
+from sparkwright.domain.run import Conditions, Lag, Level, Listed, Reads, Row, Run, Scrape, Stated, Totals
 from sparkwright.domain.workload import LevelPlan, Workload
 
 _EXACT, _WIDE, _MANY, _ONES = 1, 2, 4, 8
@@ -116,6 +116,8 @@ def level_record(run: str, level: Level) -> Record:
         "scrapes": zlib.compress(scrapes.encode()),
         "doubts": json.dumps(level.doubts),
         "complete": int(level.complete),
+        "stated": json.dumps([asdict(one) for one in level.stated]) if level.stated else "",
+        "totals": to_json(level.totals) if level.totals else "",
     }
 
 
@@ -132,6 +134,8 @@ def level_of(record: Record, rows: tuple[Row, ...]) -> Level:
         scrapes=tuple(from_tree(Scrape, scrape) for scrape in scrapes),
         doubts=tuple(json.loads(record["doubts"])),
         complete=bool(record["complete"]),
+        stated=tuple(from_tree(Stated, one) for one in json.loads(record["stated"] or "[]")),
+        totals=from_json(Totals, record["totals"]) if record["totals"] else None,
     )
 
 

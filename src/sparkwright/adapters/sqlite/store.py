@@ -12,10 +12,11 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from sparkwright.adapters.sqlite import threaded
+from sparkwright.adapters.sqlite import samples, threaded
 from sparkwright.adapters.sqlite.database import History, Seldom
 from sparkwright.adapters.sqlite.folders import Folders, shortened
 from sparkwright.adapters.sqlite.run_records import clean
+from sparkwright.domain.history import Minute
 from sparkwright.domain.incident import Deployed, Incident, IncidentEvent
 
 T = TypeVar("T")
@@ -73,6 +74,10 @@ class SqliteStore:
     async def note(self, deployment: str, event: IncidentEvent, incident: int = 0) -> None:
         """Does not wait until it is written."""
         self._thread.submit(self._note, deployment, replace(event, text=clean(event.text)), incident)
+
+    def sample(self, minute: Minute) -> None:
+        """A row of the last day. Does not wait until it is written."""
+        self._thread.submit(self._history.write, partial(samples.keep, minute=minute))
 
     @threaded
     def explain(self, number: int, cause: str, code: str, fix: tuple[str, ...], what: str = "") -> None:

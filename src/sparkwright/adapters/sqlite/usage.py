@@ -7,14 +7,16 @@ set aside, and a new one begun.
 import sqlite3
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import TypeVar
 
 from sparkwright.adapters.sqlite.database import is_damaged, set_aside
 from sparkwright.domain.errors import CommandFailed
-from sparkwright.gateway.usage import Tokens, Used
+from sparkwright.domain.history import RequestRecord, RequestSpan
+from sparkwright.domain.values import replace
+from sparkwright.gateway.usage import DAY, Tokens, Used
 
 FILE = "usage.sqlite"
 OUTCOMES = ("finished", "uncounted", "cut", "failed")
@@ -40,7 +42,16 @@ _TODAY = "SELECT coalesce(sum(prompt + completion + at_least), 0) FROM usage WHE
 Row = tuple[str, str, str]
 
 
-_SETTINGS = ("PRAGMA journal_mode = WAL", "PRAGMA synchronous = NORMAL", _TABLE, _MINUTES)
+# The requests of the last day, for people to look at: no texts.
+_REQUEST_COLUMNS = tuple(RequestRecord.__dataclass_fields__)
+_REQUESTS = """
+CREATE TABLE IF NOT EXISTS requests (id INTEGER PRIMARY KEY, at REAL, key TEXT, model TEXT, path TEXT, status INTEGER,
+  outcome TEXT, seconds REAL, first REAL, prompt INTEGER, cached INTEGER, completion INTEGER)
+"""
+_RECORD = f"INSERT INTO requests ({', '.join(_REQUEST_COLUMNS)}) VALUES ({', '.join('?' * len(_REQUEST_COLUMNS))})"
+_FORGET = "DELETE FROM requests WHERE id <= (SELECT max(id) - ? FROM requests) OR at < ?"
+_KEPT_REQUESTS, _FORGET_EVERY, _NAME = 50_000, 200, 200
+_SETTINGS = ("PRAGMA journal_mode = WAL", "PRAGMA synchronous = NORMAL", _TABLE, _MINUTES, _REQUESTS)
 _AGAIN = 10.0
 T = TypeVar("T")
 
@@ -54,7 +65,7 @@ class UsageStore:
     def __init__(self, folder: Path, clock: Callable[[], float] = time.monotonic) -> None:
         self._path, self._clock = folder / FILE, clock
         self._link: sqlite3.Connection | None = None
-        self._again = 0.0
+        self._again, self._recorded = 0.0, 0
         self.trouble = ""
         with suppress(OSError):
             self._path.touch(0o600)
@@ -71,6 +82,14 @@ class UsageStore:
         made = tokens or Tokens()
         self._write(_END[outcome], *row, 1, made.prompt, made.completion, made.cached, at_least)
 
+    def record(self, request: RequestRecord) -> None:
+        """One of the last day's requests, once it is over."""
+        row = replace(request, key=request.key[:_NAME], model=request.model[:_NAME], path=request.path[:_NAME])
+        self._write(_RECORD, *(getattr(row, name) for name in _REQUEST_COLUMNS))
+        self._recorded += 1
+        if self._recorded % _FORGET_EVERY == 1:
+            self._write(_FORGET, _KEPT_REQUESTS, request.at - DAY)
+
     def minute(self, key: str, at: float, since: float) -> None:
         """A request that counts until `since` has passed it; seconds of the monotonic clock, which a restart keeps."""
         self._write("DELETE FROM minutes WHERE at < ?", since)
@@ -85,7 +104,7 @@ class UsageStore:
         """Tokens of a key; 0 where that cannot be read."""
         return self._done(lambda link: int(link.execute(_TODAY, (day, key)).fetchone()[0])) or 0
 
-    def _write(self, order: str, *values: str | float) -> None:
+    def _write(self, order: str, *values: str | float | None) -> None:
         self._done(lambda link: link.execute(order, values))
 
     def _done(self, work: Callable[[sqlite3.Connection], T]) -> T | None:
@@ -158,3 +177,43 @@ def used_since(folder: Path, day: str) -> tuple[Used, ...]:
         return tuple(Used(**dict(row)) for row in rows)
     except (sqlite3.Error, ValueError, TypeError) as error:
         raise CommandFailed("this head", f"what keys used cannot be read: {error}", f"see {path}") from error
+
+
+_LATEST = f"SELECT {', '.join(_REQUEST_COLUMNS)} FROM requests WHERE at >= ? ORDER BY id DESC LIMIT ?"
+
+
+def requests_since(folder: Path, since: float, most: int) -> tuple[RequestRecord, ...]:
+    """Newest first; () where none was recorded. Raises CommandFailed for what cannot be read."""
+    path = folder / FILE
+    if not path.exists():
+        return ()
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=0.5)) as link:
+            if not link.execute("SELECT 1 FROM sqlite_master WHERE name = 'requests'").fetchone():
+                return ()  # an earlier version's file
+            return tuple(RequestRecord(*row) for row in link.execute(_LATEST, (since, most)))
+    except sqlite3.Error as error:
+        raise CommandFailed("this head", f"the last requests cannot be read: {error}", f"see {path}") from error
+
+
+_BY_TIME = """SELECT CAST(at / :step AS INTEGER) * :step, count(*), coalesce(sum(outcome = 'failed' OR status = 0), 0),
+  coalesce(sum(outcome = 'refused'), 0), avg(CASE WHEN outcome = 'finished' THEN first END),
+  avg(CASE WHEN outcome = 'finished' AND completion > 1 THEN (seconds - first) / (completion - 1) END)
+FROM requests WHERE at >= :since AND model IN ({}) GROUP BY 1 ORDER BY 1"""
+
+
+def spans_since(folder: Path, models: Collection[str], since: float, step: int) -> tuple[RequestSpan, ...]:
+    """Requests of these models by stretches of `step` seconds, oldest first. Raises CommandFailed."""
+    path = folder / FILE
+    if not path.exists() or not models:
+        return ()
+    names = {f"m{place}": name for place, name in enumerate(sorted(models))}
+    text = _BY_TIME.format(", ".join(f":{name}" for name in names))
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=0.5)) as link:
+            if not link.execute("SELECT 1 FROM sqlite_master WHERE name = 'requests'").fetchone():
+                return ()
+            rows = link.execute(text, {"step": step, "since": since, **names}).fetchall()
+        return tuple(RequestSpan(*row) for row in rows)
+    except sqlite3.Error as error:
+        raise CommandFailed("this head", f"the last requests cannot be read: {error}", f"see {path}") from error

@@ -12,6 +12,7 @@
     for (const { name, value } of fresh.attributes) {
       if (old.getAttribute(name) !== value) old.setAttribute(name, value);
     }
+    if (fresh.hasAttribute("data-keep") && !fresh.childElementCount) return;
     const had = [...old.childNodes], has = [...fresh.childNodes];
     has.forEach((one, at) => {
       const before = had[at];
@@ -62,12 +63,52 @@
     lost.textContent = `The connection to the head node is lost for ${Math.round((Date.now() - away) / 1000)} s: what is shown is old.`;
   }, 1000);
 
+  // Parts that ask for themselves again, while somebody looks.
+  document.querySelectorAll("[data-poll]").forEach((box) => setInterval(async () => {
+    if (document.hidden) return;
+    try {
+      const answer = await fetch(box.dataset.poll, { redirect: "manual", cache: "no-store" });
+      if (!answer.ok) return;
+      const made = new DOMParser().parseFromString(await answer.text(), "text/html").body;
+      const fresh = box.cloneNode(false);
+      fresh.append(...made.childNodes);
+      morph(box, fresh);
+    } catch { /* the next one is as good */ }
+  }, 1000 * box.dataset.every));
+
+  // The filter of a log, without asking again.
+  const sieve = document.getElementById("log-filter");
+  const levels = { doubt: ["doubt", "bad", "cause"], bad: ["bad", "cause"], cause: ["cause"] };
+
+  function sift(line) {
+    const { words, rank, level, access } = sieve.elements, kinds = [...line.classList];
+    const shown = !kinds.includes("access") || access.checked;
+    const fits = !level.value || kinds.some((kind) => levels[level.value].includes(kind));
+    const same = !rank.value || line.dataset.rank === rank.value;
+    line.hidden = !kinds.includes("note") &&
+      !(shown && fits && same && line.textContent.toLowerCase().includes(words.value.toLowerCase()));
+  }
+
+  if (sieve) {
+    sieve.addEventListener("input", () => document.querySelectorAll("#log .line").forEach(sift));
+    sieve.addEventListener("submit", (event) => event.preventDefault());
+    const next = document.getElementById("next-cause");
+    next.hidden = false;
+    next.addEventListener("click", () => {
+      const log = document.getElementById("log"), causes = [...log.querySelectorAll(".cause:not([hidden])")];
+      const after = causes.find((one) => one.offsetTop - log.offsetTop > log.scrollTop + 60) || causes[0];
+      if (after) log.scrollTop = after.offsetTop - log.offsetTop - 40;
+      next.textContent = causes.length ? `Next cause (${causes.length})` : "No cause is shown";
+    });
+  }
+
   // Lines of a log: at the end, as long as the reader is there.
   function append(html) {
     const log = document.getElementById("log");
     log.querySelectorAll(".note:first-child:last-child").forEach((one) => one.remove());
     const atEnd = log.scrollHeight - log.scrollTop - log.clientHeight < 40;
     const made = new DOMParser().parseFromString(html, "text/html");
+    made.body.childNodes.forEach(sift);
     log.append(...made.body.childNodes);
     while (log.childElementCount > 2000) log.firstElementChild.remove();
     if (atEnd) log.scrollTop = log.scrollHeight;
@@ -105,6 +146,51 @@
       }
     }
 
+    // Markdown as elements, never as markup: what an answer holds stays text.
+    function inline(words, into) {
+      const marks = /(`+)(.+?)\1|\*\*(.+?)\*\*|\*([^*\s][^*]*)\*/g;
+      let at = 0;
+      for (const found of words.matchAll(marks)) {
+        into.append(words.slice(at, found.index));
+        const made = document.createElement(found[1] ? "code" : found[3] ? "strong" : "em");
+        made.textContent = found[2] || found[3] || found[4];
+        into.append(made);
+        at = found.index + found[0].length;
+      }
+      into.append(words.slice(at));
+    }
+
+    function block(kind, words) { const made = document.createElement(kind); inline(words, made); return made; }
+
+    function render(text) {
+      const all = document.createElement("div"), rows = text.split("\n");
+      let list = null, prose = [];
+      const flush = () => { if (prose.length) all.append(block("p", prose.join("\n"))); prose = []; };
+      all.className = "markdown";
+      for (let at = 0; at < rows.length; at++) {
+        const row = rows[at], item = row.match(/^\s*(?:[-*]|(\d+)[.)])\s+(.*)/), title = row.match(/^(#{1,6})\s+(.*)/);
+        if (!item) list = null;
+        if (/^\s*```/.test(row)) {
+          flush();
+          const code = [];
+          while (++at < rows.length && !/^\s*```/.test(rows[at])) code.push(rows[at]);
+          const box = document.createElement("pre");
+          box.tabIndex = 0;
+          box.textContent = code.join("\n");
+          all.append(box);
+        } else if (item) {
+          flush();
+          const kind = item[1] ? "OL" : "UL";
+          if (list?.tagName !== kind) all.append(list = document.createElement(kind));
+          list.append(block("li", item[2]));
+        } else if (title) { flush(); all.append(block("h4", title[2])); }
+        else if (row.trim()) prose.push(row);
+        else flush();
+      }
+      flush();
+      return all;
+    }
+
     async function ask() {
       const name = location.pathname.split("/")[3] || chat.action.split("/").pop();
       const body = turn(name, "answer");
@@ -125,6 +211,7 @@
         });
         if (!ended) note("the connection was lost before the end", "error");
       } catch (error) { note(error.name === "AbortError" ? "stopped" : String(error.message), "error"); }
+      if (text) body.replaceWith(render(text));
       if (text) said.push({ role: "assistant", content: text }); else said.pop();
       turns.scrollTop = turns.scrollHeight;
       busy = null; send.disabled = false; halt.hidden = true;
@@ -145,6 +232,17 @@
     });
     field.focus();
   }
+
+  // Copies what stands before the button.
+  document.querySelectorAll(".copy").forEach((button) => {
+    button.hidden = false;
+    button.addEventListener("click", async () => {
+      const text = button.parentNode.querySelector("pre, code").textContent;
+      try { await navigator.clipboard.writeText(text); button.textContent = "Copied"; }
+      catch { getSelection().selectAllChildren(button.parentNode.querySelector("pre, code")); button.textContent = "Selected"; }
+      setTimeout(() => { button.textContent = "Copy"; }, 1500);
+    });
+  });
 
   const log = document.getElementById("log");
   if (log) log.scrollTop = log.scrollHeight;

@@ -38,6 +38,7 @@ def _no_replicas(split: Parallelism) -> tuple[str, ...]:
 
 
 TRAITS = Traits(
+    tool_option="tool-parser",
     claim=Claim.REST,
     counts=lambda recipe: Counts.FREE,  # cudaMemGetInfo, which is MemFree on a GB10 (unsloth 10705)
     fraction=0.9,  # trtllm-serve's default

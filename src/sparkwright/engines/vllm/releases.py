@@ -201,5 +201,6 @@ TRAITS = Traits(
     helpers=frozenset({"ray"}),
     media="hosts",
     owned_by="vllm",
+    tool_option="tool-call-parser",
     choose=lambda texts: {"structured_outputs": {"choice": list(texts)}},
 )

@@ -16,6 +16,7 @@ from sparkwright.adapters.extras import install_command
 from sparkwright.adapters.run_files import formats
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.run import Reads, Run
+from sparkwright.domain.summary import Interval
 from sparkwright.domain.workload import Agent, Arrival, Length, Pace, Single
 from sparkwright.loadgen.stats import summarize
 
@@ -139,7 +140,7 @@ def test_a_csv_of_somebody_else_needs_few_columns(tmp_path: Path) -> None:
         (formats.bytes_of(replace(RUN, id="last"), "json"), "'last' is no run's id"),
         (benchy(concurrency="many"), "missing or odd"),
         (benchy(e2e_ttft=None), "no measured value"),
-        ({"request_throughput": 1.0, "model_id": "m"}, "totals only"),
+        ({"request_throughput": "?", "model_id": "m"}, "no figure that is known"),
         ("| model | test |\n|---|---|\n| m | hello |\n", "no line whose test is like pp2048"),
     ],
 )
@@ -216,15 +217,34 @@ def test_the_whole_of_a_batch_is_counted_as_llama_benchy_does() -> None:
 
 
 def test_a_table_is_read_as_it_is_posted(tmp_path: Path) -> None:
-    """Text around it is passed over; mean and deviation of what is made of a cell are the cell's."""
+    """Text around it is passed over; figures are those of the cells, without an interval that nobody measured."""
     told = formats.read(saved(tmp_path, TABLE))
     first, deep = summarize(told).levels
     assert (first.plan.name, deep.plan.name) == ("pp2048 tg32 (c2)", "pp2048 tg1 @ d4096 (c2)")
-    ttft, decode = first.metrics["ttft"], first.metrics["decode"]
-    assert (ttft.mean.value, ttft.least, ttft.most) == (pytest.approx(1.4), pytest.approx(1.3), pytest.approx(1.5))
-    assert (decode.mean.value, decode.least) == (pytest.approx(40.0), pytest.approx(39.5))
-    assert deep.metrics["ttft"].count == 2  # no deviation: one batch of two
-    assert "made-up" in told.note
+    ttft, decode = first.metrics["ttft"].mean, first.metrics["decode"].mean
+    assert (ttft, decode) == (Interval(1.4, 1.4, 1.4), Interval(40.0, 40.0, 40.0))
+    assert first.metrics["ttft"].median is None
+    assert (told.levels[0].rows, first.sent) == ((), 0)
+    assert "no requests, so no intervals" in first.notes[0]
+    assert deep.metrics["prefill"].mean == Interval(1500.0, 1500.0, 1500.0)
+
+
+def test_an_imported_table_is_exported_as_it_was(tmp_path: Path) -> None:
+    """Totals at concurrency, peaks and deviations are the tool's own: nobody posts other figures under its name."""
+    back = formats.bytes_of(formats.read(saved(tmp_path, TABLE)), "llama-benchy-table").decode()
+    rows = [[cell.strip() for cell in line.strip("|").split("|")][1:] for line in back.splitlines()[2:]]
+    assert rows[0] == ["pp2048 (c2)", "3000.00 ± 50.00", "1500.00 ± 9.00", "", "", "", "", "1400.00 ± 100.00"]
+    assert rows[1] == ["tg32 (c2)", "80.00 ± 1.00", "40.00 ± 0.50", "", "", "", "", ""]
+    assert rows[2][0] == "pp2048 @ d4096 (c2)"
+
+
+def test_an_imported_json_of_llama_benchy_is_exported_as_it_was(tmp_path: Path) -> None:
+    """Every metric of every level, with its values; levels that load a context are marked as such again."""
+    tree = benchy()
+    loading = {**tree["benchmarks"][0], "is_context_prefill_phase": True, "prompt_size": 4096}
+    tree |= {"prefix_caching_enabled": True, "benchmarks": [loading, *tree["benchmarks"]]}
+    back = json.loads(formats.bytes_of(formats.read(saved(tmp_path, tree)), "llama-benchy"))
+    assert back["benchmarks"] == tree["benchmarks"]
 
 
 def test_a_table_is_written_in_its_form(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from fakes.measured import KNOWN, PLAN, failed, level, row, run, scrape
 from sparkwright.adapters.sqlite import database
 from sparkwright.adapters.sqlite.runs import RUNS, SqliteRuns
 from sparkwright.domain.errors import StoreError, UsageError
-from sparkwright.domain.run import Lag, Reads, Run
+from sparkwright.domain.run import Lag, Reads, Run, Stated, Totals
 from sparkwright.domain.workload import Agent, Arrival, Length, LevelPlan, Pace, Search, Single, Slo
 
 RICH = run(
@@ -27,6 +27,7 @@ RICH = run(
         doubts=("odd",),
     ),
     level([row(0.25)], 1),
+    level([], 2, stated=(Stated("ttft", 0.5, median=0.4, values=(0.3, 0.5)),), totals=Totals(3, 2, 9, {"error": 1})),
     level([], plan=LevelPlan("agent", Agent(3, 1, 2, 3, 4, 5, 0.8, noise=2), Pace(Arrival.RAMP, 4, 1.0, 0, 9.0))),
     conditions=replace(KNOWN, flags=("--a", "b"), nodes=("spark-1: GB10",), engine="vllm", ours=True),
     slo=Slo(0.5, 0.1),
@@ -94,7 +95,7 @@ async def test_a_list_counts_without_loading(store: SqliteRuns) -> None:
     newest, older = await store.list()
     assert (newest.id, newest.requests, newest.errors, newest.tags) == ("r-2", 1, 0, ())
     assert (older.workload, older.model, older.engine) == ("check@1", "acme/model", "vllm")
-    assert (older.requests, older.errors, older.done, older.planned) == (4, 1, 3, 6)
+    assert (older.requests, older.errors, older.done, older.planned) == (4, 1, 4, 6)
     assert (older.tags, older.note) == (("baseline",), "first")
 
 
@@ -128,7 +129,7 @@ async def test_a_store_of_a_later_version_is_left_alone(store: SqliteRuns, tmp_p
         connection.execute("PRAGMA user_version=99")
     connection.close()
     later = SqliteRuns(path)
-    with pytest.raises(StoreError, match="has version 99, from a later sparkwright; this one knows version 2"):
+    with pytest.raises(StoreError, match="has version 99, from a later sparkwright; this one knows version 3"):
         await later.list()
     await later.aclose()
 

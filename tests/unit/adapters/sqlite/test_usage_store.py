@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from sparkwright.adapters.sqlite.usage import FILE, UsageStore, used_since
+from sparkwright.adapters.sqlite.usage import FILE, UsageStore, requests_since, used_since
+from sparkwright.domain.history import RequestRecord
 from sparkwright.gateway.usage import Tokens
 
 ROW = ("2026-11-24", "ci", "tiny")
@@ -67,3 +68,19 @@ def test_what_cannot_be_counted_is_a_trouble_until_it_can(tmp_path: Path) -> Non
     assert (spent(store), store.trouble) == (10, "")
     with closing(sqlite3.connect(tmp_path / FILE)) as link:
         assert link.execute("SELECT requests FROM usage").fetchall() == [(1,)]
+
+
+def test_the_requests_of_a_day_are_kept_without_texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Newest first, bounded by age and by number; names from outside are cut."""
+    monkeypatch.setattr("sparkwright.adapters.sqlite.usage._KEPT_REQUESTS", 300)
+    store = UsageStore(tmp_path)
+    assert requests_since(tmp_path, 0.0, 10) == ()
+    store.record(RequestRecord(1.0, "old", "tiny", "/v1/completions", 200, "finished", 1.0))
+    for number in range(601):
+        store.record(
+            RequestRecord(1e6 + number, "k" * 999, "tiny", "/v1/completions", 200, "finished", 2.0, 0.5, 9, 3, 4)
+        )
+    found = requests_since(tmp_path, 0.0, 1000)
+    assert [one.at for one in found[:2]] == [1e6 + 600, 1e6 + 599] and 300 <= len(found) <= 500
+    assert (len(found[0].key), found[0].per_token) == (200, pytest.approx(0.5))
+    assert len(requests_since(tmp_path, 1e6 + 595, 1000)) == 6 and len(requests_since(tmp_path, 0.0, 5)) == 5

@@ -1,0 +1,96 @@
+"""Results of `vllm bench serve --save-result`, with each request (`--save-detailed`) or as totals only.
+
+Names as vLLM 0.21 to 0.33 writes them: ttfts, itls (between chunks) and start_times in seconds, errors '' when well;
+totals are `mean_ttft_ms`, `median_tpot_ms`, `p99_e2el_ms` and the like, for the percentiles that were asked for.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate
+from typing import Any
+
+from sparkwright.adapters.run_files.totals import MS, about, alone, decode_of, known, moment, number, run_of, statement
+from sparkwright.domain.run import Conditions, Level, Reads, Row, Run, Stated, Totals
+from sparkwright.domain.workload import Arrival, Length, LevelPlan, Pace, Single
+
+TOOL = "vllm bench serve"
+_DATE = "%Y%m%d-%H%M%S"
+_TIMES = {"ttft": "ttft", "tpot": "tpot", "itl": "itl", "end_to_end": "e2el"}
+_RATES = {"output_rate": "output_throughput", "total_rate": "total_token_throughput"}
+_RATES |= {"request_rate": "request_throughput", "goodput": "request_goodput"}
+
+
+def is_it(tree: Mapping[str, Any]) -> bool:
+    return "request_throughput" in tree and "model_id" in tree
+
+
+def read(tree: Mapping[str, Any]) -> Run:
+    """Raises UsageError, KeyError, TypeError, ValueError."""
+    detailed = isinstance(tree.get("ttfts"), list)
+    level = _detailed(tree) if detailed else _totals(tree)
+    note = f"of {tree.get('date', '?')}"
+    if not detailed:
+        note += ", totals only; prompt and output lengths are means"
+    conditions = Conditions("", str(tree["model_id"]), tokenizer=str(tree.get("tokenizer_id") or ""), client=TOOL)
+    return run_of([level], TOOL, conditions, note, moment(tree.get("date"), _DATE))
+
+
+def _detailed(tree: Mapping[str, Any]) -> Level:
+    starts: Sequence[float] = tree.get("start_times") or [0.0] * len(tree["ttfts"])
+    began = min(starts, default=0.0)
+    lists = (tree.get(name) or [] for name in ("ttfts", "itls", "input_lens", "output_lens", "errors"))
+    told = zip(starts, *lists, strict=False)
+    rows = tuple(_row(place, start - began, one) for place, (start, *one) in enumerate(told))
+    prompt, output = tree.get("input_lens") or [0], tree.get("output_lens") or [0]
+    shape = Single(Length(min(prompt), max(prompt)), Length(min(output), max(output)))
+    plan = LevelPlan(_name(tree), shape, _pace(tree), len(rows), 0)
+    return Level(plan, 0, 0.0, float(tree.get("duration") or 0.0), rows)
+
+
+def _totals(tree: Mapping[str, Any]) -> Level:
+    good, failed = int(number(tree.get("completed")) or 0), int(number(tree.get("failed")) or 0)
+    prompt, output = (number(tree.get(f"total_{side}_tokens")) or 0.0 for side in ("input", "output"))
+    shape = Single(about(prompt / max(good, 1)), about(output / max(good, 1)))
+    sent = max(int(number(tree.get("num_prompts")) or 0), good + failed)
+    plan = LevelPlan(_name(tree), shape, _pace(tree), max(sent, 1), 0)
+    totals = Totals(sent, good, int(output), {"error": failed} if failed else {})
+    return Level(plan, 0, 0.0, number(tree.get("duration")) or 0.0, stated=known(_stated(tree, good)), totals=totals)
+
+
+def _stated(tree: Mapping[str, Any], good: int) -> Iterator[Stated | None]:
+    for name, word in _TIMES.items():
+        keys = {"mean": "mean", "deviation": "std", "median": "median", "p90": "p90", "p99": "p99"}
+        found = {key: tree.get(f"{begin}_{word}_ms") for key, begin in keys.items()}
+        # A request of one token has no time between tokens: the tool writes 0 then.
+        made = statement(name, found, MS, good) if found["mean"] or found["median"] else None
+        yield made
+        if name == "tpot":
+            yield decode_of(made)
+    yield from (alone(name, tree.get(word)) for name, word in _RATES.items())
+
+
+def _name(tree: Mapping[str, Any]) -> str:
+    places = tree.get("max_concurrency")
+    return f"c{places}" if places else f"rate {tree.get('request_rate', 'inf')}"
+
+
+def _pace(tree: Mapping[str, Any]) -> Pace:
+    rate, places = tree.get("request_rate"), int(tree.get("max_concurrency") or 0)
+    if not isinstance(rate, int | float):
+        return Pace(Arrival.CLOSED, places)
+    return Pace(Arrival.POISSON, places, float(rate))
+
+
+def _row(place: int, sent: float, told: Sequence[Any]) -> Row:
+    ttft, itls, prompt, output, error = told
+    if error:
+        return Row(place, 0, sent, sent, kind="error", error=str(error)[-300:], planned_prompt=prompt)
+    at = tuple(accumulate((ttft, *itls)))
+    reads = Reads(at, _shared(output, len(at)), exact=output == len(at))
+    first = {"first": ttft, "end": at[-1]} if output else {}
+    return Row(place, 0, sent, sent, **first, reads=reads, prompt_tokens=prompt, output_tokens=output)
+
+
+def _shared(tokens: int, chunks: int) -> tuple[int, ...]:
+    """Tokens over chunks, as even as may be: which chunk had how many is unknown."""
+    each, more = divmod(tokens, chunks)
+    return tuple(each + (place < more) for place in range(chunks))

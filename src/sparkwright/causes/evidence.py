@@ -1,0 +1,65 @@
+"""Which lines are evidence: their level, whether they only list files, whether they are known to be harmless."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache, lru_cache
+
+from sparkwright.causes.candidates import form, split
+from sparkwright.causes.load import families, needs
+from sparkwright.domain.diagnosis import Proof
+from sparkwright.domain.finding import Severity
+from sparkwright.logscan.book import digest, linear
+from sparkwright.logscan.sign import POSSIBLE
+
+_HEAD = 90  # characters in which a line's level stands
+_CACHED = 1 << 12
+_ANY = ((0.0, 0), ("",))
+
+
+@lru_cache(_CACHED)
+def is_quiet(text: str) -> bool:
+    """Whether its writer reports it as information or as a warning, and it is no exception and no end of a process."""
+    if is_listing(text):
+        return True
+    level = form("level").search(text[:_HEAD])
+    if not level or level["bad"] or level["g"] in ("E", "F"):
+        return False
+    body = split(text)[1].lstrip()
+    return not (form("fatal").search(text) or form("exception").match(body))
+
+
+def is_listing(text: str) -> bool:
+    """Whether it lists a file, a package or a layer: a name there is no message."""
+    return form("listing").match(text) is not None
+
+
+@cache
+def _harmless() -> Sequence[tuple[float, Sequence[str], str, str]]:
+    """(how sure, words of which a line has one, pattern, pattern of lines left out) of the signs of harmless lines."""
+    known = needs()
+    causes = (cause for group in families().values() for cause in group if cause.severity is Severity.INFO)
+    signs = (sign for cause in causes for sign in cause.signatures if sign.sure >= POSSIBLE)
+    single = [sign for sign in signs if len(sign.patterns) == 1 and sign.times == 1 and not sign.only]
+    return [(one.sure, known.get(digest(one.patterns[0]), _ANY)[1], one.patterns[0], one.unless) for one in single]
+
+
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(linear(pattern), re.IGNORECASE)
+
+
+@lru_cache(_CACHED)
+def harmless(text: str) -> float:
+    """How sure it is that the line alone is harmless, 0.0 for a line that nobody knows as such."""
+    low = text.lower()
+    possible = (row for row in _harmless() if any(word in low for word in row[1]))
+    return max((row[0] for row in possible if _matches(text, row[2], row[3])), default=0.0)
+
+
+def _matches(text: str, pattern: str, unless: str) -> bool:
+    return bool(_compiled(pattern).search(text) and not (unless and _compiled(unless).search(text)))
+
+
+def are_before(proofs: Iterable[Proof], served: Mapping[str, int]) -> bool:
+    """Whether all of them stand before the line by which their source was ready. served: source -> that line."""
+    return all(proof.number <= served.get(proof.source, -1) for proof in proofs)

@@ -1,0 +1,74 @@
+"""The state of a server where its log ends: since when it serves, whether it stopped in good order, what it starts."""
+
+import re
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+
+from sparkwright.domain.diagnosis import Proof, State
+from sparkwright.domain.values import dataclass
+from sparkwright.logscan.sign import Story
+
+_FILE = Path(__file__).parent / "whole_log" / "marks.toml"
+READY, AT_WORK, STARTS, STOPPED = "ready", "at work", "starts", "stopped"
+
+
+@cache
+def _texts() -> Mapping[str, Mapping[str, str]]:
+    found: dict[str, dict[str, str]] = tomllib.loads(_FILE.read_text(encoding="utf-8"))["STATE"]
+    return found
+
+
+def marks() -> Mapping[str, str]:
+    """What is looked for in logs for it: name -> pattern."""
+    return _texts()["marks"]
+
+
+@cache
+def _last(name: str) -> re.Pattern[str]:
+    """What is looked for in the last lines only, where it stands if it stands anywhere."""
+    return re.compile(_texts()["last"][name])
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """One source. ready: the line since which it serves, None if it was never ready or starts again; stopped: after."""
+
+    source: str
+    state: State
+    ready: Proof | None = None
+
+    @property
+    def before(self) -> int:
+        """The last line that cannot explain what came later, as the server was ready after it."""
+        return self.ready.number if self.ready else 0
+
+
+def server_of(story: Story) -> Server:
+    """By its marks: the last of start, readiness, work and shutdown decides."""
+    seen = {name: story.marks[name].last for name in marks() if name in story.marks}
+    ready, starts = (seen.get(name) for name in (READY, STARTS))
+    works, stops = ([line for line in story.tail if _last(name).search(line.text)] for name in (AT_WORK, STOPPED))
+    last = max((one.number for one in (ready, *works[-1:]) if one), default=0)
+    if starts and starts.number > last:
+        return Server(story.source, State.STARTING)
+    since = ready or next(iter(works), None)
+    if not since:
+        return Server(story.source, State.STOPPED if stops else State.UNKNOWN)
+    over = bool(stops) and stops[-1].number > last
+    return Server(story.source, State.STOPPED if over else State.SERVING, since)
+
+
+def state_of(servers: Sequence[Server], failed: bool, begun: bool) -> State:
+    """All sources together. failed: a line reports a failure; begun: an engine's first lines are there."""
+    if failed:
+        return State.FAILED
+    states = {one.state for one in servers}
+    order = (State.STARTING, State.STOPPED, State.SERVING)
+    return next((state for state in order if state in states), State.STARTING if begun else State.UNKNOWN)
+
+
+def ready_lines(servers: Iterable[Server]) -> Mapping[str, int]:
+    """Source -> the line by which it was ready, of those that were."""
+    return {one.source: one.before for one in servers if one.before}

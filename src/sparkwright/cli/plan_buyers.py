@@ -1,0 +1,76 @@
+"""`plan A B C --nodes 1,2,4`: recipes and models on stock nodes, one row for each with each count of nodes."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from sparkwright.app.estimate import Compared
+from sparkwright.cli.columns import aligned, fold
+from sparkwright.cli.plan_result import plan_json
+from sparkwright.domain.ledger import Fit
+from sparkwright.domain.plan import Plan, stopping
+from sparkwright.domain.units import gib
+from sparkwright.domain.verdict import Estimate
+from sparkwright.planner.stock import node_types
+
+_HEAD = ("", "nodes", "verdict", "KV tokens", "users at context", "tok/s, one", "tok/s, together", "short")
+_MEMORY = ("MEM001", "MEM002", "MEM003")
+_LONG = 60  # characters of a reason in the table
+
+
+def rows_text(found: Sequence[Compared], kind: str) -> str:
+    """The table; what each row stands on and what cannot be planned is below it."""
+    type_ = node_types()[kind]
+    assumed = f"assumed: {type_.title}: {type_.total:.1f} GiB, {type_.free:.1f} GiB free; no node was asked"
+    table = aligned([_HEAD, *map(_row, found)])
+    notes = dict.fromkeys(f"{one.name}: {one.trouble}" for one in found if one.trouble)
+    more = "more of one of them: sparkwright plan NAME --nodes N"
+    return "\n\n".join(filter(None, (fold(assumed, 2), table, "\n".join(fold(note, 2) for note in notes), more)))
+
+
+def rows_json(found: Sequence[Compared]) -> dict[str, Any]:
+    """`plans`: each as of `plan --json` with its name and nodes, or {name, nodes, error}."""
+    rows = []
+    for one in found:
+        told: dict[str, Any] = plan_json(one.plan, ()) if one.plan else {"error": one.trouble}
+        rows.append({"name": one.name, "nodes": one.nodes} | told)
+    return {"plans": rows}
+
+
+def _row(one: Compared) -> tuple[str, ...]:
+    if one.plan is None or one.plan.verdict is None:
+        return (one.name, str(one.nodes), "no plan", "", "", "", "", "see below")
+    plan, found = one.plan, one.plan.verdict
+    kv = found.kv if found.known and found.fit is not Fit.NOT and found.kv and found.kv.tokens else None
+    context = plan.recipe.serving.context
+    users = f"{found.sequences:.1f} x {context:,}" if kv and context else ""
+    alone, busy = _speeds(plan) if found.known and found.fit is not Fit.NOT else ("", "")
+    tokens = f"{kv.tokens:,}" if kv else ""
+    return (one.name, str(one.nodes), str(found.fit), tokens, users, alone, busy, _short(plan))
+
+
+def _speeds(plan: Plan) -> tuple[str, str]:
+    alone = next((one.decode for one in plan.speeds if one.load.concurrency == 1 and one.decode.known), None)
+    busy = next((one for one in plan.speeds if one.load.concurrency > 1 and one.decode_all.known), None)
+    together = f"{_rate(busy.decode_all)}, {busy.load.concurrency} streams" if busy else ""
+    return _rate(alone) if alone else "", together
+
+
+def _rate(one: Estimate) -> str:
+    digits = 1 if one.value < 100 else 0
+    return f"{one.value:,.{digits}f} ({one.low:,.{digits}f}-{one.high:,.{digits}f})"
+
+
+def _short(plan: Plan) -> str:
+    """What is missing: GiB, a figure that nobody gives, or the checks that refuse it."""
+    found = plan.verdict
+    if found is None:
+        return ""
+    if not found.known:
+        return next(iter(found.missing), "")[:_LONG]
+    other = dict.fromkeys(one.code for one in stopping(plan, "") if one.code not in _MEMORY)
+    return "; ".join(
+        [
+            *([f"{gib(found.short)} on a node"] if found.short else []),
+            *([f"refused: {', '.join(other)}"] if other else []),
+        ]
+    )

@@ -1,0 +1,49 @@
+"""Which recipes suit a purpose, and in which order they are shown."""
+
+import tomllib
+from collections.abc import Mapping
+from enum import StrEnum
+from functools import cache
+from importlib.resources import files
+
+from sparkwright.domain.recipe import ModelKind, Recipe, RecipeState
+
+_CODE_CONTEXT = 65_536  # tokens: an agent's prompt with tools and files soon has as many
+_STATES = (RecipeState.READY, RecipeState.DOCUMENTED, RecipeState.REFUSED)
+
+
+class Purpose(StrEnum):
+    CHAT = "chat"
+    CODE = "code"
+    EMBED = "embed"
+    RERANK = "rerank"
+    TRANSCRIBE = "transcribe"
+
+
+_KINDS = {
+    Purpose.EMBED: ModelKind.EMBEDDING,
+    Purpose.RERANK: ModelKind.RERANK,
+    Purpose.TRANSCRIBE: ModelKind.TRANSCRIPTION,
+}
+
+
+@cache
+def older() -> Mapping[str, str]:
+    """Shipped recipes that stand last, with the reason."""
+    text = (files("sparkwright.recipes") / "catalogue.toml").read_text(encoding="utf-8")
+    found: dict[str, str] = tomllib.loads(text)["older"]
+    return found
+
+
+def suits(recipe: Recipe, purpose: Purpose) -> bool:
+    """Code asks for a parser of tool calls and room for an agent's prompt; no simulator suits anything."""
+    if recipe.model.simulated or recipe.model.kind is not _KINDS.get(purpose, ModelKind.CHAT):
+        return False
+    wide = recipe.serving.context >= _CODE_CONTEXT
+    return purpose is not Purpose.CODE or bool(recipe.parsers.tool and wide)
+
+
+def place(recipe: Recipe, shipped: bool) -> tuple[int, int]:
+    """Where it stands in a list: simulators last, then older ones; ready before documented before refused."""
+    late = 2 if recipe.model.simulated else int(shipped and recipe.name in older())
+    return late, _STATES.index(recipe.state)

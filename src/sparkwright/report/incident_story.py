@@ -1,0 +1,146 @@
+"""An incident in the order in which its owner asks: the cause with its proof and its doubt, what happened, what to do.
+
+`sparkwright incidents show` and the console's page render the same story.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from sparkwright.domain.diagnosis import CONFIDENT
+from sparkwright.domain.incident import CHANGED, Incident, IncidentEvent
+from sparkwright.domain.live import DeploymentState
+from sparkwright.domain.units import duration
+from sparkwright.domain.values import dataclass
+
+NO_CAUSE = "none that is known"
+_LONG, _PROOFS, _DOUBTS = 400, 3, 4
+_MEDIUM = 0.6
+_OF_A_LOG = re.compile(r"rank \d+ on [^:]{1,255}: ")
+_STEPS = {
+    "draining (stop)": "new requests are refused, all ranks are stopped",
+    "starting (launch)": "all ranks are launched again",
+    "loading (watch)": "the ranks load",
+    "ready": "ready: a real token came",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """One step of the time line. offset: `+2.0 s` after the incident began."""
+
+    offset: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """sureness: '' where no diagnosis was saved. proof: the lines that the cause was found by.
+
+    doubts: what the diagnosis could not determine; settle: commands that would. noted: (word, line): evidence of the
+    detector that the proof does not repeat; a rank's last log line is named as that. steps: for a person, `steps_word`
+    says when.
+    """
+
+    cause: str
+    code: str
+    sureness: str
+    proof: tuple[str, ...]
+    doubts: tuple[str, ...]
+    settle: tuple[str, ...]
+    what: str
+    changed: str
+    detected: str
+    moments: tuple[Moment, ...]
+    end: str
+    steps: tuple[str, ...]
+    steps_word: str
+    noted: tuple[tuple[str, str], ...]
+
+
+def story_of(incident: Incident, diagnosis: Mapping[str, Any] | None) -> Story:
+    """diagnosis: as the supervisor saved it, or as `diagnose --json` has it; None without one."""
+    found = _diagnosis(diagnosis)
+    causes = [one for one in _listed(found.get("causes")) if isinstance(one, Mapping)]
+    first: Mapping[str, Any] = causes[0] if causes else {}
+    named = bool(causes or incident.cause)
+    proof = tuple(_proof(one) for one in _listed(first.get("proof"))[:_PROOFS])
+    doubts = tuple(shortened(str(one)) for one in _listed(found.get("untold"))[:_DOUBTS])
+    steps = first.get("fix")
+    return Story(
+        cause=str(first.get("title") or incident.cause or NO_CAUSE),
+        code=str(first.get("code") or incident.code) if named else "",
+        sureness=_sureness(first.get("confidence")),
+        proof=proof,
+        doubts=doubts,
+        settle=tuple(map(str, _listed(found.get("collect"))[:_DOUBTS])) if doubts else (),
+        what=incident.what,
+        changed=shortened(incident.changed.removeprefix(f"{CHANGED} ")),
+        detected=_detected(incident),
+        moments=tuple(_moments(incident)),
+        end=_end(incident),
+        steps=tuple(map(str, _listed(steps) or incident.fix)) if named else (),
+        # What the supervisor is at, or has done, nobody else need do.
+        steps_word="by hand" if incident.is_open or incident.serving_at > 0 else "fix",
+        noted=tuple(_noted(line) for line in incident.evidence if not any(line in one for one in proof)),
+    )
+
+
+def _noted(line: str) -> tuple[str, str]:
+    """Nothing ties the last line of a rank's log to the cause."""
+    return "last log" if _OF_A_LOG.match(line) else "evidence", shortened(line)
+
+
+def shortened(line: str, most: int = _LONG) -> str:
+    return line if len(line) <= most else f"{line[: most - 1]}…"
+
+
+def _diagnosis(given: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    """Of a whole examination (`diagnose --json`) or of the bare diagnosis; what another version wrote is none."""
+    found = (given or {}).get("diagnosis") or given or {}
+    return found if isinstance(found, Mapping) else {}
+
+
+def _listed(value: Any) -> Sequence[Any]:
+    return value if isinstance(value, list | tuple) else ()
+
+
+def _proof(proof: Any) -> str:
+    """`source:line  text`; what the supervisor observed itself has no file to name."""
+    if not isinstance(proof, Mapping):
+        return shortened(str(proof))
+    source, number, text = str(proof.get("source", "")), proof.get("number", ""), shortened(str(proof.get("text", "")))
+    return text if source.startswith("the ranks' ends") else f"{source}:{number}  {text}"
+
+
+def _sureness(confidence: Any) -> str:
+    if not isinstance(confidence, int | float):
+        return ""
+    word = "certain" if confidence >= CONFIDENT else "likely" if confidence >= _MEDIUM else "possible"
+    return f"{word}, {confidence:.0%}"
+
+
+def _detected(incident: Incident) -> str:
+    """How long it took to be found: a deployment that is drained has a fault that is known."""
+    found = next((event.at for event in incident.events if event.kind == DeploymentState.DRAINING), 0.0)
+    return f"detected {duration(found - incident.opened_at)} later" if found >= incident.opened_at + 1.0 else ""
+
+
+def _moments(incident: Incident) -> Iterator[Moment]:
+    """Without the fault's own sentence, which is told once."""
+    for event in incident.events:
+        if event.kind != CHANGED:
+            yield Moment(f"+{duration(max(0.0, event.at - incident.opened_at))}", _told(event, incident.what))
+
+
+def _told(event: IncidentEvent, what: str) -> str:
+    text = event.text if event.text.startswith(event.kind) else f"{event.kind}: {event.text}".removesuffix(": ")
+    bare = text.removesuffix(what).removesuffix("starting again: ").removesuffix(": ") if what else text
+    return _STEPS.get(bare, bare)
+
+
+def _end(incident: Incident) -> str:
+    if incident.is_open:
+        return "it is being worked on, or its supervisor is gone: sparkwright status"
+    away = "" if incident.away is None else f", clients got nothing for {duration(incident.away)}"
+    return f"{incident.outcome}{away}"

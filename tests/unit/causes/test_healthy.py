@@ -1,0 +1,236 @@
+"""Healthy servers are never blamed, and a failure behind a healthy start keeps its place."""
+
+import json
+from itertools import cycle
+from pathlib import Path
+
+import pytest
+
+from sparkwright.app.examine import examine
+from sparkwright.causes.diagnose import known
+from sparkwright.domain.diagnosis import Diagnosis, State
+from sparkwright.domain.finding import Severity
+from unit.for_each import for_each
+
+DATA = Path(__file__).resolve().parents[2] / "data"
+RECORDED = sorted((DATA / "healthy-recorded").glob("*.log"))
+STARTS = [DATA / "captures_logs" / "b-8b-graphs.log", DATA / "captures_logs" / "llama-ready.log"]
+STARTS += [DATA / "healthy" / "sglang.log", DATA / "healthy" / "trtllm.log"]
+INPUTS = DATA.parents[2] / "shared" / "data" / "diagnose-inputs"
+BLAMED = 0.5
+
+
+def of(*logs: str | bytes) -> Diagnosis:
+    texts = (log.encode() if isinstance(log, str) else log for log in logs)
+    return examine([(f"log {n}", [text]) for n, text in enumerate(texts)], 2026, {})
+
+
+def blamed(found: Diagnosis) -> bool:
+    return found.failure or any(cause.confidence >= BLAMED for cause in found.causes)
+
+
+def start(path: Path) -> bytes:
+    return path.read_bytes().rstrip() + b"\n"
+
+
+# An OOM behind this start has a cause in it: it gives the KV cache 90 % of the memory.
+EXPLAINED_BY_START = {("trtllm.log", "LSIZ014"), ("trtllm.log", "LUMA007")}
+# Causes that need several ranks, behind the start of one.
+AMONG_RANKS = "LNIC"
+
+
+@pytest.mark.full
+def test_a_failure_behind_a_healthy_start_keeps_its_place() -> None:
+    """Guards against causes that a good start would give: each example, behind the start of one engine in turn."""
+    wrong = []
+    for cause, path in zip(known().values(), cycle(STARTS), strict=False):
+        if cause.severity is Severity.INFO or cause.code.startswith(AMONG_RANKS):
+            continue
+        for text in cause.fires:
+            found = of(start(path) + text.encode())
+            first = [one.key for one in found.causes[:1]]
+            if first != [cause.key] and (path.name, cause.code) not in EXPLAINED_BY_START:
+                wrong.append(f"{cause.code} behind {path.name}: {first}")
+    assert not wrong, "\n".join(wrong)
+
+
+@for_each("path", STARTS)
+def test_a_healthy_start_is_healthy(path: Path) -> None:
+    """Guards the state and that nothing is blamed."""
+    found = of(path.read_bytes())
+    assert found.state in (State.SERVING, State.STOPPED) and not blamed(found) and not found.explanation
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("times", [2, 20])
+def test_harmless_lines_are_harmless_however_often_they_come(times: int) -> None:
+    """Guards that the second identical line is no cause and no failure."""
+    samples = [text for cause in known().values() if cause.severity is Severity.INFO for text in cause.fires]
+    wrong = [text for text in samples if not blamed(of(text)) and blamed(of(f"{text.strip()}\n" * times))]
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.full
+def test_a_failure_wins_over_each_harmless_line() -> None:
+    """Guards that what is known as harmless hides nothing: each harmless example, next to failures in turn."""
+    fine = [text for cause in known().values() if cause.severity is Severity.INFO for text in cause.fires]
+    bad = [(c, c.fires[0]) for c in known().values() if c.severity.stops and c.signatures[0].sure > 0.9]
+    bad = [(cause, text) for cause, text in bad if of(text).failure]
+    wrong = []
+    for (cause, text), harmless in zip(bad, cycle(fine), strict=False):
+        found = of(f"{harmless.strip()}\n\n{text.strip()}\n")
+        if not found.failure or found.causes[0].key != cause.key:
+            wrong.append(f"{cause.code} after {harmless[:80]!r}: {[one.key for one in found.causes]}")
+    assert not wrong, "\n".join(wrong)
+
+
+# Windows of these have a real error of level ERROR, or a request that was refused.
+WITH_ERRORS = {"dockerd", "node-exporter", "llama-embedding", "llama-plain", "llama-slots"}
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    "path", [path for path in RECORDED if path.stem not in WITH_ERRORS], ids=lambda path: path.stem
+)
+def test_windows_of_healthy_recordings_are_healthy(path: Path) -> None:
+    """Guards pieces of logs that people paste: one, three and ten lines."""
+    lines = path.read_bytes().splitlines(keepends=True)
+    pieces = {
+        (size, at): lines[at : at + size] for size in (1, 3, 10) for at in range(0, len(lines), max(1, size // 2))
+    }
+    wrong = [place for place, piece in pieces.items() if blamed(of(b"".join(piece)))]
+    assert not wrong
+
+
+def test_a_log_of_a_server_that_serves_again_is_healthy() -> None:
+    """Guards restarts: what ended an earlier run explains nothing once the server serves again."""
+    crash = (
+        b"ERROR 11-02 10:11:12 [core.py:1484] torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB.\n"
+    )
+    serves = start(STARTS[0]).partition(b"Application startup complete.")
+    serves = b"".join(serves[:2]) + b"\n"
+    assert of(serves + crash).failure
+    found = of(serves + crash + serves)
+    assert found.state is State.SERVING and not blamed(found) and found.serves
+    assert "gpu-out-of-memory" in [cause.key for cause in found.notes]
+
+
+def test_a_start_that_goes_on_is_no_failure() -> None:
+    """Guards a log that is read while the model loads."""
+    lines = start(STARTS[0]).splitlines(keepends=True)
+    cut = next(number for number, line in enumerate(lines) if b"Starting to load model" in line)
+    found = of(b"".join(lines[: cut + 1]))
+    assert found.state is State.STARTING and not found.failure and found.explanation
+
+
+EXPECTED = {
+    "d01": "attention-backend-unsupported-sm12x",
+    "d02": "sglang-pool-check-failed",
+    "d03": "",
+    "d04": "",
+    "d05": "",
+    "d06": "",
+    "d07": "",
+    "d08": "attention-backend-refuses-setting",
+    "d09": "gpu-out-of-memory",
+    "d10": "gpu-out-of-memory",
+    "d11": "crash",
+    "d12": "max-model-len-exceeds-kv-cache",
+    "d13": "",
+    "d14": "",
+}
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_the_inputs_of_the_study(name: str) -> None:
+    """Guards what failed on 2026-11-27: '' is healthy, else the first cause or the mechanism of the line."""
+    path = next(INPUTS.glob(f"{name}-*.log"), None)
+    if path is None:
+        pytest.skip("data: inputs that are not part of the project")
+    found = of(path.read_bytes())
+    assert found.failure is bool(EXPECTED[name]) and blamed(found) is found.failure
+    keys = [cause.key for cause in found.causes[:1]] + [found.explanation.mechanism if found.explanation else ""]
+    assert EXPECTED[name] in keys
+
+
+REFUSED = (
+    "ValueError: Selected backend AttentionBackendEnum.TRITON_ATTN is not valid for this configuration. "
+    "Reason: ['kv_cache_dtype not supported']\n"
+)
+
+
+def test_steps_never_set_the_value_that_was_refused() -> None:
+    """Guards the remedy of a refused backend, and its slots."""
+    found = of(f"(EngineCore pid=90) ERROR 09-10 12:01:00 [core.py:1484] {REFUSED}")
+    steps = [step for cause in found.causes for step in cause.fix]
+    assert any("kv_cache_dtype" in step for step in steps)
+    assert not any("--attention-backend TRITON_ATTN (or" in step or "<setting>" in step for step in steps)
+
+
+NO_ROOM = """0.11.201.114 I load_tensors:        CUDA0 model buffer size = 21470.12 MiB
+0.12.202.205 E llama_kv_cache_init: failed to allocate buffer for kv cache
+"""
+
+
+def test_steps_are_those_of_the_engine_that_printed_the_log() -> None:
+    """Guards options of other engines."""
+    steps = of(NO_ROOM).causes[0].fix
+    assert any("-ctk q8_0" in step for step in steps)
+    assert not any("--max-model-len" in step or "--context-length" in step for step in steps)
+
+
+OWN_SETTING = (
+    "ERROR 09-01 10:00:05 [core.py:1484] torch.OutOfMemoryError: CUDA out of memory. Tried to allocate {} GiB. "
+    "GPU 0 has a total capacity of 79.18 GiB of which 70.10 GiB is free. Process 77 has 3.00 GiB memory in use.\n"
+)
+
+
+@for_each("wants, is_own", [("200.00", True), ("20.00", False)])
+def test_more_memory_than_the_gpu_has_is_the_settings_fault(wants: str, is_own: bool) -> None:
+    """Guards amounts: another process is not blamed for what could never fit."""
+    first = of(OWN_SETTING.format(wants)).causes[0]
+    assert (first.key == "kv-cache-setting-above-memory") is is_own
+    assert not is_own or any("200.00 GiB" in step for step in first.fix)
+
+
+@for_each(
+    "line, mechanism",
+    [
+        ("bash: /opt/x: Datei oder Verzeichnis nicht gefunden", "file-not-found"),
+        ("OSError: [Errno 13] Permission non accordée: '/models/x'", "permission-denied"),
+        ("bind: La dirección ya se está usando: 0.0.0.0:8000", "port-already-in-use"),
+        ("connect: 接続を拒否されました", "connection-refused"),
+    ],
+)
+def test_system_errors_in_other_languages_are_known(line: str, mechanism: str) -> None:
+    """Guards the C library's German, French, Spanish and Japanese; the line is shown as it was printed."""
+    found = of(line + "\n")
+    keys = [cause.key for cause in found.causes] + [found.explanation.mechanism if found.explanation else ""]
+    shown = [cause.proof[0] for cause in found.causes[:1]] or [found.explanation.line if found.explanation else None]
+    assert found.failure and mechanism in keys and shown[0] and shown[0].text.startswith(line[:12])
+
+
+@for_each(
+    "text, key",
+    [
+        ("ValueError: Sparse updates cannot be combined with `packed=True`\n", "not-together"),
+        (
+            "#14 90.1 /src/a.cu:12:10: fatal error: cub/cub.cuh: No such file or directory\n#14 ERROR: exit code: 1\n",
+            "",
+        ),
+        (
+            '[\n  {\n    "State": {\n      "Status": "exited",\n      "OOMKilled": false,\n      "ExitCode": 137\n',
+            "container-ended",
+        ),
+        ("#9 CANCELED\nERROR: failed to build: failed to solve: Canceled: context canceled\n", "build-cancelled"),
+    ],
+)
+def test_mechanisms_fill_their_slots(text: str, key: str) -> None:
+    """Guards messages that no cause was written for."""
+    found = of(text)
+    assert found.failure
+    if key:
+        assert found.explanation and found.explanation.mechanism == key
+        assert "{" not in found.explanation.title + "".join(found.explanation.next)
+    else:
+        assert "cub.cuh" in json.dumps([p.text for c in found.causes for p in c.proof] + [str(found.explanation)])

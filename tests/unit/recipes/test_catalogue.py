@@ -1,0 +1,48 @@
+"""`recipes list`: purposes, order, and what stands last."""
+
+from dataclasses import replace
+
+import pytest
+
+from sparkwright.domain.recipe import ModelKind
+from sparkwright.recipes.catalogue import Purpose, older, place, suits
+from unit.recipes.test_shipped import NAMES, shipped
+
+
+def test_what_stands_last_is_shipped() -> None:
+    """A name that no recipe has would keep its place in the file for ever."""
+    assert set(older()) <= set(NAMES)
+    assert all(len(reason) > 20 for reason in older().values())
+
+
+@pytest.mark.parametrize(
+    ("name", "purposes"),
+    [
+        ("qwen3.8-27b", {Purpose.CHAT, Purpose.CODE}),
+        ("qwen3-vl-embedding-8b", {Purpose.EMBED}),
+        ("qwen3-vl-reranker-8b", {Purpose.RERANK}),
+        ("twin", set()),
+    ],
+)
+def test_a_recipe_suits_what_its_model_answers(name: str, purposes: set[Purpose]) -> None:
+    """Nobody is offered an embedding model for code, and nobody a simulator for anything."""
+    assert {purpose for purpose in Purpose if suits(shipped(name), purpose)} == purposes
+
+
+def test_code_needs_tools_and_room() -> None:
+    """An agent without parsed tool calls, or with 8K of context, is none."""
+    recipe = shipped("qwen3.8-27b")
+    small = replace(recipe, serving=replace(recipe.serving, context=8192))
+    mute = replace(recipe, parsers=replace(recipe.parsers, tool=""))
+    assert not suits(small, Purpose.CODE)
+    assert not suits(mute, Purpose.CODE)
+    assert suits(small, Purpose.CHAT)
+    assert suits(replace(recipe, model=replace(recipe.model, kind=ModelKind.TRANSCRIPTION)), Purpose.TRANSCRIBE)
+
+
+def test_ready_comes_first_and_older_last() -> None:
+    """One's own recipe of an old name is not old."""
+    assert place(shipped("qwen3.6-35b-a3b"), True) < place(shipped("qwen3.8-27b"), True)
+    assert place(shipped("qwen3.8-27b"), True) < place(shipped("gpt-oss-120b"), True)
+    assert place(shipped("gpt-oss-120b"), False) < place(shipped("qwen3.8-27b"), True)
+    assert place(shipped("gpt-oss-120b"), True) < place(shipped("twin"), True)
