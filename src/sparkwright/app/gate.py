@@ -85,10 +85,10 @@ def save_figures(services: Services, plan: Plan, found: ClusterState, watch: Wat
         if trouble:
             services.notice(f"the engine's figures are not kept for the next plan: {trouble}", warning=True)
             return
-        _remember_prediction(services, plan, one, [other.spec.node for other in watch.ranks])
+        remember_prediction(services, plan, one, [other.spec.node for other in watch.ranks])
 
 
-def _remember_prediction(services: Services, plan: Plan, one: Calibration, nodes: Sequence[str]) -> None:
+def remember_prediction(services: Services, plan: Plan, one: Calibration, nodes: Sequence[str]) -> None:
     """Keep what the plan said of the node next to what its engine logged; not where several ranks share it."""
     node = one.conditions.node
     ledger = next((found for found in plan.ledgers if found.node == node), None)

@@ -6,11 +6,15 @@ from pathlib import Path
 import pytest
 
 from sparkwright.adapters.plan_history import FilePlanHistory
+from sparkwright.app.gate import remember_prediction
+from sparkwright.app.plan import make_plan
 from sparkwright.cli.plan_history import history_json, history_text
 from sparkwright.domain.calibration import Calibration, Conditions
 from sparkwright.domain.ledger import KV_POOL, WEIGHTS, LedgerLine, MemoryLedger, Origin
 from sparkwright.domain.plan_history import Compared, compared, scores
 from sparkwright.domain.units import GIB
+from unit.app.scene import request, scene
+from unit.app.test_plan import found
 
 ROW = Compared(1.0, "v4", "v4@1m", "vllm 0.33.0", "spark-1", WEIGHTS, 70.0 * GIB, 68.0 * GIB, 72.0 * GIB, 71.0 * GIB)
 UNDER = Conditions("v4@1m", "org/v4", "vllm 0.33.0", "tp 2", "", "", node="spark-1")
@@ -24,15 +28,15 @@ def ledger(origin: Origin = Origin.COMPUTED) -> MemoryLedger:
 
 def test_what_both_have_is_compared() -> None:
     """A figure that the engine did not print, or that the plan did not know, is no row."""
-    found = Calibration(UNDER, weights=71 * GIB, kv=20 * GIB, at=5.0, source="v4")
-    rows = tuple(compared(ledger(), found))
+    logged = Calibration(UNDER, weights=71 * GIB, kv=20 * GIB, at=5.0, source="v4")
+    rows = tuple(compared(ledger(), logged))
     assert [(one.quantity, one.inside, one.learned) for one in rows] == [
         (WEIGHTS, True, False),
         (KV_POOL, False, False),
     ]
     assert rows[0].off == pytest.approx(70 / 71 - 1)
-    assert [one.quantity for one in compared(ledger(), replace(found, kv=None))] == [WEIGHTS]
-    assert all(one.learned for one in compared(ledger(Origin.CALIBRATED), found))
+    assert [one.quantity for one in compared(ledger(), replace(logged, kv=None))] == [WEIGHTS]
+    assert all(one.learned for one in compared(ledger(Origin.CALIBRATED), logged))
 
 
 def test_scores_tell_first_predictions_from_corrected_ones() -> None:
@@ -60,3 +64,15 @@ def test_the_screen() -> None:
     assert "spark-1  weights" in shown and "1 of 2" in shown and "-12.5%, outside" in shown
     assert "no start has been compared" in history_text(())
     assert history_json((ROW,))["rows"][0]["inside"] is True
+
+
+def test_a_start_keeps_the_plan_next_to_the_engines_figures(tmp_path: Path) -> None:
+    """Each node that has one rank of its own; what several ranks share cannot be told apart."""
+    history = FilePlanHistory(tmp_path / "plan-history.jsonl")
+    there = replace(scene().services, history=history)
+    plan = replace(make_plan(there, request(), found("spark-1", "spark-2")), ledgers=(ledger(),))
+    figures = Calibration(UNDER, weights=71 * GIB, kv=14 * GIB, at=5.0, source="v4")
+    remember_prediction(there, plan, figures, ("spark-1", "spark-1"))
+    assert history.all() == ()
+    remember_prediction(there, plan, figures, ("spark-1", "spark-2"))
+    assert [(one.quantity, one.inside) for one in history.all()] == [(WEIGHTS, True), (KV_POOL, True)]
