@@ -1,0 +1,91 @@
+"""The nodes are arm64: what runs on them is run there, on two nodes whose every program is an arm64 one (qemu-user)."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from functional.tiny_gguf import write_tiny_gguf
+from registry.arm64_nodes import VENV, Arm64Nodes, install_emulator, lacking, make_root, two_nodes
+
+pytestmark = [pytest.mark.full, pytest.mark.timeout(3600, func_only=True)]
+FOLDER = Path("/var/tmp/sparkwright-tests")
+FORCE = ("--force", "no GPU here")
+PORT = 8000
+# Every instruction is emulated: the import of a program alone takes half a minute.
+SLOW = {name: {"stuck_after": "20min"} for name in ("start", "rendezvous", "load", "server")}
+
+
+class Arm64Cluster:
+    """The command on this machine, with the two nodes as its cluster."""
+
+    def __init__(self, nodes: Arm64Nodes, folder: Path) -> None:
+        self.nodes, self.folder = nodes, folder
+        self.environ = {**os.environ, **nodes.environ, "HOME": str(folder), "NO_COLOR": "1", "COLUMNS": "150"}
+        self.write("cluster.yaml", two_nodes.cluster(nodes))
+
+    def write(self, name: str, tree: dict[str, Any]) -> str:
+        (self.folder / name).write_text(yaml.safe_dump(tree))
+        return f"./{name}"
+
+    def run(self, *words: str) -> tuple[int, str]:
+        argv = (sys.executable, "-m", "sparkwright", *words)
+        where = {"env": self.environ, "cwd": self.folder}
+        done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=1800, **where)
+        return done.returncode, done.stdout if "--json" in words and done.returncode == 0 else done.stdout + done.stderr
+
+    def good(self, *words: str) -> str:
+        code, said = self.run(*words)
+        assert code == 0, f"{' '.join(words)}: exit {code}\n{said[-4000:]}"
+        return said
+
+
+@pytest.fixture(scope="module")
+def arm64(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Arm64Cluster]:
+    install_emulator()
+    if why := lacking():
+        pytest.skip(f"hardware: {why}")
+    root = FOLDER / "arm64-trixie"
+    if why := make_root(root):
+        pytest.skip(f"data: {why}")
+    home = tmp_path_factory.mktemp("home")
+    work = FOLDER / f"arm64-{os.getpid()}"
+    with Arm64Nodes(work, root) as nodes:
+        yield Arm64Cluster(nodes, home)
+    subprocess.run(["rm", "-rf", str(work)], check=False)
+
+
+def test_facts_and_checks(arm64: Arm64Cluster) -> None:
+    """Each fact of a node is read or says why not, and none of it is of another processor."""
+    nodes = json.loads(arm64.good("facts", "--json"))["nodes"]
+    assert set(nodes) == {"spark-1", "spark-2"}
+    for facts in nodes.values():
+        assert facts["identity"]["arch"] == "aarch64"
+        assert facts["memory"]["total"] > 1 << 30 and facts["kernel"]["release"]
+    code, said = arm64.run("check", "--json")
+    assert code in (0, 1), said
+    assert "aarch64" not in json.dumps([one for one in json.loads(said)["findings"] if one["code"] == "NODE001"])
+
+
+def test_a_real_engine(arm64: Arm64Cluster) -> None:
+    """llama.cpp's arm64 build, with the launcher that travels with the rank; its own parser is asked, too."""
+    model = write_tiny_gguf(arm64.nodes.nodes[0].folder / "models/tiny.gguf")
+    recipe = {
+        "name": "tiny",
+        "title": "Random weights",
+        "model": {"path": str(model), "served_name": "tiny"},
+        "engine": {"name": "llama-cpp", "version": "2026.10.11549", "runtime": "process", "venv": f"/{VENV}"},
+        "serving": {"port": PORT, "context": 512, "sequences": 2, "batched_tokens": 256},
+        "flags": {"n-gpu-layers": 0, "threads": 2},
+        "phases": SLOW,
+    }
+    arm64.write("tiny.yaml", recipe)
+    arm64.good("engines", "update", "llama-cpp", "--venv", f"/{VENV}", "--node", "spark-1")
+    arm64.good("up", "./tiny.yaml", "--no-supervise", *FORCE)
+    arm64.good("down", "tiny")
