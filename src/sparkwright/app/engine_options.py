@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from sparkwright.app.cluster_state import engine_question
 from sparkwright.app.services import ClusterState, Services
@@ -15,12 +16,15 @@ from sparkwright.domain.values import replace
 from sparkwright.engines.flag_data import flag_data
 from sparkwright.engines.identity import as_installed, question_of
 from sparkwright.engines.launchers import script
-from sparkwright.engines.own_data import ASKABLE, Origin, Row, from_answer, from_help
-from sparkwright.engines.own_wheels import READERS, read_wheel
 from sparkwright.engines.tables import DATA_OF, RUNS_AS_IT_IS
 from sparkwright.engines.version import version_key
 from sparkwright.facts.engine_options import OptionsAnswer, options_of_image, options_of_node, parse
 
+if TYPE_CHECKING:
+    from sparkwright.engines.own_data import Origin
+
+# engines.own_data is imported where it is used: it needs pydantic, which the program on the head does not have.
+Row = dict[str, Any]
 _MOST_OF_WHEEL = 4 << 30
 
 
@@ -50,6 +54,8 @@ async def with_options(services: Services, recipe: Recipe, nodes: Sequence[str],
 
 
 def _is_unread(choice: EngineChoice, build: str, found: ClusterState) -> bool:
+    from sparkwright.engines.own_data import ASKABLE
+
     of = DATA_OF.get(choice.name, choice.name)
     if of not in ASKABLE or (choice.name != of and choice.name not in RUNS_AS_IT_IS) or not choice.version:
         return False
@@ -62,6 +68,8 @@ def _is_unread(choice: EngineChoice, build: str, found: ClusterState) -> bool:
 
 async def read_from_node(services: Services, node: Node, choice: EngineChoice) -> Row:
     """The document to keep. Raises UsageError with the reason."""
+    from sparkwright.engines.own_data import ASKABLE, Origin
+
     of = DATA_OF.get(choice.name, choice.name)
     asked = question_of(choice, services.python_on(node)) if of in ASKABLE else None
     if asked is None:
@@ -83,7 +91,9 @@ async def read_from_node(services: Services, node: Node, choice: EngineChoice) -
         raise UsageError(f"{place} on {node.name}: its answer cannot be used: {error}") from None
 
 
-def _document(found: OptionsAnswer, origin: Origin, version: str) -> Row:
+def _document(found: OptionsAnswer, origin: "Origin", version: str) -> Row:
+    from sparkwright.engines.own_data import from_answer, from_help
+
     if found.help:
         return from_help(found.text, origin, {"version": version, "build": found.build})
     return from_answer(found.text, origin, version, found.build)
@@ -91,6 +101,8 @@ def _document(found: OptionsAnswer, origin: Origin, version: str) -> Row:
 
 def read_from_wheel(path: Path, at: float) -> Row:
     """The document to keep of a wheel on this machine. Raises UsageError with the reason."""
+    from sparkwright.engines.own_wheels import READERS, read_wheel
+
     try:
         if path.stat().st_size > _MOST_OF_WHEEL:
             raise UsageError(f"{path}: larger than {_MOST_OF_WHEEL >> 30} GiB")
