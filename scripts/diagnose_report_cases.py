@@ -1,4 +1,4 @@
-"""The cases of failures-*.jsonl: each log alone, and inside 2,000 lines of a healthy log of the same kind."""
+"""The cases of failures-*.jsonl: each log alone, and behind 1,200 lines of a healthy log of the same kind."""
 
 from __future__ import annotations
 
@@ -92,9 +92,8 @@ def _row(cause: Cause) -> tuple[str, float, str]:
 
 
 def embed(case: Case) -> str:
-    lines = healthy(case.engine)
-    cut = AROUND * 3 // 5
-    return "\n".join([*lines[:cut], case.log, *lines[cut:]]) + "\n"
+    """The failure at the end of a long healthy log: one that is followed by a good start is over, and only a note."""
+    return "\n".join([*healthy(case.engine)[: AROUND * 3 // 5], case.log]) + "\n"
 
 
 @cache

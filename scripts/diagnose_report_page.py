@@ -67,7 +67,7 @@ def summary(alone: Sequence[Named], inside: Sequence[Named]) -> str:
     return "\n".join(
         f"{title}: {len(answers)} cases, first {share(answers, first)}, three {share(answers, three)}, "
         f"confident and wrong {share(answers, wrong)}"
-        for title, answers in (("alone", alone), ("in a healthy log", inside))
+        for title, answers in (("alone", alone), ("behind a healthy start", inside))
     )
 
 
@@ -84,7 +84,7 @@ def page(alone: Sequence[Named], inside: Sequence[Named]) -> str:
             verdict(alone, inside),
             "\n### Each log alone\n",
             tables(alone),
-            "\n### Each log inside 2,000 lines of a healthy log of the same kind\n",
+            "\n### Each log behind 1,200 lines of a healthy log of the same kind\n",
             tables(inside),
             "\n### By family, alone\n",
             HEAD,
@@ -161,7 +161,7 @@ def by_length(answers: Sequence[Named]) -> list[tuple[str, list[Named]]]:
 def verdict(alone: Sequence[Named], inside: Sequence[Named]) -> str:
     place, places, most = TARGETS
     wanted = f"Targets: first {place:.0%}, first three {places:.0%}, confident and wrong at most {most:.0%}"
-    return f"\n{wanted}. Alone: {met(alone)}. In a healthy log: {met(inside)}."
+    return f"\n{wanted}. Alone: {met(alone)}. Behind a healthy start: {met(inside)}."
 
 
 def met(answers: Sequence[Named]) -> str:
@@ -197,7 +197,7 @@ def misses(alone: Sequence[Named], inside: Sequence[Named]) -> list[str]:
 
 def miss(alone: Named, inside: Named) -> str:
     told = ", ".join(f"{key} {sure:.2f}" for key, sure, _ in alone.ranked[:3]) or "no known cause"
-    where = " (only inside a healthy log)" if first(alone) and not first(inside) else ""
+    where = " (only behind a healthy start)" if first(alone) and not first(inside) else ""
     return f"| {alone.case.id} | {alone.case.kind} | {alone.case.key} | {told}{where} |"
 
 

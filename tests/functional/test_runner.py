@@ -100,8 +100,14 @@ def test_quick_and_rest_are_the_full_run() -> None:
     assert (marks.pop("tests/unit/test_house.py"), marks.pop("tests/registry")) == ([""], [""])
     tools = [part.name for part in ALL if not part.tests]
     assert [marks.pop(name) for name in tools] == [[""]] * len(tools)
+    assert marks.pop(test_all.ALONE[0]) == ["full"]
     assert marks and all(both == ["not full", "full"] for both in marks.values())
-    assert {part.commands[0][-1] for part in ALL if part.tests} == {*marks, "tests/unit", "tests/registry"}
+    assert {part.commands[0][-1] for part in ALL if part.tests} == {
+        *marks,
+        *test_all.ALONE,
+        "tests/unit",
+        "tests/registry",
+    }
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
 from tempfile import mkdtemp
+from typing import Protocol
 
 from sparkwright.adapters.artifacts import private_folder, write
 from sparkwright.adapters.git import Git
@@ -206,18 +207,17 @@ class RecipeSources:
             raise UsageError(f"there is a source {name} already", f"--name NAME, or recipes source update {name}")
 
 
-class _Files:
+class _Files(Protocol):
     """Files of a registry by path."""
 
     def listing(self) -> Mapping[str, int]:
         """Path -> bytes. Raises RecipeError for symbolic links and the like in a recipe folder."""
-        raise NotImplementedError
 
     def texts(self, paths: tuple[str, ...]) -> Mapping[str, str]:
-        raise NotImplementedError
+        """Path -> text."""
 
 
-class _GitFiles(_Files):
+class _GitFiles:
     def __init__(self, git: Git, commit: str) -> None:
         self._git = git
         self._entries = {entry.path: entry for entry in git.listing(commit)}
@@ -230,7 +230,7 @@ class _GitFiles(_Files):
         return {path: _text(path, content) for path, content in zip(paths, found, strict=True)}
 
 
-class _FolderFiles(_Files):
+class _FolderFiles:
     """A folder of this machine, read without following a link."""
 
     def __init__(self, root: Path) -> None:

@@ -121,8 +121,12 @@ class SshTransport:
     async def _make(self) -> None:
         argv = (*self._words("auto", str(self._control)), "-a", "-oClearAllForwardings=yes")
         limit = 4.0 * self._settings.connect_timeout
+        words = (*argv, "--", self._destination, "exit 0")
         try:
-            code, stderr = await process.call((*argv, "--", self._destination, "exit 0"), limit, self._environ)
+            code, stderr = await process.call(words, limit, self._environ)
+            if code != 0 and "mux_client_" in stderr:  # the shared connection went away while it was asked
+                self._control.unlink(missing_ok=True)
+                code, stderr = await process.call(words, limit, self._environ)
         except FileNotFoundError:
             raise UsageError(f"no {self._settings.program} on this machine", "install openssh-client") from None
         if code != 0:

@@ -45,8 +45,8 @@ def test_a_key_is_wanted(shell: Bench) -> None:
         _, out, err = shell.run("bench", odd.url, "--key-file", "key", "--profile", shell.workload())
     assert "one" in out
     left = [path for path in shell.folder.rglob("*") if path.is_file() and path.name != "key"]
-    assert "4711" not in out + err
-    assert not [path for path in left if b"4711" in path.read_bytes()]
+    assert "k-right" not in out + err
+    assert not [path for path in left if b"k-right" in path.read_bytes()]
 
 
 @pytest.mark.full
