@@ -31,6 +31,7 @@ from sparkwright.gateway.keys import Role
 from sparkwright.report.incident_story import Story, story_of
 
 _EVERY, _PATIENCE, _ASKING = 0.25, 120.0, 10.0
+_HELD = 20.0  # s: by then a request that the gateway held is answered or refused
 _WIDTH = 9
 _GUEST = "demo"
 
@@ -81,23 +82,23 @@ class Client:
 
         told: called with the first answer that is no token, and when it came.
         """
-        clock, refused, asked = self.services.clock, list[Reply](), set[asyncio.Task[Reply]]()
+        clock, refused, asked = self.services.clock, list[Reply](), list[asyncio.Task[Reply]]()
         if (reply := await self.ask()).status != 200:
             raise NotReady(f"{self.base}: HTTP {reply.status} before anything was broken: {_message(reply)}")
         fault()
         began = clock.monotonic()
-        while clock.monotonic() < began + _PATIENCE:
-            asked.add(asyncio.create_task(self.ask()))
+        while (passed := clock.monotonic() - began) < _PATIENCE:
+            asked.append(asyncio.create_task(self.ask()))
             await clock.sleep(_EVERY)
-            over = [task for task in asked if task.done()]
-            asked.difference_update(over)
-            replies = [task.result() for task in over]
-            if refused and not asked and any(reply.status == 200 for reply in replies):
-                return Outage(tuple(refused), clock.monotonic() - began)
-            for reply in (one for one in replies if one.status != 200):
-                refused.append(reply)
-                if len(refused) == 1:
-                    told(reply, clock.monotonic() - began)
+            while asked and asked[0].done():  # in the order of asking: a late 503 belongs to before the recovery
+                reply = asked.pop(0).result()
+                if reply.status != 200:
+                    refused.append(reply)
+                    if len(refused) == 1:
+                        told(reply, passed)
+                elif refused or passed > _HELD:
+                    await asyncio.gather(*asked)
+                    return Outage(tuple(refused), clock.monotonic() - began)
         raise NotReady(f"{self.base}: did not serve again within {duration(_PATIENCE)}")
 
 
@@ -110,6 +111,8 @@ class Outage:
 
     @property
     def text(self) -> str:
+        if not self.refused:
+            return "every request was answered: the gateway held them until the model served again"
         counts = Counter(reply.status for reply in self.refused)
         each = ", ".join(f"{count} x {status or 'no answer'}" for status, count in sorted(counts.items()))
         return f"{each} meanwhile, the slowest after {duration(max(reply.seconds for reply in self.refused))}"
@@ -179,12 +182,12 @@ async def _faulted(services: Services, stage: Stage, client: Client) -> dict[str
 
     outage = await client.through(kill, told)
     stage.tell("recovered", f"tokens again {duration(outage.seconds)} after the fault; {outage.text}")
-    first = outage.refused[0]
+    first = outage.refused[0] if outage.refused else None
     return {
         "rank": 1,
         "node": node,
-        "status": first.status,
-        "message": _message(first),
+        "status": first.status if first else 200,
+        "message": _message(first) if first else "",
         "refused": len(outage.refused),
         "seconds": round(outage.seconds, 3),
     }

@@ -19,6 +19,7 @@ _UPTIME = re.compile(r"(\d+)\.(\d\d)\.(\d{3})\.\d{3} ")
 _CONSEQUENCE = re.compile(
     r"root cause above|EngineDeadError|^RuntimeError: cancelled|EngineCore (?:failed|encountered)|"
     r"Scheduler hit an exception|Received sigquit|SIGQUIT received|"
+    r"Failed to init server, please check|exiting due to model loading error|"
     r"WorkerProc (?:hit|failed)|died unexpectedly|output_handler failed|\d+ validation errors? for "
 )
 
