@@ -36,7 +36,7 @@ class Bundle:
 
     @cached_property
     def _manifest(self) -> bytes:
-        """As `sha256sum` writes and checks it."""
+        """List of files in the form that `sha256sum --check` reads."""
         lines = (f"{hashlib.sha256(content).hexdigest()}  {name}\n" for name, content in self._files.items())
         return "".join(lines).encode()
 

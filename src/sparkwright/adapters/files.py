@@ -79,7 +79,7 @@ class Places:
 
     @property
     def clusters(self) -> tuple[Path, Path]:
-        """Where a cluster file is looked for when none is named, in this order."""
+        """Places of the cluster file if none is named, in order of search."""
         return self.cwd / "cluster.yaml", self.config / "cluster.yaml"
 
 
@@ -190,7 +190,7 @@ def _cluster(text: str, source: str, places: Places, check: Callable[[Cluster], 
 
 
 def _parsed(kind: type[T], named: tuple[str, ...], text: str, places: Places, load: Callable[[], T]) -> T:
-    """What `load` makes of a file, or what it made of the same text before: pydantic takes 0.2 s to load and check.
+    """Return `load` of a file, or its stored result for the same text: pydantic takes 0.2 s to load and check.
 
     Only for files without a mistake. named: what `load` depends on besides the text.
     """
@@ -249,7 +249,7 @@ def find_recipe(name: str, places: Places) -> SourceText:
 
 
 def is_source(name: str, places: Places) -> bool:
-    """Whether a registry of that name was added."""
+    """Return whether a registry of that name was added."""
     return bool(_SOURCE.fullmatch(name)) and (places.sources / name / "source.json").is_file()
 
 

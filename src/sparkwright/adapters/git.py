@@ -54,7 +54,7 @@ class Git:
         return self._run(("rev-parse", "--verify", "refs/sparkwright/head^{commit}")).decode().strip()
 
     def is_ancestor(self, old: str, new: str) -> bool:
-        """Whether the history of `new` contains `old`."""
+        """Return whether the history of `new` contains `old`."""
         try:
             self._run(("merge-base", "--is-ancestor", old, new))
         except UsageError:
