@@ -33,7 +33,7 @@ from functional.command import Shell
 from functional.gateway.head import free_pair
 from functional.tiny_gguf import write_tiny_gguf
 
-CODER, TINY, GATE = "coder", "tiny", "door"
+CODER, TINY = "coder", "tiny"
 FORCE = ("--force", "no GPU here")
 QUICK = {"SPARKWRIGHT_SUPERVISOR_SCALE": "0.1"}
 _TWIN = Path(__file__).parents[2] / "src/sparkwright/recipes/shipped/twin.yaml"
@@ -43,7 +43,7 @@ title: Random weights
 model: {{path: {model}, served_name: tiny}}
 engine: {{name: llama-cpp, version: 2026.10.11549, runtime: process, venv: {venv}}}
 serving:
-  {{port: {port}, master_port: {master}, context: 512, sequences: 4, batched_tokens: 256, {gate}: {{port: {front}}}}}
+  {{port: {port}, master_port: {master}, context: 512, sequences: 4, batched_tokens: 256, gateway: {{port: {front}}}}}
 flags: {{n-gpu-layers: 0, threads: 1}}
 """
 _NODE = (
@@ -87,7 +87,7 @@ class Site:
     def simulator(self, name: str) -> str:
         text = _TWIN.read_text().replace("name: twin\ntitle", f"name: {name}\ntitle")
         text = text.replace("served_name: twin-tiny", f"served_name: {CODER}")
-        ports = "  port: {port}\n  master_port: {master}\n  door: {{port: {front}}}\n".format(**self.ports)
+        ports = "  port: {port}\n  master_port: {master}\n  gateway: {{port: {front}}}\n".format(**self.ports)
         text = text.replace("serving:\n", f"serving:\n{ports}") + "\nenv:\n"
         text += "".join(f"  {key}: '{value}'\n" for key, value in self.twin.items())
         (self.shell.folder / f"{name}.yaml").write_text(text)
@@ -95,9 +95,7 @@ class Site:
 
     def llama(self) -> str:
         model = write_tiny_gguf(self.shell.folder / "tiny.gguf")
-        (self.shell.folder / "tiny.yaml").write_text(
-            _LLAMA.format(model=model, venv=Path(sys.prefix), gate=GATE, **self.ports)
-        )
+        (self.shell.folder / "tiny.yaml").write_text(_LLAMA.format(model=model, venv=Path(sys.prefix), **self.ports))
         return "./tiny.yaml"
 
     def good(self, *words: str) -> Any:

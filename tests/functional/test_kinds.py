@@ -23,7 +23,7 @@ name: beta
 title: Random weights that embed
 model: {{path: {model}, served_name: beta, kind: embedding}}
 engine: {{name: llama-cpp, version: 2026.10.11549, runtime: process, venv: {venv}}}
-serving: {{port: {port}, context: 512, sequences: 2, batched_tokens: 512, {gate}: {{port: {front}}}}}
+serving: {{port: {port}, context: 512, sequences: 2, batched_tokens: 512, gateway: {{port: {front}}}}}
 flags: {{n-gpu-layers: 0, threads: 2}}
 """
 
@@ -49,7 +49,7 @@ def sdk(served: Served) -> openai.OpenAI:
 def test_an_embedding_model_on_llama_cpp_serves_openai_s_client(served: Served) -> None:
     """Guards a real engine with a real file, next to a simulator of another kind: proven, probed, and routed to."""
     model = write_tiny_gguf(served.shell.folder / "tiny.gguf", embeds=True)
-    text = LLAMA.format(model=model, venv=Path(sys.prefix), port=served.port, gate="door", front=served.door)
+    text = LLAMA.format(model=model, venv=Path(sys.prefix), port=served.port, front=served.door)
     (served.shell.folder / "beta.yaml").write_text(text)
     assert served.good("up", of_kind(served, "alpha", "rerank"), *FORCE)["answer"]["text"] == "an order of 2 documents"
     done = served.good("up", "./beta.yaml", *FORCE)

@@ -24,7 +24,7 @@ title: Random weights
 model: {{path: {model}, served_name: {name}}}
 engine: {{name: llama-cpp, version: 2026.10.11549, runtime: process, venv: {venv}}}
 serving:
-  {{port: {port}, context: 512, sequences: 2, batched_tokens: 256, {gate}: {{port: {front}}},
+  {{port: {port}, context: 512, sequences: 2, batched_tokens: 256, gateway: {{port: {front}}},
   on_demand: true, idle_minutes: {idle}}}
 flags: {{n-gpu-layers: 0, threads: 1}}
 """
@@ -56,7 +56,7 @@ class Short(Served):
         path.with_suffix(".new").rename(path)
 
     def llama(self, name: str, idle: float) -> str:
-        values = {"port": self.port, "front": self.door, "gate": "door", "idle": idle}
+        values = {"port": self.port, "front": self.door, "idle": idle}
         text = LLAMA.format(name=name, model=self.model, venv=Path(sys.prefix), **values)
         (self.shell.folder / f"{name}.yaml").write_text(text)
         return f"./{name}.yaml"

@@ -31,7 +31,7 @@ class Served:
         env = {"SPARKWRIGHT_TWIN_TIME_SCALE": "0.01", **env}
         text = TWIN.read_text().replace("name: twin\ntitle", f"name: {name}\ntitle")
         text = text.replace("served_name: twin-tiny", f"served_name: {model or name}")
-        ports = f"  port: {self.port}\n  master_port: {self.master}\n  door: {{port: {self.door}}}\n"
+        ports = f"  port: {self.port}\n  master_port: {self.master}\n  gateway: {{port: {self.door}}}\n"
         text = text.replace("serving:\n", f"serving:\n{ports}")
         text += "\nenv:\n" + "".join(f"  {key}: '{value}'\n" for key, value in env.items())
         (self.shell.folder / f"{name}.yaml").write_text(text)

@@ -38,7 +38,7 @@ def add_hook(shell: Shell) -> Path:
 def up(shell: Shell) -> None:
     """With a gateway of this test's own."""
     path = shell.folder / recipe(shell, **QUICK)
-    path.write_text(path.read_text().replace("serving:\n", f"serving:\n  door: {{port: {free_port()}}}\n"))
+    path.write_text(path.read_text().replace("serving:\n", f"serving:\n  gateway: {{port: {free_port()}}}\n"))
     code, _, err = shell.run("up", str(path), "--force", "no GPU here", **SCALED)
     assert code == 0, err
 

@@ -38,7 +38,7 @@ class Tunnels:
                 return False
             await self.stop(tunnel.name)
         if await _taken(tunnel.port):
-            hint = f"stop what has it (`ss -ltnp sport = :{tunnel.port}`), or give serving.door.port another number"
+            hint = f"stop what has it (`ss -ltnp sport = :{tunnel.port}`), or give serving.gateway.port another number"
             raise UsageError(f"port {tunnel.port} of this machine is taken", hint)
         private_folder(self._folder)
         control = self._socket(tunnel.name)

@@ -93,7 +93,7 @@ async def install_gateway(services: Services, plan: Plan, where: Installation, r
 
     stream. replaces: a deployment that leaves the gateway next, and has no say in its settings. Raises NodeError.
     """
-    gateway = plan.recipe.serving.door
+    gateway = plan.recipe.serving.gateway
     at = shared(where, gateway.port)
     seen, before = await asyncio.gather(_look(services, plan, where, replaces), _routed_port(services, where))
     found = _judged(plan, seen)
@@ -128,7 +128,7 @@ async def refuse_shared_change(services: Services, plan: Plan) -> None:
 
     Changes nothing. A deployment that no client reaches through the gateway is not concerned. Raises NodeError.
     """
-    state, gateway = services.state_on(plan.head), plan.recipe.serving.door
+    state, gateway = services.state_on(plan.head), plan.recipe.serving.gateway
     where = Installation(plan.head, f"{state}/supervision/{plan.deployment}", state, "", "")
     if await _routed_port(services, where) != gateway.port:
         return
@@ -161,7 +161,7 @@ def _judged(plan: Plan, seen: GatewayFacts) -> tuple[Finding, ...]:
 
 async def _look(services: Services, plan: Plan, where: Installation, replaces: str = "") -> GatewayFacts:
     """Raises CommandFailed."""
-    gateway = plan.recipe.serving.door
+    gateway = plan.recipe.serving.gateway
     home, pair = shared(where, gateway.port).home, (gateway.certificate, gateway.key)
     asked = facts.fact(where.node, where.state, home, gateway.port, pair)
     seen = understood(where.node, "what it has for a gateway", await services.read(where.node, asked))
@@ -223,12 +223,12 @@ def _route(plan: Plan, none: bool) -> RouteSetting:
     return RouteSetting(
         plan.deployment,
         engine=f"{plan.bind}:{plan.port}",
-        limit=serving.door.body_limit,
-        port=0 if none else serving.door.port,
-        metrics=serving.door.port + 1,
+        limit=serving.gateway.body_limit,
+        port=0 if none else serving.gateway.port,
+        metrics=serving.gateway.port + 1,
         key_env=serving.api_key_env,
         models=(plan.served_name,),
-        routes=(*engine.calls, *serving.door.routes),
+        routes=(*engine.calls, *serving.gateway.routes),
         websockets=engine.websockets,
         patience=serving.wait_seconds if serving.on_demand else 0.0,
     )
@@ -248,10 +248,10 @@ def _caddy(name: str, where: Installation, seen: GatewayFacts, front: GatewayCon
 def endpoint(plan: Plan, called: str) -> str:
     """The URL that clients use. called: host name or address by which this machine reaches the head."""
     serving = plan.recipe.serving
-    scheme = "http" if serving.door.tls is GatewayTls.OFF else "https"
+    scheme = "http" if serving.gateway.tls is GatewayTls.OFF else "https"
     host = f"[{called}]" if ":" in called else called
-    at = {Expose.LOOPBACK: "127.0.0.1", Expose.FABRIC: plan.bind, Expose.ALL: (*serving.door.names, host)[0]}
-    return f"{scheme}://{at[serving.expose]}:{serving.door.port}/v1"
+    at = {Expose.LOOPBACK: "127.0.0.1", Expose.FABRIC: plan.bind, Expose.ALL: (*serving.gateway.names, host)[0]}
+    return f"{scheme}://{at[serving.expose]}:{serving.gateway.port}/v1"
 
 
 async def _first_key(services: Services, plan: Plan) -> tuple[str, tuple[str, ...]]:
@@ -269,14 +269,14 @@ async def settled(
     services: Services, plan: Plan, where: Installation, url: str
 ) -> tuple[Reach | None, tuple[str, ...]]:
     """Wait until the gateway at `url` listens, after its programs were started; lines to print. Raises NodeError."""
-    gateway = plan.recipe.serving.door
+    gateway = plan.recipe.serving.gateway
     at, route = shared(where, gateway.port), f"{where.home}/door/{ROUTE}"
     root = root_certificate(ca_folder(where.state))
     asked = commands.settled(where.python, f"{at.home}/door", gateway.port, root, route)
     done = await services.run(where.node, asked)
     if not done.ok:
         return None, (f"the gateway does not answer on {where.node}: {done.stderr.strip()[-300:]}",)
-    taken = f"port {gateway.port + 1} is taken; set a serving.door.port that is free with the next"
+    taken = f"port {gateway.port + 1} is taken; set a serving.gateway.port that is free with the next"
     no_figures = (f"no figures for Prometheus: {taken}",) if commands.NO_FIGURES in done.stderr else ()
     head, loopback = plan.cluster.node(plan.head), plan.recipe.serving.expose is Expose.LOOPBACK
     tunnel = head.ssh if loopback and not head.is_local else ""

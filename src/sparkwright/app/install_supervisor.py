@@ -157,7 +157,7 @@ async def _arm(services: Services, launch_request: LaunchRequest, plan: Plan, op
     if options.replaces:
         why = f"replaced by {plan.deployment}"
         await remove_supervisor(services, services.cluster.names, options.replaces, why)
-    awaited = f"an answer of the gateway on port {plan.recipe.serving.door.port}, and " if gateway.listens else ""
+    awaited = f"an answer of the gateway on port {plan.recipe.serving.gateway.port}, and " if gateway.listens else ""
     services.sink.report(StepStarted(_STEP, f"waiting for {awaited}the supervisor's report"))
     (reach, more), done = await asyncio.gather(
         _settled(services, plan, where, gateway), services.run(plan.head, service.alive(where.home))

@@ -49,7 +49,7 @@ def gateway_port_taken(node: str, gateway: GatewayFacts) -> Iterator[Found]:
         yield Found(
             f"ss: port {gateway.port} {gateway.holder}",
             title=f"port {gateway.port} is in use by {who}: no gateway",
-            fix=f"stop it (on {node}: sudo ss -ltnp 'sport = :{gateway.port}'), or set another serving.door.port",
+            fix=f"stop it (on {node}: sudo ss -ltnp 'sport = :{gateway.port}'), or set another serving.gateway.port",
         )
 
 
@@ -97,8 +97,8 @@ def secrets_readable(node: str, gateway: GatewayFacts) -> Iterator[Found]:
 
 def plain_http(context: Context) -> Iterator[Found]:
     gateway, serving = context.gateway, context.recipe.serving if context.recipe else None
-    if gateway and serving and serving.door.tls is GatewayTls.OFF and serving.expose is Expose.ALL:
-        yield Found("serving.door.tls: off, serving.expose: all", subject=gateway.node)
+    if gateway and serving and serving.gateway.tls is GatewayTls.OFF and serving.expose is Expose.ALL:
+        yield Found("serving.gateway.tls: off, serving.expose: all", subject=gateway.node)
 
 
 def certificate_expiring(node: str, pair: Pair) -> Iterator[Found]:

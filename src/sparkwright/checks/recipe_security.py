@@ -47,7 +47,7 @@ def _severity(recipe: Recipe, power: Power) -> Severity:
     """Most models of today ship code; adapters of any client's choice are code and files for all."""
     if power.setting == "flags.trust-remote-code":
         return INFO
-    opened = any("lora" in route for route in recipe.serving.door.routes)
+    opened = any("lora" in route for route in recipe.serving.gateway.routes)
     everybody = power.setting == _ADAPTERS and opened and recipe.serving.expose is Expose.ALL
     return BLOCK if everybody else WARN
 

@@ -92,8 +92,8 @@ def _simulated(wanted: str) -> Recipe:
 def _for_a_demo(recipe: Recipe) -> Recipe:
     """With free ports, and plain HTTP: a browser warns of a new CA, and the loopback needs no encryption."""
     port, master, door = _free_ports()
-    gateway = replace(recipe.serving.door, port=door, tls=GatewayTls.OFF)
-    return replace(recipe, serving=replace(recipe.serving, port=port, master_port=master, door=gateway))
+    gateway = replace(recipe.serving.gateway, port=door, tls=GatewayTls.OFF)
+    return replace(recipe, serving=replace(recipe.serving, port=port, master_port=master, gateway=gateway))
 
 
 def _free_ports() -> tuple[int, int, int]:

@@ -62,12 +62,18 @@ def _made(kind: Any, tree: Any, where: str) -> Any:
 
 
 def _dataclass(kind: Any, tree: Any, where: str) -> Any:
-    found, hints = _typed(tree, dict, where), _hints(kind)
+    found, hints = _with_names_of_today(kind, _typed(tree, dict, where)), _hints(kind)
     given = {name: _made(hint, found[name], f"{where}.{name}") for name, hint in hints.items() if name in found}
     required = {f.name for f in fields(kind) if f.default is MISSING and f.default_factory is MISSING}
     if missing := sorted(required - set(given)):
         raise Unreadable(f"{where}: {', '.join(missing)} missing")
     return kind(**given)
+
+
+def _with_names_of_today(kind: Any, found: dict[str, Any]) -> dict[str, Any]:
+    """Rename what an earlier version wrote, by the class's `FORMER`: former name of a field -> its name today."""
+    former: Mapping[str, str] = getattr(kind, "FORMER", {})
+    return {former.get(name, name): value for name, value in found.items() if former.get(name) not in found}
 
 
 @cache

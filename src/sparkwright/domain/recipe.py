@@ -4,7 +4,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any
+from typing import Any, ClassVar
 
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.units import MIB
@@ -236,7 +236,9 @@ class Serving:
     on_demand: bool = False
     idle_minutes: float = 15.0
     wait_seconds: float = 600.0
-    door: Gateway = field(default_factory=Gateway)
+    gateway: Gateway = field(default_factory=Gateway)
+
+    FORMER: ClassVar[Mapping[str, str]] = {"door": "gateway"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,7 +62,7 @@ NO_SUCH_PATH = invalid(404, "unknown_url", "This address serves the OpenAI API b
 def no_such_route(asked: str) -> Answer:
     """asked: method and path."""
     problem = f"{asked[:100]} is no route of this deployment."
-    return invalid(404, "unknown_url", f"{problem} `serving.door.routes` in its recipe adds one.")
+    return invalid(404, "unknown_url", f"{problem} `serving.gateway.routes` in its recipe adds one.")
 
 
 UNKNOWN_MODEL = "model_not_found"
@@ -82,7 +82,7 @@ def no_model(models: Iterable[str]) -> Answer:
 
 
 def too_large(limit: int) -> Answer:
-    message = f"The request's body is larger than {limit / MIB:g} MiB (serving.door.body_limit)."
+    message = f"The request's body is larger than {limit / MIB:g} MiB (serving.gateway.body_limit)."
     return invalid(413, "request_too_large", message)
 
 
@@ -96,7 +96,7 @@ KEYS_UNREADABLE = away(
     5,
 )
 # Of Caddy alone: our own process, which alone knows keys, is away or broke off, and Caddy does not know which.
-GATEWAY_BROKEN = away("door_unavailable", "The gateway gave no answer; where it has ended it is started again.", 5)
+GATEWAY_BROKEN = away("gateway_unavailable", "The gateway gave no answer; where it has ended it is started again.", 5)
 GATEWAY_FAULT = Answer(500, "server_error", "gateway_fault", "The gateway failed; its log has the cause.")
 CONSOLE_AWAY = away("console_unavailable", "The console does not answer at the moment; it is started again.", 5)
 

@@ -101,17 +101,17 @@ def _limits(recipe: Recipe) -> Iterator[Complaint]:
 
 
 def _gateway(recipe: Recipe) -> Iterator[Complaint]:
-    s, gateway = recipe.serving, recipe.serving.door
-    path = ("serving", "door")
+    s, gateway = recipe.serving, recipe.serving.gateway
+    path = ("serving", "gateway")
     taken = {s.port: "serving.port", s.master_port: "serving.master_port"}
-    for port, what in ((gateway.port, "`serving.door.port`"), (gateway.port + 1, "the port after it, for metrics,")):
+    for port, what in ((gateway.port, "`serving.gateway.port`"), (gateway.port + 1, "the port after it, for metrics,")):
         if port in taken:
-            yield (*path, "port"), f"`serving.door.port`: found {gateway.port}; {what} is `{taken[port]}`"
+            yield (*path, "port"), f"`serving.gateway.port`: found {gateway.port}; {what} is `{taken[port]}`"
     files = gateway.tls is GatewayTls.FILES
     for name, value in (("certificate", gateway.certificate), ("key", gateway.key)):
         if files != bool(value):
-            why = f"expected with `serving.door.tls: files`, found {shown(gateway.tls.value)} and {shown(value)}"
-            yield (*path, name), f"`serving.door.{name}`: a path is {why}"
+            why = f"expected with `serving.gateway.tls: files`, found {shown(gateway.tls.value)} and {shown(value)}"
+            yield (*path, name), f"`serving.gateway.{name}`: a path is {why}"
 
 
 def _mounts(recipe: Recipe) -> Iterator[Complaint]:
@@ -288,7 +288,7 @@ CHECKS = (
     Check(("nodes", "parallelism", "parallelism.tp", "parallelism.pp", "parallelism.dp"), _ranks),
     Check(("engine.name", "parallelism", "speculation"), _parallelism),
     Check(("serving.port", "serving.master_port", "serving.batched_tokens", "serving.sequences"), _limits),
-    Check(("serving.port", "serving.master_port", "serving.door"), _gateway),
+    Check(("serving.port", "serving.master_port", "serving.gateway"), _gateway),
     Check(("env", "flags", "engine.name"), flags_and_env),
     Check(("mounts",), _mounts),
     Check(("mods", "engine.runtime"), _mods),

@@ -13,6 +13,7 @@ from sparkwright.domain.recipe import ModelKind, PhaseTime, Recipe, Speculation
 from sparkwright.domain.values import asdict, dataclass, replace
 from sparkwright.images.dockerfile import served
 from sparkwright.recipes.checks import cross_check
+from sparkwright.recipes.former import with_names_of_today
 from sparkwright.recipes.problems import Complaint, clean, overlay, problems_of, report, valid_keys, validated
 from sparkwright.recipes.schema import RecipeFile, RecipePart
 from sparkwright.recipes.values import Matching, domain_value, plain, shown
@@ -20,7 +21,7 @@ from sparkwright.recipes.yaml_lines import Document, Path, Problem, read_yaml
 
 PROSE = {"title", "notes", "published", "license_note", "phases", "loading", "source", "conditions", "references"}
 PROSE |= {"state", "state_reason", "instead", "profile", "profiles", "hash", "gates"}
-_BEFORE_THE_ENGINE = ("door", "on_demand", "idle_minutes", "wait_seconds")
+_BEFORE_THE_ENGINE = ("gateway", "on_demand", "idle_minutes", "wait_seconds")
 PROSE |= {"build"}  # an image that is built from it carries the hash of it in its name
 """Fields that describe a recipe without changing what is served."""
 
@@ -64,7 +65,7 @@ def load_recipe(text: str, source: str, profile: str = "") -> Recipe:
 
 def what_is_left(text: str, source: str) -> tuple[Recipe, ...]:
     """Of a file with mistakes: its variants without what is wrong, to be checked further. Raises RecipeError."""
-    document = read_yaml(text, source)
+    document = with_names_of_today(read_yaml(text, source))
     base, profiles, _ = parts(_top(document, source))
     made = (_variant(base, profiles, name, source).rest for name in ("", *profiles))
     return tuple(recipe for recipe in made if recipe)
@@ -73,7 +74,7 @@ def what_is_left(text: str, source: str) -> tuple[Recipe, ...]:
 @lru_cache(maxsize=256)
 def _file(text: str, source: str) -> _File:
     """All of a file: a caller that asks for its profiles one after the other has it read once. Raises RecipeError."""
-    document = read_yaml(text, source)
+    document = with_names_of_today(read_yaml(text, source))
     tree = _top(document, source)
     base, profiles, wrong = parts(tree)
     default = str(tree.get("default_profile") or "")

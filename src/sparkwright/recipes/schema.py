@@ -182,7 +182,7 @@ class ServingPart(Part):
     on_demand: bool = False
     idle_minutes: Annotated[float, _IDLE] = 15.0
     wait_seconds: Annotated[float, _WAIT] = 600.0
-    door: GatewayPart = GatewayPart()
+    gateway: GatewayPart = GatewayPart()
 
 
 class SpeculationPart(Part):

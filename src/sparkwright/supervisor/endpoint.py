@@ -200,7 +200,7 @@ async def probe(bus: EventBus) -> None:
 
 async def _given_root(context: DeploymentContext) -> tuple[str, bool]:
     """The CA certificate that clients were given, '' for none, and whether that on the head is still the same."""
-    if context.desired.recipe.serving.door.tls is not GatewayTls.INTERNAL:
+    if context.desired.recipe.serving.gateway.tls is not GatewayTls.INTERNAL:
         return "", True
     state = context.services.cluster.node(context.head).paths.state
     try:
@@ -317,12 +317,12 @@ def _lost_ca(context: DeploymentContext, given: str) -> str:
 
 
 def _root(context: DeploymentContext) -> str:
-    gateway = context.desired.recipe.serving.door
+    gateway = context.desired.recipe.serving.gateway
     return f"{'http' if gateway.tls is GatewayTls.OFF else 'https'}://{LOOPBACK}:{gateway.port}"
 
 
 def _port(context: DeploymentContext) -> int:
-    return context.desired.recipe.serving.door.port
+    return context.desired.recipe.serving.gateway.port
 
 
 def _gateway(context: DeploymentContext) -> Installation:

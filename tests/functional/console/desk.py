@@ -58,7 +58,7 @@ class Desk:
         self.ports[name] = self.ports[behind] if behind else free_pair()
         text = _RECIPE.read_text().replace("served_name: twin-tiny", f"served_name: {json.dumps(served)}")
         text = text.replace("name: twin\n", f"name: {name}\n", 1)
-        own = f"  port: {free_port()}\n  master_port: {free_port()}\n  door: {{port: {self.ports[name]}}}\n"
+        own = f"  port: {free_port()}\n  master_port: {free_port()}\n  gateway: {{port: {self.ports[name]}}}\n"
         text = text.replace("serving:\n", f"serving:\n{own}")
         control = {"SPARKWRIGHT_TWIN_CONTROL": str(self.faults(name)), "SPARKWRIGHT_TWIN_TIME_SCALE": "0.01", **env}
         more = "".join(f"  {key}: '{value}'\n" for key, value in control.items())

@@ -184,7 +184,7 @@ def test_a_dead_gateway_service_lets_nobody_in(gateway: Gateway) -> None:
     """Guards that without somebody to check keys the answer is 503, and that it is good again automatically."""
     gateway.end("service")
     refused = gateway.get("/v1/models")
-    assert (refused.status_code, error(refused)["code"]) == (503, "door_unavailable")
+    assert (refused.status_code, error(refused)["code"]) == (503, "gateway_unavailable")
     gateway.start_service()
     assert gateway.get("/v1/models").status_code == 200
 

@@ -140,7 +140,7 @@ def test_an_engine_without_an_answer_is_503(opened: Opened, when: str) -> None:
     assert refused.headers["Retry-After"] == "5"
     assert refused.json()["error"]["code"] == "engine_unavailable"
     gateway.end("service")
-    assert gateway.post("/v1/chat/completions", {"messages": []}).json()["error"]["code"] == "door_unavailable"
+    assert gateway.post("/v1/chat/completions", {"messages": []}).json()["error"]["code"] == "gateway_unavailable"
 
 
 @pytest.mark.full
@@ -155,7 +155,7 @@ def test_the_engine_and_the_gateway_service_die_together(opened: Opened) -> None
         gateway_url.append(opened(address))
         refused = gateway_url[0].post("/v1/chat/completions", {"messages": []}, timeout=60)
     assert refused.status_code == 503
-    assert refused.json()["error"]["code"] == "door_unavailable"
+    assert refused.json()["error"]["code"] == "gateway_unavailable"
 
 
 @pytest.mark.skipif(hides_cut_streams(), reason="this Caddy ends cut streams as if they were whole: DOOR002 says so")

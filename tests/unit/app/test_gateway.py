@@ -19,7 +19,7 @@ AT = {Expose.LOOPBACK: "127.0.0.1", Expose.FABRIC: "192.168.100.10", Expose.ALL:
 
 def plan(expose: Expose = Expose.LOOPBACK, ssh: str = "ann@spark.lan", **gateway: object) -> Plan:
     recipe = Recipe("big", "Big", Model("org/big"), EngineChoice("vllm", "0.21.0"))
-    recipe = replace(recipe, serving=Serving(expose=expose, door=Gateway(**gateway)))  # type: ignore[arg-type]
+    recipe = replace(recipe, serving=Serving(expose=expose, gateway=Gateway(**gateway)))  # type: ignore[arg-type]
     cluster = Cluster("desk", (Node("spark-1", ssh),), "spark-1")
     return Plan("big", recipe, cluster, Placement(("spark-1",), {}), (), (), (), AT[expose], 8000, "big")
 

@@ -53,7 +53,7 @@ caddy run --config caddy.json
 
 def plan(expose: Expose, port: int = 8443) -> Plan:
     recipe = Recipe("big", "Big", Model("org/big"), EngineChoice("vllm", "0.21.0"))
-    recipe = replace(recipe, serving=Serving(expose=expose, door=Gateway(port=port)))
+    recipe = replace(recipe, serving=Serving(expose=expose, gateway=Gateway(port=port)))
     return Plan("big", recipe, CLUSTER, Placement(("spark-1",), {}), (), (), (), "127.0.0.1", 8000, "big")
 
 

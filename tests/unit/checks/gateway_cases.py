@@ -35,7 +35,7 @@ def pair(**changed: object) -> Context:
 
 
 def served(expose: Expose, tls: GatewayTls) -> Context:
-    serving = replace(RECIPE.serving, expose=expose, door=Gateway(tls=tls))
+    serving = replace(RECIPE.serving, expose=expose, gateway=Gateway(tls=tls))
     recipe: Recipe = replace(RECIPE, serving=serving)
     return replace(gateway(), recipe=recipe)
 

@@ -123,7 +123,7 @@ def test_a_refused_recipe_states_its_reason_once() -> None:
 
 OPEN = Serving(expose=Expose.ALL)
 ADAPTERS = {"VLLM_ALLOW_RUNTIME_LORA_UPDATING": "1"}
-ROUTE = Serving(expose=Expose.ALL, door=Gateway(routes=("POST /v1/load_lora_adapter",)))
+ROUTE = Serving(expose=Expose.ALL, gateway=Gateway(routes=("POST /v1/load_lora_adapter",)))
 
 
 @for_each(

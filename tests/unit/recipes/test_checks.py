@@ -164,18 +164,20 @@ def test_batched_tokens():
 
 def test_gateway():
     """The gateway's two ports are its own, and files go with `tls: files` and with nothing else."""
-    assert recipe_errors("serving: {door: {port: 8000}}\n") == [
-        "r.yaml:7: `serving.door.port`: found 8000; `serving.door.port` is `serving.port`"
+    assert recipe_errors("serving: {gateway: {port: 8000}}\n") == [
+        "r.yaml:7: `serving.gateway.port`: found 8000; `serving.gateway.port` is `serving.port`"
     ]
-    assert recipe_errors("serving: {door: {port: 7999}}\n") == [
-        "r.yaml:7: `serving.door.port`: found 7999; the port after it, for metrics, is `serving.port`"
+    assert recipe_errors("serving: {gateway: {port: 7999}}\n") == [
+        "r.yaml:7: `serving.gateway.port`: found 7999; the port after it, for metrics, is `serving.port`"
     ]
-    assert recipe_errors("serving: {door: {certificate: /c.pem}}\n") == [
-        "r.yaml:7: `serving.door.certificate`: a path is expected with `serving.door.tls: files`, found 'internal' and '/c.pem'"
+    assert recipe_errors("serving: {gateway: {certificate: /c.pem}}\n") == [
+        "r.yaml:7: `serving.gateway.certificate`: a path is expected with `serving.gateway.tls: files`, found 'internal' and '/c.pem'"
     ]
-    assert len(recipe_errors("serving: {door: {tls: files}}\n")) == 2
-    gateway = silent("serving: {door: {tls: files, certificate: /c.pem, key: /k.pem, names: [a.b], body_limit: 1m}}\n")
-    assert (gateway.serving.door.tls, gateway.serving.door.body_limit, gateway.serving.door.names) == (
+    assert len(recipe_errors("serving: {gateway: {tls: files}}\n")) == 2
+    gateway = silent(
+        "serving: {gateway: {tls: files, certificate: /c.pem, key: /k.pem, names: [a.b], body_limit: 1m}}\n"
+    )
+    assert (gateway.serving.gateway.tls, gateway.serving.gateway.body_limit, gateway.serving.gateway.names) == (
         "files",
         2**20,
         ("a.b",),

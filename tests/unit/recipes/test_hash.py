@@ -41,7 +41,7 @@ def test_what_is_before_the_engine_keeps_it():
     """Another port or certificate of the gateway starts no rank again, nor does another idle time."""
     on_demand = BASE.replace("context: 4096", "context: 4096, on_demand: true, idle_minutes: 5, wait_seconds: 60")
     assert digest(on_demand) == digest(BASE)
-    assert digest(BASE.replace("context: 4096", "context: 4096, door: {port: 9443, tls: off}")) == digest(BASE)
+    assert digest(BASE.replace("context: 4096", "context: 4096, gateway: {port: 9443, tls: off}")) == digest(BASE)
 
 
 def test_what_is_only_planned_with_keeps_it():

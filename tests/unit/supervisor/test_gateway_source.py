@@ -32,7 +32,7 @@ def seen(it: Tower, certificate: str, keys: str = "", mode: str = "600") -> None
 
 async def test_a_certificate_that_expires_while_it_serves_is_a_trouble_until_it_is_renewed() -> None:
     """Guards that nobody has to call `up` to learn it, that nothing is stopped, and that it is over automatically."""
-    serving = replace(recipe().serving, door=FILES)
+    serving = replace(recipe().serving, gateway=FILES)
     it = tower()
     it.context.desired = replace(it.context.desired, recipe=replace(it.context.desired.recipe, serving=serving))
     seen(it, "good")

@@ -145,9 +145,9 @@ def _put_one(draft: Draft, engine: str, name: str, value: Any, one: Written | No
 def _put(draft: Draft, engine: str, name: str, value: Any, one: Written | None) -> None:
     word = flag_word(name)
     path = _ONLY.get(engine, {}).get(word, _SPARKRUN.get(word) or _MORE.get(word) or ALIASES.get(word, ""))
-    if path.startswith("serving.door."):
+    if path.startswith("serving.gateway."):
         draft.note(
-            f"{word}: left out, the gateway on the head node encrypts; `serving.door.tls` chooses its certificate"
+            f"{word}: left out, the gateway on the head node encrypts; `serving.gateway.tls` chooses its certificate"
         )
     elif path.partition(".")[0] not in _SECTIONS or "." not in path:
         own = one.long if one and not one.negated else name
