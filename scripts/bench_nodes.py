@@ -24,7 +24,7 @@ from sparkwright.simulator.nodes import make_cluster
 ROOT = Path(__file__).resolve().parent.parent
 RECIPE = """title: bench
 model: {{id: sparkwright/twin-tiny, served_name: twin-tiny, size: 2GiB, simulated: true}}
-engine: {{name: twin, version: 0.21.0, runtime: process, venv: "{venv}"}}
+engine: {{name: simulator, version: 0.21.0, runtime: process, venv: "{venv}"}}
 nodes: 2
 parallelism: {{tp: 2}}
 serving: {{context: 32768, sequences: 8, port: {port}, master_port: {master}}}

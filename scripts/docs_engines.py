@@ -120,8 +120,8 @@ TOLD = {
             "A simulated llama.cpp on two system containers, both runtimes. No GPU build was run.",
         ),
     ),
-    "twin": Described(
-        "The simulator (engine: twin)",
+    "simulator": Described(
+        "The simulator (engine: simulator)",
         "as vLLM",
         "vLLM 0.21.0's log lines, metrics and API, any read version's flags, no model; marked simulated everywhere. "
         "The tests simulate SGLang, TensorRT-LLM and llama.cpp on top of it.",
@@ -159,7 +159,7 @@ def overview() -> str:
     rows = ["| engine | `engine.name` | spans nodes by | versions with data |", "|---|---|---|---|"]
     for name in ENGINES:
         told = TOLD[name]
-        listed = "takes vLLM 0.21.0's" if name == "twin" else ", ".join(versions(name))
+        listed = "takes vLLM 0.21.0's" if name == "simulator" else ", ".join(versions(name))
         rows.append(f"| {told.title} | `{name}` | {told.spans} | {listed} |")
     return "\n".join([*rows, ""])
 
@@ -181,7 +181,7 @@ def versions_read() -> str:
 
 
 def metrics() -> str:
-    shown = [name for name in ENGINES if name not in ("vllm-ray", "twin")]
+    shown = [name for name in ENGINES if name not in ("vllm-ray", "simulator")]
     names = dict.fromkeys(key for name in shown for key in metric_names(name))
     rows = [f"| | {' | '.join(shown)} |", f"|---|{'---|' * len(shown)}"]
     for key in names:
@@ -195,7 +195,7 @@ def section(name: str, engine: Engine) -> str:
     parts = [f"## {told.title}\n", f"{told.start}\n", "Limits:"]
     parts += [f"- {text}" for text in told.limits]
     parts += ["\nTested:", *(f"- {text}" for text in told.tested), ""]
-    if name not in ("vllm-ray", "twin"):
+    if name not in ("vllm-ray", "simulator"):
         parts += [data(name, engine)]
     return "\n".join([*parts, f"Stops with {engine.stop.signal}, SIGKILL after {engine.stop.grace:g} s.\n"])
 

@@ -28,11 +28,11 @@ READ_ONLY = ("status", "plan", "logs", "recipes", "explain", "incidents list", "
 NAME = "drill"
 ENDING = 60.0  # seconds
 LABELS = ("deployment", "rank", "recipe-hash")
-QUICK = {"SPARKWRIGHT_TWIN_TIME_SCALE": "0"}
+QUICK = {"SPARKWRIGHT_SIMULATOR_TIME_SCALE": "0"}
 # About eight seconds of boot: enough to do something meanwhile.
-SLOW = {"SPARKWRIGHT_TWIN_TIME_SCALE": "0.12", "SPARKWRIGHT_TWIN_TOKEN_SCALE": "0"}
+SLOW = {"SPARKWRIGHT_SIMULATOR_TIME_SCALE": "0.12", "SPARKWRIGHT_SIMULATOR_TOKEN_SCALE": "0"}
 # About four.
-BRISK = {"SPARKWRIGHT_TWIN_TIME_SCALE": "0.06", "SPARKWRIGHT_TWIN_TOKEN_SCALE": "0"}
+BRISK = {"SPARKWRIGHT_SIMULATOR_TIME_SCALE": "0.06", "SPARKWRIGHT_SIMULATOR_TOKEN_SCALE": "0"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +173,7 @@ class Drive:
 
     def recipe(self, runtime: str, env: Mapping[str, str] = QUICK, **changes: Any) -> str:
         """A recipe of the simulator; changes replace whole top-level keys, or are merged into mappings."""
-        engine = {"name": "twin", "version": "0.21.0", "runtime": runtime}
+        engine = {"name": "simulator", "version": "0.21.0", "runtime": runtime}
         if runtime == "docker":
             engine |= {"image": self.testbed.engine_image, "image_note": "made by the tests"}
         else:

@@ -37,11 +37,11 @@ VENV = "/opt/sparkwright"
 TWIN: dict[str, Any] = {
     "title": "the twin with files",
     "model": {"id": MODEL_ID, "served_name": "tiny", "simulated": True},
-    "engine": {"name": "twin", "version": "0.21.0", "runtime": "process", "venv": VENV},
+    "engine": {"name": "simulator", "version": "0.21.0", "runtime": "process", "venv": VENV},
     "nodes": 2,
     "parallelism": {"tp": 2},
     "serving": {"context": 2048, "sequences": 4, "batched_tokens": 2048, "memory_fraction": 0.5},
-    "env": {"SPARKWRIGHT_TWIN_TIME_SCALE": "0.02"},
+    "env": {"SPARKWRIGHT_SIMULATOR_TIME_SCALE": "0.02"},
 }
 # What a real vLLM recipe asks of staging, with the twin as its program: nothing here is taken for simulated.
 REAL: dict[str, Any] = {

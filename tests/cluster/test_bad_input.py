@@ -26,7 +26,7 @@ def as_they_were(nodes: list[Node], fresh_nodes: None) -> Iterator[None]:
 
 
 def in_docker(testbed: Testbed) -> dict[str, Any]:
-    engine = {"name": "twin", "version": "0.21.0", "runtime": "docker", "image": testbed.engine_image}
+    engine = {"name": "simulator", "version": "0.21.0", "runtime": "docker", "image": testbed.engine_image}
     return {**SIMULATED, "engine": {**engine, "image_note": "made by the testbed"}}
 
 

@@ -14,7 +14,7 @@ from testbed import Node
 
 GATEWAY = 8443
 # About twenty milliseconds a token, so that this machine's own delays are small beside them.
-STEADY = {"SPARKWRIGHT_TWIN_TIME_SCALE": "0", "SPARKWRIGHT_TWIN_TOKEN_SCALE": "3"}
+STEADY = {"SPARKWRIGHT_SIMULATOR_TIME_SCALE": "0", "SPARKWRIGHT_SIMULATOR_TOKEN_SCALE": "3"}
 SMALL = """
 title: A few short requests
 repeats: 2

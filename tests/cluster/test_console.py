@@ -16,7 +16,7 @@ from testbed import Node, harm
 GATEWAY = 8443
 OTHER = "spare"
 # A boot of eight seconds or so: each state is there to be seen.
-SLOW = {"SPARKWRIGHT_TWIN_TIME_SCALE": "0.1", "SPARKWRIGHT_TWIN_TOKEN_SCALE": "0"}
+SLOW = {"SPARKWRIGHT_SIMULATOR_TIME_SCALE": "0.1", "SPARKWRIGHT_SIMULATOR_TOKEN_SCALE": "0"}
 PICTURES = os.environ.get("SPARKWRIGHT_PICTURES", "")
 
 

@@ -35,7 +35,7 @@ def test_a_killed_worker_is_the_cause_and_nothing_is_changed(drive: Drive, nodes
 @RUNTIME
 def test_a_failed_up_reports_why(drive: Drive, nodes: list[Node], runtime: str) -> None:
     """The cause with the line that proves it, by rank and node; later by name, from what the nodes still have."""
-    done = drive.run("up", drive.recipe(runtime, {**QUICK, "SPARKWRIGHT_TWIN_FAULT": "oom@load"}))
+    done = drive.run("up", drive.recipe(runtime, {**QUICK, "SPARKWRIGHT_SIMULATOR_FAULT": "oom@load"}))
     assert done.code == 5 and "OutOfMemoryError" in done.err, str(done)
     assert "gpu-out-of-memory" in done.err and "on spark-" in done.err, str(done)
     again = drive.run("diagnose", NAME)

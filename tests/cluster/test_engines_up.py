@@ -141,7 +141,7 @@ def test_a_ray_cluster_of_one_node_is_named_before_weights(drive: Drive, nodes: 
 @pytest.mark.full
 def test_a_capture_that_hangs_is_called_stuck(drive: Drive, nodes: list[Node]) -> None:
     """Report 001's half hour at 0 graphs: SGLang prints its bar once and no more."""
-    hung = {**QUICK, "SPARKWRIGHT_TWIN_FAULT": "rank=1:freeze@graphs"}
+    hung = {**QUICK, "SPARKWRIGHT_SIMULATOR_FAULT": "rank=1:freeze@graphs"}
     done = drive.run("up", recipe(drive, "sglang", "process", hung, phases={"graphs": {"stuck_after": "2s"}}))
     assert done.code == 5 and "stuck" in done.err and "graphs" in done.err, str(done)
     drive.good("down", NAME)

@@ -28,7 +28,11 @@ def test_memory_and_the_device_follow_the_ranks(testbed: Testbed, drive: Drive, 
     for node in nodes:
         node.set_shim("nvidia-smi", "twin")
         harm.live_memory(node, 116.0, 100.0)
-    slow = {"SPARKWRIGHT_TWIN_TIME_SCALE": "0", "SPARKWRIGHT_TWIN_TOKEN_SCALE": "1", "SPARKWRIGHT_TWIN_STEP_MS": "40"}
+    slow = {
+        "SPARKWRIGHT_SIMULATOR_TIME_SCALE": "0",
+        "SPARKWRIGHT_SIMULATOR_TOKEN_SCALE": "1",
+        "SPARKWRIGHT_SIMULATOR_STEP_MS": "40",
+    }
     drive.good("up", drive.recipe("docker", slow))
     time.sleep(1.0)
     assert all(15.0 < available_gib(node) < 16.0 for node in nodes)

@@ -14,7 +14,7 @@ from testbed import Node
 
 RUNTIME = pytest.mark.parametrize("runtime", RUNTIMES)
 STATE = "/home/spark/.local/state/sparkwright"
-OOM = {**QUICK, "SPARKWRIGHT_TWIN_FAULT": "oom@load"}
+OOM = {**QUICK, "SPARKWRIGHT_SIMULATOR_FAULT": "oom@load"}
 OPEN = {"expose": "all"}
 OTHER = "other"
 
@@ -62,12 +62,12 @@ def test_a_changed_recipe_that_fails_leaves_what_served(drive: Drive, nodes: lis
         done = drive.run("up", drive.recipe(runtime, OOM, serving=OPEN))
         assert done.code == 5, str(done)
         client.wait(200)
-    assert "env.SPARKWRIGHT_TWIN_FAULT: none -> oom@load" in done.err, "reported before anything stops"
+    assert "env.SPARKWRIGHT_SIMULATOR_FAULT: none -> oom@load" in done.err, "reported before anything stops"
     assert f"rolled back: {NAME} serves again" in done.err
     all_along(client, f"being replaced by recipe {NAME}", "out of memory" if runtime == "none" else "")
     one = drive.shown()
     assert one["state"] in ("ready", "degraded") and one["supervised"]["live"]["incidents"] == 0, one
-    assert "SPARKWRIGHT_TWIN_FAULT" not in desired(nodes[0])["env"]
+    assert "SPARKWRIGHT_SIMULATOR_FAULT" not in desired(nodes[0])["env"]
     drive.good("down", NAME)
     assert_clean(nodes)
 

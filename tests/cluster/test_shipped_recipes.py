@@ -48,7 +48,7 @@ def as_shipped(name: str, drive: Drive) -> tuple[str, int]:
     else:
         how |= {"image": drive.testbed.engine_image, "image_note": "made by the tests"}
         how.pop("entrypoint", None)
-    tree["env"] = {**tree.get("env", {}), **QUICK, "SPARKWRIGHT_TWIN_VERSION": data}
+    tree["env"] = {**tree.get("env", {}), **QUICK, "SPARKWRIGHT_SIMULATOR_VERSION": data}
     for extra in ("profiles", "default_profile", "build"):
         tree.pop(extra, None)
     path = drive.folder / f"{NAME}.yaml"

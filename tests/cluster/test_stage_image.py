@@ -15,7 +15,7 @@ def drive(tmp_path: Path, ssh_config: Path) -> Drive:
 
 
 def recipe(image: str) -> dict[str, Any]:
-    engine = {"name": "twin", "version": "0.21.0", "runtime": "docker", "image": image}
+    engine = {"name": "simulator", "version": "0.21.0", "runtime": "docker", "image": image}
     note = {} if "@" in image else {"image_note": "made by the testbed"}
     return {**TWIN, "model": {**TWIN["model"], "id": "sparkwright/twin-tiny"}, "engine": {**engine, **note}}
 

@@ -82,7 +82,7 @@ def test_a_folder_is_served_in_a_container_that_cannot_change_it(
     """In the docker runtime the staged folder is mounted read-only, and the simulator loads from it."""
     here, there = nodes
     put_folder(there)
-    engine = {"name": "twin", "version": "0.21.0", "runtime": "docker", "image": testbed.engine_image}
+    engine = {"name": "simulator", "version": "0.21.0", "runtime": "docker", "image": testbed.engine_image}
     told = drive.up({**BY_PATH, "engine": {**engine, "image_note": "made here"}}, detach=False)
     assert told.code == 0, told.text
     assert tree(there, FOLDER) == tree(here, FOLDER)

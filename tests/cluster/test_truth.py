@@ -19,7 +19,11 @@ from cluster.test_supervised import SERVING as ALIVE
 from testbed import Node, harm
 
 PORT = 8443
-TOKENS = {"SPARKWRIGHT_TWIN_TIME_SCALE": "0.03", "SPARKWRIGHT_TWIN_TOKEN_SCALE": "1", "SPARKWRIGHT_TWIN_STEP_MS": "8"}
+TOKENS = {
+    "SPARKWRIGHT_SIMULATOR_TIME_SCALE": "0.03",
+    "SPARKWRIGHT_SIMULATOR_TOKEN_SCALE": "1",
+    "SPARKWRIGHT_SIMULATOR_STEP_MS": "8",
+}
 SERVING = {"expose": "all", "api_key_env": "DRILL_KEY", "door": {"port": PORT}}
 
 

@@ -12,7 +12,7 @@ RUNTIME = pytest.mark.parametrize("runtime", RUNTIMES)
 
 
 def fault(text: str, **more: str) -> dict[str, str]:
-    return {**QUICK, **more, "SPARKWRIGHT_TWIN_FAULT": text}
+    return {**QUICK, **more, "SPARKWRIGHT_SIMULATOR_FAULT": text}
 
 
 def fails(drive: Drive, recipe: str, nodes: list[Node]) -> Done:

@@ -90,7 +90,7 @@ def test_ctrl_c_while_the_engine_loads_leaves_it_loading(
 ) -> None:
     """It only stops watching: the same ranks come up, and `up` watches on."""
     recipe = drive.recipe(runtime, BRISK)
-    call = drive.start("up", recipe, tty=tty).saw("engine: twin")
+    call = drive.start("up", recipe, tty=tty).saw("engine: simulator")
     done = interrupted(call)
     goes_on(drive, nodes, recipe, done)
     drive.good("down", NAME)
@@ -100,7 +100,9 @@ def test_ctrl_c_while_the_engine_loads_leaves_it_loading(
 @pytest.mark.full
 def test_ctrl_c_while_it_answers_leaves_it_serving(drive: Drive, nodes: list[Node]) -> None:
     """A slow first answer is no reason to lose the engine."""
-    recipe = drive.recipe("process", {"SPARKWRIGHT_TWIN_TIME_SCALE": "0", "SPARKWRIGHT_TWIN_TOKEN_SCALE": "12"})
+    recipe = drive.recipe(
+        "process", {"SPARKWRIGHT_SIMULATOR_TIME_SCALE": "0", "SPARKWRIGHT_SIMULATOR_TOKEN_SCALE": "12"}
+    )
     done = interrupted(drive.start("up", recipe).saw("asking for a real completion"))
     goes_on(drive, nodes, recipe, done)
 
@@ -108,7 +110,7 @@ def test_ctrl_c_while_it_answers_leaves_it_serving(drive: Drive, nodes: list[Nod
 @pytest.mark.full
 def test_down_works_while_an_interrupted_engine_loads(drive: Drive, nodes: list[Node]) -> None:
     """Nobody who changed their mind waits for the engine."""
-    interrupted(drive.start("up", drive.recipe("docker", SLOW)).saw("engine: twin"))
+    interrupted(drive.start("up", drive.recipe("docker", SLOW)).saw("engine: simulator"))
     drive.good("down", NAME)
     assert_clean(nodes)
 
@@ -129,7 +131,7 @@ def test_a_closed_terminal_is_an_interrupt(drive: Drive, nodes: list[Node], numb
 def test_a_killed_watcher_does_not_matter(drive: Drive, nodes: list[Node]) -> None:
     """SIGKILL while the engine loads: the ranks go on, no lease is left, and `up` watches on."""
     recipe = drive.recipe("docker", BRISK)
-    drive.start("up", recipe).saw("engine: twin").kill()
+    drive.start("up", recipe).saw("engine: simulator").kill()
     assert [lease(n) for n in nodes] == ["", ""]
     before = running(nodes)
     drive.good("up", recipe)
@@ -140,7 +142,7 @@ def test_a_killed_watcher_does_not_matter(drive: Drive, nodes: list[Node]) -> No
 @pytest.mark.full
 def test_ctrl_c_in_down_is_finished_by_the_next(drive: Drive, nodes: list[Node]) -> None:
     """An interrupted `down` frees its leases; the next one goes on, and ends also what ignores SIGTERM."""
-    stubborn = {"SPARKWRIGHT_TWIN_TIME_SCALE": "0", "SPARKWRIGHT_TWIN_FAULT": "ignore_sigterm"}
+    stubborn = {"SPARKWRIGHT_SIMULATOR_TIME_SCALE": "0", "SPARKWRIGHT_SIMULATOR_FAULT": "ignore_sigterm"}
     drive.good("up", drive.recipe("process", stubborn))
     call = drive.start("down", NAME).saw("stop: 2 rank")
     time.sleep(0.5)

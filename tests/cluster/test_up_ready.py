@@ -117,7 +117,7 @@ def test_a_change_of_runtime_leaves_no_rank_of_the_old_one(drive: Drive, nodes: 
 @RUNTIME
 def test_up_attaches_to_ranks_that_are_still_loading(drive: Drive, nodes: list[Node], runtime: str) -> None:
     """A second caller watches the first one's ranks and gets the same endpoint."""
-    recipe = drive.recipe(runtime, SLOW | {"SPARKWRIGHT_TWIN_TIME_SCALE": "0.4"})  # the machine may be busy
+    recipe = drive.recipe(runtime, SLOW | {"SPARKWRIGHT_SIMULATOR_TIME_SCALE": "0.4"})  # the machine may be busy
     first = drive.start("up", recipe).saw("rendezvous")
     before = running(nodes)
     second = drive.run("up", recipe)
@@ -153,7 +153,7 @@ def test_a_reboot_of_the_worker_is_reported_and_cleaned_up(drive: Drive, nodes: 
 @pytest.mark.full
 def test_a_server_that_gives_no_token_is_degraded(drive: Drive, nodes: list[Node]) -> None:
     """/health reports 200 and both ranks run; only a real token reports that the engine is still."""
-    frozen = {"SPARKWRIGHT_TWIN_TIME_SCALE": "0", "SPARKWRIGHT_TWIN_FAULT": "freeze_after=1"}
+    frozen = {"SPARKWRIGHT_SIMULATOR_TIME_SCALE": "0", "SPARKWRIGHT_SIMULATOR_FAULT": "freeze_after=1"}
     drive.good("up", drive.recipe("process", frozen))
     assert nodes[0].sh("curl -s -o /dev/null -w '%{http_code}' http://127.0.0.1:8000/health") == "200"
     status = drive.run("status")

@@ -18,7 +18,11 @@ SPOT = "/tmp/faults"
 """In the container: a fault written there ends with this start of the rank."""
 LASTING = "/home/spark/drill"
 """On the node, and mounted into its rank under the same path: a fault there meets every start."""
-BOOT = {"SPARKWRIGHT_TWIN_TIME_SCALE": "0.03", "SPARKWRIGHT_TWIN_TOKEN_SCALE": "1", "SPARKWRIGHT_TWIN_STEP_MS": "8"}
+BOOT = {
+    "SPARKWRIGHT_SIMULATOR_TIME_SCALE": "0.03",
+    "SPARKWRIGHT_SIMULATOR_TOKEN_SCALE": "1",
+    "SPARKWRIGHT_SIMULATOR_STEP_MS": "8",
+}
 PHASES = ("start ranks", "start", "rendezvous", "load", "compile", "warmup", "graphs", "server", "answer")
 """Steps of `up` that are the engine's own: from the start of its first rank to a token."""
 PORT = 8443
@@ -104,7 +108,7 @@ class Ground:
     def recipe(self, runtime: str, env: Mapping[str, str] | None, **changes: Any) -> str:
         serving = {"expose": "all", "api_key_env": "DRILL_KEY", "door": {"port": PORT}}
         changes["serving"] = {**serving, **changes.get("serving", {})}
-        control = {"SPARKWRIGHT_TWIN_CONTROL": f"{LASTING}/faults" if self.lasting else SPOT}
+        control = {"SPARKWRIGHT_SIMULATOR_CONTROL": f"{LASTING}/faults" if self.lasting else SPOT}
         mounts = [f"{LASTING}:{LASTING}"] if self.lasting else []
         return self.drive.recipe(runtime, {**BOOT, **control, **(env or {})}, mounts=mounts, **changes)
 

@@ -255,7 +255,7 @@ def _until_ranks(scene: Scene, limit: float = 60.0) -> None:
 
 def change_that_fails(scene: Scene) -> None:
     """The recipe of what serves, changed, and the change cannot be loaded."""
-    recipe = scene.ground.recipe("process", {"SPARKWRIGHT_TWIN_FAULT": "oom@load"})
+    recipe = scene.ground.recipe("process", {"SPARKWRIGHT_SIMULATOR_FAULT": "oom@load"})
     done = scene.ground.drive.run("up", recipe, timeout=180)
     scene.restored = time.time()
     scene.check(done.code != 0, "`up` of what fails to load exits 0")

@@ -237,7 +237,7 @@ def prefill_stage(scale: float) -> Stage:
         patience=2 * seconds,
         load=Load(rate=0.02),
     )
-    env = {"SPARKWRIGHT_TWIN_PREFILL_TPS": f"{CHUNKS * 256 / seconds:.1f}"}
+    env = {"SPARKWRIGHT_SIMULATOR_PREFILL_TPS": f"{CHUNKS * 256 / seconds:.1f}"}
     return Stage((drill,), scale=scale, env=env, changes={"serving": {"batched_tokens": 256}})
 
 
@@ -271,11 +271,11 @@ FULL = (
     Stage((DISK_FULL,), before=lambda ground: harm.small_state(ground.head)),
     Stage((DISK_FULL_PROCESS,), runtime="process", before=lambda ground: harm.small_state(ground.head)),
     *(Stage((drill,)) for drill in SUPERVISOR_KILLED[:2]),
-    Stage((SUPERVISOR_KILLED[2],), env={"SPARKWRIGHT_TWIN_TIME_SCALE": "0.15"}),
+    Stage((SUPERVISOR_KILLED[2],), env={"SPARKWRIGHT_SIMULATOR_TIME_SCALE": "0.15"}),
     *(Stage((drill,), lasting=True) for drill in (KILLED_WAITING, CRASH_LOOP)),
     *(Stage((drill,)) for drill in (IMAGE_GONE, PORT_STOLEN, DOCKER_RESTART, LEAK, BURST)),
     Stage((DRAFTS,), changes=DRAFTING),
-    Stage((PREFIXES,), env={"SPARKWRIGHT_TWIN_PREFILL_TPS": "100000"}),
+    Stage((PREFIXES,), env={"SPARKWRIGHT_SIMULATOR_PREFILL_TPS": "100000"}),
     prefill_stage(SCALE),
     Stage((SOAK,), scale=SCALE, changes=DRAFTING),
     Stage((HOUR,), changes=DRAFTING),

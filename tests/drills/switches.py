@@ -79,7 +79,7 @@ class Site:
     """One head with the deployments of the drill behind one gateway; each node is an entry of this machine."""
 
     def __init__(self, shell: Shell, **twin: str) -> None:
-        self.shell, self.twin = shell, {"SPARKWRIGHT_TWIN_TIME_SCALE": "0.01", **twin}
+        self.shell, self.twin = shell, {"SPARKWRIGHT_SIMULATOR_TIME_SCALE": "0.01", **twin}
         self.ports = {"port": free_port(), "master": free_port(), "front": free_pair()}
         nodes = "".join(_NODE.format(name, shell.folder, number) for number, name in enumerate("ab", 1))
         (shell.folder / "cluster.yaml").write_text(f"head: a\nnodes:\n{nodes}")

@@ -256,6 +256,6 @@ def environ(pid: int) -> bytes:
 def make_supervised(folder: Path, scale: float = 0.1, **env: str) -> Simulator:
     recipe = open_recipe("twin", Places(folder, folder))
     serving = replace(recipe.serving, port=free_port(), master_port=free_port())
-    env = {"SPARKWRIGHT_TWIN_TIME_SCALE": "0.005", "SPARKWRIGHT_TWIN_TOKEN_SCALE": "1", **env}
+    env = {"SPARKWRIGHT_SIMULATOR_TIME_SCALE": "0.005", "SPARKWRIGHT_SIMULATOR_TOKEN_SCALE": "1", **env}
     made = replace(recipe, serving=serving, env={**recipe.env, **env})
     return Simulator(folder, replace(make_cluster(folder), simulated=False), made, scale)

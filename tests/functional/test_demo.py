@@ -156,7 +156,7 @@ def test_a_version_whose_lines_nobody_understands_is_ready_when_it_answers(shell
     where = ("--cluster", json.loads(out)["cluster_file"])
     shell.run("down", "twin", *where)
     tree = yaml.safe_load((files("sparkwright.recipes") / "shipped/twin.yaml").read_text(encoding="utf-8"))
-    tree["env"] = {**tree.get("env", {}), "SPARKWRIGHT_TWIN_FAULT": "odd_lines"}
+    tree["env"] = {**tree.get("env", {}), "SPARKWRIGHT_SIMULATOR_FAULT": "odd_lines"}
     recipe = tmp_path / "odd.yaml"
     recipe.write_text(yaml.safe_dump(tree | {"name": "odd"}))
     try:

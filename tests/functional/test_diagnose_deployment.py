@@ -40,7 +40,7 @@ def test_a_failed_up_names_the_root_cause_and_keeps_it(shell: Shell) -> None:
     """Guards promise 3: cause, proof with rank and line, fix; kept next to the logs, and found again by name."""
     try:
         code, _, err = shell.run(
-            "up", recipe(shell, SPARKWRIGHT_TWIN_FAULT="oom@load"), "--no-supervise", "--force", "no GPU here"
+            "up", recipe(shell, SPARKWRIGHT_SIMULATOR_FAULT="oom@load"), "--no-supervise", "--force", "no GPU here"
         )
         assert code == 5, err
         assert re.search(r"^1\. .*\n   \[L[A-Z]{3}\d{3} ", err, re.MULTILINE), err

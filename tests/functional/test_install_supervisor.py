@@ -19,7 +19,7 @@ from functional.test_diagnose_deployment import recipe
 pytestmark = pytest.mark.full
 
 SCALED = {"SPARKWRIGHT_SUPERVISOR_SCALE": "0.1"}
-QUICK = {"SPARKWRIGHT_TWIN_TIME_SCALE": "0.01"}
+QUICK = {"SPARKWRIGHT_SIMULATOR_TIME_SCALE": "0.01"}
 KEY = "sk-a-key-of-this-test"
 
 
@@ -105,7 +105,7 @@ def test_up_leaves_a_supervisor_and_down_leaves_nothing(shell: Shell) -> None:
 @pytest.mark.parametrize("phase", ["loading", *MORE])
 def test_a_person_goes_first_whatever_it_is_about(shell: Shell, phase: str) -> None:
     """`down` in the middle of a relaunch: the supervisor gives way, its lease too, and no rank comes after."""
-    up(shell, SPARKWRIGHT_TWIN_TIME_SCALE="0.1")
+    up(shell, SPARKWRIGHT_SIMULATOR_TIME_SCALE="0.1")
     os.kill(int(rank_pids(shell)[1].split()[0]), signal.SIGKILL)
     until(lambda: live(shell)["phase"] == phase, phase)
     code, _, err = shell.run("down", "twin")

@@ -101,7 +101,7 @@ def test_a_start_that_the_plan_refuses_is_answered_with_its_reason(served: Serve
 @pytest.mark.full
 def test_it_is_never_stopped_while_a_request_runs(served: Served) -> None:
     """Guards a stream that lasts longer than the idle time, at the gateway's count of what is under way."""
-    served.good("up", on_demand(served, "alpha", SPARKWRIGHT_TWIN_TIME_SCALE="1"), *FORCE)
+    served.good("up", on_demand(served, "alpha", SPARKWRIGHT_SIMULATOR_TIME_SCALE="1"), *FORCE)
     with served.client as client:
         body = {**CHAT, "max_tokens": 500, "ignore_eos": True, "stream": True}
         began = time.monotonic()
@@ -114,7 +114,7 @@ def test_it_is_never_stopped_while_a_request_runs(served: Served) -> None:
 @pytest.mark.full
 def test_a_restart_waits_for_a_stream_as_long_as_asked(served: Served) -> None:
     """Guards `--drain SECONDS`: without it this stream is cut after 3 s, a tenth of the default in these tests."""
-    served.good("up", served.recipe("alpha", SPARKWRIGHT_TWIN_TOKEN_SCALE="1"), *FORCE)
+    served.good("up", served.recipe("alpha", SPARKWRIGHT_SIMULATOR_TOKEN_SCALE="1"), *FORCE)
     with served.client as client, ThreadPoolExecutor(1) as pool:
         body = {**CHAT, "max_tokens": 1000, "ignore_eos": True, "stream": True}
         with client.stream("POST", "/v1/chat/completions", json=body) as stream:

@@ -11,7 +11,7 @@ from functional.test_diagnose_deployment import shell as two_nodes
 
 pytestmark = pytest.mark.full
 
-QUICK = {"SPARKWRIGHT_TWIN_TIME_SCALE": "0.01"}
+QUICK = {"SPARKWRIGHT_SIMULATOR_TIME_SCALE": "0.01"}
 START = ("--no-supervise", "--force", "no GPU here", "--prove")
 ROUND = """
 title: One level
@@ -62,7 +62,7 @@ def test_a_good_start_is_proven(shell: Shell) -> None:
 
 def test_a_start_that_serves_wrongly(shell: Shell) -> None:
     """Without gates of the recipe's own a failed probe is exit status 1; the deployment is still there."""
-    there = written(shell, "", SPARKWRIGHT_TWIN_FAULT="wrong@tool_text")
+    there = written(shell, "", SPARKWRIGHT_SIMULATOR_FAULT="wrong@tool_text")
     code, out, err = shell.run("up", there, *START)
     assert code == 1, err
     assert "NOT proven" in out and "FAIL  failed_probes == 0" in out and "pass  errors == 0" in out

@@ -28,7 +28,7 @@ class Served:
         self.shell, self.door, self.port, self.master = shell, free_pair(), free_port(), free_port()
 
     def recipe(self, name: str, model: str = "", **env: str) -> str:
-        env = {"SPARKWRIGHT_TWIN_TIME_SCALE": "0.01", **env}
+        env = {"SPARKWRIGHT_SIMULATOR_TIME_SCALE": "0.01", **env}
         text = TWIN.read_text().replace("name: twin\ntitle", f"name: {name}\ntitle")
         text = text.replace("served_name: twin-tiny", f"served_name: {model or name}")
         ports = f"  port: {self.port}\n  master_port: {self.master}\n  gateway: {{port: {self.door}}}\n"
@@ -104,7 +104,7 @@ def test_two_share_one_address_and_one_is_replaced_next_to_the_other(served: Ser
         assert [one.end() for one in asking] == [{200, 503}, {200}]
         rows = client.get("/v1/models").json()["data"]
         assert {row["deployment"] for row in rows} == {"beta", "gamma"}
-        failing = served.recipe("alpha", "coder", SPARKWRIGHT_TWIN_FAULT="oom@load")
+        failing = served.recipe("alpha", "coder", SPARKWRIGHT_SIMULATOR_FAULT="oom@load")
         asking = [Asking(client, "coder"), Asking(client, "beta")]
         code, _, err = served.shell.run("switch", "gamma", failing, *FORCE, **SCALED)
         assert code == 5 and "rolled back: gamma serves again" in err, err

@@ -21,7 +21,7 @@ MORE_WORK = ("capture", "stop", "watch")
 
 @pytest.fixture
 async def simulator(tmp_path: Path) -> AsyncIterator[Simulator]:
-    made = make_supervised(tmp_path, SPARKWRIGHT_TWIN_CONTROL=str(tmp_path / "faults"))
+    made = make_supervised(tmp_path, SPARKWRIGHT_SIMULATOR_CONTROL=str(tmp_path / "faults"))
     await made.up()
     made.write_home()
     try:

@@ -15,7 +15,11 @@ from functional.test_diagnose_deployment import recipe
 from functional.test_install_supervisor import QUICK, SCALED, live, shell, until
 
 __all__ = ["shell"]  # a fixture
-PACE = {"SPARKWRIGHT_TWIN_TOKEN_SCALE": "1", "SPARKWRIGHT_TWIN_STEP_MS": "8", "SPARKWRIGHT_TWIN_PREFILL_TPS": "90000"}
+PACE = {
+    "SPARKWRIGHT_SIMULATOR_TOKEN_SCALE": "1",
+    "SPARKWRIGHT_SIMULATOR_STEP_MS": "8",
+    "SPARKWRIGHT_SIMULATOR_PREFILL_TPS": "90000",
+}
 PARSERS = "parsers: {tool: hermes, reasoning: qwen3}\nserving:\n"
 FORCE = ("--force", "no GPU here", "--users", "2", "--seed", "3")
 
@@ -37,9 +41,9 @@ def only(*names: str) -> tuple[str, ...]:
     return tuple(word for name in names for word in ("--only", name))
 
 
-FAULTS = "env.SPARKWRIGHT_TWIN_FAULT=wrong@tool_text,oom@load"
-BOTH = ("--set", FAULTS, "--set", "env.SPARKWRIGHT_TWIN_STEP_MS=1")
-SEARCH = (*only("SPARKWRIGHT_TWIN_FAULT", "SPARKWRIGHT_TWIN_STEP_MS"), *BOTH)
+FAULTS = "env.SPARKWRIGHT_SIMULATOR_FAULT=wrong@tool_text,oom@load"
+BOTH = ("--set", FAULTS, "--set", "env.SPARKWRIGHT_SIMULATOR_STEP_MS=1")
+SEARCH = (*only("SPARKWRIGHT_SIMULATOR_FAULT", "SPARKWRIGHT_SIMULATOR_STEP_MS"), *BOTH)
 
 
 @pytest.mark.full
@@ -54,11 +58,11 @@ def test_a_search(shell: Shell) -> None:
     lost = {one["state"]: one["detail"] for one in found["trials"] if one["state"] != "measured"}
     assert "tool-call" in lost["excluded"]
     assert "memory" in lost["not started"].lower(), lost
-    assert found["best"] == {"env.SPARKWRIGHT_TWIN_STEP_MS": "1"}
+    assert found["best"] == {"env.SPARKWRIGHT_SIMULATOR_STEP_MS": "1"}
     assert found["done"] and found["simulated"] and "times the recipe's own" in found["verdict"]
     assert shell.run("recipes", "validate", "./tuned.yaml")[0] == 0
     profile = yaml.safe_load((shell.folder / "tuned.yaml").read_text())["profiles"]["tuned-throughput"]
-    assert profile["env"] == {"SPARKWRIGHT_TWIN_STEP_MS": "1"}
+    assert profile["env"] == {"SPARKWRIGHT_SIMULATOR_STEP_MS": "1"}
     page = (shell.folder / "page.html").read_text()
     assert "<svg" in page and "SIMULATED" in page and "What each setting is worth" in page
     assert json.loads(shell.run("status", "--json")[1])["deployments"] == []
@@ -99,7 +103,7 @@ def test_what_serves_comes_back(shell: Shell) -> None:
     assert live(shell)["pid"] == before
 
 
-STEPS_OF = (*only("SPARKWRIGHT_TWIN_STEP_MS"), "--set", "env.SPARKWRIGHT_TWIN_STEP_MS=1,24,48")
+STEPS_OF = (*only("SPARKWRIGHT_SIMULATOR_STEP_MS"), "--set", "env.SPARKWRIGHT_SIMULATOR_STEP_MS=1,24,48")
 
 
 @pytest.mark.full
@@ -122,7 +126,7 @@ def test_a_killed_search(shell: Shell) -> None:
     code, found, err = tuned(shell, "--resume", "last")
     assert (code, err.count("[1/"), found["done"]) == (0, 0, True), err
     assert len(found["trials"]) > ended >= 2
-    assert found["best"] == {"env.SPARKWRIGHT_TWIN_STEP_MS": "1"}
+    assert found["best"] == {"env.SPARKWRIGHT_SIMULATOR_STEP_MS": "1"}
     (serves,) = json.loads(shell.run("status", "--json")[1])["deployments"]
     assert serves["name"] == "twin"
 

@@ -99,7 +99,7 @@ class Acceptance:
 
     def misled(self, nodes: TwoNodes, variable: str) -> dict:
         """The worker's variable is `lo`. The simulator has no Gloo and no NCCL, only a fault of that name."""
-        more = {variable: "lo"} | ({"SPARKWRIGHT_TWIN_FAULT": "no_comm"} if self.args.simulator else {})
+        more = {variable: "lo"} | ({"SPARKWRIGHT_SIMULATOR_FAULT": "no_comm"} if self.args.simulator else {})
         return cluster(nodes, 1, more, shared=self.args.share_gpu)
 
     def write(self, name: str, content: dict) -> Path:

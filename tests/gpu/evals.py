@@ -78,7 +78,7 @@ SETTINGS = {
     },
     "simulator": {
         "base": Setting(),
-        "unsteady": Setting(env={"SPARKWRIGHT_TWIN_FAULT": "wrong@unsteady"}),
+        "unsteady": Setting(env={"SPARKWRIGHT_SIMULATOR_FAULT": "wrong@unsteady"}),
         "again": Setting(),
     },
 }

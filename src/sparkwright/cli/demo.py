@@ -22,11 +22,10 @@ from sparkwright.domain.errors import RecipeError
 from sparkwright.domain.recipe import GatewayTls, Recipe
 from sparkwright.domain.values import asdict, replace
 from sparkwright.engines.catalog import simulator
-from sparkwright.engines.simulator import Simulator
 from sparkwright.simulator.nodes import lend_caddy, make_cluster
 from sparkwright.wiring import keys_folder, places
 
-RECIPE = Simulator.name
+RECIPE = "twin"
 WHAT = "SIMULATED: two embedded nodes, and an engine that speaks like vLLM 0.21.0 without a model"
 NEXT = """On machines of your own: `sparkwright init spark-1 spark-2`, then `check`, `recipes list`, `up RECIPE`."""
 

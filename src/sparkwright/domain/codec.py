@@ -71,9 +71,12 @@ def _dataclass(kind: Any, tree: Any, where: str) -> Any:
 
 
 def _with_names_of_today(kind: Any, found: dict[str, Any]) -> dict[str, Any]:
-    """Rename what an earlier version wrote, by the class's `FORMER`: former name of a field -> its name today."""
-    former: Mapping[str, str] = getattr(kind, "FORMER", {})
-    return {former.get(name, name): value for name, value in found.items() if former.get(name) not in found}
+    """Rename what an earlier version wrote, by the class's FORMER (field -> its name today) and FORMER_VALUES."""
+    names: Mapping[str, str] = getattr(kind, "FORMER", {})
+    values: Mapping[str, Mapping[Any, Any]] = getattr(kind, "FORMER_VALUES", {})
+    found = {names.get(name, name): value for name, value in found.items() if names.get(name) not in found}
+    texts = {name: found[name] for name in values if isinstance(found.get(name), str)}
+    return found | {name: values[name].get(text, text) for name, text in texts.items()}
 
 
 @cache

@@ -186,6 +186,8 @@ class EngineChoice:
     extra_env: tuple[str, ...] = ()
     extra_flags: tuple[str, ...] = ()
 
+    FORMER_VALUES: ClassVar[Mapping[str, Mapping[str, str]]] = {"name": {"twin": "simulator"}}
+
 
 @dataclass(frozen=True, slots=True)
 class Parallelism:

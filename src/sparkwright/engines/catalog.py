@@ -28,7 +28,7 @@ ENGINES: Mapping[str, Engine] = {
     "sglang": Sglang(),
     "trtllm": Trtllm(),
     "llama-cpp": LlamaCpp(),
-    "twin": Simulator(),
+    "simulator": Simulator(),
 }
 _UNKNOWN = Traits()
 _HOME = NodePaths("/home/user/models", "/home/user/hub", "/home/user/cache", "/home/user/state")

@@ -27,7 +27,7 @@ _KNOWN = {
     "llama-cpp": ("llama-server", ("xllamacpp",)),
 }
 _IN_IMAGE = {"llama-cpp": "/app/llama-server"}
-_TWIN = "twin"
+_SIMULATOR = "simulator"
 _SHOWN = 8  # options
 _NATIVE = "llama-server"  # no Python package has it: it tells its version itself
 _RELEASE = re.compile(r"[vb]?(\d+(?:\.\d+)*)(.*)")
@@ -43,7 +43,7 @@ def question(recipe: Recipe, python: str) -> Question | None:
 def question_of(engine: EngineChoice, python: str) -> Question | None:
     """The same without a recipe."""
     own = f"{engine.venv.rstrip('/')}/bin/python" if engine.venv else ""
-    if engine.name == _TWIN:
+    if engine.name == _SIMULATOR:
         # Whether the interpreter is there, and this package in it: the version in the recipe is the one that it plays
         unknown = engine.runtime is Runtime.DOCKER or engine.entrypoint
         return None if unknown else Question(own or python, ("sparkwright",), own=own or python)
@@ -65,7 +65,7 @@ def as_installed(recipe: Recipe, found: Mapping[str, EngineFound | Unknown]) -> 
     """
     engine = recipe.engine
     asked = question(recipe, PYTHON)
-    if engine.name == _TWIN or asked is None:
+    if engine.name == _SIMULATOR or asked is None:
         return recipe
     name = (asked.packages or (asked.program.rpartition("/")[2],))[0]
     there = {seen.versions.get(name, "") for seen in found.values() if isinstance(seen, EngineFound)} - {"", "?"}
@@ -107,9 +107,9 @@ class _Agreed:
 def _engine(engine: EngineChoice, asked: Question, node: str, seen: EngineFound, agreed: _Agreed) -> Iterator[Finding]:
     name, *others = asked.packages or (asked.program.rpartition("/")[2],)
     version = seen.versions.get(name, "")
-    if engine.name == _TWIN:
+    if engine.name == _SIMULATOR:
         if not (version and seen.program):
-            yield _lacks_the_twin(node, asked.own)
+            yield _lacks_the_simulator(node, asked.own)
         return
     if not version and not seen.program:
         yield _lacks(engine, node, name, engine.entrypoint is None)
@@ -144,7 +144,7 @@ def _lacks(engine: EngineChoice, node: str, name: str, own_program: bool) -> Fin
     )
 
 
-def _lacks_the_twin(node: str, python: str) -> Finding:
+def _lacks_the_simulator(node: str, python: str) -> Finding:
     return ENG["ENG018"].on(
         node,
         f"{python} there has no package sparkwright",

@@ -23,7 +23,7 @@ _TAKES = Range(OVERHEAD, 0.2, 0.1, 0.3, "the simulator's own processes")
 
 
 class Simulator:
-    name = "twin"
+    name = "simulator"
     metrics_page = "metrics"
     stop = Stop("SIGTERM", 10.0)
     # vLLM as it was measured, but for what the simulator itself takes.
@@ -44,13 +44,13 @@ class Simulator:
     def render(self, recipe: Recipe, placement: Placement, context: RenderContext) -> tuple[RankSpec, ...]:
         """vLLM's ranks with another program, no devices, and nothing compiled that would want a cache."""
         ranks = Vllm().render(recipe, placement, replace(context, simulated=True))
-        return tuple(_as_twin(spec, recipe, context) for spec in ranks)
+        return tuple(_as_simulated(spec, recipe, context) for spec in ranks)
 
     def read(self, line: str) -> LogEvent | None:
         return dialect(Vllm.name).read(line)
 
 
-def _as_twin(spec: RankSpec, recipe: Recipe, context: RenderContext) -> RankSpec:
+def _as_simulated(spec: RankSpec, recipe: Recipe, context: RenderContext) -> RankSpec:
     arguments = spec.argv[spec.argv.index("serve") :]
     shm = recipe.shm_bytes or SHM_BYTES
     env = {name: value for name, value in spec.env.items() if name not in vllm.CACHES}

@@ -14,8 +14,8 @@ from sparkwright.domain.values import dataclass
 if TYPE_CHECKING:
     from sparkwright.domain.recipe import PhaseTime
 
-# The twin takes vLLM's flags; Ray changes who starts vLLM, not what vLLM is.
-DATA_OF: Mapping[str, str] = {"twin": "vllm", "vllm-ray": "vllm"}
+# The simulator takes vLLM's flags; Ray changes who starts vLLM, not what vLLM is.
+DATA_OF: Mapping[str, str] = {"simulator": "vllm", "vllm-ray": "vllm"}
 # Those of DATA_OF that run the real engine; the simulator prints what this package wrote.
 RUNS_AS_IT_IS = ("vllm-ray",)
 DEFAULT, LOAD_FORMAT = "default", "load-format"  # of loaders: the usual one, the option that chooses one

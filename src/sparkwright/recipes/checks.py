@@ -46,17 +46,17 @@ def _on_disk(recipe: Recipe) -> Iterator[Complaint]:
 
 
 def _simulated(recipe: Recipe) -> Iterator[Complaint]:
-    place, twin = ("model", "simulated"), recipe.engine.name == "twin"
-    if twin and not recipe.model.simulated:
+    place, simulates = ("model", "simulated"), recipe.engine.name == "simulator"
+    if simulates and not recipe.model.simulated:
         hint = "write `simulated: true`, so that nobody takes its figures for real"
         yield place, f"`model.simulated`: found false; engine {recipe.engine.name} simulates: {hint}"
-    if recipe.model.simulated and not twin:
+    if recipe.model.simulated and not simulates:
         yield place, f"`model.simulated`: found true; engine {recipe.engine.name} is real: leave it out"
 
 
 def _runtime(recipe: Recipe) -> Iterator[Complaint]:
     engine = recipe.engine
-    if not engine.version and engine.name == "twin":
+    if not engine.version and engine.name == "simulator":
         yield ("engine", "version"), "`engine.version` is missing: the simulator plays the version that it is given"
     if engine.runtime is Runtime.PROCESS and engine.image:
         hint = "leave it out (a profile removes it with `image: null`)"

@@ -132,7 +132,7 @@ class ModelPart(Part):
 
 
 class EnginePart(Part):
-    name: Literal["vllm", "vllm-ray", "sglang", "trtllm", "llama-cpp", "twin"]
+    name: Literal["vllm", "vllm-ray", "sglang", "trtllm", "llama-cpp", "simulator"]
     version: Annotated[Text, _VERSION] = ""
     runtime: Literal["docker", "process"] = "docker"
     image: Annotated[Text, _WORD] = ""

@@ -23,7 +23,7 @@ def flag_word(name: str) -> str:
 def key_of_flag(engine: str, flag: str) -> str:
     """Why a flag may not be under `flags`: the key that sets it, or who fills it; '' when it may."""
     word = flag_word(flag)
-    engine = "vllm" if engine in ("twin", "vllm-ray") else engine
+    engine = "vllm" if engine in ("simulator", "vllm-ray") else engine
     if word in _WORDS["per_rank"].get(engine, ()):
         return _LAUNCHER
     if word not in _WORDS["own"].get(engine, ()):

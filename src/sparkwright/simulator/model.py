@@ -67,7 +67,7 @@ def find(name: str, hub: str) -> Path | None:
     root = Path(hub) / ("models--" + name.replace("/", "--"))
     ref = root / "refs" / "main"
     folder = root / "snapshots" / (ref.read_text(encoding="utf-8").strip() if ref.is_file() else "none")
-    # The shapes of the recipes that the twin plays come with it: they have no files on any node.
+    # The shapes of the recipes that the simulator plays come with it: they have no files on any node.
     shipped = _SHIPPED / name.replace("/", "--")
     return next((f for f in (folder, shipped) if f.is_dir()), None)
 

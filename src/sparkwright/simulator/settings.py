@@ -8,7 +8,7 @@ from typing import Any
 
 from sparkwright.domain.values import dataclass
 
-PREFIX = "SPARKWRIGHT_TWIN_"
+PREFIX, _FORMER_PREFIX = "SPARKWRIGHT_SIMULATOR_", "SPARKWRIGHT_TWIN_"
 MEMORY_GIB, BOOT_SCALE = 119.7, 0.06
 """A tiny model takes vLLM about 60 s to start (captures a-tiny, m1); 0.06 of that is about 4 s."""
 
@@ -28,7 +28,7 @@ PLAIN = ("ignore_sigterm", "garbage", "freeze_api", "no_comm", "odd_lines")
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Sizes in GiB, times in seconds, rates as named: of SPARKWRIGHT_TWIN_ and the name in capitals where nothing
+    """Sizes in GiB, times in seconds, rates as named: of SPARKWRIGHT_SIMULATOR_ and the name in capitals where nothing
     else is given. `None` means: work it out."""
 
     memory_gib: float = MEMORY_GIB  # of one simulated device (GB10: what CUDA sees of 128 GB)
@@ -36,8 +36,8 @@ class Settings:
     weights_gib: float | None = None  # of the whole model; else those of the model folder
     overhead_gib: float | None = None  # activations and context of one rank; else estimated from the config
     gpus: float = 1  # simulated devices of this node
-    boot_scale: float = BOOT_SCALE  # SPARKWRIGHT_TWIN_TIME_SCALE: 1 is real time, 0 as fast as possible
-    token_scale: float = 1.0  # the same for prefill and decode; SPARKWRIGHT_TWIN_TIME_SCALE sets both
+    boot_scale: float = BOOT_SCALE  # SPARKWRIGHT_SIMULATOR_TIME_SCALE: 1 is real time, 0 as fast as possible
+    token_scale: float = 1.0  # the same for prefill and decode; SPARKWRIGHT_SIMULATOR_TIME_SCALE sets both
     prefill_tps: float | None = None  # prompt tokens per second, instead of the estimate
     step_ms: float | None = None  # one decode step of one sequence, instead of the estimate
     dead_s: float = 60.0  # from a lost rank to the engine's end (60 s after the NCCL warning)
@@ -53,7 +53,9 @@ class Settings:
 
 
 def settings_from(env: Mapping[str, str]) -> Settings:
-    """Raises ValueError, naming the variable, when a number is not one."""
+    """Raises ValueError, naming the variable, when a number is not one. Names before 0.2.0 (`..._TWIN_`) are read."""
+    former = {name: value for name, value in env.items() if name.startswith(_FORMER_PREFIX)}
+    env = {PREFIX + name.removeprefix(_FORMER_PREFIX): value for name, value in former.items()} | dict(env)
     numbers: dict[str, Any] = {name: value for name in _NUMBERS if (value := _number(env, name)) is not None}
     scale, token_scale, free = _number(env, "time_scale"), _number(env, "token_scale"), _number(env, "free_gib")
     numbers["memory_gib"] = memory = numbers.get("memory_gib") or MEMORY_GIB

@@ -16,9 +16,9 @@ from functional.simulator.process import CAPTURES, HEAD_ADDRESS, Simulator
 
 # Prefill 4,000 tokens/s, 10 ms a step: a cold prompt of 2,000 tokens takes half a second.
 PACE = {
-    "SPARKWRIGHT_TWIN_TOKEN_SCALE": "1",
-    "SPARKWRIGHT_TWIN_STEP_MS": "10",
-    "SPARKWRIGHT_TWIN_PREFILL_TPS": "4000",
+    "SPARKWRIGHT_SIMULATOR_TOKEN_SCALE": "1",
+    "SPARKWRIGHT_SIMULATOR_STEP_MS": "10",
+    "SPARKWRIGHT_SIMULATOR_PREFILL_TPS": "4000",
 }
 SMALL = """
 name: small

@@ -172,7 +172,7 @@ def test_the_same_again_reports_that_one_is_unfinished(shell: Bench, simulator: 
 @pytest.mark.full
 def test_the_run_ends_when_its_time_is_up(shell: Bench, simulator: Start) -> None:
     """`--seconds` bounds the whole: what is missing is reported, and can be measured later."""
-    slow = simulator(SPARKWRIGHT_TWIN_STEP_MS="400")
+    slow = simulator(SPARKWRIGHT_SIMULATOR_STEP_MS="400")
     _, out, err = shell.run("bench", url(slow), "--profile", shell.workload(LONG), "--seconds", "12")
     assert "time" in err
     assert "is not complete: sparkwright bench --resume" in out
@@ -198,7 +198,7 @@ def test_a_dying_engine(shell: Bench, simulator: Start) -> None:
 @pytest.mark.full
 def test_two_endpoints(shell: Bench, simulator: Start) -> None:
     """One command over a list of endpoints ends with the comparison: the slower one is worse, and by how much."""
-    fast, slow = url(simulator()), url(simulator(SPARKWRIGHT_TWIN_STEP_MS="30"))
+    fast, slow = url(simulator()), url(simulator(SPARKWRIGHT_SIMULATOR_STEP_MS="30"))
     _, told, err = shell.json(fast, slow, "--profile", shell.workload())
     assert len(told["runs"]) == 2, err
     (comparison,) = told["comparisons"]

@@ -54,13 +54,17 @@ class Desk:
         return out
 
     def up(self, name: str = "twin", served: str = "twin-tiny", behind: str = "", **env: str) -> None:
-        """env: of the ranks, as SPARKWRIGHT_TWIN_... has it. behind: the deployment whose gateway it shares."""
+        """env: of the ranks, as SPARKWRIGHT_SIMULATOR_... has it. behind: the deployment whose gateway it shares."""
         self.ports[name] = self.ports[behind] if behind else free_pair()
         text = _RECIPE.read_text().replace("served_name: twin-tiny", f"served_name: {json.dumps(served)}")
         text = text.replace("name: twin\n", f"name: {name}\n", 1)
         own = f"  port: {free_port()}\n  master_port: {free_port()}\n  gateway: {{port: {self.ports[name]}}}\n"
         text = text.replace("serving:\n", f"serving:\n{own}")
-        control = {"SPARKWRIGHT_TWIN_CONTROL": str(self.faults(name)), "SPARKWRIGHT_TWIN_TIME_SCALE": "0.01", **env}
+        control = {
+            "SPARKWRIGHT_SIMULATOR_CONTROL": str(self.faults(name)),
+            "SPARKWRIGHT_SIMULATOR_TIME_SCALE": "0.01",
+            **env,
+        }
         more = "".join(f"  {key}: '{value}'\n" for key, value in control.items())
         (self.shell.folder / f"{name}.yaml").write_text(f"{text}\nenv:\n{more}")
         self.run("up", f"./{name}.yaml", "--force", "no GPU here")

@@ -21,7 +21,11 @@ from functional.report.browser import DESK, Page, browser
 from functional.test_runs import fill, ten
 
 OUT = Path(__file__).parents[3] / "docs/guides/console"
-_PACE = {"SPARKWRIGHT_TWIN_TOKEN_SCALE": "1", "SPARKWRIGHT_TWIN_STEP_MS": "20", "SPARKWRIGHT_TWIN_WEIGHTS_GIB": "60"}
+_PACE = {
+    "SPARKWRIGHT_SIMULATOR_TOKEN_SCALE": "1",
+    "SPARKWRIGHT_SIMULATOR_STEP_MS": "20",
+    "SPARKWRIGHT_SIMULATOR_WEIGHTS_GIB": "60",
+}
 
 
 def main() -> None:

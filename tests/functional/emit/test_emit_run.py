@@ -71,7 +71,7 @@ def test_files_hold_no_secret_and_a_filled_one_stays(shell: Shell) -> None:
     """The key of the caller's environment is in no file; a second emit leaves the filled-in template alone."""
     recipe = shell.folder / "keyed.yaml"
     shipped = (
-        "name: keyed\ntitle: with a key\nmodel: {id: a/b, simulated: true}\nengine: {name: twin, version: 0.21.0, "
+        "name: keyed\ntitle: with a key\nmodel: {id: a/b, simulated: true}\nengine: {name: simulator, version: 0.21.0, "
     )
     recipe.write_text(f"{shipped}runtime: process}}\nserving: {{api_key_env: MY_KEY}}\n")
     words = (

@@ -4,4 +4,4 @@ from functional.bench.conftest import shell, simulator
 
 __all__ = ["PARSERS", "QUICK", "shell", "simulator"]
 PARSERS = ("--enable-auto-tool-choice", "--tool-call-parser", "hermes", "--reasoning-parser", "qwen3")
-QUICK = {"SPARKWRIGHT_TWIN_TOKEN_SCALE": "0"}
+QUICK = {"SPARKWRIGHT_SIMULATOR_TOKEN_SCALE": "0"}

@@ -51,7 +51,7 @@ def test_a_healthy_server(shell: Bench, simulator: Start, tmp_path: Path) -> Non
 
 def test_a_fault(shell: Bench, simulator: Start) -> None:
     """A parser that fails is named with what that means, and the exchange is in the report."""
-    there = url(simulator(*PARSERS, **QUICK, SPARKWRIGHT_TWIN_FAULT="wrong@stream_arguments"))
+    there = url(simulator(*PARSERS, **QUICK, SPARKWRIGHT_SIMULATOR_FAULT="wrong@stream_arguments"))
     code, out, _ = shell.run("eval", "probes", there, "--only", "tool-stream,stream")
     assert code == 1
     assert "FAILED tool-stream" in out and "means:" in out and "hint:" in out and "POST /v1/chat/completions" in out
@@ -144,7 +144,7 @@ def test_a_dry_run(shell: Bench) -> None:
 @pytest.mark.full
 def test_ctrl_c(shell: Bench, simulator: Start) -> None:
     """What was judged is stored as a stopped run."""
-    there = url(simulator(*PARSERS, SPARKWRIGHT_TWIN_STEP_MS="15"))
+    there = url(simulator(*PARSERS, SPARKWRIGHT_SIMULATOR_STEP_MS="15"))
     code, err = shell.interrupted("[ 3/21]", signal.SIGINT, "eval", "probes", there)
     assert (code, "what was judged is stored" in err) == (130, True), err
     (run,) = shell.saved()

@@ -28,7 +28,7 @@ def test_before_and_after(shell: Bench, simulator: Start) -> None:
     assert (code, len(found["answers"]), found["outcomes"]) == (0, 12, [])
     code, found, _ = same(shell, "before", first)
     assert (code, found["verdict"]) == (0, "as before")
-    changed = url(simulator(**QUICK, SPARKWRIGHT_TWIN_FAULT="garbage"))
+    changed = url(simulator(**QUICK, SPARKWRIGHT_SIMULATOR_FAULT="garbage"))
     code, found, _ = same(shell, "before", changed)
     assert (code, found["verdict"]) == (1, "worse")
     assert found["outcomes"][0]["evidence"][0]["sent"].startswith("base: (simulated)")

@@ -86,7 +86,7 @@ def test_a_fault_is_found_and_nothing_else(shell: Bench, simulator: Start, fault
 
     Latency may drift as well: other programs on the same cores change it.
     """
-    code, told, kinds = soaked(shell, url(simulator(*PARSERS, SPARKWRIGHT_TWIN_FAULT=fault)), rounds=EVEN)
+    code, told, kinds = soaked(shell, url(simulator(*PARSERS, SPARKWRIGHT_SIMULATOR_FAULT=fault)), rounds=EVEN)
     assert (code, [one for one in kinds if one != "drift"]) == (1, [kind]), told["soak"]
     if kind == "answers":
         page = (shell.folder / "page.html").read_text()
@@ -97,7 +97,7 @@ def test_a_fault_is_found_and_nothing_else(shell: Bench, simulator: Start, fault
 def test_a_server_that_becomes_slower(shell: Bench, simulator: Start, tmp_path: Path) -> None:
     """Steps of a running engine take four times as long from one moment on: drift, which a gate can refuse."""
     control, rounds = tmp_path / "faults", 0
-    there = url(simulator(*PARSERS, SPARKWRIGHT_TWIN_CONTROL=str(control)))
+    there = url(simulator(*PARSERS, SPARKWRIGHT_SIMULATOR_CONTROL=str(control)))
     shell.workload(ROUNDS.partition("  - name: agents")[0].replace("13s", "60s"), "rounds.yaml")
     process = shell.start("soak", there, "--profile", "./rounds.yaml", "-o", "page.html")
     assert process.stderr

@@ -22,7 +22,7 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Simulator]:
     shutil.copy(CAPTURES / "tiny-qwen3.config.json", folder / "config.json")
     port = free_port()
     words = ["serve", str(folder), "--served-model-name", "tiny", "--load-format", "dummy", "--host", HEAD_ADDRESS]
-    pace = {"SPARKWRIGHT_TWIN_TOKEN_SCALE": "1", "SPARKWRIGHT_TWIN_STEP_MS": "20", "VLLM_API_KEY": ENGINE_KEY}
+    pace = {"SPARKWRIGHT_SIMULATOR_TOKEN_SCALE": "1", "SPARKWRIGHT_SIMULATOR_STEP_MS": "20", "VLLM_API_KEY": ENGINE_KEY}
     simulator = Simulator([*words, "--port", str(port)], folder / "log", pace, port).start().ready()
     yield simulator
     simulator.end()

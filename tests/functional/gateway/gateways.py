@@ -45,7 +45,7 @@ class Gateway:
     engine_key: str = ""
     tls: dict[str, Any] = field(default_factory=dict)
     metrics: int = field(default_factory=free_port)
-    routes: tuple[str, ...] = routes("twin").calls
+    routes: tuple[str, ...] = routes("simulator").calls
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
     @property
@@ -82,7 +82,7 @@ class Gateway:
         self._taken_over()
 
     def route(self, name: str, engine: str, key_env: str = "") -> RouteSetting:
-        sockets = routes("twin").websockets
+        sockets = routes("simulator").websockets
         return RouteSetting(name, engine, LIMIT, self.port, self.metrics, key_env, (name,), self.routes, sockets)
 
     def without(self, name: str) -> None:

@@ -96,7 +96,7 @@ class Head:
 
     @property
     def plan(self) -> Plan:
-        recipe = Recipe("tiny", "Tiny", Model("org/tiny"), EngineChoice("twin", "0.21.0"))
+        recipe = Recipe("tiny", "Tiny", Model("org/tiny"), EngineChoice("simulator", "0.21.0"))
         recipe = replace(recipe, serving=Serving(port=self.engine_port, gateway=self.gateway, api_key_env="SOME_KEY"))
         placed = Placement(("spark-1",), {})
         return Plan("tiny", recipe, self.cluster, placed, (), (), (), HEAD_ADDRESS, self.engine_port, "tiny")

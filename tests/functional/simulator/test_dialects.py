@@ -77,7 +77,7 @@ def test_sglang_s_ranks_die_together(sglang: Callable[..., tuple[Simulator, Simu
 @pytest.mark.full
 def test_sglang_s_hanging_capture_shows_an_empty_bar(sglang: Callable[..., tuple[Simulator, Simulator]]) -> None:
     """Report 001: it begins, is at 0, and reports no more."""
-    head, _ = sglang(SPARKWRIGHT_TWIN_FAULT="freeze@graphs")
+    head, _ = sglang(SPARKWRIGHT_SIMULATOR_FAULT="freeze@graphs")
     head.logs("Capture cuda graph begin")
     wait_until("a bar", lambda: "| 0/" in head.log)
     assert "Capture cuda graph end" not in head.log and head.running.poll() is None
@@ -86,7 +86,7 @@ def test_sglang_s_hanging_capture_shows_an_empty_bar(sglang: Callable[..., tuple
 @pytest.mark.full
 def test_sglang_refuses_nodes_of_unequal_memory(sglang: Callable[..., tuple[Simulator, Simulator]]) -> None:
     """Both ranks end with code 1 or as the lost other half; the one with more memory gives the reason."""
-    head, worker = sglang(worker={"SPARKWRIGHT_TWIN_FREE_GIB": "60"})
+    head, worker = sglang(worker={"SPARKWRIGHT_SIMULATOR_FREE_GIB": "60"})
     assert head.exit_code() == 1
     assert "RuntimeError: The memory capacity is unbalanced." in head.log
     assert worker.exit_code() != 0

@@ -19,8 +19,8 @@ from functional.simulator.process import CAPTURES, HEAD_ADDRESS, Simulator, wait
 from functional.simulator.test_log_lines import lines
 
 LONG = {"max_tokens": 16_000, "ignore_eos": True}
-SLOW = {"SPARKWRIGHT_TWIN_TOKEN_SCALE": "1", "SPARKWRIGHT_TWIN_STEP_MS": "5"}
-FAULT = "SPARKWRIGHT_TWIN_FAULT"
+SLOW = {"SPARKWRIGHT_SIMULATOR_TOKEN_SCALE": "1", "SPARKWRIGHT_SIMULATOR_STEP_MS": "5"}
+FAULT = "SPARKWRIGHT_SIMULATOR_FAULT"
 
 
 @contextmanager
@@ -50,7 +50,7 @@ def test_two_ranks_serve_and_stop_cleanly(pair: Pair) -> None:
 def test_a_killed_worker_is_a_dead_engine_that_looks_healthy(pair: Pair) -> None:
     """Capture m1: the running request stays open, /health stays 200, then HTTP 500 and the head ends with code 0."""
     # A busy machine misses the 0.6 s in which it looks healthy in the other tests.
-    head, worker = pair(head={**SLOW, "SPARKWRIGHT_TWIN_DEAD_S": "8"})
+    head, worker = pair(head={**SLOW, "SPARKWRIGHT_SIMULATOR_DEAD_S": "8"})
     head.ready()
     with request_running(head) as answers:
         worker.kill()
@@ -233,7 +233,7 @@ def test_sigterm_can_be_ignored(start: Start) -> None:
 def test_faults_can_be_switched_while_it_runs(start: Start, tmp_path: Path) -> None:
     """The control file turns garbage on and off."""
     control = tmp_path / "control"
-    simulator = start(SPARKWRIGHT_TWIN_CONTROL=str(control)).ready()
+    simulator = start(SPARKWRIGHT_SIMULATOR_CONTROL=str(control)).ready()
     texts = []
     for at, fault in enumerate(["", "garbage", ""]):
         control.write_text(fault)
@@ -245,7 +245,9 @@ def test_faults_can_be_switched_while_it_runs(start: Start, tmp_path: Path) -> N
 
 def test_a_slow_load_is_slow(start: Start) -> None:
     """slow_load multiplies what loading takes, and the log reports it."""
-    simulator = start("--load-format", "auto", SPARKWRIGHT_TWIN_FAULT="slow_load=100", SPARKWRIGHT_TWIN_WEIGHTS_GIB="3")
+    simulator = start(
+        "--load-format", "auto", SPARKWRIGHT_SIMULATOR_FAULT="slow_load=100", SPARKWRIGHT_SIMULATOR_WEIGHTS_GIB="3"
+    )
     simulator.ready()
     assert "Loading weights took 220.00 seconds" in simulator.log
 

@@ -85,7 +85,7 @@ def test_eager_mode_has_the_recorded_lines(pair: Pair) -> None:
 
 def test_a_missing_worker_is_waited_for_without_a_word(pair: Pair) -> None:
     """The head's log stops where capture m3 stops, and the head neither fails nor serves."""
-    head, worker = pair(worker={"SPARKWRIGHT_TWIN_FAULT": "freeze@join"})
+    head, worker = pair(worker={"SPARKWRIGHT_SIMULATOR_FAULT": "freeze@join"})
     head.logs("hostname of the client socket")
     worker.end()
     with pytest.raises(subprocess.TimeoutExpired):
@@ -95,7 +95,7 @@ def test_a_missing_worker_is_waited_for_without_a_word(pair: Pair) -> None:
 
 def test_nccl_on_the_wrong_interface_hangs_both(pair: Pair) -> None:
     """Both logs stop where captures m4 stop: the ranks have met but cannot talk."""
-    head, worker = pair(worker={"SPARKWRIGHT_TWIN_FAULT": "no_comm"})
+    head, worker = pair(worker={"SPARKWRIGHT_SIMULATOR_FAULT": "no_comm"})
     head.logs("NCCL version")
     with pytest.raises(subprocess.TimeoutExpired):
         head.exit_code(within=0.5)
@@ -118,7 +118,7 @@ def test_a_refused_start_prints_the_recorded_traceback(
 ) -> None:
     """The last lines and exit code 1 of each recorded refusal."""
     overhead = {"f-kv-too-small": "27.9", "f-no-blocks": "40"}.get(name)
-    env = {"SPARKWRIGHT_TWIN_OVERHEAD_GIB": overhead} if overhead else {}
+    env = {"SPARKWRIGHT_SIMULATOR_OVERHEAD_GIB": overhead} if overhead else {}
     more = ["--gpu-memory-utilization", "0.2"] if overhead else []
     simulator = start(*flags, *more, path=path, **env)
     assert simulator.exit_code() == 1
@@ -130,7 +130,7 @@ def test_a_refused_start_prints_the_recorded_traceback(
 
 def test_memory_taken_by_others_ends_the_start(start: Start) -> None:
     """The check of free memory at start speaks vLLM's words."""
-    simulator = start("--gpu-memory-utilization", "0.9", SPARKWRIGHT_TWIN_FREE_GIB="100")
+    simulator = start("--gpu-memory-utilization", "0.9", SPARKWRIGHT_SIMULATOR_FREE_GIB="100")
     assert simulator.exit_code() == 1
     assert "ValueError: Free memory on device cuda:0 (100.0/139.8 GiB) on startup is less than" in simulator.log
 

@@ -60,7 +60,7 @@ async def test_a_plan_starts_no_container() -> None:
     assert len(asked) == 2 and not any(running(command) for command in asked)
 
 
-@pytest.mark.parametrize("engine", [{"name": "twin"}, {"image": ""}])
+@pytest.mark.parametrize("engine", [{"name": "simulator"}, {"image": ""}])
 async def test_nothing_to_ask(engine: dict[str, str]) -> None:
     """The simulator's image is made on the spot, and without an image there is nothing to look into."""
     here, recipe = scene(), replace(RECIPE, engine=replace(VLLM, **engine))

@@ -60,7 +60,7 @@ def evidence(outcome: Outcome) -> list[str]:
 )
 async def test_which_parser_is_wrong(make_client: MakeClient, fault: str, parsers: Parsers, names: list[str]) -> None:
     """It serves, and the finding names the parser and what came; nothing is reported without a fault."""
-    here = scene(endpoint=Through(await make_client(*PARSERS, env={"SPARKWRIGHT_TWIN_FAULT": fault})))
+    here = scene(endpoint=Through(await make_client(*PARSERS, env={"SPARKWRIGHT_SIMULATOR_FAULT": fault})))
     outcome = await started(here, parsers)
     found = evidence(outcome)
     assert (outcome.done, len(found)) == ("ready", len(names))
@@ -77,7 +77,7 @@ async def test_a_recipe_without_parsers_is_not_asked(make_client: MakeClient) ->
 @pytest.mark.parametrize(("fault", "closes"), (("garbage", 1000), ("", 2)))
 async def test_what_cannot_be_judged(make_client: MakeClient, fault: str, closes: int) -> None:
     """A model that does not follow, and a server that stops answering: a notice, neither a finding nor silence."""
-    client = await make_client(*PARSERS, env={"SPARKWRIGHT_TWIN_FAULT": fault})
+    client = await make_client(*PARSERS, env={"SPARKWRIGHT_SIMULATOR_FAULT": fault})
     here = scene(endpoint=Through(client, closes))
     outcome = await started(here, BOTH)
     notices = [one.text for one in here.sink.of(Notice)]

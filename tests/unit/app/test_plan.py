@@ -42,7 +42,7 @@ def test_ranks_are_placed_head_first_and_labelled() -> None:
     assert plan.placement.nodes == ("spark-1", "spark-2")
     head, worker = (dict(spec.labels) for spec in plan.specs)
     assert {key: head[key] for key in ("deployment", "rank", "world", "recipe", "engine", "port", "bind")} == {
-        "deployment": "twin", "rank": "0", "world": "2", "recipe": "twin", "engine": "twin 0.21.0",
+        "deployment": "twin", "rank": "0", "world": "2", "recipe": "twin", "engine": "simulator 0.21.0",
         "port": "8000", "bind": "127.0.0.1",
     }  # fmt: skip
     assert (head["simulated"], head["cluster"], head["served-name"]) == ("true", "lab", "twin-tiny")

@@ -20,7 +20,7 @@ LABELS = {
     "deployment": "twin",
     "world": "2",
     "recipe": "twin",
-    "engine": "twin 0.21.0",
+    "engine": "simulator 0.21.0",
     "port": "8000",
     "bind": "127.0.0.1",
     "served-name": "twin-tiny",

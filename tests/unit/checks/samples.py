@@ -59,7 +59,9 @@ RECIPE = Recipe(
     serving=Serving(memory_fraction=0.8),
 )
 BY_PATH = replace(RECIPE, model=Model(path="big", size=SIZE))
-PLAYED = replace(RECIPE, engine=EngineChoice("twin", "0.21.0", Runtime.PROCESS), model=Model("org/big", simulated=True))
+PLAYED = replace(
+    RECIPE, engine=EngineChoice("simulator", "0.21.0", Runtime.PROCESS), model=Model("org/big", simulated=True)
+)
 WHOLE = Checkpoint("/hub/big/snapshots/1", "/hub/big", "1", SIZE, 46)
 ABSENT = Checkpoint("", "/hub/big", "", 0, 0)
 OTHERS = dict.fromkeys(NODES, ABSENT)
@@ -159,7 +161,7 @@ def context(first: dict[str, Any] | None = None, recipe: Recipe | None = RECIPE,
     if recipe:
         checkpoints = dict.fromkeys(NODES, WHOLE)
         ledgers = tuple(ledger(recipe, facts[name], WHOLE, 2, "big") for name in NODES)
-        played = recipe.engine.name == "twin"
+        played = recipe.engine.name == "simulator"
         made = Context(
             CLUSTER,
             facts,

@@ -31,7 +31,7 @@ Cached: 6120448 kB
 """
 TWIN = """title: t
 model: {id: sparkwright/twin-tiny, simulated: true}
-engine: {name: twin, version: 0.21.0, runtime: process}
+engine: {name: simulator, version: 0.21.0, runtime: process}
 nodes: 2
 parallelism: {tp: 2}
 """

@@ -64,7 +64,7 @@ CASES: dict[str, Case] = {
 
 
 def read_for(recipe: Recipe) -> str:
-    return "0.21.0" if recipe.engine.name in ("vllm", "vllm-ray", "twin") else recipe.engine.version
+    return "0.21.0" if recipe.engine.name in ("vllm", "vllm-ray", "simulator") else recipe.engine.version
 
 
 RANKS = [(name, rank) for name, case in CASES.items() for rank in range(case[1].world)]
@@ -138,7 +138,7 @@ def test_one_node_has_no_trace_of_others() -> None:
 
 def test_the_simulator_needs_no_devices() -> None:
     """Simulated ranks take no GPU and no RDMA device, and carry the label."""
-    for rank in engine("twin").render(*CASES["twin-docker"]):
+    for rank in engine("simulator").render(*CASES["twin-docker"]):
         assert (rank.gpu, rank.rdma, rank.labels["simulated"]) == (False, False, "true")
 
 

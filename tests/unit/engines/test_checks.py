@@ -66,7 +66,7 @@ def test_a_simulated_model_is_mounted_only_where_it_has_files() -> None:
     by_path = replace(simulator, model=replace(simulator.model, id="", path="tiny"))
     nothing, hub, folder = replace(hub_context(), models={}), hub_context(), local_context(2, "/data/tiny")
     cases = [(simulator, nothing), (by_path, local_context(2, "")), (simulator, hub), (by_path, folder)]
-    mounted = [engine("twin").render(recipe, placement(), context)[1].mounts for recipe, context in cases]
+    mounted = [engine("simulator").render(recipe, placement(), context)[1].mounts for recipe, context in cases]
     assert [[(m.container, m.read_only) for m in mounts] for mounts in mounted] == [
         *([], []),
         *([("/models/hub", True)], [("/models/tiny", True)]),

@@ -15,7 +15,7 @@ SGLANG = ("0.5.10", "0.5.12", "0.5.16", "0.5.17", "0.5.20", "0.5.23")
 
 def test_there_is_data_for_the_versions_that_people_run() -> None:
     """Oldest first, numbers compared as numbers: 0.5.10 comes before 0.5.12, and not after 0.5.9's letters."""
-    assert versions("vllm") == versions("vllm-ray") == versions("twin") == VLLM
+    assert versions("vllm") == versions("vllm-ray") == versions("simulator") == VLLM
     assert versions("sglang") == SGLANG
     assert versions("trtllm") == ("1.3.0rc",)
 

@@ -171,7 +171,7 @@ def test_the_wheels_version_ends_with_the_build_that_the_server_reports(build: s
     assert found(EngineFound("", {"llama-server": build}, "/usr/bin/llama-server"), **LLAMA) == told
 
 
-TWIN = {"name": "twin", "version": "0.21.0", "runtime": Runtime.PROCESS, "image": ""}
+TWIN = {"name": "simulator", "version": "0.21.0", "runtime": Runtime.PROCESS, "image": ""}
 
 
 def test_the_simulator_is_sparkwright_on_the_node() -> None:

@@ -47,7 +47,7 @@ def test_on_disk():
 def test_simulated():
     """Simulated is never passed off as real, in neither direction."""
     assert errors(TWIN) == [
-        "r.yaml:2: `model.simulated`: found false; engine twin simulates: write `simulated: true`, "
+        "r.yaml:2: `model.simulated`: found false; engine simulator simulates: write `simulated: true`, "
         "so that nobody takes its figures for real"
     ]
     assert errors(GOOD.replace("org/name", "org/name, simulated: true")) == [

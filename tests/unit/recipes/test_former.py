@@ -1,4 +1,4 @@
-"""Files and records that use the names of earlier versions still load."""
+"""Files, records and variables that use the names of earlier versions still load."""
 
 import pytest
 
@@ -6,6 +6,7 @@ from sparkwright.domain.codec import from_json, to_json
 from sparkwright.domain.errors import RecipeError
 from sparkwright.domain.recipe import Recipe
 from sparkwright.recipes.load import load_recipe
+from sparkwright.simulator.settings import settings_from
 
 BASE = """\
 name: tiny
@@ -49,3 +50,28 @@ def test_a_record_of_an_earlier_version_loads() -> None:
     former = to_json(recipe).replace('"gateway":', '"door":')
     assert former != to_json(recipe)
     assert from_json(Recipe, former) == recipe
+
+
+SIMULATED = """\
+name: tiny
+title: A tiny model
+license: none
+model: {id: a/b, simulated: true}
+engine: {name: NAME, version: 0.21.0, runtime: process}
+nodes: 1
+parallelism: {tp: 1}
+serving: {context: 4096, sequences: 2, batched_tokens: 2048, memory_fraction: 0.5}
+"""
+
+
+def test_the_engine_twin_is_the_simulator() -> None:
+    """Recipes and records with the engine's former name are those of the simulator, with the same hash."""
+    former, today = (load_recipe(SIMULATED.replace("NAME", name), "r.yaml") for name in ("twin", "simulator"))
+    assert former == today and today.engine.name == "simulator"
+    assert from_json(Recipe, to_json(today).replace('"simulator"', '"twin"')) == today
+
+
+def test_variables_of_the_simulator_keep_their_former_names() -> None:
+    """Where both are set, today's counts."""
+    assert settings_from({"SPARKWRIGHT_TWIN_DEAD_S": "3"}).dead_s == 3
+    assert settings_from({"SPARKWRIGHT_TWIN_DEAD_S": "3", "SPARKWRIGHT_SIMULATOR_DEAD_S": "4"}).dead_s == 4

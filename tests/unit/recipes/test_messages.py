@@ -87,7 +87,7 @@ def test_wrong_values(more, message):
 @pytest.mark.parametrize(
     ("engine", "message"),
     [
-        ("{name: tgi, version: 0.5.12}", "r.yaml:3: `engine.name`: found 'tgi'; allowed: vllm, vllm-ray, sglang, trtllm, llama-cpp or twin"),
+        ("{name: tgi, version: 0.5.12}", "r.yaml:3: `engine.name`: found 'tgi'; allowed: vllm, vllm-ray, sglang, trtllm, llama-cpp or simulator"),
         ("{name: vllm, runtime: process, version: newest}", "r.yaml:3: `engine.version`: found 'newest'; allowed: one version, as in 0.21.0, b10269 or nightly; leave it out to have it read from the image or venv at `up`"),
         ("{name: vllm, runtime: process, version: '>=0.21'}", "r.yaml:3: `engine.version`: found '>=0.21'; allowed: one version, as in 0.21.0, b10269 or nightly; leave it out to have it read from the image or venv at `up`"),
         ("vllm", "r.yaml:3: `engine`: found 'vllm'; expected a mapping, one `key: value` a line"),

@@ -136,7 +136,7 @@ def test_both_refusals_of_the_notes_are_there():
 
 def test_every_engine_has_a_ready_recipe_but_sglang():
     """SGLang's are refused or wait for what only their authors' launchers do."""
-    assert {p.values[0].engine.name for p in READY} == {"vllm", "vllm-ray", "trtllm", "llama-cpp", "twin"}
+    assert {p.values[0].engine.name for p in READY} == {"vllm", "vllm-ray", "trtllm", "llama-cpp", "simulator"}
 
 
 def test_minimax_profiles():

@@ -27,7 +27,7 @@ def rank_in(folder: Path, *flags: str, config: str = "tiny-qwen3", env: dict[str
     (folder / config).mkdir(exist_ok=True)
     shutil.copy(CAPTURES / f"{config}.config.json", folder / config / "config.json")
     args = options.parse([str(folder / config), *FLAGS, *flags])
-    settings = settings_from({"SPARKWRIGHT_TWIN_TIME_SCALE": "0", **(env or {})})
+    settings = settings_from({"SPARKWRIGHT_SIMULATOR_TIME_SCALE": "0", **(env or {})})
     shape = model.read(folder / config, str(folder / config), settings.weights_gib)
     return rank_from(args, shape, settings, Faults(settings.fault, settings.control, args.node_rank))
 

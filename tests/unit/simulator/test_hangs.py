@@ -14,7 +14,7 @@ from sparkwright.simulator.rank import Activity
 from unit.simulator.inprocess import Client, MakeClient, until
 
 BODY = {"prompt": "word " * 30, "max_tokens": 20, "ignore_eos": True}
-SLOW = {"SPARKWRIGHT_TWIN_TOKEN_SCALE": "1", "SPARKWRIGHT_TWIN_STEP_MS": "5"}
+SLOW = {"SPARKWRIGHT_SIMULATOR_TOKEN_SCALE": "1", "SPARKWRIGHT_SIMULATOR_STEP_MS": "5"}
 
 
 def marks(rank: int) -> list[str]:
@@ -37,7 +37,7 @@ async def given_up(*tasks: asyncio.Task[Any]) -> None:
 
 async def test_an_engine_that_hangs_from_idle_reports_that_nothing_runs(make_client: MakeClient) -> None:
     """vLLM's gauges come with the results of a step: of a step that never ends they report nothing."""
-    client = await make_client(env={"SPARKWRIGHT_TWIN_FAULT": "freeze_after=0"})
+    client = await make_client(env={"SPARKWRIGHT_SIMULATOR_FAULT": "freeze_after=0"})
     hanging = asyncio.create_task(client.post("/v1/completions", BODY))
     leaving = asyncio.create_task(client.post("/v1/completions", BODY, leave_after=0.01))
     await until(lambda: client.service.engine.running)
@@ -49,7 +49,9 @@ async def test_an_engine_that_hangs_from_idle_reports_that_nothing_runs(make_cli
 
 async def test_a_chunked_prefill_moves_only_the_pool(make_client: MakeClient) -> None:
     """Between two chunks the share of the pool grows; tokens and iterations are counted with the first token."""
-    client = await make_client("--max-num-batched-tokens", "256", env={"SPARKWRIGHT_TWIN_PREFILL_TPS": "20000", **SLOW})
+    client = await make_client(
+        "--max-num-batched-tokens", "256", env={"SPARKWRIGHT_SIMULATOR_PREFILL_TPS": "20000", **SLOW}
+    )
     work = asyncio.create_task(client.post("/v1/completions", {"prompt": list(range(4000)), "max_tokens": 1}))
     seen = []
     while not work.done():
@@ -83,7 +85,7 @@ async def test_the_device_works_and_rests(make_client: MakeClient, monkeypatch: 
 
 async def test_a_deadlock_spins(make_client: MakeClient) -> None:
     """`spin_after`: the request hangs and the device is busy for nothing."""
-    client = await make_client(env={"SPARKWRIGHT_TWIN_FAULT": "spin_after=0"})
+    client = await make_client(env={"SPARKWRIGHT_SIMULATOR_FAULT": "spin_after=0"})
     hanging = asyncio.create_task(client.post("/v1/completions", BODY))
     await until(lambda: client.service.core.activity.state == "spin")
     assert not hanging.done()
@@ -107,7 +109,7 @@ async def test_waiting_for_a_silent_rank_spins(monkeypatch: pytest.MonkeyPatch) 
 async def test_a_frozen_web_server_is_silent_while_the_engine_goes_on(make_client: MakeClient, tmp_path: Path) -> None:
     """`freeze_api`: no route answers, tokens are made, and all is delivered once it thaws."""
     control = tmp_path / "control"
-    client = await make_client(env={**SLOW, "SPARKWRIGHT_TWIN_CONTROL": str(control)})
+    client = await make_client(env={**SLOW, "SPARKWRIGHT_SIMULATOR_CONTROL": str(control)})
     watching = asyncio.create_task(client.service.core.watch())
     work = asyncio.create_task(client.post("/v1/completions", BODY))
     await until(lambda: client.service.engine.running)
@@ -130,7 +132,7 @@ async def test_drifts_show_in_the_counters(make_client: MakeClient, tmp_path: Pa
     """Hits and accepted drafts stop growing while their share is 0."""
     control = tmp_path / "control"
     flags = ["--speculative-config", '{"method": "ngram", "num_speculative_tokens": 3}']
-    client = await make_client(*flags, env={"SPARKWRIGHT_TWIN_CONTROL": str(control)})
+    client = await make_client(*flags, env={"SPARKWRIGHT_SIMULATOR_CONTROL": str(control)})
     counted = []
     for step in range(4):
         if step == 2:

@@ -10,7 +10,7 @@ import pytest
 from sparkwright.simulator.ledger import busy_device, capture_sizes, gib, refusal
 from unit.simulator.inprocess import MakeRank
 
-H200 = {"SPARKWRIGHT_TWIN_MEMORY_GIB": "139.8"}
+H200 = {"SPARKWRIGHT_SIMULATOR_MEMORY_GIB": "139.8"}
 EAGER = "--enforce-eager"
 TP2 = ["--tensor-parallel-size", "2", "--kv-cache-dtype", "fp8", EAGER]
 RUNS = [
@@ -90,7 +90,7 @@ def test_heads_are_split_down_to_one_and_latent_rows_never(make_rank: MakeRank) 
 
 def test_a_stated_weight_wins(make_rank: MakeRank) -> None:
     """Simulated weights can be stated without any file of that size."""
-    rank = make_rank("-tp", "2", env={"SPARKWRIGHT_TWIN_WEIGHTS_GIB": "148"})
+    rank = make_rank("-tp", "2", env={"SPARKWRIGHT_SIMULATOR_WEIGHTS_GIB": "148"})
     assert rank.ledger.weights == pytest.approx(74)
     assert rank.model.active > 1e9
 

@@ -71,7 +71,7 @@ def test_more_sequences_cost_less_than_they_gain(make_rank: MakeRank) -> None:
 
 def test_stated_speeds_win(make_rank: MakeRank) -> None:
     """Rates from the environment replace the estimates."""
-    speed = make_rank(env={"SPARKWRIGHT_TWIN_PREFILL_TPS": "500", "SPARKWRIGHT_TWIN_STEP_MS": "40"}).speed
+    speed = make_rank(env={"SPARKWRIGHT_SIMULATOR_PREFILL_TPS": "500", "SPARKWRIGHT_SIMULATOR_STEP_MS": "40"}).speed
     assert (speed.prefill_s(1000), speed.decode_s(1, 9)) == (2.0, 0.04)
 
 
@@ -95,15 +95,17 @@ async def test_bars_are_redrawn_or_ended_as_vllm_does() -> None:
 
 def test_settings_name_what_is_wrong() -> None:
     """A value that is no number is refused with its variable, not ignored."""
-    with pytest.raises(ValueError, match="SPARKWRIGHT_TWIN_MEMORY_GIB='lots'"):
-        settings_from({"SPARKWRIGHT_TWIN_MEMORY_GIB": "lots"})
+    with pytest.raises(ValueError, match="SPARKWRIGHT_SIMULATOR_MEMORY_GIB='lots'"):
+        settings_from({"SPARKWRIGHT_SIMULATOR_MEMORY_GIB": "lots"})
 
 
 def test_one_time_scale_sets_both() -> None:
     """TIME_SCALE rules boot and tokens; TOKEN_SCALE alone only tokens; by default tokens are in real time."""
     scales = [
         (s.boot_scale, s.token_scale)
-        for s in map(settings_from, ({}, {"SPARKWRIGHT_TWIN_TIME_SCALE": "0"}, {"SPARKWRIGHT_TWIN_TOKEN_SCALE": "2"}))
+        for s in map(
+            settings_from, ({}, {"SPARKWRIGHT_SIMULATOR_TIME_SCALE": "0"}, {"SPARKWRIGHT_SIMULATOR_TOKEN_SCALE": "2"})
+        )
     ]
     assert scales == [(0.06, 1.0), (0.0, 0.0), (0.06, 2.0)]
 

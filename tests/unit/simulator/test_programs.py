@@ -27,7 +27,7 @@ def test_sglang_refuses_what_its_version_does_not_have(capsys: pytest.CaptureFix
 def test_sglang_has_the_flags_of_the_version_that_is_asked_for() -> None:
     """0.5.10's data, not another's; a version without data is named."""
     with pytest.raises(Stopped, match=r"sglang-0\.4\.1") as stopped:
-        sglang.run(["--model-path", "m"], {"SPARKWRIGHT_TWIN_VERSION": "0.4.1"})
+        sglang.run(["--model-path", "m"], {"SPARKWRIGHT_SIMULATOR_VERSION": "0.4.1"})
     assert stopped.value.code == 2
 
 

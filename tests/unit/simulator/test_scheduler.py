@@ -162,7 +162,7 @@ async def test_gauges_show_what_runs_and_waits(make_client: MakeClient) -> None:
 @pytest.mark.parametrize("stream", [False, True])
 async def test_a_client_that_leaves_frees_its_blocks(make_client: MakeClient, stream: bool) -> None:
     """An abandoned request is aborted and counted, not computed to its end."""
-    client = await make_client(env={"SPARKWRIGHT_TWIN_TOKEN_SCALE": "1", "SPARKWRIGHT_TWIN_STEP_MS": "5"})
+    client = await make_client(env={"SPARKWRIGHT_SIMULATOR_TOKEN_SCALE": "1", "SPARKWRIGHT_SIMULATOR_STEP_MS": "5"})
     engine = client.service.engine
     body = {**BODY, "max_tokens": 20_000, "stream": stream}
     reply = await client.post("/v1/completions", body, leave_after=0.05)

@@ -98,7 +98,7 @@ async def test_bad_bodies_are_client_errors(make_client: MakeClient, body: bytes
 async def test_an_engine_that_dies_mid_stream_ends_it_as_recorded(captures: Path, make_client: MakeClient) -> None:
     """The client of a running stream gets an error object and [DONE] inside its 200; /health is 503 then."""
     recorded = json.loads((captures / "killed.json").read_text(encoding="utf-8"))[0]["chunks"]
-    client = await make_client(env={"SPARKWRIGHT_TWIN_STEP_MS": "1"})
+    client = await make_client(env={"SPARKWRIGHT_SIMULATOR_STEP_MS": "1"})
     engine = client.service.engine
     steps = 0
 
@@ -127,6 +127,6 @@ async def test_a_text_prompt_may_be_token_ids(make_client: MakeClient) -> None:
 
 async def test_garbage_is_garbage(make_client: MakeClient) -> None:
     """The fault makes answers that a canary must notice."""
-    client = await make_client(env={"SPARKWRIGHT_TWIN_FAULT": "garbage"})
+    client = await make_client(env={"SPARKWRIGHT_SIMULATOR_FAULT": "garbage"})
     reply = await client.post("/v1/completions", {"prompt": "x", "max_tokens": 9})
     assert reply.json["choices"][0]["text"] == "!" * 9

@@ -79,7 +79,7 @@ async def test_a_worker_at_the_head_s_address_has_the_recorded_lines(make_rank: 
 
 async def test_a_broken_group_ends_with_the_recorded_lines(make_rank: MakeRank) -> None:
     """The scheduler's exception with Gloo's text, then SIGQUIT; then it kills itself, unless a fault forbids."""
-    rank, out = spoken(make_rank, SPARKWRIGHT_TWIN_FAULT="ignore_sigterm")
+    rank, out = spoken(make_rank, SPARKWRIGHT_SIMULATOR_FAULT="ignore_sigterm")
     assert await sglang.Dialect(GIVEN, "0.5.12", True).lost(rank) == 1
     ours, theirs = plain(out.getvalue()), plain(recorded("lost.log"))
     assert (ours[0], ours[-1]) == (theirs[0].replace(" TP#", ""), theirs[-1])

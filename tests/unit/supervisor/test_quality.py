@@ -23,7 +23,7 @@ HEALTHY = 200
 
 async def supervised(make: MakeClient, fault: str = "") -> Tower:
     """Its engine is a simulator in this process."""
-    client = await make(*PARSERS, env={"SPARKWRIGHT_TWIN_FAULT": fault})
+    client = await make(*PARSERS, env={"SPARKWRIGHT_SIMULATOR_FAULT": fault})
     it = tower()
     it.bus.quality = Quality(("tool-call", "thinking", "length"))
     recipe = replace(it.context.desired.recipe, parsers=Parsers(tool="hermes", reasoning="qwen3"))
