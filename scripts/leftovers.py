@@ -78,10 +78,12 @@ def descendants() -> dict[int, str]:
 
 
 def children_of(pid: int) -> list[int]:
+    """Its children, as all its threads list them; none once it has ended."""
     found: list[int] = []
-    for listed in Path(f"/proc/{pid}/task").glob("*/children"):
-        with contextlib.suppress(OSError):
-            found += map(int, listed.read_text().split())
+    with contextlib.suppress(FileNotFoundError):  # it has ended since its parent listed it
+        for task in os.listdir(f"/proc/{pid}/task"):
+            with contextlib.suppress(OSError):
+                found += map(int, Path(f"/proc/{pid}/task/{task}/children").read_text().split())
     return found
 
 
