@@ -95,7 +95,7 @@ PLANS: dict[str, tuple[Plan, Shown]] = {
 
 @pytest.mark.parametrize("name", PLANS)
 def test_a_plan_is_exactly_this(name: str) -> None:
-    """Where, what fits, what is copied, the commands, the figures with their source, findings, and the verdict."""
+    """A plan has places, the verdict on memory, copies, commands, figures with their source, and findings."""
     plan, parts = PLANS[name]
     shown = unstyle(plan_text(plan, ("weights: copied from spark-1 to spark-2 over the fabric",), parts)) + "\n"
     file = DATA / f"{name}.txt"
@@ -126,7 +126,7 @@ def test_a_value_that_only_looks_shared_is_not() -> None:
 
 
 def test_the_files_of_a_rank_are_a_part_of_what_runs() -> None:
-    """What the engine reads from a file is as exact as its words; a launcher is named, a secret is not shown."""
+    """The content of an engine's file is as exact as its words; a launcher is named, a secret is not shown."""
     files = (
         RankFile("options.yaml", "a: 1\nb: 2\n"),
         RankFile("l.py", "x\n" * 40),
