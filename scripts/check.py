@@ -22,6 +22,7 @@ HOUSE = "tests/unit/test_house.py"
 TOOLS: tuple[tuple[str, ...], ...] = (
     ("ruff", "format", "--check", "--quiet", "."),
     ("ruff", "check", "--quiet", "."),
+    ("python", "scripts/readability.py"),
     ("mypy",),
     ("lint-imports",),
 )

@@ -87,7 +87,7 @@ def cluster_part(name: str, paths: Sequence[str] = (), **more: object) -> Part:
 
 
 TOOLS = (
-    Part("lint", (("ruff", "check", "."), ("ruff", "format", "--check", "."))),
+    Part("lint", (("ruff", "check", "."), ("ruff", "format", "--check", "."), ("python", "scripts/readability.py"))),
     Part("types", (("mypy",),)),
     Part("layers", (("lint-imports", "--no-cache"),)),
 )
