@@ -164,7 +164,7 @@ def test_too_much_is_reported_loudly() -> None:
 
 
 def test_simulated_is_first() -> None:
-    """On plans, deployments and answers."""
+    """Plans, deployments and answers begin with the mark."""
     plan = replace(PLAN, cluster=replace(CLUSTER, simulated=True))
     assert plan_text(plan, (), Shown(commands=True)).startswith("SIMULATED  big@256k: ")
     found = Deployment("big", DeploymentState.READY, (), simulated=True)
@@ -174,7 +174,7 @@ def test_simulated_is_first() -> None:
 
 @pytest.mark.parametrize("simulated", [True, False])
 def test_only_a_model_gives_real_tokens(simulated: bool) -> None:
-    """What the simulator answers is never called real, whichever of deployment and answer reports that it is
+    """The simulator's answers are never called real, whichever of deployment and answer reports that it is
     simulated."""
     answer = Answer("hi", 1, 1, 0.1, 0.2)
     found = Deployment("big", DeploymentState.READY, (), answer=answer, simulated=simulated)
