@@ -31,7 +31,7 @@ test-full: setup ## all that `make test` runs and what is marked `full`: each ro
 test-rest: setup ## what `make test-full` runs and `make test` does not (AFTER=build/tests/summary.json: add up both)
 	@$(TEST) --rest $(if $(AFTER),--after "$(AFTER)")
 
-lint: setup     ## ruff: rules and format
+lint: setup     ## ruff: rules and format; docstrings, names of classes and functions (scripts/readability.py)
 	@$(TEST) lint
 
 types: setup    ## mypy, strict

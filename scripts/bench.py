@@ -69,7 +69,7 @@ def steps(repeats: int, testbed: bool) -> Iterator[Step]:
 
 
 def run(step: Step, report: Report) -> None:
-    """What cannot be measured here is listed with the reason; a bug of the bench is not hidden."""
+    """Runs a step. A measurement that cannot run here is listed with the reason; a bug of the bench is not hidden."""
     name, work = step
     print(f"bench: {name} ...", file=sys.stderr, flush=True)
     try:

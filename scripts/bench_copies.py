@@ -107,7 +107,8 @@ class Bench:
             self.pair.source.root("tc -batch - <<'END'\n" + "\n".join(lines) + "\nEND")
 
     def _take(self, command: Command) -> Took:
-        """Before: nothing at the target, no dirty page, and the source's files in the page cache, for all alike."""
+        """Times a copy. Before it, for all alike: nothing at the target, no dirty page, the source's files in the page
+        cache."""
         target, source = self.pair.target, self.pair.source
         away = f"mv -f {self.target} {self.target}.$$ 2>/dev/null" if self.many else f"rm -rf {self.target}"
         target.sh(f"{away}; mkdir -p {self.folder}; sync -f {self.folder}")

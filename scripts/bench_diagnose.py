@@ -1,4 +1,4 @@
-"""What reading a log of a gigabyte takes, next to `grep -ciE` of the same patterns; with the memory that it needs."""
+"""The time to read a log of a gigabyte, next to `grep -ciE` of the same patterns; with the memory for it."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def content() -> Iterator[bytes]:
 
 
 def only_starts() -> Iterator[bytes]:
-    """Where nothing but engines that start is logged, most lines have a word that some cause needs."""
+    """A log of nothing but engine starts: most of its lines have a word that some cause needs."""
     start = "\n".join((DATA / name).read_text() for name in STARTS).encode() + b"\n"
     yield from (start for _ in range(SIZE // 10 // len(start)))
 

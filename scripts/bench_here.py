@@ -105,7 +105,7 @@ def _parts(asked: argparse.Namespace, pair: Pair, nodes: Nodes) -> dict[str, Cal
 
 
 def _next_to(asked: argparse.Namespace, pair: Pair, nodes: Nodes) -> Rounds:
-    """In memory: what an engine's users notice of the disk of a simulated engine is nothing."""
+    """The rounds in memory: a simulated engine's users notice nothing of the disk."""
     bench = Bench(pair, asked.size << 20, copies.MEMORY)
     bench.fill()
     chosen = ways(bench, asked.limit * 1_000_000)

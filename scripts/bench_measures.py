@@ -1,4 +1,4 @@
-"""What the bench measures. Every figure is taken several times, in turn with what it is compared to."""
+"""The bench's measurements. Every figure is taken several times, in turn with the one it is compared to."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def _key(command: Command) -> Any:
 
 
 def facts_replayed(nodes: Nodes, cluster: Cluster, repeats: int) -> dict[int, tuple[float, ...]]:
-    """As `facts_of` for one and eight nodes, where only sparkwright's own work is done on this machine."""
+    """The times of `facts_of` for one and eight nodes, with only sparkwright's own work done on this machine."""
     return asyncio.run(_replayed(nodes, cluster.nodes[0], repeats))
 
 
@@ -243,7 +243,8 @@ _FAKE_SSH = '#!/bin/sh\n[ -e "$FIRST_SSH" ] || date +%s%N >"$FIRST_SSH"\nexit 25
 
 
 def starts_take(verb: str, repeats: int) -> Figure:
-    """From the call of a command to its first ssh, in turn with `--help`. Its cluster file was read once before."""
+    """The time from the call of a command to its first ssh, in turn with `--help`. Its cluster file was read once
+    before."""
     taken, bare = [], []
     with TemporaryDirectory(prefix="swb-") as name:
         folder = Path(name)

@@ -1,4 +1,4 @@
-"""What a copy of weights costs the users of an engine that serves on the same two nodes."""
+"""The cost of a copy of weights for the users of an engine that serves on the same two nodes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Way = Callable[[], object]
 
 
 def ways(bench: Bench, limit: int) -> dict[str, Way]:
-    """What runs next to the engine; `computing` shows what part of it is the machine's: on few CPUs only."""
+    """The work next to the engine; `computing` shows the machine's part in it: on few CPUs only."""
     copy = Transfer(streams=2, limit=limit, yields=True)
     return {
         "copy": lambda: bench.push(copy),

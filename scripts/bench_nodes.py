@@ -34,8 +34,8 @@ SPARKWRIGHT = (sys.executable, "-m", "sparkwright")
 
 @dataclass(frozen=True)
 class Nodes:
-    """Where the bench works. kind: embedded, ssh or testbed. recipe, cluster: files. ssh: the client's words, () for
-    local nodes; then each rank's node is an alias that it knows."""
+    """The place of the bench's work. kind: embedded, ssh or testbed. recipe, cluster: files. ssh: the client's words,
+    () for local nodes; then each rank's node is an alias that it knows."""
 
     kind: str
     folder: Path

@@ -81,7 +81,7 @@ class NamespaceEnd:
         return str(self.node.fabric)
 
     def sh(self, script: str) -> str:
-        """Without ssh, whose start would count as the node's work."""
+        """Runs a script without ssh, whose start would count as the node's work."""
         enter = ("nsenter", "-t", self.node.first_process(), "-m", "-n", "-u", "-p", "--", "sh", "-c", script)
         words = ("taskset", "-c", ",".join(map(str, self.node.cpus)), *enter)
         done = subprocess.run(words, capture_output=True, text=True, timeout=300)
@@ -111,7 +111,7 @@ def shares(cpus: list[int]) -> tuple[list[int], list[int], list[int]]:
 
 
 def mask_of(cpus: list[int]) -> str:
-    """As sysfs takes it: hexadecimal, a comma before each 32 bits."""
+    """The mask in sysfs' form: hexadecimal, a comma before each 32 bits."""
     text = f"{sum(1 << cpu for cpu in cpus):x}"
     return ",".join(text[max(0, at - 8) : at] for at in range((len(text) - 1) % 8 + 1, len(text) + 1, 8))
 

@@ -1,4 +1,4 @@
-"""What a plan and a search take once facts and model facts are there: sparkwright's own work, without any node."""
+"""The time of a plan and of a search once facts and model facts are known: sparkwright's own work, without any node."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _search(recipe: Recipe, goal: Goal) -> Callable[[], object]:
 
 
 def _anew(recipe: Recipe) -> Recipe:
-    """As if it had just been read: what is kept of a plan is kept by the recipe's own mappings."""
+    """The recipe as if just read: cached parts of a plan hang on the recipe's own mappings."""
     return replace(recipe, flags=dict(recipe.flags), env=dict(recipe.env))
 
 

@@ -158,7 +158,7 @@ def merged(*files: Path) -> dict[str, Any]:
 
 
 def replay(*files: Path) -> None:
-    """Of each seed: the mean of all recorded repeats of what the search chose, as a share of the grid's best.
+    """Prints the mean recorded score of each seed's chosen setting, as a share of the grid's best.
 
     Where many settings are as fast as each other that is too strict, see `fair`.
     """
@@ -175,7 +175,7 @@ def replay(*files: Path) -> None:
 
 
 def fair(tree: dict[str, Any]) -> None:
-    """What searches choose against what the whole grid chooses, both by half of the repeats, measured by the others."""
+    """Compares the searches' choices with the whole grid's, both by half of the repeats, measured by the others."""
     found: dict[str, list[float]] = {"a quarter": [], "its end": []}
     for n, (world, grid) in enumerate(splits := list(tune_worlds.halves(tree))):
         for seed in range(n, SEEDS, len(splits)):

@@ -25,7 +25,7 @@ OLDEST_UV = (0, 9)  # reads our uv.lock; tried
 
 
 class SetupError(Exception):
-    """What could not be set up: found against expected, and the hint."""
+    """A part that could not be set up: found against expected, and the hint."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -75,7 +75,7 @@ def stamp_of(dev: bool) -> Path:
 
 
 def fingerprint() -> str:
-    """Of all that decides what is in .venv; the place is part of it."""
+    """The digest of everything that decides the content of .venv; its place is part of it."""
     from hashlib import sha256
 
     digest = sha256(str(ROOT).encode())
@@ -123,7 +123,7 @@ def pinned_version() -> tuple[int, ...]:
 
 
 def uv_version(path: str) -> tuple[int, ...]:
-    """() when it does not run: a pyenv shim is in PATH also for a Python that lacks the tool."""
+    """The version of uv; () if it does not run: PATH has a pyenv shim also for a Python that lacks the tool."""
     try:
         answer = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=30)
     except (OSError, subprocess.TimeoutExpired):

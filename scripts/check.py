@@ -22,6 +22,7 @@ HOUSE = "tests/unit/test_house.py"
 TOOLS: tuple[tuple[str, ...], ...] = (
     ("ruff", "format", "--check", "--quiet", "."),
     ("ruff", "check", "--quiet", "."),
+    ("python", "scripts/readability.py"),
     ("mypy",),
     ("lint-imports",),
 )
@@ -70,12 +71,12 @@ def selected_tests(files: Iterable[str]) -> list[str]:
 
 
 def is_about(tests: tuple[str, ...], changed: tuple[str, ...]) -> bool:
-    """Whether a folder of tests is that of a changed folder, or of one that it is in."""
+    """True if a folder of tests is that of a changed folder, or of one above it."""
     return bool(tests) and changed[: len(tests)] == tests
 
 
 def import_texts(name: str) -> tuple[str, str]:
-    """How a test imports the module: as a whole, or from its package."""
+    """The two ways in which a test imports the module: as a whole, or from its package."""
     parts = Path(name).with_suffix("").parts[1:]
     return ".".join(parts), f"from {'.'.join(parts[:-1])} import {parts[-1]}\n"
 

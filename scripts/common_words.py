@@ -59,7 +59,7 @@ def counted() -> dict[str, int]:
 
 
 def share(paths: Iterable[Path]) -> Mapping[str, float]:
-    """On which part of the lines each word is."""
+    """The share of lines that have each word."""
     lines = [line for path in paths for line in path.read_text(errors="replace").split("\n") if line.strip()]
     often: Counter[str] = Counter()
     for line in lines:

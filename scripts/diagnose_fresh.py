@@ -52,7 +52,7 @@ def load() -> list[Case]:
 
 
 def score(case: Case) -> dict[str, Any]:
-    """What `diagnose` names, and how that compares with the truth."""
+    """The causes that `diagnose` names, compared with the truth."""
     found = examine([(name, [content]) for name, content in case.text()], YEAR, {})
     named = [(cause.key, cause.confidence) for cause in found.causes]
     right = [key in case.keys for key, _ in named]
@@ -76,7 +76,8 @@ def score(case: Case) -> dict[str, Any]:
 
 
 def _family(found: Diagnosis) -> str:
-    """Of the answer: of the cause named first; where it only resembles one, the likeliest of the line that explains."""
+    """The answer's family: of the cause named first; if it only resembles one, the likeliest of the line that
+    explains."""
     of_line = found.explanation.families[:1] if found.explanation else ()
     if of_line and not found.named:
         return of_line[0]

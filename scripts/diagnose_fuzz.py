@@ -114,7 +114,7 @@ def piece(dice: random.Random, log: bytes) -> bytes:
 
 
 def packed(dice: random.Random, data: bytes) -> bytes:
-    """As it is, in gzip that may be cut, or wrapped in journald's or Docker's JSON."""
+    """The log as it is, in gzip that may be cut, or wrapped in journald's or Docker's JSON."""
     forms: list[Callable[[], bytes]] = [
         lambda: data,
         lambda: gzip.compress(data)[: dice.randint(1, len(data) + 40)],
@@ -129,7 +129,7 @@ def wrapped(data: bytes, record: Callable[[bytes], dict[str, object]]) -> bytes:
 
 
 def tried(case: bytes) -> str:
-    """What went wrong, '' for nothing."""
+    """The failure, '' for none."""
     with tempfile.NamedTemporaryFile() as file:
         file.write(case)
         file.flush()

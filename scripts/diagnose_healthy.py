@@ -47,7 +47,7 @@ def windows(content: bytes, size: int, most: int = MOST) -> Iterator[bytes]:
 
 
 def score(name: str, content: bytes, most: int = MOST) -> dict[str, Any]:
-    """How the whole log and its windows are answered. most: windows of a size."""
+    """The answers to the whole log and its windows. most: windows of a size."""
     whole = _answer(content)
     row: dict[str, Any] = {"log": name, "blamed": whole[0], "status": whole[1], "named": whole[2]}
     for size in SIZES:

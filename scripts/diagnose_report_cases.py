@@ -44,7 +44,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """What was named: (key, confidence, code), the most likely first; harmless lines come after all causes."""
+    """The named causes: (key, confidence, code), the most likely first; harmless lines come after all causes."""
 
     case: Case
     ranked: tuple[tuple[str, float, str], ...]
@@ -52,7 +52,7 @@ class Named:
 
     @property
     def place(self) -> int | None:
-        """Where the true cause is, from 1."""
+        """The place of the true cause, from 1."""
         keys = [key for key, _, _ in self.ranked]
         return keys.index(self.case.key) + 1 if self.case.key in keys else None
 
@@ -98,7 +98,7 @@ def embed(case: Case) -> str:
 
 @cache
 def healthy(engine: str) -> tuple[str, ...]:
-    """AROUND lines: the healthy log again and again."""
+    """AROUND lines of the healthy log, repeated."""
     files = HEALTHY.get(engine, HEALTHY["vllm"])
     lines = [line for file in files for line in (DATA / file).read_text(encoding="utf-8").split("\n") if line.strip()]
     return tuple(islice(cycle(lines), AROUND))

@@ -1,4 +1,4 @@
-"""What the in-sample score does not show: answers without the signatures that only one case supports, to logs that were
+"""The score that the in-sample one hides: answers without the signatures that only one case supports, to logs that were
 changed a little, and to logs of engines that serve."""
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ CHANGES: Mapping[str, Callable[[Case], str]] = {
 
 
 def changed(cases: Sequence[Case]) -> dict[str, list[Named]]:
-    """By change; the answer belongs to the case as it was."""
+    """The answers by change; each belongs to the case as it was."""
     return {
         title: [replace(named(replace(case, log=change(case)), False), case=case) for case in cases]
         for title, change in CHANGES.items()
@@ -159,7 +159,7 @@ def explained_lines(cases: Sequence[Case]) -> tuple[int, int]:
 
 
 def serving() -> dict[str, tuple[str, ...]]:
-    """What is named in recordings of engines that serve, by file: nothing would be right. Empty without recordings."""
+    """The causes named in recordings of engines that serve, by file: none would be right. Empty without recordings."""
     files = [path for path in sorted(CAPTURES.glob("*/*.log")) if path.name.startswith(SERVES)]
     return {path.stem: _causes(path) for path in files}
 

@@ -23,7 +23,8 @@ YEAR = 2026
 
 
 def score(part: str) -> list[dict[str, Any]]:
-    """Of a set: what is shown and named for each log. kind: several mechanisms may be right, `none`: no one fits."""
+    """The results of a set: shown and named for each log. kind: several mechanisms may be right, `none`: no one
+    fits."""
     truth = tomllib.loads((LOGS / "truth.toml").read_text(encoding="utf-8"))[part]
     return [_score(part, name, line, kind) for name, (line, kind) in sorted(truth.items())]
 

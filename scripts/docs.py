@@ -69,7 +69,7 @@ def main(words: list[str]) -> int:
 
 
 def needs_text() -> str:
-    """What `diagnose` would else work out of all patterns at its start."""
+    """The needs of all patterns, which `diagnose` would otherwise compute at its start."""
     rows = []
     more = (pattern for mechanism in mechanisms() for pattern in mechanism.patterns)
     for pattern in (*(one.text for one in book().patterns), *more):

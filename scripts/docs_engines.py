@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """What no code reports: title, how it spans nodes, what it does besides, limits, and the tests that were made."""
+    """The facts that no code reports: title, how it spans nodes, other work at the start, limits, and the tests that
+    were made."""
 
     title: str
     spans: str

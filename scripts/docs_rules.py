@@ -94,7 +94,7 @@ def compatibility() -> Iterator[str]:
 
 
 def cells(row: Row) -> tuple[str, ...]:
-    """What a row asks of a recipe, and what it reports."""
+    """The cells of a row: its conditions on a recipe, and its verdict."""
     said = {"verdict", "reason", "alternative", "otherwise", "source", "date"}
     asks = {
         f.name: getattr(row, f.name) for f in fields(row) if f.name not in said and getattr(row, f.name) != f.default

@@ -60,7 +60,7 @@ def diagnose() -> str:
 
 
 def printed(words: list[str], facts: Mapping[str, str], nodes: int) -> str:
-    """What the command prints, cut to the page's width."""
+    """The command's output, cut to the page's width."""
     out = io.StringIO()
     with contextlib.chdir(ROOT), contextlib.redirect_stdout(out), on_nodes(facts, nodes):
         run(words)

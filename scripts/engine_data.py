@@ -69,7 +69,7 @@ def main() -> int:
 
 
 def _messages(asked: argparse.Namespace) -> bool:
-    """Whether any program's file of messages differs from its wheels."""
+    """True if any program's file of messages differs from its wheels."""
     with tempfile.TemporaryDirectory() as folder:
 
         def wheel_of(dist: str, version: str) -> Path:
@@ -79,7 +79,7 @@ def _messages(asked: argparse.Namespace) -> bool:
 
 
 def _logs(asked: argparse.Namespace) -> bool:
-    """Whether a rule of ours matches nothing in the newest release of an engine (or in the one that was asked for)."""
+    """True if a rule of ours matches nothing in the newest release of an engine (or in the requested one)."""
     dead = 0
     for engine in FILES:
         if asked.version and engine != asked.version.partition("==")[0]:
@@ -126,7 +126,7 @@ def _one(engine: str, version: str, asked: argparse.Namespace) -> bool:
 
 
 def _changes(old: Data, new: Data) -> Iterator[str]:
-    """What differs, as text: names added, removed and changed."""
+    """The differences as text: names added, removed and changed."""
     if not old:
         yield "new"
         return
@@ -180,7 +180,7 @@ def _order(datas: Sequence[Data]) -> list[str]:
 
 
 def _spans(names: Sequence[str], values: Sequence[Any]) -> Iterator[tuple[Data, Any]]:
-    """({since, until}, value) of each run of versions with the same value; None is left out."""
+    """The ({since, until}, value) of each run of versions with the same value; None is left out."""
     for value, run in groupby(range(len(names)), key=lambda at: values[at]):
         places = list(run)
         if value is not None:

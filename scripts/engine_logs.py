@@ -153,6 +153,6 @@ def _plain(path: str) -> str:
 
 
 def _under_a_prefix(path: str, texts: frozenset[str]) -> bool:
-    """Whether a router may put `/v1` before it."""
+    """True if a router may put `/v1` before it."""
     rest = re.escape(path.removeprefix("/v1")).replace(r"\{\}", r"\{[^}]*\}")
     return any(re.fullmatch(rest, text) for text in texts)

@@ -63,7 +63,7 @@ class Message:
 
 
 def template(node: ast.expr) -> str:
-    """What an expression of text makes, with {} for what is filled in; '' for what is no text."""
+    """The text that an expression makes, with {} for each filled-in value; '' for anything but text."""
     match node:
         case ast.Constant(value=str(text)):
             found = text
@@ -211,7 +211,7 @@ def written_before(text: str) -> tuple[dict[str, str], dict[str, set[Message]]]:
 
 
 def written(name: str, wheel_of: Callable[[str, str], Path], check: bool) -> bool:
-    """Whether the program's file differs from what its wheels have; then it is written, but for check.
+    """True if the program's file differs from its wheels; then it is written, unless check is set.
 
     Without check, versions that the file holds already are taken from it: their wheels need not be there.
     """

@@ -58,7 +58,7 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 def vllm() -> argparse.ArgumentParser:
-    """As on a CUDA machine: the platform decides which options there are."""
+    """The parser as on a CUDA machine: the platform decides which options there are."""
     platforms = importlib.import_module("vllm.platforms")
     cuda = importlib.import_module("vllm.platforms.cuda")
     platforms._current_platform = cuda.NonNvmlCudaPlatform()  # type: ignore[attr-defined]

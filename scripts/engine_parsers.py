@@ -108,7 +108,7 @@ def _in_json(name: str, version: str, subject: str) -> bool:
 
 
 def _commands(name: str, version: str) -> Iterator[Command]:
-    """Of every shipped recipe of this engine and each of its profiles, as if its version were this one."""
+    """The commands of every shipped recipe of this engine and each of its profiles, as if its version were this one."""
     for file in sorted(files("sparkwright.recipes").joinpath("shipped").iterdir(), key=lambda entry: entry.name):
         text = file.read_text(encoding="utf-8")
         for profile in ("", *yaml.safe_load(text).get("profiles", ())):

@@ -1,4 +1,4 @@
-"""What a test run left behind: processes, network namespaces and devices, containers.
+"""The leftovers of a test run: processes, network namespaces and devices, containers.
 
 This process becomes the reaper of its descendants, so a daemon that left its parent is still found as ours and a
 colleague's process is not.
@@ -23,7 +23,7 @@ GRACE = 5.0
 
 @dataclass(frozen=True)
 class Traces:
-    """What a process tree does not show."""
+    """The leftovers that a process tree does not show."""
 
     namespaces: frozenset[str] = field(default_factory=lambda: names_in("/run/netns"))
     devices: frozenset[str] = field(default_factory=lambda: network_devices())
@@ -54,12 +54,12 @@ def names_in(folder: str) -> frozenset[str]:
 
 
 def network_devices() -> frozenset[str]:
-    """Without veth pairs: those of a testbed that was up before get new names when its nodes restart."""
+    """The devices without veth pairs: those of a testbed that was up before get new names when its nodes restart."""
     return frozenset(name for name in names_in("/sys/class/net") if not name.startswith("veth"))
 
 
 def containers() -> frozenset[str]:
-    """Of the machine's own dockerd; the testbed's ends with its process tree."""
+    """The containers of the machine's own dockerd; the testbed's ends with its process tree."""
     if not (shutil.which("docker") and Path("/var/run/docker.sock").exists()):
         return frozenset()
     answer = subprocess.run(["docker", "ps", "--format", "{{.Names}}"], capture_output=True, text=True)

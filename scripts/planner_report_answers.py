@@ -1,4 +1,4 @@
-"""What the planner reports to one row, quantity by quantity, next to what the row's source measured."""
+"""The planner's answers to one row, quantity by quantity, next to the measurements of the row's source."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Answer:
 
     @property
     def inside(self) -> bool | None:
-        """Whether the interval holds the published figure; None without an interval."""
+        """True if the interval holds the published figure; None without an interval."""
         if self.low is None or self.high is None:
             return None
         return self.low <= self.published <= self.high

@@ -48,7 +48,7 @@ def as_config(facts: Facts) -> Config:
 
 
 def _kinds(facts: Facts, attention: str) -> Config:
-    """Which layers are of which kind, out of the line's words; they are spread evenly, as these families do."""
+    """The kinds of layers in the line's words; they are spread evenly, as these families do."""
     letters = _LETTERS.search(attention)
     if letters:
         return {"hybrid_override_pattern": letters[0]}
@@ -67,7 +67,7 @@ def _spread(layers: int, full: int, other: str) -> list[str]:
 
 
 def expanded(config: Facts) -> Config:
-    """With layer_types spelled out where they are written as letters that repeat: `SSSSSF`; null removes a key."""
+    """The config with layer_types spelled out if they are repeating letters: `SSSSSF`; null removes a key."""
     said = {key: value for key, value in config.items() if value is not None}
     letters = said.get("layer_types")
     if isinstance(letters, str):

@@ -1,4 +1,4 @@
-"""When a row was measured, where it does not report: as early as its source's, or its model's, first row that does."""
+"""The date of a row without one: that of its source's, or its model's, earliest row with a date."""
 
 from __future__ import annotations
 

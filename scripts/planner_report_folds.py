@@ -76,7 +76,7 @@ def _again(groups: Sequence[Sequence[Answer]], folds: Mapping[str, str]) -> list
 
 
 def _moved(misses: Sequence[_Miss], fold: str, quantity: str) -> float:
-    """How far the level of all moves when one fold is not there; not at all where too few rows are left."""
+    """The shift of the overall level without one fold; 0 if too few rows are left."""
     others = [miss for miss in misses if miss.fold != fold]
     enough = len({miss.row for miss in others}) >= _FEWEST and quantity != CALIBRATED
     return _level(others) - _level(misses) if enough else 0.0
@@ -90,7 +90,7 @@ def _miss(answer: Answer, fold: str) -> _Miss:
 
 
 def _scaled(answer: Answer, figure: float | None) -> float:
-    """What a constant adds to: GiB of a pool, which is what reserves leave; else the logarithm."""
+    """The scale on which a constant adds: GiB of a pool, the rest after reserves; else the logarithm."""
     if answer.quantity == POOL:
         return figure or 0.0
     return math.log(figure) if figure and figure > 0 else -math.inf
@@ -103,7 +103,7 @@ def _level(misses: Sequence[_Miss]) -> float:
 
 
 def _width(misses: Sequence[_Miss]) -> float:
-    """How many times as wide the ranges would have to be for nine of ten rows, each fold with the same weight.
+    """The factor by which the ranges would have to be wider for nine of ten rows, each fold with the same weight.
 
     The fold that was left out has the same weight and is beyond all others (Lee, Barber and Willett 2023,
     Distribution-free inference with hierarchical data). Of fewer folds than ten no range is narrowed for it.

@@ -58,7 +58,7 @@ def answers(case: Case) -> Iterator[Answer]:
 
 
 def _released(case: Case) -> Case:
-    """With the release that prints the row's concurrency in the row's pool; as it is where none of them does."""
+    """The case with the release that prints the row's concurrency in the row's pool; unchanged if none does."""
     found = _generation(case)
     return replace(case, recipe=found[-1]) if found and case.recipe not in found else case
 
@@ -225,7 +225,7 @@ def _fits(case: Case) -> Iterator[Answer]:
 
 
 def _silent(case: Case) -> str:
-    """What the source leaves out of the conditions that decide; '' when all are stated, or the whole context fits."""
+    """The decisive condition that the source omits; '' if all are stated, or the whole context fits."""
     serving, claims = case.recipe.serving, traits(case.recipe).claim is not Claim.NONE
     stated = {
         "memory fraction": serving.memory_fraction or serving.kv_cache_bytes or not claims,
@@ -238,14 +238,14 @@ def _silent(case: Case) -> str:
 
 
 def _fits_whole(case: Case) -> bool:
-    """Whether it fits with the longest context that the model takes, which is the engines' default."""
+    """True if it fits with the longest context that the model takes, which is the engines' default."""
     context = case.shape.positions if isinstance(case.shape, ModelShape) else 0
     serving = replace(case.recipe.serving, context=context)
     return context > 0 and _verdict(replace(case, recipe=replace(case.recipe, serving=serving))) is Fit.FITS
 
 
 def _verdict(case: Case) -> Fit:
-    """Where the row leaves fraction or context open: the best of all.
+    """The verdict; if the row leaves fraction or context open, the best of all.
 
     A split that published engines refuse is a fork's: what it does instead is not known.
     """

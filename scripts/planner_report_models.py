@@ -1,4 +1,4 @@
-"""Which published model a row is about, and what is known of it: a row calls it as its author liked.
+"""The published model of a row, and its known facts: a row calls it as its author liked.
 
 Sources, later ones fill up or correct earlier ones: models.jsonl, planner_report_models.yaml next to this file (keys of
 configs that models.jsonl lacks), `*.config.json` of models that somebody really ran.

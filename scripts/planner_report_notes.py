@@ -75,6 +75,6 @@ def note(notes: Sequence[Note], answer: Answer) -> Note | None:
 
 
 def judged(notes: Sequence[Note], answers: Sequence[Answer]) -> list[Answer]:
-    """Without those whose row contradicts itself on that quantity."""
+    """The answers without those whose row contradicts itself on that quantity."""
     found = ((a, note(notes, a)) for a in answers)
     return [a for a, said in found if said is None or not said.contradicts]

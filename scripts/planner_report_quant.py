@@ -1,4 +1,4 @@
-"""How a row states that its weights are written, put into the model's shape: the config of that checkpoint is not here.
+"""The stated number format of a row, put into the model's shape: the config of that checkpoint is not here.
 
 A row calls a checkpoint `nvfp4`; whether its attention is too, only its config reports. Where the row or the facts know
 how large the checkpoint is, the way of writing that comes nearest to it is taken.
@@ -39,13 +39,13 @@ def formats(text: str) -> tuple[str, ...]:
 
 
 def odd(text: str) -> bool:
-    """Whether it names a packing whose bytes a number nothing here knows."""
+    """True if it names a packing whose bytes a number nothing here knows."""
     words = re.split(r"[\s/+,;()-]+", text.lower())
     return any(_ODD.fullmatch(word) for word in words) or ("gguf" in words and not formats(text))
 
 
 def everything(text: str) -> bool:
-    """Whether it reports that attention is written in the smaller format, too."""
+    """True if attention has the smaller format, too."""
     return bool(_ALL.search(text.lower()))
 
 

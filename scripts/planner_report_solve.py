@@ -11,7 +11,7 @@ _STEP = 64  # widths of today's models are multiples of it
 
 
 def solved(shape: ModelShape, total: float) -> ModelShape:
-    """With the width of the dense FFN, when that alone is missing and `total` parameters leave room for it."""
+    """The shape with the width of the dense FFN, if that alone is missing and `total` parameters leave room for it."""
     if not total or model_parts.missing(shape) != "intermediate":
         return shape
     one = _count(replace(shape, intermediate=1))

@@ -13,7 +13,8 @@ from planner_report_answers import Answer
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Of absolute relative errors, None where nothing is asked. inside: share of rows within the planner's interval.
+    """The targets for absolute relative errors, None if nothing is asked. inside: share of rows within the planner's
+    interval.
 
     title: of the quantity. limit: beyond it a row is named and explained; 0: when it leaves its interval.
     """
@@ -103,7 +104,7 @@ def _passed(answers: Sequence[Answer]) -> tuple[int, int, int, int]:
 
 
 def _width(answers: Sequence[Answer]) -> float:
-    """Of the intervals; without end where a low end is 0."""
+    """The median width of the intervals; infinite if a low end is 0."""
     edges = [(a.low, a.high) for a in answers if a.low is not None and a.high is not None]
     return statistics.median(high / low if low > 0 else math.inf for low, high in edges)
 
@@ -114,7 +115,7 @@ def percentile(ordered: Sequence[float], share: float) -> float | None:
 
 
 def met(target: Target, found: Figures) -> bool | None:
-    """Whether everything that is asked holds; None where nothing is asked or nothing was answered."""
+    """True if every target holds; None if there is none or nothing was answered."""
     if not found.answered:
         return None
     if found.yes_no:

@@ -100,7 +100,7 @@ def _mapping(said: str) -> dict[str, Any]:
 
 
 def cache_type(said: str) -> str:
-    """As the engines' flag takes it; '' where it is theirs to choose."""
+    """The cache type in the form of the engines' flag; '' if the engine chooses."""
     word = said.split(" ")[0]
     return {"auto": "", "bf16": "bfloat16"}.get(word, word)
 
@@ -113,7 +113,7 @@ def prescribes_fp8_kv(row: Mapping[str, Any]) -> bool:
 
 
 def apart(row: Mapping[str, Any]) -> bool:
-    """Whether a part of the checkpoint stays on disk, so that its size is not what is loaded."""
+    """True if a part of the checkpoint stays on disk, so that not all of its size is loaded."""
     said = f"{row.get('model')} {row.get('quant')} {row.get('notes')}".lower()
     what, where = r"\b(engram|n-?grams?|tables?|ple|embeddings?)\b", r"\b(nvme|ssds?|disk|mmap\w*|memory[- ]mapped)\b"
     return bool(re.search(rf"{what}[^.;]{{0,40}}{where}|{where}[^.;]{{0,20}}{what}", said))
@@ -125,19 +125,19 @@ def switches(notes: str) -> dict[str, str]:
 
 
 def on_ray(said: str, notes: str) -> bool:
-    """Whether vLLM's ranks were Ray's."""
+    """True if vLLM's ranks were Ray's."""
     return "ray" in said.lower().replace(",", " ").split() or bool(re.search(r"(?<!no )\bRay\b", notes))
 
 
 def network(said: str) -> dict[str, str] | None:
-    """What a recipe for that network would set: collectives without RDMA are an order slower; None: not stated."""
+    """The variables of a recipe for that network: collectives without RDMA are an order slower; None: not stated."""
     if re.search(r"\b1 ?gbe\b|\btcp\b|\bsockets\b", said.lower()):
         return {"NCCL_NET": "Socket"}
     return {} if re.search(r"\brdma\b|\broce\b", said.lower()) else None
 
 
 def drafts(said: str) -> bool:
-    """Whether a remark about one figure reports that it was measured with speculation."""
+    """True if a remark about one figure reports that it was measured with speculation."""
     return bool(re.search(r"\bspec\b|speculat|ngram|\bmtp\b|draft|dflash|dspark|eagle", said.lower()))
 
 
@@ -148,7 +148,7 @@ def lengths(notes: str) -> tuple[int, int]:
 
 
 def whole_context(notes: str) -> bool:
-    """Whether rates at a depth are of the whole context, not of the prompt behind it."""
+    """True if rates at a depth are of the whole context, not of the prompt behind it."""
     return "over the whole context" in notes
 
 

@@ -87,7 +87,7 @@ def cluster_part(name: str, paths: Sequence[str] = (), **more: object) -> Part:
 
 
 TOOLS = (
-    Part("lint", (("ruff", "check", "."), ("ruff", "format", "--check", "."))),
+    Part("lint", (("ruff", "check", "."), ("ruff", "format", "--check", "."), ("python", "scripts/readability.py"))),
     Part("types", (("mypy",),)),
     Part("layers", (("lint-imports", "--no-cache"),)),
 )
@@ -192,7 +192,7 @@ def prepare_environment() -> None:
 
 
 def no_space() -> str:
-    """Why tests cannot write their files; empty if they can."""
+    """The reason why tests cannot write their files; empty if they can."""
     try:
         folder = tempfile.gettempdir()
     except FileNotFoundError as error:
@@ -367,8 +367,8 @@ def reap(process: subprocess.Popen[bytes]) -> tuple[int, float] | None:
 
 @functools.cache
 def without_network() -> list[str]:
-    """As root: a network namespace that has a loopback and nothing else, so that a test cannot lean on the network, and
-    leases of its own, so that two parts can use this machine as a node at the same time."""
+    """The wrapper, as root, for a network namespace with only a loopback, so that a test cannot lean on the network,
+    and leases of its own, so that two parts can use this machine as a node at the same time."""
     script = 'ip link set lo up && mkdir -p /run/lock && mount -t tmpfs none /run/lock && exec "$@"'
     wrapper = ["unshare", "--net", "--mount", "sh", "-c", script, "sh"]
     usable = is_root() and not system.missing(["unshare", "ip"])
@@ -383,8 +383,8 @@ def has_namespaces() -> bool:
 
 
 def check_leftovers(before: leftovers.Traces | None) -> Outcome:
-    """before: None when no part makes namespaces or containers: what appeared is then that of another run. The testbeds
-    that a cluster run started are ours to stop; one that was up before is nobody's leftover."""
+    """Checks for leftovers. before: None if no part makes namespaces or containers: new ones are then another run's.
+    The testbeds that a cluster run started are ours to stop; one that was up before is nobody's leftover."""
     start = time.monotonic()
     if leftovers.wait_for_end():
         for number in range(TESTBEDS):

@@ -135,7 +135,7 @@ def _together(one: Any, other: Any, dice: Any) -> Any:
 
 
 def kinds() -> Iterator[tuple[tuple[int, ...], float, float, float]]:
-    """What is varied: settings, pairs, noise, seconds of a start."""
+    """The variations: settings, pairs, noise, seconds of a start."""
     for levels in SIZES:
         for pairs, noise, start in ((0.0, 0.03, 15.0), (0.1, 0.03, 15.0), (0.2, 0.03, 15.0), (0.1, 0.1, 1.0)):
             yield levels, pairs, noise, start
@@ -143,7 +143,8 @@ def kinds() -> Iterator[tuple[tuple[int, ...], float, float, float]]:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a search reached of the world's best after a quarter of the grid's time and at its end, and what it took.
+    """The result of a search as a share of the world's best: after a quarter of the grid's time and at its end, and its
+    cost.
 
     starts, time: shares of the grid's.
     """

@@ -1,4 +1,4 @@
-"""What all tests share."""
+"""The common fixtures of all tests."""
 
 from workers import pytest_addoption, pytest_configure, pytest_runtestloop
 

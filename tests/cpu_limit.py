@@ -37,7 +37,7 @@ def cpu_seconds() -> float:
 
 
 def slowness() -> float:
-    """How many times longer fixed work takes now than on the machine that the limit was set on; at least 1."""
+    """The factor by which fixed work takes longer now than on the machine that the limit was set on; at least 1."""
     return max(1.0, *(fixed_work() / REFERENCE for _ in range(3)))
 
 

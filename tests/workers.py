@@ -54,7 +54,7 @@ class Progress:
         self.write()
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
-        """Without workers; those say themselves which file they begin."""
+        """Begins a file without workers; those report themselves which file they begin."""
         if not self.shared:
             self.begin(0, nodeid)
 
@@ -101,8 +101,8 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
 
 
 def longest_first(chunks: Chunks, root: Path) -> None:
-    """So that no worker has a long file left when the others have ended. A file that no run has measured counts by its
-    number of tests."""
+    """Sorts long files first, so that no worker has one left when the others have ended. A file that no run has
+    measured counts by its number of tests."""
     try:
         seconds = json.loads((root / DURATIONS).read_text())
     except (OSError, ValueError):
@@ -170,7 +170,7 @@ def start(session: pytest.Session, chunks: Chunks, todo: int, place: int) -> tup
 
 
 def work(session: pytest.Session, chunks: Chunks, todo: int, reports: BinaryIO) -> None:
-    """In the fork: reports go to the parent; its own capture, since the parent's file is that of all."""
+    """Works in the fork: reports go to the parent; its own capture, since the parent's file is that of all."""
     config = session.config
     config.pluginmanager.unregister(name="terminalreporter")
     config.pluginmanager.unregister(name="progress")

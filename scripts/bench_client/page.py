@@ -129,7 +129,7 @@ def rates(clients: list[Client], kept: Results) -> str:
 
 
 def ours(kept: Results) -> str:
-    """What only we report: our own lag, also at 1,000 streams."""
+    """The figures that only we report: our own lag, also at 1,000 streams."""
     lines = ["Ours, by its own figures (one core; the median of the repeats):", ""]
     lines += [
         "| streams | TTFT, ms | reported - true | own lag p50 / p99, ms | busy | memory, MB |",

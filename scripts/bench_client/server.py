@@ -17,7 +17,7 @@ from bench_client.ground import BUILD, compiled
 
 @dataclass
 class ServerFigures:
-    """By the server's clock, ms. began: when its first request was read, seconds of CLOCK_MONOTONIC."""
+    """The server's figures by its own clock, ms. began: when its first request was read, seconds of CLOCK_MONOTONIC."""
 
     port: int
     ttft_mean: float = 0.0
@@ -31,7 +31,7 @@ class ServerFigures:
 
 @contextmanager
 def serving(core: int, ttft: float, between: float) -> Iterator[ServerFigures]:
-    """While open the server runs on its core; afterwards what it reports is filled in."""
+    """Runs the server on its core while open; afterwards its reported figures are filled in."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         told = ServerFigures(probe.getsockname()[1])

@@ -58,7 +58,8 @@ def latency(client: Client, streams: int) -> Result:
 
 
 def throughput(client: Client, rate: int) -> Result:
-    """So many token events a second over 64 streams. off: of the reported time per token, relative to the set one."""
+    """Measures `rate` token events a second over 64 streams. off: of the reported time per token, relative to the set
+    one."""
     between = 1000.0 * RATE_STREAMS / rate
     tokens = max(50, int(RATE_SECONDS * rate / RATE_STREAMS))
     result = _measured(client, (RATE_STREAMS, RATE_STREAMS, tokens), between)

@@ -68,7 +68,7 @@ def _read(path: Path) -> str:
 
 
 def rewritten(text: str) -> str:
-    """Without the places of the machine that recorded it."""
+    """The text without paths of the machine that recorded it."""
     sites = [path for path in os.environ.get("PYTHONPATH", "").split(":") if path]
     roots = [*((site, "/opt/engine") for site in sites), (sys.prefix, "/opt/venv"), (str(HERE), "/opt/tools")]
     roots += [(sys.base_prefix, "/usr")] if sys.base_prefix not in ("/usr", sys.prefix) else []

@@ -1,4 +1,4 @@
-"""What the scenarios need besides the programs: `tools.py config|weights|ask|hold|group|arguments ...`."""
+"""The tools of the scenarios besides the programs: `tools.py config|weights|ask|hold|group|arguments ...`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the use cases need from outside. Adapters implement these; tests have one fake for each."""
+"""The interfaces of the use cases to the outside. Adapters implement these; tests have one fake for each."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Host(Protocol):
         """Host name or address that this machine connects to; '' for this machine itself. Does not ask the node."""
 
     def tunnel(self, address: str, port: int) -> AbstractAsyncContextManager[str]:
-        """While open, `http://host:port` on this machine reaches address:port as seen from the node."""
+        """Opens a tunnel: `http://host:port` on this machine reaches address:port as seen from the node."""
 
 
 class Hosts(Protocol):
@@ -70,7 +70,7 @@ class Endpoint(Protocol):
         """Any answer. Raises NotReady without one in time."""
 
     async def post(self, url: str, body: str, key: Secret | None, seconds: float) -> Reply:
-        """As `get`; body: JSON."""
+        """Posts and returns the reply, like `get`; body: JSON."""
 
     async def ask(self, base_url: str, model: str, prompt: str, max_tokens: int, key: Secret | None) -> Answer:
         """A streamed chat completion; tokens are taken from `usage`. Raises NotReady with what came instead."""
@@ -79,13 +79,13 @@ class Endpoint(Protocol):
         """One real answer of a model that does not chat; its text describes it. Raises NotReady with what came."""
 
     async def greedy(self, base_url: str, model: str, prompt: str, max_tokens: int, key: Secret | None) -> Answer:
-        """As `ask` with temperature 0: the same question has the same answer again."""
+        """Asks with temperature 0, like `ask`: the same question has the same answer again."""
 
     async def models(self, base_url: str, key: Secret | None) -> tuple[str, ...]:
         """Served model ids; () when nothing answers."""
 
     async def page(self, base_url: str, path: str, key: Secret | None) -> str | None:
-        """What the server shows there (`/metrics`); None when it does not answer, or not with 200."""
+        """The server's page at that path (`/metrics`); None if it does not answer, or not with 200."""
 
     async def gateway_use(self, socket: str, deployment: str) -> GatewayUse | None:
         """Its requests at the gateway with this socket; None when that is silent."""
@@ -133,7 +133,7 @@ class Keyring(Protocol):
 
 
 class Calibrations(Protocol):
-    """What engines logged at earlier starts, saved on this machine."""
+    """The memory figures of earlier starts, saved on this machine."""
 
     def save(self, calibration: Calibration) -> str:
         """Keeps it in place of an earlier one of the same family and place; returns why it could not, '' if it did."""
@@ -163,7 +163,7 @@ class PlanHistory(Protocol):
 
 
 class Sink(Protocol):
-    """Where use cases report what happens. Never blocks, never fails."""
+    """The receiver of use cases' events. Never blocks, never fails."""
 
     def report(self, happening: Happening) -> None: ...
 
@@ -184,7 +184,7 @@ class Tokenizer(Protocol):
         """Prompt tokens of a whole request (JSON, without its output's options); None when it is unknown."""
 
     async def used(self, body: str) -> int | None:
-        """As `asked`, by the usage of a real request for one token."""
+        """The tokens like `asked`, by the usage of a real request for one token."""
 
 
 class LoadClient(Protocol):
@@ -205,7 +205,8 @@ class RunStore(Protocol):
     async def begin(self, run: Run) -> None: ...
 
     async def take_up(self, run_id: str) -> Run:
-        """To continue it: as it is now. Raises Busy while another process measures it, UsageError without it."""
+        """Takes the run up to continue it, in its present state. Raises Busy while another process measures it,
+        UsageError without it."""
 
     async def add_level(self, run_id: str, level: Level) -> int:
         """A key for its rows; it counts as cut short until `end_level`. An earlier try that was cut short goes."""
@@ -220,10 +221,10 @@ class RunStore(Protocol):
     async def add(self, run: Run) -> None: ...
 
     async def set_evaluation(self, run_id: str, evaluation: Evaluation) -> None:
-        """What a soak has found so far."""
+        """Stores the findings of a soak so far."""
 
     async def load(self, run_id: str) -> Run:
-        """With all its rows. Raises UsageError without it."""
+        """The run with all its rows. Raises UsageError without it."""
 
     async def list(self) -> tuple[Listed, ...]: ...
 

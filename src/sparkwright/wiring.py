@@ -71,7 +71,7 @@ def plan_history() -> Path:
 
 
 def has_cluster(where: ClusterOptions) -> bool:
-    """Whether an option, the environment or a file names a cluster, however it reads."""
+    """True if an option, the environment or a file names a cluster, even an invalid one."""
     named = where.cluster or os.environ.get(CLUSTER_VARIABLE, "")
     return bool(named) or any(path.is_file() for path in places().clusters)
 
@@ -131,14 +131,14 @@ def _hub(clock: Clock) -> dict[str, Any]:
 
 
 def _ssh_settings(where: ClusterOptions) -> SshSettings:
-    """What `init` has written takes in the user's own configuration."""
+    """The settings of ssh; the file that `init` has written includes the user's own configuration."""
     config = Path(where.ssh_config).expanduser() if where.ssh_config else None
     ours = places().config / "ssh/config"
     return SshSettings(config=config or (ours if ours.is_file() else None), environ=dict(os.environ))
 
 
 def first_login(where: ClusterOptions) -> "FirstLogin":
-    """To machines that this one has never logged in to."""
+    """The first login to machines that this one has never logged in to."""
     from sparkwright.adapters.first_login import FirstLogin
 
     base = Path(where.ssh_config).expanduser() if where.ssh_config else None
@@ -240,7 +240,7 @@ async def bench(tokenizer: Path | None) -> AsyncIterator["Bench"]:
 
 
 def trusting(made: "Bench", cluster: str) -> "Bench":
-    """As it was, and it trusts the authority of the cluster's gateways, too, where `up` ran on this machine."""
+    """The bench, which also trusts the authority of the cluster's gateways if `up` ran on this machine."""
     from sparkwright.adapters.load.client import ProcessClient
 
     stored = authority(cluster)
@@ -248,7 +248,7 @@ def trusting(made: "Bench", cluster: str) -> "Bench":
 
 
 async def vouched(url: str, cluster: str) -> bool:
-    """Whether an https server proves by its certificate that it belongs to the cluster."""
+    """True if an https server proves by its certificate that it belongs to the cluster."""
     from sparkwright.adapters.tls import signed
 
     stored = authority(cluster)

@@ -32,7 +32,7 @@ class Asking:
         return {status for _, status, *_ in self.answers}
 
     def around(self, expected: set[int]) -> str:
-        """What was not expected, with the two answers before and after it, a line each: pytest cuts lists."""
+        """The unexpected answers, with the two before and after each, a line each: pytest cuts lists."""
         at = [n for n, answer in enumerate(self.answers) if answer[1] not in expected]
         return "\n".join(str(a) for n, a in enumerate(self.answers) if any(abs(n - other) <= 2 for other in at))
 
@@ -76,7 +76,7 @@ class Asking:
 
 @contextmanager
 def asking(node: Node, home: Path, port: int = 8443) -> Iterator[Asking]:
-    """While open, a completion every tenth of a second."""
+    """Sends a completion every tenth of a second while open."""
     key = next((home / ".local/state/sparkwright/keys/testbed").glob("*.key")).read_text().strip()
     made, over = Asking(node.mgmt, port, key), threading.Event()
     made.wait(200)

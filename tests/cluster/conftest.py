@@ -21,8 +21,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What is tried with containers and with processes is tried with one of the two, by turns, unless all is asked for:
-    the other row is `full`."""
+    """Tries by turns with containers and with processes, unless all is asked for: the other row is `full`."""
     here = Path(__file__).parent
     groups: dict[str, list[pytest.Item]] = {}
     for item in (item for item in items if here in item.path.parents):
@@ -36,7 +35,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def obstacle() -> str:
-    """Why there can be no testbed here; empty when there can."""
+    """The reason why there can be no testbed here; empty if there can."""
     if os.geteuid() != 0:
         return "the testbed makes system containers: it needs root"
     if missing := missing_tools():
@@ -60,8 +59,8 @@ def testbed(request: pytest.FixtureRequest) -> Iterator[Testbed]:
 
 @pytest.fixture(autouse=True)
 def fresh_nodes(testbed: Testbed) -> None:
-    """Before each test, so that the remains of a failed one can still be inspected when it was the last. Nodes that no
-    test has changed since stay as they are."""
+    """Resets the nodes before each test, so that the remains of a failed one can still be inspected when it was the
+    last. Nodes that no test has changed since stay as they are."""
     testbed.reset()
 
 
@@ -72,7 +71,7 @@ def nodes(testbed: Testbed) -> list[Node]:
 
 @pytest.fixture
 def ssh_config(testbed: Testbed) -> Path:
-    """For `ssh -F`: names, keys and known host keys of the nodes, which its user may change."""
+    """The file for `ssh -F`: names, keys and known host keys of the nodes, which its user may change."""
     testbed.mark(changed=True)
     return testbed.ssh_config
 

@@ -121,7 +121,7 @@ class Call:
         return self
 
     def type(self, line: str) -> "Call":
-        """At the terminal of its own."""
+        """Types a line at the terminal of its own."""
         os.write(self._terminal, f"{line}\n".encode())
         return self
 
@@ -262,12 +262,13 @@ def engines(node: Node) -> list[str]:
 
 
 def running(nodes: Sequence[Node]) -> dict[str, list[str]]:
-    """What distinguishes one start of the ranks from another: container ids or engine pids."""
+    """The identity of one start of the ranks: container ids or engine pids."""
     return {n.name: n.sh("docker ps --quiet --no-trunc").split() or [str(p.pid) for p in _twins(n)] for n in nodes}
 
 
 def assert_clean(nodes: Sequence[Node]) -> None:
-    """What followed a log until now ends after the log's process, on a busy machine a few seconds later."""
+    """Asserts that nothing is left; the follower of a log ends after the log's process, on a busy machine a few seconds
+    later."""
     end = time.monotonic() + ENDING
     while (left := [f"{n.name}: {one}" for n in nodes for one in n.leftovers()]) and time.monotonic() < end:
         time.sleep(0.5)
@@ -286,7 +287,7 @@ def lease(node: Node) -> str:
 
 @contextlib.contextmanager
 def slowed(node: Node, program: str, seconds: float, when: str = "*") -> Iterator[None]:
-    """While open, `program` on the node waits before it does anything, if its words match the sh pattern `when`."""
+    """Makes `program` on the node wait before it does anything while open, if its words match the sh pattern `when`."""
     real = node.sh(f"command -v {program}")
     assert real != f"/usr/local/bin/{program}", "a shim is where the slow one would"
     text = f'#!/bin/sh\ncase "$*" in {when}) sleep {seconds} ;; esac\nexec {real} "$@"\n'

@@ -84,7 +84,7 @@ def variables(container: Mapping[str, Any]) -> dict[str, str]:
 
 @contextmanager
 def cut_off(node: Node, address: str) -> Iterator[None]:
-    """While open, the node does not reach that address, and nobody informs it."""
+    """Cuts the node off from that address while open, and nobody informs it."""
     rule = f"OUTPUT -d {address} -p tcp --dport 1024:65535 -j DROP"
     node.sh(f"iptables -w -I {rule}")
     try:

@@ -223,5 +223,5 @@ def lift(node: Node) -> None:
 
 
 def wait_for(node: Node, script: str, seconds: float = 50) -> None:
-    """Until the script succeeds on the node."""
+    """Waits until the script succeeds on the node."""
     node.sh(f"i=0; until {script}; do i=$((i+1)); [ $i -lt {int(seconds * 50)} ] || exit 1; sleep 0.02; done")

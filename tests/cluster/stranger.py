@@ -45,7 +45,7 @@ def _ip(*words: str, check: bool = True) -> None:
 
 @contextlib.contextmanager
 def stranger(testbed: Testbed) -> Iterator[Stranger]:
-    """With an address of its own, and no other way in than the bridge."""
+    """A stranger with an address of its own, and no other way in than the bridge."""
     network = testbed.settings.networks[0]
     suffix = testbed.settings.subnet.rpartition(".")[2]
     name, outer, inner = f"{_NAME}-{suffix}", f"swx{suffix}o", f"swx{suffix}i"

@@ -19,7 +19,7 @@ def drive(tmp_path: Path, ssh_config: Path) -> Drive:
 
 @pytest.fixture(autouse=True)
 def as_they_were(nodes: list[Node], fresh_nodes: None) -> Iterator[None]:
-    """Whatever is refused here leaves nothing on any node."""
+    """Asserts that a refused call leaves nothing on any node."""
     before = [everything(node) for node in nodes]
     yield
     assert [everything(node) for node in nodes] == before

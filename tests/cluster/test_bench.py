@@ -62,7 +62,7 @@ def keys(drive: Drive) -> Path:
 
 
 def known(run: dict[str, Any]) -> dict[str, Any]:
-    """What must be recorded of every run of a deployment of ours."""
+    """The recorded conditions, asserted for every run of a deployment of ours."""
     found: dict[str, Any] = run["run"]["conditions"]
     assert found["ours"] and found["simulated"] and found["deployment"] == NAME
     assert all(found[name] for name in ("recipe_hash", "engine_version", "client", "clock", "tokenizer")), found
@@ -80,7 +80,7 @@ def bench(drive: Drive, *words: str, home: str = "home") -> Done:
 
 
 def shown(drive: Drive, *words: str) -> str:
-    """What a command reports that needs no cluster."""
+    """The output of a command that needs no cluster."""
     env = {**os.environ, "HOME": str(drive.folder / "home")}
     done = Call((*SPARKWRIGHT, *words), env, drive.folder).finish()
     assert done.code == 0, str(done)
@@ -115,7 +115,7 @@ def test_the_gateway_is_measured_with_all_that_the_engine_reports(drive: Drive, 
 
 @pytest.mark.full
 def test_a_gateway_on_the_heads_loopback_is_measured_through_ssh(drive: Drive, nodes: list[Node]) -> None:
-    """By the deployment's name; a run that was stopped goes on through the same gateway."""
+    """A deployment is measured by its name; a run that was stopped goes on through the same gateway."""
     drive.good("up", drive.recipe("process", STEADY))
     run = measured(bench(drive, NAME, "--gateway", *SHORT))
     found = run["run"]["conditions"]

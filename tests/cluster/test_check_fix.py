@@ -117,7 +117,7 @@ def test_sudo_that_wants_a_password_leaves_root_things_alone(here: Drive, nodes:
 
 @pytest.fixture
 def asking(here: Drive, nodes: list[Node]) -> Iterator[Drive]:
-    """As above, with a real password that sudo asks for; the user's own one is back afterwards."""
+    """Works as above, with a real password that sudo asks for; the user's own one is back afterwards."""
     before = [node.sh("getent shadow spark | cut -d: -f2") for node in nodes]
     for node in nodes:
         node.write(SUDOERS, "spark ALL=(root) PASSWD: ALL\n", mode="440")

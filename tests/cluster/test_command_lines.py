@@ -1,4 +1,4 @@
-"""What `ps` and `systemctl status` show on a node while a deployment serves: short words, no scripts."""
+"""The output of `ps` and `systemctl status` on a node while a deployment serves: short words, no scripts."""
 
 import pytest
 

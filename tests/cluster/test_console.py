@@ -30,7 +30,7 @@ def page(tmp_path: Path) -> Iterator[Page]:
 
 
 def reads(page: Page, *words: str, within: float = 120) -> str:
-    """Without a reload."""
+    """Waits until the page shows the words, without a reload."""
     end = time.monotonic() + within
     while True:
         text = " ".join(page.script('return document.body ? document.body.innerText : ""').split())

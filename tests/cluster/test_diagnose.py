@@ -12,7 +12,7 @@ RUNTIME = pytest.mark.parametrize("runtime", RUNTIMES)
 
 @RUNTIME
 def test_a_killed_worker_is_the_cause_and_nothing_is_changed(drive: Drive, nodes: list[Node], runtime: str) -> None:
-    """While all runs there is no cause; after a SIGKILL the rank is named, and its head is left as it is."""
+    """There is no cause while all runs; after a SIGKILL the rank is named, and its head is left as it is."""
     drive.good("up", drive.recipe(runtime), "--json")
     well = drive.run("diagnose", NAME)
     assert well.code == 0 and "serves since rank 0 on spark-1" in well.out, str(well)

@@ -1,4 +1,4 @@
-"""What `plan --emit` writes, carried to two nodes and started there as its own instructions state: without us.
+"""The files of `plan --emit`, carried to two nodes and started there as their own instructions state: without us.
 
 Commands and their order come out of the written texts; systemd, Docker Compose, dockerd and sh are the real ones.
 """
@@ -72,7 +72,8 @@ def carry(drive: Drive, folder: Path, node: Node) -> None:
 
 
 def written_steps(folder: Path, form: str) -> tuple[list[str], list[str], list[str]]:
-    """From the instructions: nodes in the order of starting; the commands that prepare and start; those that end."""
+    """The commands in the instructions: nodes in the order of starting; those that prepare and start; those that
+    end."""
     if form == "shell":
         text = next(folder.glob("*/rank.sh")).read_text()
         begin, end = ["./rank.sh start"], ["./rank.sh stop"]

@@ -96,7 +96,7 @@ def the_worker_opens_no_port_beyond_the_fabric(worker: Node, before: set[str], e
 
 @pytest.mark.full
 def test_the_mpi_agent_waits_on_the_fabric_only(drive: Drive, nodes: list[Node]) -> None:
-    """Before the head comes, a worker's one port is the agent's, on its fabric address."""
+    """A worker's one port is the agent's before the head comes, on its fabric address."""
     before = listening(nodes[1])
     head = nodes[0]
     with cut_off(head, nodes[1].fabric):

@@ -1,4 +1,4 @@
-"""What the testbed can do to its nodes for the drills is real, and is taken back by a reset."""
+"""The harms that the testbed can do to its nodes for the drills are real, and a reset takes them back."""
 
 import time
 

@@ -114,7 +114,7 @@ def test_a_recipe_without_a_gguf_file_is_refused(drive: Drive, nodes: list[Node]
 
 @pytest.mark.full
 def test_the_shipped_recipe_wants_llama_server_on_the_path(drive: Drive, nodes: list[Node], gguf: bytes) -> None:
-    """As shipped it runs `llama-server`: where there is none, that is what the message reports."""
+    """The shipped recipe runs `llama-server`: if there is none, the message reports that."""
     nodes[0].put(GGUF, gguf)
     told = drive.run("up", "tiny-llama-cpp")
     told.is_one_message(1, "ENG018", "spark-1", "llama-server is not in the node's PATH")

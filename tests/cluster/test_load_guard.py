@@ -79,7 +79,7 @@ def recipe(drive: Drive, **loading: object) -> str:
 
 
 def answers(node: Node) -> bool:
-    """Whether a login over ssh takes less than five seconds."""
+    """True if a login over ssh takes less than five seconds."""
     try:
         return node.ssh("true", check=False, timeout=5).returncode == 0
     except subprocess.TimeoutExpired:

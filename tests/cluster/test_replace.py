@@ -188,7 +188,7 @@ def test_another_that_fails_gives_its_place_back(drive: Drive, nodes: list[Node]
 @pytest.mark.full
 @RUNTIME
 def test_without_a_supervisor_the_caller_restores_it(drive: Drive, nodes: list[Node], runtime: str) -> None:
-    """What `up --no-supervise` recorded on the head is the way back."""
+    """The record of `up --no-supervise` on the head is the way back."""
     drive.supervise = False
     drive.good("up", drive.recipe(runtime))
     done = drive.run("up", drive.recipe(runtime, OOM))

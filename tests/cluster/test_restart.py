@@ -1,4 +1,4 @@
-"""What a person does to a deployment: a planned restart, and a `down` that somebody else watches."""
+"""A person's actions on a deployment: a planned restart, and a `down` that somebody else watches."""
 
 import pytest
 
@@ -43,7 +43,7 @@ def test_a_restart_is_planned_and_no_fault(drive: Drive, nodes: list[Node]) -> N
 @pytest.mark.full
 @RUNTIME
 def test_a_restart_without_a_supervisor_is_done_from_here(drive: Drive, nodes: list[Node], runtime: str) -> None:
-    """As it was started, by what `up --no-supervise` recorded."""
+    """A restart starts it as before, by the record of `up --no-supervise`."""
     drive.supervise = False
     drive.good("up", drive.recipe(runtime))
     before = running(nodes)

@@ -1,4 +1,4 @@
-"""What docs/guides/security.md states, on two real nodes: who can reach what, and where no secret is."""
+"""The statements of docs/guides/security.md, on two real nodes: who can reach what, and where no secret is."""
 
 import json
 import re
@@ -107,7 +107,7 @@ def test_without_the_program_the_gateway_is_a_container(drive: Drive, nodes: lis
 
 
 def remembered(nodes: list[Node]) -> dict[str, str]:
-    """What is kept or shown anywhere, as root sees it: command lines, containers, units, journals, logs, audit."""
+    """Everything kept or shown anywhere, as root sees it: command lines, containers, units, journals, logs, audit."""
     found = {}
     for node in nodes:
         found[f"argv {node.name}"] = "\n".join(process.command for process in node.processes())
@@ -151,7 +151,7 @@ for pid in filter(str.isdigit, os.listdir("/proc")):
 
 
 def seen_by_another_user(node: Node, since: str, secrets: Sequence[str]) -> list[str]:
-    """Where. What is looked for goes in by stdin: the search itself shows it to nobody."""
+    """The places with a secret. The secrets go in by stdin: the search itself shows them to nobody."""
     argv = ["python3", "-c", LOOK, since]
     done = node.exec(argv, user="nodocker", input="\n".join(secrets) + "\n", timeout=120)
     # The program itself knows how a private key begins; it is new where another test had moved it.

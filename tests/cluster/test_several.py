@@ -30,7 +30,7 @@ class Site:
     head: Node
 
     def recipe(self, name: str, **serving: object) -> str:
-        """Of the simulator, over both nodes, by a name of its own."""
+        """A recipe of the simulator, over both nodes, by a name of its own."""
         model = {"id": "sparkwright/twin-tiny", "served_name": CODER, "size": "2GiB", "simulated": True}
         made = self.drive.recipe("process", QUICK, name=name, model=model, serving={"expose": "all", **serving})
         return str(Path(made).replace(self.drive.folder / f"{name}.yaml"))

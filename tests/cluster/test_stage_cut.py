@@ -87,7 +87,8 @@ def wait_until_more(copies: Copies, than: int) -> None:
 
 @pytest.mark.full
 def test_killed_at_twenty_points_it_sends_one_range_again(nodes: list[Node], slow: Node, ssh_config: Path) -> None:
-    """At most, after SIGKILL on either side: what came over the fabric less what the journals gained, each time."""
+    """One range at most is sent again after SIGKILL on either side: bytes over the fabric less the journals' gain, each
+    time."""
     copies, dice = Copies(nodes, ssh_config), random.Random(11)
     here, there = nodes
     here.sh(f"mkdir -p {FROM} && cd {FROM} && for n in 1 2; do head -c 400M /dev/urandom > $n; done", user="spark")

@@ -1,4 +1,4 @@
-"""What no node has is fetched once, by the hub's own client, on the head; the others get it from there."""
+"""A model that no node has is fetched once, by the hub's own client, on the head; the others get it from there."""
 
 import hashlib
 from collections.abc import Iterator
@@ -98,7 +98,7 @@ def test_the_token_is_in_no_argument_list_while_it_is_used(drive: Drive, hub: No
 
 @pytest.mark.full
 def test_an_unfinished_download_is_finished(drive: Drive, hub: Node, nodes: list[Node]) -> None:
-    """What an earlier download left is no model: it is fetched to its end, and its leftovers do not stay in the way."""
+    """The leftovers of an earlier download are no model: it is fetched to its end, and they do not stay in the way."""
     head = nodes[0]
     put_hub_model(head, size=1 << 20)
     head.sh(f"rm {ROOT}/snapshots/*/model-00001*; echo x > {ROOT}/blobs/abc.12345678.incomplete", user="spark")
@@ -134,7 +134,7 @@ def test_a_hub_that_cannot_be_reached(drive: Drive, nodes: list[Node]) -> None:
 
 @pytest.mark.full
 def test_no_client_on_the_node(drive: Drive, nodes: list[Node]) -> None:
-    """Where there is no `hf`, the message reports how to get it."""
+    """The message reports how to get `hf` if there is none."""
     before = [everything(node) for node in nodes]
     nodes[0].sh("mv /usr/local/bin/hf /usr/local/bin/hf.away")
     try:

@@ -79,7 +79,7 @@ def test_a_folder_is_copied_and_served_as_a_process(drive: Drive, nodes: list[No
 def test_a_folder_is_served_in_a_container_that_cannot_change_it(
     drive: Drive, nodes: list[Node], testbed: Testbed
 ) -> None:
-    """In the docker runtime the staged folder is mounted read-only, and the simulator loads from it."""
+    """The docker runtime mounts the staged folder read-only, and the simulator loads from it."""
     here, there = nodes
     put_folder(there)
     engine = {"name": "simulator", "version": "0.21.0", "runtime": "docker", "image": testbed.engine_image}
@@ -110,7 +110,7 @@ def test_blobs_that_lie_outside_the_model_come_along(drive: Drive, nodes: list[N
 
 
 def loaded(node: Node) -> str:
-    """What an engine would read from the snapshot."""
+    """The checksums of the snapshot that an engine would read."""
     return node.sh(f"cd {ROOT}/snapshots/*/ && sha256sum *")
 
 
@@ -143,7 +143,7 @@ def test_an_interrupted_copy_goes_on_where_it_stopped(drive: Drive, nodes: list[
 
 @pytest.mark.full
 def test_a_full_page_cache_is_evicted_before_the_load(drive: Drive, nodes: list[Node]) -> None:
-    """Where MemFree is below what the load takes, cached pages of model files go, and it is reported."""
+    """Cached pages of model files go if MemFree is below the load's need, and it is reported."""
     for node in nodes:
         put_hub_model(node, size=12 * MIB)
         node.set_fixture("memory-cached")
@@ -178,7 +178,8 @@ def test_the_copy_uses_the_users_agent(drive: Drive, nodes: list[Node], testbed:
 
 @pytest.mark.full
 def test_no_way_between_the_nodes_is_reported_with_its_hint(drive: Drive, nodes: list[Node]) -> None:
-    """Without agent and without keys: exit 1, both ways out are named, and the nodes are as they were."""
+    """A call without agent and without keys ends with exit 1, both ways out are named, and the nodes are as they
+    were."""
     put_hub_model(nodes[1])
     without_keys(nodes)
     before = [everything(node) for node in nodes]

@@ -124,7 +124,7 @@ def test_a_full_disk_costs_history_and_not_service(drive: Drive, nodes: list[Nod
     ],
 )
 def test_after_a_reboot_it_comes_back_by_itself(drive: Drive, nodes: list[Node], which: tuple[int, ...]) -> None:
-    """Whichever node was away: nobody logs in, nobody calls."""
+    """The deployment comes back whichever node was away: nobody logs in, nobody calls."""
     drive.good("up", drive.recipe("docker"))
     at = clock(nodes[0])
     for number in which:
@@ -172,7 +172,8 @@ XID = "[ 4711.000001] NVRM: Xid (PCI:000f:01:00): 119, pid=41207, name=VLLM::Eng
 
 @contextmanager
 def rebootable(nodes: list[Node]) -> Iterator[None]:
-    """While open, the user may reboot them; Docker and the fabric are late then. Somebody switches them on again."""
+    """Lets the user reboot the nodes while open; Docker and the fabric are late then. Somebody switches them on
+    again."""
     done = threading.Event()
 
     def switch_on(node: Node) -> None:
@@ -284,7 +285,7 @@ def test_a_lost_management_network_is_not_a_lost_worker(drive: Drive, nodes: lis
 
 @pytest.mark.full
 def test_without_a_users_systemd_it_is_a_system_unit(drive: Drive, nodes: list[Node]) -> None:
-    """Where sudo asks for no password: it runs as the user all the same, and `down` takes it away."""
+    """The unit runs as the user if sudo asks for no password, and `down` takes it away."""
     head = nodes[0]
     head.write("/etc/sudoers.d/anything", "spark ALL=(root) NOPASSWD: ALL\n", mode="440")
     head.sh("ln -s /dev/null /etc/systemd/system/user@.service; systemctl daemon-reload; systemctl stop user@1000")

@@ -1,4 +1,4 @@
-"""What `status`, the history and the gateway report while clients get nothing, and afterwards."""
+"""The reports of `status`, the history and the gateway while clients get nothing, and afterwards."""
 
 import json
 import ssl
@@ -80,7 +80,7 @@ class Clients:
 
 
 def clients(drive: Drive, runtime: str = "process") -> Clients:
-    """Of what was copied up just now."""
+    """The clients of a deployment started just now."""
     drive.good("up", drive.recipe(runtime, TOKENS, serving=SERVING))
     head = drive.testbed.nodes[0]
     until(lambda: live(head).get("canary"), "its own first look")
@@ -88,7 +88,7 @@ def clients(drive: Drive, runtime: str = "process") -> Clients:
 
 
 def idle(seen: dict[str, Any]) -> bool:
-    """Whether figures that are younger than the supervisor's own last question show no work."""
+    """True if figures younger than the supervisor's own last question show no work."""
     engine, canary = seen.get("engine"), seen.get("canary")
     return bool(engine and canary) and engine["at"] > canary["at"] and not engine["running"] and not engine["waiting"]
 

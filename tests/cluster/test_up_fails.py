@@ -57,7 +57,7 @@ def test_a_head_that_dies_ends_the_wait(drive: Drive, nodes: list[Node], runtime
 
 @pytest.mark.full
 def test_an_engine_that_stalls_is_called_stuck(drive: Drive, nodes: list[Node]) -> None:
-    """After the phase's own limit, with the rank that the others wait for, and not after an hour."""
+    """The start ends after the phase's own limit, with the rank that the others wait for, and not after an hour."""
     limits = {name: {"stuck_after": "2s"} for name in ("start", "rendezvous", "load", "compile", "warmup", "graphs")}
     done = fails(drive, drive.recipe("docker", fault("rank=1:freeze@load"), phases=limits), nodes)
     assert "error: stuck: no rank has progressed for 2." in done.err and "rank 1" in done.err, str(done)
@@ -105,8 +105,7 @@ def test_a_down_by_somebody_else_ends_the_wait(drive: Drive, nodes: list[Node]) 
 
 @pytest.mark.full
 def test_a_node_that_goes_away_ends_the_wait_and_is_named_by_all(drive: Drive, nodes: list[Node]) -> None:
-    """What still runs elsewhere is stopped, for it would wait for ever; then each verb reports which node is
-    missing."""
+    """The ranks elsewhere are stopped, for they would wait for ever; then each verb reports which node is missing."""
     recipe = drive.recipe("process", fault("rank=0:freeze@load"))
     call = drive.start("up", recipe).saw("rank 1 spark-2  load")
     nodes[1].stop()

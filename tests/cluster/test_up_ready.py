@@ -29,7 +29,7 @@ RUNTIME = pytest.mark.parametrize("runtime", RUNTIMES)
 @pytest.mark.both_runtimes
 @RUNTIME
 def test_up_serves_and_down_leaves_nothing(drive: Drive, nodes: list[Node], runtime: str) -> None:
-    """From a recipe to tokens counted by the server, ranks on both nodes, their logs, and after `down` no trace."""
+    """A recipe leads to tokens counted by the server, ranks on both nodes, their logs, and after `down` no trace."""
     recipe = drive.recipe(runtime)
     plan = drive.good("plan", recipe, "--json").json
     assert [(rank["rank"], rank["node"]) for rank in plan["ranks"]] == [(0, "spark-1"), (1, "spark-2")]
@@ -93,7 +93,7 @@ def test_a_second_up_does_nothing(drive: Drive, nodes: list[Node], runtime: str)
 @pytest.mark.full
 @RUNTIME
 def test_a_changed_recipe_replaces_the_ranks(drive: Drive, nodes: list[Node], runtime: str) -> None:
-    """What runs is what the recipe reports now, and nothing of the old ranks is left next to it."""
+    """The running ranks are those of the present recipe, and nothing of the old ranks is left next to them."""
     drive.good("up", drive.recipe(runtime))
     before = running(nodes)
     told = drive.good("up", drive.recipe(runtime, serving={"context": 16384}), "--json").json
@@ -141,7 +141,7 @@ def test_detach_returns_once_the_ranks_run(drive: Drive, nodes: list[Node]) -> N
 @pytest.mark.full
 @RUNTIME
 def test_a_reboot_of_the_worker_is_reported_and_cleaned_up(drive: Drive, nodes: list[Node], runtime: str) -> None:
-    """After it the endpoint is degraded, whatever /health reports, and `down` clears both nodes."""
+    """The endpoint is degraded after the reboot, whatever /health reports, and `down` clears both nodes."""
     drive.good("up", drive.recipe(runtime))
     nodes[1].reboot()
     status = drive.run("status")

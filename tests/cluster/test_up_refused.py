@@ -29,7 +29,7 @@ def test_an_image_that_is_nowhere_is_named(drive: Drive, nodes: list[Node]) -> N
 @pytest.mark.full
 @RUNTIME
 def test_a_taken_port_is_reported_with_its_owner(drive: Drive, nodes: list[Node], runtime: str) -> None:
-    """Before anything starts: the port, and the process that has it."""
+    """The port and its process are reported before anything starts."""
     nodes[0].ssh("setsid python3 -m http.server 8000 --bind 127.0.0.1 >/dev/null 2>&1 </dev/null &")
     time.sleep(0.5)
     done = drive.run("up", drive.recipe(runtime))

@@ -54,7 +54,7 @@ def test_a_key_is_in_one_private_file_and_nowhere_else(drive: Drive, nodes: list
 
 @pytest.mark.full
 def test_a_key_that_is_not_set_is_asked_for(drive: Drive, nodes: list[Node]) -> None:
-    """Before anything is done: which variable, and how to make a good value."""
+    """The variable is named before anything is done, with a way to make a good value."""
     done = drive.run("up", drive.recipe("process", serving={"api_key_env": "DRILL_KEY"}))
     assert done.code == 2 and "DRILL_KEY" in done.err and "openssl rand" in done.err, str(done)
     assert_clean(nodes)

@@ -84,7 +84,7 @@ async def run(ground: Ground, drill: Drill) -> Row:
 
 
 async def _follow(ground: Ground, drill: Drill, mark: Mark, before: Sight) -> tuple[tuple[str, ...], float]:
-    """Until the target's last phase has been reached after the fault was noticed; what was waited for in vain."""
+    """Follows the drill until its target's last phase after detection. Returns the phases waited for in vain."""
     restored = mark.restored
     if not drill.target.sign:
         await asyncio.sleep(drill.rest)
@@ -121,14 +121,14 @@ def _sights(ground: Ground, mark: Mark) -> list[Sight]:
 
 
 def _troubles(ground: Ground, seen: Seen) -> tuple[str, ...]:
-    """What was shown to be wrong, in the supervisor's words."""
+    """The troubles shown, in the supervisor's words."""
     assert ground.watcher
     kinds = sorted({kind for one in seen.sights for kind in one.troubles} - set(seen.before.troubles))
     return tuple(f"{kind}: {ground.watcher.said.get(kind, '')}" for kind in kinds)
 
 
 def _words(client: Client) -> tuple[str, ...]:
-    """What clients were sent: of what differs by figures alone the first, and how often."""
+    """The texts sent to clients: the first of those that differ by figures alone, and how often."""
     said: dict[str, list[str]] = {}
     for one in client.requests:
         if one.fate != "answered":

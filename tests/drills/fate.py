@@ -1,4 +1,4 @@
-"""What became of one request, judged from what its client saw."""
+"""The fate of one request, judged by its client's view."""
 
 import json
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ class Fate(StrEnum):
 
 
 class End(StrEnum):
-    """How the connection's part in it ended: in order, by an error that the client saw, or not before its patience."""
+    """The end of a connection: in order, by an error that the client saw, or not before its patience."""
 
     CLOSED = "closed"
     CUT = "cut"

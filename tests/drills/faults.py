@@ -108,7 +108,7 @@ def reboot_both(ground: Ground) -> Mark:
 
 
 def fill_disk(ground: Ground) -> Mark:
-    """And it stays so."""
+    """Fills the disk, which stays full."""
     harm.fill_state(ground.head)
     return Mark(ground.signal(ground.worker, "KILL"))
 

@@ -1,4 +1,4 @@
-"""From what was seen to a row of the table: when it was noticed, refused, serving again, and what clients lost."""
+"""The way from the observations to a row of the table: noticed, refused, serving again, and clients' losses."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -18,7 +18,7 @@ DEAD, REFUSED, FROZEN = 2.0, 3.0, 20.0
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a drill holds the supervisor to. Seconds; None: no such target.
+    """The target of a drill for the supervisor. Seconds; None: no such target.
 
     sign: what counts as noticed: `incident`, `trouble`, `refusal` or nothing at all (it must not be touched).
     relaunches, incidents: how many are right. final: the phase it must come to rest in. back: it can be noticed only
@@ -39,7 +39,8 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """at: when the fault was injected; restored: when what the fault took was there again (a node that boots).
+    """The observations. at: when the fault was injected; restored: when what the fault took was there again (a node
+    that boots).
 
     start: what the engine's own start takes, by the plain `up` of this run. before: live.json as it was then.
     """
@@ -108,14 +109,14 @@ def noticed_at(sign: str, seen: Seen) -> float | None:
 
 
 def refused_at(noticed: float | None, seen: Seen) -> float | None:
-    """When a client first learned it: a 503, or a request that the gateway holds instead of sending it on."""
+    """The time when a client first learned it: a 503, or a request that the gateway holds instead of sending it on."""
     told = [p.ended for p in seen.probes if p.sent >= seen.at and p.status == 503]
     held = [p.sent for p in seen.probes if noticed and p.sent >= noticed and p.ended - p.sent >= HELD]
     return min([*told, *held], default=None)
 
 
 def serving_at(noticed: float | None, seen: Seen) -> float | None:
-    """After it had stopped serving; None when it never did."""
+    """The time when it served again after it had stopped; None if it never did."""
     if noticed is None:
         return None
     after = [s for s in seen.sights if s.at >= noticed]

@@ -1,4 +1,4 @@
-"""What the supervisor itself costs: memory and processor time of its processes on the head, while a drill runs."""
+"""The cost of the supervisor itself: memory and processor time of its processes on the head, while a drill runs."""
 
 import threading
 import time

@@ -126,7 +126,7 @@ class Ground:
         self.gateway = self.probe()
 
     def probe(self) -> Gateway:
-        """As a client that was given the key and the CA by the user who called `up`."""
+        """A client with the key and the CA that the caller of `up` gave it."""
         given = self.folder / "home" / STATE / "keys" / "testbed"
         key = (given / "default.key").read_text().strip()
         context = ssl.create_default_context(cafile=str(given / "ca.crt"))
@@ -149,7 +149,7 @@ class Ground:
         return at
 
     def signal(self, node: Node, number: str, having: str = "") -> float:
-        """To the rank's own process (with this text in its command line); when it was sent."""
+        """Sends the signal to the rank's own process (with this text in its command line); returns the time."""
         pids = " ".join(str(pid) for pid in self.ranks(node, having))
         assert pids, f"no rank runs on {node.name}"
         return float(node.sh(f"date +%s.%N; kill -{number} {pids}").split()[0])

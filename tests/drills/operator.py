@@ -42,12 +42,12 @@ class Operator:
         return Sample(at, time.time() - at, done.code, found[1] if found else "no state", text)
 
     def incidents(self) -> list[dict[str, Any]]:
-        """Of the deployment that the fault was done to; oldest first."""
+        """The incidents of the drilled deployment; oldest first."""
         done = self._drive.run("incidents list", NAME, "--json")
         return list(reversed(done.json["incidents"])) if done.out else []
 
     def record(self) -> str:
-        """What is left to read afterwards: `status`, and the incidents in full."""
+        """The record for reading afterwards: `status`, and the incidents in full."""
         numbers = [str(tree["number"]) for tree in self.incidents()]
         shown = [self._drive.run("incidents show", number).out for number in numbers]
         return "\n".join([self._status().text, *shown])

@@ -46,7 +46,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What a row of the table states. away: seconds of each outage, None for one that did not end."""
+    """The statements of a table's row. away: seconds of each outage, None for one that did not end."""
 
     away: tuple[float | None, ...] = ()
     got: str = ""
@@ -56,7 +56,8 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """at: the fault; restored: what it took was there again, 0 where nothing had to. start: the engine's own start.
+    """The observations. at: the fault; restored: what it took was there again, 0 if nothing had to. start: the engine's
+    own start.
 
     incidents: as `incidents list --json` has them. record: what status, incidents and the supervisor's log had after.
     """
@@ -91,7 +92,7 @@ class Expected:
 
 
 def outages(requests: Iterable[Request]) -> list[Outage]:
-    """In order; what lies less than a second apart is one."""
+    """The outages in order; those less than a second apart are one."""
     ordered = sorted(requests, key=lambda one: one.sent)
     good = [one for one in ordered if one.fate is Fate.ANSWERED]
     ends = sorted(one.ended for one in good)
@@ -116,7 +117,7 @@ def _useless(one: Request, ends: Sequence[float]) -> bool:
 
 
 def got(seen: Observed) -> str:
-    """What clients got that was not an answer in time, most first, each with how often."""
+    """The clients' bad answers, most first, each with its count."""
     found = Counter(_what(one) for one in seen.requests if one.sent >= seen.at and _what(one))
     most = max((one.ended - one.sent for one in seen.requests if one.fate is Fate.ANSWERED), default=0.0)
     words = [f"{count} x {what}" for what, count in found.most_common(5)]
@@ -158,7 +159,7 @@ def story(samples: Sequence[Sample], since: float) -> str:
 
 
 def incident(tree: dict[str, Any]) -> str:
-    """What, cause and `away` of one of `incidents list --json`."""
+    """The description, cause and `away` of one of `incidents list --json`."""
     cause = f"; cause: {tree['cause']} [{tree['code']}]" if tree.get("cause") else "; no cause named"
     away = tree.get("away")
     return f"{tree['what']}{cause}; " + (f"{away:.0f} s away" if away is not None else "no end")

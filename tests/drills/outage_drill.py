@@ -22,7 +22,7 @@ CHAT = Load(prompt=(5, 10), tokens=(4, 4))
 
 @dataclass
 class Scene:
-    """What a fault works on. at, restored: when the fault was, and when what it took was there again (epoch seconds).
+    """The scene of a fault. at, restored: when the fault was, and when what it took was there again (epoch seconds).
 
     missed, notes: what the fault itself found. others: requests of clients besides the prober.
     """

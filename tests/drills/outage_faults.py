@@ -59,7 +59,7 @@ def freeze_head(scene: Scene) -> None:
 
 
 def kill_unit(which: Callable[[str], bool]) -> Script:
-    """Of the units that `up` has left on the head."""
+    """Kills a unit of those that `up` has left on the head."""
 
     def script(scene: Scene) -> None:
         head = scene.ground.head
@@ -69,7 +69,7 @@ def kill_unit(which: Callable[[str], bool]) -> Script:
 
 
 def noise_before_kill(scene: Scene) -> None:
-    """What a client does wrong is answered, and is not the cause of what happens later."""
+    """Clients' mistakes are answered, and are not the cause of later failures."""
     chat, good = "/chat/completions", {"model": "twin-tiny", "messages": [{"role": "user", "content": "x"}]}
     asked = (
         (401, chat, json.dumps(good), "sk-wrong"),
@@ -152,7 +152,7 @@ def slow_headers(scene: Scene) -> None:
 
 
 async def _ended(reader: asyncio.StreamReader) -> bool:
-    """Within a second, by the other side."""
+    """True if the other side ends it within a second."""
     try:
         return not await asyncio.wait_for(reader.read(100), 1.0)
     except TimeoutError:

@@ -1,4 +1,4 @@
-"""Which drills there are, and on what ground each is run."""
+"""The list of drills, and the ground of each."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -209,7 +209,7 @@ def prompt_of(tokens: int) -> dict[str, Any]:
 
 
 def burst(count: int) -> Callable[[Ground], faults.Mark]:
-    """So many long requests at once, sent from here: the queue is full for as long as they take."""
+    """Sends `count` long requests at once, from here: the queue is full until they end."""
 
     def inject(ground: Ground) -> faults.Mark:
         at = time.time()

@@ -1,4 +1,4 @@
-"""What each drill measured last, in one file under version control: a single drill can be repeated."""
+"""The last measurement of each drill, in one file under version control: a single drill can be repeated."""
 
 import json
 import os
@@ -19,7 +19,8 @@ FILE, LOGS = "tests/drills/results.json", "build/drills"
 
 @dataclass(frozen=True, slots=True)
 class Circumstances:
-    """at: when it began (UTC). load: of the last minute then, in which what else ran is not distinguished from our own.
+    """The circumstances. at: when it began (UTC). load: of the last minute then, in which other programs' load is not
+    distinguished from our own.
 
     start: seconds of the engine's own start, by a plain `up` before it. commit: with `+` when something had changed.
     nice: of the drills; below 0 they and their nodes were put before what else ran.
@@ -51,7 +52,7 @@ def now(repository: Path) -> Circumstances:
 
 
 def commit(repository: Path) -> str:
-    """Of the checkout; empty in a copy without git."""
+    """The commit of the checkout; empty in a copy without git."""
 
     def git(*words: str) -> str:
         done = subprocess.run(["git", "-C", str(repository), *words], capture_output=True, text=True, check=False)
@@ -71,7 +72,7 @@ def save(file: Path, logs: Path, one: Result) -> None:
 
 
 def load(file: Path, names: Sequence[str]) -> list[Result]:
-    """In this order; what was never measured is left out."""
+    """The results in this order; drills that were never measured are left out."""
     tree = _tree(file)
     return [_read(tree[name]) for name in names if name in tree]
 

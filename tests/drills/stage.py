@@ -1,4 +1,4 @@
-"""On what ground drills are run."""
+"""The ground on which drills are run."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

@@ -55,7 +55,7 @@ _NODE = (
 
 @dataclass
 class Found:
-    """What clients got, by model: `tokens`, `503 CODE`, or what must not be, with its text in `wrong`."""
+    """The clients' results by model: `tokens`, `503 CODE`, or an impossible one, with its text in `wrong`."""
 
     got: dict[str, Counter[str]] = field(default_factory=lambda: {CODER: Counter(), TINY: Counter()})
     away: list[float] = field(default_factory=list)

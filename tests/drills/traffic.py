@@ -19,7 +19,8 @@ WORDS = ("plan", "link", "node", "rank", "block", "cache", "token", "memory", "w
 
 @dataclass(frozen=True, slots=True)
 class Gateway:
-    """Where clients go. url: with /v1; name: what the certificate states; patience: seconds until a client gives up."""
+    """The clients' endpoint. url: with /v1; name: what the certificate states; patience: seconds until a client gives
+    up."""
 
     url: str
     key: str
@@ -65,13 +66,14 @@ class Client:
         self._dice = random.Random(self.seed)
 
     async def traffic(self, load: Load) -> None:
-        """For ever; arrivals at random around the rate, whatever becomes of the earlier ones."""
+        """Sends requests for ever; arrivals at random around the rate, whatever becomes of the earlier ones."""
         while True:
             self.launch(self.ask(self.body(load)), self.requests)
             await asyncio.sleep(self._dice.expovariate(load.rate))
 
     async def probing(self, every: float = 0.2) -> None:
-        """For ever: a cheap request, which meets the gateway's decision and otherwise just the engine's web server."""
+        """Probes for ever with a cheap request, which meets the gateway's decision and otherwise just the engine's web
+        server."""
         while True:
             self.launch(self.fetch("GET", "/models", None), self.probes)
             await asyncio.sleep(every)

@@ -18,7 +18,7 @@ SUPERVISOR = f"sparkwright-supervisor-{NAME}.service"
 
 
 def until(check: Callable[[], object], seconds: float) -> bool:
-    """Whether it became true in time."""
+    """True if the check became true in time."""
     end = time.monotonic() + seconds
     while not check():
         if time.monotonic() > end:

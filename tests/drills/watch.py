@@ -60,7 +60,7 @@ def sight(at: float, tree: dict[str, Any] | None) -> Sight:
 
 
 def changed(before: Sight | None, now: Sight) -> bool:
-    """Whether anything but the time differs."""
+    """True if anything but the time differs."""
     return before is None or any(getattr(before, n) != getattr(now, n) for n in Sight.__slots__ if n != "at")
 
 

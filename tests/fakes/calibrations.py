@@ -1,4 +1,4 @@
-"""What engines reported, in memory."""
+"""The calibrations that engines reported, in memory."""
 
 from sparkwright.domain.calibration import Calibration, Conditions
 

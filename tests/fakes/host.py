@@ -63,7 +63,7 @@ class FakeHost:
 
     @property
     def changes(self) -> list[str]:
-        """What the commands reported that they change."""
+        """The changes that the commands reported."""
         return [command.changes for command in self.commands if command.changes]
 
     async def run(self, command: Command) -> Completed:

@@ -1,4 +1,4 @@
-"""Whether something still runs on this machine, which is also the node behind the sshd of the tests."""
+"""The processes still running on this machine, which is also the node behind the sshd of the tests."""
 
 import asyncio
 import os
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def command_lines() -> Iterator[str]:
-    """Of all processes but this one."""
+    """The command lines of all processes but this one."""
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and int(entry.name) != os.getpid():
             try:
@@ -17,7 +17,7 @@ def command_lines() -> Iterator[str]:
 
 
 def running(token: str) -> bool:
-    """Whether a process has token in its command line."""
+    """True if a process has the token in its command line."""
     return any(token in line for line in command_lines())
 
 

@@ -66,7 +66,7 @@ def everything() -> list[LevelPlan]:
 
 
 class Machine:
-    """What a request meets. speed: of this machine against the usual one."""
+    """A machine that requests meet. speed: of this machine against the usual one."""
 
     def __init__(self, seed: int = 1, speed: float = 1.0, accepted: float = 1.6) -> None:
         self._dice = random.Random(seed)

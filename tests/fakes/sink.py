@@ -1,4 +1,4 @@
-"""What the use case reported."""
+"""The events that the use case reported."""
 
 from typing import TypeVar
 

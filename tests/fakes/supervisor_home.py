@@ -1,4 +1,4 @@
-"""What a supervisor leaves behind, in memory."""
+"""The traces of a supervisor, in memory."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace

@@ -69,7 +69,7 @@ class Shell:
         )
 
     def run(self, *words: str, stdin: str | None = None, **environ: str) -> tuple[int, str, str]:
-        """In a warm process where there is one: see `functional.warm`."""
+        """Runs in a warm process if there is one: see `functional.warm`."""
         if COLD:
             process = self.start(*words, stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE, **environ)
             out, err = process.communicate(stdin, timeout=LONGEST)

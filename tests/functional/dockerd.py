@@ -17,7 +17,7 @@ from functional import tiny_base
 
 
 def obstacle() -> str:
-    """Why no daemon can be started here; '' when one can."""
+    """The reason why no daemon can be started here; '' if one can."""
     if os.geteuid() != 0:
         return "a Docker daemon of the tests' own needs root"
     lacking = [name for name in ("dockerd", "docker", "containerd", "runc") if not shutil.which(name)]
@@ -28,7 +28,7 @@ BASE = "tests/base:1"
 
 
 def skipped() -> pytest.MarkDecorator:
-    """For the modules that need a daemon and an image to begin with."""
+    """Marks modules that need a daemon and an image to begin with."""
     why = obstacle() or tiny_base.obstacle()
     return pytest.mark.skipif(bool(why), reason=why)
 

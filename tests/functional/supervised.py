@@ -74,7 +74,7 @@ class Head:
         return asyncio.run(go())
 
     def rows_only(self, number: int) -> None:
-        """As after 20 more incidents: the folder is gone."""
+        """Removes the folder as 20 more incidents would."""
         folder = self.state / "incidents" / "twin" / str(number)
         for path in folder.iterdir():
             path.unlink()

@@ -90,7 +90,7 @@ class Cut:
                 yield line[0]
 
     async def _next(self, lines: AsyncIterator[str]) -> list[str]:
-        """[] at the end. Raises Unreachable once the node is gone."""
+        """The next line, [] at the end. Raises Unreachable once the node is gone."""
 
         async def come() -> list[str]:
             return [await anext(lines)]
@@ -185,7 +185,7 @@ class Simulator:
             await down(services, "twin", seize=True)
 
     async def supervise(self) -> None:
-        """As sparkwright.supervisor.run does it, in this process."""
+        """Supervises like sparkwright.supervisor.run, in this process."""
         store = SqliteStore(self.state, self.heard.note)
         policy = Policy().scaled(self.scale)
         try:
@@ -237,7 +237,7 @@ class Simulator:
                 os.kill(pid, number)
 
     def starts(self, rank: int) -> int:
-        """How often the rank was started, by the node's own audit log."""
+        """The number of the rank's starts, by the node's own audit log."""
         log = self.folder / self.cluster.names[rank] / "home/.local/state/sparkwright/audit.log"
         return sum(f"/twin/rank{rank}" in line and " start " in line for line in log.read_text().splitlines())
 

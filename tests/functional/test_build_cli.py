@@ -15,7 +15,7 @@ PLAIN = "title: mine\nmodel: {id: a/b}\nengine: {name: vllm, version: 0.21.0, ru
 
 @pytest.fixture
 def shell(tmp_path: Path) -> Shell:
-    """Without a cluster file: someone who only looks has none yet."""
+    """A shell without a cluster file: someone who only looks has none yet."""
     return Shell(tmp_path)
 
 

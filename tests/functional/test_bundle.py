@@ -55,7 +55,7 @@ def test_all_of_it_works_without_what_is_installed_here(unpacked: Path) -> None:
 
 @pytest.mark.full
 def test_it_runs_as_a_folder(unpacked: Path) -> None:
-    """As units start it: no variable is needed, so none reaches the ranks that it starts."""
+    """The program runs as units start it: no variable is needed, so none reaches the ranks that it starts."""
     assert alone(str(unpacked), "ping", "--home", "/nowhere").returncode == 0
     assert "usage" in alone(str(unpacked), "no-such-verb").stderr
 

@@ -79,7 +79,7 @@ def interfaces(space: str) -> list[str]:
 
 
 def found(spaces: Mapping[str, str], *, pings: bool) -> dict[str, Cabling]:
-    """By frames of our own on all nodes at once, or by pings alone as without root."""
+    """The cabling found by frames of our own on all nodes at once, or by pings alone as without root."""
 
     def one(space: str) -> Cabling:
         names = interfaces(space)
@@ -113,7 +113,7 @@ def set_up(spaces: Mapping[str, str], layout: Layout) -> None:
 
 
 def unreached(spaces: Mapping[str, str], layout: Layout) -> Iterable[tuple[str, str, str]]:
-    """From, to, by which address."""
+    """The unreached (node, other node, address)."""
     for node, space in spaces.items():
         for port in layout.ports:
             ping = ("ping", "-n", "-q", "-c", "1", "-W", "5", "-M", "do", "-s", "8972", str(port.address.ip))

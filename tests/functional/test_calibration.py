@@ -1,4 +1,5 @@
-"""After an `up` the next plan knows what the engine printed: the simulator on two entries that are this machine."""
+"""Calibration: the plan after an `up` knows what the engine printed; the simulator on two entries that are this
+machine."""
 
 import json
 from pathlib import Path

@@ -31,7 +31,7 @@ def test_help_imports_nothing_heavy() -> None:
 
 
 def test_python_m_is_the_same_command(shell: Shell) -> None:
-    """Where no script is on the PATH."""
+    """The module works if no script is on the PATH."""
     code, out, err = shell.run("--version")
     assert (code, out[:21], err) == (0, "sparkwright, version ", "")
 
@@ -109,7 +109,7 @@ def test_colours_are_for_terminals_only(shell: Shell) -> None:
 
 
 def on_terminal(shell: Shell, *words: str, **environ: str) -> str:
-    """What the command writes on a terminal."""
+    """The command's output on a terminal."""
     main, side = pty.openpty()
     process = subprocess.Popen(
         [*COMMAND, *words], stdin=side, stdout=side, stderr=side, env={**shell.environ, "TERM": "xterm", **environ}

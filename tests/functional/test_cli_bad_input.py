@@ -90,7 +90,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize("case", CASES)
 def test_misuse_is_one_message_and_exit_2(case: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """What is wrong is named with what was found and what is allowed, on stderr alone."""
+    """The mistake is named with the found and the allowed values, on stderr alone."""
     argv, words = CASES[case]
     code = run(argv)
     told = capsys.readouterr()

@@ -1,4 +1,4 @@
-"""What a real Docker daemon reports of its containers and images, as `check` reads it."""
+"""The reports of a real Docker daemon on its containers and images, as `check` reads them."""
 
 import os
 import subprocess

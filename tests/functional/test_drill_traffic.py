@@ -70,7 +70,7 @@ async def gateway(how: str) -> AsyncIterator[Gateway]:
     ],
 )
 async def test_each_end_is_reported_rightly(how: str, fate: Fate, status: int) -> None:
-    """What a client sees decides: an error, a cut, silence, an answer that ends too early, or a refusal."""
+    """The client's view decides: an error, a cut, silence, an answer that ends too early, or a refusal."""
     async with gateway(how) as there:
         client = Client(there)
         seen = await client.ask(client.body(Load()))

@@ -173,7 +173,7 @@ async def test_no_notifier_is_fine(tmp_path: Path) -> None:
 
 
 async def test_hooks_that_are_too_slow_forget_the_oldest(tmp_path: Path) -> None:
-    """What waits is bounded: a supervisor that relaunches for a day does not grow."""
+    """The queue is bounded: a supervisor that relaunches for a day does not grow."""
     program(tmp_path, "count", f'echo "$SPARKWRIGHT_INCIDENT" >>{tmp_path}/numbers')
     many = [News("opened", "", "twin", 1.0, incident=number) for number in range(1, 101)]
     await lines_of_hooks(tmp_path, *many)

@@ -1,4 +1,4 @@
-"""What is in an image is read from the image itself, once: a real Docker daemon, real package metadata."""
+"""The content of an image is read from the image itself, once: a real Docker daemon, real package metadata."""
 
 import hashlib
 import json
@@ -50,7 +50,7 @@ def package(name: str, version: str, site: str = SITE) -> str:
 
 
 def foreign(name: str, arch: str) -> bytes:
-    """What `docker load` takes for an image of another processor: one empty layer."""
+    """The archive of an image of another processor for `docker load`: one empty layer."""
     layer = archive({})
     diff = f"sha256:{hashlib.sha256(layer).hexdigest()}"
     config = {"architecture": arch, "os": "linux", "config": {}, "rootfs": {"type": "layers", "diff_ids": [diff]}}
@@ -98,7 +98,7 @@ def test_a_program_that_reports_its_version(docker: dockerd.Dockerd, tmp_path: P
 
 
 def test_the_second_look_starts_nothing(docker: dockerd.Dockerd, tmp_path: Path) -> None:
-    """Before the first look nothing is known; after it the answer is there without a container."""
+    """Nothing is known before the first look; afterwards the answer is there without a container."""
     name, cache = image(docker, "t/cached:1", package("vllm", "0.21.0")), str(tmp_path / "cache")
     assert asked(docker, known_engine(name, VLLM, cache)) is None
     first = asked(docker, engine_of_image(name, VLLM, cache))

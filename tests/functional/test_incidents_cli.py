@@ -61,7 +61,7 @@ def status(shell: Shell) -> tuple[int, str, dict[str, object]]:
 
 
 def test_a_supervisor_reports_the_state(shell: Shell, head: Head) -> None:
-    """Since when, memory and time left, canary, incidents, who watches; it wins over what ranks look like."""
+    """The report has the start, memory and time left, canary, incidents and watcher; it wins over the ranks' looks."""
     head.write("door/endpoint", "https://spark-1:8443/v1\n")
     with supervising(head.home) as pid:
         # A supervisor writes its report every two seconds; this one must be fresh however long the calls take.
@@ -79,7 +79,7 @@ def test_a_supervisor_reports_the_state(shell: Shell, head: Head) -> None:
 
 
 def test_while_it_is_away_the_reason_and_the_time_are_there(shell: Shell, head: Head) -> None:
-    """Between two starts no rank is left, and `nothing runs` would be a lie."""
+    """The reason is there between two starts, when no rank is left: `nothing runs` would be a lie."""
     with supervising(head.home) as pid:
         waiting = DeploymentState.BACKING_OFF
         said = {"refusing": True, "why": "rank 1 exited", "back_at": time.time() + 90, "incident": 2}
@@ -92,7 +92,7 @@ def test_while_it_is_away_the_reason_and_the_time_are_there(shell: Shell, head: 
 
 
 def test_a_dead_supervisor_is_reported(shell: Shell, head: Head) -> None:
-    """What it wrote last is no truth any more."""
+    """The last report of a dead supervisor is no truth any more."""
     head.live(pid=2**22 + 1, at=time.time() - 300)
     code, text, found = status(shell)
     assert (code, found["state"]) == (1, "stopped")
@@ -109,7 +109,7 @@ def test_a_supervisor_that_hangs_is_reported(shell: Shell, head: Head) -> None:
 
 
 def test_a_pid_that_is_somebody_elses_is_no_supervisor(shell: Shell, head: Head) -> None:
-    """After a reboot the number belongs to another program."""
+    """The number belongs to another program after a reboot."""
     with supervising(shell.folder / "other") as pid:
         head.live(pid=pid)
         assert "its supervisor on spark-1 is not running" in status(shell)[1]
@@ -124,7 +124,7 @@ def test_a_damaged_live_file_is_no_crash(shell: Shell, head: Head, text: str) ->
 
 
 def test_incidents_are_listed_and_shown(shell: Shell, head: Head) -> None:
-    """What, when, evidence, cause, proof, fix, what was done, serving again after; without any supervisor."""
+    """An incident shows what, when, evidence, cause, proof, fix, actions, and its end; without any supervisor."""
     head.store(two_incidents)
     code, text, err = shell.run("incidents", "list")
     assert (code, err) == (0, "")
@@ -148,7 +148,7 @@ def test_incidents_are_listed_and_shown(shell: Shell, head: Head) -> None:
 
 
 def test_json_has_all_of_it(shell: Shell, head: Head) -> None:
-    """For scripts: the same fields in the list and of one."""
+    """Scripts get the same fields in the list and of one incident."""
     head.store(two_incidents)
     listed = json.loads(shell.run("incidents", "list", "twin", "--json")[1])
     assert [(row["number"], row["open"], row["on"]) for row in listed["incidents"]] == [

@@ -67,7 +67,7 @@ def killed(shell: Shell) -> None:
 
 
 def ended(shell: Shell) -> None:
-    """What read logs for a supervisor that was killed needs a moment to see it."""
+    """Waits a moment for the readers of logs, until they see that their supervisor was killed."""
     until(lambda: not [line for line in command_lines() if str(shell.folder) in line], "all processes to end")
 
 

@@ -149,7 +149,7 @@ def test_the_right_one_was_there_all_along(shell: Shell) -> None:
 
 @pytest.mark.full
 def test_a_recipes_own_checkpoint_and_who_lacks_it(shell: Shell) -> None:
-    """By id and by path; what only one node has, `up` copies."""
+    """A checkpoint is known by id and by path; `up` copies one that only one node has."""
     hub_entry(shell.folder / "a/hub", "openai/gpt-oss-120b", "gpt-oss-120b")
     (shell.folder / "b/models").mkdir(parents=True)
     write_tiny_gguf(shell.folder / "b/models/tiny.gguf")

@@ -86,7 +86,8 @@ def test_the_venv_needs_nothing_but_xllamacpp(tmp_path: Path) -> None:
 
 
 async def test_it_serves_a_streamed_chat(tmp_path: Path) -> None:
-    """From recipe to tokens: the rendered command loads, streams an answer with usage, keeps its key, and stops."""
+    """The rendered command leads from recipe to tokens: it loads, streams an answer with usage, keeps its key, and
+    stops."""
     spec = rank(write_tiny_gguf(tmp_path / "tiny.gguf"), free_port())
     assert check_flags("llama-cpp", VERSION, spec.argv) == ()
     base = f"http://127.0.0.1:{spec.listens[0][1]}"
@@ -128,7 +129,8 @@ async def test_a_missing_model_ends_with_the_reason(tmp_path: Path) -> None:
 
 
 async def test_a_flag_that_it_does_not_know_is_refused(tmp_path: Path) -> None:
-    """As llama-server does: exit code 1 and `error: invalid argument`, before anything is loaded."""
+    """The simulated server refuses like llama-server: exit code 1 and `error: invalid argument`, before anything is
+    loaded."""
     log = tmp_path / "log"
     recipe = replace(RECIPE, flags={**RECIPE.flags, "max-model-len": 5})
     process = await start(rank(write_tiny_gguf(tmp_path / "tiny.gguf"), free_port(), recipe), log)

@@ -151,7 +151,7 @@ async def test_a_head_without_its_worker_reports_it(tmp_path: Path) -> None:
 
 
 async def test_a_head_waits_for_a_worker_that_is_slower(tmp_path: Path) -> None:
-    """Whichever is up first: the head asks again until its worker listens."""
+    """The head asks again until its worker listens, whichever is up first."""
     specs = rendered(tmp_path)
     async with both(specs, tmp_path, ahead=1.0):
         assert (await answer(specs[0])).status_code == 200

@@ -23,7 +23,7 @@ ROUNDS = (5, 40)  # pairs measured; most patterns need the first few only
 
 
 def samples(items: Any) -> str:
-    """What a match begins with, as far as letters are there: what required words look like."""
+    """The beginning of a match, as far as it has letters: the look of required words."""
     text = ""
     for op, value in items:
         if op is _constants.LITERAL:
@@ -46,7 +46,7 @@ def seconds(pattern: re.Pattern[str], text: str) -> float:
 
 
 def grows_steeply(pattern: re.Pattern[str], line: str) -> bool:
-    """Whether twice the line costs over three times as much, in the median of pairs measured one after the other."""
+    """True if twice the line costs over three times as much, in the median of pairs measured one after the other."""
     half = line[: len(line) // 2]
     ratios: list[float] = []
     for pairs in ROUNDS:

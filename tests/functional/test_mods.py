@@ -45,7 +45,7 @@ def test_a_mod_that_fails_ends_the_start_and_is_named(tmp_path):
 
 
 def test_an_import_takes_the_files_along(tmp_path):
-    """From the folder next to the recipe; one that is not there stays a name. The ranks run them first."""
+    """The files come from the folder next to the recipe; a missing one stays a name. The ranks run them first."""
     (tmp_path / "mods/fix-it").mkdir(parents=True)
     (tmp_path / "mods/fix-it/run.sh").write_text("pip install x\npatch -p1 -d /usr/local/lib <one.diff\n")
     (tmp_path / "mods/fix-it/one.diff").write_bytes(b"a\r\nb\x00")

@@ -53,7 +53,7 @@ def panels() -> list[dict[str, object]]:
 
 
 def expressions() -> Iterator[tuple[str, str]]:
-    """(where, PromQL) with Grafana's variables filled in."""
+    """The (place, PromQL) of each expression with Grafana's variables filled in."""
     for panel in panels():
         for target in panel["targets"]:  # type: ignore[attr-defined]
             yield f"panel {panel['title']}", _filled(target["expr"])

@@ -225,7 +225,7 @@ def test_an_agent_that_is_killed_ends_the_job_with_its_name(ranks: Ranks) -> Non
 
 
 def test_a_wrong_key_is_refused_on_both_sides(ranks: Ranks) -> None:
-    """Who does not know this launch's key starts nothing; both logs report it and the agent goes on waiting."""
+    """Nothing starts without this launch's key; both logs report it and the agent goes on waiting."""
     ranks.start(1)
     ranks.start(0, key="another")
     assert ranks.ended(0) != 0
@@ -237,8 +237,7 @@ def test_a_wrong_key_is_refused_on_both_sides(ranks: Ranks) -> None:
 
 @pytest.mark.parametrize("said", [b'{"proof": "\\u00e9"}', b"[" * 100_000, b"\xff", b"7"])
 def test_strangers_neither_end_nor_hold_a_waiting_agent(ranks: Ranks, said: bytes) -> None:
-    """Whatever reaches its port: nonsense is refused, a silent client keeps nobody waiting, and the head gets
-    in."""
+    """The agent refuses nonsense on its port, a silent client keeps nobody waiting, and the head gets in."""
     ranks.start(1)
     until(lambda: "agent waits" in ranks.log(1), "the agent")
     place = ranks.specs[1].listens[0]

@@ -85,7 +85,7 @@ def test_no_files_of_a_plan_that_does_not_fit(shell: Shell) -> None:
 
 
 def test_the_default_screen_is_the_answer(shell: Shell) -> None:
-    """About 25 lines; what is left out is named with the option that shows it."""
+    """The screen has about 25 lines; omitted parts are named with the option that shows them."""
     words = ("plan", "deepseek-v4-flash@1m", "--nodes", "2")
     _, short, _ = shell.run(*words)
     _, long, _ = shell.run(*words, "--why", "--splits")
@@ -146,7 +146,7 @@ def test_a_folder_needs_no_hub(shell: Shell, tmp_path: Path) -> None:
     ids=("gated", "missing", "a login page"),
 )
 def test_a_model_that_cannot_be_read_is_named(shell: Shell, hub: Server, status: int, said: str) -> None:
-    """With what would be needed; a usage error, not a trace."""
+    """The message names the needed thing; a usage error, not a trace."""
     hub.replies[TREE] = (status, {}, b"<html>")
     code, _, err = shell.run("plan", "org/name", HF_ENDPOINT=hub.url)
     assert code == 2 and said in err and "hint:" in err
@@ -192,7 +192,7 @@ def test_without_a_config_that_fits_the_tensors_sizes_count(
 
 @pytest.mark.parametrize("config", [b"{}", b"[]", b"<html>", b'{"num_hidden_layers": 4}'])
 def test_a_config_without_dimensions_is_no_reason_to_fail(shell: Shell, hub: Server, config: bytes) -> None:
-    """By the tensors' bytes alone, or named; never a bug of ours."""
+    """The plan uses the tensors' bytes alone, or names the config; never a bug of ours."""
     hub.replies[f"{FOLDER}config.json"] = (200, {}, config)
     code, out, err = shell.run("plan", "org/name", HF_ENDPOINT=hub.url)
     assert code in (0, 1, 2), err
@@ -212,7 +212,7 @@ def test_what_is_too_large_is_answered_with_what_would_fit(shell: Shell, tmp_pat
 
 
 def test_a_cache_type_that_the_engine_has_not_is_refused(shell: Shell, tmp_path: Path) -> None:
-    """With those that it has; and a split that the model forbids is no plain `fits`."""
+    """The refusal lists the engine's types; and a split that the model forbids is no plain `fits`."""
     folder = tmp_path / "mine"
     folder.mkdir()
     (folder / "config.json").write_bytes(MODEL.read_bytes())

@@ -54,7 +54,7 @@ def line(plan: dict[str, Any], node: int, name: str) -> dict[str, Any]:
 
 
 def test_a_log_of_another_model_is_refused(shell: Shell) -> None:
-    """By its weights: a log may call any model by any path, and 15.3 GiB are not a recipe's 65."""
+    """The log is refused by its weights: it may call any model by any path, and 15.3 GiB are not a recipe's 65."""
     other = "title: x\nmodel: {id: org/big, size: 70GB}\nengine: {name: vllm, version: 0.21.0, runtime: process}\n"
     (shell.folder / "other.yaml").write_text(other)
     code, out, err = shell.run("plan", "./other.yaml", "--from-log", str(LOGS / "b-8b-graphs.log"))
@@ -113,7 +113,7 @@ def test_several_logs_are_of_the_ranks_in_order(shell: Shell) -> None:
     ],
 )
 def test_a_log_that_reports_nothing_is_refused(shell: Shell, words: list[str], said: str) -> None:
-    """With what it is instead; nothing is planned with a silent default."""
+    """The refusal names the file's real kind; nothing is planned with a silent default."""
     logs = [str(LOGS / word) if word.endswith(".log") else word for word in words]
     code, out, err = shell.run("plan", *logs)
     assert (code, out) == (2, "")
@@ -132,7 +132,7 @@ def test_a_log_of_the_simulator_plans_no_real_engine(shell: Shell) -> None:
 
 @pytest.mark.full
 def test_an_endless_line_is_read_in_pieces(shell: Shell) -> None:
-    """Whatever somebody gives as a log: no line of it is held whole."""
+    """No line of a log is held whole, whatever somebody gives as one."""
     (shell.folder / "odd.log").write_bytes(b"\x00\xff" * 5_000_000)
     code, _, err = shell.run("plan", "./vllm.yaml", "--from-log", "odd.log")
     assert code == 2

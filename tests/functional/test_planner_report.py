@@ -89,7 +89,7 @@ def test_the_page_is_fresh_and_what_was_reached_stays_reached(capsys: pytest.Cap
 
 @HAS_DATA
 def test_opposite_results_of_the_same_conditions_are_that() -> None:
-    """Where the recipe made from a row is another's to the last field, and only one ran, no verdict is given."""
+    """No verdict is given if two equal recipes were made from rows, and only one ran."""
     results: dict[str, set[bool]] = {}
     rows = {case.id: (repr(replace(case.recipe, title="")), case) for case in planner_report.load(planner_report.DATA)}
     for same, case in rows.values():

@@ -61,7 +61,7 @@ def test_a_good_start_is_proven(shell: Shell) -> None:
 
 
 def test_a_start_that_serves_wrongly(shell: Shell) -> None:
-    """Without gates of the recipe's own a failed probe is exit status 1; the deployment is still there."""
+    """A failed probe is exit status 1 without gates of the recipe's own; the deployment is still there."""
     there = written(shell, "", SPARKWRIGHT_SIMULATOR_FAULT="wrong@tool_text")
     code, out, err = shell.run("up", there, *START)
     assert code == 1, err

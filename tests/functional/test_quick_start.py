@@ -1,4 +1,4 @@
-"""What a command loads before it asks the nodes: by structure, for time depends on the machine."""
+"""The modules that a command loads before it asks the nodes: by structure, for time depends on the machine."""
 
 import subprocess
 import sys

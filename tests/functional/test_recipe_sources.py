@@ -121,7 +121,7 @@ def test_a_registry_of_sparkrun_is_used_as_it_is(shell: Shell, repository: Repos
 
 
 def test_an_update_shows_what_changes_and_takes_effect_when_asked_to(shell: Shell, repository: Repository) -> None:
-    """Without --yes nobody is there to be asked: the copy stays at its commit."""
+    """Nobody is there to be asked without --yes: the copy stays at its commit."""
     document(shell, "add", repository.url, "--name", "spark")
     assert document(shell, "update")["updates"][0]["changes"] == []
     repository.write("official/deep/qwen.yaml", RECIPE.replace("32768", "65536"))
@@ -209,7 +209,7 @@ def test_a_link_out_of_a_registry_is_refused(shell: Shell, repository: Repositor
 
 @pytest.mark.full
 def test_a_registry_of_ten_thousand_recipes_is_refused(shell: Shell, repository: Repository) -> None:
-    """With the number, before any of them is read."""
+    """The number is in the refusal, before any of the recipes is read."""
     for number in range(10_000):
         repository.write(f"official/{number}.yaml", "x")
     repository.push()
@@ -240,7 +240,7 @@ def test_a_repository_that_is_too_large_is_not_kept(
     ],
 )
 def test_an_address_that_is_none_is_refused(shell: Shell, where: str, why: str) -> None:
-    """Before git sees what it would take for an option or a program."""
+    """The address is refused before git sees what it would take for an option or a program."""
     assert why in refused(shell, where)
 
 

@@ -105,7 +105,7 @@ def test_show_of_a_refused_one(call):
 
 @pytest.mark.parametrize("name", ["minimax-m2.7-nvfp4", "minimax-m2.7-nvfp4@agentic"])
 def test_show_reports_what_the_other_profiles_change(call, name):
-    """By name, by NAME@PROFILE and by --profile alike."""
+    """The profile is found by name, by NAME@PROFILE and by --profile alike."""
     other = "stable" if name.endswith("agentic") else "agentic"
     told = (
         "no speculation.method, no speculation.tokens"

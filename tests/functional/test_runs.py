@@ -93,7 +93,7 @@ def test_a_benchmark_that_is_killed_keeps_what_it_measured(tmp_path: Path, round
 
 
 async def go_on(path: Path, found: Run) -> None:
-    """As --resume does: the first repeat that is not complete is measured again."""
+    """Continues like --resume: the first repeat that is not complete is measured again."""
     store = SqliteRuns(path)
     assert await store.unfinished(found.workload, found.conditions.endpoint) == "r-1"
     assert await store.take_up("r-1") == found
@@ -125,7 +125,7 @@ def test_others_read_while_one_writes(tmp_path: Path) -> None:
 
 
 async def refused(path: Path) -> None:
-    """What would mix its rows with others, or take them from it."""
+    """Asserts that calls which would mix its rows with others, or take them from it, are refused."""
     store = SqliteRuns(path)
     for disturb in (store.take_up, store.delete):
         with pytest.raises(Busy, match="r-1 is being measured by another process"):
@@ -223,7 +223,7 @@ def run_json(here: Shell | Here, *words: str) -> tuple[int, object]:
 
 
 def test_runs_are_listed_shown_tagged_and_deleted(here: Here) -> None:
-    """By id, the beginning of one, tag or `last`; what is not there is reported with the hint."""
+    """A run is found by id, the beginning of one, tag or `last`; a missing one is reported with the hint."""
     assert here.run("runs", "list") == (0, "no runs\n", "")
     fill(here, ten(0.1, "r-20261121-1a"), ten(0.2, "r-20261122-2b", conditions=replace(KNOWN, simulated=True)))
     code, text, _ = here.run("runs", "list")
@@ -267,7 +267,7 @@ def test_parquet_is_for_other_tools_too(here: Here) -> None:
 
 
 def test_an_export_goes_to_stdout_where_no_file_is_named(here: Here) -> None:
-    """For a pipe; a file whose end reports nothing wants a format."""
+    """The export goes to a pipe; a file whose end reports nothing wants a format."""
     fill(here, ten(0.1, "r-1a"))
     code, out, _ = here.run("runs", "export", "r-1a", "--format", "csv")
     assert code == 0 and len(out.splitlines()) == 21

@@ -72,7 +72,7 @@ def sound(state: Path) -> bool:
 
 
 def read(state: Path) -> StoredIncidents:
-    """As the laptop does, through python3 alone."""
+    """Reads as the laptop does, through python3 alone."""
     command = incidents(str(state))
     done = subprocess.run(command.argv, input=command.stdin, capture_output=True, timeout=60)
     told = parse_incidents(Completed(done.returncode, done.stdout.decode(), done.stderr.decode()))

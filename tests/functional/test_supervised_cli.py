@@ -1,4 +1,4 @@
-"""What a user sees of a fault, from `up` to `down`: the real supervisor, real ranks, the command itself."""
+"""The user's view of a fault, from `up` to `down`: the real supervisor, real ranks, the command itself."""
 
 import json
 import os
@@ -36,7 +36,7 @@ def add_hook(shell: Shell) -> Path:
 
 
 def up(shell: Shell) -> None:
-    """With a gateway of this test's own."""
+    """Runs `up` with a gateway of this test's own."""
     path = shell.folder / recipe(shell, **QUICK)
     path.write_text(path.read_text().replace("serving:\n", f"serving:\n  gateway: {{port: {free_port()}}}\n"))
     code, _, err = shell.run("up", str(path), "--force", "no GPU here", **SCALED)
@@ -44,7 +44,7 @@ def up(shell: Shell) -> None:
 
 
 def figures(shell: Shell) -> dict[str, float]:
-    """By name, the last of each, from the key check's own port."""
+    """The last figure of each name, from the key check's own port."""
     port = json.loads((home(shell) / "door/door.json").read_text())["metrics"]
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as answer:
         families = list(text_string_to_metric_families(answer.read().decode()))

@@ -64,7 +64,7 @@ def test_a_terminal_of_80_columns_is_drawn_on_and_left_as_it_was(shell: Shell, w
 
 
 def first_frame(shell: Shell, *words: str) -> str:
-    """Without a terminal; whole lines, until the second frame begins."""
+    """The first frame without a terminal; whole lines, until the second one begins."""
     process = shell.start(*words, "--every", "0.5")
     assert process.stdout
     lines: list[str] = []

@@ -17,7 +17,7 @@ GIT_CORE = Path("/usr/lib/git-core")
 
 
 def obstacle() -> str:
-    """Why no base can be made here; '' when it can."""
+    """The reason why no base can be made here; '' if one can."""
     lacking = [name for name in (*PROGRAMS, "ldd") if not shutil.which(name)]
     absent = [str(path) for path in (PYTHON, GIT_CORE) if not path.exists()]
     return f"a base image needs {', '.join(lacking + absent)}" if lacking or absent else ""

@@ -114,7 +114,7 @@ def keep_call(request: dict[str, object], handles: Sequence[int]) -> None:
 
 
 def run_call(request: dict[str, object], streams: Sequence[int]) -> None:
-    """What a new interpreter would do with `-m sparkwright`; never returns."""
+    """Runs a call as a new interpreter would with `-m sparkwright`; never returns."""
     from sparkwright.cli.main import entry
 
     for place, stream in enumerate(streams):

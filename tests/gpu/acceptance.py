@@ -256,7 +256,7 @@ def down(a: Acceptance) -> None:
 
 
 def reasoning(a: Acceptance) -> None:
-    """With a reasoning parser text comes in the field for reasoning; random weights never end theirs."""
+    """Text comes in the field for reasoning if a parser is set; random weights never end theirs."""
     a.sparkwright("up", f"{a.recipe}@thinks")
     a.talk(what="reasoning")
     down(a)

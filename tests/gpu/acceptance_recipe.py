@@ -83,7 +83,7 @@ def deepseek(serving: dict, flags: dict) -> tuple[dict, dict, dict]:
 
 
 def on_ray(args: argparse.Namespace) -> dict:
-    """In the rehearsal Ray is the real one of this interpreter, and the simulator is the vLLM inside it."""
+    """The real Ray of this interpreter in the rehearsal, with the simulator as the vLLM inside it."""
     if not args.simulator:
         return {"engine": {"name": "vllm-ray"}}
     program = [sys.executable, "-m", "sparkwright.simulator"]

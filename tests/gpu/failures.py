@@ -193,7 +193,7 @@ def one(out: Path, case: Case, port: int = 8000) -> None:
 
 
 def fitted(case: Case) -> Case:
-    """With what depends on the GPU's size: 8B weighs 15.3 GiB."""
+    """The case with the values that depend on the GPU's size: 8B weighs 15.3 GiB."""
     query = ["nvidia-smi", "--query-gpu=memory.total", "--format=csv,noheader,nounits"]
     gib = float(subprocess.run(query, capture_output=True, text=True, check=True).stdout.split()[0]) / 1024
     values = {"{tight}": f"{15.0 / gib:.2f}", "{most}": f"{int((gib - 17.8) * 2**30)}"}

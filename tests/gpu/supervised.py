@@ -40,7 +40,7 @@ while True:
 
 
 class Supervised:
-    """What the supervisor on the head reports of itself."""
+    """The supervisor on the head and its own report."""
 
     def __init__(self, a: Acceptance) -> None:
         self.a = a

@@ -82,7 +82,7 @@ class NetnsNode:
 
 
 class TwoNodes:
-    """`with TwoNodes(folder) as nodes`: nodes.environ is what sparkwright (and ssh) need to reach them.
+    """Two nodes: `with TwoNodes(folder) as nodes`; nodes.environ is what sparkwright (and ssh) need to reach them.
 
     lane: another number for another pair on the same machine at the same time, 0 to 9.
     """
@@ -172,7 +172,7 @@ def cluster(
 
 
 def lacking() -> list[str]:
-    """What this machine lacks for it, as text."""
+    """The tools that this machine lacks, as text."""
     tools = ("unshare", "mount", "ip", "sshd", "ssh", "ssh-keygen", "ssh-agent", "ssh-add", "rsync")
     found = [f"no {tool} on PATH" for tool in tools if not shutil.which(tool)]
     return found + (["namespaces want root"] if os.getuid() else [])

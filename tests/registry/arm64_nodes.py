@@ -70,7 +70,7 @@ class Arm64Node(two_nodes.NetnsNode):
     root = Path("/nowhere")
 
     def boot(self, key: Path) -> None:
-        """Like the base class, in a user namespace in which root may mount a binfmt_misc."""
+        """Boots the node like the base class, in a user namespace in which root may mount a binfmt_misc."""
         for sub in ("ssh", "keys", "models", "hub", "cache", "state"):
             (self.folder / sub).mkdir(parents=True)
         host_key = two_nodes.make_key(self.folder / "ssh" / "ssh_host_ed25519_key")
@@ -114,7 +114,7 @@ def install_emulator() -> None:
 
 
 def lacking() -> str:
-    """Why no arm64 node can be made here; '' when one can."""
+    """The reason why no arm64 node can be made here; '' if one can."""
     wanting = [*two_nodes.lacking(), *(f"no {one} on PATH" for one in ("mmdebstrap", "pip") if not shutil.which(one))]
     wanting += [] if Path(QEMU).exists() else [f"no {QEMU}: apt-get install qemu-user-static"]
     release = tuple(int(part) for part in os.uname().release.split(".")[:2])

@@ -1,4 +1,5 @@
-"""What the dialects' programs share: their options, how these become the simulator's own, how a rank begins."""
+"""The common parts of the dialects' programs: their options, the simulator's settings made of them, the begin of a
+rank."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ class Parser(argparse.ArgumentParser):
     code = 2
 
     def value(self, given: Namespace, flag: str) -> Any:
-        """What the flag was given, whichever of its names this version lists first; None where it has no such flag."""
+        """The flag's value, whichever of its names this version lists first; None if it has no such flag."""
         action = self._option_string_actions.get(f"--{flag}")
         return getattr(given, action.dest) if action else None
 
@@ -45,7 +46,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def parser(prog: str, data: str, refusal: str = "", code: int = 2, allow_abbrev: bool = True) -> Parser:
-    """With exactly the options of that version's data. Raises Stopped when there is none."""
+    """The parser with exactly the options of that version's data. Raises Stopped if there is none."""
     made = Parser(prog=prog, allow_abbrev=allow_abbrev)
     made.refusal, made.code = refusal, code
     try:

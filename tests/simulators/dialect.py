@@ -19,7 +19,7 @@ class Dialect(Protocol):
 
     @property
     def notices(self) -> bool:
-        """Whether an idle head notices that a worker is gone; else its next step does."""
+        """True if an idle head notices that a worker is gone; else its next step does."""
         ...
 
     @property
@@ -29,13 +29,13 @@ class Dialect(Protocol):
 
     @property
     def api(self) -> Api | None:
-        """Where answers are not in vLLM's shapes."""
+        """The API if answers are not in vLLM's shapes."""
         ...
 
     def greet(self, rank: Rank) -> None: ...
 
     def join(self, rank: Rank) -> None:
-        """Before the ranks meet: nothing more is reported while one is missing."""
+        """Reports the state before the ranks meet: nothing more is reported while one is missing."""
         ...
 
     def met(self, rank: Rank, others: list[Frame]) -> None:
@@ -66,7 +66,7 @@ class Dialect(Protocol):
         ...
 
     async def drained(self, core: Core) -> None:
-        """After SIGTERM, while requests run: returns when the engine ends all the same, or has none left."""
+        """Drains after SIGTERM, while requests run: returns when the engine ends all the same, or has none left."""
         ...
 
     def stopping(self, rank: Rank) -> None: ...
@@ -76,15 +76,15 @@ class Dialect(Protocol):
         ...
 
     def companions(self, rank: Rank) -> AbstractAsyncContextManager[None]:
-        """What a worker runs while it serves."""
+        """The companions that a worker runs while it serves."""
         ...
 
     def routes(self, site: Site) -> list[Route]:
-        """Besides /v1 and what all have."""
+        """The routes besides /v1 and those of all engines."""
         ...
 
     def guarded(self, path: str) -> bool:
-        """Whether a request there needs the key."""
+        """True if a request there needs the key."""
         ...
 
     def labels(self, line: str) -> str:

@@ -44,7 +44,7 @@ class RayWorkerProc:
 
 
 def carried(env: Mapping[str, str]) -> dict[str, str]:
-    """What the head's environment gives to its workers."""
+    """The variables that the head's environment gives to its workers."""
     path = Path(env.get("VLLM_CONFIG_ROOT", "")) / NOT_CARRIED
     kept = set(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else set()
     return {name: value for name, value in env.items() if name not in kept}

@@ -329,7 +329,7 @@ class Dialect:
         return not path.startswith(OPEN_PATHS)
 
     def labels(self, line: str) -> str:
-        """What a scheduler counts has its place in the group, what the API counts has none."""
+        """The labels of a line: a scheduler's count has its place in the group, an API's count has none."""
         line = re.sub(r',?finished_reason="[^"]*"', "", line.replace('engine="0"', 'engine_type="unified"'))
         if line.startswith("sglang:cached_tokens_total{"):
             return line.replace("{", '{cache_source="device",', 1)

@@ -1,4 +1,4 @@
-"""What SGLang 0.5.12 sends where vLLM sends something else (tests/data/captures/sglang: sse.json, routes.json)."""
+"""The answers of SGLang 0.5.12 that differ from vLLM's (tests/data/captures/sglang: sse.json, routes.json)."""
 
 from __future__ import annotations
 

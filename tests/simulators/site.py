@@ -25,7 +25,8 @@ MARK = (
 
 
 class Api(NamedTuple):
-    """What an engine sends in place of vLLM's answers and refusals. counts_cached: cached tokens are in its usage."""
+    """The answers and refusals that an engine sends in place of vLLM's. counts_cached: cached tokens are in its
+    usage."""
 
     answered: Callable[[Response, Callable[[str], int]], Response]
     refused: Callable[[ApiError], Response]

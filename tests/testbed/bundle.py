@@ -1,4 +1,4 @@
-"""What is put into a node's container before its first boot: overlay, fixtures, keys, names. One tar per node."""
+"""The bundle put into a node's container before its first boot: overlay, fixtures, keys, names. One tar per node."""
 
 import hashlib
 import io

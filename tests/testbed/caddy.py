@@ -19,7 +19,7 @@ def install(node: Node) -> None:
 
 @contextmanager
 def in_an_image(node: Node) -> Iterator[None]:
-    """While open, the node has no program `caddy`, but an image caddy:2 with nothing else in it."""
+    """Takes the program `caddy` off the node while open, and gives it an image caddy:2 with nothing else in it."""
     tree = "/opt/caddy-image"
     node.sh(f"mkdir -p {tree}/usr/bin {tree}/tmp && mv {AT} {tree}/usr/bin/caddy")
     node.sh(f"tar -C {tree} -c . | docker import - caddy:2")

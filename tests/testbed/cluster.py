@@ -127,8 +127,8 @@ class Testbed:
         together(install, self._nodes)
 
     def reset(self) -> None:
-        """Between tests: nothing is left of the one before, whatever it did. Under two seconds unless a node is off; at
-        once where no test has changed anything since."""
+        """Resets the nodes between tests: nothing is left of the one before, whatever it did. Under two seconds unless
+        a node is off; at once if no test has changed anything since."""
         if any(node.changed or node.state() != "running" for node in self._nodes):
             together(Node.reset, self._nodes)
             if any(node.image_id(images.ENGINE_IMAGE) != self._engine_id for node in self._nodes):

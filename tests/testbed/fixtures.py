@@ -1,4 +1,4 @@
-"""What a node's hardware reports: the shims' answers and the file trees, in the tools' own formats.
+"""The reports of a node's hardware: the shims' answers and the file trees, in the tools' own formats.
 
 The values are this testbed's own. Formats follow `nvidia-smi` 580, iproute2's `rdma`, rdma-core's `ibv_devinfo`, and
 Mellanox' `show_gids` and `ibdev2netdev` as they print on a GB10.
@@ -47,7 +47,7 @@ class Port:
         return table
 
     def drifted_gids(self) -> dict[int, tuple[str, str]]:
-        """After the interface has bounced: an empty slot, and IPv4's RoCE v2 entry no longer at 3."""
+        """The GIDs after the interface has bounced: an empty slot, and IPv4's RoCE v2 entry no longer at 3."""
         if not self.up:
             return self.gids()
         pairs = ((self.link_local, "v1"), (self.link_local, "v2"), (self.mapped, "v1"))

@@ -1,4 +1,4 @@
-"""What nvidia-smi, lspci, /proc/meminfo and the release files state on a node."""
+"""The statements of nvidia-smi, lspci, /proc/meminfo and the release files on a node."""
 
 import json
 

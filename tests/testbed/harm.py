@@ -42,7 +42,8 @@ def restore_ssh(node: Node) -> None:
 
 
 def change_host_keys(node: Node) -> None:
-    """As after a reinstallation; connections of the ssh user end, so that everybody has to connect again."""
+    """Changes the host keys as a reinstallation does; connections of the ssh user end, so that everybody has to connect
+    again."""
     node.sh("mkdir -p /root/host-keys && cp -a /etc/ssh/ssh_host_* /root/host-keys")
     node.sh("rm /etc/ssh/ssh_host_* && ssh-keygen -A && systemctl restart ssh && { pkill -f '[s]shd: spark' || :; }")
 
@@ -75,7 +76,7 @@ def empty_state(node: Node) -> None:
 
 
 def units(node: Node) -> list[str]:
-    """Of the user's systemd: what `up` has left there."""
+    """The units of the user's systemd that `up` has left there."""
     rows = _systemctl(node, "list-units --no-legend --plain 'sparkwright-*'").splitlines()
     return [row.split()[0] for row in rows if row]
 

@@ -79,7 +79,7 @@ def source_layer() -> bytes:
 
 
 def source_files() -> Iterator[tuple[Path, bytes]]:
-    """With byte code that needs no time stamps, where this Python writes what the nodes' Python reads."""
+    """The source with byte code that needs no time stamps, if this Python writes what the nodes' Python reads."""
     root = REPOSITORY / "src"
     for path in sorted(root.rglob("*")):
         if not path.is_file() or "__pycache__" in path.parts:
@@ -102,7 +102,7 @@ def byte_code(source: bytes, filename: str) -> bytes:
 
 
 def write_archive(target: Path, images: list[Image], blobs: dict[str, Path | bytes]) -> None:
-    """What `docker load` reads; `blobs` are the layers that the daemon does not hold yet."""
+    """Writes the archive for `docker load`; `blobs` are the layers that the daemon does not hold yet."""
     manifest = [
         {
             "Config": f"{one.id[7:]}.json",

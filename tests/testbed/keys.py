@@ -28,7 +28,7 @@ class Keys:
         self.config = self.folder / "config"
 
     def make(self) -> None:
-        """What is missing; keys last as long as the testbed's data."""
+        """Makes the missing keys; they last as long as the testbed's data."""
         self.folder.mkdir(parents=True, exist_ok=True)
         self.folder.chmod(0o700)
         for path in (self.identity, self.between_nodes, *map(self.host_key, self._specs)):

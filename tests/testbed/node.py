@@ -51,7 +51,7 @@ class Node:
         return f"Node({self.name})"
 
     def argv(self, *words: str) -> list[str]:
-        """For a program in the node that a test keeps running, with its stdin open."""
+        """The command line of a program in the node that a test keeps running, with its stdin open."""
         self.changed = True
         return self._daemon.argv("exec", "-i", self.spec.container, *words)
 
@@ -81,7 +81,7 @@ class Node:
         return self.exec(["sh", "-c", script], user=user, check=check, timeout=timeout).stdout.strip()
 
     def ssh(self, command: str, *, user: str = "spark", check: bool = True, timeout: float = 60) -> Completed:
-        """As a user of the node would come in, with strict host keys."""
+        """Runs a command as a user of the node would come in, with strict host keys."""
         self.changed = True
         argv = ["ssh", "-F", str(self.ssh_config), "-o", "BatchMode=yes", f"{user}@{self.name}", command]
         return self._complete(argv, None, check, timeout)
@@ -149,7 +149,7 @@ class Node:
             return False
 
     def recover(self) -> None:
-        """To running, from whatever state a test has left the node in."""
+        """Brings the node to running, from whatever state a test has left it in."""
         state = self.state()
         if state == "paused":
             self.thaw()
@@ -159,7 +159,7 @@ class Node:
     # Faults
 
     def set_shim(self, tool: str, variant: str) -> None:
-        """What a tool reports from now on: `default`, `real`, `absent` or a variant of its own (see fixtures.py)."""
+        """Sets a tool's report from now on: `default`, `real`, `absent` or a variant of its own (see fixtures.py)."""
         known = {"default", "real", "absent", "twin"} | self.shim_variants(tool)
         if variant not in known:
             raise TestbedError(f"{tool} has no variant {variant}; there are {sorted(known)}")
@@ -185,7 +185,7 @@ class Node:
         self.exec(["ip", "link", "set", device, "up" if up else "down"])
 
     def regenerate_host_key(self) -> None:
-        """As after a reinstall: the key that known_hosts holds is no longer the node's."""
+        """Replaces the host key as a reinstall does: the key that known_hosts holds is no longer the node's."""
         self.exec(["node-hostkey", "new"])
 
     def restore_host_key(self) -> None:
@@ -206,7 +206,7 @@ class Node:
         return [process for process in found if not process.command.startswith("ps -eo pid=")]
 
     def leftovers(self) -> list[str]:
-        """What a `down` should have taken away, as text; empty when the node is clean."""
+        """The leftovers that a `down` should have taken away, as text; empty if the node is clean."""
         found = [f"container {name}" for name in self.containers()]
         # of any login, and what systemd keeps for a user for a while after the last one
         sessions = ("sshd:", "sshd-session:", "/lib/systemd/systemd --user", "(sd-pam)", "/usr/bin/dbus-daemon")
@@ -216,7 +216,7 @@ class Node:
         return found + [f"file {path}" for path in self.look(_LEFT, check=False).split("\n") if path]
 
     def describe(self) -> str:
-        """For a failed test's report: what runs and what it reported last."""
+        """The report for a failed test: the running containers and their last output."""
         if (state := self.state()) != "running":
             return state
         script = 'docker ps -a; for n in $(docker ps -aq); do echo "--- $n"; docker logs --tail 30 $n 2>&1; done'

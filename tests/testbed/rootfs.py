@@ -56,7 +56,7 @@ def missing_tools() -> list[str]:
 
 
 def requirements() -> tuple[list[str], list[str]]:
-    """What the package asks for, and the pins of uv.lock for the nodes' Python as constraints."""
+    """The requirements of the package, and the pins of uv.lock for the nodes' Python as constraints."""
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
     lock = tomllib.loads((REPOSITORY / "uv.lock").read_text())
     known = [entry for entry in lock["package"] if "registry" in entry["source"]]
@@ -150,7 +150,8 @@ class Builder:
             shutil.rmtree(wheels / "ray" / waste, ignore_errors=True)
 
     def _python(self, tree: Path, wheels: Path) -> None:
-        """In a folder of their own, not among Debian's packages: the source is put there when it is known."""
+        """Puts wheels in a folder of their own, not among Debian's packages: the source is put there when it is
+        known."""
         (tree / HOME).mkdir(parents=True)
         for name in ("deps", "ray"):
             (wheels / name).rename(tree / HOME / name)

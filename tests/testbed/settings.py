@@ -1,4 +1,4 @@
-"""Where the testbed lives and what its nodes are called."""
+"""The place of the testbed and the names of its nodes."""
 
 import hashlib
 import os

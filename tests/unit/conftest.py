@@ -1,4 +1,4 @@
-"""What all unit tests share."""
+"""The common fixtures of all unit tests."""
 
 import gc
 

@@ -21,7 +21,7 @@ PROGRAMS = ("cli", "supervisor", "simulator")
 
 
 def tracked_files() -> list[Path]:
-    """What git tracks or would track; in a copy without git, all files outside what .gitignore's folders hold."""
+    """The files that git tracks or would track; in a copy without git, all files outside the folders of .gitignore."""
     git = shutil.which("git")
     if git and (ROOT / ".git").exists():
         command = [git, "-C", str(ROOT), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]

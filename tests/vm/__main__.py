@@ -31,7 +31,7 @@ NOT_READY = 5
 
 @dataclass
 class Load:
-    """What one start has shown. logins: seconds of each, PATIENCE where it took longer; idle: before the start."""
+    """The figures of one start. logins: seconds of each, PATIENCE if it took longer; idle: before the start."""
 
     name: str
     code: int | None
@@ -120,7 +120,7 @@ def write(path: Path, content: Any) -> None:
 
 
 def verdict(off: Load, on: Load, grows: Load) -> list[str]:
-    """What was not shown."""
+    """The claims that were not shown."""
     shown = {
         f"without the guard no login takes over {FROZEN:.0f} s": max(off.logins) > FROZEN,
         "without the guard PSI stays under 60 %": peak(off.seen, "some") > 60,

@@ -63,7 +63,7 @@ class Spark:
         return done.stdout.strip()
 
     def wait(self, before: str = "", seconds: float = 1500) -> str:
-        """Until it has booted, another time than before; its boot's id."""
+        """Waits until it has booted, another time than before; returns its boot's id."""
         end = time.monotonic() + seconds
         script = "cat /proc/sys/kernel/random/boot_id; systemctl is-system-running --wait >/dev/null 2>&1; true"
         while time.monotonic() < end:
@@ -84,7 +84,7 @@ class Spark:
 
 @contextlib.contextmanager
 def booted(image: Ubuntu, folder: Path, numbers: Sequence[int] = (1, 2)) -> Iterator[list[Spark]]:
-    """Whatever becomes of the caller's work, they are off afterwards."""
+    """Boots the machines; they are off afterwards, whatever becomes of the caller's work."""
     folder.mkdir(parents=True, exist_ok=True)
     ends = [(free_port(), free_port()) for _ in range(2)]
     cables = {1: ends, 2: [(far, own) for own, far in ends]}

@@ -1,5 +1,5 @@
-"""What two machines boot from that are as a DGX Spark is from the box: Ubuntu 24.04 with its own kernel, netplan,
-NetworkManager, Docker and a swap file. The GPU is a fixture: a nvidia-smi that shows a GB10.
+"""The image of two machines like a DGX Spark from the box: Ubuntu 24.04 with its own kernel, netplan, NetworkManager,
+Docker and a swap file. The GPU is a fixture: a nvidia-smi that shows a GB10.
 
 Packages come from Ubuntu's mirror, once, over http and unsigned: nothing of them is run but in the machines.
 """
@@ -155,7 +155,7 @@ class Ubuntu:
         (tree / "usr/local/bin/nvidia-smi").symlink_to("/opt/shims/shim")
 
     def _chroot(self, tree: Path, *argv: str) -> str:
-        """In a mount namespace of its own, so that nothing stays mounted when the build is killed."""
+        """Runs in a mount namespace of its own, so that nothing stays mounted when the build is killed."""
         script = 'mount -t proc proc "$0/proc" && exec chroot "$0" "$@"'
         env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C", "PATH": PATH}
         return run("unshare", "--mount", "sh", "-c", script, str(tree), *argv, env=env)

@@ -1,4 +1,4 @@
-"""What is saved on this machine for the user's eyes only: evidence, seen events, gateway keys, calibrations."""
+"""Private files of the user on this machine: evidence, seen events, gateway keys, calibrations."""
 
 import errno
 import hashlib
@@ -143,7 +143,7 @@ _LONGEST = 1_000_000
 
 
 def read_events(path: Path) -> dict[str, float]:
-    """{} without a file, or for one that is damaged."""
+    """The events of a file; {} if it is missing or damaged."""
     with suppress(OSError, ValueError, RecursionError):
         with path.open("rb") as file:
             found = json.loads(file.read(_LONGEST))

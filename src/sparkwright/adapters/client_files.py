@@ -16,7 +16,7 @@ _MOST = 4_000_000
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """before: None where there was no file."""
+    """A change to a file. before: None if there was no file."""
 
     path: Path
     before: str | None
@@ -36,7 +36,7 @@ class ClientFiles:
         self._home, self._record = home, record
 
     def change(self, file: str, make: Callable[[str], str]) -> Change:
-        """What would change. make: from what is there to what is to be. Raises UsageError."""
+        """The change that would be made. make: turns the present text into the new one. Raises UsageError."""
         path = self._home / file.removeprefix("~/")
         before = self._read(path)
         return Change(path, before, make(before or ""))

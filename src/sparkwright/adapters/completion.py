@@ -124,5 +124,5 @@ class SseReader:
 
     @property
     def pending(self) -> bool:
-        """Whether the stream ended inside an event."""
+        """True if the stream ended inside an event."""
         return bool(b"".join(self._parts).strip() or self._data)

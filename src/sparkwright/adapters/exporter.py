@@ -50,7 +50,7 @@ _ENGINE = (
 
 
 class Exporter:
-    """For one scrape after the other. home: the supervisor's folder."""
+    """The exposition of one deployment over many scrapes. home: the supervisor's folder."""
 
     def __init__(self, home: Path, now: Callable[[], float] = time.time) -> None:
         self._home = home
@@ -111,7 +111,7 @@ class Exporter:
 
 
 class Exporters:
-    """Of several deployments, on one page."""
+    """The exposition of several deployments on one page."""
 
     def __init__(self) -> None:
         self._of: dict[Path, Exporter] = {}
@@ -158,7 +158,7 @@ class _Families:
 
 
 def _known(make: Callable[[str, str, float], Metric], name: str, told: str, value: float | None) -> Iterator[Metric]:
-    """What an engine does not report is absent, never 0."""
+    """The metric if its value is known; one that the engine does not report is absent, never 0."""
     if value is not None:
         yield make(name, told, value)
 

@@ -1,4 +1,4 @@
-"""How an optional part of this very installation is installed."""
+"""The command that installs an optional part of this very installation."""
 
 import importlib.metadata
 import importlib.util

@@ -33,7 +33,8 @@ Host {pattern}
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """What ssh's own configuration makes of a destination. known: known_hosts files. name: as they have it."""
+    """A destination as ssh's own configuration resolves it. known: known_hosts files. name: the host as they have
+    it."""
 
     host: str
     port: str
@@ -52,12 +53,12 @@ class FirstLogin:
 
     @property
     def current(self) -> Path | None:
-        """For `ssh -F`: ours, which takes in the user's, once there is one; None for the usual ones."""
+        """The file for `ssh -F`: ours, which includes the user's, once it exists; None for ssh's default."""
         taken = self.config.exists() and (self._base is None or str(self._base.absolute()) in self.config.read_text())
         return self.config if taken else self._base
 
     def works(self, destination: str) -> bool:
-        """Whether a key of ours or of the user's opens it, and its host key is known."""
+        """True if a key of ours or of the user's opens it, and its host key is known."""
         return self._ssh("-o", "BatchMode=yes", "-T", "--", destination, "exit 0").returncode == 0
 
     def way(self, destination: str) -> Way:
@@ -103,7 +104,7 @@ class FirstLogin:
         write(self.config, self._config().encode())
 
     def forget(self, destination: str) -> None:
-        """What `prepare` has written for it; the key and the configuration go with the last one."""
+        """Removes what `prepare` has written for it; key and configuration go with the last destination."""
         self._file(destination).unlink(missing_ok=True)
         if not any((self.folder / "hosts").glob("*.conf")):
             for path in (self.config, self._known, self._key, self._key.with_suffix(".pub")):
@@ -129,7 +130,7 @@ class FirstLogin:
             raise Unreachable(node, f"our key could not be installed (ssh exited {done.returncode})", hint)
 
     def refusal(self, node: str, destination: str) -> Unreachable:
-        """Why it does not work without questions."""
+        """The error that says why a login without questions fails."""
         done = self._ssh("-o", "BatchMode=yes", "-T", "--", destination, "exit 0")
         error = translate(node, destination, done.stderr, f"ssh -F {self.current} {destination}")
         if not self.resolves(destination):
@@ -137,7 +138,7 @@ class FirstLogin:
         return error
 
     def resolves(self, destination: str) -> bool:
-        """Whether the host has an address here; a jump host may know more than this machine."""
+        """True if the host has an address here; a jump host may know more than this machine."""
         done = self._ssh("-G", "--", destination)
         found = dict(line.split(" ", 1) for line in done.stdout.splitlines() if " " in line)
         if found.get("proxyjump", "none") != "none" or found.get("proxycommand", "none") != "none":
@@ -164,7 +165,7 @@ class FirstLogin:
 
 
 def fingerprint(key: str) -> str:
-    """As `ssh-keygen -l` prints it; '' for what is no key. key: BASE64."""
+    """The fingerprint as `ssh-keygen -l` prints it; '' for anything but a key. key: BASE64."""
     try:
         blob = base64.b64decode(key, validate=True)
     except (binascii.Error, ValueError):
@@ -178,7 +179,8 @@ def fingerprints(keys: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 def _call(*argv: str) -> "subprocess.CompletedProcess[str]":
-    """Without input and without a terminal, so that nothing can ask. Raises UsageError without the program."""
+    """Runs a program without input and without a terminal, so that nothing can ask. Raises UsageError if it is
+    missing."""
     try:
         return subprocess.run(
             argv,

@@ -90,7 +90,7 @@ class Hooks:
         return wanted
 
     def _ours(self, path: Path) -> bool:
-        """What somebody else may change is not run in our name."""
+        """True if only its owner can change the hook: anything else is not run in our name."""
         if why := _lax(path):
             self._notice(f"hook {path.name} is not run: {why}")
         return not why
@@ -130,7 +130,7 @@ def _lax(path: Path) -> str:
 
 
 def document(news: News) -> bytes:
-    """What a hook gets: on stdin, or as the body."""
+    """The JSON that a hook gets: on stdin, or as the body."""
     told = {"schema": SCHEMA, "event": news.what, **asdict(news)}
     return json.dumps(told, ensure_ascii=False).encode("utf-8", "replace")
 

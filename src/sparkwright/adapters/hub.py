@@ -75,7 +75,8 @@ class HttpHub:
         return found
 
     async def headers(self, model: str, revision: str = "") -> str | Unknown | None:
-        """What `remote.staging` would list of the model: files, configuration, index, headers of a few weight files."""
+        """The listing of the model in the form of `remote.staging`: files, configuration, index, headers of a few
+        weight files."""
         path, before, age = self._file(model, revision or "main").with_suffix(".listing"), "", _FRESH
         with suppress(OSError, ValueError):
             first, _, before = path.read_text(encoding="utf-8").partition("\n")
@@ -163,14 +164,14 @@ class HttpHub:
         return body, told.get("link", "")
 
     def owns(self, url: str) -> bool:
-        """Whether a URL is the hub's own: the same host, port and scheme. A token never leaves it, nor its TLS."""
+        """True for a URL of the hub itself: the same host, port and scheme. A token never leaves it, nor its TLS."""
         return urlsplit(url)[:2] == urlsplit(self._at)[:2]
 
     def _file(self, model: str, revision: str) -> Path:
         return self._root / re.sub(r"[^A-Za-z0-9._@-]", "-", f"{model.replace('/', '--')}@{revision}.json")
 
     def _kept(self, model: str, revision: str) -> tuple[Published | None, float]:
-        """What is kept of it and its age in seconds; nothing for a file that is not ours."""
+        """The stored answer and its age in seconds; nothing for a file that is not ours."""
         with suppress(OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
             data = json.loads(self._file(model, revision).read_bytes())
             age = self._clock.now() - float(data.pop("at"))

@@ -77,7 +77,7 @@ def _packed(files: Mapping[str, int]) -> list[str]:
 
 
 async def _gguf_head(get: Get, path: str, size: int) -> bytes:
-    """As much of its beginning as holds metadata and the table of tensors."""
+    """The beginning of a GGUF file, long enough for metadata and the table of tensors."""
     for length in (1 << 20, 4 << 20, gguf.MOST):
         data = await get(path, 0, min(length, size))
         header = gguf.parse(data)
@@ -117,7 +117,7 @@ def _total(index: Mapping[str, Any]) -> int:
 
 
 async def _tensors(get: Get, files: Mapping[str, int], chosen: list[str], index: Mapping[str, Any]) -> _Groups:
-    """By name and type; {} where there are too many files to read and the few that were do not add up."""
+    """Tensors by name and type; {} if there are too many files to read and the ones that were read do not add up."""
     named, there = _named(index), [path for path in chosen if path in files]
     if not named:
         return _added(await _headers(get, there)) if len(there) <= _MOST_SHARDS else {}
@@ -160,7 +160,7 @@ def _cover(named: Mapping[str, str], files: Mapping[str, int]) -> Iterator[str]:
 
 
 def _scaled(seen: _Groups, kinds: Mapping[str, int]) -> dict[tuple[str, str], tuple[int, int]]:
-    """As many of each kind as the index names, where all that were seen are of one type."""
+    """The sizes scaled to the index's count of each kind, if all that were seen are of one type."""
     alike = {name for name, many in Counter(name for name, _ in seen).items() if many == 1 and name in kinds}
     return {
         (name, dtype): (size * kinds[name] // count, kinds[name]) if name in alike else (size, count)

@@ -156,7 +156,7 @@ class Growing:
         self._inode = os.fstat(self._file.fileno()).st_ino
 
     def new(self) -> bytes:
-        """What came since the last call, b'' for nothing; at most CHUNK bytes. Raises UsageError."""
+        """The new bytes since the last call, b'' for none; at most CHUNK. Raises UsageError."""
         with _told(self._path):
             if chunk := self._file.read(CHUNK):
                 return chunk

@@ -33,7 +33,7 @@ _SYNCED = {
 
 
 def client() -> str:
-    """What sends and takes the times."""
+    """The name and versions of the program that sends requests and takes the times."""
     return f"sparkwright {__version__}, Python {platform.python_version()}"
 
 

@@ -44,7 +44,7 @@ class Lines:
                 return
 
     def _cut(self, text: str) -> Iterator[str]:
-        """What came before is not searched again."""
+        """Cuts new text into lines; earlier text is not searched again."""
         self._held = "\r" if text.endswith("\r") else ""
         end, at = len(text) - len(self._held), 0
         for found in _BREAK.finditer(text, 0, end):
@@ -95,7 +95,7 @@ class Transport(Protocol):
         """Starts the script on the node. Raises Unreachable."""
 
     def lost(self, stderr: str, begun: bool) -> Unreachable:
-        """What it means that the script ended without its closing mark."""
+        """The error for a script that ended without its closing mark."""
 
     async def renew(self) -> bool:
         """Drops a connection that no longer answers; False when there is none to drop."""

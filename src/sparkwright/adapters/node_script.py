@@ -1,4 +1,4 @@
-"""What is really sent to a node: a POSIX sh script around the caller's argv, and how its output is read back.
+"""The form in which commands reach a node: a POSIX sh script around the caller's argv, and how its output is read back.
 
 Every script prints a random mark before the command and, after it, the mark with the exit code. So the end of a
 command and the loss of the connection differ by structure: ssh's own exit 255 comes without the closing mark,
@@ -30,7 +30,7 @@ _SHOWN = 200  # characters of a script that may stand in a command line
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What every script on a node needs. env: exported first; state: folder of the audit log; who: for its lines."""
+    """Settings of every script on a node. env: exported first; state: folder of the audit log; who: for its lines."""
 
     env: tuple[tuple[str, str], ...] = ()
     state: str = "~/.local/state/sparkwright"
@@ -68,7 +68,7 @@ class Output:
 
 
 def closed(data: bytearray, mark: bytes, start: int = 0) -> bool:
-    """Whether the closing mark and its exit code are complete; what comes before `start` is known to lack it."""
+    """True if the closing mark and its exit code are complete; everything before `start` is known to lack it."""
     at = data.find(mark + b" ", max(0, start - len(mark) - 8))
     return at >= 0 and data.find(b"\n", at) >= 0
 
@@ -126,7 +126,7 @@ def read_all(script: Script, commands: Sequence[Command], output: Output) -> tup
 
 
 def complaint(script: Script, output: Output) -> str:
-    """What the node's shell itself wrote to stderr."""
+    """The text that the node's shell itself wrote to stderr."""
     return _text(_between(bytes(output.stderr), script.mark)[1]).strip()
 
 

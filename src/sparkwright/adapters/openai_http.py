@@ -293,7 +293,8 @@ Rows = tuple[dict[str, Any], ...]
 
 
 class ModelLists:
-    """What engines list at /v1/models, remembered for a second: many clients may ask at once. clock: monotonic."""
+    """The models that engines list at /v1/models, remembered for a second: many clients may ask at once. clock:
+    monotonic."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock

@@ -35,7 +35,7 @@ def probe_of(kind: ModelKind, model: str) -> Probe:
 
 
 def proof(kind: ModelKind, text: str) -> tuple[str, int]:
-    """What it answered, and the tokens of its prompt. Raises ValueError for what is no answer of that kind."""
+    """The answer as text, and the tokens of its prompt. Raises ValueError for an answer of another kind."""
     try:
         tree = read_json(text)
         usage = tree.get("usage") or {}
@@ -64,7 +64,7 @@ def _order(results: list[dict[str, Any]]) -> str:
 
 
 def _form(model: str) -> bytes:
-    """With half a second of silence."""
+    """A form with half a second of silence."""
     sound = io.BytesIO()
     with wave.open(sound, "wb") as file:
         file.setnchannels(1)

@@ -20,7 +20,7 @@ class FilePlanHistory:
         self._path = path
 
     def add(self, rows: tuple[Compared, ...]) -> str:
-        """Why they could not be kept; '' if they were."""
+        """Adds rows. Returns why they could not be stored; '' if they were."""
         every = (*self.all(), *rows)[-_KEPT:]
         text = "".join(f"{json.dumps(asdict(row), separators=(',', ':'))}\n" for row in every)
         try:
@@ -31,7 +31,7 @@ class FilePlanHistory:
         return ""
 
     def all(self) -> tuple[Compared, ...]:
-        """What cannot be read counts as not kept."""
+        """All rows; unreadable ones are skipped."""
         try:
             with self._path.open("rb") as file:
                 lines = file.read(_MOST_BYTES).decode("utf-8", "replace").splitlines()

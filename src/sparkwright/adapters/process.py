@@ -95,13 +95,13 @@ async def _spawn(argv: Sequence[str], **streams: Any) -> Process:
 
 
 async def some(process: Process) -> bytes:
-    """What came to stdout since; b"" at its end."""
+    """The next bytes of stdout; b"" at its end."""
     assert process.stdout
     return await process.stdout.read(_READ)
 
 
 async def complaint(process: Process) -> str:
-    """What is left on stderr of a process that has ended, or is about to."""
+    """The rest of stderr of a process that has ended, or is about to."""
     assert process.stderr
     with contextlib.suppress(TimeoutError):
         return (await asyncio.wait_for(process.stderr.read(), 1.0)).decode("utf-8", "replace")

@@ -53,7 +53,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What a registry holds at one commit: name -> (entry, text)."""
+    """A registry's recipes at one commit: name -> (entry, text)."""
 
     source: Source
     recipes: Mapping[str, tuple[Entry, str]]
@@ -84,7 +84,7 @@ class RecipeSources:
         self._root, self._cwd, self._interactive = root, cwd, interactive
 
     def all(self) -> tuple[Source, ...]:
-        """By name; a damaged one is left out, so that the others can be used."""
+        """The registries by name; a damaged one is left out, so that the others can be used."""
         found = sorted(self._root.glob("*/source.json")) if self._root.is_dir() else []
         return tuple(one for path in found if (one := _read_source(path)))
 
@@ -114,7 +114,7 @@ class RecipeSources:
         return made
 
     def update(self, name: str, check: Check, told: Told = lambda done, of: None) -> Update:
-        """What an update would do. Nothing takes effect."""
+        """The changes an update would make. Nothing takes effect."""
         old = self.snapshot(name)
         source = old.source
         if source.kind == GIT:

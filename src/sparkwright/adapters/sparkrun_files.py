@@ -1,4 +1,4 @@
-"""What sparkrun has stored on this machine: its cluster files."""
+"""Files that sparkrun has stored on this machine: its clusters."""
 
 from pathlib import Path
 

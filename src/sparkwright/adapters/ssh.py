@@ -33,11 +33,9 @@ _CONFIG_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class SshSettings:
-    """How to call ssh. config: instead of ~/.ssh/config (`ssh -F`). control: folder of the shared connections' sockets
-
-    (default: /run/user/UID/sparkwright or /tmp/sparkwright-UID). connect_timeout, persist: seconds.
-    environ: for ssh; None: this process's own.
-    """
+    """The way to call ssh. config: instead of ~/.ssh/config (`ssh -F`). control: folder of the shared connections'
+    sockets (default: /run/user/UID/sparkwright or /tmp/sparkwright-UID). connect_timeout, persist: seconds. environ:
+    for ssh; None: this process's own."""
 
     config: Path | None = None
     control: Path | None = None
@@ -219,7 +217,7 @@ def _free_port() -> int:
 
 
 async def _heard(running: Process, word: bytes, limit: float) -> bool:
-    """Whether the session printed the word: only then the forward is open."""
+    """True if the session printed the word: only then the forward is open."""
     heard = b""
     with suppress(TimeoutError):
         async with asyncio.timeout(limit):

@@ -1,4 +1,4 @@
-"""Whose certificates are trusted."""
+"""The trusted certificates."""
 
 import asyncio
 import ssl
@@ -8,7 +8,8 @@ _CONNECT = 10.0
 
 
 async def signed(url: str, authority: str) -> bool:
-    """Whether that https server's certificate is good by the authority of a file, and by no other. Never raises."""
+    """True if the https server's certificate is signed by the authority in a file; other authorities do not count.
+    Never raises."""
     try:
         parts = urlsplit(url)
         async with asyncio.timeout(_CONNECT):

@@ -91,7 +91,7 @@ async def _llama_cpp(served: Served, text: str) -> Told | None:
 
 
 async def _vllm_body(served: Served, body: str) -> int | None:
-    """Of a chat as the template writes it, or of a completion's prompt with what the tokenizer puts in front of it."""
+    """The tokens of a chat as the template writes it, or of a completion's prompt with the tokenizer's own prefix."""
     told = await served.post("/tokenize", {**json.loads(body), "add_special_tokens": "prompt" in json.loads(body)})
     return told["count"] if isinstance(told, dict) and isinstance(told.get("count"), int) else None
 

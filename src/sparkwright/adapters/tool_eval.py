@@ -49,7 +49,7 @@ class Running:
 
 
 def program() -> tuple[str, ...]:
-    """How it is called. Raises UsageError where it is not installed."""
+    """The command that calls it. Raises UsageError if it is not installed."""
     if importlib.util.find_spec(_MODULE):
         return sys.executable, "-m", _MODULE
     if found := shutil.which(_PROGRAM):

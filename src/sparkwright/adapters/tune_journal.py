@@ -29,7 +29,7 @@ class FileJournal:
         return self.path.stem
 
     def add(self, trial: Trial) -> None:
-        """On the disk when it returns. Raises UsageError."""
+        """Appends the trial; it is on the disk when this returns. Raises UsageError."""
         _append(self.path, asdict(trial))
 
     def trials(self) -> tuple[Trial, ...]:
@@ -58,7 +58,7 @@ def begin(folder: Path, header: dict[str, Any]) -> FileJournal:
 
 
 def find(folder: Path, wanted: str) -> FileJournal:
-    """By its id; `last`: the newest. Raises UsageError."""
+    """The search with that id; `last`: the newest. Raises UsageError."""
     known = sorted(folder.glob("t-*.jsonl"), key=lambda path: path.stat().st_mtime) if folder.is_dir() else []
     found = [path for path in known if wanted in ("last", path.stem) and _ID.fullmatch(path.stem)]
     if not found:

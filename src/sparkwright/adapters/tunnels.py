@@ -32,7 +32,7 @@ class Tunnels:
         self._folder, self._settings = folder, settings
 
     async def open(self, tunnel: Tunnel) -> bool:
-        """Whether it is a new one. Raises UsageError for a port that is taken, Unreachable."""
+        """Opens the tunnel; True if it is a new one. Raises UsageError for a taken port, Unreachable."""
         if await self._runs(tunnel.name):
             if (known := self._read(tunnel.name)) and (known.destination, known.port) == _target(tunnel):
                 return False
@@ -59,7 +59,7 @@ class Tunnels:
         return tuple(found)
 
     async def stop(self, name: str) -> bool:
-        """Whether there was one."""
+        """Ends the tunnel; True if there was one."""
         running = await self._runs(name)
         if running:
             await self._order("exit", name)

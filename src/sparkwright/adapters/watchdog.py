@@ -26,7 +26,7 @@ class Watchdog:
 
     @classmethod
     def take(cls, environ: MutableMapping[str, str]) -> "Watchdog":
-        """What systemd has set; taken out of the environment, which children inherit."""
+        """Takes systemd's settings out of the environment, which children inherit."""
         address, process = environ.pop(_SOCKET, ""), environ.pop(_PROCESS, "")
         period = environ.pop(_PERIOD, "")
         mine = process in ("", str(os.getpid()))

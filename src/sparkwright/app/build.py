@@ -93,7 +93,7 @@ async def build(services: Services, recipe: Recipe, options: Options) -> Built:
 
 
 def section_of(recipe: Recipe) -> Build:
-    """What the recipe's image is made from. Raises UsageError where it has none."""
+    """The recipe's `build` section. Raises UsageError if it has none."""
     if recipe.build is None:
         hint = "`sparkwright recipes show --reference` explains the section; `sparkwright up` needs none"
         raise UsageError(f"{recipe.name}: it has no `build` section, so there is nothing to build", hint)
@@ -111,7 +111,8 @@ def _job(services: Services, recipe: Recipe, options: Options) -> Job:
 
 
 async def _make_and_ship(services: Services, job: Job) -> tuple[bool, tuple[str, ...], dict[str, str]]:
-    """Whether it was built, the nodes that it was copied to, and its id on each."""
+    """Builds the image unless it exists and copies it. Returns: was it built, the nodes that received it, its id on
+    each."""
     having = await _ids(services, job)
     made = not having
     if made:

@@ -1,4 +1,4 @@
-"""What is different from when a deployment last served: kernel, driver, firmware, image, engine, recipe, clock cap."""
+"""Differences since a deployment last served: kernel, driver, firmware, image, engine, recipe, clock cap."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,7 +23,7 @@ _MANY = 4  # words
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """when: the day on which it served last. found: as of differences()."""
+    """The differences found. when: the day on which it last served. found: as from differences()."""
 
     deployment: str
     when: str
@@ -76,7 +76,7 @@ def differences(before: Mapping[str, str], now: Mapping[str, str]) -> tuple[str,
 
 
 def _change(old: str, new: str) -> str:
-    """Of many words only those that differ."""
+    """The change as text; of many words only those that differ."""
     words, others = old.split(), new.split()
     lost, more = [one for one in words if one not in others], [one for one in others if one not in words]
     if min(len(words), len(others)) < _MANY or not (lost or more):
@@ -85,7 +85,7 @@ def _change(old: str, new: str) -> str:
 
 
 async def remember(services: Services, plan: Plan, state: ClusterState) -> None:
-    """On the head, over restarts and other clients. Nothing depends on it: a full disk is no failure of a start."""
+    """Records on the head what serves now, for later starts and other clients. A full disk does not fail a start."""
     text = json.dumps({"at": services.clock.now(), "facts": served(plan.recipe, plan.placement.nodes, state)})
     try:
         await services.hosts[plan.head].put(text.encode(), _file(services, plan.head, plan.deployment), 0o600)
@@ -96,7 +96,7 @@ async def remember(services: Services, plan: Plan, state: ClusterState) -> None:
 async def changes(
     services: Services, deployment: str, recipe: Recipe, nodes: Sequence[str], state: ClusterState
 ) -> Changes | None:
-    """Since the last start that served; None where there was none, or what it left cannot be read."""
+    """Differences since the last start that served; None without one, or if its record cannot be read."""
     file = _file(services, nodes[0], deployment)
     try:
         done = await services.run(nodes[0], script('head -c "$2" "$(x "$1")"', file, str(_MOST)))

@@ -1,4 +1,4 @@
-"""Where to work; apart from wiring.py, so that a verb that needs no cluster starts quickly."""
+"""The choice of cluster; apart from wiring.py, so that a verb that needs no cluster starts quickly."""
 
 from sparkwright.domain.values import dataclass
 

@@ -29,7 +29,8 @@ Engines = dict[str, EngineFound | Unknown]
 
 
 def engine_question(services: Services, node: Node, recipe: Recipe, look: bool) -> Command | None:
-    """How to ask a node; None where there is nothing to ask: a simulated cluster is this machine.
+    """The command that asks a node for its engine; None if there is nothing to ask: a simulated cluster is this
+    machine.
 
     look: run the image when nothing is known of it yet.
     """

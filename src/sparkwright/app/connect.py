@@ -26,10 +26,8 @@ _SIMULATED = "x-sparkwright-simulated"
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """To an endpoint. url: with /v1, as clients on this machine use it. tunnel: ssh destination where it needs one, to
-
-    `node`. key_file, authority: paths here, '' for none. model: '' takes what it lists first.
-    """
+    """The way to an endpoint. url: with /v1, as clients on this machine use it. tunnel: ssh destination if it needs
+    one, to `node`. key_file, authority: paths here, '' for none. model: '' takes the first that the endpoint lists."""
 
     url: str
     deployment: str = ""
@@ -43,7 +41,8 @@ class Way:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """at: what serves, as the endpoint reported it. answer: to the one request; troubles: worst first."""
+    """The result of a check. at: the endpoint as it reported itself. answer: to the one request; troubles: worst
+    first."""
 
     at: Served
     answer: Heard
@@ -58,7 +57,7 @@ class Checked:
 
 
 async def way_to(services: Services, deployment: str, key: str, authority: str) -> Way:
-    """To a deployment's gateway. key: name of one that was made on this machine, '' for the first that opens it.
+    """The way to a deployment's gateway. key: name of a key made on this machine, '' for the first that opens it.
 
     Raises UsageError when there is no such deployment, gateway or key.
     """
@@ -115,15 +114,13 @@ async def _known(services: Services) -> Keys:
 
 
 async def check(asker: Endpoint, way: Way, client: Client) -> Checked:
-    """What serves, and an answer to one request as the client would send it. Raises as `found`."""
+    """Finds the endpoint and sends one request as the client would. Raises as `found` does."""
     return await _asked(asker, way, client, await found(asker, way))
 
 
 async def found(asker: Endpoint, way: Way) -> Checked:
-    """What the endpoint reports, nothing asked of the model. Raises NotReady when nothing answers, UsageError for what
-
-    settings cannot hold.
-    """
+    """The endpoint as it reports itself; the model is asked nothing. Raises NotReady if nothing answers, UsageError for
+    values that settings cannot hold."""
     listing = await asker.get(f"{way.url.removesuffix('/v1')}/v1/models", way.key, _SOON)
     rows = _rows(listing)
     names = tuple(str(row["id"]) for row in rows)
@@ -151,7 +148,7 @@ async def _asked(asker: Endpoint, way: Way, client: Client, seen: Checked) -> Ch
 
 
 def _rows(reply: Reply) -> Sequence[Mapping[str, Any]]:
-    """Of a list of models; [] for anything else."""
+    """The rows of a list of models; [] for anything else."""
     try:
         rows = read_json(reply.body)["data"] if reply.status == 200 else []
         return [row for row in rows if isinstance(row, dict) and isinstance(row.get("id"), str)][:200]
@@ -179,7 +176,7 @@ def _hint(reply: Reply) -> str:
 
 
 def through(way: Way, port: int) -> Way:
-    """By a tunnel whose end on this machine is `port`."""
+    """The same way through a tunnel that ends on this machine's `port`."""
     parts = urlsplit(way.url)
     return replace(way, url=f"{parts.scheme}://{LOOPBACK}:{port}/v1")
 

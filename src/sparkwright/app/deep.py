@@ -39,7 +39,7 @@ class _Lane:
 
 
 async def deep(services: Services, nodes: Sequence[Node], facts: Mapping[str, NodeFacts]) -> tuple[Finding, ...]:
-    """What was measured, as findings (info where it is well), and what was not, with why.
+    """Findings of the measurements (info if they are good), and the ones skipped, with the reason.
 
     On two nodes it takes some 25 s.
     """
@@ -69,7 +69,7 @@ async def deep(services: Services, nodes: Sequence[Node], facts: Mapping[str, No
 
 
 def _unfit(*pair: NodeFacts) -> str:
-    """Why nothing can be measured between them; '' when it can."""
+    """The reason why nothing can be measured between the two nodes; '' if it can."""
     for facts in pair:
         nic = known(facts.nic)
         if nic is None or "ib_write_bw" not in nic.tools:
@@ -128,7 +128,8 @@ async def _step(services: Services, name: str, detail: str, usual: float) -> Asy
 
 
 async def _clocks(services: Services, facts: NodeFacts) -> Clocks | Skipped:
-    """With a rank of ours there it is only watched; else ten seconds of matrix products, and nothing of them stays."""
+    """Clocks under load. A running rank of ours is only watched; otherwise ten seconds of matrix products run and leave
+    nothing."""
     ranks = running(facts)
     if not known(facts.gpus) or ranks is None:
         return Skipped(_CLOCKS, facts.node, "no GPU" if ranks is not None else "what runs there is not known")

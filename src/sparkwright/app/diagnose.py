@@ -32,7 +32,7 @@ _FIRST_LINE = 600.0  # seconds in which a rank logs something after its start
 
 @dataclass(frozen=True, slots=True)
 class _Around:
-    """Of one node: its kernel log, and what its GPU does now."""
+    """The kernel log and the GPU state of one node."""
 
     node: str
     kernel_log: str
@@ -41,7 +41,8 @@ class _Around:
 
 @dataclass(frozen=True, slots=True)
 class _Clock:
-    """Of a node. ahead: seconds, of this machine's; zone: seconds east of UTC. lives: what its supervisors report."""
+    """A node's clock. ahead: seconds ahead of this machine; zone: seconds east of UTC. lives: its supervisors'
+    reports."""
 
     ahead: float = 0.0
     zone: float = 0.0
@@ -101,7 +102,7 @@ class _Read:
 def _judged(
     given: _Read, words: Mapping[str, str], clocks: Mapping[str, float], year: int
 ) -> tuple[Diagnosis, tuple[Cause, ...]]:
-    """What is wrong now, and the causes that only earlier lines show."""
+    """The diagnosis of the present state, and the causes that only earlier lines show."""
     kernels = {one.node: oom_killed(one.kernel_log, one.kernel_log) for one in given.around}
     over = [rank for rank in given.ranks if not rank.running]
     ended = read(book(), ENDS, [end_lines(over, kernels).encode()], year)
@@ -127,7 +128,7 @@ def _judged(
 
 
 async def _clocks(services: Services, deployment: str) -> dict[str, _Clock]:
-    """Of all nodes; a node that does not answer is named by whatever else is asked of it."""
+    """The clocks of all nodes; a node that does not answer is reported by the other questions."""
     found = await together(_clock(services, name, deployment) for name in services.cluster.names)
     return dict(zip(services.cluster.names, found, strict=True))
 
@@ -147,7 +148,8 @@ async def _clock(services: Services, node: str, deployment: str) -> _Clock:
 
 
 def _since(ranks: Sequence[RankStatus], clocks: Mapping[str, _Clock]) -> tuple[float | None, bool]:
-    """By this machine's clock: the last good answer, True; without one the start of what runs, False."""
+    """The time of the last good answer and True; without an answer, the start of the running ranks and False. Both in
+    this machine's time."""
     answers = [
         live.canary.at - clock.ahead - _LATE
         for clock in clocks.values()
@@ -162,15 +164,13 @@ def _since(ranks: Sequence[RankStatus], clocks: Mapping[str, _Clock]) -> tuple[f
 
 
 def _started(rank: RankStatus) -> float | None:
-    """By its node's clock; of a container as Docker writes it."""
+    """The start of a rank by its node's clock; Docker writes it as text for a container."""
     return float(rank.started) if rank.started.isdigit() else when(rank.started, 1970)
 
 
 def _border(rank: RankStatus, clock: _Clock, since: float | None, first: float) -> float:
-    """`since` in the times of the rank's own log, which name no zone. first: the log's first time, from which the zone
-
-    is known: a log begins with the start, by UTC (a container) or by the node's zone. -inf where it is not known.
-    """
+    """The time `since` in the rank's own log, which names no zone. first: the log's first time, which tells the zone: a
+    log begins with the start, in UTC (a container) or in the node's zone. -inf if unknown."""
     started = _started(rank)
     if since is None or started is None:
         return -inf
@@ -197,7 +197,7 @@ def name_of(rank: RankStatus) -> str:
 
 
 def words_of(ranks: Sequence[RankStatus]) -> dict[str, str]:
-    """What the fixes' commands may name."""
+    """Names that the commands of fixes may contain."""
     head = next((rank for rank in ranks if rank.rank == 0), ranks[0])
     peer = next((rank for rank in ranks if rank.node != head.node), head)
     words = {"deployment": head.deployment, "head": head.node, "node": head.node, "peer": peer.node}
@@ -206,7 +206,7 @@ def words_of(ranks: Sequence[RankStatus]) -> dict[str, str]:
 
 
 def reading(deployment: str) -> dict[str, str]:
-    """How to read logs and ends of a deployment of ours, whatever runs it."""
+    """Commands that show the logs and the exits of our deployment, whatever its runtime."""
     return {"logs": f"sparkwright logs {deployment} --tail 200", "ends": "sparkwright status"}
 
 
@@ -226,7 +226,7 @@ async def _rank_logs(
 
 
 def oom_killed(log: str, lately: str) -> bool | None:
-    """Whether the kernel has ended a process for want of memory lately; None without its log."""
+    """True if the kernel recently killed a process for lack of memory; None without its log."""
     return bool(OOM.search(lately)) if log.strip() else None
 
 

@@ -37,7 +37,7 @@ class Watching:
         yield from self.new()
 
     def close(self) -> Iterator[Cause | Explanation]:
-        """What the end shows; without any cause the line that explains, and what the logs resemble."""
+        """The results at the end; without any cause, the explaining line and the similar logs."""
         readers = tuple(self.readers.values())
         for reader in readers:
             reader.close()
@@ -56,7 +56,7 @@ class Watching:
 
 
 async def watch_deployment(services: Services, deployment: str) -> AsyncIterator[Cause | Explanation]:
-    """From each rank's beginning, until the ranks end. Raises UsageError when there is no such deployment."""
+    """Watches each rank from its beginning until the ranks end. Raises UsageError if there is no such deployment."""
     watching = Watching(year_of(services), words_of(await queries.chosen(services, deployment, None)))
     async for rank, line in queries.logs(services, deployment, None, 0, True):
         for cause in watching.feed(name_of(rank), f"{line}\n".encode("utf-8", "replace")):

@@ -54,7 +54,7 @@ class _Arriving:
 async def fetch(
     services: Services, plan: Plan, cluster_state: ClusterState, stops: Sequence[Stop], what: Copied
 ) -> None:
-    """From the hub to the first node; what is whole of it goes to the others while the rest comes.
+    """Downloads the model to the first node and copies finished files to the others meanwhile.
 
     A model that is given by its path has no other source than the nodes. Raises CommandFailed.
     """
@@ -105,7 +105,7 @@ async def _followed(
 
 
 def lack(cluster_state: ClusterState, node: str) -> str:
-    """What a node lacks of the model, as text."""
+    """The missing files of the model on a node, as text."""
     found = cluster_state.checkpoints.get(node)
     if not isinstance(found, Checkpoint):
         return f"it could not be read{f': {found.raw or found.why}' if found is not None else ''}"

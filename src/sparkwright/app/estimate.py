@@ -200,7 +200,7 @@ async def _read(services: Services, asked: Asked) -> _Read:
 
 
 async def _with_draft(services: Services, recipe: Recipe) -> Recipe:
-    """With the dimensions of a draft model of its own, where the hub has its configuration."""
+    """The recipe with the dimensions of its separate draft model, if the hub has its configuration."""
     name = str(recipe.speculation.options.get("model") or "")
     text = await services.headers(name, "") if services.headers and HUB_ID.fullmatch(name) else None
     found = checkpoint.parse(Completed(0, text, "")) if isinstance(text, str) else None
@@ -223,7 +223,8 @@ def _sound(found: Checkpoint | Unknown, name: str) -> Checkpoint:
 
 
 def _inferred(found: Checkpoint) -> Checkpoint:
-    """With the dimensions that the tensors' sizes show, of which the config has at most the context and the heads."""
+    """The checkpoint with dimensions inferred from the tensors' sizes; the config adds at most the context and the
+    heads."""
     shape = inferred(found.tensors, "" if any(flaw.defect is Defect.CONFIG for flaw in found.flaws) else found.config)
     why = found.shape.why if isinstance(found.shape, Unknown) else "there is no config.json"
     doubt = f"{why}; dimensions are estimated from the tensors' sizes alone, in a wide range" if shape else why
@@ -251,7 +252,7 @@ def _drafted(asked: Asked, found: Checkpoint | None) -> Recipe:
 
 
 def _with_limits(recipe: Recipe, asked: Asked, found: Checkpoint | None) -> Recipe:
-    """What the user asks for in place of the recipe's own, and the split for so many nodes that changes least."""
+    """The recipe with the user's limits in place of its own, split over the wanted nodes with the fewest changes."""
     serving = replace(
         recipe.serving,
         context=asked.context or recipe.serving.context,
@@ -319,7 +320,8 @@ def _plan(recipe: Recipe, judge: RealJudge, library: FlagLibrary, own: bool, see
 
 
 def _others(recipe: Recipe, judge: RealJudge, variants: Sequence[tuple[str, int]]) -> Iterator[tuple[str, int, Fit]]:
-    """By their bytes alone: what a quantizer left as it was is not known before its files are read.
+    """Fits of other quantizations by their bytes alone: the layers a quantizer kept are unknown before its files are
+    read.
 
     Where the hub lists none, of checkpoints of eight and of four bits in place of one that was never quantized.
     """

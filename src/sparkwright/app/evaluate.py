@@ -33,7 +33,7 @@ _FILLED = ("long-context", "cached")
 
 
 class Watch(Protocol):
-    """Where progress is shown. Never blocks, never fails."""
+    """The display of an evaluation's progress. Never blocks, never fails."""
 
     def begins(self, name: str, number: int, of: int) -> None: ...
 
@@ -131,14 +131,14 @@ async def probe_all(
 
 
 def lacks(name: str, outcome: Outcome) -> str:
-    """Why a probe that needs this one is skipped, down to the one that did not pass."""
+    """The reason to skip a probe that needs this one; it names the probe that did not pass."""
     return (
         f"needs {name}, which {outcome.detail}" if outcome.state is State.SKIPPED else f"needs {name}: {outcome.state}"
     )
 
 
 def missing_parser(run: Run) -> str:
-    """Why all probes of tools fail at once, '' if it is not known that the engine was started without a parser."""
+    """The reason why all tool probes fail at once: the engine was started without a parser; '' if that is not known."""
     conditions, found = run.conditions, run.evaluation
     engine = ENGINES.get(conditions.engine)
     option = engine.traits.tool_option if engine and conditions.flags else ""
@@ -153,7 +153,7 @@ def missing_parser(run: Run) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What an evaluation is to find: its kind, and the names of its outcomes."""
+    """The plan of an evaluation: its kind, and the names of its outcomes."""
 
     kind: str
     names: tuple[str, ...]

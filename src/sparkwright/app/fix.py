@@ -42,13 +42,13 @@ class Wanted:
 
     @property
     def by_hand(self) -> str:
-        """Why it cannot be done from here; '' when it can."""
+        """The reason why the fix cannot be made from here; '' if it can."""
         return self.rights.why if self.fix.root else ""
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """How it went with one of them; why: '' when it is done."""
+    """The outcome of one fix; why: '' if it is done."""
 
     wanted: Wanted
     outcome: Outcome
@@ -69,7 +69,7 @@ async def mendable(services: Services, checked: Checked, only: Sequence[str] = (
 async def undoable(
     services: Services, only: Sequence[str] = (), of_init: bool = False
 ) -> tuple[tuple[Wanted, ...], tuple[NodeError, ...]]:
-    """What is recorded, node by node, the last change first; and the nodes whose record could not be read.
+    """The recorded changes by node, the last first; and the nodes whose record could not be read.
 
     of_init: what `init` has made, else what `check --fix` has.
     """
@@ -102,7 +102,7 @@ async def undo(
 
 
 def _nodes(wanted: Iterable[Wanted]) -> list[str]:
-    """Of what can be done from here."""
+    """Nodes of the changes that can be made from here."""
     return list({one.fix.node for one in wanted if not one.by_hand})
 
 
@@ -188,7 +188,7 @@ async def begun(services: Services, change: Change) -> Change:
 
 
 async def _taken_back(services: Services, wanted: Wanted, change: Change, why: str) -> str:
-    """Why it failed, and what became of the half that may have been done."""
+    """Undoes a change that failed half-way. Returns why it failed and how the undo went."""
     trouble = await ran(services, wanted, change.fix.undo)
     if trouble and await value_of(services, change.fix) != change.before:
         return f"{why}; and it could not be taken back: {trouble}; `check --undo` tries again"
@@ -216,7 +216,7 @@ async def forget(services: Services, change: Change) -> None:
 
 
 async def ran(services: Services, wanted: Wanted, commands: Sequence[Command]) -> str:
-    """Why one of them failed; '' when all are done."""
+    """Runs the commands. Returns why one of them failed; '' if all succeeded."""
     fix, password = wanted.fix, wanted.rights.password
     for command in commands:
         done = await services.run(fix.node, as_root(command, password) if fix.root else command)

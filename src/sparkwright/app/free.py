@@ -20,7 +20,8 @@ _WORTH = GIB // 2
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """What a node should have free before its ranks start. free: bytes of MemFree. last: evicted only at the end."""
+    """The memory a node should have free before its ranks start. free: bytes of MemFree. last: evicted only at the
+    end."""
 
     node: str
     free: int
@@ -38,7 +39,7 @@ def needed_free(ledger: MemoryLedger, plan: Plan) -> int:
 
 
 async def free_memory(services: Services, plan: Plan, state: ClusterState) -> None:
-    """On each node of the plan that lacks MemFree, with a notice about the effect. Raises Unreachable.
+    """Frees memory on each node of the plan that lacks MemFree and notes the effect. Raises Unreachable.
 
     A GPU with memory of its own loads into that.
     """

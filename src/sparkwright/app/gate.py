@@ -1,4 +1,4 @@
-"""Whether a recipe fits in the memory that is free on its nodes, what would make it fit, figures of earlier starts."""
+"""The memory verdict of a recipe on its nodes: does it fit, what would make it fit, and figures of earlier starts."""
 
 from collections.abc import Sequence
 
@@ -112,7 +112,7 @@ def _conditions(recipe: Recipe, found: ClusterState, rank: int, node: str) -> Co
 
 
 def _pool(found: ClusterState, node: str, recipe: Recipe, deployment: str) -> int:
-    """What the engine's memory fraction is of: all there is, or what is free when it starts. 0: not known."""
+    """Bytes that the engine's memory fraction refers to: all memory, or the memory free at its start. 0: unknown."""
     there = pool(found.facts[node], deployment, 1)
     if isinstance(there, Unknown):
         return 0
@@ -161,7 +161,7 @@ def weighed(
 
 
 def _learned(services: Services, recipe: Recipe, found: ClusterState, cost: LoaderCost) -> LoaderCost:
-    """With what an earlier start of the same but for the loader measured on the head."""
+    """The loader's cost with the figures that an earlier start, equal but for the loader, measured on the head."""
     head = nodes_for(services, recipe)[0].name
     flags = {name: value for name, value in recipe.flags.items() if option_name(name) != LOAD_FORMAT}
     flags |= {} if cost.name == DEFAULT else {LOAD_FORMAT: cost.name}

@@ -43,7 +43,7 @@ ENDPOINT = "endpoint"
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """How clients come to a gateway. url: theirs, with /v1. tunnel: `ssh` destination where only the head reaches it.
+    """The clients' way to a gateway. url: theirs, with /v1. tunnel: `ssh` destination if only the head reaches it.
 
     key, authority: files on this machine, '' where there is none. findings: what clients have to know.
     """
@@ -74,12 +74,12 @@ class GatewayInstall:
 
     @property
     def listens(self) -> bool:
-        """Without Caddy, only the service that answers it is there, and the figures."""
+        """True if Caddy listens; without it only the answering service and the figures run."""
         return len(self.services) > 1
 
 
 def gateway_name(port: int) -> str:
-    """Of the head's gateway on a port: no deployment is called so, and its folder is next to theirs."""
+    """The folder name of the head's gateway on a port, next to those of deployments; no deployment can have it."""
     return f"_gateway-{port}"
 
 
@@ -150,7 +150,7 @@ async def _routed_port(services: Services, where: Installation) -> int:
 
 
 async def findings(services: Services, plan: Plan, where: Installation) -> tuple[Finding, ...]:
-    """What is wrong with the gateway's files and programs now; changes nothing. Raises NodeError."""
+    """Findings about the gateway's files and programs as they are; changes nothing. Raises NodeError."""
     return _judged(plan, await _look(services, plan, where))
 
 
@@ -197,7 +197,7 @@ def _addresses(plan: Plan) -> tuple[str, ...]:
 
 
 def _names(plan: Plan, seen: GatewayFacts, gateway: Gateway) -> tuple[str, ...]:
-    """What clients may call the head node; what is asked for without a name gets the first one's certificate."""
+    """Names that clients may use for the head node; a request without a name gets the first one's certificate."""
     head = plan.cluster.node(plan.head)
     ours = (seen.called, head.host, head.name, f"{seen.hostname}.local")
     names = (seen.hostname, *gateway.names, *ours, *_LOCAL, *seen.addresses)
@@ -205,7 +205,7 @@ def _names(plan: Plan, seen: GatewayFacts, gateway: Gateway) -> tuple[str, ...]:
 
 
 def _kept(seen: GatewayFacts) -> FrontSetting:
-    """What the gateway on this port was made with, as far as others are behind it."""
+    """The settings of the existing gateway on this port, as far as other deployments are behind it."""
     try:
         return from_json(FrontSetting, seen.front) if seen.behind else FrontSetting(seen.port, "")
     except Unreadable:

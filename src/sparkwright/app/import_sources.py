@@ -1,4 +1,4 @@
-"""What `recipes import` asks a node: a running container, and the version of the engine in an image."""
+"""Questions of `recipes import` to a node: a running container, and the version of the engine in an image."""
 
 import json
 import re

@@ -71,13 +71,13 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """How many lines of a rank's log came since the last good answer, and the last one that came; '' without any."""
+    """The number of a rank's log lines since the last good answer, and the last of them; '' without any."""
 
     lines: int
     last: str
 
     def part(self, log: str) -> str:
-        """What the log has from there on; all of it where the last line is not found."""
+        """The part of the log from there on; all of it if the last line is not found."""
         found = [line for line in _LINES.split(log) if line.strip()]
         last = max((at for at, line in enumerate(found) if self.last and line == self.last), default=None)
         return log if last is None else "\n".join((*found[max(last + 1 - self.lines, 0) :], ""))
@@ -108,7 +108,7 @@ Part = tuple[str, Coroutine[Any, Any, None]]
 
 
 async def collect(services: Services, deployment: str, ranks: Sequence[Rank], limit: float = LIMIT) -> Evidence:
-    """What a stop would change: logs and memory, of all nodes at once.
+    """Collects the evidence that a stop would change: logs and memory, of all nodes at once.
 
     A node that does not answer in time is noted and holds up nothing else.
     """
@@ -126,7 +126,8 @@ async def collect(services: Services, deployment: str, ranks: Sequence[Rank], li
 
 
 async def decisive(services: Services, found: Evidence, nodes: Sequence[str], limit: float = LIMIT) -> None:
-    """What a diagnosis reads besides logs of ranks, and stays the same for some seconds: they may be stopped meanwhile.
+    """Collects the rest that a diagnosis reads; it stays the same for some seconds, so the ranks may be stopped
+    meanwhile.
 
     A relaunch waits for it, so it is little.
     """
@@ -163,7 +164,7 @@ def _text(services: Services, found: Evidence, node: str, name: tuple[str, str],
 
 
 async def _ended(services: Services, found: Evidence, node: str) -> None:
-    """Before anything is stopped: what ends then proves nothing."""
+    """Collects the ended ranks of a node. It runs before anything is stopped: later exits prove nothing."""
     fact = ranks_fact(services.cluster.node(node))
     done = await services.run(node, fact.command)
     if away := docker_away(done):

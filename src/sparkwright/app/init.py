@@ -46,7 +46,7 @@ class Survey:
 
 
 async def rights_there(services: Services, password: Secret | None) -> dict[str, Rights]:
-    """Of all nodes. password: tried once on each node that asks for one."""
+    """The root rights on all nodes. password: tried once on each node that asks for one."""
     rights = await rights_of(services, services.cluster.names, RIGHTS)
     asking = [name for name, one in rights.items() if one.asks]
     return {**rights, **(await rights_of(services, asking, rights_with(password)) if password else {})}
@@ -119,7 +119,7 @@ async def _point(services: Services, found: Survey) -> None:
 
 
 async def _introductions(services: Services, homes: Mapping[str, str], reaches: Mapping[str, Reach]) -> list[Fix]:
-    """For each node whose key is there: that every other one lets it in."""
+    """Fixes that let every node with a key into every other node."""
     told = await by_node(tuple(homes), lambda name: services.run(name, node_ssh.public_key(_folder(homes[name]))))
     keys = {name: done.stdout.strip() for name, done in told.items() if Plain.HOST_KEY.fits(done.stdout.strip())}
     lines = {n: node_ssh.authorized_line(keys[n], reaches[n].addresses, _tag(services, n)) for n in keys}
@@ -151,7 +151,7 @@ async def _reach(services: Services, node: str, layout: Layout) -> Reach:
 
 
 def _fabric_fixes(services: Services, wires: Mapping[str, Cabling], layout: Layout) -> list[tuple[str, Fix]]:
-    """() where a port of any node is managed by nothing that is known: half a fabric is none."""
+    """Fixes that configure the fabric; () if no known program manages a port of any node: half a fabric is none."""
     managers = {port: wires[port.node].managers.get(port.name, "") for port in layout.ports}
     each = {port.node: {managers[one] for one in layout.of(port.node)} for port in layout.ports}
     if any(len(found) > 1 or "" in found for found in each.values()):
@@ -189,7 +189,7 @@ def _of_findings(findings: Sequence[Finding]) -> Iterator[tuple[str, Fix]]:
 
 
 def _hidden(rights: Mapping[str, Rights], layout: Layout) -> Iterator[str]:
-    """Why there may be a cable all the same."""
+    """Reasons why an unseen cable may exist nevertheless."""
     for node, one in rights.items():
         if one.why and len(rights) > 1 and not layout.ports:
             yield f"{node}: {one.why}: without root a neighbour is found only where both ports have IPv6"
@@ -219,7 +219,7 @@ def _notes(
 
 
 def _is_set(port: Planned, facts: NodeFacts) -> bool:
-    """Whether the port has its address and MTU now, whoever set them."""
+    """True if the port has its address and MTU now, whoever set them."""
     links = [link for link in known(facts.interfaces) or () if link.name == port.name and link.mtu == cabling.MTU]
     return any(f"{one.ipv4}/{one.prefix}" == str(port.address) for link in links for one in link.addresses)
 
@@ -231,7 +231,7 @@ def login_fix(node: str, key: str) -> Fix:
 
 
 async def record_login(services: Services, key: str) -> None:
-    """So that --undo takes it back: also what a call that was killed has installed."""
+    """Records the login key so that --undo removes it, also one that an interrupted call installed."""
 
     async def one(node: str) -> None:
         fix = login_fix(node, key)

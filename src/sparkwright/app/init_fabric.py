@@ -34,7 +34,7 @@ class Ends:
 
 
 async def set_fabric(services: Services, wanted: Sequence[Wanted], ends: Ends) -> tuple[Result, ...]:
-    """On all nodes or on none."""
+    """Configures the fabric on all nodes or on none."""
     if hand := [one for one in wanted if one.by_hand]:
         why = "; ".join(dict.fromkeys(f"{one.fix.node}: {one.by_hand}" for one in hand))
         return tuple(Result(one, Outcome.BY_HAND, why) for one in wanted)

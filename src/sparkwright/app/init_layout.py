@@ -1,4 +1,4 @@
-"""Who is on which wire, and the addresses that are free there."""
+"""The ports on each wire, and the addresses free there."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from ipaddress import AddressValueError, IPv4Interface, IPv4Network
@@ -35,7 +35,8 @@ async def wires_of(services: Services, node: str, facts: NodeFacts, rights: Righ
 async def pinged(
     services: Services, facts: Mapping[str, NodeFacts], wires: Mapping[str, Cabling]
 ) -> dict[str, Cabling]:
-    """With the neighbours that answer at addresses which the nodes have already: frames of our own take root."""
+    """Cabling with neighbours that answer at the addresses the nodes already have: sending frames of our own takes
+    root."""
     ports = list(_ports(facts, wires))
 
     async def one(node: str) -> Cabling:
@@ -50,7 +51,7 @@ async def pinged(
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """From a port to an address of another node's port. mac: of that port; macs: of all that node's ports."""
+    """The path from a port to an address of another node's port. mac: of that port; macs: of all that node's ports."""
 
     name: str
     address: str
@@ -79,7 +80,7 @@ def with_reached(wired: Cabling, ways: Sequence[Way], told: Sequence[tuple[str, 
 async def planned(
     services: Services, rights: Mapping[str, Rights], facts: Mapping[str, NodeFacts], wires: Mapping[str, Cabling]
 ) -> tuple[Layout, list[str]]:
-    """Around the addresses that machines outside the cluster have on the same wires, with a note for each."""
+    """A layout that avoids the addresses of machines outside the cluster on the same wires, with a note for each."""
     ports, taken, notes = [*_ports(facts, wires)], {*_taken(facts, wires)}, list[str]()
     for _ in range(_ROUNDS):
         layout = plan_addresses(services.cluster.names, ports, taken)
@@ -96,7 +97,7 @@ async def planned(
 async def _claimed(
     services: Services, rights: Rights, layout: Layout, node: str, ports: Sequence[Port]
 ) -> tuple[tuple[str, str, str], ...]:
-    """Of addresses that the node does not have yet."""
+    """Answers from other machines at addresses that the node is to get."""
     now = {(port.node, port.name, address) for port in ports for address in port.addresses}
     new = [(p.name, str(p.address.ip)) for p in layout.of(node) if (node, p.name, p.address) not in now]
     if not new or rights.why:

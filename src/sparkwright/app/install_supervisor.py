@@ -34,7 +34,7 @@ Kept = tuple[Manager, ServiceHost]  # what keeps services running, and what is k
 
 @dataclass(frozen=True, slots=True)
 class InstallResult:
-    """How it is supervised. node: '' when it is not; findings: why, or what to know of it.
+    """The result of installing supervision. node: '' if nothing supervises; findings: the reason, or notes about it.
 
     reach: how clients come to its gateway, None without one.
     """
@@ -48,7 +48,7 @@ class InstallResult:
 
 @dataclass(frozen=True, slots=True)
 class InstallOptions:
-    """What a supervisor is to know besides plan and request. fresh: the ranks were started just now.
+    """Information for a supervisor besides plan and request. fresh: the ranks were started just now.
 
     figures: of that start: `available:NODE` bytes before it, `started in` seconds. replaces: another deployment, whose
     supervisor keeps the gateway's answers until this one's does.
@@ -61,7 +61,7 @@ class InstallOptions:
 
 
 async def record(services: Services, launch_request: LaunchRequest, plan: Plan) -> None:
-    """What was started, on the head, where no supervisor knows it: a way back for the next `up`, and for `restart`."""
+    """Records the started plan on the head, unsupervised, so that the next `up` and `restart` find it."""
     content = to_json(_desired(services, launch_request, plan, InstallOptions()))
     await did(services, plan.head, service.record_desired(services.state_on(plan.head), plan.deployment, content))
 
@@ -93,7 +93,7 @@ async def install_supervisor(
 
 @asynccontextmanager
 async def _alone(services: Services, plan: Plan) -> AsyncIterator[None]:
-    """Under the leases, after a short wait: a `down` meanwhile would leave units that it never saw. Raises Busy."""
+    """Holds the leases, after a short wait: a concurrent `down` would miss the new units. Raises Busy."""
     nodes, why = list(dict.fromkeys(plan.placement.nodes)), f"up {plan.deployment}: supervise"
     until, told = services.clock.monotonic() + _WAIT, False
     async with AsyncExitStack() as stack:
@@ -254,7 +254,7 @@ async def _ordered(services: Services, where: Installation, desired: Desired, op
 
 
 def _same(known: str, desired: Desired) -> bool:
-    """Without the caller, the time, and what this start has taught about speeds since."""
+    """True if both are equal apart from the caller, the time, and the speeds learned since."""
     try:
         before = from_json(Desired, known)
     except Unreadable:

@@ -34,7 +34,7 @@ async def listed(services: Services) -> Keys:
 
 
 async def used(services: Services, days: int) -> tuple[Used, ...]:
-    """What keys used on the last so many days, by UTC, oldest first. Raises CommandFailed, Unreachable."""
+    """The usage of each key in the last `days` days, by UTC, oldest first. Raises CommandFailed, Unreachable."""
     head = services.cluster.head
     since = datetime.fromtimestamp(services.clock.now() - (days - 1) * DAY, UTC).date().isoformat()
     done = await services.run(head, commands.usage(_state(services), since, _MOST_ROWS))
@@ -86,7 +86,8 @@ async def first(services: Services, deployment: str) -> str:
 
 
 async def revoke(services: Services, name: str, deployment: str = "") -> tuple[Key, ...]:
-    """What was taken away; new requests with it get 401 at once. Raises UsageError when there is none of that name."""
+    """Revokes the keys of that name and returns them; new requests get 401 at once. Raises UsageError if there is
+    none."""
     before, after = await _change(services, lambda keys: without(keys, name, deployment)[0], f"key {name} revoked")
     return tuple(key for key in before.keys if key not in after.keys)
 

@@ -86,7 +86,7 @@ async def up(services: Services, request: LaunchRequest, options: Options) -> Ou
 
 
 async def again(services: Services, request: LaunchRequest, wait: bool) -> None:
-    """What served before, from here: nothing supervises it."""
+    """Starts the previous deployment again from here; nothing supervises it."""
     outcome = await prepare(services, request)
     request = outcome.request or request
     await start_ranks(services, request, outcome, seize=False)
@@ -125,7 +125,7 @@ async def _supervise(services: Services, request: LaunchRequest, outcome: Outcom
 
 
 def _figures(outcome: Outcome) -> dict[str, float]:
-    """What a relaunch is compared with."""
+    """Figures of this start, for comparison with a relaunch."""
     memory = {name: facts.memory for name, facts in outcome.cluster_state.facts.items()}
     found = {f"available:{n}": float(told.available) for n, told in memory.items() if not isinstance(told, Unknown)}
     for ledger in outcome.plan.ledgers:
@@ -243,7 +243,7 @@ async def _launch(services: Services, outcome: Outcome, old: Sequence[RankStatus
 
 
 async def _start(services: Services, outcome: Outcome, spec: RankSpec) -> None:
-    """With unlimited memlock unless the daemon is known not to be able to give it (check DOCK004 reports that)."""
+    """Starts a rank with unlimited memlock, unless the daemon is known not to allow it (check DOCK004 reports that)."""
     found, docker = outcome.cluster_state, outcome.cluster_state.facts[spec.node].docker
     state = resolved_paths(services.cluster.node(spec.node), found.facts[spec.node]).state
     memlock = isinstance(docker, Unknown) or docker.can_raise_memlock is not False

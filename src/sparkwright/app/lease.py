@@ -1,4 +1,4 @@
-"""Who may change nodes: leases, renewed while held, and the supervisor, removed or paused when a person takes over."""
+"""Leases for changing nodes, renewed while held; and the supervisor, removed or paused when a person takes over."""
 
 import asyncio
 import json
@@ -70,7 +70,7 @@ async def _take(services: Services, node: str, why: str, seize: bool, of: Of) ->
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """By whom and for what; seconds that it is old, and that its holder has been silent."""
+    """The holder of a lease and the reason; its age and the holder's silence, in seconds."""
 
     who: str
     why: str
@@ -146,7 +146,7 @@ _REMOVED = re.compile(
 
 
 def tag_of(services: Services, deployment: str) -> str:
-    """What marks a supervisor's key on the workers: `sparkwright:CLUSTER/DEPLOYMENT`."""
+    """The mark of a supervisor's key on the workers: `sparkwright:CLUSTER/DEPLOYMENT`."""
     return f"sparkwright:{re.sub(r'[^A-Za-z0-9._-]', '-', services.cluster.name)}/{deployment}"
 
 
@@ -170,7 +170,8 @@ async def remove_supervisor(
 async def taking_over(
     services: Services, nodes: Sequence[str], deployment: str, why: str, seize: bool
 ) -> AsyncIterator[Leases]:
-    """As `holding`; a supervisor of this deployment that holds a lease gives way, and goes on if that was in vain."""
+    """Holds the leases as `holding` does; a supervisor of this deployment gives way, and resumes if that was in
+    vain."""
     async with AsyncExitStack() as stack:
         try:
             held = await stack.enter_async_context(holding(services, nodes, why, seize))
@@ -201,14 +202,15 @@ async def pause(services: Services, nodes: Sequence[str], deployment: str) -> tu
 
 
 async def _resume(services: Services, nodes: Sequence[str], deployment: str) -> None:
-    """Where it is still there: `disarm` has taken it away when something else was begun."""
+    """Resumes paused supervisors that still exist: `disarm` has removed them if something else was begun."""
     for name in nodes:
         with suppress(NodeError):
             await finished(did(services, name, service.resume(services.state_on(name), deployment)))
 
 
 async def taken_down(services: Services, node: str, deployment: str, within: float) -> str:
-    """By whom and when a `down` has ended it in the last seconds, as the node's audit log has it; '' where none has."""
+    """The person and time of a `down` that ended it in the last `within` seconds, from the node's audit log; '' without
+    one."""
     why, who = await _removed(services, node, deployment, within)
     return who if why == "down" else ""
 

@@ -53,7 +53,8 @@ class LoadGuard:
         }
 
     async def follow(self, node: str) -> None:
-        """Until cancelled. Raises NotReady once the node has stopped its rank; a node without python3 has no guard."""
+        """Watches the node until cancelled. Raises NotReady once the node has stopped its rank; a node without python3
+        has no guard."""
         services = self._services
         if not self._is_asked:
             return
@@ -70,7 +71,8 @@ class LoadGuard:
             await services.clock.sleep(_AGAIN)
 
     async def leave(self) -> None:
-        """On each node, for as long as its ranks run and nobody follows them; a node that cannot be asked has none."""
+        """Leaves a guard on each node while its ranks run and nobody follows them; a node that cannot be asked gets
+        none."""
         services, name, recipe = self._services, self._plan.deployment, self._plan.recipe
         if not self._is_asked or self._plan.recipe.model.simulated:
             return
@@ -154,7 +156,7 @@ def load_floors(ledger: MemoryLedger | None) -> Floors:
 
 
 def figures_of(node: str, floors: Floors) -> dict[str, float]:
-    """For a process that watches a start which it has not planned."""
+    """The floors as figures, for a process that watches a start it has not planned."""
     return {f"{word}{node}": float(size) for word, size in zip(_FLOORS, (floors.soft, floors.hard), strict=True)}
 
 

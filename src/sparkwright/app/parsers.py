@@ -38,7 +38,8 @@ async def play(entry: Entry, given: Given, send: Send) -> Outcome:
 
 
 async def parser_findings(services: Services, plan: Plan) -> tuple[Finding, ...]:
-    """What the recipe's parsers do to answers, by a call, a split of reasoning and an answer of exact length."""
+    """Findings about the recipe's parsers: a tool call, a split of reasoning and an answer of exact length are
+    tried."""
     names = parser_probes(plan.recipe.parsers)
     if not names:
         return ()

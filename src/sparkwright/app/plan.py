@@ -103,7 +103,8 @@ def _placed(nodes: Sequence[Node], state: ClusterState) -> tuple[Placement, list
 
 
 def _as_ours(request: LaunchRequest, cluster_state: ClusterState) -> ClusterState:
-    """What is replaced is stopped before anything starts, as ranks of the same name are: memory and ports alike."""
+    """The state with the replaced deployment's ranks counted as ours: they stop before anything starts and free memory
+    and ports."""
     if not request.replaces:
         return cluster_state
 
@@ -230,7 +231,7 @@ def _at_home(spec: RankSpec, node: Node, home: str) -> RankSpec:
 
 
 def _model(node: Node, recipe: Recipe, cluster_state: ClusterState) -> str:
-    """Where the weights are or will be: staging puts them at the same place below each node's own folders."""
+    """The present or future folder of the weights: staging uses the same place below each node's own folders."""
     facts = cluster_state.facts[node.name]
     there = {name: c for name, c in cluster_state.checkpoints.items() if isinstance(c, Checkpoint) and c.path}
     if node.name in there:
@@ -244,7 +245,7 @@ def _model(node: Node, recipe: Recipe, cluster_state: ClusterState) -> str:
 
 
 def bind_address(request: LaunchRequest, choice: FabricChoice | None) -> str:
-    """Under supervision it is the gateway that is open to all. Raises UsageError for an engine that would be."""
+    """The engine's address. Under supervision only the gateway is open to all. Raises UsageError for an open engine."""
     expose, name = request.recipe.serving.expose, request.recipe.name
     if expose is Expose.ALL and not request.supervised and not request.recipe.serving.api_key_env:
         raise UsageError(
@@ -287,5 +288,5 @@ def spec_hash(spec: RankSpec) -> str:
 
 
 def same_ranks(plan: Plan, running: Sequence[Mapping[str, str] | str]) -> bool:
-    """Whether the hashes (rank order) are those of the plan."""
+    """True if the hashes (rank order) are those of the plan."""
     return [spec.labels["spec-hash"] for spec in plan.specs] == list(running)

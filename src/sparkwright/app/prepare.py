@@ -24,7 +24,7 @@ _PORTS = 32
 
 @dataclass
 class Outcome:
-    """What `up` did. done: 'planned', 'already serving', 'ready' or 'detached'. steps: (name, seconds) in order.
+    """The result of `up`. done: 'planned', 'already serving', 'ready' or 'detached'. steps: (name, seconds) in order.
 
     fresh: its ranks were started by this call. armed: how it is supervised, if that was asked for. old: replaced.
     request: what was asked for, next to what serves already. called: the head's address as this machine reaches it.
@@ -76,7 +76,8 @@ def neighbours(request: LaunchRequest, found: ClusterState) -> set[str]:
 def next_to_others(
     services: Services, request: LaunchRequest, found: ClusterState, plan_of: Callable[..., Plan]
 ) -> tuple[LaunchRequest, Plan]:
-    """With the next ports that are free where another deployment has the recipe's own: clients see the gateway's."""
+    """Moves the request to the next free ports if another deployment has the recipe's own: clients see the
+    gateway's."""
     ranks = [rank for facts in found.facts.values() for rank in known(facts.ranks) or ()]
     own = next((r for r in ranks if r.deployment == request.deployment and r.rank == 0 and r.running), None)
     first = own.port - request.recipe.serving.port if own and request.supervised else 0

@@ -29,7 +29,7 @@ Probed = tuple[DeploymentState, Answer | None, str]
 
 @dataclass(frozen=True, slots=True)
 class _Told:
-    """By one node. trouble: why it could not be asked."""
+    """The report of one node. trouble: the reason why it could not be asked."""
 
     ranks: tuple[RankStatus, ...] = ()
     supervised: tuple[Supervised, ...] = ()
@@ -61,7 +61,7 @@ def _program(services: Services) -> str:
 
 
 def _corrected(found: Deployment, all_asked: bool) -> Deployment:
-    """With what the nodes show now: they were asked after its supervisor wrote its report.
+    """The deployment corrected by the nodes' present state: they were asked after its supervisor wrote its report.
 
     all_asked: every node answered, so that a rank on none of them is gone.
     """
@@ -88,7 +88,7 @@ def _missing(ranks: Sequence[RankStatus]) -> list[str]:
 
 
 def unknown(services: Services, deployment: str, known: Iterable[str]) -> UsageError:
-    """Of a name that no node knows: with the names that there are."""
+    """The error for a name that no node knows; it lists the existing names."""
     there = ", ".join(sorted(known)) or "none"
     return UsageError(f"no deployment {deployment} on {', '.join(services.cluster.names)}", f"there are: {there}")
 
@@ -109,7 +109,7 @@ async def left_alone(services: Services, found: Iterable[Deployment]) -> frozens
 
 
 async def taken_down_by(services: Services, deployment: str) -> str:
-    """Who took a deployment down that is not there, and when, as the heads' audit logs have it; '' where none does."""
+    """The person and time of a `down` of an absent deployment, from the heads' audit logs; '' without one."""
     told = await together(taken_down(services, name, deployment, _AUDITED) for name in services.cluster.names)
     return next(filter(None, told), "")
 
@@ -144,7 +144,7 @@ async def _deployment(
 
 
 def _as_watched(supervised: Supervised, live: Live) -> Deployment:
-    """What a supervisor reports wins: it has watched for longer than one call can."""
+    """The deployment as its supervisor reports it: that one has watched for longer than one call can."""
     return Deployment(
         name=supervised.deployment,
         state=live.phase,
@@ -176,7 +176,7 @@ async def _as_seen(services: Services, ordered: tuple[RankStatus, ...], probe: b
 
 
 def _unproven(ranks: Sequence[RankStatus], problems: Sequence[str], probe: bool) -> DeploymentState:
-    """What is known without a token."""
+    """The state as far as it is known without a token."""
     if not any(r.running for r in ranks):
         failed = any(r.exit_code != 0 for r in ranks)
         return DeploymentState.FAILED if failed else DeploymentState.STOPPED

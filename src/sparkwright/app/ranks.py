@@ -26,10 +26,8 @@ _END = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """How a rank is to be started on its node. state: absolute there. image_id: run exactly this image, whatever its
-
-    name there. memlock: whether the daemon can lift that limit.
-    """
+    """The start options of a rank on its node. state: absolute there. image_id: run exactly this image, whatever its
+    name there. memlock: True if the daemon can lift that limit."""
 
     state: str
     image_id: str = ""
@@ -70,7 +68,7 @@ async def listed(services: Services, nodes: Sequence[str]) -> Listing:
 
 
 async def all_ranks(services: Services, nodes: Sequence[str]) -> tuple[RankStatus, ...]:
-    """As `listing`, but raises Unreachable when a node could not be asked."""
+    """All ranks on the nodes, like `listing`, but raises Unreachable if a node could not be asked."""
     return reached(await listing(services, nodes)).ranks
 
 
@@ -100,7 +98,8 @@ def handle(services: Services, deployment: str, spec: RankSpec) -> str:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """How a rank ended, as its node shows: `exited 137 false`, the last for the out-of-memory killer of its container.
+    """The end of a rank, as its node shows it: `exited 137 false`, the last for the out-of-memory killer of its
+    container.
 
     ago: seconds before that was asked.
     """
@@ -131,7 +130,7 @@ async def follow(host: Host, runtime: str, handle: str, tail: int = 0) -> AsyncI
 
 
 async def runs(services: Services, deployment: str, rank: int, node: str) -> bool:
-    """Whether the node lists the rank as running; False where that cannot be asked."""
+    """True if the node lists the rank as running; False if the node cannot be asked."""
     ranks = (await listed(services, [node])).of(deployment)
     return any(one.rank == rank and one.running for one in ranks)
 

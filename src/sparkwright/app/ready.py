@@ -1,4 +1,4 @@
-"""From started ranks to a real answer; and what is done when that does not happen."""
+"""The wait from started ranks to a real answer, and the cleanup if none comes."""
 
 import asyncio
 import contextlib

@@ -30,9 +30,8 @@ _NOT_SETTINGS = ("source", "hash", "title", "notes", "references", "published", 
 
 @dataclass(frozen=True, slots=True)
 class Old:
-    """What is replaced. desired: what it was started from, None where nobody knows. serves: it does, or its supervisor
-    starts it again.
-    """
+    """The deployment to be replaced. desired: the plan it was started from, None if unknown. serves: it serves, or its
+    supervisor restarts it."""
 
     name: str
     ranks: tuple[RankStatus, ...]
@@ -104,7 +103,7 @@ async def find(services: Services, name: str) -> Old | None:
 
 
 def answers_clients(old: Old) -> bool:
-    """Whether it serves now, as far as anybody knows: its supervisor while that reports, else its ranks."""
+    """True if it serves now, as far as known: by its supervisor's report if fresh, else by its ranks."""
     live = old.supervised.current if old.supervised else None
     return live.phase in SERVING if live else old.serves
 
@@ -145,7 +144,7 @@ def _value(value: Any) -> str:
 
 
 def replaced_text(old: Old, new: Recipe) -> str:
-    """What an `up` of `new` does to it."""
+    """The effect of an `up` of `new` on it, as text."""
     state = "serves" if old.serves else "does not serve"
     found = differences(old.desired.recipe, new) if old.desired else ()
     more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
@@ -154,14 +153,14 @@ def replaced_text(old: Old, new: Recipe) -> str:
 
 
 def is_up(plan: Plan, found: Sequence[RankStatus]) -> bool:
-    """Whether exactly the plan's ranks run, on its nodes."""
+    """True if exactly the plan's ranks run, on its nodes."""
     alive = _alive(found)
     placed = [r.node for r in alive] == list(plan.placement.nodes)
     return bool(plan.specs) and placed and same_ranks(plan, [r.spec_hash for r in alive])
 
 
 def describe_running(plan: Plan, cluster_state: ClusterState, old: Old | None = None) -> str:
-    """What `up` would do to what runs already; empty when nothing does."""
+    """The effect of `up` on the ranks that run already; '' if none run."""
     found = old_ranks(plan, cluster_state)
     if old and old.ranks:
         return replaced_text(old, plan.recipe)
@@ -177,7 +176,7 @@ def _alive(found: Sequence[RankStatus]) -> list[RankStatus]:
 
 
 async def watched(services: Services, node: str, name: str) -> Supervised | None:
-    """What the supervisor of a deployment shows now, None where there is none or it cannot be read."""
+    """The present report of a deployment's supervisor; None without one, or if it cannot be read."""
     found = await services.read(node, supervised_fact(node, services.state_on(node)))
     return next((one for one in found if one.deployment == name), None) if isinstance(found, tuple) else None
 

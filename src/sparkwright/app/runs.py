@@ -22,7 +22,7 @@ cat > "$n" && mv -f "$n" "$d/$2.html" && printf '%s' "$3" > "$n" && mv -f "$n" "
 
 
 async def chosen(runs: RunStore, word: str) -> Listed:
-    """By id, the beginning of one, a tag (its newest), or `last`. Raises UsageError."""
+    """The run with that id, unique start of an id, or tag (its newest), or `last`. Raises UsageError."""
     found = await runs.list()
     if not found:
         raise UsageError(f"no run {word}: nothing was measured on this machine yet", "sparkwright bench URL")
@@ -43,7 +43,7 @@ async def loaded(runs: RunStore, word: str) -> Run:
 
 
 async def taken_up(runs: RunStore, word: str) -> Run:
-    """To be resumed. Raises UsageError, Busy."""
+    """Takes the run up to resume it. Raises UsageError, Busy."""
     return await runs.take_up((await chosen(runs, word)).id)
 
 

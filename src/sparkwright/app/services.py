@@ -1,4 +1,4 @@
-"""What a use case is given: the cluster, the way to its nodes, where to report, and tasks with one error."""
+"""The services of a use case: the cluster, access to its nodes, the progress sink, and tasks with one error."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
@@ -24,7 +24,8 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """who: `user@host` for leases and audit. nonce: random, distinguishes this process from others.
+    """The services given to every use case. who: `user@host` for leases and audit. nonce: random, distinguishes this
+    process from others.
 
     save_evidence: (deployment, name, text) -> the path to show; all of one process is in one folder on this machine.
     secrets: values of environment variables that recipes name (serving.api_key_env, HF_TOKEN), already masked.
@@ -61,7 +62,8 @@ class Services:
     history: PlanHistory | None = None
 
     def python_on(self, node: Node) -> str:
-        """For process-runtime engines whose recipe names no venv: no path of this machine for another one."""
+        """The interpreter for process-runtime engines whose recipe names no venv; another machine never gets a path of
+        this one."""
         return self.python if node.is_local else PYTHON
 
     def state_on(self, node: str) -> str:
@@ -80,7 +82,7 @@ class Services:
 
 @dataclass(frozen=True, slots=True)
 class LaunchRequest:
-    """What the user asked for. force: the reason given to override findings, '' for none.
+    """The user's request. force: the reason given to override findings, '' for none.
 
     measured: figures of logs that were given by hand, in place of those of earlier starts. supervised: the engine
     listens where only the gateway reaches it. replaces: another deployment, whose memory and ports count as free.
@@ -99,7 +101,7 @@ class LaunchRequest:
 
 @dataclass(frozen=True, slots=True)
 class ClusterState:
-    """What the nodes answered. images: node -> (id, bytes) of the recipe's image, absent when the node lacks it.
+    """The answers of the nodes. images: node -> (id, bytes) of the recipe's image, absent if the node lacks it.
 
     engines: node -> the engine that is there, absent where nobody has looked yet. calibrations: node -> what the engine
     printed there (or elsewhere) at an earlier start. stored: every checkpoint on the cluster's disks, () where
@@ -146,7 +148,7 @@ def api_key(services: Services, recipe: Recipe) -> Secret | None:
 
 
 def understood(node: str, what: str, found: T | Unknown) -> T:
-    """What a node reported. Raises CommandFailed with what could not be understood."""
+    """The value that a node reported. Raises CommandFailed with the text that could not be parsed."""
     if isinstance(found, Unknown):
         raise CommandFailed(node, f"{what}: {found.why} {found.raw}")
     return found
@@ -163,12 +165,13 @@ async def together(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
 
 
 async def by_node(nodes: Sequence[str], ask: Callable[[str], Coroutine[Any, Any, T]]) -> dict[str, T]:
-    """What is asked of each node, of all at once."""
+    """Asks all nodes at once; returns the answers by node."""
     return dict(zip(nodes, await together(map(ask, nodes)), strict=True))
 
 
 async def each(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """As `together`, but an error on one node does not end what goes on on the others; it is raised at the end."""
+    """Runs all tasks like `together`, but lets the others finish after an error on one node, and raises it at the
+    end."""
     done = await asyncio.gather(*work, return_exceptions=True)
     for result in done:
         if isinstance(result, BaseException):

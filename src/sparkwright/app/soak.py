@@ -141,7 +141,7 @@ class _Going:
 
     @contextlib.asynccontextmanager
     async def _beside(self) -> AsyncIterator["asyncio.Task[str]"]:
-        """While a level runs: clients that leave, and a check of memory, which ends when it meets the floor."""
+        """Runs next to a level: clients that leave, and a memory check that ends at the floor."""
         low, leaving = asyncio.ensure_future(self._floor()), asyncio.ensure_future(self._leaving())
         try:
             yield low
@@ -187,7 +187,7 @@ class _Going:
                 self.happened("incident", text, at)
 
     async def _back(self) -> bool:
-        """Whether it answers again, in the time that a relaunch may take."""
+        """True if the server answers again within the time that a relaunch may take."""
         await self._save()
         target, began = self.ready.order.target, self.bench.clock.monotonic()
         while self.bench.clock.monotonic() - began < _AWAY:

@@ -52,10 +52,8 @@ class SplitReader:
 
 
 def end_lines(ended: Sequence[RankStatus], kernels: Mapping[str, bool | None], what: str = "") -> str:
-    """What nodes report of ranks that have ended. kernels: whether a node's kernel killed for want of memory lately,
-
-    None where its log cannot be read. what: which end came first, as a sentence that begins with the rank.
-    """
+    """Lines that nodes report about ended ranks. kernels: True if a node's kernel killed for lack of memory lately,
+    None if its log cannot be read. what: the rank that ended first, as a sentence that begins with the rank."""
     failed = any(rank.exit_code not in (0, None, *_OUTSIDE) for rank in ended)
     told = [_line(rank, kernels.get(rank.node), what.startswith(f"{_label(rank)} "), failed) for rank in ended]
     return "".join(f"{line}\n" for line in (what, *told) if line)
@@ -87,7 +85,7 @@ def _label(rank: RankStatus) -> str:
 
 
 def keys(stops: bool, family: str = "") -> frozenset[str]:
-    """Of what ends a service (none of it has happened as long as it answers), or of what only degrades it.
+    """Keys of the causes that end a service (none has happened while it answers), or of those that only degrade it.
 
     family: only of it (`api-and-client`: what a client did wrong, or was refused).
     """

@@ -24,7 +24,7 @@ class Needs:
 
 
 def model_needs(plan: Plan, cluster_state: ClusterState) -> Needs:
-    """Which nodes lack the complete checkpoint, or have another revision of it than the first that has one.
+    """The nodes that lack the complete checkpoint, or have another revision of it than the first that has one.
 
     A simulated model without files needs none.
     """
@@ -40,7 +40,7 @@ def model_needs(plan: Plan, cluster_state: ClusterState) -> Needs:
 
 
 def image_needs(plan: Plan, cluster_state: ClusterState) -> Needs:
-    """Which nodes lack the image, or have another one under the same reference than the head's."""
+    """The nodes that lack the image, or whose image of that reference differs from the head's."""
     nodes = tuple(dict.fromkeys(plan.placement.nodes))
     if plan.recipe.engine.runtime is not Runtime.DOCKER:
         return Needs(())
@@ -117,7 +117,7 @@ def _is_built(recipe: Recipe) -> bool:
 
 
 def _root(services: Services, plan: Plan, source: str, cluster_state: ClusterState) -> tuple[str, int]:
-    """What to copy from a node that has the model, absolute, and its bytes (0: not known)."""
+    """The path to copy from a node that has the model, absolute, and its bytes (0: unknown)."""
     found = _complete(cluster_state, source)
     if found and found.root:
         return found.root, found.bytes
@@ -125,7 +125,7 @@ def _root(services: Services, plan: Plan, source: str, cluster_state: ClusterSta
 
 
 def _target(services: Services, plan: Plan, node: str, cluster_state: ClusterState) -> str:
-    """Where the model's folder is (to be) on a node, absolute."""
+    """The present or future path of the model's folder on a node, absolute."""
     where, model = services.cluster.node(node), plan.recipe.model
     if model.path:
         return expand(model_path(where, plan.recipe), home_of(cluster_state.facts[node]))
@@ -133,7 +133,7 @@ def _target(services: Services, plan: Plan, node: str, cluster_state: ClusterSta
 
 
 def staging_text(plan: Plan, cluster_state: ClusterState) -> tuple[str, ...]:
-    """What `plan` prints about staging, one sentence each."""
+    """The sentences of `plan` about staging."""
     told = []
     for what, needs in (("image", image_needs(plan, cluster_state)), ("weights", model_needs(plan, cluster_state))):
         if needs.lacking and needs.source:

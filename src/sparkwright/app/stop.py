@@ -44,7 +44,7 @@ class Removed:
 
     @property
     def whole(self) -> bool:
-        """Whether all ranks of the deployment were found."""
+        """True if all ranks of the deployment were found."""
         return bool(self.ranks) and {r.rank for r in self.ranks} >= set(range(max(r.world for r in self.ranks)))
 
 
@@ -80,7 +80,7 @@ async def down(services: Services, deployment: str, seize: bool = False, recipes
 
 
 async def _left(services: Services, deployment: str, nodes: Sequence[str]) -> bool:
-    """Whether any node has files or units of it; changes nothing."""
+    """True if any node has files or units of it; changes nothing."""
 
     asked = (services.run(name, script(_LEFT, services.state_on(name), deployment)) for name in nodes)
     return any("was" in done.stdout.split() for done in await together(asked))

@@ -1,4 +1,4 @@
-"""What serves, replaced by something else; started again where that fails.
+"""Replacement of the running deployment, which is started again if that fails.
 
 Where a supervisor keeps it, that one leaves the nodes to us, keeps the gateway, and starts it again when we fail, also
 when this process is killed. Elsewhere this process does it.
@@ -70,7 +70,8 @@ class Swap:
         return tuple(name for name in self.names if name != kept)
 
     def announce(self) -> None:
-        """Before anything changes. Raises UsageError where there is no way back and one was expected."""
+        """Announces the replacement before any change. Raises UsageError if the old one could not be restarted as
+        expected."""
         self.check_way_back()
         if old := self.old:
             back = "; it serves until weights and image are there, and is started again if the new one is not ready"
@@ -111,7 +112,8 @@ class Swap:
         self.begun = True
 
     async def _handed_over(self, supervised: Supervised) -> bool:
-        """Whether its supervisor has left the ranks to us; its gateway refuses with the reason then.
+        """Asks the supervisor to hand its ranks over. True once it has; its gateway then refuses requests with the
+        reason.
 
         Raises Unreachable if the supervisor cannot ask a node, and could not start it again.
         """
@@ -153,7 +155,7 @@ class Swap:
                 await self.services.run(node, service.renew_request(state, name, self.services.nonce))
 
     async def ours(self) -> bool:
-        """Whether its supervisor still waits for us: nobody has taken it down, or begun another `up`, since."""
+        """True if the supervisor still waits for us: nobody has run `down` or another `up` since."""
         if not (self.stands_by and self.old and self.old.supervised):
             return False
         node, state, name = self._place(self.old.supervised)
@@ -180,7 +182,7 @@ class Swap:
             self._told(old, error, why)
 
     async def _given_back(self, plan: Plan, cause: str) -> None:
-        """What was started of the new one is removed; its logs are kept here."""
+        """Removes the ranks and files of the new deployment; its logs are kept here."""
         try:
             async with holding(self.services, plan.placement.nodes, f"roll back {plan.deployment}"):
                 await clean(self.services, plan)

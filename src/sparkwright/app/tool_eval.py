@@ -32,7 +32,7 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class Scenarios:
-    """Which are run. parallel: so many at once. thinking: False turns it off."""
+    """The choice of scenarios. parallel: number at once. thinking: False turns it off."""
 
     short: bool = False
     only: tuple[str, ...] = ()

@@ -40,7 +40,7 @@ class Stop:
 
 @dataclass(frozen=True, slots=True)
 class Copied:
-    """What is copied: its name for messages, its bytes (0: not known), and how it goes."""
+    """A copy: its name for messages, its bytes (0: unknown), and its settings."""
 
     label: str
     size: int
@@ -52,7 +52,7 @@ class NoPython(Exception):
 
 
 async def manners(services: Services, nodes: Sequence[str]) -> Transfer:
-    """As the cluster file has it; where ranks run on one of the nodes, copies yield to them and have a limit."""
+    """The cluster file's copy settings; next to running ranks, copies yield to them and have a limit."""
     how = services.cluster.transfer
     busy = sorted({rank.node for rank in (await listed(services, nodes)).ranks if rank.state == "running"})
     if not busy:
@@ -64,7 +64,8 @@ async def manners(services: Services, nodes: Sequence[str]) -> Transfer:
 
 
 async def copy_chain(services: Services, plan: Plan, what: Copied, stops: Sequence[Stop]) -> None:
-    """From the first node to all others; by rsync, with a notice, where a node has no python3. Raises CommandFailed."""
+    """Copies from the first node to all others; by rsync, with a notice, if a node has no python3. Raises
+    CommandFailed."""
     try:
         await send_chain(services, plan, what, stops)
     except NoPython:

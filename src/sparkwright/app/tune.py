@@ -55,7 +55,7 @@ class Journal(Protocol):
 
 
 class Show(Protocol):
-    """Where it is shown how the search goes on. Never blocks, never fails."""
+    """The display of a search's progress. Never blocks, never fails."""
 
     def begins(self, rung: int, point: Point, number: int, of: int) -> None: ...
 
@@ -64,7 +64,7 @@ class Show(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Quiet:
-    """Of probes and benches: notes go on. Implements Watch and the bench's Screen."""
+    """A silent display of probes and benches that passes notes on. Implements Watch and the bench's Screen."""
 
     note: Callable[[str], None]
 
@@ -98,7 +98,7 @@ class Search:
     _serving: tuple[Point, tuple[tuple[str, Any], ...]] | None = None
 
     async def all(self) -> None:
-        """Until the last rung is done, or the budget is spent."""
+        """Runs trials until the last rung is done, or the budget is spent."""
         survey = self.survey
         while (then := search.upcoming(survey.settings, survey.first, self.trials, survey.good)) is not None:
             if not self._affordable():
@@ -162,7 +162,7 @@ class Search:
 
     @property
     def _pace(self) -> float:
-        """What the recipe's own settings did when they were measured first, which is the same after --resume."""
+        """The score of the recipe's own settings when first measured; the same after --resume."""
         own = next((one for one in self.trials if not any(one.point) and one.rung >= 0 and one.scores), None)
         return fmean(own.scores) if own else 0.0
 
@@ -228,7 +228,7 @@ class Search:
         return {one.name: one.detail for one in found if one.state in _FAILED}
 
     async def restore(self, error: BaseException | None) -> None:
-        """What served before serves again; what is left of the trials is removed."""
+        """Starts the previous deployment again and removes the rest of the trials."""
         if self.swap.old and self.swap.again:
             ended = error if error is not None else SparkwrightError("tuning ended")
             if self._plan:
@@ -270,7 +270,7 @@ class Search:
         return sum(one.seconds for one in self.trials) / len(tried) * left if tried else 0.0
 
     def _fastest(self, best: Point) -> dict[str, Any]:
-        """Of settings that are compared by the time to ready: a value that starts a tenth sooner than the own one."""
+        """Settings compared by time to ready: the values that start a tenth sooner than the recipe's own."""
         found: dict[str, Any] = {}
         for setting in self.survey.starts:
             took = {

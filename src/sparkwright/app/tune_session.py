@@ -44,12 +44,12 @@ async def searching(
 
 
 def served_text(old: Old | None) -> str:
-    """For the journal: what is to be started again, '' for nothing."""
+    """The previous deployment for the journal, to be started again; '' for none."""
     return to_json(old.desired) if old and old.serves and old.desired else ""
 
 
 async def _served(services: Services, name: str, journal: Journal) -> Old | None:
-    """What serves, or what served when a search began that was killed: its trial may run now."""
+    """The present deployment, or the one before a search that was killed: that search's trial may run now."""
     old, told = await find(services, name), str(journal.header().get("served", ""))
     if (old and (old.supervised or old.desired)) or not told:  # of a trial nothing is recorded on the nodes
         return old if old and (old.supervised or old.desired) else None
@@ -61,7 +61,7 @@ async def _served(services: Services, name: str, journal: Journal) -> Old | None
 
 
 async def serving(services: Services, name: str) -> Old | None:
-    """What a search would replace. Raises UsageError where it could not be started again."""
+    """The deployment a search would replace. Raises UsageError if it could not be started again."""
     old = await find(services, name)
     if old and old.serves and old.desired is None and not old.supervised:
         said = f"{name} serves, and what it was started from is not recorded: it could not be started again"

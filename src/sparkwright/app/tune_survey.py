@@ -1,4 +1,4 @@
-"""What `tune` may try on these nodes: the settings, the points that the plan lets start, the recipe of each."""
+"""The search space of `tune` on these nodes: settings, the points that the plan allows, the recipe of each."""
 
 from collections.abc import Mapping, Sequence
 
@@ -100,7 +100,7 @@ class Survey:
 
     @property
     def candidates(self) -> tuple[Candidate, ...]:
-        """Of the first rung in order, then those that the plan refuses."""
+        """The candidates of the first rung in order, then those that the plan refuses."""
         refused = [one for one in self._known.values() if one.refused and one.point not in self.first]
         return (*map(self.candidate, self.first), *refused[:_REFUSED])
 

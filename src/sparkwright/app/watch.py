@@ -145,7 +145,7 @@ class Watch:
         return bool(found)
 
     def _version(self) -> str:
-        """As the engine's own log has it, else as the recipe does."""
+        """The version from the engine's own log, else from the recipe."""
         return self.facts.get("version") or self._plan.recipe.engine.version
 
     async def follow(self, rank: RankWatch) -> None:
@@ -306,7 +306,7 @@ _SIGNALS = {137: " (SIGKILL: often the kernel's out-of-memory killer)", 139: " (
 
 
 def how(ended: str) -> str:
-    """As a sentence; ended: as End.how."""
+    """The end of a rank as a sentence; ended: as in End.how."""
     status, code, oom = (*ended.split(), "", "", "")[:3]
     if status == "gone":
         return "is gone: somebody removed it"

@@ -37,7 +37,8 @@ _LOGGER = re.compile(r"\b(?P<place>[\w/.-]{2,60}\.(?:py|cc|cpp|cu|go|rs|c|h):\d+
 
 @dataclass(frozen=True, slots=True)
 class Mechanism:
-    """How something fails. next: steps, without those with an empty slot; generic: its place shows the family.
+    """A way in which something fails. next: steps, without those with an empty slot; generic: its place shows the
+    family.
 
     like: the mechanism whose causes are its own, too.
     """
@@ -57,7 +58,7 @@ class Mechanism:
         return next((found for one in possible if (found := _compiled(one).search(text))), None)
 
     def rows(self, seen: str) -> list[Mapping[str, Any]]:
-        """Of its causes, those whose words are seen."""
+        """The causes whose words are seen."""
         causes = next((one.causes for one in mechanisms() if one.key == self.like), self.causes)
         return [row for row in causes if _compiled(row.get("when", ""), re.I).search(seen)]
 
@@ -89,7 +90,7 @@ def _tables() -> Mapping[str, Any]:
 
 @cache
 def form(name: str) -> re.Pattern[str]:
-    """How lines of that kind look."""
+    """The pattern of lines of that kind."""
     return re.compile("|".join(_tables()["lines"][name]), re.IGNORECASE if name in _ANY_CASE else 0)
 
 
@@ -154,7 +155,7 @@ class _Head:
 
 
 def _head(number: int, text: str, body: str, kind: float, weight: float) -> _Head | None:
-    """Of a line without its own message."""
+    """The candidate of a line that has no message of its own."""
     if form("opens").search(body):
         return _Head(number, text, kind + _HEADED / 2, body.strip())
     if kind > STRONG and form("continues").search(body):
@@ -175,7 +176,7 @@ def with_mechanism(one: Candidate) -> Candidate:
 
 
 def split(text: str) -> tuple[str, str]:
-    """(what comes before the message, the message)."""
+    """Splits a line into (prefix, message)."""
     at = 0
     while found := form("prefix").match(text[at:]):
         at += found.end()
@@ -184,7 +185,7 @@ def split(text: str) -> tuple[str, str]:
 
 
 def _kind(prefix: str, body: str) -> float:
-    """How much a line looks like the reason by its kind: EXCEPTION for an exception's own line, 0 for routine."""
+    """The likelihood, by kind, that a line is the reason: EXCEPTION for an exception's own line, 0 for routine."""
     level = form("level").search(prefix) or form("level").match(body) or form("level").search(prefix + body[:2])
     bad = bool(form("bad").search(body))
     if form("exception").match(body.lstrip()):
@@ -203,7 +204,8 @@ def _kind(prefix: str, body: str) -> float:
 
 
 def _doubt(kind: float, body: str) -> float:
-    """What speaks against it: a heading, that it goes on without, that it only follows from something else."""
+    """The doubt about a line: it is a heading, the program continues after it, or it only follows from something
+    else."""
     doubt = 1.0 if kind and (body[:1].isspace() or body.rstrip().endswith(":")) else 0.0
     doubt += 1.5 if form("goes_on").search(body) and kind < EXCEPTION else 0.0
     return doubt + (2.0 if form("follows").search(body) else 0.0)

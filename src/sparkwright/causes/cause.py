@@ -1,4 +1,4 @@
-"""What is known of a cause that logs show, and of the causes that only a whole log shows."""
+"""A cause that logs show, and the causes that only a whole log shows."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
@@ -33,7 +33,7 @@ class LogCause:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a whole-log rule concludes: how sure, and from which lines."""
+    """The conclusion of a whole-log rule: its confidence, and its lines."""
 
     sure: float
     proof: tuple[Proof, ...]
@@ -58,7 +58,7 @@ def book_of(
     once: Mapping[str, str] | None = None,
     needs: Mapping[str, Needs] | None = None,
 ) -> Book:
-    """What is looked for in logs for all of them, and the marks of which only the first line counts."""
+    """The book of all signs of the causes, and the marks whose first line alone counts."""
     marks = {name: pattern for rule in rules for name, pattern in rule.MARKS.items()}
     rows = {name: row for rule in rules for name, row in rule.ROWS.items()}
     return Book([(c.code, sign) for c in causes for sign in c.signatures], marks, rows, once or {}, needs or {})

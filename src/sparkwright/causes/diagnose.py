@@ -1,4 +1,4 @@
-"""From the bytes of logs to a diagnosis: one Reader a source, then all of them together."""
+"""The way from the bytes of logs to a diagnosis: one Reader a source, then all of them together."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence, Set
@@ -93,7 +93,8 @@ class Reader:
         return self._scan.feed(plain) if plain else ()
 
     def _in_english(self, plain: bytes) -> bytes:
-        """With the English text of system errors of other languages, in the first bytes of the log."""
+        """The bytes with system errors of other languages in English, as far as they are in the first bytes of the
+        log."""
         left = self._untranslated
         self._untranslated = max(0, left - len(plain))
         return with_english(plain[:left]) + plain[left:] if left and plain else plain
@@ -158,7 +159,7 @@ def diagnosis(
 
 
 def _is_no_evidence(one: Found) -> bool:
-    """Whether all its lines list files, or are known to be harmless more surely than they show the cause."""
+    """True if all its lines list files, or are harmless with more certainty than they show the cause."""
     if one.known.severity is Severity.INFO or not one.known.signatures:
         return False
     is_sure = one.sure > LIKELY
@@ -166,7 +167,8 @@ def _is_no_evidence(one: Found) -> bool:
 
 
 def _later_first(found: Sequence[Found], stories: Sequence[Story]) -> list[Found]:
-    """With less confidence in what rests on a line of a good start, too: that alone did not keep it from serving."""
+    """The causes with less confidence for those that rest on a line of a good start: it did not keep that one from
+    serving."""
     ready = ready_lines(tuple(map(server_of, stories)))
     is_mixed = (any(are_before([proof], ready) for proof in one.proof) for one in found)
     return [
@@ -248,7 +250,7 @@ def with_explanation(
 
 
 def _concluded(told: Diagnosis, because: Reason, stories: Sequence[Story], begun: bool) -> Diagnosis:
-    """With the state of the server, and whether anything failed; a cause without a line of a failure is a guess.
+    """The diagnosis with the server's state and a failure mark; a cause without a line of a failure is a guess.
 
     A request that a server refused is no failure of the server.
     """
@@ -290,7 +292,8 @@ def _as_guesses(causes: Iterable[Cause]) -> tuple[Cause, ...]:
 
 
 def _shows_failure(cause: Cause, because: Reason, sources: int) -> bool:
-    """Whether a line that proves it reports something bad, or the whole log does; one log's mere end does not."""
+    """True if a line that proves it reports something bad, or the whole log does; the mere end of one log does not
+    count."""
     if cause.resembles:
         return because.fails
     if cause.code in _BY_THE_END and sources == 1:
@@ -316,7 +319,8 @@ def _explained(
 
 
 def _advised(found: Diagnosis, engines: bool, several: bool) -> Diagnosis:
-    """Without advice that does not fit: a kernel log only where the machine may be at fault, NCCL only among ranks."""
+    """The diagnosis without advice that does not fit: a kernel log only if the machine may be at fault, NCCL only among
+    ranks."""
     why, left_out = found.explanation, set[str]()
     if why:
         left_out |= set(_NOTHING_FOUND)
@@ -359,7 +363,7 @@ def _later(hit: Hit, shift: float) -> Hit:
 
 
 def _missing(stories: tuple[Story, ...], causes: tuple[Cause, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """(what could not be determined, what to collect): only what these logs show to be missing."""
+    """The open questions and the logs to collect for them: only those that these logs show to be missing."""
     gaps = [(f"what {story.source} shows: it is empty", "") for story in stories if not story.lines]
     if len(stories) == 1 and stories[0].count("several ranks"):
         gaps.append(_OTHER_RANKS)

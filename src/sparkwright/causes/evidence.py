@@ -1,4 +1,4 @@
-"""Which lines are evidence: their level, whether they only list files, whether they are known to be harmless."""
+"""The lines that count as evidence: their level, file listings, known harmless lines."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,7 +18,7 @@ _ANY = ((0.0, 0), ("",))
 
 @lru_cache(_CACHED)
 def is_quiet(text: str) -> bool:
-    """Whether its writer reports it as information or as a warning, and it is no exception and no end of a process."""
+    """True if its writer logs it as information or a warning, and it is no exception and no end of a process."""
     if is_listing(text):
         return True
     level = form("level").search(text[:_HEAD])
@@ -29,13 +29,13 @@ def is_quiet(text: str) -> bool:
 
 
 def is_listing(text: str) -> bool:
-    """Whether it lists a file, a package or a layer: a name there is no message."""
+    """True if it lists a file, a package or a layer: a name there is no message."""
     return form("listing").match(text) is not None
 
 
 @cache
 def _harmless() -> Sequence[tuple[float, Sequence[str], str, str]]:
-    """(how sure, words of which a line has one, pattern, pattern of lines left out) of the signs of harmless lines."""
+    """Signs of harmless lines: (confidence, words of which a line has one, pattern, pattern of excluded lines)."""
     known = needs()
     causes = (cause for group in families().values() for cause in group if cause.severity is Severity.INFO)
     signs = (sign for cause in causes for sign in cause.signatures if sign.sure >= POSSIBLE)
@@ -50,7 +50,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 @lru_cache(_CACHED)
 def harmless(text: str) -> float:
-    """How sure it is that the line alone is harmless, 0.0 for a line that nobody knows as such."""
+    """The confidence that the line alone is harmless; 0.0 for an unknown line."""
     low = text.lower()
     possible = (row for row in _harmless() if any(word in low for word in row[1]))
     return max((row[0] for row in possible if _matches(text, row[2], row[3])), default=0.0)
@@ -61,5 +61,5 @@ def _matches(text: str, pattern: str, unless: str) -> bool:
 
 
 def are_before(proofs: Iterable[Proof], served: Mapping[str, int]) -> bool:
-    """Whether all of them stand before the line by which their source was ready. served: source -> that line."""
+    """True if all of them stand before the line by which their source was ready. served: source -> that line."""
     return all(proof.number <= served.get(proof.source, -1) for proof in proofs)

@@ -61,7 +61,7 @@ def reason(
     words: Mapping[str, str],
     over: Mapping[str, int] | None = None,
 ) -> Reason:
-    """Of sources by name, each as (number, raw line) in order. words: about the cluster.
+    """The reason of the failure. Sources by name, each as (number, raw line) in order. words: about the cluster.
 
     over: the last line by source of what cannot explain an end: the engine was ready or has answered after it.
     """
@@ -128,13 +128,13 @@ def _filled_in(one: Candidate, known: Mechanism, words: Mapping[str, str]) -> tu
 
 
 def _is_a_failure(one: Candidate) -> bool:
-    """Whether more than a word of failure says so: its form, its level or its mechanism."""
+    """True if more than a word of failure shows it: its form, its level or its mechanism."""
     is_clear = one.weight > _LEAST or form("fatal").search(one.body) or form("signal").search(one.body)
     return bool(one.reports and is_clear) and not (is_quiet(one.text) or _is_logged_as_fine(one))
 
 
 def _is_logged_as_fine(one: Candidate) -> bool:
-    """Whether an engine logs that message as information or as a warning, though the line does not show its level."""
+    """True if an engine logs that message as information or a warning, though the line does not show its level."""
     if form("exception").match(one.body.lstrip()):
         return False
     message = message_of(one.body)
@@ -150,7 +150,7 @@ def _title(text: str, slots: Mapping[str, str]) -> str:
 
 
 def _without_reason(read: Mapping[str, Sequence[tuple[int, str]]]) -> Reason:
-    """Of a few lines that report nothing bad: somebody's sentence, a table."""
+    """The reason from a few lines that report nothing bad: somebody's sentence, a table."""
     lines = [(name, number, text) for name, given in read.items() for number, text in given if text.strip()]
     lines = [one for one in lines if not is_settings(one[2])]
     proof = tuple(Proof(name, number, text.strip()) for name, number, text in lines[:1])
@@ -159,7 +159,7 @@ def _without_reason(read: Mapping[str, Sequence[tuple[int, str]]]) -> Reason:
 
 
 def _is_described(lines: Sequence[str]) -> bool:
-    """Whether somebody describes a failure: no line begins as a log's do, and one has a word of failure."""
+    """True if somebody describes a failure: no line begins as a log's do, and one has a word of failure."""
     return not any(split(text)[0] for text in lines) and any(form("bad").search(text) for text in lines)
 
 
@@ -177,7 +177,8 @@ def _around(
 
 
 def _placed(found: Sequence[Candidate]) -> list[Candidate]:
-    """By the messages of engines: with their place in the source, without what is logged when nothing is wrong.
+    """The candidates compared with the engines' messages: their place in the source is added, routine messages are
+    dropped.
 
     An exception's own line stays, whatever message it resembles.
     """
@@ -191,7 +192,7 @@ def _placed(found: Sequence[Candidate]) -> list[Candidate]:
 
 
 def _named(found: Sequence[Candidate], few: bool) -> list[Candidate]:
-    """With their mechanisms, as far as these can change which is the best."""
+    """The candidates with their mechanisms, as far as these can change which is the best."""
     best = max((one.weight for one in found), default=0.0)
     near = (with_mechanism(one) for one in found if few or one.weight >= best - MECHANISM)
     return [one for one in near if one.weight > 0 and (few or one.weight >= _LEAST)]

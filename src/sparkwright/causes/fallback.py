@@ -1,4 +1,4 @@
-"""What is known of a failure that no mechanism fits: the kind of its error, or where the log ends without any."""
+"""The explanation of a failure that no mechanism fits: the kind of its error, or the last line of a log without any."""
 
 import errno
 import re
@@ -61,7 +61,8 @@ def _spelt(slot: str, text: str) -> str:
 
 
 def ending(logs: Mapping[str, Sequence[tuple[int, str]]], year: int, words: Mapping[str, str]) -> Explanation | None:
-    """Where an engine's log ends that reports no failure and no readiness; None once any of the logs does."""
+    """The last step of an engine's log that reports neither failure nor readiness; None once any of the logs is
+    ready."""
     origins = {name: origin_of(name, lines) for name, lines in logs.items()}
     if any(whose.progress.served for whose in origins.values()):
         return None

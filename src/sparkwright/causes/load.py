@@ -49,7 +49,7 @@ NEEDS = Path(__file__).with_name("needs.json")
 
 
 class _Wrong(Exception):
-    """What is wrong; where: a pattern that finds its line."""
+    """A mistake in a file; where: a pattern that finds its line."""
 
     def __init__(self, what: str, where: str = "") -> None:
         super().__init__(what)
@@ -193,7 +193,7 @@ def _signature(level: str, value: Any) -> Sign:
 
 
 def _unbroken(pattern: str) -> str:
-    """Without line breaks and the blanks after them: they do not count."""
+    """The text without line breaks and the blanks after them: they do not count."""
     return _BREAK.sub("", pattern) if "\n" in pattern else pattern
 
 
@@ -216,6 +216,7 @@ def _check_patterns(signatures: Iterable[Sign]) -> None:
 
 @cache
 def needs() -> Mapping[str, Needs]:
-    """What `make docs` has worked out of the patterns, which takes ten times as long as to read it."""
+    """The needs of all patterns that `make docs` has computed; to compute them takes ten times as long as to read
+    them."""
     found: Mapping[str, Any] = json.loads(NEEDS.read_text(encoding="utf-8"))
     return {digest: ((row[0], row[1]), row[2:]) for digest, row in found.items()}

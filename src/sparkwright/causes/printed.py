@@ -1,4 +1,5 @@
-"""What a log holds that is no message (settings, outputs of commands, stack dumps), and what differs between ranks."""
+"""The parts of a log that are no messages (settings, outputs of commands, stack dumps), and the differences between
+ranks."""
 
 import re
 import tomllib
@@ -97,7 +98,8 @@ def _pattern(text: str) -> re.Pattern[str]:
 
 @dataclass(slots=True)
 class Printed:
-    """Of one source. settings: (kind, key) -> value; rows: lines of tables; frame, collective: where it was, ''."""
+    """The printed values of one source. settings: (kind, key) -> value; rows: lines of tables; frame, collective: its
+    place, ''."""
 
     source: str
     settings: dict[tuple[str, str], str] = field(default_factory=dict)
@@ -212,7 +214,7 @@ class Printed:
 
 
 def printed(source: str, lines: Sequence[tuple[int, bytes]]) -> Printed:
-    """Of its kept lines, as (number, raw line) in order."""
+    """Reads the kept lines of a source, as (number, raw line) in order."""
     found, whole = Printed(source), b"\n".join(line for _, line in lines)
     if any(mark in whole for mark in forms().marks):
         for number, line in lines:
@@ -221,14 +223,15 @@ def printed(source: str, lines: Sequence[tuple[int, bytes]]) -> Printed:
 
 
 def stated(sources: Sequence[Printed], failure: str) -> tuple[Stated, ...]:
-    """What is bad. failure: its lines; a port in use counts only where they name it."""
+    """The bad facts that were stated. failure: its lines; a port in use counts only if they name it."""
     named = set(re.findall(r"\d{2,5}", failure))
     known = (said for one in sources for slot, said in one.stated if not slot or slot in named)
     return tuple({said.text: said for said in known}.values())[:_STATED]
 
 
 def differences(sources: Sequence[Printed], phases: Mapping[str, str]) -> tuple[Difference, ...]:
-    """Of what at least two sources have. phases: source -> how far it got; what is a node's own is left out."""
+    """Differences of values that at least two sources have. phases: source -> how far it got; a node's own values are
+    left out."""
     every: dict[tuple[str, str], dict[str, str]] = {("", "phase"): dict(phases)}
     for one in sources:
         own = {("", "stack"): one.frame, ("", "collective"): one.collective, **one.settings}

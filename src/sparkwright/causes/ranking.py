@@ -1,4 +1,4 @@
-"""From hits to causes: the root first. What only follows from another cause sinks below it."""
+"""The ranking of causes: the root first. A cause that only follows from another one sinks below it."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -35,7 +35,7 @@ _OF_IMAGES = re.compile(r"\bdocker (?:build|image|inspect|pull|save|load|run|com
 
 
 class Slots(dict[str, str]):
-    """For the `{name}` in a step; `<name>` for a word that is not known."""
+    """Values for the `{name}` in a step; `<name>` for an unknown word."""
 
     def __missing__(self, name: str) -> str:
         return _ELSEWHERE.get(name, f"<{name.replace('_', ' ')}>")
@@ -64,7 +64,7 @@ def found_by_signs(hits: Iterable[Hit], causes: Mapping[str, LogCause]) -> list[
 
 
 def _is_above(hit: Hit) -> bool:
-    """Whether the amounts in its line are as the sign asks for; of a line without units too."""
+    """True if the amounts in its line are as the sign asks for; also for a line without units."""
     if not hit.signed.sign.above:
         return True
     amounts = [_amount(hit.groups.get(name, "")) for name in hit.signed.sign.above]
@@ -124,7 +124,7 @@ def ranked(found: Sequence[Found], words: Mapping[str, str]) -> tuple[tuple[Caus
 
 
 def _excused(one: Found, found: Sequence[Found]) -> bool:
-    """Whether a harmless line, surely known as such, is all that this cause rests on."""
+    """True if the cause rests only on a line that is certainly harmless."""
     sure = (other for other in found if other.known.severity is Severity.INFO and other.sure >= CERTAIN)
     return one.sure <= POSSIBLE and any(one.known.key in other.known.consequences for other in sure)
 
@@ -147,7 +147,7 @@ def _weight(one: Found, found: Sequence[Found]) -> float:
 
 
 def _is_raised(one: Found) -> bool:
-    """Whether an exception's own line shows it."""
+    """True if an exception's own line shows it."""
     return any(_RAISED.search(proof.text) for proof in one.proof)
 
 
@@ -170,7 +170,7 @@ def without_containers(steps: Sequence[str]) -> list[str]:
 
 
 def named(one: Found, weight: float, words: Mapping[str, str]) -> Cause:
-    """With its steps filled in. words: about the cluster."""
+    """The cause with its steps filled in. words: about the cluster."""
     slots, known = Slots({**words, **one.groups}), one.known
     fix = [step.format_map(slots) for step in known.fix]
     fix = without_containers(fix) if words.get("runtime") == "process" else fix

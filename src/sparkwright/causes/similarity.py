@@ -55,7 +55,7 @@ def document(cause: LogCause) -> Mapping[str, float]:
 
 
 class Index:
-    """Of causes by the words of their texts; harmless ones are left out."""
+    """An index of causes by the words of their texts; harmless ones are left out."""
 
     def __init__(self, causes: Iterable[LogCause]) -> None:
         listed = [cause for cause in causes if cause.severity is not Severity.INFO]
@@ -98,7 +98,7 @@ class Index:
         return Found(self._causes[best], POSSIBLE if clear >= _CLEAR else HINT, reason.proof, {}, 1, words)
 
     def _likelier(self, cause: LogCause, reason: Reason) -> float:
-        """By what the score is multiplied: the mechanism of the line names the cause, or its family."""
+        """The factor of the score: the mechanism of the line names the cause, or its family."""
         named = _BY_MECHANISM * _LATER ** reason.keys.index(cause.key) if cause.key in reason.keys else 1.0
         return named * (_IN_FAMILY if reason.why and self._family[cause.key] in reason.why.families else 1.0)
 

@@ -21,13 +21,13 @@ def _texts() -> Mapping[str, Mapping[str, str]]:
 
 
 def marks() -> Mapping[str, str]:
-    """What is looked for in logs for it: name -> pattern."""
+    """Patterns to look for in logs: name -> pattern."""
     return _texts()["marks"]
 
 
 @cache
 def _last(name: str) -> re.Pattern[str]:
-    """What is looked for in the last lines only, where it stands if it stands anywhere."""
+    """The pattern of a mark that counts only in the last lines."""
     return re.compile(_texts()["last"][name])
 
 
@@ -46,7 +46,7 @@ class Server:
 
 
 def server_of(story: Story) -> Server:
-    """By its marks: the last of start, readiness, work and shutdown decides."""
+    """The server's state by its marks: the last of start, readiness, work and shutdown decides."""
     seen = {name: story.marks[name].last for name in marks() if name in story.marks}
     ready, starts = (seen.get(name) for name in (READY, STARTS))
     works, stops = ([line for line in story.tail if _last(name).search(line.text)] for name in (AT_WORK, STOPPED))

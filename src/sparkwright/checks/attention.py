@@ -1,4 +1,4 @@
-"""Which findings still need attention: not those that the owner ignores, and not what was there at an earlier check."""
+"""The findings that still need attention: neither ignored by the owner nor present at an earlier check."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -56,7 +56,7 @@ def attention(
 
 
 def _event(finding: Finding, facts: Mapping[str, NodeFacts]) -> str:
-    """What distinguishes an event from the next of its kind; '' for a state, and where the boot is not known."""
+    """The mark that distinguishes an event from the next of its kind; '' for a state, and if the boot is unknown."""
     there = facts.get(finding.subject)
     if finding.code not in EVENTS or there is None or isinstance(there.identity, Unknown):
         return ""

@@ -67,7 +67,7 @@ _ORDER = tuple(Severity)
 
 
 def check_all(context: Context) -> tuple[Finding, ...]:
-    """What every check finds, worst first; findings of one severity in the order of the catalog."""
+    """The findings of all checks, worst first; findings of one severity in the order of the catalog."""
     return worst_first(finding for check in CHECKS for finding in check.findings(context))
 
 

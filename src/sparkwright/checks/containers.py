@@ -39,7 +39,7 @@ def engine_of(text: str) -> str:
 
 
 def engine_in(container: Container) -> str:
-    """Of its image, its command, or its own name: the first that matches."""
+    """The engine named by its image, its command, or its own name: the first that matches."""
     told = (engine_of(text) for text in (container.image, container.command, container.name))
     return next((name for name in told if name), "an engine" if container.gpu else "")
 
@@ -101,7 +101,8 @@ def _stop(container: Container, node: str) -> str:
 
 
 def _same_model(served: str, recipe: Recipe) -> bool:
-    """By the last part of the name: a path, a hub's id and an entry of the hub's cache may be one model."""
+    """True if the last parts of the names are equal: a path, a hub's id and an entry of the hub's cache may be one
+    model."""
     wanted = {_short(name) for name in (recipe.model.id, recipe.model.path) if name}
     return bool(served) and _short(served) in wanted
 

@@ -92,7 +92,7 @@ def port_taken(context: Context) -> Iterator[Found]:
 
 
 def overlap(wanted: str, taken: str) -> bool:
-    """Whether two listening addresses meet. `::` takes IPv4 too (bindv6only is off unless somebody sets it)."""
+    """True if two listening addresses overlap. `::` takes IPv4 too (bindv6only is off unless somebody sets it)."""
     wanted, taken = wanted.removeprefix("::ffff:"), taken.removeprefix("::ffff:")
     if wanted == taken or wanted in _ANY or taken in _ANY:
         return True

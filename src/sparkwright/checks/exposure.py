@@ -42,19 +42,19 @@ def exposed(context: Context) -> Iterator[tuple[NodeFacts, Listener]]:
 
 
 def runs(facts: NodeFacts, helper: str) -> bool:
-    """Whether a rank of ours runs there whose engine starts such programs: their ports are not foreign."""
+    """True if a rank of ours runs there whose engine starts such programs: their ports are not foreign."""
     ours = (ENGINES.get(rank.engine.partition(" ")[0]) for rank in running(facts) or ())
     return any(engine and helper in engine.traits.helpers for engine in ours)
 
 
 def judged(facts: NodeFacts, severity: Severity) -> Severity:
-    """Behind a firewall it is only worth knowing."""
+    """The severity on this node: INFO behind a firewall."""
     network = known(facts.network)
     return Severity.INFO if network and network.firewall else severity
 
 
 def likely(listener: Listener, *programs: str) -> bool:
-    """Whether a port's usual owner may be behind it: one of `programs`, no name, or a generic one."""
+    """True if a port's usual owner may be behind it: one of `programs`, no name, or a generic one."""
     return not listener.process or listener.process.startswith((*programs, *_ANYTHING))
 
 

@@ -153,7 +153,7 @@ def may_not_fit(context: Context) -> Iterator[Found]:
 
 
 def _noise(ledger: MemoryLedger) -> str:
-    """What an engine measures of its CUDA graphs where other memory of the one pool moves meanwhile."""
+    """The range of an engine's measurement of its CUDA graphs while other memory of the one pool changes."""
     graphs = ledger.line(GRAPHS)
     known = graphs is not None and graphs.low is not None and graphs.high is not None
     return f" (CUDA graphs {gib(graphs.low or 0)} to {gib(graphs.high or 0)})" if graphs and known else ""
@@ -193,7 +193,7 @@ def shm_beyond(context: Context) -> Iterator[Found]:
 
 
 def pool_pinned(context: Context) -> Iterator[Found]:
-    """Where the engine would measure its own needs, and does not for a pinned size."""
+    """Findings for a pinned pool size that leaves too little, where the engine would have measured its own needs."""
     recipe = context.recipe
     if recipe is None or simulated(context) or not recipe.serving.kv_cache_bytes:
         return

@@ -43,7 +43,7 @@ def model_incomplete(context: Context) -> Iterator[Found]:
 
 
 def _missing(checkpoint: Checkpoint) -> tuple[str, ...]:
-    """Without what other rules name: damaged files, which fetching the rest does not fix, and refs/main."""
+    """Missing files apart from those of other checks: damaged files, which fetching does not fix, and refs/main."""
     others = {str(flaw) for flaw in checkpoint.flaws if flaw.defect in _OTHER_CHECKS}
     return tuple(text for text in checkpoint.missing if text not in others)
 
@@ -84,8 +84,8 @@ def shape_differs(context: Context) -> Iterator[Found]:
 
 
 def _differences(said: ModelShape, file: ModelShape) -> list[str]:
-    """What both define, differently. 0 or '' in the recipe, and '' in the file, count as missing:
-    a mixed checkpoint lists its formats elsewhere."""
+    """The dimensions that both define differently. 0 or '' in the recipe, and '' in the file, count as missing: a mixed
+    checkpoint lists its formats elsewhere."""
     pairs = ((name, getattr(said, name), getattr(file, name)) for name in ModelShape.__slots__)
     return [
         f"{name} {mine} in the recipe, {theirs} in the file"

@@ -56,7 +56,7 @@ def flawed(context: Context, *defects: Defect) -> Iterator[Flawed]:
 
 
 def download_unfinished(context: Context) -> Iterator[Found]:
-    """Of the recipe's model; without a recipe of all models in the caches."""
+    """Unfinished downloads of the recipe's model; without a recipe, of all models in the caches."""
     for found in flawed(context, Defect.UNFINISHED):
         root = found.checkpoint.root or found.checkpoint.path
         finish = f"on {found.node}: {found.fetch()}" if found.model.id else "finish the copy"
@@ -79,7 +79,7 @@ def download_unfinished(context: Context) -> Iterator[Found]:
 
 
 def ref_invalid(context: Context) -> Iterator[Found]:
-    """Of the recipe's model; without a recipe of all models in the caches."""
+    """Invalid refs of the recipe's model; without a recipe, of all models in the caches."""
     for found in flawed(context, Defect.REF):
         root, revision = found.checkpoint.root, (found.checkpoint.path and found.checkpoint.revision) or "REVISION"
         yield Found(

@@ -44,7 +44,8 @@ def subnet_clash(facts: NodeFacts) -> Iterator[Found]:
 
 
 def _takes(net: IPv4Network, rail: Rail) -> bool:
-    """Whether the kernel may prefer it: it holds the rail's address, and is no wider than the rail's own network."""
+    """True if the kernel may prefer the other route: it holds the rail's address and is no wider than the rail's
+    network."""
     for address in rail.link.addresses:
         own, single = network_of(address), parsed(address.ipv4)
         if own and single and single.subnet_of(net) and own.prefixlen <= net.prefixlen:
@@ -148,7 +149,7 @@ def firewall_blocks(context: Context) -> Iterator[Found]:
 
 
 def _lets_in(firewall: Firewall, rail: Rail) -> bool:
-    """By its name, or by the networks that it is in."""
+    """True if the firewall admits the rail, by its name or by its networks."""
     allowed = known(firewall.allows) or ()
     open_to = [network for word in allowed if (network := parsed(word))]
     own = [net for net in rail.networks if any(net.subnet_of(network) for network in open_to)]
@@ -188,7 +189,7 @@ def proxy_catches(facts: NodeFacts) -> Iterator[Found]:
 
 
 def _proxies(facts: NodeFacts) -> Iterator[tuple[str, str, str]]:
-    """(where, proxy, exceptions) of the environment and of the daemon."""
+    """Proxies of the environment and of the daemon: (where, proxy, exceptions)."""
     settings, docker = known(facts.settings), known(facts.docker)
     entries = settings.proxies if settings else ()
     for where in dict.fromkeys(entry.where for entry in entries):

@@ -1,4 +1,4 @@
-"""What rules about the link between the nodes read from facts: rails, port pairs and their networks."""
+"""Facts about the link between nodes that several checks read: rails, port pairs and their networks."""
 
 from collections.abc import Iterator
 from ipaddress import AddressValueError, IPv4Address, IPv4Network
@@ -25,7 +25,7 @@ class Rail:
 
     @property
     def first(self) -> bool:
-        """Whether it is the one of PCI domain 0."""
+        """True for the rail of PCI domain 0."""
         return cage(self.name) == self.name
 
     @property
@@ -63,7 +63,7 @@ def wired(context: Context) -> tuple[NodeFacts, ...]:
 
 
 def compared(context: Context) -> tuple[NodeFacts, ...]:
-    """As `wired`, for what is only worth knowing: a start of a recipe is not the place for it."""
+    """The wired nodes like `wired`, but none with a recipe: these notes do not belong into a start."""
     return () if context.recipe else wired(context)
 
 
@@ -101,10 +101,10 @@ def netplan(rail: Rail, what: str) -> str:
 
 
 def roce_index(port: RdmaPort) -> int | None:
-    """Where the first RoCE v2 GID with an IPv4 is; None without one."""
+    """The index of the first RoCE v2 GID with an IPv4; None without one."""
     return next((gid.index for gid in port.gids if gid.version.endswith("v2") and gid.ipv4), None)
 
 
 def link_local_index(port: RdmaPort) -> int | None:
-    """Where the first RoCE v2 GID without an IPv4 is; None without one."""
+    """The index of the first RoCE v2 GID without an IPv4; None without one."""
     return next((gid.index for gid in port.gids if gid.version.endswith("v2") and not gid.ipv4), None)

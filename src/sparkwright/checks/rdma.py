@@ -48,7 +48,7 @@ def _pinned(context: Context, facts: NodeFacts) -> Iterator[tuple[str, str]]:
 
 
 def _wrong(facts: NodeFacts, value: str) -> str:
-    """What is at that index of the first port where it is not the right kind; '' where it is, or unknown."""
+    """The wrong kind of GID at that index of the first port; '' if it is right or unknown."""
     index = int(value) if value.isascii() and value.isdigit() and len(value) < 4 else None
     if value == "":
         return "set and empty, which is not the same as not set"

@@ -1,4 +1,4 @@
-"""What checks ask of a context again and again, and the combinators. A context may lack anything."""
+"""Common questions of checks to a context, and the combinators. A context may lack anything."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -31,12 +31,12 @@ def node_of(context: Context, name: str) -> Node | None:
 
 
 def simulated(context: Context) -> bool:
-    """Whether nothing real is served: the simulator as engine, a simulated model, or the embedded cluster."""
+    """True if nothing real is served: the simulator as engine, a simulated model, or the embedded cluster."""
     return context.cluster.simulated or (context.recipe is not None and played(context.recipe))
 
 
 def played(recipe: Recipe) -> bool:
-    """Whether the recipe needs no weights. A real engine on the embedded cluster still reads real files."""
+    """True if the recipe needs no weights. A real engine on the embedded cluster still reads real files."""
     return recipe.model.simulated or simulator(recipe)
 
 
@@ -57,7 +57,7 @@ def idle(facts: NodeFacts) -> bool:
 
 
 def offset(facts: NodeFacts) -> tuple[float, float] | None:
-    """Between how many seconds the node's clock is ahead: it was read at some time between asking and the answer."""
+    """The range of seconds that the node's clock is ahead: it was read at some time between request and answer."""
     times = known(facts.times)
     now = known(times.now) if times else None
     return (now - facts.at, now - facts.asked) if now is not None and facts.asked else None

@@ -44,7 +44,7 @@ def interface_variable(context: Context) -> Iterator[Found]:
 
 
 def _wrong(variable: str, value: str, links: tuple[Interface, ...] | None) -> str:
-    """What is wrong with the value; '' when nothing is, or when it is not known."""
+    """The fault of the value; '' if there is none or it is unknown."""
     given = interface_names(value)
     if _LOOPBACK in given:
         return "that is loopback"

@@ -41,7 +41,7 @@ def nvfp4_cutlass(context: Context) -> Iterator[Found]:
 
 
 def _chosen(recipe: Recipe, env: Mapping[str, str]) -> str:
-    """What chooses a doubtful kernel, or that nothing keeps the version's own choice from being one."""
+    """The setting that chooses a doubtful kernel, or the lack of one that avoids it."""
     backend = flag(recipe, "moe-backend").lower()
     if backend in _CUTLASS:
         return f"moe-backend: {backend}"

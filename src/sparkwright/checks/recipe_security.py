@@ -85,7 +85,7 @@ def media_fetches(context: Context) -> Iterator[Found]:
 
 
 def mod_runs(context: Context) -> Iterator[Found]:
-    """What each mod touches, and where the files come from."""
+    """Findings that name the files each mod touches and their origin."""
     for mod in context.recipe.mods if context.recipe else ():
         origin = f", from {mod.origin}" if mod.origin else ""
         if mod.files:

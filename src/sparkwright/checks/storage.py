@@ -82,7 +82,7 @@ def _folder(recipe: Recipe, node: Node) -> str:
 
 
 def _disk_of(facts: NodeFacts, folder: str) -> Disk | None:
-    """What is known of this folder, or of the nearest one above it that was asked; None when neither was."""
+    """The disk of this folder, or of the nearest known folder above it; None if neither is known."""
     home = identity.home if (identity := known(facts.identity)) else "~"
     disks = [d for d in known(facts.disks) or () if _holds(_expand(d.path, home), _expand(folder, home))]
     return max(disks, key=lambda disk: len(disk.path), default=None)

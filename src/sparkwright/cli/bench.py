@@ -166,7 +166,7 @@ async def _all(targets: _Names, said: Asked, how: dict[str, Any]) -> tuple[Run |
 
 
 async def _planned(targets: _Names, said: Asked, how: dict[str, Any]) -> list[dict[str, Any]]:
-    """What would be done, of each endpoint."""
+    """The plans of a dry run, one for each endpoint."""
     shared.end_like_ctrl_c()
     plans = []
     async with tools(how["tokenizer"]) as made:
@@ -180,7 +180,7 @@ async def _planned(targets: _Names, said: Asked, how: dict[str, Any]) -> list[di
 
 
 async def _wanted(made: Bench, targets: _Names, said: Asked, how: dict[str, Any]) -> tuple[_Names, Asked]:
-    """With the workload: of the resumed run, or the profile's with the options applied."""
+    """The targets and the workload: that of the resumed run, or the profile's with the options applied."""
     if not how["resume"]:
         if not targets:
             raise UsageError("missing argument URL or DEPLOYMENT", "sparkwright bench http://127.0.0.1:8000")
@@ -227,7 +227,8 @@ def _opening(ready: Ready) -> str:
 
 @contextlib.asynccontextmanager
 async def endpoint(made: Bench, named: str, said: Asked) -> AsyncIterator[tuple[Bench, Ready]]:
-    """With what it was asked by: of a gateway of ours that trusts the cluster's own certificates."""
+    """Yields the endpoint ready to be measured, and the bench that asks it: one for a gateway of ours trusts the
+    cluster's certificates."""
     if named.startswith(("http://", "https://")):
         checked_url(named)
     if "://" in named and not is_url(named):

@@ -17,7 +17,7 @@ from sparkwright.wiring import gateway_keys, services, trusting, vouched
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """What the user calls a deployment. given: a key. keys: others to try.
+    """The user's words for a deployment. given: a key. keys: others to try.
 
     gateway: URL of its gateway, to go through that, '' where it is to be found out; None goes to the engine.
     """

@@ -22,7 +22,8 @@ _PREFILL = 50
 
 
 class Progress:
-    """Of all levels and repeats. Work is counted in tokens, so that a deep level is not taken for a quick one."""
+    """The progress over all levels and repeats. Work is counted in tokens: a deep level takes longer than a quick
+    one."""
 
     def __init__(self, levels: Sequence[LevelPlan], repeats: int, simulated: bool = False) -> None:
         self.repeats = max(repeats, 1)
@@ -82,7 +83,7 @@ class Progress:
         return self.tokens / spent if self.tokens and spent > 0 else None
 
     def share(self) -> float:
-        """Of all the work."""
+        """The done share of all the work."""
         running = 0.0
         if self.plan and not self.level_ended and self.planned:
             running = work(self.plan) * min(self.ended / self.planned, 1.0)
@@ -98,12 +99,12 @@ class Progress:
 
 
 def requests(plan: LevelPlan) -> int:
-    """Of one repeat."""
+    """The number of requests in one repeat."""
     return plan.requests * (plan.shape.turns if isinstance(plan.shape, Agent) else 1)
 
 
 def work(plan: LevelPlan) -> float:
-    """Of one repeat, in tokens of output."""
+    """The work of one repeat, in tokens of output."""
     shape = plan.shape
     if isinstance(shape, Single):
         each = (shape.depth + shape.prompt.high) / _PREFILL + shape.output.high
@@ -202,7 +203,7 @@ class Block:
 
 
 class Quiet(Screen):
-    """With --json: notes only."""
+    """The screen of --json: notes only."""
 
     def row(self, row: Row) -> None:
         pass

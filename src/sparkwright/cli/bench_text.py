@@ -48,7 +48,7 @@ def summary_text(summary: RunSummary) -> str:
 
 
 def fitting(table: Table, width: int) -> Table:
-    """Without as many of the columns that are missed least as it takes; 0: any width will do."""
+    """The table without the least important columns that do not fit; 0: any width will do."""
     for name in _MISSED_LEAST:
         if not width or max(map(len, aligned((table.head, *table.rows)).splitlines())) <= width:
             break
@@ -116,7 +116,7 @@ class Done:
 
     @cached_property
     def comparisons(self) -> tuple[Comparison, ...]:
-        """Of the first with each other one."""
+        """Comparisons of the first run with each other one."""
         first, *others = self.summaries
         return tuple(compare(first, other, self.allow_simulated) for other in others)
 

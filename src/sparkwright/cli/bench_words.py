@@ -26,7 +26,7 @@ def found_text(ready: Ready) -> str:
 
 
 def lacks(ready: Ready) -> list[str]:
-    """What the server does not offer, and what that costs."""
+    """The features that the server lacks, and the cost of that."""
     probed, found = ready.order.probed, []
     if not probed.usage:
         found.append("its streams have no `usage`: only latencies can be measured, no figure per token")
@@ -79,7 +79,7 @@ def _pace(plan: LevelPlan) -> Iterator[str]:
 
 
 def plan_json(ready: Ready) -> dict[str, Any]:
-    """Of a dry run."""
+    """The plan of a dry run as JSON."""
     made, probed = ready.outline, ready.order.probed
     return {
         "endpoint": ready.conditions.endpoint,

@@ -100,7 +100,7 @@ def check(where: ClusterOptions, **rest: Any) -> None:
 
 
 def _check_words(rest: Mapping[str, Any]) -> None:
-    """Which options go together. Raises click.UsageError."""
+    """Checks that the options go together. Raises click.UsageError."""
     if len(given := [mode for mode in _MODES if rest[mode]]) > 1:
         raise click.UsageError(f"--{given[0]} and --{given[1]} are two calls")
     changing = rest["fix"] or rest["undo"]
@@ -111,7 +111,7 @@ def _check_words(rest: Mapping[str, Any]) -> None:
 
 
 def _attended(cluster: Cluster, checked: Checked) -> Checked:
-    """Without what is ignored and the events that an earlier check has shown; this one's are recorded for the next."""
+    """The check without ignored findings and events of an earlier check; this one's are recorded for the next."""
     seen, now = earlier_events(cluster.name), time.time()
     found = attention(checked.findings, checked.facts, cluster.ignore, seen, now)
     unseen = {key: at for key, at in seen.items() if not any(f" {name} " in key for name in checked.facts)}

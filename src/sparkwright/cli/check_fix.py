@@ -41,7 +41,7 @@ class How:
 
 @dataclass(frozen=True, slots=True)
 class Fixed:
-    """What would change; results: how it went, () for a dry run; after: the nodes then."""
+    """The planned changes; results: their outcomes, () for a dry run; after: the nodes afterwards."""
 
     wanted: tuple[Wanted, ...]
     results: tuple[Result, ...]
@@ -79,7 +79,8 @@ def undone(cluster: Cluster, where: ClusterOptions, how: How, of_init: bool = Fa
 def _take_back(
     cluster: Cluster, where: ClusterOptions, how: How, of_init: bool
 ) -> tuple[tuple[Wanted, ...], tuple[Result, ...], tuple[NodeError, ...]]:
-    """What is recorded, how it went with it (() for a dry run), and the nodes that gave no answer."""
+    """Undoes the recorded changes. Returns them, their results (() for a dry run), and the nodes that did not
+    answer."""
     _must_be_able_to_ask("--undo", how)
     wanted, lost = shared.drive_on(cluster, where, lambda services: undoable(services, how.only, of_init), quiet=True)
     wanted = _with_password(cluster, where, how, wanted)
@@ -111,7 +112,7 @@ async def _look(services: Services, only: tuple[str, ...]) -> tuple[Checked, tup
 
 
 def _untouched(wanted: Sequence[Wanted], how: How) -> tuple[Result, ...]:
-    """Where nothing can be done from here."""
+    """The results if nothing can be done from here."""
     return () if how.dry_run else tuple(Result(one, Outcome.BY_HAND, one.by_hand) for one in wanted)
 
 

@@ -20,7 +20,7 @@ SIMULATED = "SIMULATED"
 
 
 def mark(simulated: bool) -> str:
-    """What a line about simulated things begins with."""
+    """The beginning of a line about simulated things."""
     return f"{SIMULATED}  " if simulated else ""
 
 
@@ -61,7 +61,7 @@ def fold(text: str, indent: int) -> str:
 
 
 def published_text(figures: "Sequence[Figure]", why: bool) -> str:
-    """By source; with `why` each with its conditions."""
+    """The published figures by source; with `why` each with its conditions."""
     lines = [f"published figures (not ours{'' if why else '; --why: their conditions'})"]
     groups: dict[str, list[Figure]] = {}
     for one in figures:
@@ -90,7 +90,7 @@ def fold_command(head: str, step: str) -> str:
 
 
 def _looks_typed(text: str) -> bool:
-    """Whether this is a command and not a sentence."""
+    """True for a command, False for a sentence."""
     return ", " not in text and re.match(r"(sudo|docker|export|pip|printf|[\w./-]+ -|--|[A-Z_]+=)", text) is not None
 
 
@@ -129,7 +129,7 @@ def _entry(group: Sequence[Finding], nodes: Collection[str], fixes: bool) -> Ite
 
 
 def _remedy(finding: Finding, several: bool) -> str:
-    """Where several nodes need it, what is the same on each is to read the same."""
+    """The remedy; on several nodes its text is equal, so that they share an entry."""
     here = f"on {finding.subject}: "
     several = several and finding.remedy.startswith(here)
     return f"on each: {finding.remedy.removeprefix(here)}" if several else finding.remedy

@@ -21,7 +21,7 @@ _EVERY = 2.0
 
 
 class Quiet:
-    """With --json only warnings are worth stderr."""
+    """The screen of --json: only warnings are worth stderr."""
 
     def report(self, happening: Happening) -> None:
         if isinstance(happening, Notice) and happening.warning:
@@ -70,7 +70,7 @@ class Lines:
 
 
 class Live:
-    """On a terminal: finished steps scroll up, running ones are below with their bar."""
+    """The screen of a terminal: finished steps scroll up, running ones are below with their bar."""
 
     def __init__(self, lines: Lines) -> None:
         self._lines = lines

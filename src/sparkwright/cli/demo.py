@@ -89,14 +89,14 @@ def _simulated(wanted: str) -> Recipe:
 
 
 def _for_a_demo(recipe: Recipe) -> Recipe:
-    """With free ports, and plain HTTP: a browser warns of a new CA, and the loopback needs no encryption."""
+    """The recipe with free ports and plain HTTP: browsers warn of a new CA, and the loopback needs no encryption."""
     port, master, door = _free_ports()
     gateway = replace(recipe.serving.gateway, port=door, tls=GatewayTls.OFF)
     return replace(recipe, serving=replace(recipe.serving, port=port, master_port=master, gateway=gateway))
 
 
 def _free_ports() -> tuple[int, int, int]:
-    """Of the engine, its ranks and the gateway, which takes the next one, too."""
+    """Free ports of the engine, its ranks and the gateway; the port after the gateway's is free, too."""
     with ExitStack() as probes:
         found: list[int] = []
         while len(found) < 2:

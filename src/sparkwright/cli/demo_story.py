@@ -1,4 +1,4 @@
-"""What the demonstration does, step by step, on nodes that are already made."""
+"""The story of the demonstration, step by step, on nodes that are already made."""
 
 import asyncio
 import json
@@ -199,7 +199,7 @@ async def _faulted(services: Services, stage: Stage, client: Client) -> dict[str
 
 
 def _pid(stage: Stage) -> int:
-    """Of the process group of rank 1, which is on the last of the nodes."""
+    """The process group of rank 1, which is on the last of the nodes."""
     folders = stage.folder.glob(f"*/home/.local/state/sparkwright/deployments/{stage.recipe.deployment}/rank1/pid")
     return int(next(folders).read_text(encoding="utf-8").split()[0])
 
@@ -213,7 +213,7 @@ def _message(reply: Reply) -> str:
 
 
 async def _incident(services: Services, stage: Stage, deployment: str) -> tuple[int, Story]:
-    """As `incidents show` prints it, once it is closed. Raises NotReady."""
+    """The incident's number and story once it is closed, as `incidents show` prints it. Raises NotReady."""
     end = services.clock.monotonic() + _PATIENCE
     while services.clock.monotonic() < end:
         found = (await remembered.remembered(services, deployment)).incidents

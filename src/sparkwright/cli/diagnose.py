@@ -88,7 +88,8 @@ def _document(examined: Examined) -> dict[str, Any]:
 
 
 def _failed(examined: Examined) -> bool:
-    """Whether anything is wrong now; of a deployment that serves, a cause is, and a line that only looks bad is not."""
+    """True if anything is wrong now: for a deployment that serves, a cause counts, and a line that only looks bad does
+    not."""
     told = examined.diagnosis
     return bool(told.causes) if examined.serves else told.failure
 
@@ -113,14 +114,15 @@ def _verdict(examined: Examined) -> dict[str, Any]:
 
 
 def _names_deployment(targets: tuple[str, ...]) -> bool:
-    """Whether the one word is no file but may be a deployment's name."""
+    """True if the single word is no file but may be a deployment's name."""
     only, path = targets[0].partition("@")[0], Path(targets[0])
     named = len(targets) == 1 and only != "-" and is_deployment_name(only)
     return named and not path.exists() and path.suffix not in _FILE
 
 
 def _deployment(word: str, where: ClusterOptions) -> Examined:
-    """From its nodes; from its last evidence here when the cluster has nothing of it, or there is no cluster."""
+    """Examines the deployment's nodes; if the cluster has nothing of it, or is missing, its last evidence on this
+    machine."""
     from sparkwright.app.diagnose import examine_deployment  # start-up
     from sparkwright.wiring import last_evidence
 
@@ -158,7 +160,7 @@ def _sources(word: str) -> Iterator[tuple[str, Path | None]]:
 
 
 def _watched(targets: tuple[str, ...], where: ClusterOptions, as_json: bool) -> bool:
-    """Whether any cause was found before the end, or before Ctrl-C."""
+    """Watches until the end or Ctrl-C. True if any cause was found."""
     if _names_deployment(targets):
         return shared.drive(where, lambda services: _watch_nodes(services, targets[0], as_json), quiet=True)
     if "-" in targets and len(targets) > 1:
@@ -192,7 +194,7 @@ def _from_stdin(watching: Watching) -> Iterator[Cause | Explanation]:
 
 
 def _from_files(watching: Watching, targets: tuple[str, ...]) -> Iterator[Cause | Explanation]:
-    """At Ctrl-C, without any cause, the line that explains."""
+    """Causes from growing files; at Ctrl-C without any cause, the line that explains."""
     files = {str(path): Growing(path) for word in targets for path in log_files(Path(word))}
     try:
         for name, file in files.items():

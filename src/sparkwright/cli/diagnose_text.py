@@ -69,7 +69,7 @@ def _state_text(told: Diagnosis) -> str:
 
 
 def _noted(told: Diagnosis) -> str:
-    """What was printed before the server was ready: it explains no failure."""
+    """Notes about lines before the server was ready: they explain no failure."""
     lines = [fold(f"  {one.title} ({_place(one.proof[0])}, {one.code})", 4) for one in told.notes]
     return "\n".join(["noted; explains no failure", *lines]) if lines else ""
 
@@ -162,7 +162,7 @@ def cause_text(cause: Cause, number: int = 1) -> str:
 
 
 def _in_order(proofs: Sequence[Proof]) -> list[Proof]:
-    """In the order of the logs; the log of the best one first."""
+    """The proofs in the order of the logs; the log of the best one comes first."""
     sources = [proof.source for proof in proofs]
     return sorted(proofs, key=lambda proof: (sources.index(proof.source), proof.number))
 

@@ -1,4 +1,4 @@
-"""What `eval` prints: progress, outcomes with their evidence, and the exit code."""
+"""The output of `eval`: progress, outcomes with their evidence, and the exit code."""
 
 import sys
 from collections.abc import Iterator

@@ -58,7 +58,7 @@ def evals() -> None:
 
 
 def target_options(function: F) -> F:
-    """What every evaluation takes; the function gets them as `how`."""
+    """The options of every evaluation; the function gets them as `how`."""
 
     @wraps(function)
     def packed(where: ClusterOptions, as_json: bool, **how: Any) -> Any:

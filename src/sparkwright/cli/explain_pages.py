@@ -37,7 +37,7 @@ _NAME = re.compile(r"(?<!\{)\{(\w+)\}(?!\})")
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What `explain` prints for a code.
+    """The page that `explain` prints for a code.
 
     parts: heading -> text. Of causes that logs show: cause, the key of the vocabulary; fix, steps and commands, with
     `<name>` for what depends on the case.

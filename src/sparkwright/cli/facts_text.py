@@ -258,7 +258,7 @@ def each(read: Callable[[T], str]) -> Callable[[Sequence[T]], Sequence[str]]:
 
 
 def known(value: object, form: str = "{}") -> str:
-    """'' for what is not known: inside a line only what is known is worth a word."""
+    """The formatted value; '' if it is unknown: inside a line only known values are worth a word."""
     return "" if isinstance(value, Unknown) or value in ("", None) else form.format(value)
 
 

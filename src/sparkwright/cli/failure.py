@@ -50,7 +50,7 @@ def _other(error: BaseException) -> dict[str, Any]:
 
 
 def hint_json(hint: str) -> dict[str, str]:
-    """With the older name of the same key."""
+    """The hint under its present key and under the older name."""
     return {"hint": hint, "cure": hint}
 
 

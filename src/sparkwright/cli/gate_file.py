@@ -15,7 +15,7 @@ def read_gates(file: Path) -> tuple[Gate, ...]:
 
 
 def gates_of(file: Path | None, baseline: str) -> tuple[Gate, ...]:
-    """Of a benchmark, which nobody wants to wait for in vain. Raises UsageError."""
+    """The gates of a benchmark, read first so that nobody waits in vain. Raises UsageError."""
     if file is None:
         if baseline:
             raise UsageError("--baseline needs --gate: it is what `x baseline` in FILE refers to", "add --gate FILE")

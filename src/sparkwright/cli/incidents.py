@@ -93,7 +93,7 @@ _LINES = 8
 
 
 def when(at: float) -> str:
-    """In the user's time zone."""
+    """The time in the user's time zone."""
     return datetime.fromtimestamp(at).astimezone().strftime("%Y-%m-%d %H:%M:%S")
 
 
@@ -138,7 +138,7 @@ def _row_text(name: str, text: str) -> str:
 
 
 def _kept(shown: Shown) -> list[str]:
-    """Where the evidence is, and how to read it."""
+    """The place of the evidence, and the way to read it."""
     incident, names = shown.incident, ", ".join(name for name, _ in shown.files if name != "incident.json")
     if not names:
         return [f"  kept      {'no evidence but these lines' if shown.files else 'its evidence is no longer kept'}"]

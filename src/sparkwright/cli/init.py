@@ -128,7 +128,7 @@ def _of_sparkrun(given: Sequence[str], name: str) -> tuple[tuple[str, ...], str]
 
 
 def _cluster(given: Sequence[str], where: ClusterOptions, name: str, how: How) -> Cluster:
-    """Of the nodes given, else of the cluster file, else of what answers on the network."""
+    """The cluster of the given nodes, else of the cluster file, else of the nodes that answer on the network."""
     if not given:
         try:
             return shared.open_cluster(where)
@@ -216,7 +216,8 @@ def _agreed(wanted: Sequence[Wanted], how: How) -> tuple[Wanted, ...]:
 
 
 def _with_fabric(cluster: Cluster, layout: Layout) -> Cluster:
-    """In a ring no network is shared by all, so each node's address is written down; else it is found."""
+    """The cluster with each node's address written down in a ring, where no network is shared by all; otherwise it is
+    found."""
     shared_by = {port.link: {port.node, *(far.node for far in layout.across(port))} for port in layout.ports}
     if layout.apart or not layout.ports or any(len(nodes) == len(cluster.nodes) for nodes in shared_by.values()):
         return cluster
@@ -229,7 +230,7 @@ def _with_fabric(cluster: Cluster, layout: Layout) -> Cluster:
 
 
 def _write(cluster: Cluster, text: str, how: How) -> str:
-    """What became of the cluster file. One that is there is the user's."""
+    """The fate of the cluster file. An existing one belongs to the user."""
     path = Path(cluster.source or _FILE).expanduser()
     if path.exists():
         same = load_cluster(path.read_text(encoding="utf-8"), str(path)).names == cluster.names
@@ -242,7 +243,7 @@ def _write(cluster: Cluster, text: str, how: How) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """How it went. file: what became of the cluster file; text: what it holds."""
+    """The result of `init`. file: the fate of the cluster file; text: its content."""
 
     found: Survey
     wanted: Sequence[Wanted]

@@ -105,7 +105,7 @@ def _row(seen: _Seen, group: Sequence[Stored]) -> tuple[str, ...]:
 
 
 def _notes(seen: _Seen, group: Sequence[Stored]) -> Iterator[str]:
-    """What the table has no room for."""
+    """Notes for which the table has no room."""
     one, uses = group[0], seen.uses(group[0])
     lacking = seen.lacking(one)
     usable = any(use.how is not How.NO for use in uses)

@@ -153,7 +153,7 @@ def entry() -> None:
 
 
 def _open_streams() -> None:
-    """Where the caller has closed one (`>&-`): else a file that is opened takes its place, and gets what is printed."""
+    """Opens standard streams that the caller closed (`>&-`): otherwise the next opened file gets the output."""
     while (handle := os.open(os.devnull, os.O_RDWR)) <= STDERR:
         pass
     os.close(handle)

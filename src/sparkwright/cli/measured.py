@@ -28,7 +28,8 @@ def from_logs(recipe: Recipe, logs: Sequence[str], rank: int | None) -> tuple[Ca
 
 
 def _from_log(recipe: Recipe, log: str, rank: int) -> Calibration:
-    """Without what holds for the log's own limits only. Raises UsageError, also for another number of ranks."""
+    """Figures of the log, without those that hold for its own limits only. Raises UsageError, also for another number
+    of ranks."""
     story = _story(recipe, log, recipe.engine.name)
     facts = dict(story.facts)
     under = conditions(recipe, simulated(recipe), rank=rank)
@@ -72,7 +73,7 @@ def _lines(log: str, simulated: bool) -> Iterator[str]:
 
 
 def _instead(recipe: Recipe, log: str) -> str:
-    """Why it has no figures: another engine's log, or an incomplete start."""
+    """The reason why the log has no figures: it is another engine's, or the start was incomplete."""
     if log == "-":
         return ""
     for name in SEPARATE:
@@ -97,7 +98,7 @@ def _differences(recipe: Recipe, facts: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def measured_text(found: Mapping[str, Calibration]) -> str:
-    """What the plan takes for measured, a line for each node; '' for nothing."""
+    """The figures that the plan takes as measured, a line for each node; '' for none."""
     lines = [f"  {node}: {_figures(one)} ({source_of(one)})" for node, one in found.items()]
     return "\n".join(["measured at an earlier start", *lines]) if lines else ""
 

@@ -47,7 +47,7 @@ def monitoring(out: str, overwrite: bool, as_json: bool) -> None:
 
 
 def _differs(path: Path, text: str) -> bool:
-    """Whether somebody would lose something."""
+    """True if writing would lose somebody's text."""
     try:
         return path.read_text(encoding="utf-8") != text
     except OSError:

@@ -64,7 +64,8 @@ def deployment_if_any(ctx: click.Context, parameter: click.Parameter, value: str
 
 
 def deployment_if_given(ctx: click.Context, parameter: click.Parameter, value: str | None) -> str:
-    """'' where the argument is missing. An empty one is an error: a shell variable that was not set."""
+    """The deployment's name; '' if the argument is missing. An empty one is an error: a shell variable that was not
+    set."""
     return "" if value is None else deployment_of(ctx, parameter, value)
 
 
@@ -228,7 +229,7 @@ def enveloped(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _all_simulated(context: click.Context | None, data: Mapping[str, Any]) -> bool:
-    """Whether the cluster is simulated, or every row that tells is. A mixed list has the mark in its rows."""
+    """True if the cluster is simulated, or every row that says so is. A mixed list has the mark in its rows."""
     if context and context.find_root().meta.get(_SIMULATED):
         return True
     rows = [row for value in data.values() for row in (value if isinstance(value, list | tuple) else (value,))]

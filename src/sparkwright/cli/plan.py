@@ -155,7 +155,7 @@ def _history(recipes: Sequence[str], as_json: bool) -> None:
 
 
 def _check_words(recipes: Sequence[str], rest: Mapping[str, Any]) -> None:
-    """Which options go together. Raises click.UsageError."""
+    """Checks that the options go together. Raises click.UsageError."""
     if rest["out"] and (rest["as_json"] or not rest["form"]):
         raise click.UsageError("--folder goes with --emit, and not with --json")
     if rest["goal"] and rest["form"]:

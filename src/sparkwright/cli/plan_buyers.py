@@ -61,7 +61,7 @@ def _rate(one: Estimate) -> str:
 
 
 def _short(plan: Plan) -> str:
-    """What is missing: GiB, a figure that nobody gives, or the checks that refuse it."""
+    """The missing memory in GiB, a figure that nobody gives, or the checks that refuse it."""
     found = plan.verdict
     if found is None:
         return ""

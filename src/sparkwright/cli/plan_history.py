@@ -13,7 +13,7 @@ _SHOWN = 12  # latest figures
 
 
 def history_text(rows: Sequence[Compared]) -> str:
-    """How good the planner was here, by node and quantity, then the latest figures."""
+    """The planner's accuracy here, by node and quantity, then the latest figures."""
     if not rows:
         return "no start has been compared with its plan yet: `sparkwright up` does so"
     head = ("node", "quantity", "predictions", "figures", "median error", "worst", "inside the range")

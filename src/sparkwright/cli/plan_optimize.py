@@ -15,7 +15,7 @@ from sparkwright.planner.remedies import yaml_lines
 
 
 def optimum_text(found: Optimum) -> str:
-    """Before and best side by side, the other settings, and YAML for the recipe."""
+    """The present and the best setting side by side, other settings, and YAML for the recipe."""
     parts = [fold(f"optimized for {found.goal}: {found.why} ({found.judged} settings judged)", 2)]
     if found.best.variant == found.before.variant:
         parts.append("no setting that fits reaches more than the recipe's own" if found.table else _nothing(found))

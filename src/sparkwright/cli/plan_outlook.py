@@ -1,4 +1,4 @@
-"""What a plan promises: memory, tokens of KV, sequences, speeds; and, where it does not fit, what would."""
+"""The promises of a plan: memory, KV tokens, sequences, speeds; and the remedies if it does not fit."""
 
 import shutil
 import sys
@@ -16,7 +16,7 @@ from sparkwright.domain.verdict import Estimate, Remedy, Speed
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What is shown beyond the answer: arithmetic and sources, other splits, ranks and their command lines."""
+    """The parts shown beyond the answer: arithmetic and sources, other splits, ranks and their command lines."""
 
     why: bool = False
     splits: bool = False
@@ -95,7 +95,8 @@ def unknown_hints(plan: Plan) -> Iterator[str]:
 
 
 def kv_text(plan: Plan, why: bool) -> str:
-    """What the answers leave open: why the KV cache is not known, its doubts, and the figure that the engine prints."""
+    """Open questions of the KV cache: the reason why it is unknown, its doubts, and the figure that the engine
+    prints."""
     kv = plan.verdict.kv if plan.verdict else None
     if kv is None:
         unknown = next((c.unknown for c in (ledger.capacity for ledger in plan.ledgers) if c and c.unknown), "")
@@ -152,7 +153,7 @@ def speeds_text(speeds: Sequence[Speed], why: bool) -> str:
 
 
 def _speeds(speeds: Sequence[Speed]) -> Iterator[tuple[str, str, Estimate]]:
-    """(what, under which load, how much)."""
+    """Rows of speeds: (name, load, estimate)."""
     for speed in speeds:
         load, depth = speed.load, f", {speed.load.depth + speed.load.prompt:,} tokens deep"
         if load.concurrency > 1:
@@ -207,7 +208,7 @@ def _advice_row(split: Split, base: SplitCost | None) -> tuple[str, ...]:
 
 
 def _share(base: Range, step: Range) -> str:
-    """How fast it is next to the own split: `94 %`."""
+    """The speed relative to the recipe's own split: `94 %`."""
     return f"{100 * sqrt(base[0] * base[1] / (step[0] * step[1])):.0f} %"
 
 
@@ -276,7 +277,7 @@ def _seen(ledger: MemoryLedger, why: bool) -> Iterator[str]:
 
 
 def body(ledger: MemoryLedger, why: bool) -> list[str]:
-    """What the bar means: its legend, or every line."""
+    """The explanation of the bar: its legend, or every line."""
     if not ledger.pool.bytes:
         return []
     if not why:
@@ -297,7 +298,7 @@ def verdict_text(ledger: MemoryLedger) -> str:
 
 
 def bar(ledger: MemoryLedger, width: int) -> str:
-    """`|▒▒███████▓▓░░░░...|`: so many cells for the whole pool, or for all that is needed where that is more.
+    """The bar `|▒▒███████▓▓░░░░...|`: `width` cells for the whole pool, or for the need if that is larger.
 
     The cells of what is left are `?` where a line is not known: it may take all of them.
     """
@@ -312,7 +313,7 @@ def bar(ledger: MemoryLedger, width: int) -> str:
 
 
 def legend(ledger: MemoryLedger) -> str:
-    """`▒ in use 9.0  █ weights 70.0  . left 41.0 GiB`."""
+    """The legend: `▒ in use 9.0  █ weights 70.0  . left 41.0 GiB`."""
     told = [f"{marks()[name]} {name} {size / GIB:.1f}" for name, size in _sizes(ledger).items() if size]
     if ledger.unknown:
         told.append(f"{UNREAD} {' and '.join(ledger.unknown)}, not known, of {max(0, ledger.left) / GIB:.1f}")

@@ -51,7 +51,7 @@ def print_plan(outcome: Outcome, rest: Mapping[str, Any]) -> None:
 
 
 def shown_by(rest: Mapping[str, Any]) -> Shown:
-    """What the options ask for."""
+    """The parts that the options ask for."""
     return Shown(rest["why"], rest["splits"], rest["commands"])
 
 
@@ -73,7 +73,7 @@ def without_ports_in_use(plan: Plan) -> Plan:
 
 
 def still_to_copy(made: Plan, staged: Sequence[str]) -> list[str]:
-    """What `up` would copy to the nodes; these files do not."""
+    """The files that `up` would copy to the nodes; these written files do not."""
     told = [f"to be copied there before the start: {line.partition(';')[0]}" for line in staged]
     if any(_UNNAMED in word for spec in made.specs for word in spec.argv):
         told.append(f"then write the files again: {_UNNAMED} is a folder whose name depends on the weights")
@@ -157,7 +157,8 @@ def emitted(outcome: Outcome, form: str) -> tuple[Written, ...]:
 
 
 def deliver(files: tuple[Written, ...], out: str) -> None:
-    """Into the folder `out`, or all on stdout, each under its name; a single file alone, ready for a pipe."""
+    """Writes the files into the folder `out`, or all to stdout, each under its name; a single one alone, ready for a
+    pipe."""
     if out:
         _write(files, Path(out))
     elif len(files) == 1:

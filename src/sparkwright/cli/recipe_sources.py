@@ -26,7 +26,7 @@ def recipe_sources() -> RecipeSources:
 
 
 def check(variants: Sequence[Recipe], path: str) -> Sequence[str]:
-    """Why a recipe cannot be started, as `recipes validate` says it."""
+    """The reasons why a recipe cannot be started, as `recipes validate` prints them."""
     return rehearsed(variants, path).errors
 
 
@@ -132,7 +132,7 @@ def list_source(name: str, nodes: int | None, purpose: str | None, as_json: bool
 
 
 def _apply(sources: RecipeSources, found: Update, yes: bool, rewritten: bool, as_json: bool) -> bool:
-    """Whether the update took effect."""
+    """Applies the update; True if it took effect."""
     name = found.new.source.name
     if found.rewritten and not rewritten:
         gone = found.old.source.commit[:12]
@@ -171,7 +171,7 @@ def _outcome(found: Update, taken: bool) -> str:
 
 
 def _added(made: Snapshot) -> str:
-    """What it holds, what cannot be used, and what gives power away."""
+    """The text about an added registry: its recipes, the unusable ones, and those that give power away."""
     one, broken = made.source, made.broken
     good = len(made.recipes) - len(broken)
     lines = [f"{one.name}: {counted(good, 'recipe')} at commit {one.commit[:12]}"]

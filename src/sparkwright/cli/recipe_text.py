@@ -36,7 +36,7 @@ def listing(rows: Sequence[dict[str, Any]]) -> str:
 
 
 def _two_lines(rows: Sequence[dict[str, Any]], width: int) -> str:
-    """For narrow terminals: what is short in columns, the title with its profiles on a line of its own."""
+    """The list for narrow terminals: short values in columns, the title with its profiles on a line of its own."""
     narrow = [("NAME", "ENGINE", "NODES", "STATE")]
     for row in rows:
         release = row["version"].partition("+")[0]  # without the commit that it was built from
@@ -61,7 +61,7 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _refusals(rows: Sequence[dict[str, Any]], width: int) -> str:
-    """Why each refused one is, in a sentence, and what to take."""
+    """The reason of each refused recipe in a sentence, and its alternative."""
     lines = ["\n\nrefused:"]
     for row in rows:
         instead = f" Instead: {row['instead']}" if row["instead"] else ""
@@ -70,7 +70,7 @@ def _refusals(rows: Sequence[dict[str, Any]], width: int) -> str:
 
 
 def first_sentence(text: str) -> str:
-    """For lists: up to the first full stop that ends a sentence."""
+    """The first sentence, for lists."""
     head, stop, _ = text.partition(". ")
     return head + "." if stop else text
 
@@ -158,7 +158,7 @@ def flags(given: Mapping[str, Any]) -> Iterator[str]:
 
 
 def changes(recipe: Recipe, other: Recipe) -> str:
-    """What another profile serves differently: dotted keys with its values, and the keys that it leaves out."""
+    """The differences of another profile: dotted keys with its values, and the keys that it omits."""
     mine, its = (_leaves({k: v for k, v in asdict(one).items() if k not in _PROSE}) for one in (recipe, other))
     found = [f"{key} {_shown(value)}" for key, value in its.items() if value and mine.get(key) != value]
     found += [f"no {key}" for key, value in mine.items() if value and not its.get(key)]

@@ -55,7 +55,7 @@ class Rehearsed:
     notes: tuple[str, ...] = ()
 
     def softly(self) -> Iterator[str]:
-        """What stops nothing, as it is shown."""
+        """Lines for warnings and notes, which stop nothing."""
         yield from (f"warning: {line}" for line in self.warnings)
         yield from (f"note: {line}" for line in self.notes)
 

@@ -34,7 +34,7 @@ def exit_code(made: Done) -> int:
 
 
 def document(made: Done) -> dict[str, Any]:
-    """Without rows, samples and series: `sparkwright runs export` has those."""
+    """The result without rows, samples and series: `sparkwright runs export` has those."""
     bare = replace(made.found, memory=tuple(replace(one, points=()) for one in made.found.memory), latency={})
     run = {**asdict(replace(made.run, levels=())), "simulated": made.run.conditions.simulated}
     return {"run": run, "soak": asdict(bare), "gates": [asdict(one) for one in made.results]}

@@ -67,7 +67,7 @@ def status(deployment: str, where: ClusterOptions, as_json: bool, **how: Any) ->
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """What one look has shown. deployment: the one that was asked for, '' for all. by: who took it down.
+    """The state at one look. deployment: the requested one, '' for all. by: the person who took it down.
 
     alone: deployments that an interrupted `up` has left without a supervisor.
     """
@@ -105,7 +105,7 @@ async def _framed(looking: Awaitable[_Seen]) -> Frame:
 async def _status(
     services: Services, deployment: str, probe: bool
 ) -> tuple[tuple[Deployment, ...], tuple[str, ...], str]:
-    """With who took the one that is asked for down, where it is not there. Raises UsageError for an unknown one."""
+    """The deployments, and who took the requested one down if it is absent. Raises UsageError for an unknown one."""
     found, trouble = await queries.status(services, probe)
     names = {one.name for one in found}
     if not trouble:
@@ -123,7 +123,7 @@ def _is_well(found: Deployment) -> bool:
 
 
 def _nothing(deployment: str, trouble: tuple[str, ...], by: str) -> str:
-    """Of what was asked for; a node that did not answer may have it."""
+    """The text if nothing of the request runs; a node that did not answer may have it."""
     where = " on the nodes that answered" if trouble else ""
     if by:
         return f"{deployment} was taken down by {by}"

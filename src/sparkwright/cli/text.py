@@ -55,7 +55,7 @@ def plan_text(plan: Plan, staging: Sequence[str], shown: Shown) -> str:
 
 
 def loaders_text(plan: Plan, why: bool) -> str:
-    """What reads the weights, its price in memory and time; with `why` the others that this engine version may have."""
+    """The loader of the weights with its cost in memory and time; with `why` the others of this engine version, too."""
     shown = plan.loaders if why else plan.loaders[:1]
     if not shown or not (why or shown[0].took or shown[0].name != DEFAULT):
         return ""
@@ -83,7 +83,7 @@ def _loader(plan: Plan, cost: LoaderCost) -> str:
 
 
 def _of_a_node(plan: Plan, finding: Finding) -> bool:
-    """Whether it is an info finding about a node, not this plan: `check` shows those."""
+    """True for an info finding about a node, not this plan: `check` shows those."""
     of_nodes = set(finding.subject.split(", ")) <= set(plan.cluster.names) and finding.code.startswith(_OF_NODES)
     return finding.severity is Severity.INFO and of_nodes and finding.code not in _OF_PLANS
 
@@ -163,7 +163,7 @@ def answer_text(answer: Answer) -> str:
 
 
 def deployment_text(found: Deployment) -> str:
-    """With how long it has been in its state; a supervisor that is gone is a problem there."""
+    """The deployment with the time in its state; a missing supervisor is a problem there."""
     supervised = found.supervised
     live = supervised.current if supervised else None
     since = supervised.lasts if supervised else ""

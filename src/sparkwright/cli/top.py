@@ -116,7 +116,7 @@ def _starting(live: Live) -> Iterator[str]:
 
 
 def _figures(live: Live, history: History, now: float) -> Iterator[tuple[str, ...]]:
-    """Of what serves; all unknown without figures of its engine."""
+    """The figures of a serving deployment; all unknown without its engine's figures."""
     engine = live.engine or LiveEngine(0.0)
     seen = history if live.engine else History()
     decode, prefill = seen.decode, seen.prefill

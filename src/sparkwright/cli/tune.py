@@ -204,7 +204,7 @@ async def _begun(there: Services, call: Call, made: Survey) -> tune_journal.File
 
 
 def _same(call: Call, wanted: TuneRequest, journal: tune_journal.FileJournal) -> TuneRequest:
-    """What the search was begun with. Raises UsageError for another recipe or goal."""
+    """The request that the search was begun with. Raises UsageError for another recipe or goal."""
     kept = journal.header()
     theirs = (kept.get("hash"), kept.get("deployment"), (kept.get("wanted") or {}).get("goal"))
     ours = (call.recipe.hash, call.deployment, wanted.goal.value)

@@ -82,7 +82,7 @@ def up(recipe: str, profile: str, name: str, where: ClusterOptions, **rest: Any)
 
 
 def brought(recipe: str, profile: str, name: str, where: ClusterOptions, rest: Mapping[str, Any]) -> None:
-    """What `up` and `switch` do with their options."""
+    """Runs `up` or `switch` with its options."""
     began = time.monotonic()
     opened = open_recipe(recipe, places(), profile)
     named, supervise = name or opened.deployment, not rest["no_supervise"]

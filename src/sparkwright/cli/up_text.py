@@ -95,7 +95,7 @@ def _left(ledgers: Sequence[MemoryLedger]) -> str:
 
 
 def _worth_knowing(outcome: Outcome) -> Iterator[str]:
-    """What the plan warned of, when it was started; what is wrong with its supervision."""
+    """Warnings of the plan at its start, and faults of its supervision."""
     found = [f for f in outcome.plan.findings if f.severity is Severity.WARN] if outcome.done == "ready" else []
     armed = [f for f in outcome.armed.findings if f.severity is not Severity.INFO] if outcome.armed else []
     if found or armed:
@@ -152,6 +152,6 @@ def _first_request(plan: Plan) -> tuple[str, str, str]:
 
 
 def _path(path: str) -> str:
-    """With ~ for the home, as a shell expands it."""
+    """The path with ~ for the home, as a shell expands it."""
     home = f"{Path.home()}/"
     return f"~/{shlex.quote(path.removeprefix(home))}" if path.startswith(home) else shlex.quote(path)

@@ -41,7 +41,7 @@ Look = Callable[["Services"], Awaitable[Frame]]
 
 
 def watch(where: ClusterOptions, look: Look, every: float, as_json: bool) -> None:
-    """Until Ctrl-C, which is its usual end: the terminal is as it was, and the exit code is 0."""
+    """Draws until Ctrl-C, its usual end: the terminal is as before, and the exit code is 0."""
 
     async def work(services: "Services") -> None:
         try:
@@ -67,7 +67,7 @@ async def _printed(services: "Services", look: Look, every: float, as_json: bool
 
 
 async def _drawn(services: "Services", look: Look, every: float) -> None:
-    """On the alternate screen, which leaves nothing behind; what does not fit is cut at the bottom."""
+    """Draws on the alternate screen, which leaves nothing behind; the bottom is cut if it does not fit."""
     from rich.console import Console
     from rich.live import Live
     from rich.text import Text

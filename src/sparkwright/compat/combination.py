@@ -1,4 +1,4 @@
-"""What a recipe combines, as the compatibility table asks for it: engine, version, model, formats, chip, switches."""
+"""The combination that the compatibility table looks up: engine, version, model, formats, chip, switches."""
 
 import json
 import re
@@ -80,7 +80,7 @@ class Combination:
 
 
 def combination(context: Context) -> Combination | None:
-    """What the context's recipe combines; None without a recipe, and for what is simulated."""
+    """The combination of the context's recipe; None without a recipe, and for a simulated model."""
     recipe = context.recipe
     if recipe is None or recipe.model.simulated:
         return None
@@ -102,7 +102,7 @@ def _formats(shape: ModelShape | None, label: str) -> frozenset[str]:
 
 
 def _chip(facts: Mapping[str, NodeFacts]) -> str:
-    """Of the first GPU that reports one; GB10's where none does: these are the machines that this program is for."""
+    """The chip of the first GPU that reports one; else a GB10's: these are the machines that this program is for."""
     for one in facts.values():
         for gpu in known(one.gpus) or ():
             if isinstance(gpu.compute_capability, str) and re.fullmatch(r"\d+\.\d", gpu.compute_capability):
@@ -123,7 +123,7 @@ def flag(recipe: Recipe, name: str) -> str:
 
 
 def on(recipe: Recipe, name: str) -> bool:
-    """Whether a switch is set."""
+    """True if a switch is set."""
     return flag(recipe, name).lower() in _ON
 
 
@@ -155,7 +155,7 @@ def variables(context: Context) -> Mapping[str, str]:
 
 
 def shape_of(context: Context) -> ModelShape | None:
-    """Of the files on a node, whole copies first; without them what the recipe shows."""
+    """The shape in the files on a node, whole copies first; without them the recipe's."""
     copies = [c for c in context.checkpoints.values() if isinstance(c, Checkpoint)]
     shapes = (c.shape for c in sorted(copies, key=lambda c: not c.complete))
     found = next((shape for shape in shapes if isinstance(shape, ModelShape)), None)

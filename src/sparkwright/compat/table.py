@@ -79,7 +79,7 @@ class Table:
 
 
 def table(tree: Mapping[str, Any]) -> Table:
-    """Of a file whose values are texts, lists and mappings. Raises ValueError."""
+    """The table of a file whose values are texts, lists and mappings. Raises ValueError."""
     return Table(tree["engine"], tuple(map(row, tree["rows"])))
 
 
@@ -120,7 +120,7 @@ def unheard(combination: Combination) -> bool:
 
 
 def meets(one: Combination, row: Row) -> bool:
-    """Whether the combination is one that the row speaks of."""
+    """True if the row applies to the combination."""
     return (
         row.chip in ("*", one.chip)
         and (not row.engines or one.engine in row.engines)

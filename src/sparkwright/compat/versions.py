@@ -24,7 +24,7 @@ class Ranges:
         return self.only.get(cause) or self.mostly.get(cause, {})
 
     def has(self, cause: str, component: str, version: str) -> bool:
-        """Whether the version is in the range known for the cause."""
+        """True if the version is in the range known for the cause."""
         return within(component, version, self.of(cause)[component])
 
     def version(self, component: str, line: str) -> str:

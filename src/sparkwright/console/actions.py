@@ -1,4 +1,4 @@
-"""What operators may do to a deployment: restart, stop, start, switch. Each shows its plan first."""
+"""Operators' actions on a deployment: restart, stop, start, switch. Each shows its plan first."""
 
 import asyncio
 import sys
@@ -86,13 +86,14 @@ async def _switched(old: Watch, new: Watch, who: str) -> None:
 
 
 def choices(watch: Watch, watches: Sequence[Watch]) -> list[Watch]:
-    """What a switch away from it can start: what rests, with its weights on the nodes."""
+    """The deployments that a switch can start: stopped ones with their weights on the nodes."""
     return [one for one in watches if one is not watch and one.live and one.live.phase in OVER]
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """What an operator asks for. watches: all that the key opens. other: what a switch starts instead, once chosen."""
+    """An operator's request. watches: all that the key opens. other: the deployment that a switch starts, once
+    chosen."""
 
     verb: str
     watch: Watch
@@ -109,14 +110,14 @@ class Operation:
 
 
 async def outlook_of(operation: Operation, visitor: Visitor) -> tuple[Row, ...]:
-    """Of what takes memory that is not its own already."""
+    """The outlook of an operation that takes memory which is not its own already."""
     if operation.other:
         return await outlook(operation.other, visitor.key.name, operation.watch.name)
     return await outlook(operation.watch, visitor.key.name) if operation.verb == "start" else ()
 
 
 def plan(operation: Operation, visitor: Visitor, takes: Sequence[Row] = (), busy: bool = False) -> Html:
-    """What it would do, and what clients see meanwhile. takes: of the nodes."""
+    """The page with the effects of an operation, also on clients. takes: memory on the nodes."""
     title, other = tag("h1", f"{operation.title}?"), operation.other
     back = tag("a", "Cancel", href=f"{CONSOLE_PATH}/", class_="button")
     if not operation.chosen:
@@ -173,7 +174,7 @@ def _switch_rows(watch: Watch, other: Watch) -> Iterator[tuple[str, str]]:
 
 
 def _room(operation: Operation) -> Iterator[tuple[str, str]]:
-    """Who else is on its nodes."""
+    """Other deployments on its nodes."""
     live = operation.watch.live
     if live is None:
         return
@@ -191,7 +192,7 @@ def _ranks(watch: Watch) -> str:
 
 
 def _under_way(watch: Watch) -> str:
-    """And what becomes of them."""
+    """The requests under way and their fate."""
     engine = watch.live.engine if watch.live and watch.live.phase in SERVING else None
     count = "unknown" if engine is None or engine.running is None else f"{engine.running:.0f}"
     return f"{count}; those that do not end within {duration(DRAIN_SECONDS)} are cut off"

@@ -1,4 +1,4 @@
-"""What the supervisors of this head have written down, read again when a file has changed. No node is asked."""
+"""The reports of this head's supervisors, read again when a file has changed. No node is asked."""
 
 import sys
 import time
@@ -52,14 +52,14 @@ class Watch:
             return ""
 
     def stale(self, now: float) -> str:
-        """Why its report does not count as current, '' where it does."""
+        """The reason why its report is stale, '' if it is current."""
         if self.live is None:
             return "its supervisor has written no report that can be read"
         age = now - self.live.at
         return f"its supervisor has not reported for {duration(age)}" if age > STALE else ""
 
     def refresh(self) -> bool:
-        """Whether there is another report than before."""
+        """True if there is a new report."""
         before, self.live = self.live, self.live_file.value
         if self.live is before:
             return False
@@ -87,7 +87,7 @@ class Board:
         self._counted = 0.0
 
     def refresh(self) -> bool:
-        """Whether a page shows something else now."""
+        """True if a page has to change."""
         now, before = self.now(), self._stale
         noted, self._noted = dict(self.notes) != self._noted, dict(self.notes)
         due = abs(now - self._listed) >= _LIST_EVERY
@@ -110,7 +110,7 @@ class Board:
         return tuple(self.watches) != before
 
     def _count(self, now: float) -> bool:
-        """Whether more was used today."""
+        """True if more was used today."""
         if abs(now - self._counted) < _COUNT_EVERY:
             return False
         self._counted, before = now, (self._today, self._recent)
@@ -118,7 +118,7 @@ class Board:
         return (self._today, self._recent) != before
 
     def _used(self, days: int) -> tuple[Used, ...]:
-        """() where it cannot be read: the log has why."""
+        """The usage of the last days; () if it cannot be read: the log has the reason."""
         day = time.strftime("%Y-%m-%d", time.gmtime(self.now() - (days - 1) * DAY))
         try:
             return usage.used_since(self.state / "door", day)
@@ -127,7 +127,7 @@ class Board:
             return ()
 
     def used(self, only: str = "", days: int = 1) -> tuple[Used, ...]:
-        """Of the last days, newest first. only: as of `visible`: usage of its models."""
+        """The usage of the last days, newest first. only: a deployment as in `visible`; its models alone count."""
         rows = self._today if days == 1 else self._used(days)
         if not only:
             return rows
@@ -142,7 +142,8 @@ class Board:
             return ()
 
     def requests(self, only: str) -> tuple[RequestRecord, ...]:
-        """Of the last day, newest first; a key for one deployment sees those of its models. Read once for all."""
+        """The requests of the last day, newest first; a key for one deployment sees those of its models. Read once for
+        all."""
         now, (read, found) = self.now(), self._listed_requests
         if abs(now - read) >= _READ_EVERY:
             found = self._requests(DAY, READ)
@@ -151,7 +152,7 @@ class Board:
         return tuple(one for one in found if not only or one.model in models)
 
     def latency(self, watch: Watch) -> Latency:
-        """Of the last ten minutes, as the gateway measured it."""
+        """The latency of the last ten minutes, as the gateway measured it."""
         model = served_name(watch.desired.recipe) if watch.desired else ""
         since = self.now() - RECENT
         return latency([one for one in self._recent if one.model == model and one.at >= since])

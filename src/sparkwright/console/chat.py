@@ -28,7 +28,7 @@ Said = tuple[str, str]  # kind: text, thought, error, end
 
 
 def messages_of(given: Mapping[str, str]) -> list[dict[str, str]]:
-    """What a form holds: the turns so far, or one prompt. Raises Unreadable."""
+    """The turns so far, or one prompt, from a form. Raises Unreadable."""
     if prompt := given.get("prompt", "").strip():
         return [{"role": "user", "content": prompt}]
     try:
@@ -47,7 +47,7 @@ def _is_turn(turn: Any) -> bool:
 
 
 async def answer(watch: Watch, key: Secret, messages: Sequence[Mapping[str, str]]) -> AsyncIterator[Said]:
-    """As it comes. What goes wrong comes last."""
+    """The answer as it comes. An error comes last."""
     model = served_name(watch.desired.recipe) if watch.desired else ""
     asked = {"model": model, "messages": messages, "stream": True, "stream_options": {"include_usage": True}}
     headers = [("Authorization", f"Bearer {key.reveal()}"), ("Content-Type", "application/json"), ("Host", "gateway")]
@@ -76,7 +76,7 @@ async def answer(watch: Watch, key: Secret, messages: Sequence[Mapping[str, str]
 
 @dataclass
 class Pace:
-    """When the parts of an answer came, by the monotonic clock."""
+    """The arrival times of an answer's parts, by the monotonic clock."""
 
     asked: float = field(default_factory=time.monotonic)
     first: float = 0.0
@@ -102,7 +102,7 @@ def _counts(heard: Completion, timed: Pace) -> str:
 
 
 def _delta(data: str) -> Iterator[Said]:
-    """Of an event that Completion has found in order."""
+    """The pieces of an event that Completion has found in order."""
     if data.strip() == "[DONE]":
         return
     for choice in read_json(data).get("choices") or ():

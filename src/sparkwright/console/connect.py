@@ -1,4 +1,4 @@
-"""What a client needs: address, models, a request to paste, and the settings that `sparkwright connect` knows."""
+"""The page for clients: address, models, a request to paste, and the settings that `sparkwright connect` knows."""
 
 import json
 import re
@@ -46,7 +46,7 @@ class Where:
 
 
 def folder_of(given: Mapping[str, str]) -> str:
-    """What the form holds; the default for anything that is no plain path."""
+    """The folder in the form; the default for anything but a plain path."""
     folder = given.get("folder", "").strip().rstrip("/")
     return folder if _PATH.fullmatch(folder) and ".." not in folder else FOLDER
 
@@ -89,7 +89,7 @@ def _address(at: Served) -> Html:
 
 
 def _qr(text: str) -> Html:
-    """As SVG, without a picture from elsewhere."""
+    """The QR code as SVG, without a picture from elsewhere."""
     made = segno.make(text, error="m", micro=False)
     return Html(made.svg_inline(scale=4, border=4, dark="#000", light="#fff", title=f"QR code of {text}"))
 

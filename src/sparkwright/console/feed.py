@@ -1,4 +1,4 @@
-"""Who watches gets the live part of the page when it changes: rendered once, sent to all."""
+"""The feed of the page's live part: rendered once at a change, sent to all watchers."""
 
 import asyncio
 import json

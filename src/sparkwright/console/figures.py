@@ -59,13 +59,13 @@ def ago(at: float, now: float) -> str:
 
 
 def lasting(seconds: float) -> str:
-    """With days where there are two or more."""
+    """The duration, with days from two days on."""
     days, rest = divmod(max(seconds, 0.0), 86400.0)
     return f"{days:.0f} days {rest // 3600:.0f} h" if days >= 2 else duration(max(seconds, 0.0))
 
 
 def clean(page: Html) -> Html:
-    """Without characters that control a screen or turn text round."""
+    """The page without characters that control a screen or reverse text."""
     return Html(printable(page))
 
 

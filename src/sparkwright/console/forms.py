@@ -1,4 +1,4 @@
-"""What a form must show before anything is done: an operator's session, and that it is our own page's."""
+"""Checks of a form before any action: an operator's session, and our own page as its origin."""
 
 import asyncio
 import hmac
@@ -20,7 +20,7 @@ Operated = Callable[[Request, Visitor, dict[str, str]], Awaitable[Response]]
 
 
 def for_operators(do: Operated) -> Shown:
-    """For operators only, and only by a form of their own session."""
+    """Restricts a handler to operators, and to forms of their own session."""
 
     async def done(request: Request, visitor: Visitor) -> Response:
         given = await fields(request) if request.method == "POST" else {}
@@ -34,7 +34,7 @@ def for_operators(do: Operated) -> Shown:
 
 
 async def failed(visitor_of: Callable[[Request], Visitor | None], request: Request, error: Exception) -> Response:
-    """What is not there, or not to be asked for in this way; with the navigation of who is signed in."""
+    """The page for a missing address or a wrong method; with the navigation of the visitor."""
     status = error.status_code if isinstance(error, HTTPException) else 500
     said = {
         404: "There is no such page.",
@@ -56,7 +56,7 @@ def same_origin(request: Request) -> bool:
 
 
 def allowed(request: Request, visitor: Visitor, given: dict[str, str]) -> bool:
-    """Whether a form of this very session was sent from our own page."""
+    """True if our own page sent the form in this very session."""
     return same_origin(request) and hmac.compare_digest(given.get("token", "").encode(), visitor.token.encode())
 
 

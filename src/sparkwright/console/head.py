@@ -1,4 +1,4 @@
-"""What use cases are given when the console runs them: the cluster as the head node reaches it."""
+"""The services for use cases that the console runs: the cluster as the head node reaches it."""
 
 import os
 import secrets
@@ -49,7 +49,8 @@ class Shown:
 
 @asynccontextmanager
 async def services(watch: Watch, who: str, keyring: Shown | None = None) -> AsyncIterator[Services]:
-    """who: the key's name, for leases and audit. Raises UsageError where it is not known what it serves."""
+    """Yields the services. who: the key's name, for leases and audit. Raises UsageError if the deployment's settings
+    are unknown."""
     desired = watch.desired
     if desired is None:
         raise UsageError(f"{watch.name}: what it is to serve cannot be read", "`sparkwright up` writes it again")

@@ -131,7 +131,7 @@ def _limit_fields(key: Key) -> Iterator[Html]:
 
 
 def limits_form(key: Key, visitor: Visitor) -> Html:
-    """What one key may use, to be changed."""
+    """The form that changes the limits of a key."""
     about = tag("input", type="hidden", name="name", value=key.name)
     send = tag("button", "Set limits", type="submit", class_="primary")
     back = tag("a", "Cancel", href=f"{CONSOLE_PATH}/keys", class_="button")

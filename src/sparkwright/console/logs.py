@@ -75,7 +75,7 @@ def filter_of(given: Mapping[str, str]) -> Filter:
 
 
 class Follower:
-    """Of one deployment. lines: the last ones."""
+    """The followed logs of one deployment. lines: the last ones."""
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
@@ -157,7 +157,7 @@ class Follower:
         self._put(_note(said))
 
     async def _gathered(self, made: Services) -> None:
-        """In batches: rules are read in a thread, so that no log holds up the pages."""
+        """Gathers lines in batches: rules are read in a thread, so that no log holds up the pages."""
         queue: asyncio.Queue[tuple[RankStatus, str]] = asyncio.Queue(2 * _BATCH)
 
         async def pump() -> None:
@@ -270,5 +270,5 @@ def _select(name: str, label: str, choices: Mapping[str, str], chosen: str) -> H
 
 
 def text_of(lines: Sequence[Line]) -> str:
-    """As a file: each line behind its rank."""
+    """The log as a file: each line behind its rank."""
     return "".join(f"{line.rank and f'rank {line.rank}  '}{printable(line.text)}\n" for line in lines)

@@ -13,7 +13,7 @@ Runs = tuple[str, LiveRank]  # of which deployment
 
 
 def section(watches: Sequence[Watch], now: float) -> Html:
-    """As seen last by any of the supervisors."""
+    """The nodes in the newest report of any supervisor."""
     lives = [watch.live for watch in watches if watch.live]
     if not any(live.nodes for live in lives):
         return Html()

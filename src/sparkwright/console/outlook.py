@@ -1,4 +1,4 @@
-"""What a start would take of the nodes as they are now: the plan that its supervisor makes before it, too."""
+"""The memory a start would take on the nodes now: its supervisor makes the same plan before it."""
 
 import asyncio
 from collections.abc import Iterator

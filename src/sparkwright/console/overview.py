@@ -57,7 +57,7 @@ def overview(board: Board, only: str, operates: bool = False, past: Html = EMPTY
 
 
 def _all(watches: Sequence[Watch], now: float) -> Html:
-    """How each of several is, before anything else."""
+    """The states of several deployments, at the top."""
     links = (
         tag("a", dot, watch.name, " ", tag("b", state_text(watch.live, stale)), href=f"#d-{watch.name}", class_=kind)
         for watch in watches
@@ -126,7 +126,7 @@ def _says(watch: Watch, live: Live | None, stale: str, now: float) -> str:
 
 
 def _since(live: Live, now: float) -> str:
-    """When its ranks began to serve, whatever stalls came since."""
+    """The time at which its ranks began to serve, whatever stalls came since."""
     at = live.up_since or live.since
     form = "%H:%M UTC" if now - at < 43_200 else "%Y-%m-%d %H:%M UTC"
     return f"{datetime.fromtimestamp(at, UTC).strftime(form)}, for {lasting(now - at)}"
@@ -167,7 +167,7 @@ def _troubles(live: Live, stale: str) -> Html:
 
 
 def _starting(live: Live, now: float) -> Html:
-    """How far the ranks are, while they start."""
+    """The progress of the ranks while they start."""
     if live.phase not in _STARTS:
         return Html()
     rows = [_loading(rank) for rank in live.ranks]

@@ -1,4 +1,4 @@
-"""What all pages share: the frame, the sign-in form, and the files next to them."""
+"""The common parts of all pages: the frame, the sign-in form, and the files next to them."""
 
 from hashlib import sha256
 from importlib.resources import files
@@ -112,5 +112,5 @@ def message(title: str, visitor: Visitor | None, text: str) -> Html:
 
 
 def region(body: Html) -> Html:
-    """What the events of a page replace."""
+    """The part of a page that its events replace."""
     return tag("div", body, id="live")

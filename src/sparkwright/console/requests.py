@@ -23,7 +23,7 @@ _RESULTS = {
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What the filter lets through; '' for all."""
+    """The filter of the list; '' for all."""
 
     key: str = ""
     model: str = ""
@@ -118,7 +118,8 @@ def _result(one: RequestRecord) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """Of the last ten minutes; None: no streamed answer. first, per_token: (median, 95th percentile) in seconds."""
+    """The latency of the last ten minutes; None: no streamed answer. first, per_token: (median, 95th percentile) in
+    seconds."""
 
     requests: int
     failed: int

@@ -153,7 +153,7 @@ def _parts(values: Values) -> Iterator[list[tuple[float, float]]]:
 
 
 def _columns(times: range, states: Sequence[str], rows: Sequence[Row], now: float) -> Html:
-    """What a mouse points at: each column tells its quarter of an hour."""
+    """The columns under the mouse: each tells its quarter of an hour."""
     width = _POINTS // _COLUMNS
     cells = []
     for at in range(0, _POINTS, width):

@@ -1,4 +1,4 @@
-"""Who used how much: tokens and requests by key and day, as the gateway counted them."""
+"""The usage page: tokens and requests by key and day, as the gateway counted them."""
 
 from collections.abc import Callable, Iterable, Sequence
 
@@ -17,7 +17,7 @@ _NONE = "none reported"  # engines count it only where they are asked to: not 0 
 
 @dataclass(frozen=True, slots=True)
 class Sum:
-    """Of one key, or of one day."""
+    """The sum of one key, or of one day."""
 
     name: str
     requests: int
@@ -32,7 +32,7 @@ class Sum:
 
 
 def summed(rows: Iterable[Used], by: Callable[[Used], str]) -> list[Sum]:
-    """In the order in which they first come."""
+    """The sums, in the order of first appearance."""
     groups: dict[str, list[Used]] = {}
     for row in rows:
         groups.setdefault(by(row), []).append(row)

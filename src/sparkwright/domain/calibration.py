@@ -1,4 +1,4 @@
-"""What an engine logged of its own memory at a start: figures of one rank, and what they were measured with."""
+"""The memory figures that an engine logged at a start, rank by rank, and the conditions they were measured under."""
 
 from sparkwright.domain.units import GIB
 from sparkwright.domain.values import dataclass, field
@@ -13,7 +13,7 @@ _LIKE, _POOL_LIKE = 0.03, GIB * 12 // 10
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """What decides a rank's figures; '' where it is not known (a log from anywhere).
+    """The conditions that decide a rank's figures; '' if unknown (a log from anywhere).
 
     recipe: NAME or NAME@PROFILE. model: id or path with its revision. engine: `vllm 0.21.0`. split: `tp 2`, with pp, dp
     and ep where there are any. settings: of flags, environment and speculation, limits: of tokens, sequences and memory
@@ -41,7 +41,7 @@ class Conditions:
 
     @property
     def place(self) -> tuple[str, ...]:
-        """What distinguishes figures of a family: a later start with the same replaces the earlier one's."""
+        """The key of these figures within a family: a later start with the same key replaces them."""
         return self.limits, str(self.rank), self.node, self.driver, self.image
 
 
@@ -73,7 +73,7 @@ class Calibration:
 
     @property
     def is_empty(self) -> bool:
-        """Without a figure of memory it calibrates nothing."""
+        """True if it has no memory figure and so calibrates nothing."""
         return self.weights is None and self.kv is None
 
     @property

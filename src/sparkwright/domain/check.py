@@ -21,7 +21,7 @@ from sparkwright.domain.values import dataclass, field, fields, replace
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What is known when rules are asked. facts and checkpoints: by node name, only of nodes that answered.
+    """Everything known when checks run. facts and checkpoints: by node name, only of nodes that answered.
 
     images: node -> bytes of the image as the daemon knows it, 0 when it is absent; no entry: not asked. published: what
     the hub has of a model that no node has, where the plan was made with it.
@@ -69,7 +69,7 @@ def _nothing(context: Context) -> Iterable[Found]:
 
 
 class Given(TypedDict, total=False):
-    """What `on` takes besides subject and evidence; Found's docstring has the meanings."""
+    """The optional arguments of `on`; the docstring of Found has their meanings."""
 
     title: str
     cause: str

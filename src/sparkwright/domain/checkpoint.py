@@ -1,4 +1,4 @@
-"""What is known of a model's files on a node and on the hub, and what is wrong with them."""
+"""The state of a model's files on a node and on the hub, and what is wrong with them."""
 
 from enum import StrEnum
 
@@ -105,7 +105,7 @@ class Checkpoint:
 
     @property
     def damaged(self) -> bool:
-        """Whether a file is none of weights, or not all of one: sizes then show nothing."""
+        """True if a file holds no weights or is incomplete: its sizes then show nothing."""
         return any(flaw.defect in _DAMAGES for flaw in self.flaws)
 
 
@@ -163,7 +163,8 @@ class How(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """What a recipe does with a checkpoint. change: what to write in the recipe. why: as text, also what it costs."""
+    """The way a recipe uses a checkpoint. change: what to write in the recipe. why: the reason and its cost, as
+    text."""
 
     recipe: str
     how: How

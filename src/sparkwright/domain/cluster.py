@@ -16,7 +16,7 @@ class Fabric:
 
 @dataclass(frozen=True, slots=True)
 class NodePaths:
-    """Where things are on a node; `~` is the ssh user's home there.
+    """Folders on a node; `~` is the home of the ssh user there.
 
     models: root of local-path models. hub: Hugging Face hub cache. cache: engine compile caches.
     state: leases, pid files, desired state and the audit log.
@@ -57,7 +57,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """How files go from node to node. streams: connections at once, 0: added for as long as they add to the rate.
+    """Settings of copies between nodes. streams: parallel connections; 0: more are added while the rate grows.
 
     limit: bytes a second, 0: none. yields: an engine serves on one of the nodes: a copy takes what it leaves.
     """

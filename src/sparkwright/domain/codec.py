@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class Unreadable(ValueError):
-    """What was read is not what was written; the message has the place."""
+    """The text is not what `to_json` writes; the message names the place."""
 
 
 def to_json(value: Any, indent: int | None = None) -> str:
@@ -37,7 +37,7 @@ def from_json(kind: type[T], text: str | bytes) -> T:
 
 
 def from_tree(kind: type[T], tree: Any) -> T:
-    """As `from_json`, of a text."""
+    """Builds a value of `kind` from parsed JSON; the text form is `from_json`."""
     made: T = _made(kind, tree, kind.__name__)
     return made
 

@@ -42,7 +42,7 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """How a command ended. exit_code 124: killed at its timeout; 127: no such program."""
+    """The result of a command. exit_code 124: killed at its timeout; 127: no such program."""
 
     exit_code: int
     stdout: str

@@ -30,7 +30,7 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}", re.ASCII)
 
 
 def is_deployment_name(text: str) -> bool:
-    """Whether it may name a deployment, and with that a container and a folder."""
+    """True if the text may name a deployment, and with it a container and a folder."""
     return bool(_NAME.fullmatch(text))
 
 

@@ -45,7 +45,7 @@ class Proof:
 
 @dataclass(frozen=True, slots=True)
 class Stated:
-    """What a line shows besides a message: `df: /models is 100 % full`, `driver 590.48 is in the range ...`."""
+    """A fact that a line states without a message: `df: /models is 100 % full`, `driver 590.48 is in the range ...`."""
 
     text: str
     line: Proof
@@ -114,7 +114,7 @@ def named(causes: Sequence[Cause], why: Explanation | None) -> tuple[Cause, ...]
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What was read. first_at, last_at: seconds since the epoch; shift: seconds added to align the clocks."""
+    """A log that was read. first_at, last_at: seconds since the epoch; shift: seconds added to align the clocks."""
 
     name: str
     lines: int

@@ -1,4 +1,4 @@
-"""What an evaluation of an endpoint found: outcomes of probes, scores of instructions, greedy answers."""
+"""The results of evaluating an endpoint: outcomes of probes, scores of instructions, greedy answers."""
 
 from enum import StrEnum
 
@@ -6,7 +6,8 @@ from sparkwright.domain.values import dataclass
 
 
 class State(StrEnum):
-    """Of a probe. Unsupported: the server refuses what it asks. Broken: no answer. Skipped: nothing to judge by.
+    """The state of a probe. Unsupported: the server refuses the request. Broken: no answer. Skipped: nothing to judge
+    by.
 
     Scored: a share of good answers, which a gate may judge.
     """
@@ -44,7 +45,7 @@ class Score:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Of one probe, kind of instruction or comparison. cases: what was judged, failed: how many of them did not hold.
+    """The result of one probe, kind of instruction or comparison. cases: how many were judged; failed: how many failed.
 
     at: when, of a soak, in seconds after the run began. detail: one sentence. means, hint: what a failure usually means
     and how to go on, '' where it did not fail.
@@ -66,7 +67,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Of a soak, seconds after the run began. kind: a word (incident, floor, gone, back, resumed)."""
+    """An event of a soak. at: seconds after the run began. kind: a word (incident, floor, gone, back, resumed)."""
 
     at: float
     kind: str

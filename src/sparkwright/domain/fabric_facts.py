@@ -99,7 +99,7 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What reaches processes that are started on the node, not containers.
+    """Settings that reach processes started on the node itself, outside containers.
 
     communication: NCCL_*, GLOO_*, UCX_* ...; proxies: http_proxy and the like, without user and password.
     nccl: host libraries as file names (`libnccl.so.2.28.9`). token_mode: of the hub's token file, '' without one.
@@ -145,7 +145,7 @@ class Image:
 
 @dataclass(frozen=True, slots=True)
 class Containers:
-    """What the daemon runs and has. toolkit: of the NVIDIA container toolkit (`1.19.0`), '' when it is not there.
+    """Containers and images of the Docker daemon. toolkit: version of the NVIDIA container toolkit, '' without one.
 
     daemon: lines of daemon.json that bound the containers' logs or name NVIDIA's runtime.
     """
@@ -194,7 +194,7 @@ class Bandwidth:
 
 @dataclass(frozen=True, slots=True)
 class ClockSample:
-    """What nvidia-smi prints of the GPU at one moment: MHz, W, percent."""
+    """GPU clock, power and utilization at one moment, as nvidia-smi prints them: MHz, W, percent."""
 
     sm_mhz: float
     power_w: float

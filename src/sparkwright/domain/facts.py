@@ -1,4 +1,4 @@
-"""What is known of one node. Unknown stays unknown: a field that could not be read holds Unknown, never a guess."""
+"""Facts of one node. A field that could not be read holds Unknown, never a guess."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -125,7 +125,7 @@ class Interface:
 
 
 class DockerTrouble(StrEnum):
-    """Why the daemon gave no answer to this user."""
+    """The reason why the Docker daemon did not answer this user."""
 
     NONE = ""
     NOT_INSTALLED = "not installed"
@@ -249,7 +249,7 @@ class NodeFacts:
 
 @dataclass(frozen=True, slots=True)
 class FabricChoice:
-    """What this node uses to talk to its peers; notes: how found.
+    """The address, interface and HCAs that a node uses to reach its peers; notes: how they were found.
 
     gids: for each HCA the index of its RoCE v2 GID with an IPv4 of this node, None when there is none.
     gid_index: that number when it is the same for all HCAs; only for tools that cannot find it by meaning.
@@ -265,7 +265,7 @@ class FabricChoice:
 
 @dataclass(frozen=True, slots=True)
 class EngineFound:
-    """What an image, or a node's Python, has of an engine.
+    """The engine that an image, or a node's Python, contains.
 
     arch: of the image as Docker names it (`arm64`), '' without one. versions: package -> version, '?' where its code is
     there and nothing has the version. program: its path, '' when there is none.

@@ -1,4 +1,4 @@
-"""What a check found, and the fixes applied: code, severity, evidence, cause, remedy."""
+"""The findings of checks and the fixes applied: code, severity, evidence, cause, remedy."""
 
 from collections.abc import Collection
 from enum import StrEnum
@@ -8,7 +8,7 @@ from sparkwright.domain.values import dataclass
 
 
 class Severity(StrEnum):
-    """How a finding weighs: `block` cannot be overridden, `override` with --force and a reason."""
+    """The weight of a finding: `block` cannot be overridden, `override` needs --force and a reason."""
 
     BLOCK = "block"
     OVERRIDE = "override"
@@ -25,7 +25,7 @@ BLOCK, OVERRIDE, WARN, INFO = Severity
 
 @dataclass(frozen=True, slots=True)
 class Fix:
-    """What `check --fix` may do: small, right on every such node, and undone by `undo` exactly.
+    """A repair that `check --fix` may make: small, right on every such node, and undone exactly by `undo`.
 
     do, undo: run on `node` in order, as root where `root`.
     Command.changes is set: it goes to the node's audit log. Never where sources contradict each other.

@@ -18,7 +18,8 @@ class NodeMinute:
 
 @dataclass(frozen=True, slots=True)
 class Minute:
-    """at: its beginning. state: the worst of it. serving: share of its reports in which requests were taken, 0 to 1.
+    """One minute of a deployment. at: its beginning. state: the worst of it. serving: share of its reports, 0 to 1, in
+    which it took requests.
 
     decode, prefill: tokens a second; running: requests; kv: share of the cache in use. None: not known.
     """

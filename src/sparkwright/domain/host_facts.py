@@ -1,4 +1,4 @@
-"""What is known of a node's system besides the basics in domain/facts.py: settings, packages, activity, kernel log."""
+"""Facts of a node's system besides the basics in domain/facts.py: settings, packages, activity, kernel log."""
 
 import re
 from collections.abc import Mapping
@@ -160,7 +160,7 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class Upkeep:
-    """How the system is set up and kept.
+    """The setup and maintenance state of a node's system.
 
     sysctls: `vm.swappiness` -> `60`. memlock: KiB that a login may lock, None for no limit. target: what is booted to.
     reboot_for: packages that wait for a reboot. host_keys: fingerprints of the ssh host keys (`SHA256:...`).

@@ -1,4 +1,4 @@
-"""What happened to a deployment, as the head node remembers it. All times are seconds since the epoch."""
+"""Incidents of a deployment, as the head node remembers them. All times are seconds since the epoch."""
 
 from sparkwright.domain.values import dataclass
 
@@ -48,7 +48,7 @@ class Incident:
 
     @property
     def changed(self) -> str:
-        """What differed from when it last served, as was seen last; '' where that is not known."""
+        """The latest difference from the time it last served; '' if unknown."""
         return next((event.text for event in reversed(self.events) if event.kind == CHANGED), "")
 
     @property
@@ -73,7 +73,7 @@ class Deployed:
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """What hooks get. what: `opened`, `closed`, `given-up`, `degraded` or `recovered`; text: a sentence.
+    """The event passed to hooks. what: `opened`, `closed`, `given-up`, `degraded` or `recovered`; text: a sentence.
 
     state: the deployment's. incident: its number, 0 for none. No secrets.
     """

@@ -39,7 +39,7 @@ class CacheLayers:
 
 @dataclass(frozen=True, slots=True)
 class KvCapacity:
-    """What a pool of `bytes` on one rank holds.
+    """The capacity of a KV pool of `bytes` on one rank.
 
     reported: tokens as the engine's own line prints them. tokens: what really fits, in sequences of full length.
     sequences: how many of full length fit at once. block: tokens a page. per_sequence: bytes that one takes.
@@ -61,7 +61,7 @@ class KvCapacity:
 
 
 class Origin(StrEnum):
-    """Where a line comes from."""
+    """The source of a ledger line."""
 
     MEASURED = "measured"
     COMPUTED = "computed"
@@ -86,7 +86,7 @@ LOADING = "load-time peak"
 
 
 class Lack(StrEnum):
-    """Why a recipe does not fit on a node.
+    """The reason why a recipe does not fit on a node.
 
     claim: the memory fraction is more than is free now. pool: weights and the engine's own needs leave nothing for a KV
     pool. node: all lines together, or the peak while loading, are more than the node has. context: the pool is smaller
@@ -182,7 +182,7 @@ class MemoryLedger:
 
     @property
     def engine_bytes(self) -> int:
-        """What the engine has to find within its claim before a KV pool: weights and its own needs."""
+        """Bytes that the engine needs within its claim before any KV pool: weights and its own needs."""
         apart = (IN_USE, KV_POOL, STATES, TIER, *self.outside)
         return sum(line.bytes for line in self.lines if line.name not in apart)
 
@@ -217,20 +217,20 @@ class MemoryLedger:
 
     @property
     def free(self) -> int:
-        """What the next engine can have now, the driver-retained pages included."""
+        """Bytes that the next engine can have now, driver-retained pages included."""
         used = self.line(IN_USE)
         return self.pool.bytes - (used.bytes if used else 0)
 
     @property
     def loads(self) -> bool:
-        """Whether what is free now is enough while weights are read, by the least that has been seen to be taken."""
+        """True if the free memory suffices while weights load, judged by the lowest load peak ever seen."""
         peak = self.loading
         least = 0 if peak is None else peak.bytes if peak.low is None else peak.low
         return least <= self.free
 
     @property
     def fits(self) -> bool:
-        """Whether it is within the pool, while loading and after.
+        """True if all lines stay within the pool, while loading and after.
 
         What comes on top of the claim counts with the least that has been seen: nodes started with less room than its
         middle leaves, and serve.
@@ -266,7 +266,7 @@ class MemoryLedger:
 
     @property
     def lack(self) -> Lack | None:
-        """What is in the way of a start at the high end of the pool's range, the first of them; None when it starts."""
+        """The first reason against a start at the high end of the pool's range; None if it starts."""
         if self.too_much_at_least:
             return Lack.POOL if self.claim else Lack.NODE
         if self.claims_too_much:
@@ -279,7 +279,8 @@ class MemoryLedger:
 
     @property
     def doubt(self) -> Lack | None:
-        """What would be in the way at the low end of the pool's range only; None when nothing is, or `lack` has it."""
+        """The reason that would prevent a start only at the low end of the pool's range; None without one or if `lack`
+        has it."""
         least = self._pool_end("low")
         if self.lack or least is None or self.unknown:
             return None

@@ -39,17 +39,15 @@ OVER = frozenset(
 
 
 def phase_text(phase: str) -> str:
-    """As a person reads it."""
+    """The phase in words for a person."""
     return "on demand, stopped" if phase == DeploymentState.ON_DEMAND else phase.replace("_", " ")
 
 
 @dataclass(frozen=True, slots=True)
 class GatewayUse:
-    """Of one deployment, as the gateway's process counts it. under_way: requests that the engine has; waiting: held
-
-    until it is there; quiet: seconds since the last one ended. heard: since the last byte of an answer that the engine
-    gave, None before the first one. trouble: what fails in that process, '' for none.
-    """
+    """The load of one deployment, as the gateway's process counts it. under_way: requests that the engine has; waiting:
+    requests held until it is ready; quiet: seconds since the last one ended. heard: seconds since the last byte of an
+    answer from the engine, None before the first. trouble: what fails in that process, '' for nothing."""
 
     under_way: int = 0
     waiting: int = 0
@@ -143,7 +141,8 @@ class LiveCanary:
 
 @dataclass(frozen=True, slots=True)
 class LiveRestart:
-    """Of a program next to the engine (gateway, key check, supervisor): how often since `up`, and when last."""
+    """Restarts of a program next to the engine (gateway, key check, supervisor): how often since `up`, and the last
+    time."""
 
     who: str
     count: int
@@ -276,7 +275,7 @@ class Supervised:
 
     @property
     def _next(self) -> str:
-        """What starts the supervisor again."""
+        """The sentence that says what restarts the supervisor."""
         up = f"the same `sparkwright up` starts one for {self.deployment}"
         if self.again:
             return "it is being started again"

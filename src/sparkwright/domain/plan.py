@@ -1,4 +1,4 @@
-"""What would happen, as data: which rank runs where, with exactly which command; and the advice to the user."""
+"""A plan as data: which rank would run where, with exactly which command; and the advice to the user."""
 
 from collections.abc import Mapping
 
@@ -84,7 +84,7 @@ def split_text(p: Parallelism) -> str:
 
 
 def _changes(one: Parallelism, other: Parallelism) -> tuple[int, int]:
-    """How many of the keys differ; of equals, the one that keeps more tensor parallelism."""
+    """Sort key: the number of keys that differ, then the larger tensor parallelism first."""
     pairs = ((one.tp, other.tp), (one.pp, other.pp), (one.dp, other.dp), (one.ep, other.ep))
     return sum(a != b for a, b in pairs), -one.tp
 

@@ -42,7 +42,8 @@ class Compared:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """Of one node and quantity: how many, median and largest size of the error, how many inside their ranges."""
+    """Prediction errors of one quantity on one node: count, median and largest error, and how many lay inside their
+    ranges."""
 
     node: str
     quantity: str
@@ -54,7 +55,7 @@ class Score:
 
 
 def compared(ledger: MemoryLedger, found: Calibration) -> Iterator[Compared]:
-    """What the plan said of a node with one rank, and what that rank's engine logged; only what both have."""
+    """Pairs of planned and logged figures of one rank; only quantities that both have."""
     under = found.conditions
     pairs = ((WEIGHTS, found.weights), (KV_POOL, found.kv))
     for name, truth in pairs:
@@ -77,7 +78,7 @@ def compared(ledger: MemoryLedger, found: Calibration) -> Iterator[Compared]:
 
 
 def scores(rows: Iterable[Compared]) -> tuple[Score, ...]:
-    """By node and quantity; first predictions apart from those that an earlier start had corrected."""
+    """Scores by node and quantity; predictions corrected by an earlier start are counted apart."""
     groups: dict[tuple[str, str, bool], list[Compared]] = {}
     for row in rows:
         groups.setdefault((row.node, row.quantity, row.learned), []).append(row)

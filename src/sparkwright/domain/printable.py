@@ -10,7 +10,7 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u2
 
 
 def printable(text: str) -> str:
-    """Without escape sequences and control characters; tabs and line feeds stay."""
+    """The text without escape sequences and control characters; tabs and line feeds stay."""
     return text if text.isprintable() else without_controls(_ESCAPES.sub("", text))
 
 

@@ -1,4 +1,4 @@
-"""What an endpoint reported of itself before anything was measured."""
+"""The answers and settings of an endpoint, collected before any measurement."""
 
 from collections.abc import Mapping
 
@@ -7,7 +7,7 @@ from sparkwright.domain.values import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a server answered. headers: names in lower case. body: all of it, also of a stream. seconds: until its end.
+    """A server's answer. headers: names in lower case. body: all of it, also of a stream. seconds: until its end.
 
     first: seconds until the body's first byte.
     """
@@ -52,7 +52,7 @@ class Probed:
 
 @dataclass(frozen=True, slots=True)
 class Launched:
-    """What a rank was really started with. image: its digest, else its id on the node; '' for a process."""
+    """The command a rank was really started with. image: its digest, else its id on the node; '' for a process."""
 
     argv: tuple[str, ...]
     image: str = ""

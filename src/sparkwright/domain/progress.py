@@ -1,4 +1,4 @@
-"""What a use case reports while it runs."""
+"""Events that a use case emits while it runs."""
 
 from sparkwright.domain.deployment import Phase
 from sparkwright.domain.values import dataclass
@@ -20,7 +20,7 @@ class StepDone:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Of a step or of one rank's phase: done of total in unit; total None when it is not known."""
+    """Progress of a step or of one rank's phase: done of total in unit; total None if unknown."""
 
     step: str
     node: str

@@ -1,4 +1,4 @@
-"""What to serve: model, engine, image, parallelism, limits. Resolved: profile applied, defaults filled."""
+"""A recipe: model, engine, image, parallelism, limits. Resolved: profile applied, defaults filled."""
 
 import hashlib
 import json
@@ -65,7 +65,7 @@ class Runtime(StrEnum):
 
 
 class Expose(StrEnum):
-    """Who can reach the endpoint. Everything but loopback and fabric needs a key."""
+    """The reach of the endpoint. Everything but loopback and fabric needs a key."""
 
     LOOPBACK = "loopback"
     FABRIC = "fabric"
@@ -73,7 +73,7 @@ class Expose(StrEnum):
 
 
 class GatewayTls(StrEnum):
-    """How the gateway is encrypted: by a CA of its own on the head node, with a given certificate, or not at all."""
+    """The gateway's encryption: a CA of its own on the head node, a given certificate, or none."""
 
     INTERNAL = "internal"
     FILES = "files"
@@ -89,7 +89,7 @@ class RecipeState(StrEnum):
 
 
 class ModelKind(StrEnum):
-    """What it answers: readiness and probes ask for that."""
+    """The kind of answers a model gives; readiness and probes ask for that kind."""
 
     CHAT = "chat"
     EMBEDDING = "embedding"
@@ -327,12 +327,12 @@ class Recipe:
 
     @property
     def label(self) -> str:
-        """As it is asked for: `NAME` or `NAME@PROFILE`."""
+        """The name to ask for it by: `NAME` or `NAME@PROFILE`."""
         return f"{self.name}@{self.profile}" if self.profile else self.name
 
     @property
     def asked(self) -> str:
-        """As `plan` and `up` find it again: the path where it was a path, else the label."""
+        """The argument with which `plan` and `up` find it again: the path if it came from one, else the label."""
         kept = not self.source or self.source.startswith("shipped/") or "/sparkwright/recipes/" in self.source
         return self.label if kept else f"{self.source}@{self.profile}" if self.profile else self.source
 

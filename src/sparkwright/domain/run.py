@@ -127,7 +127,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Lag:
-    """How far the client itself was behind, seconds: its loop's delay (p50, p99, most) and CPU used over the level.
+    """The client's own delay, seconds: its loop's delay (p50, p99, most) and CPU used over the level.
 
     cores: CPU seconds per second of the busiest of its processes.
     """
@@ -142,7 +142,7 @@ class Lag:
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """Under what a run was measured; '' where it is not known. ours: the endpoint is a deployment of this cluster.
+    """The conditions of a run; '' if unknown. ours: the endpoint is a deployment of this cluster.
 
     tokenizer: how prompt lengths were made (`/tokenize of the server`, `file <sha>`, `estimate`). nodes: a line each.
     front_door: URL of the one that a deployment of ours was measured through, '' for the engine itself.
@@ -171,7 +171,7 @@ class Conditions:
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """What provenance lacks: on our own deployments a run without it is not valid."""
+        """The missing fields of provenance; a run of our own deployment is not valid without them."""
         wanted = ("recipe_hash", "engine", "engine_version", "flags", "nodes") if self.ours else ("model",)
         return tuple(name for name in wanted if not getattr(self, name))
 

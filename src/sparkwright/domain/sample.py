@@ -1,4 +1,4 @@
-"""What is sampled from a node while it serves. A figure that could not be read holds Unknown."""
+"""Samples of a node while it serves. A figure that could not be read holds Unknown."""
 
 from collections.abc import Mapping
 

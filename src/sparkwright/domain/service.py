@@ -6,7 +6,8 @@ from sparkwright.domain.values import dataclass
 
 
 class Manager(StrEnum):
-    """Who keeps services running. user: the user's own systemd, with linger. none: nobody, after a reboot."""
+    """The manager that keeps services running. user: the user's own systemd, with linger. none: nobody, after a
+    reboot."""
 
     USER = "user"
     SYSTEM = "system"
@@ -31,7 +32,7 @@ class Service:
 
 @dataclass(frozen=True, slots=True)
 class ServiceHost:
-    """What a node has for services. manager: who could keep them; lingers: whether that holds without a login already.
+    """A node's means to run services. manager: who can keep them; lingers: True if that holds without a login already.
 
     why: in the way of the user's own systemd, '' for nothing. python: absolute path of a Python >= 3.11, '' for none;
     seen: what was found instead. addresses: the node's own, without loopback. state: absolute folder. user: of ssh.
@@ -52,7 +53,7 @@ class ServiceHost:
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """How a node is reached from others. addresses: its own, the one first at which it was reached now; port: sshd's.
+    """The ways to reach a node. addresses: its own, the one first at which it was reached now; port: sshd's.
 
     keys: its public host keys, as `TYPE BASE64`.
     """
@@ -65,7 +66,7 @@ class Reach:
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """Where a supervisor lives. home, state, runtime: absolute folders on `node`; python: the program that runs it."""
+    """The place of a supervisor. home, state, runtime: absolute folders on `node`; python: the program that runs it."""
 
     node: str
     home: str
@@ -79,7 +80,7 @@ class Installation:
 
 
 class PairTrouble(StrEnum):
-    """Why a certificate and its key cannot serve."""
+    """The reason why a certificate and its key cannot serve."""
 
     NO_CERTIFICATE = "no-certificate"
     NO_KEY = "no-key"

@@ -1,4 +1,4 @@
-"""What hours of load showed: memory, latency, failures, answers. Computed from a run, never stored."""
+"""The results of hours of load: memory, latency, failures, answers. Computed from a run, never stored."""
 
 from collections.abc import Mapping
 
@@ -11,7 +11,8 @@ Point = tuple[float, float]  # seconds since the run began, value
 
 @dataclass(frozen=True, slots=True)
 class MemoryTrend:
-    """of: a node (bytes available) or the server's process (bytes resident). per_hour, per_request: bytes lost.
+    """The memory trend of `of`: a node (bytes available) or the server's process (bytes resident). per_hour,
+    per_request: bytes lost.
 
     left: seconds until the floor, None where nothing shrinks or no floor is known. leak: it is steady and above noise.
     """

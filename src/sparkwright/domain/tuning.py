@@ -74,7 +74,7 @@ def failed(trials: Sequence[Trial]) -> set[Point]:
 
 
 def scored(trials: Sequence[Trial]) -> dict[Point, list[float]]:
-    """Of all repeats, by point; a point that failed in any way is out altogether.
+    """The scores of all repeats by point; a point that ever failed is left out.
 
     The very first trial finds out how much a repeat asks, and counts only where its point has no other.
     """
@@ -100,7 +100,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """What a value is worth compared with the recipe's own, all others equal: a factor less 1, with its 95 % interval.
+    """The effect of a value against the recipe's own, all others equal: a factor less 1, with its 95 % interval.
 
     trials: with that value. low, high: None where they cannot be known.
     """
@@ -115,7 +115,7 @@ class Effect:
 
 @dataclass(frozen=True, slots=True)
 class Tuned:
-    """What a search has found so far. best: None where fewer than two settings were measured: there is no comparison.
+    """The state of a search. best: None if fewer than two settings were measured: there is no comparison.
 
     done: all rungs were finished. most: how many settings a whole search tries; needs: seconds that the rest would take
     at the pace so far, 0 when it is done or nothing was tried. resume: the command that goes on, '' when it is done.

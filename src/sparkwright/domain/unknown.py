@@ -1,4 +1,4 @@
-"""What is not known. It stays so: nothing in its place is guessed."""
+"""The value for anything unknown. It stays unknown: nothing is guessed in its place."""
 
 from typing import Literal, TypeVar
 

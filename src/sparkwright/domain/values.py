@@ -93,7 +93,7 @@ def _first_init(cls: type) -> Callable[..., None]:
 
 
 def _init(cls: Any) -> Callable[..., None]:
-    """As `dataclass` would have compiled it when the class was defined."""
+    """Compiles the `__init__` that `dataclass` would have made when the class was defined."""
     space: dict[str, Any] = {"_set": object.__setattr__, "_absent": _ABSENT}
     words, lines = ["self"], []
     for one in fields(cls):

@@ -1,4 +1,5 @@
-"""Whether a recipe fits in the free memory of its nodes, what would make it fit, what that costs, and its speed."""
+"""The verdict on a recipe: does it fit in the free memory of its nodes, what would make it fit at what cost, its
+speed."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -28,7 +29,8 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What is asked of the endpoint. depth: tokens before; prompt: tokens of each request; cached: how many of them."""
+    """The load on the endpoint. depth: tokens before; prompt: tokens of each request; cached: how many of those are
+    cached."""
 
     depth: int = 0
     concurrency: int = 1
@@ -50,12 +52,10 @@ class Speed:
 
 @dataclass(frozen=True, slots=True)
 class LoaderCost:
-    """What reads weights. name: its load-format, `default` for the engine's own. there: whether the engine's version
-
-    has it, None where that was not read. buffers, keeps: bytes as (likely, least, most), while it reads and for as long
-    as it serves. files: seconds for a rank's share. took, kept: as measured at an earlier start on these nodes, None
-    without one; source: of them.
-    """
+    """A way to read weights. name: its load-format, `default` for the engine's own. there: True if the engine's version
+    has it, None if that was not read. buffers, keeps: bytes as (likely, least, most), while it reads and for as long as
+    it serves. files: seconds for a rank's share. took, kept: as measured at an earlier start on these nodes, None
+    without one; source: where those come from."""
 
     name: str
     what: str
@@ -97,7 +97,7 @@ class Verdict:
 
     @property
     def sequences(self) -> float:
-        """How many sequences of full length fit at once; 0 when it is not known."""
+        """The number of sequences of full length that fit at once; 0 if unknown."""
         return self.kv.sequences if self.kv else 0.0
 
 
@@ -152,7 +152,7 @@ class Remedy:
 
 
 class Goal(StrEnum):
-    """What `--optimize` looks for.
+    """The goal of `--optimize`.
 
     context: the longest context. throughput: most tokens/s of many requests. latency: the soonest whole answer.
     """

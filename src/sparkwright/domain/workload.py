@@ -1,4 +1,4 @@
-"""What a benchmark asks of an endpoint, as data: levels of requests, how they are paced, what is cached."""
+"""A benchmark's workload as data: levels of requests, how they are paced, what is cached."""
 
 from enum import StrEnum
 
@@ -14,7 +14,8 @@ class Api(StrEnum):
 
 
 class Text(StrEnum):
-    """What prompts ask for. Speculative decoding accepts structured text about four times as often as prose."""
+    """The kind of text that prompts ask for. Speculative decoding accepts structured text about four times as often as
+    prose."""
 
     PROSE = "prose"
     CODE = "code"
@@ -41,7 +42,7 @@ class Arrival(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """When requests (or agents) begin. rate: per second, open loop only; concurrency: 0 without a limit.
+    """The pace at which requests (or agents) begin. rate: per second, open loop only; concurrency: 0 without a limit.
 
     burst: requests that begin together, BURSTS only. to_rate: rate at the end, RAMP only.
     """
@@ -137,7 +138,7 @@ class Search:
 
 @dataclass(frozen=True, slots=True)
 class Soak:
-    """What a soak adds to its levels, which it repeats for hours.
+    """Settings that a soak adds to its levels, which it repeats for hours.
 
     probe_every, leave_every: seconds between quality probes, and between clients that leave in the middle of their
     answer; 0: none. floor: bytes available on a node at which it stops.

@@ -88,7 +88,8 @@ def _kind(spec: RankSpec) -> tuple[Any, ...]:
 
 
 def _words(spec: RankSpec, secret: bool) -> tuple[str, ...]:
-    """What follows the entry point: its own first word is that, unless a shell that sources the secrets is."""
+    """The words after the entry point: its own first word is the entry point, unless a shell that sources the secrets
+    is."""
     entry = spec.entrypoint or ()
     return (docker.SECRETS_AT, *entry, *spec.argv) if secret else (*entry[1:], *spec.argv)
 

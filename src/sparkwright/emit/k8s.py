@@ -100,7 +100,7 @@ def _scripts(source: Source) -> dict[str, Any]:
 
 
 def _script(source: Source, spec: RankSpec) -> str:
-    """What this node's pod runs: its own values, its files where argv expects them, then the engine in its place."""
+    """The script of this node's pod: its own values, its files in argv's places, then `exec` of the engine."""
     shared = common.shared_by_all([other.env for other in source.specs])
     exports = [f"export {key}={shlex.quote(value)}" for key, value in spec.env.items() if key not in shared]
     plain = [file.name for file in spec.files if not file.secret]
@@ -146,7 +146,7 @@ def _pod(source: Source, specs: Sequence[RankSpec]) -> dict[str, Any]:
 
 
 def _placed(source: Source, specs: Sequence[RankSpec]) -> dict[str, Any]:
-    """On its own node each, and never two ranks on one: they share the network's ports and the GPU."""
+    """The affinity: each rank on its own node, never two on one: they share the network's ports and the GPU."""
     nodes = {"key": "kubernetes.io/hostname", "operator": "In", "values": [spec.node for spec in specs]}
     apart = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {_SET: name(source)}}}
     return {

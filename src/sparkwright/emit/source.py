@@ -1,4 +1,4 @@
-"""What every form is written from, and the files that come out. No value of a secret ever enters here."""
+"""The source of every form, and the files that come out. No value of a secret ever enters here."""
 
 import json
 import re
@@ -91,7 +91,7 @@ def secrets_file(spec: RankSpec, folder: str, always: bool = False) -> tuple[Wri
 
 
 def filling_step(source: Source) -> tuple[str, ...]:
-    """What is left to the user, where anything is."""
+    """The step that is left to the user, if any."""
     secret = dict.fromkeys(f"files/{file.name}" for spec in source.specs for file in spec.files if file.secret)
     names = " and ".join(f"`{name}`" for name in (*(["secrets.env"] if secret_names(source) else []), *secret))
     text = f"In each folder fill in {names}, where it is there; it stays readable by its owner alone."
@@ -99,7 +99,7 @@ def filling_step(source: Source) -> tuple[str, ...]:
 
 
 def folders_step(source: Source) -> tuple[str, ...]:
-    """What must be there before Docker makes it, as root's."""
+    """The step that makes folders before Docker does so as root."""
     folders = shlex.join(dict.fromkeys(m.host for spec in source.specs for m in spec.mounts if not m.read_only))
     return (f"On every node make the folders that the engine writes to: `mkdir -p {folders}`.",) if folders else ()
 
@@ -238,6 +238,6 @@ def _one(flag: str, mine: Sequence[Unit | None], values: list[dict[str, str]]) -
 
 
 def shared_by_all(environments: Sequence[Mapping[str, str]]) -> dict[str, str]:
-    """What all ranks set to the same value, in the first one's order."""
+    """The variables that all ranks set to the same value, in the first one's order."""
     first, *others = environments
     return {k: v for k, v in first.items() if all(k in other and other[k] == v for other in others)}

@@ -95,7 +95,8 @@ def _process(source: Source, spec: RankSpec) -> list[str]:
 
 
 def _files(source: Source, spec: RankSpec) -> list[str]:
-    """To where argv expects them while the unit runs, by root's leave: what is secret is root's own in /etc."""
+    """The lines that copy files to argv's places while the unit runs, by root's leave: secrets are root's own in
+    /etc."""
     there = process.rank_dir(source.states[spec.node], source.name, spec.rank) + "/files"
     here, user = f"{folder(source)}/files", source.users.get(spec.node, "")
     copy = f"umask 077 && mkdir -p {shlex.quote(there)} && cp {here}/* {shlex.quote(there)}/"
@@ -158,7 +159,7 @@ def unit_name(service: Service, deployment: str) -> str:
 
 
 def unit_text(service: Service, deployment: str, home: str, manager: Manager, user: str) -> str:
-    """With a first line that names `home`: that is how it is found again."""
+    """The unit's text. Its first line names `home`, by which it is found again."""
     system = manager is Manager.SYSTEM
     env = "".join(f"Environment={quoted(f'{name}={value}', dollar=False)}\n" for name, value in service.env)
     return _UNIT.format(

@@ -1,4 +1,5 @@
-"""What the log dialects of the engines share: pieces of a line, progress bars, rules that turn text into LogEvents."""
+"""The common parts of the engines' log dialects: pieces of a line, progress bars, rules that turn text into
+LogEvents."""
 
 import re
 from collections import Counter
@@ -84,17 +85,17 @@ class LineRule:
 
 
 def of_a_client(line: str) -> bool:
-    """Whether it may hold text of a client: request logs, answers, access logs, errors of the API's own handlers."""
+    """True if it may contain a client's text: request logs, answers, access logs, errors of the API's own handlers."""
     return bool(_CLIENTS.search(line[:200]))
 
 
 def is_exit_noise(line: str) -> bool:
-    """Whether a line only tells what a process left behind as it ended: never evidence of why."""
+    """True if a line only lists what a process left behind at its exit: never evidence of the reason."""
     return bool(_EXIT_NOISE.match(line))
 
 
 def quotes_a_client(line: str) -> bool:
-    """Whether lines may follow that hold text of a client."""
+    """True if lines with a client's text may follow."""
     return bool(_QUOTED_TWICE.search(line[:200]) or _QUOTED.search(line[:200]))
 
 
@@ -135,7 +136,7 @@ def pieces(line: str, begins: re.Pattern[str]) -> tuple[str, ...]:
 
 
 def bar(body: str) -> tuple[str, float, float] | None:
-    """(what, done, total) of a tqdm bar, with or without its graphic; None for anything else."""
+    """The (name, done, total) of a tqdm bar, with or without its graphic; None for anything else."""
     match = _BAR.search(body)
     done, total = (number(match["done"]), number(match["total"])) if match else (None, None)
     if match is None or done is None or total is None:
@@ -197,7 +198,7 @@ class Dialect:
 
 @cache
 def dialect(engine: str) -> Dialect:
-    """Of data/log-ENGINE.toml."""
+    """The dialect of data/log-ENGINE.toml."""
     return made(f"log-{engine}.toml", table(f"log-{engine}"))
 
 
@@ -232,7 +233,7 @@ def made(file: str, given: Mapping[str, Any]) -> Dialect:
 
 
 def most_telling(events: Iterable[LogEvent]) -> LogEvent | None:
-    """Of one line's events: an error, else ready, else the last that is progress, else any sign of life."""
+    """The most telling event of a line: an error, else ready, else the last progress, else any sign of life."""
     ranked: list[Callable[[LogEvent], bool]] = [lambda e: e.error, lambda e: e.ready, lambda e: not e.alive]
     found = tuple(events)
     for wanted in ranked:

@@ -22,7 +22,7 @@ PYTHON = "python3"
 
 @dataclass(frozen=True, slots=True)
 class RenderContext:
-    """What an engine must know besides recipe and placement; every path is absolute on its node, no `~`.
+    """The input of an engine besides recipe and placement; every path is absolute on its node, no `~`.
 
     models: node -> the folder (or GGUF file) of the weights on the host; '' or no entry for a simulated model.
     from_hub: those folders are snapshots inside paths[node].hub. bind, port: where the API listens on the head.
@@ -58,7 +58,7 @@ def files_at(recipe: Recipe, context: RenderContext, node: str, rank: int) -> st
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """How to end a rank: the signal's name, and the seconds to wait before SIGKILL."""
+    """The way to end a rank: the signal's name, and the seconds to wait before SIGKILL."""
 
     signal: str = "SIGTERM"
     grace: float = 30.0
@@ -73,7 +73,8 @@ class Engine(Protocol):
     traits: Traits  # what memory, splits and speed are planned by
 
     def check(self, recipe: Recipe) -> Iterator[Finding]:
-        """What this engine cannot do of what the recipe asks; flags are checked apart, against a version's data."""
+        """Findings for parts of the recipe that this engine cannot do; flags are checked apart, against a version's
+        data."""
         ...
 
     def render(self, recipe: Recipe, placement: Placement, context: RenderContext) -> tuple[RankSpec, ...]:

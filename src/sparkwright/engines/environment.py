@@ -27,7 +27,8 @@ OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "DO_NOT_TRACK": "
 
 
 def fabric(choice: FabricChoice) -> dict[str, str]:
-    """What the communication libraries need on this node: bootstrap over its fabric interface, payload over RDMA."""
+    """The variables of the communication libraries on this node: bootstrap over its fabric interface, payload over
+    RDMA."""
     rdma = {
         "NCCL_NET": "IB",  # a missing verbs device becomes an error, not a silent fall-back to TCP
         "NCCL_IB_DISABLE": "0",  # some images set 1
@@ -58,7 +59,7 @@ def check_rdma(specs: Iterable[RankSpec]) -> Iterator[Finding]:
 
 
 def check_distributed(recipe: Recipe, per_rank: Collection[str]) -> Iterator[Finding]:
-    """For engines whose ranks share one command line: environment, per-rank flags, world size, image."""
+    """Checks for engines whose ranks share one command line: environment, per-rank flags, world size, image."""
     yield from _check_env(recipe.env)
     for name, value in recipe.flags.items():
         if (option := option_name(name)) in per_rank:

@@ -1,4 +1,4 @@
-"""What the codes ENG001 to ENG034 mean; the engines make findings of them. Codes are never reused."""
+"""The meanings of the codes ENG001 to ENG034; the engines make findings of them. Codes are never reused."""
 
 from sparkwright.domain.check import Check, by_code, explained
 from sparkwright.domain.finding import BLOCK, OVERRIDE, WARN

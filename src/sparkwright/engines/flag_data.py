@@ -131,7 +131,7 @@ def read_data(engine: str, version: str) -> FlagData:
 
 
 def flag_data_of(raw: Mapping[str, Any]) -> FlagData:
-    """Of rows as the files have them."""
+    """The flag data of rows in the files' form."""
     options = {name: _option(name, row) for name, row in raw["options"].items()}
     names = {spelling: option.name for option in options.values() for spelling in option.spellings}
     source = raw.get("source", {})
@@ -169,7 +169,7 @@ class FlagLibrary:
         return replace(own[-1], library=self) if own else replace(read_data(engine, version), library=self)
 
     def has_build(self, engine: str, version: str, build: str) -> bool:
-        """Whether an owner had this very build read."""
+        """True if an owner had this very build read."""
         key = (DATA_OF.get(engine, engine), version, build)
         return any((data.engine, data.version, data.build) == key for data in self.own)
 
@@ -206,7 +206,8 @@ def flag_data(engine: str, version: str, library: FlagLibrary = SHIPPED) -> tupl
 
 
 def loaders_of(engine: str, version: str) -> Callable[[str], bool | None] | None:
-    """Whether this version reads weights with a load-format, None where that was not read; None: it has no choice."""
+    """The function that says if this version has a load-format, None if that was not read; None: the engine has no
+    choice."""
     data, guessed = flag_data(engine, version)
     option = data.options.get(LOAD_FORMAT) if data else None
     if option is None:
@@ -232,7 +233,7 @@ def _apart(one: Key, other: Key) -> tuple[int, ...]:
 
 
 def _distance(mine: Key, near: Key, name: str) -> str:
-    """How far away the version is whose data is used."""
+    """The distance to the version whose data is used, as text."""
     if not mine:
         return f"it is no version that can be compared, {name} is the newest known"
     if mine == near:

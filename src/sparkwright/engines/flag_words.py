@@ -22,7 +22,7 @@ class Advice:
 
 
 def right_word(data: FlagData, word: str) -> Advice:
-    """What to write in place of an option that this version does not have, from what is known for certain."""
+    """The certain replacement for an option that this version lacks."""
     name = option_name(word).partition(".")[0]
     for found in (_spelled(data, name), _past(data, name), _renamed(data, name), _foreign(data, name)):
         if found.word:
@@ -63,7 +63,7 @@ def _past(data: FlagData, name: str) -> Advice:
 
 
 def _renamed(data: FlagData, name: str) -> Advice:
-    """What a version that still had it named instead."""
+    """The replacement named by a version that still had the option."""
     for version in reversed(data.among.versions(data.engine)):
         option = data.among.read(data.engine, version).find(f"--{name}")
         if option and option.replaced_by and written_name(option.replaced_by) in data.names:

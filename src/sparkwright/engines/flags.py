@@ -123,7 +123,7 @@ def _unknown(data: FlagData, given: Given, severity: Severity) -> Finding:
 
 
 def _hint(data: FlagData, name: str, advice: Advice, when: str) -> str:
-    """What is certain, before when it existed, before what merely looks alike."""
+    """The hint: first a certain replacement, then the versions with the option, then a similar name."""
     if advice.word:
         return f"write {advice.word}" if " " in advice.word else f"did you mean {advice.word}?"
     if when:

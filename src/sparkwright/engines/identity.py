@@ -36,7 +36,8 @@ _ALSO = {"auto-round": "inc", "intel/auto-round": "inc"}
 
 
 def question(recipe: Recipe, python: str) -> Question | None:
-    """What to ask a node of the recipe's engine; None: nothing is known of it. python: of RenderContext.pythons."""
+    """The question to a node about the recipe's engine; None: nothing is known of it. python: of
+    RenderContext.pythons."""
     return question_of(recipe.engine, python)
 
 

@@ -1,4 +1,4 @@
-"""Which message of an engine or a library a line is: all that their wheels can raise or log (`make engine-data`)."""
+"""The engine's or library's message that a line is: all that their wheels can raise or log (`make engine-data`)."""
 
 import gzip
 import re
@@ -35,7 +35,7 @@ class Message:
 
     @property
     def is_routine(self) -> bool:
-        """Whether it is logged when nothing is wrong."""
+        """True if it is also logged when nothing is wrong."""
         return self.level == "I" and not _BAD.search(self.template)
 
     @property
@@ -48,7 +48,7 @@ class Message:
         return f"{self.file}, {self.function}" if self.function else self.file
 
     def values(self, text: str) -> tuple[str, ...] | None:
-        """What a line fills in; None for a line that is another message. Linear in the line."""
+        """The values that a line fills in; None for another message. Linear in the line."""
         found, at = list[str](), 0
         for number, piece in enumerate(self.template.split(SLOT)):
             place = text.find(piece, at)

@@ -66,7 +66,8 @@ def _one(mod: Mod, folder: str) -> Iterator[str]:
 
 
 def touches(mod: Mod) -> str:
-    """What its files do, as far as their text shows it: `patches files, runs Python; /usr/local/lib/...`."""
+    """The effects of a mod's files as far as their text shows them: `patches files, runs Python;
+    /usr/local/lib/...`."""
     text = "\n".join(text for text in mod.files.values() if not text.startswith(BINARY))
     does = [what for what, form in _TOUCHES if form.search(text)]
     places = list(dict.fromkeys(match[0].rstrip("/.") for match in _PLACE.finditer(text)))

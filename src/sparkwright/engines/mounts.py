@@ -1,4 +1,4 @@
-"""Where weights and caches are, as a rank sees them: folders of the node, or their places in the container."""
+"""The places of weights and caches as a rank sees them: folders of the node, or their paths in the container."""
 
 import hashlib
 from collections.abc import Mapping
@@ -66,7 +66,7 @@ def parse_mount(text: str) -> Mount:
 def rank_spec(
     recipe: Recipe, placement: Placement, context: RenderContext, rank: int, env: Mapping[str, str]
 ) -> RankSpec:
-    """What all engines with ranks of their own share; the command line is still empty."""
+    """The rank's common parts for all engines with ranks of their own; the command line is still empty."""
     node = placement.nodes[rank]
     return RankSpec(
         rank=rank,

@@ -69,7 +69,7 @@ class _Document(_Strict):
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where options were read: the engine's own parser (`parser`) or the sources in a wheel (`wheel`).
+    """The source of options: the engine's own parser (`parser`) or the sources in a wheel (`wheel`).
 
     place: the wheel's name, `image NAME` or `venv PATH`. at: seconds since 1970.
     """

@@ -1,4 +1,4 @@
-"""Whose log it is, how far its engine got, and how far its clock is off, by its lines."""
+"""The engine of a log, its progress, and the error of its clock, by its lines."""
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -36,7 +36,7 @@ class Progress:
     served: int = 0
 
     def may_end_at(self, number: int, strong: bool) -> bool:
-        """Whether it went no further after that line; a remark counts only in the last phase, and never once ready."""
+        """True if the log may end at that line; a remark counts only in the last phase, and never once ready."""
         last = self.phases[-1][0] if self.phases else 0
         return number > self.served and (strong or (number > last and not self.served))
 
@@ -47,20 +47,20 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Whose log it is. engine: '' where no line shows it; rank: head or worker."""
+    """The origin of a log. engine: '' if no line shows it; rank: head or worker."""
 
     engine: str
     rank: str
     progress: Progress
 
     def allows(self, only: Sequence[tuple[str, tuple[str, ...]]], number: int) -> bool:
-        """Whether a sign with these conditions counts in a line; what the log does not show is not met."""
+        """True if a sign with these conditions counts in a line; a condition that the log does not show is not met."""
         shown = {"engine": self.engine, "rank": self.rank, "phase": str(self.progress.at(number) or "")}
         return all(shown[name] in allowed for name, allowed in only)
 
 
 def counted(source: str, kept: Iterable[tuple[int, bytes]], hits: Sequence[Hit]) -> tuple[Hit, ...]:
-    """Without those that do not count in a log of this engine, rank or phase. kept: (number, raw line) of the log."""
+    """The hits that count in a log of this engine, rank or phase. kept: (number, raw line) of the log."""
     if not any(hit.signed.sign.only for hit in hits):
         return tuple(hits)
     whose = origin_of(source, [(number, decoded(raw)) for number, raw in kept])
@@ -82,7 +82,7 @@ def engine_of(lines: Sequence[tuple[int, str]]) -> str:
 
 
 def progress(lines: Sequence[tuple[int, str]]) -> Progress:
-    """By the engine that understands most of the lines."""
+    """The progress, by the engine that understands most of the lines."""
     engine = dialect(engine_of(lines) or SEPARATE[0])
     phases: list[tuple[int, Phase]] = []
     furthest, served = -1, 0

@@ -1,4 +1,4 @@
-"""What the name of an image tells of the engine in it: its version, the day of a nightly, whether it is a release."""
+"""The version in the name of an image: its engine's version, the day of a nightly, and if it is a release."""
 
 import re
 from datetime import date
@@ -40,14 +40,14 @@ def tag_version(engine: str, image: str) -> str:
 
 
 def is_plausible(engine: str, version: str) -> bool:
-    """Whether a number can be a version of the engine on a GB10: not older than that, of a known major version."""
+    """True if a number can be a version of the engine on a GB10: new enough, of a known major version."""
     of = DATA_OF.get(engine, engine)
     key, first = version_key(of, version), version_key(of, table("releases")[of]["first"])
     return bool(key) and key >= first and (len(key) == 1 or key[0] <= version_key(of, versions(of)[-1])[0])
 
 
 def is_release(engine: str, image: str) -> bool:
-    """Whether the image is the engine's own and holds a release as it was published."""
+    """True if the image is the engine's own and holds a release as published."""
     repository, tag = split_image(image)
     own = repository.removeprefix("docker.io/") in table("releases")[DATA_OF.get(engine, engine)]["images"]
     return own and bool(_RELEASE.fullmatch(tag))

@@ -23,7 +23,7 @@ _HICACHE = 2.0  # times the pool, hicache-ratio's default
 
 
 def windows(recipe: Recipe, architecture: str) -> bool:
-    """Whether windows have a pool of their own."""
+    """True if windows have a pool of their own."""
     if str(flag(recipe, "disable-hybrid-swa-memory")).lower() == "true":
         return False
     listed = _HYBRID | _HYBRID_0517 if since(recipe, 0, 5, 17) else _HYBRID

@@ -1,4 +1,4 @@
-"""Which rank holds a start-up up, and which of several ranks that ended is the cause. Pure: the caller keeps the clock.
+"""The rank that delays a start, and of several ended ranks the cause. Pure: the caller keeps the clock.
 
 The silence that counts is that of all ranks together, since the last event of any rank that was neither an error nor a
 mere sign of life: ranks other than the head print nothing while weights load, and nothing at all once they are warm.
@@ -63,5 +63,5 @@ def _ranks(ranks: tuple[int, ...], verb: str = "has") -> str:
 
 
 def lost_a_peer(lines: Iterable[str]) -> bool:
-    """Whether a rank's log ends with the loss of another rank (NCCL, Gloo, c10d: captures m1, m2)."""
+    """True if a rank's log ends with the loss of another rank (NCCL, Gloo, c10d: captures m1, m2)."""
     return any(_LOST_A_PEER.search(line) for line in tuple(lines)[-_LAST:])

@@ -1,4 +1,4 @@
-"""What is known of each engine as data (data/*.toml): log phases, metric names, routes, options, words for options."""
+"""Data of each engine (data/*.toml): log phases, metric names, routes, options, words for options."""
 
 from __future__ import annotations
 
@@ -43,10 +43,8 @@ class Vocabulary:
 
 @dataclass(frozen=True, slots=True)
 class Loader:
-    """What reads weights. GiB as (likely, least, most): buffers while it reads, keeps afterwards. rate: GB/s a rank
-
-    as (fast, likely, slow).
-    """
+    """A loader of weights. GiB as (likely, least, most): buffers while it reads, keeps afterwards. rate: GB/s a rank as
+    (fast, likely, slow)."""
 
     what: str
     buffers: tuple[float, float, float]
@@ -57,7 +55,8 @@ class Loader:
 
 @cache
 def loader(name: str) -> Loader:
-    """By vLLM's load-format; the default one for a name that is not known. Raises TypeError for a row of other keys."""
+    """The loader by vLLM's load-format; the default one for an unknown name. Raises TypeError for a row of other
+    keys."""
     rows = table("loaders")
     row: Mapping[str, Any] = rows.get(name, rows[DEFAULT])
     more = {key: tuple(row[key]) for key in row if key != "what"}

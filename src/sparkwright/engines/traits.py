@@ -1,4 +1,4 @@
-"""What distinguishes an engine where memory, splits and speed are planned: the planner asks this, never a name."""
+"""Traits of an engine for planning memory, splits and speed: the planner asks these, never a name."""
 
 from collections.abc import Callable, Sequence
 from enum import StrEnum
@@ -11,7 +11,7 @@ from sparkwright.domain.values import dataclass
 
 
 class Claim(StrEnum):
-    """What the memory fraction is a share of: the whole pool, what is free at start, what the weights leave."""
+    """The base of the memory fraction: the whole pool, the memory free at start, the rest after the weights."""
 
     POOL = "pool"
     FREE = "free"
@@ -20,7 +20,7 @@ class Claim(StrEnum):
 
 
 class Cache(StrEnum):
-    """How the KV pool is laid out: blocks shared by groups of layers, one pool of tokens, rows of whole sequences."""
+    """The layout of the KV pool: blocks shared by groups of layers, one pool of tokens, rows of whole sequences."""
 
     BLOCKS = "blocks"
     TOKENS = "tokens"

@@ -1,4 +1,4 @@
-"""Which settings of an engine are worth a search: data/tuning.toml."""
+"""Settings of an engine that are worth a search: data/tuning.toml."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -57,7 +57,7 @@ def own(recipe: Recipe, key: str) -> Any:
 
 
 def added(recipe: Recipe, found: Sequence[Setting], texts: Sequence[str]) -> tuple[Setting, ...]:
-    """With `KEY=V1,V2` of the command line, in place of what is known of KEY. Raises UsageError."""
+    """The settings with `KEY=V1,V2` of the command line in place of the known values of KEY. Raises UsageError."""
     made = {one.key: one for one in found}
     for text in texts:
         key, equals, values = text.partition("=")

@@ -16,7 +16,7 @@ Key = tuple[int, ...]
 
 
 def version_key(engine: str, version: str) -> Key:
-    """For comparing: (major, minor, patch, stage, number); () for what is no version.
+    """The key to compare versions: (major, minor, patch, stage, number); () for anything but a version.
 
     llama.cpp counts builds: `b10269`, and 2026.10.11549 of the wheel that carries build 11549.
     """
@@ -39,7 +39,7 @@ def bounds(wanted: str) -> tuple[tuple[str, str], ...]:
 
 
 def within(engine: str, version: str, wanted: str) -> bool:
-    """Whether the version keeps every bound of the range. What is no version is in no range but ''."""
+    """True if the version keeps every bound of the range. Anything but a version is only in the range ''."""
     key = version_key(engine, version)
     return all(key and _holds(sign, key, version_key(engine, bound)) for sign, bound in bounds(wanted))
 
@@ -55,5 +55,5 @@ def version(recipe: Recipe) -> tuple[int, ...]:
 
 
 def since(recipe: Recipe, *wanted: int) -> bool:
-    """Whether the engine is that version or newer; a version that nobody can read counts as new."""
+    """True if the engine is that version or newer; an unreadable version counts as new."""
     return not version(recipe) or version(recipe) >= wanted

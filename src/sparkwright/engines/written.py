@@ -74,7 +74,7 @@ def _one(engine: str, word: str, following: tuple[str, ...]) -> tuple[Written, i
 
 
 def _arity(option: Option | None, nested: bool, negated: bool) -> int | None:
-    """How many words it takes at most; None: all up to the next option."""
+    """The largest number of words it takes; None: all up to the next option."""
     if nested:
         return 1
     if option is None or option.kind == "list":

@@ -71,7 +71,7 @@ def parse(source: str) -> tuple[Entry, ...]:
 
 @cache
 def entries() -> tuple[Entry, ...]:
-    """In the order in which they are run."""
+    """The entries in the order in which they are run."""
     return parse(Path(__file__).with_name("probes.toml").read_text(encoding="utf-8"))
 
 

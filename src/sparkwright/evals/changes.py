@@ -20,7 +20,7 @@ class Change:
 
 
 def refused(base: Run, new: Run, allow_simulated: bool) -> tuple[str, ...]:
-    """Why they are not compared, one sentence each."""
+    """Reasons not to compare them, one sentence each."""
     if not (base.evaluation and new.evaluation):
         odd = base if new.evaluation else new
         return (f"{odd.id} is a benchmark, and the other an evaluation",)
@@ -39,7 +39,7 @@ def _asked(run: Run) -> str:
 
 
 def changes(base: Run, new: Run) -> tuple[Change, ...]:
-    """Of the outcomes that both have, in the order of the base."""
+    """Changes of the outcomes that both have, in the order of the base."""
     known = {one.name: one for one in (new.evaluation.outcomes if new.evaluation else ())}
     ours = base.evaluation.outcomes if base.evaluation else ()
     return tuple(_change(one, known[one.name]) for one in ours if one.name in known)
@@ -60,7 +60,8 @@ def _share(score: Score) -> str:
 
 
 def _beyond(base: Score, new: Score) -> str:
-    """By the 95 % interval of the difference of two Wilson scores: https://doi.org/10.1002/(SICI)1097-0258(19980430)17:8"""
+    """The direction of the change, by the 95 % interval of the difference of two Wilson scores:
+    https://doi.org/10.1002/(SICI)1097-0258(19980430)17:8"""
     if not (base.of and new.of):
         return "unclear"
     difference = new.share - base.share

@@ -79,7 +79,7 @@ def batch(given: Given) -> Steps:
 
 
 def _unsteady(tally: Tally, case: str, ask: Ask, one: Heard) -> Generator[Sequence[Ask], Sequence[Heard], bool]:
-    """Whether the server, asked the same alone, parts from itself as far: then nothing else is to blame."""
+    """True if the server, asked the same alone, differs from itself as far: then nothing else is to blame."""
     for _ in range(TRIES - 1):
         (again,) = yield (ask,)
         if not again.trouble and parted(one, again)[1]:

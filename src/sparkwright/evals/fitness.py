@@ -1,4 +1,4 @@
-"""Whether an endpoint does what a client needs: one request of the client's own protocol, and what its answer shows."""
+"""The fitness of an endpoint for a client: one request of the client's own protocol, and its answer's troubles."""
 
 import json
 import re
@@ -92,7 +92,7 @@ def _message(found: list[Any]) -> Any:
 
 
 def troubles(client: Client, answer: Heard, context: int) -> Iterator[Trouble]:
-    """What the client will trip over, worst first."""
+    """The client's troubles with the endpoint, worst first."""
     if answer.trouble:
         yield _refusal(client, answer)
         return

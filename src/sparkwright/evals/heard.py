@@ -60,7 +60,7 @@ class Token:
 
     @property
     def text(self) -> str:
-        """Of bytes that are no character, their numbers: two of them are not the same."""
+        """The token's text; bytes that are no character appear as numbers: two of them differ."""
         return self.raw.decode("utf-8", "backslashreplace")
 
 
@@ -208,7 +208,7 @@ def _call(one: Mapping[str, Any]) -> Call:
 
 
 def _usage(tree: Mapping[str, Any]) -> dict[str, int]:
-    """With the names of Chat Completions; counts only."""
+    """The counts under the names of Chat Completions."""
     given = tree.get("usage") or {}
     renamed = {"input_tokens": "prompt_tokens", "output_tokens": "completion_tokens"}
     return {renamed.get(k, k): v for k, v in given.items() if isinstance(v, int) and not isinstance(v, bool)}

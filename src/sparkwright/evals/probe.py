@@ -1,4 +1,4 @@
-"""What a probe is: a generator that yields requests, gets their answers, and returns what it judged."""
+"""A probe is a generator that yields requests, gets their answers, and returns its judgement."""
 
 import json
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -63,7 +63,7 @@ class Given:
 
 @dataclass(slots=True)
 class Tally:
-    """What a probe has judged so far. refused: what the server does not do, with its message. notes: for the detail.
+    """The judgement of a probe so far. refused: the server's refusals with its message. notes: for the detail.
 
     unjudged: what the answers prove nothing about, and why.
     """
@@ -89,7 +89,7 @@ class Tally:
             self.failures.append(Evidence(f"{case}: {problem}", sent(ask), shortened(heard.raw, 1200)))
 
     def outcome(self, name: str) -> Outcome:
-        """Without what the catalog knows of the probe."""
+        """The outcome without the catalog's texts."""
         notes = "; ".join([*self.notes, *(f"refused: {one}" for one in self.refused[:2])])
         if self.failures:
             first = self.failures[0].what
@@ -121,7 +121,7 @@ def function(name: str, properties: Mapping[str, Any], about: str = "") -> dict[
 
 
 def made(call: Call, name: str, arguments: Mapping[str, Any]) -> str:
-    """What is wrong with a call, '' when it is the expected one."""
+    """The fault of a call, '' if it is the expected one."""
     if call.name != name:
         return f"function {call.name!r} instead of {name!r}"
     tree = call.tree
@@ -133,7 +133,7 @@ def made(call: Call, name: str, arguments: Mapping[str, Any]) -> str:
 
 
 def same(one: Any, other: Any) -> bool:
-    """Of one type, too: 1 is not True, nor "1"."""
+    """True for equal values of one type: 1 is not True, nor "1"."""
     return type(one) is type(other) and bool(one == other)
 
 
@@ -163,7 +163,7 @@ def parted(one: Heard, other: Heard) -> tuple[int, str]:
 
 
 def _parted_tokens(one: Sequence[Token], other: Sequence[Token]) -> tuple[int, str]:
-    """Where one ends and the other goes on, the longer one's choice counts."""
+    """The place where they part, and why; if one ends there, the longer one's choice counts."""
     texts = zip((t.text for t in one), (t.text for t in other), strict=False)
     at = next((n for n, (a, b) in enumerate(texts) if a != b), min(len(one), len(other)))
     longer = one if len(one) > at else other

@@ -58,9 +58,8 @@ def greedy(prompt: str, heard: Sequence[Heard]) -> Greedy:
 
 @dataclass(frozen=True, slots=True)
 class Apart:
-    """How far two sides are on one prompt. share: of the answer after the place where they part. drift: mean difference
-    of log-probabilities before it, nats; None without any. at: that place, -1 for equal texts.
-    """
+    """The difference of two sides on one prompt. share: of the answer after the place where they part. drift: mean
+    difference of log-probabilities before it, nats; None without any. at: that place, -1 for equal texts."""
 
     share: float
     drift: float | None
@@ -68,7 +67,7 @@ class Apart:
 
 
 def apart(one: tuple[Greedy, int], other: tuple[Greedy, int]) -> Apart:
-    """Of two answers to one prompt, each by its number."""
+    """The difference of two answers to one prompt, each by its number."""
     (first, n), (second, m) = one, other
     ours = first.tokens[n] if first.tokens and second.tokens else tuple(first.texts[n])
     theirs = second.tokens[m] if first.tokens and second.tokens else tuple(second.texts[m])

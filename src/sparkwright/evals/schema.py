@@ -15,7 +15,7 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
 
 
 def problems(value: Any, schema: Mapping[str, Any], where: str = "$") -> Iterator[str]:
-    """What the schema does not allow: type, enum, required, properties, additionalProperties, items, minItems."""
+    """The violations of the schema: type, enum, required, properties, additionalProperties, items, minItems."""
     kind = schema.get("type")
     if kind and not _is(value, kind):
         yield f"{where}: {type(value).__name__}, not {kind}"

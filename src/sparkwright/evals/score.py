@@ -8,7 +8,7 @@ _Z = 1.959964
 
 
 def score(good: int, of: int) -> Score:
-    """With the 95 % Wilson interval: https://doi.org/10.1080/01621459.1927.10502953"""
+    """The share with the 95 % Wilson interval: https://doi.org/10.1080/01621459.1927.10502953"""
     if not of:
         return Score(0, 0, 0.0, 1.0)
     share, z2 = good / of, _Z * _Z

@@ -38,7 +38,7 @@ def _repeats(heard: Heard, word: str) -> str:
 
 
 def thinking(given: Given) -> Steps:
-    """On and off, where that can be asked for: reasoning in its own field, and an answer after it."""
+    """Thinking on and off, if the server allows it: reasoning in its own field, and an answer after it."""
     tally, dice = Tally(), given.dice("thinking")
     cases = {"thinking on": True, "thinking off": False} if given.thinking else {"as served": False}
     seen = 0
@@ -110,7 +110,7 @@ def _joined(heard: Heard, wholes: Sequence[Heard]) -> str:
 
 
 def unjoined(heard: Heard) -> str:
-    """What is wrong with the text by the tokens of the same answer.
+    """The mismatch of the text with the tokens of the same answer; '' without one.
 
     Engines strip white space at the ends, leave special tokens and the one that ends an answer out of the text, and
     send no text, or U+FFFD, or nothing for a token that is a part of a character.
@@ -132,7 +132,8 @@ def _legible(text: str) -> str:
 
 
 def _lacks_parts(joined: str, text: str, most: int) -> bool:
-    """What was joined is the text, but for characters of several tokens, and a space that came with one."""
+    """True if the joined tokens are the text, apart from characters of several tokens, and a space that came with
+    one."""
     at = left_out = 0
     for one in text:
         if at < len(joined) and joined[at] == one:

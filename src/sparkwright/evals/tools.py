@@ -201,7 +201,7 @@ def _has(heard: Heard, code: str) -> str:
 
 
 def responses(given: Given) -> Steps:
-    """Of the Responses API: text, and a call."""
+    """The Responses API: text, and a call."""
     dice = given.dice("responses")
     name, wanted = next(named(dice)), _wanted(dice)
     tool = {"type": "function", **function(name, _PLACE)["function"]}
@@ -213,7 +213,7 @@ def responses(given: Given) -> Steps:
 
 
 def messages(given: Given) -> Steps:
-    """Of the Messages API: text, and a call."""
+    """The Messages API: text, and a call."""
     dice = given.dice("messages")
     name, wanted = next(named(dice)), _wanted(dice)
     inner = function(name, _PLACE)["function"]

@@ -1,4 +1,4 @@
-"""Who is at the other end of each fabric port, what manages it, and which interfaces must not be touched."""
+"""The neighbours of each fabric port, its manager, and the interfaces that must not be touched."""
 
 import re
 
@@ -16,7 +16,8 @@ _LINES = 4096
 
 @dataclass(frozen=True, slots=True)
 class Cabling:
-    """By interface. seen: MACs of neighbours. managers: one of MANAGERS; without an entry nothing manages it."""
+    """The cabling by interface. seen: MACs of neighbours. managers: one of MANAGERS; without an entry nothing manages
+    it."""
 
     macs: dict[str, str]
     seen: dict[str, frozenset[str]]
@@ -25,12 +26,12 @@ class Cabling:
 
 
 def is_cage(interface: str) -> bool:
-    """Whether it has the name of a ConnectX function of a GB10: `enp1s0f0np0`, `enP2p1s0f1np1`."""
+    """True for the name of a ConnectX function of a GB10: `enp1s0f0np0`, `enP2p1s0f1np1`."""
     return _CAGE.fullmatch(interface) is not None
 
 
 def parse(done: Completed) -> Cabling | Unknown:
-    """Of remote.cabling: `wires`, and what `hello` adds to it."""
+    """Parses remote.cabling: `wires`, and the additions of `hello`."""
     if not done.ok:
         return not_understood(done, "sh")
     rows = [line.split() for line in done.stdout.splitlines()[:_LINES]]

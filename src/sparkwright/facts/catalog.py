@@ -1,4 +1,5 @@
-"""What every node is asked, by field of NodeFacts and in this order: a new fact is a file, its field and a row here."""
+"""The facts asked of every node, by field of NodeFacts and in this order: a new fact is a file, its field and a row
+here."""
 
 from collections.abc import Mapping, Sequence
 

@@ -32,7 +32,7 @@ _REFUSED = re.compile("incorrect password|incorrect authentication|try again")
 
 
 def file(state: str) -> str:
-    """Where the record is; state: Node.paths.state."""
+    """The path of the record; state: Node.paths.state."""
     return f"{state}/fixes.json"
 
 
@@ -59,13 +59,13 @@ def _line(password: Secret) -> bytes:
 
 
 def recorded(state: str) -> Fact[tuple[Change, ...]]:
-    """In the order in which they were made. state: Node.paths.state."""
+    """The changes in the order in which they were made. state: Node.paths.state."""
     # JSON; nothing where there is no record
     return Fact(script('f="$(x "$1")"; [ ! -e "$f" ] || exec cat "$f"', file(state)), _parse)
 
 
 def text(made: Sequence[Change]) -> bytes:
-    """As `recorded` reads it."""
+    """The text that `recorded` reads."""
     return json.dumps({"version": VERSION, "changes": [asdict(change) for change in made]}, indent=1).encode()
 
 
@@ -108,7 +108,7 @@ def _rights(done: Completed) -> Rights:
 
 
 def rights_with(password: Secret) -> Fact[Rights]:
-    """Whether sudo accepts the password: one attempt."""
+    """The rights with this password: one attempt of sudo."""
 
     def read(done: Completed) -> Rights:
         if done.ok:

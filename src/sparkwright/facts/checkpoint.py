@@ -209,7 +209,7 @@ def _is_model(files: Mapping[str, int]) -> bool:
 
 
 def _odd(listing: Listing) -> Iterator[Flaw]:
-    """What no file misses and an engine stumbles over all the same, or loads in another way than one thinks."""
+    """Flaws without a missing file: the engine fails over them, or loads in an unexpected way."""
     loaded = safetensors.loaded(listing.rows)
     if loaded and "config.json" not in listing.files and "params.json" not in listing.files:
         yield Flaw(Defect.CONFIG, "config.json", "absent: no engine knows what the weights are")

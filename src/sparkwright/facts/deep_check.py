@@ -1,4 +1,4 @@
-"""What ib_write_bw and nvidia-smi print while something is measured."""
+"""The output of ib_write_bw and nvidia-smi during a measurement."""
 
 import re
 

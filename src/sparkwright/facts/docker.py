@@ -64,7 +64,7 @@ def parse(done: Completed) -> Docker | Unknown:
 
 
 def _can_raise_memlock(text: str) -> bool | Unknown:
-    """Whether dockerd may give a container more locked memory than it has itself.
+    """True if dockerd may give a container more locked memory than it has itself.
 
     The kernel asks for CAP_SYS_RESOURCE in the machine's own user namespace: a rootless daemon has it in another.
     """
@@ -90,7 +90,7 @@ def _object(text: str) -> Row:
 
 
 def parse_containers(done: Completed) -> Containers | Unknown:
-    """Without Docker, or without the right to ask it: no containers and no images (`parse` has the reason)."""
+    """Parses containers and images; none without Docker, or without the right to ask it (`parse` has the reason)."""
     parts = sections(done.stdout)
     if "client" not in parts:
         return not_understood(done, "docker")
@@ -109,7 +109,7 @@ def _rows(text: str) -> list[Row]:
 
 
 def _container(row: Row, inside: Mapping[str, str]) -> Container:
-    """inside: short id of a container -> the command lines of its processes."""
+    """The container of a row. inside: short id of a container -> the command lines of its processes."""
     asked = [entry for entry in _list(row.get("devices")) if isinstance(entry, dict)]
     # The first words up to the first option: an option's value may be a key.
     words = [_text(row, "path"), *map(str, _list(row.get("args")))]

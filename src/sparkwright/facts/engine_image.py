@@ -36,7 +36,7 @@ _HOME = 'own=$(x "$1"); program=$(x "$2"); shift 2; set -- "$own" "$program" "$@
 
 
 def parse_found(done: Completed) -> EngineFound | Unknown | None:
-    """Of engine_of_image and its kin; None when there is no image, or nothing is known of it yet."""
+    """Parses engine_of_image and its kin; None if there is no image, or nothing is known of it yet."""
     parts = sections(done.stdout)
     if done.ok and not parts:
         return None
@@ -67,7 +67,7 @@ def describe(tag: str, base: str, freeze: str) -> Command:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What to look for: Python packages, the engine's own first, and the program that starts it.
+    """The search for an engine: its Python packages, its own first, and the program that starts it.
 
     says_version: the program itself prints it (`--version`), there is no package. own: the interpreter to ask first.
     """
@@ -83,7 +83,7 @@ class Question:
 
 
 def known_engine(image: str, question: Question, cache: str) -> Command:
-    """As `engine_of_image`, but only what an earlier one has found; nothing is started."""
+    """The command like `engine_of_image`, but only for earlier results; nothing is started."""
     return _probe(image, question, cache, ("", ""))
 
 
@@ -127,7 +127,7 @@ class BuiltImage:
     packages: tuple[str, ...] = ()
 
     def as_record(self) -> dict[str, object]:
-        """For the record on the nodes."""
+        """The record for the nodes."""
         return {
             "id": self.id,
             "architecture": self.arch,
@@ -139,7 +139,7 @@ class BuiltImage:
 
 
 def parse(done: Completed) -> BuiltImage | Unknown:
-    """Of `describe`."""
+    """Parses `describe`."""
     parts = sections(done.stdout)
     size = whole(parts.get("size", ""))
     try:

@@ -31,7 +31,7 @@ _CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 def from_sysfs(text: str) -> Tables:
-    """From `device/ports/1/gids/3:0000:...` lines. All-zero rows are free slots, not GIDs."""
+    """Parses lines `device/ports/1/gids/3:0000:...`. All-zero rows are free slots, not GIDs."""
     cells = _cells(text)
     tables: dict[Port, list[Gid]] = {}
     for (device, port, index), row in sorted(cells.items()):
@@ -50,7 +50,7 @@ def netdevs(text: str) -> dict[Port, str]:
 
 
 def from_show_gids(text: str) -> Tables:
-    """From Mellanox' `show_gids`, by the shape of each word: the IPv4 column is empty for link-local rows."""
+    """Parses Mellanox' `show_gids` by the shape of each word: the IPv4 column is empty for link-local rows."""
     tables: dict[Port, list[Gid]] = {}
     for line in text.splitlines():
         row = _shown(line.split())
@@ -102,7 +102,7 @@ class _Listed:
 
 
 def parse(done: Completed) -> tuple[RdmaPort, ...] | Unknown:
-    """() on a node without RDMA devices. `rdma` is believed first, then sysfs, then ibdev2netdev."""
+    """Parses the ports; () on a node without RDMA devices. `rdma` is trusted first, then sysfs, then ibdev2netdev."""
     parts = sections(done.stdout)
     if "rdma" not in parts:
         return not_understood(done, "sh")

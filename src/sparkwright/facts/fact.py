@@ -21,7 +21,7 @@ _MARK = "@@ "
 
 
 class Plain(Enum):
-    """What a node may report where its text becomes part of a command, an ssh configuration, a unit or a variable.
+    """The allowed forms of a node's text that becomes part of a command, an ssh configuration, a unit or a variable.
 
     A node is not trusted with more than itself: none of these can be read as an option, a second line or an expansion.
     """
@@ -66,7 +66,7 @@ class Fact(Generic[T_co]):
     parse: Callable[[Completed], T_co | Unknown]
 
     def read(self, done: Completed) -> T_co | Unknown:
-        """As `parse`, and Unknown for a command that was killed at its timeout: half an answer is none."""
+        """Parses the answer; Unknown for a command that was killed at its timeout: half an answer is none."""
         if done.exit_code == TIMED_OUT:
             return Unknown(first_line(done), f"no answer within {self.command.timeout:g} s")
         return self.parse(done)

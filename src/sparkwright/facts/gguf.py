@@ -45,7 +45,7 @@ class Header:
 
     @property
     def projector(self) -> bool:
-        """Whether the file is an encoder of images or sound that goes with a model, and no model."""
+        """True if the file is an encoder of images or sound that goes with a model, and no model."""
         said = (self.metadata.get(key) for key in ("general.architecture", "general.type"))
         return any(kind in _PROJECTORS for kind in said if isinstance(kind, str))
 
@@ -117,7 +117,7 @@ class _Reader:
 
 
 def unpack(packed: str) -> Header | None:
-    """From the listing: base64 of the gzipped first bytes. None when that is no GGUF file."""
+    """The header in the listing's base64 of the gzipped first bytes; None for another kind of file."""
     try:
         data = zlib.decompressobj(31).decompress(base64.b64decode(packed, validate=True), MOST)
     except (ValueError, zlib.error):
@@ -150,7 +150,7 @@ def parse(data: bytes) -> Header | None:
 
 
 def _aligned(at: int, metadata: Mapping[str, Any]) -> int:
-    """Where the numbers begin: at the next whole multiple of the file's alignment."""
+    """The beginning of the numbers: the next whole multiple of the file's alignment."""
     step = metadata.get("general.alignment")
     step = step if isinstance(step, int) and 0 < step <= _MOST_ALIGNED else _ALIGNED
     return -(-at // step) * step
@@ -170,7 +170,8 @@ def _tensor(reader: _Reader) -> tuple[str, str, int, int]:
 
 
 def groups(header: Header | None, whole: int = 0) -> tuple[TensorGroup, ...]:
-    """By name and type. whole: bytes of all files of a model in parts, of which only the first one's head was read."""
+    """Groups of tensors by name and type. whole: bytes of all files of a model in parts, of which only the first one's
+    head was read."""
     if header is None or not header.whole:
         return ()
     found: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
@@ -182,7 +183,7 @@ def groups(header: Header | None, whole: int = 0) -> tuple[TensorGroup, ...]:
 
 
 def damage(header: Header | None, size: int) -> str:
-    """What is wrong with a file of so many bytes, '' for nothing. Of a model in parts only the first one is judged."""
+    """The fault of a file of this size, '' for none. Of a model in parts only the first one is judged."""
     if header is None:
         return "does not begin with the mark of a GGUF file"
     if header.projector:

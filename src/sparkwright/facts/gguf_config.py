@@ -32,7 +32,7 @@ class _Keys:
         return self.metadata.get(f"{self.arch}.{key}")
 
     def number(self, key: str) -> int:
-        """Of a list (one value a layer) the largest."""
+        """The number, of a list (one value a layer) the largest."""
         return max(self.numbers(key), default=0)
 
     def numbers(self, key: str) -> list[int]:

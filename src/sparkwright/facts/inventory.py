@@ -28,7 +28,7 @@ def inventory(hub: str, models: str, others: Sequence[str]) -> Command:
 
 
 def parse(done: Completed, node: str) -> tuple[Stored, ...] | Unknown:
-    """In the order of the listing. Never raises; an entry that cannot be read is left out."""
+    """The checkpoints in the order of the listing. Never raises; an unreadable entry is left out."""
     if not done.ok:
         return Unknown(done.stderr.strip()[:200], f"exit {done.exit_code}")
     stored = []

@@ -75,7 +75,7 @@ def _page(blocks: tuple[int, ...], count: dict[str, int]) -> int:
 
 
 def parse_cache(done: Completed) -> PageCache | Unknown:
-    """Of remote.programs.evict and measure."""
+    """Parses remote.programs.evict and measure."""
     found = parsed_json(done.stdout)
     if not done.ok or not isinstance(found, dict):
         return not_understood(done, "python3")

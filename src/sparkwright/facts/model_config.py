@@ -143,7 +143,7 @@ def attention(config: Config, layers: Layers) -> dict[str, Any]:
 
 
 def _grouped(config: Config, heads: int) -> int:
-    """As many as the block with most of them, where each has how many queries share one."""
+    """The KV heads of the block with most of them, if each block states how many queries share one."""
     groups = [group for group in groups_of_heads(config) if group]
     return heads // min(groups) if groups else heads
 
@@ -237,7 +237,7 @@ def _parsed(text: str, quantization: str) -> tuple[ModelShape | Unknown, Watched
 
 
 def _impossible(config: Watched, count: int) -> str:
-    """Why the counts are those of no model; '' when they can be."""
+    """The reason why no model has such counts; '' if they are possible."""
     for key, most in _MOST.items():
         value = config.peek().get(key)
         if isinstance(value, int) and not isinstance(value, bool) and not 0 <= value <= most:
@@ -298,12 +298,12 @@ def _language(top: Config) -> Config:
 
 
 def _common(top: Config) -> Config:
-    """What models of several parts may have once for all of them."""
+    """Keys that models of several parts may have once for all of them."""
     return {key: top[key] for key in ("tie_word_embeddings", "vocab_size", "torch_dtype", "dtype") if key in top}
 
 
 def _positions(config: Config) -> int:
-    """As vLLM derives it: where the scaling starts from a length of its own, that times its factor."""
+    """The positions as vLLM derives them: if the scaling starts from a length of its own, that times its factor."""
     plain = number(config, *POSITIONS)
     scaling = part(config, "rope_scaling") or part(config, "rope_parameters")
     factor = scaling.get("factor")

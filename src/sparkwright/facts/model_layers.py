@@ -1,4 +1,4 @@
-"""Which layer of a model is of which kind, from the keys by which the families of today's engines show it."""
+"""The kind of each layer of a model, from the keys by which the families of today's engines show it."""
 
 import re
 from collections.abc import Callable
@@ -67,7 +67,7 @@ def read(config: Config, count: int) -> Layers:
 
 
 def listed(config: Config) -> int:
-    """How many layers the config lists, for files that give no count of their own."""
+    """The number of layers that the config lists, for files without a count."""
     kinds = texts_of(config.get("layer_types")) or texts_of(config.get("layers_block_type"))
     return len(kinds) or len(_letters(config, 0))
 
@@ -80,7 +80,7 @@ def _words(config: Config, count: int) -> list[str]:
 
 
 def _sort(kind: str) -> str:
-    """'' for a word that is not known."""
+    """The kind of layer of a word; '' if it is unknown."""
     if kind in _SORTS:
         return _SORTS[kind]
     if re.search(r"linear|mamba|recurrent|ssm|kda|delta", kind):

@@ -1,4 +1,5 @@
-"""What a model's state layers keep for a sequence instead of keys and values: a convolution's tail and a matrix.
+"""The state that a model's state layers keep for a sequence instead of keys and values: a convolution's tail and a
+matrix.
 
 Formulas: vLLM's MambaStateShapeCalculator (0.19.0 to 0.33.0), read for what each kind keeps. Without all of the sizes
 that a formula needs its result is 0: half a state would pass for a small one.
@@ -80,7 +81,7 @@ def _searched(config: Config) -> int:
 
 
 def _ungated(config: Config) -> bool:
-    """Whether an FFN is up and down only: so it is with every activation but SiLU, unless the class has a gate.
+    """True for an FFN of up and down only: so it is with every activation but SiLU, unless the class has a gate.
 
     True of all but 9 of the 180 causal classes of transformers 5.24; these have `_gated` in models.toml.
     """

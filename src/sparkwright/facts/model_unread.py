@@ -49,7 +49,7 @@ def not_counted(config: Watched, shape: ModelShape) -> dict[str, Any]:
 
 
 def _sizes(value: Any) -> bool:
-    """Whether a value can be a size: no text, and no number that leaves everything as it is."""
+    """True if a value can be a size: no text, and no number that leaves everything as it is."""
     if isinstance(value, list):
         return any(isinstance(one, int) for one in value)
     return value is True or (isinstance(value, int | float) and value != 1)

@@ -126,7 +126,7 @@ def _engram(config: Config) -> dict[str, Any]:
 
 
 def _ratio(config: Config) -> dict[str, Any]:
-    """As many rows as so many vocabularies, over all of its heads as wide as the model (LongCat's n-grams)."""
+    """The rows of a multiple of the vocabulary, over all of its heads as wide as the model (LongCat's n-grams)."""
     times = number(config, "ngram_vocab_size_ratio")
     rows, width = times * number(config, "vocab_size"), number(config, "hidden_size")
     return {"tables": rows * width, "table_format": "bf16"} if rows * width else {}

@@ -1,4 +1,4 @@
-"""How a model's numbers are written, from its config.json: method, format, and how many of them share a scale."""
+"""The number format of a model, from its config.json: method, format, and the size of a group that shares a scale."""
 
 import re
 from collections import Counter

@@ -52,7 +52,8 @@ def _routes(text: str) -> tuple[Route, ...]:
 
 
 def _ufw(parts: dict[str, str]) -> Firewall | None:
-    """On by its configuration; `inactive` in its output wins. Without output (no right to ask) rules are unknown."""
+    """The ufw firewall by its configuration; `inactive` in its output wins. Without output (no right to ask) rules are
+    unknown."""
     rules = parts.get("ufw-rules", "")
     if "enabled" not in parts.get("ufw", "").split() or "Status: inactive" in rules or _OPEN in rules:
         return None

@@ -40,7 +40,7 @@ def parse(done: Completed, node: str) -> tuple[RankStatus, ...] | Unknown:
 
 
 def docker_away(done: Completed) -> str:
-    """Why nothing is known of this node's containers, '' where they were listed (or there is no Docker at all)."""
+    """The reason why this node's containers are unknown; '' if they were listed (or there is no Docker at all)."""
     said = set(done.stdout.splitlines())
     if said.isdisjoint(("blind", "absent")):
         return ""

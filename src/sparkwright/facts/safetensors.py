@@ -20,7 +20,7 @@ _TOLERANCE = 0.005
 
 
 def groups(rows: Rows) -> tuple[TensorGroup, ...]:
-    """By name and type, sorted; rows that are none are left out."""
+    """Groups by name and type, sorted; rows of another kind are left out."""
     found = (_group(row) for row in rows if row[0] == "tensor" and len(row) == 5)
     return tuple(sorted(filter(None, found), key=lambda group: (group.name, group.dtype)))
 
@@ -31,7 +31,7 @@ def _group(row: Sequence[str]) -> TensorGroup | None:
 
 
 def tensors(rows: Rows) -> int:
-    """How many tensors the headers describe."""
+    """The number of tensors that the headers describe."""
     return sum(group.count for group in groups(rows))
 
 
@@ -41,7 +41,7 @@ def loaded(rows: Rows) -> tuple[str, ...]:
 
 
 def flaws(rows: Rows, files: Mapping[str, int]) -> Iterator[Flaw]:
-    """Of the files that are there and not empty."""
+    """Flaws of the files that exist and are not empty."""
     for row in rows:
         size = files.get(row[1], 0) if row[0] == "head" and len(row) == 4 else 0
         promised = whole(row[2]) if size else None
@@ -73,7 +73,7 @@ class Index:
 
 
 def indexes(rows: Rows) -> Iterator[Index]:
-    """In the order of the listing, where the shards of an index come before it."""
+    """The indexes in the order of the listing, in which the shards precede their index."""
     shards: list[str] = []
     for row in rows:
         if row[0] == "shard" and len(row) == 2:
@@ -86,7 +86,7 @@ def indexes(rows: Rows) -> Iterator[Index]:
 
 
 def _text(quoted: str) -> str:
-    """'' for what is no JSON text."""
+    """The quoted text; '' if it is no JSON text."""
     try:
         found = json.loads(quoted)
     except ValueError:

@@ -110,7 +110,7 @@ class Samples:
 
 
 def parse(done: Completed) -> Sample | Unknown:
-    """Of `once`."""
+    """Parses `once`."""
     samples = Samples()
     found = [one for line in done.stdout.splitlines() if (one := samples.feed(line))]
     return found[-1] if found else not_understood(done, "reading the node")

@@ -1,4 +1,4 @@
-"""What a node has for services of ours and for a gateway, and how it is reached from others."""
+"""A node's means for services of ours and for a gateway, and the ways to reach it from others."""
 
 import re
 from datetime import datetime
@@ -71,7 +71,7 @@ def parse_reach(done: Completed) -> Reach | Unknown:
 
 
 def parse_peer(done: Completed) -> Reach | Unknown:
-    """Of remote.staging.peer: how others log in, without an address."""
+    """Parses remote.staging.peer: the login for others, without an address."""
     first, *lines = done.stdout.splitlines() or [""]
     user, _, rest = first.partition(" ")
     port = whole(rest.partition(" ")[0])
@@ -133,7 +133,7 @@ def _pair(text: str, paths: tuple[str, str]) -> Pair:
 
 
 def _later(one: str, other: str) -> bool:
-    """Whether the first date is after the second; not for what is no date."""
+    """True if the first date is after the second; False for anything but dates."""
     try:
         return datetime.strptime(one, _DATE) > datetime.strptime(other, _DATE)
     except ValueError:

@@ -1,4 +1,4 @@
-"""What the head node has stored: supervisors, and incidents.
+"""The stored state of the head node: supervisors, and incidents.
 
 Read with what every node has, python3 without any package: without a supervisor, next to one that is writing, and with
 a store that nobody can open (the newest is then read from the folders of the incidents).
@@ -38,7 +38,8 @@ def log(path: str, tail: int) -> Command:
 
 @dataclass(frozen=True, slots=True)
 class StoredIncidents:
-    """why: why the store could not be read, '' if it was; the incidents' own folders are read instead.
+    """Stored incidents. why: the reason why the store could not be read, '' if it was; the incidents' own folders are
+    read instead.
 
     files: (name, bytes) and diagnosis: its text; both of the one incident that was asked for. restarts: of the gateway,
     the key check and the supervisor, by deployment, newest first.
@@ -52,7 +53,7 @@ class StoredIncidents:
 
 
 def supervised_fact(node: str, state: str) -> Fact[tuple[Supervised, ...]]:
-    """Of each deployment with a supervisor's folder here: who watches it, and what it wrote last."""
+    """The fact about each deployment with a supervisor's folder here: its watcher, and the last report."""
     return Fact(script(_sh("supervised"), state), lambda done: parse_supervised(done, node))
 
 

@@ -78,7 +78,7 @@ class _Sizes:
 
     @property
     def layers(self) -> int:
-        """As many as the tensors that each layer has once."""
+        """The number of layers: of the tensors that each layer has once."""
         once: Counter[str] = Counter()
         for group in self._inner:
             once[group.name] += group.count if group.name.count("#") == 1 else 0
@@ -86,7 +86,7 @@ class _Sizes:
 
     @property
     def plain(self) -> bool:
-        """Whether most bytes are numbers of 16 bits, as they were trained."""
+        """True if most bytes are numbers of 16 bits, as they were trained."""
         return 2 * sum(g.bytes for g in self._inner if g.dtype in ("BF16", "F16")) > sum(g.bytes for g in self._inner)
 
     def _named(self, pattern: str, experts: bool = False) -> list[TensorGroup]:

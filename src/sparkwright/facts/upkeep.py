@@ -1,4 +1,4 @@
-"""How a node's system is set up: sysctl values, services, limits, ssh host keys, what waits for a reboot."""
+"""The setup of a node's system: sysctl values, services, limits, ssh host keys, pending reboots."""
 
 import base64
 import binascii
@@ -69,7 +69,7 @@ def _sysctls(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _units(text: str) -> Iterator[tuple[str, Unit]]:
-    """By each name that a unit has: display-manager.service is a second name of gdm.service."""
+    """Units by each of their names: display-manager.service is a second name of gdm.service."""
     for block in text.split("\n\n"):
         told = dict(assignments(block))
         state = [told.get(name, "") for name in ("LoadState", "ActiveState", "UnitFileState", "StatusText")]
@@ -82,7 +82,7 @@ def _number(text: str, why: str) -> int | Unknown:
 
 
 def _fingerprints(text: str) -> Iterator[str]:
-    """As `ssh-keygen -l` prints them, sorted: `SHA256:` and base64 without padding."""
+    """Fingerprints as `ssh-keygen -l` prints them, sorted: `SHA256:` and base64 without padding."""
     for line in sorted(text.splitlines()):
         words = line.split()
         try:
@@ -94,7 +94,7 @@ def _fingerprints(text: str) -> Iterator[str]:
 
 
 def parse_packages(done: Completed) -> tuple[Package, ...] | Unknown:
-    """() where none of them is installed; Unknown on a system without dpkg."""
+    """The packages; () if none of them is installed; Unknown on a system without dpkg."""
     parts = sections(done.stdout)
     if "packages" not in parts:
         return not_understood(done, "dpkg-query")

@@ -47,7 +47,7 @@ class GatewayConfig:
 
     @property
     def open_to(self) -> str:
-        """What deployments that share it have to agree on."""
+        """The settings that deployments behind one gateway have to agree on, as text."""
         files = f" {self.certificate} {self.key}" if self.tls is GatewayTls.FILES else ""
         return f"{', '.join(at or 'all addresses' for at in self.addresses)}, tls {self.tls}{files}"
 
@@ -145,7 +145,7 @@ def _tls(gateway: GatewayConfig) -> dict[str, Any]:
 
 
 def root_certificate(store: str) -> str:
-    """Where Caddy keeps what clients have to trust."""
+    """The path of the root certificate that clients have to trust."""
     return f"{store}/pki/authorities/local/root.crt"
 
 
@@ -168,6 +168,6 @@ def fingerprint(certificate: str) -> str:
 
 
 def certificate_folders(front: GatewayConfig) -> tuple[str, ...]:
-    """Below `store`: where Caddy will keep the certificate of each name."""
+    """Folders below `store` of the certificate of each name."""
     names = (name.lower().replace(":", "-") for name in front.names) if front.tls is GatewayTls.INTERNAL else ()
     return tuple(f"{front.store}/certificates/local/{name}" for name in names)

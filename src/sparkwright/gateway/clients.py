@@ -51,10 +51,8 @@ class Client:
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """What an endpoint serves. url: with /v1. key_file, authority: paths here, '' for none. context: tokens, 0 where
-
-    it does not report them.
-    """
+    """The offer of an endpoint. url: with /v1. key_file, authority: paths here, '' for none. context: tokens, 0 if it
+    does not report them."""
 
     url: str
     model: str
@@ -90,7 +88,7 @@ class Settings:
 
 @cache
 def clients() -> Mapping[str, Client]:
-    """By name. Raises TypeError for a key that a row must not have."""
+    """The clients by name. Raises TypeError for a key that a row must not have."""
     text = (files("sparkwright.gateway") / "clients.toml").read_text(encoding="utf-8")
     return {name: Client(name=name, **row) for name, row in tomllib.loads(text).items()}
 
@@ -108,7 +106,7 @@ def client(name: str) -> Client:
 
 
 def served(url: str, model: str, **more: Any) -> Served:
-    """From what a node and an endpoint reported. Raises UsageError for what must not get into files and commands."""
+    """The endpoint as reported by a node and by itself. Raises UsageError for values unfit for files and commands."""
     if not _URL.fullmatch(url):
         raise UsageError(f"{url[:200]!r} is no address of an endpoint", "expected https://HOST:PORT/v1")
     if not _MODEL.fullmatch(model):
@@ -118,7 +116,7 @@ def served(url: str, model: str, **more: Any) -> Served:
 
 
 def settings(client: Client, at: Served) -> Settings:
-    """What is not known of the endpoint is left out."""
+    """The client's settings; unknown values of the endpoint are left out."""
     values: dict[str, Any] = {
         "url": at.url,
         "root": at.root,

@@ -1,4 +1,5 @@
-"""Who gets in now: let through, hold for a moment, or refuse, in the shape that OpenAI's clients understand."""
+"""The decision on a request: let it through, hold it for a moment, or refuse it, in the form that OpenAI's clients
+understand."""
 
 import json
 import re
@@ -32,12 +33,12 @@ class Answer:
 
     @property
     def event(self) -> str:
-        """As the last event of a stream that has begun: what OpenAI's and Anthropic's clients raise."""
+        """The last event of a stream that has begun: the error that OpenAI's and Anthropic's clients raise."""
         return json.dumps({"type": "error", **json.loads(self.body)})
 
     @property
     def headers(self) -> dict[str, str]:
-        """Without the length. A client that was refused need not send the rest of its body."""
+        """The headers without the length. A refused client need not send the rest of its body."""
         found = {"Content-Type": JSON, "Cache-Control": "no-store", "Access-Control-Allow-Origin": "*"}
         if self.retry_after:
             found["Retry-After"] = str(self.retry_after)
@@ -160,7 +161,7 @@ def _expression(route: str) -> str:
 
 
 def refused(request: Request, limit: int, routes: re.Pattern[str]) -> Answer | None:
-    """What is wrong with the request itself; None when nothing is. limit: bytes of a body."""
+    """The refusal of an invalid request; None if it is valid. limit: bytes of a body."""
     if not request.path.startswith(_API):
         return NO_SUCH_PATH
     if not routes.fullmatch(request.call):
@@ -201,7 +202,7 @@ def fresh(live: Live, now: float) -> bool:
 
 
 def _comes(live: Live, now: float) -> bool:
-    """Whether a request that waits will see it: it is on its way, or is started for it."""
+    """True if a waiting request will see the deployment: it is coming up, or is started for it."""
     return live.phase in _PASSING or (live.phase is DeploymentState.ON_DEMAND and not _declined_for(live, now))
 
 
@@ -221,7 +222,7 @@ def _wait(live: Live, now: float) -> float | None:
 
 
 def unavailable(live: Live, now: float) -> Answer:
-    """Why, since when, what it waits for, and when it should be back."""
+    """The refusal with the reason, its beginning, what it waits for, and when it should be back."""
     person = _WAITS_FOR_A_PERSON.get(live.phase)
     since = duration(max(now - live.since, 0.0))
     state = f"{live.deployment} is {phase_text(live.phase)} since {since}"
@@ -232,7 +233,7 @@ def unavailable(live: Live, now: float) -> Answer:
 
 
 def waits(live: Live, now: float) -> str:
-    """What it waits for, a deliberate wait with its end; '' for nothing."""
+    """The thing it waits for, with the end of a deliberate wait; '' for nothing."""
     if live.due > now:
         end = datetime.fromtimestamp(live.due, UTC).strftime("%H:%M:%S UTC")
         return f"{live.awaited or 'back-off'} until {end}"
@@ -240,13 +241,13 @@ def waits(live: Live, now: float) -> str:
 
 
 def refusal_text(live: Live, now: float) -> str:
-    """Of one that refuses, for a screen."""
+    """The refusal as text for a screen."""
     starts = live.phase is DeploymentState.ON_DEMAND
     return f"{'' if starts else 'New requests get 503. '}{unavailable(live, now).message}"
 
 
 def comes_back(live: Live, now: float) -> str:
-    """When, or at what."""
+    """The time or event of its return, as text."""
     usual = f"; a start usually takes {duration(live.usual)}" if live.usual else ""
     if live.phase is DeploymentState.ON_DEMAND:
         later = _declined_for(live, now)

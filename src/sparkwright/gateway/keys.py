@@ -53,7 +53,7 @@ class Key:
 
     @property
     def limits(self) -> str:
-        """As text, '' for none."""
+        """The limits as text, '' for none."""
         found = ((self.per_minute, "a minute"), (self.at_once, "at once"), (self.tokens_a_day, "tokens a day"))
         return ", ".join(f"{number:,} {what}" for number, what in found if number)
 
@@ -101,7 +101,7 @@ def owner(keys: Iterable[Key], deployment: str, shown: Iterable[str]) -> Key | N
 
 
 def shown_in(headers: Mapping[str, str]) -> tuple[str, ...]:
-    """What a request's headers (small letters) show as key: OpenAI's clients, Anthropic's, Azure's."""
+    """The keys in a request's headers (small letters): OpenAI's clients, Anthropic's, Azure's."""
     scheme, _, token = headers.get("authorization", "").partition(" ")
     bearer = token.strip() if scheme.lower() == "bearer" else ""
     return tuple(one for one in (bearer, headers.get("x-api-key", ""), headers.get("api-key", "")) if one)
@@ -118,7 +118,7 @@ def added(keys: Keys, key: Key) -> Keys:
 
 
 def limited(keys: Keys, name: str, **limits: int | None) -> Keys:
-    """With other limits for all keys of a name; None leaves one as it is. Raises UsageError for a name that is none."""
+    """The keys with other limits for all of one name; None keeps a limit. Raises UsageError for an unknown name."""
     if name not in (known := [one.name for one in keys.keys]):
         raise UsageError(f"no key {name}", f"keys: {', '.join(known) or 'none'}")
     new: dict[str, Any] = {limit: value for limit, value in limits.items() if value is not None}
@@ -139,13 +139,11 @@ ROUTE, FRONT = "door.json", "gateway.json"
 
 @dataclass(frozen=True, slots=True)
 class RouteSetting:
-    """What the gateway on `port` (0: none) knows of one deployment behind it. engine: `host:port`. models: names that
-
-    it serves. limit: bytes of a body. key_env: name of the engine's own key in the supervisor's secrets, '' for an
-    engine without one. routes: `METHOD /v1/path` that clients may call; nothing else reaches the engine. websockets:
-    paths on which a client may change to one. metrics: port on loopback where its figures are. patience: seconds that a
-    request waits for one that is started on demand, 0 for one that is not.
-    """
+    """One deployment as the gateway on `port` (0: none) knows it. engine: `host:port`. models: names that it serves.
+    limit: bytes of a body. key_env: name of the engine's own key in the supervisor's secrets, '' for an engine without
+    one. routes: `METHOD /v1/path` that clients may call; nothing else reaches the engine. websockets: paths on which a
+    client may change to one. metrics: port on loopback of its figures. patience: seconds that a request waits for a
+    deployment started on demand, 0 for others."""
 
     deployment: str
     engine: str

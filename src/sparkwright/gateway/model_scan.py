@@ -27,7 +27,7 @@ class ModelScan(Protocol):
 
 
 class JsonScan:
-    """Of a JSON object; linear in its length, whatever is in it."""
+    """Finds the model in a JSON object; linear in its length, whatever it contains."""
 
     def __init__(self) -> None:
         self.name, self.done = "", False
@@ -50,7 +50,7 @@ class JsonScan:
                 return
 
     def _end(self, data: bytes, at: int) -> int:
-        """Behind the string that goes on at `at`; -1 when it ends in a later chunk."""
+        """The position behind the string that continues at `at`; -1 if it ends in a later chunk."""
         rest = _REST.match(data, at)
         end = rest.end() if rest else at
         if data[end : end + 1] == b'"':
@@ -92,7 +92,7 @@ def _decoded(raw: bytes) -> str:
 
 
 class FormScan:
-    """Of multipart/form-data, as transcriptions are sent: the file itself is passed over."""
+    """Finds the model in multipart/form-data, the form of transcriptions; it skips the file itself."""
 
     def __init__(self, boundary: str) -> None:
         self.name, self.done = "", False
@@ -128,6 +128,6 @@ class FormScan:
 
 
 def scan_for(content_type: str) -> ModelScan:
-    """For a body of this type; what is no form is read as JSON, as engines do."""
+    """The scan for a body of this type; anything but a form is read as JSON, as engines do."""
     form = _BOUNDARY.search(content_type) if content_type.lower().startswith("multipart/form-data") else None
     return FormScan(form[1]) if form else JsonScan()

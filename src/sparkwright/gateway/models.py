@@ -23,7 +23,7 @@ def names_of(listed: Listed) -> set[str]:
 
 
 def models_page(listed: Mapping[str, Listed]) -> dict[str, Any]:
-    """In OpenAI's shape; a model whose engine gives no answer now is listed all the same."""
+    """The list in OpenAI's shape; a model whose engine does not answer now is listed all the same."""
     data: list[Mapping[str, Any]] = []
     for one in listed.values():
         bare = ({"id": name, "object": "model", "created": 0, "owned_by": "sparkwright"} for name in one.models)

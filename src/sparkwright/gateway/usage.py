@@ -41,7 +41,7 @@ class Body(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """As the engine's `usage` has them. cached: of the prompt."""
+    """Token counts from the engine's `usage`. cached: of the prompt."""
 
     prompt: int = 0
     completion: int = 0
@@ -49,7 +49,7 @@ class Tokens:
 
 
 def asks_nothing(body: Body) -> bool:
-    """Whether this is a stream whose client leaves it open if it wants usage: only then it can be asked for.
+    """True if the request is a stream whose client left usage open: only then the gateway can ask for it.
 
     `"stream": true` counts at the top level: among the first or the last values, else as JSON has it.
     """
@@ -73,7 +73,7 @@ def _streams(body: bytes) -> bool:
 
 
 def tokens(*texts: bytes) -> Tokens | None:
-    """Of all `usage` objects in them, the later ones first; None without any count."""
+    """The counts of all `usage` objects, later ones override; None without any count."""
     found: dict[str, Any] = {}
     for tree in (tree for text in texts for tree in _trees(text)):
         found |= {name: value for name, value in tree.items() if value is not None}
@@ -106,12 +106,10 @@ def _count(tree: dict[str, Any], *names: str) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Used:
-    """What a key used of a model on a day (UTC). requests: begun; of them finished: with the engine's count of tokens;
-
-    uncounted: without one; cut: one side left before the end; failed: the engine refused them. refused: by a limit,
-    not among the requests. prompt, completion, cached: tokens, as far as engines reported them. at_least: tokens that
-    passed in streams that were cut, of which the engine reported nothing: events with text, each a token or more.
-    """
+    """The use of a model by a key on a day (UTC). requests: begun; of them finished: with the engine's count of tokens;
+    uncounted: without one; cut: one side left before the end; failed: the engine refused them. refused: by a limit, not
+    among the requests. prompt, completion, cached: tokens, as far as engines reported them. at_least: tokens in cut
+    streams without the engine's report: events with text, each a token or more."""
 
     day: str
     key: str
@@ -129,7 +127,7 @@ class Used:
 
     @property
     def open(self) -> int:
-        """Under way, or lost when the gateway's process was killed."""
+        """Requests under way, or lost when the gateway's process was killed."""
         return self.requests - self.finished - self.uncounted - self.cut - self.failed
 
 
@@ -149,7 +147,7 @@ class Counting:
         self._filter = _EventFilter() if self._asked and stream and not sized else None
 
     def saw(self, piece: bytes) -> bytes:
-        """What the client is to get now, once `begins` was called."""
+        """Counts a piece and returns the bytes to send on to the client; call `begins` before."""
         if self._texts:
             self._texts.passed(piece)
         self._opening = self._opening or piece[:_EDGE]
@@ -159,7 +157,7 @@ class Counting:
         return self._filter.passed(piece) if self._filter else piece
 
     def rest(self) -> bytes:
-        """What is still held back of an answer that has ended."""
+        """The bytes still held back of an answer that has ended."""
         return self._filter.rest() if self._filter else b""
 
     @property
@@ -235,7 +233,7 @@ def _extra(event: bytes) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What a key has asked for. free_in: seconds until it has fewer than its requests a minute. tokens: of today."""
+    """The load of a key. free_in: seconds until it has fewer than its requests a minute. tokens: of today."""
 
     free_in: float = 0.0
     at_once: int = 0
@@ -243,7 +241,7 @@ class Load:
 
 
 def enough(key: Key, load: Load, now: float) -> Answer | None:
-    """Why a request of this key has to wait; None where it has not. now: seconds since the epoch."""
+    """The refusal of a key over its limits; None if it has none to wait for. now: seconds since the epoch."""
     if load.free_in > 0:
         return _wait(key, f"{key.per_minute} requests a minute", "requests", ceil(load.free_in))
     if key.at_once and load.at_once >= key.at_once:

@@ -1,1 +1,1 @@
-"""What an image is built from, as text: the Dockerfile, the scripts with it, and the name that follows from them."""
+"""The source of an image as text: the Dockerfile, its scripts, and the name derived from them."""

@@ -65,7 +65,7 @@ def _dockerfile(recipe: Recipe, build: Build) -> Iterator[str]:
 
 
 def environment(build: Build) -> dict[str, str]:
-    """Of the build and of the image: an engine compiles for the same target later."""
+    """The environment of the build and of the image: an engine compiles for the same target later."""
     found = {"PIP_NO_CACHE_DIR": "1", "PIP_BREAK_SYSTEM_PACKAGES": "1", "PIP_ROOT_USER_ACTION": "ignore"}
     if build.cuda_arch:
         found |= {"TORCH_CUDA_ARCH_LIST": build.cuda_arch, "FLASHINFER_CUDA_ARCH_LIST": build.cuda_arch}

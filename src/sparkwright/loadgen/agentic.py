@@ -62,7 +62,8 @@ class Planned:
 
 
 def planned(agent: Agent) -> tuple[Planned, ...]:
-    """With `cached`, the new text of a turn is as long as makes (prompt + answer before) that share of the prompt."""
+    """The planned turns. With `cached`, new text is as long as makes (prompt + answer before) that share of the
+    prompt."""
     prompt = agent.system + agent.tools + agent.first
     turns = [Planned(prompt, 0, prompt)]
     for _ in range(agent.turns - 1):
@@ -124,7 +125,7 @@ class _Loop:
         )
 
     def _tools(self, dice: Random) -> tuple[str, int]:
-        """As JSON text, and their tokens; those that the server does not show are made up for by the system prompt."""
+        """Tools as JSON text, and their tokens; the system prompt makes up for those that the server does not show."""
         texts = self.making.texts
         made = texts.frames.tools.get(self.agent.tools)
         if not made or not made.tokens:

@@ -1,4 +1,4 @@
-"""How sure a figure is: the same statistics over resamples of the repeats, and of the requests in each.
+"""The uncertainty of figures: the same statistics over resamples of the repeats, and of the requests in each.
 
 Requests are drawn whole, so that the tokens of one answer stay together: they are anything but independent. A resample
 is stored as how often each request was drawn, which makes a statistic of it a weighted one.
@@ -37,7 +37,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """How often each request, and each repeat, was drawn: a line for each resample."""
+    """Draw counts of each request, and of each repeat: a line for each resample."""
 
     requests: Counts
     repeats: Counts
@@ -60,7 +60,7 @@ def weights(sizes: Sequence[int], seed: int) -> Weights:
 
 
 def _draws(rng: np.random.Generator, lines: int, size: int) -> NDArray[np.intp]:
-    """As many of `size` as there are, with replacement, in each line: how often each was drawn."""
+    """Draw counts of `size` items, drawn `size` times with replacement in each line."""
     if not lines * size:
         return np.zeros((lines, size), np.intp)
     places = rng.integers(0, size, (lines, size)) + np.arange(0, lines * size, size)[:, None]
@@ -83,7 +83,7 @@ def resampled(sample: Sample, drawn: Counts) -> Floats:
 
 
 def _weighted(values: Floats, counts: Floats) -> Floats:
-    """As `statistics` of the sorted values, each as often as counted; one line for each line of counts."""
+    """The `statistics` of the sorted values, each as often as counted; one line for each line of counts."""
     ends = counts.cumsum(axis=1)
     total = ends[:, -1:]
     places = (total - 1.0) * _SHARES
@@ -95,7 +95,7 @@ def _weighted(values: Floats, counts: Floats) -> Floats:
 
 
 def _binned(values: Floats, owners: NDArray[np.intp], drawn: Counts) -> Floats:
-    """As `resampled`, of many sorted values: they are counted in bins, each with its mean in its middle."""
+    """The result of `resampled` for many sorted values: they are counted in bins, each with its mean in its middle."""
     size = len(values)
     grid = np.concatenate((np.linspace(0, size, _BINS), np.linspace(0.95 * size, size, _TAIL)))
     first = np.unique(grid.astype(int))[:-1]
@@ -111,7 +111,7 @@ def _binned(values: Floats, owners: NDArray[np.intp], drawn: Counts) -> Floats:
 
 
 def _counted(owners: NDArray[np.intp], first: NDArray[np.intp], drawn: Counts) -> Floats:
-    """How often each bin's values were drawn in each resample; first: where each bin begins among the owners."""
+    """Draw counts of each bin in each resample; first: the beginning of each bin among the owners."""
     if len(owners) <= drawn.shape[1]:
         return np.add.reduceat(drawn[:, owners], first, axis=1).astype(np.float64)
     bins = np.repeat(np.arange(len(first), dtype=np.int32), np.diff(first, append=len(owners)))

@@ -1,4 +1,4 @@
-"""Whether two runs are comparable, and what differs between them."""
+"""The comparability of two runs, and the differences between them."""
 
 from collections.abc import Iterator
 
@@ -14,7 +14,7 @@ _HOW = ("api", "thinking", "ignore_eos", "temperature")
 
 
 def refused(base: RunSummary, new: RunSummary, allow_simulated: bool) -> tuple[str, ...]:
-    """Why not, one sentence each."""
+    """Reasons not to compare them, one sentence each."""
     found = [f"{one.run.id} is not valid: {'; '.join(one.invalid)}" for one in (base, new) if one.invalid]
     found += _workloads(base.run, new.run)
     ours, theirs = base.run.conditions, new.run.conditions
@@ -37,12 +37,12 @@ def _counted(conditions: Conditions) -> str:
 
 
 def _plain(model: str) -> str:
-    """Without whose it is: servers give the same model with and without its publisher's name."""
+    """The model's name without its publisher: servers list it with or without."""
     return model.rstrip("/").rpartition("/")[2].lower()
 
 
 def imported(base: Run, new: Run) -> bool:
-    """Whether one of them is another tool's: it has other names for the same, and reports less."""
+    """True if one of them is another tool's: it has other names for the same, and reports less."""
     return bool(base.imported or new.imported)
 
 
@@ -71,7 +71,7 @@ def pairs(base: Run, new: Run) -> tuple[tuple[str, str], ...]:
 
 
 def _plans(run: Run) -> list[LevelPlan]:
-    """Of what was measured, each once."""
+    """The measured plans, each once."""
     return list({level.plan.name: level.plan for level in run.levels}.values())
 
 
@@ -100,7 +100,7 @@ def differences(base: Run, new: Run) -> Iterator[tuple[str, str, str]]:
 
 
 def notes(base: RunSummary, new: RunSummary) -> tuple[str, ...]:
-    """What differs and is allowed, and what makes verdicts weaker."""
+    """Allowed differences, and reasons that weaken verdicts."""
     ours, theirs = base.run, new.run
     found = [f"{name}: {was or 'not known'} -> {now or 'not known'}" for name, was, now in differences(ours, theirs)]
     if imported(ours, theirs):

@@ -1,4 +1,4 @@
-"""What each setting was worth: main effects of a model without interactions, with their intervals.
+"""The effect of each setting: main effects of a model without interactions, with their intervals.
 
 The logarithm of a score is a sum of one term a setting; the model is fitted by least squares with a small penalty, and
 longer measurements count for more.

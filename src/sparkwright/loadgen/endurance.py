@@ -55,7 +55,7 @@ def endurance(run: Run) -> Endurance:
 
 
 def _hung(levels: Sequence[Level]) -> dict[str, int]:
-    """What was cut off by the end of a level in which nothing else came to an end."""
+    """Requests cut off by the end of a level in which no other request ended."""
     cut = 0
     for level in levels:
         rows = samples.counted(level)
@@ -68,7 +68,7 @@ def _scrapes(run: Run, levels: Sequence[Level]) -> list[tuple[float, Scrape]]:
 
 
 def _memory(scrapes: Sequence[tuple[float, Scrape]], ended: Sequence[float], floor: int) -> Iterator[MemoryTrend]:
-    """Of each node that was sampled; where none was, of the server's process."""
+    """The memory of each sampled node; without any, that of the server's process."""
     for node in dict.fromkeys(name for _, scrape in scrapes for name in scrape.memory):
         points = [(at, float(scrape.memory[node])) for at, scrape in scrapes if node in scrape.memory]
         if made := _trend(node, points, ended, floor):
@@ -99,7 +99,7 @@ def _lost(slope: Interval, sign: float, scale: float = 1.0) -> Interval:
 
 
 def _latency(timed: Sequence[tuple[float, Level, Row]], name: str) -> tuple[Point, ...]:
-    """Of the usual of requests of the same kind (level, turn): medians of a few requests each, in order of time."""
+    """Latency relative to requests of the same kind (level, turn): medians of a few requests each, in order of time."""
     figure, seen = _LATENCIES[name], list[tuple[float, tuple[str, int], float]]()
     for at, level, row in timed:
         value = None if row.error else figure(row)
@@ -124,7 +124,7 @@ def _shifts(name: str, series: Sequence[Point]) -> Iterator[Shift]:
 
 
 def _restarts(levels: Sequence[Level]) -> int:
-    """By counters that fell, within a level and from one to the next."""
+    """The number of restarts by fallen counters, within a level and from one to the next."""
     seen = [scrape for one in levels for scrape in one.scrapes if "generation_tokens_total" in scrape.figures]
     totals = [scrape.figures["generation_tokens_total"] for scrape in seen]
     return sum(after < before for before, after in pairwise(totals))

@@ -7,7 +7,7 @@ from sparkwright.domain.workload import Arrival, LevelPlan
 
 
 def is_open(plan: LevelPlan) -> bool:
-    """Whether requests come by the clock, not when others end: a wait before the send counts as latency then."""
+    """True if requests come by the clock, not when others end: a wait before the send counts as latency then."""
     return plan.pace.arrival is not Arrival.CLOSED
 
 
@@ -26,7 +26,7 @@ def decode(row: Row) -> float | None:
 
 
 def cached(row: Row) -> int:
-    """As the server reported; what was planned where it did not."""
+    """The cached tokens as the server reported them, else as planned."""
     return row.planned_cached if row.cached_tokens is None else row.cached_tokens
 
 

@@ -64,7 +64,7 @@ _BARE = "baseline"
 
 
 class BadLine(ValueError):
-    """Why a line is no gate."""
+    """The reason why a line is no gate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +175,7 @@ def _selectors(text: str) -> Iterator[tuple[str, str]]:
 
 
 def sizes(text: str) -> frozenset[float]:
-    """What a number may mean: 32k is 32,000 and 32,768, whichever a level has. Nothing of no number."""
+    """The possible values of a number: 32k is 32,000 and 32,768, whichever a level has. Empty for anything else."""
     match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)([kKmM]?)", text)
     if not match:
         return frozenset()

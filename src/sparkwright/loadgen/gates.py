@@ -1,4 +1,4 @@
-"""Whether runs pass their gates."""
+"""The judgement of runs by their gates."""
 
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -87,7 +87,7 @@ def _doubts(chosen: Sequence[LevelSummary], summary: RunSummary) -> str:
 
 
 def _best_rate(gate: Gate, summary: RunSummary, baseline: RunSummary | None) -> GateResult:
-    """Of the run as a whole: what its search found."""
+    """The result of a gate on the run as a whole: the rate that its search found."""
     base = baseline.best_rate if baseline and gate.of_baseline else None
     wanted = gate.limit * (base or 0.0) if gate.of_baseline else gate.limit
     observed, known = summary.best_rate, base is not None or not gate.of_baseline
@@ -140,7 +140,7 @@ def _level(gate: Gate, level: LevelSummary, partner: LevelSummary | None) -> Jud
 
 
 def _together(levels: Sequence[LevelSummary]) -> LevelSummary:
-    """As one level, as far as failed requests go."""
+    """The levels as one, as far as failed requests go."""
     first, failed = levels[0], {"": sum(_failed(level) for level in levels)}
     sent = sum(level.sent for level in levels)
     return LevelSummary(first.plan, first.part, first.repeats, sent, sent - failed[""], 0, 0.0, {}, failed)
@@ -192,7 +192,7 @@ def _text(gate: Gate, wanted: float | None) -> str:
 
 
 def figure(value: float, gate: Gate) -> str:
-    """As people write it."""
+    """The value as people write it."""
     unit = unit_of(gate.metric, gate.statistic)
     if unit == "share":
         return f"{value:.1%}"

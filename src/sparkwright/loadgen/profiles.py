@@ -9,7 +9,7 @@ _FOLDER = files("sparkwright.loadgen") / "profiles"
 
 
 def names() -> tuple[str, ...]:
-    """Of the profiles that ship."""
+    """The names of the profiles that ship."""
     found = (entry.name for entry in _FOLDER.iterdir())
     return tuple(sorted(name.removesuffix(".yaml") for name in found if name.endswith(".yaml")))
 
@@ -36,5 +36,5 @@ def largest(level: LevelPlan) -> int:
 
 
 def fits(level: LevelPlan, max_context: int) -> bool:
-    """Whether the server's context (0: not known) holds the level's longest request."""
+    """True if the server's context (0: unknown) holds the level's longest request."""
     return not max_context or largest(level) <= max_context

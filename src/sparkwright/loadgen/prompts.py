@@ -63,8 +63,8 @@ class Frames:
 
 @dataclass(frozen=True, slots=True)
 class Texts:
-    """What prompts are made of, with this server's tokenizer. bare: tokens of a salt line without its words;
-    least: of it without the line break, too, the shortest prompt.
+    """The ingredients of prompts, with this server's tokenizer. bare: tokens of a salt line without its words; least:
+    the same without the line break, the shortest prompt.
 
     units: words that are one token each with a space in front. closing: ends a system prompt. salt: makes the texts of
     this run others than those of any run before, which the server may still have in its cache.
@@ -105,12 +105,13 @@ def written(texts: Texts, tokens: int, dice: Random, kind: Text = Text.PROSE) ->
 
 
 def asking(texts: Texts, tokens: int, dice: Random, kind: Text = Text.PROSE) -> str:
-    """As `written`, with the question of its kind at the end; of a few tokens only, it is the salt alone."""
+    """A text like `written`, with the question of its kind at the end; one of a few tokens is the salt alone."""
     return ending(texts, tokens, dice, texts.stocks[kind].question, kind)
 
 
 def ending(texts: Texts, tokens: int, dice: Random, last: Piece, kind: Text = Text.PROSE) -> str:
-    """As `written`, with `last` at the end: templates cut line breaks off a message's end, and so change counts."""
+    """A text like `written`, with `last` at the end: templates cut line breaks off a message's end, and so change
+    counts."""
     room = tokens - last.tokens
     if room < texts.bare + 1:
         return HEAD + "".join(dice.choices(texts.units, k=max(tokens - texts.least, 0))) + END.rstrip()
@@ -157,7 +158,7 @@ def message(role: str, content: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Making:
-    """What every request of one repeat of a level is made with."""
+    """The common input of every request in one repeat of a level."""
 
     workload: Workload
     level: LevelPlan

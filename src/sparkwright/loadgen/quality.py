@@ -11,13 +11,13 @@ Figure = tuple[float | None, str]  # None: there is none, and why
 
 
 def wanted(metric: str) -> str:
-    """Where no run has the figure."""
+    """The reason text if no run has the figure."""
     kind = "evaluation" if metric in QUALITY else "soak" if metric in ENDURANCE else "benchmark"
     return f"no {kind} is judged, which alone"
 
 
 def has(metric: str, run: Run) -> bool:
-    """Whether it is a run of the kind that can have the figure."""
+    """True for a run of a kind that can have the figure."""
     if metric in ENDURANCE:
         return is_soak(run)
     if metric not in QUALITY:
@@ -45,7 +45,7 @@ def _failed_probes(run: Run, found: Evaluation, _: Mapping[str, str]) -> Figure:
 
 
 def _score(_: Run, found: Evaluation, where: Mapping[str, str]) -> Figure:
-    """Of the outcome that is selected, else of the first: whole prompts, strict."""
+    """The score of the selected outcome, else of the first: whole prompts, strict."""
     scored = {one.name.replace(", ", "-").replace(" ", "-"): one.score for one in found.outcomes if one.score}
     score = scored.get(where.get(OUTCOME, next(iter(scored), "")))
     if score is None or not score.of:

@@ -37,7 +37,7 @@ class Recorded:
 
 
 def parse(text: str, source: str, limit: int = 0) -> tuple[Recorded, ...]:
-    """At most `limit` requests (0: all). Raises UsageError: `FILE:LINE: ...`."""
+    """The recorded requests, at most `limit` (0: all). Raises UsageError: `FILE:LINE: ...`."""
     found = []
     for line, record in _records(text, source):
         made = _recorded(record, f"{source}:{line}")

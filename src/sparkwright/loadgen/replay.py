@@ -33,7 +33,7 @@ _OUTPUT = 128  # where neither the file nor the workload says how long an answer
 
 
 def replayed(shape: Replay, making: Making) -> tuple[Session, ...]:
-    """As many as the file has, or the level's limit; with the file's own times where the level is `timed`."""
+    """The sessions of the file, or the level's limit of them; with the file's own times if the level is `timed`."""
     recorded = making.texts.recorded[shape.path][: shape.limit or None]
     first = min((one.at for one in recorded if one.at is not None), default=0.0)
     made = _Made(shape, making)

@@ -16,7 +16,8 @@ _ALL = (*COUNTERS, "prefix_cache_queries_total", "accepted_tokens_total", "draft
 
 
 def increase(scrapes: Sequence[Scrape], word: str) -> float | None:
-    """From the first to the last scrape that has it; None with fewer than two, or when it fell: a restart."""
+    """The increase from the first to the last scrape that has it; None with fewer than two, or after a fall: a
+    restart."""
     values = [scrape.figures[word] for scrape in scrapes if word in scrape.figures]
     return values[-1] - values[0] if len(values) > 1 and not _fell(scrapes, word) else None
 
@@ -38,7 +39,8 @@ def acceptance(scrapes: Sequence[Scrape]) -> float | None:
 
 
 def engine_figures(levels: Sequence[Level]) -> dict[str, float]:
-    """Of all repeats: the most of gauges, the sum of what counters grew by, shares of such sums, least free memory."""
+    """Engine figures over all repeats: maxima of gauges, summed growth of counters, shares of such sums, least free
+    memory."""
     found = {word: most for word in GAUGES if (most := _most(levels, word)) is not None}
     found |= {word: total for word in COUNTERS if (total := _total(levels, word)) is not None}
     hits, queries = _total(levels, "prefix_cache_hits_total"), _total(levels, "prefix_cache_queries_total")
@@ -52,7 +54,7 @@ def engine_figures(levels: Sequence[Level]) -> dict[str, float]:
 
 
 def _most(levels: Sequence[Level], word: str) -> float | None:
-    """While it was measured: the first and the last scrape are of before and after."""
+    """The maximum during the measurement: the first and the last scrape are from before and after."""
     told = (scrape.figures for level in levels for scrape in level.scrapes[1:-1])
     return max((figures[word] for figures in told if word in figures), default=None)
 
@@ -68,7 +70,7 @@ TOTALS_ONLY = ("llama-benchy", "llama-benchy table")
 
 
 def counted(level: Level) -> tuple[Row, ...]:
-    """What statistics are about: no warm-up, no noise."""
+    """The rows for statistics: no warm-up, no noise."""
     return tuple(row for row in level.rows if row.counted and not row.warmup)
 
 
@@ -128,7 +130,7 @@ def _of_repeat(level: Level, limits: Slo | None) -> dict[str, float]:
 
 
 def _tokens(rows: Sequence[Row]) -> dict[str, int]:
-    """Where every request has its tokens: a sum over some of them would be too small."""
+    """The tokens, if every request has its count: a sum over some of them would be too small."""
     output = [row.output_tokens for row in rows if row.output_tokens is not None]
     prompt = [row.prompt_tokens for row in rows if row.prompt_tokens is not None]
     found = {"output_rate": sum(output)} if rows and len(output) == len(rows) else {}

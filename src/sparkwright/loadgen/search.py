@@ -95,7 +95,7 @@ def upcoming(
 
 
 def _longer(found: Mapping[Point, Seen], point: Point, rung: int, own: Point) -> bool:
-    """Whether a point that serves is measured on: not where it is clearly worse, nor where it is known."""
+    """True if a working point is measured further: not if it is clearly worse, nor if it is known."""
     others = [one for other, one in found.items() if other != point]
     best, this = max(others, key=lambda one: one.value, default=None), found[point]
     worse = best is not None and best.value - this.value > _CLEAR * (best.variance + this.variance) ** 0.5
@@ -107,7 +107,7 @@ def _longer(found: Mapping[Point, Seen], point: Point, rung: int, own: Point) ->
 def _promising(
     settings: Sequence[Setting], found: Mapping[Point, Seen], tried: Mapping[Point, int], good: Callable[[Point], bool]
 ) -> tuple[int, Point] | None:
-    """What the most is expected of; a point that was measured shortly may be measured again."""
+    """The most promising point; one that was measured shortly may be measured again."""
     short = {point for point in found if tried[point] + 1 < len(REPEATS)}
     asked = [point for point in points(settings, _SEED) if point not in tried or point in short]
     if not asked:

@@ -1,4 +1,4 @@
-"""Which requests met their limits, and what that makes of a level."""
+"""Requests that met their limits, and the verdict on a level."""
 
 from collections.abc import Iterable, Sequence
 from math import sqrt
@@ -18,7 +18,7 @@ def meets(row: Row, slo: Slo, open_loop: bool) -> bool:
 
 
 def judged(rows: Sequence[Row], slo: Slo) -> bool:
-    """Whether it is known at all which met them: answers without `usage` have no time per token."""
+    """True if the limits can be judged at all: answers without `usage` have no time per token."""
     well = [row for row in rows if not row.error]
     return not (slo.tpot and well) or any(row.output_tokens is not None for row in well)
 
@@ -34,7 +34,7 @@ def _within(value: float | None, limit: float, late: float) -> bool:
 
 
 def share(rows: Sequence[Row], slo: Slo, open_loop: bool) -> float | None:
-    """Of the requests that were sent; None of none, or where it is unknown."""
+    """The share of sent requests that met the limits; None if none was sent, or it is unknown."""
     if not rows or not judged(rows, slo):
         return None
     return sum(meets(row, slo, open_loop) for row in rows) / len(rows)

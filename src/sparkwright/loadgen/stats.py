@@ -53,7 +53,7 @@ def _spoiled(level: LevelSummary, counts: Sequence[str]) -> LevelSummary:
 
 
 def parts(repeats: Sequence[Level]) -> Iterator[tuple[str, Wanted]]:
-    """'' for all, then `cold` and `warm` where there are both, then each turn of a conversation."""
+    """The parts of a level: '' for all, then `cold` and `warm` if there are both, then each turn of a conversation."""
     rows = [row for level in repeats for row in samples.counted(level)]
     yield "", lambda _: True
     if len({row.planned_cached > 0 for row in rows}) == 2:
@@ -127,7 +127,7 @@ def _spread(sample: Sample, made: Group, name: str) -> float:
 
 
 def _best_rate(run: Run, levels: Sequence[LevelSummary]) -> float | None:
-    """Of a search for goodput."""
+    """The best rate of a search for goodput."""
     limits = run.workload.slo
     if not run.workload.search or not limits:
         return None

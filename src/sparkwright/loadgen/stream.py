@@ -72,7 +72,7 @@ class TokenStream:
         self._wait(rest)
 
     def _wait(self, part: bytes) -> None:
-        """For the end of the event that this is a part of; of one that is too large nothing is kept."""
+        """Keeps a part of an event until its end; an event that is too large is dropped."""
         if part:
             self._parts.append(part)
             self._size += len(part)

@@ -1,4 +1,4 @@
-"""What is expected of settings that were not measured: a Gaussian process over the logarithms of scores.
+"""The expected scores of unmeasured settings: a Gaussian process over the logarithms of scores.
 
 Two values of a setting are the more alike the nearer they are in its order; points are alike by their settings, one by
 one and in pairs. How much each of these counts is not chosen but averaged, weighted by how well it explains what was
@@ -29,7 +29,7 @@ _MEDIAN = pi / 2  # variance of a median compared with that of a mean
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """Of one point: logarithm of its score, and the variance of that."""
+    """The measurement of one point: the logarithm of its score, and its variance."""
 
     value: float
     variance: float
@@ -133,7 +133,8 @@ def _bases(
 
 
 def _alike(setting: Setting, smooth: float) -> Floats:
-    """Of each two values of a setting: 1 for the same, less the farther they are in order, 0 for what has none."""
+    """The likeness of each two values of a setting: 1 for equal ones, less with distance in order, 0 without an
+    order."""
     numbers = sorted({one for one in setting.values if _number(one)})
     places = [float(numbers.index(one)) if _number(one) else None for one in setting.values]
     table = np.eye(len(places))

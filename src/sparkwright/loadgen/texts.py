@@ -54,7 +54,7 @@ _PARTICIPLES = {"hid": "hidden", "drew": "drawn", "forgot": "forgotten"}
 
 
 def _repeated(make: Callable[[Random], str], dice: Random, size: int) -> list[str]:
-    """As many as have at least `size` words together."""
+    """Texts that together have at least `size` words."""
     found, count = [], 0
     while count < size:
         found.append(make(dice))

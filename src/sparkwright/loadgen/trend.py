@@ -1,4 +1,5 @@
-"""Whether a series shrinks steadily, and when it changes its level. Figures of both are in docs/guides/soaking.md."""
+"""The trend of a series: its steady decline, and its changes of level. Figures of both are in
+docs/guides/soaking.md."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -63,7 +64,7 @@ def line(points: Points) -> Line | None:
 
 
 def _slopes(x: Floats, y: Floats) -> Floats:
-    """Of each line of y, or of the only one."""
+    """The slope of each line of y, or of the only one."""
     first, second = _pairs(len(x))
     apart = x[second] - x[first]
     known, lines = apart > 0, np.atleast_2d(y)
@@ -85,7 +86,8 @@ def _arrays(points: Points) -> tuple[Floats, Floats]:
 
 
 def changes(values: Sequence[float], least: float, most: int = 4) -> list[int]:
-    """Where the level changes by `least` or more: binary segmentation by CUSUM, each cut against permutations.
+    """The places at which the level changes by `least` or more: binary segmentation by CUSUM, each cut against
+    permutations.
 
     A cut counts when its statistic is larger than in all 499 shuffles of the same segment (1 in 500), and the medians
     before and after differ by `least`. https://doi.org/10.1214/14-AOS1245
@@ -116,7 +118,7 @@ def _cut(y: Floats, least: float, dice: np.random.Generator) -> int:
 
 
 def _cusum(y: Floats, edge: int) -> Floats:
-    """Of each line, how far the sums up to each place are from what an even level gives, scaled by the place."""
+    """The deviation of the partial sums in each line from an even level, scaled by the place."""
     size = y.shape[1]
     sums = np.cumsum(y - y.mean(axis=1, keepdims=True), axis=1)[:, edge - 1 : size - edge]
     places = np.arange(edge, size - edge + 1)

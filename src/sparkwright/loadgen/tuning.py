@@ -1,4 +1,4 @@
-"""What a trial of `tune` asks of an endpoint, and the score of what it measured."""
+"""The workload of a trial of `tune`, and the score of its measurement."""
 
 from collections.abc import Callable, Mapping
 from math import ceil
@@ -22,7 +22,7 @@ _SECONDS, _MOST = 2.0, 16  # a repeat of a small model's 0.2 s differs from the 
 
 @dataclass(frozen=True, slots=True)
 class Short:
-    """What a repeat asks. context: of one sequence, 0: not known. users: 0 for what is usual for the goal.
+    """The workload of a repeat. context: of one sequence, 0: unknown. users: 0 for the goal's usual number.
 
     pace: score of the recipe's own settings, 0 before it is known: a repeat is to last some seconds with them.
     """
@@ -47,7 +47,7 @@ class Short:
 
 
 def _each(shape: Shape, goal: TuneGoal) -> float:
-    """What a request adds to the score if the repeat lasts a second."""
+    """The gain in score of one request, if the repeat lasts a second."""
     if isinstance(shape, Single):
         return float(shape.output.high) if goal is TuneGoal.THROUGHPUT else 1.0
     return 60.0 * _TURNS

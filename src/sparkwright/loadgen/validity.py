@@ -1,4 +1,4 @@
-"""Whether figures can be believed: was the client in time, and was it measured what was planned?"""
+"""The validity of figures: was the client in time, and was it measured what was planned?"""
 
 import statistics
 from bisect import bisect_right
@@ -22,7 +22,8 @@ TEMPLATE = 64  # tokens that all prompts of a model begin with: these come from 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Of the client in one repeat. kind: a fault of several repeats is reported once. times: of what is allowed."""
+    """A fault of the client in one repeat. kind: a fault of several repeats is reported once. times: of the allowed
+    value."""
 
     kind: str
     times: float
@@ -30,7 +31,7 @@ class Fault:
 
 
 def invalid(run: Run) -> tuple[str, ...]:
-    """Why a run proves nothing; () when it may count."""
+    """Reasons why a run proves nothing; () if it may count."""
     if run.evaluation and not run.levels:
         return ("it is an evaluation, without figures of speed",)
     missing = run.conditions.missing
@@ -44,7 +45,7 @@ def invalid(run: Run) -> tuple[str, ...]:
 
 
 def always_late(run: Run) -> bool:
-    """Whether the client was behind at every level."""
+    """True if the client was behind at every level."""
     levels = by_level(run)
     return bool(levels) and all(late(repeats) for repeats in levels)
 
@@ -80,7 +81,7 @@ def by_level(run: Run) -> list[tuple[Level, ...]]:
 
 
 def late(repeats: Sequence[Level]) -> tuple[str, ...]:
-    """How the client was behind in these repeats: each kind of fault once, by its worst."""
+    """The client's delays in these repeats: each kind of fault once, by its worst."""
     found: dict[str, list[Fault]] = {}
     for fault in (fault for level in repeats for fault in faults(level)):
         found.setdefault(fault.kind, []).append(fault)
@@ -90,7 +91,7 @@ def late(repeats: Sequence[Level]) -> tuple[str, ...]:
 
 
 def faults(level: Level) -> tuple[Fault, ...]:
-    """Why the client's own times of this repeat are not to be trusted."""
+    """Reasons not to trust the client's own times of this repeat."""
     lag, found = level.lag, []
     rows = samples.good(samples.counted(level))
     limits = [(LAG, "whatever is measured")]
@@ -135,7 +136,7 @@ def _held_back(level: Level) -> float:
 
 
 def doubts(level: Level) -> tuple[str, ...]:
-    """Why this repeat's figures may not count, as far as its rows and counters show; `late` is apart."""
+    """Reasons why this repeat's figures may not count, as far as its rows and counters show; `late` is apart."""
     rows = samples.counted(level)
     well = samples.good(rows)
     found = []
@@ -164,14 +165,14 @@ def _off(what: str, pairs: Sequence[tuple[int, int]], hint: str) -> list[str]:
 
 
 def _caches(rows: Sequence[Row]) -> list[str]:
-    """What was to be new and came from the cache makes a cold figure a warm one."""
+    """The doubt about cold prompts that came from the cache: they make a cold figure a warm one."""
     cold = [row for row in rows if not row.planned_cached and row.prompt_tokens]
     warm = sum((row.cached_tokens or 0) > max(TEMPLATE, LENGTH * (row.prompt_tokens or 0)) for row in cold)
     return [f"{warm} of {len(cold)} prompts that were to be new came from the cache"] if warm else []
 
 
 def notes(run: Run, repeats: Sequence[Level]) -> tuple[str, ...]:
-    """What to know about a level's figures; none of it makes them wrong."""
+    """Notes about a level's figures; none of them makes the figures wrong."""
     rows = [row for level in repeats for row in samples.good(samples.counted(level))]
     silent = sum(row.output_tokens is None for row in rows)
     shared = sum(not row.reads.exact for row in rows)
@@ -189,7 +190,7 @@ def notes(run: Run, repeats: Sequence[Level]) -> tuple[str, ...]:
 
 
 def is_estimate(tokenizer: str) -> bool:
-    """How Conditions show that nobody counted the tokens of a prompt before it was sent."""
+    """True if Conditions show that nobody counted the tokens of a prompt before it was sent."""
     return tokenizer.startswith("estimate")
 
 

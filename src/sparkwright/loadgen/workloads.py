@@ -61,13 +61,13 @@ def sessions(level: LevelPlan, workload: Workload, repeat: int, texts: Texts) ->
 
 
 def split(found: Sequence[Session]) -> tuple[tuple[Session, ...], tuple[Session, ...]]:
-    """(what is sent before and not measured, what is measured)."""
+    """Splits the sessions into (warm-up, measured)."""
     before = tuple(one for one in found if one.turns[0].warmup)
     return before, tuple(one for one in found if not one.turns[0].warmup)
 
 
 def timed(level: LevelPlan, found: tuple[Session, ...], seed: str) -> tuple[Session, ...]:
-    """What is counted gets the times of the level's pace; noise begins with the first of it."""
+    """The sessions with times: counted ones get the level's pace; noise begins with the first of them."""
     counted = [one for one in found if one.counted and not one.turns[0].warmup]
     at = starts(level.pace, len(counted), seed)
     if at is None:
@@ -77,7 +77,7 @@ def timed(level: LevelPlan, found: tuple[Session, ...], seed: str) -> tuple[Sess
 
 
 def job_pace(level: LevelPlan) -> Pace:
-    """What the client runs at a time: noise agents run next to the counted ones."""
+    """The client's pace at a time: noise agents run next to the counted ones."""
     if isinstance(level.shape, Agent) and level.pace.arrival is Arrival.CLOSED:
         return replace(level.pace, concurrency=level.pace.concurrency + level.shape.noise)
     return level.pace

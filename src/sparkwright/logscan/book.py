@@ -75,7 +75,8 @@ class Pattern:
         return self._blind
 
     def possible(self, shape: bytes, has_word: bool = False) -> bool:
-        """Whether bytes of that shape may have what every match has; has_word: they have a word it is found by."""
+        """True if bytes of that shape may contain the fixed parts of every match; has_word: they have a word it is
+        found by."""
         if self._needs is None:
             self._needs = tuple(tuple(shaped(t.encode()) for t in texts) for texts in all_required(self.text))
         for texts in self._needs[has_word:]:
@@ -122,7 +123,7 @@ class Book:
         return known[1] if known else required(pattern)
 
     def _rarity(self, pattern: str) -> tuple[float, int]:
-        """Of a pattern that may have no word at all: it is only looked for around another one."""
+        """The rarity of the pattern's words; a pattern without any word is only searched around another one."""
         try:
             return self._needs[digest(pattern)][0] if digest(pattern) in self._needs else rarity(required(pattern))
         except ValueError:
@@ -138,7 +139,7 @@ class Book:
         return self._signs_of.get(pattern, ())
 
     def excused(self, signed: Signed, line: str) -> bool:
-        """Whether the line is one that the sign leaves out."""
+        """True if the sign excludes the line."""
         if signed.unless is None or not self.patterns[signed.unless].possible(shaped(line.encode())):
             return False
         return self.patterns[signed.unless].search(line) is not None
@@ -147,7 +148,7 @@ class Book:
         return self._marks_of.get(pattern, ())
 
     def wanted_again(self, pattern: int) -> bool:
-        """Whether a story asks for later lines that have it."""
+        """True if a story asks for later lines that have it."""
         return not self._once.issuperset(self.marks_of(pattern))
 
     @cached_property
@@ -175,11 +176,11 @@ class Book:
         return Finder(encoded or [b"\n"])
 
     def words_with_digits(self, low: bytes) -> Iterator[int]:
-        """Where in a lowered block they are."""
+        """Positions of words with digits in a lowercased block."""
         return (at for _, at, _ in self._of_digits.hits(low))
 
     def live(self, shape: bytes, words: Iterable[int], line: bytes) -> tuple[int, ...]:
-        """Of the patterns with a word of `words`: those that depend on digits, and those that this line matches."""
+        """Patterns with a word of `words`: those that depend on digits, and those that this line matches."""
         numbers = {number for word in words for number in self._of_word[word]}
         possible = [number for number in sorted(numbers) if self.patterns[number].possible(shape, True)]
         text = decoded(line) if possible else ""
@@ -239,12 +240,12 @@ def _around(block: bytes, at: int, in_parts: bool) -> tuple[int, int]:
 
 @cache
 def digest(pattern: str) -> str:
-    """By what `needs` are kept."""
+    """The key under which `needs` are stored."""
     return sha256(pattern.encode()).hexdigest()[:16]
 
 
 def needs_of(pattern: str) -> Needs:
-    """What the book has to know of a pattern, for a file of them. Raises ValueError when it has no word."""
+    """The words and rarity of a pattern for a file of them. Raises ValueError if it has no word."""
     words = required(pattern)
     return rarity(words), words
 

@@ -31,7 +31,7 @@ _LONGEST_LINE = 1 << 20  # bytes that are held back until their line ends
 
 
 def is_json(line: str) -> bool:
-    """Whether a line is a record of Python's logging, written as JSON."""
+    """True if a line is a record of Python's logging, written as JSON."""
     return line.startswith("{") and '"levelname"' in line and line.rstrip().endswith("}")
 
 
@@ -101,7 +101,7 @@ def _plain(block: bytes) -> bytes:
 
 
 def _sniffed(data: bytes) -> bool | None:
-    """Whether the first line that is not empty is such JSON; None while it is not all there."""
+    """True if the first line that is not empty is such JSON; None while it is incomplete."""
     first, ended, _ = data.lstrip()[:_SNIFFED].partition(b"\n")
     if not first.startswith(b"{"):
         return False if first else None
@@ -118,7 +118,7 @@ def _record(line: bytes) -> dict[str, Any] | None:
 
 
 def _is_split(record: dict[str, Any]) -> bool:
-    """Whether the message goes on in the next record from there."""
+    """True if the message continues in the next record."""
     log = record.get("log")
     if "MESSAGE" in record or not isinstance(log, str):
         return record.get("_LINE_BREAK") == "line-max" or record.get("CONTAINER_PARTIAL_MESSAGE") == "true"

@@ -89,7 +89,7 @@ def _best(items: Iterable[Any], least: int = SHORTEST) -> frozenset[str]:
 
 
 def _fewest(texts: frozenset[str]) -> frozenset[str]:
-    """Without those that have another one in them: who looks for `thing` need not look for `things`."""
+    """The texts without those that contain another one: a search for `thing` finds `things`, too."""
     if len(texts) == 1:
         return texts
     return frozenset(text for text in texts if not any(other in text for other in texts if other != text))
@@ -168,7 +168,7 @@ def _joined(items: Iterable[Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _begins(op: str, value: Any) -> frozenset[str]:
-    """What a group or a choice begins with; the parser takes a common first letter out of a choice."""
+    """The possible beginnings of a group or a choice; the parser takes a common first letter out of a choice."""
     if op == "SUBPATTERN":
         return _runs(value[3])[0]
     if op == "BRANCH":
@@ -177,7 +177,7 @@ def _begins(op: str, value: Any) -> frozenset[str]:
 
 
 def _texts(op: str, value: Any) -> frozenset[str]:
-    """What one item may be, when that is one of a few texts; empty for others."""
+    """The possible texts of one item, if there are only a few; empty for others."""
     if op == "TEXT":
         return frozenset({value})
     if op in ("AT", "ASSERT_NOT"):
@@ -194,7 +194,7 @@ def _texts(op: str, value: Any) -> frozenset[str]:
 
 
 def _whole(items: Iterable[Any]) -> frozenset[str]:
-    """What a sequence may be from end to end, when that is one of a few texts."""
+    """The possible texts of a whole sequence, if there are only a few."""
     found = _EMPTY
     for op, value in _joined(items):
         found = _product(found, _texts(op, value))
@@ -204,12 +204,12 @@ def _whole(items: Iterable[Any]) -> frozenset[str]:
 
 
 def _caseless(letter: int) -> bool:
-    """Whether the matcher can fold its case byte by byte, or need not."""
+    """True if the matcher can fold its case byte by byte, or need not."""
     return letter < 128 or chr(letter).lower() == chr(letter).upper()
 
 
 def _inside(op: str, value: Any, least: int) -> frozenset[str]:
-    """What groups, alternatives and repeats that must occur require."""
+    """The required words of groups, alternatives and repeats that must occur."""
     if op == "SUBPATTERN":
         return _best(value[3], least)
     if op == "BRANCH":
@@ -224,7 +224,7 @@ def _inside(op: str, value: Any, least: int) -> frozenset[str]:
 
 @cache
 def digit_blind(pattern: str) -> bool:
-    """Whether neither which digits are where nor their case matters: then lines of one shape are alike."""
+    """True if neither digits nor their case matter to the pattern: lines of one shape are then alike."""
     return all(map(_blind, _parser.parse(lenient(pattern), re.IGNORECASE)))
 
 

@@ -46,7 +46,7 @@ def decoded(line: bytes) -> str:
 
 
 def is_settings(text: str) -> bool:
-    """Whether it prints a program's settings: what is named there may well be off. An exception's own line never is."""
+    """True if it prints a program's settings: what is named there may well be off. An exception's own line never is."""
     if _RAISED.search(text[:_LOOKED_AT]):
         return False
     return len(_SETTING.findall(text)) >= (_MANY_SETTINGS if _SETTINGS.search(text) else 2 * _MANY_SETTINGS)

@@ -38,7 +38,7 @@ _GOOD = b'" 200'
 
 
 def _last_answer(block: bytes) -> int:
-    """Where the last access line of an answered request is in a block; 0 for none."""
+    """The position of the last access line of an answered request in a block; 0 for none."""
     at = block.rfind(_GOOD)
     while at > 0:
         begin = block.rfind(b"\n", 0, at) + 1
@@ -74,7 +74,7 @@ class Scan:
         self._needless: frozenset[int] = frozenset()  # words of what is done
 
     def feed(self, chunk: bytes) -> tuple[Hit, ...]:
-        """What is new since the last call. A line that is not ended yet waits for the next call, or for `close`."""
+        """Reads a chunk and returns its new hits. An unfinished line waits for the next call, or for `close`."""
         whole, newline, rest = chunk.rpartition(b"\n")
         if not newline:
             self._rest += chunk
@@ -152,12 +152,12 @@ class Scan:
         return known
 
     def _is_wanted(self, pattern: int, number: int, window: Window) -> bool:
-        """Whether to look closer: not for what lacks its company."""
+        """True if the pattern deserves a closer look: it has company, or needs none."""
         signs = self._book.only_near.get(pattern)
         return signs is None or any(s in self.hits or self._has_company(s, pattern, number, window) for s in signs)
 
     def _has_company(self, signed: Signed, pattern: int, number: int, window: Window) -> bool:
-        """Whether the lines around may have the other patterns of the sign, and were not searched before."""
+        """True if the lines around may have the other patterns of the sign, and were not searched before."""
         span = window.span(number, signed.sign.within)
         if span is None:
             return True
@@ -204,7 +204,7 @@ class Scan:
             yield from self._look(open_, window.around(line.number, signed.sign.within), window.last)
 
     def _anywhere(self, signed: Signed, number: int) -> Iterator[Hit]:
-        """Whether all patterns of the sign were seen, close enough to this line."""
+        """Hits of a sign whose patterns were all seen close enough to this line."""
         seen = {part: self._last[part] for part in signed.parts if part in self._last}
         if all(part in seen and number - seen[part].number <= signed.sign.within for part in signed.parts):
             yield from self._count(signed, seen)
@@ -265,7 +265,7 @@ class Scan:
                     self._seen_mark(name, Line(number, decoded(match[0])))
 
     def _proof(self, line: Line) -> Proof:
-        """Of a line whose match is far behind its beginning: what is from there on."""
+        """The proof of a line; if the match is far from its beginning, only the part from there on."""
         match, text = line.match, line.text.strip()
         if match and match.start() > _FAR:
             text = f"... {line.text[match.start() - _BEFORE :].strip()}"
@@ -280,7 +280,7 @@ class Scan:
         self._tail.extend((total - len(last) + 1 + i, line) for i, line in enumerate(last))
 
     def times(self) -> tuple[float | None, float | None]:
-        """When the source begins and ends, by its own lines."""
+        """The times of the source's first and last line, as far as its lines show them."""
         first = (when(decoded(line), self._year) for line in self._head)
         last = (when(decoded(line), self._year) for _, line in reversed(self._tail))
         return next((t for t in first if t is not None), None), next((t for t in last if t is not None), None)

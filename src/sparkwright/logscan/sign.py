@@ -42,7 +42,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """How often lines with a mark came, the first and the last of them."""
+    """The lines with a mark: their number, the first and the last."""
 
     count: int
     first: Proof

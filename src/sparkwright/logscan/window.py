@@ -41,7 +41,7 @@ class Window:
         self.last = first + len(self.shapes) - 1
 
     def span(self, number: int, within: int) -> tuple[int, int] | None:
-        """From which line of the block to which, counted from 0, those around one are; None when some are not here."""
+        """The range of lines of the block around one, counted from 0; None if some are not here."""
         place = number - self.first
         inside = place >= within and place + within < len(self.shapes)
         return (place - within, place + within + 1) if inside else None

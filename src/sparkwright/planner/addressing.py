@@ -28,13 +28,13 @@ class Port:
 
     @property
     def rail(self) -> int:
-        """Which function of its cage: 0 for that of PCI domain 0."""
+        """The port's function in its cage: 0 on PCI domain 0, else 1."""
         return int(cage(self.name) != self.name)
 
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """What a port has to have; link: ports with the same one share a network."""
+    """The planned address and routes of a port; link: ports with the same one share a network."""
 
     node: str
     name: str
@@ -123,7 +123,7 @@ def _fresh(nodes: Sequence[str], link: Sequence[Port], free: Iterator[IPv4Networ
 
 
 def _routes(port: Planned, links: Sequence[Sequence[Port]], all_ports: Sequence[Planned]) -> Iterator[Route]:
-    """To addresses of its neighbours that are on links which this node is not on: in a ring, the far side of each.
+    """Routes to neighbours' addresses on links that this node is not on: in a ring, the far side of each.
 
     By the same rail, and by the first of the links that lead there.
     """

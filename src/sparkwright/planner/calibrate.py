@@ -1,4 +1,4 @@
-"""From what an engine printed at a start to what the next plan may take for certain.
+"""Calibration: figures that an engine printed at a start, as certain values for the next plan.
 
 Weights hold wherever model, engine, split and settings are the same; the KV pool and the graphs also need the same
 limits. Another node's figures, or those of another driver or image, are used too, with a wider range and a note.
@@ -27,7 +27,7 @@ _LIMITS = ("context", "sequences", "batched_tokens", "kv_dtype", "memory_fractio
 
 
 def conditions(recipe: Recipe, simulated: bool, **where: str | int) -> Conditions:
-    """What a rank of the recipe is measured under. where: rank, node, image, driver, as far as they are known."""
+    """The conditions a rank of the recipe is measured under. where: rank, node, image, driver, as far as known."""
     model, engine, serving = recipe.model, recipe.engine, asdict(recipe.serving)
     drafts = asdict(replace(recipe.speculation, draft=None))  # its dimensions are read where a node has them
     settings = {"flags": recipe.flags, "env": recipe.env, "speculation": drafts}
@@ -147,7 +147,7 @@ def _places(of: Conditions, wanted: Conditions) -> tuple[bool, bool, bool]:
 
 
 def _differences(of: Conditions, wanted: Conditions) -> tuple[str, ...]:
-    """What is known to be another; a log from anywhere does not show its node, driver and image."""
+    """The known differences; a log from anywhere does not show its node, driver and image."""
     node, driver, image = _places(of, wanted)
     found = {
         "another node": of.node and not node,

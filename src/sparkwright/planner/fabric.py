@@ -1,4 +1,4 @@
-"""Which address, interface and HCAs a node uses to reach its peers, decided for each node on its own.
+"""The address, interface and HCAs that a node uses to reach its peers, chosen for each node on its own.
 
 A ConnectX-7 cage of a GB10 is two RDMA devices and two netdevs on two PCI domains: `rocep1s0f0` with
 `roceP2p1s0f0`, `enp1s0f0np0` with `enP2p1s0f0np0`. One of the two alone gives half the speed. Cages may differ
@@ -41,7 +41,7 @@ class _Way:
 
 @dataclass(frozen=True, slots=True)
 class _View:
-    """What the cluster file asks for and what is known, with unreadable facts already dealt with."""
+    """The cluster file's wishes and the facts of a node; unreadable facts have been handled before."""
 
     node: str
     wish: Fabric
@@ -66,7 +66,7 @@ def choose_fabrics(nodes: Sequence[Node], facts: Mapping[str, NodeFacts]) -> dic
 
 
 def choose_fabric(node: Node, facts: NodeFacts, peers: Sequence[NodeFacts]) -> Decision:
-    """How `node` reaches all of `peers` (none: loopback). What the cluster file gives wins, and is checked."""
+    """Decides how `node` reaches all of `peers` (none: loopback). Values of the cluster file win, and are checked."""
     wish = node.fabric
     if not peers and not (wish.address or wish.interface):
         return Decision(LOOPBACK)
@@ -111,7 +111,7 @@ def _ipv4(text: str) -> IPv4Address | None:
 
 
 def _wrong_wishes(view: _View) -> list[Finding]:
-    """What the cluster file names and the node does not have."""
+    """Findings for names in the cluster file that the node does not have."""
     wish, links = view.wish, view.interfaces
     found = []
     if wish.interface and wish.interface not in [link.name for link in links]:
@@ -219,7 +219,8 @@ def _ports(view: _View, way: _Way) -> list[RdmaPort]:
 
 
 def _gid_index(port: RdmaPort, way: _Way, view: _View) -> int | None:
-    """Where the RoCE v2 GID with an IPv4 of this port's netdev is: by meaning, it moves at every link bounce."""
+    """The index of the RoCE v2 GID with an IPv4 of this port's netdev; found by meaning, since it moves at every link
+    bounce."""
     own = [str(w.address) for w in view.ways if w.interface == port.netdev]
     wanted = [str(way.address)] if port.netdev == way.interface else own
     return next((gid.index for gid in port.gids if gid.version.endswith("v2") and gid.ipv4 in wanted), None)

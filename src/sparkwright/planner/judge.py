@@ -38,7 +38,7 @@ _WORST = (Lack.CLAIM, Lack.POOL, Lack.NODE, Lack.CONTEXT)
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """What was found on the nodes, in the order of ranks.
+    """The facts found on the nodes, in the order of ranks.
 
     facts, calibrations: by node name. checkpoints: of the recipe's model. others: other checkpoints by (id or path,
     revision), for recipes that are changed to those.
@@ -194,7 +194,7 @@ def _one(found: MemoryLedger, recipe: Recipe, shape: ModelShape | None, said: Ca
 
 
 def _given(recipe: Recipe, shape: ModelShape | None) -> bool:
-    """Whether the recipe gives the size of the KV pool, so that the claim does not."""
+    """True if the recipe gives the size of the KV pool, so that the claim does not."""
     return bool(recipe.serving.kv_cache_bytes or most(recipe, shape))
 
 
@@ -222,7 +222,7 @@ def _pool_follows(made: MemoryLedger, before: MemoryLedger, recipe: Recipe, shap
 
 
 def _balanced(made: MemoryLedger) -> MemoryLedger:
-    """What the engine did not name is what its claim leaves besides the lines that it did: the activations take it."""
+    """The ledger with unnamed memory in its activations: the claim minus all lines that the engine did name."""
     old, pool = made.line(ACTIVATIONS), made.line(KV_POOL)
     if old is None or pool is None or not made.claim or old.origin is Origin.CALIBRATED:
         return made
@@ -238,7 +238,8 @@ def _with(ledger: MemoryLedger, new: LedgerLine) -> tuple[LedgerLine, ...]:
 
 
 def speeds(recipe: Recipe, judge: RealJudge, found: Verdict) -> tuple[Speed, ...]:
-    """Of one stream after a short prompt and at full depth, and of as many as the limits and the KV pool let in."""
+    """Speeds of one stream after a short prompt, of one at full depth, and of as many as the limits and the KV pool
+    allow."""
     depth = context_of(recipe, judge.ground.shape(recipe))
     held = found.kv.tokens // (2 * BUSY) if found.kv else 1
     loads = [Load(prompt=PROMPT)]

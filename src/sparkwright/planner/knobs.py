@@ -1,4 +1,4 @@
-"""What can be turned to make a recipe fit: each knob's steps from the mildest on, and what a step costs its user.
+"""The knobs that make a recipe fit: each knob's steps from the mildest on, and the cost of a step for its user.
 
 The cost ("loss") is a number only to put remedies in order, by what the user gives up:
 
@@ -49,7 +49,7 @@ _MORE_NODES = (2, 4, 8)
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What there is besides the recipe. nodes: of the cluster. kv_dtypes: types of KV cache that the engine takes.
+    """The world around a recipe. nodes: of the cluster. kv_dtypes: types of KV cache that the engine takes.
 
     fraction: what the engine takes when the recipe gives none, 0 for one that claims no share. actions: each group does
     one thing on one or more nodes. checkpoints: of the same model in another form, on some node's disk.
@@ -226,7 +226,7 @@ def _checkpoints(recipe: Recipe, world: Surroundings) -> Iterator[Knob]:
 
 
 def _nodes(recipe: Recipe, world: Surroundings) -> Iterator[Step]:
-    """For each larger number of nodes the split that changes least and that model and engine allow."""
+    """Steps to larger numbers of nodes, each with the split that changes least and that model and engine allow."""
     own = recipe.parallelism
     for count in _MORE_NODES:
         allowed = splits_for(recipe, world.shape, count) if count > recipe.nodes else ()
@@ -238,7 +238,7 @@ def _nodes(recipe: Recipe, world: Surroundings) -> Iterator[Step]:
 
 
 def splits_for(recipe: Recipe, shape: ModelShape | None, count: int) -> tuple[Parallelism, ...]:
-    """What model and engine allow over so many nodes, what changes least of the recipe's own first."""
+    """Splits over `count` nodes that model and engine allow; those closest to the recipe's own come first."""
     allowed = [split for split in splits(count, shape) if not refusals(shape, recipe, split)]
     return tuple(sorted(allowed, key=lambda split: _unlike(split, recipe.parallelism)))
 

@@ -36,7 +36,7 @@ class Page:
 
 
 def pages(recipe: Recipe, shape: ModelShape, kinds: Sequence[CacheLayers]) -> tuple[Page, ...]:
-    """Of every kind, with states padded to a page of attention."""
+    """Pages of every kind; states are padded to a page of attention."""
     block = block_size(recipe, shape, kinds)
     rows = _attention_rows(kinds)
     padded = int(block * max(rows)) if rows else 0

@@ -27,7 +27,7 @@ _HIDDEN = 4  # times what the sizes of tensors show: layers with windows, compre
 
 
 def capacity(recipe: Recipe, shape: ModelShape, kv_bytes: int) -> KvCapacity:
-    """What `kv_bytes` on one rank hold: tokens as the engine will print them, and as many as really fit.
+    """The capacity of `kv_bytes` on one rank: tokens as the engine will print them, and the number that really fits.
 
     SGLang: bytes of keys and values alone, as it prints them (kv_sglang.token_pool counts them).
     """
@@ -42,14 +42,15 @@ def capacity(recipe: Recipe, shape: ModelShape, kv_bytes: int) -> KvCapacity:
 
 
 def _inferred(found: KvCapacity) -> KvCapacity:
-    """With the range of what sizes of tensors do not show: windows and shared caches keep less, copies more."""
+    """The capacity with the range that tensor sizes leave open: windows and shared caches keep less, copies more."""
     low, high = (found.low or found.tokens) // 2, (found.high or found.tokens) * _HIDDEN
     why = f"dimensions by the tensors' sizes alone: {low:,} to {high:,} tokens"
     return replace(found, low=low, high=high, doubts=(*found.doubts, why))
 
 
 def _drafted(recipe: Recipe, shape: ModelShape, found: KvCapacity, doubt: str) -> KvCapacity:
-    """With the range of what an unknown draft model leaves: all, or what several times the assumed takes."""
+    """The capacity with the range that an unknown draft model leaves: all, or the rest after several times the assumed
+    size."""
     alone = without_draft(recipe)
     kinds = _kinds(alone, shape)
     most = found.tokens if isinstance(kinds, Unknown) else _held(alone, shape, kinds, found.bytes).tokens
@@ -75,7 +76,7 @@ def _held(recipe: Recipe, shape: ModelShape, kinds: tuple[CacheLayers, ...], kv_
 
 
 def _ranged(recipe: Recipe, shape: ModelShape, kinds: tuple[CacheLayers, ...], kv_bytes: int) -> KvCapacity:
-    """With what the neighbouring releases would hold where the version is none that was read, and they differ."""
+    """The capacity with the range of the neighbouring releases, if this version was not read and they differ."""
     found = _held(recipe, shape, kinds, kv_bytes)
     runs = () if found.unknown else _around(recipe, shape)
     others = [run.engine.version for run in runs]

@@ -1,4 +1,4 @@
-"""What each kind of layer keeps in the cache of one rank: rows a token, windows, states, layers of drafts.
+"""The cache of one rank by kind of layer: rows a token, windows, states, layers of drafts.
 
 Read in vLLM 0.19.0 to 0.33.0 (kv_cache_interface.py, mamba_utils.py, the models' own cache specs) and SGLang 0.5.10 to
 0.5.23 (memory_pool.py). A shape that lacks a dimension gives no figure instead of a wrong one: shapes in recipes are
@@ -102,7 +102,7 @@ def own_layers(recipe: Recipe, shape: ModelShape) -> int:
 
 
 def assumed_draft(recipe: Recipe, shape: ModelShape) -> str:
-    """What is taken to be true of another model that drafts; '' without one, or where its dimensions are known."""
+    """The assumption about a separate draft model; '' without one, or if its dimensions are known."""
     method = recipe.speculation.method.lower()
     if method not in _ITS_OWN or recipe.speculation.draft:
         return ""
@@ -153,7 +153,8 @@ def layers(recipe: Recipe, shape: ModelShape) -> tuple[CacheLayers, ...] | Unkno
 
 
 def cache_type(recipe: Recipe, shape: ModelShape) -> str:
-    """How it is written: as in the recipe, else as the checkpoint was made for; '': of the model's own type."""
+    """The number format of the cache: the recipe's, else the one the checkpoint was made for; '': the model's own
+    type."""
     asked = recipe.serving.kv_dtype
     return shape.kv_format if asked in ("", "auto") else asked
 
@@ -218,7 +219,7 @@ def _index(recipe: Recipe, shape: ModelShape) -> Iterator[CacheLayers]:
 
 
 def _fp4_index(recipe: Recipe) -> bool:
-    """Whether vLLM's attention-config, as a mapping or with dots, asks for rows of MXFP4."""
+    """True if vLLM's attention-config, as a mapping or with dots, asks for rows of MXFP4."""
     given = flag(recipe, "attention-config")
     told = [given.get(name) for name in _FP4_INDEX] if isinstance(given, Mapping) else []
     told += [flag(recipe, f"attention-config.{name}".replace("_", "-")) for name in _FP4_INDEX]

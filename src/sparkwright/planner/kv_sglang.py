@@ -85,7 +85,7 @@ def _portion(recipe: Recipe) -> float:
 
 
 def _slots(recipe: Recipe) -> int:
-    """As many states as the option gives; without a cache of prefixes only requests have one. 0: a share decides."""
+    """The number of states: the option's; without a prefix cache only requests have one. 0: a share decides."""
     limited = recipe.serving.sequences or (sequences(recipe) if recipe.speculation.method else 0)
     return number(flag(recipe, "max-mamba-cache-size")) or (limited if _uncached(recipe) else 0)
 

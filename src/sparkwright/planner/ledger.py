@@ -77,7 +77,7 @@ def ledger(recipe: Recipe, facts: NodeFacts, checkpoint: Found, world: int, depl
 
 @dataclass(frozen=True, slots=True)
 class _Fixed:
-    """What ranks take wherever they are and however large their KV pool is: the same on nodes that are alike."""
+    """The memory that ranks take wherever they are and however large their KV pool is: equal on equal nodes."""
 
     taken: tuple[LedgerLine, ...]
     kv_needed: tuple[int, int] | None
@@ -129,7 +129,7 @@ def memory_fraction(recipe: Recipe) -> float:
 
 
 def _claim(recipe: Recipe, here: Pool) -> int:
-    """What the engine takes for its fraction; 0 for engines that take only what they need."""
+    """The bytes that the engine claims for its fraction; 0 for engines that take only their need."""
     claim = traits(recipe).claim
     if claim in (Claim.NONE, Claim.REST):
         return 0
@@ -137,7 +137,8 @@ def _claim(recipe: Recipe, here: Pool) -> int:
 
 
 def _found(recipe: Recipe, here: Pool) -> tuple[int, int, int]:
-    """What SGLang sees free when its processes are up (0.5.10 to 0.5.23: MemAvailable on a GB10), least and most."""
+    """Free bytes that SGLang sees once its processes run (0.5.10 to 0.5.23: MemAvailable on a GB10): likely, least,
+    most."""
     taken, least, most = before(here.unified, recipe.parallelism.world_size > 1)
     used = here.used
     above, below = (0 if end is None else abs(end - used.bytes) for end in (used.high, used.low))
@@ -179,7 +180,7 @@ def _rest(fraction: float, here: Pool, taken: Sequence[LedgerLine]) -> LedgerLin
 
 
 def _within(recipe: Recipe, here: Pool, inside: Sequence[LedgerLine]) -> LedgerLine:
-    """What the lines inside the fraction leave of it; as sure as they are."""
+    """The rest of the fraction after its other lines, with their uncertainty."""
     fraction, free = memory_fraction(recipe), traits(recipe).claim is Claim.FREE
     claims = [int(fraction * size) for size in _found(recipe, here)] if free else [_claim(recipe, here)] * 3
     whose = "" if recipe.serving.memory_fraction else " (the engine's default)"
@@ -213,7 +214,7 @@ def _cut(recipe: Recipe, shape: ModelShape | None, kv: LedgerLine) -> tuple[Ledg
 def _limited(
     recipe: Recipe, shape: ModelShape | None, ranks: int, kv: tuple[LedgerLine, ...]
 ) -> tuple[LedgerLine, ...]:
-    """What the fraction has room for beyond SGLang's max-total-tokens stays free."""
+    """The KV lines capped by SGLang's max-total-tokens; the rest of the fraction stays free."""
     size = most(recipe, shape) * ranks
     pool, *others = kv
     if not size or (pool.high or pool.bytes) <= size:
@@ -236,7 +237,8 @@ def _tier(recipe: Recipe, here: Pool, kv: Sequence[LedgerLine]) -> tuple[LedgerL
 
 
 def _needed(recipe: Recipe, shape: ModelShape | None) -> tuple[int, int] | None:
-    """What vLLM checks before it starts. SGLang starts with less than one full context, and refuses long requests."""
+    """The KV bytes that vLLM checks before it starts. SGLang starts with less than one full context, and refuses long
+    requests."""
     return None if shape is None or not traits(recipe).checks_context else kv_cache.start(recipe, shape)
 
 

@@ -1,4 +1,4 @@
-"""What a recipe leaves to its engine: sequences, batched tokens, CUDA graphs."""
+"""The limits a recipe leaves to its engine: sequences, batched tokens, CUDA graphs."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -25,14 +25,14 @@ def compilation(recipe: Recipe) -> Mapping[str, Any]:
 
 
 def eager(recipe: Recipe) -> bool:
-    """Whether no CUDA graphs are captured."""
+    """True if no CUDA graphs are captured."""
     off = [flag(recipe, name) for name in ("enforce-eager", "disable-cuda-graph")]
     mode = str(compilation(recipe).get("cudagraph_mode", ""))
     return any(str(value).lower() == "true" for value in off) or mode.upper() == "NONE"
 
 
 def captures(recipe: Recipe, unified: bool = True) -> tuple[int, int]:
-    """(how many batch sizes vLLM captures, the largest): 1, 2, 4, every 8th up to 256, then every 16th."""
+    """The number of batch sizes that vLLM captures, and the largest: 1, 2, 4, every 8th up to 256, then every 16th."""
     sizes = compilation(recipe).get("cudagraph_capture_sizes") or flag(recipe, "cudagraph-capture-sizes")
     listed = [n for n in map(number, sizes) if n] if isinstance(sizes, (list, tuple)) else []
     if listed:

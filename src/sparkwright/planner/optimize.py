@@ -73,7 +73,7 @@ def optimize(recipe: Recipe, judge: Judge, world: Surroundings, goal: Goal) -> O
 
 
 def _best(found: Sequence[Choice], goal: Goal) -> Choice | None:
-    """Of those that reach as much as the first one, within the precision of estimates, the one that changes least."""
+    """The choice with the fewest changes among those as good as the first, within the precision of estimates."""
     alike = [choice for choice in found if choice.score * _WORTH[goal] >= found[0].score]
     return min(alike, key=lambda choice: len(choice.variant.changes), default=None)
 

@@ -1,4 +1,4 @@
-"""What an engine takes besides weights and KV pool, line by line, and which of it vLLM pays out of its memory fraction.
+"""An engine's memory besides weights and KV pool, line by line, and the part that vLLM pays out of its memory fraction.
 
 vLLM takes its snapshot of free memory once its processes and NCCL are up, so these are outside; what it loads and
 computes with afterwards is inside, CUDA graphs since 0.21.0 (v1/worker/gpu_worker.py, read in 0.19.0 to 0.33.0). On a
@@ -103,7 +103,7 @@ class Peak:
 
 
 def peak(recipe: Recipe, shape: ModelShape, unified: bool = True) -> Peak:
-    """Of the fullest rank, at the batch that the engine profiles with."""
+    """The peak of the fullest rank, at the batch that the engine profiles with."""
     tokens = limits.batched_tokens(recipe, unified)
     # One buffer for all that need one, as large as the largest wants it, and the sampler's tables
     tables = limits.sequences(recipe, unified) * shape.vocab * _COUNTED if traits(recipe).second_runner(recipe) else 0.0
@@ -139,7 +139,7 @@ def _experts(recipe: Recipe, s: ModelShape, tokens: int) -> float:
 
 
 def _sparse(recipe: Recipe, s: ModelShape, tokens: int, unified: bool) -> float:
-    """What sparse attention and MLA's prefill expand from the cache."""
+    """Bytes that sparse attention and MLA's prefill expand from the cache."""
     context = recipe.serving.context or s.positions
     if (s.compress or s.index_layers) and _reads_directly(recipe, unified):
         return 0.0
@@ -178,7 +178,7 @@ def _streams(recipe: Recipe, s: ModelShape, tokens: int, unified: bool) -> float
 
 
 def _reads_directly(recipe: Recipe, unified: bool) -> bool:
-    """Whether FlashInfer attends to a sparse cache as it is: the choice for a GB10 since 0.24.0 (its SM120 kernels)."""
+    """True if FlashInfer attends to a sparse cache directly: the choice for a GB10 since 0.24.0 (its SM120 kernels)."""
     asked = str(flag(recipe, "attention-backend") or "").upper()
     return unified and since(recipe, 0, 24) and "FLASHMLA" not in asked
 
@@ -227,7 +227,7 @@ def before(unified: bool, several: bool = False) -> tuple[int, int, int]:
 
 
 def _started(recipe: Recipe, unified: bool) -> Iterator[LedgerLine]:
-    """What is there before the engine looks what is free."""
+    """Memory taken before the engine measures free memory."""
     if unified:
         yield traits(recipe).processes.line
     if recipe.parallelism.world_size > 1:
@@ -274,7 +274,7 @@ def _graphs(recipe: Recipe, shape: ModelShape | None, unified: bool) -> LedgerLi
 
 
 def load_peak(recipe: Recipe, shape: ModelShape | None, weights: LedgerLine) -> LedgerLine | None:
-    """Of the ranks that the line of weights is about; None where none are read or their size is not known."""
+    """The load peak of the ranks in the line of weights; None if none are read or their size is unknown."""
     if not weights.bytes:
         return None
     name = str(flag(recipe, "load-format") or "")

@@ -1,4 +1,4 @@
-"""How many bytes the parts of a model take, and how a split shares each of them out.
+"""The bytes of a model's parts, and their shares under a split.
 
 Dimensions as vLLM 0.21.0 makes the layers: models/deepseek_v4.py, layers/deepseek_compressor.py, models/deepseek_v2.py,
 layers/rotary_embedding. Encoders and drafts outside the checkpoint have no dimensions here: assumed, and marked so.
@@ -81,7 +81,7 @@ def parts(shape: ModelShape) -> tuple[Weights, ...]:
 
 
 def share(part: Weights, shape: ModelShape, split: Parallelism) -> float:
-    """Which fraction of the part a rank of one pipeline stage holds (stages share layers evenly beyond that)."""
+    """The fraction of the part on a rank of one pipeline stage (stages share layers evenly beyond that)."""
     by = {
         Spread.HEADS: split.tp,
         Spread.KV: min(split.tp, shape.kv_heads),
@@ -192,14 +192,14 @@ def _ends(s: ModelShape) -> Iterator[Weights]:
 
 
 def drafts(recipe: Recipe, shape: ModelShape) -> bool:
-    """Whether the draft layers in the checkpoint are loaded: engines leave them out without speculation."""
+    """True if the draft layers in the checkpoint are loaded: engines leave them out without speculation."""
     method = recipe.speculation.method.lower()
     own = any(word in method for word in _OWN_DRAFTS)
     return bool(shape.mtp_layers) and "model" not in recipe.speculation.options and own
 
 
 def drafter(recipe: Recipe, shape: ModelShape) -> bool:
-    """Whether another model drafts, of which nothing is known here but that it is loaded next to this one."""
+    """True if a separate model drafts, of which only its loading next to this one is known."""
     method = recipe.speculation.method.lower()
     return bool(method) and not drafts(recipe, shape) and not any(word in method for word in _NO_MODEL)
 
@@ -231,7 +231,8 @@ def _attention(s: ModelShape) -> Iterator[Weights]:
 
 
 def _state(s: ModelShape) -> Iterator[Weights]:
-    """In: what the convolution sees and a gate as wide as the state; out: the state. All linear kinds have these."""
+    """The state layers. In: the convolution's input and a gate as wide as the state; out: the state. All linear kinds
+    have these."""
     if s.state_layers:
         gates = 2 if s.state_kind == "sconv" else 1  # LFM2's convolution has one before it and one after
         into = (s.state_conv_width or 3 * s.state_width) + gates * s.state_width

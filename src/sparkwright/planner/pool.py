@@ -138,7 +138,7 @@ def _downs(facts: Sequence[NodeFacts], deployment: str) -> Iterator[tuple[str, A
 
 
 def _stops(facts: Sequence[NodeFacts]) -> Iterator[tuple[str, Action]]:
-    """By name: an engine's workers on two nodes are one thing to stop."""
+    """Stop actions by process name: an engine's workers on two nodes are one thing to stop."""
     for node in facts:
         for process, size in _sized(stoppable(node)):
             name = process.name.rpartition("/")[2] or process.name

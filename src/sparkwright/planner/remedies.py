@@ -40,7 +40,8 @@ def changed(recipe: Recipe, variant: Variant) -> Recipe:
 
 
 def written(variant: Variant) -> str:
-    """In one line: the commands first, each with its nodes, then the keys: `serving.context: 131072, nodes: 4`."""
+    """The variant on one line: commands first, each with its nodes, then the keys: `serving.context: 131072, nodes:
+    4`."""
     nodes: dict[str, list[str]] = {}
     for action in variant.actions:
         nodes.setdefault(action.command, []).append("" if action.deployment else action.node)
@@ -64,7 +65,7 @@ def yaml_lines(variant: Variant) -> Iterator[str]:
 
 
 def scalar(key: str, value: Any) -> str:
-    """As YAML writes it; sizes that are whole GiB as such, what is taken away as null."""
+    """The value as YAML; sizes of whole GiB in GiB, removed values as null."""
     if value is None or value == "":
         return "null"
     if key in _SIZES and value and value % GIB == 0:
@@ -75,14 +76,14 @@ def scalar(key: str, value: Any) -> str:
 
 
 class Judge(Protocol):
-    """Who knows the nodes. Judging the same twice gives the same."""
+    """The judge that knows the nodes. Equal questions get equal answers."""
 
     def verdict(self, recipe: Recipe, actions: Sequence[Action] = ()) -> Verdict:
-        """Whether it fits once the actions are done."""
+        """The verdict on the recipe once the actions are done."""
         ...
 
     def speed(self, recipe: Recipe, load: Load) -> Speed | None:
-        """How fast it will be; None when it is not known."""
+        """The expected speed; None if unknown."""
         ...
 
 
@@ -161,7 +162,7 @@ def first(count: int, good: Callable[[int], bool]) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class _Way:
-    """What was turned so far: knobs of these kinds; loss puts ways in order. verdict: what is judged of it."""
+    """The changes so far: knobs of these kinds; loss orders the ways. verdict: the judge's on them."""
 
     variant: Variant
     loss: float
@@ -230,7 +231,7 @@ def _add_pairs(ask: Tries, every: Sequence[Knob], starts: Sequence[_Way], found:
 
 
 def _dearest(found: _Found) -> float:
-    """What a way must cost less than to be shown; anything may while there are too few."""
+    """The loss below which a way is shown; any is while there are too few."""
     return sorted(way.loss for way in found.values())[WANTED - 1] if len(found) >= WANTED else inf
 
 

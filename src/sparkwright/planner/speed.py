@@ -1,4 +1,4 @@
-"""How fast a recipe will serve, each figure with an interval: decoding, prefill, first token, loading.
+"""The speed of a recipe, each figure with an interval: decoding, prefill, first token, loading.
 
 Every estimate is the arithmetic of bytes, products and waits, done with three sets of rates (speed_rates.py): the
 likely ones give the value, the fast and the slow ones the interval. docs/reference/planner-accuracy.md: how accurate.
@@ -44,7 +44,7 @@ Lines = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What one run of the same deployment gave: tokens/s of one stream at a depth and a concurrency.
+    """The results of one run of the same deployment: tokens/s of one stream at a depth and a concurrency.
 
     accepted: probability that a draft token is accepted after accepted ones, 0 when not known.
     """
@@ -90,7 +90,7 @@ def _unknown(shape: ModelShape, size: int) -> str:
 
 
 def _sound(shape: ModelShape) -> bool:
-    """Whether the arithmetic has what it divides by."""
+    """True if all divisors of the arithmetic are positive."""
     counted = (
         min(shape.layers, shape.heads, shape.kv_heads) > 0 and min(shape.attention_layers, shape.dense_layers) >= 0
     )
@@ -98,7 +98,8 @@ def _sound(shape: ModelShape) -> bool:
 
 
 def _decode(model: Model, load: Load, anchor: Measured) -> Estimate:
-    """What is not known of the machine and what is not known of the text are independent: widths add as squares."""
+    """Tokens/s of decoding. Uncertainties of the machine and of the text are independent: their widths add as
+    squares."""
     how, tokens = method(model.recipe.speculation), drafted(model.recipe.speculation)
     chances = (anchor.accepted or chance for chance in (how.high, how.likely, how.low))
     most, middle, least = (yielded(tokens, chance) for chance in chances)
@@ -187,7 +188,8 @@ def loader_name(recipe: Recipe) -> str:
 
 
 def loader_costs(recipe: Recipe, size: int) -> tuple[LoaderCost, ...]:
-    """Of each loader, the recipe's own first; () where the engine has no choice or the recipe reads no weights."""
+    """The cost of each loader, the recipe's own first; () if the engine has no choice or the recipe reads no
+    weights."""
     own, has = loader_name(recipe), loaders_of(recipe.engine.name, recipe.engine.version)
     if has is None or own == "dummy":
         return ()

@@ -23,7 +23,7 @@ _HOST = 1.5e-3  # seconds of a pass beside its reading: sampling, and the input 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Of one sequence at one depth on one rank. bytes: of rows. state: bytes of states, which are also written.
+    """The cache reads of one sequence at one depth on one rank. bytes: of rows. state: bytes of states, also written.
 
     flop: of the indexer, for each token that is decoded or verified.
     """
@@ -35,7 +35,7 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """How many of these layers read only rows that an indexer picked, and how many rows those and the others read."""
+    """Layers that read only rows picked by an indexer and their rows; layers that read all, and their rows."""
 
     sparse: int
     picked: float
@@ -84,7 +84,8 @@ def _rows(one: CacheLayers, depth: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """What is asked about. size: bytes of the checkpoint, 0 if not known; cache: () where nobody knows its layout."""
+    """The recipe and model of an estimate. size: bytes of the checkpoint, 0 if unknown; cache: () if its layout is
+    unknown."""
 
     recipe: Recipe
     shape: ModelShape
@@ -192,7 +193,8 @@ def yielded(tokens: int, accepted: float) -> float:
 
 
 def draft_seconds(model: Model, load: Load, rates: Rates) -> float:
-    """Of all passes before one step: the draft's layers, the vocabulary, two exchanges a layer, the host between."""
+    """Seconds of all draft passes before one step: the draft's layers, the vocabulary, two exchanges a layer, the host
+    between."""
     tokens, how = drafted(model.recipe.speculation), method(model.recipe.speculation)
     if not tokens:
         return 0.0

@@ -62,8 +62,8 @@ def prefill(model: Model, load: Load, rates: Rates) -> Prefill:
 
 
 def waiting(model: Model, load: Load) -> float:
-    """How many prompts of others come before one's first token when all arrive at once: all that share its steps, or
-    half of them where each fills steps of its own."""
+    """The number of other prompts read before one's first token when all arrive at once: all in its steps, or half of
+    them if each fills steps of its own."""
     shared = load.concurrency * max(1, load.prompt - load.cached) <= batched_tokens(model.recipe)
     return (load.concurrency - 1) * (1.0 if shared else 0.5)
 

@@ -1,4 +1,4 @@
-"""What a GB10 does in a second, each figure as fast, likely and slow: an estimate is worked out with all three."""
+"""Rates of a GB10, each as fast, likely and slow: an estimate is worked out with all three."""
 
 import tomllib
 from functools import lru_cache
@@ -75,7 +75,7 @@ def _waits(recipe: Recipe) -> Waits:
 
 
 def sockets(recipe: Recipe) -> bool:
-    """Whether NCCL is configured without RDMA."""
+    """True if NCCL is configured without RDMA."""
     env = recipe.env
     return env.get("NCCL_IB_DISABLE") == "1" or env.get("NCCL_NET", "").lower() == "socket"
 

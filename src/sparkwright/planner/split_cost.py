@@ -1,4 +1,4 @@
-"""What a split costs on GB10 nodes: weights, KV and time of a decoding step. Estimates, with where each is from.
+"""The cost of a split on GB10 nodes: weights, KV and time of a decoding step. Estimates, each with its source.
 
 Left out: reading the KV cache (context near 0), speculation, eager mode (-55 %), kernels that suit narrow slices badly.
 docs/guides/parallelism.md compares these figures with measured ones.
@@ -31,8 +31,8 @@ _ACTIVATION = 2  # bytes of a number that travels
 
 
 def cost(recipe: Recipe, shape: ModelShape, checkpoint: int, batch: int) -> SplitCost:
-    """Of the recipe's own split. checkpoint: bytes that go into memory, 0 if not known; what no dimension shows is
-    in it, too."""
+    """The cost of the recipe's own split. checkpoint: bytes that go into memory, 0 if unknown; it includes tensors that
+    no dimension shows."""
     split = recipe.parallelism
     shape = settled(shape, checkpoint, recipe.model.on_disk)
     everything = main(shape)
@@ -100,12 +100,12 @@ def _read(part: Weights, shape: ModelShape, split: Parallelism, batch: int) -> f
 
 
 def touched(shape: ModelShape, batch: int) -> float:
-    """How many different experts of a layer so many tokens need, if routing were even."""
+    """The number of different experts in a layer that the batch needs, if routing were even."""
     return shape.experts * (1 - (1 - shape.experts_per_token / shape.experts) ** batch)
 
 
 def busiest(shape: ModelShape, ranks: int, batch: int) -> float:
-    """How many of the needed experts are on the rank that has most of them, with whole experts dealt out to ranks.
+    """The number of needed experts on the fullest rank, with whole experts dealt out to ranks.
 
     The others wait for it: with one token, 8 of 128 experts and two ranks it has 5.1, not 4. Draws without
     replacement, taken as normal; the largest of so many normal values by Blom's formula. Uneven routing makes it worse.

@@ -1,4 +1,4 @@
-"""What the author of a recipe states about its model, as bytes of weights with a range; and where statements disagree.
+"""An author's statements about a model, as bytes of weights with a range; and the places where statements disagree.
 
 A statement is worth less than files, model.size or dimensions. How far each kind is off: 60 sparkrun recipes and the
 173 of vllm-project/recipes, next to the sizes of the checkpoints that they name.

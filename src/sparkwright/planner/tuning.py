@@ -16,7 +16,7 @@ _NEW = PROMPT // 8
 
 
 def variant(settings: Sequence[Setting], point: Point) -> Variant:
-    """What the point changes of the recipe."""
+    """The changes of the recipe at the point."""
     pairs = zip(settings, point, strict=True)
     return Variant(tuple((one.key, one.values[place]) for one, place in pairs if place))
 
@@ -36,7 +36,7 @@ def predicted(recipe: Recipe, judge: Judge, verdict: Verdict | None, goal: TuneG
 
 
 def unsafe(verdict: Verdict) -> str:
-    """Why such memory is not searched: it does not fit, or leaves less than has been seen to serve. '' where it does.
+    """The reason not to search such a memory setting: no fit, or less left than has been seen to serve. '' if safe.
 
     What nobody knows is not refused: the guards on the nodes end such a start in time.
     """

@@ -1,4 +1,4 @@
-"""Which recipes can use a checkpoint that is on a disk: by its id or path, else by its architecture and dimensions."""
+"""The recipes that can use a checkpoint on a disk: by its id or path, else by its architecture and dimensions."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -23,7 +23,7 @@ def uses(stored: Stored, recipes: Iterable[Recipe], all_stored: Sequence[Stored]
 
 
 def use(recipe: Recipe, stored: Stored, shape: ModelShape | None) -> Use | None:
-    """What the recipe can do with it; None: they have nothing in common. shape: of the recipe's own model."""
+    """The way the recipe can use it; None: they have nothing in common. shape: of the recipe's own model."""
     later = "" if stored.complete else f"once it is complete ({stored.missing[0]})"
     if _is(recipe, stored):
         return Use(recipe.label, How.YES, (), later)
@@ -44,7 +44,7 @@ def use(recipe: Recipe, stored: Stored, shape: ModelShape | None) -> Use | None:
 
 
 def shape_of(recipe: Recipe, stored: Iterable[Stored]) -> ModelShape | None:
-    """From its own checkpoint on any disk, else as published in the recipe."""
+    """The model's shape, from its own checkpoint on any disk, else as published in the recipe."""
     own = (one.checkpoint.shape for one in stored if _is(recipe, one))
     return next((shape for shape in own if isinstance(shape, ModelShape)), recipe.model.shape)
 
@@ -67,7 +67,7 @@ def stoppable(facts: NodeFacts) -> tuple[GpuProcess, ...]:
 
 
 def _is(recipe: Recipe, stored: Stored) -> bool:
-    """Whether the recipe names just this; a path is below the node's models folder, from home, or absolute."""
+    """True if the recipe names exactly this; a path is below the node's models folder, from home, or absolute."""
     model = recipe.model
     if model.path:
         path = model.path.rstrip("/")
@@ -78,7 +78,7 @@ def _is(recipe: Recipe, stored: Stored) -> bool:
 
 
 def _kin(shape: ModelShape, other: ModelShape) -> bool:
-    """Of one architecture as far as both name it; GGUF files have names of their own."""
+    """True for one architecture, as far as both name it; GGUF files have names of their own."""
     if "gguf" in (shape.quantization, other.quantization):
         return not _unequal(shape, other)
     return shape.architecture == other.architecture if shape.architecture else not _unequal(shape, other)

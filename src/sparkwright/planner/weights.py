@@ -84,7 +84,7 @@ _NO_DRAFTS = 0.925  # of model and drafts: so small a checkpoint lacks the draft
 def tensor_parts(
     groups: Iterable[TensorGroup], shape: ModelShape, drafts: bool, encoder: Spread = Spread.HEADS
 ) -> tuple[Weights, ...]:
-    """What is loaded of them. drafts: the draft layers too; encoder: how its tensors are spread."""
+    """The loaded parts. drafts: True loads the draft layers too; encoder: the spread of its tensors."""
     listed = tuple(groups)
     together = any(_DRAFT_ONLY.search(group.name) for group in listed) and shape.mtp_layers > 0
     kept = shape.layers / (shape.layers + shape.mtp_layers) if together and not drafts else 1.0
@@ -151,7 +151,7 @@ def _bare(checkpoint: Checkpoint) -> int:
 def rank_weights(
     recipe: Recipe, shape: ModelShape | None, checkpoint: Found, ranks_here: int = 1, unified: bool = True
 ) -> LedgerLine:
-    """What ranks_here of the fullest ranks hold; 0 and ASSUMED when it is not known. unified: CPU and GPU share it."""
+    """Weights on the `ranks_here` fullest ranks; 0 and ASSUMED if unknown. unified: CPU and GPU share the memory."""
     size, source = checkpoint_size(recipe, checkpoint)
     evenly = traits(recipe).by_layer and size
     counted = _counted(recipe, shape, checkpoint) if shape and not evenly else None
@@ -214,7 +214,7 @@ def _counted(recipe: Recipe, shape: ModelShape, checkpoint: Found) -> _Counted |
 
 
 def fitted(model: float, draft: float, size: int, exact: bool) -> Fit:
-    """How a checkpoint's size changes what its model and its draft layers were counted to take.
+    """Corrections of the counted model and draft layers by a checkpoint's size.
 
     What is beyond the count of a model with draft layers is drafts, up to a few times as many (DSpark has three stages
     where a config has one); else it is parts left unquantized, anywhere; much beyond are tables that no dimension
@@ -282,7 +282,7 @@ def _as_stated(recipe: Recipe, claim: Claim, ranks_here: int) -> LedgerLine:
 
 
 def uncounted(recipe: Recipe, shape: ModelShape, unified: bool = True) -> tuple[Weights, ...]:
-    """What no checkpoint holds and the engine counts as weights: positions' tables, buffers, another model's drafts."""
+    """Weights of the engine outside any checkpoint: tables of positions, buffers, another model's drafts."""
     found = []
     engine = traits(recipe)
     if engine.positions and (not shape.compress or engine.cache is Cache.BLOCKS):  # of SGLang's V4 nothing is read
@@ -310,7 +310,7 @@ def _positions(s: ModelShape, each: float) -> float:
 
 
 def repacked(everything: tuple[Weights, ...], recipe: Recipe, shape: ModelShape) -> tuple[Weights, ...]:
-    """As the engine's kernels hold them: MXFP4 experts are padded to whole tiles, of each rank's slice."""
+    """The parts as the engine's kernels hold them: MXFP4 experts are padded to whole tiles, of each rank's slice."""
     tile = traits(recipe).tile(recipe)
     if tile is None or "mxfp4" not in (shape.expert_format or shape.format):
         return everything

@@ -1,4 +1,4 @@
-"""Which recipes suit a purpose, and in which order they are shown."""
+"""The recipes for a purpose, and their order in lists."""
 
 import tomllib
 from collections.abc import Mapping
@@ -44,6 +44,6 @@ def suits(recipe: Recipe, purpose: Purpose) -> bool:
 
 
 def place(recipe: Recipe, shipped: bool) -> tuple[int, int]:
-    """Where it stands in a list: simulators last, then older ones; ready before documented before refused."""
+    """The recipe's place in a list: simulators last, then older ones; ready before documented before refused."""
     late = 2 if recipe.model.simulated else int(shipped and recipe.name in older())
     return late, _STATES.index(recipe.state)

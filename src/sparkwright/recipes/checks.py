@@ -185,7 +185,7 @@ def build_checks(recipe: Recipe) -> Iterator[Complaint]:
 
 
 def _named(build: Build) -> Iterator[Complaint]:
-    """What the schema lets be empty, because it may be elsewhere."""
+    """Complaints about values that the schema lets be empty, because they may be elsewhere."""
     if not build.base:
         yield ("build", "base"), "`build.base` is empty; it names the image to begin with"
     names = Counter(source.name for source in build.sources)
@@ -221,7 +221,7 @@ def _python(build: Build) -> Iterator[Complaint]:
 
 
 def _commands(build: Build) -> Iterator[Complaint]:
-    """Whatever a command downloads automatically is not pinned."""
+    """Complaints about commands: their automatic downloads are not pinned."""
     lines: list[Complaint] = [(("build", "steps", n), line) for n, line in enumerate(build.steps)]
     for index, source in enumerate(build.sources):
         lines += [(("build", "sources", index, "prepare", n), line) for n, line in enumerate(source.prepare)]

@@ -22,7 +22,7 @@ def node_of(text: str, number: int) -> Node:
 
 
 def cluster_text(cluster: Cluster) -> str:
-    """As the loader reads it: only what differs from the defaults."""
+    """The text for the loader: only values that differ from the defaults."""
     lines = [f"name: {cluster.name}", f"head: {cluster.head}", "nodes:"]
     for node in cluster.nodes:
         lines += [f"  - name: {node.name}", *([f"    ssh: {_quoted(node.ssh)}"] if node.ssh != node.name else [])]

@@ -64,7 +64,7 @@ def load_recipe(text: str, source: str, profile: str = "") -> Recipe:
 
 
 def what_is_left(text: str, source: str) -> tuple[Recipe, ...]:
-    """Of a file with mistakes: its variants without what is wrong, to be checked further. Raises RecipeError."""
+    """The variants of a file with mistakes, without the wrong keys, to be checked further. Raises RecipeError."""
     document = with_names_of_today(read_yaml(text, source))
     base, profiles, _ = parts(_top(document, source))
     made = (_variant(base, profiles, name, source).rest for name in ("", *profiles))
@@ -154,7 +154,7 @@ def _problems(variants: tuple[Variant, ...], document: Document) -> list[Problem
 
 
 def _line(document: Document, profile: str, path: Path) -> int:
-    """Where a key of the resolved recipe is written: in the profile if it is there, else in the base."""
+    """The line of a key of the resolved recipe: in the profile if it is there, else in the base."""
     for n in range(len(path), 0, -1):
         for place in (("profiles", profile, *path[:n]), path[:n]):
             if place in document.lines:

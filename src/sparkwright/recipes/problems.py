@@ -1,4 +1,4 @@
-"""What pydantic found, as text: key path, found, allowed, why, and the nearest valid key."""
+"""Pydantic's errors as text: key path, found, allowed, why, and the nearest valid key."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeVar, get_args
@@ -70,7 +70,7 @@ def _complaint(detail: ErrorDetails, keys: tuple[str, ...]) -> Complaint:
 
 
 def _advice(kind: str, value: Any, path: Path) -> str:
-    """What to write instead, where the mistake is a common one."""
+    """The advice on a common mistake."""
     if kind == "bool_type" and str(value).lower() in ("yes", "no", "on", "off"):
         return f"; write {'true' if str(value).lower() in ('yes', 'on') else 'false'}"
     if isinstance(value, list):
@@ -129,7 +129,7 @@ def _without(tree: Any, path: Path) -> Any:
 
 
 def problems_of(document: Document, complaints: Iterable[Complaint]) -> list[Problem]:
-    """What did not stop the reading of a file, and the complaints about its keys with their lines."""
+    """The problems that did not stop the reading of a file, and the complaints about its keys with their lines."""
     return [*document.problems, *(Problem(document.line(path), text) for path, text in complaints)]
 
 
@@ -147,7 +147,7 @@ _FREE = (("flags",), ("speculation", "options"))
 
 
 def overlay(base: Any, over: Any) -> Any:
-    """`over` laid upon `base`: neither is changed."""
+    """The overlay of `over` upon `base`: neither is changed."""
     if not (isinstance(base, Mapping) and isinstance(over, Mapping)):
         return over
     return dict(base) | {key: overlay(base.get(key), value) for key, value in over.items()}

@@ -143,7 +143,7 @@ def names_of(paths: Iterable[str]) -> dict[str, str]:
 
 
 def is_ours(text: str) -> bool:
-    """Whether a recipe is written in our own form, and needs no import: `engine:` and `model:` are mappings."""
+    """True if a recipe is in our own form, and needs no import: `engine:` and `model:` are mappings."""
     lines = text.splitlines()
     return any(re.match(r"engine:\s*(#|\{|$)", line) for line in lines) and not any(
         re.match(r"(recipe_version|variants|runtime):", line) for line in lines
@@ -165,7 +165,7 @@ Check = Callable[[Sequence[Recipe], str], Sequence[str]]  # a recipe with its pr
 
 
 def judged(name: str, path: str, text: str, check: Check) -> Entry:
-    """What a recipe is, read and checked; never raises for what stands in it."""
+    """The entry of a recipe, read and checked; never raises for its content."""
     try:
         own, notes = own_text(text, path, name)
         recipe = load_recipe(own, path)
@@ -185,7 +185,7 @@ def _powers(recipe: Recipe, text: str) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What an update does to one recipe. kind: new, gone, changed, broken (was valid) or mended."""
+    """The change of one recipe by an update. kind: new, gone, changed, broken (was valid) or mended."""
 
     name: str
     kind: str

@@ -1,4 +1,4 @@
-"""How values are written in our YAML: sizes (`64g`), durations (`4min`), texts as written, ranges with their reason."""
+"""The values of our YAML: sizes (`64g`), durations (`4min`), texts as written, ranges with their reason."""
 
 import re
 from enum import Enum
@@ -19,7 +19,7 @@ _SECRET_NAME = re.compile(r"(^|_)(TOKEN|API_?KEY|SECRET|SECRET_KEY|PASSWORD|PASS
 
 
 class Part(BaseModel):
-    """What all sections of our files share: no unknown key, no silent conversion."""
+    """The common base of all sections of our files: no unknown key, no silent conversion."""
 
     # Built when first used: `status` reads a cluster file and no recipe.
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)

@@ -21,7 +21,7 @@ def flag_word(name: str) -> str:
 
 
 def key_of_flag(engine: str, flag: str) -> str:
-    """Why a flag may not be under `flags`: the key that sets it, or who fills it; '' when it may."""
+    """The reason why a flag may not be under `flags`: the key or program that sets it; '' if it may."""
     word = flag_word(flag)
     engine = "vllm" if engine in ("simulator", "vllm-ray") else engine
     if word in _WORDS["per_rank"].get(engine, ()):

@@ -57,7 +57,7 @@ def _workload(part: WorkloadPart, source: str) -> Workload:
 
 
 def _checks(part: WorkloadPart) -> Iterator[Complaint]:
-    """What no single key shows; only of a file whose keys are all good."""
+    """Complaints that no single key shows; only for a file whose keys are all good."""
     if not part.levels:
         yield ("levels",), "`levels`: found an empty list; a workload has at least one level"
     for index, level in enumerate(part.levels):
@@ -137,7 +137,7 @@ def short(tokens: int) -> str:
 
 
 def complaints(level: LevelPart) -> Iterator[Complaint]:
-    """What no single key shows. Paths are relative to the level."""
+    """Complaints that no single key shows. Paths are relative to the level."""
     given = [name for name in ("single", "agent", "replay") if getattr(level, name)]
     if len(given) != 1:
         seen = " and ".join(f"`{name}`" for name in given) or "none"

@@ -90,7 +90,7 @@ def read_yaml(text: str, source: str) -> Document:
 
 
 def _syntax(error: yaml.MarkedYAMLError, text: str, source: str) -> RecipeError:
-    """With what most often is wrong with such a line."""
+    """The error of bad YAML, with the usual mistake in such a line."""
     mark = error.problem_mark or error.context_mark
     number, column = (mark.line, mark.column) if mark else (0, 0)
     line = "".join(text.splitlines()[number : number + 1])

@@ -30,12 +30,13 @@ def reached(ways: Sequence[tuple[str, str]]) -> Command:
 
 
 def hello(interfaces: Sequence[str]) -> Command:
-    """As root, on all nodes at the same time: more lines `IF seen MAC`."""
+    """The command for all nodes at the same time, as root: more lines `IF seen MAC`."""
     return script(_sh("raised") + _sh("hello"), *interfaces, timeout=25.0)
 
 
 def claimed(ways: Sequence[tuple[str, str]]) -> Command:
-    """As root: lines `IF claimed ADDRESS MAC` of machines that have one of these addresses on that wire."""
+    """The command, as root, that prints lines `IF claimed ADDRESS MAC` of machines with one of these addresses on that
+    wire."""
     return script(_sh("raised") + _sh("claimed"), *(word for way in ways for word in way), timeout=15.0)
 
 

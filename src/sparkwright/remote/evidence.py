@@ -1,4 +1,4 @@
-"""What is saved of a node when its deployment has failed: at most so many bytes of everything."""
+"""Commands that save a failed deployment's evidence from a node: a bounded number of bytes of everything."""
 
 from sparkwright.domain.command import Command
 from sparkwright.domain.recipe import Runtime
@@ -17,7 +17,7 @@ def kernel_log() -> Command:
 
 
 def versions() -> Command:
-    """Of the kernel and the loaded driver."""
+    """Versions of the kernel and the loaded driver."""
     return script(_sh("show", "versions"), timeout=TIMEOUT)
 
 

@@ -18,7 +18,7 @@ TIMEOUT = 10.0
 
 
 class Of(StrEnum):
-    """What a lease is of: the ranks of the node, or the image and weights that are being copied there."""
+    """The object of a lease: the ranks of the node, or the image and weights that are being copied there."""
 
     RANKS = "lease"
     STAGING = "staging-lease"

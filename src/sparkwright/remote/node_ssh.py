@@ -1,4 +1,5 @@
-"""How one node reaches others by ssh for a supervisor: a key of its own, an own configuration, and nothing accepted."""
+"""The ssh access of one node to others for a supervisor: a key of its own, an own configuration, and nothing
+accepted."""
 
 import shlex
 from collections.abc import Sequence
@@ -47,7 +48,7 @@ def make_key(home: str, tag: str) -> Command:
 
 
 def attempt(home: str, node: str, addresses: Sequence[str]) -> Command:
-    """From the head: prints `ADDRESS <tab> ok`, or ssh's last line, for each."""
+    """The command on the head that prints `ADDRESS <tab> ok`, or ssh's last line, for each address."""
     return script(_sh("try"), home, node, *addresses[:_MOST], timeout=40)
 
 
@@ -61,7 +62,7 @@ def public_key(home: str) -> Command:
 
 
 def let_in(node: str, line: str, tag: str) -> Fix:
-    """As `authorize`, and undone exactly: a file that was made for it goes."""
+    """The fix with the effect of `authorize`, undone exactly: a file that was made for it goes."""
     who = tag.partition(":")[2]
     look = script('grep -cxF -- "$1" "$HOME/.ssh/authorized_keys" 2>/dev/null', line)
     do = script(REWRITE + _sh("let_in"), line, tag, timeout=60, changes=f"let {who} in by ssh")
@@ -72,7 +73,7 @@ def let_in(node: str, line: str, tag: str) -> Fix:
 
 
 def authorized_line(key: str, sources: Sequence[str], tag: str) -> str:
-    """For authorized_keys: commands only, and only from these addresses."""
+    """The line of authorized_keys: commands only, and only from these addresses."""
     return f'restrict,from="{",".join(sources)}" {key} {tag}'
 
 

@@ -34,7 +34,7 @@ def rank_dir(state: str, deployment: str, rank: int) -> str:
 
 
 def files_dir(directory: str) -> str:
-    """Where RankSpec.files lie on the node, for both runtimes."""
+    """The folder of RankSpec.files on the node, for both runtimes."""
     return f"{directory}/files"
 
 
@@ -66,7 +66,7 @@ def stop(directories: Sequence[str], grace: int) -> Command:
 
 
 def remove(directories: Sequence[str], grace: int) -> Command:
-    """As stop, then removes the folders."""
+    """Stops the ranks like `stop`, then removes the folders."""
     return _stop(FUNCTIONS + _sh("stop", "room", "remove"), directories, grace)
 
 

@@ -24,7 +24,8 @@ def reboot() -> Command:
 
 
 def drop_caches() -> Command:
-    """Of the whole node, and compacts its free memory. Exit 0 only where the user may without a password."""
+    """Drops the caches of the whole node, and compacts its free memory. Exit 0 only if the user may without a
+    password."""
     text = "sync; as_root sh -c 'echo 3 >/proc/sys/vm/drop_caches && echo 1 >/proc/sys/vm/compact_memory'"
     return script(_AS_ROOT + text, timeout=120.0, changes="drop the page cache and compact free memory")
 
@@ -53,7 +54,7 @@ def ref_fix(node: str, store: str, entry: str, text: str) -> Fix:
 
 
 def set_mtu(interface: str, mtu: int) -> Command:
-    """Until the next boot: what is written in netplan or NetworkManager stays as it is."""
+    """Sets the MTU until the next boot: netplan's or NetworkManager's files stay as they are."""
     text = 'exec ip link set dev "$1" mtu "$2"'
     words = f"ip link set dev {interface} mtu {mtu}"
     return replace(script(text, interface, str(mtu), changes=words), typed=f"sudo {words}")

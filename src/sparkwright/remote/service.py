@@ -60,7 +60,7 @@ def write(home: str, name: str, content: bytes, fresh: bool = False) -> Command:
 
 
 def read(home: str, name: str) -> Command:
-    """'' where it is not there."""
+    """The file's text; '' if it is missing."""
     return script('cat "$(x "$1")/$2" 2>/dev/null', home, name)
 
 
@@ -139,7 +139,7 @@ def withdraw_request(state: str, deployment: str, nonce: str) -> Command:
 
 
 def read_desired(state: str, deployment: str) -> Command:
-    """What the deployment was started from, by its supervisor or by an `up --no-supervise`; '' where nobody knows."""
+    """The settings that the deployment was started from, by its supervisor or an `up --no-supervise`; '' if unknown."""
     return script(f"{_DESIRED} 2>/dev/null", state, deployment)
 
 

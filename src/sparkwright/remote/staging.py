@@ -29,7 +29,7 @@ def list_path(path: str) -> Command:
 
 
 def peer() -> Command:
-    """What another node must know to log in here: `USER PORT HOME`, then the public host keys."""
+    """The facts another node needs to log in here: `USER PORT HOME`, then the public host keys."""
     text = r"""set -- ${SSH_CONNECTION:-- - - 22}; printf '%s %s %s\n' "$(id -un)" "$4" "$HOME"
     cat /etc/ssh/ssh_host_*_key.pub 2>/dev/null"""
     return script(text)
@@ -37,7 +37,7 @@ def peer() -> Command:
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """How a node reaches another over the fabric. known_hosts: lines for its address. local: both are this machine.
+    """The way of a node to another over the fabric. known_hosts: lines for its address. local: both are this machine.
 
     name, source: of the two nodes, for messages. patience: seconds after which one that is silent is given up.
     """
@@ -88,7 +88,8 @@ _ALONE = Chain()
 
 
 def push_tree(source: str, target: str, peer: Peer, how: Transfer, chain: Chain = _ALONE) -> Command:
-    """As `copy_tree`, over several connections, verified by checksums. Exit code: see push.py; 127: no python3."""
+    """Copies like `copy_tree`, over several connections, verified by checksums. Exit code: see push.py; 127: no
+    python3."""
     asked = {"source": source, "target": target, "streams": how.streams, "limit": how.limit, "chain": chain.name}
     asked |= {"follows": chain.follows, "leads": chain.leads, "yields": how.yields}
     asked |= {"peer": peer.name, "from": peer.source, "patience": peer.patience}
@@ -102,7 +103,7 @@ def push_tree(source: str, target: str, peer: Peer, how: Transfer, chain: Chain 
 
 
 def settle(path: str) -> Command:
-    """After a complete copy or download, where it arrived: nothing is unfinished any more, and the page cache is clean.
+    """Cleans up after a complete copy or download at its target: nothing is unfinished, and the page cache is clean.
 
     Leftovers of earlier downloads of this model (`*.incomplete`) go: all that they were to become is there.
     """

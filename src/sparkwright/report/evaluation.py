@@ -73,7 +73,7 @@ def _is_few(one: Outcome) -> bool:
 
 
 def _tables(run: Run, soak: Endurance | None) -> list[Table]:
-    """Of a soak, not every probe of every round: those that failed have their exchanges below."""
+    """The tables. A soak's omit single probes of every round: failed ones have their exchanges below."""
     found = [found_table(soak), memory_table(soak), events_table(run)] if soak else [_table(run)]
     return [table for table in found if table.rows]
 
@@ -100,7 +100,7 @@ def _head(run: Run, soak: Endurance | None) -> Html:
 
 
 def _tiles(run: Run) -> list[Headline]:
-    """How many of each result, the failed ones first; a score where the whole has one."""
+    """The count of each result, the failed ones first; a score if the whole has one."""
     counts = {str(state): count for state, count in _found(run).counts.items() if count}
     names = sorted(counts, key=lambda state: state != State.FAILED)
     return [Headline(name.capitalize(), f"{counts[name]}", f"of {sum(counts.values())}", "", "") for name in names]

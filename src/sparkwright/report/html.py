@@ -105,13 +105,13 @@ def _figure_curves(runs: Sequence[Run], names: Sequence[str], word: str, scale: 
 
 
 def scrapes(run: Run) -> Iterator[tuple[float, Scrape]]:
-    """With seconds since the run began."""
+    """The scrapes with seconds since the run began."""
     for level in sorted(run.levels, key=lambda level: level.began):
         yield from ((level.began + scrape.at - run.began, scrape) for scrape in level.scrapes)
 
 
 def _points(seen: Sequence[tuple[float, float]], extreme: Callable[..., tuple[float, float]]) -> tuple[Point, ...]:
-    """Of each stretch of time its extreme: a peak is never thinned away."""
+    """The points, thinned to the extreme of each stretch of time: a peak is never lost."""
     step = -(-len(seen) // _MOST)
     kept = (extreme(seen[n : n + step], key=lambda one: one[1]) for n in range(0, len(seen), step))
     return tuple(Point(round(at, 1), Interval(value, value, value)) for at, value in kept)
@@ -145,7 +145,7 @@ def lettered(summaries: Sequence[RunSummary], comparisons: Sequence[Comparison])
 
 
 def plots_of(summaries: Sequence[RunSummary], called: Sequence[str]) -> list[Plot]:
-    """In the order of the page: what was asked most comes first."""
+    """The plots in the order of the page: the most asked-for first."""
     turns, runs = turn_plot(summaries), [summary.run for summary in summaries]
     return [*([turns] if turns else []), *depth_plots(summaries), *load_plots(summaries), *resource_plots(runs, called)]
 

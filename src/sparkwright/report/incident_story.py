@@ -96,7 +96,7 @@ def shortened(line: str, most: int = _LONG) -> str:
 
 
 def _diagnosis(given: Mapping[str, Any] | None) -> Mapping[str, Any]:
-    """Of a whole examination (`diagnose --json`) or of the bare diagnosis; what another version wrote is none."""
+    """The diagnosis inside a whole examination (`diagnose --json`) or bare; another version's text counts as none."""
     found = (given or {}).get("diagnosis") or given or {}
     return found if isinstance(found, Mapping) else {}
 
@@ -121,13 +121,13 @@ def _sureness(confidence: Any) -> str:
 
 
 def _detected(incident: Incident) -> str:
-    """How long it took to be found: a deployment that is drained has a fault that is known."""
+    """The time until detection, as text: a drained deployment has a known fault."""
     found = next((event.at for event in incident.events if event.kind == DeploymentState.DRAINING), 0.0)
     return f"detected {duration(found - incident.opened_at)} later" if found >= incident.opened_at + 1.0 else ""
 
 
 def _moments(incident: Incident) -> Iterator[Moment]:
-    """Without the fault's own sentence, which is told once."""
+    """The moments without the fault's own sentence, which is printed once."""
     for event in incident.events:
         if event.kind != CHANGED:
             yield Moment(f"+{duration(max(0.0, event.at - incident.opened_at))}", _told(event, incident.what))

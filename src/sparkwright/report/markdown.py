@@ -107,5 +107,5 @@ def escaped(text: str) -> str:
 
 
 def code(text: str) -> str:
-    """For inside of backquotes."""
+    """The text for inside of backquotes."""
     return text.replace("`", "'").replace("\n", " ")

@@ -48,7 +48,7 @@ def headlines(summary: RunSummary) -> list[Headline]:
 
 
 def _metric(name: str, levels: list[LevelSummary], metric: str, pick: Callable[..., LevelSummary]) -> Headline | None:
-    """At the level that is least (or most) loaded and deep."""
+    """The headline of a metric at the level with the least (or most) load and depth."""
     found = [level for level in levels if metric in level.metrics and level.metrics[metric].central]
     # Concurrency without a limit counts as the most.
     level = pick(found, key=lambda one: (one.plan.pace.concurrency or 1_000_000, _depth(one))) if found else None
@@ -101,7 +101,7 @@ def head_of(summaries: Sequence[RunSummary], called: Sequence[str]) -> Html:
 
 
 def _simulated(summaries: Sequence[RunSummary]) -> Html:
-    """Above everything else, and which ones where it is not all."""
+    """The banner above everything else; it names the simulated runs if not all are."""
     which = [texts.letter(place) for place, one in enumerate(summaries) if one.run.conditions.simulated]
     if not which:
         return Html("")
@@ -109,7 +109,7 @@ def _simulated(summaries: Sequence[RunSummary]) -> Html:
 
 
 def banner(whose: str = "A simulated engine answered.") -> Html:
-    """What nobody may overlook, the same on each report."""
+    """The banner that nobody may overlook, the same on each report."""
     text = f" {whose} These are no figures of real hardware."
     return tag("p", tag("strong", SIMULATED), text, class_="simulated", role="note")
 
@@ -240,7 +240,7 @@ _STATES = {"passed": "better", "failed": "worse", "unsupported": "unclear"}
 
 
 def table_html(table: Table) -> Html:
-    """Without columns that are empty in every row; words are aligned to the left, figures to the right."""
+    """The table without columns that are empty in every row; words are aligned to the left, figures to the right."""
     used = [place for place in range(len(table.head)) if not place or any(row[place] for row in table.rows)]
     words = {place for place in used if not any(_is_figure(row[place]) for row in table.rows)}
     heads = (tag("th", table.head[place], scope="col", class_="words" if place in words else None) for place in used)

@@ -68,7 +68,7 @@ class Family:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """How hard a level asks: `of` is its place on the axis, None where it has none."""
+    """The load axis of a plot: `of` is a level's place on it, None without one."""
 
     name: str
     of: Callable[[LevelPlan], float | None]
@@ -94,7 +94,7 @@ def concurrency_of(plan: LevelPlan) -> float | None:
 
 
 def rate_of(plan: LevelPlan) -> float | None:
-    """Of a ramp, or of times that were recorded, there is none."""
+    """The rate of a level; None for a ramp, or for recorded times."""
     steady = (Arrival.CONSTANT, Arrival.POISSON, Arrival.BURSTS)
     return plan.pace.rate if plan.pace.arrival in steady else None
 

@@ -19,7 +19,7 @@ _TIME = Axis("time since the run began", "s")
 
 
 def soak_plots(runs: Sequence[Run], soaks: Soaks) -> list[Plot]:
-    """Over each other where there are several; the rest of each run is in its tables."""
+    """The plots of soaks over each other if there are several; the rest of each run is in its tables."""
     known = [(number, run, soaks[run.id]) for number, run in enumerate(runs) if run.id in soaks]
     many, plots = len(known) > 1, list[Plot]()
     for name, title in (("ttft", "Time to first token"), ("tpot", "Time per output token")):
@@ -59,7 +59,7 @@ def _probes(run: Run) -> Iterator[Point]:
 
 
 def soak_tiles(run: Run, soak: Endurance) -> list[Headline]:
-    """How long and how much, what failed, and how fast memory goes."""
+    """The tiles of a soak: its length and size, failures, and the speed of memory loss."""
     failed = sum(soak.errors.values())
     value, _, unit = duration(soak.seconds).partition(" ")
     found = [

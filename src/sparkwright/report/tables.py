@@ -73,7 +73,7 @@ def whole(summary: RunSummary) -> list[LevelSummary]:
 
 
 def cell(level: LevelSummary, metric: str, statistic: str, write: Write) -> str:
-    """'' where the level has no such figure: nothing is ever made up, zero least of all."""
+    """The cell; '' if the level has no such figure: nothing is ever made up, zero least of all."""
     found = level.metrics.get(metric)
     if found is None:
         return ""
@@ -161,7 +161,7 @@ def ratio_text(ratio: Interval | None) -> str:
 
 
 def doubts(summary: RunSummary) -> list[str]:
-    """Why figures may not count: of the run as a whole, then level by level; each once."""
+    """Reasons why figures may not count: of the run as a whole, then level by level; each once."""
     whole_run = list(dict.fromkeys(summary.invalid))
 
     def own(level: LevelSummary) -> list[str]:
@@ -171,7 +171,7 @@ def doubts(summary: RunSummary) -> list[str]:
 
 
 def notes(summary: RunSummary) -> list[str]:
-    """What to know about figures that count, level by level; what holds for all levels appears once."""
+    """Notes on figures that count, level by level; those of all levels appear once."""
     return _by_level(summary, lambda level: level.notes)
 
 

@@ -39,7 +39,7 @@ def number(value: float) -> str:
 
 
 def letter(run: int) -> str:
-    """What a run is called in plots: A for the first."""
+    """The letter of a run in plots: A for the first."""
     return "ABCDEFGHIJKLMNOPQRSTUVWXYZ"[run % 26]
 
 
@@ -61,7 +61,7 @@ def seconds(value: float) -> str:
 
 
 def limit_text(limit: float) -> str:
-    """As somebody set it: `2 s`, `50 ms`."""
+    """The limit as somebody set it: `2 s`, `50 ms`."""
     return f"{limit * 1000:g} ms" if limit < 1 else f"{limit:g} s"
 
 
@@ -110,7 +110,7 @@ def tokens(count: int) -> str:
 
 
 def head(metric: str) -> str:
-    """Of a column: `decode, tokens/s`."""
+    """The head of a column: `decode, tokens/s`."""
     unit = METRICS[metric][0]
     if metric == "request_rate":
         return unit
@@ -118,12 +118,12 @@ def head(metric: str) -> str:
 
 
 def times(ratio: float) -> str:
-    """How many times as much: `27 times`, `1.3 times`."""
+    """The ratio as text: `27 times`, `1.3 times`."""
     return f"{ratio:,.0f} times" if ratio >= 10 else f"{ratio:.1f} times"
 
 
 def moment(at: float) -> str:
-    """In UTC: a report is read in any zone."""
+    """The time in UTC: a report is read in any zone."""
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
@@ -145,7 +145,7 @@ def load_text(pace: Pace) -> str:
 
 
 def field_name(plan: LevelPlan, part: str = "pp") -> str:
-    """As the field writes it: `pp2048 @ d4096 (c2)`; other shapes have their level's name."""
+    """The name in the field's form: `pp2048 @ d4096 (c2)`; other shapes have their level's name."""
     shape = plan.shape
     if not isinstance(shape, Single):
         return plan.name
@@ -161,7 +161,7 @@ def field_name(plan: LevelPlan, part: str = "pp") -> str:
 
 
 def is_cold(plan: LevelPlan) -> bool:
-    """Whether nothing of an agent's history is to come from the cache."""
+    """True if nothing of an agent's history is to come from the cache."""
     return isinstance(plan.shape, Agent) and plan.shape.cold
 
 

@@ -14,7 +14,8 @@ _LEAST, _MOST = 40, 400
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """at: seconds since it was sent; total: tokens until then. label: why it was chosen, and its figures."""
+    """The timeline of a request. at: seconds since it was sent; total: tokens until then. label: the reason of its
+    choice, and its figures."""
 
     run: int
     level: str
@@ -53,7 +54,7 @@ def longest_pause(row: Row) -> float:
 
 
 def thinned(at: Sequence[float], most: int) -> list[int]:
-    """Which reads are kept: first and last, evenly between them, and the two sides of the longest pauses."""
+    """The places of the kept reads: first and last, evenly between them, and the two sides of the longest pauses."""
     count = len(at)
     if count <= most:
         return list(range(count))

@@ -18,7 +18,7 @@ _WIDTH, _HEIGHT, _EDGE = 720, 260, 44
 
 
 def score_text(goal: TuneGoal, score: float) -> str:
-    """As users read it: latency in seconds an answer."""
+    """The score as users read it: latency in seconds an answer."""
     if score <= 0:
         return "-"
     shown = 1 / score if goal is TuneGoal.LATENCY else score
@@ -106,7 +106,7 @@ def counts_text(found: Tuned) -> str:
 
 
 def rest_text(found: Tuned) -> str:
-    """What the search lacks, how long that takes, and the command for it; '' when it is done."""
+    """The rest of an unfinished search: missing trials, their time, and the command for them; '' if it is done."""
     if found.done or not found.needs or not found.resume:
         return ""
     left = max(1, found.most - len({one.point for one in found.trials}))
@@ -115,7 +115,8 @@ def rest_text(found: Tuned) -> str:
 
 
 def budget_text(settings: Sequence[Setting], trial: Estimate | None, seconds: float) -> str:
-    """Before a search: how many settings the time allows, and the time that is worth it; '' where that is not known."""
+    """The budget before a search: the settings that the time allows, and the time that is worth it; '' if that is
+    unknown."""
     if trial is None:
         return ""
     several, most = max(1, int(seconds // trial.value)), max(_FEWEST, search.most(settings))

@@ -35,14 +35,14 @@ def sse(body: Body) -> bytes:
 
 
 def sse_error(message: str) -> bytes:
-    """Inside a stream that has begun, an error is a chunk, spaced as `json.dumps` does (capture killed.json)."""
+    """The error inside a stream that has begun: a chunk, spaced as `json.dumps` does (capture killed.json)."""
     body = {"error": {"message": message, "type": "InternalServerError", "param": None, "code": 500}}
     return f"data: {json.dumps(body)}\n\n".encode()
 
 
 @dataclass(frozen=True, slots=True)
 class Ident:
-    """What every chunk of one answer repeats."""
+    """The values that every chunk of one answer repeats."""
 
     name: str
     created: int
@@ -75,7 +75,7 @@ class Count:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """How an answer ends; an empty reason means that it has not."""
+    """The end of an answer; an empty reason means that it has not ended."""
 
     reason: str = ""
     stop: str | None = None

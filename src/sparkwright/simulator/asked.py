@@ -153,7 +153,7 @@ def chat(body: Body, rules: Rules) -> Asked:
 
 
 def _directed(body: Body, wrong: frozenset[str], style: Style) -> Style:
-    """With what the request orders plainly, as a model would follow it, and what is wrong with that."""
+    """The style with the request's plain orders, as a model would follow them, and the faults in that."""
     ordered, tools = directive(body["messages"], wrong), body.get("tools") or []
     words = (body.get("structured_outputs") or {}).get("choice") or []
     text = str(words[0]) if words and "choices" not in wrong else ordered.text

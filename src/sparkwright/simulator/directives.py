@@ -1,4 +1,4 @@
-"""What a model would do with the few plain orders that `eval` gives: the simulator follows these, and nothing else."""
+"""The reaction of a model to the few plain orders that `eval` gives: the simulator follows these, and nothing else."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ class Directive:
 
 
 def directive(messages: Sequence[Body], wrong: frozenset[str]) -> Directive:
-    """Of the last message of the user, or of a result after it. wrong: faults that change what the model sees."""
+    """The order in the last message of the user, or in a result after it. wrong: faults that change the model's
+    view."""
     texts = [plain_text(message.get("content")) for message in messages if isinstance(message, dict)]
     last, role = texts[-1] if texts else "", str((messages or [{}])[-1].get("role"))
     if role == "tool":
@@ -40,7 +41,7 @@ def directive(messages: Sequence[Body], wrong: frozenset[str]) -> Directive:
 
 
 def plain_text(content: Any) -> str:
-    """Of a string or of parts."""
+    """The text of a string or of parts."""
     if not isinstance(content, list):
         return str(content or "")
     return "\n".join(str(part.get("text") or "") for part in content if isinstance(part, dict))

@@ -77,7 +77,7 @@ async def _announce(rank: Rank) -> None:
 
 
 async def _prepare(rank: Rank, barrier: phases.Barrier) -> float:
-    """From the rendezvous until it serves; seconds since the weights were loaded."""
+    """Prepares the rank, from the rendezvous until it serves; returns the seconds since the weights were loaded."""
     boot.connected(rank)
     busy = busy_device(rank.ledger, rank.limits, rank.settings.free_gib)
     if busy:

@@ -17,7 +17,7 @@ FIXED_PER_BATCHED_TOKEN = 414_450
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What vLLM derives from its flags; tokens and sequences."""
+    """The limits that vLLM derives from its flags; tokens and sequences."""
 
     world: int
     context: int
@@ -92,7 +92,7 @@ def _overhead(model: Model, limits: Limits) -> float:
 
 
 def bytes_per_token(model: Model, limits: Limits, dtype: str) -> float:
-    """Of one rank. Heads are split down to one per rank; a latent row (MLA) is not split at all."""
+    """KV bytes a token on one rank. Heads are split down to one per rank; a latent row (MLA) is not split at all."""
     if model.compressed:
         growing = sum(4.5625 if r == 128 else 146 + 33 for r in model.compressed if r)
         return growing + FIXED_PER_BATCHED_TOKEN * limits.batched / limits.context

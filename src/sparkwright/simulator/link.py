@@ -103,11 +103,11 @@ class Head:
                 task.cancel()
 
     def gone(self) -> bool:
-        """Whether a worker's connection has ended, as far as an idle head can see."""
+        """True if a worker's connection has ended, as far as an idle head can see."""
         return any(peer.reader.at_eof() for peer in self.peers.values())
 
     def lost(self) -> bool:
-        """Whether it has logged which rank has died: NCCL notices at once, its watchdog a minute later."""
+        """True if it has logged which rank has died: NCCL notices at once, its watchdog a minute later."""
         return False
 
     async def bye(self) -> None:

@@ -34,7 +34,8 @@ def _lines() -> dict[str, tuple[str, str]]:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How another engine begins a line: of its own logger (level, one letter or word), and of other libraries."""
+    """The beginning of another engine's lines: of its own logger (level, one letter or word), and of other
+    libraries."""
 
     own: Callable[[str], str]
     other: Callable[[], str]
@@ -170,7 +171,7 @@ class Spoken(logging.Handler):
 
 
 def bind(host: str | None, port: int) -> socket.socket:
-    """Before the engine starts, as vLLM does: a taken port ends the start at once. Raises OSError."""
+    """Binds before the engine starts, as vLLM does: a taken port ends the start at once. Raises OSError."""
     family = socket.AF_INET6 if ":" in (host or "") else socket.AF_INET
     sock = socket.socket(family, socket.SOCK_STREAM)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

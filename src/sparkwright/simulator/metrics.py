@@ -112,7 +112,7 @@ class Metrics:
         series.total += value
 
     def refresh(self) -> None:
-        """What is only asked for at a scrape."""
+        """Updates the values that are computed only at a scrape."""
         for update in self._before:
             update()
 
@@ -146,7 +146,7 @@ def _braces(labels: Labels) -> str:
 
 
 def number(value: float) -> str:
-    """As the Prometheus client prints it: `13790.0`, `1.4264918016e+10`."""
+    """The number as the Prometheus client prints it: `13790.0`, `1.4264918016e+10`."""
     text = repr(float(value))
     dot = text.find(".")
     if value > 0 and dot > 6:
@@ -231,7 +231,7 @@ class Stats:
         m.observe("vllm:request_decode_time_seconds", job.last_token - job.first_token)
 
     async def report(self, voice: Voice, every: float, load: Callable[[], tuple[int, int, float]]) -> None:
-        """For ever. `load` gives running, waiting and the share of the pool in use."""
+        """Reports for ever. `load` gives running, waiting and the share of the pool in use."""
         while True:
             await asyncio.sleep(every)
             prompt, generated = self._prompt / every, self._generated / every

@@ -1,4 +1,4 @@
-"""What the simulator needs to know of a model, read from its folder: config.json, the shard index, file sizes."""
+"""The simulator's facts of a model, read from its folder: config.json, the shard index, file sizes."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def parse(argv: list[str], version: str = OWN) -> argparse.Namespace:
 
 @lru_cache(maxsize=4)
 def _parser(version: str) -> tuple[Parser, dict[str, Any], dict[str, str]]:
-    """Of a version: what parses, the defaults, and the kind of each flag."""
+    """The parser of a version, the defaults, and the kind of each flag."""
     rows = rows_of(f"vllm-{version}")
     parser = Parser(prog="main.py serve", usage=USAGE, add_help=True)
     parser.add_argument("model_tag", nargs="?")

@@ -102,7 +102,7 @@ def _item(item: Body) -> Body:
 
 
 async def _answered(answers: Answers, request: Request, body: Body, form: Messages | Responses) -> Response:
-    """As the client's API has it, whole or streamed. Raises ApiError."""
+    """The answer in the client's API, whole or streamed. Raises ApiError."""
     streamed = _STREAM if body.get("stream") else {}
     wanted = asked.chat({"model": body.get("model"), **body["chat"], **streamed}, answers.rules)
     answer = await answers.answer(request, wanted, chat=True)

@@ -37,7 +37,8 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """what: begin, open, more, close, end or error. text: what is new; the reason of the end; the error."""
+    """A step of a stream. what: begin, open, more, close, end or error. text: the new text; the reason of the end; the
+    error."""
 
     what: str
     block: Block = field(default_factory=lambda: Block(""))
@@ -46,7 +47,7 @@ class Step:
 
 
 def blocks_of(message: Body) -> list[Block]:
-    """Of a whole chat answer."""
+    """The blocks of a whole chat answer."""
     texts = [Block(kind, text=message.get(kind) or "") for kind in ("reasoning", "content")]
     calls = [
         Block("call", name=call["function"]["name"], call=call["id"], text=call["function"]["arguments"])
@@ -59,7 +60,7 @@ def blocks_of(message: Body) -> list[Block]:
 
 
 async def steps(chunks: AsyncIterator[Any]) -> AsyncIterator[Step]:
-    """From the events of a streamed chat. Text of another kind, and each call, is a block of its own."""
+    """The steps of a streamed chat. Text of another kind, and each call, is a block of its own."""
     block, count, finish, usage = None, 0, "", Body()
     async for chunk in chunks:
         tree = json.loads(chunk.removeprefix(b"data: ")) if chunk.startswith(b"data: {") else {}

@@ -1,4 +1,4 @@
-"""What a rank does with its device before it serves: weights, compilation, KV pool, graphs (vLLM 0.21.0's lines)."""
+"""The work of a rank on its device before it serves: weights, compilation, KV pool, graphs (vLLM 0.21.0's lines)."""
 
 from __future__ import annotations
 

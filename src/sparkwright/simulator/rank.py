@@ -164,7 +164,7 @@ class Hoard:
         self._grown = 0.0
 
     def grow(self, answered: int) -> None:
-        """What each request leaks that was answered while the fault is on, and what is to be taken at once."""
+        """Grows the leak by each request answered while the fault is on, and by the amount to be taken at once."""
         fresh, self._seen = answered - self._seen, answered
         if size := self.faults.value("leak"):
             self.held += [taken(size) for _ in range(fresh)]
@@ -204,7 +204,7 @@ class Activity:
         self._after(seconds + REST_S, "")
 
     def hang(self, state: str) -> None:
-        """For ever."""
+        """Hangs for ever."""
         self._forget()
         self.show(state)
 

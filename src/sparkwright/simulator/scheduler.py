@@ -27,7 +27,7 @@ class Ranks(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What the engine runs on."""
+    """The machine that the engine runs on."""
 
     limits: Limits
     pool: BlockPool
@@ -87,7 +87,7 @@ class Engine:
             self._tell()
 
     async def run(self) -> None:
-        """Until the ranks are dead; then every request fails. Idle costs nothing."""
+        """Runs until the ranks are dead; then every request fails. Idle costs nothing."""
         while True:
             await self._work.wait()
             plan = self._plan()
@@ -105,7 +105,8 @@ class Engine:
                 self._work.clear()
 
     def _tell(self) -> None:
-        """What clients did meanwhile is counted with the step's results, too: of an engine that hangs nothing moves."""
+        """Reports a step. Clients' actions during it are counted with its results: nothing moves in a hanging
+        engine."""
         for job in self._left:
             self.stats.finished(job, "abort")
         self._left.clear()

@@ -142,7 +142,7 @@ def below_v1(path: str) -> bool:
 
 
 class Thawed:
-    """While `frozen` is true, a process that takes connections and neither reads nor answers: streams stop too."""
+    """A process that, while `frozen` is true, takes connections and neither reads nor answers: streams stop too."""
 
     def __init__(self, app: ASGIApp, frozen: Callable[[], bool]) -> None:
         self.app = app
@@ -162,7 +162,7 @@ class Thawed:
 
 
 class Shell:
-    """Around every request: the key (vLLM: only below /v1), the mark, and the http_* counters."""
+    """The shell around every request: the key (vLLM: only below /v1), the mark, and the http_* counters."""
 
     def __init__(
         self, app: ASGIApp, metrics: Metrics, keys: tuple[str, ...], guarded: Callable[[str], bool] = below_v1

@@ -45,7 +45,7 @@ class Service:
         self.rank.voices.core.line("shm_broadcast.py:681")
 
     async def _lost(self, engine: Engine) -> None:
-        """Until the watchdog ends the worker /health is 200."""
+        """Loses a rank. Until the watchdog ends the worker /health is 200."""
         if self.link.lost():
             return
         recorded("peer-lost", self.rank.voices, {"HOST": socket.gethostname()})
@@ -149,7 +149,7 @@ def _cache_labels(rank: Rank) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """How a dialect speaks of other ranks: silent ones, lost ones. `lost` returns when the engine is to end."""
+    """A dialect's words about other ranks: silent ones, lost ones. `lost` returns when the engine is to end."""
 
     silent: Callable[[], None]
     lost: Callable[[Engine], Awaitable[None]]

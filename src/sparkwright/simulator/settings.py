@@ -130,7 +130,7 @@ def _one(word: str) -> Fault:
 
 
 class Faults:
-    """What is wrong with this rank now. `refresh` reads the control file again when it has changed."""
+    """The present faults of this rank. `refresh` reads the control file again when it has changed."""
 
     def __init__(self, text: str, control: str, rank: int) -> None:
         self.rank = rank

@@ -1,4 +1,4 @@
-"""What the simulator answers: English-like text, the same for the same prompt, which begins with `(simulated)`."""
+"""The simulator's answers: English-like text, the same for the same prompt, which begins with `(simulated)`."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """What shapes an answer besides its prompt."""
+    """The inputs of an answer besides its prompt."""
 
     reasoning: bool = False
     garbage: bool = False
@@ -139,7 +139,7 @@ def logprobs(pieces: list[Piece], alternatives: int, wrong: frozenset[str]) -> l
 
 
 def damaged(delta: dict[str, Any], wrong: frozenset[str]) -> dict[str, Any]:
-    """Of a stream that loses what is not ASCII, or the commas of arguments."""
+    """The delta of a stream that loses non-ASCII text, or the commas of arguments."""
     if "stream_text" in wrong and "content" in delta:
         return {**delta, "content": delta["content"].encode("ascii", "ignore").decode()}
     for call in delta.get("tool_calls") or () if "stream_arguments" in wrong else ():

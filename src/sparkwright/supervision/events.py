@@ -1,4 +1,4 @@
-"""What can happen to a deployment, as the loop reports it to the machine. `at`: seconds since the epoch.
+"""The events of a deployment, as the loop reports them to the machine. `at`: seconds since the epoch.
 
 turn: of the work that ended so. The answer to another turn is late or comes twice, and changes nothing.
 """

@@ -1,4 +1,4 @@
-"""What an event does in the phase that it comes in; machine.py has which handler belongs to which pair."""
+"""The effect of an event in its phase; machine.py has the table of handlers."""
 
 from dataclasses import replace
 
@@ -214,14 +214,14 @@ def disarmed(state: State, event: events.Disarmed, policy: Policy) -> Move:
 
 
 def _raised(state: State, recovery: Recovery, why: str) -> State:
-    """What a relaunch cannot fix has a reason of its own."""
+    """The state with the fault's own recovery and cause, if a relaunch cannot fix it."""
     if moves.relaunch_helps(recovery) or moves.stronger(state.recovery, recovery) is state.recovery:
         return state
     return replace(state, recovery=recovery, cause=why or state.cause)
 
 
 def _with(notes: Notes, event: events.Fault) -> Notes:
-    """In place when the kind is there already: its sentence may have newer figures."""
+    """The notes with this one in place of an older one of its kind: its sentence may have newer figures."""
     return tuple((dict(notes) | {event.kind: event.what}).items())
 
 

@@ -1,4 +1,4 @@
-"""What the supervisor does next: a table of every phase and event.
+"""The supervisor's next step: a table of every phase and event.
 
 Two works are never under way at once: a work begins only in moves.begin, with a turn of its own, and what answers to
 another turn is late. A launch comes only from a state whose ranks are verified gone. Everything that the machine knows
@@ -30,7 +30,7 @@ def resumed_serving(state: State, event: events.Resumed, policy: Policy) -> Move
 
 
 def resumed_waiting(state: State, event: events.Resumed, policy: Policy) -> Move:
-    """What was verified gone stays so, unless a rank runs after all or a node cannot be asked."""
+    """Resumes after a verified stop, unless a rank runs after all or a node cannot be asked: then it stops again."""
     known = _known(state, event)
     if state.gone and not event.running and not event.unseen:
         return known, ()
@@ -49,7 +49,7 @@ def resumed_launching(state: State, event: events.Resumed, policy: Policy) -> Mo
 
 
 def resumed_swapping(state: State, event: events.Resumed, policy: Policy) -> Move:
-    """Whether the `up` that replaces it is still there shows in its request."""
+    """Resumes a replacement; its request shows if the replacing `up` still exists."""
     return moves.swap(_known(state, event), event.at, state.reason)
 
 
@@ -59,7 +59,7 @@ def resumed_loading(state: State, event: events.Resumed, policy: Policy) -> Move
 
 
 def resumed_asleep(state: State, event: events.Resumed, policy: Policy) -> Move:
-    """What runs all the same is stopped."""
+    """Resumes a stopped deployment; ranks that run nevertheless are stopped."""
     known = _known(state, event)
     return moves.stop(known, event.at) if event.running else (known, ())
 
@@ -227,7 +227,7 @@ def step(state: State, event: events.Event, policy: Policy) -> Move:
 
 
 def first(at: float, ready: bool = True) -> State:
-    """Of what `up` has just started: it answers, or is loading still and Resumed begins to watch it."""
+    """The first state after `up`: it answers, or it is still loading and Resumed begins to watch it."""
     if ready:
         return State(DeploymentState.READY, at, ready_at=at)
     return State(DeploymentState.LOADING, at, "is being started", Work.WATCH, turn=1, refusing=True)

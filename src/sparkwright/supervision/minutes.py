@@ -26,7 +26,7 @@ class _Rate:
         self.last = at, total
 
     def taken(self) -> float | None:
-        """Per second since the last call; None where nothing was counted."""
+        """The rate a second since the last call; None if nothing was counted."""
         rate = self.gained / self.seconds if self.seconds else None
         self.gained = self.seconds = 0.0
         return rate
@@ -62,7 +62,7 @@ class _Open:
 
 
 class Minutes:
-    """Of one deployment."""
+    """The minutes of one deployment."""
 
     def __init__(self) -> None:
         self._open: _Open | None = None

@@ -35,7 +35,7 @@ def stronger(one: Recovery, other: Recovery) -> Recovery:
 
 
 def relaunch_helps(recovery: Recovery) -> bool:
-    """Whether stopping and launching again can be the remedy."""
+    """True if a stop and a launch can be the remedy."""
     return recovery not in (Recovery.REBOOT, Recovery.POWER_CYCLE)
 
 
@@ -46,7 +46,8 @@ def wait(attempt: int, policy: Policy) -> float:
 
 
 def broken_off(state: State, at: float, policy: Policy) -> State:
-    """With the count as it is when the service ends: the launch that it came from counts unless it has held."""
+    """The state at the end of the service, with its launch count: the launch before counts unless the service was
+    stable."""
     if not state.ready_at:
         return state
     there = replace(state, down=at, rebooters=())
@@ -57,8 +58,8 @@ def broken_off(state: State, at: float, policy: Policy) -> State:
 
 
 def rebooted(state: State, boots: Boots) -> State:
-    """With these boot markers. Launches of an incident in which somebody reboots a node do not count: once a node, for
-    one that goes down with each launch is no longer somebody's doing; nor are our own reboots."""
+    """The state with these boot markers. Launches of an incident in which somebody reboots a node do not count: once a
+    node, since repeated reboots at each launch are nobody's doing; nor do our own reboots count."""
     before = dict(state.boots)
     known = replace(state, boots=tuple((before | dict(boots)).items()))
     nodes = {node for node, marker in boots if before.get(node, marker) != marker}.difference(state.rebooters)
@@ -68,14 +69,14 @@ def rebooted(state: State, boots: Boots) -> State:
 
 
 def uncounted(state: State) -> State:
-    """Without the launches of this incident."""
+    """The state without the launches of this incident."""
     before = tuple(when for when in state.launches if when < state.down)
     attempt = max(0, state.attempt - len(state.launches) + len(before))
     return replace(state, launches=before, attempt=attempt, counted=False)
 
 
 def too_many(state: State, at: float, policy: Policy) -> str:
-    """How many faults there were with this one, when it may not be launched any more. Times ahead of the clock count.
+    """The number of faults, as text, if no further launch is allowed; else ''. Times ahead of the clock count.
 
     No window sees a loop whose every load takes an hour, so launches without a stable service between are counted too.
     """
@@ -88,7 +89,7 @@ def too_many(state: State, at: float, policy: Policy) -> str:
 
 
 def remembered(launches: tuple[float, ...], at: float, policy: Policy) -> tuple[float, ...]:
-    """Without those that no window sees any more."""
+    """The launches that some window still counts."""
     longest = max((span for _, span in policy.windows), default=0.0)
     return tuple(when for when in launches if at - when < longest)
 
@@ -135,7 +136,7 @@ def stop(state: State, at: float) -> Move:
 
 
 def relaunch(state: State, at: float, policy: Policy) -> Move:
-    """After a verified stop: at once, later, at the next request, or never again."""
+    """The move after a verified stop: launch at once, later, at the next request, or never again."""
     if state.idle:
         return sleep(state, at, state.cause)
     pause = 0.0 if state.counted else wait(state.attempt, policy)
@@ -164,7 +165,7 @@ def launch(state: State, at: float, policy: Policy) -> Move:
 
 
 def restart(state: State, at: float, why: str, policy: Policy) -> Move:
-    """As a person asked for: neither an incident nor a launch that counts."""
+    """The move for a person's restart: neither an incident nor a counted launch."""
     ended = without_incident(broken_off(state, at, policy))
     asked = replace(ended, cause=why, ready_at=0.0, refusing=True, planned=True, attempt=0, down=at)
     moved, effects = stop(asked, at)
@@ -172,7 +173,7 @@ def restart(state: State, at: float, why: str, policy: Policy) -> Move:
 
 
 def stop_idle(state: State, at: float, why: str, policy: Policy) -> Move:
-    """Whether a request has come meanwhile, the stop sees once the gateway holds the next ones."""
+    """The move for an idle stop. The stop checks for a new request once the gateway holds the next ones."""
     ended = without_incident(broken_off(state, at, policy))
     moved, effects = stop(replace(ended, cause=why, ready_at=0.0, refusing=True, idle=True, down=at), at)
     return moved, (Refuse(why), *taken_over(state), *effects)
@@ -190,7 +191,7 @@ def wake(state: State, at: float, policy: Policy) -> Move:
 
 
 def halt(state: State, at: float, why: str, policy: Policy) -> Move:
-    """As a person asked for: no incident. Supervisor and gateway stay, for a restart."""
+    """The move for a person's halt: no incident. Supervisor and gateway stay, for a restart."""
     ended = without_incident(broken_off(state, at, policy))
     asked = replace(ended, cause=why, ready_at=0.0, refusing=True, halted=True, attempt=0, down=at)
     moved, effects = stop(asked, at)
@@ -249,7 +250,7 @@ def rest(state: State, phase: DeploymentState, why: str, at: float) -> Move:
 
 
 def gateway(state: State) -> Effect:
-    """What the gateway does in this state, for a loop that does not know."""
+    """The gateway's effect in this state, for a loop that does not know it."""
     if not state.refusing:
         return Admit()
     why = [sentence for _, sentence in state.refusals] or [state.reason]

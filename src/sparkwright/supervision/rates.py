@@ -12,7 +12,7 @@ _LEAST = 0.5
 
 @dataclass
 class Rate:
-    """Of a counter, per second. A counter that fell is another start's."""
+    """The rate of a counter per second. A counter that fell belongs to another start."""
 
     seen: deque[tuple[float, float]] = field(default_factory=deque)
     points: deque[tuple[float, float]] = field(default_factory=deque)
@@ -64,7 +64,7 @@ class Share:
 
 @dataclass
 class History:
-    """What a page or a screen shows of an engine over time."""
+    """The figures of an engine over time, for a page or a screen."""
 
     decode: Rate = field(default_factory=Rate)
     prefill: Rate = field(default_factory=Rate)

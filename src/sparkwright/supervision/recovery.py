@@ -1,4 +1,4 @@
-"""What a fault takes: a relaunch, a reboot of all nodes, or cutting the power.
+"""The remedy of a fault: a relaunch, a reboot of all nodes, or cutting the power.
 
 Causes are those of the rules about logs, codes those of the checks of nodes. What is not here, a relaunch may fix.
 """
@@ -83,12 +83,12 @@ def of_cause(key: str) -> Needs:
 
 
 def of_diagnosis(found: Diagnosis) -> Needs:
-    """Of the causes that are nearly certain: a reboot for a guess costs more than a relaunch that fails."""
+    """The needs of the nearly certain causes: a reboot for a guess costs more than a relaunch that fails."""
     return worst(of_cause(cause.key) for cause in found.causes if cause.sureness is Sureness.HIGH)
 
 
 def of_findings(findings: Sequence[Finding]) -> Needs:
-    """Of findings about the nodes, as before a launch: only those that stop it or warn."""
+    """The needs of findings about the nodes, as before a launch: only those that stop it or warn."""
     needs = []
     for finding in findings:
         if finding.severity is not Severity.INFO and finding.code in BY_CODE:

@@ -1,4 +1,4 @@
-"""What the supervisor remembers of one deployment, how patient it is, and what its machine wants done."""
+"""The supervisor's memory of one deployment, its policy, and the effects that its machine orders."""
 
 from enum import StrEnum
 
@@ -148,7 +148,7 @@ class Work(StrEnum):
 
 
 class Recovery(StrEnum):
-    """What a fault asks for. recovery.py lists the faults that a relaunch cannot fix."""
+    """The recovery that a fault needs. recovery.py lists the faults that a relaunch cannot fix."""
 
     NONE = "none"
     REFUSE = "refuse"

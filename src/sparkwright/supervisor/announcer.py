@@ -164,7 +164,7 @@ class Announcer:
 
 
 async def note_restart(context: DeploymentContext, who: str, how: str) -> None:
-    """Of a program of ours: in the log, the history and, counted since `up`, in `status`."""
+    """Notes a restart of a program of ours: in the log, the history and, counted since `up`, in `status`."""
     at, before = context.now(), context.journal.recall().get(f"{RESTARTS}{who}", 0.0)
     context.remember({f"{RESTARTS}{who}": before + 1.0, f"{RESTARTED}{who}": at})
     context.notice(f"{context.name}: the {who} was restarted: {how}", warning=True)

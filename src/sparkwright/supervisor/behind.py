@@ -65,7 +65,7 @@ class Behind:
 
     @property
     def _read_only(self) -> bool:
-        """Whether the supervisor cannot write its report."""
+        """True if the supervisor cannot write its report."""
         with suppress(OSError):
             return bool(os.statvfs(self._home).f_flag & os.ST_RDONLY)
         return False
@@ -75,7 +75,7 @@ class Behind:
         self._ended = self._clock.monotonic()
 
     def look(self) -> "Deployed | None":
-        """What its files say now, None for one that is behind no gateway.
+        """The deployment as its files show it now; None if it is behind no gateway.
 
         Each read of a file may give another answer: whoever decides looks once.
         """

@@ -44,7 +44,7 @@ class TooLarge(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What this process shows of itself."""
+    """A page of this process about itself."""
 
     kind: str
     content: Callable[[], bytes]
@@ -65,7 +65,7 @@ class Head:
 
     @property
     def model(self) -> str:
-        """By `?model=`, for requests without a body; '' where it names none."""
+        """The model named by `?model=`, for requests without a body; '' if it names none."""
         with suppress(ValueError):
             return parse_qs(self.target.partition("?")[2], max_num_fields=_FIELDS).get("model", [""])[0]
         return ""
@@ -151,7 +151,7 @@ class Client:
         return data
 
     async def later(self) -> bytes:
-        """What comes after the request: of a websocket. Raises Gone."""
+        """The bytes after the request: of a websocket. Raises Gone."""
         early, self._early = self._early, False
         rest = self._http.trailing_data[0] if early else b""
         data = rest or await self._reader.read(PIECE)

@@ -1,4 +1,4 @@
-"""What a supervisor is about: the deployment that it keeps alive, and what it has seen of it."""
+"""The subject of a supervisor: the deployment that it keeps alive, and its observations."""
 
 import math
 from collections import deque
@@ -40,7 +40,7 @@ _BESIDE = "beside:"
 
 @dataclass
 class Observations:
-    """What was seen last. bind: where the engine listens on the head. lines: the last ones of each rank.
+    """The latest observations. bind: the engine's address on the head. lines: the last ones of each rank.
 
     why, back_at: of the refusal at the gateway. doing: what a work waits for. request: nonce of the one that is
     followed. answers: to the last requests.
@@ -121,7 +121,7 @@ class Observations:
         self._good = {rank: max(lines, self._good.get(rank, 0)) for rank, lines in count.items()}
 
     def progress(self, rank: LiveRank) -> LiveRank:
-        """With how far its start is."""
+        """The rank with the progress of its start."""
         at = self.starting.get(rank.rank)
         if at is None:
             return rank
@@ -166,7 +166,7 @@ class DeploymentContext:
 
     @property
     def rdma(self) -> bool:
-        """Whether its ranks talk over RDMA, as far as that is known before the fabric is inspected."""
+        """True if its ranks talk over RDMA, as far as known before the fabric is inspected."""
         return len(self.nodes) > 1 and not self.simulated
 
     @property
@@ -217,7 +217,7 @@ class DeploymentContext:
 
     @property
     def url(self) -> str:
-        """Of the engine, as this machine, the head, reaches it."""
+        """The engine's URL as the head, this machine, reaches it."""
         bind = LOOPBACK if self.seen.bind in ("", "0.0.0.0") else self.seen.bind
         host = f"[{bind}]" if ":" in bind else bind
         return f"http://{host}:{self.desired.recipe.serving.port}"
@@ -237,7 +237,7 @@ class DeploymentContext:
 
     @property
     def fix_values(self) -> dict[str, str]:
-        """What the commands of a fix may name."""
+        """The names that a fix's commands may contain."""
         serving, model = self.desired.recipe.serving, served_name(self.desired.recipe)
         words = {"deployment": self.name, "recipe": self.desired.recipe.label, "head": self.head, "node": self.head}
         words |= {"port": str(serving.port), "model": model, "peer": self.nodes[-1]}
@@ -256,7 +256,7 @@ class DeploymentContext:
 
     @contextmanager
     def own_request(self) -> Iterator[None]:
-        """Around one of ours: it is nobody's use of the engine."""
+        """Marks a request of ours, which is nobody's use of the engine."""
         self.seen.own_at = math.inf
         try:
             yield

@@ -18,7 +18,7 @@ _ROOM_WITHIN, _STOPS_WITHIN, _ASK_EVERY = 20.0, 120.0, 1.0
 
 
 async def watch(bus: EventBus) -> None:
-    """Since when nobody has asked counts from what was seen here: what is not known is not idle."""
+    """Stops the idle deployment. The idle time counts from what was seen here: the unknown is not idle."""
     context, used = bus.context, bus.context.now()
     limit = context.scaled(context.desired.recipe.serving.idle_minutes * 60)
     why = f"stopped after {duration(limit)} without a request"
@@ -37,7 +37,7 @@ async def watch(bus: EventBus) -> None:
 
 
 def _in_use(bus: EventBus, use: GatewayUse) -> bool:
-    """By a client of the gateway, or past it; our own probe is none."""
+    """True if a client uses it, through the gateway or past it; our own probe does not count."""
     return bool(use.under_way or use.waiting) or _past(bus)
 
 
@@ -47,7 +47,7 @@ def _past(bus: EventBus) -> bool:
 
 
 async def made_room(context: DeploymentContext) -> bool:
-    """Whether another deployment on demand, idle, has stopped so that this one can start; they are asked in turn."""
+    """True if another idle deployment on demand has stopped to make room; they are asked in turn."""
     for name in context.journal.on_demand_next_to(context.nodes):
         if await _yielded(context, name):
             context.notice(f"{name} was idle and has been stopped to make room")
@@ -82,6 +82,6 @@ async def in_use(bus: EventBus) -> Ready | None:
 
 
 async def _whole(context: DeploymentContext) -> bool:
-    """Whether all ranks run still: a stop before this one may have been cut off."""
+    """True if all ranks still run: an earlier stop may have been cut off."""
     found = (await census(context)).ranks
     return len(found) == len(context.nodes) and all(rank.running for rank in found.values())

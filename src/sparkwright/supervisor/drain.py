@@ -1,4 +1,4 @@
-"""Before a stop that a person has asked for: requests that the gateway has let through may end."""
+"""The wait before a stop that a person asked for: requests that the gateway has let through may end."""
 
 from sparkwright.domain.units import DRAIN_SECONDS
 from sparkwright.supervisor.context import DeploymentContext

@@ -1,4 +1,4 @@
-"""What is done about a deployment, one work at a time: evidence, reboot, hand-over. Each answers with its turn."""
+"""The work on a deployment, one piece at a time: evidence, reboot, hand-over. Each answers with its turn."""
 
 import asyncio
 import json
@@ -122,7 +122,7 @@ async def _saved(
 async def _explained(
     context: DeploymentContext, found: evidence.Evidence, number: int, outage: evidence.Outage | None
 ) -> Needs:
-    """What the first cause is called, and what recovery all of them ask for: the stop waits for it."""
+    """The needs of all causes, and the first cause's name for the incident: the stop waits for it."""
     await evidence.decisive(context.services, found, context.nodes)
     try:
         async with asyncio.timeout(_DIAGNOSIS):
@@ -152,7 +152,7 @@ def _busy(readings: Iterable[GpuSample]) -> str:
 
 
 def _own(bus: EventBus, state: State, wanted: Capture) -> dict[str, str]:
-    """What the supervisor itself knew."""
+    """The files with the supervisor's own knowledge."""
     context = bus.context
     files = {"live.json": to_json(view(bus, state), indent=1), "state.json": to_json(state, indent=1)}
     files["fault.txt"] = "\n".join((wanted.what, *wanted.evidence)) + "\n"
@@ -284,7 +284,7 @@ class EffectRunner:
         self._task = asyncio.create_task(self._answered(work, state), name=type(work).__name__)
 
     async def cut(self) -> None:
-        """What is under way ends here; a change on a node goes to its end first."""
+        """Ends the work under way; a change on a node is finished first."""
         if self._task:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)

@@ -234,14 +234,14 @@ async def note_outage(bus: EventBus, kind: str, what: str, good: float) -> None:
 
 
 async def outage_began(context: DeploymentContext, since: float) -> float:
-    """When the last byte of an answer went through the gateway, or `since` if that is later or not known."""
+    """The time of the last byte of an answer through the gateway, or `since` if that is later or nothing is known."""
     use = await gateway_use(context)
     heard = context.now() - use.heard if use and use.heard is not None else 0.0
     return max(since, heard)
 
 
 async def _made(context: DeploymentContext) -> bool:
-    """Whether `up` has made a gateway; one that answers needs no such look."""
+    """True if `up` has made a gateway; an answering one needs no such look."""
     try:
         read = service.read(f"{_where(context).home}/door", ENDPOINT)
         return bool((await context.services.run(context.head, read)).stdout.strip())

@@ -1,4 +1,4 @@
-"""What the sources share: tasks that are restarted, the queue of events, and what diagnosis knows so far."""
+"""The common parts of the sources: restarted tasks, the queue of events, and the diagnosis so far."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -155,7 +155,7 @@ class EventBus:
         return self.explaining.result()
 
     def save(self, work: Coroutine[Any, Any, None]) -> None:
-        """In the background, also while another incident is captured."""
+        """Runs the work in the background, also while another incident is captured."""
         task = asyncio.create_task(work)
         self.saving.add(task)
         task.add_done_callback(self.saving.discard)

@@ -68,7 +68,8 @@ class Doorman:
 
     @property
     def deployed(self) -> dict[str, Deployed]:
-        """What is on this gateway's port now, by name. Decide from one such look: the files change at any moment."""
+        """The deployments on this gateway's port, by name. Decide from one such look: the files change at any
+        moment."""
         found = (one.look() for one in self._all().values())
         return {one.name: one for one in found if one and one.setting.port == self.setting.port}
 
@@ -174,7 +175,7 @@ class Doorman:
         return refused or Flight(found, head.path, begins)
 
     async def _listed(self, opened: dict[str, Deployed]) -> dict[str, Listed]:
-        """What each engine lists, which may be more than its recipe names (adapters)."""
+        """The models that each engine lists, which may be more than its recipe names (adapters)."""
         found = await asyncio.gather(*(self._asked(one) for one in opened.values()))
         return dict(zip(opened, found, strict=True))
 
@@ -185,7 +186,8 @@ class Doorman:
         return Listed(setting.deployment, setting.models, state, rows)
 
     async def _admitted(self, found: Deployed, head: Head) -> Answer | None:
-        """At once, or after a short wait for what is about to be back, or a longer one for what a request starts."""
+        """Admits or refuses: at once, after a short wait for a deployment about to be back, or a longer one for a start
+        on demand."""
         began, counted, behind = self._clock.monotonic(), False, found.behind
         patience = found.setting.patience if head.method not in ("GET", "HEAD") else 0.0
         try:
@@ -234,7 +236,7 @@ def _fitting(opened: dict[str, Deployed], call: str, model: str) -> Deployed | A
 
 
 async def run(home: Path) -> None:
-    """Until SIGTERM. Raises Unreadable or OSError when there is no setting to serve."""
+    """Runs until SIGTERM. Raises Unreadable or OSError if there is no setting to serve."""
     doorman, exporters, over = Doorman(home, SystemClock()), Exporters(), asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, over.set)
     inside = Passing({caddy.FLIGHTS: Page("application/json", doorman.flights)}, doorman)

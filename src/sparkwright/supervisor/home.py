@@ -48,7 +48,7 @@ class Log:
 
 
 def line(happening: Happening) -> str:
-    """'' for what only a screen wants: progress."""
+    """The log line of a happening; '' for progress, which only a screen wants."""
     if isinstance(happening, Notice):
         return f"{'warning: ' if happening.warning else ''}{happening.text}"
     if isinstance(happening, StepStarted):
@@ -78,7 +78,7 @@ class Home:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Of all supervisors with this folder one at most acts; the lock goes with its process. Raises Busy."""
+        """Holds the lock by which at most one supervisor of this folder acts; it goes with its process. Raises Busy."""
         handle = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -113,7 +113,8 @@ class Home:
         raise UsageError(f"{self.path}: what is to be served cannot be read, so nothing is changed", hint)
 
     def secrets(self) -> dict[str, Secret]:
-        """{} with a warning when they cannot be read, or others may read them, too."""
+        """The secrets; {} with a warning if they cannot be read. A file that others can read is closed, with a
+        warning."""
         path = self.path / "secrets.json"
         try:
             if path.stat().st_mode & 0o077:
@@ -127,7 +128,7 @@ class Home:
             return {}
 
     def wrong(self) -> dict[str, str]:
-        """What was found when files were read; of a state that was put aside for as long as that is there."""
+        """The faults of files that were read; one of a state put aside stays while that file exists."""
         bad = self.path / "state.json.bad"
         aside = f"{bad.with_suffix('')} was corrupt; state was rebuilt from the running ranks and the restart counter "
         aside += f"reset. The old file is {bad.name}."
@@ -192,7 +193,7 @@ class Home:
                 part.unlink(missing_ok=True)
 
     def phase_of(self, name: str) -> DeploymentState | None:
-        """Of another deployment with this head; None where its supervisor has not shown it lately."""
+        """The phase of another deployment with this head; None if its supervisor has not shown it lately."""
         live = _shown(self.path.parent / name / "live.json")
         return live.phase if live else None
 

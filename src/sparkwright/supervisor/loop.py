@@ -152,7 +152,7 @@ class Loop:
         self.bus.put(_ASKED[request.ask](context.now(), request.why, request.nonce))
 
     def _gap(self, at: float) -> None:
-        """What was not watched, or is another time, is nobody's silence."""
+        """Discards a gap in watching or a clock change: it is no silence of the engine."""
         before, clock = self._ticked or at, self.context.services.clock.monotonic()
         passed, real, self._ticked, self._real = at - before, clock - (self._real or clock), at, clock
         if away(passed) and away(real):

@@ -1,4 +1,4 @@
-"""What each key uses, counted while answers pass, and its limits."""
+"""The usage of each key, counted while answers pass, and its limits."""
 
 from collections import defaultdict, deque
 from dataclasses import dataclass, field
@@ -127,11 +127,11 @@ class Metered:
 
     @property
     def streams(self) -> bool:
-        """Whether it is of an API whose streams count their tokens only when asked."""
+        """True for an API whose streams count their tokens only on request."""
         return self.path in STREAMS
 
     def insertion(self, body: Body) -> bytes:
-        """What is to follow the first brace of the body, so that the engine counts: b'' for nothing."""
+        """The bytes to insert behind the body's first brace so that the engine counts: b'' for none."""
         if not (self.streams and asks_nothing(body)):
             return b""
         self._seen = Counting(asked=True)

@@ -1,4 +1,4 @@
-"""What the nodes show: which ranks are there, samples of the machines, followers of the ranks' logs and ends."""
+"""The view of the nodes: running ranks, samples of the machines, followers of the ranks' logs and exits."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -56,11 +56,11 @@ class Census:
 
 
 class DockerAway(str):
-    """Why containers could not be listed."""
+    """The reason why containers could not be listed."""
 
 
 class NotReached(str):
-    """Why a node could not be asked. cure: what helps, in a few words."""
+    """The reason why a node could not be asked. cure: the remedy in a few words."""
 
     cure = ""
 
@@ -91,7 +91,8 @@ async def census(context: DeploymentContext) -> Census:
 
 
 async def _ask(context: DeploymentContext, node: str) -> tuple[tuple[RankStatus, ...], Sample | None] | str:
-    """What runs on the node, or why that is not known: a daemon that does not answer may have containers of ours."""
+    """The ranks on the node, or the reason why they are unknown: a daemon that does not answer may have containers of
+    ours."""
     fact = ranks_fact(context.services.cluster.node(node))
     try:
         async with asyncio.timeout(_LIMIT):
@@ -174,7 +175,7 @@ _PEER_FIRST = 0.5
 
 
 async def follow_rank(bus: EventBus, rank: int) -> None:
-    """Until the rank ends. A node that cannot be reached proves nothing: its rank has not ended for that."""
+    """Follows the rank until it ends. An unreachable node proves nothing about its rank."""
     context = bus.context
     async for line in lines(context, lambda: context.following(rank)):
         if isinstance(line, str):
@@ -188,7 +189,7 @@ async def follow_rank(bus: EventBus, rank: int) -> None:
 
 
 def rank_ended(bus: EventBus, rank: int, how_ended: str) -> None:
-    """how_ended: as End.how."""
+    """Reports the end of a rank. how_ended: as End.how."""
     context = bus.context
     last = tuple(f"{context.label(rank)}: {line}" for line in context.seen.lines.get(rank, ()))[-TAIL:]
     what = f"{context.label(rank)} {how(how_ended)}"
@@ -214,7 +215,7 @@ async def watch_listing(bus: EventBus) -> None:
 
 
 async def watch_docker(bus: EventBus) -> None:
-    """Where Docker is away it is asked until it is back: what waits for it goes on at once."""
+    """Asks a missing Docker daemon until it is back: the work that waits for it then continues at once."""
     while True:
         docked = bus.context.desired.recipe.engine.runtime is Runtime.DOCKER
         stalled = docked and bus.serving and bus.detectors.stall.since > 0
@@ -239,7 +240,7 @@ def waited_for(bus: EventBus) -> list[str]:
 
 
 def note_census(bus: EventBus, found: Census) -> None:
-    """For who looks."""
+    """Notes the census for display."""
     seen = bus.context.seen
     for rank, node in enumerate(bus.context.nodes):
         away = found.dockerless.get(node, "")

@@ -51,7 +51,8 @@ class Tap(Protocol):
 
 
 class Target(Protocol):
-    """Where a request goes. key: of the engine, '' for none. limit: bytes of the body. websocket: it may become one.
+    """The destination of a request. key: of the engine, '' for none. limit: bytes of the body. websocket: it may become
+    one.
 
     begin: a Tap, or why it may not be passed on now.
     """
@@ -77,8 +78,8 @@ class Entry(Protocol):
 
 
 class Gate(Protocol):
-    """Who decides. `first`: before a byte of the body is read; `choose`: with its model, '' where none is named; a Page
-    is what this process knows itself.
+    """The decisions on a request. `first`: before a byte of the body is read; `choose`: with its model, '' if none is
+    named; a Page is this process's own.
 
     limit: bytes of any body.
     """
@@ -107,7 +108,7 @@ class Passing:
             writer.close()
 
     async def _answered(self, client: Client) -> Answer | None:
-        """What the client is to get; None where it got its answer. An error of ours never ends without one."""
+        """The error answer for the client; None if it got its answer. An error of ours never ends without one."""
         try:
             return await self._serve(client)
         except TooLarge as error:
@@ -143,7 +144,7 @@ class Passing:
 
 
 async def _asked(gate: Gate, client: Client, head: Head, kept: HeldBody, entry: Entry) -> Answer | None:
-    """What the client is to get in place of an engine's answer; None where it got one. Raises Gone, OSError."""
+    """The answer for the client in place of an engine's; None if it got one. Raises Gone, OSError."""
     target = await _chosen(gate, client, head, kept, entry)
     if isinstance(target, Answer):
         return target
@@ -197,7 +198,7 @@ async def _while_waiting(choosing: "asyncio.Future[Target | Page | Answer]", cli
 
 
 async def _passed(client: Client, head: Head, kept: HeldBody, target: Target, tap: Tap) -> Answer | None:
-    """What the client is to get in place of an answer; None where it got one. Raises Gone, OSError."""
+    """The answer for the client in place of the engine's; None if it got one. Raises Gone, OSError."""
     answer, engine = EngineAnswer(head.method), None
     try:
         inserted = await _inserted(client, kept, tap) if tap.reads else b""
@@ -248,7 +249,7 @@ async def _family(host: str) -> int:
 
 
 async def _inserted(client: Client, kept: HeldBody, tap: Tap) -> bytes:
-    """What the tap adds once all of the body is here: without it no engine begins. Raises Gone, TooLarge."""
+    """The tap's addition once the whole body is here: without it no engine begins. Raises Gone, TooLarge."""
     while piece := await client.body():
         await kept.write(piece)
     return kept.examine(tap.insertion)
@@ -276,7 +277,7 @@ async def _send(client: Client, request: h11.Request, kept: HeldBody, engine: so
 
 
 class _Arriving:
-    """What an engine sends. A read that finds data at once gives nobody else a turn, so every few do."""
+    """The bytes from an engine. A read that finds data at once gives nobody else a turn, so every few do."""
 
     def __init__(self, engine: socket.socket) -> None:
         self._engine, self._reads = engine, 0

@@ -63,7 +63,7 @@ async def stop(bus: EventBus, fault: str = "") -> Stopped:
 
 
 async def _ended(context: DeploymentContext, found: Census, grace: float) -> list[str]:
-    """Under the leases of the nodes that answer; waits for who has them."""
+    """Stops the ranks under the leases of the nodes that answer; waits for other holders."""
     nodes = [node for node in context.nodes if node not in found.unseen]
     while True:
         try:
@@ -158,7 +158,7 @@ async def launch(context: DeploymentContext, asked_for: bool = False) -> Launche
 
 
 async def note_changes(context: DeploymentContext, state: ClusterState, number: int) -> None:
-    """What differs from when it last served, into its incident."""
+    """Notes the differences from the last service in its incident."""
     where = (context.name, context.desired.recipe, context.nodes)
     if found := await changes(context.services, *where, state):
         await context.store.note(context.name, IncidentEvent(context.now(), CHANGED, str(found)), number)
@@ -220,19 +220,19 @@ def _sentence(findings: Sequence[Finding]) -> str:
 
 
 def _boots(facts: Mapping[str, NodeFacts]) -> tuple[tuple[str, str], ...]:
-    """As samples have them: a node that went down after the stop was rebooted all the same."""
+    """The boot markers as samples have them: a node that went down after the stop was rebooted all the same."""
     identities = ((node, known(found.identity)) for node, found in facts.items())
     return tuple((node, who.boot) for node, who in identities if who and who.boot)
 
 
 def _available(facts: Mapping[str, NodeFacts]) -> dict[str, float]:
-    """What a stop has to give back."""
+    """The memory that a stop has to give back."""
     memories = ((node, known(found.memory)) for node, found in facts.items())
     return {f"{AVAILABLE}{node}": float(memory.available) for node, memory in memories if memory}
 
 
 async def watch(context: DeploymentContext, ours: bool) -> Ready | LaunchFailed:
-    """Until a real token. ours: started by this process; others may serve already, and have turned their logs over."""
+    """Watches until a real token. ours: started by this process; other ranks may serve already, with rotated logs."""
     services = replace(context.services, sink=Starting(context.seen, context.services.sink))
     following = Watch(services, context.outline, context.engine, math.inf, context.journal.recall())
     ways = [watched(services, context.outline, following), *(() if ours else (_proved(context),))]

@@ -116,7 +116,7 @@ def _ssh(home: Path) -> SshSettings:
 
 
 def sockets(home: Path, uid: int) -> Path:
-    """Of the ssh connections; HOME itself may have too long a name for a socket."""
+    """The folder of the ssh connections; HOME itself may be too long for a socket's name."""
     return Path(f"/tmp/sparkwright-{uid}-{hashlib.sha256(str(home).encode()).hexdigest()[:12]}")
 
 

@@ -36,7 +36,7 @@ class Spool:
 
 
 class HeldBody:
-    """What has come of one body and is not passed on yet. A context manager: its room is free again afterwards."""
+    """The received part of one body that waits. A context manager: its room is free again afterwards."""
 
     def __init__(self, spool: Spool, in_memory: int) -> None:
         self._spool, self._in_memory = spool, in_memory

@@ -35,7 +35,7 @@ class Watched(Generic[T]):
 
     @property
     def given_up(self) -> bool:
-        """Whether `empty` counts because the file has not been readable for longer than `patience`."""
+        """True if `empty` counts because the file has been unreadable for longer than `patience`."""
         return self._failed is not None and self._clock() - self._failed > self._patience
 
     def _refresh(self) -> None:

@@ -1,4 +1,4 @@
-"""What every Host promises; the same tests on the fake, this machine and a node behind a real sshd."""
+"""The promises of every Host; the same tests on the fake, this machine and a node behind a real sshd."""
 
 import asyncio
 import os
@@ -95,7 +95,7 @@ async def test_stream_gives_lines_of_both_outputs(any_host: Any) -> None:
 
 
 async def test_timeout_is_124_and_kills_the_tree(host: NodeHost, token: str) -> None:
-    """At its timeout a command is gone with its children, on the node, and the call reports 124."""
+    """A command is gone at its timeout, with its children, on the node, and the call reports 124."""
     done = await host.run(Command(("sh", "-c", 'echo begun; sleep "$1"; :', "x", token), timeout=1.0))
     assert (done.exit_code, done.stdout) == (124, "begun\n")
     assert await gone(token)
@@ -270,7 +270,7 @@ async def test_put_that_cannot_work_reports_why(host: NodeHost, tmp_path: Path) 
 
 
 async def test_changes_are_in_the_audit_log(host: NodeHost, tmp_path: Path) -> None:
-    """What changes a node is in its log before it runs, on one line with time and who; what reads does not."""
+    """A change of a node is in its log before it runs, on one line with time and who; a mere read is not."""
     log = tmp_path / "state" / "audit.log"
     seen = await host.run(Command(("cat", str(log)), changes="start it's\n rank 0"))
     await host.run_all([Command(("true",)), Command(("true",), changes="stop rank 0")])
@@ -281,7 +281,7 @@ async def test_changes_are_in_the_audit_log(host: NodeHost, tmp_path: Path) -> N
 
 
 async def test_a_log_that_cannot_be_written_stops_nothing(host: NodeHost, tmp_path: Path) -> None:
-    """On a full disk `down` must still work; the complaint is in stderr."""
+    """A full disk does not stop `down`; the complaint is in stderr."""
     (tmp_path / "state").write_text("not a folder")
     done = await host.run(Command(("echo", "done"), changes="stop"))
     assert (done.exit_code, done.stdout) == (0, "done\n") and "state" in done.stderr

@@ -95,7 +95,7 @@ async def test_an_answer_is_kept_for_a_day(server: Server, tmp_path: Path) -> No
 
 
 async def test_a_damaged_answer_is_asked_for_again(server: Server, tmp_path: Path) -> None:
-    """What is kept may be cut off, or be another program's."""
+    """A stored answer may be cut off, or be another program's."""
     await hub(server, tmp_path).look("org/name")
     (kept,) = (tmp_path / "hub").glob("*.json")
     for text in ("", "{", "[]", '{"at": "x"}', '{"at": 1, "model": "a"}'):

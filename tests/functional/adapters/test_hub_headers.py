@@ -55,7 +55,7 @@ async def test_few_of_a_thousand_shards_are_read(server: Server, tmp_path: Path)
 
 
 async def test_layers_in_different_formats_are_all_read(server: Server, tmp_path: Path) -> None:
-    """Where what was met does not add up to the index's own sum, every shard is read and nothing is scaled."""
+    """Every shard is read and nothing is scaled if the seen ones do not add up to the index's own sum."""
     small = {name: (dtype, 500) for name, (dtype, _) in layers(4, 6, "U8").items()}
     put(server, {"model-a.safetensors": layers(0, 4), "model-b.safetensors": small})
     found = await read(server, tmp_path)
@@ -81,7 +81,7 @@ async def test_what_is_no_header_is_named(server: Server, tmp_path: Path, body: 
     ("status", "why"), [(401, "export HF_TOKEN"), (403, "export HF_TOKEN"), (404, "no such model")]
 )
 async def test_a_gated_or_missing_model_is_named(server: Server, tmp_path: Path, status: int, why: str) -> None:
-    """With what would be needed."""
+    """The model is named with the thing that it needs."""
     put(server, {"model.safetensors": layers(0, 3)}, indexed=False)
     server.replies[f"{FOLDER}model.safetensors"] = (status, {}, b"{}")
     found = await hub(server, tmp_path).headers("org/name")

@@ -35,14 +35,14 @@ async def refusal(reply: Reply, timeouts: HttpTimeouts | None = None) -> str:
 
 @pytest.mark.parametrize("size", [0, 1, 2, 7, 61, 1000, 100_000])
 async def test_answer_does_not_depend_on_the_network(size: int) -> None:
-    """However the bytes are cut, the answer is the same, and its tokens are those of `usage`."""
+    """The answer is the same however the bytes are cut, and its tokens are those of `usage`."""
     answer = await ask(recorded("chat-32", size))
     assert (answer.prompt_tokens, answer.completion_tokens, answer.simulated) == (18, 32, False)
     assert answer.text.startswith(" jumpant") and 0 < answer.ttft <= answer.total
 
 
 async def test_tokens_are_not_chunks() -> None:
-    """With speculation 64 tokens came in 15 events: counting events would be wrong by four."""
+    """Speculation brought 64 tokens in 15 events: counting events would be wrong by four."""
     reply = recorded("ngram-chat")
     answer = await ask(reply)
     assert (answer.completion_tokens, len(reply.pieces)) == (64, 17)
@@ -50,7 +50,7 @@ async def test_tokens_are_not_chunks() -> None:
 
 
 async def test_running_usage_counts_once() -> None:
-    """Where usage comes with every event the last one counts."""
+    """The last usage counts if it comes with every event."""
     assert (await ask(recorded("chat-continuous-usage"))).completion_tokens == 8
 
 

@@ -1,4 +1,4 @@
-"""What only ssh has: keys, shared connections, jump hosts, the agent, and connections that fail."""
+"""The features of ssh alone: keys, shared connections, jump hosts, the agent, and connections that fail."""
 
 import asyncio
 import os
@@ -101,7 +101,7 @@ async def test_one_connection_for_many_calls(box: Box) -> None:
 
 
 async def test_close_leaves_the_shared_connection_or_nothing(box: Box) -> None:
-    """After close only the shared connection is left; with persist=False not even that."""
+    """Only the shared connection is left after close; with persist=False not even that."""
     host = box.host()
     await host.run(TRUE)
     async with aclosing(host.stream(shell("echo up; sleep 61"))) as lines:
@@ -140,7 +140,7 @@ async def test_broken_shared_connection_is_replaced(box: Box) -> None:
 
 
 async def test_connection_lost_while_running(box: Box) -> None:
-    """When the connection breaks in a command, that is reported, and is not taken for the command's result."""
+    """A connection that breaks in a command is reported, and is not taken for the command's result."""
     host, token = box.host(), "61.7001"
     running = asyncio.create_task(host.run(Command(("sleep", token))))
     await started(token)
@@ -246,7 +246,7 @@ async def test_users_config_does_not_get_in_the_way(box: Box) -> None:
 
 
 async def test_noise_of_the_login_shell_is_no_output(box: Box) -> None:
-    """What a .bashrc prints is neither the command's output nor its error."""
+    """The output of a .bashrc is neither the command's output nor its error."""
     key = make_key(box.folder / "noisy")
     noise = 'command="echo welcome; echo careful >&2; eval $SSH_ORIGINAL_COMMAND"'
     with (box.sshd.folder / "authorized_keys").open("a") as file:

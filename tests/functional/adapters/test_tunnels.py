@@ -69,7 +69,7 @@ async def _lose(tunnels: Tunnels, sshd: Sshd) -> None:
 
 
 def _sessions(sshd: Sshd) -> list[int]:
-    """What the server runs for its clients."""
+    """The processes that the server runs for its clients."""
     assert sshd._process
     found = subprocess.run(["pgrep", "-P", str(sshd._process.pid)], capture_output=True, text=True)
     return [int(pid) for pid in found.stdout.split()]

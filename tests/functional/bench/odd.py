@@ -17,7 +17,7 @@ PIECE = 0.002
 
 @dataclass
 class Odd:
-    """How it behaves.
+    """The server's behaviour.
 
     usage: whether streams have it. refused: fields that it answers with 400. away: how many requests it sends away at
     first with `retry_after`; late_away: the same, of those that are measured. too_long: answers 400 to prompts of more
@@ -51,7 +51,7 @@ class Odd:
 
 
 def measured(body: dict[str, Any]) -> bool:
-    """As the small workload of the tests asks; probes and counts of tokens look otherwise."""
+    """True for a request of the tests' small workload; probes and counts of tokens look otherwise."""
     return body["max_tokens"] == 8 and str(body["messages"][0]["content"]).startswith("Case")
 
 
@@ -98,7 +98,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(body)
 
     def _closed(self) -> bool:
-        """Whether the request is not answered: it died, or it wants another key."""
+        """True if the request is not answered: it died, or it wants another key."""
         odd = self.odd
         if 0 <= odd.dies < sum(map(measured, odd.asked)) or 0 <= odd.closes < len(odd.asked):
             self.close_connection = True

@@ -28,14 +28,14 @@ def test_a_wrong_model_name(shell: Bench) -> None:
 
 @pytest.mark.full
 def test_several_models(shell: Bench) -> None:
-    """With more than one model the user reports which."""
+    """The user names the model if there are several."""
     with served(Odd(models=("a", "b"))) as odd:
         code, _, err = shell.run("bench", odd.url)
     assert (code, "several models: a, b" in err, "--model NAME" in err) == (2, True, True)
 
 
 def test_a_key_is_wanted(shell: Bench) -> None:
-    """Without a key, and with a wrong one, the two cases are distinguished; the right one never shows anywhere."""
+    """A missing and a wrong key are distinguished; the right one never shows anywhere."""
     with served(Odd(key="k-right-4711")) as odd:
         code, _, err = shell.run("bench", odd.url)
         assert (code, "401" in err, "it wants a key" in err, "--key-file" in err) == (2, True, True, True)
@@ -94,7 +94,7 @@ def test_sent_away_in_a_level(shell: Bench) -> None:
 
 @pytest.mark.parametrize("field", ["continuous_usage_stats", "ignore_eos", "chat_template_kwargs"])
 def test_a_server_that_refuses_an_option(shell: Bench, field: str) -> None:
-    """What it does not take is found out beforehand and left away: no measured request fails of it."""
+    """A refused option is found beforehand and left out: no measured request fails of it."""
     with served(Odd(refused=(field,))) as odd:
         _, told, err = shell.json(odd.url, "--profile", shell.workload())
     assert all(not level["errors"] for level in told["runs"][0]["levels"]), err
@@ -102,7 +102,7 @@ def test_a_server_that_refuses_an_option(shell: Bench, field: str) -> None:
 
 
 def test_no_usage(shell: Bench) -> None:
-    """Without usage there are latencies and no figure per token; that is reported before and after."""
+    """There are latencies and no figure per token without usage; that is reported before and after."""
     with served(Odd(usage=False)) as odd:
         _, out, err = shell.run("bench", odd.url, "--profile", shell.workload())
         assert "no `usage`: only latencies" in err
@@ -142,7 +142,7 @@ def test_nothing_fits(shell: Bench, simulator: Start) -> None:
 
 
 def test_too_long_by_the_servers_own_word(shell: Bench) -> None:
-    """Where the limit is not known beforehand, its refusal is counted and its message is shown."""
+    """The refusal is counted and its message is shown if the limit is unknown beforehand."""
     with served(Odd(too_long=390)) as odd:
         _, out, _ = shell.run("bench", odd.url, "--profile", shell.workload())
     assert "http-400" in out
@@ -197,7 +197,7 @@ def test_an_unknown_profile(shell: Bench) -> None:
 
 @pytest.mark.full
 def test_no_such_deployment(shell: Bench) -> None:
-    """What is no URL is a deployment, and that needs a cluster."""
+    """Anything but a URL is a deployment, and that needs a cluster."""
     code, _, err = shell.run("bench", "some-name")
     assert (code, "some-name: no URL" in err) == (2, True), err
 

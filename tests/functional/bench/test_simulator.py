@@ -98,7 +98,7 @@ def test_a_second_run_is_not_helped_by_the_first(shell: Bench, simulator: Start)
 
 @pytest.mark.full
 def test_the_cold_and_the_cached_loop(shell: Bench, simulator: Start) -> None:
-    """At the last turn four fifths are cached, and the first token comes sooner for it."""
+    """Four fifths are cached at the last turn, and the first token comes sooner for it."""
     _, told, err = shell.json(url(simulator()), "--profile", shell.workload(AGENT))
     turns = {
         (level["plan"]["shape"]["cold"], level["part"]): level
@@ -225,7 +225,7 @@ def test_a_search(shell: Bench, simulator: Start) -> None:
 
 @pytest.mark.full
 def test_no_secret_in_any_command_line(shell: Bench, simulator: Start) -> None:
-    """While it measures with a key, no process of the machine shows the key in its arguments."""
+    """No process of the machine shows the key in its arguments during a measurement."""
     server = simulator("--api-key", "k-secret-4711")
     (shell.folder / "key").write_text("k-secret-4711")
     process = shell.start("bench", url(server), "--key-file", "key", "--profile", shell.workload(LONG))

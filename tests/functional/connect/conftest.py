@@ -40,7 +40,7 @@ class Place:
         return self.shell.run("connect", client, self.url, *trust, *words)
 
     def program(self, exports: str, *argv: str, stdin: str = "", folder: Path | None = None) -> str:
-        """What a program prints that a shell with these exports starts."""
+        """The output of a program that a shell with these exports starts."""
         script = f'{exports}\nexec "$@"'
         keep = {"PATH": os.environ["PATH"], "HOME": str(self.home), "IS_SANDBOX": "1", "PYTHONWARNINGS": "ignore"}
         words = ["bash", "-c", script, "bash", *argv]

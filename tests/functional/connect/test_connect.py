@@ -118,7 +118,7 @@ def test_what_is_written_can_be_undone(place: Place) -> None:
 
 
 def test_a_file_with_comments_is_not_rewritten(place: Place) -> None:
-    """What would lose what somebody wrote is refused, with the settings still to be had."""
+    """A change that would lose somebody's text is refused, with the settings still to be had."""
     file = place.home / ".config" / "opencode" / "opencode.json"
     file.parent.mkdir(parents=True)
     file.write_text("{ // mine\n}")

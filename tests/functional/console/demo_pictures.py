@@ -51,7 +51,7 @@ class Demo:
 
 @contextmanager
 def kept_demo(folder: Path) -> Iterator[Demo]:
-    """As its own output tells a user to reach it."""
+    """Starts it as its own output tells a user to reach it."""
     shell = Shell(folder)
     code, out, err = shell.run("demo", "--keep")
     assert code == 0, err

@@ -117,7 +117,7 @@ class Desk:
         return f"https://localhost:{self.ports['twin']}/v1/{path}"
 
     def client(self, cookie: str = "", name: str = "twin") -> httpx.Client:
-        """Of the gateway, whose certificate is not the matter here."""
+        """A client of the gateway, whose certificate is not the matter here."""
         headers = {"Cookie": cookie} if cookie else {}
         return httpx.Client(base_url=self.url(name=name), verify=_UNVERIFIED, headers=headers, timeout=30)
 

@@ -66,7 +66,7 @@ def pictures(desk: Desk, page: Page) -> None:
 
 
 def states(desk: Desk, page: Page) -> None:
-    """What goes wrong, and two deployments."""
+    """The pictures of faults, and of two deployments."""
     page.open(desk.url())
     desk.faults().write_text("slow_load=40")
     desk.kill(1)

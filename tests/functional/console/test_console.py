@@ -23,12 +23,12 @@ AXE = Path(__file__).parents[2] / "data/console/axe-core-4.14.1.min.js.gz"
 
 
 def text(page: Page) -> str:
-    """What is to be read, in one line."""
+    """The page's text, in one line."""
     return " ".join(page.script('return document.body ? document.body.innerText : ""').split())
 
 
 def reads(page: Page, *words: str) -> None:
-    """Without a reload: what the page's own events change."""
+    """Waits for a change by the page's own events, without a reload."""
     until(lambda: all(word in text(page) for word in words), f"{words} in {text(page)[:2000]}")
 
 
@@ -293,7 +293,7 @@ def operate(page: Page, desk: Desk, path: str) -> None:
 
 
 def is_done(page: Page, what: str) -> None:
-    """To its end: another operation is refused before."""
+    """Waits for an operation's end: another one is refused before."""
     done = re.compile(rf"{what}, asked for by me at [\d:]+ UTC: done in")
     until(lambda: bool(done.search(text(page))), f"{what} in {text(page)[:2000]}")
 

@@ -1,4 +1,4 @@
-"""What `plan --emit` writes, judged by the programs and schemas of those for whom it is written."""
+"""The files of `plan --emit`, judged by the programs and schemas of those for whom they are written."""
 
 import json
 import os
@@ -49,7 +49,7 @@ def emit(tmp_path: Path) -> Callable[[Source, str], Path]:
 
 
 def output_of(*words: str, cwd: Path | None = None, **environ: str) -> str:
-    """What a program prints; its exit code must be 0."""
+    """The output of a program; its exit code must be 0."""
     done = subprocess.run(words, cwd=cwd, env={**os.environ, **environ}, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

@@ -83,7 +83,7 @@ def test_refused_parameters(shell: Bench) -> None:
 
 
 def test_a_server_that_dies(shell: Bench) -> None:
-    """What was judged until then is stored; the probe without an answer is broken, the others are skipped: exit 5."""
+    """The results until then are stored; the probe without an answer is broken, the others are skipped: exit 5."""
     with served(Odd(closes=8)) as odd:
         code, _, states = probed(shell, odd.url, "--only", "stop,usage,length,batch")
     assert code in (1, 5)
@@ -143,7 +143,7 @@ def test_a_dry_run(shell: Bench) -> None:
 
 @pytest.mark.full
 def test_ctrl_c(shell: Bench, simulator: Start) -> None:
-    """What was judged is stored as a stopped run."""
+    """The results so far are stored as a stopped run."""
     there = url(simulator(*PARSERS, SPARKWRIGHT_SIMULATOR_STEP_MS="15"))
     code, err = shell.interrupted("[ 3/21]", signal.SIGINT, "eval", "probes", there)
     assert (code, "what was judged is stored" in err) == (130, True), err

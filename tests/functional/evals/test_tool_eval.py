@@ -41,7 +41,7 @@ def test_what_gives_no_score(shell: Bench, simulator: Start) -> None:
 
 
 def test_not_installed(shell: Bench, tmp_path: Path) -> None:
-    """Without the extra the command to install it is printed, and nothing is asked."""
+    """The command to install it is printed without the extra, and nothing is asked."""
     (tmp_path / "sitecustomize.py").write_text("import sys\nsys.modules['tool_eval_bench'] = None\n")
     # An interpreter of its own: the warm command has imported the package.
     process = shell.start("eval", "tool-eval-bench", "http://127.0.0.1:9", PYTHONPATH=str(tmp_path), PATH="/bin")

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(
 
 
 def codes(folder: Path, text: str) -> set[str]:
-    """What check finds of a node with such a kernel log."""
+    """The codes that check finds of a node with such a kernel log."""
     put(folder, {"var/log/dmesg": text})
     found = ALL_FACTS["kernel_log"].read(run(ALL_FACTS["kernel_log"].command, SPARKWRIGHT_SYSROOT=str(folder)))
     assert isinstance(found, KernelLog)

@@ -99,18 +99,18 @@ class Gateway:
         wait_until("the gateway knows what is there", lambda: len(self.flights()) == there)
 
     def flights(self) -> dict[str, dict[str, Any]]:
-        """What supervisors are shown of each deployment."""
+        """The flights shown to the supervisors of each deployment."""
         with httpx.Client(transport=httpx.HTTPTransport(uds=str(self.folder / "service.sock"))) as client:
             return dict(client.get("http://gateway/flights").json())
 
     def keys(self, *known: str) -> None:
-        """In place at once, as `sparkwright keys` does it."""
+        """Puts keys in place at once, as `sparkwright keys` does."""
         keys = Keys(tuple(Key(f"key-{n}", digest(one)) for n, one in enumerate(known)))
         (self.home / "keys.new").write_text(text_of(keys))
         (self.home / "keys.new").replace(self.home / "keys.json")
 
     def live(self, **what: Any) -> None:
-        """As the supervisor writes it."""
+        """Writes live.json as the supervisor does."""
         now = time.time()
         live = replace(Live(now, "tiny", DeploymentState.READY, now), **what)
         (self.home / "live.new").write_text(to_json(live))
@@ -155,7 +155,7 @@ class Gateway:
         return path.read_text() if path.exists() else ""
 
     def reload(self) -> None:
-        """As `up` does it for a changed configuration."""
+        """Reloads a changed configuration as `up` does."""
         argv = ["caddy", "reload", "--config", "caddy.json", "--address", "unix/admin.sock"]
         done = subprocess.run(argv, cwd=self.folder, capture_output=True, text=True, timeout=60)
         assert done.returncode == 0, done.stderr
@@ -190,5 +190,5 @@ def has_caddy() -> bool:
 
 @lru_cache
 def hides_cut_streams() -> bool:
-    """Whether the installed Caddy is one that rule DOOR002 warns of."""
+    """True if the installed Caddy is one that rule DOOR002 warns of."""
     return has_caddy() and within("caddy", subprocess.check_output(["caddy", "version"], text=True), HIDES)

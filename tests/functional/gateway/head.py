@@ -102,7 +102,7 @@ class Head:
         return Plan("tiny", recipe, self.cluster, placed, (), (), (), HEAD_ADDRESS, self.engine_port, "tiny")
 
     async def up(self) -> tuple[GatewayInstall, tuple[Reach | None, tuple[str, ...]]]:
-        """As `up`: what is to run is run, what runs already is left alone."""
+        """Acts like `up`: programs that are to run are run, and running ones are left alone."""
         furnished = await install_gateway(self.services, self.plan, self.where)
         for service in furnished.services:
             if service.name not in self.running:

@@ -100,7 +100,7 @@ def body(model: str) -> bytes:
 
 
 def questions(dice: Random, size: int) -> Iterator[bytes]:
-    """What one client sends."""
+    """The bytes that one client sends."""
     plain, upgrade = request(body("bad")), b"Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: eA==\r\n"
     chunks = plain.split(b"Content-Length")[0] + b"Transfer-Encoding: chunked\r\n\r\n"
     bodies = (

@@ -1,4 +1,5 @@
-"""Who gets in, to what, and what others are shown: the real Caddy and the real key check before the simulator."""
+"""Admission of clients, their routes, and the view of others: the real Caddy and the real key check before the
+simulator."""
 
 from __future__ import annotations
 
@@ -51,7 +52,7 @@ def error(answer: httpx.Response) -> dict[str, object]:
 
 
 def raw(gateway: Gateway, path: str, *words: str) -> tuple[int, str]:
-    """With curl, which sends the path as it is given."""
+    """Asks with curl, which sends the path as it is given."""
     argv = ["curl", "-sk", "--path-as-is", "-o", "-", "-w", "\n%{http_code}", *words, f"{gateway.url}{path}"]
     said, _, code = subprocess.run(argv, capture_output=True, text=True, timeout=60).stdout.rpartition("\n")
     return int(code), said

@@ -1,4 +1,4 @@
-"""Which calls reach the engine: the real Caddy and the real key check before a server that notes what it is sent."""
+"""The calls that reach the engine: the real Caddy and the real key check before a server that notes what it is sent."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def engine_that(plays: Script, pause: float = 0.1) -> Iterator[str]:
 
 
 def read_request(link: socket.socket, pause: float) -> None:
-    """With its body."""
+    """Reads a request with its body."""
     got = b""
     while b"\r\n\r\n" not in got:
         got += link.recv(65536)
@@ -223,7 +223,7 @@ def test_a_client_that_leaves_frees_the_engine(opened: Opened, said: bytes) -> N
 
 
 def test_no_answer_comes_before_caddy_can_have_seen_the_end_of_the_body(opened: Opened) -> None:
-    """Without these five milliseconds Caddy cut one answer of a thousand from engines that answer at once.
+    """Five milliseconds are waited: without them Caddy cut one answer of a thousand from engines that answer at once.
 
     Asked past Caddy, whose part takes time of its own.
     """

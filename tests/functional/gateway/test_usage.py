@@ -43,7 +43,7 @@ COUNTERS = ("vllm:prompt_tokens_total", "vllm:generation_tokens_total")
 
 @pytest.fixture
 def quick(tmp_path: Path) -> Iterator[Simulator]:
-    """As fast as it can."""
+    """A simulator that answers as fast as it can."""
     folder = tmp_path / "engine"
     folder.mkdir()
     shutil.copy(CAPTURES / "tiny-qwen3.config.json", folder / "config.json")
@@ -96,7 +96,7 @@ async def one(client: httpx.AsyncClient, number: int, leave: bool) -> str:
 
 
 async def many(gateway: Gateway, count: int, leaving: int = 0, clients: int = 16) -> Counter[str]:
-    """So many requests, every `leaving`th of which its client leaves."""
+    """Sends `count` requests, every `leaving`th of which its client leaves."""
     ends: Counter[str] = Counter()
     numbers = iter(range(count))
     headers = {"Authorization": f"Bearer {KEY}"}
@@ -189,7 +189,7 @@ def _text(event: dict[str, Any]) -> str:
 
 
 async def test_limits_hold_for_a_hundred_clients(quick: Simulator, opened: Opened) -> None:
-    """Of a hundred at once no more pass than the key may, and the others learn when to come again."""
+    """No more of a hundred at once pass than the key may, and the others learn when to come again."""
     gateway = opened(f"{HEAD_ADDRESS}:{quick.port}", engine_key=ENGINE_KEY)
     limit(gateway, per_minute=40)
     ends = await many(gateway, 300, clients=100)
@@ -212,7 +212,7 @@ async def test_limits_hold_for_a_hundred_clients(quick: Simulator, opened: Opene
 
 @pytest.mark.full
 async def test_no_more_at_once_than_a_key_may(gateway: Gateway) -> None:
-    """Of a hundred slow requests as many are under way as the limit has; when those end, others pass."""
+    """The limit's number of slow requests are under way, of a hundred; when those end, others pass."""
     limit(gateway, at_once=5)
     ends = await many(gateway, 100, clients=100)
     assert ends["whole"] + ends["400"] + ends["429"] == 100

@@ -41,5 +41,5 @@ def near(told: float | None, true: float, lag: Lag, server: Truth) -> bool:
 
 
 def since(seen: Seen, send: int) -> float:
-    """When the server sent that step, counted from when it had read the request."""
+    """The time when the server sent that step, counted from when it had read the request."""
     return seen.sends[send] - seen.received

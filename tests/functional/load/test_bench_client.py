@@ -1,4 +1,4 @@
-"""What `make bench-client` depends on: the compiled server does what it states, and a row is read from its log."""
+"""The ground of `make bench-client`: the compiled server does what it states, and a row is read from its log."""
 
 import json
 import shutil

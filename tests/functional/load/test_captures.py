@@ -1,4 +1,4 @@
-"""What the real vLLM 0.21.0 sent, sent again: tokens are those of its `usage`, whatever the network did."""
+"""The answers of the real vLLM 0.21.0, sent again: tokens are those of its `usage`, whatever the network did."""
 
 import json
 from pathlib import Path
@@ -43,13 +43,13 @@ async def test_counts_equal_usage(folder: str) -> None:
 
 @pytest.mark.parametrize("size", [1, 7, 61, 100_000])
 async def test_the_network_does_not_matter(size: int) -> None:
-    """However the bytes are cut, the same tokens."""
+    """The tokens are the same however the bytes are cut."""
     row = await row_of(recorded("chat-32", size))
     assert (row.error, row.prompt_tokens, row.output_tokens, sum(row.reads.tokens)) == ("", 18, 32, 32)
 
 
 async def test_running_usage_is_exact() -> None:
-    """Where the engine reports its count with every chunk, each read's tokens are known."""
+    """Each read's tokens are known if the engine reports its count with every chunk."""
     row = await row_of(recorded("chat-continuous-usage"))
     assert (row.output_tokens, row.reads.exact) == (8, True)
 

@@ -105,7 +105,7 @@ async def test_a_fresh_connection_that_breaks_is_a_failure() -> None:
 
 
 async def test_streams_cut_in_the_middle() -> None:
-    """Without its last chunk an answer is cut, however many tokens came; what came keeps its times."""
+    """An answer without its last chunk is cut, however many tokens came; its parts keep their times."""
     begun = [Step(0.0, HEAD), Step(0.05, chunked(ROLE, delta(content="a"))), Step(0.1, CLOSE)]
     whole_but_unfinished = [Step(0.0, HEAD), Step(0.05, chunked(delta(content="a")) + b"0\r\n\r\n")]
     async with truth(lambda seen: (begun, whole_but_unfinished)[seen.number]) as server:

@@ -1,4 +1,4 @@
-"""When requests go out: closed loop, open loop, agents; and that nothing of a job outlives it."""
+"""The send times of requests: closed loop, open loop, agents; and that nothing of a job outlives it."""
 
 import asyncio
 import json
@@ -130,7 +130,7 @@ async def test_a_failed_turn_ends_its_agent() -> None:
 
 
 async def test_the_level_ends_in_time() -> None:
-    """What is in flight then is reported as such; what was never sent gives no row."""
+    """Requests in flight then are reported as such; unsent ones give no row."""
     async with truth(steady(100, 0.05, 0.05)) as server, asyncio.timeout(60.0):
         rows, _ = await played(Job(server.url, singles(50), Pace(concurrency=2), whole=0.5))
     assert [row.kind for row in rows] == ["time-up", "time-up"]

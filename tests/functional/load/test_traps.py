@@ -1,4 +1,4 @@
-"""What misleads clients, each with the truth known from the server's own log of the same run."""
+"""The traps that mislead clients, each with the truth known from the server's own log of the same run."""
 
 import asyncio
 import os
@@ -110,7 +110,7 @@ async def test_a_stall_is_seen_where_it_was() -> None:
 
 
 async def test_one_stream_that_stops_holds_up_no_other() -> None:
-    """While one stream is silent the others have their true times."""
+    """The other streams have their true times while one is silent."""
 
     def script(seen: Seen) -> list[Step]:
         return list(steady(4, 1.0 if "question 0" in seen.body.decode() else 0.1, 0.05)(seen))
@@ -139,7 +139,7 @@ async def test_failures_are_rows() -> None:
 
 
 async def test_an_error_inside_the_stream() -> None:
-    """As vLLM sends it when its engine dies: status 200, a token, then an error object and [DONE]."""
+    """The error as vLLM sends it when its engine dies: status 200, a token, then an error object and [DONE]."""
     died = event({"error": {"message": "EngineCore encountered an issue", "code": 500}})
     script = [
         Step(0.0, HEAD),
@@ -177,7 +177,7 @@ async def test_the_clients_own_delay_is_reported() -> None:
 
 
 async def test_a_client_that_is_killed_reports_it() -> None:
-    """Where memory is short the kernel kills the worker first: no bug of ours, and never a hang."""
+    """The kernel kills the worker first if memory is short: no bug of ours, and never a hang."""
     async with truth(steady(12, 0.1, 0.1)) as server:
         task = asyncio.ensure_future(play(server.url))
         while not server.seen:

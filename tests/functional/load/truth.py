@@ -17,7 +17,8 @@ CLOSE = b""  # as a step's bytes: close the connection
 
 @dataclass(frozen=True)
 class Step:
-    """after: seconds since the request was read whole. token: whether the first token is in these bytes."""
+    """A step of a script. after: seconds since the request was read whole. token: True if the first token is in these
+    bytes."""
 
     after: float
     sent: bytes

@@ -25,7 +25,7 @@ BRIDGE = "sparkwbr"
 
 
 class ThreeNodes(TwoNodes):
-    """On one switch."""
+    """Three nodes on one switch."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
@@ -57,7 +57,7 @@ class ThreeNodes(TwoNodes):
 
 @pytest.fixture
 def nodes() -> Iterator[ThreeNodes]:
-    """Below /var/tmp: each node has a /tmp of its own."""
+    """The nodes' folders are below /var/tmp: each node has a /tmp of its own."""
     if missing := lacking():
         pytest.skip(", ".join(missing))
     with tempfile.TemporaryDirectory(dir="/var/tmp") as folder, ThreeNodes(Path(folder) / "nodes") as found:

@@ -1,4 +1,4 @@
-"""What is saved of a node: at most so many bytes, the beginning and the end of each log."""
+"""The evidence saved from a node: a bounded number of bytes, the beginning and the end of each log."""
 
 import json
 from pathlib import Path

@@ -26,7 +26,7 @@ EVERYTHING = 1 << 60
 
 @contextmanager
 def guarding(sh: Sh, soft: int, hard: int, folder: Path) -> Iterator[Iterator[LoadSample]]:
-    """What the guard prints, line by line; its stop makes a file `stopped` in the node's home."""
+    """The guard's output, line by line; its stop makes a file `stopped` in the node's home."""
     stop = script('echo stopped > "$1"', str(sh.home / "stopped"))
     command = guard(Floors(soft, hard), [str(folder)], stop, every=0.05)
     process = sh.start(command)
@@ -156,7 +156,7 @@ def test_a_guard_that_nobody_follows_stops_the_rank_or_ends_with_it(sh: Sh, mode
 
 
 def running(home: Path) -> bool:
-    """Whether a guard runs whose home that folder is; its command line is short."""
+    """True if a guard runs whose home is that folder; its command line is short."""
     found = [(words_of(path), words_of(path.parent / "environ")) for path in Path("/proc").glob("[0-9]*/cmdline")]
     own = [words for words, environ in found if f"HOME={home}".encode() in environ and b"guard" in words]
     assert all(len(words) < 300 for words in own), own
@@ -185,5 +185,5 @@ def wait_for(condition: Callable[[], bool]) -> None:
      '{"at": 1, "free": 1e300, "available": 1}', '{"at": 1,' * 500],
 )  # fmt: skip
 def test_odd_lines_are_no_samples(line: str) -> None:
-    """What comes from a node is checked before it is used."""
+    """A node's line is checked before it is used."""
     assert parse_load(line) is None

@@ -24,7 +24,7 @@ def counted(sh: Sh, command: object) -> PageCache:
 
 
 def resident(path: Path) -> int:
-    """By mincore, asked apart from the program under test."""
+    """The resident pages by mincore, asked apart from the program under test."""
     libc = ctypes.CDLL(None)
     with path.open("r+b") as file, mmap.mmap(file.fileno(), 0) as mapped:
         view = ctypes.c_char.from_buffer(mapped)
@@ -64,7 +64,7 @@ def test_eviction_ends_once_enough_is_free(sh: Sh, model: Path) -> None:
 
 
 def test_the_model_s_own_pages_are_evicted_last(sh: Sh, model: Path) -> None:
-    """Of two models in one folder the one that is to be loaded goes only when the other was not enough."""
+    """The model that is to be loaded goes only if the other one in the folder was not enough."""
     other = sh.home / "hub/other.bin"
     other.write_bytes(bytes(SIZE))
     found = counted(sh, evict([str(model)], 1 << 60, str(model / "models--a--b/snapshots/1")))
@@ -72,7 +72,7 @@ def test_the_model_s_own_pages_are_evicted_last(sh: Sh, model: Path) -> None:
 
 
 def test_a_page_that_a_process_has_mapped_stays(sh: Sh, model: Path) -> None:
-    """What an engine maps while it loads is never taken from it."""
+    """A page that an engine maps while it loads is never taken from it."""
     blob = model / "models--a--b/blobs/one"
     with blob.open("rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as mapped:
         os.fdatasync(file.fileno())

@@ -35,7 +35,7 @@ def spec(script: str, name: str = "it's me") -> RankSpec:
 
 @pytest.fixture
 def node(sh: Sh) -> Iterator[Sh]:
-    """Whatever a test leaves running ends with it."""
+    """A node whose running ranks end with the test."""
     yield sh
     sh.run(process.remove([FOLDER], 0))
 
@@ -121,7 +121,7 @@ def words_of(pid: str) -> bytes:
 
 
 def test_a_rank_runs_and_is_found(node: Sh) -> None:
-    """After the start it is a session of its own with pid, labels and log in its folder, readable by its owner only."""
+    """The rank is a session of its own with pid, labels and log in its folder, readable by its owner only."""
     assert start(node, PATIENT) == 0
     found = state(node)
     assert found is not None
@@ -153,7 +153,8 @@ def test_its_log_is_followed_to_its_end(node: Sh) -> None:
 
 
 def test_the_end_is_reported_to_who_listens_already(node: Sh) -> None:
-    """At once, also where nobody reaps the leader (a container whose first program is no init): a zombie has ended."""
+    """The end is reported at once, also if nobody reaps the leader (a container whose first program is no init): a
+    zombie has ended."""
     start(node, PATIENT)
     listening = node.start(process.follow(FOLDER, mark="word"))
     assert listening.stdout and listening.stdout.readline() == "hello it's me\n"
@@ -209,7 +210,7 @@ def test_stopping_asks_first_and_keeps_the_evidence(node: Sh) -> None:
 
 
 def test_who_does_not_listen_is_killed(node: Sh) -> None:
-    """After the grace comes SIGKILL, and only then the answer."""
+    """SIGKILL comes after the grace, and only then the answer."""
     begin(node, f"{STUBBORN} # {node.home}")
     assert node.run(process.stop([FOLDER], 0)).ok
     assert not running(f"# {node.home}")

@@ -217,7 +217,7 @@ def test_two_copies_into_one_folder_do_not_mix(sh: Sh) -> None:
 
 
 def test_a_path_that_is_no_utf8_is_named(sh: Sh) -> None:
-    """Where a folder has the file's place: an answer that cannot be written would be waited for."""
+    """A folder in the file's place is named: an answer that cannot be written would be waited for."""
     source, target = sh.home / "from", sh.home / "to\udcff"
     for size in (1, 2 * PIECE):
         source.write_bytes(bytes(size))
@@ -227,7 +227,7 @@ def test_a_path_that_is_no_utf8_is_named(sh: Sh) -> None:
 
 
 def test_a_flipped_bit_on_the_way_is_sent_again(sh: Sh, model: Path) -> None:
-    """What lies half done on the target's disk may rot: the file is verified as a whole before it has a name."""
+    """A half-done file on the target's disk may rot: it is verified as a whole before it has a name."""
     target = sh.home / "there/models--a--b"
     killed_once(sh, model, target, PIECE)
     big = next(path for path in (model / "blobs").iterdir() if path.stat().st_size > RANGE)

@@ -92,7 +92,7 @@ def source(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 
 def test_a_piece_that_was_acknowledged_and_never_came_is_sent_again(tmp_path: Path, source: Path) -> None:
-    """Whoever acknowledges in the receiver's name: the receiver looks at its own journal before it names a file."""
+    """The receiver looks at its own journal before it names a file, whoever acknowledges in its name."""
     done = relayed(tmp_path, source, tmp_path / "to", "once")
     assert done.returncode == 0, done.stdout + done.stderr
     assert len((tmp_path / "swallowed").read_text().splitlines()) == 1

@@ -1,4 +1,5 @@
-"""What `check --fix` sets and takes back, run by this machine's own sh on a tree; sysctl only takes notes."""
+"""The settings that `check --fix` sets and takes back, run by this machine's own sh on a tree; sysctl only takes
+notes."""
 
 import subprocess
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a node has of a model: the real listing, read by the real parser."""
+"""The listing of a node's model: the real listing, read by the real parser."""
 
 import json
 from pathlib import Path

@@ -55,7 +55,7 @@ def model(sh: Sh) -> Path:
 
 
 def test_a_copy_counts_only_once_it_is_settled(sh: Sh, model: Path, copy: Copier) -> None:
-    """Between two files nothing but our mark reports half a model from all of it."""
+    """Nothing but our mark distinguishes half a model from all of it between two files."""
     target = sh.home / "to there" / model.name
     assert "100%" in copy(sh, model, target)
     assert listed(sh, target).missing == (f"{COPYING} (a copy that was not finished)",)
@@ -87,7 +87,7 @@ def test_settling_leaves_no_page_cache(sh: Sh, python: str) -> None:
 
 
 def test_partial_files_are_no_part_of_a_model(sh: Sh, model: Path, copy: Copier) -> None:
-    """What rsync keeps to continue with is neither counted nor sent on."""
+    """The partial files that rsync keeps are neither counted nor sent on."""
     (model / PARTIAL).mkdir()
     (model / PARTIAL / "model.safetensors").write_text("w")
     assert listed(sh, model).files == 2

@@ -1,4 +1,4 @@
-"""What the files of a model report about themselves: real headers, read by the real scripts and the real parser."""
+"""The models' reports about their own files: real headers, read by the real scripts and the real parser."""
 
 import json
 import os
@@ -139,7 +139,7 @@ def test_shards_that_do_not_add_up(sh: Sh, folder: Path) -> None:
 
 
 def test_no_index_and_two(sh: Sh, folder: Path) -> None:
-    """Without one an engine takes every file; with two it matters which it goes by."""
+    """An engine takes every file without an index; with two it matters which it goes by."""
     there = listed(sh, folder).tensors
     index(folder, {"a": "consolidated.safetensors"}, 1, "consolidated.safetensors.index.json")
     two = listed(sh, folder)

@@ -95,7 +95,7 @@ class Page:
         self.call("Input.dispatchKeyEvent", type="keyUp", key=key)
 
     def over(self, name: str) -> dict[str, float]:
-        """Where the drawing area of a plot is, moved into sight."""
+        """The place of a plot's drawing area, moved into sight."""
         return dict(
             self.script(
                 "const over = window.sparkwright.plots.get(arguments[0]).chart.over;"
@@ -136,7 +136,7 @@ def browser(folder: Path, *flags: str) -> Iterator[Page]:
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
-    """With all its helpers: they outlive it by a moment."""
+    """Ends it with all its helpers: they outlive it by a moment."""
     process.terminate()
     process.wait(timeout=_PATIENCE)
     until = time.monotonic() + 5

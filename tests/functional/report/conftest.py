@@ -48,7 +48,7 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Shown:
 
 
 def shown(folder: Path, made: Sequence[Run]) -> Shown:
-    """Through the store and back, as `report` does it."""
+    """Saves the runs into the store and reads them back, as `report` does."""
     kept = asyncio.run(_kept(folder / "runs.sqlite", made))
     summaries = tuple(summarize(run) for run in kept)
     path = folder / "report.html"

@@ -42,7 +42,8 @@ def test_plots_show_what_the_store_holds(page: Page, one: Shown) -> None:
 
 @pytest.mark.full
 def test_the_library_draws_those_values(page: Page, one: Shown) -> None:
-    """What was handed to it, in order, nothing between and nothing left out; intervals are inside the axis."""
+    """The drawn values are the given ones in order, nothing between and nothing left out; intervals are inside the
+    axis."""
     page.show(one.path)
     drawn = page.plot("decode-depth", "drawn")
     medians = [level(one, f"d{depth}").metrics["decode"].median for depth in runs.DEPTHS]
@@ -93,7 +94,7 @@ def test_the_policy_stops_what_would_leave(page: Page, one: Shown) -> None:
 
 
 def test_dragging_zooms_and_a_double_click_shows_all(page: Page, one: Shown) -> None:
-    """From the second depth to the fourth; the rest is out of sight until it is asked for."""
+    """Dragging shows the second to the fourth depth; the rest is out of sight until it is asked for."""
     page.show(one.path)
     box = page.over("decode-depth")
     whole = page.plot("decode-depth", "drawn")
@@ -163,7 +164,7 @@ def test_a_finger_zooms_and_taps(page: Page, one: Shown) -> None:
 
 @pytest.mark.parametrize("which", ["one", "two"])
 def test_a_phone_scrolls_in_one_direction_only(page: Page, which: str, request: pytest.FixtureRequest) -> None:
-    """At 360 pixels nothing is wider than the screen; wide tables scroll inside of themselves."""
+    """Nothing is wider than a screen of 360 pixels; wide tables scroll inside of themselves."""
     page.show(request.getfixturevalue(which).path, PHONE)
     assert page.script("return [document.documentElement.scrollWidth, innerWidth]") == [360, 360]
     width = page.script("return Math.max(...[...document.querySelectorAll('.plot canvas')].map(c => c.clientWidth))")

@@ -46,7 +46,7 @@ def test_each_form_goes_where_it_is_wanted(shell: Shell) -> None:
 
 @pytest.mark.full
 def test_a_pdf_is_a_pdf(shell: Shell) -> None:
-    """By the name of the file; with --json what was written; never HTML under that name."""
+    """The file's name makes it a PDF; --json reports it; never HTML under that name."""
     if not BROWSER:
         pytest.skip("chromium is not installed")
     save(shell, "r-20261122-7f3a")

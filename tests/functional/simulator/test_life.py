@@ -64,7 +64,7 @@ def test_a_killed_worker_is_a_dead_engine_that_looks_healthy(pair: Pair) -> None
 
 @pytest.mark.full
 def test_a_killed_worker_leaves_the_recorded_lines(pair: Pair) -> None:
-    """From NCCL's warning to `Finished server process`: each kind of line of capture m1, in its order."""
+    """The log goes from NCCL's warning to `Finished server process`: each kind of line of capture m1, in its order."""
     head, worker = pair(head=SLOW)
     head.ready()
     with request_running(head):
@@ -86,7 +86,7 @@ def test_a_killed_worker_leaves_the_recorded_lines(pair: Pair) -> None:
 
 
 def test_a_stream_of_a_dead_engine_ends_with_an_error(pair: Pair) -> None:
-    """Inside a 200 stream the client gets an error object and [DONE] (capture killed)."""
+    """The client gets an error object and [DONE] inside a 200 stream (capture killed)."""
     head, worker = pair(head=SLOW)
     head.ready()
     url, body = f"http://{HEAD_ADDRESS}:{head.port}/v1/completions", {"prompt": "x", "stream": True, **LONG}

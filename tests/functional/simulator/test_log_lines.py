@@ -26,7 +26,7 @@ FIGURE = re.compile(r"\[[\w.]+\.(?:py|cpp):\d+\]|-?\d[\d.,]*")
 
 
 def plain(line: str) -> str:
-    """Without pids, times, figures, addresses and paths; the source file and its line number stay."""
+    """The line without pids, times, figures, addresses and paths; the source file and its line number stay."""
     line = re.sub(r"^(Capturing CUDA graphs \([^)]*\)).*", r"\1", line)
     line = re.sub(r"(with config: |non-default args: ).*", r"\1", line)
     line = re.sub(r"(tcp|http)://\S+", "URL", line)

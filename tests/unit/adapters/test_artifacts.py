@@ -10,7 +10,7 @@ from sparkwright.adapters.artifacts import FolderArtifacts
 
 
 def test_one_folder_per_run(tmp_path: Path) -> None:
-    """What one run saves lies together, named by its time, readable by the user alone; nothing is overwritten."""
+    """The files of one run lie together, named by its time, readable by the user alone; nothing is overwritten."""
     clock = FakeClock()
     first, second = (FolderArtifacts(tmp_path / "a" / "b", clock) for _ in range(2))
     paths = [Path(first.save("v4", "rank-0.log", "zero"))]

@@ -1,4 +1,4 @@
-"""What a server may report instead of an answer: it is the server that is broken, never we."""
+"""Odd answers of a server: the server is broken then, never we."""
 
 import json
 

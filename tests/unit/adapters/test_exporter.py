@@ -132,7 +132,8 @@ def test_without_a_readable_file_it_is_down(scraped: Scraped, text: str | None) 
 
 
 def test_the_hit_rate_is_of_the_last_minutes(scraped: Scraped) -> None:
-    """From the counters' gain, not from their totals: 300 of 400 tokens, although 900 of 1200 were hit in all."""
+    """The rate comes from the counters' gain, not from their totals: 300 of 400 tokens, although 900 of 1200 were hit
+    in all."""
     assert ("engine_prefix_cache_hit_ratio",) not in scraped(LIVE)
     later = replace(ENGINE, at=NOW + 15, prefix_queries=1200.0, prefix_hits=700.0, draft_tokens=80.0)
     told = scraped(replace(LIVE, engine=later))
@@ -167,7 +168,7 @@ def test_a_share_begins_again_with_the_engine() -> None:
 
 
 def test_a_share_forgets() -> None:
-    """What is older than its window does not count; two scrapes far apart still give one."""
+    """A value older than its window does not count; two scrapes far apart still give one."""
     many = [(float(at), at * 10.0, at * 10.0 if at < 500 else 5000.0) for at in range(0, 1000, 10)]
     assert share(*many) == 0.0
     assert share((0, 0, 0), (4000, 10, 5)) == 0.5

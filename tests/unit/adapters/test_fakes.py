@@ -30,7 +30,7 @@ PAIRS = [
 
 @for_each("port, fake, real", PAIRS, ids=lambda kind: kind.__name__)
 def test_every_port_has_a_fake_and_an_adapter(port: type, fake: type, real: type) -> None:
-    """What a port promises both have, so that a test with the fake means something."""
+    """The fake and the adapter both have the port's promises, so that a test with the fake means something."""
     wanted = {name for name in vars(port) if name == "__getitem__" or not name.startswith("_")}
     fields = set(getattr(fake, "__dataclass_fields__", ()))
     assert wanted - set(dir(fake)) - fields == set() and wanted - set(dir(real)) == set()

@@ -15,7 +15,8 @@ def record(owner: bytes, kind: int, data: bytes) -> bytes:
 
 
 def answer(host: str, *, pointer: bool = False) -> bytes:
-    """As avahi to a one-shot question: the question again, PTR, SRV; pointer: names shortened as on the wire."""
+    """An answer like avahi's to a one-shot question: the question again, PTR, SRV; pointer: names shortened as on the
+    wire."""
     instance = b"\x05spark" + (b"\xc0\x0c" if pointer else name(SERVICE))
     target = b"\x07spark-1" + b"\xc0\x16" if pointer else name(host)
     head = struct.pack("!6H", 0, 0x8400, 1, 1, 0, 1) + name(SERVICE) + struct.pack("!2H", 12, 1)

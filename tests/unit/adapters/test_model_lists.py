@@ -48,7 +48,7 @@ async def serving(engine: Engine) -> AsyncIterator[Engine]:
 
 
 async def test_rows_that_are_none_are_left_out() -> None:
-    """What an engine lists reaches every client of the gateway."""
+    """The engine's list reaches every client of the gateway."""
     async with serving(Engine()) as engine:
         assert await listed_by(engine.address, "k") == ({"id": "tiny"},)
         assert engine.keys == ["Authorization: Bearer k"]
@@ -68,7 +68,7 @@ async def test_a_list_without_an_end_is_none(monkeypatch: pytest.MonkeyPatch) ->
 
 
 async def test_many_clients_are_one_question() -> None:
-    """For a second, and each key apart; a client that leaves does not end it for the others."""
+    """One question serves a second, and each key apart; a client that leaves does not end it for the others."""
     now = [100.0]
     async with serving(Engine()) as engine:
         lists = ModelLists(lambda: now[0])

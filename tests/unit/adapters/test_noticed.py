@@ -1,4 +1,4 @@
-"""What earlier checks have shown, on disk."""
+"""The events that earlier checks have shown, on disk."""
 
 from pathlib import Path
 

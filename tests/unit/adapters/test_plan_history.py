@@ -59,7 +59,7 @@ def test_kept_on_the_disk(tmp_path: Path) -> None:
 
 
 def test_the_screen() -> None:
-    """By node and quantity first, then the latest figures with their ranges."""
+    """The screen has node and quantity first, then the latest figures with their ranges."""
     shown = history_text((ROW, replace(ROW, measured=80.0 * GIB)))
     assert "spark-1  weights" in shown and "1 of 2" in shown and "-12.5%, outside" in shown
     assert "no start has been compared" in history_text(())

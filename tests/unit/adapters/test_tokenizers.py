@@ -88,7 +88,7 @@ def counted_only(path: str, body: dict) -> object | None:
 
 @pytest.mark.parametrize("form", [vllm, llama])
 async def test_many_texts_are_one_question(form: Answer) -> None:
-    """Where the server reports each token's text, it also reports which text a token belongs to."""
+    """A server that reports each token's text also reports which text a token belongs to."""
     server = Server(form)
     counter = await tokenizer(Served(server, "http://x", "m", Secret("k")))
     before = len(server.asked)
@@ -191,5 +191,5 @@ async def test_a_file_that_is_no_tokenizer_is_named(tmp_path: Path) -> None:
 
 
 def test_the_anchor_ends_a_line() -> None:
-    """What follows a line break is cut apart from it by every tokenizer we know."""
+    """Every tokenizer we know cuts the text after a line break apart from it."""
     assert ANCHOR.endswith(".\n")

@@ -64,7 +64,7 @@ class Scene:
 
     @property
     def journal(self) -> list[tuple[str, str]]:
-        """What changed on the nodes, in order."""
+        """The changes on the nodes, in order."""
         return self.nodes[0].journal
 
     def did(self, *kinds: str) -> list[tuple[str, str]]:

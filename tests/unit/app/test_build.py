@@ -113,7 +113,7 @@ async def test_it_can_stay_where_it_was_built() -> None:
 
 
 async def test_progress_is_reported_in_steps() -> None:
-    """Of both builders' lines."""
+    """Steps come from the lines of both builders."""
     here = scene()
     daemons(here, "", "")
     here.nodes[0].on(building, ["#5 [2/9] RUN apt-get update", *LINES[:1], "\x1eend 1"])
@@ -123,7 +123,7 @@ async def test_progress_is_reported_in_steps() -> None:
 
 
 async def test_a_failed_build_shows_its_last_lines() -> None:
-    """With the whole log kept here, the leases given back, and no copy made."""
+    """The whole log is kept here, the leases are given back, and no copy is made."""
     here = scene()
     daemons(here, "", "")
     here.nodes[0].on(building, ["Step 1/2 : FROM base:1", "manifest unknown", "\x1eend 1"])
@@ -185,7 +185,7 @@ async def test_nothing_to_build_with(recipe: Recipe, options: Options, words: st
 
 
 async def test_a_node_without_docker_is_named() -> None:
-    """Before the lease is taken, with the rule's own finding."""
+    """The node is named before the lease is taken, with the rule's own finding."""
     here = scene()
     daemons(here, "", "")
     here.nodes[1].on("docker info", "@@ client\nabsent\n")

@@ -1,5 +1,4 @@
-"""What the engines reported at a start, kept for the next plan: on two fake nodes, with lines that vLLM 0.21.0
-prints."""
+"""The reports of engines at a start, kept for the next plan: on two fake nodes, with lines that vLLM 0.21.0 prints."""
 
 from dataclasses import replace
 
@@ -56,7 +55,7 @@ async def test_the_next_plan_knows_them() -> None:
 
 
 async def test_a_rank_that_reported_nothing_is_spoken_for() -> None:
-    """On Ray the head reports for all: ranks of tp are alike, and the plan reports whose figures they are."""
+    """The head reports for all on Ray: ranks of tp are alike, and the plan reports whose figures they are."""
     here = talking()
     here.nodes[1].script = (JOINS, 1.0, LOADS, 1.0, WARM)
     await up(here.services, request(), Options())
@@ -66,7 +65,7 @@ async def test_a_rank_that_reported_nothing_is_spoken_for() -> None:
 
 
 async def test_a_start_that_failed_is_not_kept() -> None:
-    """Nor one that reported nothing of memory."""
+    """A failed start is not kept, nor one that reported nothing of memory."""
     here = scene()
     here.nodes[0].script = HEAD
     await up(here.services, request(), Options())

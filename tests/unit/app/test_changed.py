@@ -1,4 +1,4 @@
-"""What changed since a deployment last served: noted at each ready, shown when a later start fails."""
+"""The changes since a deployment last served: noted at each ready, shown when a later start fails."""
 
 import json
 from dataclasses import replace
@@ -74,7 +74,7 @@ STATE_THEN = ClusterState(
     ],
 )
 def test_each_thing_that_a_start_depends_on_is_noted_and_compared(name: str, now: dict[str, Any]) -> None:
-    """Whatever is missing from the note is the change that an owner looks for in vain."""
+    """A thing missing from the note is the change that an owner looks for in vain."""
     given = now.pop("recipe", recipe())
     state = replace(STATE_THEN, **{key: now.pop(key) for key in ("images", "engines") if key in now})
     state = replace(state, facts={"spark-1": replace(FACTS, **now)})
@@ -108,7 +108,7 @@ async def test_ranks_that_cannot_be_started_show_it_too() -> None:
 
 
 async def test_a_start_that_serves_notes_what_it_served_with() -> None:
-    """On the head, whatever machine the next `up` is called from."""
+    """The note is on the head, whatever machine the next `up` is called from."""
     here = scene()
     await up(here.services, request(), Options())
     noted = json.loads(here.nodes[0].files[FILE])

@@ -54,7 +54,7 @@ async def test_a_node_that_answers_wrongly_is_no_lost_node() -> None:
 
 
 def test_a_recipe_takes_the_head_and_as_many_as_it_wants() -> None:
-    """In the order of the cluster file, head first."""
+    """The nodes come in the order of the cluster file, head first."""
     services = scene(3).services
     assert [node.name for node in nodes_for(services, recipe())] == ["spark-1", "spark-2"]
     with pytest.raises(RecipeError) as caught:
@@ -66,14 +66,14 @@ def test_a_recipe_takes_the_head_and_as_many_as_it_wants() -> None:
     ("path", "wanted"), [("/m/a", "/m/a"), ("~/a.gguf", "~/a.gguf"), ("a/b.gguf", "/home/ai/models/a/b.gguf")]
 )
 def test_a_models_path_is_absolute_from_home_or_below_the_models_folder(path: str, wanted: str) -> None:
-    """As the reference states."""
+    """The path follows the reference's statement."""
     given = replace(recipe(), model=replace(recipe().model, path=path))
     assert model_path(scene().services.cluster.nodes[0], given) == wanted
 
 
 @pytest.mark.parametrize("name", ["z-lab/draft", "/models/draft", "nowhere", ""])
 async def test_a_draft_model_is_read_where_a_node_has_it(name: str) -> None:
-    """By a hub id or a folder; its own layers then count in place of assumed ones."""
+    """The draft is found by a hub id or a folder; its own layers then count in place of assumed ones."""
     here = scene()
     config = '{"num_hidden_layers": 3, "num_attention_heads": 8, "hidden_size": 1024}'
     here.nodes[0].on(lambda one: "draft" in " ".join(one.argv), f"path\t/draft\nroot\t/draft\nconfig\t{config}\n")

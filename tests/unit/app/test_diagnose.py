@@ -27,7 +27,7 @@ KILLED = "{} spark-1 kernel: Out of memory: Killed process 4242 (python3) total-
 
 
 def at(seconds: float, zone: float = 0.0) -> str:
-    """As vLLM writes a time, so many seconds after now."""
+    """A time as vLLM writes it, `seconds` after now."""
     return f"{datetime.fromtimestamp(NOW + seconds + zone, UTC):%m-%d %H:%M:%S}"
 
 
@@ -55,7 +55,7 @@ async def examined(here: Scene) -> Examined:
 
 
 def keys(found: Examined) -> tuple[list[str], list[str]]:
-    """Of the causes, and of those from earlier lines."""
+    """The keys of the causes, and of those from earlier lines."""
     return [cause.key for cause in found.diagnosis.causes], [cause.key for cause in found.earlier]
 
 

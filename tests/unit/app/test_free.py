@@ -111,7 +111,7 @@ async def test_fragments_get_the_verdict_reboot() -> None:
 
 
 async def test_an_eviction_that_is_not_possible_is_reported() -> None:
-    """What could not be evicted is no reason to refuse a start, and no reason to claim an effect."""
+    """A failed eviction is no reason to refuse a start, and no reason to claim an effect."""
     here = a_node(meminfo(38))
     here.nodes[0].on(is_evict, Completed(127, "", "sh: python3: not found"))
     (notice,) = await freed(here)

@@ -53,7 +53,7 @@ def memory_findings(plan: Plan) -> dict[str, str]:
 
 
 def test_what_fits_passes() -> None:
-    """With figures of what it will hold and how fast it will be."""
+    """The plan has figures of its KV cache and its speed."""
     plan = made(real(), surveyed())
     assert plan.verdict and plan.verdict.fits and not plan.remedies and not memory_findings(plan)
     assert plan.verdict.kv and plan.verdict.kv.tokens > 196608
@@ -129,7 +129,7 @@ def test_nothing_simulated_is_kept_from_starting() -> None:
     [("vllm", "0.21.0", "fp8", "q8_0"), ("sglang", "0.5.23", "fp8_e4m3", "fp8"), ("llama-cpp", "b1", "q8_0", "fp8")],
 )
 def test_kv_types_are_the_engines_own(engine: str, version: str, has: str, lacks: str) -> None:
-    """What its version takes, from the data of its options."""
+    """The types are those of the engine's version, from the data of its options."""
     types = kv_dtypes(replace(real(), engine=EngineChoice(engine, version)))
     assert has in types and lacks not in types
 

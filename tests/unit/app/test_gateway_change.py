@@ -80,7 +80,7 @@ def services(host: FakeHost) -> Services:
 
 
 async def installed(host: FakeHost, asked: Plan) -> tuple[GatewayInstall, int]:
-    """What was made, and the port of the route that was written."""
+    """The install's result, and the port of the route that was written."""
     made = await install_gateway(services(host), asked, WHERE)
     return made, json.loads(host.files[f"{HOME}/door/door.json"])["port"]
 

@@ -92,7 +92,7 @@ async def test_a_worker_of_llama_cpp_needs_no_server() -> None:
 
 
 async def test_a_node_that_is_lost_meanwhile_is_unknown() -> None:
-    """What could not be asked forbids nothing automatically: the start will report that the node is gone."""
+    """A question that fails forbids nothing automatically: the start will report that the node is gone."""
     here = scene()
     for node in here.nodes:
         node.on(running, Unreachable(node.name, "gone"))

@@ -90,7 +90,7 @@ async def serving(hosts: list[RankNode]) -> Plan:
 
 
 def changed(host: FakeHost) -> list[str]:
-    """But for the lease."""
+    """The changes apart from the lease."""
     return [change for change in host.changes if "lease" not in change]
 
 
@@ -101,12 +101,12 @@ def written(host: FakeHost) -> dict[str, bytes]:
 
 
 def at(host: FakeHost, words: str) -> int:
-    """When it was asked for the first time."""
+    """The position of the first question."""
     return next(number for number, change in enumerate(host.changes) if words in change)
 
 
 def codes(found: InstallResult) -> list[str]:
-    """Of what is not about the gateway, which these nodes cannot have: SUP006."""
+    """The codes apart from the gateway's, which these nodes cannot have: SUP006."""
     return [finding.code for finding in found.findings if finding.code != "SUP006"]
 
 
@@ -158,14 +158,14 @@ async def test_secrets_travel_apart_and_unseen() -> None:
 
 
 async def test_a_worker_that_opens_already_is_not_changed() -> None:
-    """Where the nodes know each other, no key is added."""
+    """No key is added if the nodes know each other."""
     hosts = nodes()
     await armed(hosts)
     assert changed(hosts[1]) == []
 
 
 async def test_else_a_narrow_key_is_added() -> None:
-    """From the head's addresses only; then the way is tried again."""
+    """The key is for the head's addresses only; then the way is tried again."""
     hosts = nodes()
     refused = "192.168.1.21\tPermission denied (publickey).\n"
     hosts[0].on("ControlPath=none", refused, "192.168.1.21\tok\n")
@@ -201,13 +201,13 @@ async def test_what_is_missing_is_one_finding(told: str, code: str, node: str) -
 
 
 async def test_without_a_gateway_it_is_supervised_all_the_same() -> None:
-    """What cannot be set up there is a finding of its own."""
+    """The missing part is a finding of its own."""
     found = await armed(nodes())
     assert found.node == "spark-1" and [finding.code for finding in found.findings] == ["SUP006"]
 
 
 async def test_linger_is_asked_for_once_and_its_refusal_is_reported() -> None:
-    """Without it the user's units end with the last login: then a detached process is better."""
+    """The user's units end with the last login without linger: then a detached process is better."""
     hosts = nodes(seated(manager="user"))
     hosts[0].on("enable-linger", Completed(1, "", "Access denied"))
     found = await armed(hosts)
@@ -216,7 +216,7 @@ async def test_linger_is_asked_for_once_and_its_refusal_is_reported() -> None:
 
 
 async def test_a_supervisor_that_does_not_start_is_reported() -> None:
-    """With the last lines of its log, and it does not count as supervised."""
+    """The report has the last lines of its log, and it does not count as supervised."""
     hosts = nodes()
     alive = service.alive(HOME)
     hosts[0].on(lambda command: command == alive, Completed(1, "no module named x\n"))
@@ -225,7 +225,7 @@ async def test_a_supervisor_that_does_not_start_is_reported() -> None:
 
 
 async def test_the_same_request_is_not_written_again() -> None:
-    """Who called and when changes nothing: the supervisor that runs goes on."""
+    """The caller and the time change nothing: the supervisor that runs goes on."""
     hosts = nodes()
     await armed(hosts)
     known = written(hosts[0])

@@ -115,7 +115,7 @@ async def test_a_half_dead_deployment_is_started_again() -> None:
 
 @pytest.mark.parametrize("which", [0, 1])
 async def test_a_start_that_fails_leaves_nothing(which: int) -> None:
-    """Whichever rank it is: the other is taken away, leases are back, and the message states what the node reported."""
+    """The other rank is taken away whichever fails, leases are back, and the message states the node's report."""
     here = scene()
     here.nodes[which].refuses = Completed(125, "", "docker: no space left on device.")
     error = await refused(here, CommandFailed)
@@ -133,7 +133,7 @@ async def test_a_worker_that_cannot_start_means_no_head() -> None:
 
 
 async def test_a_node_that_is_lost_while_starting_is_reported_and_the_other_cleaned() -> None:
-    """What can be undone is undone; the error is the lost contact."""
+    """The rest is undone; the error is the lost contact."""
     here = scene()
     here.nodes[1].on(starting, Unreachable("spark-2", "connection lost"))
     await refused(here, Unreachable)
@@ -318,7 +318,7 @@ async def test_the_server_may_need_a_moment_after_it_states_that_it_is_up() -> N
 
 
 async def test_no_stream_stays_open() -> None:
-    """Whether it got ready or not, nobody follows logs any more."""
+    """Nobody follows logs afterwards, whether it got ready or not."""
     for endpoint in (FakeEndpoint(), FakeEndpoint(NotReady("no"))):
         here = scene(endpoint=endpoint)
         await asyncio.gather(brought(here), return_exceptions=True)

@@ -43,7 +43,7 @@ async def test_a_stale_lease_is_called_what_it_is() -> None:
 
 
 async def test_a_dead_init_is_replaced() -> None:
-    """What a killed init left heals on the nodes: after a minute of silence it is taken, and reported."""
+    """The leftovers of a killed init heal on the nodes: after a minute of silence the lease is taken, and reported."""
     for why, age, taken in (("init", 61, True), ("init --undo", 61, True), ("init", 59, False), ("initial", 61, False)):
         here = scene()
         here.nodes[0].holder, here.nodes[0].age = lease_text().replace("up qwen", why), age
@@ -119,7 +119,7 @@ async def test_it_is_renewed_for_as_long_as_the_work_takes() -> None:
 
 
 async def test_seizing_takes_what_others_hold() -> None:
-    """And gives it back like any other."""
+    """The seized lease is given back like any other."""
     here = scene()
     here.nodes[0].holder = lease_text()
     async with holding(here.services, BOTH, "down twin", seize=True):
@@ -149,7 +149,7 @@ async def test_a_node_without_room_for_it_reports_it() -> None:
 
 
 async def test_giving_back_does_not_hang_on_a_lost_node() -> None:
-    """What could be given back is; the other is stale in a minute."""
+    """The reachable leases are given back; the other is stale in a minute."""
     here = scene()
     here.nodes[0].on(lambda command: command.changes == "release lease", Unreachable("spark-1", "gone"))
     async with holding(here.services, BOTH, "up twin"):

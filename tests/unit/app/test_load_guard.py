@@ -134,7 +134,7 @@ async def test_what_a_load_took_is_counted_between_two_phases() -> None:
 
 
 async def test_a_start_that_another_process_planned_has_the_floors_of_that_plan() -> None:
-    """After `up --detach` the supervisor watches the load, and has no ledger of its own."""
+    """The supervisor watches the load after `up --detach`, and has no ledger of its own."""
     here = a_start(line(100.0, 5.0, 9.0), line(101.0, 0.4, 0.9), STOP)
     made = (await prepare(here.services, request())).plan
     real = replace(made.recipe, model=replace(made.recipe.model, simulated=False))

@@ -24,7 +24,7 @@ Answer = tuple[list[tuple[str, float]], str]
 
 
 def answer(causes: tuple[Cause, ...], why: Explanation | None) -> Answer:
-    """What is shown of it: causes with their confidence, and the line that explains."""
+    """The shown answer: causes with their confidence, and the line that explains."""
     return [(cause.key, cause.confidence) for cause in causes], why.line.text if why else ""
 
 

@@ -21,7 +21,7 @@ WHAT = "rank 1 on spark-2 exited with code 137"
 
 
 async def diagnosed(head: str, ended: list[RankStatus], kernel: str = KERNEL, what: str = WHAT) -> Diagnosis:
-    """With the head's log heard up to the last answer in it."""
+    """The diagnosis with the head's log heard up to the last answer in it."""
     logs = {"rank 0 on spark-1": head, "kernel log of spark-2": kernel}
     heard = {"rank 0 on spark-1": Heard(0, ANSWER)}
     words = {"deployment": "chat", "recipe": "chat", "logs": "sparkwright logs chat --tail 200"}

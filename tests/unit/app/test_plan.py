@@ -75,7 +75,7 @@ def test_what_the_cluster_file_ignores_is_counted() -> None:
 
 
 def test_a_node_has_the_last_word_on_its_ranks_environment() -> None:
-    """What differs per node (a GPU, an interface) is in the cluster file; a container keeps its own paths."""
+    """A node's own values (a GPU, an interface) are in the cluster file; a container keeps its own paths."""
     own = (("NCCL_SOCKET_IFNAME", "eth9"), ("CUDA_VISIBLE_DEVICES", "1"), ("PATH", "/node/bin"))
     here = scene()
     first, second = here.services.cluster.nodes
@@ -133,7 +133,7 @@ def test_a_key_shows_nowhere() -> None:
 
 
 def test_a_key_that_is_not_set_is_asked_for() -> None:
-    """Before anything else, with the command that makes one."""
+    """The key is asked for before anything else, with the command that makes one."""
     services = scene(secrets={"KEY": Secret("k")}).services
     assert api_key(services, recipe()) is None
     assert api_key(services, recipe(api_key_env="KEY")) == Secret("k")
@@ -169,7 +169,7 @@ def test_without_a_gateway_nobody_listens_for_all_without_a_key() -> None:
 
 
 def test_a_cluster_that_is_too_small_is_an_error() -> None:
-    """Which nodes there are, and how many are expected."""
+    """The error names the nodes, and the expected number."""
     with pytest.raises(RecipeError) as caught:
         make_plan(scene(1).services, request(), found("spark-1"))
     assert "wants 2 nodes, cluster lab has 1 (spark-1)" in caught.value.message
@@ -188,7 +188,7 @@ def weights(**model: Any) -> Recipe:
 
 
 def test_every_rank_gets_weights_where_they_are_or_will_be() -> None:
-    """What one node has is copied to the same place on the others, so all ranks can name it now."""
+    """One node's files are copied to the same place on the others, so all ranks can name it now."""
     given = weights(id="org/name")
     cluster_state = found("spark-1", "spark-2", checkpoints={"spark-1": HERE, "spark-2": NOWHERE})
     for spec in planned(given, cluster_state).specs:

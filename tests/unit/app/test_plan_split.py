@@ -1,4 +1,4 @@
-"""From config.json on a node to what the plan reports of the split."""
+"""The way from config.json on a node to the plan's report on the split."""
 
 import json
 from dataclasses import replace

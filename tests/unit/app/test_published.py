@@ -1,4 +1,4 @@
-"""When the hub is asked about a model, and what of its answer counts."""
+"""The conditions under which the hub is asked about a model, and the parts of its answer that count."""
 
 import json
 from dataclasses import replace
@@ -45,7 +45,7 @@ async def test_a_model_that_nothing_describes_is_looked_up() -> None:
 
 
 async def test_the_recipe_comes_first() -> None:
-    """What the recipe states itself is not replaced."""
+    """A value that the recipe states itself is not replaced."""
     assert with_published(served(shape=SHAPE), ANSWER).model.shape == SHAPE
     assert with_published(served(size=5), ANSWER).model.size == 5
     mine = served()

@@ -23,7 +23,7 @@ LOST = Unreachable("spark-2", "the host key of spark-2 has CHANGED", "ssh-keygen
 
 
 def shown(here: Scene, *lives: Live | None) -> Scene:
-    """What its supervisor reports at each look, the last one for ever; None: it is gone."""
+    """Shows a supervisor's reports, one a look, the last one for ever; None: it is gone."""
     told = {"deployment": "twin", "running": True, "by": "", "unit": "", "endpoint": ""}
     rows = [[{**told, "live": json.loads(to_json(live)), "now": live.at}] if live else [] for live in lives]
     here.nodes[0].on("python3 -I -", *(json.dumps(row) for row in rows))

@@ -1,4 +1,4 @@
-"""What `plan` reports of ranks that run already: the words are what `up` then does."""
+"""The report of `plan` on ranks that run already: its words are what `up` then does."""
 
 from dataclasses import replace
 
@@ -94,7 +94,7 @@ AUDIT = "2026-11-22T14:23:01Z bob@desk disarm chat: down\nnow 2026-11-22T14:23:{
     ],
 )
 async def test_who_has_taken_it_down_is_named(reported: str, who: str) -> None:
-    """From the node's audit log, whose lines are not trusted, and only while it is news."""
+    """The name comes from the node's audit log, whose lines are not trusted, and only while it is news."""
     here = scene()
     here.nodes[0].on(lambda command: command == service.taken_down(STATE, "chat"), reported)
     assert await taken_down(here.services, "spark-1", "chat", 20.0) == who

@@ -51,7 +51,7 @@ async def test_without_any_run_the_way_to_one_is_reported(tmp_path: Path) -> Non
 
 
 async def test_lists_are_narrowed(saved: SqliteRuns) -> None:
-    """By workload, with or without its version, and by tag."""
+    """Lists are narrowed by workload, with or without its version, and by tag."""
     assert len(await use.listed(saved, "check", "")) == len(await use.listed(saved, "check@1", "")) == 3
     assert await use.listed(saved, "check@2", "") == ()
     assert [one.id for one in await use.listed(saved, "", "base")] == ["r-2a", "r-1a"]

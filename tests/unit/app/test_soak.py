@@ -76,7 +76,7 @@ async def test_rounds_until_the_time_is_up() -> None:
 
 
 async def test_it_stops_at_the_floor() -> None:
-    """In the middle of a level that would not end, and with what was seen; the rest can be resumed."""
+    """The soak stops in the middle of a level that would not end, and keeps its findings; the rest can be resumed."""
     scene = Soaking(memory={"spark-1": 3 * GIB})
 
     class Hanging(TableClient):

@@ -1,4 +1,4 @@
-"""What must be copied to which node, and what is reported when that does not work."""
+"""The copies needed on each node, and the reports when they fail."""
 
 import json
 from dataclasses import replace
@@ -78,7 +78,7 @@ def test_rpc_workers_need_no_weights(checkpoints: tuple[Checkpoint, ...], needs:
 
 
 def test_a_simulated_model_needs_no_weights() -> None:
-    """Unless a node has files of it: then all need them."""
+    """No weights are needed unless a node has files of it: then all need them."""
     assert model_needs(plan(recipe(), found(NONE, NONE)), found(NONE, NONE)) == Needs(())
     assert model_needs(plan(recipe(), found(WHOLE, NONE)), found(WHOLE, NONE)) == Needs(("spark-2",), "spark-1")
 
@@ -145,7 +145,8 @@ def staged(here: Scene, *lines: str, code: int = 0) -> Scene:
 
 
 async def test_weights_go_from_who_has_them_to_who_has_not() -> None:
-    """Over the fabric address, with that node's own host keys; progress is reported in GiB; then inspected again."""
+    """Weights go over the fabric address, with that node's own host keys; progress is in GiB; then the target is
+    inspected again."""
     here = staged(scene(), "  1,073,741,824  25%  100.0MB/s    0:00:30", "2147483648 bytes")
     cluster_state = found(WHOLE, NONE)
     assert await stage_model(here.services, plan(real(), cluster_state), cluster_state)
@@ -163,7 +164,7 @@ async def test_weights_go_from_who_has_them_to_who_has_not() -> None:
     ("code", "hint"), [(255, "ssh-add"), (127, "rsync"), (11, "make room on spark-2"), (12, "`up` again")]
 )
 async def test_a_copy_that_fails_reports_how_to_go_on(code: int, hint: str) -> None:
-    """By its exit code, never by its wording; the last lines of the program are shown."""
+    """The failure is judged by its exit code, never by its wording; the last lines of the program are shown."""
     here = staged(scene(), "rsync: something odd", code=code)
     cluster_state = found(WHOLE, NONE)
     with pytest.raises(CommandFailed) as caught:
@@ -219,7 +220,7 @@ async def test_what_is_still_not_whole_afterwards_is_an_error() -> None:
 
 
 async def test_what_nobody_has_is_fetched_once_with_a_token_that_does_not_show() -> None:
-    """On the head; the other gets it from there. The token is in no command line."""
+    """The head fetches it; the other node gets it from there. The token is in no command line."""
     here = staged(scene(secrets={"HF_TOKEN": Secret("hf_secret")}))
     here.nodes[0].on(wrapped("hf download"), ["1 bytes", "\x1eend 0"])
     cluster_state = found(NONE, NONE)
@@ -265,7 +266,7 @@ async def test_an_image_of_ones_own_is_built_and_never_pulled() -> None:
 
 
 def has_image(here: Scene, reference: str, *ids: str) -> Scene:
-    """What the nodes report of the image once it was copied; '' for a node that has none."""
+    """Sets the nodes' reports of the image after a copy; '' for a node that has none."""
     for node, found in zip(here.nodes, ids, strict=True):
         node.on(lambda c: c == staging.image(reference), f"{found} 9\n" if found else Completed(1, ""))
     return here

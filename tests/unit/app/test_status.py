@@ -127,7 +127,7 @@ async def test_a_worker_does_not_know_the_address() -> None:
 
 @pytest.mark.parametrize(("code", "state"), [(0, DeploymentState.STOPPED), (1, DeploymentState.FAILED)])
 async def test_ranks_that_all_ended_are_stopped_or_failed(code: int, state: DeploymentState) -> None:
-    """By the exit codes, not by anybody's memory of what was asked."""
+    """The state follows the exit codes, not anybody's memory of a request."""
     here = running()
     ended(here, 0, code)
     ended(here, 1, code)
@@ -179,7 +179,7 @@ async def test_a_node_whose_docker_is_blind_reports_it() -> None:
 
 
 async def test_several_deployments_are_distinguished() -> None:
-    """By name, in order."""
+    """Deployments are listed by name, in order."""
     here = running()
     other = running(deployment="qwen")
     for mine, theirs in zip(here.nodes, other.nodes, strict=True):

@@ -45,7 +45,7 @@ async def test_the_supervisors_word_wins() -> None:
 
 
 async def test_a_deployment_without_ranks_is_there_all_the_same() -> None:
-    """Between two launches nothing runs, and that is not all there is to report."""
+    """Nothing runs between two launches, and that is not all there is to report."""
     found = await only(watched(scene()))
     assert (found.name, found.state, found.ranks) == ("twin", DeploymentState.BACKING_OFF, ())
 
@@ -111,7 +111,7 @@ async def test_of_nothing_but_a_dead_supervisor_that_is_reported() -> None:
 
 
 async def test_a_node_without_python_has_no_supervisor() -> None:
-    """And is no trouble."""
+    """A node without python has no supervisor, and that is no trouble."""
     here = running()
     here.nodes[0].on("python3 -I -", Completed(127, "", "sh: python3: not found"))
     assert (await only(here)).state is DeploymentState.READY

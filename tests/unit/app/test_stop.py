@@ -93,7 +93,7 @@ async def test_another_name_is_an_error_that_lists_what_there_is() -> None:
 
 
 async def test_a_node_out_of_reach_is_reported_after_the_others_are_clean() -> None:
-    """What can be freed is freed; the message names the rest."""
+    """Everything reachable is freed; the message names the rest."""
     here = await serving()
     here.nodes[1].on(lambda command: True, Unreachable("spark-2", "no route to host", "is it on?"))
     with pytest.raises(Unreachable) as caught:

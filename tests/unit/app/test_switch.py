@@ -119,7 +119,7 @@ async def test_a_console_that_ends_leaves_the_rest_to_the_supervisor() -> None:
 
 
 async def test_nothing_is_stopped_while_a_node_cannot_be_asked() -> None:
-    """As every command that takes away what serves."""
+    """A switch acts like every command that takes away a serving deployment."""
     head = Head(running())
     head.scene.nodes[1].on("", Unreachable("spark-2", "no route to host"))
     with pytest.raises(Unreachable):

@@ -36,7 +36,7 @@ async def failure(here: Scene, **more: Any) -> NotReady:
 
 
 async def test_phases_follow_each_other_with_their_times() -> None:
-    """Where time went: each phase of the head once, in order, from the start to the answer."""
+    """Each phase of the head has its time, once, in order, from the start to the answer."""
     here = scene_of((2.0, JOINS, 1.0, LOADS, SHARD, 4.0, COMPILES, 3.0, READY))
     outcome = await up(here.services, request(), Options())
     steps = dict(outcome.steps)
@@ -75,7 +75,7 @@ async def test_only_the_head_reports_when_it_is_ready() -> None:
 
 @pytest.mark.parametrize(("rank", "node"), [(0, "spark-1"), (1, "spark-2")])
 async def test_the_end_of_any_rank_ends_the_wait_at_once(rank: int, node: str) -> None:
-    """Whichever it is, not the phase's limit is waited for but a second at most; code, phase and last line are
+    """The wait is a second at most after any rank's end, and not the phase's limit; code, phase and last line are
     reported."""
     scripts: list[Script] = [(JOINS, LOADS, 1000.0), (JOINS, LOADS, 1000.0)]
     scripts[rank] = (JOINS, LOADS, SHARD, 5.0, "dying now", Exit(1))
@@ -109,7 +109,7 @@ async def test_what_ended_first_is_the_cause() -> None:
 
 
 async def test_error_lines_come_before_the_last_lines() -> None:
-    """What the engine calls an error may be far above its last lines: it is shown first, and nothing twice."""
+    """An error line may be far above the last lines: it is shown first, and nothing twice."""
     chatter = tuple(f"chatter {number}" for number in range(100))
     error = await failure(scene_of(worker=(JOINS, ERROR, *chatter, Exit(1))))
     assert error.tail[0] == ERROR

@@ -1,4 +1,4 @@
-"""What `diagnose` names for a text."""
+"""The causes that `diagnose` names for a text."""
 
 from sparkwright.causes.diagnose import Reader, book, known
 from sparkwright.causes.ranking import found_by_signs, found_by_stories, ranked

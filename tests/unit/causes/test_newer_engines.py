@@ -42,7 +42,7 @@ def test_an_error_of_a_request_is_not_the_cause_of_an_end() -> None:
 
 
 def test_an_error_of_a_request_is_told_of_an_engine_that_serves() -> None:
-    """Without the end, the same errors are what is wrong."""
+    """The same errors are the fault without the end."""
     lines = (DATA / "vllm-0.32.0/worker-killed.log").read_text().splitlines(keepends=True)[:566]
     found = examine([("rank 0", ["".join(lines).encode()])], 2026, {})
     assert found.causes[0].key == "tool-call-parser-wrong-or-missing"

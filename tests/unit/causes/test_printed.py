@@ -285,7 +285,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_blocks_are_bounded(name: str) -> None:
-    """At most 400 settings of 200 characters and 20 facts, whatever a log has."""
+    """A log gives at most 400 settings of 200 characters and 20 facts, whatever it has."""
     found = printed("a.log", list(enumerate(HOSTILE[name].encode().split(b"\n"), 1)))
     assert len(found.settings) <= 400 and all(len(value) <= 200 for value in found.settings.values())
     assert len(found.stated) <= 20 and len(differences([found, found], {})) <= 5

@@ -1,4 +1,4 @@
-"""Where each rule about machine, driver, GPU, memory and clock fires, and where it must be silent."""
+"""Cases in which each rule about machine, driver, GPU, memory and clock fires, and in which it must be silent."""
 
 from dataclasses import replace
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a healthy Spark reports of its system: settings, packages, activity, kernel log, clock and board."""
+"""The reports of a healthy Spark's system: settings, packages, activity, kernel log, clock and board."""
 
 from dataclasses import replace
 from typing import Any
@@ -55,7 +55,7 @@ BOARD = Board(
 
 
 def host_facts(number: int) -> dict[str, Any]:
-    """Of node `number`: each node has ssh host keys of its own."""
+    """The facts of node `number`: each node has ssh host keys of its own."""
     return {
         "kernel": KERNEL,
         "kernel_log": KernelLog(2000, (LOADING,)),

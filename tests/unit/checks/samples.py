@@ -176,7 +176,7 @@ def context(first: dict[str, Any] | None = None, recipe: Recipe | None = RECIPE,
 
 
 def found(code: str, where: Context) -> list[Finding]:
-    """What the check of that code finds."""
+    """The findings of the check of that code."""
     (check,) = [check for check in CHECKS if code == check.code]
     return list(check.findings(where))
 

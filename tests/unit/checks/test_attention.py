@@ -1,4 +1,4 @@
-"""Which findings still need attention."""
+"""The findings that still need attention."""
 
 from dataclasses import replace
 

@@ -154,13 +154,13 @@ def fires(case: Recipe | Context) -> set[str]:
 
 
 def on_the_nodes(code: str) -> bool:
-    """Whether the code fires on the nodes that its own case describes."""
+    """True if the code fires on the nodes that its own case describes."""
     tables = [table.FIRING for table in (test_rules, host_cases, fabric_cases, recipe_cases)]
     return any(code in fires(table[code]) for table in tables if code in table)
 
 
 def ranks(number: str, rdma: bool = True) -> Iterator[RankSpec]:
-    """What is rendered of the report's own recipe as we ship it."""
+    """The ranks rendered from the report's own recipe as we ship it."""
     name = RENDERED.get(number[0], "deepseek-v4-flash")
     asked = shipped(name)
     yield from engine(asked.engine.name).render(asked, placement(rdma=rdma), hub_context())

@@ -1,4 +1,5 @@
-"""What `check` reports of machines that are in order: two nodes as they come, and machines that are no GB10 at all."""
+"""The findings of `check` on machines that are in order: two nodes as they come, and machines that are no GB10 at
+all."""
 
 import re
 from dataclasses import replace

@@ -16,7 +16,7 @@ def measured(ttft: float, name: str = "r-new", model: str = "") -> Run:
 
 
 def test_a_gate_of_a_baseline_decides_the_exit_code() -> None:
-    """As `gate RUN FILE --baseline` does, in one go; times are written as people write them."""
+    """The gate works like `gate RUN FILE --baseline`, in one go; times are written as people write them."""
     slow = Done([measured(0.2)], GATES, baseline=measured(0.1, "r-old"))
     assert exit_code(slow) == 1
     assert "FAIL  ttft <= 1.5 x baseline: found 200 ms, expected <= 150 ms (1.5 x baseline)" in done_text(slow)

@@ -14,7 +14,7 @@ PLANS = depth_plans((0, 4096))
 
 
 def test_without_a_terminal_each_level_is_two_lines_on_stderr(capsys: pytest.CaptureFixture[str]) -> None:
-    """What begins, what came of it; nothing on stdout."""
+    """A level prints its beginning and its result; nothing on stdout."""
     with bench_screen(PLANS, 1) as screen:
         for plan in PLANS:
             screen.level(plan, 0, 1)
@@ -41,14 +41,14 @@ def test_a_terminal_that_cannot_draw_gets_lines(
 
 
 def test_what_is_simulated_reports_it_from_the_first_line(capsys: pytest.CaptureFixture[str]) -> None:
-    """Before any answer has come, and for a user who reads only one line."""
+    """The mark stands before any answer has come, and for a user who reads only one line."""
     with bench_screen(PLANS, 1, simulated=True) as screen:
         screen.level(PLANS[0], 0, 1)
     assert capsys.readouterr().err == "SIMULATED  1 of 2  d0\n"
 
 
 def test_quiet_reports_notes_only(capsys: pytest.CaptureFixture[str]) -> None:
-    """With --json stdout is for the result alone."""
+    """The stdout of --json is for the result alone."""
     with bench_screen(PLANS, 1, quiet=True) as screen:
         screen.level(PLANS[0], 0, 1)
         screen.row(Row(0, 0, 0.0, 0.0))

@@ -1,4 +1,4 @@
-"""How far a benchmark is, from rows that have ended."""
+"""The progress of a benchmark, from rows that have ended."""
 
 from fakes.runs import agent_plans, depth_plans
 from sparkwright.cli.bench_live import Progress, block, level_line, requests, summary_line, work
@@ -71,7 +71,7 @@ def test_levels_that_nobody_counted_are_counted_as_they_come() -> None:
 
 
 def test_simulated_is_reported_from_the_first_answer_on() -> None:
-    """On the screen, too."""
+    """The screen shows it, too."""
     progress = Progress([D0], 3)
     progress.begin(D0, 1, 3, 0.0)
     progress.take(row(simulated=True))

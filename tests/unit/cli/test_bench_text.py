@@ -42,7 +42,8 @@ def test_a_narrow_terminal_gets_fewer_columns() -> None:
 
 
 def test_next_commands_name_the_run() -> None:
-    """To be copied; console and gateway only where a deployment was measured, the latter at its engine."""
+    """The commands are ready to be copied; console and gateway only for a measured deployment, the latter at its
+    engine."""
     made = run(depth_plans((0,)), "r-2")
     elsewhere = replace(made, conditions=replace(made.conditions, ours=False))
     assert "sparkwright report r-2 -o report.html" in next_text(elsewhere)
@@ -52,6 +53,6 @@ def test_next_commands_name_the_run() -> None:
 
 
 def test_a_refused_comparison_reports_why() -> None:
-    """And shows no table of nothing."""
+    """The refusal shows no table of nothing."""
     text = comparison_text(compared(rows=(), refused=("the models differ: a and b",)))
     assert text == "not comparable: the models differ: a and b"

@@ -1,4 +1,4 @@
-"""What `bench` reports before it measures."""
+"""The report of `bench` before it measures."""
 
 from dataclasses import replace
 
@@ -36,7 +36,7 @@ def test_what_was_found() -> None:
 
 
 def test_a_simulation_reports_it_first() -> None:
-    """On every screen."""
+    """Every screen has the mark."""
     assert found_text(ready(simulated=True)).startswith("SIMULATED  http://node")
     assert plan_json(ready(simulated=True))["simulated"] is True
 

@@ -1,4 +1,4 @@
-"""What a check found, as a user reads it."""
+"""The result of a check, as a user reads it."""
 
 from dataclasses import replace
 

@@ -76,7 +76,7 @@ def test_help_sentences_are_imperative() -> None:
 
 
 def test_an_option_has_one_meaning() -> None:
-    """What an option is called in one command it is called nowhere for another thing: metavar by name."""
+    """An option's name in one command is never used in another for another thing: metavar by name."""
     shown: dict[str, set[str]] = {}
     for _, one, context in ALL:
         for option in one.params:
@@ -251,7 +251,7 @@ def test_nothing_to_diagnose_is_no_good_news(content: bytes) -> None:
 
 
 def test_an_empty_log_among_others_is_named(tmp_path: Path, capsys: Any) -> None:
-    """What can be read is diagnosed; zeros of a power cut do not make a log unreadable."""
+    """The readable logs are diagnosed; zeros of a power cut do not make a log unreadable."""
     good, empty = tmp_path / "good.log", tmp_path / "empty.log"
     good.write_bytes(b"INFO all good\n" + b"\0" * 4096)
     empty.write_bytes(b"")
@@ -309,7 +309,7 @@ def test_a_report_has_the_format_of_its_name(home: Path, capsys: Any) -> None:
 
 
 def test_a_pdf_needs_a_browser(home: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without Chromium: exit code 2 and what to do; no file."""
+    """The exit code is 2 without Chromium, with the thing to do; no file."""
     monkeypatch.setenv("PATH", str(home))
     for words in (["report", "-o", "x.pdf"], ["report", "--format", "pdf"]):
         assert run(words) == 2

@@ -57,7 +57,7 @@ def test_names_are_completed(complete: Any) -> None:
 
 
 def test_runs_and_tags_are_completed(complete: Any) -> None:
-    """From this machine's store, newest first."""
+    """The names come from this machine's store, newest first."""
 
     async def add() -> None:
         store = run_store()

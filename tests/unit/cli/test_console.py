@@ -1,4 +1,4 @@
-"""What is reported while it happens: lines where no terminal is, a block that moves on one."""
+"""The reports during work: lines where no terminal is, a block that moves on one."""
 
 from typing import Any
 
@@ -29,7 +29,7 @@ LOADING = RankPhase(0, "spark-1", Phase.LOAD, "shards", 1.0, 4.0, "shards", 230.
 
 
 def test_lines_report_what_begins_and_ends(capsys: Any, now: list[float]) -> None:
-    """With the time since the start in front."""
+    """Each line has the time since the start in front."""
     lines = Lines()
     now[0] = 61.0
     for happening in (StepStarted("facts", "asking spark-1"), StepDone("facts", 0.4), Notice("odd", warning=True)):
@@ -52,7 +52,7 @@ def test_progress_is_reported_now_and_then(capsys: Any, now: list[float]) -> Non
 
 
 def test_a_new_phase_is_always_reported(capsys: Any, now: list[float]) -> None:
-    """Whatever was reported a moment ago."""
+    """A new phase is reported whatever came a moment ago."""
     lines = Lines()
     for phase in (Phase.LOAD, Phase.COMPILE, Phase.GRAPHS):
         lines.report(RankPhase(0, "spark-1", phase))
@@ -80,7 +80,7 @@ def test_the_live_block_shows_ranks_with_their_time_and_what_is_usual(capsys: An
 
 
 def test_a_copy_is_a_bar() -> None:
-    """How much of how much; without a total no bar."""
+    """The text has the done and the total amount; without a total no bar."""
     told = Progress("stage", "spark-1", 37.5, 150.0, "GiB", "weights to spark-2 at 1.1GB/s")
     assert progress_text(told) == "#####                37.5 of 150.0 GiB  weights to spark-2 at 1.1GB/s"
     assert progress_text(Progress("stage", "n", 3.0, None, "GiB", "x")) == "3.0 GiB  x"

@@ -62,7 +62,7 @@ def links(page: Path) -> list[tuple[str, str]]:
 
 
 def anchors(page: Path) -> set[str]:
-    """As GitHub makes them from headings."""
+    """The anchors that GitHub makes from headings."""
     heads = re.findall(r"^#+ (.+)$", page.read_text(), flags=re.M)
     return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
 
@@ -110,7 +110,7 @@ def shown_commands() -> list[tuple[str, list[str]]]:
 
 
 def complaint(words: list[str]) -> str:
-    """What click says about the words, up to values: files and names in pages are examples."""
+    """The complaint of click about the words, up to values: files and names in pages are examples."""
     command: click.Command = cli.main
     context = click.Context(command, info_name="sparkwright", **command.context_settings)  # type: ignore[arg-type]
     try:

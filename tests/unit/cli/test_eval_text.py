@@ -1,4 +1,4 @@
-"""What `eval` prints of a run."""
+"""The output of `eval` for a run."""
 
 from dataclasses import replace
 

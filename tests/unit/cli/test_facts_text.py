@@ -89,6 +89,6 @@ def test_unknown_reports_it_with_its_reason() -> None:
 
 
 def test_docker_trouble_is_dockers_own_word() -> None:
-    """What kind of trouble, and its first line."""
+    """The text has the kind of trouble, and its first line."""
     docker = Docker("", trouble=DockerTrouble.NO_RIGHTS, said="permission denied")
     assert rows(NodeFacts("n", 1.0, docker=docker))["docker"] == "no rights: permission denied"

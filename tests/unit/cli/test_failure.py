@@ -1,4 +1,4 @@
-"""What went wrong, for programs."""
+"""The failures in a form for programs."""
 
 import json
 from typing import Any

@@ -21,7 +21,7 @@ OVER = replace(
 
 
 def test_without_a_diagnosis_no_cause_is_named() -> None:
-    """And an open incident is not called over."""
+    """An open incident is not called over, either."""
     text = shown_text(Shown("spark-1", OPEN, ()))
     assert "cause     none that is known" in text and "its evidence is no longer kept" in text
     assert "open      it is being worked on" in text and "ended" not in text

@@ -93,7 +93,7 @@ def test_errors_of_several_nodes_are_each_reported_once(verb: Any, capsys: Any) 
     "error", [RuntimeError("oh"), BaseExceptionGroup("g", [errors.Busy("m"), ValueError("oh")])], ids=["one", "group"]
 )
 def test_our_own_bug_is_70_with_the_traceback_and_what_to_do(verb: Any, capsys: Any, error: BaseException) -> None:
-    """Whatever we did not expect; known trouble next to it does not hide it."""
+    """An unexpected error exits with 70; known trouble next to it does not hide it."""
     verb(raising(error))
     assert run(["probe"]) == 70
     said = capsys.readouterr().err
@@ -110,7 +110,7 @@ def test_ctrl_c_is_130_without_a_word_too_much(verb: Any, capsys: Any, error: Ba
 
 
 def test_debug_shows_where_known_trouble_came_from(verb: Any, capsys: Any) -> None:
-    """For a report to us; without it there is never a traceback."""
+    """The traceback is for a report to us; without --debug there is never one."""
     verb(raising(errors.Busy("m")))
     assert run(["--debug", "probe"]) == 4
     assert "Traceback" in capsys.readouterr().err
@@ -124,7 +124,7 @@ def test_a_pipe_that_broke_elsewhere_is_a_bug(verb: Any, capsys: Any, monkeypatc
 
 
 def test_wrong_words_name_the_nearest_right_ones(capsys: Any) -> None:
-    """And where to read on."""
+    """The message also names the place to read on."""
     assert run(["stauts"]) == 2
     assert capsys.readouterr().err.splitlines() == [
         "error: no command 'stauts'; did you mean `status`?",
@@ -152,13 +152,13 @@ def test_wrong_use_of_a_verb_is_2_in_the_same_shape(capsys: Any, words: list[str
 
 
 def test_no_words_show_the_help(capsys: Any) -> None:
-    """On stderr, as wrong use."""
+    """The help goes to stderr, as for wrong use."""
     assert run([]) == 2
     assert "First time:" in capsys.readouterr().err
 
 
 def test_help_lists_every_verb_in_one_line(capsys: Any) -> None:
-    """And reports how to begin."""
+    """The help also reports how to begin."""
     assert run(["--help"]) == 0
     lines = capsys.readouterr().out.splitlines()
     rows = [line.split()[0] for line in lines[lines.index("Commands:") + 1 :] if line.strip()]
@@ -178,7 +178,7 @@ def commands(command: click.Command, path: str) -> Iterator[tuple[str, click.Com
 
 
 def test_every_verb_has_help_with_an_example() -> None:
-    """What it does, its options, and a call that one can copy; a list of verbs of which 80 columns cut no line off."""
+    """A verb's help has its purpose, its options, and a call that one can copy; 80 columns cut no line of the list."""
     for path, command in commands(cli.main, "sparkwright"):
         names = ["-h", "--help"]  # click remembers a command's first ones, also for the page of its reference
         context = click.Context(command, info_name=path, terminal_width=80, help_option_names=names)

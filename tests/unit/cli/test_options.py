@@ -32,6 +32,6 @@ def test_a_reason_comes_with_the_force_or_next_to_it(words: list[str], told: str
 
 @pytest.mark.parametrize("words", [["--force"], ["--reason", "I know"], ["--force", "--reason", ""]])
 def test_neither_is_used_alone(words: list[str]) -> None:
-    """What is overridden is recorded with its reason, and a reason is for something."""
+    """An override is recorded with its reason, and a reason is for something."""
     found = CliRunner().invoke(verb, ["x", *words])
     assert found.exit_code == 2 and ("needs a reason" in found.output or "goes with --force" in found.output)

@@ -165,7 +165,7 @@ def test_a_speed_that_is_not_known_reports_why() -> None:
 
 
 def test_remedies_are_numbered_with_their_costs() -> None:
-    """What to write, exactly, and below what it gives up."""
+    """A remedy has the exact keys, and below them their cost."""
     one = Remedy("serving.context: 4096", ("context 8,192 -> 4,096 tokens (-50%)",), Variant(), RECIPE, Verdict(True))
     assert remedies_text((one, replace(one, change="nodes: 2", costs=()))).splitlines() == [
         "what does fit, cheapest first",
@@ -196,7 +196,7 @@ def test_recipes_are_side_by_side() -> None:
 
 
 def test_an_optimum_is_shown_with_what_to_paste() -> None:
-    """Before and best, the keys as YAML, and the other settings as a table; JSON has the same."""
+    """The optimum shows before and best, the keys as YAML, and the other settings as a table; JSON has the same."""
     found = optimize(recipe(context=8192), Toy(token=20), WORLD, Goal.CONTEXT)
     shown = optimum_text(found)
     assert "in the recipe\n  serving:\n    context: 262144" in shown
@@ -206,7 +206,7 @@ def test_an_optimum_is_shown_with_what_to_paste() -> None:
 
 
 def test_nothing_better_is_reported() -> None:
-    """And nothing at all, where nobody knows what a pool holds."""
+    """Nothing at all is shown if nobody knows what a pool holds."""
     own = Choice(Variant(), RECIPE, Verdict(True))
     shown = optimum_text(Optimum(Goal.LATENCY, own, own, (own,), "why", 3))
     assert "no setting that fits reaches more than the recipe's own" in shown
@@ -214,7 +214,8 @@ def test_nothing_better_is_reported() -> None:
 
 
 def test_three_figures_of_free_memory_are_shown_apart() -> None:
-    """Where an engine's own check fails on the one that it reads, or page cache is in the way of the load."""
+    """The figures are shown if an engine's own check fails on the one that it reads, or page cache is in the way of the
+    load."""
     enough = replace(ledger(6, 60, 4, 20), claim=85 * GIB, seen=FreeMemory(Counts.AVAILABLE, 94 * GIB, 90 * GIB))
     assert "counts" not in memory_text([enough], why=False) and "counts" in memory_text([enough], why=True)
     cached = replace(enough, seen=FreeMemory(Counts.FREE, 94 * GIB, 30 * GIB, 2 * GIB))

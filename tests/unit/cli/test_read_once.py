@@ -1,4 +1,4 @@
-"""What was read once and checked is not read as YAML again."""
+"""A file that was read once and checked is not read as YAML again."""
 
 from pathlib import Path
 

@@ -36,5 +36,5 @@ def test_what_is_not_known_is_shown_as_not_known() -> None:
 
 
 def test_nothing_that_suits_is_a_sentence() -> None:
-    """And where to look for more."""
+    """The sentence also names the place to look for more."""
     assert "recipes source add" in choice_text([])

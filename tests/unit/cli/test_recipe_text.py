@@ -87,7 +87,7 @@ def test_changes_between_profiles() -> None:
 
 
 def test_flags_are_words_of_a_command_line() -> None:
-    """What `show` prints can be copied: bare flags, --no- forms, JSON without spaces."""
+    """The output of `show` can be copied: bare flags, --no- forms, JSON without spaces."""
     given = {"trust-remote-code": True, "enable-x": False, "block-size": 256, "config": {"a": [1]}}
     assert list(flags(given)) == ["--trust-remote-code", "--no-enable-x", "--block-size 256", '--config {"a":[1]}']
 

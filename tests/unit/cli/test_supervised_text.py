@@ -1,4 +1,4 @@
-"""What `status` reports of a supervisor."""
+"""The report of `status` on a supervisor."""
 
 from dataclasses import replace
 from typing import Any
@@ -13,7 +13,7 @@ LIVE = Live(1000.0, "twin", DeploymentState.READY, 940.0)
 
 
 def lines(unit: str = "", **changed: Any) -> list[str]:
-    """Below the deployment's own line."""
+    """The lines below the deployment's own."""
     return shown(Supervised("twin", "spark-1", 1001.0, True, replace(LIVE, **changed), unit)).splitlines()[1:]
 
 
@@ -64,14 +64,14 @@ def test_a_head_that_runs_another_program_is_named() -> None:
 
 
 def test_a_canary_that_got_nothing_reports_what_came() -> None:
-    """And when it was asked."""
+    """The report also has the time of the question."""
     assert (
         lines(canary=LiveCanary(996.0, None, "HTTP 500"))[0] == "  probe request: no token, asked 5.0 s ago: HTTP 500"
     )
 
 
 def test_a_refusal_reports_when_it_ends() -> None:
-    """Where that is known; a time that is past is none."""
+    """The end is shown if it is known; a past time is none."""
     assert lines(refusing=True, why="spark-1 is short of memory")[0].endswith("are refused: spark-1 is short of memory")
     assert lines(refusing=True, why="x", back_at=1031.0)[0].endswith("x; back in about 30 s")
     assert lines(refusing=True, why="x", back_at=900.0)[0].endswith(
@@ -80,7 +80,7 @@ def test_a_refusal_reports_when_it_ends() -> None:
 
 
 def test_a_reason_is_reported_once() -> None:
-    """As the state's reason, not again as what requests are refused for."""
+    """The reason is the state's, and is not repeated as the refusal's."""
     said = lines(refusing=True, why="rank 1 exited", reason="rank 1 exited", back_at=1031.0)
     assert said[:2] == ["  reason: rank 1 exited", "  new requests are refused; back in about 30 s"]
 
@@ -93,7 +93,7 @@ def test_what_it_waits_for_is_there() -> None:
 
 
 def test_restarts_are_counted() -> None:
-    """Of the programs next to the engine, each with its last one."""
+    """The count is of the programs next to the engine, each with its last restart."""
     rows = (LiveRestart("gateway (Caddy)", 2, 941.0), LiveRestart("supervisor", 1, 0.0))
     (said, *_) = lines(restarts=rows)
     assert said == "  restarts since up: gateway (Caddy) 2 (last 60 s ago), supervisor 1 (last 16 min 41 s ago)"

@@ -95,7 +95,7 @@ PLANS: dict[str, tuple[Plan, Shown]] = {
 
 @pytest.mark.parametrize("name", PLANS)
 def test_a_plan_is_exactly_this(name: str) -> None:
-    """Where, what fits, what is copied, the commands, the figures with their source, findings, and the verdict."""
+    """A plan has places, the verdict on memory, copies, commands, figures with their source, and findings."""
     plan, parts = PLANS[name]
     shown = unstyle(plan_text(plan, ("weights: copied from spark-1 to spark-2 over the fabric",), parts)) + "\n"
     file = DATA / f"{name}.txt"
@@ -126,7 +126,7 @@ def test_a_value_that_only_looks_shared_is_not() -> None:
 
 
 def test_the_files_of_a_rank_are_a_part_of_what_runs() -> None:
-    """What the engine reads from a file is as exact as its words; a launcher is named, a secret is not shown."""
+    """The content of an engine's file is as exact as its words; a launcher is named, a secret is not shown."""
     files = (
         RankFile("options.yaml", "a: 1\nb: 2\n"),
         RankFile("l.py", "x\n" * 40),
@@ -164,7 +164,7 @@ def test_too_much_is_reported_loudly() -> None:
 
 
 def test_simulated_is_first() -> None:
-    """On plans, deployments and answers."""
+    """Plans, deployments and answers begin with the mark."""
     plan = replace(PLAN, cluster=replace(CLUSTER, simulated=True))
     assert plan_text(plan, (), Shown(commands=True)).startswith("SIMULATED  big@256k: ")
     found = Deployment("big", DeploymentState.READY, (), simulated=True)
@@ -174,7 +174,7 @@ def test_simulated_is_first() -> None:
 
 @pytest.mark.parametrize("simulated", [True, False])
 def test_only_a_model_gives_real_tokens(simulated: bool) -> None:
-    """What the simulator answers is never called real, whichever of deployment and answer reports that it is
+    """The simulator's answers are never called real, whichever of deployment and answer reports that it is
     simulated."""
     answer = Answer("hi", 1, 1, 0.1, 0.2)
     found = Deployment("big", DeploymentState.READY, (), answer=answer, simulated=simulated)

@@ -72,7 +72,8 @@ def test_without_a_gateway_the_engine_itself_is_the_address() -> None:
 
 
 def test_the_capacity_is_the_engines_own_where_it_printed_one() -> None:
-    """What the engine allocated replaces the plan's figure; hostile or missing figures leave the plan's, marked so."""
+    """The figure is the engine's own allocation in place of the plan's; hostile or missing figures leave the plan's,
+    marked so."""
     assert "10,873,056 tokens of KV cache" in capacity_text(PLAN, "10873056")
     for printed in ("", "many", "-1"):
         assert "tokens of KV cache" not in capacity_text(PLAN, printed)

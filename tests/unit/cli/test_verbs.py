@@ -71,7 +71,7 @@ def lost(here: Scene) -> None:
 
 
 def simulated(data: Any) -> bool:
-    """Whether `simulated: true` is in it, at any depth."""
+    """True if `simulated: true` is in it, at any depth."""
     if isinstance(data, dict):
         return data.get("simulated") is True or any(simulated(value) for value in data.values())
     return isinstance(data, list) and any(simulated(value) for value in data)
@@ -112,7 +112,7 @@ def test_json_of_what_runs_reports_simulated(here: Scene, call: Call) -> None:
 
 
 def test_every_screen_reports_simulated(here: Scene, call: Call) -> None:
-    """So does every text."""
+    """Every text has the mark."""
     for words in (("check",), ("facts",), ("plan", "twin"), ("up", "twin", *FORCE), ("status",)):
         _, out, _ = call(*words)
         assert "SIMULATED" in out or words[0] == "up", words
@@ -174,7 +174,7 @@ def test_a_degraded_deployment_is_1(here: Scene, call: Call) -> None:
 
 
 def test_a_taken_lease_is_4(here: Scene, call: Call) -> None:
-    """Who, why, since when, and the way around it."""
+    """The message has the holder, the reason, the time, and the way around it."""
     here.nodes[0].holder = '{"holder": "bob@desk", "why": "up x", "since": 1795233000, "nonce": "ff"}'
     code, _, err = call("up", "twin", *FORCE)
     assert code == 4
@@ -186,7 +186,7 @@ def test_a_taken_lease_is_4(here: Scene, call: Call) -> None:
     "words", [("check",), ("facts",), ("plan", "twin"), ("up", "twin"), ("status",), ("down", "twin")], ids=" ".join
 )
 def test_a_lost_node_is_3_and_named(here: Scene, call: Call, words: tuple[str, ...]) -> None:
-    """With what else is known, and never a traceback."""
+    """The node is named with everything else known, and never a traceback."""
     lost(here)
     code, out, err = call(*words)
     assert code == 3
@@ -209,7 +209,7 @@ def test_facts_of_one_node_ask_only_that_one(here: Scene, call: Call) -> None:
 
 
 def test_a_plan_that_up_would_refuse_is_1_and_reports_it(call: Call, tmp_path: Any) -> None:
-    """As the last line, after the findings; `up --dry-run` is the whole text with the same code."""
+    """The refusal is the last line, after the findings; `up --dry-run` is the whole text with the same code."""
     file = tmp_path / "odd.yaml"
     file.write_text(f"{TWIN}flags: {{no-such-flag: true}}\n")
     code, out, _ = call("plan", str(file))
@@ -243,7 +243,7 @@ def test_files_for_later_do_not_look_at_ports_in_use_now(call: Call, here: Scene
 
 
 def test_the_files_of_a_plan_as_json(call: Call) -> None:
-    """On stdout, not in a folder: one of both."""
+    """The files go to stdout, or to a folder: one of both."""
     code, out, _ = call("plan", "twin", "--emit", "shell", "--json", *FORCE)
     assert code == 0 and [file["path"] for file in json.loads(out)["files"]] == ["spark-1/rank.sh", "spark-2/rank.sh"]
     assert call("plan", "twin", "--emit", "shell", "--json", "--out", "x")[0] == 2
@@ -261,14 +261,14 @@ def test_what_nobody_copies_for_the_files_is_reported() -> None:
 
 
 def test_a_recipe_that_does_not_exist_is_2(call: Call) -> None:
-    """Before any node is asked."""
+    """The recipe is refused before any node is asked."""
     for verb in ("plan", "up"):
         code, _, err = call(verb, "nope")
         assert (code, err.startswith("error: recipe 'nope' does not exist")) == (2, True)
 
 
 def test_a_key_that_is_not_set_is_2(here: Scene, call: Call, tmp_path: Any) -> None:
-    """And with it, it shows in no text and no JSON."""
+    """A set key shows in no text and no JSON."""
     file = tmp_path / "mine.yaml"
     file.write_text(f"{TWIN}serving: {{api_key_env: MY_KEY}}\n")
     code, _, err = call("plan", str(file))
@@ -279,7 +279,7 @@ def test_a_key_that_is_not_set_is_2(here: Scene, call: Call, tmp_path: Any) -> N
 
 
 def test_logs_are_lines_with_their_rank(here: Scene, call: Call) -> None:
-    """As JSON one object a line."""
+    """The lines are one object each as JSON."""
     call("up", "twin", *FORCE)
     for number, node in enumerate(here.nodes):
         node.on("tail -n", [f"line of {number}"])
@@ -300,7 +300,7 @@ def test_logs_show_no_control_characters_unless_asked_for(here: Scene, call: Cal
 
 
 def test_a_node_that_refuses_to_start_is_1(here: Scene, call: Call) -> None:
-    """What the node reported, what to do, and nothing left."""
+    """The message has the node's report and the remedy, and nothing is left."""
     here.nodes[0].refuses = Completed(125, "", "no space left on device")
     code, _, err = call("up", "twin", *FORCE)
     assert code == 1

@@ -1,4 +1,4 @@
-"""What `top` and `status --watch` draw on a terminal."""
+"""The drawing of `top` and `status --watch` on a terminal."""
 
 from sparkwright.cli.watch import fitted
 

@@ -47,7 +47,7 @@ async def test_half_a_form_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) ->
 
 
 async def test_connections_have_a_bound_and_are_free_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Beyond it a browser gets 503 at once; half a form holds its place only until its deadline."""
+    """A browser gets 503 at once beyond the bound; half a form holds its place only until its deadline."""
     home = tmp_path / "_gateway"
     (home / "door").mkdir(parents=True)
     (home / "door" / "gateway.json").write_text(to_json(FrontSetting(1, str(tmp_path / "keys.json"), 2)))
@@ -78,7 +78,7 @@ async def sent(path: Path, data: bytes) -> tuple[asyncio.StreamReader, asyncio.S
 
 
 async def status(path: Path) -> tuple[int, bytes]:
-    """What the sign-in page is answered with."""
+    """The status and body of the sign-in page."""
     reader, writer = await sent(path, b"GET /console/login HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
     head, _, body = (await reader.read()).partition(b"\r\n\r\n")
     writer.close()

@@ -1,4 +1,4 @@
-"""What the first page claims of a deployment, from its supervisor's last report."""
+"""The claims of the first page about a deployment, from its supervisor's last report."""
 
 import time
 from dataclasses import replace

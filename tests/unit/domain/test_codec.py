@@ -1,4 +1,4 @@
-"""What is left on a node comes back as it was, and is named where it is not."""
+"""A value left on a node comes back as it was; otherwise the fault is named."""
 
 import json
 from importlib.resources import files

@@ -59,7 +59,7 @@ class Same:
 
 
 def both(ask: Any) -> list[Any]:
-    """What `ask` answers of a class of either kind; an error counts as its type and text."""
+    """The answers of `ask` for a class of either kind; an error counts as its type and text."""
     found = []
     for maker in (dataclasses.dataclass, values.dataclass):
         try:

@@ -105,7 +105,7 @@ def test_a_delayed_probe_counts_as_refused_only_after_the_notice() -> None:
 
 
 def test_a_reboot_counts_from_when_the_node_is_back() -> None:
-    """What the node takes to boot is not the supervisor's time."""
+    """The node's boot time is not the supervisor's."""
     made = row("x", "y", Target(), Seen(100.0, BEFORE, GOOD, start=2.0, restored=106.0))
     assert made.beyond == pytest.approx(2.0) and made.serving == pytest.approx(10.0)
 

@@ -34,7 +34,7 @@ def test_a_request_that_hangs_until_it_is_answered_late_is_an_outage() -> None:
 
 
 def test_outages_with_service_between_are_two() -> None:
-    """But what flickers within a second is one."""
+    """Two outages less than a second apart are one."""
     one = [away(101.0), ask(102.0, 0.1)]
     assert len(outages([*one, *[ask(102.3 + n / 3, 0.1) for n in range(12)], away(107.0), ask(108.0, 0.1)])) == 2
     assert outages([*one, away(102.4), ask(103.0, 0.1)]) == [Outage(101.0, 103.1)]
@@ -73,7 +73,7 @@ EXPECTED = Expected(8.0, cause="spark-2", status="disk", record="supervisor.*res
 
 
 def test_a_good_way_back_meets_its_targets() -> None:
-    """With the true state in between, the right cause and the clients' own time."""
+    """The way back has the true state in between, the right cause and the clients' own time."""
     assert missed(EXPECTED, SEEN) == []
     assert view(SEEN).away == (10.2,)
     assert story(SEEN.samples, 101.0) == "ready (exit 0) 0 s > draining (exit 1) 7 s > ready (exit 0) 12 s"

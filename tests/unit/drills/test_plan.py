@@ -56,7 +56,7 @@ def test_a_stage_stays_below_the_loop_guard(stage: Stage) -> None:
 
 
 def test_a_leak_is_measured_against_the_headroom() -> None:
-    """Of 16 GiB 1 is gone in 100 s: its share of what is above the floor, and how long the rest of that lasts."""
+    """One of 16 GiB is gone in 100 s: its share of the part above the floor, and the time that the rest lasts."""
     floor = floors(16 * GIB).refuse / GIB
     memory = [(100.0, 16.0 * GIB), (150.0, 15.5 * GIB), (200.0, 15.0 * GIB), (300.0, 9.0 * GIB)]
     assert leaked(memory, 210.0) == pytest.approx((1 / (16 - floor), (15 - floor) * 100))
@@ -86,7 +86,7 @@ WHEN = Circumstances("2026-11-22 03:00", 0.4, 2.0, "abc1234+", 2, "3.11.7")
 
 
 def test_what_is_missed_is_shown_everywhere() -> None:
-    """On the terminal and in the page, which reports how each was measured and what was not."""
+    """A miss is on the terminal and in the page, which reports how each was measured and what was not."""
     shown = text([Result(MADE, WHEN)])
     assert "MISSED" in shown and "noticed late" in shown
     written = page([Result(MADE, WHEN, {"run": "60 MB"})], ["x", "y"])
@@ -97,7 +97,7 @@ def test_what_is_missed_is_shown_everywhere() -> None:
 
 
 def test_a_result_is_kept_until_its_drill_is_run_again(tmp_path: Path) -> None:
-    """In the order of the plan, as it was measured."""
+    """The results come in the order of the plan, as measured."""
     seen = View((2.0, None), "3 x 503", "ready (exit 0) 0-9 s", ("rank 1 ended; 2 s away",))
     one, other = Result(MADE, WHEN, {"run": "60 MB"}), Result(replace(MADE, name="y", missed=()), WHEN, view=seen)
     file = tmp_path / "results.json"
@@ -109,7 +109,7 @@ def test_a_result_is_kept_until_its_drill_is_run_again(tmp_path: Path) -> None:
 
 
 def test_an_outage_is_a_row_of_its_own_table() -> None:
-    """With what clients had, what `status` printed, and what was missed."""
+    """The row has the clients' answers, the output of `status`, and the misses."""
     seen = View((2.0, None), "3 x 503", "ready (exit 0) 0-9 s", ("rank 1 | ended; 2 s away",))
     row = "| x | 2.0 s, not back | 3 x 503 | ready (exit 0) 0-9 s | rank 1 / ended; 2 s away | MISSED: noticed late |"
     written = page([Result(MADE, WHEN, view=seen)], ["x"])

@@ -32,14 +32,15 @@ def deepseek() -> Source:
 
 
 def with_files() -> Source:
-    """As deepseek, and each rank has a launcher and a secret file of its own."""
+    """A source like deepseek, in which each rank has a launcher and a secret file of its own."""
     one = deepseek()
     more = (LAUNCHER, RankFile("key", secret=Secret(KEY)))
     return replace(one, plan=replace(one.plan, specs=tuple(replace(s, files=more) for s in one.specs)))
 
 
 def awkward() -> Source:
-    """As with_files, and with what quoting gets wrong: spaces, quotes, `$`, `%`, `#`, backslashes, nothing at all."""
+    """A source like with_files, with everything that quoting gets wrong: spaces, quotes, `$`, `%`, `#`, backslashes,
+    nothing at all."""
     one = with_files()
     words = ("--note", 'it\'s 100% "sure" $HOME ${X} $$ a\\b # c', "--empty", "")
     env = {"AWKWARD": 'it\'s 5% $HOME ${X} $(Y) # "d" e\\f'}

@@ -1,4 +1,4 @@
-"""What `plan --emit` writes, without any program: nothing secret, nothing lost, refusals as text."""
+"""The output of `plan --emit`, without any program: nothing secret, nothing lost, refusals as text."""
 
 import re
 import shlex
@@ -45,7 +45,7 @@ def test_each_file_once_and_inside_the_folder(form: str) -> None:
 
 @given(st.lists(WORDS, min_size=1, max_size=4))
 def test_one_text_gives_back_every_ranks_words(commands: list[list[str]]) -> None:
-    """Whatever the ranks' command lines are: filled with a rank's values, the common text is that rank's line again."""
+    """The common text, filled with a rank's values, is that rank's line again, whatever the command lines are."""
     varied = vary(commands)
     if varied is None:
         return

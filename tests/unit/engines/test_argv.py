@@ -72,7 +72,7 @@ RANKS = [(name, rank) for name, case in CASES.items() for rank in range(case[1].
 
 @for_each("name, rank", RANKS)
 def test_a_rank_is_started_with_exactly_these_words(name: str, rank: int) -> None:
-    """What will run is what the snapshot shows: any change of argv, environment or mounts is seen in review."""
+    """The snapshot shows everything that will run: any change of argv, environment or mounts is seen in review."""
     recipe, where, context = CASES[name]
     text = written(engine(recipe.engine.name).render(recipe, where, context)[rank])
     file = DATA / "argv" / f"{name}-rank{rank}.txt"

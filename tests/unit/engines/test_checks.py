@@ -1,4 +1,4 @@
-"""What an engine reports about a recipe before any node is asked."""
+"""An engine's report on a recipe before any node is asked."""
 
 from dataclasses import replace
 
@@ -29,7 +29,7 @@ def test_an_unknown_engine_lists_the_known_ones() -> None:
 
 @pytest.mark.parametrize(("name", "profile"), [("deepseek-v4-flash", "1m"), ("twin", ""), ("tiny-llama-cpp", "")])
 def test_shipped_recipes_pass(name: str, profile: str) -> None:
-    """What we ship is what the engines can do."""
+    """The shipped recipes are within the engines' abilities."""
     assert codes(shipped(name, profile)) == []
 
 
@@ -49,7 +49,7 @@ def test_ranks_and_nodes_must_match() -> None:
 
 
 def test_docker_needs_an_image() -> None:
-    """Without one there is nothing to run."""
+    """Nothing can run without an image."""
     assert codes(small(EngineChoice("vllm", "0.21.0", Runtime.DOCKER))) == ["ENG016"]
 
 

@@ -47,7 +47,7 @@ def test_rules_are_held_to_the_texts_of_a_wheel(wheel: Path) -> None:
 
 @pytest.mark.parametrize("engine", ["vllm", "sglang"])
 def test_the_newest_flags_come_with_the_newest_log(engine: str) -> None:
-    """Whoever adds the flags of a release reads its log, metrics and routes, too (`engine_data.py logs`)."""
+    """The flags of a release come with its log, metrics and routes (`engine_data.py logs`)."""
     newest = versions(engine)[-1]
     assert dialect(engine).versions[-1] == newest and table("read")[engine]["counted"][-1] == newest
 

@@ -20,7 +20,7 @@ def dict_or_text(text: str) -> Any:
 
 
 class EnableDisable(argparse.BooleanOptionalAction):
-    """Like vLLM's: `--enable-x` is also negated by `--disable-x`."""
+    """An action like vLLM's: `--enable-x` is also negated by `--disable-x`."""
 
     def __init__(self, option_strings: list[str], dest: str, **rest: Any) -> None:
         super().__init__(option_strings, dest, **rest)

@@ -20,7 +20,7 @@ def test_every_word_is_an_option_of_its_engine(engine: str) -> None:
 
 @pytest.mark.parametrize("engine", WORDS.engines)
 def test_a_past_word_is_gone_from_every_version(engine: str) -> None:
-    """What some version still has as an option of its own needs no line by hand: the data knows when it went."""
+    """An option that some version still has needs no line by hand: the data knows when it went."""
     every = [option for version in versions(engine) for option in read_data(engine, version).options.values()]
     names = {spelled for option in every for spelled in {*option.spellings} - {*option.negations}}
     assert [word for word in WORDS.past[engine] if f"--{word}" in names] == []

@@ -38,7 +38,8 @@ def test_the_published_command_passes() -> None:
 
 @pytest.mark.parametrize("log", ["m1-head", "m1-worker", "m2-head", "v4-1m-s6", "b-8b-graphs"])
 def test_commands_that_ran_pass(log: str) -> None:
-    """What the real engine accepted is never refused; and what it called non-default is known under that name."""
+    """A command that the real engine accepted is never refused; and its non-default options are known under their
+    names."""
     text = (DATA / "captures_logs" / f"{log}.log").read_text()
     assert found(text.splitlines()[0][2:]) == ()
     data, _ = flag_data("vllm", "0.21.0")

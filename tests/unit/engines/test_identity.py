@@ -71,13 +71,13 @@ def test_a_version_that_cannot_be_read_is_not_guessed(seen: EngineFound | Unknow
 
 
 def test_another_processor_comes_before_everything_else() -> None:
-    """What the image holds could not be read there, so its lack is no finding of its own."""
+    """The image's content could not be read there, so its lack is no finding of its own."""
     assert found(EngineFound("amd64")) == [("ENG020", Severity.BLOCK)]
     assert [*check_identity(RECIPE, {"spark-1": EngineFound("amd64", {"vllm": "0.21.1"})}, {}, {})] == []
 
 
 def test_a_finding_names_what_is_there_and_what_is_wanted() -> None:
-    """With the node, so that one wrong image of two is seen."""
+    """The finding names the node, so that one wrong image of two is seen."""
     (finding,) = findings(EngineFound("arm64", {"vllm": "0.22.0"}, PROGRAM))
     assert finding.subject == "spark-1" and "acme/vllm:1" in finding.title
     assert "expected 0.21.1, found vllm 0.22.0" in finding.evidence and "0.22.0" in finding.remedy
@@ -115,7 +115,7 @@ def test_nodes_that_differ_are_stopped() -> None:
 
 
 def test_a_missing_version_is_read_from_the_node() -> None:
-    """Without `version:` there is nothing to differ from; a build of llama.cpp is written as its releases are."""
+    """Nothing differs from a recipe without `version:`; a build of llama.cpp is written as its releases are."""
     recipe = replace(RECIPE, engine=replace(RECIPE.engine, version=""))
     seen = {"spark-1": EngineFound("arm64", {"vllm": "0.34.0"}, PROGRAM)}
     assert as_installed(recipe, seen).engine.version == "0.34.0"
@@ -156,7 +156,7 @@ LLAMA = {"name": "llama-cpp", "version": "2026.10.11549", "runtime": Runtime.PRO
 
 
 def test_a_native_build_of_llama_cpp_is_a_program_and_no_package() -> None:
-    """What lacks is `llama-server`: the user has no Python package of it and needs none."""
+    """The missing thing is `llama-server`: the user has no Python package of it and needs none."""
     (finding,) = findings(EngineFound(""), **LLAMA)
     assert (finding.code, finding.severity) == ("ENG018", Severity.BLOCK)
     assert finding.title == "llama-server is not in the node's PATH"

@@ -1,4 +1,4 @@
-"""What a recipe would run is checked without any node."""
+"""A recipe's commands are checked without any node."""
 
 from dataclasses import replace
 

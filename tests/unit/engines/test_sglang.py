@@ -31,7 +31,8 @@ def codes(recipe: Recipe) -> list[str]:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_every_version_that_was_read_has_our_options(version: str) -> None:
-    """What render writes with everything in use is known to each wheel, experts and attention replicas included."""
+    """The options that render writes with everything in use are known to each wheel, experts and attention replicas
+    included."""
     recipe = sglang_recipe(Runtime.DOCKER, version)
     recipe = replace(recipe, parallelism=Parallelism(dp=2, ep=True))
     found = check_flags("sglang", version, ranks(recipe)[0].engine_words)

@@ -1,4 +1,4 @@
-"""Who holds a start-up up."""
+"""The rank that holds up a start."""
 
 from sparkwright.domain.deployment import Phase
 from sparkwright.engines.stuck import behind, why_stuck

@@ -22,7 +22,7 @@ def ranks(recipe: Recipe, nodes: int = 2) -> tuple[RankSpec, ...]:
 
 
 def codes(recipe: Recipe) -> list[str]:
-    """But for the warning that every recipe over several nodes has."""
+    """The codes without the warning that every recipe over several nodes has."""
     return [finding.code for finding in engine("trtllm").check(recipe) if finding.code != "ENG032"]
 
 

@@ -1,4 +1,4 @@
-"""What trtllm-serve, mpirun and our launcher print, understood. Lines in the form of published logs (1.0 to 1.3)."""
+"""The output of trtllm-serve, mpirun and our launcher, understood. Lines in the form of published logs (1.0 to 1.3)."""
 
 import pytest
 
@@ -31,7 +31,8 @@ INFO:     Application startup complete.
 
 
 def test_a_start_passes_its_phases_and_leaves_its_figures() -> None:
-    """From the daemon on the other node to the answer, in order, with what the engine reported of its memory."""
+    """The phases run from the daemon on the other node to the answer, in order, with the engine's report of its
+    memory."""
     phases = [event.phase for line in HEAD if (event := dialect("trtllm").read(line)) and not event.alive]
     assert list(dict.fromkeys(phases)) == [
         *(Phase.RENDEZVOUS, Phase.START, Phase.LOAD, Phase.WARMUP, Phase.GRAPHS, Phase.SERVER),

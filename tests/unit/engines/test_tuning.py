@@ -1,4 +1,4 @@
-"""Which settings an engine has for a search, from its data and from the command line."""
+"""The settings of an engine for a search, from its data and from the command line."""
 
 from __future__ import annotations
 
@@ -66,6 +66,6 @@ def test_odd_values(text: str) -> None:
 
 
 def test_own_values() -> None:
-    """What the recipe leaves to its engine is None."""
+    """A value that the recipe leaves to its engine is None."""
     assert own(RECIPE, "serving.batched_tokens") == 4096
     assert own(RECIPE, "serving.sequences") is None and own(RECIPE, "env.X") is None

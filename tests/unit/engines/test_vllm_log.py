@@ -139,7 +139,7 @@ def test_the_log_as_json_is_read_like_text(name: str) -> None:
     ],
 )  # fmt: skip
 def test_a_version_whose_log_nobody_read_is_known_as_such(engine_name: str, version: str, newest: str) -> None:
-    """What is newer than the newest one read, or no version at all; the simulator's log is ours."""
+    """A version newer than the newest one read, or none at all, is known as such; the simulator's log is ours."""
     assert log_read_up_to(engine_name, version) == newest
 
 
@@ -201,7 +201,7 @@ def test_checkpoint_size_is_the_total_of_the_load() -> None:
 
 
 def test_a_pinned_kv_cache_is_a_figure_too() -> None:
-    """With kv_cache_memory_bytes no profiling line comes; the reserved size is in another one."""
+    """No profiling line comes with kv_cache_memory_bytes; the reserved size is in another one."""
     line = (
         "(Worker_TP0 pid=543) INFO 08-01 00:40:44 [gpu_worker.py:490] Initial free memory 111.01 GiB, reserved 18.63 "
         "GiB memory for KV Cache as specified by kv_cache_memory_bytes config and skipped memory profiling."
@@ -218,7 +218,7 @@ def test_a_wrong_request_is_no_engine_error() -> None:
 
 @given(st.text(max_size=300))
 def test_no_text_raises(text: str) -> None:
-    """Whatever a log holds, reading it goes on."""
+    """Reading continues, whatever a log holds."""
     for known in ENGINES.values():
         known.read(text)
 
@@ -241,7 +241,7 @@ def test_a_padded_line_is_read_at_once() -> None:
 
 
 def test_a_talkative_log_reports_what_the_pool_was_made_of() -> None:
-    """With VLLM_LOGGING_LEVEL=DEBUG; the wording is that of the wheels 0.21.0 and 0.33.0."""
+    """The lines of VLLM_LOGGING_LEVEL=DEBUG are read; the wording is that of the wheels 0.21.0 and 0.33.0."""
     begin = "(EngineCore pid=7) DEBUG 11-21 04:05:27 [gpu_worker.py:304] "
     took = "Memory profiling takes 3.1 seconds. Total non KV cache memory: 17GiB; torch peak memory increase: 1.52GiB; "
     said = (

@@ -31,7 +31,7 @@ def given(seed: int = 1) -> Given:
 
 
 async def outcomes(make_client: MakeClient, names: set[str], fault: str = "", seed: int = 1) -> dict[str, Outcome]:
-    """Of these probes, with what is skipped because of another; all without names."""
+    """The outcomes of these probes, with those skipped because of another; all without names."""
     client = await make_client(*PARSERS, env={"SPARKWRIGHT_SIMULATOR_FAULT": fault})
 
     async def send(ask: Ask) -> Heard:

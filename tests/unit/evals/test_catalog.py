@@ -9,7 +9,7 @@ ENTRY = '[a]\nchecks = "c"\nmeans = "m"\nhint = "h"\n'
 
 
 def test_every_probe_has_its_texts() -> None:
-    """In the order of the table; names, functions and texts are complete."""
+    """The entries are in the order of the table; names, functions and texts are complete."""
     assert [entry.name for entry in entries()] == list(PROBES)
 
 

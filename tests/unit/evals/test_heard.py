@@ -38,7 +38,7 @@ ODD = (
 @pytest.mark.parametrize("path", (CHAT, RESPONSES, MESSAGES))
 @pytest.mark.parametrize("streamed", (False, True))
 def test_odd_bodies_are_trouble(path: str, streamed: bool) -> None:
-    """Whatever comes with 200 and is no answer is named, never raised, never taken for an answer."""
+    """A 200 that is no answer is named, never raised, never taken for an answer."""
     for body in ODD:
         heard = read(Ask({"stream": streamed}, path), Reply(200, body=body))
         assert heard.trouble, body[:60]

@@ -89,7 +89,7 @@ def test_lost_answers() -> None:
 
 
 def test_answers_are_kept() -> None:
-    """With log-probabilities where both have them; an error instead of a text."""
+    """The answers have log-probabilities if both have them; an error in place of a text is kept."""
     heard = Heard(200, "ab", tokens=(Token(b"a", -0.5), Token(b"b", -0.25)))
     found = greedy("p", (heard, heard))
     assert (found.texts, found.tokens[0], found.logprobs[1]) == (("ab", "ab"), ("a", "b"), (-0.5, -0.25))

@@ -69,7 +69,7 @@ async def test_a_stream_is_not_blamed_for_the_server() -> None:
 
 
 async def test_a_stream_is_not_blamed_for_its_place_in_a_batch() -> None:
-    """Of two requests at once the real vLLM answered the second in another way, each time the same."""
+    """The real vLLM answered the second of two simultaneous requests in another way, each time the same."""
     first, second = ("".join(tokens) for tokens in TWICE["tokens"])
 
     def replied(text: str, ask: Ask) -> Reply:
@@ -86,7 +86,7 @@ async def test_lost_pieces_are_found_all_the_same() -> None:
 
 
 async def test_what_cannot_be_judged_is_no_pass() -> None:
-    """Without log-probabilities nothing shows which of two answers is right: skipped, with the reason."""
+    """Nothing shows which of two answers is right without log-probabilities: skipped, with the reason."""
     found = await played("stream", lambda ask, number: unsteady(ask, number * 3 + number // 2, refuses=True))
     assert (found.state, "cannot be judged: prose" in found.detail) == (State.SKIPPED, True), found
 
@@ -103,7 +103,8 @@ async def test_a_stop_string_of_another_answer() -> None:
 
 @pytest.mark.parametrize("name", ("batch", "cached"))
 async def test_answers_that_part_at_once(name: str) -> None:
-    """Without log-probabilities, parting at the first word: a fault only where the server repeats itself alone."""
+    """Answers that part at the first word, without log-probabilities, are a fault only if the server repeats itself
+    alone."""
 
     def sampled(ask: Ask, number: int) -> Reply:
         return REFUSED if "logprobs" in ask.body else whole({"content": f"{number} is the number"})
@@ -169,7 +170,7 @@ async def test_an_ignored_choice_is_found_of_any_model() -> None:
 
 
 async def test_json_without_end() -> None:
-    """As a forced call."""
+    """The JSON is judged like a forced call's."""
     never = '{"color": "red",' + " \n" * 200
     found = await played(
         "json-schema", lambda ask, _: whole({"content": never}) if not ask.streamed else streamed(never)

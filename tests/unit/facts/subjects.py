@@ -1,5 +1,4 @@
-"""Which parser reads the samples in which folder of tests/data/facts, and how results are compared with
-expectations."""
+"""The parsers of the samples in the folders of tests/data/facts, and the comparison of results with expectations."""
 
 import dataclasses
 import json

@@ -1,4 +1,4 @@
-"""What nodes report of their cables: bounded, checked, and with no name that could become an option."""
+"""The reports of nodes on their cables: bounded, checked, and with no name that could become an option."""
 
 from sparkwright.domain.command import Completed
 from sparkwright.facts.cabling import is_cage, parse

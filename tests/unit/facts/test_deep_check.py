@@ -1,4 +1,4 @@
-"""What ib_write_bw and nvidia-smi print while something is measured, as `check --deep` reads it."""
+"""The output of ib_write_bw and nvidia-smi during a measurement, as `check --deep` reads it."""
 
 import pytest
 from hypothesis import given, settings

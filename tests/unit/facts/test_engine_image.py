@@ -1,4 +1,4 @@
-"""What the questions to an image answer, as text that may be cut off or odd."""
+"""The answers to questions about an image, as text that may be cut off or odd."""
 
 import json
 

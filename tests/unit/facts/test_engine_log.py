@@ -30,7 +30,7 @@ def test_time_never_runs_back() -> None:
 
 
 def test_the_root_is_the_first_that_is_no_consequence() -> None:
-    """When there are only consequences, the first of them is still better than nothing."""
+    """The first of the consequences is better than nothing, if there are only consequences."""
     later = "vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue"
     assert root_error([later, "ValueError: boom"]) == "ValueError: boom"
     assert root_error([later]) == later

@@ -38,7 +38,7 @@ def test_labels_are_summed_and_shares_are_not() -> None:
 
 @pytest.mark.parametrize("text", ["", "<html>404</html>", '{"error": "no"}', "other:metric 5\n", "# HELP only\n"])
 def test_another_page_is_none(text: str) -> None:
-    """Of another engine, of a proxy, of nothing."""
+    """A page of another engine, of a proxy, or of nothing is none."""
     assert read(text, metric_names("vllm"), 5.0) is None
 
 

@@ -1,4 +1,4 @@
-"""What the head reports about a gateway's needs; the texts are as the real tools print them."""
+"""The head's report on a gateway's needs; the texts are as the real tools print them."""
 
 from sparkwright.domain.command import Completed
 from sparkwright.domain.service import GatewayFacts, Pair, PairTrouble

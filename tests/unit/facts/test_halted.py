@@ -1,4 +1,4 @@
-"""What a sample of a rank's processes reports."""
+"""The report of a sample of a rank's processes."""
 
 import pytest
 

@@ -16,7 +16,7 @@ def test_a_node_that_fails_reports_why() -> None:
 
 
 def test_entries_are_distinguished() -> None:
-    """What is before the first entry is a login shell's greeting."""
+    """The text before the first entry is a login shell's greeting."""
     found = parse(Completed(0, f"Welcome!\n{ENTRY}{ENTRY.replace('org/x', 'org/y')}", ""), "n")
     assert isinstance(found, tuple)
     assert [(one.node, one.id, one.complete, one.format, one.size) for one in found] == [

@@ -1,4 +1,4 @@
-"""What a rank was started with, as containers and processes report it."""
+"""The start command of a rank, as containers and processes report it."""
 
 from sparkwright.domain.command import Completed
 from sparkwright.domain.facts import Unknown

@@ -77,7 +77,7 @@ def test_lines_of_the_background_come_with_the_next_block() -> None:
 
 
 def test_a_gpu_that_stopped_answering_keeps_its_old_time() -> None:
-    """Who inspects `gpu_at` sees that the reading is old."""
+    """A reader of `gpu_at` sees that the reading is old."""
     samples = Samples()
     (first,) = read("gpu 94 %, 58 %, 62.41 W, 2405 MHz, 74\n" + BLOCK, samples)
     (later,) = read(BLOCK.replace("time 1795302869", "time 1795302969"), samples)
@@ -94,7 +94,7 @@ def test_a_gpu_that_stopped_answering_keeps_its_old_time() -> None:
     ],
 )
 def test_what_is_no_reading_is_unknown(line: str, why: str) -> None:
-    """With what the program reported."""
+    """The reason is the program's own report."""
     (found,) = read(f"{line}\n{BLOCK}")
     assert isinstance(found.gpu, Unknown)
     assert found.gpu.why == why
@@ -110,7 +110,7 @@ def test_cells_that_a_gb10_does_not_report_are_unknown_alone() -> None:
 
 
 def test_who_may_not_read_the_kernel_log_is_named() -> None:
-    """In every sample from then on."""
+    """The user is named in every sample from then on."""
     found = read(f"{BLOCK}kernel! this user may read neither the journal nor dmesg\n{BLOCK}")
     assert [one.kernel_blind for one in found] == ["", "this user may read neither the journal nor dmesg"]
 
@@ -145,7 +145,7 @@ LINES = (
 
 @given(st.lists(LINES, max_size=40))
 def test_no_line_makes_it_raise(lines: list[str]) -> None:
-    """Whatever order, whatever text."""
+    """No order and no text of lines makes it raise."""
     samples = Samples()
     for line in lines:
         samples.feed(line)

@@ -1,4 +1,4 @@
-"""What a node has for services, and how others reach it."""
+"""A node's means for services, and the ways to reach it."""
 
 from sparkwright.domain.command import Completed
 from sparkwright.domain.facts import Unknown
@@ -47,7 +47,7 @@ def test_an_old_python_is_named() -> None:
 
 
 def test_without_systemd() -> None:
-    """Why nothing would restore a supervisor is saved for the finding."""
+    """The reason why nothing would restore a supervisor is saved for the finding."""
     found = service_host(DGX.replace("user\nlingers", "no systemd runs here"))
     assert (found.manager, found.why) == (Manager.NONE, "no systemd runs here")
     assert service_host(DGX.replace("user\nlingers", "system")).manager is Manager.SYSTEM

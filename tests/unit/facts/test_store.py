@@ -1,4 +1,4 @@
-"""What a head reports of its supervisors and incidents, and what it may report that is neither."""
+"""The head's report on its supervisors and incidents, and reports that are neither."""
 
 import json
 from typing import Any
@@ -65,7 +65,7 @@ def test_a_clock_that_was_set_back_makes_nothing_stale() -> None:
 
 @pytest.mark.parametrize("text", ["", "{}", "[3]", '[{"deployment": "x"}]', "Traceback"])
 def test_nonsense_is_unknown(text: str) -> None:
-    """With what python reported."""
+    """The parser's result carries python's report."""
     found = parse_supervised(Completed(1, text, "python3: no such file"), "spark-1")
     assert isinstance(found, Unknown) or found == ()
 

@@ -62,7 +62,7 @@ def test_experts_and_latents_show() -> None:
 
 
 def test_queries_keys_and_values_may_be_one_matrix() -> None:
-    """What the output projection reads are the queries; keys and values share the rest."""
+    """The output projection's inputs are the queries; keys and values share the rest."""
     sizes = dense(12, 768, 768, 256, 3072, 50257)
     whole = {name: size for name, size in sizes.items() if name.split(".")[-2] not in ("q_proj", "k_proj", "v_proj")}
     found = inferred(groups(whole | {f"{LAYER}.self_attn.qkv_proj.weight": ((768 + 2 * 256) * 768, 12)}))

@@ -1,4 +1,4 @@
-"""What Caddy is given; that it understands it is shown by the functional tests."""
+"""The configuration given to Caddy; the functional tests show that Caddy understands it."""
 
 import hashlib
 import json

@@ -41,7 +41,7 @@ def test_files_read_back_as_they_were_meant() -> None:
 
 
 def test_what_is_not_known_is_left_out() -> None:
-    """Without key, authority and context no line has a hole, and no table lacks half of what it needs."""
+    """No line has a hole without key, authority and context, and no table lacks half of its needs."""
     for one in clients().values():
         made = settings(one, served("http://127.0.0.1:8000", "m"))
         everything = made.exports + made.text + made.snippet
@@ -53,14 +53,14 @@ def test_what_is_not_known_is_left_out() -> None:
     "url", ["", "ftp://h/v1", "http://h/v1\nx", "http://h/v1 -x", "http://$(id)/v1", "http://h/v1;id", "http://h'/v1"]
 )
 def test_an_address_that_is_none_gets_nowhere(url: str) -> None:
-    """What a node reports becomes part of commands and files only when it is a plain address."""
+    """A node's report becomes part of commands and files only if it is a plain address."""
     with pytest.raises(UsageError):
         served(url, "m")
 
 
 @for_each("model", ["", "-x", "a b", "$(id)", "m\n", 'm"', "m'", "{x}", "a" * 201, "<<url>>"])
 def test_a_model_that_settings_cannot_hold_gets_nowhere(model: str) -> None:
-    """What an endpoint reports becomes part of commands and files only when it is a plain name."""
+    """An endpoint's report becomes part of commands and files only if it is a plain name."""
     with pytest.raises(UsageError):
         served("http://h/v1", model)
 

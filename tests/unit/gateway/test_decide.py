@@ -1,4 +1,4 @@
-"""Who gets in now, who waits, and what others are shown."""
+"""Admission now, waiting, and the view of others."""
 
 from dataclasses import replace
 from string import ascii_letters, digits

@@ -1,4 +1,4 @@
-"""Which model a body names, however it is cut into pieces and whatever else is in it."""
+"""The model that a body names, however it is cut into pieces and whatever else is in it."""
 
 import json
 

@@ -36,7 +36,7 @@ EXTRA, DONE = event({"choices": [], "usage": USAGE}), event(b"[DONE]")
 
 @for_each("seed", range(60))
 def test_a_stream_is_counted_and_loses_only_what_was_asked_for_here(seed: int) -> None:
-    """However events fall into pieces and lines end, the client gets its own events whole, and the count is exact."""
+    """The client gets its own events whole, and the count is exact, however events fall into pieces and lines end."""
     dice, end = Random(seed), (b"\n", b"\r\n")[seed % 2]
     events = [one.replace(b"\n", end) for one in (*TEXTS, EXTRA, DONE)]
     data, answer = b"".join(events), stream(asked=True)
@@ -150,7 +150,7 @@ def test_usage_of_every_api_is_understood() -> None:
 
 
 def test_the_count_survives_a_long_answer() -> None:
-    """What is kept of an answer is bounded, and its end is in it."""
+    """The kept part of an answer is bounded, and its end is in it."""
     answer = whole()
     for _ in range(400):
         answer.saw(b"x" * 4096)

@@ -22,7 +22,7 @@ def rendered(**parts: object) -> dict[str, str]:
 
 
 def test_the_image_of_deepseek_v4_flash() -> None:
-    """What is built from pull request 41834 is what was read and agreed to; a change of it is seen in review."""
+    """The build from pull request 41834 is the one that was read and agreed to; a change of it is seen in review."""
     found = find_recipe("deepseek-v4-flash-built", NOWHERE)
     recipe = load_recipe(found.text, found.source)
     assert recipe.build
@@ -30,7 +30,7 @@ def test_the_image_of_deepseek_v4_flash() -> None:
 
 
 def test_the_dockerfile_begins_with_the_base_by_its_digest() -> None:
-    """Without it the same file gives another image next week."""
+    """The same file gives another image next week without the digest."""
     assert f"FROM {BASE}\n" in rendered()["Dockerfile"]
 
 

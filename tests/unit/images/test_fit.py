@@ -1,4 +1,4 @@
-"""What forbids a build on a node is found before anything is fetched."""
+"""A reason against a build on a node is found before anything is fetched."""
 
 import pytest
 

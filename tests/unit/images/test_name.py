@@ -43,7 +43,7 @@ def test_a_recipe_without_image_serves_the_built_one() -> None:
 
 @pytest.mark.parametrize("engine", [{"image": "other:1"}, {"runtime": Runtime.PROCESS}])
 def test_a_named_image_is_left_alone(engine: dict[str, object]) -> None:
-    """What the recipe names is served, and a process needs none."""
+    """The recipe's named image is served, and a process needs none."""
     given = replace(RECIPE, engine=replace(RECIPE.engine, **engine))  # type: ignore[arg-type]
     assert served(given) == given
 

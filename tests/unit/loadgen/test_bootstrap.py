@@ -22,7 +22,7 @@ def interval(values: list[float], sizes: list[int], place: int = 1) -> tuple[flo
 
 
 def test_a_resample_is_as_large_as_what_it_is_drawn_from() -> None:
-    """Of one repeat, requests are drawn; each line counts as many as there are."""
+    """Requests are drawn from a single repeat; each line counts as many as there are."""
     drawn = bootstrap.weights([7], 1)
     assert drawn.requests.shape == (1000, 7)
     assert set(drawn.requests.sum(axis=1)) == {7.0}
@@ -72,7 +72,7 @@ def test_one_value_has_no_width() -> None:
 @settings(deadline=None, max_examples=25)
 @given(FEW)
 def test_an_interval_holds_its_value(values: list[float]) -> None:
-    """Whatever the values are."""
+    """The interval holds its value, whatever the values are."""
     for place in range(4):
         low, high = interval(values, [len(values)], place)
         assert low <= bootstrap.statistics(np.array(values))[place] <= high
@@ -109,7 +109,7 @@ def test_bins_of_one_value_a_request_agree(monkeypatch: pytest.MonkeyPatch) -> N
 
 @pytest.mark.full
 def test_about_95_of_100_intervals_hold_the_truth() -> None:
-    """Of a log-normal time to first token whose median is 0.1 s, 60 requests at a time."""
+    """The truth is the median of 0.1 s of a log-normal time to first token, 60 requests at a time."""
     rng = np.random.default_rng(7)
     runs = [rng.lognormal(np.log(0.1), 0.3, 60) for _ in range(120)]
     held = sum(low <= 0.1 <= high for low, high in (interval(list(values), [60]) for values in runs))

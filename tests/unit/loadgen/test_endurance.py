@@ -1,4 +1,4 @@
-"""What scripted soaks show: each fault is found and nothing else; healthy hours raise nothing."""
+"""The results of scripted soaks: each fault is found and nothing else; healthy hours raise nothing."""
 
 from dataclasses import replace
 
@@ -67,7 +67,7 @@ def test_a_drift_has_its_time() -> None:
 
 
 def test_unknown_stays_unknown() -> None:
-    """Without samples there is no slope and no pass of a gate on it; without answers nothing is claimed of them."""
+    """There is no slope without samples and no pass of a gate on it; nothing is claimed without answers."""
     bare = soak(Script())
     bare = replace(bare, levels=tuple(replace(one, scrapes=()) for one in bare.levels), evaluation=Evaluation("soak"))
     found = endurance(bare)
@@ -80,7 +80,7 @@ def test_unknown_stays_unknown() -> None:
 
 @pytest.mark.full
 def test_gates_and_comparison() -> None:
-    """What is not above noise counts as 0; a fault that the base did not have is worse."""
+    """A value within noise counts as 0; a fault that the base did not have is worse."""
     lines = parse("memory_per_hour < 100MiB\nlatency_drift < 10%\nfaults == 0")
     assert all(one.passed for one in judge(lines, summarize(soak(Script()))))
     bad = soak(Script(leak=1.0, slow=1.4, errors=2))

@@ -10,7 +10,7 @@ from unit.for_each import for_each
 
 
 def test_tokens_of_the_first_read_took_no_time() -> None:
-    """With 3 tokens in the first read, 5 later ones share the 0.5 s after it."""
+    """Five later tokens share the 0.5 s after a first read of 3."""
     one = row(output_tokens=8, reads=Reads((0.2, 0.4, 0.7), (3, 2, 3)))
     assert figures.tpot(one) == pytest.approx(0.1)
     assert figures.decode(one) == pytest.approx(10.0)

@@ -127,7 +127,7 @@ def test_a_baseline_is_taken_level_by_level(factor: str, passed: bool) -> None:
 
 
 def test_a_gate_of_a_baseline_fails_without_one() -> None:
-    """And reports what is missing."""
+    """The gate also reports what is missing."""
     assert "no baseline" in one("decode >= 0.9 x baseline", two_levels()).why
     shallow = summarize(run(level([row()])))
     assert "the baseline has no ttft at deep" in one("ttft <= 2 x baseline", two_levels(), shallow).why

@@ -9,7 +9,7 @@ from sparkwright.loadgen.slo import Found, Next, best, step
 
 
 def searched(search: Search, limit: float) -> tuple[Found, list[float]]:
-    """On a server that meets the SLO up to `limit`."""
+    """The search on a server that meets the SLO up to `limit`."""
     points: list[tuple[float, bool]] = []
     while isinstance(told := step(search, points), Next):
         points.append((told.rate, told.rate <= limit))
@@ -19,7 +19,7 @@ def searched(search: Search, limit: float) -> tuple[Found, list[float]]:
 
 @given(st.floats(1.0, 64.0), st.floats(0.02, 0.5))
 def test_what_is_found_holds_and_a_little_more_does_not(limit: float, precision: float) -> None:
-    """Within the precision that was asked for, whatever the server can do."""
+    """The found rate is within the wanted precision, whatever the server can do."""
     told, rates = searched(Search(1.0, 128.0, precision), limit)
     assert told.rate is not None
     assert told.rate <= limit < told.rate * (1.0 + precision) * (1.0 + 1e-9)

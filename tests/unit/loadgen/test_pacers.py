@@ -1,4 +1,4 @@
-"""When requests begin."""
+"""The times at which requests begin."""
 
 import statistics
 from itertools import pairwise
@@ -23,7 +23,7 @@ def test_a_closed_loop_has_no_times() -> None:
 
 
 def test_a_rate_is_needed() -> None:
-    """Without one an open loop would begin all at once or never."""
+    """An open loop without a rate would begin all at once or never."""
     with pytest.raises(ValueError, match="rate above 0"):
         starts(open_loop(Arrival.POISSON, 0.0), 10)
 
@@ -41,7 +41,7 @@ def test_bursts_begin_together_and_keep_the_mean_rate() -> None:
 @pytest.mark.full
 @given(RATES, st.integers(0, 1000))
 def test_poisson_has_its_rate_and_its_irregularity(rate: float, seed: int) -> None:
-    """Over many, the mean gap is 1 / rate and gaps scatter as much as they are long, as independent users' do."""
+    """The mean gap over many is 1 / rate and gaps scatter as much as they are long, as independent users' do."""
     at = starts(open_loop(Arrival.POISSON, rate), 4000, seed)
     gaps = [after - before for before, after in pairwise(at)]
     assert statistics.mean(gaps) * rate == pytest.approx(1, rel=0.08)

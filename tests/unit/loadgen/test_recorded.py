@@ -48,7 +48,7 @@ def test_a_trace_of_mooncake() -> None:
 
 
 def test_a_limit_stops_reading() -> None:
-    """What comes after it is not even inspected."""
+    """The rest of the file is not even inspected."""
     assert len(parse(lines({"prompt": "1"}, {"prompt": "2"}) + "no json", "f", limit=2)) == 2
 
 

@@ -96,7 +96,7 @@ async def test_what_does_not_fit_is_left_out_and_named() -> None:
 
 
 async def test_a_completion_takes_the_texts_of_a_conversation() -> None:
-    """Without a template: what was reported, one after the other."""
+    """A completion has no template: it gets the reported texts, one after the other."""
     level = LevelPlan("replay", Replay("t.jsonl"))
     workload = Workload("test", "Test", (level,), api=Api.COMPLETIONS)
     text = json.dumps({"messages": [{"role": "system", "content": "Be."}, {"role": "user", "content": "Why?"}]})

@@ -42,7 +42,7 @@ def searched(seed: int, noise: float = 0.03, bad: frozenset[Point] = frozenset()
 
 @pytest.mark.full
 def test_it_finds_the_best_with_few_starts() -> None:
-    """Of 80 settings it reaches 95 % of the best in 19 of 20 seeds, with a third of the starts or fewer."""
+    """The search reaches 95 % of the best of 80 settings in 19 of 20 seeds, with a third of the starts or fewer."""
     most = max(map(truth, search.points(SETTINGS, 0)))
     shares = []
     for seed in range(20):

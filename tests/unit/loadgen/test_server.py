@@ -1,4 +1,4 @@
-"""What the server's counters report of a level."""
+"""The server's counters and their report on a level."""
 
 from fakes.measured import level, scrape
 from sparkwright.engines.catalog import ENGINES
@@ -7,7 +7,7 @@ from sparkwright.loadgen import samples
 
 
 def test_gauges_give_their_most_and_counters_their_increase() -> None:
-    """Over all repeats: the longest queue, the fullest cache, all preemptions."""
+    """The figures are over all repeats: the longest queue, the fullest cache, all preemptions."""
     first = (
         scrape(0, requests_waiting=0, kv_cache_usage=0.2, preemptions_total=5),
         scrape(5, requests_waiting=7, kv_cache_usage=0.9),
@@ -26,7 +26,7 @@ def test_before_and_after_prove_nothing_of_between() -> None:
 
 
 def test_the_share_of_prefix_hits_is_of_this_level() -> None:
-    """What was found before it began does not count: 80 of the 100 tokens that were asked for since."""
+    """Hits before the level's begin do not count: 80 of the 100 tokens that were asked for since."""
     told = [(900.0, 1000.0), (980.0, 1100.0)]
     scrapes = tuple(
         scrape(at, prefix_cache_hits_total=hits, prefix_cache_queries_total=asked)

@@ -1,4 +1,4 @@
-"""Which requests meet their limits."""
+"""The requests that meet their limits."""
 
 from fakes.measured import failed, level, row
 from sparkwright.domain.run import Row

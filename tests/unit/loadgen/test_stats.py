@@ -128,7 +128,7 @@ def test_independent_requests_have_no_parts() -> None:
 
 
 def test_an_open_loop_reports_both_latencies() -> None:
-    """From the intended time, which users feel, and from the send, which the server answers for."""
+    """The latencies are from the intended time, which users feel, and from the send, which the server answers for."""
     plan = replace(PLAN, pace=Pace(Arrival.POISSON, rate=1.0))
     found = only(level([row(0.1, sent=1.5, intended=1.0)], plan=plan))
     assert found.metrics["ttft"].median.value == pytest.approx(0.6)
@@ -136,7 +136,7 @@ def test_an_open_loop_reports_both_latencies() -> None:
 
 
 def test_goodput_is_of_requests_that_met_their_limits() -> None:
-    """Of four in two seconds two were in time: one a second, and half of them met the SLO. A failed one met none."""
+    """Two of four in two seconds were in time: one a second, and half of them met the SLO. A failed one met none."""
     rows = [row(0.1), row(0.1, sent=1.84), row(0.9, sent=0.1), failed()]
     found = only(level(rows), slo=Slo(ttft=0.5))
     assert found.met == 0.5
@@ -145,7 +145,7 @@ def test_goodput_is_of_requests_that_met_their_limits() -> None:
 
 
 def test_a_repeat_that_was_cut_short_counts_only_where_there_is_no_whole_one() -> None:
-    """What ends first is what is short: half a repeat flatters."""
+    """The short requests end first: half a repeat flatters."""
     whole, cut = level([row(0.5)], 0), level([row(0.1)], 1, complete=False)
     assert metric("ttft", whole, cut).most == 0.5
     alone = only(cut)

@@ -1,4 +1,4 @@
-"""From bytes and times to tokens: whatever the network cut, whatever the server put into a chunk."""
+"""The way from bytes and times to tokens: whatever the network cut, whatever the server put into a chunk."""
 
 import json
 from itertools import pairwise
@@ -52,7 +52,7 @@ def test_one_chunk_may_hold_several_tokens() -> None:
 
 
 def test_running_counts_are_exact() -> None:
-    """With continuous usage each chunk reports its tokens, so nothing is shared out by length."""
+    """Each chunk reports its tokens with continuous usage, so nothing is shared out by length."""
     reads = [
         (1.0, chat({"role": "assistant", "content": ""}, usage={"completion_tokens": 0})),
         (2.0, chat({"content": "a long first text"}, usage={"completion_tokens": 1})),
@@ -68,7 +68,7 @@ def test_usage_in_the_last_chunk_with_text_is_no_running_count() -> None:
 
 
 def test_several_chunks_in_one_read_count_together() -> None:
-    """What came in one read came at one time."""
+    """Chunks of one read came at one time."""
     reads = [(1.0, chat({"content": "a"}) + chat({"content": "b"})), (2.0, chat({"content": "c"}))]
     assert heard(*reads, (2.0, usage(3) + DONE)).tokens() == ([1.0, 2.0], [2, 1], True)
 
@@ -111,7 +111,7 @@ def test_text_completions_are_read_too() -> None:
 
 
 def test_tokens_of_several_choices_are_added() -> None:
-    """With n > 1 each choice counts automatically; only the total can be trusted."""
+    """Each choice counts automatically with n > 1; only the total can be trusted."""
     reads = [
         (float(at), chat({"content": "a"}, usage={"completion_tokens": 1 + at // 2}, index=at % 2)) for at in range(4)
     ]
@@ -182,7 +182,7 @@ def test_chunks_like_the_one_before_are_distinguished_from_others(texts: list[st
 
 @given(st.lists(st.tuples(st.integers(1, 40), st.integers(1, 3)), min_size=1, max_size=30), st.integers(1, 400))
 def test_every_total_is_shared_out_whole(reads: list[tuple[int, int]], total: int) -> None:
-    """However many tokens `usage` reports of however many chunks: none is lost, and the first read has one."""
+    """No token is lost, however many `usage` reports for however many chunks, and the first read has one."""
     bodies = [(float(at), chat({"content": "x" * size}) * chunks) for at, (size, chunks) in enumerate(reads)]
     stream = heard(*bodies, (99.0, usage(total) + DONE))
     at, counts, _ = stream.tokens()

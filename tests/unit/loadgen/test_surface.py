@@ -1,4 +1,4 @@
-"""What is expected of points that were not measured, and how sure that is."""
+"""The expectation for points that were not measured, and its certainty."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ KIND = Setting("kind", "flags.kind", (None, "a", "b"))
 
 
 def test_neighbours_are_alike_in_the_order_of_values() -> None:
-    """Of a speed that rises with the batch: 256, listed before 1024, is expected below it; 2048 above 512."""
+    """A speed rises with the batch: 256, listed before 1024, is expected below it; 2048 above 512."""
     points = {(0, 0): 0.0, (1, 0): -1.0, (3, 0): 0.4}
     found = surface((BATCH, KIND), {point: Seen(value, 1e-4) for point, value in points.items()})
     means = found.means([(0, 0), (2, 0), (4, 0)])
@@ -22,7 +22,7 @@ def test_neighbours_are_alike_in_the_order_of_values() -> None:
 
 
 def test_a_value_carries_over_to_other_points() -> None:
-    """What a kind is worth with one batch is expected of it with another; words have no order to carry it further."""
+    """A kind's worth with one batch is expected of it with another; words have no order to carry it further."""
     known = {(0, 0): 0.0, (0, 1): 0.5, (1, 0): 0.0}
     found = surface((BATCH, KIND), {point: Seen(value, 1e-4) for point, value in known.items()})
     means = found.means([(1, 0), (1, 1), (1, 2)])

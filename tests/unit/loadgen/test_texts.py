@@ -39,7 +39,7 @@ def test_pieces_begin_and_end_where_tokenizers_cut(kind: Text) -> None:
 
 
 def test_code_is_python() -> None:
-    """What is called code can be parsed."""
+    """The code can be parsed."""
     for block in blocks(Text.CODE, "0", 50, 60):
         assert any(isinstance(node, ast.FunctionDef) for node in ast.parse(block).body)
 
@@ -62,7 +62,7 @@ def test_prose_reads_like_prose() -> None:
 
 
 def test_single_words_are_short() -> None:
-    """At most six letters, each once: most vocabularies have them whole."""
+    """The words have at most six letters, each once: most vocabularies have them whole."""
     assert len(set(texts.COMMON)) == len(texts.COMMON) > 100
     assert all(word.isalpha() and word.islower() and len(word) <= 6 for word in texts.COMMON)
 

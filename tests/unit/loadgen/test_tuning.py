@@ -1,4 +1,4 @@
-"""What a trial asks and how it is scored."""
+"""The requests of a trial and its score."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def run(*rows: Row, goal: TuneGoal = TuneGoal.THROUGHPUT) -> Run:
 
 @pytest.mark.parametrize("goal", list(TuneGoal))
 def test_it_fits_the_context(goal: TuneGoal) -> None:
-    """Whatever the recipe's context: the longest request is no more than half of it, and each rung repeats more."""
+    """The longest request is no more than half of the recipe's context, whatever it is, and each rung repeats more."""
     for context in (512, 2048, 32768, 1_048_576):
         (level,) = Short(goal, context, 0).workload(0, 1).levels
         assert 0 < largest(level) <= context // 2, (goal, context)

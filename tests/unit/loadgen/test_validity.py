@@ -1,4 +1,4 @@
-"""When figures are not to be believed."""
+"""The conditions under which figures are not to be believed."""
 
 from dataclasses import replace
 
@@ -74,7 +74,8 @@ def test_one_level_in_doubt_leaves_the_others_valid() -> None:
 
 
 def test_a_repeat_in_which_the_client_was_behind_is_left_out() -> None:
-    """As long as half of them were measured in time, for a reason that is not the server's; it is noted."""
+    """Such a repeat is left out if half of them were measured in time, for a reason that is not the server's; it is
+    noted."""
     good, bad = (level([row(0.5, 0.5)], n, lag=Lag(p99=lag)) for n, lag in enumerate((0.0, 0.05)))
     one = run(good, bad)
     assert (by_level(one), invalid(one)) == ([(good,)], ())
@@ -99,7 +100,7 @@ def test_a_tenth_of_what_is_measured_is_the_most_a_client_may_lag(lag: float, ga
 
 
 def test_a_client_at_the_end_of_its_core_is_not_believed() -> None:
-    """What it could not do any more cannot be distinguished from what the server could not."""
+    """The client's limit at the end of its core cannot be distinguished from the server's."""
     (told,) = late_of(level([row()], lag=Lag(cores=0.95)))
     assert "95% of a core" in told
 

@@ -74,7 +74,7 @@ async def test_a_body_reports_what_the_workload_pins() -> None:
 
 
 async def test_a_plain_server_is_asked_plain_questions() -> None:
-    """What it did not accept when it was probed is not sent to it."""
+    """An option that the server did not accept when it was probed is not sent to it."""
     level = plan(single())
     workload, texts = await made(level, probed=Probed("http://x", "m"))
     told = body(sessions(level, workload, 0, texts)[0].turns[0])
@@ -90,7 +90,7 @@ async def test_thinking_can_be_left_alone() -> None:
 
 
 async def test_no_two_prompts_begin_alike() -> None:
-    """Within 16 tokens, the least that a server caches, all differ: by number, repeat, level, seed and run."""
+    """All prompts differ within 16 tokens, the least that a server caches: by number, repeat, level, seed and run."""
     level = plan(single(), requests=20)
     workload, texts = await made(level)
     other = replace(level, name="other")
@@ -231,7 +231,7 @@ async def test_a_warm_agent_repeats_itself_and_a_cold_one_never() -> None:
 
 
 async def test_tools_are_valid_schemas_of_the_size_asked_for() -> None:
-    """What OpenAI's interface calls tools, all parameters named and typed; the model may not call them."""
+    """The tools are those of OpenAI's interface, all parameters named and typed; the model may not call them."""
     level, tokenizer = plan(LOOP), CountingTokenizer()
     workload, texts = await made(level, tokenizer)
     told = history(split(sessions(level, workload, 0, texts))[1][0])[0]

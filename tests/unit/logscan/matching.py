@@ -12,7 +12,7 @@ _MORE = 3  # times beyond the least that something is repeated
 
 
 def matching(pattern: re.Pattern[str], dice: random.Random) -> str:
-    """'' where none was found: not all that is made matches, as what may not be somewhere is not inspected."""
+    """A matching text, '' if none was found: some attempts fail, since excluded places are not inspected."""
     parsed = _parser.parse(pattern.pattern)
     made = (_joined(parsed, dice, {}) for _ in range(100))
     return next((text for one in made for text in (one.upper(), one) if pattern.search(text)), "")

@@ -1,4 +1,4 @@
-"""Who wrote a line, and when."""
+"""The writer of a line, and its time."""
 
 from datetime import UTC, datetime
 

@@ -17,7 +17,7 @@ WORDS = st.lists(st.text("abc", min_size=1, max_size=6).map(str.encode), min_siz
 
 @given(WORDS, TEXT)
 def test_both_find_the_same(words: list[bytes], text: bytes) -> None:
-    """Whatever the words are, inside and across one another: same hits in the same order."""
+    """Both give the same hits in the same order, whatever the words are, inside and across one another."""
     assert list(Search(words).hits(text)) == list(Finder(words, -1).hits(text))
 
 

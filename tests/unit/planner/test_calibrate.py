@@ -1,4 +1,4 @@
-"""What a plan may take from an earlier start, and what not."""
+"""The figures that a plan may take from an earlier start, and those that it may not."""
 
 from dataclasses import replace
 
@@ -69,7 +69,7 @@ def test_another_place_counts_with_a_wider_range(where: dict[str, str | int], sa
 
 
 def test_the_pool_is_less_sure_than_the_weights() -> None:
-    """On a GB10 three starts of one recipe left 62.31, 62.59 and 62.81 GiB; what is left cannot be below nothing."""
+    """Three starts of one recipe on a GB10 left 62.31, 62.59 and 62.81 GiB; the rest cannot be below nothing."""
     low, high = start().around(round(62.59 * GIB), pool=True)
     assert low < 62.31 * GIB and high > 62.81 * GIB
     assert chosen(start(node="spark-9")).around(GIB, pool=True) == (0, GIB + GIB * 12 // 10)
@@ -102,7 +102,8 @@ def test_other_weights_calibrate_nothing(changed: Recipe) -> None:
 
 
 def test_a_simulated_start_never_represents_a_real_one() -> None:
-    """Nor the reverse: the simulator allocates nothing, so its figures count in no ledger."""
+    """A real start never represents a simulated one, either: the simulator allocates nothing, so its figures count in
+    no ledger."""
     made_up = replace(start(), conditions=conditions(RECIPE, True, **HERE))
     assert choose([made_up], conditions(RECIPE, False, **HERE)) is None
     assert choose([start()], conditions(RECIPE, True, **HERE)) is None
@@ -148,7 +149,8 @@ def test_another_pool_changes_the_share_that_the_engine_takes() -> None:
 
 
 def test_the_time_of_a_start_is_that_of_the_last_one() -> None:
-    """As long as it was watched from its beginning; files and kernels may be cached by now, or not be."""
+    """The time counts if the start was watched from its beginning; files and kernels may be cached by now, or not
+    be."""
     watched = replace(start(), phases=(("load", 20.0), ("server", 290.0), ("answer", 300.0)))
     took = loading(watched)
     assert took and (took.value, took.low, took.high) == (300.0, 120.0, 450.0)

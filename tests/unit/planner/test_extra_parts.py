@@ -1,4 +1,4 @@
-"""What a checkpoint and an engine hold next to the parts that a split's cost counts."""
+"""The memory of a checkpoint and an engine next to the parts that a split's cost counts."""
 
 from dataclasses import replace
 

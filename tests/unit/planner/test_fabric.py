@@ -1,4 +1,4 @@
-"""Which address, interface, HCAs and GIDs a node uses."""
+"""The address, interface, HCAs and GIDs that a node uses."""
 
 import dataclasses
 from collections.abc import Sequence

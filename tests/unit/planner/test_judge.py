@@ -73,7 +73,7 @@ def test_a_node_that_reports_nothing_is_not_judged() -> None:
 
 
 def test_a_line_that_nobody_knows_is_no_promise() -> None:
-    """Without the weights it may seem to fit: nothing is proposed or optimized on such ground."""
+    """An unknown weight may seem to fit: nothing is proposed or optimized on such ground."""
     weights = LedgerLine("weights", 0, Origin.ASSUMED, "size not known", known=False)
     found = verdict((replace(ledger("a", 10), lines=(weights, *ledger("a", 10).lines)),))
     assert found.fits and not found.known
@@ -99,7 +99,7 @@ def _used(taken: float) -> tuple[int, int, int, int, int, int]:
 
 
 def test_another_deployment_of_ours_ends_with_down() -> None:
-    """On both nodes with one command; its processes are not killed by number."""
+    """The deployment ends on both nodes with one command; its processes are not killed by number."""
     rank = RankStatus("old", 0, "spark-1", "docker", "running", "c")
     facts = two(gpu_processes=(SERVICES,), ranks=(rank,))
     facts["spark-2"] = replace(facts["spark-2"], gpu_processes=(SERVICES,), ranks=(rank,))

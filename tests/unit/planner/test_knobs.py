@@ -1,4 +1,4 @@
-"""What can be turned: steps from the mildest on, nothing that the engine or the model refuses."""
+"""The knobs: steps from the mildest on, nothing that the engine or the model refuses."""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -43,7 +43,7 @@ def test_batched_tokens_stay_above_the_sequences() -> None:
      ("fp8", ("fp8",), ""), ("fp8_ds_mla", ("fp8",), ""), ("", (), ""), ("nvfp4", ("fp8",), "")],
 )  # fmt: skip
 def test_only_a_wider_cache_can_be_narrowed(now: str, types: tuple[str, ...], name: str) -> None:
-    """By a type that this engine's version has."""
+    """The cache is narrowed to a type that this engine's version has."""
     assert eight_bits(recipe(kv_dtype=now), types) == name
 
 

@@ -1,4 +1,4 @@
-"""What each kind of layer keeps on one rank, checked against bytes a token that were measured or that engines' code
+"""The cache of each kind of layer on one rank, checked against bytes a token that were measured or that engines' code
 gives."""
 
 from dataclasses import replace

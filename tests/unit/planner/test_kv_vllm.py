@@ -1,4 +1,4 @@
-"""What vLLM prints about its KV cache, checked against our own logs of 0.21.0 and the published ones that are
+"""The lines that vLLM prints about its KV cache, checked against our own logs of 0.21.0 and the published ones that are
 exact."""
 
 from bisect import bisect_left

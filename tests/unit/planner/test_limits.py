@@ -1,4 +1,4 @@
-"""What an engine takes where the recipe states nothing."""
+"""An engine's own values if the recipe states nothing."""
 
 from dataclasses import replace
 

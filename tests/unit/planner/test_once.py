@@ -1,4 +1,4 @@
-"""What is kept of a recipe's arithmetic: reported again for the same recipe only, whatever the size of its KV pool."""
+"""The cached arithmetic of a recipe: used for the same recipe only, whatever the size of its KV pool."""
 
 from dataclasses import replace
 

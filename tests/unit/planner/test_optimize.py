@@ -18,7 +18,7 @@ from unit.planner.toy import POSITIONS, RECIPE, WORLD, Toy, recipe
     context=st.sampled_from([8192, 131072]),
 )  # fmt: skip
 def test_the_best_fits_and_is_no_worse(goal: Goal, used: float, weights: float, token: float, context: int) -> None:
-    """On any node: a setting that does not fit is never the answer where one fits."""
+    """A setting that does not fit is never the answer on a node where one fits."""
     toy = Toy(used=used, weights=weights, token=token)
     found = optimize(recipe(context=context), toy, WORLD, goal)
     assert toy.asked == found.judged <= BUDGET
@@ -31,13 +31,13 @@ def test_the_best_fits_and_is_no_worse(goal: Goal, used: float, weights: float, 
 
 
 def test_context_goes_to_the_models_own_limit_and_no_further() -> None:
-    """With room to spare nothing but the context is changed."""
+    """Nothing but the context is changed if there is room to spare."""
     found = optimize(recipe(context=8192), Toy(token=20), WORLD, Goal.CONTEXT)
     assert found.best.variant.keys == {"serving.context": POSITIONS}
 
 
 def test_context_takes_what_it_needs() -> None:
-    """Where the pool is the limit: a larger share, a narrower type; and shorter ones for more at once."""
+    """The pool is the limit: a larger share, a narrower type; and shorter ones for more at once."""
     found = optimize(recipe(kv_dtype="auto"), Toy(token=300), WORLD, Goal.CONTEXT)
     assert found.best.recipe.serving.context > 131072
     assert found.best.recipe.serving.kv_dtype == "fp8" and found.best.verdict.room >= RESERVE

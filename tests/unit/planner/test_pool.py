@@ -1,4 +1,4 @@
-"""What there is of memory, and what the next engine can have of it."""
+"""The memory of a node, and the part that the next engine can have."""
 
 from dataclasses import replace
 

@@ -29,7 +29,7 @@ ROWS = [
 
 
 def shape_of(name: str) -> ModelShape:
-    """Of the starts' own configurations, else of the models'."""
+    """The shape of the starts' own configurations, else of the models'."""
     file = FOLDER / f"{name}.config.json"
     found = parse(file.read_text()) if file.exists() else shape(name)
     assert isinstance(found, ModelShape), found
@@ -59,7 +59,7 @@ def of(name: str, alone: bool = False) -> Any:
 
 @of("tokens")
 def test_the_tokens_that_the_engine_prints(row: dict[str, Any]) -> None:
-    """To the token for a pinned pool; else within what two decimals of a GiB hide."""
+    """The tokens are exact for a pinned pool; else within the rounding of two decimals of a GiB."""
     made, shape = planned(row)
     pinned = made.serving.kv_cache_bytes
     found = capacity(made, shape, pinned or int(row["available_gib"] * GIB))
@@ -85,7 +85,7 @@ def test_the_weights_of_dimensions_alone(row: dict[str, Any]) -> None:
 
 @of("available_gib", alone=True)
 def test_the_pool_that_the_fraction_leaves(row: dict[str, Any]) -> None:
-    """From recipe and machine alone, within 3 %."""
+    """The pool follows from recipe and machine alone, within 3 %."""
     made, _ = planned(row)
     line = ledger(made, discrete(), None, 1).line(KV_POOL)
     assert line and line.bytes / GIB == pytest.approx(row["available_gib"], rel=0.03)

@@ -28,7 +28,7 @@ def changes(found: tuple[Remedy, ...]) -> list[str]:
     fraction=st.sampled_from([0.4, 0.8, 0.92]), context=st.sampled_from([8192, 131072, 262144]),
 )  # fmt: skip
 def test_every_remedy_fits(used: float, weights: float, token: float, fraction: float, context: int) -> None:
-    """Whatever the node has: asked again, the judge reports yes to each; and few questions were needed to know."""
+    """The judge says yes to each remedy when asked again, whatever the node has; and few questions were needed."""
     toy = Toy(used=used, weights=weights, token=token, sizes={"org/toy-nvfp4": weights / 2})
     wanted = recipe(memory_fraction=fraction, context=context)
     fits = toy.verdict(wanted).fits
@@ -70,7 +70,7 @@ def test_a_fraction_that_is_not_free_is_lowered_no_more_than_needed() -> None:
 
 
 def test_a_pool_that_is_too_small_gets_more_before_the_context_gets_less() -> None:
-    """In the order of what the user loses: a free share of memory, precision, context."""
+    """The remedies come in the order of the user's loss: a free share of memory, precision, context."""
     found, _ = remedies(recipe(context=262144, kv_dtype="auto"), Toy(token=160), WORLD)
     assert changes(found) == ["serving.memory_fraction: 0.88", "serving.kv_dtype: fp8", "serving.context: 196608"]
     assert found[0].costs == ("memory fraction 0.8 -> 0.88", "6.4 GiB stay free on the fullest node")

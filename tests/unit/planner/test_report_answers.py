@@ -1,4 +1,4 @@
-"""What is asked of the planner for a row, and what the estimator in use elsewhere would have reported."""
+"""The questions to the planner for a row, and the answers of the estimator in use elsewhere."""
 
 import json
 from pathlib import Path
@@ -82,7 +82,7 @@ def test_streams_and_drafts_are_quantities_of_their_own(tmp_path: Path) -> None:
 
 
 def test_a_curve_is_predicted_from_its_first_point(tmp_path: Path) -> None:
-    """With one measured point the others lie on the curve through it."""
+    """The other points lie on the curve through the one measured point."""
     curve = [{**POINT, "depth": depth, "tps": tps} for depth, tps in ((0, 50.0), (8192, 45.0), (32768, 40.0))]
     found = answers(case(tmp_path, decode_tps=curve))[speed.CALIBRATED]
     assert [one.conditions["depth"] for one in found] == [8192, 32768]
@@ -137,12 +137,12 @@ def test_a_row_fits_only_when_every_condition_is_stated(tmp_path: Path) -> None:
 
 
 def test_a_split_that_engines_refuse_is_a_forks(tmp_path: Path) -> None:
-    """What a fork does with 32 heads on three ranks is not known: no row of it gets the verdict fits."""
+    """A fork's handling of 32 heads on three ranks is unknown: no row of it gets the verdict fits."""
     assert answers(case(tmp_path, **STATED, tp=3))["fits"][0].passed
 
 
 def test_a_count_is_less_sure_where_the_version_is_not_reported(tmp_path: Path) -> None:
-    """What versions and steps' tokens decide is in the interval of a row that does not report them."""
+    """The effect of versions and steps' tokens is in the interval of a row that does not report them."""
     window = {"model": "Gemma-4-31B-it", "quant": "bf16", "kv_cache_gib": 40.0, "kv_cache_tokens": 100_000}
     told = case(tmp_path, **window, max_num_batched_tokens=8192, engine_version_or_image="0.21.0")
     silent = case(tmp_path, **window, engine_version_or_image=None)
@@ -152,7 +152,7 @@ def test_a_count_is_less_sure_where_the_version_is_not_reported(tmp_path: Path) 
 
 
 def test_a_pool_that_is_pinned_is_no_prediction(tmp_path: Path) -> None:
-    """To repeat what the command reports is no answer."""
+    """A repetition of the command's own figure is no answer."""
     pinned = answers(case(tmp_path, kv_cache_gib=24.0, notes="extra args: --kv-cache-memory-bytes 25769803776"))
     assert pinned["kv_gib"][0].reason == "the command fixes the pool: nothing to predict"
 

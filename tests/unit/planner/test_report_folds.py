@@ -24,7 +24,7 @@ def answer(name: str, published: float, quantity: str = "decode_tps") -> Answer:
 
 
 def test_a_level_follows_the_other_sources(tmp_path: Path) -> None:
-    """Where two of the others have twice and the left-out row alone holds the median down, the level rises."""
+    """The level rises if two of the others have twice and the left-out row alone holds the median down."""
     published = {"a": 100.0, "b": 100.0, "c": 200.0, "d": 200.0}
     found = folds.left_out(cases(tmp_path), [answer(name, it) for name, it in published.items()], folds.by_source)
     assert found[0].predicted == pytest.approx(100.0 * 2**0.5)

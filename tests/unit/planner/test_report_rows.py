@@ -41,7 +41,7 @@ def shape(found: Case) -> ModelShape:
 
 
 def test_a_row_becomes_a_recipe(tmp_path: Path) -> None:
-    """What the row reports is where a recipe has it; what it leaves open is left to the engine."""
+    """The row's values are at their places in a recipe; open ones are left to the engine."""
     found = case(tmp_path, tp=2, nodes=2, max_num_seqs=6, cuda_graphs="off (eager)", spec_decode="mtp, 2 tokens").recipe
     assert (found.engine.name, found.engine.version) == ("vllm", "0.21.1rc1")
     assert (found.parallelism, found.nodes) == (Parallelism(2), 2)
@@ -85,7 +85,7 @@ def test_a_size_below_the_dimensions_was_gib(tmp_path: Path) -> None:
 
 
 def test_the_width_that_nobody_published_follows_from_the_parameters(tmp_path: Path) -> None:
-    """Of a dense model the FFN is what all other parts leave of the published count."""
+    """The FFN of a dense model is the rest of the published count after all other parts."""
     found = shape(case(tmp_path, quant="bf16"))
     assert found.intermediate % 64 == 0
     assert 10_000 < found.intermediate < 14_000
@@ -265,7 +265,7 @@ def test_speculation_is_read_in_any_wording(wording: str, method: str, tokens: i
      ("mmap of the embeddings", True), ("weights on NVMe", False), ("table of results", False)],
 )  # fmt: skip
 def test_tables_that_stay_on_disk_are_read_in_any_wording(said: str, apart: bool) -> None:
-    """What stays on disk is no weight in memory."""
+    """A part that stays on disk is no weight in memory."""
     assert words.apart({"notes": said}) is apart
 
 

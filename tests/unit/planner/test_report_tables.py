@@ -52,7 +52,7 @@ def test_a_row_counts_once() -> None:
 
 
 def test_one_unsafe_verdict_fails_and_a_few_refusals_do_not() -> None:
-    """To report yes to what dies in loading is the worse error: not one is allowed."""
+    """A yes to a run that dies in loading is the worse error: not one is allowed."""
     target, right = stats.TARGETS["fits"], [fits(str(n), True, True) for n in range(39)]
     assert stats.met(target, stats.figures([*right, fits("x", True, False)])) is True
     assert stats.met(target, stats.figures([*right, fits("x", False, True)])) is False
@@ -78,7 +78,7 @@ def test_contradictions_are_shown_and_not_judged() -> None:
 
 
 def test_every_row_beyond_the_limit_has_its_reason_on_the_page() -> None:
-    """With a note its words, without one the page states that nobody explained it."""
+    """The page has a note's words, or states without one that nobody explained it."""
     far = answer("far", predicted=150.0, conditions={"depth": 4096})
     assert "| not explained |" in page([far], ())
     assert "| far | 100.00 (depth 4,096) | 150.00 | +50.0% | a rounded figure |" in page(
@@ -124,7 +124,7 @@ def test_no_note_of_ours_is_hidden_by_one_before_it() -> None:
 
 
 def test_wide_intervals_are_reported() -> None:
-    """To hit is easy with an interval that holds everything: its width is next to the share of hits."""
+    """A hit is easy with an interval that holds everything: its width is next to the share of hits."""
     assert stats.figures([answer(), answer(low=10.0, high=1000.0), answer(low=0.0)]).width == 100.0
     assert "100% (x100.00)" in page([answer(low=10.0, high=1000.0)], ())
 

@@ -14,7 +14,7 @@ from unit.planner.toy import RECIPE, Toy
 
 @given(st.integers(0, 600), st.integers(0, 700))
 def test_the_first_good_one_is_found_with_few_questions(count: int, start: int) -> None:
-    """Where everything from `start` on is good it is `start`, in about log2 questions."""
+    """The search finds `start`, from which on everything is good, in about log2 questions."""
     asked: list[int] = []
 
     def good(index: int) -> bool:

@@ -1,4 +1,4 @@
-"""How fast a recipe will serve: published runs, and what must hold for any."""
+"""The speed of a recipe: published runs, and rules that hold for any."""
 
 from dataclasses import replace
 
@@ -87,7 +87,7 @@ def test_seed_003_runs_two_streams() -> None:
 
 @pytest.mark.parametrize(("asked", "published"), [(6, 98), (12, 98), (24, 101)])
 def test_seed_004_saturates_at_its_six_sequences(asked: int, published: float) -> None:
-    """From 37 tokens/s alone: the 1M profile runs six sequences, so more requests than that only wait."""
+    """One figure, 37 tokens/s, is enough: the 1M profile runs six sequences, so more requests than that only wait."""
     found = measured(V4, SEED, SEED_SIZE, Measured(37), concurrency=asked).decode_all.value
     assert found == pytest.approx(published, rel=0.1)
 
@@ -178,7 +178,7 @@ def test_small_prompts_share_a_step() -> None:
 
 
 def test_acceptance_narrows_the_interval() -> None:
-    """How many drafts are accepted is most of what nobody knows; once measured, only the machine is left."""
+    """The acceptance of drafts is the largest unknown; once measured, only the machine is left."""
     known = measured(V4, SEED, SEED_SIZE, Measured(accepted=0.8)).decode
     guessed = measured(V4, SEED, SEED_SIZE).decode
     assert known.high / known.low < guessed.high / guessed.low
@@ -193,7 +193,7 @@ def test_acceptance_narrows_the_interval() -> None:
     ],
 )
 def test_what_is_not_known_is_not_guessed(shape: ModelShape, word: str) -> None:
-    """Without a dimension there is no figure, and the estimate reports which one is missing."""
+    """There is no figure without a dimension, and the estimate reports which one is missing."""
     found = measured(shape, recipe(), 10 * GB)
     for one in (found.decode, found.decode_all, found.prefill, found.ttft):
         assert not one.known

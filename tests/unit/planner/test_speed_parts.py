@@ -219,7 +219,7 @@ def test_loading_is_what_was_published() -> None:
 
 
 def test_eager_mode_starts_sooner() -> None:
-    """Without graphs nothing is compiled and captured."""
+    """Nothing is compiled and captured without graphs."""
     eager, graphs = (loading(recipe(flags=f), SUPER, 75 * GB)[1] for f in ({"enforce-eager": True}, {}))
     assert eager.prepared == 0 < graphs.prepared
     assert eager.files == graphs.files

@@ -1,4 +1,4 @@
-"""What a recipe's author states about the model, and statements that cannot all be right."""
+"""The statements of a recipe's author about the model, and those that cannot all be right."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Which recipes can use what lies on a disk, and what could go from a node that has no room."""
+"""The recipes that can use a checkpoint on a disk, and the things that could go from a node without room."""
 
 from dataclasses import replace
 from typing import Any
@@ -33,7 +33,7 @@ def found(one: Stored, recipe: Recipe = RECIPE) -> Use:
 
 
 def test_the_recipes_own_is_its_own() -> None:
-    """By its id, whatever the revision where the recipe pins none."""
+    """The checkpoint is known by its id, whatever the revision if the recipe pins none."""
     assert found(stored("MiniMaxAI/M2")) == Use("m2", How.YES)
     unfinished = stored("MiniMaxAI/M2", missing=("x.incomplete",))
     assert found(unfinished).why == "once it is complete (x.incomplete)"
@@ -59,7 +59,7 @@ def test_a_path_is_meant_as_the_recipe_means_it(path: str, place: str, same: boo
 
 
 def test_the_same_model_in_another_form_could_serve() -> None:
-    """What to write, the other format, and what the recipe then lacks."""
+    """The answer has the keys to write, the other format, and the recipe's lack."""
     what = found(stored("saricles/M2-NVFP4"))
     assert (what.how, what.change) == (How.COULD, (("model.id", "saricles/M2-NVFP4"),))
     assert what.why == "nvfp4 experts, bf16 instead of fp8"

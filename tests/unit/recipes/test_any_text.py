@@ -1,4 +1,4 @@
-"""Whatever text comes in: a Recipe, a Cluster, or a RecipeError with file and line. Never anything else."""
+"""Any text gives a Recipe, a Cluster, or a RecipeError with file and line. Never anything else."""
 
 import re
 from copy import deepcopy
@@ -76,7 +76,7 @@ REFERENCES = {which: yaml.safe_load(reference(which)) for which in LOADS}
 
 
 def dumped(tree):
-    """With libyaml where PyYAML has it: writing the text is not what is tested."""
+    """Dumps with libyaml if PyYAML has it: writing the text is not tested here."""
     return yaml.dump(tree, Dumper=getattr(yaml, "CSafeDumper", yaml.SafeDumper))
 
 

@@ -99,7 +99,7 @@ def test_a_version_may_move():
 
 
 def test_runtime():
-    """What belongs to the other runtime is refused, not ignored."""
+    """A key of the other runtime is refused, not ignored."""
     assert recipe_errors("  image: a/b:1\n") == [
         "r.yaml:7: `engine.image`: runtime process starts no container; leave it out (a profile removes it with `image: null`)"
     ]

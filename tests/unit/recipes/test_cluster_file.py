@@ -53,7 +53,7 @@ def test_no_hcas_on_purpose():
 
 @for_each("ssh", ["h", "me@h", "10.0.0.1", "ssh://me@h:2222", "local", "fe80::1", "me@::1", "spark-1.lab.local"])
 def test_ssh_destinations(ssh):
-    """What OpenSSH takes."""
+    """Destinations are those of OpenSSH."""
     assert load(f"nodes: [{{name: a, ssh: '{ssh}'}}]").nodes[0].ssh == ssh
 
 
@@ -102,7 +102,7 @@ def test_mistakes(text, message):
 
 
 def test_free_keys_and_shared_blocks():
-    """What repeats is written once."""
+    """A repeated block is written once."""
     cluster = load(
         "x-paths: &p {models: /data}\nnodes:\n- {name: a, paths: *p}\n- {name: b, paths: {<<: *p, hub: /hub}}\n"
     )

@@ -45,7 +45,7 @@ def test_what_is_before_the_engine_keeps_it():
 
 
 def test_what_is_only_planned_with_keeps_it():
-    """How much of the model stays on disk is for the ledger; the same ranks are started."""
+    """The size of the part on disk is for the ledger; the same ranks are started."""
     sized = BASE.replace("model: {", "model: {size: 2GB, ")
     assert digest(sized.replace("2GB", "2GB, on_disk: 1GB")) == digest(sized)
 
@@ -69,7 +69,7 @@ def test_other_writing_keeps_it():
     ],
 )
 def test_real_edits_change_it(old, new):
-    """Whatever changes the service changes the hash."""
+    """A change of the service changes the hash."""
     assert digest(BASE.replace(old, new)) != digest(BASE)
 
 

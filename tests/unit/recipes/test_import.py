@@ -22,7 +22,7 @@ def read(text: str, profile: str = "", options: ImportOptions = AS_IT_SAYS) -> t
 
 @pytest.mark.parametrize("name", ALL)
 def test_every_sample_loads_and_is_only_documented(name: str) -> None:
-    """What is imported is a valid recipe, never called ready, and reports where it comes from."""
+    """An import is a valid recipe, never called ready, and reports where it comes from."""
     recipe, made = read(ALL[name])
     assert recipe.state is RecipeState.DOCUMENTED and "imported from theirs.yaml" in recipe.state_reason
     assert all(" ".join(note.split()) in made.text for note in made.notes)
@@ -158,7 +158,7 @@ def test_what_gives_power_away_is_named_when_it_is_taken_over():
 
 
 def test_an_import_names_every_pointer_and_every_unknown_variable():
-    """By the form of the value: a path, a module, a URL; a list of names never has them all."""
+    """A pointer is known by the form of the value: a path, a module, a URL; a list of names never has them all."""
     text = """recipe_version: "2"
 model: org/name
 runtime: vllm

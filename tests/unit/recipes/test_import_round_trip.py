@@ -1,4 +1,4 @@
-"""What an import renders is what the source wrote: the same options with the same values."""
+"""An import renders the source's own options with the same values."""
 
 import json
 import shlex

@@ -1,5 +1,5 @@
 # ruff: noqa: E501 (whole messages, one a line)
-"""What is wrong in a recipe is reported with file, line, key, found, allowed, why, and the nearest valid key."""
+"""A mistake in a recipe is reported with file, line, key, found, allowed, why, and the nearest valid key."""
 
 import pytest
 
@@ -133,7 +133,7 @@ def test_a_rule_is_silent_where_its_keys_are_wrong():
 
 
 def test_the_error_has_a_hint():
-    """Where to read on."""
+    """The hint names the place to read on."""
     with pytest.raises(RecipeError) as caught:
         load_recipe("a: 1", "r.yaml")
     assert caught.value.hint == "`sparkwright recipes show --reference` explains every key"

@@ -16,7 +16,7 @@ TWO = GOOD + (
 
 
 def test_the_base():
-    """Without a name and without a default the base is served."""
+    """The base is served without a name and without a default."""
     recipe = load_recipe(TWO, "r.yaml")
     assert (recipe.profile, recipe.profiles) == ("", ("long", "wide"))
     assert (recipe.serving.context, recipe.speculation.method) == (4096, "mtp")
@@ -37,7 +37,7 @@ def test_the_default_profile():
 
 
 def test_a_wrong_profile_lists_the_existing():
-    """What can be asked for instead."""
+    """The message lists the existing profiles."""
     with pytest.raises(RecipeError) as caught:
         load_recipe(TWO, "r.yaml", "huge")
     assert caught.value.message == "r.yaml:10: profile 'huge' does not exist; profiles of this recipe: long, wide"
@@ -68,14 +68,14 @@ def test_an_error_of_the_base_is_reported_once():
 
 
 def test_what_a_profile_fixes_is_no_error():
-    """With a default profile the bare base is never served, so it need not be complete."""
+    """The bare base is never served with a default profile, so it need not be complete."""
     text = "title: t\nmodel: {id: a/b}\ndefault_profile: p\nprofiles:\n  p: {engine: {name: vllm, version: 1.0, runtime: process}}\n"
     assert load_recipe(text, "r.yaml").engine.version == "1.0"
     assert errors(text.replace("default_profile: p\n", ""))[0].startswith("r.yaml:1: `engine` is missing")
 
 
 def test_the_line_is_where_the_value_is_written():
-    """In the profile if it reports it, in the base if not."""
+    """The line is the profile's if it has the value, else the base's."""
     text = (
         GOOD
         + "nodes: 2\nparallelism: {tp: 2}\nprofiles:\n  solo:\n    nodes: 1\n  four:\n    nodes: 4\n    parallelism: {tp: 2}\n"

@@ -44,7 +44,7 @@ def test_by_name(places):
 
 
 def test_the_users_own_comes_first(places):
-    """Who writes a recipe of a shipped name means their own."""
+    """A recipe of a shipped name in the user's folder is meant."""
     (places.recipes / "twin.yml").write_text(MINE)
     assert open_recipe("twin", places).title == "mine"
 
@@ -59,7 +59,7 @@ def test_by_path(places):
 
 
 def test_a_hint_finds_the_recipe_again(places):
-    """What a failed `up ./r.yaml` proposes for `plan` opens the same file and profile."""
+    """The command that a failed `up ./r.yaml` proposes for `plan` opens the same file and profile."""
     (places.cwd / "r.yaml").write_text(MINE)
     (places.recipes / "mine.yaml").write_text(MINE)
     for asked in ("./r.yaml", "./r.yaml@p", "mine", "mine@p", "twin"):
@@ -140,7 +140,7 @@ def test_cluster_order(places):
 
 
 def test_no_cluster(places):
-    """What was looked for, and how little is needed."""
+    """The message has the searched places, and how little is needed."""
     assert failure(open_cluster, "", "", places) == (
         "no cluster file: looked for --cluster, $SPARKWRIGHT_CLUSTER, ./cluster.yaml, ~/.config/sparkwright/cluster.yaml"
         " | `sparkwright init HOST HOST` writes one; by hand, `nodes: [spark-1, spark-2]` is enough"

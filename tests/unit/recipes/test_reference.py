@@ -111,14 +111,14 @@ def test_ranges_in_comments_are_the_schemas(which, model):
 
 
 def test_the_references_load():
-    """What the manual shows is right."""
+    """The manual's examples are right."""
     for profile in ("", "process", "1m"):
         assert load_recipe(reference(), "reference.yaml", profile).title
     assert load_cluster(reference("cluster"), "cluster-reference.yaml").names == ("spark-1", "spark-2")
 
 
 def test_the_short_example_at_the_top_is_complete(monkeypatch, tmp_path):
-    """What a reader copies from the head of the reference passes `recipes validate` without an error or a warning."""
+    """The example at the head of the reference passes `recipes validate` without an error or a warning."""
     lines = [line for line in reference().splitlines() if line.startswith("#     ")]
     assert len(lines) == 15 and reference().index(lines[0]) < reference().index("\nname:")
     text = "".join(f"{line.removeprefix('#     ')}\n" for line in lines)

@@ -99,7 +99,7 @@ def test_what_is_ready_has_a_figure_of_somebody(recipe):
 
 @for_each("recipe", [p for p in VARIANTS if p.values[0].state is not RecipeState.REFUSED])
 def test_what_is_shipped_fits(recipe):
-    """On nodes that were just started there is memory for it and for one request of full length; weights are known."""
+    """Freshly started nodes have memory for it and for one request of full length; weights are known."""
     found = ledger(recipe, healthy("spark-1", memory=memory(7)), None, recipe.nodes)
     assert found.lack is None
     assert recipe.model.shape is None or WEIGHTS not in found.unknown
@@ -150,7 +150,7 @@ def test_minimax_profiles():
 
 @for_each("recipe", VARIANTS)
 def test_a_shape_can_be_counted(recipe):
-    """Who gives dimensions gives all that the estimate of a split needs; bits a weight may follow from the size."""
+    """A shape has all dimensions that the estimate of a split needs; bits a weight may follow from the size."""
     shape = recipe.model.shape
     assert shape is None or missing(settled(shape, recipe.model.size - recipe.model.on_disk)) == ""
 

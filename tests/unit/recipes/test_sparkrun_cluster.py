@@ -12,7 +12,7 @@ FILE = "name: lab\nhosts:\n- 192.168.11.13\n- spark-2.local\n- me@spark-3\nuser:
 
 
 def test_hosts_and_user_become_destinations() -> None:
-    """In sparkrun's order, whose first is the head; a user of its own stays."""
+    """The hosts come in sparkrun's order, whose first is the head; a user of its own stays."""
     found = read_sparkrun_cluster(FILE, "lab.yaml")
     assert found == SparkrunCluster("lab", ("ai@192.168.11.13", "ai@spark-2.local", "me@spark-3"))
 
@@ -69,7 +69,7 @@ def test_the_named_one_is_taken_then_the_default_then_the_only_one(tmp_path: Pat
 def test_without_one_to_take_the_message_names_what_there_is(
     tmp_path: Path, names: tuple[str, ...], wanted: str, why: str
 ) -> None:
-    """And nothing outside of sparkrun's folder is read."""
+    """Nothing outside of sparkrun's folder is read, either."""
     with pytest.raises(RecipeError) as error:
         sparkrun_cluster(written(tmp_path, *names), wanted)
     assert why in error.value.message

@@ -30,7 +30,7 @@ def test_sizes(text, value):
 
 @for_each("text", ["64 gigs", "-1g", True, None, [], "1" * 40, "9e999", "1._.g"])
 def test_sizes_that_are_refused(text):
-    """Whatever is no size raises ValueError, also what overflows."""
+    """A text that is no size raises ValueError, also one that overflows."""
     with pytest.raises(ValueError, match="a size is a number with k, m, g, GiB or GB, as in 64g or 149GB"):
         size(text)
 

@@ -1,4 +1,4 @@
-"""What an engine's option is called in a recipe."""
+"""The names of an engine's options in a recipe."""
 
 from sparkwright.domain.finding import Finding, Severity
 from sparkwright.recipes.vocabulary import in_recipe

@@ -169,7 +169,7 @@ def test_a_mistake_is_named_with_its_line(text: str, told: str) -> None:
 
 
 def test_all_mistakes_are_reported_at_once() -> None:
-    """In the order of their lines."""
+    """The mistakes come in the order of their lines."""
     with pytest.raises(RecipeError) as caught:
         load_workload("title: 3\nrepeats: 0\nlevels:\n  - single: {prompt: -1, output: x}\n", "f.yaml")
     lines = caught.value.message.splitlines()
@@ -177,7 +177,7 @@ def test_all_mistakes_are_reported_at_once() -> None:
 
 
 def test_a_soak_of_ones_own_has_a_floor() -> None:
-    """What it leaves out is as in the shipped one: memory is not used up because a line is missing."""
+    """An omitted key is as in the shipped one: memory is not used up because a line is missing."""
     level = "levels:\n  - single: {prompt: 8, output: 8}\n"
     made = load_workload(f"title: T\nsoak: {{probe_every: 5min}}\n{level}", "f.yaml").soak
     assert made and (made.probe_every, made.leave_every, made.floor) == (300.0, 30.0, 2 * 1024**3)

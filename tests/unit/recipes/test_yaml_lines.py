@@ -26,7 +26,7 @@ def failure(text):
     ],
 )  # fmt: skip
 def test_scalars_follow_yaml_1_2(written, value):
-    """`on`, `yes` and `1:30` stay text: an engine's flag must get what the user wrote."""
+    """The words `on`, `yes` and `1:30` stay text: an engine's flag must get what the user wrote."""
     found = read(f"a: {written}").value["a"]
     assert found == value
     assert isinstance(found, bool) == isinstance(value, bool)

@@ -55,7 +55,7 @@ def written(command: Command) -> str:
 
 @for_each("name", CASES)
 def test_docker_run_is_exactly_this(name: str) -> None:
-    """What starts a rank is what the snapshot shows: host network and IPC, limits, devices, labels, log limits."""
+    """The snapshot shows everything that starts a rank: host network and IPC, limits, devices, labels, log limits."""
     file = DATA / f"{name}.txt"
     if os.environ.get("UPDATE_ARGV"):
         file.write_text(written(CASES[name]))
@@ -95,7 +95,7 @@ def test_only_folders_that_are_written_are_made() -> None:
 
 
 def test_rdma_comes_with_its_devices_and_the_right_to_lock_memory() -> None:
-    """Without /dev/infiniband NCCL falls back to sockets without a word."""
+    """NCCL falls back to sockets without a word if /dev/infiniband is missing."""
     with_rdma, without = CASES["docker-worker"].argv, CASES["docker-no-rdma"].argv
     assert {"/dev/infiniband", "IPC_LOCK"} <= set(with_rdma)
     assert not {"/dev/infiniband", "IPC_LOCK"} & set(without)

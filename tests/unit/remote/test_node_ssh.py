@@ -1,4 +1,4 @@
-"""How a head reaches its workers: the texts that ssh reads."""
+"""The way of a head to its workers: the texts that ssh reads."""
 
 from sparkwright.domain.service import Reach
 from sparkwright.remote.node_ssh import authorized_line, config, known_hosts

@@ -1,4 +1,4 @@
-"""What depends on the node's processor: GB10 runs kernels with pages of 4 KiB and of 64 KiB."""
+"""The differences between processors: GB10 runs kernels with pages of 4 KiB and of 64 KiB."""
 
 import os
 import re

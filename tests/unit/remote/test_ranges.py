@@ -1,4 +1,4 @@
-"""How large files are dealt out to the connections of a copy."""
+"""The distribution of large files to the connections of a copy."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What the sampling script is given."""
+"""The arguments of the sampling script."""
 
 import pytest
 

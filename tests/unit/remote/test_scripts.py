@@ -34,7 +34,7 @@ def test_comments_above_a_section_stay_here() -> None:
 
 
 def test_every_ssh_of_a_copy_notices_a_dead_network() -> None:
-    """Without it a connection whose other end is gone lasts for hours, and the copy with it."""
+    """A connection whose other end is gone lasts for hours without it, and the copy with it."""
     peer = staging.Peer("ai", "10.0.0.2", 22, "10.0.0.2 ssh-ed25519 KEY\n", name="spark-2", source="spark-1")
     copies = staging.push_tree("/a", "/b", peer, Transfer()), staging.copy_tree("/a", "/b", peer)
     for command in (*copies, staging.copy_image("a:1", peer)):

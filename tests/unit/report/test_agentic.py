@@ -21,7 +21,7 @@ def test_turn_ten_is_described_in_a_sentence() -> None:
 
 
 def test_a_shorter_loop_is_reported_at_its_last_turn() -> None:
-    """And a cache that does nothing is reported as such."""
+    """A cache that does nothing is reported as such."""
     short = {"1 agent": [1.0, 1.0, 1.0], "1 agent, cold": [1.0, 1.0, 1.02]}
     told = gap_words([summary(loop(agent_plans(3), short))])
     assert told.startswith("At turn 3 ") and told.endswith("the cache has no effect.")

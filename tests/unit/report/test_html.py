@@ -42,13 +42,13 @@ def test_only_the_scripts_and_styles_of_the_page_may_run() -> None:
 
 
 def test_a_name_that_is_markup_is_shown_as_text() -> None:
-    """In the title, the tables and the data."""
+    """The name is text in the title, the tables and the data."""
     text = page([example(model=EVIL, engine=EVIL, nodes=(EVIL,))])
     assert "<img" not in text and text.count("</script>") == 2
 
 
 def test_simulated_figures_are_marked_above_all_others() -> None:
-    """And which run it is, where only one of them is."""
+    """The marked run is named if only one of them is simulated."""
     one = page([example()])
     assert 0 < one.index("SIMULATED") < one.index('class="figures"')
     both = page([example(), example("r-2", simulated=False, engine="sglang")])

@@ -60,5 +60,5 @@ def test_agents_and_comparisons_follow() -> None:
     ],
 )
 def test_no_name_can_break_the_table(name: str, text: str) -> None:
-    """Nor open a tag, call a user or become a link."""
+    """A name does not open a tag, call a user or become a link, either."""
     assert escaped(name) == text

@@ -10,7 +10,7 @@ from sparkwright.report.markup import Html, join, tag
 
 
 def test_text_is_escaped_and_markup_is_not() -> None:
-    """By type, not by memory."""
+    """Markup is known by type, not by memory."""
     assert tag("p", "<b>", Html("<i>x</i>"), class_="a", title='"&') == (
         '<p class="a" title="&quot;&amp;">&lt;b&gt;<i>x</i></p>'
     )

@@ -1,4 +1,4 @@
-"""What was used while a run went on."""
+"""The resources used during a run."""
 
 from dataclasses import replace
 

@@ -52,7 +52,7 @@ def test_latency_is_drawn_with_its_tail_and_its_limit() -> None:
 
 
 def test_a_limit_that_never_holds_is_reported_as_broken_at_once() -> None:
-    """And one that always holds names the most that was asked."""
+    """A limit that always holds names the most that was asked."""
     slow = [level(plan, ttft=9.0) for plan in rate_plans((0.5, 1.0))]
     fast = [level(plan, ttft=0.2) for plan in rate_plans((0.5, 1.0))]
     told = [load_plots([summary(levels)])[0].says for levels in (slow, fast)]

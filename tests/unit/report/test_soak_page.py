@@ -27,7 +27,7 @@ def scored(name: str, good: int) -> Run:
 
 
 def test_a_soak() -> None:
-    """What was found comes before plots and tables, with the exchange of each probe that failed."""
+    """The findings come before plots and tables, with the exchange of each probe that failed."""
     run = soak(Script(leak=1.0), (BAD, replace(BAD, at=9000.0)), (Event(9.0, "incident", EVIL),))
     page = evaluated((run,), Form.HTML, "test")
     assert drawn(page) == ["ttft-time", "tpot-time", "probes-time", "memory-time"]

@@ -22,7 +22,7 @@ def test_columns_without_any_figure_are_left_out() -> None:
 
 
 def test_failed_requests_are_counted_where_everybody_looks() -> None:
-    """In the row of their level and in a table by kind."""
+    """The failures are in the row of their level and in a table by kind."""
     failing = replace(level(D0, ttft=0.3), sent=12, good=9, errors={"http-429": 2, "cut": 1}, met=0.5)
     assert levels_table(summary([failing])).rows[0][-1] == "9 of 12, 50 % in SLO"
     table = errors_table(summary([failing]))
@@ -31,7 +31,7 @@ def test_failed_requests_are_counted_where_everybody_looks() -> None:
 
 
 def test_a_doubt_of_all_levels_is_reported_once() -> None:
-    """And one of some levels names them."""
+    """A doubt of some levels names them."""
     both = [replace(level(plan, ttft=0.3), doubts=("restarted",)) for plan in (D0, D4K)]
     both[0] = replace(both[0], doubts=("restarted", "too long"))
     assert doubts(replace(summary(both), invalid=("no recipe hash",))) == [
@@ -67,7 +67,7 @@ def test_runs_of_the_same_engine_are_distinguished_by_their_ids() -> None:
 
 
 def test_a_ratio_of_nothing_is_no_ratio() -> None:
-    """Where the base is zero the verdict is alone."""
+    """The verdict is alone if the base is zero."""
     comparison = compared()
     row = replace(comparison.rows[0], ratio=None)
     assert comparison_table(replace(comparison, rows=(row,))).rows[0][4:] == ("", "worse")
@@ -76,6 +76,6 @@ def test_a_ratio_of_nothing_is_no_ratio() -> None:
 
 
 def test_levels_of_users_have_their_throughput() -> None:
-    """What the machine gives to all of them is next to what each gets."""
+    """The machine's total for all users is next to each one's share."""
     table = levels_table(summary([level(user_plans((8,))[0], decode=20.0, output_rate=135.0)]))
     assert "output, tokens/s" in table.head

@@ -37,7 +37,7 @@ def test_a_level_without_tokens_has_no_timeline() -> None:
 
 @given(st.lists(st.floats(0.0, 5.0), min_size=1, max_size=600), st.integers(40, 80))
 def test_thinning_keeps_both_ends_and_the_longest_pause(gaps: list[float], most: int) -> None:
-    """Within its limit, in order, whatever the stream."""
+    """The thinned stream is within its limit, in order, whatever the stream."""
     at = [sum(gaps[: n + 1]) for n in range(len(gaps))]
     kept = thinned(at, most)
     assert kept == sorted(set(kept)) and len(kept) <= most and {kept[0], kept[-1]} == {0, len(at) - 1}

@@ -1,4 +1,4 @@
-"""What levels are called."""
+"""The names of levels."""
 
 from dataclasses import replace
 
@@ -23,7 +23,7 @@ SHAPE = Single(Length(2048, 2048), Length(128, 128), 4096)
     ],
 )
 def test_levels_that_differ_have_names_that_differ(plan: LevelPlan, name: str) -> None:
-    """As the field writes them, with all that a reader needs to distinguish them."""
+    """The names are the field's, with everything that a reader needs to distinguish them."""
     assert field_name(plan, "tg") == name
 
 
@@ -37,7 +37,7 @@ def test_every_shape_and_pace_has_traits() -> None:
 
 
 def test_curves_are_named_by_what_they_differ_in() -> None:
-    """And by nothing that they share; one alone has no name."""
+    """The names contain nothing that curves share; one alone has no name."""
     code = replace(DEEP, shape=replace(SHAPE, text=Text.CODE))
     assert curve_names([traits(DEEP), traits(code)]) == ["", "code"]
     assert curve_names([traits(DEEP)]) == [""]

@@ -48,7 +48,8 @@ def test_latency_is_shown_in_seconds() -> None:
 
 
 def test_each_way_to_fail_is_counted() -> None:
-    """What did not start, what was excluded and what the plan refuses; a loader's trial has its name and no score."""
+    """The counts are of failed starts, exclusions and the plan's refusals; a loader's trial has its name and no
+    score."""
     trials = (trial(0, 0, 1.0), trial(1, 0, state=Tried.NOT_STARTED, detail="out of memory"))
     found = tuned(*trials, trial(0, START, 0.1, detail="{'flags.load-format': 'x'}"))
     assert counts_text(found) == "1 of 3 settings measured; 3 trials: 2 measured, 1 not started, 1 refused by the plan"

@@ -21,7 +21,7 @@ def test_numbers_keep_three_digits(value: float, text: str) -> None:
     [(0.0042, "4.20 ms"), (0.31, "310 ms"), (0.9997, "1.00 s"), (1.24, "1.24 s"), (996, "16 min 36 s")],
 )
 def test_times_have_the_unit_that_fits(value: float, text: str) -> None:
-    """From a client's lag to sixteen minutes of prefill at 980k."""
+    """The times go from a client's lag to sixteen minutes of prefill at 980k."""
     assert seconds(value) == text
 
 

@@ -91,7 +91,7 @@ async def test_a_start_is_understood_from_weights_to_ready(
 def test_a_failed_start_is_an_error_for_the_reader(
     engine: str, talking: Callable[[str], tuple[Rank, io.StringIO]]
 ) -> None:
-    """What the engine reports last is what `up` will show."""
+    """The engine's last report is shown by `up`."""
     dialect, _, read, _ = TALKS[engine]
     rank, out = talking(engine)
     dialect.failed(rank, "RuntimeError: no more memory")
@@ -143,7 +143,7 @@ def test_no_key_is_shown(talking: Callable[[str], tuple[Rank, io.StringIO]]) -> 
     ],
 )
 def test_each_engine_guards_its_own_paths(engine: str, open_paths: list[str], guarded: list[str]) -> None:
-    """What asks for the key differs from engine to engine; TensorRT-LLM has none to ask for."""
+    """The guarded paths differ from engine to engine; TensorRT-LLM has no key to ask for."""
     dialect = TALKS[engine][0]
     assert [path for path in open_paths if dialect.guarded(path)] == []
     assert [path for path in guarded if not dialect.guarded(path)] == []

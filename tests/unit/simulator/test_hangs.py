@@ -48,7 +48,7 @@ async def test_an_engine_that_hangs_from_idle_reports_that_nothing_runs(make_cli
 
 
 async def test_a_chunked_prefill_moves_only_the_pool(make_client: MakeClient) -> None:
-    """Between two chunks the share of the pool grows; tokens and iterations are counted with the first token."""
+    """The share of the pool grows between two chunks; tokens and iterations are counted with the first token."""
     client = await make_client(
         "--max-num-batched-tokens", "256", env={"SPARKWRIGHT_SIMULATOR_PREFILL_TPS": "20000", **SLOW}
     )

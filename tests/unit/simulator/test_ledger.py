@@ -110,7 +110,7 @@ def test_captured_sizes_are_vllms(make_rank: MakeRank, sequences: int, sizes: in
 
 
 def test_gib_is_printed_as_vllm_does() -> None:
-    """At most two decimals, no zeros added (27.41, 52.4, -6.52)."""
+    """The number has at most two decimals, no zeros added (27.41, 52.4, -6.52)."""
     assert [gib(v) for v in (27.412, 52.4, -6.519, 74.0)] == ["27.41", "52.4", "-6.52", "74.0"]
 
 

@@ -16,7 +16,7 @@ Families = dict[str, dict[str, Any]]
 
 
 def families(text: str) -> Families:
-    """Per family: help, type, and the label sets (with `le`) of its samples, whose values are left out."""
+    """The families: help, type, and the label sets (with `le`) of their samples, whose values are left out."""
     found: Families = {}
     name = ""
     for line in text.splitlines():
@@ -32,7 +32,8 @@ def families(text: str) -> Families:
 
 
 def vllm_only(found: Families) -> Families:
-    """Without families of the Python process and the HTTP layer, whose samples depend on the requests made."""
+    """The families without those of the Python process and the HTTP layer, whose samples depend on the requests
+    made."""
     return {k: v for k, v in found.items() if k.startswith("vllm:") and k != "vllm:cache_config_info"}
 
 

@@ -16,7 +16,7 @@ RESPONSES_TOOL = {"type": "function", "name": "weather", "parameters": SCHEMA}
 
 
 def events(reply: Reply) -> list[Any]:
-    """Of a stream whose events have names; each name is also the `type` of its data."""
+    """The events of a stream with named events; each name is also the `type` of its data."""
     found = []
     for event in reply.text.split("\n\n"):
         name, _, data = event.partition("\ndata: ")

@@ -67,7 +67,7 @@ def test_trtllm_reports_when_mpi_has_too_few_ranks(tmp_path: Path) -> None:
 
 
 def test_the_options_file_of_trtllm_overrides_the_command_line(tmp_path: Path) -> None:
-    """As its own loader merges them; only rank 0 has the file."""
+    """The options merge as in its own loader; only rank 0 has the file."""
     file = tmp_path / "extra.yaml"
     file.write_text("max_batch_size: 3\nkv_cache_config: {free_gpu_memory_fraction: 0.4, enable_block_reuse: false}\n")
     given = trtllm._given(["m", "--max_batch_size", "8", "--extra_llm_api_options", str(file)], trtllm.VERSION)
@@ -84,7 +84,7 @@ def test_the_options_file_of_trtllm_overrides_the_command_line(tmp_path: Path) -
     ],
 )
 def test_mpi_ranks_meet_where_mpirun_listens(uri: str, address: str) -> None:
-    """At the first of its addresses that is not only this node's own."""
+    """The ranks meet at the first of mpirun's addresses that is not only this node's own."""
     assert trtllm._head({"OMPI_MCA_orte_hnp_uri": uri}) == address
 
 

@@ -124,7 +124,7 @@ class _Stepper:
 
 
 async def test_a_full_pool_preempts_and_still_answers_all(make_client: MakeClient) -> None:
-    """When running requests outgrow the pool the newest starts again: counted, and nobody loses a token."""
+    """The newest request starts again if running ones outgrow the pool: counted, and nobody loses a token."""
     client = await make_client("--max-model-len", "128", "--no-enable-prefix-caching")
     client.service.engine.machine.pool.total = 12
     tokens, _ = await both(client, 4)
@@ -134,7 +134,7 @@ async def test_a_full_pool_preempts_and_still_answers_all(make_client: MakeClien
 
 
 async def test_gauges_show_what_runs_and_waits(make_client: MakeClient) -> None:
-    """While two of five run, three wait, and the pool is in use; afterwards all is free."""
+    """The gauges show two of five running, three waiting, and the pool in use; afterwards all is free."""
     client = await make_client("--max-num-seqs", "2")
     gate = asyncio.Event()
 

@@ -23,7 +23,7 @@ async def test_models_are_listed_as_recorded_but_owned_by_the_simulator(
 
 
 async def test_a_key_covers_only_v1(captures: Path, make_client: MakeClient) -> None:
-    """With --api-key the routes that were open in the recording are open, and the others answer the recorded way."""
+    """The routes that were open in the recording are open with --api-key, and the others answer the recorded way."""
     recorded = json.loads((captures / "open-routes.json").read_text(encoding="utf-8"))
     client = await make_client("--api-key", "secret")
     for path, seen in recorded.items():

@@ -40,7 +40,7 @@ def spoken(make_rank: MakeRank, *flags: str, **env: str) -> tuple[Rank, io.Strin
 
 
 def plain(text: str) -> list[str]:
-    """Without times, figures, addresses and names."""
+    """The lines without times, figures, addresses and names."""
     lines = [line for line in text.replace("\r", "\n").splitlines() if line.strip() and not OTHERS.search(line)]
     lines = [re.sub(r"^\[[\d :-]+( TP\d)?\]", r"[AT\1]", line) for line in lines]
     lines = [re.sub(r"http://\S+|\[[\d, ]+\]|type=\w+", "#", line) for line in lines]
@@ -111,7 +111,7 @@ MakeSite = Callable[..., Awaitable[tuple[Site, Client, io.StringIO]]]
 
 
 def chunks(reads: list[str]) -> list[str]:
-    """Without what differs from run to run; runs of the same chunk count once."""
+    """The chunks without varying parts; runs of the same chunk count once."""
     found = []
     for read in reads:
         read = re.sub(r'"(text|content|reasoning_content)":"(?:[^"\\]|\\.)+"', r'"\1":"..."', read)
@@ -163,7 +163,7 @@ async def test_a_bad_request_is_refused_as_recorded(make_site: MakeSite, sent: d
 
 
 async def test_a_wrong_model_name_is_answered(make_site: MakeSite) -> None:
-    """Under that name, with 200: a client that asks for another model is not warned."""
+    """The answer has that name, with 200: a client that asks for another model is not warned."""
     _, client, _ = await make_site()
     reply = await client.post("/v1/chat/completions", {"model": "nope", "messages": [], "max_tokens": 2})
     assert (reply.status, reply.json["model"]) == (200, "nope")
@@ -179,7 +179,7 @@ def labels(page: str) -> dict[str, set[str]]:
 
 
 async def test_metrics_have_the_recorded_labels(make_site: MakeSite) -> None:
-    """What the scheduler counts has its rank, cached tokens their source, and every series is there once."""
+    """The scheduler's counts have their rank, cached tokens their source, and every series is there once."""
     _, client, _ = await make_site()
     prompt = {"prompt": "the same words again " * 40, "max_tokens": 4}
     for _ in range(2):

@@ -1,4 +1,4 @@
-"""What the simulator sends is, byte for byte but for ids, times and words, what vLLM 0.21.0 sent."""
+"""The simulator's bytes are those of vLLM 0.21.0, but for ids, times and words."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ async def test_headers_are_the_recorded_ones_and_the_mark(captures: Path, make_c
 
 
 async def test_speculation_puts_several_tokens_into_a_chunk(captures: Path, make_client: MakeClient) -> None:
-    """With five drafted tokens 64 arrive in far fewer reads, as recorded, and usage still counts 64."""
+    """Five drafted tokens make 64 arrive in far fewer reads, as recorded, and usage still counts 64."""
     seen = recorded(captures, "ngram-chat", "sse-ngram.json")
     flags = ["--speculative-config", '{"method": "ngram", "num_speculative_tokens": 5}']
     client = await make_client(*flags)

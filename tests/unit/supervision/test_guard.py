@@ -17,7 +17,7 @@ def tried(*launches: float, attempt: int = 0, counted: bool = False) -> State:
 
 
 def test_waits_grow_and_end() -> None:
-    """At once, 5 s, 30 s, 2 min, 10 min, and 10 min from there on."""
+    """The waits are none, 5 s, 30 s, 2 min, 10 min, and 10 min from there on."""
     assert [moves.wait(n, POLICY) for n in range(7)] == [0.0, 5.0, 30.0, 120.0, 600.0, 600.0, 600.0]
 
 
@@ -37,7 +37,8 @@ def test_waits_grow_and_end() -> None:
     ],
 )
 def test_the_guard_counts_what_its_windows_see(state, at, limit) -> None:
-    """To the second; times ahead of a clock that was set back count; a launch that is counted is not counted twice."""
+    """The count is exact to the second; times ahead of a clock that was set back count; a counted launch is not counted
+    twice."""
     assert moves.too_many(state, at, POLICY) == limit
 
 

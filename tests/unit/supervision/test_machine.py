@@ -96,7 +96,7 @@ def test_every_step_ends_in_a_state_of_the_table(phase, work) -> None:
 
 
 def test_the_table_holds_the_states_that_can_be_and_no_others() -> None:
-    """What rests has no work, what works does not rest, and what is not in the table has the row of such pairs."""
+    """A resting state has no work, a working one does not rest, and pairs outside the table have the row for them."""
     assert set(TABLE) == set(HANDLED)
     assert {phase for phase, work in TABLE if work is Work.NONE} == RESTING | {D.BACKING_OFF}
     assert row(D.PLANNED, Work.NONE) is row(D.READY, Work.STOP) is NEVER
@@ -136,7 +136,8 @@ def test_the_answer_to_an_earlier_work_changes_nothing() -> None:
 
 
 def test_failed_launches_back_off_longer_each_time_and_then_it_gives_up() -> None:
-    """At once, 5 s, 30 s; the fourth launch within 30 minutes is not made: closed, announced, and a person asked."""
+    """The waits are none, 5 s, 30 s; the fourth launch within 30 minutes is not made: closed, announced, and a person
+    asked."""
     life = Life()
     life.stopped()
     at = T0 + 710
@@ -179,7 +180,7 @@ def test_a_loop_too_slow_for_any_window_ends_as_well() -> None:
 
 
 def test_a_stable_service_begins_to_count_again() -> None:
-    """After 300 s of serving the next relaunch waits for nothing again; after less it waits as the next attempt."""
+    """The next relaunch waits for nothing again after 300 s of serving; after less it waits as the next attempt."""
     for served, phase in ((299.0, D.BACKING_OFF), (300.0, D.STARTING)):
         life = Life()
         life.loading()
@@ -320,7 +321,7 @@ def test_a_node_that_answers_again_is_stopped_at_once() -> None:
 
 
 def test_a_node_that_never_answers_again_is_given_up() -> None:
-    """After six hours a person is asked."""
+    """A person is asked after six hours."""
     life = Life()
     life.stopped(left=("rank 1 on spark-2",))
     at = T0 + 703
@@ -414,7 +415,7 @@ def test_a_power_cycle_is_never_tried_with_a_reboot() -> None:
 
 
 def test_a_reboot_that_cannot_be_verified_is_not_made() -> None:
-    """Without any boot marker nobody could report afterwards that it has happened."""
+    """Nobody could report afterwards that it has happened without any boot marker."""
     life = Life(replace(POLICY, allow_reboot=True))
     life.broken(recovery=Recovery.REBOOT)
     life.handle(Captured(T0 + 701, 1))
@@ -423,7 +424,7 @@ def test_a_reboot_that_cannot_be_verified_is_not_made() -> None:
 
 
 def test_a_reboot_that_failed_asks_for_a_person() -> None:
-    """With both reasons in the sentence."""
+    """The sentence has both reasons."""
     life = Life(replace(POLICY, allow_reboot=True))
     life.stopped(recovery=Recovery.REBOOT, why="Xid 79")
     life.handle(RebootFailed(T0 + 1000, "spark-2 did not come back"))

@@ -146,7 +146,7 @@ class World:
             assert within.count(False) <= most and len(within) <= 2 * most + 1, "past the loop guard"
 
     def look(self) -> None:
-        """What holds after every step."""
+        """The conditions that hold after every step."""
         state = self.state
         assert (self.work is None) == (state.work is Work.NONE)
         if state.phase is not DeploymentState.STOPPED:
@@ -214,7 +214,7 @@ class World:
         return self.kill() if self.dice.below(2) and not self.settled else self.finished(now.Rebooted(self.at))
 
     def _swap(self) -> None:
-        """What replaced it is gone, or it is not to come back."""
+        """The replacement is gone, or it is not to come back."""
         self.finished(now.Returned(self.at, "not replaced", self.dice.below(3) != 1))
 
     def ask(self) -> None:
@@ -298,7 +298,8 @@ def test_no_order_of_events_and_kills_breaks_it(data, allow_reboot, actions, mos
 @settings(deadline=None)
 @given(lives, st.binary(min_size=1, max_size=20))
 def test_it_comes_to_rest(data, ends) -> None:
-    """When nothing happens any more but that works end somehow and time passes, it serves or asks for a person."""
+    """The deployment serves or asks for a person once nothing happens but works that end somehow and time that
+    passes."""
     world = play(data, Policy(allow_reboot=True))
     world.doomed, world.dice, world.lease_free, world.settled = False, Dice(ends * 100), True, True
     for _ in range(200):
@@ -313,7 +314,8 @@ def test_it_comes_to_rest(data, ends) -> None:
 @settings(deadline=None)
 @given(lives)
 def test_troubles_kill_nothing(data) -> None:
-    """What no detector calls fatal, a lost node and a killed supervisor included, never stops ranks that run."""
+    """A trouble that no detector calls fatal, a lost node and a killed supervisor included, never stops running
+    ranks."""
     world = play(data, Policy(), CALM, mild=True)
     assert world.effects == 0 and world.alive == [True, True]
     assert world.state.phase in SERVING

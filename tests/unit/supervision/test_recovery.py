@@ -1,4 +1,4 @@
-"""What fixes what, against the rules that name it."""
+"""The remedies of faults, against the rules that name them."""
 
 from sparkwright.causes.diagnose import known
 from sparkwright.causes.load import whole_log
@@ -81,6 +81,6 @@ def test_of_the_kernel_log() -> None:
 
 
 def test_the_worst_of_nothing_is_nothing() -> None:
-    """And never less than asked."""
+    """The worst is never less than the given needs."""
     assert worst([]) is NOTHING
     assert worst([recovery.XIDS[43], recovery.XIDS[119]]) is recovery.XIDS[119]

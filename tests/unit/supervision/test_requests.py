@@ -1,4 +1,4 @@
-"""What a person asks of a supervisor: a restart, and the nodes for something else."""
+"""The requests of a person to a supervisor: a restart, and the nodes for something else."""
 
 import pytest
 
@@ -74,7 +74,8 @@ def test_while_it_is_replaced_nothing_is_done_about_its_ranks() -> None:
 
 @pytest.mark.parametrize("broken", [False, True])
 def test_what_was_not_replaced_is_started_again(broken: bool) -> None:
-    """Whatever it was about before, an incident included: all is stopped first, and the launch does not count."""
+    """Everything is stopped first, whatever it was about before, an incident included, and the launch does not
+    count."""
     life = Life()
     if broken:
         life.stopped()

@@ -94,7 +94,7 @@ def test_a_stop_is_made_again() -> None:
 
 
 def test_a_back_off_goes_on_to_its_end() -> None:
-    """What was verified gone stays so, and the launch comes when it would have come."""
+    """The verified stop stays so, and the launch comes when it would have come."""
     life = Life()
     life.stopped()
     life.failed_launch(T0 + 710)
@@ -167,7 +167,7 @@ def test_up_that_was_not_ready_yet_is_watched_to_its_end() -> None:
 
 
 def test_the_reboot_of_the_head_ends_the_supervisor_and_not_the_recovery() -> None:
-    """Over when every node has another marker; until then the reboot continues with the markers from before."""
+    """The reboot is over when every node has another marker; until then it continues with the markers from before."""
     life = Life(replace(POLICY, allow_reboot=True))
     life.stopped(recovery=Recovery.REBOOT)
     half = (("spark-1", "c"),)
@@ -194,7 +194,7 @@ def test_what_a_person_was_asked_for_and_has_done_restores_it(recovery) -> None:
 
 
 def test_a_reboot_by_a_person_is_not_followed_by_one_of_ours() -> None:
-    """What needs another reboot right after one needs a person."""
+    """A need for another reboot right after one needs a person."""
     life = Life(replace(POLICY, allow_reboot=True))
     life.stopped(recovery=Recovery.POWER_CYCLE)
     life.handle(resumed(T0 + 900, ended=ALL, boots=NEW_BOOTS))

@@ -1,4 +1,4 @@
-"""Which ranks are there."""
+"""The ranks that are present."""
 
 from dataclasses import replace
 

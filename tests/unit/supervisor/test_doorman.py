@@ -1,4 +1,4 @@
-"""Who is let in, decided from files that change meanwhile, and counted before a byte of the body is read."""
+"""Admission, decided from files that change meanwhile, and counted before a byte of the body is read."""
 
 from __future__ import annotations
 
@@ -57,7 +57,8 @@ class Vanishing(Behind):
 
 
 async def test_a_deployment_that_goes_costs_no_other_s_request(tmp_path: Path) -> None:
-    """Whenever its file is removed while a request for another one is decided: one of 72,000 got a 503 by that."""
+    """Its file may be removed at any time while a request for another one is decided: one of 72,000 got a 503 by
+    that."""
     for reads in range(8):
         door = doorman(tmp_path, "other", "tiny")
         going = Vanishing(tmp_path / "other", SystemClock())
@@ -129,7 +130,7 @@ async def test_websockets_are_counted(tmp_path: Path) -> None:
 
 
 async def test_all_bodies_together_have_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Beyond it a client is told why, and room is free again when a body is gone."""
+    """A client is told why beyond the bound, and room is free again when a body is gone."""
     monkeypatch.chdir(tmp_path)
     spool = Spool(most=3_000_000)
     with spool.body() as one, spool.body() as other:

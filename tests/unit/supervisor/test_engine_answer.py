@@ -1,4 +1,4 @@
-"""What an engine sends, however odd: read by the parser, bounded, and never taken for whole when it is not."""
+"""The bytes of an engine, however odd: read by the parser, bounded, and never taken for whole when they are not."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def read(data: bytes, step: int, method: str = "POST") -> tuple[bytes, EngineAns
     ],
 )
 def test_an_answer_is_whole_at_its_own_end(data: bytes, body: bytes) -> None:
-    """However it falls into reads, and whatever comes after it."""
+    """The answer ends there however it falls into reads, and whatever comes after it."""
     for step in (1, 7, len(data)):
         got, answer = read(data, step)
         assert (got, answer.complete) == (body, True), step
@@ -80,7 +80,7 @@ def test_an_answer_without_a_length_ends_with_its_connection() -> None:
 
 
 def test_a_websocket_s_bytes_are_passed_on_unread() -> None:
-    """From 101 on nothing is parsed, also not what came in the same read."""
+    """Nothing is parsed from 101 on, also not the rest of the same read."""
     opening = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: upgrade\r\n\r\n"
     answer = EngineAnswer("GET")
     assert answer.feed(opening + b"\x81\x02hi") == b"\x81\x02hi"

@@ -23,7 +23,7 @@ FILES = Gateway(tls=GatewayTls.FILES, certificate="/etc/c.pem", key="/etc/k.pem"
 
 
 def seen(it: Tower, certificate: str, keys: str = "", mode: str = "600") -> None:
-    """What the head has from now on."""
+    """Sets the head's report from now on."""
     text = f"@@ keys\n{keys}\n@@ keys-mode\n{mode}\n@@ keys-file\n/s/door/keys.json\n"
     text += "@@ caddy\n/usr/bin/caddy\nv2.11.7\n@@ image\n@@ host\nspark\n@@ addresses\n"
     text += "@@ user\n1000:1000\n@@ port\n@@ ours\ncaddy run\n"
@@ -79,7 +79,7 @@ async def test_what_is_wrong_is_looked_at_again_soon() -> None:
 
 
 async def probed(it: Tower, said: int, times: int = 3) -> dict[str, Fault | Cleared]:
-    """What it reports in so many probes with this answer."""
+    """The reports of `times` probes with this answer."""
     it.scene.endpoint.said = said
     before = len(it.scene.endpoint.probed)
     work = asyncio.create_task(endpoint.probe(it.bus))

@@ -63,7 +63,7 @@ def test_a_newer_one_is_not_guessed_at(home: Home) -> None:
 
 
 def test_the_state_is_kept_and_read_again(home: Home) -> None:
-    """Whatever the last one decided, the next one knows."""
+    """The last supervisor's decisions are known to the next one."""
     assert home.load() is None
     assert home.save(STATE) == "" and home.load() == STATE
 
@@ -92,7 +92,7 @@ def test_secrets_that_cannot_be_read_or_that_others_could_are_reported(home: Hom
 
 
 def test_a_full_disk_is_written_on_and_else_reported(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is there already keeps its place on the disk and is written over; for more there is none, which is
+    """An existing file keeps its place on the disk and is written over; there is no room for a new one, which is
     reported."""
     home.save(STATE)
     real = os.open
@@ -127,7 +127,7 @@ def test_another_desired_state_is_noticed(home: Home) -> None:
 
 
 def test_what_is_shown_names_its_process(home: Home) -> None:
-    """Who looks can report a supervisor that runs from what a dead one left."""
+    """A reader can distinguish a running supervisor from the traces of a dead one."""
     home.show(Live(1.0, "twin", DeploymentState.READY, 1.0))
     assert json.loads((home.path / "live.json").read_text())["pid"] == os.getpid()
 
@@ -164,7 +164,7 @@ def test_missing_secrets_do_not_end_it(home: Home, printed: list[str], content: 
 
 
 def test_figures_are_remembered(home: Home) -> None:
-    """What the memory was before the start is known to the supervisor after the next."""
+    """The memory before the start is known to the supervisor after the next."""
     assert home.recall() == {}
     home.remember({"available:spark-1": 5e9})
     assert home.recall() == {"available:spark-1": 5e9}

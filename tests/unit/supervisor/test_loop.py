@@ -135,7 +135,7 @@ ASKS = {Ask.RESTART: Restart, Ask.HALT: Halt, Ask.REPLACE: Replaced}
 
 
 async def reviewed(it: Tower, loop: Loop, ask: Ask) -> list[Event]:
-    """What the loop decides on a request."""
+    """The decisions of the loop on a request."""
     it.keep.journal.asked = Request(ask, "ann@laptop", "a planned restart", "n1")
     loop._look()
     loop._look()  # a second look meanwhile begins nothing
@@ -162,7 +162,7 @@ async def test_what_serves_is_not_stopped_while_a_node_cannot_be_asked(ask: Ask)
 @pytest.mark.parametrize("ask", ASKS)
 @pytest.mark.parametrize("phase", [DeploymentState.READY, DeploymentState.FAILED])
 async def test_a_request_that_can_be_done_is_taken_up_once(ask: Ask, phase: DeploymentState) -> None:
-    """What does not serve has nothing to lose: it is begun whatever the nodes say."""
+    """A deployment that does not serve has nothing to lose: the request is begun whatever the nodes say."""
     it = tower()
     loop = await looping(it)
     loop._state = loop._state.__class__(phase, 1.0)

@@ -38,7 +38,7 @@ async def supervised(make: MakeClient, fault: str = "") -> Tower:
 
 
 async def test_a_wrong_parser_is_a_trouble(make_client: MakeClient) -> None:
-    """After three turns, with the parser's name, once; nothing is launched again for it."""
+    """The trouble comes after three turns, with the parser's name, once; nothing is launched again for it."""
     it = await supervised(make_client, "wrong@tool_text")
     for _ in range(STRIKES + 1):
         assert not [one for one in it.events if isinstance(one, Fault)]

@@ -1,4 +1,4 @@
-"""What is wrong with the supervisor's own files, as a trouble that status shows."""
+"""A fault of the supervisor's own files is a trouble that status shows."""
 
 from sparkwright.supervision.events import Cleared, Fault
 from sparkwright.supervision.state import Recovery

@@ -1,4 +1,4 @@
-"""What the sources make of what they see."""
+"""The events that the sources make of their observations."""
 
 import asyncio
 from collections.abc import Callable
@@ -28,7 +28,7 @@ CAUSE = Cause("peer-rank-died", "LX", "a rank died", Severity.BLOCK, 0.95, "", (
 
 
 def lines(*log: str, ends: str) -> Callable[[Command], list[str]]:
-    """What a follower comes with; ends: behind its mark."""
+    """The lines of a follower; ends: behind its mark."""
     return lambda command: [*log, f"\x1eexit {command.argv[-1]} {ends}"]
 
 

@@ -39,7 +39,7 @@ class Tower:
 
     @property
     def events(self) -> list[Event]:
-        """What was reported since it was asked last."""
+        """The events reported since the last call."""
         queue = self.bus.events
         return [queue.get_nowait() for _ in range(queue.qsize())]
 
@@ -52,7 +52,7 @@ class Tower:
         return made
 
     def memory(self, node: int, available: int, boot: str = "boot") -> None:
-        """How the node looks."""
+        """Sets the node's memory."""
         text = f"@@ sample\ntime 1.0\nboot {boot}:1\nMemTotal: {128 * KIB * KIB} kB\n"
         text += "".join(f"{name}: 1 kB\n" for name in ("MemFree", "Buffers", "Cached", "AnonPages"))
         text += f"MemAvailable: {available // KIB} kB\n@@ end\n"

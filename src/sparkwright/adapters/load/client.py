@@ -54,7 +54,7 @@ class ProcessClient:
 
 
 def _streams(job: Job) -> int:
-    """At a time, at most."""
+    """The largest number of streams at a time."""
     return min(job.pace.concurrency or len(job.sessions), len(job.sessions))
 
 
@@ -118,7 +118,7 @@ def _lost(code: int, words: str) -> Exception:
 
 
 def _worst(lags: list[Lag]) -> Lag:
-    """Of each figure the worst process; CPU of all."""
+    """The worst figures of all processes; CPU is their sum."""
     return Lag(
         max(lag.p50 for lag in lags),
         max(lag.p99 for lag in lags),

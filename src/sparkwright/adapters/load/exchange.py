@@ -65,7 +65,7 @@ class Exchange:
             self.mark = BATCH
 
     def _same(self, at: float, part: bytes) -> bool:
-        """Whether these bytes are one HTTP chunk like the one before but for its text; then they are taken."""
+        """Takes the bytes if they are one HTTP chunk like the one before but for its text; True if so."""
         stream, size = self.stream, len(part)
         if stream is None or self._bodies or not stream.around[0]:
             return False
@@ -107,7 +107,7 @@ class Exchange:
 
     @property
     def heard(self) -> float:
-        """When the last bytes came, or it was sent."""
+        """The time of the last bytes, or of sending."""
         return self.times[-1] if self.times else self.last or self.sent
 
     @property
@@ -158,7 +158,7 @@ def _chunk_head(size: int) -> bytes:
 
 
 def outcome(exchange: Exchange, zero: float) -> dict[str, Any]:
-    """What the exchange gives of a row, for Row.from_wire."""
+    """The exchange's values for Row.from_wire."""
     kind, error, retry = _trouble(exchange)
     stream, sent = exchange.stream, exchange.sent
     times, counts, exact = stream.tokens() if stream else ([], [], True)

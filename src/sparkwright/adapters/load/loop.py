@@ -43,7 +43,8 @@ class Loop:
         self._arm()
 
     def at(self, when: float, call: Callable[[], None]) -> None:
-        """when: of perf_counter. libuv's timers count whole milliseconds: the last is waited for in select."""
+        """Calls at a time of perf_counter. libuv's timers count whole milliseconds: the rest is waited for in
+        select."""
         if (left := when - perf_counter()) > _COARSE:
             self.aio.call_later(left - _COARSE / 2, self.at, when, call)
             return
@@ -73,7 +74,7 @@ class Loop:
             self.aio.call_soon(self._tick)
 
     def _tick(self) -> None:
-        """Between two polls."""
+        """Works between two polls."""
         for _ in range(min(_BURST, len(self.starts))):
             self.starts.popleft()()
         if self._work and (self.reads == self._seen or len(self._work) > _MUCH):

@@ -1,4 +1,4 @@
-"""What goes between the client and its worker processes: frames of marshalled plain values.
+"""The protocol between the client and its worker processes: frames of marshalled plain values.
 
 marshal, because it is the fastest of the standard library and both sides are the same Python. A frame is the length
 in four bytes, then the values. To the worker: the job, then when to begin. From it: `ready`, rows, and the lag.

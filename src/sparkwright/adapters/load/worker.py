@@ -89,7 +89,7 @@ class Worker:
         self._out.flush()
 
     def _told(self) -> None:
-        """When to begin, or the end of stdin: the reader of the rows is gone."""
+        """Reads the time to begin, or the end of stdin: the reader of the rows is gone."""
         data = os.read(0, _FULL)
         if not data:
             os._exit(1)
@@ -139,7 +139,7 @@ def _context(authority: str) -> ssl.SSLContext:
 
 
 def _read_whole(size: int) -> bytes:
-    """So many bytes of stdin and not one more: what follows is for the loop."""
+    """Reads exactly `size` bytes of stdin: the rest is for the loop."""
     parts = []
     while size and (part := os.read(0, size)):
         parts.append(part)

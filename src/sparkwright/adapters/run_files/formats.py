@@ -1,4 +1,4 @@
-"""Which format a file has, and the way in and out of each."""
+"""The formats of run files, and the reader and writer of each."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -59,7 +59,8 @@ def bytes_of(run: Run, form: str) -> bytes:
 
 
 def form_of(path: str) -> str:
-    """By the path's end; without a file JSON, which alone holds everything and needs nothing. Raises UsageError."""
+    """The format by the path's end; without a file JSON, which alone holds everything and needs nothing. Raises
+    UsageError."""
     if not path:
         return "json"
     found = next((form for form, end in FORMS.items() if end and path.lower().endswith(end)), "")
@@ -84,7 +85,8 @@ def write(content: bytes, path: str) -> None:
 
 
 def read(path: str) -> Run:
-    """Of any known format, found by its content; with an id made of that where it has none. Raises UsageError."""
+    """The run in a file of any known format, found by its content; a missing id is derived from it. Raises
+    UsageError."""
     try:
         data = Path(path).read_bytes()
     except OSError as error:
@@ -93,7 +95,7 @@ def read(path: str) -> Run:
 
 
 def of_content(data: bytes, path: str) -> Run:
-    """As `read`; path: how messages name it. Raises UsageError."""
+    """The run in these bytes, like `read`; path: its name in messages. Raises UsageError."""
     try:
         run = _read(data, path)
     except Unreadable as error:
@@ -117,7 +119,7 @@ _TEXTS: tuple[tuple[Callable[[str], bool], Callable[[str, str], Run]], ...] = (
 
 
 def _read(data: bytes, name: str) -> Run:
-    """By its content; its name does not matter. Raises UsageError, Unreadable."""
+    """The run, its format found by content; the name does not matter. Raises UsageError, Unreadable."""
     if data.startswith(_PARQUET):
         return tables.read_parquet(data)
     try:

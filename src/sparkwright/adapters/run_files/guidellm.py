@@ -46,7 +46,7 @@ def read(tree: Tree) -> Run:
 
 
 def _model(tree: Tree) -> str:
-    """By the report's version it stands under the backend of the configuration, or under the arguments."""
+    """The model; by the report's version it stands under the backend of the configuration, or under the arguments."""
     config = tree.get("config") or {}
     spec = config.get("spec") or config
     backend = spec.get("backend") or {}

@@ -47,7 +47,7 @@ def run_of(levels: Sequence[Level], model: str, tool: str, note: str, began: flo
 
 
 def marked(run: Run, simulated: bool) -> Run:
-    """What was written of a simulated run stays one."""
+    """The run with its simulated mark kept."""
     return replace(run, conditions=replace(run.conditions, simulated=simulated))
 
 
@@ -78,7 +78,7 @@ def _stated(entry: Mapping[str, Any]) -> Iterator[Stated]:
 
 
 def plan_of(entry: Mapping[str, Any], caching: bool) -> LevelPlan:
-    """In the words of its tables: `pp2048 tg32 @ d4096 (c2)`; loading the context is a level of its own."""
+    """The plan in the words of its tables: `pp2048 tg32 @ d4096 (c2)`; loading the context is a level of its own."""
     depth, places = int(entry["context_size"]), int(entry["concurrency"])
     prompt, output = int(entry["prompt_size"]), int(entry["response_size"])
     end = f" (c{places})" if places > 1 else ""

@@ -118,7 +118,7 @@ def is_ifeval(rows: Sequence[Any]) -> bool:
 
 
 def is_samples(rows: Sequence[Any]) -> bool:
-    """What `lm_eval --log_samples` writes."""
+    """True for the output of `lm_eval --log_samples`."""
     return bool(rows) and all(isinstance(one, dict) and "doc_id" in one and "resps" in one for one in rows)
 
 

@@ -176,7 +176,7 @@ def _said(value: Any) -> Any:
 
 
 def is_csv(text: str) -> bool:
-    """Whether the first line names columns of ours."""
+    """True if the first line names columns of ours."""
     return len(_KINDS.keys() & set(text.partition("\n")[0].strip().split(","))) > 1
 
 

@@ -54,7 +54,7 @@ def migrations(schema: Schema = HISTORY) -> tuple[str, ...]:
 
 
 def opened(path: Path, schema: Schema = HISTORY) -> sqlite3.Connection:
-    """For writing, by one thread. Raises Newer, Damaged, sqlite3.Error, OSError."""
+    """A connection for writing, for one thread. Raises Newer, Damaged, sqlite3.Error, OSError."""
     private_folder(path.parent)
     os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
     connection = sqlite3.connect(path, timeout=_BUSY, isolation_level=None)
@@ -92,7 +92,7 @@ def _set(connection: sqlite3.Connection, setting: str) -> None:
 
 
 def _check(connection: sqlite3.Connection, path: Path, schema: Schema) -> None:
-    """Before anything is changed."""
+    """Checks version and integrity before any change."""
     version, known = version_of(connection), len(migrations(schema))
     if version > known:
         raise Newer(f"{path} has version {version}, from a later sparkwright; this one knows version {known}")
@@ -130,13 +130,13 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 def is_damaged(error: BaseException) -> bool:
-    """Whether the file is at fault, not its disk or another writer."""
+    """True if the file is at fault, not its disk or another writer."""
     code = getattr(error, "sqlite_errorcode", 0)
     return isinstance(error, Damaged) or (code & _PRIMARY) in _DAMAGED
 
 
 def may_pass(error: BaseException) -> bool:
-    """Whether it may pass: a full disk, another writer."""
+    """True if the error may pass: a full disk, another writer."""
     code = getattr(error, "sqlite_errorcode", 0)
     return (code & _PRIMARY) in _PASSING or getattr(error, "errno", 0) == errno.ENOSPC
 
@@ -188,7 +188,7 @@ class Seldom:
 
 
 class History:
-    """For one thread. A write that fails is dropped, and the file is opened again for the next one.
+    """The database of one thread. A write that fails is dropped, and the file is opened again for the next one.
 
     catch_up: the first thing in the first transaction of each opening.
     """
@@ -212,7 +212,7 @@ class History:
         self._why = ""
 
     def write(self, change: Callable[[sqlite3.Connection], T]) -> T | None:
-        """What `change` returns, in one transaction; None when it could not be written."""
+        """Runs `change` in one transaction and returns its result; None if it could not be written."""
         if self._newer:
             return None
         try:
@@ -226,7 +226,8 @@ class History:
 
     @property
     def wrong(self) -> str:
-        """What only a person can fix, '' when nothing is. A full disk is the journal's to report: it comes and goes."""
+        """The trouble that only a person can fix, '' for none. A full disk is the journal's to report: it comes and
+        goes."""
         if self._why:
             return f"history is not written: {self._why}"
         if self._lost and self._lost.exists():
@@ -234,7 +235,7 @@ class History:
         return ""
 
     def again(self) -> None:
-        """Whether it has been fixed."""
+        """Tries to write again, in case the trouble has been fixed."""
         self._newer = False
         self.write(lambda _: None)
 

@@ -77,7 +77,7 @@ class Folders:
         return _read(folder) if folder else None
 
     def diagnosis(self, number: int) -> dict[str, Any] | None:
-        """What the supervisor found for its cause; None without one that can be read."""
+        """The supervisor's diagnosis of the incident's cause; None without a readable one."""
         folder = self.of(number)
         if folder is None:
             return None

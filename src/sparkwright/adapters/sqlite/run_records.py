@@ -70,7 +70,8 @@ def run_record(run: Run) -> Record:
 
 
 def clean(text: str) -> str:
-    """Without the halves of characters that models and logs with odd bytes leave: SQLite and terminals take none."""
+    """The text without lone surrogates, which models and logs with odd bytes leave: SQLite and terminals reject
+    them."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
@@ -83,7 +84,7 @@ def run_of(record: Record, levels: tuple[Level, ...]) -> Run:
 
 
 def listed(record: Record) -> Listed:
-    """With its counts. From the JSON as it is: a list must not fail because of one odd run."""
+    """The record with its counts. It reads the JSON as it is: a list must not fail because of one odd run."""
     work, terms = json.loads(record["workload"]), json.loads(record["conditions"])
     same = {name: record[name] for name in (*_PLAIN, "done", "requests", "errors")}
     wanted = ("model", "endpoint", "engine", "engine_version", "simulated")
@@ -148,6 +149,6 @@ def row_record(row: Row) -> tuple[int, str, bytes | None]:
 
 
 def row_of(data: str, reads: bytes | None) -> Row:
-    """What a later version added to a row is left out."""
+    """The row; fields that a later version added are left out."""
     told = json.loads(data)
     return Row(**{name: told[name] for name in told if name in _KNOWN}, reads=unpack(reads))

@@ -33,7 +33,7 @@ class Holds:
         self._mine: set[str] = set()
 
     def take(self, run: str) -> None:
-        """Until it is freed. Raises Busy when another process has it."""
+        """Takes the run until it is freed. Raises Busy if another process has it."""
         try:
             self._lock(fcntl.LOCK_EX | fcntl.LOCK_NB, run)
         except (BlockingIOError, PermissionError):
@@ -45,7 +45,7 @@ class Holds:
         self._lock(fcntl.LOCK_UN, run)
 
     def elsewhere(self, run: str) -> bool:
-        """Whether another process has it."""
+        """True if another process has it."""
         if run in self._mine:
             return False
         try:
@@ -255,7 +255,7 @@ def _levels(connection: sqlite3.Connection, run: str) -> Iterator[Level]:
 
 
 def _is_of(record: records.Record, workload: Workload, endpoint: str) -> bool:
-    """Of a workload that reads the same today."""
+    """True if the record is of this workload as it reads today."""
     try:
         kept = records.run_of(record, ())
     except Unreadable:

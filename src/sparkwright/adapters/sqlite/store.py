@@ -1,4 +1,4 @@
-"""What the head node remembers: rows in SQLite, and a folder for each incident that is complete in itself."""
+"""The head node's memory: rows in SQLite, and a folder for each incident that is complete in itself."""
 
 import asyncio
 import json
@@ -92,7 +92,7 @@ class SqliteStore:
         self._change(number, closed)
 
     def wrong(self) -> str:
-        """While something is, it is tried again now and then."""
+        """The present trouble; while there is one, the write is tried again now and then."""
         if self._unsaved or self._evidence:
             self._thread.submit(self._save)
         if (found := self._history.wrong) and self._now() - self._tried >= _AGAIN:
@@ -105,7 +105,7 @@ class SqliteStore:
         self._thread.shutdown()
 
     def _catch_up(self, connection: sqlite3.Connection) -> None:
-        """After what folders know and rows do not: a writer was killed in between, or the file is a new one."""
+        """Adds incidents of folders that rows lack: a writer was killed in between, or the file is a new one."""
         for incident in self._folders.all():
             connection.execute(_INSERT, _row(incident))
             connection.execute(_CATCH_UP, _row(incident))
@@ -132,7 +132,7 @@ class SqliteStore:
 
     @threaded
     def ended(self, deployment: str, at: float, why: str) -> None:
-        """What is still open of it is closed: nobody continues it."""
+        """Closes the deployment's open incidents: nobody continues them."""
         self._leave(deployment, at, why)
         self._history.write(lambda c: c.execute(_ENDED, (at, why, deployment)).rowcount)
 
@@ -153,7 +153,7 @@ class SqliteStore:
 
     @threaded
     def open(self, incident: Incident) -> Incident:
-        """With its number and folder ('' where none could be made).
+        """The incident with its number and folder ('' if none could be made).
 
         The one of that number, or the one that the deployment still has open, where there is one.
         """
@@ -169,7 +169,7 @@ class SqliteStore:
         return self._unsaved.get(number) or self._folders.read(number)
 
     def _keep(self, incident: Incident) -> Incident:
-        """In memory, too, for as long as the disk has no room for it; with its folder once that is there."""
+        """Keeps the incident, in memory, too, while the disk has no room; its folder is added once it exists."""
         self._unsaved[incident.number] = incident
         self._save()
         return self._known(incident.number) or incident

@@ -1,4 +1,4 @@
-"""What keys used, by day and model: one small database on the head, written at the begin and the end of a request.
+"""The usage of keys by day and model: one small database on the head, written at the begin and the end of a request.
 
 A process that is killed loses nothing, a machine without power the last seconds. A file that is damaged all the same is
 set aside, and a new one begun.
@@ -78,7 +78,7 @@ class UsageStore:
         self._write(_REFUSE, *row, 1)
 
     def end(self, row: Row, outcome: str, tokens: Tokens | None, at_least: int = 0) -> None:
-        """at_least: tokens that passed beyond those."""
+        """Ends a request. at_least: tokens that passed beyond `tokens`."""
         made = tokens or Tokens()
         self._write(_END[outcome], *row, 1, made.prompt, made.completion, made.cached, at_least)
 

@@ -66,7 +66,7 @@ def conditions(bench: Bench, order: Order, tokenizer: str) -> Conditions:
 
 @dataclass(frozen=True, slots=True)
 class BenchRequest:
-    """What to measure with. resume: the run to continue. memory, incidents: of the nodes, where they are ours.
+    """The settings of a benchmark. resume: the run to continue. memory, incidents: of the nodes, if they are ours.
 
     files: path -> text of what the workload replays.
     """

@@ -34,7 +34,8 @@ def _engine(services: Services, head: RankStatus) -> AbstractAsyncContextManager
 
 @asynccontextmanager
 async def _reached(services: Services, head: RankStatus, gateway: str) -> AsyncIterator[tuple[str, bool]]:
-    """Where the gateway is from here, and whether that is through ssh: one on another machine's loopback."""
+    """Yields the gateway's URL as seen from here, and True if it goes through ssh: a gateway on another machine's
+    loopback."""
     parts = urlsplit(gateway)
     if parts.hostname != _LOOPBACK or not _away(services, head):
         yield gateway, False
@@ -71,7 +72,7 @@ def _key(services: Services, head: RankStatus) -> Secret | None:
 
 
 async def _launched(services: Services, head: RankStatus) -> Launched:
-    """() where the node does not report it: such a run is not valid."""
+    """Asks the node for the rank's command; it is empty if the node does not report it, and such a run is not valid."""
     docked = head.runtime == Runtime.DOCKER
     command = (ranks.of_container if docked else ranks.of_process)(head.handle)
     found = (parse_container if docked else parse_process)(await services.run(head.node, command))
@@ -104,7 +105,7 @@ async def memory(services: Services, names: Sequence[str]) -> dict[str, int]:
 
 
 async def incidents(services: Services, name: str) -> dict[float, str]:
-    """When each was opened -> what it is; {} where no node can be asked."""
+    """Incidents by the time each was opened; {} if no node can be asked."""
     found = await remembered(services, name)
     return {one.opened_at: f"incident {one.number} on {node}: {one.kind}: {one.what}" for node, one in found.incidents}
 
@@ -127,7 +128,7 @@ class Gateway:
 async def deployment(
     bench: Bench, services: Services, name: str, key: Secret | None, request: BenchRequest
 ) -> AsyncIterator[Ready]:
-    """With what it was started with, and its nodes' memory while it is measured.
+    """Yields a deployment ready to be measured, with its launch settings and its nodes' memory.
 
     The engine itself: the gateway passes on neither its figures nor its tokenizer. Raises UsageError when there is no
     such deployment or its key is not known here, NotReady when it does not run.
@@ -143,7 +144,7 @@ async def deployment(
 
 @asynccontextmanager
 async def gateway(bench: Bench, services: Services, gateway: Gateway, request: BenchRequest) -> AsyncIterator[Ready]:
-    """As `deployment`, through its gateway, by its URL: TLS, keys and proxy are measured with it.
+    """Yields a deployment to be measured through its gateway's URL, with TLS, keys and proxy.
 
     The engine is asked for its figures behind it. Raises as `deployment`, but for its key.
     """

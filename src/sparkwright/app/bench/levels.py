@@ -81,7 +81,7 @@ _SAID = 200
 
 @dataclass(slots=True)
 class _Heard:
-    """What came of a repeat so far. key: the level's in the store.
+    """The state of a repeat. key: the level's key in the store.
 
     allowed: requests in a row without a single byte of an answer, after which nothing counts as answering any more.
     """
@@ -136,7 +136,7 @@ class Step:
 
 
 async def measured(bench: Bench, order: Order, screen: Screen, step: Step) -> Level:
-    """As it is in the store, with its rows: a server that fails is in them and in the doubts.
+    """Measures one repeat and stores it as it goes. A failing server shows in its rows and doubts.
 
     Raises NotReady, with all of it kept, when the server is gone for good.
     """
@@ -175,7 +175,7 @@ def condensed(reads: Reads) -> Reads:
 
 
 async def _lost(bench: Bench, order: Order) -> NotReady | None:
-    """Why it does not answer; None when it does, whatever the answer."""
+    """The reason why the server does not answer; None if it answers, whatever the status."""
     try:
         await bench.asker.get(f"{order.target.root}/v1/models", order.target.key, _QUICK)
     except NotReady as error:
@@ -189,7 +189,7 @@ def _job(order: Order, sessions: Sequence[Session], pace: Pace, seconds: float) 
 
 
 async def _run(heard: _Heard, job: Job, order: Order) -> bool:
-    """Whether it came to its end: the client did not hang, and the server was there to the last."""
+    """Runs the job. True if it came to its end: the client did not hang, and the server answered to the last."""
     items = heard.bench.client.run(job, order.target.key)
     try:
         async with asyncio.timeout(job.whole + _GRACE), aclosing(items) as stream:  # type: ignore[type-var]
@@ -203,7 +203,7 @@ async def _run(heard: _Heard, job: Job, order: Order) -> bool:
 
 
 def _ended(level: Level, planned: int, whole: bool, by_plan: bool) -> Level:
-    """by_plan: a level that its own clock ends is complete."""
+    """The finished level with its doubts. by_plan: a level that its own clock ends is complete."""
     rows = [row for row in level.rows if not row.warmup]
     cut = any(row.kind == TIME_UP for row in rows)
     # What a failed turn takes with it is never sent; only what the clock has cut off is missing.
@@ -230,7 +230,7 @@ def _failures(rows: Sequence[Row]) -> list[str]:
 
 
 def unanswered(level: Level) -> bool:
-    """Whether a request got no answer at all, or none was sent: then somebody should see whether the server lives."""
+    """True if a request got no answer at all, or none was sent: the caller should then check that the server lives."""
     rows = [row for row in level.rows if row.kind not in _OWN]
     return not rows or any(row.status == 0 for row in rows)
 
@@ -243,5 +243,5 @@ def sent_away(level: Level) -> float | None:
 
 
 def _refused(rows: Sequence[Row]) -> bool:
-    """Whether all were refused as too early: nothing was measured then."""
+    """True if all requests were refused as too early: nothing was measured then."""
     return bool(rows) and all(row.status in (429, 503) for row in rows)

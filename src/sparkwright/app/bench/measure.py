@@ -1,4 +1,4 @@
-"""What a run will do, and the run itself: begun or resumed, stored as it goes, ended in order whatever happens."""
+"""The steps of a run and the run itself: begun or resumed, stored as it goes, closed properly whatever happens."""
 
 import asyncio
 import time
@@ -23,7 +23,7 @@ from sparkwright.loadgen.workloads import sessions
 
 @dataclass(frozen=True, slots=True)
 class LevelOutline:
-    """Of one repeat, without warm-up. Tokens are means; None where a file decides."""
+    """The size of one repeat, without warm-up. Tokens are means; None if a file decides."""
 
     plan: LevelPlan
     requests: int
@@ -62,7 +62,7 @@ def outline(workload: Workload, probed: Probed) -> Outline:
 
 
 def adjusted(workload: Workload, repeats: int | None, seed: int | None, seconds: float | None) -> Workload:
-    """With the command line's values; None keeps the profile's."""
+    """The workload with the command line's values; None keeps the profile's."""
     changed = replace(workload, repeats=repeats or workload.repeats, deadline=seconds or workload.deadline)
     return changed if seed is None else replace(changed, seed=seed)
 
@@ -146,7 +146,7 @@ class _Going:
 
 
 async def _all(going: _Going) -> bool:
-    """Whether all was measured before the workload's time was up."""
+    """Measures all levels. True if all were measured within the workload's time."""
     workload = going.order.workload
     done = {(level.plan.name, level.repeat) for level in going.run.levels if level.complete}
     ends = going.bench.clock.monotonic() + workload.deadline

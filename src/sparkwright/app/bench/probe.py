@@ -1,4 +1,4 @@
-"""What the server is: its engine, by version, limits and names of its figures, and how it answers a probe request."""
+"""Identification of the server: engine, version, limits, names of its figures, and its answer to a probe request."""
 
 import asyncio
 import json
@@ -119,7 +119,7 @@ def _refusal(target: Target, model: str, reply: Reply) -> UsageError | NotReady:
 
 
 def _with_reply(found: Probed, target: Target, reply: Reply) -> Probed:
-    """With what the answer shows. Raises NotReady for one without tokens."""
+    """The findings extended by the probe's answer. Raises NotReady for an answer without tokens."""
     chunks = [event for event in events(reply.body) if isinstance(event, dict)]
     for chunk in chunks:
         if error := chunk.get("error"):
@@ -167,7 +167,7 @@ async def probe(asker: Endpoint, clock: Clock, target: Target) -> Probed:
 
 
 def _entries(listed: Reply, target: Target) -> Sequence[Mapping[str, Any]]:
-    """What /v1/models lists. A server without that route needs its model named."""
+    """The entries of /v1/models. A server without that route needs its model named."""
     try:
         rows = read_json(listed.body)["data"] if listed.status == 200 else []
         found = [row for row in rows if isinstance(row, dict) and row.get("id")]
@@ -205,7 +205,7 @@ def _owner(entry: Mapping[str, Any]) -> str:
 
 
 async def _tokenizes(asker: Endpoint, target: Target, model: str) -> bool:
-    """Whether /tokenize counts: vLLM, SGLang and llama.cpp have it, each with its own fields."""
+    """True if /tokenize counts: vLLM, SGLang and llama.cpp have it, each with its own fields."""
     body = json.dumps({"model": model, "prompt": "one two three", "content": "one two three"})
     try:
         reply = await asker.post(f"{target.root}/tokenize", body, target.key, _QUICK)

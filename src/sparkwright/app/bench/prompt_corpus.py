@@ -67,7 +67,8 @@ class Measuring:
         return json.dumps({"model": self.texts.probed.model, **body, **(thinking if wanted else {})})
 
     async def _tools(self, size: int, word: str, without: int) -> Tools:
-        """As many functions as fit, and single words up to the size. Some templates know no tools at all."""
+        """Tool definitions of `size` tokens: as many functions as fit, then single words. Some templates know no tools
+        at all."""
         count = max(size // _TOOL, 1)
         for _ in range(_TRIES):
             cost = await self._cost(count, 0, word, without)
@@ -90,7 +91,8 @@ class Measuring:
         return {**_chat(word, "system", "user"), **json.loads(f"{{{text}}}")}
 
     async def _shown(self, count: int, padding: int, word: str, without: int) -> bool:
-        """By a real request: some servers leave tools out that may not be called."""
+        """True if a real request shows that the tools reach the model: some servers leave out tools that may not be
+        called."""
         used = await self.tokenizer.used(self._body(self._with_tools(count, padding, word)))
         return used is not None and used > without
 

@@ -37,7 +37,7 @@ class Target:
 
     @property
     def engine(self) -> "Target":
-        """Where the engine's own figures are."""
+        """The target that serves the engine's own figures."""
         return self.behind or self
 
     @property
@@ -100,12 +100,12 @@ def shown(reply: Reply) -> str:
 
 
 def one_line(text: str, most: int) -> str:
-    """Of a stranger's words, without what would draw on the terminal."""
+    """Foreign text on one line, cut to `most` characters, without anything that controls a terminal."""
     return "".join(letter for letter in " ".join(text.split()) if letter.isprintable())[:most]
 
 
 class Screen(Protocol):
-    """Where it is shown how a run goes on. Never blocks, never fails."""
+    """The display of a run's progress. Never blocks, never fails."""
 
     def level(self, plan: LevelPlan, repeat: int, of: int) -> None:
         """One repeat of a level begins. repeat: from 0, of `of`."""
@@ -117,7 +117,7 @@ class Screen(Protocol):
     def note(self, text: str) -> None: ...
 
     def done(self) -> None:
-        """Of that repeat."""
+        """The repeat has ended."""
 
 
 @dataclass(frozen=True, slots=True)

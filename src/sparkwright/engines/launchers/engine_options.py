@@ -41,7 +41,7 @@ Row = dict[str, Any]
 
 
 def vllm() -> argparse.ArgumentParser:
-    """As on a CUDA machine where no device is seen: the platform decides which options there are."""
+    """The parser as on a CUDA machine without a visible device: the platform decides which options exist."""
     platforms = importlib.import_module("vllm.platforms")
     if platforms.current_platform.is_unspecified():  # an image for GPUs that was started without one
         cuda = importlib.import_module("vllm.platforms.cuda")
@@ -78,7 +78,7 @@ def rows(parser: argparse.ArgumentParser, keys: dict[str, Any], known: dict[str,
 
 
 def _negates(text: str, spellings: typing.Sequence[str]) -> bool:
-    """Whether the spelling switches off what another one switches on."""
+    """True if the spelling switches off what another one switches on."""
     pairs = (("--no-", "--"), ("--disable-", "--enable-"), ("--enable-", "--disable-"))
     first = min(spellings, key=lambda one: not one.startswith("--"))
     return any(text.startswith(off) and first == on + text.removeprefix(off) for off, on in pairs) or any(
@@ -87,7 +87,7 @@ def _negates(text: str, spellings: typing.Sequence[str]) -> bool:
 
 
 def kind_of(action: argparse.Action, paired: bool) -> Row:
-    """What follows the option: nothing, one value, several, or JSON."""
+    """The kind of value after the option: none, one, several, or JSON."""
     if action.nargs == 0:
         return {"kind": "bool" if paired else "flag"}
     kind, text = "value", type_of(action.type)
@@ -110,7 +110,7 @@ def kind_of(action: argparse.Action, paired: bool) -> Row:
 
 
 def folds(convert: Any, choices: list[Any]) -> bool:
-    """Whether case and dashes of a value are ignored."""
+    """True if case and dashes of a value are ignored."""
     text = next((one for one in choices if isinstance(one, str) and one.lower() != one.upper()), "")
     return bool(text) and callable(convert) and _tried(convert, text.swapcase()) in choices
 
@@ -235,7 +235,7 @@ def llama_help() -> str:
 
 
 def _in_a_child(work: Callable[[], None]) -> str:
-    """What a function prints that ends the process, or breaks it."""
+    """The output of a function that ends or breaks its process."""
     reader, writer = os.pipe()
     if not (child := os.fork()):
         os.dup2(writer, 1)

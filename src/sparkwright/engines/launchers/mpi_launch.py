@@ -1,4 +1,4 @@
-"""How mpirun starts its daemon on another node without sshd: an agent there, and the program that mpirun calls here.
+"""Starts mpirun's daemon on another node without sshd: an agent there, and the program that mpirun calls here.
 
     mpi_launch.py head -- mpirun ...                                    rank 0
     mpi_launch.py agent --listen ADDRESS --port PORT [--wait SECONDS]   rank k
@@ -79,7 +79,7 @@ def receive(stream: BufferedRWPair) -> dict[str, Any]:
 
 
 def daemon_words(command: str, environment: dict[str, str]) -> tuple[list[str], dict[str, str]]:
-    """What mpirun would hand to a shell, as words and environment. Raises Refused for anything but its daemon."""
+    """The words and environment of mpirun's shell command. Raises Refused for anything but its daemon."""
     lexer = shlex.shlex(command, posix=True, punctuation_chars=True)
     lexer.whitespace_split = True
     words = list(lexer)

@@ -111,7 +111,7 @@ def complete(ray: subprocess.Popen[bytes], cluster: str, wanted: list[str], unti
 
 
 def seen(cluster: str, until: float) -> Iterator[dict[str, float] | None]:
-    """What Ray reports about its nodes, ip -> GPUs; None each second without news. Ends at `until` (time.monotonic)."""
+    """The nodes that Ray reports, ip -> GPUs; None each second without news. Ends at `until` (time.monotonic)."""
     news: Queue[dict[str, float]] = Queue()
     words = (sys.executable, __file__, "nodes", cluster)
     with subprocess.Popen(words, stdout=subprocess.PIPE, preexec_fn=_die_with_parent) as asking:
@@ -133,7 +133,7 @@ def _lines(asking: subprocess.Popen[bytes], news: Queue[dict[str, float]]) -> No
 
 
 def watch(cluster: str) -> int:
-    """In a process of its own: a driver of Ray takes over signals and logging of the process it is in."""
+    """Watches the nodes in a process of its own: a driver of Ray takes over signals and logging of its process."""
     import logging
 
     import ray
@@ -291,7 +291,7 @@ def _die_with_parent() -> None:
 
 
 def _code(returncode: int) -> int:
-    """As a shell reports it: 128 + signal."""
+    """The exit code as a shell reports it: 128 + signal."""
     return returncode if returncode >= 0 else 128 - returncode
 
 

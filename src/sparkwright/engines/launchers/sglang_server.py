@@ -26,7 +26,7 @@ def key(argv: list[str]) -> str:
 
 
 def hide(secret: str) -> None:
-    """From here on no log record of this process shows it."""
+    """Hides the secret in every log record of this process from here on."""
     make = logging.getLogRecordFactory()
 
     def masked(*args: Any, **kwargs: Any) -> logging.LogRecord:

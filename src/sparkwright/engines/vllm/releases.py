@@ -87,7 +87,7 @@ def _around(recipe: Recipe) -> tuple[str, ...]:
 
 
 def overlays_groups(recipe: Recipe) -> bool:
-    """Whether groups of layers lie over each other in a block."""
+    """True if groups of layers overlap in a block."""
     return since(recipe, _OVERLAYS) or version(recipe)[:2] in _DID_BEFORE
 
 
@@ -112,13 +112,13 @@ def state_blocks(recipe: Recipe, shape: ModelShape, pages: int) -> int:
 
 
 def checkpoint_tokens(recipe: Recipe, shape: ModelShape) -> int:
-    """What blocks of states kept inside a prompt are multiples of; 0 when none are kept."""
+    """The size in tokens whose multiples the kept blocks of states have; 0 if none are kept."""
     keeps = _caches_prefixes(recipe) and since(recipe, _KEEPS_CHECKPOINTS)
     return _CHECKPOINT_TOKENS.get(shape.state_kind, 0) if keeps else 0
 
 
 def keeps_history(recipe: Recipe, shape: ModelShape) -> bool:
-    """Whether a state is saved at the end of every block (`all`)."""
+    """True if a state is saved at the end of every block (`all`)."""
     asked = str(flag(recipe, "mamba-cache-mode") or "")
     able = shape.state_kind in _HISTORY and not since(recipe, _KEEPS_LAST_ONLY) and not recipe.speculation.method
     return _caches_prefixes(recipe) and able and asked in ("", "all", "none")
@@ -141,7 +141,7 @@ def default_limits(recipe: Recipe, unified: bool) -> tuple[int, int]:
 
 
 def second_runner(recipe: Recipe) -> bool:
-    """Whether Model Runner V2 works: by its variable, else from 0.30.0 on, for DSpark from 0.27.0 on."""
+    """True if Model Runner V2 runs: by its variable, else from 0.30.0 on, for DSpark from 0.27.0 on."""
     asked = str(recipe.env.get("VLLM_USE_V2_MODEL_RUNNER", ""))
     if asked:
         return asked == "1"
@@ -172,7 +172,8 @@ def tier(recipe: Recipe, pool: int) -> tuple[float, str]:
 
 
 def expert_tile(recipe: Recipe) -> tuple[int, int]:
-    """By the option, or by one of the variables for it, such as VLLM_USE_FLASHINFER_MOE_MXFP4_MXFP8_CUTLASS."""
+    """The tile of the expert kernels, by the option or by one of its variables, such as
+    VLLM_USE_FLASHINFER_MOE_MXFP4_MXFP8_CUTLASS."""
     on = (name for name, value in recipe.env.items() if str(value).lower() in ("1", "true"))
     return _CUTLASS if "cutlass" in " ".join((str(flag(recipe, "moe-backend")), *on)).lower() else _MARLIN
 

@@ -50,7 +50,7 @@ class Lists:
         return [v] if (v := literal(node)) is not None else [self._constant(module, node)]
 
     def _constant(self, module: str, node: ast.expr) -> Any:
-        """What a module's name means; a name of a class that is only named here is not followed."""
+        """The value of a module's name; a class's name that is only mentioned is not followed."""
         found = self.sources.resolve(module, name_of(node))[1]
         value = getattr(found, "value", None)
         return literal(value) if isinstance(value, ast.expr) else None

@@ -128,7 +128,7 @@ def _annotated(node: ast.expr) -> list[ast.expr]:
 
 
 def _typed(node: ast.expr, words: Words) -> Row:
-    """What the field's type states: Optional[X] is X, List[X] takes several words, Literal lists choices."""
+    """The kind of value in the field's type: Optional[X] is X, List[X] takes several words, Literal lists choices."""
     node = _plain(node)
     text = ast.unparse(node)
     if text == "bool":
@@ -171,7 +171,7 @@ def _default(value: Any) -> Row:
 
 
 def _keywords(lists: Lists, module: str, local: Local, words: Words) -> Row:
-    """What add_argument's keywords, or Arg's, state about an option."""
+    """The option's facts in add_argument's keywords, or Arg's."""
     row: Row = {}
     if (kind := words.get("type") or words.get("type_parser")) is not None:
         text = ast.unparse(kind)

@@ -96,7 +96,7 @@ class Sources:
         return module, node
 
     def _starred(self, module: str, name: str) -> Iterator[tuple[str, ast.AST | None]]:
-        """What the name is in modules of which this one takes all (`from .types import *`)."""
+        """The meanings of the name in modules imported as a whole (`from .types import *`)."""
         for node in self.module(module).body:
             if isinstance(node, ast.ImportFrom) and node.names[0].name == "*":
                 yield self.resolve(self._source(module, node), name)

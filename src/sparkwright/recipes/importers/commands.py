@@ -1,4 +1,4 @@
-"""Which engine a command starts, and with which words: `vllm serve`, `python -m sglang.launch_server` and the like."""
+"""The engine that a command starts, and its words: `vllm serve`, `python -m sglang.launch_server` and the like."""
 
 import re
 import shlex

@@ -34,7 +34,8 @@ def is_compose(tree: Mapping[str, Any]) -> bool:
 def from_compose(
     tree: Mapping[str, Any], source: str, options: ImportOptions, beside: Callable[[str], str | None]
 ) -> Draft:
-    """beside: text of a file next to it. Raises RecipeError with the file for several engines, or none."""
+    """The draft of a Compose file. beside: text of a file next to it. Raises RecipeError for several engines, or
+    none."""
     values = Values(_env_files(".env", beside, wanted=False), Growth(source))
     services = {str(name): _filled(row, values) for name, row in tree["services"].items() if isinstance(row, Mapping)}
     name = _service(services, source, options)
@@ -86,7 +87,7 @@ _RANK = re.compile(r"--node[-_]rank[ =]\S+|--headless|-r \d+|--host[ =]\S+|--por
 
 
 def _same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Whether two services are ranks of one engine: the same words but for the rank."""
+    """True if two services are ranks of one engine: the same words but for the rank."""
     texts = [_RANK.sub("", " ".join(_command(row.get("command"), ""))).split() for row in (one, other)]
     return texts[0] == texts[1] and one.get("image") == other.get("image")
 

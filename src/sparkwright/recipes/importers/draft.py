@@ -14,7 +14,7 @@ Tree = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class ImportOptions:
-    """What the user gives besides the file; 0 and '' leave it to the source. service: of a Compose file."""
+    """The user's options besides the file; 0 and '' leave it to the source. service: of a Compose file."""
 
     name: str = ""
     version: str = ""
@@ -70,7 +70,7 @@ def put_program(draft: Draft, program: str, prefix: Sequence[str], others: Seque
 
 
 def put_nodes(draft: Draft, asked: int) -> None:
-    """As many nodes as ranks: each GB10 has one GPU. `asked` spreads a single rank over more nodes with TP."""
+    """Sets one node a rank: each GB10 has one GPU. `asked` spreads a single rank over more nodes with TP."""
     sizes = {key: draft.get(f"parallelism.{key}", 1) for key in ("tp", "pp", "dp")}
     ranks = sizes["tp"] * sizes["pp"] * sizes["dp"]
     if asked and asked != ranks:

@@ -237,7 +237,8 @@ def _whole_speculation(draft: Draft) -> None:
 
 
 def _sglang(draft: Draft, given: Mapping[str, Any]) -> dict[str, Any]:
-    """What SGLang spreads over several options: speculation, and data parallelism inside tensor parallelism."""
+    """Settings that SGLang spreads over several options: speculation, and data parallelism inside tensor
+    parallelism."""
     words = {flag_word(name): name for name in given}
     rest = dict(given)
     if "speculative_algorithm" in words:
@@ -297,6 +298,6 @@ def as_words(flags: Mapping[str, Any]) -> Iterator[str]:
 
 
 def has_key(name: str) -> bool:
-    """Whether a name that no engine has is one of sparkrun's or ours for a key of a recipe."""
+    """True if a name that no engine has is one of sparkrun's or ours for a key of a recipe."""
     word = flag_word(name)
     return word in _SPECIAL or word in _SPARKRUN or word in ALIASES

@@ -1,4 +1,4 @@
-"""What owners already have -> a recipe: the format is recognised by its keys and its first line."""
+"""Imports of owners' existing files as recipes: the format is recognised by its keys and its first line."""
 
 import json
 import re
@@ -33,7 +33,7 @@ Folder = Callable[[str], Mapping[str, str] | None]
 
 
 def nothing_beside(name: str) -> None:
-    """For a text that stands alone, as standard input does."""
+    """The lookup for a text that stands alone, as standard input does: there is no file beside it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ def _json(text: str) -> list[Any] | None:
 
 
 def _is_command(text: str) -> bool:
-    """Whether its first line that says something is a shell's and no key of YAML."""
+    """True if its first meaningful line is a shell's and no key of YAML."""
     if text.startswith("#!"):
         return True
     lines = (line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#"))

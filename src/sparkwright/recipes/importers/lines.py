@@ -44,7 +44,7 @@ def from_script(text: str, source: str, options: ImportOptions, beside: Beside, 
 
 
 def _container_words(words: tuple[str, ...]) -> tuple[str, ...] | None:
-    """What follows `docker run`; None for another command."""
+    """The words after `docker run`; None for another command."""
     bare = [word for word in words[:3] if word in ("sudo", "exec")]
     rest = words[len(bare) :]
     if rest and rest[0].rpartition("/")[2] in CONTAINER:
@@ -82,7 +82,7 @@ def _env_files(words: tuple[str, ...], beside: Beside, source: str) -> Mapping[s
 
 
 def _put_process(draft: Draft, started: Started, options: ImportOptions) -> None:
-    """Without a container: a virtual environment's program, or what is on the node's PATH."""
+    """Writes a start without a container: a virtual environment's program, or one on the node's PATH."""
     put_engine(draft, started.engine, "")
     draft.put("engine.runtime", "process")
     venv = re.fullmatch(r"((?:/|~/)\S*)/bin/[\w.-]+", started.program)

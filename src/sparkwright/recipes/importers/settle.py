@@ -1,4 +1,4 @@
-"""Which version of the engine an import is for, and what the image's own build must have beyond it."""
+"""The engine version of an import, and the extra features that the image's own build must have."""
 
 import re
 from collections.abc import Mapping
@@ -26,7 +26,8 @@ _SAYS_SO = "runtime_version"  # a key whose meaning is the version
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What the source says of the version besides the image's tag. asked: by the user. texts: (place, text) to read."""
+    """The source's statements on the version besides the image's tag. asked: by the user. texts: (place, text) to
+    read."""
 
     asked: str = ""
     texts: tuple[tuple[str, str], ...] = ()
@@ -100,7 +101,7 @@ def _choose(engine: str, image: str, told: Told, rendered: Rendered) -> Chosen:
 
 
 def _is_blocked(recipe: Recipe | None, version: str) -> bool:
-    """Whether the compatibility table has this combination as one that does not work."""
+    """True if the compatibility table lists this combination as one that does not work."""
     if recipe is None:
         return False
     tried = replace(recipe, engine=replace(recipe.engine, version=version))

@@ -170,7 +170,8 @@ class Script:
             self.exported |= found | bare
 
     def _assign(self, found: Mapping[str, str]) -> None:
-        """Under a condition nobody knows which assignment holds: the name has no value from there on."""
+        """Assigns variables. Under a condition nobody knows which assignment holds: the name has no value from there
+        on."""
         for name, value in found.items():
             if self._depth:
                 self.variables.pop(name, None)

@@ -43,7 +43,8 @@ def is_sparkrun(tree: Mapping[str, Any]) -> bool:
 
 
 def from_sparkrun(tree: Mapping[str, Any], source: str, options: ImportOptions, beside: Beside) -> Draft:
-    """beside: text of a file next to the recipe, for `include`. Raises RecipeError: an engine that we do not drive."""
+    """The draft of a sparkrun recipe. beside: text of a file next to it, for `include`. Raises RecipeError for an
+    unknown engine."""
     draft = Draft()
     tree = merged(tree, source, beside)
     tree = with_overrides(tree, draft)

@@ -1,4 +1,4 @@
-"""What a recipe's author says of the model, as statements with their source: parameters, formats, layers, memory."""
+"""The author's statements about the model, with their source: parameters, formats, layers, memory."""
 
 import re
 from collections.abc import Mapping

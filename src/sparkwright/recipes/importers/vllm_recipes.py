@@ -95,7 +95,7 @@ def _features(tree: Mapping[str, Any], draft: Draft) -> list[Sequence[Any]]:
 
 
 def _change(base: Mapping[str, Any], other: Mapping[str, Any]) -> Tree:
-    """What turns base into other when laid over it; null removes."""
+    """The overlay that turns base into other; null removes."""
     changed: Tree = {key: None for key in base if key not in other}
     for key, value in other.items():
         was = base.get(key)

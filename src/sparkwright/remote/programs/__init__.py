@@ -36,7 +36,7 @@ def evict(paths: Sequence[str], goal: int = 0, last: str = "") -> Command:
 
 
 def measure(paths: Sequence[str]) -> Command:
-    """As `evict`, but only counts."""
+    """Counts cached pages as `evict` does, and evicts nothing."""
     return program(("pages",), ("measure", "0", "", *paths), 300.0)
 
 

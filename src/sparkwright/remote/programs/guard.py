@@ -66,7 +66,7 @@ def number(path: Path) -> int:
 
 
 def limit() -> Callable[[], tuple[int, int]] | None:
-    """What is left below the memory limit of the system container that this node may be: (free, with its cache)."""
+    """The room below the memory limit of the system container that this node may be: (free, with its cache)."""
     for folder, most, used in (
         (_CGROUP / "memory", "memory.limit_in_bytes", "memory.usage_in_bytes"),
         (_CGROUP, "memory.max", "memory.current"),
@@ -163,7 +163,7 @@ class Files:
 
 
 class Asked(NamedTuple):
-    """As given; bytes, seconds."""
+    """The arguments; bytes, seconds."""
 
     soft: float
     hard: float
@@ -175,7 +175,7 @@ class Asked(NamedTuple):
 
 
 def reason(found: dict[str, float], past: list[dict[str, float]], asked: Asked) -> str:
-    """Why the rank must be stopped now; '' when it need not be. past: the samples before, the last one first."""
+    """The reason to stop the rank now; '' without one. past: the samples before, the last one first."""
     available = found["available"]
     if not asked.hard:
         return ""

@@ -188,7 +188,7 @@ def pack(copy: Copy, numbers: list[int]) -> bytes:
 
 
 def listen(copy: Copy) -> None:
-    """What the peer reports, until it is gone."""
+    """Reads the peer's reports until it is gone."""
     try:
         while True:
             copy.news.put(copy.control.line())

@@ -89,7 +89,7 @@ def entry(path: str, at: str, state: os.stat_result, linked: bool = True) -> Fil
 
 
 def arriving(source: Path, chain: str) -> Listing:
-    """What another node is sending here, as take.py has noted it. Raises Failed when nothing comes."""
+    """The files that another node is sending here, as take.py has noted them. Raises Failed if nothing comes."""
     until = time.monotonic() + _PATIENCE
     while time.monotonic() < until:
         for root in (source, source.parent):
@@ -114,7 +114,7 @@ def is_whole(file: File) -> bool:
 
 
 def ranges_of(file: File) -> list[tuple[int, int]]:
-    """What is here of a file that arrives."""
+    """The present ranges of a file that arrives."""
     if is_whole(file):
         return [(0, file.size)]
     return [(at, at + many) for at, many, _ in noted(Path(file.part + ".journal"), file.size, file.mtime)]

@@ -78,7 +78,7 @@ class Pipe:
         self._watch.owe(change)
 
     def ready(self) -> bool:
-        """Whether something has come that `line` would read."""
+        """True if `line` would find something to read."""
         return b"\n" in self._came or bool(select.select([self._stdout], [], [], 0)[0])
 
     def line(self) -> str:
@@ -102,7 +102,7 @@ class Pipe:
         return line
 
     def lost(self) -> Failed:
-        """Why the peer is gone; what still runs of the connection is ended."""
+        """The reason why the peer is gone; the rest of the connection is ended."""
         try:
             code = self._process.wait(5)
         except subprocess.TimeoutExpired:
@@ -159,7 +159,7 @@ class Wire:
             view = view[os.write(self._out, view) :]
 
     def reason(self, error: Exception) -> Failed:
-        """Why sending has failed: where the connection broke, as the other side has reported it."""
+        """The reason why sending failed: the place where the connection broke, as the other side reported it."""
         if isinstance(error, OSError) and not isinstance(error, ConnectionError):
             return Failed(FAILED, str(error))
         try:

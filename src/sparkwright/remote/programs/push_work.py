@@ -1,4 +1,4 @@
-"""What a copy has to send, in ranges and packs of small files, and what has arrived of it."""
+"""The work of a copy, in ranges and packs of small files, and its state of arrival."""
 
 from __future__ import annotations
 
@@ -180,7 +180,8 @@ class Copy:
         self.announce(index)
 
     def announce(self, index: int) -> bool:
-        """Whether its checksum is known before it has been sent: it is verified then while it comes."""
+        """Announces the checksum if it is known before sending: the file is then verified while it comes. True if
+        so."""
         checksum = published(self.files[index]) if index in self.left else ""
         if checksum:
             self.tell(f"{index} {checksum}")
@@ -216,13 +217,13 @@ class Copy:
             self.news.put(index)
 
     def counted(self, change: int) -> int:
-        """How many connections there are now, made or not."""
+        """Counts connections, made or not, and returns their number."""
         with self._lock:
             self.streams += change
             return self.streams
 
     def leave(self) -> None:
-        """What a chain has left here goes, and a connection that nobody needed."""
+        """Removes the leftovers of a chain, and a connection that nobody needed."""
         if self._spare:
             self._spare.close()
         for file in self.files[:1] if self.asked["follows"] and all(map(is_whole, self.files)) else ():
@@ -240,7 +241,7 @@ class Copy:
 
 
 def overlap(some: list[tuple[int, int]], others: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """What is in both of two lists of ranges."""
+    """The overlap of two lists of ranges."""
     return [(max(a, c), min(b, d)) for a, b in some for c, d in others if max(a, c) < min(b, d)]
 
 

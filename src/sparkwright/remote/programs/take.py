@@ -125,7 +125,7 @@ class Writer:
         os.close(journal)
 
     def _through(self, fd: int, offset: int, length: int) -> None:
-        """From the pipe to the file, inside the kernel where it can."""
+        """Copies from the pipe to the file, inside the kernel if possible."""
         end = offset + length
         while offset < end:
             try:

@@ -36,7 +36,8 @@ Entry = tuple[str, int, int, int]
 
 
 def sha256_of(at: Path, size: int, wait: Callable[[int], None]) -> str:
-    """Of a file that may still be arriving: `wait` returns once so many bytes are there. Its pages leave the cache.
+    """The checksum of a file that may still be arriving: `wait` returns once so many bytes are there. Its pages leave
+    the cache.
 
     Raises NeverCame.
     """
@@ -68,8 +69,8 @@ class NeverCame(Exception):
 
 
 class Plan:
-    """What is to be there at the end, and what of it is. over: set when nobody waits for an answer any more. busy: is
-    called again and again while work goes on that the other side waits for."""
+    """The files wanted at the end, and the present parts. over: set when nobody waits for an answer any more. busy: is
+    called again and again during work that the other side waits for."""
 
     def __init__(self, asked: dict[str, Any], busy: Callable[[], None]) -> None:
         self._asked, self._root, self._busy = asked, Path(asked["root"]), busy
@@ -107,14 +108,14 @@ class Plan:
         return lacking
 
     def _sweep(self, small: list[str]) -> None:
-        """What earlier calls have left and nobody needs: of small files, and of ones that were large."""
+        """Removes useless leftovers of earlier calls: of small files, and of ones that were large."""
         left = {one.name for one in self.folder.iterdir()}
         dead = {name for name in left if name.startswith(_SMALL) and not Path("/proc", name[len(_SMALL) :]).exists()}
         for name in dead | left.intersection([*small, *(f"{name}.journal" for name in small)]):
             (self.folder / name).unlink(missing_ok=True)
 
     def _publish(self) -> None:
-        """What arrives here, for the program that sends it on to the next node."""
+        """Publishes the arriving files for the program that sends them on to the next node."""
         for old in self.folder.glob("*.plan"):
             old.unlink(missing_ok=True)
         if self._asked.get("chain"):
@@ -123,7 +124,7 @@ class Plan:
             made.replace(self.folder / f"{name_of(self._asked['chain'])}.plan")
 
     def _at(self, path: str) -> str:
-        """Below the root, whatever the path contains; its folder is there."""
+        """The path below the root, whatever the text contains; its folder exists."""
         if path.startswith("/") or ".." in path.split("/"):
             raise OSError(errno.EINVAL, f"{path!r} leads out of {self._root}")
         if (folder := path.rpartition("/")[0]) not in self._made:
@@ -219,7 +220,7 @@ class Plan:
                 self.folder.mkdir(exist_ok=True)
 
     def _name(self, fd: int, at: Path, one: Entry) -> None:
-        """What is whole, open as fd, gets its mode, its time and its name."""
+        """Gives a whole file, open as fd, its mode, its time and its name."""
         path, _, mtime, mode = one
         os.fchmod(fd, mode)
         os.utime(fd, ns=(mtime, mtime))
@@ -231,7 +232,7 @@ class Plan:
         self._sent.add(index)
 
     def _arrived(self, index: int, expected: str) -> bool:
-        """Whether every piece is on the disk, and the content is the expected one."""
+        """True if every piece is on the disk, and the content is the expected one."""
         one = self._files[index]
         at = self.folder / name_of(one[0])
         if expected.startswith(SUMMED):
@@ -246,7 +247,8 @@ class Plan:
         return good == expected and not self._missing(one)
 
     def _sum(self, index: int, at: Path) -> str:
-        """From the journal, as far as this call has received it; what lay on the disk before is read again."""
+        """The checksum from the journal, as far as this call has received it; older pieces are read again from the
+        disk."""
         _, size, mtime, _ = one = self._files[index]
         fresh = noted(self._journal(one), size, mtime)[self._before.get(index, 0) :]
         known = {offset: crc for offset, _, crc in fresh if crc >= 0}

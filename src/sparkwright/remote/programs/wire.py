@@ -1,4 +1,4 @@
-"""What both sides of a copy agree on."""
+"""The agreements of both sides of a copy."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ NO_SPACE, CUT_OFF, FAILED, CHANGED = 11, 12, 23, 24
 
 
 def name_of(path: str) -> str:
-    """Of what has arrived of a file, until it is whole."""
+    """The name of a file's arriving part, until it is whole."""
     return hashlib.sha256(path.encode("utf-8", "surrogateescape")).hexdigest()[:32]
 
 
@@ -39,7 +39,7 @@ def head_of(name: str, offset: int, length: int, kind: str) -> bytes:
 
 
 def stays(path: str, to: str) -> bool:
-    """Whether a link at this path below a root leads to a place below it, by its text."""
+    """True if a link at this path below a root leads to a place below it, by its text."""
     end = posixpath.normpath(posixpath.join(posixpath.dirname(path), to))
     return not to.startswith("/") and end != ".." and not end.startswith("../")
 
@@ -77,7 +77,7 @@ def noted(journal: Path, size: int, mtime: int) -> list[tuple[int, int, int]]:
 
 
 def missing(have: Iterable[tuple[int, int]], size: int) -> list[tuple[int, int]]:
-    """What is between ranges (from, to) of a file, in order."""
+    """The gaps between ranges (from, to) of a file, in order."""
     found, at = [], 0
     for begin, to in sorted(have):
         if begin > at:
@@ -87,7 +87,8 @@ def missing(have: Iterable[tuple[int, int]], size: int) -> list[tuple[int, int]]
 
 
 def give_way(yields: bool) -> None:
-    """Behind other programs; where an engine serves, only with what CPUs and disk have left (SCHED_IDLE is for both).
+    """Yields to other programs; next to a serving engine, this one gets only spare CPU and disk (SCHED_IDLE is for
+    both).
 
     Priorities count inside a session only where the kernel groups processes by session: the group gives way, too.
     """

@@ -42,7 +42,7 @@ class Canary:
     why: list[str] = field(default_factory=list)
 
     def looked_away(self, at: float) -> None:
-        """What came before the clock was set has no time any more."""
+        """Restarts the waits after the clock was set: earlier times are void."""
         self.asked, self.failed_since = at, at if self.failed_since else 0.0
         self.pending = at if self.pending else 0.0
 
@@ -70,7 +70,7 @@ class Canary:
             self.traffic = at
 
     def hurried(self, life: Life, at: float) -> bool:
-        """Whether traffic has just come to its end: its clients have left, or nothing comes any more."""
+        """True if traffic has just ended: its clients have left, or nothing comes any more."""
         return at - self.traffic < _LATELY and at - life.proved >= _ENDED and at - self.asked >= _OWN
 
     def unanswered(self, still: float, allowed: float, at: float) -> Fault | None:
@@ -115,14 +115,15 @@ class Garbage:
     said: list[str] = field(default_factory=list)
 
     def record(self, said: str) -> None:
-        """What is garbage already is no measure."""
+        """Records an answer as the measure; a text that is garbage already is marked instead."""
         if why := babble(said):
             self.born = why
         else:
             self.recorded = [*self.recorded, said][-_RECORDED:]
 
     def answer(self, said: str, at: float) -> Fault | None:
-        """Of a model that answers so from the start a trouble: launching it again changes nothing."""
+        """Judges an answer. A model that answers garbage from the start gets a trouble only: a relaunch changes
+        nothing."""
         if self.born:
             if not (why := babble(said)):
                 return None
@@ -142,7 +143,8 @@ class Garbage:
 
 
 def babble(said: str) -> str:
-    """Why a text is no language whatever was asked; '' when it may be one. Empty text may be hidden reasoning."""
+    """The reason why a text is no language whatever was asked; '' if it may be one. Empty text may be hidden
+    reasoning."""
     text = "".join(said.split())
     if text and sum(c == "\ufffd" or not c.isprintable() for c in text) / len(text) >= _BROKEN:
         return "bytes that are no text"
@@ -155,7 +157,7 @@ def babble(said: str) -> str:
 
 
 def foreign(said: str, recorded: list[str]) -> str:
-    """Why a text is of another kind than the recorded ones; '' when it is not, or when they prove nothing."""
+    """The reason why a text is of another kind than the recorded ones; '' if it is not, or if they prove nothing."""
     told = [one for one in recorded if one.strip()]
     if not told or len(told) < len(recorded):
         return ""

@@ -35,7 +35,7 @@ def _made(before: LiveEngine | None, now: LiveEngine) -> float:
 
 
 def away(seconds: float) -> bool:
-    """Whether so much between two ticks is nobody's stillness."""
+    """True if so much time between two ticks is a gap in watching, and not silence of the engine."""
     return not _BACK < seconds < _GAP
 
 
@@ -82,7 +82,7 @@ class Detectors:
         self.latch = Latch(self.setting.patience.retell)
 
     def sample(self, node: str, sample: Sample, at: float) -> Found:
-        """Of a node of the setting; others are passed over."""
+        """Judges a sample of a node of the setting; other nodes are skipped."""
         watch = self.nodes.get(node)
         if watch is None:
             return ()
@@ -151,12 +151,12 @@ class Detectors:
         return _flat(self.latch.set("garbage", "", self.garbage.answer(answer.said, at), at), self.tick(at))
 
     def wants_canary(self, at: float) -> bool:
-        """Whether to ask now; False while traffic proves life. What sounds like garbage is asked once more soon."""
+        """True if a canary is due; False while traffic proves life. A garbled answer is asked for once more soon."""
         due = self.canaries.wanted(self.life, self.setting.patience.proof, at)
         return bool(self.garbage.strikes) or due or self.hurries(at)
 
     def hurries(self, at: float) -> bool:
-        """Whether not to wait for the next canary's turn."""
+        """True if the next canary must not wait for its turn."""
         hurried = bool(self.stall.since) or self.canaries.hurried(self.life, at)
         return self.serving and (hurried or self.stall.unexplained(self.life, self.canaries, at))
 
@@ -175,7 +175,7 @@ class Detectors:
             node.leak = Leak(node.node, self.setting.scale)
 
     def doubts(self, at: float) -> bool:
-        """Whether to inspect the ranks' processes now."""
+        """True if the ranks' processes should be inspected now."""
         return self.serving and self.stuck.doubtful(self.life, at)
 
     def looked(self, rank: str, halts: Sequence[Halt], at: float) -> Found:
@@ -184,7 +184,7 @@ class Detectors:
         return self.tick(at)
 
     def tick(self, at: float) -> Found:
-        """What becomes true by time alone. Call it every two seconds or oftener."""
+        """Checks the conditions that come true by time alone. Call it at least every two seconds."""
         if not self.serving:
             return ()
         self._gap(at)
@@ -225,19 +225,19 @@ class Detectors:
         return {name: node.gpu for name, node in self.nodes.items()}
 
     def allowance(self, at: float) -> Allowance:
-        """How long nothing may move now while requests run, and why so long."""
+        """The time for which nothing may move now while requests run, with the reason."""
         return self.stuck.allowance(self.life, self.gpus, at)
 
     def seen(self, since: float) -> tuple[str, ...]:
-        """What the supervisor itself saw of the machines since then that ends or holds up ranks."""
+        """Events on the machines since `since`, seen by the supervisor itself, that end or delay ranks."""
         return tuple(line for node in self.nodes.values() for line in node.seen(since))
 
     def lost_since(self, at: float) -> float:
-        """When clients began to get nothing, for what is found to be wrong now."""
+        """The time since which clients get nothing, for the present fault."""
         return self.stall.lost(self.life, at) if self.serving else at
 
     def quiet(self, at: float) -> str:
-        """What is to be seen of requests that give nothing now, and how long that may be so; '' without any."""
+        """The sentence about requests that give nothing now and the time allowed; '' without any."""
         if not self.serving or not (seen := self.stall.seen(self.life, at)):
             return ""
         if self.stall.since:
@@ -251,11 +251,11 @@ class Detectors:
         return watch.live() if watch and watch.seen_at else None
 
     def missed(self, node: str) -> bool:
-        """Whether the last try to sample it failed."""
+        """True if the last try to sample it failed."""
         return self.latch.holds("unseen", node)
 
     def asks(self) -> Needs:
-        """What the nodes have shown since the start that a relaunch may not fix: for when the service is down."""
+        """The needs beyond a relaunch that the nodes have shown since the start, for when the service is down."""
         wedged = any(node.gpu.wedge(0.0) for node in self.nodes.values())
         return worst([_WEDGED if wedged else NOTHING, *(node.kernel.asks for node in self.nodes.values())])
 

@@ -1,4 +1,4 @@
-"""What a GPU's figures show: idle, working, or spinning; a wedged clock; heat."""
+"""The state of a GPU by its figures: idle, working, or spinning; a wedged clock; heat."""
 
 from collections import deque
 from dataclasses import dataclass, field
@@ -54,7 +54,7 @@ class GpuWatch:
             self._read(gpu, working)
 
     def glance(self, gpu: GpuSample, at: float) -> None:
-        """What it does now; only readings of samples are counted."""
+        """Updates the present state; only readings of samples are counted."""
         self.doing, self.read_at = self._doing(gpu), at
 
     def _read(self, gpu: GpuSample, working: bool) -> None:

@@ -41,7 +41,7 @@ def slope(points: Sequence[Point]) -> float:
 
 
 def trend(points: Sequence[Point]) -> Trend:
-    """Of at least one point, in order of x."""
+    """The trend of at least one point, in order of x."""
     middle = slope(points)
     level = median(y - middle * x for x, y in points)
     noise = sqrt(sum((y - middle * x - level) ** 2 for x, y in points) / len(points))
@@ -148,7 +148,7 @@ class Leak:
             window.add((at, float(available), finished or 0.0), Terms(floor, self.scale, back))
 
     def pace(self) -> Trend | None:
-        """Of the last quarter of an hour or what there is of it, for who looks; None before that means anything."""
+        """The trend over the last quarter of an hour or less, for display; None before it means anything."""
         points = next((w.points for w in self.windows[2::-1] if len(w.points) >= _FEW), None)
         if points and (self._pace is None or self._pace[0] != points[-1]):
             self._pace = points[-1], trend([(at, value) for at, value, _ in points])
@@ -169,7 +169,7 @@ class Leak:
 
 
 def shrinking(points: Sequence[Look], terms: Terms) -> Shrinking | None:
-    """What a window shows, None when it shows no leak."""
+    """The leak that a window shows; None without one."""
     # Whether the last third lies so far below the first one that a line may show enough: most windows end here
     values = [value for _, value, _ in points]
     third = len(values) // 3
@@ -189,7 +189,7 @@ def shrinking(points: Sequence[Look], terms: Terms) -> Shrinking | None:
 
 
 def _of(line: Sequence[Point], seconds: float, floor: int, each: float) -> Shrinking | None:
-    """Whether it is steady, and how much it has taken."""
+    """The loss along a line if it is steady and large enough, else None."""
     seen, before, now = trend(line), line[0][1], line[-1][1]
     lost = -seen.rise
     steady = seen.slope < 0 and lost >= _OVER_NOISE * seen.noise and seen.least <= _LEAST * seen.slope
@@ -199,7 +199,7 @@ def _of(line: Sequence[Point], seconds: float, floor: int, each: float) -> Shrin
 
 
 def _told(found: Shrinking, points: int, terms: Terms) -> bool:
-    """Whether points and loss are enough for how much time is left, and nothing as big has ever come back."""
+    """True if points and loss suffice for the time left, and nothing as big has ever come back."""
     least, part = (_FEW, _HURRIED) if found.left <= _URGENT * terms.scale else (_MOST, _PART)
     enough = points >= least and found.lost >= part * (found.before - terms.floor)
     return enough and found.left <= _HORIZON * terms.scale and found.lost >= _NEVER_BACK * terms.back

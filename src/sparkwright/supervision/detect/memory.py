@@ -60,7 +60,7 @@ class Guard:
 
     @property
     def floors(self) -> Floors:
-        """As given, else from the level; 0 where neither is known."""
+        """The floors of the setting, else of the level; 0 if neither is known."""
         own = floors(self.level)
         return Floors(self.setting.floor or own.refuse, self.setting.stop_floor or own.stop)
 
@@ -136,7 +136,7 @@ class Pressure:
         self._swaps = self._swaps + 1 if self.rate is not None and self.rate > _PAGES else 0
 
     def _rate(self, sample: Sample) -> float | None:
-        """By the node's own clock; None for the first sample and after a start of the node."""
+        """Swapped pages a second by the node's own clock; None for the first sample and after a start of the node."""
         if isinstance(sample.swap_pages, Unknown):
             return None
         before, self._pages = self._pages, (sample.at, sample.swap_pages)

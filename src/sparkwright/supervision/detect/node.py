@@ -116,7 +116,7 @@ class NodeWatch:
         return found | self._memory(finished, at)
 
     def _links(self, sample: Sample, at: float) -> Fault | None:
-        """Of ports that had a link since the start: an empty cage has none."""
+        """A fault for ports that lost their link since the start: an empty cage never had one."""
         linked = {port for port, up in sample.links.items() if up}
         self._linked |= linked
         down = sorted(self._linked - linked)
@@ -127,7 +127,7 @@ class NodeWatch:
         return Fault(at, f"link-down:{self.node}", what, Recovery.NONE)
 
     def seen(self, since: float) -> tuple[str, ...]:
-        """What ends or holds up ranks, seen since then, each a line."""
+        """Events since `since` that end or delay ranks, each a line."""
         links = [f"link {port} of {self.node} was down" for port, at in sorted(self._cut.items()) if at >= since]
         free = self.last.disk_free if self.last else NOT_ASKED
         full = None if isinstance(free, Unknown) else self._full(free, self.seen_at)

@@ -1,4 +1,4 @@
-"""Which short probe of the answers is asked next, and which fail turn after turn.
+"""The choice of the next short probe of the answers, and the probes that fail turn after turn.
 
 A model may fail a probe by chance, so one failure is nothing. Each is asked with other texts than the time before.
 Where a healthy engine fails fewer than 1.5 % of single probes (200 of 200 passed: the 95 % bound), three in a row are
@@ -39,7 +39,8 @@ class Quality:
         return failing[0] if failing else self.names[self._next % len(self.names)]
 
     def judge(self, name: str, why: str | None) -> None:
-        """why: how it failed, '' for passed; None for what proves nothing: no answer, or a model that follows none."""
+        """Counts a result. why: the failure, '' for passed; None if it proves nothing: no answer, or a model that
+        follows none."""
         self.answered, self.asked = 0, self.asked + 1
         if name == self.names[self._next % len(self.names)]:
             self._next += 1

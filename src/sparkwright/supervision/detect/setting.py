@@ -1,4 +1,5 @@
-"""What detectors know of a deployment, how patient they are, what they report once, and slow drifts of its figures."""
+"""The settings of detectors: facts of the deployment, patience, findings reported once, and slow drifts of its
+figures."""
 
 from collections import deque
 from statistics import median
@@ -67,12 +68,12 @@ class Setting:
 
     @property
     def scale(self) -> float:
-        """Of time, as the patience was scaled."""
+        """The factor by which the patience was scaled."""
         return self.patience.still / Patience().still
 
     @property
     def step_seconds(self) -> float:
-        """What one engine step of a prompt may take: four times the expected; 0 when that is not known.
+        """Seconds that one engine step of a prompt may take: four times the expected; 0 if unknown.
 
         A step at a prompt's end takes longer than the average one (a published run falls from 1,710 tokens/s at 240K to
         986 at 980K), and expected speeds have an interval of their own.

@@ -30,7 +30,7 @@ _UNEXPLAINED = 1.0
 
 @dataclass
 class Stall:
-    """since: when the last sign of life came, or the first request after it; 0 while there is no stall.
+    """The watch for a stall. since: time of the last sign of life, or of the first request after it; 0 without a stall.
 
     reported: when the engine's figures came last. busy: since when there is work, 0 without any. flights: requests that
     the gateway has sent to the engine and that are not answered yet; flying: since when there are any, 0 without.
@@ -52,7 +52,7 @@ class Stall:
         self.flights, self.flying = flights, (self.flying or at) if flights else 0.0
 
     def unexplained(self, life: Life, canary: Canary, at: float) -> bool:
-        """Whether requests are in flight, the engine reports none, and nothing was asked since it gave something."""
+        """True if requests are in flight, the engine reports none, and no canary was sent since its last output."""
         quiet = self.flying and not has_work(life.last) and at - max(life.worked, self.flying) >= _UNEXPLAINED
         return bool(quiet) and canary.asked <= max(canary.traffic, self.flying)
 
@@ -68,7 +68,7 @@ class Stall:
         return Fault(at, STALLED, self._what, Recovery.NONE, since=self.since)
 
     def seen(self, life: Life, at: float) -> str:
-        """What is to be seen of work that gives nothing; '' without any, or while it is a matter of moments."""
+        """The sentence about work that gives nothing; '' without any, or in the first moments."""
         since = self.since or self._quiet_since(life)
         if not since or at - since < _QUIET:
             return ""
@@ -77,9 +77,8 @@ class Stall:
         return f"{self._work(life.last)}no token for {duration(at - since)}{also}"
 
     def excuse(self, life: Life, gpus: Mapping[str, GpuWatch]) -> Allowance:
-        """How long one step of a prompt may show nothing: not at all where no GPU computes meanwhile, and as long as a
-        relaunch waits for it where all do. Our own question alone waits for somebody's first step at most.
-        """
+        """The time for which one step of a prompt may show nothing: none if no GPU computes meanwhile, as long as a
+        relaunch waits if all do. Our own question alone waits for somebody's first step at most."""
         after = self._quiet_since(life) + _READ_LATE
         doing = [gpu.doing if gpu.read_at > after else Doing.UNKNOWN for gpu in gpus.values()]
         if doing and not {Doing.WORKING, Doing.UNKNOWN} & set(doing):
@@ -96,11 +95,11 @@ class Stall:
         return Allowance(part * _STEPS * self.setting.step_seconds, why)
 
     def over(self, since: float, at: float) -> Cleared:
-        """What a stall that began then has been, for the history."""
+        """The end of a stall that began at `since`, for the history."""
         return Cleared(at, STALLED, since, self._what)
 
     def lost(self, life: Life, at: float) -> float:
-        """Since when clients get nothing, for what is found to be wrong now."""
+        """The time since which clients get nothing, for the present fault."""
         return self.since or self._quiet_since(life) or at
 
     def _begun(self, life: Life, gpus: Mapping[str, GpuWatch], at: float) -> float:
@@ -123,7 +122,7 @@ class Stall:
         return max(life.worked, self.busy) if self.busy else 0.0
 
     def _work(self, live: LiveEngine | None) -> str:
-        """As the engine reported it last, else as the gateway counts it."""
+        """The work as the engine last reported it, else as the gateway counts it."""
         running, waiting = int((live and live.running) or 0), int((live and live.waiting) or 0)
         if not running and not waiting:
             flying = f"{_requests(self.flights)} in flight at the gateway, none reported by the engine, "
@@ -162,7 +161,7 @@ class Uneven:
 
 
 def uneven(memories: Mapping[str, Memory], at: float) -> Fault | None:
-    """By what is in use on each node, MemTotal - MemAvailable."""
+    """A fault if one node uses far less memory than the others, by MemTotal - MemAvailable."""
     used = {node: memory.total - memory.available for node, memory in memories.items()}
     if len(used) < 2:
         return None

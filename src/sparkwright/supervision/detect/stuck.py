@@ -85,7 +85,7 @@ class Life:
         self.by, self.compiling = what, 0.0
 
     def carried(self, node: str) -> float:
-        """When RDMA traffic of the node was seen last; 0: never."""
+        """The time of the node's last RDMA traffic; 0: never."""
         return self._carried.get(node, 0.0)
 
     def still(self, at: float) -> float:
@@ -140,7 +140,7 @@ _DOUBT = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """How long nothing may move while requests run, and what that rests on."""
+    """The time for which nothing may move while requests run, and its reason."""
 
     seconds: float
     why: str
@@ -198,11 +198,11 @@ class Stuck:
         self.halted.begin()
 
     def doubtful(self, life: Life, at: float) -> bool:
-        """Whether it has made no progress for so long that its processes are worth a look."""
+        """True if it has made no progress for so long that its processes are worth a look."""
         return self.busy > 0 and at - max(life.worked, self.busy) >= _DOUBT * self.setting.patience.spin
 
     def load(self, since: float) -> None:
-        """since: when the work that is there was first seen, 0 for none."""
+        """Notes the work. since: time at which the present work was first seen, 0 for none."""
         self.busy = min(self.busy or since, since)
 
     def allowance(self, life: Life, gpus: Mapping[str, GpuWatch], at: float, fresh: bool = True) -> Allowance:

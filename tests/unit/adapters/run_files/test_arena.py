@@ -45,7 +45,7 @@ def test_the_three_files_are_those_that_arena_takes() -> None:
 
 
 def test_its_recipe_has_the_options_and_no_private_place() -> None:
-    """Whoever reads it can serve the same; addresses and paths of this cluster are nobody's business."""
+    """The recipe is enough to serve the same; addresses and paths of this cluster are nobody's business."""
     tree = yaml.safe_load(arena.files_of(RUN, "acme/model-fp8")["recipe.yaml"])
     assert (tree["model"], tree["runtime"], tree["min_nodes"]) == ("acme/model-fp8", "vllm-distributed", 2)
     assert tree["command"].startswith("vllm serve {model} \\\n  --served-model-name acme")

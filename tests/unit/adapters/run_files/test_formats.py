@@ -31,7 +31,7 @@ RUN = run(
 
 
 def benchy(**given: Any) -> dict[str, Any]:
-    """As llama-benchy 0.4.0 writes it: two batches of two."""
+    """A file as llama-benchy 0.4.0 writes it: two batches of two."""
 
     def metric(*values: float) -> dict[str, Any]:
         return {"mean": statistics.fmean(values), "std": statistics.pstdev(values), "values": list(values)}
@@ -154,7 +154,7 @@ def test_what_cannot_be_read_is_reported(tmp_path: Path, content: Any, why: str)
 
 
 def test_a_file_that_is_not_there_or_not_to_be_written_is_reported(tmp_path: Path) -> None:
-    """With its name and the reason."""
+    """The error names the file and the reason."""
     with pytest.raises(UsageError, match="cannot be read: No such file"):
         formats.read(str(tmp_path / "none"))
     with pytest.raises(UsageError, match="cannot be written: No such file"):

@@ -45,7 +45,7 @@ build: 4df29be (7100)
 
 
 def spread(mean: float, median: float) -> dict[str, Any]:
-    """As guidellm writes a distribution."""
+    """A distribution as guidellm writes it."""
     ends = {"std_dev": 1.0, "min": mean / 2, "max": mean * 3, "count": 20, "total_sum": mean * 20}
     found = {"mean": mean, "median": median, **ends, "percentiles": {"p90": mean * 2, "p99": mean * 3}}
     return {"successful": found, "errored": {**found, "mean": 0.0}, "incomplete": found, "total": found}
@@ -135,7 +135,7 @@ def test_totals_survive_an_export(tmp_path: Path) -> None:
 
 
 def test_totals_next_to_a_measured_run_give_a_ratio_and_no_verdict(tmp_path: Path) -> None:
-    """Without an interval nobody knows whether the difference is chance."""
+    """Nobody knows without an interval if the difference is chance."""
     found = made(tmp_path, {**VLLM, "max_concurrency": 1, "request_rate": "inf", "total_input_tokens": 9800,
                             "total_output_tokens": 392})  # fmt: skip
     ours = run(level([row(0.3), row(0.3)], plan=replace(PLAN)), conditions=KNOWN)

@@ -123,7 +123,7 @@ def test_ifeval(tmp_path: Path) -> None:
     ],
 )
 def test_odd_files(tmp_path: Path, odd: object) -> None:
-    """What is missing or contradicts itself is a usage error that names the file."""
+    """A missing or contradictory value is a usage error that names the file."""
     with pytest.raises(UsageError, match=r"scores\.json"):
         written(tmp_path, odd)
 

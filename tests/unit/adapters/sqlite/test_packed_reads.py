@@ -14,7 +14,7 @@ MICROS = st.lists(st.integers(0, 10**7), max_size=50)
 
 @given(MICROS, st.data(), st.booleans())
 def test_reads_are_the_same_again(gaps: list[int], data: st.DataObject, exact: bool) -> None:
-    """Whatever the gaps and counts, in microseconds; packing it once more changes nothing."""
+    """The reads are the same whatever the gaps and counts, in microseconds; packing once more changes nothing."""
     at = tuple(sum(gaps[: n + 1]) / 1e6 for n in range(len(gaps)))
     tokens = tuple(data.draw(st.lists(st.integers(0, 100_000), min_size=len(at), max_size=len(at))))
     reads = Reads(at, tokens, exact)
@@ -40,7 +40,7 @@ def test_no_reads_take_no_room() -> None:
 
 
 def test_a_run_of_ten_million_tokens_fits_into_memory() -> None:
-    """What is unpacked takes 8 bytes a token, and what reports that each read had one token is there once."""
+    """The unpacked reads take 8 bytes a token, and the fact that each read had one token is stored once."""
     blob = pack(Reads(tuple(0.02 * n for n in range(1000)), (1,) * 1000))
     unpack(blob)
     tracemalloc.start()

@@ -111,7 +111,7 @@ async def test_tags_are_replaced_and_runs_deleted(store: SqliteRuns) -> None:
 
 
 async def test_an_unfinished_run_of_the_same_workload_is_found(store: SqliteRuns) -> None:
-    """So that it is resumed: not one of another workload, endpoint, or one that is done."""
+    """The run found is resumed: not one of another workload, endpoint, or one that is done."""
     going = replace(RICH, id="r-3", state="running")
     for one in (RICH, going, replace(going, id="r-4", workload=replace(RICH.workload, seed=9))):
         await store.add(one)
@@ -181,7 +181,7 @@ async def test_a_million_tokens_take_less_than_20_mb(store: SqliteRuns, tmp_path
 
 
 async def test_a_deleted_run_gives_its_room_back(store: SqliteRuns, tmp_path: Path) -> None:
-    """To the disk; not while a benchmark measures, which would have to wait for it."""
+    """The room goes back to the disk; not while a benchmark measures, which would have to wait for it."""
     big = run(level([row(tokens=500)] * 300))
     await store.add(big)
     await store.add(replace(RICH, id="r-2", state="running"))
@@ -225,7 +225,7 @@ def test_every_shape_of_a_level_is_distinguished_when_it_is_read() -> None:
 
 
 async def test_a_home_that_cannot_be_written_is_reported_with_the_way_out(tmp_path: Path) -> None:
-    """With the system's own message, without Python's."""
+    """The message is the system's own, without Python's."""
     (tmp_path / "home").write_text("")
     store = SqliteRuns(tmp_path / "home" / RUNS)
     with pytest.raises(StoreError) as error:

@@ -277,7 +277,7 @@ async def test_what_cannot_be_written_is_reported_once(stored: Stored) -> None:
 
 
 async def test_old_rows_are_pruned(stored: Stored) -> None:
-    """By age and by number; an incident that is open stays, and the highest number, too."""
+    """Rows are pruned by age and by number; an open incident stays, and the highest number, too."""
     store = stored.open(now=1000.0)
     first = await store.open(FROZEN)
     await store.note("twin", IncidentEvent(1000.0, "opened"), first.number)

@@ -1,4 +1,4 @@
-"""What keys used, through a power cut: a damaged file costs what was in it and nothing more."""
+"""The usage of keys through a power cut: a damaged file costs its own content and nothing more."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def spent(store: UsageStore) -> int:
 
 
 def damage(path: Path) -> None:
-    """As a power cut leaves it: pages that were never written."""
+    """Damages the file as a power cut does: pages that were never written."""
     for end in ("-wal", "-shm"):
         Path(f"{path}{end}").unlink(missing_ok=True)
     path.write_bytes(b"\0" * 4096 + path.read_bytes()[4096:])

@@ -1,4 +1,4 @@
-"""Which gateways are the cluster's own: its keys are shown to no other."""
+"""The gateways that are the cluster's own: its keys are shown to no other."""
 
 import pytest
 

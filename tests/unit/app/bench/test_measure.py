@@ -129,7 +129,7 @@ async def test_texts_differ_from_run_to_run() -> None:
 
 
 async def test_gone_on_with() -> None:
-    """What is complete is not measured again; a run that was cancelled reports how to go on."""
+    """Complete levels are not measured again; a run that was cancelled reports how to go on."""
     scene = Scene()
     scene.client.cancel_at = 9
     with pytest.raises(asyncio.CancelledError):
@@ -195,7 +195,7 @@ async def test_a_server_that_is_gone_ends_the_run() -> None:
 
 
 async def test_a_server_that_never_answers_is_not_asked_for_ever() -> None:
-    """Of a long level, after eight requests without a byte in a row the rest is not sent."""
+    """The rest of a long level is not sent after eight requests in a row without a byte."""
     scene = Scene()
     scene.client.answer = lambda number, job: failed(number, "silence")
     many = replace(PLAN, requests=500, warmup=0)
@@ -252,7 +252,7 @@ async def test_the_highest_rate_is_searched_for() -> None:
 
 
 async def test_what_nobody_can_judge_is_not_searched_for() -> None:
-    """Without `usage` no answer reports a time per token: each rate would seem to miss the limit."""
+    """No answer without `usage` reports a time per token: each rate would seem to miss the limit."""
     scene = Scene()
     scene.asker.answers |= {"/v1/chat/completions": reply('data: {"choices": [{"delta": {"content": "a"}}]}\n\n')}
     plan = replace(PLAN, pace=Pace(Arrival.POISSON, rate=1.0))

@@ -1,4 +1,4 @@
-"""What a run reports that it will do."""
+"""The outline that a run reports beforehand."""
 
 import pytest
 
@@ -18,7 +18,7 @@ def probed(context: int) -> Probed:
 
 
 def test_levels_that_do_not_fit_are_named() -> None:
-    """With what they need and what there is."""
+    """The message has the needed and the present context."""
     made = outline(WORK, probed(4096))
     assert [level.plan.name for level in made.levels] == ["short", "loop"]
     assert made.left_out == ("deep needs 8,110 tokens of context, and the server takes 4,096",)
@@ -36,7 +36,8 @@ def test_nothing_fits() -> None:
 
 
 def test_requests_and_tokens_add_up() -> None:
-    """Of all repeats, without warm-up: 4 x 110, and two agents of three turns each (600, 800 and 1,050 and 40 more)."""
+    """The sum is of all repeats, without warm-up: 4 x 110, and two agents of three turns each (600, 800 and 1,050 and
+    40 more)."""
     made = outline(WORK, probed(4096))
     assert made.requests == 2 * (4 + 6)
     assert made.tokens == 2 * (4 * 110 + 6 * ((600 + 800 + 1050) // 3 + 40))

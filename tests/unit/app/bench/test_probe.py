@@ -1,4 +1,4 @@
-"""What an endpoint is taken for, from what servers answer."""
+"""The kind of an endpoint, from what servers answer."""
 
 import json
 
@@ -46,13 +46,13 @@ async def test_vllm_reports_all() -> None:
 
 
 async def test_the_mark_of_a_simulation_is_seen() -> None:
-    """Whatever reports that it is simulated is never taken for real."""
+    """A server that reports that it is simulated is never taken for real."""
     marked = stream(ROLE, WORD, USAGE, x_sparkwright_simulated="1")
     assert (await probed({**VLLM, "/v1/chat/completions": marked})).simulated
 
 
 async def test_llama_cpp_is_known_by_its_properties() -> None:
-    """Without a page of figures its own /props reports what it is; the context is that of one slot."""
+    """Its own /props reports what it is without a page of figures; the context is that of one slot."""
     props = {"default_generation_settings": {"n_ctx": 2048}, "build_info": "b10269-abc"}
     answers = {**VLLM, "/v1/models": reply({"data": [{"id": "m"}]}), "/props": reply(props)}
     found = await probed({path: answer for path, answer in answers.items() if path not in ("/metrics", "/version")})
@@ -95,7 +95,7 @@ async def test_aliases_of_one_model_are_one() -> None:
 
 @pytest.mark.parametrize("status", [401, 403])
 async def test_a_key_is_wanted(status: int) -> None:
-    """So that the caller can try another one."""
+    """The error lets the caller try another key."""
     with pytest.raises(KeyWanted, match=f"HTTP {status}, it wants a key: Unauthorized"):
         await probed({"/v1/models": reply({"error": "Unauthorized"}, status)})
 
@@ -126,7 +126,7 @@ async def test_something_else_listens() -> None:
     "written", ["node:8000", "http://node:8000/", "http://node:8000/v1", "http://node:8000/v1/models"]
 )
 def test_the_root_however_it_is_written(written: str) -> None:
-    """With or without scheme, slash and /v1."""
+    """The root is the same with or without scheme, slash and /v1."""
     assert Target(written).root == URL
 
 

@@ -1,4 +1,4 @@
-"""What detectors are fed with, in short: a node's sample and an engine's figures at a moment."""
+"""The detectors' input, in short: a node's sample and an engine's figures at a moment."""
 
 from typing import Any
 
@@ -51,7 +51,7 @@ def unanswered(at: float) -> LiveCanary:
 
 
 def detectors(**setting: Any) -> Detectors:
-    """Of two nodes that talk over RDMA; begun at START."""
+    """The detectors of two nodes that talk over RDMA; begun at START."""
     given: dict[str, Any] = {"rdma": True, "context": 1_048_576, "batched": 8192, "prefill_tokens_s": 986.0}
     made = Detectors(Setting(NODES, **given | setting))
     made.begin(START)

@@ -69,7 +69,7 @@ def test_behind_other_work_the_canary_waits_as_long_as_that() -> None:
 
 
 def test_soon_after_the_start_kernels_may_be_in_the_way() -> None:
-    """As for every request then."""
+    """The patience is that of every request then."""
     after = silence(START + 1, 400, engine(0.0))
     assert after is not None
     assert 290 < after <= 320

@@ -164,7 +164,7 @@ def test_while_it_does_not_serve_only_machines_are_judged() -> None:
 
 
 def test_a_new_start_begins_again() -> None:
-    """What was wrong with the ranks before it is nothing to it, and may be reported again."""
+    """A fault of the ranks before it is nothing to it, and may be reported again."""
     watch = detectors()
     for _ in range(2):
         watch.begin(START)
@@ -199,7 +199,7 @@ def test_a_clock_that_is_set_is_no_stillness(jump: float) -> None:
 
 
 def test_a_wedged_clock_asks_for_a_power_cycle_when_it_comes_down() -> None:
-    """While it serves, slowly, it is a trouble; a relaunch would change nothing."""
+    """The clock is a trouble while it serves, slowly; a relaunch would change nothing."""
     watch = detectors()
     wedged = GpuSample(96.0, 31.0, 9.5, 721.0, 48.0)
     told = set()
@@ -212,7 +212,7 @@ def test_a_wedged_clock_asks_for_a_power_cycle_when_it_comes_down() -> None:
 
 
 def test_a_node_is_shown_with_its_figures() -> None:
-    """For status and the exporter; the slope only once it means something."""
+    """The node has its figures for status and the exporter; the slope only once it means something."""
     watch = detectors(floor=8 * GIB, stop_floor=4 * GIB)
     assert watch.live_node("spark-1") is None
     for second in range(0, 600, 5):

@@ -26,7 +26,7 @@ def varied(count: int, mean: float, spread: float, seed: int = 7) -> list[float]
 
 
 def test_acceptance_that_falls_for_three_windows_is_reported_and_taken_back() -> None:
-    """From 2.9 tokens a step to 2.1: more than the 24 % that came before garbled output."""
+    """Acceptance falls from 2.9 tokens a step to 2.1: more than the 24 % that came before garbled output."""
     told = kinds([*varied(20, 1.9, 0.05), 1.1, 1.1, 1.1, 1.1, 1.9, 1.9, 1.9])
     assert told[:22] == [""] * 22
     assert told[23] == "drift-acceptance"
@@ -46,7 +46,7 @@ def test_content_makes_acceptance_vary() -> None:
 
 
 def test_prefix_hits_that_vanish_are_reported() -> None:
-    """From 85 % to nothing for three windows; a project without prefixes has none to lose."""
+    """Hits fall from 85 % to nothing for three windows; a project without prefixes has none to lose."""
     told = kinds([1.0] * 30, [*varied(25, 0.85, 0.03), 0.02, 0.0, 0.01, 0.0, 0.0])
     assert told[24] == ""
     assert told[-1] == "drift-prefix"

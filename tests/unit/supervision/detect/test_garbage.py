@@ -18,7 +18,7 @@ def judged(said: list[str], recorded: list[str]) -> str:
 
 @for_each("said", ["!!!!!!", "!!!!!!!!", "the the the the", "????? ?", "nan nan nan nan", "\ufffd\ufffd a"])
 def test_babble_is_garbage_twice_in_a_row(said: str) -> None:
-    """Whatever was recorded: no language repeats one sign, and one answer is not enough."""
+    """No language repeats one sign, whatever was recorded, and one answer is not enough."""
     assert judged([said], RECORDED) == ""
     assert judged([said, said], RECORDED) == "garbage"
     assert judged([said, said], []) == "garbage"

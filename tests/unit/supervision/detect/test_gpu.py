@@ -1,4 +1,4 @@
-"""What a GPU's figures report."""
+"""The report of a GPU's figures."""
 
 from sparkwright.domain.sample import GpuSample
 from sparkwright.domain.unknown import Unknown

@@ -15,7 +15,7 @@ RANK = "rank 1 on spark-2"
 
 
 def seen(watch: Detectors, at: float, found: tuple[Halt, ...]) -> dict[str, Fault]:
-    """As the source does it: a look only while there is doubt."""
+    """Looks as the source does: only while there is doubt."""
     return ends(watch.looked(RANK, found, at)) if watch.doubts(at) else {}
 
 
@@ -91,7 +91,7 @@ def test_all_ranks_that_are_stopped_are_evidence() -> None:
 
 @given(st.lists(st.tuples(st.floats(0.5, 40), st.booleans()), max_size=20), st.floats(0, 60))
 def test_a_moment_of_being_stopped_is_never_a_fault(looks: list[tuple[float, bool]], still: float) -> None:
-    """Whatever is inspected and when: only what was stopped in each look of the last ten seconds is believed."""
+    """A stop counts only if each look of the last ten seconds saw it, whatever is inspected and when."""
     watch, at, told = Halted(20.0), 1000.0, list[tuple[float, bool]]()
     for wait, stopped in looks:
         at += wait

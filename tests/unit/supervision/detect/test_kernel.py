@@ -18,7 +18,7 @@ MEMDESC = (
     [(43, Recovery.RELAUNCH), (79, Recovery.POWER_CYCLE), (119, Recovery.REBOOT), (154, Recovery.REBOOT)],
 )
 def test_an_xid_is_reported_and_asks_for_what_fixes_it(number: int, recovery: Recovery) -> None:
-    """Of the catastrophic set. Whose program it ended is not known: an engine that answers stays."""
+    """An Xid of the catastrophic set is reported. The ended program is unknown: an engine that answers stays."""
     watch = KernelWatch("spark-1")
     found = watch.grave(["something else", XID.format(number)], 1.0)
     assert found is not None
@@ -33,7 +33,7 @@ def test_an_xid_is_reported_and_asks_for_what_fixes_it(number: int, recovery: Re
     [XID.format(13), XID.format("154, GPU recovery action changed from 0x1 (GPU Reset Required) to 0x0 (None)")],
 )
 def test_other_xids_are_left_to_the_ranks_own_end(line: str) -> None:
-    """What any faulty program can cause, and that nothing is needed any more."""
+    """Any faulty program can cause it, and nothing is needed any more."""
     watch = KernelWatch("spark-1")
     assert watch.grave([line], 1.0) is None
     assert watch.asks.recovery is Recovery.NONE

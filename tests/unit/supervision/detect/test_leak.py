@@ -11,7 +11,7 @@ FLOOR = 4 * GIB
 
 
 def announced(trace: Trace, hours: float, a_request: float = 0.0, every: float = EVERY) -> tuple[float, Fault] | None:
-    """After how many seconds, and what. a_request: seconds between two finished requests."""
+    """The seconds until the leak is announced, and the fault. a_request: seconds between two finished requests."""
     leak, time = Leak("spark-1", every / EVERY), 0.0
     while time < hours * 3600:
         finished = time // a_request if a_request else None
@@ -36,7 +36,7 @@ def test_a_leak_is_announced_early(per_hour: float, within_part: float) -> None:
 
 
 def test_a_clean_leak_is_announced_when_a_tenth_is_gone() -> None:
-    """Without noise: reported often enough to be believed just when it is the tenth."""
+    """A leak without noise is announced just when it is the tenth."""
     found = announced(lambda time: 12 * GIB - time / 3600 * 8 * GIB, 1)
     assert found is not None
     assert 0.09 <= found[0] / 3600 < 0.105

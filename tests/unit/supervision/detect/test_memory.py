@@ -8,7 +8,7 @@ from unit.supervision.detect.figures import GIB, NODES, START, memory
 
 
 def play(levels: list[float], **setting: int) -> list[str]:
-    """Of samples every 5 s: what the guard reports at each, "" for nothing. Levels in GiB."""
+    """The guard's reports on samples every 5 s, "" for nothing. Levels in GiB."""
     guard = Guard("spark-1", Setting(NODES, **setting), began=START)
     told = []
     for number, level in enumerate(levels):
@@ -27,14 +27,14 @@ def test_floors_are_parts_of_what_a_recipe_leaves_free() -> None:
 
 
 def test_below_the_floor_no_new_work_until_it_is_back_for_good() -> None:
-    """With hysteresis: a level that swings about the floor does not open and close the gateway."""
+    """The guard has hysteresis: a level that swings about the floor does not open and close the gateway."""
     swing = [9.0, 7.9, 8.05, 7.95, 8.1, 8.0, 8.5, 8.6, 8.3, 8.5, 8.6, 8.7, 8.0]
     told = play(swing, floor=8 * GIB, stop_floor=4 * GIB)
     assert told == ["", *["memory-low"] * 10, "", ""]
 
 
 def test_below_the_second_floor_the_engine_is_stopped() -> None:
-    """After two samples, or at once when half of it is gone."""
+    """The engine stops after two samples, or at once if half of it is gone."""
     assert play([7.0, 3.9, 5.0, 5.0], floor=8 * GIB, stop_floor=4 * GIB)[1:] == ["memory-low"] * 3
     assert play([9.0, 3.9, 3.9], floor=8 * GIB, stop_floor=4 * GIB) == ["", "memory-low", "memory-stop"]
     assert play([9.0, 1.9], floor=8 * GIB, stop_floor=4 * GIB) == ["", "memory-stop"]
@@ -48,7 +48,7 @@ def test_a_fall_that_will_pass_the_second_floor_is_not_waited_for() -> None:
 
 
 def test_without_given_floors_the_level_after_the_start_counts() -> None:
-    """For a minute nothing is judged, then half and a quarter of the usual."""
+    """Nothing is judged for a minute, then half and a quarter of the usual."""
     told = play([6.0] * 14 + [2.9, 2.9, 1.4, 1.4])
     assert told == [""] * 14 + ["memory-low", "memory-low", "memory-low", "memory-stop"]
     assert play([0.2] * 6) == [""] * 6
@@ -61,7 +61,7 @@ def test_load_and_cache_do_not_reach_the_floor(levels: list[float]) -> None:
 
 
 def test_the_sentence_has_the_figures() -> None:
-    """What is there, what the floor is, and the ledger as evidence."""
+    """The sentence has the present memory, the floor, and the ledger as evidence."""
     guard = Guard("spark-2", Setting(NODES, floor=8 * GIB, stop_floor=4 * GIB), began=START)
     guard.sample(memory(5 * GIB), START)
     found = guard.refuse(memory(5 * GIB), START)

@@ -47,7 +47,7 @@ def test_a_restarted_node_begins_at_zero() -> None:
 
 @pytest.mark.parametrize("unknown", [Unknown("", "this kernel does not tell it")])
 def test_what_cannot_be_read_is_no_trouble(unknown: Unknown) -> None:
-    """Nor is it an excuse to guess."""
+    """An unreadable value is no excuse to guess, either."""
     pressure = Pressure("spark-1")
     for number in range(5):
         pressure.sample(sample(START + number, stall_full=unknown, swap_pages=unknown))

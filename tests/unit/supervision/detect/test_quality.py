@@ -1,4 +1,4 @@
-"""When a short probe of the answers is due, and which failures are reported."""
+"""The times at which a short probe of the answers is due, and the failures that are reported."""
 
 from random import Random
 

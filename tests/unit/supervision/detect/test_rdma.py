@@ -28,13 +28,13 @@ def test_traffic_on_both_is_as_it_should_be() -> None:
 
 
 def test_no_rdma_no_verdict() -> None:
-    """Where the plan uses sockets, or nothing is asked, still counters report nothing."""
+    """Still counters report nothing if the plan uses sockets, or nothing is asked."""
     assert play({"spark-1": 0, "spark-2": 0}, 120, rdma=False) == set()
     assert play({"spark-1": 0, "spark-2": 0}, 120, tokens=0.0) == set()
 
 
 def test_it_is_over_with_the_first_traffic() -> None:
-    """And reports it once."""
+    """The recovery is reported once."""
     watch, over = detectors(), set()
     for second in range(0, 120, 4):
         at = SETTLED + second

@@ -29,7 +29,7 @@ def test_one_outlier_changes_little(outlier: float, at: int) -> None:
 
 @given(values=st.lists(FIGURES, min_size=1, max_size=20), same=FIGURES)
 def test_it_never_fails(values: list[float], same: float) -> None:
-    """Nor when all points have one x, or there is one point."""
+    """It works also if all points have one x, or there is one point."""
     assert slope([(same, value) for value in values]) == 0.0
     trend([(float(x), value) for x, value in enumerate(values)])
 
@@ -44,5 +44,5 @@ def test_a_step_leaves_thirds_flat() -> None:
     ("values", "most"), [([], 0.0), ([5, 4, 3], 0.0), ([5, 3, 4, 2, 4.5], 2.5), ([1, 2, 0, 0.5], 1.0)]
 )
 def test_comeback_is_the_most_that_came_back(values: list[float], most: float) -> None:
-    """Above any earlier one."""
+    """The comeback is the gain above any earlier value."""
     assert comeback(values) == most

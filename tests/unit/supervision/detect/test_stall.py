@@ -138,7 +138,7 @@ def test_clients_that_give_up_are_no_recovery() -> None:
 
 
 def test_a_fault_counts_from_the_last_sign_of_life() -> None:
-    """What clients had is longer than what was known when it was found."""
+    """The clients' outage is longer than the one known when it was found."""
     watch = settled(**QUICK)
     last = serving(watch, SETTLED)
     still(watch, last, 40)

@@ -183,7 +183,7 @@ def test_the_allowance_rests_on_what_is_known(
 
 @pytest.mark.full
 def test_the_recorded_pages_of_vllm() -> None:
-    """From idle to 30 running requests and back nothing is wrong; the busy page for ever is a frozen engine."""
+    """Nothing is wrong from idle to 30 running requests and back; the busy page for ever is a frozen engine."""
     if not CAPTURES.is_dir():
         pytest.skip("data: ../shared is absent: the recorded pages are there")
     pages = {name: (CAPTURES / f"metrics-{name}.txt").read_text() for name in ("idle", "busy", "after")}

@@ -34,6 +34,6 @@ def healthy(seed: int, steps: Sequence[tuple[float, float]] = (), level: float =
 
 
 def leaking(seed: int, per_hour: float, level: float = 12.0, begins: float = 0.0) -> Trace:
-    """As healthy, and so many GiB an hour less."""
+    """A healthy trace that loses `per_hour` GiB an hour."""
     base = healthy(seed, level=level)
     return lambda time: base(time) - max(time - begins, 0.0) / 3600 * per_hour * GIB
