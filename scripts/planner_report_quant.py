@@ -12,14 +12,15 @@ from dataclasses import replace
 
 from sparkwright.domain.model import ModelShape
 from sparkwright.planner import parts as model_parts
+from sparkwright.planner.packings import packed_bits
 
 # Word -> our name of the format. GGUF's mixed formats by their bulk; those below 4 bits and EXL3 have no name here.
 _FORMATS = (
     (r"nvfp4|modelopt_fp4|w4a16_nvfp4", "nvfp4"), (r"mxfp4|fp4", "mxfp4"), (r"fp8|mxfp8|fp8_\w+", "fp8"),
-    (r"int4|awq|gptq|gptq_marlin|autoround|4bit|i?q4(_\w+)?", "int4"), (r"int8|i?q8(_\w+)?|w8a\d+", "int8"),
+    (r"int4|awq|gptq|gptq_marlin|autoround|4bit", "int4"), (r"int8|w8a\d+", "int8"),
     (r"bf16|fp16|f16", "bf16"),
 )  # fmt: skip
-_ODD = re.compile(r"exl3|q[23](_\w+|k)?|iq\w+|nf3|quant")
+_ODD = re.compile(r"exl3|i?q\d(_\w+|k)?|nf3|quant|\d(\.\d+)?bpw")
 _GROUPS = {"nvfp4": 16, "mxfp4": 32, "int4": 128, "int8": 128}
 _ROUNDED = 1.03  # published sizes are rounded, and the count of parts is not exact either
 _BLOCK = 128  # of FP8 with scales by block
@@ -41,7 +42,15 @@ def formats(text: str) -> tuple[str, ...]:
 def odd(text: str) -> bool:
     """True if it names a packing whose bytes a number nothing here knows."""
     words = re.split(r"[\s/+,;()-]+", text.lower())
+    if "unquantized" in words:
+        return False
     return any(_ODD.fullmatch(word) for word in words) or ("gguf" in words and not formats(text))
+
+
+def packing(text: str) -> str:
+    """Its bits of a weight as a format; '' where it names none, and only the files' bytes would tell."""
+    bits = packed_bits(text)
+    return f"{bits:.3f}bit" if bits else ""
 
 
 def everything(text: str) -> bool:
@@ -75,6 +84,8 @@ def weight(shape: ModelShape) -> float:
 
 def in_bytes(size: int, shape: ModelShape) -> int:
     """Bytes of a size that a page gives in GB, where it can only mean GiB: its own dimensions weigh more than that."""
+    if model_parts.packed(shape):
+        return size  # bits by a packing's name are not that exact
     least, larger = weight(shape), int(size * (1 << 30) / 1e9)
     return larger if least > size * _ROUNDED and abs(larger - least) < least - size else size
 

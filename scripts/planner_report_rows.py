@@ -128,7 +128,8 @@ def _shape(row: Row, known: Known | None, size: int) -> ModelShape | Unknown:
     shape = solved(shape, known.parameters)
     text = said if quant.formats(said) or quant.odd(said) else name
     if quant.odd(text):
-        return replace(shape, format="", expert_format="")
+        packing = "gguf" if "gguf" in f"{name} {said}".lower() else ""
+        return replace(shape, quantization=packing, format=quant.packing(f"{name} {said}"), expert_format="", group=0)
     found = quant.written(shape, quant.formats(text), size, quant.everything(f"{name} {said}"))
     return replace(found, quantization="gguf") if "gguf" in f"{name} {said}".lower() else found
 

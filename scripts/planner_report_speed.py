@@ -39,7 +39,7 @@ def _decode(case: Case, point: Point) -> Iterator[Answer]:
         return
     drafted, said = bool(case.recipe.speculation.method), str(point.get("note") or "")
     quantity = DRAFTED if drafted or words.drafts(said) else CONCURRENT if streams > 1 else DECODE
-    load = Load(depth=_count(point, "depth"), concurrency=streams)
+    load = Load(depth=_count(point, "depth"), concurrency=streams, text=words.text_kind(said))
     found = _speed(_as(case, said), load) if drafted or quantity != DRAFTED else _OTHER_DRAFT
     together = streams > 1 and bool(point.get("aggregate"))
     answer = found if isinstance(found, str) else _of(found, together)
@@ -136,6 +136,7 @@ def _of(found: Speed, together: bool) -> Estimate:
 
 def _answer(case: Case, quantity: str, published: float, found: Estimate | str, load: Load) -> Answer:
     said: dict[str, float | str] = {"depth": load.depth, "concurrency": load.concurrency, "prompt": load.prompt}
+    said["text"] = load.text
     if case.recipe.speculation.method:
         said["speculation"] = f"{case.recipe.speculation.method} {case.recipe.speculation.tokens or ''}".strip()
     conditions = {name: value for name, value in said.items() if value}

@@ -29,6 +29,11 @@ _BUILD = re.compile(r"\bb(\d{4,6})\b")
 _NUMBER = re.compile(r"\d+")
 _ASIDE = re.compile(r"\([^)]*\)")
 _MOST_DRAFTED = 64  # tokens; larger numbers in the text count something else
+_TEXTS = {
+    "prose": re.compile(r"\b(prose|essay|narrative|story|summar\w+|reading)\b", re.IGNORECASE),
+    "code": re.compile(r"\b(code|coding|json|math|tables?)\b", re.IGNORECASE),
+    "counting": re.compile(r"\bcount", re.IGNORECASE),
+}
 _EXTRA = re.compile(r"extra args: ([^|]*)")
 _AMOUNT = r"(\d+(?:\.\d+)?(?:e9)?) ?(GiB|GB|MiB|MB|G|M|B)?(?![\w/.])"
 _PINNED = (
@@ -139,6 +144,12 @@ def network(said: str) -> dict[str, str] | None:
 def drafts(said: str) -> bool:
     """True if a remark about one figure reports that it was measured with speculation."""
     return bool(re.search(r"\bspec\b|speculat|ngram|\bmtp\b|draft|dflash|dspark|eagle", said.lower()))
+
+
+def text_kind(said: str) -> str:
+    """prose, code or counting, where the remark on a figure names one of them and no other; '' else."""
+    found = [kind for kind, pattern in _TEXTS.items() if pattern.search(said)]
+    return found[0] if len(found) == 1 else ""
 
 
 def lengths(notes: str) -> tuple[int, int]:

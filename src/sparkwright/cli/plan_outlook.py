@@ -159,7 +159,7 @@ def _speeds(speeds: Sequence[Speed]) -> Iterator[tuple[str, str, Estimate]]:
         if load.concurrency > 1:
             yield "decode", f"{load.concurrency} streams{depth}", speed.decode_all
         else:
-            yield "decode", f"1 stream{depth}", speed.decode
+            yield "decode", f"1 stream{depth}{f', {load.text}' if load.text else ''}", speed.decode
     for first in speeds[:1]:
         prompt = f"prompt of {first.load.prompt:,} tokens"
         yield from (("prefill", prompt, first.prefill), ("first token", prompt, first.ttft))

@@ -29,13 +29,16 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """The load on the endpoint. depth: tokens before; prompt: tokens of each request; cached: how many of those are
-    cached."""
+    """The load on the endpoint. depth: tokens before; prompt: tokens of each request; cached: how many of those are cached.
+
+    text: what is written, as far as it decides how many drafts are accepted (prose, code, counting; '' not known).
+    """
 
     depth: int = 0
     concurrency: int = 1
     prompt: int = 0
     cached: int = 0
+    text: str = ""
 
 
 @dataclass(frozen=True, slots=True)

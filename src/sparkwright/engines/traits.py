@@ -70,7 +70,10 @@ class Traits:
     Splits. refusals: what the engine itself forbids. one_stage: who drafts on one pipeline stage only. by_layer: only
     layers are split, and files evenly; the head alone reads them. even_experts: the same number on every rank. blocks:
     no slice may cut a block of the quantization.
-    Speed. prefill: pace against a BF16 product. hop: seconds (fast, likely, slow) of an exchange; None: as links give.
+    Speed. paces: by the format of the weights, how fast its kernels read them against what engines for GB10 do with
+    formats of their own (fast, likely, slow); `packed` are EXL3, AQLM and others whose kernels come with a plugin, and
+    wide where nothing was measured. prefill: pace against a BF16 product. hop: seconds (fast, likely, slow) of an
+    exchange; None: as links give.
     Options. batches: has a limit on batched tokens; eager_flag: switches CUDA graphs off; kv_option: the cache's type.
     tables_off: options that leave tables of single rows (n-grams, PLE, Engram) on disk, where a version has them all.
     gguf: reads GGUF files, others safetensors. plays: of a simulator, the engine whose figures it shows.
@@ -110,6 +113,7 @@ class Traits:
     by_layer: bool = False
     even_experts: bool = False
     blocks: bool = False
+    paces: tuple[tuple[str, tuple[float, float, float]], ...] = (("packed", (1.0, 0.8, 0.4)),)
     prefill: float = 1.0
     hop: tuple[float, float, float] | None = None
     batches: bool = True
@@ -129,3 +133,7 @@ class Traits:
     kills_itself: bool = False
     choose: Callable[[Sequence[str]], dict[str, Any]] | None = None
     tool_option: str = ""
+
+    def pace(self, written: str) -> tuple[float, float, float]:
+        """Of weights in this format; 1.0 for those that rates.toml was fitted to."""
+        return dict(self.paces).get(written, (1.0, 1.0, 1.0))

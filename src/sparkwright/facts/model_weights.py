@@ -16,6 +16,9 @@ _ALGORITHMS = {
 _METHODS = {"fp8": "fp8", "mxfp4": "mxfp4", "nvfp4": "nvfp4", "modelopt_fp4": "nvfp4", "deepseek_v4_fp8": "fp8"}
 _INTEGERS = ("gptq", "awq", "auto-round", "auto_round", "inc", "gptq_marlin", "awq_marlin", "intel/auto-round")
 _BLOCKS = {"nvfp4": 16, "mxfp4": 32}  # fixed by the formats themselves (OCP MX: 32; NVFP4: 16)
+# Packings whose config gives bits of a weight: EXL3 as `bits`, AQLM by its codebooks, others as `bits` or `w_bit`.
+_PACKED = ("exl3", "aqlm", "qtip", "quip", "quip_sharp", "hqq", "spqr", "higgs", "vptq", "tr3")
+_MOST_BITS = 8.5
 _LEFT_OUT = ("ignore", "modules_to_not_convert", "exclude_modules", "ignored_layers")
 _MIXERS = r"attn|attention|mixer\.\w+_proj"  # Nemotron-H calls attention and Mamba `mixer`
 # DeepSeek-V4 writes `expert_dtype: fp4` beside quant_method fp8: MXFP4 experts (vLLM 0.21.0 starts it with them).
@@ -115,9 +118,21 @@ def _numbers(found: Config) -> Written:
     written = _ALGORITHMS.get(algorithm) or _METHODS.get(method, "")
     if method in _INTEGERS or method.startswith("auto"):
         written = {4: "int4", 8: "int8"}.get(number(found, "bits", "w_bit"), "")
+    if method in _PACKED and (bits := _packed(found)):
+        return Written(f"{bits:.3f}bit")
     block = found.get("weight_block_size")
     rows, columns = _pair(block) if block else (0, group or _BLOCKS.get(written, 0))
     return Written(written, rows, columns)
+
+
+def _packed(found: Config) -> float:
+    """Bits of a weight of a packing; 0.0 where the config does not give them."""
+    size = number(found, "in_group_size") * (number(found, "out_group_size") or 1)
+    books = number(found, "num_codebooks") * number(found, "nbits_per_codebook")
+    given = [found.get(key) for key in ("bits", "w_bit", "bpw")]
+    said = next((float(one) for one in given if isinstance(one, int | float) and not isinstance(one, bool)), 0.0)
+    bits = books / size if books and size else said
+    return bits if 0.5 <= bits <= _MOST_BITS else 0.0
 
 
 def _group(kind: Config) -> Written:

@@ -20,6 +20,10 @@ _BYTES = {"fp32": 4.0, "bf16": 2.0, "fp8": 1.0, "int8": 1.0, "int4": 0.5, "nvfp4
 _SCALE = {"nvfp4": 1.0, "mxfp4": 1.0, "int4": 2.0, "int8": 2.0}
 _BITS = re.compile(r"(\d+\.\d+)bit")
 _FEWEST_BITS, _MOST_BITS = 0.5, 16.5
+_LEAST_BITS = 1.5  # of packings: the smallest published (IQ1_S) has 1.6
+_ROUNDED = 1.03  # published sizes are rounded
+_PACKED = "packed"  # of tables: like the rest of the model
+_WAYS = ("bf16", "fp8", _PACKED)
 TABLES = "tables of single rows"
 UNKNOWN_TABLES = f"{TABLES}, of unknown size"
 _TABLE_FORMATS, _TABLE_GROUP = ("bf16", "fp8", "nvfp4"), 16
@@ -107,22 +111,52 @@ def table_size(s: ModelShape) -> float:
     return size(written, _TABLE_GROUP)
 
 
+def packed(shape: ModelShape) -> bool:
+    """Whether the numbers are in a packing of so many bits (EXL3, AQLM, a GGUF mix): `3.250bit`."""
+    return bool(_BITS.fullmatch(shape.format))
+
+
 def by_bytes(shape: ModelShape, checkpoint: int) -> ModelShape:
     """The shape in so many bits a number as the checkpoint's bytes give, where its format is none that is known.
 
     The vocabulary is taken to be BF16: what a packing like EXL3, QTIP or GGUF's 2 bits saves there is in the others.
+    A packing whose stated bits make more than the files have is counted by the files, too. Tables of single rows stay
+    as they were written where that leaves the model enough bits, and are packed with it otherwise.
     """
-    if not checkpoint or missing(shape) != "format":
+    found = _BITS.fullmatch(shape.format)
+    stated = float(found[1]) if found else 0.0
+    if not checkpoint or (missing(shape) != "format" and not stated):
         return shape
-
-    def at(bits: float) -> ModelShape:
-        return replace(shape, format=f"{bits:.3f}bit", group=0, rows=0, expert_format="", expert_group=0)
-
-    if missing(at(1.0)):
+    if stated and _counted(shape, stated) <= checkpoint * _ROUNDED:
         return shape
-    one, two = (sum(part.bytes for part in main(at(bits))) for bits in (1.0, 2.0))
+    open_tables = shape.tables and not shape.table_format
+    ways = {tables: _bits(shape, checkpoint, tables) for tables in (_WAYS if open_tables else (shape.table_format,))}
+    able = {tables: bits for tables, bits in ways.items() if bits}
+    if not able:
+        return shape
+    likely = (tables for tables, bits in able.items() if bits >= _LEAST_BITS)
+    best = min(able, key=lambda way: abs(able[way] - stated)) if stated else next(likely, list(able)[-1])
+    return _at(shape, able[best], best)
+
+
+def _at(shape: ModelShape, bits: float, tables: str = "") -> ModelShape:
+    written = f"{bits:.3f}bit"
+    table = written if tables == _PACKED else tables or shape.table_format
+    whole = replace(shape, format=written, group=0, rows=0, expert_format="", expert_group=0)
+    return replace(whole, table_format=table)
+
+
+def _counted(shape: ModelShape, bits: float, tables: str = "") -> float:
+    """Bytes of the main model; 0.0 where a dimension is missing."""
+    at = _at(shape, bits, tables)
+    return 0.0 if missing(at) else sum(part.bytes for part in main(at))
+
+
+def _bits(shape: ModelShape, checkpoint: int, tables: str) -> float:
+    """Bits with which the count is the checkpoint; 0.0 where none that a number can have makes it so."""
+    one, two = _counted(shape, 1.0, tables), _counted(shape, 2.0, tables)
     bits = 1 + (checkpoint - one) / (two - one) if two > one else 0.0
-    return at(bits) if _FEWEST_BITS <= bits <= _MOST_BITS else shape
+    return bits if _FEWEST_BITS <= bits <= _MOST_BITS else 0.0
 
 
 def settled(shape: ModelShape, checkpoint: int = 0, on_disk: int = 0) -> ModelShape:

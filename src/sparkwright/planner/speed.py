@@ -27,9 +27,16 @@ _SHALLOW = 8192  # tokens of context up to which the cache is next to nothing be
 # One measured point fixes the curve within a tenth (planner-accuracy.md), less surely where steps are of other lengths.
 _ANCHORED = 1.1
 _APART = 0.4
+# With drafts the same deployment gave 32 % less to 33 % more at another depth, another day (21 figures of 17 runs).
+_DRAFTS_VARY = 1.35
+_FALLS = (
+    0.0,
+    0.01,
+    0.05,
+)  # of a draft's chance, each time the context doubles beyond 8K; some published runs fall less
+_LEAST_KEPT = 0.5
 # Rows of tables on disk: two to five times slower in one engine, nothing in others that stage them (issue 38, 8 rows).
 _ROWS_READ = 2.0
-_UNREAD = 1.4  # how much slower kernels for a format may be that only the files' bytes show
 _ANSWER = 256  # tokens of a short answer
 _PROMPT = 2048  # tokens of a prompt when nobody says: what most published benchmarks of these machines take
 # Seconds of imports, rendezvous, profile run and warm-up (45-80; cold kernels take minutes).
@@ -73,7 +80,7 @@ def speed(recipe: Recipe, shape: ModelShape, size: int, load: Load, anchor: Meas
     model = Model(recipe, shape, size, cache)
     one = _decode(model, load, anchor or Measured())
     asked = load if load.prompt else replace(load, prompt=_PROMPT, depth=0)
-    prompts = tuple(prefill(model, asked, rate) for rate in rates(recipe))
+    prompts = tuple(prefill(model, asked, rate) for rate in rates(recipe, shape))
     count = together(recipe, load)
     every = replace(one, value=one.value * count, low=one.low * count, high=one.high * count)
     fast, likely, slow = (prompt.tokens / prompt.seconds for prompt in prompts)
@@ -98,17 +105,16 @@ def _sound(shape: ModelShape) -> bool:
 
 
 def _decode(model: Model, load: Load, anchor: Measured) -> Estimate:
-    """Tokens/s of decoding. Uncertainties of the machine and of the text are independent: their widths add as
-    squares."""
-    how, tokens = method(model.recipe.speculation), drafted(model.recipe.speculation)
-    chances = (anchor.accepted or chance for chance in (how.high, how.likely, how.low))
+    """Widths add as squares: what is not known of the machine and what is not known of the text are independent."""
+    how, tokens = method(model.recipe.speculation, load.text), drafted(model.recipe.speculation)
+    fallen = (chance * kept for chance, kept in zip((how.high, how.likely, how.low), _deep(model, load), strict=True))
+    chances = (anchor.accepted or chance for chance in fallen)
     most, middle, least = (yielded(tokens, chance) for chance in chances)
-    every = rates(model.recipe)
+    every = rates(model.recipe, model.shape)
     fast, likely, slow = (_step(model, load, rate) for rate in every)
     slow += _crowded(model, load, every[2])
     value, why = middle / likely, of_decode(model, load, every[1], middle)
     low, high = _both(slow / likely, middle / least), _both(likely / fast, most / middle)
-    low = _both(low, _UNREAD) if model.shape.format.endswith("bit") else low
     if stays := model.recipe.model.on_disk:
         low = _both(low, _ROWS_READ)
         why = (*why, f"{gib(stays)} of tables on disk: each step reads rows; up to twice as slow where none are staged")
@@ -117,9 +123,17 @@ def _decode(model: Model, load: Load, anchor: Measured) -> Estimate:
         apart = likely / _step(model, there, every[1])
         value = anchor.decode / apart
         said = f"scaled to {anchor.decode:g} tokens/s measured at {anchor.depth:,} tokens, {anchor.concurrency} at once"
-        low = high = _both(_ANCHORED, max(apart, 1 / apart) ** _APART)
+        varies = _DRAFTS_VARY if tokens and not anchor.accepted else 1.0
+        low = high = _both(_both(_ANCHORED, varies), max(apart, 1 / apart) ** _APART)
         why = (*why, said)
     return Estimate(value, value / low, value * high, why)
+
+
+def _deep(model: Model, load: Load) -> tuple[float, float, float]:
+    """Share of a draft's chance that depth leaves, as (most, likely, least): it falls as the context grows."""
+    doublings = log(1 + (load.depth + load.prompt) / _SHALLOW, 2) if drafted(model.recipe.speculation) else 0.0
+    most, likely, least = (max(_LEAST_KEPT, 1 - falls * doublings) for falls in _FALLS)
+    return most, likely, least
 
 
 def _both(one: float, other: float) -> float:
@@ -142,7 +156,7 @@ def _crowded(model: Model, load: Load, rate: Rates) -> float:
 def _first(model: Model, load: Load, prompts: Sequence[Prefill]) -> Estimate:
     """Prompts of others that come first, the own one, and one step."""
     before = waiting(model, load)
-    steps = [_step(model, load, rate) for rate in rates(model.recipe)]
+    steps = [_step(model, load, rate) for rate in rates(model.recipe, model.shape)]
     fast, likely, slow = ((1 + before) * one.seconds + last for one, last in zip(prompts, steps, strict=True))
     queue = (f"behind {before:g} other prompts",) if before else ()
     return Estimate(likely, fast, slow, (*of_prefill(prompts[1]), *queue, f"one step: {steps[1] * 1000:.0f} ms"))

@@ -1,5 +1,9 @@
 """Seconds of one decoding step: weights, cache, kernels, exchanges, CPU launches without graphs, drafts."""
 
+import tomllib
+from importlib.resources import files
+from typing import Any
+
 from sparkwright.domain.ledger import CacheKind, CacheLayers
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Recipe, Speculation
@@ -18,6 +22,9 @@ _EXPOSED = 0.5  # share of a batch's arithmetic that reading does not hide: fits
 _WIDE = 256  # heads wider than this leave sm_121's shared memory no room for a second tile
 _WIDE_RATE = 0.5
 _TOKENS = 3  # when nobody says how many are drafted
+_DRAFTS: dict[str, dict[str, Any]] = tomllib.loads((files("sparkwright.planner") / "drafts.toml").read_text("utf-8"))
+_OTHER, _ANY = "other", "any"
+TEXTS = ("prose", "code")  # whose speeds with drafts a plan shows apart
 _HOST = 1.5e-3  # seconds of a pass beside its reading: sampling, and the input of the next
 
 
@@ -158,7 +165,9 @@ def _cache(model: Model, load: Load, rates: Rates, tokens: int) -> float:
     rate = rates.cache * (_WIDE_RATE if shape.head_dim > _WIDE and not shape.compress else 1.0)
     # A quantized checkpoint may bring scales for FP8 KV, which `auto` then takes (GGUF has none); V4's rows are FP8.
     unsaid = shape.quantization not in ("", "gguf") and not serving.kv_dtype and not shape.compress
-    one = held.bytes / rate * (rates.unsaid if unsaid else 1.0) + held.state / rates.read
+    # A state is read once and written after every token, so that what was drafted in vain can be taken back.
+    states = held.state * (1 + tokens) / 2 / rates.read
+    one = held.bytes / rate * (rates.unsaid if unsaid else 1.0) + states
     turns = split.pp * -(-together(model.recipe, load) // (split.pp * split.dp))
     return turns * (one + tokens * held.flop / rates.scan)
 
@@ -182,9 +191,12 @@ def drafted(speculation: Speculation) -> int:
     return (speculation.tokens or _TOKENS) if speculation.method else 0
 
 
-def method(speculation: Speculation) -> Method:
+def method(speculation: Speculation, text: str = "") -> Method:
+    """text: prose, code or counting, '' for any (drafts.toml)."""
     name = speculation.method.lower()
-    return next((one for word, one in _METHODS.items() if word in name), _OTHER)
+    row = next((row for word, row in _DRAFTS.items() if word in name), _DRAFTS[_OTHER])
+    low, likely, high = row[text or _ANY]
+    return Method(low, likely, high, row.get("each", True), row.get("layers", 1))
 
 
 def yielded(tokens: int, accepted: float) -> float:
@@ -211,16 +223,3 @@ def _loaded(model: Model, rates: Rates, how: Method, batch: int) -> float:
     inner = tuple(part for part in counted if not part.ends)
     ends = tuple(part for part in counted if part.ends)
     return read(inner, shape, split, batch) * how.layers / shape.layers + read(ends, shape, split, batch)
-
-
-# What published GB10 runs imply: MTP 0.4 to 0.93, DSpark 0.45 (prose) to 0.99 (counting), DFlash about as DSpark,
-# n-gram 0.2 to 0.8 by how much of the answer is in the question.
-_METHODS = {
-    "mtp": Method(0.4, 0.73, 0.95),
-    "nextn": Method(0.4, 0.75, 0.95),
-    "eagle": Method(0.2, 0.6, 0.9),
-    "dspark": Method(0.4, 0.83, 0.99, each=False, layers=3),
-    "dflash": Method(0.35, 0.78, 0.98, each=False, layers=5),
-    "ngram": Method(0.05, 0.4, 0.9, each=False, layers=0),
-}
-_OTHER = Method(0.2, 0.6, 0.95)

@@ -9,7 +9,7 @@ from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Parallelism, Recipe
 from sparkwright.domain.values import dataclass, replace
 from sparkwright.engines.catalog import traits
-from sparkwright.planner.parts import Spread, Weights, draft_layers, main, missing, share, size
+from sparkwright.planner.parts import Spread, Weights, draft_layers, main, missing, packed, share, size
 
 Waits = tuple[float, float, float]
 _DATA = tomllib.loads((files("sparkwright.planner") / "rates.toml").read_text(encoding="utf-8"))
@@ -56,10 +56,19 @@ class Rates:
     rest: float
 
 
-def rates(recipe: Recipe) -> tuple[Rates, Rates, Rates]:
-    """(fast, likely, slow) for the links that this recipe has."""
-    fast, likely, slow = _waits(recipe)
-    return replace(FAST, exchange=fast), replace(LIKELY, exchange=likely), replace(SLOW, exchange=slow)
+def rates(recipe: Recipe, shape: ModelShape) -> tuple[Rates, Rates, Rates]:
+    """(fast, likely, slow) for the links that this recipe has, and the kernels that its engine has for the weights."""
+    waits, pace = _waits(recipe), traits(recipe).pace(format_of(shape))
+    every = zip((FAST, LIKELY, SLOW), waits, pace, strict=True)
+    fast, likely, slow = (replace(rate, exchange=wait, read=rate.read * share) for rate, wait, share in every)
+    return fast, likely, slow
+
+
+def format_of(shape: ModelShape) -> str:
+    """The word for how most weights are written: gguf, packed, or the format's own name."""
+    if shape.quantization == "gguf":
+        return "gguf"
+    return "packed" if packed(shape) else shape.expert_format or shape.format
 
 
 def _waits(recipe: Recipe) -> Waits:
@@ -95,7 +104,7 @@ def weighed(shape: ModelShape, checkpoint: int, rest: float = 0.0) -> tuple[Weig
     except KeyError:
         return ()
     if shape.quantization == "gguf":
-        return _beside(_packed(counted, own), shape, checkpoint) if counted else ()
+        return _in_file(_packed(counted, own), checkpoint) if counted else ()
     if shape.quantization == "mxfp4" and shape.experts:
         return _requantized(counted, shape, (rest or _EIGHT_BITS) / own)
     if not checkpoint and {shape.format, shape.expert_format} & _FOUR_BITS:
@@ -107,6 +116,13 @@ def _packed(counted: tuple[Weights, ...], own: float) -> tuple[Weights, ...]:
     """GGUF files have the vocabulary in few bits, too: a large part of what small models read."""
     ends = max(_GGUF_ENDS, own) / _BF16
     return tuple(_scaled(part, ends) if part.ends and not part.idle else part for part in counted)
+
+
+def _in_file(counted: tuple[Weights, ...], checkpoint: int) -> tuple[Weights, ...]:
+    """As many bytes as the file has: a mix has more bits for some tensors of every part, whatever most have."""
+    total = sum(part.bytes for part in counted)
+    known = total / _ALIKE < checkpoint < total * _ALIKE
+    return tuple(_scaled(part, checkpoint / total) for part in counted) if known else counted
 
 
 def _requantized(counted: tuple[Weights, ...], shape: ModelShape, factor: float) -> tuple[Weights, ...]:
@@ -146,7 +162,7 @@ def _beside(counted: tuple[Weights, ...], shape: ModelShape, checkpoint: int) ->
         return counted
     if checkpoint < total:
         return tuple(_scaled(part, checkpoint / total) for part in counted)
-    if shape.format not in _AFTERWARDS:
+    if shape.format not in _AFTERWARDS and not packed(shape):
         return counted
     plain = sum(part.bytes for part in counted if _grows(part))
     most = _BF16 / size(shape.format, shape.group)

@@ -11,6 +11,7 @@ from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Stated
 from sparkwright.domain.units import gib
 from sparkwright.domain.values import dataclass
+from sparkwright.planner.packings import packed_bits
 from sparkwright.planner.parts import main, missing
 
 _BITS_IN_NAME = (
@@ -19,7 +20,6 @@ _BITS_IN_NAME = (
     (r"(?<![a-z0-9])(fp8\w*|int8|w8a8|w8a16|q8(_0)?|8bit|mxfp8)(?![a-z0-9])", 8.0),
     (r"(?<![a-z0-9])(nvfp4|mxfp4|fp4|int4|awq|gptq|w4a16|4bit|q4\w*)(?![a-z0-9])", 4.0),
 )
-_BITS_PER_WEIGHT = re.compile(r"(?<![\d.])(\d(?:\.\d{1,2})?)[-_]?bpw|exl3[-_](\d(?:\.\d{1,2})?)(?!\d)", re.IGNORECASE)
 _WEIGHTS = (0.95, 1.05)
 # Parameters x bits: scales, and what a quantizer leaves in 16 bits. Of 4 bits that is up to two thirds more.
 _BY_BITS = (0.95, 1.10)
@@ -42,8 +42,8 @@ class Claim:
 
 def bits_of(name: str) -> float:
     """Bits of a weight by a name or format; the most of those that it has, 0 without one."""
-    if stated := _BITS_PER_WEIGHT.search(name):
-        return float(stated[1] or stated[2])
+    if packed := packed_bits(name):
+        return packed
     return max((bits for pattern, bits in _BITS_IN_NAME if re.search(pattern, name, re.IGNORECASE)), default=0.0)
 
 

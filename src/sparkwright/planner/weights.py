@@ -19,6 +19,7 @@ from sparkwright.engines.catalog import traits
 from sparkwright.engines.options import flag
 from sparkwright.engines.traits import Cache
 from sparkwright.planner.limits import batched_tokens
+from sparkwright.planner.packings import packed_bits
 from sparkwright.planner.parts import (
     ENCODER,
     STREAMS,
@@ -30,6 +31,7 @@ from sparkwright.planner.parts import (
     drafts,
     main,
     missing,
+    packed,
     settled,
 )
 from sparkwright.planner.split_cost import bytes_on_rank
@@ -66,6 +68,7 @@ _EVEN = (0.03, 0.15)
 # An architecture that is not known, or an odd dimension: of 27 such classes of transformers 5.24 24 are inside.
 _LOOSE = (0.5, 0.6)
 _UNREAD = (0.06, 0.10)  # a format that only the files' bytes show
+_NAMED = (0.2, 0.15)  # bits by a packing's name: mixes named IQ4_XS have 3.8 to 4.5 of them
 _EXPLAINED = 0.95
 _FAR = 1.7  # a checkpoint this many times smaller than the count is another thing: a folder without weights
 _TABLES = 1.25
@@ -209,7 +212,7 @@ def _counted(recipe: Recipe, shape: ModelShape, checkpoint: Found) -> _Counted |
         return _Counted((*everything, *rest), f"the model's dimensions at {shape.format} a number{said}", _UNREAD)
     if size and (model_share := (counted + drafted) / size) < _EXPLAINED:
         said += f", of which the dimensions explain {model_share:.0%}"
-    off = _SCALED if size else _LOOSE if shape.loose else _SHAPE
+    off = _SCALED if size else _LOOSE if shape.loose else _NAMED if packed(shape) else _SHAPE
     return _Counted((*everything, *rest), f"the model's dimensions{said}", off)
 
 
@@ -241,14 +244,16 @@ def _times(parts: Sequence[Weights], factor: float) -> tuple[Weights, ...]:
 def least_by_name(name: str) -> tuple[int, str]:
     """Bytes that a model takes at least by its name (`550B`, `BF16`), and the sentence for it; (0, '') without a hint.
 
-    A name proves nothing, so this can only make a verdict worse: the count is rounded down by a tenth, and a name
-    without a format is taken at 1.5 bits per parameter, less than any published quantization (IQ1_S has 1.6).
+    A name proves nothing, so this can only make a verdict worse: the count is rounded down by a tenth (a fifth for a
+    packing, whose mixes have less than their name says), and a name without a format is taken at 1.5 bits per
+    parameter, less than any published quantization (IQ1_S has 1.6).
     """
     counts = [float(found) for found in _COUNT_IN_NAME.findall(name)]
     if not counts:
         return 0, ""
     bits = bits_of(name) or _LEAST_BITS
-    least = int(0.9 * max(counts) * 1e9 * bits / 8)
+    sure = 1 - _NAMED[0] if packed_bits(name) else 0.9
+    least = int(sure * max(counts) * 1e9 * bits / 8)
     return least, f"; by its name at least {gib(least)} ({max(counts):g}B parameters at {bits:g} bits)"
 
 

@@ -225,3 +225,21 @@ def test_configurations_in_each_other_without_end() -> None:
         assert isinstance(parse('{"text_config":' * many + "{}" + "}" * many), Unknown)
     inner = {"num_hidden_layers": 2, "num_attention_heads": 4, "hidden_size": 64}
     assert read({"text_config": {"llm_config": inner}}).layers == 2
+
+
+@for_each(
+    "section, written",
+    [
+        ({"quant_method": "exl3", "bits": 4.05, "head_bits": 6}, "4.050bit"),
+        ({"quant_method": "exl3", "bits": 3}, "3.000bit"),
+        ({"quant_method": "exl3"}, ""),
+        ({"quant_method": "exl3", "bits": -1}, ""),
+        ({"quant_method": "exl3", "bits": "4"}, ""),
+        ({"quant_method": "exl3", "bits": True}, ""),
+        ({"quant_method": "aqlm", "in_group_size": 8, "num_codebooks": 1, "nbits_per_codebook": 16}, "2.000bit"),
+        ({"quant_method": "hqq", "bits": 400}, ""),
+    ],
+)
+def test_packings_give_their_bits(section: dict[str, Any], written: str) -> None:
+    """Guards EXL3 and AQLM: their configs say how many bits a weight has, and absurd figures say nothing."""
+    assert read(LLAMA | {"torch_dtype": "float16", "quantization_config": section}).format == written

@@ -123,9 +123,12 @@ def test_kinds_of_layers_come_from_the_facts_words(tmp_path: Path) -> None:
     assert (found.full_layers, found.window_layers, found.window) == (8, 24, 512)
 
 
-def test_packings_without_a_size_of_a_number_stay_unknown(tmp_path: Path) -> None:
-    """EXL3 and two-bit GGUF have no bytes a number here: no format is better than a wrong one."""
-    assert shape(case(tmp_path, quant="exl3 3.5bpw")).format == ""
+@for_each(
+    "said, written", [("exl3 3.5bpw", "3.500bit"), ("gguf UD-Q4_K_XL", "4.890bit"), ("exl3", ""), ("bf16", "bf16")]
+)
+def test_packings_are_read_by_their_names(tmp_path: Path, said: str, written: str) -> None:
+    """EXL3 and GGUF types name their bits; without a figure no format is better than a wrong one."""
+    assert shape(case(tmp_path, quant=said)).format == written
 
 
 @for_each(

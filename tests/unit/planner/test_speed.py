@@ -6,10 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sparkwright.domain.ledger import CacheKind, CacheLayers
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Parallelism, Recipe
 from sparkwright.domain.verdict import Estimate, Load, Speed
+from sparkwright.planner.kv_layout import layers
 from sparkwright.planner.speed import Measured, speed
+from sparkwright.planner.speed_decode import Model, step
+from sparkwright.planner.speed_rates import LIKELY
 from unit.for_each import for_each
 from unit.planner.speed_samples import (
     GB,
@@ -175,6 +179,67 @@ def test_small_prompts_share_a_step() -> None:
     one, two, four = (measured(V4, SEED, SEED_SIZE, prompt=2048, concurrency=n).ttft.value for n in (1, 2, 4))
     assert two / one == pytest.approx(2.2 / 1.2, rel=0.15)
     assert four / one == pytest.approx(3.7 / 1.2, rel=0.3)
+
+
+def test_the_text_decides_how_many_drafts_are_accepted() -> None:
+    """Guards that a story is not promised the speed of a list: GLM-5.3-Flash gave 29, 62 and 70 tokens/s for them."""
+    made = recipe(2, speculation=("dflash", 7))
+    texts = ("prose", "code", "counting")
+    prose, code, counting = (speed(made, V4, SEED_SIZE, Load(text=text)).decode for text in texts)
+    assert 1.5 * prose.value < code.value < counting.value
+    assert prose.high / prose.low < measured(V4, made, SEED_SIZE).decode.high / measured(V4, made, SEED_SIZE).decode.low
+    plain = [speed(recipe(2), V4, SEED_SIZE, Load(text=text)).decode for text in ("", *texts)]
+    assert plain == plain[:1] * 4
+
+
+def test_drafts_write_a_state_for_each_token() -> None:
+    """Guards linear attention with drafts: what is taken back needs the state from before, so each is written."""
+    made = recipe(speculation=("mtp", 3))
+    steps = [
+        step(Model(made, replace(QWEN36, state_layers=n), 0, layers_of(made, n)), Load(), LIKELY, 4) for n in (0, 30)
+    ]
+    once = step(Model(made, QWEN36, 0, layers_of(made, 30)), Load(), LIKELY, 1)
+    assert steps[1].cache == pytest.approx(2.5 * once.cache) and not steps[0].cache
+
+
+def layers_of(made: Recipe, states: int) -> tuple[CacheLayers, ...]:
+    """The layout of Qwen3.6's states, or of none."""
+    found = layers(made, QWEN36)
+    assert isinstance(found, tuple)
+    return tuple(one for one in found if one.kind is CacheKind.STATE) if states else ()
+
+
+def test_drafts_are_accepted_less_often_far_inside_a_context() -> None:
+    """Guards the range at depth: the low end falls faster than reading the cache explains."""
+    made = recipe(2, speculation=("mtp", 3))
+    shallow, deep = (measured(V4, made, SEED_SIZE, depth=depth).decode for depth in (0, 262_144))
+    assert deep.value / deep.low > 1.04 * shallow.value / shallow.low
+
+
+def test_an_anchor_with_drafts_is_less_sure() -> None:
+    """Guards a measured speed that had drafts: another text or day gave a third more or less (17 published runs)."""
+    made, plain = recipe(2, speculation=("mtp", 3)), recipe(2)
+    drafted, alone, known = (
+        measured(V4, one, SEED_SIZE, Measured(30.0, accepted=chance)).decode
+        for one, chance in ((made, 0.0), (plain, 0.0), (made, 0.7))
+    )
+    assert drafted.high / drafted.low > 1.5 * alone.high / alone.low
+    assert known.high / known.low == pytest.approx(alone.high / alone.low)
+
+
+def test_a_gguf_file_is_read_at_its_own_size_and_its_engine_s_pace() -> None:
+    """Guards Q4_K_M mixes: 27B of 16.5 GB gave 11.3 tokens/s where 4 bits at another engine's pace promise 14.9."""
+    gguf = replace(QWEN8, quantization="gguf", format="4.890bit", group=0)
+    small, large = (measured(gguf, recipe(engine="llama-cpp"), size * GB).decode for size in (4.7, 9.4))
+    assert small.value == pytest.approx(2 * large.value, rel=0.15)
+    other = measured(gguf, recipe(engine="vllm"), 4.7 * GB).decode
+    assert small.value < 0.95 * other.value and small.high / small.low > other.high / other.low
+
+
+def test_kernels_of_a_plugin_are_less_sure() -> None:
+    """Guards EXL3, AQLM and QTIP: their kernels are not the engine's, and published runs differ by two."""
+    plain, packed = (measured(replace(QWEN8, format=f, group=0), recipe(), 4 * GB).decode for f in ("int4", "4.000bit"))
+    assert packed.value < plain.value and packed.high / packed.low > 1.5 * plain.high / plain.low
 
 
 def test_acceptance_narrows_the_interval() -> None:

@@ -197,7 +197,7 @@ def test_spread_context_adds_exchanges() -> None:
 
 def test_rdma_that_is_asked_for_is_not_doubted() -> None:
     """A recipe that names the transport has a narrower range of waits than one that leaves it open."""
-    named, open_, many = (rates(recipe(n, env=e)) for n, e in ((2, RDMA), (2, {}), (4, {})))
+    named, open_, many = (rates(recipe(n, env=e), QWEN8) for n, e in ((2, RDMA), (2, {}), (4, {})))
     assert named[2].exchange < open_[2].exchange
     assert named[1].exchange == open_[1].exchange < many[1].exchange
 

@@ -17,7 +17,7 @@ from sparkwright.domain.verdict import Load
 from sparkwright.planner.judge import verdict
 from sparkwright.planner.kv_cache import capacity
 from sparkwright.planner.ledger import ledger
-from sparkwright.planner.parts import settled
+from sparkwright.planner.parts import by_bytes, settled
 from sparkwright.planner.speed import speed
 from sparkwright.planner.weights import Fit, checkpoint_size, fitted, least_by_name, rank_weights
 from unit.checks.samples import ABSENT, WHOLE
@@ -182,9 +182,7 @@ def test_nothing_known_reports_it() -> None:
         ("nvidia/Nemotron-3-Ultra-550B-A55B-BF16", 550, 16),
         ("Qwen/Qwen3-235B-A22B-FP8", 235, 8),
         ("org/Hy3-295B-NVFP4-W4A16", 295, 4),
-        ("org/GLM-5.3-358B-exl3-2.25bpw", 358, 2.25),
         ("org/big-70B", 70, 1.5),
-        ("org/small-0.6B-Q4_K_M.gguf", 0.6, 4),
     ],
 )
 def test_a_name_gives_the_least_that_weights_can_take(name: str, billions: float, bits: float) -> None:
@@ -241,6 +239,29 @@ def test_more_ranks_never_hold_more_each(of: ModelShape, tp: int, size: int, who
     # Padding of narrow slices may eat up what a split saves, not more.
     assert found[1].bytes <= found[0].bytes * 1.001
     assert all((x.low or 0) <= x.bytes <= (x.high or 0) for x in found)
+
+
+@for_each("name, billions, bits", [("org/GLM-5.3-358B-exl3-2.25bpw", 358, 2.25), ("org/x-0.6B-Q4_K_M.gguf", 0.6, 4.89)])
+def test_a_packing_s_name_gives_less_than_it_says(name: str, billions: float, bits: float) -> None:
+    """Guards mixes: a published file named IQ4_XS has 3.8 bits of a weight, not 4.5."""
+    assert least_by_name(name)[0] == int(0.8 * billions * 1e9 * bits / 8)
+
+
+@for_each(
+    "stated, gigabytes, bits, tables",
+    [
+        ("", 84.4, 2.0, "fp8"),  # BF16 tables alone are larger than the files: FP8 is the next usual way
+        ("3.050bit", 84.4, 3.7, "3.69"),  # the author says 3.05: tables are packed with the rest
+        ("3.050bit", 200.0, 3.05, ""),  # what is beyond stated bits was left as it was
+        ("4.890bit", 70.0, 3.05, "3.0"),
+    ],
+)
+def test_bits_are_those_that_explain_the_files(stated: str, gigabytes: float, bits: float, tables: str) -> None:
+    """Guards EXL3 next to 51 billion numbers of n-grams: tables may be packed, too, and the name says how far."""
+    plain = replace(shape("qwen3.8-flash-next"), format=stated, expert_format="", table_format="")
+    found = by_bytes(plain, int(gigabytes * 1e9))
+    assert found.format.endswith("bit") and float(found.format[:-3]) == pytest.approx(bits, abs=0.15)
+    assert found.table_format.startswith(tables)
 
 
 def test_a_format_that_nobody_knows_is_taken_from_the_files() -> None:
