@@ -85,8 +85,9 @@ class FakeStore:
     async def explain(self, number: int, cause: str, code: str, fix: tuple[str, ...], what: str = "") -> None:
         self._change(number, cause=cause, code=code, **({"what": what} if what else {}))
 
-    async def close(self, number: int, at: float, outcome: str, serving_at: float = 0.0) -> None:
+    async def close(self, number: int, at: float, outcome: str, serving_at: float = 0.0) -> Incident | None:
         self._change(number, closed_at=at, outcome=outcome, serving_at=serving_at)
+        return next((one for one in self.incidents if one.number == number), None)
 
     async def counts(self, deployment: str) -> tuple[int, int]:
         return len(self.incidents), max((one.number for one in self.incidents), default=0)

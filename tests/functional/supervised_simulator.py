@@ -191,7 +191,7 @@ class Simulator:
         try:
             async with self.services() as services:
                 home = Home(self.home, self.heard.note)
-                await supervise(DeploymentContext(services, self.desired(), home, store, self.heard, policy))
+                await supervise(DeploymentContext(services, self.desired(), home, store, (self.heard,), policy))
         finally:
             await store.aclose()
 

@@ -6,25 +6,24 @@ import os
 import signal
 import stat
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import httpcore
 
 from sparkwright.domain.incident import News
+from sparkwright.domain.notify import is_safe_address
+from sparkwright.emit.notification import document
 
 PROGRAMS = "hooks"
 ADDRESSES = "hooks.json"
-SCHEMA = 1
 _LIMIT = 10.0  # seconds for each
 _WAITING = 32
 _OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
 _OTHERS_MAY_READ = stat.S_IRGRP | stat.S_IROTH
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-_LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 class Hooks:
@@ -116,7 +115,7 @@ class Hooks:
             parts = urlsplit(address)
         except ValueError:
             parts = urlsplit("")
-        if parts.hostname and (parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _LOOPBACK)):
+        if is_safe_address(parts.scheme, parts.hostname or ""):
             return True
         self._notice(f"webhook {parts.hostname}: only https, or http on this machine")
         return False
@@ -129,10 +128,9 @@ def _lax(path: Path) -> str:
     return f"others may write it; chmod go-w {path}" if found.st_mode & _OTHERS_MAY_WRITE else ""
 
 
-def document(news: News) -> bytes:
+def _content(news: News) -> bytes:
     """The JSON that a hook gets: on stdin, or as the body."""
-    told = {"schema": SCHEMA, "event": news.what, **asdict(news)}
-    return json.dumps(told, ensure_ascii=False).encode("utf-8", "replace")
+    return json.dumps(document(news), ensure_ascii=False).encode("utf-8", "replace")
 
 
 def _environment(news: News) -> dict[str, str]:
@@ -143,22 +141,37 @@ def _environment(news: News) -> dict[str, str]:
 
 
 async def _run(path: Path, news: News) -> str:
-    """Ended with all that it started, also when it is late or the supervisor ends."""
+    code = await run_bounded((str(path),), _content(news), _environment(news), path.parent)
+    return f"exit code {code}" if code else ""
+
+
+async def run_bounded(argv: Sequence[str], content: bytes, env: Mapping[str, str], folder: Path) -> int:
+    """Run a program and return its exit code. It ends with all that it started, also at a cancellation."""
     pipe, null = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
     process = await asyncio.create_subprocess_exec(
-        path, stdin=pipe, stdout=null, stderr=null, env=_environment(news), cwd=path.parent, start_new_session=True
+        *argv, stdin=pipe, stdout=null, stderr=null, env=env, cwd=folder, start_new_session=True
     )
     try:
-        await process.communicate(document(news))
+        await process.communicate(content)
     finally:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         await process.wait()
-    return f"exit code {process.returncode}" if process.returncode else ""
+    return process.returncode or 0
 
 
 async def _post(address: str, news: News) -> str:
+    status, _ = await post(address, _content(news))
+    return "" if 200 <= status < 300 else f"HTTP {status}"
+
+
+async def post(address: str, body: bytes, token: str = "") -> tuple[int, str]:
+    """Send JSON; return the status and `Retry-After`. No redirect is followed, and no body is read."""
     headers = [("Content-Type", "application/json"), ("User-Agent", "sparkwright")]
-    async with httpcore.AsyncConnectionPool() as pool:
-        answer = await pool.request("POST", address, headers=headers, content=document(news))
-    return "" if 200 <= answer.status < 300 else f"HTTP {answer.status}"
+    headers += [("Authorization", f"Bearer {token}")] if token else []
+    async with (
+        httpcore.AsyncConnectionPool() as pool,
+        pool.stream("POST", address, headers=headers, content=body) as answer,
+    ):
+        later = next((value for name, value in answer.headers if name.lower() == b"retry-after"), b"")
+        return answer.status, later.decode("ascii", "replace")

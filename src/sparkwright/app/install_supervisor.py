@@ -6,9 +6,11 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from sparkwright.app.gateway import GatewayInstall, Reach, install_gateway, settled
+from sparkwright.app.head_program import service_host_of, unpacked
 from sparkwright.app.head_ssh import open_ways
 from sparkwright.app.lease import did, holding, pause, remove_supervisor, tag_of, taken_down
-from sparkwright.app.services import LaunchRequest, Services, finished, understood
+from sparkwright.app.notify import apply_notify, missing_text
+from sparkwright.app.services import LaunchRequest, Services, finished
 from sparkwright.domain.codec import Unreadable, from_json, to_json
 from sparkwright.domain.errors import Busy, NodeError, NotReady
 from sparkwright.domain.facts import Unknown
@@ -20,7 +22,6 @@ from sparkwright.domain.service import Installation, Manager, Service, ServiceHo
 from sparkwright.domain.values import dataclass, field, replace
 from sparkwright.emit.systemd import unit_name, unit_text
 from sparkwright.facts.ranks import ranks_fact
-from sparkwright.facts.service import parse_service_host
 from sparkwright.remote import service
 from sparkwright.supervision import findings as sup
 
@@ -124,16 +125,13 @@ async def _there(services: Services, plan: Plan) -> None:
 
 
 async def _arm(services: Services, launch_request: LaunchRequest, plan: Plan, options: InstallOptions) -> InstallResult:
-    service_host = await _seat(services, plan)
+    service_host = await service_host_of(services, plan.head)
     if not service_host.python:
         seen = f"there is {service_host.seen}" if service_host.seen else "there is none on the PATH"
         return InstallResult(findings=(sup.NO_PYTHON.on(plan.head, seen),))
-    # The program is there afterwards
-    assert services.program, "supervising needs the program"
-    digest, state = services.program.digest, service_host.state
-    if digest not in service_host.runtimes:
-        await did(services, plan.head, service.unpack(state, digest, services.program.archive()))
-    home, runtime = f"{state}/supervision/{plan.deployment}", f"{state}/runtime/{digest}"
+    digest, runtime = await unpacked(services, plan.head, service_host)
+    state = service_host.state
+    home = f"{state}/supervision/{plan.deployment}"
     before = (await services.run(plan.head, service.read(home, "runtime"))).stdout.strip()
     where = Installation(plan.head, home, state, service_host.python, runtime)
     workers = _remote_workers(plan)
@@ -143,6 +141,8 @@ async def _arm(services: Services, launch_request: LaunchRequest, plan: Plan, op
     if lost:
         return InstallResult(findings=lost)
     await _ordered(services, where, _desired(services, launch_request, plan, options), options)
+    if (applied := await apply_notify(services, plan.head)) and (unset := missing_text(applied)):
+        services.notice(unset, warning=True)
     manager, doubts = await _manager(services, plan.head, service_host)
     services.sink.report(StepStarted(_STEP, "gateway: files, keys and certificate"))
     gateway = await _gateway(services, plan, where, options.replaces)
@@ -197,14 +197,6 @@ async def _settled(
     return replace(reach, key=gateway.key) if reach else None, more
 
 
-async def _seat(services: Services, plan: Plan) -> ServiceHost:
-    """Raises CommandFailed."""
-    node = services.cluster.node(plan.head)
-    more = (services.python,) if node.is_local else ()
-    found = parse_service_host(await services.run(plan.head, service.service_host(node.paths.state, more)))
-    return understood(plan.head, "what it has for services", found)
-
-
 def _remote_workers(plan: Plan) -> tuple[str, ...]:
     """Nodes that are this very machine are that for a supervisor on it, too."""
     head_local = plan.cluster.node(plan.head).is_local
@@ -223,7 +215,7 @@ def _desired(services: Services, launch_request: LaunchRequest, plan: Plan, opti
     )
     return Desired(
         deployment=plan.deployment,
-        cluster=replace(plan.cluster, nodes=nodes, head=plan.head),
+        cluster=replace(plan.cluster, nodes=nodes, head=plan.head, notify=None),
         recipe=launch_request.recipe,
         force=launch_request.force,
         by=services.who,

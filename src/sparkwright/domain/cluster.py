@@ -2,6 +2,7 @@
 
 from urllib.parse import urlsplit
 
+from sparkwright.domain.notify import Notify
 from sparkwright.domain.values import dataclass, field
 
 
@@ -71,7 +72,7 @@ class Transfer:
 class Cluster:
     """Nodes in order; `head` is the node of rank 0. ignore: codes of findings that the owner has decided not to see.
 
-    notes: what its file has that is no mistake, and has no effect.
+    notes: what its file has that is no mistake, and has no effect. notify: None leaves what the head has as it is.
     """
 
     name: str
@@ -82,6 +83,7 @@ class Cluster:
     ignore: tuple[str, ...] = ()
     transfer: Transfer = field(default_factory=Transfer)
     notes: tuple[str, ...] = ()
+    notify: Notify | None = None
 
     def node(self, name: str) -> Node:
         """The node of that name. Raises KeyError."""

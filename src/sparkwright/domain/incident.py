@@ -75,7 +75,8 @@ class Deployed:
 class News:
     """The event passed to hooks. what: `opened`, `closed`, `given-up`, `degraded` or `recovered`; text: a sentence.
 
-    state: the deployment's. incident: its number, 0 for none. No secrets.
+    state: the deployment's. incident: its number, 0 for none. fault: what the incident was; away: seconds without
+    service, None where that is not known. No secrets.
     """
 
     what: str
@@ -86,3 +87,5 @@ class News:
     incident: int = 0
     folder: str = ""
     simulated: bool = False
+    fault: str = ""
+    away: float | None = None

@@ -29,7 +29,8 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """The load on the endpoint. depth: tokens before; prompt: tokens of each request; cached: how many of those are cached.
+    """The load on the endpoint. depth: tokens before; prompt: tokens of each request; cached: those of them that are
+    cached.
 
     text: what is written, as far as it decides how many drafts are accepted (prose, code, counting; '' not known).
     """

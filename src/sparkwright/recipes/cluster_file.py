@@ -6,13 +6,25 @@ from collections.abc import Iterator, Mapping
 from pathlib import PurePath
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from sparkwright.domain.cluster import Cluster, Fabric, Node, NodePaths, Transfer
 from sparkwright.domain.errors import RecipeError
+from sparkwright.domain.notify import MAX_CHANNELS, Form, Notify
 from sparkwright.domain.values import replace
 from sparkwright.recipes.problems import Complaint, clean, problems_of, report, valid_keys, validated
-from sparkwright.recipes.values import Matching, Part, Size, Text, Within, is_secret_name, looks_secret, shown
+from sparkwright.recipes.values import (
+    Matching,
+    Part,
+    Seconds,
+    Size,
+    Text,
+    Within,
+    domain_value,
+    is_secret_name,
+    looks_secret,
+    shown,
+)
 from sparkwright.recipes.yaml_lines import Path, dotted, read_yaml
 
 _NAME = Matching(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", "letters, digits, `.`, `_` and `-`, at most 63, as in spark-1")
@@ -23,6 +35,11 @@ _SSH = Matching(
 _FOLDER = Matching(r"(/|~/)[^\n:]*", "an absolute path, or one that begins with ~/")
 _CODE = Matching(r"[A-Z]{2,8}[0-9]{3}", "the code of a finding as `sparkwright check` prints it, as in MEM009")
 _STREAMS = Within(0, 32, "sshd lets in ten at once, and sixteen were no faster than eight")
+_VARIABLE = Matching(r"[A-Za-z_][A-Za-z0-9_]{0,63}", "the name of an environment variable, as in NTFY_URL", hide=True)
+_MAILBOX = Matching(r"[A-Za-z0-9][\w.+-]{0,63}@[A-Za-z0-9][A-Za-z0-9.-]{0,251}", "a mail address, as in me@example.com")
+_PROGRAM = Matching(r"/[^\s:]+", "the absolute path of a program that takes mail as sendmail does")
+_AFTER = Within(0, 86400, "seconds of an outage before its beginning is told")
+_PER_HOUR = Within(1, 3600, "messages an hour and channel, on average")
 _INTERFACE = Matching(r"auto|[^\s/:]{1,15}", "auto, or a network interface as `ip link` names it, as in enp1s0f0np0")
 
 
@@ -48,6 +65,12 @@ def _hcas(value: Any) -> Any:
         return value
     allowed = "auto, a list of RDMA devices, as in [rocep1s0f0, roceP2p1s0f0], or [] for plain TCP"
     raise ValueError(f"found {shown(value)}; allowed: {allowed}")
+
+
+def _form(value: Any) -> Form:
+    if value not in tuple(Form):
+        raise ValueError(f"found {shown(value)}; allowed: {', '.join(Form)}")
+    return Form(value)
 
 
 class FabricPart(Part):
@@ -76,12 +99,28 @@ class TransferPart(Part):
     limit: Size = 0
 
 
+class ChannelPart(Part):
+    form: Annotated[Form, BeforeValidator(_form)]
+    url_env: Annotated[Text, _VARIABLE] = ""
+    token_env: Annotated[Text, _VARIABLE] = ""
+    to: list[Annotated[Text, _MAILBOX]] = Field(default_factory=list, max_length=20)
+    sender: Annotated[Text, _MAILBOX] = ""
+    program: Annotated[Text, _PROGRAM] = ""
+
+
+class NotifyPart(Part):
+    channels: list[ChannelPart] = Field(default_factory=list, max_length=MAX_CHANNELS)
+    after: Annotated[Seconds, _AFTER] = Notify().after
+    per_hour: Annotated[int, _PER_HOUR] = Notify().per_hour
+
+
 class ClusterPart(Part):
     name: Annotated[Text, _NAME] = ""
     head: Text = ""
     simulated: bool = False
     ignore: list[Annotated[Text, _CODE]] = Field(default_factory=list)
     transfer: TransferPart = TransferPart()
+    notify: NotifyPart | None = None
     nodes: list[NodePart]
 
 
@@ -123,7 +162,14 @@ def _cluster(part: ClusterPart, source: str) -> Cluster:
     head = part.head or (nodes[0].name if nodes else "")
     name = part.name or PurePath(source).stem or "cluster"
     return Cluster(
-        name, nodes, head, source, part.simulated, tuple(part.ignore), Transfer(**part.transfer.model_dump())
+        name,
+        nodes,
+        head,
+        source,
+        part.simulated,
+        tuple(part.ignore),
+        Transfer(**part.transfer.model_dump()),
+        notify=domain_value(Notify, part.notify.model_dump()) if part.notify else None,
     )
 
 
@@ -140,8 +186,23 @@ def _checks(cluster: Cluster, part: ClusterPart) -> Iterator[Complaint]:
     elif cluster.head not in cluster.names:
         yield ("head",), f"`head`: found {shown(cluster.head)}; allowed: {', '.join(cluster.names)}"
     yield from _twice(cluster)
+    for index, channel in enumerate(part.notify.channels if part.notify else ()):
+        yield from _channel(channel, ("notify", "channels", index))
     for index, node in enumerate(part.nodes):
         yield from env_complaints(node.env, ("nodes", index, "env"))
+
+
+def _channel(part: ChannelPart, path: Path) -> Iterator[Complaint]:
+    """Keys that a form needs, and keys that it does not read."""
+    mail = part.form == Form.MAIL
+    needed, unread = ("to", ("url_env", "token_env")) if mail else ("url_env", ("to", "sender", "program"))
+    unread = unread if mail or part.form == Form.NTFY else (*unread, "token_env")
+    if not getattr(part, needed):
+        example = "[me@example.com]" if mail else "the variable with its address, as in NTFY_URL"
+        yield path, f"`{dotted(path)}`: {part.form} needs `{needed}`: {example}"
+    for name in unread:
+        if getattr(part, name):
+            yield (*path, name), f"`{dotted((*path, name))}`: {part.form} has no such key"
 
 
 def _twice(cluster: Cluster) -> Iterator[Complaint]:

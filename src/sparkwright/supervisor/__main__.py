@@ -13,6 +13,7 @@ _PROGRAMS = {
     "run": "sparkwright.supervisor.run",
     "door": "sparkwright.supervisor.gateway",
     "console": "sparkwright.console.server",
+    "notify": "sparkwright.supervisor.notify",
 }
 
 

@@ -141,7 +141,7 @@ class Announcer:
         elif isinstance(word, Close):
             serving = context.now() if state.phase is DeploymentState.READY else 0.0
             context.seen.closed = word.incident or context.seen.incidents[1]
-            await context.store.close(context.seen.closed, context.now(), word.outcome, serving)
+            context.seen.ended = await context.store.close(context.seen.closed, context.now(), word.outcome, serving)
             context.seen.incidents = await context.store.counts(context.name)
         elif isinstance(word, Record):
             await self._recorded(word)
@@ -174,6 +174,7 @@ async def note_restart(context: DeploymentContext, who: str, how: str) -> None:
 def announce(context: DeploymentContext, word: Announce, state: State, incident: int) -> None:
     context.seen.opening = None
     context.notice(f"{context.name}: {word.what}: {word.text}", warning=word.what not in ("closed", "recovered"))
+    ended = context.seen.ended if context.seen.ended and context.seen.ended.number == incident else None
     news = News(
         what=word.what,
         text=word.text,
@@ -183,5 +184,8 @@ def announce(context: DeploymentContext, word: Announce, state: State, incident:
         incident=incident,
         folder=context.seen.folder if incident else "",
         simulated=context.simulated,
+        fault=ended.what if ended else "",
+        away=ended.away if ended else None,
     )
-    context.notifier.announce(news)
+    for notifier in context.notifiers:
+        notifier.announce(news)

@@ -2,11 +2,12 @@
 
 import math
 from collections import deque
-from collections.abc import AsyncIterator, Collection, Iterator, Mapping
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 
 from sparkwright.adapters.hooks import Hooks
+from sparkwright.adapters.notify import Notifier
 from sparkwright.adapters.sqlite.store import SqliteStore
 from sparkwright.app import ranks
 from sparkwright.app.cluster_state import nodes_for
@@ -15,6 +16,7 @@ from sparkwright.app.incident import Heard
 from sparkwright.app.prepare import Outcome
 from sparkwright.app.services import LaunchRequest, Services
 from sparkwright.domain.command import Secret
+from sparkwright.domain.incident import Incident
 from sparkwright.domain.live import Desired, LiveCanary, LiveEngine, LiveRank, RequestAnswer
 from sparkwright.domain.plan import Placement, Plan, RankSpec
 from sparkwright.domain.progress import Happening, RankPhase
@@ -45,14 +47,14 @@ class Observations:
     why, back_at: of the refusal at the gateway. doing: what a work waits for. request: nonce of the one that is
     followed. answers: to the last requests.
 
-    incidents: how many, and the last one's number. closed, folder: of the last incident that was closed, and where the
-    evidence of the last one is. relaunches: since `up`. launched_at: when the launch under way began (monotonic).
-    launched: what it launches, None where another process did. opening: to be announced of the next incident once it
-    has its number. drain: seconds that requests under way get at the stop that is asked for. room: why another
-    deployment asks it to stop if idle. good_at: when it answered last. starting: how far
-    each rank of a start is. count, last: lines of each rank since the start, and the last. own_at: when the engine had
-    a request of ours last, infinite while it has one. followers: by the open incident's number, keys of causes
-    that only follow from its own.
+    incidents: how many, and the last one's number. closed, ended: the last incident that was closed, by its number
+    and as the store has it. folder: where the evidence of the last one is. relaunches: since `up`. launched_at:
+    when the launch under way began (monotonic). launched: what it launches, None where another process did.
+    opening: to be announced of the next incident once it has its number. drain: seconds that requests under way get
+    at the stop that is asked for. room: why another deployment asks it to stop if idle. good_at: when it answered
+    last. starting: how far each rank of a start is. count, last: lines of each rank since the start, and the last.
+    own_at: when the engine had a request of ours last, infinite while it has one. followers: by the open incident's
+    number, keys of causes that only follow from its own.
     """
 
     bind: str = LOOPBACK
@@ -72,6 +74,7 @@ class Observations:
     room: str = ""
     incidents: tuple[int, int] = (0, 0)
     closed: int = 0
+    ended: Incident | None = None
     relaunches: int = 0
     launched_at: float = 0.0
     launched: Outcome | None = None
@@ -152,7 +155,7 @@ class DeploymentContext:
     desired: Desired
     journal: Home
     store: SqliteStore
-    notifier: Hooks
+    notifiers: Sequence[Hooks | Notifier]
     policy: Policy
     seen: Observations = field(default_factory=Observations)
 

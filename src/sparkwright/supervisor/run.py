@@ -14,6 +14,7 @@ from sparkwright.adapters.artifacts import FolderArtifacts, FolderCalibrations
 from sparkwright.adapters.hooks import Hooks
 from sparkwright.adapters.hosts import ClusterHosts
 from sparkwright.adapters.machine import SystemClock, whoami
+from sparkwright.adapters.notify import Notifier
 from sparkwright.adapters.openai_http import OpenAiEndpoint
 from sparkwright.adapters.sqlite.store import SqliteStore
 from sparkwright.adapters.ssh import SshSettings
@@ -65,10 +66,10 @@ async def _work(home: Home, log: Log) -> None:
             await asyncio.sleep(_LOOK_AGAIN)
         return
     log.write(f"supervising {desired.deployment} ({desired.recipe.label}), process {os.getpid()}")
-    async with _services(home, log, desired) as services, _records(home.path, log) as (store, hooks):
+    async with _services(home, log, desired) as services, _records(home.path, log) as (store, hooks, notifier):
         policy = Policy(allow_reboot=desired.allow_reboot).scaled(desired.time_scale)
         try:
-            await supervise(DeploymentContext(services, desired, home, store, hooks, policy))
+            await supervise(DeploymentContext(services, desired, home, store, (hooks, notifier), policy))
         finally:
             if not home.wanted():
                 await store.ended(desired.deployment, time.time(), "taken down, or taken over by another `up`")
@@ -99,12 +100,13 @@ async def _services(home: Home, log: Log, desired: Desired) -> AsyncIterator[Ser
 
 
 @asynccontextmanager
-async def _records(home: Path, log: Log) -> AsyncIterator[tuple[SqliteStore, Hooks]]:
-    store, hooks = SqliteStore(_state(home), log.write), Hooks(_state(home), log.write)
+async def _records(home: Path, log: Log) -> AsyncIterator[tuple[SqliteStore, Hooks, Notifier]]:
+    store, state = SqliteStore(_state(home), log.write), _state(home)
+    hooks, notifier = Hooks(state, log.write), Notifier(state, log.write)
     try:
-        yield store, hooks
+        yield store, hooks, notifier
     finally:
-        await hooks.aclose()
+        await asyncio.gather(hooks.aclose(), notifier.aclose())
         await store.aclose()
 
 

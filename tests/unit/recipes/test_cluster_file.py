@@ -1,7 +1,11 @@
 # ruff: noqa: E501 (whole messages, one a line)
 """The cluster file: short and long form, and every mistake reported with its line."""
 
+import pytest
+
 from sparkwright.domain.cluster import Fabric, NodePaths, Transfer
+from sparkwright.domain.errors import RecipeError
+from sparkwright.domain.notify import Channel, Form
 from sparkwright.recipes.cluster_file import load_cluster
 from unit.for_each import for_each
 from unit.recipes.samples import cluster_errors
@@ -121,3 +125,31 @@ def test_a_key_of_an_earlier_version_loads_with_a_note() -> None:
     note = "c.yaml: `transfer.trusted` has no effect any more: copies go over ssh; take the line out"
     assert cluster.notes == (note,)
     assert load_cluster("nodes: [spark-1]\n", "c.yaml").notes == ()
+
+
+def test_notifications():
+    """Channels with the variables that hold their addresses; without the key the head keeps what it has."""
+    text = "notify: {after: 2min, channels: [{form: ntfy, url_env: U}, {form: mail, to: [me@example.com]}]}\nnodes: [a]"
+    notify = load(text).notify
+    assert notify.channels == (Channel(Form.NTFY, "U"), Channel(Form.MAIL, to=("me@example.com",)))
+    assert (notify.after, notify.per_hour) == (120.0, 20)
+    assert load("nodes: [a]").notify is None and load("notify: {channels: []}\nnodes: [a]").notify.channels == ()
+
+
+@for_each(
+    "channel, expected",
+    [
+        ("form: pager, url_env: U", "found 'pager'; allowed: ntfy, slack"),
+        ("form: slack", "slack needs `url_env`"),
+        ("form: slack, url_env: 'https://hooks.slack.com/SECRET'", "a text that is not shown"),
+        ("form: slack, url_env: U, token_env: T", "slack has no such key"),
+        ("form: mail", "mail needs `to`"),
+        ("form: mail, to: ['-oQ/tmp@x']", "a mail address"),
+        ("form: mail, to: [a@b.c], program: sendmail", "absolute path"),
+    ],
+)
+def test_channels_that_cannot_work(channel, expected):
+    """Each is refused with its line, and an address that was written in the wrong place is not shown."""
+    with pytest.raises(RecipeError) as raised:
+        load(f"nodes: [a]\nnotify:\n  channels:\n    - {{{channel}}}")
+    assert expected in raised.value.message and "SECRET" not in raised.value.message

@@ -30,7 +30,7 @@ class Tower:
     def context(self) -> DeploymentContext:
         desired = Desired("twin", self.scene.services.cluster, recipe(), force="a test", **self.more)
         return DeploymentContext(
-            self.scene.services, desired, self.keep.journal, self.keep.store, self.keep.notifier, Policy()
+            self.scene.services, desired, self.keep.journal, self.keep.store, (self.keep.notifier,), Policy()
         )
 
     @cached_property

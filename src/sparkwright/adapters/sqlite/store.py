@@ -85,11 +85,14 @@ class SqliteStore:
         self._change(number, lambda i: replace(i, cause=told, code=code, fix=steps, what=better or i.what))
 
     @threaded
-    def close(self, number: int, at: float, outcome: str, serving_at: float = 0.0) -> None:
+    def close(self, number: int, at: float, outcome: str, serving_at: float = 0.0) -> Incident | None:
+        """The incident as it is closed; None where its folder is not known any more."""
+
         def closed(i: Incident) -> Incident:
             return replace(i, closed_at=at, outcome=outcome, serving_at=serving_at) if i.is_open else i
 
         self._change(number, closed)
+        return self._known(number)
 
     def wrong(self) -> str:
         """The present trouble; while there is one, the write is tried again now and then."""
