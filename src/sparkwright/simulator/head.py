@@ -13,7 +13,7 @@ from sparkwright.simulator import boot, phases
 from sparkwright.simulator.ledger import busy_device
 from sparkwright.simulator.link import Head, PeerLost, Worker, patient
 from sparkwright.simulator.log import bind, recorded
-from sparkwright.simulator.rank import SPIN, Activity, Hoard, Rank, StartFailed, signalled
+from sparkwright.simulator.rank import SPIN, Hoard, Rank, RankActivity, StartFailed, signalled
 from sparkwright.simulator.service import Service
 
 NCCL_LOST = (
@@ -155,7 +155,7 @@ def _unreachable(rank: Rank) -> bool:
 
 async def follow_head(rank: Rank, link: Worker) -> None:
     """Every step of the head's, for ever; faults that count requests strike here. Raises PeerLost."""
-    hoard, activity = Hoard(rank.faults), Activity(rank.number)
+    hoard, activity = Hoard(rank.faults), RankActivity(rank.number)
     while True:
         frame = await link.next()
         activity.begin()

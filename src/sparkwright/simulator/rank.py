@@ -185,7 +185,7 @@ SPIN_S = 1.0
 """A collective that has not ended after so long is waited for by a busy loop on the device."""
 
 
-class Activity:
+class RankActivity:
     """`idle` until it is set."""
 
     def __init__(self, rank: int) -> None:

@@ -16,7 +16,7 @@ from sparkwright.simulator.job import BlockPool, EngineDead
 from sparkwright.simulator.link import Head, PeerLost, patient
 from sparkwright.simulator.log import Web, recorded, web
 from sparkwright.simulator.metrics import Metrics, Stats
-from sparkwright.simulator.rank import SPIN, Activity, Hoard, Rank
+from sparkwright.simulator.rank import SPIN, Hoard, Rank, RankActivity
 from sparkwright.simulator.scheduler import Engine, Machine
 from sparkwright.simulator.server import LISTED, Server
 from sparkwright.simulator.text import Tokenizer
@@ -162,7 +162,7 @@ class _Ranks:
     rank: Rank
     link: Head
     trouble: Trouble
-    activity: Activity
+    activity: RankActivity
     engine: Engine | None = None
 
     async def step(self, answered: int, seconds: float) -> None:
@@ -200,7 +200,7 @@ class Core:
         scale, slower = rank.settings.token_scale, self._drifted("slow", 1.0)
         machine = Machine(limits, pool, rank.speed, scale, slower, drafts, accepted, found)
         self.tokenizer = Tokenizer(rank.model.vocab)
-        self.activity = Activity(rank.number)
+        self.activity = RankActivity(rank.number)
         ranks = _Ranks(rank, link, trouble, self.activity)
         self.stats = Stats(self.metrics)
         self.engine = ranks.engine = Engine(machine, self.tokenizer, self.stats, ranks)
