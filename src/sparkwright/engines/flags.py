@@ -17,7 +17,7 @@ from sparkwright.engines import flag_words
 from sparkwright.engines.findings import ENG
 from sparkwright.engines.flag_data import DASHING, SHIPPED, FlagData, FlagLibrary, flag_data
 from sparkwright.engines.flag_values import Option, Problem, problems
-from sparkwright.engines.flag_words import Advice
+from sparkwright.engines.flag_words import OptionAdvice
 from sparkwright.engines.options import option_name
 from sparkwright.engines.tables import DATA_OF
 
@@ -122,7 +122,7 @@ def _unknown(data: FlagData, given: Given, severity: Severity) -> Finding:
     )
 
 
-def _hint(data: FlagData, name: str, advice: Advice, when: str) -> str:
+def _hint(data: FlagData, name: str, advice: OptionAdvice, when: str) -> str:
     """The hint: first a certain replacement, then the versions with the option, then a similar name."""
     if advice.word:
         return f"write {advice.word}" if " " in advice.word else f"did you mean {advice.word}?"
