@@ -8,7 +8,7 @@ from urllib.parse import parse_qs
 import h11
 
 from sparkwright.domain.values import dataclass
-from sparkwright.gateway.decide import NO_SUCH_PATH, Answer
+from sparkwright.gateway.decide import NO_SUCH_PATH, GatewayAnswer
 
 PIECE = 64 * 1024
 HEAD_LIMIT = 128 * 1024
@@ -204,7 +204,7 @@ class Client:
         """End the answer. Raises h11.LocalProtocolError if it is shorter than its length."""
         await self._write(self._http.send(h11.EndOfMessage()) or b"")
 
-    async def answer(self, answer: Answer) -> None:
+    async def answer(self, answer: GatewayAnswer) -> None:
         if self.opened:
             await self.send(b"event: error\ndata: " + answer.event.encode() + b"\n\n")
             await self.finish()

@@ -26,7 +26,7 @@ from sparkwright.adapters.sqlite.usage import UsageStore
 from sparkwright.adapters.watchdog import watched_by_systemd
 from sparkwright.domain.codec import from_json
 from sparkwright.gateway import caddy, decide
-from sparkwright.gateway.decide import UNKNOWN_MODEL, Answer
+from sparkwright.gateway.decide import UNKNOWN_MODEL, GatewayAnswer
 from sparkwright.gateway.keys import (
     FRONT,
     FrontSetting,
@@ -118,7 +118,7 @@ class Doorman:
         keys = (key for key in self._keys.value.keys if key.role is not Role.VIEWER)
         return (*keys, *([GatewayKey("", digest(one.engine_key))] if one.engine_key else []))
 
-    def first(self, head: Head) -> "Entry | Answer":
+    def first(self, head: Head) -> "Entry | GatewayAnswer":
         """Decide by the head alone. What a key's limits count is counted from here on."""
         deployed = self.deployed
         settings = [one.setting for one in deployed.values()]
@@ -141,9 +141,9 @@ class Doorman:
             return Entry()
         models = [model for one in opened.values() for model in one.setting.models[:1]]
         counted = self._meter.enter(key, models[0] if len(models) == 1 else OTHER)
-        return counted if isinstance(counted, Answer) else Entry(counted)
+        return counted if isinstance(counted, GatewayAnswer) else Entry(counted)
 
-    async def choose(self, head: Head, model: str, entry: "Entry") -> Flight | Page | Answer:
+    async def choose(self, head: Head, model: str, entry: "Entry") -> Flight | Page | GatewayAnswer:
         deployed = self.deployed
         _, opened = self._opened(deployed, head)
         model = model or head.model
@@ -153,14 +153,14 @@ class Doorman:
             return Page("application/json", lambda: listed)
         # One deployment alone gets all: its engine knows its own names
         found = _fitting(opened, f"{head.method} {head.path}", "" if alone else model)
-        if isinstance(found, Answer) and found.code == UNKNOWN_MODEL:
+        if isinstance(found, GatewayAnswer) and found.code == UNKNOWN_MODEL:
             known = await self._listed(opened)
             found = next((opened[name] for name, one in known.items() if model in names_of(one)), found)
-        if isinstance(found, Answer):
+        if isinstance(found, GatewayAnswer):
             return found
         return await self._towards(found, head, model, entry)
 
-    async def _towards(self, found: Deployed, head: Head, model: str, entry: "Entry") -> Flight | Answer:
+    async def _towards(self, found: Deployed, head: Head, model: str, entry: "Entry") -> Flight | GatewayAnswer:
         setting = found.setting
         length = head.headers.get("content-length", "")
         if length.isascii() and length.isdigit() and setting.limit < int(length):
@@ -185,7 +185,7 @@ class Doorman:
         rows = () if one.behind.refusing else await self._models.listed(setting.engine, one.engine_key)
         return Listed(setting.deployment, setting.models, state, rows)
 
-    async def _admitted(self, found: Deployed, head: Head) -> Answer | None:
+    async def _admitted(self, found: Deployed, head: Head) -> GatewayAnswer | None:
         """Admits or refuses: at once, after a short wait for a deployment about to be back, or a longer one for a start
         on demand."""
         began, counted, behind = self._clock.monotonic(), False, found.behind
@@ -218,7 +218,7 @@ class Entry:
             self.counted.leave()
 
 
-def _fitting(opened: dict[str, Deployed], call: str, model: str) -> Deployed | Answer:
+def _fitting(opened: dict[str, Deployed], call: str, model: str) -> Deployed | GatewayAnswer:
     """The deployment that the request is for."""
     settings = {name: one.setting for name, one in opened.items()}
     fits = {name: one for name, one in settings.items() if decide.matcher(one.routes).fullmatch(call)}

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from sparkwright.adapters.sqlite.usage import Row, UsageStore
 from sparkwright.domain.history import RequestRecord
-from sparkwright.gateway.decide import Answer
+from sparkwright.gateway.decide import GatewayAnswer
 from sparkwright.gateway.keys import Key
 from sparkwright.gateway.usage import ASK, MINUTE, STREAMS, Body, Counting, Load, asks_nothing, enough
 from sparkwright.ports import Clock
@@ -26,7 +26,7 @@ class Meter:
         for name, at in store.minutes(now - MINUTE, now):
             self._minutes[name].append(at)
 
-    def enter(self, key: Key, model: str) -> "Counted | Answer":
+    def enter(self, key: Key, model: str) -> "Counted | GatewayAnswer":
         """Count a request for its key, before a byte of its body is read. model: for one that a limit refuses."""
         now, name = self._clock.now(), key.name or ENGINES_OWN
         if answer := enough(key, self._load(key, name, now), now):

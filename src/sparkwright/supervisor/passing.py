@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import h11
 
-from sparkwright.gateway.decide import GATEWAY_FAULT, Answer, invalid, too_large
+from sparkwright.gateway.decide import GATEWAY_FAULT, GatewayAnswer, invalid, too_large
 from sparkwright.gateway.model_scan import scan_for
 from sparkwright.gateway.usage import Body, streams
 from sparkwright.supervisor.connection import PIECE, Client, Gone, Head, Page, TooLarge, TooSlow
@@ -67,8 +67,8 @@ class Target(Protocol):
     def limit(self) -> int: ...
     @property
     def websocket(self) -> bool: ...
-    def begin(self) -> Tap | Answer: ...
-    def broken(self) -> Answer: ...
+    def begin(self) -> Tap | GatewayAnswer: ...
+    def broken(self) -> GatewayAnswer: ...
 
 
 class Entry(Protocol):
@@ -86,8 +86,8 @@ class Gate(Protocol):
 
     @property
     def limit(self) -> int: ...
-    def first(self, head: Head) -> Entry | Answer: ...
-    async def choose(self, head: Head, model: str, entry: Any) -> Target | Page | Answer: ...
+    def first(self, head: Head) -> Entry | GatewayAnswer: ...
+    async def choose(self, head: Head, model: str, entry: Any) -> Target | Page | GatewayAnswer: ...
 
 
 class Passing:
@@ -107,7 +107,7 @@ class Passing:
         finally:
             writer.close()
 
-    async def _answered(self, client: Client) -> Answer | None:
+    async def _answered(self, client: Client) -> GatewayAnswer | None:
         """The error answer for the client; None if it got its answer. An error of ours never ends without one."""
         try:
             return await self._serve(client)
@@ -125,7 +125,7 @@ class Passing:
             sys.stderr.write(f"a request failed in the gateway itself:\n{traceback.format_exc()}")
             return GATEWAY_FAULT
 
-    async def _serve(self, client: Client) -> Answer | None:
+    async def _serve(self, client: Client) -> GatewayAnswer | None:
         head = await client.head()
         if head is None:
             return None
@@ -134,7 +134,7 @@ class Passing:
             return None
         client.limit = self._gate.limit
         entry = self._gate.first(head)
-        if isinstance(entry, Answer):
+        if isinstance(entry, GatewayAnswer):
             return entry
         try:
             with self._spool.body() as kept:
@@ -143,20 +143,22 @@ class Passing:
             entry.leave()
 
 
-async def _asked(gate: Gate, client: Client, head: Head, kept: HeldBody, entry: Entry) -> Answer | None:
+async def _asked(gate: Gate, client: Client, head: Head, kept: HeldBody, entry: Entry) -> GatewayAnswer | None:
     """The answer for the client in place of an engine's; None if it got one. Raises Gone, OSError."""
     target = await _chosen(gate, client, head, kept, entry)
-    if isinstance(target, Answer):
+    if isinstance(target, GatewayAnswer):
         return target
     if isinstance(target, Page):
         await client.show(target)
         return None
     client.limit, head.upgrade = target.limit, target.websocket and "upgrade" in head.headers
     tap = target.begin()
-    return tap if isinstance(tap, Answer) else await _passed(client, head, kept, target, tap)
+    return tap if isinstance(tap, GatewayAnswer) else await _passed(client, head, kept, target, tap)
 
 
-async def _chosen(gate: Gate, client: Client, head: Head, kept: HeldBody, entry: Entry) -> Target | Page | Answer:
+async def _chosen(
+    gate: Gate, client: Client, head: Head, kept: HeldBody, entry: Entry
+) -> Target | Page | GatewayAnswer:
     scan = scan_for(head.headers.get("content-type", ""))
     while not scan.done and (piece := await client.body()):
         await kept.write(piece)
@@ -168,7 +170,9 @@ async def _chosen(gate: Gate, client: Client, head: Head, kept: HeldBody, entry:
     return choosing.result()
 
 
-async def _while_waiting(choosing: "asyncio.Future[Target | Page | Answer]", client: Client, kept: HeldBody) -> None:
+async def _while_waiting(
+    choosing: "asyncio.Future[Target | Page | GatewayAnswer]", client: Client, kept: HeldBody
+) -> None:
     """The rest of the body is taken in meanwhile: only then is it seen that a client leaves. Raises Gone."""
 
     async def absorbing() -> None:
@@ -197,7 +201,7 @@ async def _while_waiting(choosing: "asyncio.Future[Target | Page | Answer]", cli
                 await task
 
 
-async def _passed(client: Client, head: Head, kept: HeldBody, target: Target, tap: Tap) -> Answer | None:
+async def _passed(client: Client, head: Head, kept: HeldBody, target: Target, tap: Tap) -> GatewayAnswer | None:
     """The answer for the client in place of the engine's; None if it got one. Raises Gone, OSError."""
     answer, engine = EngineAnswer(head.method), None
     try:
@@ -353,7 +357,7 @@ class _Refusal:
     async def end(self) -> None:
         said = self._said.decode("utf-8", "replace")[:_SHOWN]
         text = f"The engine answered {self._status}: {said}"
-        await self._client.answer(Answer(self._status, "engine_error", "engine_error", text))
+        await self._client.answer(GatewayAnswer(self._status, "engine_error", "engine_error", text))
 
 
 async def _begun(client: Client, answer: EngineAnswer) -> _Passed | _Refusal:

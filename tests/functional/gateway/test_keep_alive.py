@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from sparkwright.gateway.decide import Answer, away
+from sparkwright.gateway.decide import GatewayAnswer, away
 from sparkwright.supervisor import passing
 from sparkwright.supervisor.connection import Head
 from sparkwright.supervisor.passing import Passing
@@ -32,7 +32,7 @@ class Target:
     def begin(self) -> Any:
         return self
 
-    def broken(self) -> Answer:
+    def broken(self) -> GatewayAnswer:
         return REFUSED
 
     def insertion(self, body: Any) -> bytes:

@@ -11,7 +11,7 @@ import pytest
 
 from sparkwright.adapters.machine import SystemClock
 from sparkwright.domain.codec import to_json
-from sparkwright.gateway.decide import Answer
+from sparkwright.gateway.decide import GatewayAnswer
 from sparkwright.gateway.keys import FrontSetting, Key, Keys, RouteSetting, digest, text_of
 from sparkwright.supervisor.behind import Behind
 from sparkwright.supervisor.connection import Head
@@ -91,7 +91,7 @@ def test_limits_count_before_the_body(tmp_path: Path) -> None:
     first = door.first(head())
     refused = [door.first(head()) for _ in range(5)]
     assert isinstance(first, Entry)
-    assert [one.status for one in refused if isinstance(one, Answer)] == [429] * 5
+    assert [one.status for one in refused if isinstance(one, GatewayAnswer)] == [429] * 5
     first.leave()
     again = door.first(head())
     assert isinstance(again, Entry), again
@@ -110,7 +110,7 @@ async def test_what_reached_no_engine_is_no_request_of_the_minute(tmp_path: Path
     flight.begin().ended(True)  # type: ignore[union-attr]
     entry.leave()
     refused = door.first(head())
-    assert isinstance(refused, Answer) and refused.code == "rate_limit_exceeded"
+    assert isinstance(refused, GatewayAnswer) and refused.code == "rate_limit_exceeded"
 
 
 async def test_websockets_are_counted(tmp_path: Path) -> None:
@@ -122,7 +122,7 @@ async def test_websockets_are_counted(tmp_path: Path) -> None:
     flight = await door.choose(opening, "", entry)
     flight.begin()  # type: ignore[union-attr]
     refused = door.first(opening)
-    assert isinstance(refused, Answer) and refused.status == 429
+    assert isinstance(refused, GatewayAnswer) and refused.status == 429
     flight.ended(True)  # type: ignore[union-attr]
     entry.leave()
     assert isinstance(door.first(opening), Entry)
