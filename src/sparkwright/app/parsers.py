@@ -12,14 +12,14 @@ from sparkwright.domain.finding import Finding
 from sparkwright.domain.plan import Plan
 from sparkwright.domain.recipe import Parsers
 from sparkwright.evals.catalog import PROBES, Entry, chosen
-from sparkwright.evals.heard import Ask, Heard, read
+from sparkwright.evals.heard import Heard, ProbeRequest, read
 from sparkwright.evals.probe import Given, NoAnswer, Tally
 from sparkwright.supervision.detect.quality import parser_probes
 from sparkwright.supervision.findings import PARSERS
 
 _SECONDS = 120.0  # for all of them: a GB10 needs about five
 _ENOUGH = 60.0
-Send = Callable[[Ask], Awaitable[Heard]]
+Send = Callable[[ProbeRequest], Awaitable[Heard]]
 
 
 async def play(entry: Entry, given: Given, send: Send) -> Outcome:
@@ -48,7 +48,7 @@ async def parser_findings(services: Services, plan: Plan) -> tuple[Finding, ...]
     try:
         async with asyncio.timeout(_SECONDS), services.hosts[plan.head].tunnel(address, plan.port) as url:
 
-            async def send(ask: Ask) -> Heard:
+            async def send(ask: ProbeRequest) -> Heard:
                 body = json.dumps({"model": plan.served_name, **ask.body})
                 try:
                     return read(ask, await services.endpoint.post(f"{url}{ask.path}", body, key, _ENOUGH))

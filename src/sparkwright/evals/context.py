@@ -2,7 +2,7 @@
 
 from collections.abc import Generator, Sequence
 
-from sparkwright.evals.heard import Ask, Heard
+from sparkwright.evals.heard import Heard, ProbeRequest
 from sparkwright.evals.probe import TRIES, Given, Steps, Tally, parted
 from sparkwright.loadgen.texts import KINDS, NAMES, PLACES
 
@@ -46,7 +46,7 @@ def keys(given: Given) -> Steps:
     return tally
 
 
-def _story(given: Given, number: int, **more: object) -> Ask:
+def _story(given: Given, number: int, **more: object) -> ProbeRequest:
     dice = given.dice(f"story/{number}")
     name, place, kind = dice.choice(NAMES), dice.choice(PLACES), dice.choice(KINDS)
     return given.short(f"Write the story of {name} and the {kind} day at {place}.", 48, **more)
@@ -78,7 +78,9 @@ def batch(given: Given) -> Steps:
     return tally
 
 
-def _unsteady(tally: Tally, case: str, ask: Ask, one: Heard) -> Generator[Sequence[Ask], Sequence[Heard], bool]:
+def _unsteady(
+    tally: Tally, case: str, ask: ProbeRequest, one: Heard
+) -> Generator[Sequence[ProbeRequest], Sequence[Heard], bool]:
     """True if the server, asked the same alone, differs from itself as far: then nothing else is to blame."""
     for _ in range(TRIES - 1):
         (again,) = yield (ask,)

@@ -8,7 +8,7 @@ from typing import Any
 from sparkwright.domain.foreign_json import read_json
 from sparkwright.domain.probed import Reply
 from sparkwright.domain.values import dataclass
-from sparkwright.evals.heard import MESSAGES, RESPONSES, Ask, Heard, events, read
+from sparkwright.evals.heard import MESSAGES, RESPONSES, Heard, ProbeRequest, events, read
 from sparkwright.gateway.clients import Client
 
 MOST = 400
@@ -34,7 +34,7 @@ class Trouble:
     fails: bool = False
 
 
-def request(client: Client) -> Ask:
+def request(client: Client) -> ProbeRequest:
     """Streamed, as clients ask; with a tool where the client needs them."""
     tools, text = "tools" in client.needs, _ORDER if "tools" in client.needs else _SAY
     turns = [{"role": "user", "content": text}]
@@ -48,10 +48,10 @@ def request(client: Client) -> Ask:
     else:
         body |= {"messages": turns, "max_tokens": MOST}
         body |= {"tools": [{"type": "function", "function": {**_TOOL, "parameters": _SCHEMA}}]} if tools else {}
-    return Ask(body, client.path)
+    return ProbeRequest(body, client.path)
 
 
-def heard(ask: Ask, reply: Reply) -> Heard:
+def heard(ask: ProbeRequest, reply: Reply) -> Heard:
     """Never raises, whatever came."""
     if ask.path not in (RESPONSES, MESSAGES) or reply.status != 200:
         return read(ask, reply)
@@ -61,7 +61,7 @@ def heard(ask: Ask, reply: Reply) -> Heard:
         return Heard(200, trouble=f"no stream of this API ({type(error).__name__})", raw=reply.body)
     if tree is None:
         return Heard(200, trouble="no stream of this API, or one that was cut", raw=reply.body)
-    return read(Ask({}, ask.path), Reply(200, body=json.dumps(tree)))
+    return read(ProbeRequest({}, ask.path), Reply(200, body=json.dumps(tree)))
 
 
 def _response(found: list[Any]) -> Any:

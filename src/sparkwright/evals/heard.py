@@ -22,7 +22,7 @@ _LINE_END = re.compile(r"\r\n|\n|\r")
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class ProbeRequest:
     """A request. body: without the model's name, which the sender adds."""
 
     body: Mapping[str, Any]
@@ -108,7 +108,7 @@ def events(body: str) -> Iterator[Any]:
             continue
 
 
-def read(ask: Ask, reply: Reply) -> Heard:
+def read(ask: ProbeRequest, reply: Reply) -> Heard:
     """Never raises, whatever came."""
     raw = reply.body
     if raw.lstrip()[:1] == "<":

@@ -7,7 +7,7 @@ from typing import Any
 
 from sparkwright.domain.evaluation import Evidence, Outcome, State
 from sparkwright.domain.values import dataclass, field
-from sparkwright.evals.heard import Ask, Call, Heard, Token, shortened
+from sparkwright.evals.heard import Call, Heard, ProbeRequest, Token, shortened
 
 _SHOWN = 5  # failures of a probe that are stored with their exchange
 _TIE = 1.0  # nats: where two tokens are as close as this, another batch or kernel may choose the other
@@ -43,14 +43,16 @@ class Given:
     def dice(self, name: str) -> Random:
         return Random(f"{self.seed}/{name}")
 
-    def chat(self, content: str | Sequence[Mapping[str, Any]], tokens: int = 256, **more: Any) -> Ask:
+    def chat(self, content: str | Sequence[Mapping[str, Any]], tokens: int = 256, **more: Any) -> ProbeRequest:
         """A greedy request, with room for reasoning where that cannot be switched off."""
         return self.short(content, tokens + (_REASONING if self.reasons else 0), **more)
 
-    def short(self, content: str | Sequence[Mapping[str, Any]], tokens: int, **more: Any) -> Ask:
+    def short(self, content: str | Sequence[Mapping[str, Any]], tokens: int, **more: Any) -> ProbeRequest:
         """A greedy request of at most so many tokens of any kind, with thinking off where that can be asked for."""
         messages = [{"role": "user", "content": content}] if isinstance(content, str) else list(content)
-        return Ask({"messages": messages, "max_tokens": tokens, "temperature": 0, **self.pinned(False), **more})
+        return ProbeRequest(
+            {"messages": messages, "max_tokens": tokens, "temperature": 0, **self.pinned(False), **more}
+        )
 
     def pinned(self, thinking: bool) -> dict[str, Any]:
         """The two names that chat templates know it by (Qwen, GLM; DeepSeek)."""
@@ -74,7 +76,9 @@ class Tally:
     unjudged: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
-    def judge(self, case: str, ask: Ask, heard: Heard, problem: Callable[[Heard], str], strict: bool = False) -> None:
+    def judge(
+        self, case: str, ask: ProbeRequest, heard: Heard, problem: Callable[[Heard], str], strict: bool = False
+    ) -> None:
         """problem: '' for a good answer. strict: a refusal is a failure. Raises NoAnswer."""
         if heard.status in _GONE:
             raise NoAnswer(heard.trouble)
@@ -83,7 +87,7 @@ class Tally:
             return
         self.found(case, heard.trouble or problem(heard), ask, heard)
 
-    def found(self, case: str, problem: str, ask: Ask, heard: Heard) -> None:
+    def found(self, case: str, problem: str, ask: ProbeRequest, heard: Heard) -> None:
         self.cases += 1
         if problem:
             self.failures.append(Evidence(f"{case}: {problem}", sent(ask), shortened(heard.raw, 1200)))
@@ -104,11 +108,11 @@ class Tally:
         return Outcome(name, State.PASSED, notes, self.cases)
 
 
-Steps = Generator[Sequence[Ask], Sequence[Heard], Tally]
+Steps = Generator[Sequence[ProbeRequest], Sequence[Heard], Tally]
 Probe = Callable[[Given], Steps]
 
 
-def sent(ask: Ask) -> str:
+def sent(ask: ProbeRequest) -> str:
     """The request as `curl` would send it, shortened in its middle."""
     text = f"POST {ask.path} {json.dumps(ask.body, ensure_ascii=False)}"
     return shortened(text if len(text) < 1200 else f"{text[:700]} … {text[-450:]}", 1200)
@@ -137,7 +141,9 @@ def same(one: Any, other: Any) -> bool:
     return type(one) is type(other) and bool(one == other)
 
 
-def both_ways(ask: Ask, said: Callable[[Heard], object]) -> Generator[Sequence[Ask], Sequence[Heard], list[Heard]]:
+def both_ways(
+    ask: ProbeRequest, said: Callable[[Heard], object]
+) -> Generator[Sequence[ProbeRequest], Sequence[Heard], list[Heard]]:
     """Whole answers, then the last stream, asked in turn until it is equal to one of them.
 
     Never at once: in a batch of two the second place may choose another token at a near tie, each time the same one.
@@ -145,7 +151,7 @@ def both_ways(ask: Ask, said: Callable[[Heard], object]) -> Generator[Sequence[A
     wholes: list[Heard] = []
     while True:
         wholes += yield (ask,)
-        (heard,) = yield (Ask({**ask.body, "stream": True}),)
+        (heard,) = yield (ProbeRequest({**ask.body, "stream": True}),)
         if len(wholes) == TRIES or wholes[-1].trouble or heard.trouble or said(heard) in map(said, wholes):
             return [*wholes, heard]
 

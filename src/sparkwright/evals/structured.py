@@ -3,7 +3,7 @@
 from collections.abc import Callable, Generator, Sequence
 
 from sparkwright.domain.foreign_json import read_json
-from sparkwright.evals.heard import Ask, Heard, shortened
+from sparkwright.evals.heard import Heard, ProbeRequest, shortened
 from sparkwright.evals.probe import Given, Steps, Tally, function
 from sparkwright.evals.schema import problems
 from sparkwright.evals.tools import named, no_call, order
@@ -23,8 +23,8 @@ _SCHEMA = {
 
 
 def _ended(
-    tally: Tally, given: Given, case: str, exchange: tuple[Ask, Heard], problem: Callable[[Heard], str]
-) -> Generator[Sequence[Ask], Sequence[Heard], None]:
+    tally: Tally, given: Given, case: str, exchange: tuple[ProbeRequest, Heard], problem: Callable[[Heard], str]
+) -> Generator[Sequence[ProbeRequest], Sequence[Heard], None]:
     """Judges an answer. A grammar makes no model come to an end: one that follows no plain order is no evidence.
 
     Text of another form is: then nothing forced it.

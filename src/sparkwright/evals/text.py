@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
-from sparkwright.evals.heard import Ask, Heard, shortened
+from sparkwright.evals.heard import Heard, ProbeRequest, shortened
 from sparkwright.evals.probe import TRIES, Given, Steps, Tally, both_ways
 from sparkwright.loadgen.texts import COMMON, KINDS, PLACES
 
@@ -45,7 +45,7 @@ def thinking(given: Given) -> Steps:
     for case, on in cases.items():
         word = dice.choice(PLACES)
         ask = given.chat(repeat(word), 64)
-        ask = Ask({**ask.body, "max_tokens": 512 if given.brief else 2048, **given.pinned(on)})
+        ask = ProbeRequest({**ask.body, "max_tokens": 512 if given.brief else 2048, **given.pinned(on)})
         (heard,) = yield (ask,)
         if given.brief and heard.finish == "length" and not heard.content:
             tally.notes.append(f"{case}: it was still thinking")
@@ -74,7 +74,7 @@ def stream(given: Given) -> Steps:
     hard = "naïve Ωmega 漢字 🙂 שלום"
     prompts = {"prose": _STORY.format(place=dice.choice(PLACES), kind=dice.choice(KINDS)), "scripts": repeat(hard)}
     for case, prompt in prompts.items():
-        streamed = Ask({**(ask := given.chat(prompt, 64)).body, "stream": True})
+        streamed = ProbeRequest({**(ask := given.chat(prompt, 64)).body, "stream": True})
         *wholes, heard = yield from both_ways(ask, _said)
         if wholes[-1].trouble:
             tally.judge(f"{case}, whole", ask, wholes[-1], lambda _: "")
@@ -89,9 +89,11 @@ def _said(heard: Heard) -> str:
     return heard.reasoning + heard.content
 
 
-def _against_itself(tally: Tally, case: str, streamed: Ask) -> Generator[Sequence[Ask], Sequence[Heard], None]:
+def _against_itself(
+    tally: Tally, case: str, streamed: ProbeRequest
+) -> Generator[Sequence[ProbeRequest], Sequence[Heard], None]:
     """The text of one stream against the tokens of that stream, where they are served."""
-    ask = Ask({**streamed.body, "logprobs": True, "stream_options": {"include_usage": True}})
+    ask = ProbeRequest({**streamed.body, "logprobs": True, "stream_options": {"include_usage": True}})
     (heard,) = yield (ask,)
     if heard.trouble or not heard.tokens:
         why = heard.trouble or "no log-probabilities to compare a stream with"
@@ -162,7 +164,7 @@ def stop(given: Given) -> Steps:
         return tally
     expected = text[: text.index(word)]
     for case, streamed in (("whole", {}), ("streamed", {"stream": True})):
-        stopped = Ask({**ask.body, "stop": [word], **streamed})
+        stopped = ProbeRequest({**ask.body, "stop": [word], **streamed})
         tries: list[Heard] = []
         while len(tries) < TRIES and not (tries and _shows(tries[-1], word, expected)):
             tries += yield (stopped,)
@@ -232,7 +234,7 @@ def usage(given: Given) -> Steps:
     tally, dice = Tally(), given.dice("usage")
     prompt = _STORY.format(place=dice.choice(PLACES), kind=dice.choice(KINDS))
     whole = given.short(prompt, _LENGTH)
-    streamed = Ask({**whole.body, "stream": True, "stream_options": {"include_usage": True}})
+    streamed = ProbeRequest({**whole.body, "stream": True, "stream_options": {"include_usage": True}})
     longer = given.short(f"{prompt} {'word ' * 40}", _LENGTH)
     first, second, third = yield (whole, streamed, longer)
     tally.judge("whole", whole, first, _adds_up)

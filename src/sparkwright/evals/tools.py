@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from random import Random
 from typing import Any
 
-from sparkwright.evals.heard import MESSAGES, RESPONSES, Ask, Heard, shortened
+from sparkwright.evals.heard import MESSAGES, RESPONSES, Heard, ProbeRequest, shortened
 from sparkwright.evals.probe import TRIES, Given, Steps, Tally, both_ways, function, made
 from sparkwright.loadgen.texts import NAMES, PLACES, THINGS
 
@@ -60,7 +60,7 @@ def _envelope(heard: Heard) -> str:
     return f"a part of the call is in content: {heard.content!r}" if any(m in heard.content for m in _MARKUP) else ""
 
 
-def _with_tools(given: Given, count: int, dice: Random, **more: Any) -> tuple[Ask, str, dict[str, Any]]:
+def _with_tools(given: Given, count: int, dice: Random, **more: Any) -> tuple[ProbeRequest, str, dict[str, Any]]:
     """A request with so many tools that asks for one of them."""
     names = named(dice)
     tools = [function(next(names), _PLACE) for _ in range(count)]
@@ -145,7 +145,7 @@ def stream(given: Given) -> Steps:
     tally = Tally()
     for number, tools in enumerate((1, 8)):
         ask, name, wanted = _with_tools(given, tools, given.dice(f"stream/{number}"))
-        streamed = Ask({**ask.body, "stream": True})
+        streamed = ProbeRequest({**ask.body, "stream": True})
         *wholes, heard = yield from both_ways(ask, _said)
         good = _one(name, wanted)
         if wholes[-1].trouble:
@@ -207,7 +207,7 @@ def responses(given: Given) -> Steps:
     tool = {"type": "function", **function(name, _PLACE)["function"]}
     base = {"input": "Write one short sentence.", "max_output_tokens": _ROOM, "temperature": 0, **given.pinned(False)}
     tally = yield from _other(
-        Ask(base, RESPONSES), Ask({**base, "input": order(name, wanted), "tools": [tool]}, RESPONSES)
+        ProbeRequest(base, RESPONSES), ProbeRequest({**base, "input": order(name, wanted), "tools": [tool]}, RESPONSES)
     )
     return tally
 
@@ -227,12 +227,12 @@ def messages(given: Given) -> Steps:
             **given.pinned(False),
         }
 
-    asked = Ask({**base(order(name, wanted)), "tools": [tool]}, MESSAGES)
-    tally = yield from _other(Ask(base("Write one short sentence."), MESSAGES), asked)
+    asked = ProbeRequest({**base(order(name, wanted)), "tools": [tool]}, MESSAGES)
+    tally = yield from _other(ProbeRequest(base("Write one short sentence."), MESSAGES), asked)
     return tally
 
 
-def _other(text: Ask, tool: Ask) -> Steps:
+def _other(text: ProbeRequest, tool: ProbeRequest) -> Steps:
     tally = Tally()
     for case, ask in {"text": text, "a call": tool}.items():
         (heard,) = yield (ask,)

@@ -36,11 +36,11 @@ async def _outcome(bus: EventBus, name: str) -> Outcome | None:
     """None where nothing was judged: it is busy, or the model does not follow."""
     from sparkwright.app.parsers import played
     from sparkwright.evals.catalog import chosen
-    from sparkwright.evals.heard import Ask, Heard, read
+    from sparkwright.evals.heard import Heard, ProbeRequest, read
 
     context = bus.context
 
-    async def send(ask: Ask) -> Heard:
+    async def send(ask: ProbeRequest) -> Heard:
         body = json.dumps({"model": context.outline.served_name, **ask.body})
         try:
             url = f"{context.url}{ask.path}"

@@ -10,7 +10,7 @@ from sparkwright.app.evaluate import lacks
 from sparkwright.domain.evaluation import Outcome, State
 from sparkwright.domain.probed import Reply
 from sparkwright.evals.catalog import PROBES
-from sparkwright.evals.heard import Ask, Heard, Token, read
+from sparkwright.evals.heard import Heard, ProbeRequest, Token, read
 from sparkwright.evals.text import unjoined
 from unit.evals.playing import failed, outcomes
 from unit.evals.scripted import REFUSED, played, streamed, whole
@@ -46,12 +46,12 @@ def test_bytes_of_a_character_are_joined() -> None:
     rows = [{"token": "\ufffd", "bytes": part, "logprob": -0.1, "top_logprobs": []} for part in parts]
     choice = {"message": {"content": "漢"}, "finish_reason": "stop", "logprobs": {"content": rows}}
     usage = {"completion_tokens": 3}
-    found = read(Ask({}), Reply(200, body=json.dumps({"choices": [choice], "usage": usage})))
+    found = read(ProbeRequest({}), Reply(200, body=json.dumps({"choices": [choice], "usage": usage})))
     assert unjoined(found) == ""
     assert found.tokens[0].text != found.tokens[1].text
 
 
-def unsteady(ask: Ask, number: int, lossy: bool = False, refuses: bool = False) -> Reply:
+def unsteady(ask: ProbeRequest, number: int, lossy: bool = False, refuses: bool = False) -> Reply:
     """Never the same twice in a row, as the recorded server under another batch."""
     if "logprobs" in ask.body and refuses:
         return REFUSED
@@ -72,7 +72,7 @@ async def test_a_stream_is_not_blamed_for_its_place_in_a_batch() -> None:
     """The real vLLM answered the second of two simultaneous requests in another way, each time the same."""
     first, second = ("".join(tokens) for tokens in TWICE["tokens"])
 
-    def replied(text: str, ask: Ask) -> Reply:
+    def replied(text: str, ask: ProbeRequest) -> Reply:
         return streamed([text]) if ask.streamed else whole({"content": text})
 
     found = await played("stream", lambda ask, _: replied(first, ask), lambda ask, _: replied(second, ask))
@@ -94,7 +94,7 @@ async def test_what_cannot_be_judged_is_no_pass() -> None:
 async def test_a_stop_string_of_another_answer() -> None:
     """The string is of an answer that does not come again: neither kept nor ignored."""
 
-    def other(ask: Ask, number: int) -> Reply:
+    def other(ask: ProbeRequest, number: int) -> Reply:
         return streamed(f"{number} " * 40) if ask.streamed else whole({"content": f"{number} " * 40})
 
     found = await played("stop", other)
@@ -106,14 +106,14 @@ async def test_answers_that_part_at_once(name: str) -> None:
     """Answers that part at the first word, without log-probabilities, are a fault only if the server repeats itself
     alone."""
 
-    def sampled(ask: Ask, number: int) -> Reply:
+    def sampled(ask: ProbeRequest, number: int) -> Reply:
         return REFUSED if "logprobs" in ask.body else whole({"content": f"{number} is the number"})
 
     found = await played(name, sampled)
     assert (found.state, "does not repeat itself" in found.detail) == (State.SKIPPED, True), found
     first = {"batch": range(1, 6), "cached": (1, 2, 6)}[name]
 
-    def mixed_up(ask: Ask, number: int) -> Reply:
+    def mixed_up(ask: ProbeRequest, number: int) -> Reply:
         if "logprobs" in ask.body:
             return REFUSED
         alone = name == "batch" and (number in first or number > 22)
@@ -125,7 +125,7 @@ async def test_answers_that_part_at_once(name: str) -> None:
 async def test_a_call_that_is_never_streamed_twice_alike() -> None:
     """Other white space each time, but the same call: nothing is lost; a comma that is missing is."""
 
-    def spaced(ask: Ask, number: int, comma: str = ",") -> Reply:
+    def spaced(ask: ProbeRequest, number: int, comma: str = ",") -> Reply:
         text = ask.body["messages"][0]["content"]
         name, wanted = text.split()[3], json.loads(text.split("arguments: ")[1])
         arguments = json.dumps(wanted, indent=number).replace(",", comma if ask.streamed else ",")
@@ -151,7 +151,7 @@ def cut(number: int) -> Reply:
 async def test_an_answer_without_end(number: int, plain: str, state: State) -> None:
     """Random weights fill a forced call with white space: no evidence. A model that follows would have ended."""
 
-    def answer(ask: Ask, _: int) -> Reply:
+    def answer(ask: ProbeRequest, _: int) -> Reply:
         if "tools" not in ask.body:
             return whole({"content": plain}, "stop")
         return whole({"content": "Good."}, "stop") if ask.body["tool_choice"] == "none" else cut(number)
@@ -181,7 +181,7 @@ async def test_json_without_end() -> None:
 async def test_a_part_of_the_stop_string() -> None:
     """An answer that is cut within the stop string: its beginning must not be there."""
 
-    def answer(ask: Ask, _: int) -> Reply:
+    def answer(ask: ProbeRequest, _: int) -> Reply:
         text = "".join(TWICE["tokens"][0])
         word = next(iter(ask.body.get("stop", ())), "")
         shown = text[: text.index(word) + 2] if word else text
