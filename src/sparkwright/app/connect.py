@@ -14,7 +14,7 @@ from sparkwright.domain.foreign_json import read_json
 from sparkwright.domain.probed import Reply
 from sparkwright.domain.values import dataclass, replace
 from sparkwright.evals import fitness
-from sparkwright.evals.heard import Heard
+from sparkwright.evals.heard import ProbeAnswer
 from sparkwright.gateway.clients import Client, Served, served
 from sparkwright.gateway.keys import Keys, Role, digest
 from sparkwright.ports import Endpoint
@@ -45,7 +45,7 @@ class Checked:
     first."""
 
     at: Served
-    answer: Heard
+    answer: ProbeAnswer
     troubles: tuple[fitness.Trouble, ...] = ()
     models: tuple[str, ...] = ()
     seconds: float = 0.0
@@ -131,7 +131,7 @@ async def found(asker: Endpoint, way: Way) -> Checked:
     row: Mapping[str, Any] = next((row for row in rows if row["id"] == model), {})
     at = served(way.url, model, key_file=way.key_file, authority=way.authority, context=_context(row))
     simulated = listing.headers.get(_SIMULATED, "") not in ("", "0")
-    return Checked(at, Heard(), models=names, simulated=simulated)
+    return Checked(at, ProbeAnswer(), models=names, simulated=simulated)
 
 
 async def _asked(asker: Endpoint, way: Way, client: Client, seen: Checked) -> Checked:
@@ -140,7 +140,7 @@ async def _asked(asker: Endpoint, way: Way, client: Client, seen: Checked) -> Ch
     try:
         reply = await asker.post(f"{seen.at.root}{ask.path}", body, way.key, _SECONDS)
     except NotReady as error:
-        reply, answer = Reply(0), Heard(trouble=error.message)
+        reply, answer = Reply(0), ProbeAnswer(trouble=error.message)
     else:
         answer = fitness.heard(ask, reply)
     troubles = tuple(fitness.troubles(client, answer, seen.at.context))

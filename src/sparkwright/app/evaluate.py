@@ -22,7 +22,7 @@ from sparkwright.engines.catalog import ENGINES
 from sparkwright.evals import instructions, same
 from sparkwright.evals.catalog import Entry
 from sparkwright.evals.context import lengths
-from sparkwright.evals.heard import Heard, ProbeRequest, read
+from sparkwright.evals.heard import ProbeAnswer, ProbeRequest, read
 from sparkwright.evals.probe import Given
 from sparkwright.loadgen.prompts import Texts, written
 
@@ -55,7 +55,7 @@ class Sender:
     asked: int = 0
     gate: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_ONCE))
 
-    async def __call__(self, ask: ProbeRequest) -> Heard:
+    async def __call__(self, ask: ProbeRequest) -> ProbeAnswer:
         """Never raises: what went wrong is the answer's trouble."""
         target = self.ready.order.target
         body = json.dumps({"model": self.ready.order.probed.model, **ask.body})
@@ -65,7 +65,7 @@ class Sender:
                 url, seconds = f"{target.root}{ask.path}", _SECONDS + len(body) / _PER_SECOND
                 return read(ask, await self.bench.asker.post(url, body, target.key, seconds))
             except NotReady as error:
-                return Heard(trouble=error.message)
+                return ProbeAnswer(trouble=error.message)
 
     async def alive(self) -> bool:
         target = self.ready.order.target
@@ -190,10 +190,10 @@ _PROMPTS_AT_ONCE = 8
 _NOT_ASKED = "not asked: the time was up"
 
 
-async def ask_all(bench: Bench, ready: Ready, asks: Sequence[ProbeRequest], watch: Watch) -> tuple[Heard, ...]:
+async def ask_all(bench: Bench, ready: Ready, asks: Sequence[ProbeRequest], watch: Watch) -> tuple[ProbeAnswer, ...]:
     """The answers in the order asked. What is not there when the time is up is trouble."""
     send = Sender(bench, ready, gate=asyncio.Semaphore(_PROMPTS_AT_ONCE))
-    heard = [Heard(trouble=_NOT_ASKED)] * len(asks)
+    heard = [ProbeAnswer(trouble=_NOT_ASKED)] * len(asks)
     done = 0
 
     async def one(place: int) -> None:

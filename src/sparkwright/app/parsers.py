@@ -12,20 +12,20 @@ from sparkwright.domain.finding import Finding
 from sparkwright.domain.plan import Plan
 from sparkwright.domain.recipe import Parsers
 from sparkwright.evals.catalog import PROBES, Entry, chosen
-from sparkwright.evals.heard import Heard, ProbeRequest, read
+from sparkwright.evals.heard import ProbeAnswer, ProbeRequest, read
 from sparkwright.evals.probe import Given, NoAnswer, Tally
 from sparkwright.supervision.detect.quality import parser_probes
 from sparkwright.supervision.findings import PARSERS
 
 _SECONDS = 120.0  # for all of them: a GB10 needs about five
 _ENOUGH = 60.0
-Send = Callable[[ProbeRequest], Awaitable[Heard]]
+Send = Callable[[ProbeRequest], Awaitable[ProbeAnswer]]
 
 
 async def play(entry: Entry, given: Given, send: Send) -> Outcome:
     """One probe to its end."""
     steps, tally = PROBES[entry.name](given), Tally()
-    heard: list[Heard] | None = None
+    heard: list[ProbeAnswer] | None = None
     try:
         while True:
             asks = steps.send(heard) if heard is not None else next(steps)
@@ -48,12 +48,12 @@ async def parser_findings(services: Services, plan: Plan) -> tuple[Finding, ...]
     try:
         async with asyncio.timeout(_SECONDS), services.hosts[plan.head].tunnel(address, plan.port) as url:
 
-            async def send(ask: ProbeRequest) -> Heard:
+            async def send(ask: ProbeRequest) -> ProbeAnswer:
                 body = json.dumps({"model": plan.served_name, **ask.body})
                 try:
                     return read(ask, await services.endpoint.post(f"{url}{ask.path}", body, key, _ENOUGH))
                 except NotReady as error:
-                    return Heard(trouble=error.message)
+                    return ProbeAnswer(trouble=error.message)
 
             found = await played(chosen(names), send)
     except TimeoutError:

@@ -2,7 +2,7 @@
 
 from collections.abc import Generator, Sequence
 
-from sparkwright.evals.heard import Heard, ProbeRequest
+from sparkwright.evals.heard import ProbeAnswer, ProbeRequest
 from sparkwright.evals.probe import TRIES, Given, Steps, Tally, parted
 from sparkwright.loadgen.texts import KINDS, NAMES, PLACES
 
@@ -79,8 +79,8 @@ def batch(given: Given) -> Steps:
 
 
 def _unsteady(
-    tally: Tally, case: str, ask: ProbeRequest, one: Heard
-) -> Generator[Sequence[ProbeRequest], Sequence[Heard], bool]:
+    tally: Tally, case: str, ask: ProbeRequest, one: ProbeAnswer
+) -> Generator[Sequence[ProbeRequest], Sequence[ProbeAnswer], bool]:
     """True if the server, asked the same alone, differs from itself as far: then nothing else is to blame."""
     for _ in range(TRIES - 1):
         (again,) = yield (ask,)

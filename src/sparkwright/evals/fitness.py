@@ -8,7 +8,7 @@ from typing import Any
 from sparkwright.domain.foreign_json import read_json
 from sparkwright.domain.probed import Reply
 from sparkwright.domain.values import dataclass
-from sparkwright.evals.heard import MESSAGES, RESPONSES, Heard, ProbeRequest, events, read
+from sparkwright.evals.heard import MESSAGES, RESPONSES, ProbeAnswer, ProbeRequest, events, read
 from sparkwright.gateway.clients import Client
 
 MOST = 400
@@ -51,16 +51,16 @@ def request(client: Client) -> ProbeRequest:
     return ProbeRequest(body, client.path)
 
 
-def heard(ask: ProbeRequest, reply: Reply) -> Heard:
+def heard(ask: ProbeRequest, reply: Reply) -> ProbeAnswer:
     """Never raises, whatever came."""
     if ask.path not in (RESPONSES, MESSAGES) or reply.status != 200:
         return read(ask, reply)
     try:
         tree = (_message if ask.path == MESSAGES else _response)(list(events(reply.body)))
     except (TypeError, AttributeError, KeyError, ValueError) as error:
-        return Heard(200, trouble=f"no stream of this API ({type(error).__name__})", raw=reply.body)
+        return ProbeAnswer(200, trouble=f"no stream of this API ({type(error).__name__})", raw=reply.body)
     if tree is None:
-        return Heard(200, trouble="no stream of this API, or one that was cut", raw=reply.body)
+        return ProbeAnswer(200, trouble="no stream of this API, or one that was cut", raw=reply.body)
     return read(ProbeRequest({}, ask.path), Reply(200, body=json.dumps(tree)))
 
 
@@ -91,7 +91,7 @@ def _message(found: list[Any]) -> Any:
     return {"content": list(blocks.values()), **ended} if ended else None
 
 
-def troubles(client: Client, answer: Heard, context: int) -> Iterator[Trouble]:
+def troubles(client: Client, answer: ProbeAnswer, context: int) -> Iterator[Trouble]:
     """The client's troubles with the endpoint, worst first."""
     if answer.trouble:
         yield _refusal(client, answer)
@@ -117,7 +117,7 @@ def troubles(client: Client, answer: Heard, context: int) -> Iterator[Trouble]:
         )
 
 
-def _refusal(client: Client, answer: Heard) -> Trouble:
+def _refusal(client: Client, answer: ProbeAnswer) -> Trouble:
     said = answer.trouble
     if answer.status in (404, 405, 501):
         return Trouble(f"{client.path} is not served: {said}", f"{client.title} needs an engine that serves it", True)
@@ -132,7 +132,7 @@ def _refusal(client: Client, answer: Heard) -> Trouble:
     return Trouble(said, "`sparkwright status` and `sparkwright logs` show what the engine does", True)
 
 
-def _no_call(answer: Heard) -> Iterator[Trouble]:
+def _no_call(answer: ProbeAnswer) -> Iterator[Trouble]:
     if _CALL_AS_TEXT.search(answer.content):
         yield Trouble("a tool call came as plain text: no tool-call parser, or the wrong one", _NO_PARSER, True)
     elif not answer.reasoning or answer.content:

@@ -5,7 +5,7 @@ from random import Random
 
 from sparkwright.domain.evaluation import Evidence, Outcome, State
 from sparkwright.domain.values import dataclass
-from sparkwright.evals.heard import Heard, ProbeRequest, shortened
+from sparkwright.evals.heard import ProbeAnswer, ProbeRequest, shortened
 from sparkwright.evals.kinds import ALONE, KINDS, Instruction
 from sparkwright.evals.probe import Given, sent
 from sparkwright.evals.score import score
@@ -76,7 +76,7 @@ class Judged:
     evidence: Evidence | None = None
 
 
-def judge(prompt: Prompt, ask: ProbeRequest, heard: Heard) -> Judged:
+def judge(prompt: Prompt, ask: ProbeRequest, heard: ProbeAnswer) -> Judged:
     """An empty answer follows nothing, whatever it leaves out."""
     if heard.trouble:
         return Judged(prompt, trouble=heard.trouble)

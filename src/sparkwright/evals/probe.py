@@ -7,7 +7,7 @@ from typing import Any
 
 from sparkwright.domain.evaluation import Evidence, Outcome, State
 from sparkwright.domain.values import dataclass, field
-from sparkwright.evals.heard import Call, Heard, ProbeRequest, Token, shortened
+from sparkwright.evals.heard import Call, ProbeAnswer, ProbeRequest, Token, shortened
 
 _SHOWN = 5  # failures of a probe that are stored with their exchange
 _TIE = 1.0  # nats: where two tokens are as close as this, another batch or kernel may choose the other
@@ -77,7 +77,12 @@ class Tally:
     notes: list[str] = field(default_factory=list)
 
     def judge(
-        self, case: str, ask: ProbeRequest, heard: Heard, problem: Callable[[Heard], str], strict: bool = False
+        self,
+        case: str,
+        ask: ProbeRequest,
+        heard: ProbeAnswer,
+        problem: Callable[[ProbeAnswer], str],
+        strict: bool = False,
     ) -> None:
         """problem: '' for a good answer. strict: a refusal is a failure. Raises NoAnswer."""
         if heard.status in _GONE:
@@ -87,7 +92,7 @@ class Tally:
             return
         self.found(case, heard.trouble or problem(heard), ask, heard)
 
-    def found(self, case: str, problem: str, ask: ProbeRequest, heard: Heard) -> None:
+    def found(self, case: str, problem: str, ask: ProbeRequest, heard: ProbeAnswer) -> None:
         self.cases += 1
         if problem:
             self.failures.append(Evidence(f"{case}: {problem}", sent(ask), shortened(heard.raw, 1200)))
@@ -108,7 +113,7 @@ class Tally:
         return Outcome(name, State.PASSED, notes, self.cases)
 
 
-Steps = Generator[Sequence[ProbeRequest], Sequence[Heard], Tally]
+Steps = Generator[Sequence[ProbeRequest], Sequence[ProbeAnswer], Tally]
 Probe = Callable[[Given], Steps]
 
 
@@ -142,13 +147,13 @@ def same(one: Any, other: Any) -> bool:
 
 
 def both_ways(
-    ask: ProbeRequest, said: Callable[[Heard], object]
-) -> Generator[Sequence[ProbeRequest], Sequence[Heard], list[Heard]]:
+    ask: ProbeRequest, said: Callable[[ProbeAnswer], object]
+) -> Generator[Sequence[ProbeRequest], Sequence[ProbeAnswer], list[ProbeAnswer]]:
     """Whole answers, then the last stream, asked in turn until it is equal to one of them.
 
     Never at once: in a batch of two the second place may choose another token at a near tie, each time the same one.
     """
-    wholes: list[Heard] = []
+    wholes: list[ProbeAnswer] = []
     while True:
         wholes += yield (ask,)
         (heard,) = yield (ProbeRequest({**ask.body, "stream": True}),)
@@ -156,7 +161,7 @@ def both_ways(
             return [*wholes, heard]
 
 
-def parted(one: Heard, other: Heard) -> tuple[int, str]:
+def parted(one: ProbeAnswer, other: ProbeAnswer) -> tuple[int, str]:
     """(-1, '') for equal answers; else the place where they part, and why that is a fault, '' for a near tie."""
     if one.content == other.content and one.reasoning == other.reasoning:
         return -1, ""

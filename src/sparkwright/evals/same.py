@@ -7,7 +7,7 @@ from statistics import fmean
 
 from sparkwright.domain.evaluation import Evaluation, Evidence, Greedy, Outcome, State
 from sparkwright.domain.values import dataclass
-from sparkwright.evals.heard import Heard, ProbeRequest, shortened
+from sparkwright.evals.heard import ProbeAnswer, ProbeRequest, shortened
 from sparkwright.evals.probe import Given
 from sparkwright.evals.score import score
 from sparkwright.loadgen.texts import KINDS, NAMES, PLACES, THINGS
@@ -45,7 +45,7 @@ def ask(given: Given, prompt: str, logprobs: bool) -> ProbeRequest:
     return given.short(prompt, TOKENS, **({"logprobs": True, "top_logprobs": _TOP} if logprobs else {}))
 
 
-def greedy(prompt: str, heard: Sequence[Heard]) -> Greedy:
+def greedy(prompt: str, heard: Sequence[ProbeAnswer]) -> Greedy:
     """The answers to one prompt; without log-probabilities where one has none."""
     if bad := next((one for one in heard if one.trouble), None):
         return Greedy(prompt, (), error=bad.trouble)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
-from sparkwright.evals.heard import Heard, ProbeRequest, shortened
+from sparkwright.evals.heard import ProbeAnswer, ProbeRequest, shortened
 from sparkwright.evals.probe import TRIES, Given, Steps, Tally, both_ways
 from sparkwright.loadgen.texts import COMMON, KINDS, PLACES
 
@@ -30,7 +30,7 @@ def follows(given: Given) -> Steps:
     return tally
 
 
-def _repeats(heard: Heard, word: str) -> str:
+def _repeats(heard: ProbeAnswer, word: str) -> str:
     if word.lower() in heard.content.lower():
         return ""
     where = "" if heard.content.strip() else ", in reasoning only" if heard.reasoning else ", empty"
@@ -58,7 +58,7 @@ def thinking(given: Given) -> Steps:
     return tally
 
 
-def _split(heard: Heard) -> str:
+def _split(heard: ProbeAnswer) -> str:
     if found := next((tag for tag in _TAGS if tag in heard.content), ""):
         return f"{found} is in content: {shortened(heard.content, 160)!r}"
     if heard.content.strip():
@@ -85,13 +85,13 @@ def stream(given: Given) -> Steps:
     return tally
 
 
-def _said(heard: Heard) -> str:
+def _said(heard: ProbeAnswer) -> str:
     return heard.reasoning + heard.content
 
 
 def _against_itself(
     tally: Tally, case: str, streamed: ProbeRequest
-) -> Generator[Sequence[ProbeRequest], Sequence[Heard], None]:
+) -> Generator[Sequence[ProbeRequest], Sequence[ProbeAnswer], None]:
     """The text of one stream against the tokens of that stream, where they are served."""
     ask = ProbeRequest({**streamed.body, "logprobs": True, "stream_options": {"include_usage": True}})
     (heard,) = yield (ask,)
@@ -103,7 +103,7 @@ def _against_itself(
     tally.notes.append(f"{case}: the server never repeats itself; a stream was compared with its own tokens")
 
 
-def _joined(heard: Heard, wholes: Sequence[Heard]) -> str:
+def _joined(heard: ProbeAnswer, wholes: Sequence[ProbeAnswer]) -> str:
     joined, whole = _said(heard), _said(wholes[-1])
     if joined in map(_said, wholes):
         return ""
@@ -111,7 +111,7 @@ def _joined(heard: Heard, wholes: Sequence[Heard]) -> str:
     return f"joined stream differs from character {at} on: {joined[at : at + 40]!r}, whole: {whole[at : at + 40]!r}"
 
 
-def unjoined(heard: Heard) -> str:
+def unjoined(heard: ProbeAnswer) -> str:
     """The mismatch of the text with the tokens of the same answer; '' without one.
 
     Engines strip white space at the ends, leave special tokens and the one that ends an answer out of the text, and
@@ -147,7 +147,7 @@ def _lacks_parts(joined: str, text: str, most: int) -> bool:
     return at == len(joined) and left_out <= 2 * most
 
 
-def _missing(heard: Heard) -> int:
+def _missing(heard: ProbeAnswer) -> int:
     return max(heard.output_tokens - len(heard.tokens), 0)
 
 
@@ -165,7 +165,7 @@ def stop(given: Given) -> Steps:
     expected = text[: text.index(word)]
     for case, streamed in (("whole", {}), ("streamed", {"stream": True})):
         stopped = ProbeRequest({**ask.body, "stop": [word], **streamed})
-        tries: list[Heard] = []
+        tries: list[ProbeAnswer] = []
         while len(tries) < TRIES and not (tries and _shows(tries[-1], word, expected)):
             tries += yield (stopped,)
         if _shows(tries[-1], word, expected) or all(_begins(one.content, expected, word) for one in tries):
@@ -175,7 +175,7 @@ def stop(given: Given) -> Steps:
     return tally
 
 
-def _shows(heard: Heard, word: str, expected: str) -> bool:
+def _shows(heard: ProbeAnswer, word: str, expected: str) -> bool:
     """Good or bad, whatever the others are. One that ends early may be another answer with the string early."""
     return bool(heard.trouble) or word in heard.content or heard.content == expected
 
@@ -185,7 +185,7 @@ def _begins(content: str, expected: str, word: str) -> bool:
     return f"{expected}{word}".startswith(content)
 
 
-def _stopped(heard: Heard, word: str, expected: str) -> str:
+def _stopped(heard: ProbeAnswer, word: str, expected: str) -> str:
     if word in heard.content:
         return f"the stop string {word!r} is in the answer: {shortened(heard.content, 120)!r}"
     if heard.content == expected:
@@ -210,7 +210,7 @@ def logprobs(given: Given) -> Steps:
     return tally
 
 
-def _consistent(heard: Heard) -> str:
+def _consistent(heard: ProbeAnswer) -> str:
     count, output = len(heard.tokens), heard.output_tokens
     if output and (count > output or _missing(heard) > _unsent(heard)):
         return f"{count} tokens with log-probabilities, usage counts {output}"
@@ -225,7 +225,7 @@ def _consistent(heard: Heard) -> str:
     return unjoined(heard)
 
 
-def _unsent(heard: Heard) -> int:
+def _unsent(heard: ProbeAnswer) -> int:
     """The most tokens that may come without a log-probability: the last one, and parts of characters."""
     return _PER_PART * sum(not one.isascii() for one in heard.content + heard.reasoning) + (heard.finish == "stop")
 
@@ -247,14 +247,14 @@ def usage(given: Given) -> Steps:
     return tally
 
 
-def _adds_up(heard: Heard) -> str:
+def _adds_up(heard: ProbeAnswer) -> str:
     prompt, output, total = heard.prompt_tokens, heard.output_tokens, heard.usage.get("total_tokens", 0)
     if not prompt or not output:
         return f"usage counts {prompt} prompt and {output} completion tokens"
     return "" if total == prompt + output else f"{prompt} + {output} tokens are {total} in total"
 
 
-def _differ(one: Heard, other: Heard) -> str:
+def _differ(one: ProbeAnswer, other: ProbeAnswer) -> str:
     first, second = one.prompt_tokens, other.prompt_tokens
     return "" if first == second else f"one prompt is {first} tokens, streamed {second}"
 
@@ -265,12 +265,12 @@ def length(given: Given) -> Steps:
     for tokens in (17,) if given.brief else (1, 17, 64):
         ask = given.short("Count upwards from one, spelled out.", tokens, **given.whole())
         (heard,) = yield (ask,)
-        judged: Callable[[Heard], str] = lambda h, tokens=tokens: _long(h, tokens, given.ignore_eos)  # type: ignore[misc] # noqa: E731
+        judged: Callable[[ProbeAnswer], str] = lambda h, tokens=tokens: _long(h, tokens, given.ignore_eos)  # type: ignore[misc] # noqa: E731
         tally.judge(f"{tokens} tokens", ask, heard, judged, strict=True)
     return tally
 
 
-def _long(heard: Heard, tokens: int, exact: bool) -> str:
+def _long(heard: ProbeAnswer, tokens: int, exact: bool) -> str:
     found: Any = heard.output_tokens
     if found > tokens or (exact and found != tokens):
         return f"max_tokens {tokens}, usage counts {found}"

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from random import Random
 from typing import Any
 
-from sparkwright.evals.heard import MESSAGES, RESPONSES, Heard, ProbeRequest, shortened
+from sparkwright.evals.heard import MESSAGES, RESPONSES, ProbeAnswer, ProbeRequest, shortened
 from sparkwright.evals.probe import TRIES, Given, Steps, Tally, both_ways, function, made
 from sparkwright.loadgen.texts import NAMES, PLACES, THINGS
 
@@ -34,7 +34,7 @@ def order(name: str, arguments: Mapping[str, Any]) -> str:
 def _one(name: str, arguments: Mapping[str, Any]) -> Any:
     """Judges an answer that is to be one call."""
 
-    def problem(heard: Heard) -> str:
+    def problem(heard: ProbeAnswer) -> str:
         if not heard.calls:
             return no_call(heard)
         if len(heard.calls) > 1:
@@ -44,7 +44,7 @@ def _one(name: str, arguments: Mapping[str, Any]) -> Any:
     return problem
 
 
-def no_call(heard: Heard) -> str:
+def no_call(heard: ProbeAnswer) -> str:
     text = heard.content or heard.reasoning
     if heard.finish == "length":
         return f"no call within max_tokens: {shortened(text, 120)!r}"
@@ -52,7 +52,7 @@ def no_call(heard: Heard) -> str:
     return f"{'the call came as text' if markup else 'no call, but text'}: {shortened(text, 160)!r}"
 
 
-def _envelope(heard: Heard) -> str:
+def _envelope(heard: ProbeAnswer) -> str:
     if heard.finish != "tool_calls":
         return f"finish_reason is {heard.finish!r}, expected 'tool_calls'"
     if not all(call.id for call in heard.calls):
@@ -99,7 +99,7 @@ def parallel(given: Given) -> Steps:
     text = "Make two function calls in this one answer.\n" + "\n".join(order(*one) for one in orders.items())
     ask = given.chat(text, _TOKENS, tools=tools)
 
-    def problem(heard: Heard) -> str:
+    def problem(heard: ProbeAnswer) -> str:
         if len(heard.calls) != len(orders):
             return f"{len(heard.calls)} calls instead of {len(orders)}" if heard.calls else no_call(heard)
         if len({one.id for one in heard.calls}) < len(orders):
@@ -158,11 +158,11 @@ def stream(given: Given) -> Steps:
     return tally
 
 
-def _said(heard: Heard) -> tuple[tuple[str, str], ...]:
+def _said(heard: ProbeAnswer) -> tuple[tuple[str, str], ...]:
     return tuple((one.name, one.arguments) for one in heard.calls)
 
 
-def _joined(heard: Heard, wholes: Sequence[Heard]) -> str:
+def _joined(heard: ProbeAnswer, wholes: Sequence[ProbeAnswer]) -> str:
     same = _said(heard) in map(_said, wholes)
     return "" if same else f"joined stream: {heard.calls}, whole answer: {wholes[-1].calls}"
 
@@ -193,7 +193,7 @@ def turns(given: Given) -> Steps:
     return tally
 
 
-def _has(heard: Heard, code: str) -> str:
+def _has(heard: ProbeAnswer, code: str) -> str:
     if code in heard.content:
         return ""
     seen = heard.content or (f"call of {heard.calls[0].name}" if heard.calls else heard.reasoning)
@@ -245,12 +245,12 @@ def _other(text: ProbeRequest, tool: ProbeRequest) -> Steps:
     return tally
 
 
-def _complete(heard: Heard, text: bool) -> str:
+def _complete(heard: ProbeAnswer, text: bool) -> str:
     if text:
         return "" if heard.content.strip() else "no text"
     return "" if heard.calls else no_call(heard)
 
 
-def _counted(heard: Heard) -> str:
+def _counted(heard: ProbeAnswer) -> str:
     counts = heard.prompt_tokens, heard.output_tokens
     return "" if min(counts) > 0 else f"usage counts {counts[0]} input and {counts[1]} output tokens"

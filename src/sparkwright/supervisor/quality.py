@@ -36,18 +36,18 @@ async def _outcome(bus: EventBus, name: str) -> Outcome | None:
     """None where nothing was judged: it is busy, or the model does not follow."""
     from sparkwright.app.parsers import played
     from sparkwright.evals.catalog import chosen
-    from sparkwright.evals.heard import Heard, ProbeRequest, read
+    from sparkwright.evals.heard import ProbeAnswer, ProbeRequest, read
 
     context = bus.context
 
-    async def send(ask: ProbeRequest) -> Heard:
+    async def send(ask: ProbeRequest) -> ProbeAnswer:
         body = json.dumps({"model": context.outline.served_name, **ask.body})
         try:
             url = f"{context.url}{ask.path}"
             with context.own_request():
                 heard = read(ask, await context.services.endpoint.post(url, body, context.key, _SECONDS))
         except NotReady as error:
-            return Heard(trouble=error.message)
+            return ProbeAnswer(trouble=error.message)
         bus.detectors.canaries.own += heard.output_tokens  # its tokens are nobody's traffic
         return heard
 

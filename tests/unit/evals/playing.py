@@ -6,7 +6,7 @@ from sparkwright.app.parsers import play
 from sparkwright.domain.evaluation import Outcome, State
 from sparkwright.domain.probed import Reply
 from sparkwright.evals.catalog import entries
-from sparkwright.evals.heard import Heard, ProbeRequest, read
+from sparkwright.evals.heard import ProbeAnswer, ProbeRequest, read
 from sparkwright.evals.probe import Given
 from sparkwright.loadgen.texts import paragraph
 from unit.simulator.inprocess import MakeClient
@@ -34,7 +34,7 @@ async def outcomes(make_client: MakeClient, names: set[str], fault: str = "", se
     """The outcomes of these probes, with those skipped because of another; all without names."""
     client = await make_client(*PARSERS, env={"SPARKWRIGHT_SIMULATOR_FAULT": fault})
 
-    async def send(ask: ProbeRequest) -> Heard:
+    async def send(ask: ProbeRequest) -> ProbeAnswer:
         reply = await client.post(ask.path, {"model": "tiny-qwen3", **ask.body})
         return read(ask, Reply(reply.status, body=reply.text))
 

@@ -9,7 +9,7 @@ from sparkwright.app.parsers import play
 from sparkwright.domain.evaluation import Outcome
 from sparkwright.domain.probed import Reply
 from sparkwright.evals.catalog import entries
-from sparkwright.evals.heard import Heard, ProbeRequest, read
+from sparkwright.evals.heard import ProbeAnswer, ProbeRequest, read
 from unit.evals.playing import given
 
 Body = dict[str, Any]
@@ -46,7 +46,7 @@ async def played(name: str, answer: Answer, second: Answer | None = None) -> Out
     """One probe against a server that answers its n-th request so. second: of one that comes while one is answered."""
     asked = under_way = 0
 
-    async def send(ask: ProbeRequest) -> Heard:
+    async def send(ask: ProbeRequest) -> ProbeAnswer:
         nonlocal asked, under_way
         asked, under_way = asked + 1, under_way + 1
         reply = (second if second and under_way > 1 else answer)(ask, asked)

@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from sparkwright.domain.evaluation import State
-from sparkwright.evals.heard import Heard, ProbeRequest
+from sparkwright.evals.heard import ProbeAnswer, ProbeRequest
 from sparkwright.evals.instructions import Prompt, judge, loosened, outcomes, prompts
 from sparkwright.evals.kinds import ALONE, KINDS, Instruction
 from sparkwright.evals.score import score
@@ -114,7 +114,7 @@ def test_checks(kind: str) -> None:
     assert [answer for answer in good if not check(answer)] == []
     assert [answer for answer in bad if check(answer)] == []
     prompt = Prompt("s", (made(kind),))
-    assert judge(prompt, ProbeRequest({}), Heard(200, "  \n")).strict == (False,)
+    assert judge(prompt, ProbeRequest({}), ProbeAnswer(200, "  \n")).strict == (False,)
 
 
 def test_prompts_are_seeded() -> None:
@@ -131,10 +131,10 @@ def test_prompts_are_seeded() -> None:
 def test_strict_and_loose() -> None:
     """Loose forgives a first line and emphasis; strict does not; what has no answer is broken, not wrong."""
     prompt = Prompt("s", (made("lower-case"),))
-    one = judge(prompt, ProbeRequest({}), Heard(200, "Sure! Here it is:\nall of **it**"))
+    one = judge(prompt, ProbeRequest({}), ProbeAnswer(200, "Sure! Here it is:\nall of **it**"))
     assert (one.strict, one.loose) == ((False,), (True,))
     assert "all of it" in list(loosened("First\nall of **it**"))
-    lost = judge(prompt, ProbeRequest({}), Heard(trouble="connection refused"))
+    lost = judge(prompt, ProbeRequest({}), ProbeAnswer(trouble="connection refused"))
     found = {outcome.name: outcome for outcome in outcomes((one, lost))}
     assert found["prompts, loose"].score == score(1, 1)
     assert found["prompts, strict"].score == score(0, 1)

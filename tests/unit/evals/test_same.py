@@ -5,7 +5,7 @@ from random import Random
 import pytest
 
 from sparkwright.domain.evaluation import Evaluation, Greedy, State
-from sparkwright.evals.heard import Heard, Token
+from sparkwright.evals.heard import ProbeAnswer, Token
 from sparkwright.evals.probe import Given
 from sparkwright.evals.same import AS_BEFORE, WITHIN, WORSE, ask, compared, greedy, prompts
 
@@ -90,9 +90,9 @@ def test_lost_answers() -> None:
 
 def test_answers_are_kept() -> None:
     """The answers have log-probabilities if both have them; an error in place of a text is kept."""
-    heard = Heard(200, "ab", tokens=(Token(b"a", -0.5), Token(b"b", -0.25)))
+    heard = ProbeAnswer(200, "ab", tokens=(Token(b"a", -0.5), Token(b"b", -0.25)))
     found = greedy("p", (heard, heard))
     assert (found.texts, found.tokens[0], found.logprobs[1]) == (("ab", "ab"), ("a", "b"), (-0.5, -0.25))
-    assert greedy("p", (heard, Heard(200, "ab"))).logprobs == ()
-    assert greedy("p", (heard, Heard(trouble="cut"))).error == "cut"
+    assert greedy("p", (heard, ProbeAnswer(200, "ab"))).logprobs == ()
+    assert greedy("p", (heard, ProbeAnswer(trouble="cut"))).error == "cut"
     assert ask(Given(), "p", True).body["top_logprobs"] == 5 and "logprobs" not in ask(Given(), "p", False).body

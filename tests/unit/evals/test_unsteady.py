@@ -10,7 +10,7 @@ from sparkwright.app.evaluate import lacks
 from sparkwright.domain.evaluation import Outcome, State
 from sparkwright.domain.probed import Reply
 from sparkwright.evals.catalog import PROBES
-from sparkwright.evals.heard import Heard, ProbeRequest, Token, read
+from sparkwright.evals.heard import ProbeAnswer, ProbeRequest, Token, read
 from sparkwright.evals.text import unjoined
 from unit.evals.playing import failed, outcomes
 from unit.evals.scripted import REFUSED, played, streamed, whole
@@ -24,9 +24,9 @@ LESS = [text if number % 7 else "" for number, text in enumerate(TWICE["tokens"]
 NEVER_ENDED = '<tool_call>\n{"name": "find_notebook", "arguments": { ' + " \n" * 200
 
 
-def heard(one: dict[str, Any], text: str) -> Heard:
+def heard(one: dict[str, Any], text: str) -> ProbeAnswer:
     tokens = tuple(Token(token.encode(), -0.5) for token in one["tokens"])
-    return Heard(200, text, finish="length", tokens=tokens, usage={"completion_tokens": len(tokens)})
+    return ProbeAnswer(200, text, finish="length", tokens=tokens, usage={"completion_tokens": len(tokens)})
 
 
 @pytest.mark.parametrize("one", JOINED, ids=lambda one: one["engine"])
