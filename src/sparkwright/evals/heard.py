@@ -34,7 +34,7 @@ class ProbeRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ToolCall:
     """A tool call. arguments: JSON text as the server sent it."""
 
     name: str
@@ -71,7 +71,7 @@ class ProbeAnswer:
     status: int = 0
     content: str = ""
     reasoning: str = ""
-    calls: tuple[Call, ...] = ()
+    calls: tuple[ToolCall, ...] = ()
     finish: str = ""
     usage: Mapping[str, int] = field(default_factory=dict)
     tokens: tuple[Token, ...] = ()
@@ -170,7 +170,7 @@ def _streamed(raw: str) -> ProbeAnswer:
             finish = str(choice.get("finish_reason") or finish)
     if not finish:
         return ProbeAnswer(200, trouble=f"the stream ended without a finish_reason: {_message(raw[-_SHOWN:])}", raw=raw)
-    calls = tuple(Call("".join(n), "".join(a), i) for i, n, a in made.calls.values())
+    calls = tuple(ToolCall("".join(n), "".join(a), i) for i, n, a in made.calls.values())
     return ProbeAnswer(
         200, "".join(made.content), "".join(made.reasoning), calls, finish, usage, tuple(made.tokens), raw=raw
     )
@@ -204,9 +204,9 @@ def _thought(message: Mapping[str, Any]) -> str:
     return next((text for name in _THOUGHTS if (text := _text(message, name))), "")
 
 
-def _call(one: Mapping[str, Any]) -> Call:
+def _call(one: Mapping[str, Any]) -> ToolCall:
     function = one.get("function") or {}
-    return Call(_text(function, "name"), _text(function, "arguments"), str(one.get("id") or ""))
+    return ToolCall(_text(function, "name"), _text(function, "arguments"), str(one.get("id") or ""))
 
 
 def _usage(tree: Mapping[str, Any]) -> dict[str, int]:
@@ -235,7 +235,7 @@ def _response(tree: Mapping[str, Any], raw: str) -> ProbeAnswer:
     calls = []
     for item in tree["output"]:
         if item.get("type") == "function_call":
-            calls.append(Call(_text(item, "name"), _text(item, "arguments"), str(item.get("call_id") or "")))
+            calls.append(ToolCall(_text(item, "name"), _text(item, "arguments"), str(item.get("call_id") or "")))
         to = thoughts if item.get("type") == "reasoning" else texts
         to += [_text(part, "text") for part in item.get("content") or ()]
     end = str(tree.get("status") or "")
@@ -248,7 +248,7 @@ def _anthropic(tree: Mapping[str, Any], raw: str) -> ProbeAnswer:
     text = "".join(_text(part, "text") for part in parts if part.get("type") == "text")
     thought = "".join(_text(part, "thinking") for part in parts if part.get("type") == "thinking")
     calls = tuple(
-        Call(_text(part, "name"), json.dumps(part.get("input")), str(part.get("id") or ""))
+        ToolCall(_text(part, "name"), json.dumps(part.get("input")), str(part.get("id") or ""))
         for part in parts
         if part.get("type") == "tool_use"
     )

@@ -7,7 +7,7 @@ from typing import Any
 
 from sparkwright.domain.evaluation import Evidence, Outcome, State
 from sparkwright.domain.values import dataclass, field
-from sparkwright.evals.heard import Call, ProbeAnswer, ProbeRequest, Token, shortened
+from sparkwright.evals.heard import ProbeAnswer, ProbeRequest, Token, ToolCall, shortened
 
 _SHOWN = 5  # failures of a probe that are stored with their exchange
 _TIE = 1.0  # nats: where two tokens are as close as this, another batch or kernel may choose the other
@@ -129,7 +129,7 @@ def function(name: str, properties: Mapping[str, Any], about: str = "") -> dict[
     return {"type": "function", "function": {"name": name, "description": about or name, "parameters": schema}}
 
 
-def made(call: Call, name: str, arguments: Mapping[str, Any]) -> str:
+def made(call: ToolCall, name: str, arguments: Mapping[str, Any]) -> str:
     """The fault of a call, '' if it is the expected one."""
     if call.name != name:
         return f"function {call.name!r} instead of {name!r}"

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from sparkwright.domain.probed import Reply
-from sparkwright.evals.heard import CHAT, MESSAGES, RESPONSES, Call, ProbeRequest, read
+from sparkwright.evals.heard import CHAT, MESSAGES, RESPONSES, ProbeRequest, ToolCall, read
 from sparkwright.evals.probe import Given
 from sparkwright.evals.schema import problems
 
@@ -73,7 +73,7 @@ def test_a_stream_is_joined() -> None:
     body = "".join(f"data: {json.dumps(event)}\n\n" for event in events) + "data: [DONE]\n\n"
     heard = read(ProbeRequest({"stream": True}), Reply(200, body=body))
     assert (heard.content, heard.reasoning, heard.finish) == ("a", "hm", "tool_calls")
-    assert heard.calls == (Call("f", '{"x": 1}', "c1"), Call("g", "", ""))
+    assert heard.calls == (ToolCall("f", '{"x": 1}', "c1"), ToolCall("g", "", ""))
     assert heard.usage == {"total_tokens": 3}
 
 
