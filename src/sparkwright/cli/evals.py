@@ -22,7 +22,7 @@ from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.app.runs import loaded
 from sparkwright.cli import complete
 from sparkwright.cli import options as shared
-from sparkwright.cli.bench import Asked, endpoint
+from sparkwright.cli.bench import BenchOptions, endpoint
 from sparkwright.cli.bench_words import found_text
 from sparkwright.cli.columns import aligned, echo
 from sparkwright.cli.eval_text import SCHEMA, Lines, document, exit_code, text
@@ -88,10 +88,12 @@ def target_options(function: F) -> F:
     return made  # type: ignore[no-any-return]
 
 
-def _asked(where: ClusterOptions, as_json: bool, how: dict[str, Any], workload: Workload) -> Asked:
+def _asked(where: ClusterOptions, as_json: bool, how: dict[str, Any], workload: Workload) -> BenchOptions:
     request = BenchRequest(replace(workload, deadline=how["seconds"]), tags=how["tags"], note=how["note"])
     gateway = "" if how["gateway"] else None
-    return Asked(where, how["model"], keys(how["key_file"]), how["key_file"] is not None, request, gateway, as_json)
+    return BenchOptions(
+        where, how["model"], keys(how["key_file"]), how["key_file"] is not None, request, gateway, as_json
+    )
 
 
 def _named(target: str, how: dict[str, Any]) -> str:
@@ -101,7 +103,7 @@ def _named(target: str, how: dict[str, Any]) -> str:
 
 
 @contextlib.asynccontextmanager
-async def _opened(named: str, asked: Asked) -> AsyncIterator[tuple[Bench, Ready]]:
+async def _opened(named: str, asked: BenchOptions) -> AsyncIterator[tuple[Bench, Ready]]:
     shared.end_like_ctrl_c()
     async with tools(None) as made, endpoint(made, named, asked) as (able, ready):
         if not asked.quiet:
@@ -150,7 +152,7 @@ def probes(where: ClusterOptions, as_json: bool, how: dict[str, Any]) -> None:
     _answer(asyncio.run(_probed(_named(how["target"], how), _asked(where, as_json, how, work), entries, how)), as_json)
 
 
-async def _probed(named: str, asked: Asked, entries: tuple[Entry, ...], how: dict[str, Any]) -> Run:
+async def _probed(named: str, asked: BenchOptions, entries: tuple[Entry, ...], how: dict[str, Any]) -> Run:
     async with _opened(named, asked) as (able, ready):
         watch = Lines(asked.quiet)
         outcomes = use.probe_all(able, ready, entries, how["longest"], watch)
@@ -261,12 +263,12 @@ def same_(where: ClusterOptions, as_json: bool, how: dict[str, Any]) -> None:
     _answer(asyncio.run(_same(asked, how)), as_json)
 
 
-async def _same(asked: Asked, how: dict[str, Any]) -> Run:
+async def _same(asked: BenchOptions, how: dict[str, Any]) -> Run:
     base = await _side(how["base"], asked, how, None)
     return await _side(how["new"], asked, how, base) if how["new"] else base
 
 
-async def _side(named: str, asked: Asked, how: dict[str, Any], base: Run | None) -> Run:
+async def _side(named: str, asked: BenchOptions, how: dict[str, Any], base: Run | None) -> Run:
     """A stored run, or a new one of an endpoint; with outcomes where there is a base."""
     shared.end_like_ctrl_c()
     if stored := await _stored(named):
