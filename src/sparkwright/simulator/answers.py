@@ -17,7 +17,7 @@ from starlette.responses import Response, StreamingResponse
 
 from sparkwright.domain.values import dataclass, field
 from sparkwright.simulator import asked
-from sparkwright.simulator.asked import ApiError, Asked, Rules, json_response
+from sparkwright.simulator.asked import ApiError, CheckedRequest, Rules, json_response
 from sparkwright.simulator.job import EngineDead, Job
 from sparkwright.simulator.log import Voice
 from sparkwright.simulator.scheduler import Engine
@@ -185,7 +185,7 @@ class Answers:
         body = asked.parsed(await request.body(), TEXT, "create_completion", {"prompt": (str, list)})
         return await self.answer(request, asked.completion(body, self.rules), chat=False)
 
-    async def answer(self, request: Request, wanted: Asked, chat: bool) -> Response:
+    async def answer(self, request: Request, wanted: CheckedRequest, chat: bool) -> Response:
         ident = self._ident(wanted, "chatcmpl" if chat else "cmpl")
         pieces = answer(wanted.seed + self._mixed_up(wanted), wanted.style)
         job = Job(ident.name, wanted.prompt, pieces, wanted.max_tokens, wanted.stops)
@@ -206,7 +206,7 @@ class Answers:
             if not wanted.stream:
                 self.engine.abort(job)
 
-    def _mixed_up(self, wanted: Asked) -> int:
+    def _mixed_up(self, wanted: CheckedRequest) -> int:
         """Not 0 where a fault gives the answer of another prompt: among others, to what the cache has, or always."""
         wrong, prompt = wanted.style.wrong, hash(tuple(wanted.prompt))
         if "unsteady" in wrong:
@@ -222,10 +222,10 @@ class Answers:
             pass
         self.engine.abort(job)
 
-    def _ident(self, wanted: Asked, kind: str) -> Ident:
+    def _ident(self, wanted: CheckedRequest, kind: str) -> Ident:
         return Ident(f"{kind}-{uuid.uuid4().hex[:16]}", int(time.time()), wanted.model, self.fingerprint)
 
-    async def _whole(self, job: Job, ident: Ident, of: tuple[Asked, Count], chat: bool) -> Body:
+    async def _whole(self, job: Job, ident: Ident, of: tuple[CheckedRequest, Count], chat: bool) -> Body:
         said, call = PartialAnswer(), _call_name()
         wanted, count = of
         async for pieces in job.batches():
@@ -248,7 +248,7 @@ class Answers:
             self.engine.abort(job)
         yield DONE
 
-    async def _chunks(self, job: Job, wanted: Asked, ident: Ident, chat: bool) -> AsyncIterator[bytes]:
+    async def _chunks(self, job: Job, wanted: CheckedRequest, ident: Ident, chat: bool) -> AsyncIterator[bytes]:
         count, said, call = Count(len(wanted.prompt), details=self.details), PartialAnswer(), _call_name()
         count.more = int("usage" in wanted.style.wrong)
         first = chat
