@@ -191,7 +191,7 @@ class Screen:
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class LiveBlock:
     """The part of a terminal that is drawn again and again."""
 
     progress: Progress
@@ -235,5 +235,5 @@ def bench_screen(
     with Live(
         console=console, refresh_per_second=4, transient=True, redirect_stdout=False, redirect_stderr=False
     ) as live:
-        live.update(Block(progress))
+        live.update(LiveBlock(progress))
         yield Screen(progress, lambda text: console.print(text, markup=False, soft_wrap=True))
