@@ -6,7 +6,7 @@ import time
 import traceback
 from collections.abc import Iterator, Sequence
 
-from sparkwright.console.board import Board, Watch
+from sparkwright.console.board import ReportBoard, Watch
 from sparkwright.console.figures import prose
 from sparkwright.console.head import services
 from sparkwright.console.outlook import Row, outlook
@@ -30,7 +30,7 @@ _DOES = {
 class Operations:
     """One at a time; what came of the last one of each deployment is shown on the first page."""
 
-    def __init__(self, board: Board) -> None:
+    def __init__(self, board: ReportBoard) -> None:
         self._board = board
         self._running: set[asyncio.Task[None]] = set()
 

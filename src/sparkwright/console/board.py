@@ -67,7 +67,7 @@ class Watch:
         return True
 
 
-class Board:
+class ReportBoard:
     """state: the head's folder."""
 
     def __init__(self, state: Path, now: Callable[[], float] = time.time) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from sparkwright.console import nodes, usage
-from sparkwright.console.board import Board, Watch
+from sparkwright.console.board import ReportBoard, Watch
 from sparkwright.console.charts import bar, sparkline
 from sparkwright.console.figures import (
     UNKNOWN,
@@ -37,7 +37,7 @@ EMPTY = Html()
 _STARTS = (DeploymentState.STARTING, DeploymentState.LOADING, DeploymentState.STAGING)
 
 
-def overview(board: Board, only: str, operates: bool = False, past: Html = EMPTY) -> Html:
+def overview(board: ReportBoard, only: str, operates: bool = False, past: Html = EMPTY) -> Html:
     """The live part of the page, for a key that opens one deployment or all. operates: with links to act.
 
     past: the last day, which the page asks for itself; an event without it leaves it as it is.
@@ -68,7 +68,7 @@ def _all(watches: Sequence[Watch], now: float) -> Html:
     return tag("nav", *links, class_="all", aria_label="Deployments")
 
 
-def _deployment(watch: Watch, board: Board, actions: Html) -> Html:
+def _deployment(watch: Watch, board: ReportBoard, actions: Html) -> Html:
     now = board.now()
     stale, live = watch.stale(now), watch.live
     parts = [_hero(watch, live, stale, now, actions)]
@@ -186,7 +186,7 @@ def _loading(rank: LiveRank) -> Html:
     return tag("div", tag("div", label, tag("span", amount), class_="row"), picture, class_="rank")
 
 
-def _figures(watch: Watch, board: Board, live: Live, stale: str, now: float) -> Html:
+def _figures(watch: Watch, board: ReportBoard, live: Live, stale: str, now: float) -> Html:
     history = watch.history
     engine = _current(live, stale, now)
     rates = (history.decode, history.prefill) if engine.at else (Rate(), Rate())
@@ -252,7 +252,7 @@ def _incidents(found: Sequence[Incident], now: float) -> Html:
     return tag("section", title, tag("ul", *rows, class_="incidents"), more, class_="recent")
 
 
-def days(board: Board, only: str) -> Html:
+def days(board: ReportBoard, only: str) -> Html:
     """The last day of each deployment, of four at most; made once in a while for all who watch.
 
     With several, what a mouse points at is left out, so that the page stays small: their tables have it.

@@ -20,7 +20,7 @@ from starlette.routing import Route
 
 from sparkwright.adapters.watchdog import watched_by_systemd
 from sparkwright.console import actions, chat, connect, incidents, keys, logs, pages, requests, runs, usage
-from sparkwright.console.board import Board, Watch
+from sparkwright.console.board import ReportBoard, Watch
 from sparkwright.console.feed import Feed
 from sparkwright.console.figures import clean
 from sparkwright.console.forms import Operated, Shown, allowed, failed, fields, for_operators, html, same_origin
@@ -51,7 +51,7 @@ class Console:
         setting = from_json(FrontSetting, (home / "door" / FRONT).read_bytes())
         self.keys = Watched(Path(setting.keys), parse, Keys(), time.monotonic, _PATIENCE)
         self.sessions = Sessions(home / "door", str(setting.port), lambda: self.keys.value, time.time)
-        self.board = Board(home.parents[1])
+        self.board = ReportBoard(home.parents[1])
         self.feed = Feed(self.board, lambda: self.keys.value)
         self.operations = actions.Operations(self.board)
         self._followers: dict[str, logs.Follower] = {}

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from sparkwright.console import requests
-from sparkwright.console.board import Board
+from sparkwright.console.board import ReportBoard
 from sparkwright.console.overview import days
 from sparkwright.console.requests import Wanted, latency, wanted
 from sparkwright.console.strip import SPAN, STEP, strip
@@ -133,7 +133,7 @@ def test_the_pages_read_what_the_gateway_wrote(tmp_path: Path) -> None:
 def test_the_last_day_is_made_once_for_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Guards the cost of fifty open pages: the strip is read and drawn once in a while, not for each."""
     at, asked = [NOW], list[str]()
-    board = Board(tmp_path, lambda: at[0])
+    board = ReportBoard(tmp_path, lambda: at[0])
     for name in "abcdef":
         (tmp_path / "supervision" / name).mkdir(parents=True)
     board.refresh()
@@ -155,7 +155,7 @@ def test_requests_are_read_once_for_all(tmp_path: Path, monkeypatch: pytest.Monk
         return (record(), record(model="big"))
 
     monkeypatch.setattr("sparkwright.adapters.sqlite.usage.requests_since", read)
-    board = Board(tmp_path, lambda: at[0])
+    board = ReportBoard(tmp_path, lambda: at[0])
     for _ in range(50):
         assert len(board.requests("")) == 2 and board.requests("chat") == ()
     assert len(asked) == 1

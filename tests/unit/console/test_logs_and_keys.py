@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sparkwright.console import connect, keys, logs
-from sparkwright.console.board import Board, Watch
+from sparkwright.console.board import ReportBoard, Watch
 from sparkwright.console.logs import Filter, Line, filter_of
 from sparkwright.console.sessions import Visitor
 from sparkwright.domain.codec import to_json
@@ -83,7 +83,7 @@ def watch_of(tmp_path: Path, endpoint: str) -> Watch:
     (home / "door" / "endpoint").write_text(endpoint)
     recipe = replace(PLAN.recipe, serving=replace(PLAN.recipe.serving, context=65536))
     (home / "desired.json").write_text(to_json(Desired("chat", PLAN.cluster, recipe)))
-    board = Board(tmp_path)
+    board = ReportBoard(tmp_path)
     board.refresh()
     return board.watches["chat"]
 

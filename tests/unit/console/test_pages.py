@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sparkwright.console import actions, chat, logs, outlook, runs
-from sparkwright.console.board import Board
+from sparkwright.console.board import ReportBoard
 from sparkwright.console.sessions import Visitor
 from sparkwright.domain.codec import Unreadable, to_json
 from sparkwright.domain.errors import UsageError
@@ -23,11 +23,11 @@ from unit.console.test_overview import GIB, LIVE, NODE, NOW
 ME = Visitor(Key("me", "0" * 64, role=Role.OPERATOR), "token")
 
 
-def board_of(state: Path, *lives: Live) -> Board:
+def board_of(state: Path, *lives: Live) -> ReportBoard:
     for live in lives:
         (home := state / "supervision" / live.deployment).mkdir(parents=True)
         (home / "live.json").write_text(to_json(live))
-    board = Board(state, lambda: NOW)
+    board = ReportBoard(state, lambda: NOW)
     board.refresh()
     return board
 
