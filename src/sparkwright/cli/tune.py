@@ -80,7 +80,7 @@ def tune(recipe: str, profile: str, name: str, where: ClusterOptions, **how: Any
     for path in (out, how["report"]):
         shared.writable(path)
     source = Source(found.text, found.source, asked or profile or opened.profile, f"tuned-{goal}")
-    call = Call(opened, name or opened.deployment, source, how, where, (recipe, *_named(profile, name)))
+    call = TuneCall(opened, name or opened.deployment, source, how, where, (recipe, *_named(profile, name)))
     tuned = asyncio.run(_tune(call, TuneRequest(goal, how["only"], how["values"], how["users"], how["seed"])))
     tuned = replace(tuned, resume=_resume(tuned, call))
     for path, content in ((out, tuned.text), (how["report"], text_of.tuning_page(tuned, f"sparkwright {__version__}"))):
@@ -103,7 +103,7 @@ def _write(content: str, path: Path, search: str) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class TuneCall:
     """The command line."""
 
     recipe: Recipe
@@ -114,7 +114,7 @@ class Call:
     given: tuple[str, ...] = ()
 
 
-def _resume(tuned: Tuned, call: Call) -> str:
+def _resume(tuned: Tuned, call: TuneCall) -> str:
     """The command that goes on with the search, ready to paste; '' when it is done."""
     if tuned.done or not tuned.id:
         return ""
@@ -159,7 +159,7 @@ class Lines:
             echo(text, err=True)
 
 
-async def _tune(call: Call, wanted: TuneRequest) -> Tuned:
+async def _tune(call: TuneCall, wanted: TuneRequest) -> Tuned:
     shared.end_like_ctrl_c()
     quiet = call.how["as_json"]
     with console_sink(True) as sink:
@@ -189,7 +189,7 @@ async def _searched(there: Services, made: Survey, journal: tune_journal.FileJou
         return search.result()
 
 
-async def _begun(there: Services, call: Call, made: Survey) -> tune_journal.FileJournal:
+async def _begun(there: Services, call: TuneCall, made: Survey) -> tune_journal.FileJournal:
     old = await use.serving(there, call.deployment)
     header = {
         "recipe": call.recipe.label,
@@ -203,7 +203,7 @@ async def _begun(there: Services, call: Call, made: Survey) -> tune_journal.File
     return tune_journal.begin(tune_folder(), header)
 
 
-def _same(call: Call, wanted: TuneRequest, journal: tune_journal.FileJournal) -> TuneRequest:
+def _same(call: TuneCall, wanted: TuneRequest, journal: tune_journal.FileJournal) -> TuneRequest:
     """The request that the search was begun with. Raises UsageError for another recipe or goal."""
     kept = journal.header()
     theirs = (kept.get("hash"), kept.get("deployment"), (kept.get("wanted") or {}).get("goal"))
@@ -230,7 +230,7 @@ def document(found: Tuned) -> dict[str, Any]:
     return {"schema": SCHEMA, **asdict(found), "best": best, "verdict": text_of.verdict(found)}
 
 
-def _text(found: Tuned, call: Call) -> str:
+def _text(found: Tuned, call: TuneCall) -> str:
     marked = mark(found.simulated)
     if not found.trials:
         table = text_of.candidate_table(found)
