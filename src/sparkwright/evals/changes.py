@@ -10,7 +10,7 @@ _RANK = {State.PASSED: 0, State.SCORED: 0, State.UNSUPPORTED: 1, State.SKIPPED: 
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class OutcomeChange:
     """verdict: better, worse, same; unclear where a side judged nothing."""
 
     name: str
@@ -38,21 +38,21 @@ def _asked(run: Run) -> str:
     return f"{run.workload.name}@{run.workload.version}"
 
 
-def changes(base: Run, new: Run) -> tuple[Change, ...]:
+def changes(base: Run, new: Run) -> tuple[OutcomeChange, ...]:
     """Changes of the outcomes that both have, in the order of the base."""
     known = {one.name: one for one in (new.evaluation.outcomes if new.evaluation else ())}
     ours = base.evaluation.outcomes if base.evaluation else ()
     return tuple(_change(one, known[one.name]) for one in ours if one.name in known)
 
 
-def _change(base: Outcome, new: Outcome) -> Change:
+def _change(base: Outcome, new: Outcome) -> OutcomeChange:
     if base.score and new.score:
-        return Change(base.name, _share(base.score), _share(new.score), _beyond(base.score, new.score))
+        return OutcomeChange(base.name, _share(base.score), _share(new.score), _beyond(base.score, new.score))
     ranks = _RANK[base.state], _RANK[new.state]
     verdict = "same" if base.state is new.state else "unclear"
     if ranks[0] != ranks[1] and 1 not in ranks:
         verdict = "better" if ranks[1] < ranks[0] else "worse"
-    return Change(base.name, base.state, new.state, verdict)
+    return OutcomeChange(base.name, base.state, new.state, verdict)
 
 
 def _share(score: Score) -> str:
