@@ -10,7 +10,7 @@ from sparkwright.app.services import Services, by_node, each, finished
 from sparkwright.checks.attention import FORMER
 from sparkwright.domain.command import Command, Secret
 from sparkwright.domain.errors import CommandFailed, NodeError
-from sparkwright.domain.finding import Change, Fix, Rights
+from sparkwright.domain.finding import AppliedFix, Fix, Rights
 from sparkwright.domain.progress import StepStarted
 from sparkwright.domain.unknown import Unknown
 from sparkwright.domain.values import dataclass, replace
@@ -34,7 +34,7 @@ class Wanted:
     code: str
     fix: Fix
     rights: Rights
-    change: Change | None = None
+    change: AppliedFix | None = None
 
     @property
     def commands(self) -> tuple[Command, ...]:
@@ -161,7 +161,7 @@ async def _mended(services: Services, wanted: Wanted, due: bool) -> Result:
     before = await value_of(services, fix)
     if not due or before == fix.sets:
         return Result(wanted, Outcome.SKIPPED, "it is so already" if before == fix.sets else _OTHERS)
-    change = await begun(services, Change(wanted.code, fix, before, services.clock.now(), services.who))
+    change = await begun(services, AppliedFix(wanted.code, fix, before, services.clock.now(), services.who))
     why = await ran(services, wanted, fix.do)
     if not why and (now := await value_of(services, fix)) != fix.sets:
         why = f"it is {_shown(now)} afterwards"
@@ -171,13 +171,13 @@ async def _mended(services: Services, wanted: Wanted, due: bool) -> Result:
     return Result(wanted, Outcome.DONE)
 
 
-async def settle(services: Services, change: Change) -> None:
+async def settle(services: Services, change: AppliedFix) -> None:
     """Recorded as known to hold."""
     made, node = await record_of(services, change.fix.node), change.fix.node
     await _keep(services, node, [replace(one, done=True) if one == change else one for one in made])
 
 
-async def begun(services: Services, change: Change) -> Change:
+async def begun(services: Services, change: AppliedFix) -> AppliedFix:
     """Recorded. An earlier attempt at the very same that was cut off counts in its place."""
     made = await record_of(services, change.fix.node)
     for one in made:
@@ -187,7 +187,7 @@ async def begun(services: Services, change: Change) -> Change:
     return change
 
 
-async def _taken_back(services: Services, wanted: Wanted, change: Change, why: str) -> str:
+async def _taken_back(services: Services, wanted: Wanted, change: AppliedFix, why: str) -> str:
     """Undoes a change that failed half-way. Returns why it failed and how the undo went."""
     trouble = await ran(services, wanted, change.fix.undo)
     if trouble and await value_of(services, change.fix) != change.before:
@@ -210,7 +210,7 @@ async def _undone(services: Services, wanted: Wanted) -> Result:
     return Result(wanted, Outcome.DONE)
 
 
-async def forget(services: Services, change: Change) -> None:
+async def forget(services: Services, change: AppliedFix) -> None:
     node = change.fix.node
     await _keep(services, node, [one for one in await record_of(services, node) if one != change])
 
@@ -233,7 +233,7 @@ def _shown(said: str) -> str:
     return ", ".join(said.split("\n")) if said else "not to be read"
 
 
-async def record_of(services: Services, node: str) -> tuple[Change, ...]:
+async def record_of(services: Services, node: str) -> tuple[AppliedFix, ...]:
     """Raises CommandFailed for one that cannot be read: to write a new one would lose the way back."""
     state = services.state_on(node)
     made = await services.read(node, recorded(state))
@@ -243,5 +243,5 @@ async def record_of(services: Services, node: str) -> tuple[Change, ...]:
     return made
 
 
-async def _keep(services: Services, node: str, made: Sequence[Change]) -> None:
+async def _keep(services: Services, node: str, made: Sequence[AppliedFix]) -> None:
     await services.hosts[node].put(text(made), file(services.state_on(node)), 0o600)

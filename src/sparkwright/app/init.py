@@ -13,7 +13,7 @@ from sparkwright.checks.reading import is_gb10
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import Refused, UsageError
 from sparkwright.domain.facts import DockerTrouble, NodeFacts
-from sparkwright.domain.finding import Change, Finding, Fix, Rights
+from sparkwright.domain.finding import AppliedFix, Finding, Fix, Rights
 from sparkwright.domain.service import Reach
 from sparkwright.domain.unknown import Unknown, known
 from sparkwright.domain.values import dataclass, replace
@@ -238,7 +238,7 @@ async def record_login(services: Services, key: str) -> None:
         recorded = await record_of(services, node)
         known = any(change.code == "ssh" and change.fix.undo == fix.undo for change in recorded)
         if not known and await value_of(services, fix) == fix.sets:
-            change = await begun(services, Change("ssh", fix, "", services.clock.now(), services.who))
+            change = await begun(services, AppliedFix("ssh", fix, "", services.clock.now(), services.who))
             await settle(services, change)
 
     await together(one(node.name) for node in services.cluster.nodes if not node.is_local)

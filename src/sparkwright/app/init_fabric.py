@@ -10,7 +10,7 @@ from sparkwright.app.fix import Outcome, Result, Wanted, begun, forget, ran, set
 from sparkwright.app.lease import did
 from sparkwright.app.services import Services, finished, together
 from sparkwright.domain.errors import CommandFailed, NodeError
-from sparkwright.domain.finding import Change
+from sparkwright.domain.finding import AppliedFix
 from sparkwright.domain.progress import StepStarted
 from sparkwright.domain.values import dataclass
 from sparkwright.facts.changes import as_root
@@ -38,7 +38,7 @@ async def set_fabric(services: Services, wanted: Sequence[Wanted], ends: Ends) -
     if hand := [one for one in wanted if one.by_hand]:
         why = "; ".join(dict.fromkeys(f"{one.fix.node}: {one.by_hand}" for one in hand))
         return tuple(Result(one, Outcome.BY_HAND, why) for one in wanted)
-    changes: list[Change] = []
+    changes: list[AppliedFix] = []
     try:
         await _set(services, wanted, ends, changes)
     except NodeError as error:
@@ -49,12 +49,12 @@ async def set_fabric(services: Services, wanted: Sequence[Wanted], ends: Ends) -
     return tuple(Result(one, Outcome.DONE) for one in wanted)
 
 
-async def _set(services: Services, wanted: Sequence[Wanted], ends: Ends, changes: list[Change]) -> None:
+async def _set(services: Services, wanted: Sequence[Wanted], ends: Ends, changes: list[AppliedFix]) -> None:
     """changes: gets those that are recorded."""
     now, who = services.clock.now, services.who
     for one in wanted:
         before = await value_of(services, one.fix)
-        changes.append(await begun(services, Change(one.code, one.fix, before, now(), who)))
+        changes.append(await begun(services, AppliedFix(one.code, one.fix, before, now(), who)))
     await together(_applied(services, one) for one in wanted)
     for one in wanted:
         await _proven(services, one, ends)
@@ -88,14 +88,14 @@ async def _proven(services: Services, one: Wanted, ends: Ends) -> None:
 
 
 async def _heal(
-    services: Services, wanted: Sequence[Wanted], changes: Sequence[Change], why: str
+    services: Services, wanted: Sequence[Wanted], changes: Sequence[AppliedFix], why: str
 ) -> tuple[Result, ...]:
     """Takes it back on every node where that is known to have begun."""
     begun_on = {change.fix.node: change for change in changes}
     return tuple(await together(_healed(services, one, begun_on.get(one.fix.node), why) for one in wanted))
 
 
-async def _healed(services: Services, one: Wanted, change: Change | None, why: str) -> Result:
+async def _healed(services: Services, one: Wanted, change: AppliedFix | None, why: str) -> Result:
     if change is None:
         return Result(one, Outcome.FAILED, f"{why}; nothing is changed here")
     try:
