@@ -4,7 +4,7 @@ from collections.abc import Callable, Coroutine, Iterable, Sequence
 from enum import StrEnum
 from typing import Any
 
-from sparkwright.app.check import Checked, check_nodes
+from sparkwright.app.check import CheckReport, check_nodes
 from sparkwright.app.lease import holding
 from sparkwright.app.services import Services, by_node, each, finished
 from sparkwright.checks.attention import FORMER
@@ -58,7 +58,7 @@ class Result:
 Work = Callable[[Wanted], Coroutine[Any, Any, Result]]
 
 
-async def mendable(services: Services, checked: Checked, only: Sequence[str] = ()) -> tuple[Wanted, ...]:
+async def mendable(services: Services, checked: CheckReport, only: Sequence[str] = ()) -> tuple[Wanted, ...]:
     """The fixes that the findings carry, by node in the cluster's order. only: these codes, () for all."""
     pairs = [(f.code, f.fix) for f in checked.findings if f.fix and (not only or f.code in only)]
     rights = await rights_of(services, (fix.node for _, fix in pairs if fix.root), RIGHTS)
@@ -79,7 +79,9 @@ async def undoable(
     return tuple(wanted for wanted in found if not only or FORMER.get(wanted.code, wanted.code) in only), lost
 
 
-async def apply_fixes(services: Services, wanted: Sequence[Wanted], seize: bool) -> tuple[tuple[Result, ...], Checked]:
+async def apply_fixes(
+    services: Services, wanted: Sequence[Wanted], seize: bool
+) -> tuple[tuple[Result, ...], CheckReport]:
     """Makes them, as far as they are still due under the nodes' leases, and checks again. Raises Busy."""
     async with holding(services, _nodes(wanted), "check --fix", seize):
         findings = (await check_nodes(services)).findings

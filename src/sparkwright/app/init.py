@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 
-from sparkwright.app.check import Checked, check_nodes
+from sparkwright.app.check import CheckReport, check_nodes
 from sparkwright.app.fix import Outcome, Result, Wanted, begun, make, record_of, rights_of, settle, value_of
 from sparkwright.app.init_fabric import Ends, set_fabric
 from sparkwright.app.init_layout import pinged, planned, wires_of
@@ -36,7 +36,7 @@ class Survey:
     notes: for the user. reaches: how each node is reached by the others. homes: of the ssh users.
     """
 
-    checked: Checked
+    checked: CheckReport
     layout: Layout
     steps: tuple[Wanted, ...]
     ready: tuple[tuple[str, str, str], ...]

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from sparkwright.app.check import Checked, check_nodes
+from sparkwright.app.check import CheckReport, check_nodes
 from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.app.fix import Outcome, Result, Wanted, apply_fixes, mendable, undo, undoable, with_password
 from sparkwright.app.services import Services
@@ -45,7 +45,7 @@ class Fixed:
 
     wanted: tuple[Wanted, ...]
     results: tuple[Result, ...]
-    after: Checked
+    after: CheckReport
 
 
 def fix(cluster: Cluster, where: ClusterOptions, how: How) -> Fixed:
@@ -105,7 +105,7 @@ def leave_undone(results: Sequence[Result], lost: Sequence[NodeError]) -> None:
         raise click.exceptions.Exit(1)
 
 
-async def _look(services: Services, only: tuple[str, ...]) -> tuple[Checked, tuple[Wanted, ...]]:
+async def _look(services: Services, only: tuple[str, ...]) -> tuple[CheckReport, tuple[Wanted, ...]]:
     checked = await check_nodes(services)
     heeded = tuple(f for f in checked.findings if f.code in only or f.code not in services.cluster.ignore)
     return checked, await mendable(services, replace(checked, findings=heeded), only)
@@ -215,7 +215,7 @@ def shown(findings: Sequence[Finding], least: Severity) -> list[Finding]:
     return [one for one in findings if _ORDER.index(one.severity) <= _ORDER.index(least)]
 
 
-def quiet_lines(checked: Checked) -> list[str]:
+def quiet_lines(checked: CheckReport) -> list[str]:
     """A line for each event that an earlier check has shown, and one for all that is ignored."""
     old = [f"{one.code}  {one.subject}: {one.evidence} (first seen {_date(at)})" for one, at in checked.old]
     codes = ", ".join(sorted({one.code for one in checked.ignored}))
@@ -227,7 +227,7 @@ def _date(at: float) -> str:
     return time.strftime("%Y-%m-%d %H:%M", time.localtime(at))
 
 
-def summary(checked: Checked, least: Severity = Severity.INFO, tried: Sequence[Result] = ()) -> str:
+def summary(checked: CheckReport, least: Severity = Severity.INFO, tried: Sequence[Result] = ()) -> str:
     """The last line of a check: how many nodes answered and how fast, what was found, what --fix can do about it.
 
     tried: how a --fix just went.

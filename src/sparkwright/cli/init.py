@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from sparkwright.adapters.sparkrun_files import sparkrun_cluster
-from sparkwright.app.check import Checked, check_nodes
+from sparkwright.app.check import CheckReport, check_nodes
 from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.app.fix import Outcome, Result, Wanted
 from sparkwright.app.init import Survey, prepare, record_login, rights_there, survey
@@ -164,11 +164,11 @@ def _init(cluster: Cluster, where: ClusterOptions, how: How) -> None:
 
 def _made(
     cluster: Cluster, where: ClusterOptions, how: How, found: Survey, chosen: Sequence[Wanted]
-) -> tuple[tuple[Result, ...], Checked]:
+) -> tuple[tuple[Result, ...], CheckReport]:
     if not chosen:
         return (), found.checked
 
-    async def use(services: Services) -> tuple[tuple[Result, ...], Checked]:
+    async def use(services: Services) -> tuple[tuple[Result, ...], CheckReport]:
         results = await prepare(services, found, chosen, how.seize, how.force)
         await services.hosts.close(persist=False)  # a connection that is open does not have the user's new group
         return results, await check_nodes(services)
@@ -248,7 +248,7 @@ class Done:
     found: Survey
     wanted: Sequence[Wanted]
     results: Sequence[Result]
-    after: Checked
+    after: CheckReport
     file: str
     text: str
 
@@ -271,7 +271,7 @@ def _report(done: Done, how: How) -> None:
         raise click.exceptions.Exit(1)
 
 
-def _ending(after: Checked, wrote: str, text: str) -> None:
+def _ending(after: CheckReport, wrote: str, text: str) -> None:
     if wrote == "proposed":
         echo(f"cluster file that would be written:\n{text}")
         return
