@@ -40,7 +40,7 @@ class Way:
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class EndpointCheck:
     """The result of a check. at: the endpoint as it reported itself. answer: to the one request; troubles: worst
     first."""
 
@@ -113,12 +113,12 @@ async def _known(services: Services) -> Keys:
     return await listed(services)
 
 
-async def check(asker: Endpoint, way: Way, client: Client) -> Checked:
+async def check(asker: Endpoint, way: Way, client: Client) -> EndpointCheck:
     """Finds the endpoint and sends one request as the client would. Raises as `found` does."""
     return await _asked(asker, way, client, await found(asker, way))
 
 
-async def found(asker: Endpoint, way: Way) -> Checked:
+async def found(asker: Endpoint, way: Way) -> EndpointCheck:
     """The endpoint as it reports itself; the model is asked nothing. Raises NotReady if nothing answers, UsageError for
     values that settings cannot hold."""
     listing = await asker.get(f"{way.url.removesuffix('/v1')}/v1/models", way.key, _SOON)
@@ -131,10 +131,10 @@ async def found(asker: Endpoint, way: Way) -> Checked:
     row: Mapping[str, Any] = next((row for row in rows if row["id"] == model), {})
     at = served(way.url, model, key_file=way.key_file, authority=way.authority, context=_context(row))
     simulated = listing.headers.get(_SIMULATED, "") not in ("", "0")
-    return Checked(at, ProbeAnswer(), models=names, simulated=simulated)
+    return EndpointCheck(at, ProbeAnswer(), models=names, simulated=simulated)
 
 
-async def _asked(asker: Endpoint, way: Way, client: Client, seen: Checked) -> Checked:
+async def _asked(asker: Endpoint, way: Way, client: Client, seen: EndpointCheck) -> EndpointCheck:
     ask = fitness.request(client)
     body = json.dumps({"model": seen.at.model, **ask.body})
     try:

@@ -126,7 +126,7 @@ def _undo(client: str, as_json: bool) -> None:
 
 
 def _connect(name: str, target: str, where: ClusterOptions, how: _How, as_json: bool) -> None:
-    from sparkwright.app.connect import Checked, Way, check, found
+    from sparkwright.app.connect import EndpointCheck, Way, check, found
     from sparkwright.gateway.clients import client as known
     from sparkwright.gateway.clients import settings
     from sparkwright.wiring import asker
@@ -135,7 +135,7 @@ def _connect(name: str, target: str, where: ClusterOptions, how: _How, as_json: 
     if how.write and not client.file:
         raise UsageError(f"{client.title} reads no file that could be written", "set what `connect` prints")
 
-    async def run(way: Way) -> Checked:
+    async def run(way: Way) -> EndpointCheck:
         shared.end_like_ctrl_c()
         able = asker(way.authority)
         return await (check(able, way, client) if how.check else found(able, way))
