@@ -88,7 +88,7 @@ def _is_upgrade(name: bytes) -> bool:
     return name == b"upgrade" or name.startswith(b"sec-websocket-")
 
 
-class Client:
+class ProxyConnection:
     """Caddy's side of one connection. read_at: when all of the body was here, by the loop's clock.
 
     begun: whether an answer has begun. opened: whether that is a stream of our own, for a client that waits.

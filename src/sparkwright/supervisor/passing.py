@@ -18,7 +18,7 @@ import h11
 from sparkwright.gateway.decide import GATEWAY_FAULT, GatewayAnswer, invalid, too_large
 from sparkwright.gateway.model_scan import scan_for
 from sparkwright.gateway.usage import Body, streams
-from sparkwright.supervisor.connection import PIECE, Client, Gone, Head, Page, TooLarge, TooSlow
+from sparkwright.supervisor.connection import PIECE, Gone, Head, Page, ProxyConnection, TooLarge, TooSlow
 from sparkwright.supervisor.engine_answer import EngineAnswer, MalformedAnswer
 from sparkwright.supervisor.spool import IN_MEMORY, HeldBody, Spool, SpoolFull
 
@@ -97,7 +97,7 @@ class Passing:
         self._pages, self._gate, self._spool = pages, gate, spool or Spool()
 
     async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        client = Client(reader, writer)
+        client = ProxyConnection(reader, writer)
         try:
             if answer := await self._answered(client):
                 await client.answer(answer)
@@ -107,7 +107,7 @@ class Passing:
         finally:
             writer.close()
 
-    async def _answered(self, client: Client) -> GatewayAnswer | None:
+    async def _answered(self, client: ProxyConnection) -> GatewayAnswer | None:
         """The error answer for the client; None if it got its answer. An error of ours never ends without one."""
         try:
             return await self._serve(client)
@@ -125,7 +125,7 @@ class Passing:
             sys.stderr.write(f"a request failed in the gateway itself:\n{traceback.format_exc()}")
             return GATEWAY_FAULT
 
-    async def _serve(self, client: Client) -> GatewayAnswer | None:
+    async def _serve(self, client: ProxyConnection) -> GatewayAnswer | None:
         head = await client.head()
         if head is None:
             return None
@@ -143,7 +143,7 @@ class Passing:
             entry.leave()
 
 
-async def _asked(gate: Gate, client: Client, head: Head, kept: HeldBody, entry: Entry) -> GatewayAnswer | None:
+async def _asked(gate: Gate, client: ProxyConnection, head: Head, kept: HeldBody, entry: Entry) -> GatewayAnswer | None:
     """The answer for the client in place of an engine's; None if it got one. Raises Gone, OSError."""
     target = await _chosen(gate, client, head, kept, entry)
     if isinstance(target, GatewayAnswer):
@@ -157,7 +157,7 @@ async def _asked(gate: Gate, client: Client, head: Head, kept: HeldBody, entry: 
 
 
 async def _chosen(
-    gate: Gate, client: Client, head: Head, kept: HeldBody, entry: Entry
+    gate: Gate, client: ProxyConnection, head: Head, kept: HeldBody, entry: Entry
 ) -> Target | Page | GatewayAnswer:
     scan = scan_for(head.headers.get("content-type", ""))
     while not scan.done and (piece := await client.body()):
@@ -171,7 +171,7 @@ async def _chosen(
 
 
 async def _while_waiting(
-    choosing: "asyncio.Future[Target | Page | GatewayAnswer]", client: Client, kept: HeldBody
+    choosing: "asyncio.Future[Target | Page | GatewayAnswer]", client: ProxyConnection, kept: HeldBody
 ) -> None:
     """The rest of the body is taken in meanwhile: only then is it seen that a client leaves. Raises Gone."""
 
@@ -201,7 +201,9 @@ async def _while_waiting(
                 await task
 
 
-async def _passed(client: Client, head: Head, kept: HeldBody, target: Target, tap: Tap) -> GatewayAnswer | None:
+async def _passed(
+    client: ProxyConnection, head: Head, kept: HeldBody, target: Target, tap: Tap
+) -> GatewayAnswer | None:
     """The answer for the client in place of the engine's; None if it got one. Raises Gone, OSError."""
     answer, engine = EngineAnswer(head.method), None
     try:
@@ -252,14 +254,16 @@ async def _family(host: str) -> int:
         return int(found[0][0])
 
 
-async def _inserted(client: Client, kept: HeldBody, tap: Tap) -> bytes:
+async def _inserted(client: ProxyConnection, kept: HeldBody, tap: Tap) -> bytes:
     """The tap's addition once the whole body is here: without it no engine begins. Raises Gone, TooLarge."""
     while piece := await client.body():
         await kept.write(piece)
     return kept.examine(tap.insertion)
 
 
-async def _send(client: Client, request: h11.Request, kept: HeldBody, engine: socket.socket, inserted: bytes) -> None:
+async def _send(
+    client: ProxyConnection, request: h11.Request, kept: HeldBody, engine: socket.socket, inserted: bytes
+) -> None:
     """The request, then what a websocket sends. Ends with Gone, TooLarge, or OSError where the engine reads no further.
 
     inserted: what follows the first byte of the body.
@@ -294,7 +298,7 @@ class _Arriving:
         return await asyncio.get_running_loop().sock_recv(self._engine, PIECE)
 
 
-async def _answer(engine: socket.socket, client: Client, tap: Tap, answer: EngineAnswer) -> bool:
+async def _answer(engine: socket.socket, client: ProxyConnection, tap: Tap, answer: EngineAnswer) -> bool:
     """False where the engine gives none. Raises OSError where either side breaks off in the middle of it."""
     arriving, body = _Arriving(engine), b""
     try:
@@ -319,7 +323,7 @@ async def _answer(engine: socket.socket, client: Client, tap: Tap, answer: Engin
     return True
 
 
-async def _switched(arriving: _Arriving, client: Client, answer: EngineAnswer, data: bytes) -> None:
+async def _switched(arriving: _Arriving, client: ProxyConnection, answer: EngineAnswer, data: bytes) -> None:
     """A websocket: what the engine sends, unread, until it closes."""
     if not answer.switched:
         raise MalformedAnswer("the engine changed to another protocol without naming it")
@@ -332,7 +336,7 @@ async def _switched(arriving: _Arriving, client: Client, answer: EngineAnswer, d
 class _Passed:
     """The engine's answer as the client's own."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: ProxyConnection) -> None:
         self._client = client
 
     async def more(self, piece: bytes) -> None:
@@ -348,7 +352,7 @@ class _Passed:
 class _Refusal:
     """The engine's refusal of a stream that has begun: it becomes the stream's last event."""
 
-    def __init__(self, client: Client, status: int) -> None:
+    def __init__(self, client: ProxyConnection, status: int) -> None:
         self._client, self._status, self._said = client, status, b""
 
     async def more(self, piece: bytes) -> None:
@@ -360,7 +364,7 @@ class _Refusal:
         await self._client.answer(GatewayAnswer(self._status, "engine_error", "engine_error", text))
 
 
-async def _begun(client: Client, answer: EngineAnswer) -> _Passed | _Refusal:
+async def _begun(client: ProxyConnection, answer: EngineAnswer) -> _Passed | _Refusal:
     """Write the head, not before Caddy can have seen the end of the body. Raises MalformedAnswer."""
     if client.opened:
         return _Passed(client) if answer.status == 200 else _Refusal(client, answer.status)
