@@ -10,7 +10,7 @@ from sparkwright.domain.calibration import Calibration, Conditions
 from sparkwright.domain.command import Command, Completed, Secret
 from sparkwright.domain.deployment import Answer
 from sparkwright.domain.live import GatewayUse
-from sparkwright.domain.plan_history import Compared
+from sparkwright.domain.plan_history import PredictionError
 from sparkwright.domain.progress import Happening
 from sparkwright.domain.recipe import ModelKind
 
@@ -155,10 +155,10 @@ class FlagStore(Protocol):
 class PlanHistory(Protocol):
     """Predictions of plans and what starts measured, saved on this machine."""
 
-    def add(self, rows: tuple[Compared, ...]) -> str:
+    def add(self, rows: tuple[PredictionError, ...]) -> str:
         """Keeps them; returns why it could not, '' if it did."""
 
-    def all(self) -> tuple[Compared, ...]:
+    def all(self) -> tuple[PredictionError, ...]:
         """The oldest first; what cannot be read counts as not kept."""
 
 
