@@ -141,7 +141,7 @@ class Lag:
 
 
 @dataclass(frozen=True, slots=True)
-class Conditions:
+class RunConditions:
     """The conditions of a run; '' if unknown. ours: the endpoint is a deployment of this cluster.
 
     tokenizer: how prompt lengths were made (`/tokenize of the server`, `file <sha>`, `estimate`). nodes: a line each.
@@ -249,7 +249,7 @@ class Run:
     id: str
     began: float
     workload: Workload
-    conditions: Conditions
+    conditions: RunConditions
     state: str = "running"
     ended: float = 0.0
     levels: tuple[Level, ...] = ()

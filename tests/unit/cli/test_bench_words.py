@@ -8,7 +8,7 @@ from sparkwright.app.bench.measure import outline
 from sparkwright.app.bench.target import Order, Target
 from sparkwright.cli.bench_words import found_text, lacks, plan_json, plan_text
 from sparkwright.domain.probed import Probed
-from sparkwright.domain.run import Conditions
+from sparkwright.domain.run import RunConditions
 from sparkwright.domain.workload import Arrival, Length, LevelPlan, Pace, Search, Single, Workload
 
 PLAN = LevelPlan("one", Single(Length(256, 256), Length(64, 64)), Pace(concurrency=4), requests=12)
@@ -21,7 +21,7 @@ FULL = Probed(
 
 
 def ready(probed: Probed = FULL, exact: bool = True, **conditions: object) -> Ready:
-    known = replace(Conditions("http://node", "m", tokenizer="/tokenize of the server"), **conditions)  # type: ignore[arg-type]
+    known = replace(RunConditions("http://node", "m", tokenizer="/tokenize of the server"), **conditions)  # type: ignore[arg-type]
     made = outline(WORK, probed)
     order = Order(Target("http://node"), probed, WORK, tuple(level.plan for level in made.levels))
     return Ready(order, made, CountingTokenizer(exact=exact), known)

@@ -5,10 +5,10 @@ from dataclasses import replace
 from sparkwright.app.evaluate import workload
 from sparkwright.cli.eval_text import document, text
 from sparkwright.domain.evaluation import Evaluation, Outcome, State
-from sparkwright.domain.run import Conditions, Run
+from sparkwright.domain.run import Run, RunConditions
 
 FAILED = (Outcome("follows", State.PASSED), Outcome("tool-call", State.FAILED, "a call in `content`"))
-CONDITIONS = Conditions("http://node", "m", recipe="big@256k", engine="vllm", flags=("serve", "m", "--port", "8000"))
+CONDITIONS = RunConditions("http://node", "m", recipe="big@256k", engine="vllm", flags=("serve", "m", "--port", "8000"))
 RUN = Run("r-1", 0.0, workload("probes", 0, "Probes"), CONDITIONS, "done", evaluation=Evaluation("probes", FAILED))
 
 

@@ -1,7 +1,7 @@
 """Two evaluations compared."""
 
 from sparkwright.domain.evaluation import Evaluation, Outcome, State
-from sparkwright.domain.run import Conditions, Run
+from sparkwright.domain.run import Run, RunConditions
 from sparkwright.domain.workload import Workload
 from sparkwright.evals.changes import changes, refused
 from sparkwright.evals.score import score
@@ -9,7 +9,9 @@ from sparkwright.evals.score import score
 
 def run(*outcomes: Outcome, version: int = 1, seed: int = 1, simulated: bool = False) -> Run:
     work = Workload("eval-probes", "Probes", (), version, seed=seed)
-    return Run("r-1", 0.0, work, Conditions("url", "m", simulated=simulated), evaluation=Evaluation("probes", outcomes))
+    return Run(
+        "r-1", 0.0, work, RunConditions("url", "m", simulated=simulated), evaluation=Evaluation("probes", outcomes)
+    )
 
 
 def test_states_and_scores() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from sparkwright.adapters.run_files.totals import about, alone, decode_of, known, moment, number, run_of, statement
-from sparkwright.domain.run import Conditions, Level, Run, Stated, Totals
+from sparkwright.domain.run import Level, Run, RunConditions, Stated, Totals
 from sparkwright.domain.workload import Arrival, LevelPlan, Pace, Single
 
 TOOL = "aiperf"
@@ -43,7 +43,7 @@ def read(tree: Tree) -> Run:
     began = moment(tree.get("start_time"))
     note = f"version {tree.get('aiperf_version', '?')}; lengths are means"
     note += "; the benchmark was cancelled" if tree.get("was_cancelled") else ""
-    return run_of([level], TOOL, Conditions("", model, client=TOOL), note, began)
+    return run_of([level], TOOL, RunConditions("", model, client=TOOL), note, began)
 
 
 def _metrics(tree: Tree) -> Tree:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from sparkwright.adapters.run_files.totals import MS, about, alone, known, number, run_of, statement
-from sparkwright.domain.run import Conditions, Level, Run, Stated, Totals
+from sparkwright.domain.run import Level, Run, RunConditions, Stated, Totals
 from sparkwright.domain.workload import Arrival, LevelPlan, Pace, Single
 
 TOOL = "guidellm"
@@ -40,7 +40,7 @@ def read(tree: Tree) -> Run:
         levels.append(_level(one, name if seen[name] == 1 else f"{name} ({seen[name]})", pace))
     version = (tree.get("metadata") or {}).get("guidellm_version", "?")
     began = number((tree["benchmarks"][0].get("scheduler_metrics") or {}).get("start_time")) or 0.0
-    conditions = Conditions("", _model(tree), client=TOOL)
+    conditions = RunConditions("", _model(tree), client=TOOL)
     note = f"version {version}; lengths are means, time per output token is its time between tokens"
     return run_of(levels, TOOL, conditions, note, began)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from sparkwright.adapters.run_files.totals import moment, number, run_of
 from sparkwright.domain.errors import UsageError
-from sparkwright.domain.run import Conditions, Level, Run, Stated
+from sparkwright.domain.run import Level, Run, RunConditions, Stated
 from sparkwright.domain.workload import Length, LevelPlan, Pace, Single
 
 TOOL = "llama-bench"
@@ -44,7 +44,7 @@ def _run(levels: Sequence[Level], model: str, note: str, first: Tree) -> Run:
         seen[level.plan.name] = repeat + 1
         counted.append(level if not repeat else _again(level, repeat + 1))
     note = f"{note}; without a server, so without a time to the first token"
-    conditions = Conditions("", model, client=TOOL)
+    conditions = RunConditions("", model, client=TOOL)
     return run_of(counted, TOOL, conditions, note, moment(first.get("test_time")))
 
 

@@ -15,7 +15,7 @@ import orjson
 from sparkwright import __version__
 from sparkwright.adapters.run_files.batches import CONTEXT, WORDS, Batch, batches_of
 from sparkwright.domain.errors import UsageError
-from sparkwright.domain.run import Conditions, Level, Reads, Row, Run, Stated
+from sparkwright.domain.run import Level, Reads, Row, Run, RunConditions, Stated
 from sparkwright.domain.workload import Length, LevelPlan, Pace, Single, Workload
 from sparkwright.loadgen.samples import TOTALS_ONLY, span
 
@@ -42,7 +42,7 @@ def read(tree: Mapping[str, Any]) -> Run:
 def run_of(levels: Sequence[Level], model: str, tool: str, note: str, began: float = 0.0) -> Run:
     plans = {level.plan.name: level.plan for level in levels}
     workload = Workload(tool, tool, tuple(plans.values()), repeats=max(level.repeat for level in levels) + 1)
-    terms = Conditions("", model, client=tool)
+    terms = RunConditions("", model, client=tool)
     return Run("", began, workload, terms, "done", began, tuple(levels), note=note, imported=tool)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.evaluation import Evaluation, Evidence, Outcome, Score, State
-from sparkwright.domain.run import Conditions, Run
+from sparkwright.domain.run import Run, RunConditions
 from sparkwright.domain.workload import Workload
 from sparkwright.evals.heard import shortened
 from sparkwright.evals.score import score
@@ -144,7 +144,7 @@ def read_ifeval(rows: Sequence[Tree]) -> Run:
 def _run(name: str, title: str, model: str, found: Evaluation, seed: int) -> Run:
     if not found.outcomes:
         raise UsageError("the file has no score")
-    terms = Conditions("", shortened(model, 200) if model else "", client=found.kind, seed=seed)
+    terms = RunConditions("", shortened(model, 200) if model else "", client=found.kind, seed=seed)
     return Run(
         "",
         0.0,

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from sparkwright.domain.errors import UsageError
-from sparkwright.domain.run import Conditions, Level, Run, Stated
+from sparkwright.domain.run import Level, Run, RunConditions, Stated
 from sparkwright.domain.workload import Length, Single, Workload
 
 MS = 1000.0
@@ -61,7 +61,7 @@ def moment(text: Any, form: str = "") -> float:
         return 0.0
 
 
-def run_of(levels: Sequence[Level], tool: str, conditions: Conditions, note: str = "", began: float = 0.0) -> Run:
+def run_of(levels: Sequence[Level], tool: str, conditions: RunConditions, note: str = "", began: float = 0.0) -> Run:
     """Raises UsageError where no level has a figure."""
     kept = [level for level in levels[:_MOST_LEVELS] if level.stated or level.rows]
     if not kept:

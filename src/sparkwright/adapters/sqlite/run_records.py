@@ -11,7 +11,7 @@ from typing import Any
 
 from sparkwright.domain.codec import from_json, from_tree, to_json
 from sparkwright.domain.evaluation import Evaluation
-from sparkwright.domain.run import Conditions, Lag, Level, Listed, Reads, Row, Run, Scrape, Stated, Totals
+from sparkwright.domain.run import Lag, Level, Listed, Reads, Row, Run, RunConditions, Scrape, Stated, Totals
 from sparkwright.domain.workload import LevelPlan, Workload
 
 _EXACT, _WIDE, _MANY, _ONES = 1, 2, 4, 8
@@ -77,7 +77,7 @@ def clean(text: str) -> str:
 
 def run_of(record: Record, levels: tuple[Level, ...]) -> Run:
     """Raises Unreadable."""
-    workload, conditions = from_json(Workload, record["workload"]), from_json(Conditions, record["conditions"])
+    workload, conditions = from_json(Workload, record["workload"]), from_json(RunConditions, record["conditions"])
     evaluation = from_json(Evaluation, record["evaluation"]) if record["evaluation"] else None
     given = {name: record[name] for name in _PLAIN} | {"tags": tuple(json.loads(record["tags"]))}
     return Run(**given, workload=workload, conditions=conditions, levels=levels, evaluation=evaluation)

@@ -20,16 +20,16 @@ from sparkwright.app.bench.target import (
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.probed import Probed
-from sparkwright.domain.run import Conditions, Run
+from sparkwright.domain.run import Run, RunConditions
 from sparkwright.domain.values import dataclass, field, replace
 from sparkwright.domain.workload import Workload
 from sparkwright.ports import Tokenizer
 
 
-def conditions(bench: Bench, order: Order, tokenizer: str) -> Conditions:
+def conditions(bench: Bench, order: Order, tokenizer: str) -> RunConditions:
     """The version that the engine reports wins over the recipe's."""
     probed, ours = order.probed, order.ours
-    outside = Conditions(
+    outside = RunConditions(
         endpoint=order.target.name,
         model=probed.model,
         engine=probed.engine,
@@ -87,7 +87,7 @@ class Ready:
     order: Order
     outline: Outline
     tokenizer: Tokenizer
-    conditions: Conditions
+    conditions: RunConditions
     unfinished: str = ""
     files: Mapping[str, str] = field(default_factory=dict)
 

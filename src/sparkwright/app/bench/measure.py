@@ -11,7 +11,7 @@ from sparkwright.app.bench.target import PATIENCE, Bench, Order, Screen
 from sparkwright.app.services import finished
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.probed import Probed
-from sparkwright.domain.run import Conditions, Level, Row, Run
+from sparkwright.domain.run import Level, Row, Run, RunConditions
 from sparkwright.domain.values import dataclass, replace
 from sparkwright.domain.workload import Agent, Length, LevelPlan, Replay, Shape, Workload
 from sparkwright.loadgen.agentic import planned
@@ -108,7 +108,7 @@ _LEAST = 5.0  # seconds; a level that would have less is not begun
 STOPPED, DONE = "stopped", "done"
 
 
-async def run_of(bench: Bench, order: Order, conditions: Conditions) -> Run:
+async def run_of(bench: Bench, order: Order, conditions: RunConditions) -> Run:
     """A new run, not yet kept. Of its id the first free one is taken: one call may measure several endpoints."""
     now = bench.clock.now()
     day = time.strftime("%Y%m%d", time.gmtime(now))
@@ -222,7 +222,7 @@ async def _shown(going: _Going, step: Step) -> Level:
     return level
 
 
-def same_server(run: Run, now: Conditions) -> None:
+def same_server(run: Run, now: RunConditions) -> None:
     """A run mixes no two servers. Raises UsageError."""
     before = run.conditions
     pairs = {name: (getattr(before, name), getattr(now, name)) for name in _SAME}
