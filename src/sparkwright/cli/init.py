@@ -159,7 +159,7 @@ def _init(cluster: Cluster, where: ClusterOptions, how: How) -> None:
     results, after = _made(cluster, ours, how, found, chosen)
     text = cluster_text(_with_fabric(cluster, found.layout))
     wrote = _write(cluster, text, how)
-    _report(Done(found, wanted, results, after, wrote, text), how)
+    _report(InitResult(found, wanted, results, after, wrote, text), how)
 
 
 def _made(
@@ -242,7 +242,7 @@ def _write(cluster: Cluster, text: str, how: How) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class InitResult:
     """The result of `init`. file: the fate of the cluster file; text: its content."""
 
     found: Survey
@@ -253,7 +253,7 @@ class Done:
     text: str
 
 
-def _report(done: Done, how: How) -> None:
+def _report(done: InitResult, how: How) -> None:
     found = done.found
     if how.as_json:
         ready = [{"node": node, "step": code, "says": says} for node, code, says in found.ready]
