@@ -74,7 +74,7 @@ class Count:
 
 
 @dataclass(frozen=True, slots=True)
-class End:
+class AnswerEnd:
     """The end of an answer; an empty reason means that it has not ended."""
 
     reason: str = ""
@@ -92,7 +92,7 @@ def filled(name: str, **values: object) -> Body:
     return {**_templates()[name], **values}
 
 
-def text_chunk(ident: Ident, text: str, end: End) -> Body:
+def text_chunk(ident: Ident, text: str, end: AnswerEnd) -> Body:
     choice = filled("text_chunk", text=text, finish_reason=end.reason or None, stop_reason=end.stop)
     return {**_head(ident, "text_completion"), "choices": [choice]}
 
@@ -104,7 +104,7 @@ def role_chunk(ident: Ident, usage: Body | None) -> Body:
     return {**head, "choices": [choice], **extra, "prompt_token_ids": None, "prompt_text": None}
 
 
-def delta_chunk(ident: Ident, delta: Body, end: End, tokens: list[Body]) -> Body:
+def delta_chunk(ident: Ident, delta: Body, end: AnswerEnd, tokens: list[Body]) -> Body:
     choice: Body = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": end.reason or None}
     if end.reason:
         choice["stop_reason"] = end.stop
@@ -150,7 +150,7 @@ class PartialAnswer:
         return []
 
 
-def chat_answer(ident: Ident, said: PartialAnswer, end: End, usage: Body) -> Body:
+def chat_answer(ident: Ident, said: PartialAnswer, end: AnswerEnd, usage: Body) -> Body:
     content = said.content or (None if said.reasoning or said.calls else "")
     message = filled("message", content=content, tool_calls=said.calls, reasoning=said.reasoning or None)
     choice = filled("chat_choice", message=message, finish_reason=end.reason, stop_reason=end.stop)
@@ -158,7 +158,7 @@ def chat_answer(ident: Ident, said: PartialAnswer, end: End, usage: Body) -> Bod
     return filled("chat_answer", choices=[choice], usage=usage, **_whole(ident))
 
 
-def text_answer(ident: Ident, text: str, end: End, usage: Body) -> Body:
+def text_answer(ident: Ident, text: str, end: AnswerEnd, usage: Body) -> Body:
     choice = filled("text_choice", text=text, finish_reason=end.reason, stop_reason=end.stop)
     return filled("text_answer", choices=[choice], usage=usage, **_whole(ident))
 
@@ -258,7 +258,7 @@ class Answers:
                 first = False
             count.made += len(pieces)
             delta = damaged(said.add(pieces, call), wanted.style.wrong)
-            end = _end(job, said) if job.finish and not job.outbox else End()
+            end = _end(job, said) if job.finish and not job.outbox else AnswerEnd()
             if delta or end.reason:
                 usage = {"usage": count.usage(last=False)} if wanted.always_usage else {}
                 yield sse(
@@ -271,16 +271,16 @@ class Answers:
             yield sse(usage_chunk(ident, kind, count.usage()))
 
 
-def _chunk(ident: Ident, delta: Body, end: End, tokens: list[Body] | None) -> Body:
+def _chunk(ident: Ident, delta: Body, end: AnswerEnd, tokens: list[Body] | None) -> Body:
     """tokens: log-probabilities of a chat; None of a completion."""
     if tokens is not None:
         return delta_chunk(ident, delta or {"content": ""}, end, tokens)
     return text_chunk(ident, delta.get("content", ""), end)
 
 
-def _end(job: Job, said: PartialAnswer) -> End:
+def _end(job: Job, said: PartialAnswer) -> AnswerEnd:
     called = bool(said.calls) and job.finish == "stop"
-    return End("tool_calls" if called else job.finish, job.stop_reason)
+    return AnswerEnd("tool_calls" if called else job.finish, job.stop_reason)
 
 
 def _call_name() -> str:
