@@ -15,7 +15,7 @@ from sparkwright.simulator.link import Head as Link
 from sparkwright.simulator.link import PeerLost, Worker
 from sparkwright.simulator.log import Web, bind, web
 from sparkwright.simulator.rank import Rank, StartFailed, signalled
-from sparkwright.simulator.scheduler import Engine
+from sparkwright.simulator.scheduler import SimulatedEngine
 from sparkwright.simulator.service import POLL_S, Core, Trouble
 
 
@@ -82,7 +82,7 @@ class Head:
     async def _serve(self, sock: socket.socket, stop: asyncio.Future[None]) -> int:
         lost: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 
-        async def ending(_: Engine) -> None:
+        async def ending(_: SimulatedEngine) -> None:
             if not lost.done():
                 lost.set_result(await self.dialect.lost(self.rank))
 
@@ -115,7 +115,7 @@ class Head:
         self.dialect.ready(self.rank)
         site.up = True
 
-    async def _notice(self, core: Core, ending: Callable[[Engine], Awaitable[None]]) -> None:
+    async def _notice(self, core: Core, ending: Callable[[SimulatedEngine], Awaitable[None]]) -> None:
         while self.dialect.notices:
             await asyncio.sleep(POLL_S)
             if self.link.gone():

@@ -20,7 +20,7 @@ from sparkwright.simulator import asked
 from sparkwright.simulator.asked import ApiError, CheckedRequest, Rules, json_response
 from sparkwright.simulator.job import EngineDead, Job
 from sparkwright.simulator.log import Voice
-from sparkwright.simulator.scheduler import Engine
+from sparkwright.simulator.scheduler import SimulatedEngine
 from sparkwright.simulator.text import Piece, answer, damaged, logprobs
 
 Body = dict[str, Any]
@@ -169,7 +169,7 @@ def _whole(ident: Ident) -> Body:
 
 @dataclass(slots=True)
 class Answers:
-    engine: Engine
+    engine: SimulatedEngine
     rules: Rules
     fingerprint: str
     details: bool

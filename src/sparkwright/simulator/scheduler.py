@@ -42,7 +42,7 @@ class Machine:
     """Share of the prefix cache that a new request may use."""
 
 
-class Engine:
+class SimulatedEngine:
     def __init__(self, machine: Machine, tokenizer: Tokenizer, stats: Stats, ranks: Ranks) -> None:
         self.machine = machine
         self.tokenizer = tokenizer

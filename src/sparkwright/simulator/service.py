@@ -17,7 +17,7 @@ from sparkwright.simulator.link import Head, PeerLost, patient
 from sparkwright.simulator.log import Web, recorded, web
 from sparkwright.simulator.metrics import Metrics, Stats
 from sparkwright.simulator.rank import SPIN, Hoard, Rank, RankActivity
-from sparkwright.simulator.scheduler import Engine, Machine
+from sparkwright.simulator.scheduler import Machine, SimulatedEngine
 from sparkwright.simulator.server import LISTED, Server
 from sparkwright.simulator.text import Tokenizer
 
@@ -44,7 +44,7 @@ class Service:
     def _silent(self) -> None:
         self.rank.voices.core.line("shm_broadcast.py:681")
 
-    async def _lost(self, engine: Engine) -> None:
+    async def _lost(self, engine: SimulatedEngine) -> None:
         """Loses a rank. Until the watchdog ends the worker /health is 200."""
         if self.link.lost():
             return
@@ -152,7 +152,7 @@ class Trouble:
     """A dialect's words about other ranks: silent ones, lost ones. `lost` returns when the engine is to end."""
 
     silent: Callable[[], None]
-    lost: Callable[[Engine], Awaitable[None]]
+    lost: Callable[[SimulatedEngine], Awaitable[None]]
 
 
 @dataclass(slots=True)
@@ -163,7 +163,7 @@ class _Ranks:
     link: Head
     trouble: Trouble
     activity: RankActivity
-    engine: Engine | None = None
+    engine: SimulatedEngine | None = None
 
     async def step(self, answered: int, seconds: float) -> None:
         rank = self.rank
@@ -203,7 +203,7 @@ class Core:
         self.activity = RankActivity(rank.number)
         ranks = _Ranks(rank, link, trouble, self.activity)
         self.stats = Stats(self.metrics)
-        self.engine = ranks.engine = Engine(machine, self.tokenizer, self.stats, ranks)
+        self.engine = ranks.engine = SimulatedEngine(machine, self.tokenizer, self.stats, ranks)
         self.metrics.before_scrape(self._gauges)
 
     def rules(self) -> Rules:
