@@ -20,7 +20,7 @@ from sparkwright.domain.values import dataclass, field, replace
 from sparkwright.domain.workload import Length, LevelPlan, Single, Workload
 from sparkwright.engines.catalog import ENGINES
 from sparkwright.evals import instructions, same
-from sparkwright.evals.catalog import Entry
+from sparkwright.evals.catalog import ProbeEntry
 from sparkwright.evals.context import lengths
 from sparkwright.evals.heard import ProbeAnswer, ProbeRequest, read
 from sparkwright.evals.probe import Given
@@ -107,7 +107,7 @@ def _filler(texts: Texts, tokens: int, salt: int, seed: int) -> str:
 
 
 async def probe_all(
-    bench: Bench, ready: Ready, entries: Sequence[Entry], longest: int, watch: Watch
+    bench: Bench, ready: Ready, entries: Sequence[ProbeEntry], longest: int, watch: Watch
 ) -> AsyncIterator[Outcome]:
     """Each probe's outcome, in their order. A server that is gone, or gives two probes in a row no answer, ends it."""
     send, seen = Sender(bench, ready), dict[str, Outcome]()

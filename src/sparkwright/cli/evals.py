@@ -34,7 +34,7 @@ from sparkwright.domain.workload import Workload
 from sparkwright.evals import catalog
 from sparkwright.evals import instructions as made_of
 from sparkwright.evals import same as compare
-from sparkwright.evals.catalog import Entry
+from sparkwright.evals.catalog import ProbeEntry
 from sparkwright.wiring import bench as tools
 from sparkwright.wiring import keys, run_store
 
@@ -152,7 +152,7 @@ def probes(where: ClusterOptions, as_json: bool, how: dict[str, Any]) -> None:
     _answer(asyncio.run(_probed(_named(how["target"], how), _asked(where, as_json, how, work), entries, how)), as_json)
 
 
-async def _probed(named: str, asked: BenchOptions, entries: tuple[Entry, ...], how: dict[str, Any]) -> Run:
+async def _probed(named: str, asked: BenchOptions, entries: tuple[ProbeEntry, ...], how: dict[str, Any]) -> Run:
     async with _opened(named, asked) as (able, ready):
         watch = Lines(asked.quiet)
         outcomes = use.probe_all(able, ready, entries, how["longest"], watch)
