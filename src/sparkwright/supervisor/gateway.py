@@ -118,7 +118,7 @@ class Doorman:
         keys = (key for key in self._keys.value.keys if key.role is not Role.VIEWER)
         return (*keys, *([GatewayKey("", digest(one.engine_key))] if one.engine_key else []))
 
-    def first(self, head: Head) -> "Entry | GatewayAnswer":
+    def first(self, head: Head) -> "CountedRequest | GatewayAnswer":
         """Decide by the head alone. What a key's limits count is counted from here on."""
         deployed = self.deployed
         settings = [one.setting for one in deployed.values()]
@@ -138,12 +138,12 @@ class Doorman:
             return refused
         websocket = "upgrade" in head.headers and any(head.path in setting.websockets for setting in settings)
         if key is None or not (head.method == "POST" or websocket):
-            return Entry()
+            return CountedRequest()
         models = [model for one in opened.values() for model in one.setting.models[:1]]
         counted = self._meter.enter(key, models[0] if len(models) == 1 else OTHER)
-        return counted if isinstance(counted, GatewayAnswer) else Entry(counted)
+        return counted if isinstance(counted, GatewayAnswer) else CountedRequest(counted)
 
-    async def choose(self, head: Head, model: str, entry: "Entry") -> Flight | Page | GatewayAnswer:
+    async def choose(self, head: Head, model: str, entry: "CountedRequest") -> Flight | Page | GatewayAnswer:
         deployed = self.deployed
         _, opened = self._opened(deployed, head)
         model = model or head.model
@@ -160,7 +160,9 @@ class Doorman:
             return found
         return await self._towards(found, head, model, entry)
 
-    async def _towards(self, found: Deployed, head: Head, model: str, entry: "Entry") -> Flight | GatewayAnswer:
+    async def _towards(
+        self, found: Deployed, head: Head, model: str, entry: "CountedRequest"
+    ) -> Flight | GatewayAnswer:
         setting = found.setting
         length = head.headers.get("content-length", "")
         if length.isascii() and length.isdigit() and setting.limit < int(length):
@@ -208,7 +210,7 @@ class Doorman:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class CountedRequest:
     """One request that was let in. counted: None for what no limit counts."""
 
     counted: Counted | None = None
