@@ -71,7 +71,7 @@ class Target(Protocol):
     def broken(self) -> GatewayAnswer: ...
 
 
-class Entry(Protocol):
+class AdmittedRequest(Protocol):
     """One request that was let in; it counts for its key until it leaves."""
 
     def leave(self) -> None: ...
@@ -86,7 +86,7 @@ class Gate(Protocol):
 
     @property
     def limit(self) -> int: ...
-    def first(self, head: Head) -> Entry | GatewayAnswer: ...
+    def first(self, head: Head) -> AdmittedRequest | GatewayAnswer: ...
     async def choose(self, head: Head, model: str, entry: Any) -> Target | Page | GatewayAnswer: ...
 
 
@@ -143,7 +143,9 @@ class Passing:
             entry.leave()
 
 
-async def _asked(gate: Gate, client: ProxyConnection, head: Head, kept: HeldBody, entry: Entry) -> GatewayAnswer | None:
+async def _asked(
+    gate: Gate, client: ProxyConnection, head: Head, kept: HeldBody, entry: AdmittedRequest
+) -> GatewayAnswer | None:
     """The answer for the client in place of an engine's; None if it got one. Raises Gone, OSError."""
     target = await _chosen(gate, client, head, kept, entry)
     if isinstance(target, GatewayAnswer):
@@ -157,7 +159,7 @@ async def _asked(gate: Gate, client: ProxyConnection, head: Head, kept: HeldBody
 
 
 async def _chosen(
-    gate: Gate, client: ProxyConnection, head: Head, kept: HeldBody, entry: Entry
+    gate: Gate, client: ProxyConnection, head: Head, kept: HeldBody, entry: AdmittedRequest
 ) -> Target | Page | GatewayAnswer:
     scan = scan_for(head.headers.get("content-type", ""))
     while not scan.done and (piece := await client.body()):
