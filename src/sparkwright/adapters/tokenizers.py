@@ -61,7 +61,7 @@ class Served:
 Form = Callable[[Served, str], Awaitable[Told | None]]
 
 
-async def tokenizer(served: Served, file: Path | None = None) -> "FileTokenizer | ServerTokenizer | Estimate":
+async def tokenizer(served: Served, file: Path | None = None) -> "FileTokenizer | ServerTokenizer | EstimatedTokens":
     """The best there is: a file that the user names, else the server's own, else an estimate corrected by its usage."""
     if file is not None:
         return FileTokenizer(served, file)
@@ -69,7 +69,7 @@ async def tokenizer(served: Served, file: Path | None = None) -> "FileTokenizer 
         told = await form(served, ANCHOR)
         if told is not None:
             return ServerTokenizer(served, form, _length(told))
-    return Estimate(served, await _ratio(served, _PROSE) or _USUAL)
+    return EstimatedTokens(served, await _ratio(served, _PROSE) or _USUAL)
 
 
 async def _vllm(served: Served, text: str) -> Told | None:
@@ -210,7 +210,7 @@ class FileTokenizer:
         return tuple(await asyncio.to_thread(lambda: [self._tokens(ANCHOR + text) - self._anchor for text in texts]))
 
 
-class Estimate:
+class EstimatedTokens:
     """Implements ports.Tokenizer where nothing counts tokens but the usage of answers: by characters a token.
 
     A larger lot of texts has a ratio of its own, measured by a request for a part of it: tokens of code are shorter.
