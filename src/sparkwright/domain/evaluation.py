@@ -21,7 +21,7 @@ class State(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class ProbeEvidence:
     """One exchange that shows a failure, shortened. what: what was expected and what came."""
 
     what: str
@@ -58,7 +58,7 @@ class Outcome:
     failed: int = 0
     means: str = ""
     hint: str = ""
-    evidence: tuple[Evidence, ...] = ()
+    evidence: tuple[ProbeEvidence, ...] = ()
     score: Score | None = None
     requests: int = 0
     seconds: float = 0.0

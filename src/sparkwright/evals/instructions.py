@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from random import Random
 
-from sparkwright.domain.evaluation import Evidence, Outcome, State
+from sparkwright.domain.evaluation import Outcome, ProbeEvidence, State
 from sparkwright.domain.values import dataclass
 from sparkwright.evals.heard import ProbeAnswer, ProbeRequest, shortened
 from sparkwright.evals.kinds import ALONE, KINDS, Instruction
@@ -73,7 +73,7 @@ class Judged:
     strict: tuple[bool, ...] = ()
     loose: tuple[bool, ...] = ()
     trouble: str = ""
-    evidence: Evidence | None = None
+    evidence: ProbeEvidence | None = None
 
 
 def judge(prompt: Prompt, ask: ProbeRequest, heard: ProbeAnswer) -> Judged:
@@ -86,7 +86,9 @@ def judge(prompt: Prompt, ask: ProbeRequest, heard: ProbeAnswer) -> Judged:
         bool(text.strip()) and any(one.check(part) for part in loosened(text) if part) for one in prompt.instructions
     )
     missed = [one.text for one, good in zip(prompt.instructions, strict, strict=True) if not good]
-    evidence = Evidence(f"not followed: {' '.join(missed)}", sent(ask), shortened(heard.raw, 1200)) if missed else None
+    evidence = (
+        ProbeEvidence(f"not followed: {' '.join(missed)}", sent(ask), shortened(heard.raw, 1200)) if missed else None
+    )
     return Judged(prompt, strict, loose, evidence=evidence)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from random import Random
 from typing import Any
 
-from sparkwright.domain.evaluation import Evidence, Outcome, State
+from sparkwright.domain.evaluation import Outcome, ProbeEvidence, State
 from sparkwright.domain.values import dataclass, field
 from sparkwright.evals.heard import ProbeAnswer, ProbeRequest, Token, ToolCall, shortened
 
@@ -71,7 +71,7 @@ class Tally:
     """
 
     cases: int = 0
-    failures: list[Evidence] = field(default_factory=list)
+    failures: list[ProbeEvidence] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
     unjudged: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -95,7 +95,7 @@ class Tally:
     def found(self, case: str, problem: str, ask: ProbeRequest, heard: ProbeAnswer) -> None:
         self.cases += 1
         if problem:
-            self.failures.append(Evidence(f"{case}: {problem}", sent(ask), shortened(heard.raw, 1200)))
+            self.failures.append(ProbeEvidence(f"{case}: {problem}", sent(ask), shortened(heard.raw, 1200)))
 
     def outcome(self, name: str) -> Outcome:
         """The outcome without the catalog's texts."""

@@ -5,7 +5,7 @@ from itertools import takewhile
 from random import Random
 from statistics import fmean
 
-from sparkwright.domain.evaluation import Evaluation, Evidence, Greedy, Outcome, State
+from sparkwright.domain.evaluation import Evaluation, Greedy, Outcome, ProbeEvidence, State
 from sparkwright.domain.values import dataclass
 from sparkwright.evals.heard import ProbeAnswer, ProbeRequest, shortened
 from sparkwright.evals.probe import Given
@@ -152,10 +152,10 @@ def _texts(pairs: Sequence[Pair], beyond: tuple[float, float]) -> Outcome:
     return Outcome("texts", state, detail, len(pairs), len(parted), *texts, shown, equal)
 
 
-def _shown(pair: Pair) -> Evidence:
+def _shown(pair: Pair) -> ProbeEvidence:
     at = pair.cross.at
     unit = "token" if pair.base.tokens and pair.new.tokens else "character"
-    return Evidence(
+    return ProbeEvidence(
         f"{unit} {at}: {shortened(pair.base.prompt, 200)}",
         f"base: {shortened(pair.base.texts[0], 600)}",
         f"new: {shortened(pair.new.texts[0], 600)}",

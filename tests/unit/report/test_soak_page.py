@@ -5,13 +5,15 @@ import re
 from dataclasses import replace
 
 from sparkwright.app.report import Form, evaluated
-from sparkwright.domain.evaluation import Evaluation, Event, Evidence, Outcome, State
+from sparkwright.domain.evaluation import Evaluation, Event, Outcome, ProbeEvidence, State
 from sparkwright.domain.run import Run
 from sparkwright.evals.score import score
 from unit.loadgen.soaks import Script, soak
 
 EVIL = "</script><img src=x onerror=alert(1)>"
-BAD = Outcome("tool-call", State.FAILED, EVIL, at=6000.0, means="m", hint="h", evidence=(Evidence(EVIL, EVIL, EVIL),))
+BAD = Outcome(
+    "tool-call", State.FAILED, EVIL, at=6000.0, means="m", hint="h", evidence=(ProbeEvidence(EVIL, EVIL, EVIL),)
+)
 
 
 def drawn(page: str) -> list[str]:

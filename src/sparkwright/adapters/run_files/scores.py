@@ -12,7 +12,7 @@ from hashlib import sha256
 from typing import Any
 
 from sparkwright.domain.errors import UsageError
-from sparkwright.domain.evaluation import Evaluation, Evidence, Outcome, Score, State
+from sparkwright.domain.evaluation import Evaluation, Outcome, ProbeEvidence, Score, State
 from sparkwright.domain.run import Run, RunConditions
 from sparkwright.domain.workload import Workload
 from sparkwright.evals.heard import shortened
@@ -76,10 +76,12 @@ def _points(earned: int, most: int, scenarios: int) -> Score:
     return replace(wide, low=min(both.low, wide.share), high=max(both.high, wide.share))
 
 
-def _scenario(one: Tree) -> Evidence:
+def _scenario(one: Tree) -> ProbeEvidence:
     what = f"{one['scenario_id']} {one['status']}: {one.get('summary') or ''}"
     calls = one.get("tool_calls_made") or []
-    return Evidence(what[:_TEXT], str(one.get("expected_behavior") or "")[:_TEXT], "\n".join(map(str, calls))[:_TEXT])
+    return ProbeEvidence(
+        what[:_TEXT], str(one.get("expected_behavior") or "")[:_TEXT], "\n".join(map(str, calls))[:_TEXT]
+    )
 
 
 def is_lm_eval(tree: Tree) -> bool:
