@@ -11,7 +11,7 @@ from sparkwright.supervision.detect.gpu import Doing, GpuWatch
 from sparkwright.supervision.detect.leak import Leak
 from sparkwright.supervision.detect.node import NodeWatch
 from sparkwright.supervision.detect.setting import Drift, Found, Latch, Setting
-from sparkwright.supervision.detect.stall import Fabric, Stall, Uneven, has_work
+from sparkwright.supervision.detect.stall import FabricWatch, Stall, Uneven, has_work
 from sparkwright.supervision.detect.stuck import Allowance, Life, Stuck, fresh_ones
 from sparkwright.supervision.events import Cleared, Fault
 from sparkwright.supervision.recovery import NOTHING, Needs, worst
@@ -53,12 +53,12 @@ class Detectors:
     stuck: Stuck = field(init=False)
     stall: Stall = field(init=False)
     uneven: Uneven = field(init=False)
-    fabric: Fabric = field(init=False)
+    fabric: FabricWatch = field(init=False)
     latch: Latch = field(init=False)
     _ticked: float = 0.0
 
     def __post_init__(self) -> None:
-        self.stuck, self.fabric, self.stall = Stuck(self.setting), Fabric(self.setting), Stall(self.setting)
+        self.stuck, self.fabric, self.stall = Stuck(self.setting), FabricWatch(self.setting), Stall(self.setting)
         self.uneven = Uneven(self.setting.patience.settle)
         self.latch = Latch(self.setting.patience.retell)
         self.nodes = {node: NodeWatch(node, self.setting) for node in self.setting.nodes}
