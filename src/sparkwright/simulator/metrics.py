@@ -38,7 +38,7 @@ class Series:
         self.born = time.time()
 
 
-class Family:
+class MetricFamily:
     def __init__(self, row: dict[str, Any], fixed: dict[str, str]) -> None:
         self.name: str = row["name"]
         self.kind: str = row["type"]
@@ -89,7 +89,7 @@ class Metrics:
         text = (files(__package__ or "sparkwright.simulator") / "metrics-0.21.0.json").read_text(encoding="utf-8")
         fixed = {"engine": "0", "model_name": model}
         rows = [r for r in json.loads(text)["families"] if speculating or not r.get("spec")]
-        self.families = {row["name"]: Family(row, fixed) for row in rows}
+        self.families = {row["name"]: MetricFamily(row, fixed) for row in rows}
         self.set("vllm:engine_sleep_state", 1.0, sleep_state="awake")
         self._before: list[Callable[[], None]] = [self._process]
 
