@@ -163,11 +163,11 @@ async def _asked(made: Bench, target: str, asked: BenchOptions, how: dict[str, A
 
 
 def _page(run: Run, out: str) -> Path:
-    from sparkwright.app.report import Form, evaluated
+    from sparkwright.app.report import ReportForm, evaluated
 
     path = Path(out or f"{run.id}.html").expanduser()
     try:
-        path.write_text(evaluated((run,), Form.HTML, f"sparkwright {__version__}"), encoding="utf-8")
+        path.write_text(evaluated((run,), ReportForm.HTML, f"sparkwright {__version__}"), encoding="utf-8")
     except OSError as error:
         hint = f"sparkwright report {run.id} -o FILE writes it elsewhere"
         raise UsageError(f"{path}: cannot be written: {error.strerror}", hint) from None
