@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any, NoReturn
 
 from sparkwright.simulator import options
-from sparkwright.simulator.log import Form, Voice, Voices
+from sparkwright.simulator.log import LineForm, Voice, Voices
 from sparkwright.simulator.model import find, read
 from sparkwright.simulator.rank import Rank, rank_from
 from sparkwright.simulator.settings import Faults, Settings, settings_from
@@ -74,7 +74,7 @@ def settings(env: Mapping[str, str], keys: tuple[str, ...] = ()) -> Settings:
         raise Stopped(f"sparkwright.simulator: error: {error}", 2) from None
 
 
-def rank(args: Namespace, own: Settings, form: Form) -> Rank:
+def rank(args: Namespace, own: Settings, form: LineForm) -> Rank:
     """Raises Stopped when the model cannot be read or a fault is unknown."""
     folder = find(str(args.model), own.hub)
     try:

@@ -30,7 +30,7 @@ from simulators.site import Site
 from sparkwright.simulator.asked import json_response
 from sparkwright.simulator.link import Frame, Peer, read_frame, write_frame
 from sparkwright.simulator.link import Head as Link
-from sparkwright.simulator.log import Form
+from sparkwright.simulator.log import LineForm
 from sparkwright.simulator.model import GIB
 from sparkwright.simulator.rank import Rank, StartFailed
 from sparkwright.simulator.service import Core
@@ -68,7 +68,7 @@ def run(argv: list[str], env: Mapping[str, str]) -> int:
     size = _size(given.model)
     servers = [_address(text) for text in (given.rpc or "").split(",") if text]
     args = _canonical(given, 1 + len(servers))
-    rank = console.rank(args, replace(own, weights_gib=own.weights_gib or size), Form(_own, lambda: ""))
+    rank = console.rank(args, replace(own, weights_gib=own.weights_gib or size), LineForm(_own, lambda: ""))
     link = Caller(servers)
     return asyncio.run(Head(rank, Dialect(given), link, link.call, f"llama.cpp {version}").run())
 

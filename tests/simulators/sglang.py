@@ -31,7 +31,7 @@ from sparkwright.simulator.asked import json_response
 from sparkwright.simulator.ledger import capture_sizes
 from sparkwright.simulator.link import Frame
 from sparkwright.simulator.link import Head as Ranks
-from sparkwright.simulator.log import Form, bind, web
+from sparkwright.simulator.log import LineForm, bind, web
 from sparkwright.simulator.phases import Bar
 from sparkwright.simulator.rank import Rank, StartFailed
 from sparkwright.simulator.server import Handler
@@ -122,13 +122,13 @@ def _canonical(has: Callable[[str], Any]) -> Namespace:
     )
 
 
-def _form(rank: int, world: int) -> Form:
+def _form(rank: int, world: int) -> LineForm:
     place = f" TP{rank}" if world > 1 else ""
 
     def stamp(where: str) -> str:
         return time.strftime(f"[%Y-%m-%d %H:%M:%S{where}] ")
 
-    return Form(lambda level: stamp(place if level == "INFO" else ""), lambda: stamp(""))
+    return LineForm(lambda level: stamp(place if level == "INFO" else ""), lambda: stamp(""))
 
 
 class Dialect:

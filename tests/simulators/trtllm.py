@@ -30,7 +30,7 @@ from sparkwright.simulator.asked import json_response
 from sparkwright.simulator.ledger import capture_sizes
 from sparkwright.simulator.link import Frame
 from sparkwright.simulator.link import Head as Ranks
-from sparkwright.simulator.log import Form
+from sparkwright.simulator.log import LineForm
 from sparkwright.simulator.phases import Bar
 from sparkwright.simulator.rank import Rank, StartFailed
 from sparkwright.simulator.service import Core
@@ -139,9 +139,9 @@ def _extra(path: str | None) -> dict[str, Any]:
         raise console.Stopped(str(error)) from None
 
 
-def _form(place: tuple[int, int]) -> Form:
+def _form(place: tuple[int, int]) -> LineForm:
     who = f" [RANK {place[0]}]" if place[1] > 1 else ""
-    return Form(lambda level: time.strftime(f"[%m/%d/%Y-%H:%M:%S] [TRT-LLM]{who} [{level[0]}] "), lambda: "")
+    return LineForm(lambda level: time.strftime(f"[%m/%d/%Y-%H:%M:%S] [TRT-LLM]{who} [{level[0]}] "), lambda: "")
 
 
 class Dialect:

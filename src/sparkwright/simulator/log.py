@@ -33,7 +33,7 @@ def _lines() -> dict[str, tuple[str, str]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class LineForm:
     """The beginning of another engine's lines: of its own logger (level, one letter or word), and of other
     libraries."""
 
@@ -48,7 +48,7 @@ class Voice:
     who: str
     pid: int
     out: TextIO
-    form: Form | None = None
+    form: LineForm | None = None
     """Not vLLM's."""
 
     @property

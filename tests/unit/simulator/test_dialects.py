@@ -18,13 +18,13 @@ from sparkwright.domain.deployment import LogEvent, Phase
 from sparkwright.engines.dialect import dialect
 from sparkwright.engines.tables import metric_names
 from sparkwright.simulator.link import Head
-from sparkwright.simulator.log import Form, Voice, Voices
+from sparkwright.simulator.log import LineForm, Voice, Voices
 from sparkwright.simulator.rank import Rank, StartFailed
 from sparkwright.simulator.service import Core, Trouble
 from unit.simulator.inprocess import MakeRank
 
 GIVEN = Namespace(model="/m/tiny.gguf", enable_metrics=True, metrics=True, api_key="hidden", model_path="m")
-TALKS: dict[str, tuple[Dialect, Form, Callable[[str], LogEvent | None], Mapping[str, str]]] = {
+TALKS: dict[str, tuple[Dialect, LineForm, Callable[[str], LogEvent | None], Mapping[str, str]]] = {
     "sglang": (
         sglang.Dialect(GIVEN, "0.5.12", True),
         sglang._form(0, 2),
@@ -34,7 +34,7 @@ TALKS: dict[str, tuple[Dialect, Form, Callable[[str], LogEvent | None], Mapping[
     "trtllm": (trtllm.Dialect("1.3.0rc", None), trtllm._form((0, 2)), dialect("trtllm").read, metric_names("trtllm")),
     "llama-cpp": (
         llama.Dialect(GIVEN),
-        Form(llama._own, lambda: ""),
+        LineForm(llama._own, lambda: ""),
         dialect("llama-cpp").read,
         metric_names("llama-cpp"),
     ),
