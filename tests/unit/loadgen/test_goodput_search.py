@@ -5,10 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sparkwright.domain.workload import Search
-from sparkwright.loadgen.slo import Found, Next, best, step
+from sparkwright.loadgen.slo import BestRate, Next, best, step
 
 
-def searched(search: Search, limit: float) -> tuple[Found, list[float]]:
+def searched(search: Search, limit: float) -> tuple[BestRate, list[float]]:
     """The search on a server that meets the SLO up to `limit`."""
     points: list[tuple[float, bool]] = []
     while isinstance(told := step(search, points), Next):
