@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from sparkwright import __version__
 from sparkwright.adapters import process
-from sparkwright.adapters.load.wire import FAILED, LAG, ROW, Frames, every, frame
+from sparkwright.adapters.load.wire import FAILED, LAG, ROW, FrameReader, every, frame
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import NotReady, UsageError
 from sparkwright.domain.run import Job, Lag, Row, Turn
@@ -98,7 +98,7 @@ async def _together(job: Job, workers: list[Process]) -> AsyncGenerator[Row | La
 
 
 async def _listen(worker: Process, heard: "asyncio.Queue[list[Any]]") -> None:
-    frames, lag = Frames(), False
+    frames, lag = FrameReader(), False
     assert worker.stdout
     while data := await worker.stdout.read(_READ):
         values = list(frames.feed(data))

@@ -17,7 +17,7 @@ from typing import Any
 from sparkwright.adapters.load.loop import Loop
 from sparkwright.adapters.load.player import Player
 from sparkwright.adapters.load.pool import Connection, Pool, resolve
-from sparkwright.adapters.load.wire import LAG, READY, ROW, Frames, frame, read_frame
+from sparkwright.adapters.load.wire import LAG, READY, ROW, FrameReader, frame, read_frame
 
 _SWEEP = 0.2
 _FULL = 1 << 16
@@ -58,7 +58,7 @@ class Worker:
         self._player.emit = lambda row: out.put((ROW, *row))
         self._player.done = self._loop.stop
         self._began = self._cpu = 0.0
-        self._heard = Frames()
+        self._heard = FrameReader()
 
     def run(self) -> None:
         sessions = self._job.pop("sessions")
