@@ -48,7 +48,7 @@ class Tools:
 
 
 @dataclass(frozen=True, slots=True)
-class Frames:
+class PromptFrames:
     """Tokens that the server's template adds. user: around a single user's message, or what a completion gets in front.
 
     system: more with a system message; turn: more with an answer of the assistant and one more user's message.
@@ -79,7 +79,7 @@ class Texts:
     least: int
     stocks: Mapping[Text, Stock]
     closing: Piece
-    frames: Frames = Frames()
+    frames: PromptFrames = PromptFrames()
     salt: str = ""
     recorded: Mapping[str, tuple[Recorded, ...]] = field(default_factory=dict)
     exact: bool = True

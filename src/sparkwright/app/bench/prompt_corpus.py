@@ -11,7 +11,7 @@ from sparkwright.domain.workload import Agent, Api, Replay, Single, Text, Worklo
 from sparkwright.loadgen import texts
 from sparkwright.loadgen.agentic import tools_text
 from sparkwright.loadgen.profiles import largest, shipped_file
-from sparkwright.loadgen.prompts import END, HEAD, SALT, Frames, Piece, Stock, Texts, Tools, asking
+from sparkwright.loadgen.prompts import END, HEAD, SALT, Piece, PromptFrames, Stock, Texts, Tools, asking
 from sparkwright.loadgen.recorded import Recorded, parse
 from sparkwright.loadgen.texts import CLOSING, QUESTIONS, blocks, lines
 from sparkwright.ports import Tokenizer
@@ -33,7 +33,7 @@ class Measuring:
     doubts: list[str] = field(default_factory=list)
     off: int = 0
 
-    async def frames(self) -> Frames:
+    async def frames(self) -> PromptFrames:
         word = HEAD + "".join(self.texts.units[:SALT]) + "."
         (alone,) = await self.tokenizer.counts([word])
         chat = self.workload.api is Api.CHAT
@@ -42,16 +42,16 @@ class Measuring:
         self.off = 0 if real is None else real - counted
         user = counted + self.off - alone
         if not chat:
-            return Frames(user=user)
+            return PromptFrames(user=user)
         loops = [level.shape for level in self.workload.levels if isinstance(level.shape, Agent)]
         if not loops:
-            return Frames(user=user)
+            return PromptFrames(user=user)
         system = await self._asked(_chat(word, "system", "user"), 2 * alone) - 2 * alone - user
         whole = _chat(word, "system", "user", "assistant", "user")
         turn = await self._asked(whole, 4 * alone) - 4 * alone - user - system
         sizes = sorted({loop.tools for loop in loops if loop.tools})
         tools = {size: await self._tools(size, word, 2 * alone + user + system) for size in sizes}
-        return Frames(user, system, turn, tools)
+        return PromptFrames(user, system, turn, tools)
 
     async def _asked(self, body: dict[str, Any], least: int) -> int:
         """`least` where the server does not report it, so that the template counts as 0."""
