@@ -77,7 +77,7 @@ class AdmittedRequest(Protocol):
     def leave(self) -> None: ...
 
 
-class Gate(Protocol):
+class RequestGate(Protocol):
     """The decisions on a request. `first`: before a byte of the body is read; `choose`: with its model, '' if none is
     named; a Page is this process's own.
 
@@ -93,7 +93,7 @@ class Gate(Protocol):
 class Passing:
     """Serves one connection after the other. pages: by path. gate: None where there are only those."""
 
-    def __init__(self, pages: Mapping[str, Page], gate: Gate | None = None, spool: Spool | None = None) -> None:
+    def __init__(self, pages: Mapping[str, Page], gate: RequestGate | None = None, spool: Spool | None = None) -> None:
         self._pages, self._gate, self._spool = pages, gate, spool or Spool()
 
     async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -144,7 +144,7 @@ class Passing:
 
 
 async def _asked(
-    gate: Gate, client: ProxyConnection, head: Head, kept: HeldBody, entry: AdmittedRequest
+    gate: RequestGate, client: ProxyConnection, head: Head, kept: HeldBody, entry: AdmittedRequest
 ) -> GatewayAnswer | None:
     """The answer for the client in place of an engine's; None if it got one. Raises Gone, OSError."""
     target = await _chosen(gate, client, head, kept, entry)
@@ -159,7 +159,7 @@ async def _asked(
 
 
 async def _chosen(
-    gate: Gate, client: ProxyConnection, head: Head, kept: HeldBody, entry: AdmittedRequest
+    gate: RequestGate, client: ProxyConnection, head: Head, kept: HeldBody, entry: AdmittedRequest
 ) -> Target | Page | GatewayAnswer:
     scan = scan_for(head.headers.get("content-type", ""))
     while not scan.done and (piece := await client.body()):
