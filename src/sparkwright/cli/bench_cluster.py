@@ -49,7 +49,7 @@ async def deployment(
                 yield made, ready
             return
         url = named.gateway or await deployment_target.gateway_url(there, named.name)
-        gateway = deployment_target.Gateway(named.name, url, named.to_try(cluster.name))
+        gateway = deployment_target.GatewayTarget(named.name, url, named.to_try(cluster.name))
         able = trusting(made, cluster.name)
         async with deployment_target.gateway(able, there, gateway, request) as ready:
             yield able, ready

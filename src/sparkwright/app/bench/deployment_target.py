@@ -116,7 +116,7 @@ def _watched(services: Services, request: BenchRequest, ours: DeploymentInfo) ->
 
 
 @dataclass(frozen=True, slots=True)
-class Gateway:
+class GatewayTarget:
     """A gateway of the cluster. url: as it is measured. keys: to be tried, in this order."""
 
     deployment: str
@@ -143,7 +143,9 @@ async def deployment(
 
 
 @asynccontextmanager
-async def gateway(bench: Bench, services: Services, gateway: Gateway, request: BenchRequest) -> AsyncIterator[Ready]:
+async def gateway(
+    bench: Bench, services: Services, gateway: GatewayTarget, request: BenchRequest
+) -> AsyncIterator[Ready]:
     """Yields a deployment to be measured through its gateway's URL, with TLS, keys and proxy.
 
     The engine is asked for its figures behind it. Raises as `deployment`, but for its key.
