@@ -8,7 +8,7 @@ from typing import Protocol
 
 from sparkwright.app.bench.benchmark import Ready
 from sparkwright.app.bench.measure import run_of
-from sparkwright.app.bench.prompt_corpus import Given as Salted
+from sparkwright.app.bench.prompt_corpus import CorpusInputs as Salted
 from sparkwright.app.bench.prompt_corpus import prepare
 from sparkwright.app.bench.target import Bench
 from sparkwright.app.parsers import play

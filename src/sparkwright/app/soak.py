@@ -10,7 +10,7 @@ from random import Random
 from sparkwright.app.bench.benchmark import Ready
 from sparkwright.app.bench.levels import Step, ended, measured
 from sparkwright.app.bench.measure import run_of, same_server
-from sparkwright.app.bench.prompt_corpus import Given, prepare
+from sparkwright.app.bench.prompt_corpus import CorpusInputs, prepare
 from sparkwright.app.bench.target import Bench, Screen
 from sparkwright.app.evaluate import probe_all
 from sparkwright.app.services import finished
@@ -44,7 +44,7 @@ async def soak(bench: Bench, ready: Ready, screen: Screen, resume: Run | None = 
     run = resume or replace(
         await run_of(bench, ready.order, ready.conditions), evaluation=Evaluation(SOAK, floor=terms.floor)
     )
-    given = Given(f"{run.id}/{bench.machine.nonce}", ready.files)
+    given = CorpusInputs(f"{run.id}/{bench.machine.nonce}", ready.files)
     fitting = replace(workload, levels=ready.order.levels)
     texts = await prepare(fitting, ready.order.probed, ready.tokenizer, screen.note, given)
     await (bench.runs.end(run.id, "running", 0.0) if resume else bench.runs.begin(run))

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 from sparkwright.app.bench.measure import Outline, measure, outline, resumed, run_of, same_server
 from sparkwright.app.bench.probe import probe
-from sparkwright.app.bench.prompt_corpus import Given, prepare
+from sparkwright.app.bench.prompt_corpus import CorpusInputs, prepare
 from sparkwright.app.bench.target import (
     Bench,
     DeploymentInfo,
@@ -120,7 +120,7 @@ async def go(bench: Bench, ready: Ready, screen: Screen, resume: Run | None = No
     if resume:
         same_server(resume, ready.conditions)
     run = resumed(resume) if resume else await run_of(bench, order, ready.conditions)
-    given = Given(f"{run.id}/{bench.machine.nonce}", ready.files)
+    given = CorpusInputs(f"{run.id}/{bench.machine.nonce}", ready.files)
     fitting = replace(order.workload, levels=order.levels)
     texts = await prepare(fitting, order.probed, ready.tokenizer, screen.note, given)
     await (bench.runs.end(run.id, "running", 0.0) if resume else bench.runs.begin(run))

@@ -110,7 +110,7 @@ Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class CorpusInputs:
     """The requests of a run. salt: different in every run, so that no prompt of an earlier one can come from the cache.
 
     files: path -> text of what the workload replays (`replayed_paths`).
@@ -121,10 +121,14 @@ class Given:
 
 
 async def prepare(
-    workload: Workload, probed: Probed, tokenizer: Tokenizer, tell: Tell = lambda text: None, given: Given | None = None
+    workload: Workload,
+    probed: Probed,
+    tokenizer: Tokenizer,
+    tell: Tell = lambda text: None,
+    given: CorpusInputs | None = None,
 ) -> Texts:
     """Raises NotReady when the server stops answering, UsageError for a file that cannot be replayed."""
-    given = given or Given()
+    given = given or CorpusInputs()
     told = {path: shipped_file(path) or given.files[path] for path in _paths(workload)}
     recorded = {path: await _recorded(tokenizer, path, text, workload) for path, text in told.items()}
     tell("counting the tokens of the prompts' pieces")
