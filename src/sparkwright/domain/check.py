@@ -68,7 +68,7 @@ def _nothing(context: Context) -> Iterable[Found]:
     return ()
 
 
-class Given(TypedDict, total=False):
+class FindingFields(TypedDict, total=False):
     """The optional arguments of `on`; the docstring of Found has their meanings."""
 
     title: str
@@ -113,7 +113,7 @@ class Check:
         """Read when a finding or `explain` first needs the family. Raises ValueError: `FILE:LINE: what is wrong`."""
         return texts_of(self.source)[self.code]
 
-    def on(self, subject: str, evidence: str = "", **given: Unpack[Given]) -> Finding:
+    def on(self, subject: str, evidence: str = "", **given: Unpack[FindingFields]) -> Finding:
         """The finding about that subject, for those that no check function makes."""
         return self.finding(Found(evidence, subject=subject, **given))
 
