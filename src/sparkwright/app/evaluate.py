@@ -23,7 +23,7 @@ from sparkwright.evals import instructions, same
 from sparkwright.evals.catalog import ProbeEntry
 from sparkwright.evals.context import lengths
 from sparkwright.evals.heard import ProbeAnswer, ProbeRequest, read
-from sparkwright.evals.probe import Given
+from sparkwright.evals.probe import ProbeInputs
 from sparkwright.loadgen.prompts import Texts, written
 
 VERSION = 1  # of the probes and instructions: runs of different versions are not compared
@@ -77,11 +77,11 @@ class Sender:
 
 async def given_of(
     bench: Bench, ready: Ready, longest: int, names: Sequence[str], note: Callable[[str], None]
-) -> Given:
+) -> ProbeInputs:
     """The server as probes need it. Raises NotReady when it stops answering."""
     probed, seed = ready.order.probed, ready.order.workload.seed
     engine = ENGINES.get(probed.engine)
-    given = Given(
+    given = ProbeInputs(
         seed,
         probed.context,
         longest,

@@ -13,7 +13,7 @@ from sparkwright.domain.plan import Plan
 from sparkwright.domain.recipe import Parsers
 from sparkwright.evals.catalog import PROBES, ProbeEntry, chosen
 from sparkwright.evals.heard import ProbeAnswer, ProbeRequest, read
-from sparkwright.evals.probe import Given, NoAnswer, Tally
+from sparkwright.evals.probe import NoAnswer, ProbeInputs, Tally
 from sparkwright.supervision.detect.quality import parser_probes
 from sparkwright.supervision.findings import PARSERS
 
@@ -22,7 +22,7 @@ _ENOUGH = 60.0
 Send = Callable[[ProbeRequest], Awaitable[ProbeAnswer]]
 
 
-async def play(entry: ProbeEntry, given: Given, send: Send) -> Outcome:
+async def play(entry: ProbeEntry, given: ProbeInputs, send: Send) -> Outcome:
     """One probe to its end."""
     steps, tally = PROBES[entry.name](given), Tally()
     heard: list[ProbeAnswer] | None = None
@@ -67,7 +67,7 @@ async def parser_findings(services: Services, plan: Plan) -> tuple[Finding, ...]
 
 async def played(entries: Sequence[ProbeEntry], send: Send, seed: int = 0) -> list[Outcome]:
     """Briefly, without `chat_template_kwargs` where the server refuses those. A model that does not follow ends it."""
-    given = Given(seed, thinking=True, ignore_eos=True, brief=True)
+    given = ProbeInputs(seed, thinking=True, ignore_eos=True, brief=True)
     greeting = await send(given.short("Hello", 16, **given.whole()))
     if greeting.refused:
         given = replace(given, thinking=False, ignore_eos=False)

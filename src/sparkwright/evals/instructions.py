@@ -7,7 +7,7 @@ from sparkwright.domain.evaluation import Outcome, ProbeEvidence, State
 from sparkwright.domain.values import dataclass
 from sparkwright.evals.heard import ProbeAnswer, ProbeRequest, shortened
 from sparkwright.evals.kinds import ALONE, KINDS, Instruction
-from sparkwright.evals.probe import Given, sent
+from sparkwright.evals.probe import ProbeInputs, sent
 from sparkwright.evals.score import score
 from sparkwright.loadgen.texts import IDEAS, PLACES, THINGS
 
@@ -32,7 +32,7 @@ class Prompt:
     def text(self) -> str:
         return " ".join([self.subject, *(one.text for one in self.instructions)])
 
-    def ask(self, given: Given) -> ProbeRequest:
+    def ask(self, given: ProbeInputs) -> ProbeRequest:
         return given.chat(self.text, TOKENS)
 
 

@@ -22,7 +22,7 @@ class NoAnswer(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class ProbeInputs:
     """The server, as far as probes need it. context: most tokens of a request, 0 when unknown; longest: to be asked.
 
     thinking: it accepts `chat_template_kwargs`; reasons: it sends reasoning also with that off. brief: one case of
@@ -114,7 +114,7 @@ class Tally:
 
 
 Steps = Generator[Sequence[ProbeRequest], Sequence[ProbeAnswer], Tally]
-Probe = Callable[[Given], Steps]
+Probe = Callable[[ProbeInputs], Steps]
 
 
 def sent(ask: ProbeRequest) -> str:

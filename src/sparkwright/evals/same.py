@@ -8,7 +8,7 @@ from statistics import fmean
 from sparkwright.domain.evaluation import Evaluation, Greedy, Outcome, ProbeEvidence, State
 from sparkwright.domain.values import dataclass
 from sparkwright.evals.heard import ProbeAnswer, ProbeRequest, shortened
-from sparkwright.evals.probe import Given
+from sparkwright.evals.probe import ProbeInputs
 from sparkwright.evals.score import score
 from sparkwright.loadgen.texts import KINDS, NAMES, PLACES, THINGS
 
@@ -41,7 +41,7 @@ def prompts(seed: int, count: int) -> tuple[str, ...]:
     return tuple(found)
 
 
-def ask(given: Given, prompt: str, logprobs: bool) -> ProbeRequest:
+def ask(given: ProbeInputs, prompt: str, logprobs: bool) -> ProbeRequest:
     return given.short(prompt, TOKENS, **({"logprobs": True, "top_logprobs": _TOP} if logprobs else {}))
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Generator, Sequence
 
 from sparkwright.domain.foreign_json import read_json
 from sparkwright.evals.heard import ProbeAnswer, ProbeRequest, shortened
-from sparkwright.evals.probe import Given, Steps, Tally, function
+from sparkwright.evals.probe import ProbeInputs, Steps, Tally, function
 from sparkwright.evals.schema import problems
 from sparkwright.evals.tools import named, no_call, order
 
@@ -24,7 +24,7 @@ _SCHEMA = {
 
 def _ended(
     tally: Tally,
-    given: Given,
+    given: ProbeInputs,
     case: str,
     exchange: tuple[ProbeRequest, ProbeAnswer],
     problem: Callable[[ProbeAnswer], str],
@@ -44,7 +44,7 @@ def _ended(
     tally.judge(case, ask, heard, problem)
 
 
-def schema(given: Given) -> Steps:
+def schema(given: ProbeInputs) -> Steps:
     tally = Tally()
     form = {"type": "json_schema", "json_schema": {"name": "shirt", "strict": True, "schema": _SCHEMA}}
     for case, streamed in (("whole", {}), ("streamed", {"stream": True})):
@@ -63,7 +63,7 @@ def _fits(heard: ProbeAnswer) -> str:
     return next(problems(tree, _SCHEMA), "")
 
 
-def choices(given: Given) -> Steps:
+def choices(given: ProbeInputs) -> Steps:
     """A grammar that allows a few answers only, of which none is what the text asks for."""
     tally = Tally()
     if given.choose is None:
@@ -80,7 +80,7 @@ def _allowed(heard: ProbeAnswer, words: Sequence[str]) -> str:
     return "" if heard.content.strip() in words else f"expected one of {words}, found {shortened(heard.content, 80)!r}"
 
 
-def choice(given: Given) -> Steps:
+def choice(given: ProbeInputs) -> Steps:
     """named, required, none: what the client forces, whatever the text is about."""
     tally, dice = Tally(), given.dice("choice")
     names = named(dice)

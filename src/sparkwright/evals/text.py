@@ -5,7 +5,7 @@ from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
 from sparkwright.evals.heard import ProbeAnswer, ProbeRequest, shortened
-from sparkwright.evals.probe import TRIES, Given, Steps, Tally, both_ways
+from sparkwright.evals.probe import TRIES, ProbeInputs, Steps, Tally, both_ways
 from sparkwright.loadgen.texts import COMMON, KINDS, PLACES
 
 _TAGS = ("<think>", "</think>", "<|channel|>", "◁think▷", "[THINK]")
@@ -20,7 +20,7 @@ def repeat(word: str) -> str:
     return f"Reply with exactly this and nothing else: {word}"
 
 
-def follows(given: Given) -> Steps:
+def follows(given: ProbeInputs) -> Steps:
     """The simplest instruction: where this fails, nothing that needs a working model can be judged."""
     tally, dice = Tally(), given.dice("follows")
     for word in dice.sample([word for word in COMMON if len(word) > 3], 1 if given.brief else 3):
@@ -37,7 +37,7 @@ def _repeats(heard: ProbeAnswer, word: str) -> str:
     return f"expected {word!r}, found {shortened(heard.content or heard.reasoning, 120)!r}{where}"
 
 
-def thinking(given: Given) -> Steps:
+def thinking(given: ProbeInputs) -> Steps:
     """Thinking on and off, if the server allows it: reasoning in its own field, and an answer after it."""
     tally, dice = Tally(), given.dice("thinking")
     cases = {"thinking on": True, "thinking off": False} if given.thinking else {"as served": False}
@@ -68,7 +68,7 @@ def _split(heard: ProbeAnswer) -> str:
     return f"content is empty, reasoning has {len(heard.reasoning)} characters: the answer is inside it"
 
 
-def stream(given: Given) -> Steps:
+def stream(given: ProbeInputs) -> Steps:
     """A server may answer one request in two ways at a near tie: first whether it repeats itself, then its stream."""
     tally, dice = Tally(), given.dice("stream")
     hard = "naïve Ωmega 漢字 🙂 שלום"
@@ -151,7 +151,7 @@ def _missing(heard: ProbeAnswer) -> int:
     return max(heard.output_tokens - len(heard.tokens), 0)
 
 
-def stop(given: Given) -> Steps:
+def stop(given: ProbeInputs) -> Steps:
     """A stop string taken from the server's own greedy answer, which it may have to give more than once."""
     tally, dice = Tally(), given.dice("stop")
     ask = given.chat(_STORY.format(place=dice.choice(PLACES), kind=dice.choice(KINDS)), 96, **given.whole())
@@ -195,7 +195,7 @@ def _stopped(heard: ProbeAnswer, word: str, expected: str) -> str:
     return f"the answer ends {len(expected) - len(heard.content)} characters before the stop string"
 
 
-def logprobs(given: Given) -> Steps:
+def logprobs(given: ProbeInputs) -> Steps:
     tally, dice = Tally(), given.dice("logprobs")
     prompt = _STORY.format(place=dice.choice(PLACES), kind=dice.choice(KINDS))
     for case, streamed in (("whole", {}), ("streamed", {"stream": True, "stream_options": {"include_usage": True}})):
@@ -230,7 +230,7 @@ def _unsent(heard: ProbeAnswer) -> int:
     return _PER_PART * sum(not one.isascii() for one in heard.content + heard.reasoning) + (heard.finish == "stop")
 
 
-def usage(given: Given) -> Steps:
+def usage(given: ProbeInputs) -> Steps:
     tally, dice = Tally(), given.dice("usage")
     prompt = _STORY.format(place=dice.choice(PLACES), kind=dice.choice(KINDS))
     whole = given.short(prompt, _LENGTH)
@@ -259,7 +259,7 @@ def _differ(one: ProbeAnswer, other: ProbeAnswer) -> str:
     return "" if first == second else f"one prompt is {first} tokens, streamed {second}"
 
 
-def length(given: Given) -> Steps:
+def length(given: ProbeInputs) -> Steps:
     """Exactly max_tokens where the end can be ignored, never more elsewhere."""
     tally = Tally()
     for tokens in (17,) if given.brief else (1, 17, 64):

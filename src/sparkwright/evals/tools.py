@@ -6,7 +6,7 @@ from random import Random
 from typing import Any
 
 from sparkwright.evals.heard import MESSAGES, RESPONSES, ProbeAnswer, ProbeRequest, shortened
-from sparkwright.evals.probe import TRIES, Given, Steps, Tally, both_ways, function, made
+from sparkwright.evals.probe import TRIES, ProbeInputs, Steps, Tally, both_ways, function, made
 from sparkwright.loadgen.texts import NAMES, PLACES, THINGS
 
 COUNTS = (8, 32, 64, 128)
@@ -60,7 +60,7 @@ def _envelope(heard: ProbeAnswer) -> str:
     return f"a part of the call is in content: {heard.content!r}" if any(m in heard.content for m in _MARKUP) else ""
 
 
-def _with_tools(given: Given, count: int, dice: Random, **more: Any) -> tuple[ProbeRequest, str, dict[str, Any]]:
+def _with_tools(given: ProbeInputs, count: int, dice: Random, **more: Any) -> tuple[ProbeRequest, str, dict[str, Any]]:
     """A request with so many tools that asks for one of them."""
     names = named(dice)
     tools = [function(next(names), _PLACE) for _ in range(count)]
@@ -68,7 +68,7 @@ def _with_tools(given: Given, count: int, dice: Random, **more: Any) -> tuple[Pr
     return given.chat(order(name, arguments), _TOKENS, tools=tools, **more), name, arguments
 
 
-def call(given: Given) -> Steps:
+def call(given: ProbeInputs) -> Steps:
     tally = Tally()
     for number in range(1 if given.brief else 3):
         ask, name, arguments = _with_tools(given, 1, given.dice(f"call/{number}"))
@@ -79,7 +79,7 @@ def call(given: Given) -> Steps:
     return tally
 
 
-def count(given: Given) -> Steps:
+def count(given: ProbeInputs) -> Steps:
     tally = Tally()
     for number in COUNTS:
         ask, name, arguments = _with_tools(given, number, given.dice(f"count/{number}"))
@@ -91,7 +91,7 @@ def count(given: Given) -> Steps:
     return tally
 
 
-def parallel(given: Given) -> Steps:
+def parallel(given: ProbeInputs) -> Steps:
     tally, dice = Tally(), given.dice("parallel")
     names = named(dice)
     tools = [function(next(names), _PLACE) for _ in range(4)]
@@ -129,7 +129,7 @@ def _schema(value: Any) -> dict[str, Any]:
     return {"type": _KINDS[type(value)]}
 
 
-def arguments(given: Given) -> Steps:
+def arguments(given: ProbeInputs) -> Steps:
     tally = Tally()
     for case, hard in _HARD.items():
         name = f"save_{given.dice(case).choice(THINGS)}".replace(" ", "_").replace("-", "_")
@@ -140,7 +140,7 @@ def arguments(given: Given) -> Steps:
     return tally
 
 
-def stream(given: Given) -> Steps:
+def stream(given: ProbeInputs) -> Steps:
     """Byte for byte, where the server repeats itself; elsewhere the call itself has to arrive whole."""
     tally = Tally()
     for number, tools in enumerate((1, 8)):
@@ -167,7 +167,7 @@ def _joined(heard: ProbeAnswer, wholes: Sequence[ProbeAnswer]) -> str:
     return "" if same else f"joined stream: {heard.calls}, whole answer: {wholes[-1].calls}"
 
 
-def turns(given: Given) -> Steps:
+def turns(given: ProbeInputs) -> Steps:
     """A history with results: the answer is only in the last one."""
     tally = Tally()
     for rounds in (1, 3):
@@ -200,7 +200,7 @@ def _has(heard: ProbeAnswer, code: str) -> str:
     return f"expected {code} from the function's result, found {shortened(seen, 120)!r}"
 
 
-def responses(given: Given) -> Steps:
+def responses(given: ProbeInputs) -> Steps:
     """The Responses API: text, and a call."""
     dice = given.dice("responses")
     name, wanted = next(named(dice)), _wanted(dice)
@@ -212,7 +212,7 @@ def responses(given: Given) -> Steps:
     return tally
 
 
-def messages(given: Given) -> Steps:
+def messages(given: ProbeInputs) -> Steps:
     """The Messages API: text, and a call."""
     dice = given.dice("messages")
     name, wanted = next(named(dice)), _wanted(dice)

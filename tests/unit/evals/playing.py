@@ -7,7 +7,7 @@ from sparkwright.domain.evaluation import Outcome, State
 from sparkwright.domain.probed import Reply
 from sparkwright.evals.catalog import entries
 from sparkwright.evals.heard import ProbeAnswer, ProbeRequest, read
-from sparkwright.evals.probe import Given
+from sparkwright.evals.probe import ProbeInputs
 from sparkwright.loadgen.texts import paragraph
 from unit.simulator.inprocess import MakeClient
 
@@ -18,8 +18,8 @@ def filler(tokens: int, salt: int) -> str:
     return "".join(paragraph(Random(f"{salt}/{n}"), 40) for n in range(tokens // 60))
 
 
-def given(seed: int = 1) -> Given:
-    return Given(
+def given(seed: int = 1) -> ProbeInputs:
+    return ProbeInputs(
         seed,
         32768,
         8000,

@@ -6,7 +6,7 @@ import pytest
 
 from sparkwright.domain.probed import Reply
 from sparkwright.evals.heard import CHAT, MESSAGES, RESPONSES, ProbeRequest, ToolCall, read
-from sparkwright.evals.probe import Given
+from sparkwright.evals.probe import ProbeInputs
 from sparkwright.evals.schema import problems
 
 ODD = (
@@ -108,6 +108,6 @@ def test_schemas() -> None:
 
 def test_room_for_reasoning() -> None:
     """A model that thinks although that is switched off gets room where an answer is needed, and none elsewhere."""
-    assert Given(reasons=True, thinking=True).chat("x", 64).body["max_tokens"] == 64 + 2048
-    assert Given(reasons=True).short("x", 64).body["max_tokens"] == 64
-    assert Given(thinking=True).chat("x", 64).body["max_tokens"] == 64
+    assert ProbeInputs(reasons=True, thinking=True).chat("x", 64).body["max_tokens"] == 64 + 2048
+    assert ProbeInputs(reasons=True).short("x", 64).body["max_tokens"] == 64
+    assert ProbeInputs(thinking=True).chat("x", 64).body["max_tokens"] == 64

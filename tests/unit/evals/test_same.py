@@ -6,7 +6,7 @@ import pytest
 
 from sparkwright.domain.evaluation import Evaluation, Greedy, State
 from sparkwright.evals.heard import ProbeAnswer, Token
-from sparkwright.evals.probe import Given
+from sparkwright.evals.probe import ProbeInputs
 from sparkwright.evals.same import AS_BEFORE, WITHIN, WORSE, ask, compared, greedy, prompts
 
 LENGTH = 60
@@ -95,4 +95,7 @@ def test_answers_are_kept() -> None:
     assert (found.texts, found.tokens[0], found.logprobs[1]) == (("ab", "ab"), ("a", "b"), (-0.5, -0.25))
     assert greedy("p", (heard, ProbeAnswer(200, "ab"))).logprobs == ()
     assert greedy("p", (heard, ProbeAnswer(trouble="cut"))).error == "cut"
-    assert ask(Given(), "p", True).body["top_logprobs"] == 5 and "logprobs" not in ask(Given(), "p", False).body
+    assert (
+        ask(ProbeInputs(), "p", True).body["top_logprobs"] == 5
+        and "logprobs" not in ask(ProbeInputs(), "p", False).body
+    )
