@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sparkwright.domain.live import LiveCanary, LiveEngine, LiveNode
-from sparkwright.domain.sample import GpuSample, Halt, Sample
+from sparkwright.domain.sample import GpuSample, HaltedProcess, Sample
 from sparkwright.domain.units import duration
 from sparkwright.supervision.detect.canary import MISSES, Canary, Garbage
 from sparkwright.supervision.detect.gpu import Doing, GpuWatch
@@ -178,7 +178,7 @@ class Detectors:
         """True if the ranks' processes should be inspected now."""
         return self.serving and self.stuck.doubtful(self.life, at)
 
-    def looked(self, rank: str, halts: Sequence[Halt], at: float) -> Found:
+    def looked(self, rank: str, halts: Sequence[HaltedProcess], at: float) -> Found:
         """rank: its label; halts: its processes that do not run."""
         self.stuck.halted.look(rank, halts, at)
         return self.tick(at)
