@@ -11,7 +11,7 @@ from typing import Any
 from simulators.dialect import Dialect
 from simulators.site import Site
 from sparkwright.simulator.head import follow_head
-from sparkwright.simulator.link import Head as Link
+from sparkwright.simulator.link import HeadLink as Link
 from sparkwright.simulator.link import PeerLost, Worker
 from sparkwright.simulator.log import Web, bind, web
 from sparkwright.simulator.rank import Rank, StartFailed, signalled

@@ -29,7 +29,7 @@ from simulators.life import Head
 from simulators.site import Site
 from sparkwright.simulator.asked import json_response
 from sparkwright.simulator.link import Frame, Peer, read_frame, write_frame
-from sparkwright.simulator.link import Head as Link
+from sparkwright.simulator.link import HeadLink as Link
 from sparkwright.simulator.log import LineForm
 from sparkwright.simulator.model import GIB
 from sparkwright.simulator.rank import Rank, StartFailed

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from sparkwright.simulator.__main__ import main
-from sparkwright.simulator.link import Frame, Head, PeerLost
+from sparkwright.simulator.link import Frame, HeadLink, PeerLost
 from sparkwright.simulator.rank import Rank, StartFailed
 
 NOT_CARRIED = "ray_non_carry_over_env_vars.json"
@@ -50,7 +50,7 @@ def carried(env: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in env.items() if name not in kept}
 
 
-class RayRanks(Head):
+class RayRanks(HeadLink):
     """Rank 0's view of a world that Ray spans."""
 
     notices = True
@@ -121,6 +121,6 @@ def run(argv: list[str], env: Mapping[str, str]) -> int:
     return main(argv, _link)
 
 
-def _link(rank: Rank) -> Head:
+def _link(rank: Rank) -> HeadLink:
     spread = rank.args.distributed_executor_backend == "ray" and rank.limits.world > 1
-    return RayRanks(rank) if spread else Head(rank.nodes)
+    return RayRanks(rank) if spread else HeadLink(rank.nodes)

@@ -30,7 +30,7 @@ from simulators.site import Api, Site
 from sparkwright.simulator.asked import json_response
 from sparkwright.simulator.ledger import capture_sizes
 from sparkwright.simulator.link import Frame
-from sparkwright.simulator.link import Head as Ranks
+from sparkwright.simulator.link import HeadLink as Ranks
 from sparkwright.simulator.log import LineForm, bind, web
 from sparkwright.simulator.phases import Bar
 from sparkwright.simulator.rank import Rank, StartFailed

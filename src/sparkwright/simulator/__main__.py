@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from sparkwright.simulator import boot, options
 from sparkwright.simulator.head import run_head, run_worker
-from sparkwright.simulator.link import Head
+from sparkwright.simulator.link import HeadLink
 from sparkwright.simulator.log import recorded, voices
 from sparkwright.simulator.model import Model, find, read
 from sparkwright.simulator.rank import Rank, rank_from
@@ -28,7 +28,7 @@ NOT_CACHED = (
 )
 
 
-def main(argv: list[str], link: Callable[[Rank], Head] = lambda rank: Head(rank.nodes)) -> int:
+def main(argv: list[str], link: Callable[[Rank], HeadLink] = lambda rank: HeadLink(rank.nodes)) -> int:
     """Exit codes as vLLM's: 0 good, 1 the start failed, 2 usage. link: from rank 0 to the others."""
     if argv[:1] in (["--version"], ["-v"]):
         sys.stdout.write(VERSION + "\n")
@@ -48,7 +48,7 @@ def main(argv: list[str], link: Callable[[Rank], Head] = lambda rank: Head(rank.
     return _serve(args, settings, faults, link)
 
 
-def _serve(args: Namespace, settings: Settings, faults: Faults, link: Callable[[Rank], Head]) -> int:
+def _serve(args: Namespace, settings: Settings, faults: Faults, link: Callable[[Rank], HeadLink]) -> int:
     world = args.tensor_parallel_size * args.pipeline_parallel_size
     said = voices(os.getpid(), args.node_rank, world, args.headless, faults.has("odd_lines"))
     said.api.warning("twin.py:1", boot.SIMULATED)

@@ -11,7 +11,7 @@ from typing import Any
 
 from sparkwright.simulator import boot, phases
 from sparkwright.simulator.ledger import busy_device
-from sparkwright.simulator.link import Head, PeerLost, Worker, patient
+from sparkwright.simulator.link import HeadLink, PeerLost, Worker, patient
 from sparkwright.simulator.log import bind, recorded
 from sparkwright.simulator.rank import SPIN, Hoard, Rank, RankActivity, StartFailed, signalled
 from sparkwright.simulator.service import Service
@@ -23,7 +23,7 @@ NCCL_LOST = (
 GONE = "Failed to recv, got 0 bytes. Connection was likely closed. Did the remote server shutdown or crash?"
 
 
-async def run_head(rank: Rank, link: Head) -> int:
+async def run_head(rank: Rank, link: HeadLink) -> int:
     """The exit code: 0 after a signal and after a lost rank, 1 when the start fails."""
     boot.greet(rank)
     try:
@@ -43,7 +43,7 @@ async def run_head(rank: Rank, link: Head) -> int:
     return await Service(rank, link, stop).run(sock)
 
 
-async def _guarded_start(rank: Rank, link: Head) -> bool:
+async def _guarded_start(rank: Rank, link: HeadLink) -> bool:
     try:
         await _start(rank, link)
         return True
@@ -55,7 +55,7 @@ async def _guarded_start(rank: Rank, link: Head) -> bool:
     return False
 
 
-async def _start(rank: Rank, link: Head) -> None:
+async def _start(rank: Rank, link: HeadLink) -> None:
     await _announce(rank)
     await _meet(rank, link)
 
@@ -93,7 +93,7 @@ async def _prepare(rank: Rank, barrier: phases.Barrier) -> float:
     return time.monotonic() - began
 
 
-async def _meet(rank: Rank, link: Head) -> None:
+async def _meet(rank: Rank, link: HeadLink) -> None:
     """All ranks on the line. Waits for ever and prints nothing (captures m3, m4)."""
     try:
         await link.listen(rank.args.master_addr, rank.args.master_port)

@@ -55,7 +55,7 @@ class Peer:
             raise PeerLost(self.rank) from None
 
 
-class Head:
+class HeadLink:
     """Rank 0's side. With one node it has no peers and every call returns at once.
 
     notices: it learns at once that a rank has died, also while nothing is asked.

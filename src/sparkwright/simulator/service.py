@@ -13,7 +13,7 @@ from sparkwright.simulator import boot
 from sparkwright.simulator.answers import Answers
 from sparkwright.simulator.asked import Rules
 from sparkwright.simulator.job import BlockPool, EngineDead
-from sparkwright.simulator.link import Head, PeerLost, patient
+from sparkwright.simulator.link import HeadLink, PeerLost, patient
 from sparkwright.simulator.log import Web, recorded, web
 from sparkwright.simulator.metrics import Metrics, Stats
 from sparkwright.simulator.rank import SPIN, Hoard, Rank, RankActivity
@@ -32,7 +32,7 @@ ACCEPTANCE = 0.8  # chance that a drafted token is accepted
 class Service:
     """The running engine behind its web server."""
 
-    def __init__(self, rank: Rank, link: Head, stop: asyncio.Future[None]) -> None:
+    def __init__(self, rank: Rank, link: HeadLink, stop: asyncio.Future[None]) -> None:
         self.rank = rank
         self.link = link
         self.stop = stop
@@ -160,7 +160,7 @@ class _Ranks:
     """The engine's view of the other ranks (scheduler.Ranks)."""
 
     rank: Rank
-    link: Head
+    link: HeadLink
     trouble: Trouble
     activity: RankActivity
     engine: SimulatedEngine | None = None
@@ -189,7 +189,7 @@ class _Ranks:
 class Core:
     """The engine with its names, metrics and rules."""
 
-    def __init__(self, rank: Rank, link: Head, trouble: Trouble) -> None:
+    def __init__(self, rank: Rank, link: HeadLink, trouble: Trouble) -> None:
         self.rank = rank
         args, limits = rank.args, rank.limits
         self.names = tuple(args.served_model_name or [args.model])

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from sparkwright.simulator.link import Head
+from sparkwright.simulator.link import HeadLink
 from sparkwright.simulator.rank import Rank
 from sparkwright.simulator.service import Service
 from unit.simulator.inprocess import CAPTURES, Client, MakeClient, MakeRank, rank_in
@@ -33,7 +33,7 @@ async def make_client(make_rank: MakeRank) -> AsyncIterator[MakeClient]:
     running: list[asyncio.Task[None]] = []
 
     async def make(*flags: str, **more: Any) -> Client:
-        service = Service(make_rank(*flags, **more), Head(1), asyncio.get_running_loop().create_future())
+        service = Service(make_rank(*flags, **more), HeadLink(1), asyncio.get_running_loop().create_future())
         running.append(asyncio.create_task(service.engine.run()))
         return Client(service)
 

@@ -17,7 +17,7 @@ from simulators.site import Site
 from sparkwright.domain.deployment import LogEvent, Phase
 from sparkwright.engines.dialect import dialect
 from sparkwright.engines.tables import metric_names
-from sparkwright.simulator.link import Head
+from sparkwright.simulator.link import HeadLink
 from sparkwright.simulator.log import LineForm, Voice, Voices
 from sparkwright.simulator.rank import Rank, StartFailed
 from sparkwright.simulator.service import Core, Trouble
@@ -105,7 +105,7 @@ async def test_metrics_have_the_engine_s_names_and_the_mark(
     """Every name that is looked for is there, but for speculation's while it is off; none of vLLM's is left."""
     dialect, _, _, names = TALKS[engine]
     rank, _ = talking(engine)
-    core = Core(rank, Head(1), QUIET)
+    core = Core(rank, HeadLink(1), QUIET)
     text = bytes((await Site(core, engine, dialect.metrics, dialect.labels).scrape(NOBODY)).body).decode()
     assert text.startswith("# HELP sparkwright_simulated 1") and "vllm:" not in text
     wanted = {name for name in names.values() if "spec" not in name}
@@ -130,7 +130,7 @@ def test_no_key_is_shown(talking: Callable[[str], tuple[Rank, io.StringIO]]) -> 
     dialect = sglang.Dialect(GIVEN, "0.5.12", balanced=True)
     rank, out = talking("sglang")
     dialect.greet(rank)
-    site = Site(Core(rank, Head(1), QUIET), "SGLang", {}, str)
+    site = Site(Core(rank, HeadLink(1), QUIET), "SGLang", {}, str)
     assert "hidden" not in out.getvalue() + str(dialect._server(site))
 
 
