@@ -50,7 +50,7 @@ class Page:
     content: Callable[[], bytes]
 
 
-class Head:
+class RequestHead:
     """method, target (path and query) as the client wrote them; headers by their names in small letters."""
 
     def __init__(self, request: h11.Request) -> None:
@@ -103,13 +103,13 @@ class ProxyConnection:
         self.begun = self.opened = self._bodiless = False
         self._head, self._early = b"", True
 
-    async def head(self) -> Head | None:
+    async def head(self) -> RequestHead | None:
         """None if the connection closes without a request. Raises TooSlow."""
         event = await self._event()
         if not isinstance(event, h11.Request):
             return None
         self._bodiless = event.method == b"HEAD"
-        return Head(event)
+        return RequestHead(event)
 
     async def body(self) -> bytes:
         """The next piece of the body, b'' at its end. Raises Gone, TooLarge, TooSlow."""

@@ -41,7 +41,7 @@ from sparkwright.gateway.keys import Key as GatewayKey
 from sparkwright.gateway.models import MODELS, Listed, models_page, names_of
 from sparkwright.ports import Clock
 from sparkwright.supervisor.behind import Behind, Deployed, Flight
-from sparkwright.supervisor.connection import PIECE, Head, Page
+from sparkwright.supervisor.connection import PIECE, Page, RequestHead
 from sparkwright.supervisor.meter import OTHER, Counted, Meter
 from sparkwright.supervisor.passing import Passing
 from sparkwright.supervisor.watched import Watched
@@ -104,7 +104,9 @@ class Doorman:
             use |= trouble
         return json.dumps(plain).encode()
 
-    def _opened(self, deployed: Mapping[str, Deployed], head: Head) -> tuple[GatewayKey | None, dict[str, Deployed]]:
+    def _opened(
+        self, deployed: Mapping[str, Deployed], head: RequestHead
+    ) -> tuple[GatewayKey | None, dict[str, Deployed]]:
         """The first key that the client shows and that opens something, and what it opens."""
         shown, key, found = shown_in(head.headers), None, {}
         for name, one in deployed.items() if shown else ():
@@ -118,7 +120,7 @@ class Doorman:
         keys = (key for key in self._keys.value.keys if key.role is not Role.VIEWER)
         return (*keys, *([GatewayKey("", digest(one.engine_key))] if one.engine_key else []))
 
-    def first(self, head: Head) -> "CountedRequest | GatewayAnswer":
+    def first(self, head: RequestHead) -> "CountedRequest | GatewayAnswer":
         """Decide by the head alone. What a key's limits count is counted from here on."""
         deployed = self.deployed
         settings = [one.setting for one in deployed.values()]
@@ -143,7 +145,7 @@ class Doorman:
         counted = self._meter.enter(key, models[0] if len(models) == 1 else OTHER)
         return counted if isinstance(counted, GatewayAnswer) else CountedRequest(counted)
 
-    async def choose(self, head: Head, model: str, entry: "CountedRequest") -> Flight | Page | GatewayAnswer:
+    async def choose(self, head: RequestHead, model: str, entry: "CountedRequest") -> Flight | Page | GatewayAnswer:
         deployed = self.deployed
         _, opened = self._opened(deployed, head)
         model = model or head.model
@@ -161,7 +163,7 @@ class Doorman:
         return await self._towards(found, head, model, entry)
 
     async def _towards(
-        self, found: Deployed, head: Head, model: str, entry: "CountedRequest"
+        self, found: Deployed, head: RequestHead, model: str, entry: "CountedRequest"
     ) -> Flight | GatewayAnswer:
         setting = found.setting
         length = head.headers.get("content-length", "")
@@ -187,7 +189,7 @@ class Doorman:
         rows = () if one.behind.refusing else await self._models.listed(setting.engine, one.engine_key)
         return Listed(setting.deployment, setting.models, state, rows)
 
-    async def _admitted(self, found: Deployed, head: Head) -> GatewayAnswer | None:
+    async def _admitted(self, found: Deployed, head: RequestHead) -> GatewayAnswer | None:
         """Admits or refuses: at once, after a short wait for a deployment about to be back, or a longer one for a start
         on demand."""
         began, counted, behind = self._clock.monotonic(), False, found.behind

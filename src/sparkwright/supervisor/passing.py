@@ -18,7 +18,7 @@ import h11
 from sparkwright.gateway.decide import GATEWAY_FAULT, GatewayAnswer, invalid, too_large
 from sparkwright.gateway.model_scan import scan_for
 from sparkwright.gateway.usage import Body, streams
-from sparkwright.supervisor.connection import PIECE, Gone, Head, Page, ProxyConnection, TooLarge, TooSlow
+from sparkwright.supervisor.connection import PIECE, Gone, Page, ProxyConnection, RequestHead, TooLarge, TooSlow
 from sparkwright.supervisor.engine_answer import EngineAnswer, MalformedAnswer
 from sparkwright.supervisor.spool import IN_MEMORY, HeldBody, Spool, SpoolFull
 
@@ -86,8 +86,8 @@ class RequestGate(Protocol):
 
     @property
     def limit(self) -> int: ...
-    def first(self, head: Head) -> AdmittedRequest | GatewayAnswer: ...
-    async def choose(self, head: Head, model: str, entry: Any) -> Target | Page | GatewayAnswer: ...
+    def first(self, head: RequestHead) -> AdmittedRequest | GatewayAnswer: ...
+    async def choose(self, head: RequestHead, model: str, entry: Any) -> Target | Page | GatewayAnswer: ...
 
 
 class Passing:
@@ -144,7 +144,7 @@ class Passing:
 
 
 async def _asked(
-    gate: RequestGate, client: ProxyConnection, head: Head, kept: HeldBody, entry: AdmittedRequest
+    gate: RequestGate, client: ProxyConnection, head: RequestHead, kept: HeldBody, entry: AdmittedRequest
 ) -> GatewayAnswer | None:
     """The answer for the client in place of an engine's; None if it got one. Raises Gone, OSError."""
     target = await _chosen(gate, client, head, kept, entry)
@@ -159,7 +159,7 @@ async def _asked(
 
 
 async def _chosen(
-    gate: RequestGate, client: ProxyConnection, head: Head, kept: HeldBody, entry: AdmittedRequest
+    gate: RequestGate, client: ProxyConnection, head: RequestHead, kept: HeldBody, entry: AdmittedRequest
 ) -> Target | Page | GatewayAnswer:
     scan = scan_for(head.headers.get("content-type", ""))
     while not scan.done and (piece := await client.body()):
@@ -204,7 +204,7 @@ async def _while_waiting(
 
 
 async def _passed(
-    client: ProxyConnection, head: Head, kept: HeldBody, target: Target, tap: Tap
+    client: ProxyConnection, head: RequestHead, kept: HeldBody, target: Target, tap: Tap
 ) -> GatewayAnswer | None:
     """The answer for the client in place of the engine's; None if it got one. Raises Gone, OSError."""
     answer, engine = EngineAnswer(head.method), None

@@ -12,7 +12,7 @@ import pytest
 
 from sparkwright.gateway.decide import GatewayAnswer, away
 from sparkwright.supervisor import passing
-from sparkwright.supervisor.connection import Head
+from sparkwright.supervisor.connection import RequestHead
 from sparkwright.supervisor.passing import Passing
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -58,13 +58,13 @@ class Gate:
     def __init__(self, answer: Any) -> None:
         self.answer, self.come, self.left, self.asked = answer, asyncio.Event(), asyncio.Event(), asyncio.Event()
 
-    def first(self, head: Head) -> Any:
+    def first(self, head: RequestHead) -> Any:
         return self
 
     def leave(self) -> None:
         pass
 
-    async def choose(self, head: Head, model: str, entry: Any) -> Any:
+    async def choose(self, head: RequestHead, model: str, entry: Any) -> Any:
         self.asked.set()
         try:
             await self.come.wait()

@@ -14,7 +14,7 @@ from sparkwright.domain.codec import to_json
 from sparkwright.gateway.decide import GatewayAnswer
 from sparkwright.gateway.keys import FrontSetting, Key, Keys, RouteSetting, digest, text_of
 from sparkwright.supervisor.behind import Behind
-from sparkwright.supervisor.connection import Head
+from sparkwright.supervisor.connection import RequestHead
 from sparkwright.supervisor.gateway import CountedRequest, Doorman
 from sparkwright.supervisor.spool import Spool, SpoolFull
 
@@ -40,9 +40,9 @@ def doorman(tmp_path: Path, *names: str, **limits: int) -> Doorman:
     return Doorman(home, SystemClock())
 
 
-def head(method: str = "POST", path: str = "/v1/chat/completions", **more: str) -> Head:
+def head(method: str = "POST", path: str = "/v1/chat/completions", **more: str) -> RequestHead:
     headers = {"Host": "x", "Authorization": f"Bearer {KEY}", **more}
-    return Head(h11.Request(method=method, target=path, headers=list(headers.items())))
+    return RequestHead(h11.Request(method=method, target=path, headers=list(headers.items())))
 
 
 class Vanishing(Behind):
