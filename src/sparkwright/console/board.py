@@ -21,7 +21,7 @@ from sparkwright.domain.units import duration
 from sparkwright.engines.engine import served_name
 from sparkwright.gateway.usage import DAY, Used
 from sparkwright.report.markup import Html
-from sparkwright.supervision.rates import History
+from sparkwright.supervision.rates import EngineHistory
 from sparkwright.supervisor.watched import Watched
 
 _MOST = 200
@@ -36,7 +36,7 @@ class Watch:
     home: Path
     live_file: "Watched[Live | None]"
     desired_file: "Watched[Desired | None]"
-    history: History = field(default_factory=History)
+    history: EngineHistory = field(default_factory=EngineHistory)
     live: Live | None = None
 
     @property
