@@ -15,7 +15,7 @@ from sparkwright.app.services import Services
 from sparkwright.checks.attention import FORMER, attention
 from sparkwright.cli import options as shared
 from sparkwright.cli.check_fix import (
-    How,
+    FixOptions,
     fix,
     leave_undone,
     print_lost,
@@ -90,7 +90,7 @@ def check(where: ClusterOptions, **rest: Any) -> None:
     opened = shared.open_cluster(where)
     opened = replace(opened, ignore=shared.finding_codes((*opened.ignore, *rest["ignore"])))
     only = tuple(FORMER.get(code.upper(), code.upper()) for code in rest["only"])
-    how = How(rest["yes"], rest["dry_run"], rest["as_json"], rest["seize"], only, rest["ask_become_pass"])
+    how = FixOptions(rest["yes"], rest["dry_run"], rest["as_json"], rest["seize"], only, rest["ask_become_pass"])
     if rest["undo"]:
         leave_undone(*undone(opened, where, how))
     elif rest["fix"]:
@@ -131,7 +131,7 @@ def _look(cluster: Cluster, where: ClusterOptions, rest: Mapping[str, Any]) -> N
     _leave(checked)
 
 
-def _fix(cluster: Cluster, where: ClusterOptions, how: How, least: Severity) -> None:
+def _fix(cluster: Cluster, where: ClusterOptions, how: FixOptions, least: Severity) -> None:
     fixed = fix(cluster, where, how)
     after = _attended(cluster, fixed.after)
     if how.as_json:

@@ -28,7 +28,7 @@ _COLORS = {Outcome.DONE: "green", Outcome.SKIPPED: "blue", Outcome.BY_HAND: "yel
 
 
 @dataclass(frozen=True, slots=True)
-class How:
+class FixOptions:
     """only: these codes, () for all."""
 
     yes: bool = False
@@ -48,7 +48,7 @@ class Fixed:
     after: CheckReport
 
 
-def fix(cluster: Cluster, where: ClusterOptions, how: How) -> Fixed:
+def fix(cluster: Cluster, where: ClusterOptions, how: FixOptions) -> Fixed:
     """Looks, asks, makes the changes, looks again. Raises click.Abort when the answer is no."""
     _must_be_able_to_ask("--fix", how)
     before, wanted = shared.drive_on(cluster, where, lambda services: _look(services, how.only), quiet=True)
@@ -59,7 +59,7 @@ def fix(cluster: Cluster, where: ClusterOptions, how: How) -> Fixed:
     return Fixed(wanted, *done)
 
 
-def undone(cluster: Cluster, where: ClusterOptions, how: How, of_init: bool = False) -> Taken:
+def undone(cluster: Cluster, where: ClusterOptions, how: FixOptions, of_init: bool = False) -> Taken:
     """Takes back what is recorded and prints how it went. of_init: what `init` has made."""
     wanted, results, lost = _take_back(cluster, where, how, of_init)
     if how.as_json:
@@ -77,7 +77,7 @@ def undone(cluster: Cluster, where: ClusterOptions, how: How, of_init: bool = Fa
 
 
 def _take_back(
-    cluster: Cluster, where: ClusterOptions, how: How, of_init: bool
+    cluster: Cluster, where: ClusterOptions, how: FixOptions, of_init: bool
 ) -> tuple[tuple[Wanted, ...], tuple[Result, ...], tuple[NodeError, ...]]:
     """Undoes the recorded changes. Returns them, their results (() for a dry run), and the nodes that did not
     answer."""
@@ -111,12 +111,12 @@ async def _look(services: Services, only: tuple[str, ...]) -> tuple[CheckReport,
     return checked, await mendable(services, replace(checked, findings=heeded), only)
 
 
-def _untouched(wanted: Sequence[Wanted], how: How) -> tuple[Result, ...]:
+def _untouched(wanted: Sequence[Wanted], how: FixOptions) -> tuple[Result, ...]:
     """The results if nothing can be done from here."""
     return () if how.dry_run else tuple(Result(one, Outcome.BY_HAND, one.by_hand) for one in wanted)
 
 
-def _must_be_able_to_ask(option: str, how: How) -> None:
+def _must_be_able_to_ask(option: str, how: FixOptions) -> None:
     if not (how.yes or how.dry_run or sys.stdin.isatty()):
         hint = "--yes goes on without a question; --dry-run only shows what would change"
         raise UsageError(f"{option} asks before it changes anything, and there is no terminal to ask on", hint)
@@ -125,7 +125,9 @@ def _must_be_able_to_ask(option: str, how: How) -> None:
         raise UsageError("--ask-become-pass asks for a password, and there is no terminal to ask on", hint)
 
 
-def _with_password(cluster: Cluster, where: ClusterOptions, how: How, wanted: tuple[Wanted, ...]) -> tuple[Wanted, ...]:
+def _with_password(
+    cluster: Cluster, where: ClusterOptions, how: FixOptions, wanted: tuple[Wanted, ...]
+) -> tuple[Wanted, ...]:
     """Asks once, and only where sudo on a node wants a password. Raises UsageError when none of them accepts it."""
     nodes = list(dict.fromkeys(one.fix.node for one in wanted if one.rights.asks))
     if not (how.ask_password and nodes) or how.dry_run:
@@ -138,7 +140,7 @@ def _with_password(cluster: Cluster, where: ClusterOptions, how: How, wanted: tu
     return wanted
 
 
-def _agreed(cluster: Cluster, wanted: Sequence[Wanted], how: How, option: str) -> bool:
+def _agreed(cluster: Cluster, wanted: Sequence[Wanted], how: FixOptions, option: str) -> bool:
     """Shows what would be done; whether it is to be done."""
     ready = [one for one in wanted if not one.by_hand]
     if wanted and not (how.as_json and (how.yes or how.dry_run)):

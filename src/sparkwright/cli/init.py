@@ -285,7 +285,7 @@ def _ending(after: CheckReport, wrote: str, text: str) -> None:
 def _undo(cluster: Cluster, given: ClusterOptions, how: How) -> None:
     where = ClusterOptions(given.cluster, str(first_login(given).current or ""))
     steps = tuple(step for step in INIT if how.takes(step)) or ("none",)
-    asked = check_fix.How(how.yes, how.dry_run, how.as_json, how.seize, steps, how.ask_password)
+    asked = check_fix.FixOptions(how.yes, how.dry_run, how.as_json, how.seize, steps, how.ask_password)
     results, lost = undone(cluster, where, asked, of_init=True)
     _forget(cluster, given, results)
     leave_undone(results, lost)
