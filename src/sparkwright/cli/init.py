@@ -44,7 +44,7 @@ _TITLES = {
 
 
 @dataclass(frozen=True, slots=True)
-class How:
+class InitOptions:
     yes: bool
     dry_run: bool
     as_json: bool
@@ -102,7 +102,7 @@ def init(nodes: tuple[str, ...], where: ClusterOptions, name: str, undo: bool, a
       sparkwright init --yes --skip clock
       sparkwright init --undo
     """
-    how = How(
+    how = InitOptions(
         rest["yes"], rest["dry_run"], as_json, rest["seize"], rest["ask_become_pass"], rest["only"], rest["skip"],
         rest["force"],
     )  # fmt: skip
@@ -127,7 +127,7 @@ def _of_sparkrun(given: Sequence[str], name: str) -> tuple[tuple[str, ...], str]
     return found.destinations, name or found.name
 
 
-def _cluster(given: Sequence[str], where: ClusterOptions, name: str, how: How) -> Cluster:
+def _cluster(given: Sequence[str], where: ClusterOptions, name: str, how: InitOptions) -> Cluster:
     """The cluster of the given nodes, else of the cluster file, else of the nodes that answer on the network."""
     if not given:
         try:
@@ -143,7 +143,7 @@ def _cluster(given: Sequence[str], where: ClusterOptions, name: str, how: How) -
     return Cluster(name or Path(file).stem, nodes, nodes[0].name, file)
 
 
-def _init(cluster: Cluster, where: ClusterOptions, how: How) -> None:
+def _init(cluster: Cluster, where: ClusterOptions, how: InitOptions) -> None:
     login = first_login(where)
     log_in(cluster, login, Voice(how.yes, how.dry_run, how.takes("ssh")))
     ours = ClusterOptions(where.cluster, str(login.current or ""))
@@ -163,7 +163,7 @@ def _init(cluster: Cluster, where: ClusterOptions, how: How) -> None:
 
 
 def _made(
-    cluster: Cluster, where: ClusterOptions, how: How, found: Survey, chosen: Sequence[Wanted]
+    cluster: Cluster, where: ClusterOptions, how: InitOptions, found: Survey, chosen: Sequence[Wanted]
 ) -> tuple[tuple[Result, ...], CheckReport]:
     if not chosen:
         return (), found.checked
@@ -176,7 +176,7 @@ def _made(
     return shared.drive_on(cluster, where, use, how.as_json)
 
 
-def _rights(cluster: Cluster, where: ClusterOptions, how: How) -> dict[str, Rights]:
+def _rights(cluster: Cluster, where: ClusterOptions, how: InitOptions) -> dict[str, Rights]:
     """Asks for the password once; each node that wants one tries it once. Raises UsageError when none accepts it."""
     password = None
     if how.ask_password and not sys.stdin.isatty():
@@ -203,7 +203,7 @@ def _show(found: Survey, wanted: Sequence[Wanted], err: bool) -> None:
         echo(fold(click.style("note", fg="yellow") + f"  {note}", 6), err=True)
 
 
-def _agreed(wanted: Sequence[Wanted], how: How) -> tuple[Wanted, ...]:
+def _agreed(wanted: Sequence[Wanted], how: InitOptions) -> tuple[Wanted, ...]:
     """Asks for each step that can be made from here."""
     chosen: list[Wanted] = []
     for step in INIT:
@@ -229,7 +229,7 @@ def _with_fabric(cluster: Cluster, layout: Layout) -> Cluster:
     return replace(cluster, nodes=tuple(placed(node) for node in cluster.nodes))
 
 
-def _write(cluster: Cluster, text: str, how: How) -> str:
+def _write(cluster: Cluster, text: str, how: InitOptions) -> str:
     """The fate of the cluster file. An existing one belongs to the user."""
     path = Path(cluster.source or _FILE).expanduser()
     if path.exists():
@@ -253,7 +253,7 @@ class InitResult:
     text: str
 
 
-def _report(done: InitResult, how: How) -> None:
+def _report(done: InitResult, how: InitOptions) -> None:
     found = done.found
     if how.as_json:
         ready = [{"node": node, "step": code, "says": says} for node, code, says in found.ready]
@@ -282,7 +282,7 @@ def _ending(after: CheckReport, wrote: str, text: str) -> None:
     echo(f"{summary(after)}; `sparkwright check` lists them")
 
 
-def _undo(cluster: Cluster, given: ClusterOptions, how: How) -> None:
+def _undo(cluster: Cluster, given: ClusterOptions, how: InitOptions) -> None:
     where = ClusterOptions(given.cluster, str(first_login(given).current or ""))
     steps = tuple(step for step in INIT if how.takes(step)) or ("none",)
     asked = check_fix.FixOptions(how.yes, how.dry_run, how.as_json, how.seize, steps, how.ask_password)
