@@ -12,7 +12,7 @@ from sparkwright.facts import gguf, model_config, safetensors
 from sparkwright.facts.fact import Plain, parsed_json, whole
 from sparkwright.facts.model_unread import STATE, any_of, known_family
 from sparkwright.facts.model_values import Config, named, number, part, texts_of
-from sparkwright.facts.safetensors import INDEX, Index, indexes, main_index, sums
+from sparkwright.facts.safetensors import INDEX, ShardIndex, indexes, main_index, sums
 from sparkwright.remote.programs.wire import COPYING
 
 _NESTED = ("text_config", "llm_config", "language_config", "thinker_config")
@@ -83,7 +83,7 @@ class Listing:
     rows: Rows
     files: Mapping[str, int]
     one: Mapping[str, str]
-    indexes: tuple[Index, ...]
+    indexes: tuple[ShardIndex, ...]
 
 
 def parse(done: Completed) -> Checkpoint | Unknown:
