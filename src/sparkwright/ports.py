@@ -17,7 +17,7 @@ from sparkwright.domain.recipe import ModelKind
 if TYPE_CHECKING:  # only what measures, or plans, needs them
     from sparkwright.domain.evaluation import Evaluation
     from sparkwright.domain.probed import Reply
-    from sparkwright.domain.run import Job, Lag, Level, Listed, Row, Run
+    from sparkwright.domain.run import Lag, Level, Listed, LoadJob, Row, Run
     from sparkwright.domain.workload import Workload
     from sparkwright.engines.flag_data import FlagLibrary
 
@@ -190,7 +190,7 @@ class Tokenizer(Protocol):
 class LoadClient(Protocol):
     """Sends a level's requests and takes the times of what comes back."""
 
-    def run(self, job: Job, key: Secret | None) -> AsyncIterator[Row | Lag]:
+    def run(self, job: LoadJob, key: Secret | None) -> AsyncIterator[Row | Lag]:
         """Rows as requests end, failed ones too, and one Lag at the end. Closing the iterator ends all at once."""
 
 

@@ -45,7 +45,7 @@ class Session:
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class LoadJob:
     """One level, one repeat, for the client. url: of the request, whole; headers with the key are handed over apart.
 
     limits, seconds: connect, until the first byte, between two reads, for the whole job.

@@ -12,7 +12,7 @@ from sparkwright.app.soak import resumable, soak
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import NotReady, UsageError
 from sparkwright.domain.probed import Reply
-from sparkwright.domain.run import Job, Lag, Row, Run
+from sparkwright.domain.run import Lag, LoadJob, Row, Run
 from sparkwright.domain.units import GIB
 from sparkwright.domain.workload import Soak
 from sparkwright.loadgen.endurance import endurance
@@ -80,7 +80,7 @@ async def test_it_stops_at_the_floor() -> None:
     scene = Soaking(memory={"spark-1": 3 * GIB})
 
     class Hanging(TableClient):
-        async def run(self, job: Job, key: Secret | None) -> AsyncIterator[Row | Lag]:
+        async def run(self, job: LoadJob, key: Secret | None) -> AsyncIterator[Row | Lag]:
             yield good(0)
             await asyncio.Event().wait()
 

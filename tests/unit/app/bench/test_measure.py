@@ -14,7 +14,7 @@ from sparkwright.app.bench.benchmark import BenchRequest, go, ready
 from sparkwright.app.bench.target import Bench, Machine, Target
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import NotReady, UsageError
-from sparkwright.domain.run import Job, Lag, Reads, Row, Run
+from sparkwright.domain.run import Lag, LoadJob, Reads, Row, Run
 from sparkwright.domain.workload import Arrival, Length, LevelPlan, Pace, Search, Single, Slo, Workload
 
 CHUNK = 'data: {"choices": [{"delta": {"content": "a"}}], "usage": {"completion_tokens": 8}}\n\n'
@@ -32,7 +32,7 @@ def failed(number: int, kind: str, status: int = 0, retry: float | None = None) 
     return Row(number, 0, 0.0, 0.0, status=status, kind=kind, error=f"it reply {kind}", retry_after=retry)
 
 
-Answer = Callable[[int, Job], Row]
+Answer = Callable[[int, LoadJob], Row]
 
 
 @dataclass
@@ -42,11 +42,11 @@ class TableClient:
     clock: FakeClock
     answer: Answer = lambda number, job: good(number)
     seconds: float = 1.0
-    jobs: list[Job] = field(default_factory=list)
+    jobs: list[LoadJob] = field(default_factory=list)
     sent: int = 0
     cancel_at: int = -1
 
-    async def run(self, job: Job, key: Secret | None) -> AsyncIterator[Row | Lag]:
+    async def run(self, job: LoadJob, key: Secret | None) -> AsyncIterator[Row | Lag]:
         self.jobs.append(job)
         for session in job.sessions:
             if self.sent == self.cancel_at:
@@ -238,7 +238,7 @@ async def test_the_highest_rate_is_searched_for() -> None:
     """Rates double until one misses the SLO; the search ends between the last good and the first bad."""
     scene = Scene()
 
-    def answer(number: int, job: Job) -> Row:
+    def answer(number: int, job: LoadJob) -> Row:
         return replace(good(number), first=9.0) if job.pace.rate > 5 else good(number)
 
     scene.client.answer = answer
