@@ -87,7 +87,7 @@ class Against:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class GatedRun:
     """One run by gates. refused: why what was named as the baseline is none."""
 
     summary: RunSummary
@@ -131,8 +131,8 @@ async def gated(
     return JudgedTogether(tuple(found), judge_runs(gates, pairs), told)
 
 
-def judged(summary: RunSummary, gates: Sequence[Gate], base: RunSummary | None, allow_simulated: bool) -> Judged:
+def judged(summary: RunSummary, gates: Sequence[Gate], base: RunSummary | None, allow_simulated: bool) -> GatedRun:
     if base is None:
-        return Judged(summary, judge(gates, summary))
+        return GatedRun(summary, judge(gates, summary))
     against = _against(base, summary, gates, allow_simulated)
-    return Judged(summary, against.results, against.comparison.refused)
+    return GatedRun(summary, against.results, against.comparison.refused)

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from sparkwright.app.report import Judged, judged
+from sparkwright.app.report import GatedRun, judged
 from sparkwright.cli.columns import aligned, fold, mark
 from sparkwright.domain.run import Run
 from sparkwright.domain.summary import Comparison, GateResult, RunSummary
@@ -121,7 +121,7 @@ class BenchResult:
         return tuple(compare(first, other, self.allow_simulated) for other in others)
 
     @cached_property
-    def judged(self) -> tuple[Judged, ...]:
+    def judged(self) -> tuple[GatedRun, ...]:
         """Each run by the gates; () without gates."""
         base = summarize(self.baseline) if self.baseline else None
         return tuple(judged(one, self.gates, base, self.allow_simulated) for one in self.summaries if self.gates)
