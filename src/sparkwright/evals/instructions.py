@@ -66,7 +66,7 @@ def loosened(text: str) -> Iterator[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedPrompt:
     """strict, loose: for each instruction of the prompt. trouble: why there is no answer."""
 
     prompt: Prompt
@@ -76,10 +76,10 @@ class Judged:
     evidence: ProbeEvidence | None = None
 
 
-def judge(prompt: Prompt, ask: ProbeRequest, heard: ProbeAnswer) -> Judged:
+def judge(prompt: Prompt, ask: ProbeRequest, heard: ProbeAnswer) -> JudgedPrompt:
     """An empty answer follows nothing, whatever it leaves out."""
     if heard.trouble:
-        return Judged(prompt, trouble=heard.trouble)
+        return JudgedPrompt(prompt, trouble=heard.trouble)
     text = heard.content
     strict = tuple(bool(text.strip()) and one.check(text) for one in prompt.instructions)
     loose = tuple(
@@ -89,10 +89,10 @@ def judge(prompt: Prompt, ask: ProbeRequest, heard: ProbeAnswer) -> Judged:
     evidence = (
         ProbeEvidence(f"not followed: {' '.join(missed)}", sent(ask), shortened(heard.raw, 1200)) if missed else None
     )
-    return Judged(prompt, strict, loose, evidence=evidence)
+    return JudgedPrompt(prompt, strict, loose, evidence=evidence)
 
 
-def outcomes(judged: Sequence[Judged]) -> tuple[Outcome, ...]:
+def outcomes(judged: Sequence[JudgedPrompt]) -> tuple[Outcome, ...]:
     """Totals, then each kind. A score is no failure: a gate decides; only prompts without an answer are broken."""
     answered = [one for one in judged if not one.trouble]
     lost = [one for one in judged if one.trouble]
@@ -110,7 +110,7 @@ def outcomes(judged: Sequence[Judged]) -> tuple[Outcome, ...]:
     return tuple(found)
 
 
-def _first(judged: Judged) -> str:
+def _first(judged: JudgedPrompt) -> str:
     return judged.prompt.instructions[0].kind
 
 
@@ -119,7 +119,7 @@ def _outcome(name: str, goods: Sequence[bool]) -> Outcome:
     return Outcome(name, state, cases=len(goods), failed=goods.count(False), score=score(sum(goods), len(goods)))
 
 
-def _kind(kind: str, answered: Sequence[Judged]) -> Outcome:
+def _kind(kind: str, answered: Sequence[JudgedPrompt]) -> Outcome:
     mine = [one for one in answered if _first(one) == kind]
     goods = [one.strict[0] for one in mine]
     evidence = tuple(one.evidence for one in mine if one.evidence and not one.strict[0])[:_SHOWN]
