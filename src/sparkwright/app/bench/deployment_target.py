@@ -15,7 +15,7 @@ from sparkwright.app.services import Services, by_node
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import NodeError, NotReady, UsageError
 from sparkwright.domain.facts import NodeFacts, RankStatus, Unknown
-from sparkwright.domain.probed import Launched
+from sparkwright.domain.probed import LaunchCommand
 from sparkwright.domain.recipe import Runtime
 from sparkwright.domain.units import gib
 from sparkwright.domain.values import dataclass, replace
@@ -71,12 +71,12 @@ def _key(services: Services, head: RankStatus) -> Secret | None:
     return key
 
 
-async def _launched(services: Services, head: RankStatus) -> Launched:
+async def _launched(services: Services, head: RankStatus) -> LaunchCommand:
     """Asks the node for the rank's command; it is empty if the node does not report it, and such a run is not valid."""
     docked = head.runtime == Runtime.DOCKER
     command = (ranks.of_container if docked else ranks.of_process)(head.handle)
     found = (parse_container if docked else parse_process)(await services.run(head.node, command))
-    return Launched(()) if isinstance(found, Unknown) else found
+    return LaunchCommand(()) if isinstance(found, Unknown) else found
 
 
 def line(facts: NodeFacts) -> str:

@@ -7,7 +7,7 @@ from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import NotReady, UsageError
 from sparkwright.domain.facts import RankStatus
 from sparkwright.domain.foreign_json import read_json
-from sparkwright.domain.probed import Launched, Probed, Reply
+from sparkwright.domain.probed import LaunchCommand, Probed, Reply
 from sparkwright.domain.run import Lag, Row
 from sparkwright.domain.values import dataclass, field
 from sparkwright.domain.workload import LevelPlan, Workload
@@ -152,7 +152,7 @@ class DeploymentInfo:
     head: RankStatus
     nodes: tuple[str, ...]
     names: tuple[str, ...]
-    launched: Launched
+    launched: LaunchCommand
     tunnelled: bool = False
     gateway: str = ""
 
