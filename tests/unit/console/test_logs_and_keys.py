@@ -9,7 +9,7 @@ import pytest
 
 from sparkwright.console import connect, keys, logs
 from sparkwright.console.board import ReportBoard, Watch
-from sparkwright.console.logs import Filter, Line, filter_of
+from sparkwright.console.logs import Filter, LogLine, filter_of
 from sparkwright.console.sessions import Visitor
 from sparkwright.domain.codec import to_json
 from sparkwright.domain.errors import UsageError
@@ -22,8 +22,8 @@ from unit.cli.test_text import PLAN
 ME = Visitor(Key("me", "0" * 64, role=Role.OPERATOR), "token")
 
 
-def line(number: int, text: str, kind: str = "", rank: str = "0") -> Line:
-    return Line(number, tag("div", text, class_=f"line {kind}".strip()), text, kind, rank)
+def line(number: int, text: str, kind: str = "", rank: str = "0") -> LogLine:
+    return LogLine(number, tag("div", text, class_=f"line {kind}".strip()), text, kind, rank)
 
 
 LINES = (

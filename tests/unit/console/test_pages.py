@@ -78,7 +78,7 @@ def test_reports_are_listed_and_nothing_else_is_read(tmp_path: Path) -> None:
 
 def test_a_page_of_logs_is_bounded() -> None:
     """Guards a slow line: the last lines, in order, and no more than a page of 150 kB holds with style and script."""
-    lines = [logs.Line(number, Html("ö" * 500), "ö") for number in range(1, 1501)]
+    lines = [logs.LogLine(number, Html("ö" * 500), "ö") for number in range(1, 1501)]
     shown = logs.fitting(lines)
     assert shown == tuple(lines[-100:]) and logs.fitting(lines[:3]) == tuple(lines[:3]) and logs.fitting([]) == ()
 
