@@ -12,7 +12,7 @@ from sparkwright.logscan.book import Book, Signed, lowered, shaped
 from sparkwright.logscan.envelope import rejoined
 from sparkwright.logscan.logline import Excerpt, decoded, is_settings, when, who
 from sparkwright.logscan.sign import WINDOW, Seen, Story
-from sparkwright.logscan.window import Line, Open, Window
+from sparkwright.logscan.window import MatchedLine, Open, Window
 
 TAIL = 40
 _EDGE = 64 * 1024  # bytes of a block in which its first and last lines are looked for
@@ -59,9 +59,9 @@ class Scan:
         self.kept = Excerpt()
         self._book, self._source, self._year = book, source, year
         self._rest = b""
-        self._last: dict[int, Line] = {}
+        self._last: dict[int, MatchedLine] = {}
         self._counts: Counter[Signed] = Counter()
-        self._marks: dict[str, tuple[int, Line, Line]] = {}
+        self._marks: dict[str, tuple[int, MatchedLine, MatchedLine]] = {}
         self._head: list[bytes] = []
         self._tail: deque[tuple[int, bytes]] = deque(maxlen=WINDOW)
         self._open: list[Open] = []
@@ -180,9 +180,9 @@ class Scan:
         text, searched = decoded(raw), self._book.patterns[pattern]
         # What does not look at digits was found in a line of this shape: `live` has seen to it.
         if searched.digit_blind or searched.search(text):
-            yield from self._found(pattern, Line(number, text, searched), window)
+            yield from self._found(pattern, MatchedLine(number, text, searched), window)
 
-    def _found(self, pattern: int, line: Line, window: Window) -> Iterator[Hit]:
+    def _found(self, pattern: int, line: MatchedLine, window: Window) -> Iterator[Hit]:
         self._last[pattern] = line
         for name in self._book.marks_of(pattern):
             self._seen_mark(name, line)
@@ -194,7 +194,7 @@ class Scan:
             self._done.add(pattern)
             self._needless |= self._book.needless(self._done, pattern)
 
-    def _sign(self, signed: Signed, pattern: int, line: Line, window: Window) -> Iterator[Hit]:
+    def _sign(self, signed: Signed, pattern: int, line: MatchedLine, window: Window) -> Iterator[Hit]:
         if len(signed.parts) == 1 or signed in self.hits:
             yield from self._count(signed, {pattern: line})
         elif signed.sign.within > WINDOW:
@@ -226,7 +226,7 @@ class Scan:
             if pattern.possible(shape):
                 text = decoded(raw)
                 if pattern.search(text):
-                    open_.found[part] = Line(number, text, pattern)
+                    open_.found[part] = MatchedLine(number, text, pattern)
                     return True
         return False
 
@@ -237,7 +237,7 @@ class Scan:
             if open_.signed not in self.hits:
                 yield from self._look(open_, window.until(open_.until), window.last)
 
-    def _count(self, signed: Signed, found: Mapping[int, Line]) -> Iterator[Hit]:
+    def _count(self, signed: Signed, found: Mapping[int, MatchedLine]) -> Iterator[Hit]:
         self._counts[signed] += 1
         if signed in self.hits:
             self.hits[signed].count = self._counts[signed]
@@ -249,7 +249,7 @@ class Scan:
             self.hits[signed] = Hit(signed, proof, groups, self._counts[signed])
             yield self.hits[signed]
 
-    def _seen_mark(self, name: str, line: Line) -> None:
+    def _seen_mark(self, name: str, line: MatchedLine) -> None:
         count, first, _ = self._marks.get(name, (0, line, line))
         self._marks[name] = count + 1, first, line
 
@@ -262,9 +262,9 @@ class Scan:
             for match in row.finditer(block):
                 number = self.lines + 1 + block.count(b"\n", 0, match.start())
                 if number > top:
-                    self._seen_mark(name, Line(number, decoded(match[0])))
+                    self._seen_mark(name, MatchedLine(number, decoded(match[0])))
 
-    def _proof(self, line: Line) -> Proof:
+    def _proof(self, line: MatchedLine) -> Proof:
         """The proof of a line; if the match is far from its beginning, only the part from there on."""
         match, text = line.match, line.text.strip()
         if match and match.start() > _FAR:
@@ -286,6 +286,8 @@ class Scan:
         return next((t for t in first if t is not None), None), next((t for t in last if t is not None), None)
 
     def story(self, ended: bool = True) -> Story:
-        tail = tuple(self._proof(Line(number, decoded(line))) for number, line in self._tail if line.strip())[-TAIL:]
+        tail = tuple(self._proof(MatchedLine(number, decoded(line))) for number, line in self._tail if line.strip())[
+            -TAIL:
+        ]
         marks = {name: Seen(n, self._proof(first), self._proof(last)) for name, (n, first, last) in self._marks.items()}
         return Story(self._source, self.lines, marks, tail, ended)
