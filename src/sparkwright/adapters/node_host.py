@@ -20,7 +20,7 @@ _BREAK = re.compile(r"\r\n|\n|\r")
 LONGEST = 64 * 1024  # characters: what a line has more is given out as a line of its own
 
 
-class Lines:
+class LineSplitter:
     """Cuts the output of a node script into lines and knows its mark. One use.
 
     begun, ended: the opening and closing mark were seen; before: what came before the opening mark, for messages.
@@ -138,7 +138,7 @@ class NodeHost:
         script = node_script.stream(self._setting, command)
         running = await self._transport.open(script)
         feeding = asyncio.create_task(process.feed(running, script.stdin))
-        lines = Lines(script.mark.decode())
+        lines = LineSplitter(script.mark.decode())
         try:
             while not lines.ended and (chunk := await process.some(running)):
                 for line in lines.feed(chunk):
