@@ -18,7 +18,7 @@ SCHEMA = 1
 _SHOWN = 2  # exchanges of a failed probe
 
 
-class Lines:
+class EvalLines:
     """Implements app.evaluate.Watch: a line a probe on stderr, its end when it is judged."""
 
     def __init__(self, quiet: bool) -> None:

@@ -25,7 +25,7 @@ from sparkwright.cli import options as shared
 from sparkwright.cli.bench import BenchOptions, endpoint
 from sparkwright.cli.bench_words import found_text
 from sparkwright.cli.columns import aligned, echo
-from sparkwright.cli.eval_text import SCHEMA, Lines, document, exit_code, text
+from sparkwright.cli.eval_text import SCHEMA, EvalLines, document, exit_code, text
 from sparkwright.cli.kinds import Whole, renamed_option, time_option
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.evaluation import Evaluation
@@ -154,7 +154,7 @@ def probes(where: ClusterOptions, as_json: bool, how: dict[str, Any]) -> None:
 
 async def _probed(named: str, asked: BenchOptions, entries: tuple[ProbeEntry, ...], how: dict[str, Any]) -> Run:
     async with _opened(named, asked) as (able, ready):
-        watch = Lines(asked.quiet)
+        watch = EvalLines(asked.quiet)
         outcomes = use.probe_all(able, ready, entries, how["longest"], watch)
         plan = use.Plan("probes", tuple(entry.name for entry in entries))
         return await use.evaluate(able, ready, plan, outcomes, watch)
@@ -187,7 +187,7 @@ def instructions(where: ClusterOptions, as_json: bool, how: dict[str, Any]) -> N
 
     async def run() -> Run:
         async with _opened(named, asked) as (able, ready):
-            return await use.instruct(able, ready, how["count"], Lines(asked.quiet))
+            return await use.instruct(able, ready, how["count"], EvalLines(asked.quiet))
 
     _answer(asyncio.run(run()), as_json)
 
@@ -225,7 +225,7 @@ def tool_eval_bench(where: ClusterOptions, as_json: bool, how: dict[str, Any]) -
             if how["dry"]:
                 return which.argv(ready)
             tool = tool_use.Tool(running, lambda content: of_content(content, "tool-eval-bench"))
-            return await tool_use.drive(able, ready, tool, which, Lines(asked.quiet))
+            return await tool_use.drive(able, ready, tool, which, EvalLines(asked.quiet))
 
     done = asyncio.run(run())
     if isinstance(done, tuple):
@@ -276,7 +276,7 @@ async def _side(named: str, asked: BenchOptions, how: dict[str, Any], base: Run 
             use.same_prompts(base, stored, how["allow_simulated"])
         return replace(stored, evaluation=_against(base, stored.evaluation))
     async with _opened(named, asked) as (able, ready):
-        found = await use.answers(able, ready, how["count"], Lines(asked.quiet))
+        found = await use.answers(able, ready, how["count"], EvalLines(asked.quiet))
         if base:
             new = Run("the new side", 0.0, ready.order.workload, ready.conditions, evaluation=found)
             use.same_prompts(base, new, how["allow_simulated"])
