@@ -137,7 +137,7 @@ async def _soaked(target: str, where: ClusterOptions, quiet: bool, how: dict[str
         async with endpoint(made, named, asked) as (able, ready):
             if not quiet:
                 echo(f"{found_text(ready)}\n{_rounds(ready.order.workload)}\n", err=True)
-            return await run_soak(able, ready, Lines(quiet), asked.request.resume)
+            return await run_soak(able, ready, SoakLines(quiet), asked.request.resume)
 
 
 def _bare(how: dict[str, Any]) -> BenchRequest:
@@ -175,7 +175,7 @@ def _page(run: Run, out: str) -> Path:
 
 
 @dataclass(frozen=True, slots=True)
-class Lines:
+class SoakLines:
     """Implements Screen: a line when a level has ended, and what happens."""
 
     quiet: bool
