@@ -89,7 +89,7 @@ async def record(given: argparse.Namespace) -> None:
     from sparkwright.app.tune_survey import Source, TuneRequest, survey
     from sparkwright.cli import options as shared
     from sparkwright.cli.console import Quiet
-    from sparkwright.cli.tune import Lines
+    from sparkwright.cli.tune import TuneLines
     from sparkwright.domain.tuning import TuneGoal
     from sparkwright.recipes.load import load_recipe
     from sparkwright.wiring import bench as tools
@@ -107,7 +107,7 @@ async def record(given: argparse.Namespace) -> None:
         Random("order").shuffle(points)
         points = points[given.part[0] :: given.part[1]]
         journal = tune_journal.begin(given.folder / "grid", {"served": ""})
-        show = Lines(made.settings, wanted.goal, False)
+        show = TuneLines(made.settings, wanted.goal, False)
         async with use.searching(there, bench, made, journal, (show, 1e9)) as search:
             if "pace" in kept:
                 search.trials.append(Trial(own, 0, Tried.MEASURED, (kept["pace"],)))

@@ -137,7 +137,7 @@ def _resume(tuned: Tuned, call: TuneCall) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Lines:
+class TuneLines:
     """Implements app.tune.Show: a line when a trial begins, one when it has ended."""
 
     settings: tuple[Setting, ...]
@@ -177,7 +177,7 @@ async def _tune(call: TuneCall, wanted: TuneRequest) -> Tuned:
                 made.first = tuple(tuple(point) for point in journal.header()["first"])
             journal = journal or await _begun(there, call, made)
             return await _searched(
-                there, made, journal, (Lines(made.settings, wanted.goal, quiet), call.how["seconds"])
+                there, made, journal, (TuneLines(made.settings, wanted.goal, quiet), call.how["seconds"])
             )
 
 
