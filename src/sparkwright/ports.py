@@ -17,7 +17,7 @@ from sparkwright.domain.recipe import ModelKind
 if TYPE_CHECKING:  # only what measures, or plans, needs them
     from sparkwright.domain.evaluation import Evaluation
     from sparkwright.domain.probed import Reply
-    from sparkwright.domain.run import Lag, Level, Listed, LoadJob, Row, Run
+    from sparkwright.domain.run import Lag, Level, LoadJob, Row, Run, RunListing
     from sparkwright.domain.workload import Workload
     from sparkwright.engines.flag_data import FlagLibrary
 
@@ -226,7 +226,7 @@ class RunStore(Protocol):
     async def load(self, run_id: str) -> Run:
         """The run with all its rows. Raises UsageError without it."""
 
-    async def list(self) -> tuple[Listed, ...]: ...
+    async def list(self) -> tuple[RunListing, ...]: ...
 
     async def tag(self, run_id: str, tags: Sequence[str]) -> None: ...
 

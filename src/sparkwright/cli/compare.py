@@ -19,7 +19,7 @@ from sparkwright.cli.columns import aligned, mark
 from sparkwright.cli.gate_file import read_gates
 from sparkwright.cli.runs import with_store
 from sparkwright.domain.errors import UsageError
-from sparkwright.domain.run import Listed, Run
+from sparkwright.domain.run import Run, RunListing
 from sparkwright.domain.summary import RunSummary
 from sparkwright.evals.changes import changes, refused
 from sparkwright.ports import RunStore
@@ -133,7 +133,7 @@ def gate(runs: tuple[str, ...], file: Path, baseline: str, allow_simulated: bool
     shared.answer(as_json, document, text, int(not passed))
 
 
-async def _listed(kept: RunStore, names: Sequence[str]) -> tuple[Listed, ...]:
+async def _listed(kept: RunStore, names: Sequence[str]) -> tuple[RunListing, ...]:
     return tuple([await chosen(kept, name) for name in names])
 
 

@@ -260,7 +260,7 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class RunListing:
     """A run without its requests. workload: name@version. done of planned: repeats of levels that are complete.
 
     kind: bench, or eval and what it asked.

@@ -17,7 +17,7 @@ from sparkwright.console.board import ReportBoard
 from sparkwright.console.server import Console
 from sparkwright.console.sessions import Visitor
 from sparkwright.domain.codec import to_json
-from sparkwright.domain.run import Listed
+from sparkwright.domain.run import RunListing
 from sparkwright.gateway.keys import FrontSetting, Key, Keys, Role
 
 VIEWER = Visitor(Key("wall", "", role=Role.VIEWER), "t")
@@ -139,7 +139,7 @@ def test_a_key_of_one_deployment_sees_its_own_reports(tmp_path: Path) -> None:
     folder.mkdir()
 
     def put(name: str, *models: str) -> None:
-        found = [Listed(f"{name}-{model}", 1.0, 2.0, "done", "chat@1", model, "http://x") for model in models]
+        found = [RunListing(f"{name}-{model}", 1.0, 2.0, "done", "chat@1", model, "http://x") for model in models]
         (folder / f"{name}.json").write_text(json.dumps([asdict(one) for one in found]))
         (folder / f"{name}.html").write_text(name)
 

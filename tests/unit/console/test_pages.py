@@ -14,7 +14,7 @@ from sparkwright.console.sessions import Visitor
 from sparkwright.domain.codec import Unreadable, to_json
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.live import DeploymentState, Live
-from sparkwright.domain.run import Listed
+from sparkwright.domain.run import RunListing
 from sparkwright.gateway.keys import Key, Role
 from sparkwright.report.markup import Html
 from unit.cli.test_text import BLOCK, OVERRIDE, PLAN
@@ -62,7 +62,7 @@ def test_a_chat_takes_turns_of_text_only() -> None:
 def test_reports_are_listed_and_nothing_else_is_read(tmp_path: Path) -> None:
     """Guards names of reports: text on the page, never a path; a damaged record is left out."""
     (folder := tmp_path / "reports").mkdir()
-    run = Listed("r-1a", time.time(), 0.0, "done", "<b>quick", "acme", "", simulated=True)
+    run = RunListing("r-1a", time.time(), 0.0, "done", "<b>quick", "acme", "", simulated=True)
     (folder / "r-1a.json").write_text(json.dumps([asdict(run)]))
     (folder / "r-2b.json").write_text("[")
     (folder / "r-1a.html").write_text("page")

@@ -11,7 +11,7 @@ from typing import Any
 
 from sparkwright.domain.codec import from_json, from_tree, to_json
 from sparkwright.domain.evaluation import Evaluation
-from sparkwright.domain.run import Lag, Level, Listed, Reads, Row, Run, RunConditions, Scrape, Stated, Totals
+from sparkwright.domain.run import Lag, Level, Reads, Row, Run, RunConditions, RunListing, Scrape, Stated, Totals
 from sparkwright.domain.workload import LevelPlan, Workload
 
 _EXACT, _WIDE, _MANY, _ONES = 1, 2, 4, 8
@@ -83,13 +83,13 @@ def run_of(record: Record, levels: tuple[Level, ...]) -> Run:
     return Run(**given, workload=workload, conditions=conditions, levels=levels, evaluation=evaluation)
 
 
-def listed(record: Record) -> Listed:
+def listed(record: Record) -> RunListing:
     """The record with its counts. It reads the JSON as it is: a list must not fail because of one odd run."""
     work, terms = json.loads(record["workload"]), json.loads(record["conditions"])
     same = {name: record[name] for name in (*_PLAIN, "done", "requests", "errors")}
     wanted = ("model", "endpoint", "engine", "engine_version", "simulated")
     given = {name: terms[name] for name in wanted if name in terms}
-    return Listed(
+    return RunListing(
         **same,
         **given,
         workload=f"{work.get('name', '?')}@{work.get('version', '?')}",
