@@ -38,7 +38,7 @@ from sparkwright.gateway.keys import (
     shown_in,
 )
 from sparkwright.gateway.keys import Key as GatewayKey
-from sparkwright.gateway.models import MODELS, Listed, models_page, names_of
+from sparkwright.gateway.models import MODELS, ListedModels, models_page, names_of
 from sparkwright.ports import Clock
 from sparkwright.supervisor.behind import Behind, Deployed, Flight
 from sparkwright.supervisor.connection import PIECE, Page, RequestHead
@@ -178,16 +178,16 @@ class Doorman:
             self._meter.refuse(counted, row_model, head.path, refused.status)
         return refused or Flight(found, head.path, begins)
 
-    async def _listed(self, opened: dict[str, Deployed]) -> dict[str, Listed]:
+    async def _listed(self, opened: dict[str, Deployed]) -> dict[str, ListedModels]:
         """The models that each engine lists, which may be more than its recipe names (adapters)."""
         found = await asyncio.gather(*(self._asked(one) for one in opened.values()))
         return dict(zip(opened, found, strict=True))
 
-    async def _asked(self, one: Deployed) -> Listed:
+    async def _asked(self, one: Deployed) -> ListedModels:
         setting, live = one.setting, one.behind.live
         state = str(live.phase) if live and decide.fresh(live, self._clock.now()) else ""
         rows = () if one.behind.refusing else await self._models.listed(setting.engine, one.engine_key)
-        return Listed(setting.deployment, setting.models, state, rows)
+        return ListedModels(setting.deployment, setting.models, state, rows)
 
     async def _admitted(self, found: Deployed, head: RequestHead) -> GatewayAnswer | None:
         """Admits or refuses: at once, after a short wait for a deployment about to be back, or a longer one for a start
