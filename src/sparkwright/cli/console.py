@@ -69,7 +69,7 @@ class PlainProgress:
         return due
 
 
-class Live:
+class LiveProgress:
     """The screen of a terminal: finished steps scroll up, running ones are below with their bar."""
 
     def __init__(self, lines: PlainProgress) -> None:
@@ -126,7 +126,7 @@ def console_sink(quiet: bool) -> Iterator[Sink]:
         yield PlainProgress()
     else:
         from rich.console import Console
-        from rich.live import Live as RichLive
+        from rich.live import LiveProgress as RichLive
 
         # click writes past rich's redirection, and that would send stdout to stderr: what scrolls up is printed by the
         # console that draws the block, which knows where its cursor is.
@@ -134,6 +134,8 @@ def console_sink(quiet: bool) -> Iterator[Sink]:
         with RichLive(
             console=console, refresh_per_second=4, transient=True, redirect_stdout=False, redirect_stderr=False
         ) as live:
-            sink = Live(PlainProgress(lambda text: console.print(printable(text), markup=False, soft_wrap=True)))
+            sink = LiveProgress(
+                PlainProgress(lambda text: console.print(printable(text), markup=False, soft_wrap=True))
+            )
             live.update(sink)
             yield sink

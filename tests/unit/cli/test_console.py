@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from sparkwright.cli import console
-from sparkwright.cli.console import Live, PlainProgress, Quiet, progress_text, rank_text
+from sparkwright.cli.console import LiveProgress, PlainProgress, Quiet, progress_text, rank_text
 from sparkwright.domain.deployment import Phase
 from sparkwright.domain.progress import Notice, Progress, RankPhase, StepDone, StepStarted
 
@@ -69,7 +69,7 @@ def test_with_json_only_warnings_are_reported(capsys: Any) -> None:
 
 def test_the_live_block_shows_ranks_with_their_time_and_what_is_usual(capsys: Any, now: list[float]) -> None:
     """One line a rank; the time counts from the phase's begin, not from the last progress."""
-    live = Live(PlainProgress())
+    live = LiveProgress(PlainProgress())
     live.report(LOADING)
     now[0] = 12.0
     live.report(RankPhase(0, "spark-1", Phase.LOAD, "shards", 2.0, 4.0, "shards", 230.0))
