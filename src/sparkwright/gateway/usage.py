@@ -232,7 +232,7 @@ def _extra(event: bytes) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class KeyLoad:
     """The load of a key. free_in: seconds until it has fewer than its requests a minute. tokens: of today."""
 
     free_in: float = 0.0
@@ -240,7 +240,7 @@ class Load:
     tokens: int = 0
 
 
-def enough(key: Key, load: Load, now: float) -> GatewayAnswer | None:
+def enough(key: Key, load: KeyLoad, now: float) -> GatewayAnswer | None:
     """The refusal of a key over its limits; None if it has none to wait for. now: seconds since the epoch."""
     if load.free_in > 0:
         return _wait(key, f"{key.per_minute} requests a minute", "requests", ceil(load.free_in))
