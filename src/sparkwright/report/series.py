@@ -67,7 +67,7 @@ class CurveFamily:
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class LoadAxis:
     """The load axis of a plot: `of` is a level's place on it, None without one."""
 
     name: str
@@ -99,8 +99,8 @@ def rate_of(plan: LevelPlan) -> float | None:
     return plan.pace.rate if plan.pace.arrival in steady else None
 
 
-CONCURRENCY = Load("concurrency", concurrency_of, Axis("requests at a time", spread=True, each="{} at a time"))
-RATE = Load("rate", rate_of, Axis("requests/s offered", spread=True, each="{} requests/s"))
+CONCURRENCY = LoadAxis("concurrency", concurrency_of, Axis("requests at a time", spread=True, each="{} at a time"))
+RATE = LoadAxis("rate", rate_of, Axis("requests/s offered", spread=True, each="{} requests/s"))
 
 
 def depth_plots(runs: Sequence[RunSummary]) -> list[Plot]:
@@ -128,7 +128,7 @@ def load_plots(runs: Sequence[RunSummary]) -> list[Plot]:
     return [plot for plot in plots if plot]
 
 
-def _load_plot(runs: Sequence[RunSummary], families: Sequence[CurveFamily], load: Load, metric: str) -> Plot | None:
+def _load_plot(runs: Sequence[RunSummary], families: Sequence[CurveFamily], load: LoadAxis, metric: str) -> Plot | None:
     """A latency with its p99, and the limits that were set to it."""
     (title, label), unit = _AGAINST_LOAD[metric], METRICS[metric][0]
     curves = metric_curves(families, metric, ("median", "p99") if unit == "s" else ("median",))
