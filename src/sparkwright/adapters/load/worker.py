@@ -14,7 +14,7 @@ from functools import partial
 from time import perf_counter, process_time
 from typing import Any
 
-from sparkwright.adapters.load.loop import Loop
+from sparkwright.adapters.load.loop import WorkerLoop
 from sparkwright.adapters.load.player import Player
 from sparkwright.adapters.load.pool import Connection, Pool, resolve
 from sparkwright.adapters.load.wire import LAG, READY, ROW, FrameReader, frame, read_frame
@@ -51,7 +51,7 @@ class Worker:
     """One job, from the wire to its lag."""
 
     def __init__(self, job: dict[str, Any], out: Out) -> None:
-        self._job, self._out, self._loop = job, out, Loop()
+        self._job, self._out, self._loop = job, out, WorkerLoop()
         self._pool = self._connections()
         self._player = Player(self._loop, self._pool, self._request)
         self._player.keep_text, self._player.limit = job["keep_text"], job["concurrency"]
