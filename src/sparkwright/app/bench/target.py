@@ -121,7 +121,7 @@ class Screen(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class ClientMachine:
     """The one that measures. client: version and Python. clock: how it is disciplined. nonce: of this call."""
 
     client: str
@@ -138,7 +138,7 @@ class Bench:
     client: LoadClient
     runs: RunStore
     clock: Clock
-    machine: Machine
+    machine: ClientMachine
     tokenizer: Callable[[Endpoint, Target, Probed], Awaitable[Tokenizer]]
 
 

@@ -11,7 +11,7 @@ from fakes.endpoint import TableAsker, reply
 from fakes.run_store import MemoryRuns
 from fakes.tokenizer import CountingTokenizer
 from sparkwright.app.bench.benchmark import BenchRequest, go, ready
-from sparkwright.app.bench.target import Bench, Machine, Target
+from sparkwright.app.bench.target import Bench, ClientMachine, Target
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import NotReady, UsageError
 from sparkwright.domain.run import Lag, LoadJob, Reads, Row, Run
@@ -95,7 +95,7 @@ class Scene:
         async def counting(*_: object) -> CountingTokenizer:
             return CountingTokenizer()
 
-        machine = Machine("client", "host", "clock", nonce)
+        machine = ClientMachine("client", "host", "clock", nonce)
         bench = Bench(self.asker, self.client, self.runs, self.clock, machine, counting)
         found = await ready(bench, Target("http://node:1"), None, BenchRequest(workload, resume))
         return await go(bench, found, self.listener, resume)
