@@ -26,7 +26,7 @@ class Ranks(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class SimulatedMachine:
     """The machine that the engine runs on."""
 
     limits: Limits
@@ -43,7 +43,7 @@ class Machine:
 
 
 class SimulatedEngine:
-    def __init__(self, machine: Machine, tokenizer: Tokenizer, stats: Stats, ranks: Ranks) -> None:
+    def __init__(self, machine: SimulatedMachine, tokenizer: Tokenizer, stats: Stats, ranks: Ranks) -> None:
         self.machine = machine
         self.tokenizer = tokenizer
         self.stats = stats

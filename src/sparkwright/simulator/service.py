@@ -17,7 +17,7 @@ from sparkwright.simulator.link import HeadLink, PeerLost, patient
 from sparkwright.simulator.log import Web, recorded, web
 from sparkwright.simulator.metrics import Metrics, Stats
 from sparkwright.simulator.rank import SPIN, Hoard, Rank, RankActivity
-from sparkwright.simulator.scheduler import Machine, SimulatedEngine
+from sparkwright.simulator.scheduler import SimulatedEngine, SimulatedMachine
 from sparkwright.simulator.server import LISTED, Server
 from sparkwright.simulator.text import Tokenizer
 
@@ -198,7 +198,7 @@ class Core:
         pool = BlockPool(rank.ledger.blocks, limits.block, limits.prefix_caching)
         accepted, found = self._drifted("accept", ACCEPTANCE), self._drifted("hits", 1.0)
         scale, slower = rank.settings.token_scale, self._drifted("slow", 1.0)
-        machine = Machine(limits, pool, rank.speed, scale, slower, drafts, accepted, found)
+        machine = SimulatedMachine(limits, pool, rank.speed, scale, slower, drafts, accepted, found)
         self.tokenizer = Tokenizer(rank.model.vocab)
         self.activity = RankActivity(rank.number)
         ranks = _Ranks(rank, link, trouble, self.activity)
