@@ -9,7 +9,7 @@ from typing import Any, TypedDict, Unpack
 
 from sparkwright.domain.checkpoint import Checkpoint, Published
 from sparkwright.domain.cluster import Cluster
-from sparkwright.domain.fabric_facts import Measured
+from sparkwright.domain.fabric_facts import DeepMeasurements
 from sparkwright.domain.facts import NodeFacts, Unknown
 from sparkwright.domain.finding import Finding, Fix, Severity
 from sparkwright.domain.ledger import MemoryLedger
@@ -39,7 +39,7 @@ class Context:
     images: Mapping[str, int] = field(default_factory=dict)
     advice: Advice | None = None
     published: Published | None = None
-    measured: Measured | None = None
+    measured: DeepMeasurements | None = None
     gateway: GatewayFacts | None = None
     beside: tuple[str, ...] = ()  # other deployments that may run on the same nodes
 

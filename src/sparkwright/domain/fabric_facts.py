@@ -220,7 +220,7 @@ class Skipped:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class DeepMeasurements:
     bandwidths: tuple[Bandwidth, ...] = ()
     clocks: tuple[Clocks, ...] = ()
     skipped: tuple[Skipped, ...] = ()
