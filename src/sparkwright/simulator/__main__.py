@@ -12,7 +12,7 @@ from sparkwright.simulator import boot, options
 from sparkwright.simulator.head import run_head, run_worker
 from sparkwright.simulator.link import HeadLink
 from sparkwright.simulator.log import recorded, voices
-from sparkwright.simulator.model import Model, find, read
+from sparkwright.simulator.model import SimulatedModel, find, read
 from sparkwright.simulator.rank import Rank, rank_from
 from sparkwright.simulator.settings import Faults, Settings, settings_from
 
@@ -62,7 +62,7 @@ def _serve(args: Namespace, settings: Settings, faults: Faults, link: Callable[[
     return asyncio.run(run_worker(rank) if args.headless else run_head(rank, link(rank)))
 
 
-def _model(args: Namespace, settings: Settings) -> Model | str:
+def _model(args: Namespace, settings: Settings) -> SimulatedModel | str:
     """The model, or why it cannot be read, in the hub client's words when it is not there."""
     folder = find(args.model, settings.hub)
     if folder is None:

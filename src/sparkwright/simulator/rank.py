@@ -12,7 +12,7 @@ from argparse import Namespace
 from sparkwright.domain.values import dataclass
 from sparkwright.simulator.ledger import Ledger, Limits, ledger_from, limits_from
 from sparkwright.simulator.log import Voices, recorded, voices
-from sparkwright.simulator.model import Model
+from sparkwright.simulator.model import SimulatedModel
 from sparkwright.simulator.settings import Faults, Settings
 
 LOAD_GIB_S = 1.5  # weights read per second and rank
@@ -35,7 +35,7 @@ REST_S = 0.3
 class Speed:
     """Seconds of the simulated machine, before the time scales."""
 
-    model: Model
+    model: SimulatedModel
     limits: Limits
     ledger: Ledger
     settings: Settings
@@ -96,7 +96,7 @@ class StartFailed(Exception):
 class Rank:
     args: Namespace
     settings: Settings
-    model: Model
+    model: SimulatedModel
     limits: Limits
     ledger: Ledger
     speed: Speed
@@ -132,7 +132,7 @@ class Rank:
         recorded(failure.name, self.voices, {"MODEL": str(self.args.model), **failure.values})
 
 
-def rank_from(args: Namespace, model: Model, settings: Settings, faults: Faults) -> Rank:
+def rank_from(args: Namespace, model: SimulatedModel, settings: Settings, faults: Faults) -> Rank:
     limits = limits_from(args, model)
     ledger = ledger_from(args, model, limits, settings)
     said = voices(os.getpid(), args.node_rank, limits.world, args.headless, faults.has("odd_lines"))
