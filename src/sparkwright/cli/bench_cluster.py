@@ -16,7 +16,7 @@ from sparkwright.wiring import gateway_keys, services, trusting, vouched
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class NamedDeployment:
     """The user's words for a deployment. given: a key. keys: others to try.
 
     gateway: URL of its gateway, to go through that, '' where it is to be found out; None goes to the engine.
@@ -36,7 +36,7 @@ class Named:
 
 @asynccontextmanager
 async def deployment(
-    made: Bench, where: ClusterOptions, named: Named, request: BenchRequest
+    made: Bench, where: ClusterOptions, named: NamedDeployment, request: BenchRequest
 ) -> AsyncIterator[tuple[Bench, Ready]]:
     try:
         cluster = shared.open_cluster(where)
