@@ -34,7 +34,7 @@ _DAEMON = ("DOCK001", "DOCK002")  # the daemon does not answer, or not to this u
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class BuildOptions:
     """node: builds; '' is the head. ship: copy the image to the other nodes of the recipe."""
 
     node: str = ""
@@ -72,7 +72,7 @@ class BuildJob:
         return self.nodes[0].name
 
 
-async def build(services: Services, recipe: Recipe, options: Options) -> Built:
+async def build(services: Services, recipe: Recipe, options: BuildOptions) -> Built:
     """Raises UsageError, Refused, Busy, Unreachable, CommandFailed. Cancelled, it leaves no container and no name."""
     job, began = _job(services, recipe, options), services.clock.monotonic()
     gathered = await gather(services.hosts, job.nodes, services.clock)
@@ -100,7 +100,7 @@ def section_of(recipe: Recipe) -> Build:
     return recipe.build
 
 
-def _job(services: Services, recipe: Recipe, options: Options) -> BuildJob:
+def _job(services: Services, recipe: Recipe, options: BuildOptions) -> BuildJob:
     section = section_of(recipe)
     name = options.node or services.cluster.ordered[0].name
     if name not in services.cluster.names:
