@@ -46,7 +46,7 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class LogOrigin:
     """The origin of a log. engine: '' if no line shows it; rank: head or worker."""
 
     engine: str
@@ -67,11 +67,11 @@ def counted(source: str, kept: Iterable[tuple[int, bytes]], hits: Sequence[Hit])
     return tuple(hit for hit in hits if whose.allows(hit.signed.sign.only, hit.proof[0].number))
 
 
-def origin_of(source: str, lines: Sequence[tuple[int, str]]) -> Origin:
+def origin_of(source: str, lines: Sequence[tuple[int, str]]) -> LogOrigin:
     """A worker is what its settings call a node after the first, or our name of the source (`rank 1 on spark-2`)."""
     is_worker = re.match(r"rank [1-9]", source) or any(_WORKER.search(text) for _, text in lines[:_SAMPLED])
     engine = engine_of(lines)
-    return Origin(engine, "worker" if is_worker else "head", progress(lines))
+    return LogOrigin(engine, "worker" if is_worker else "head", progress(lines))
 
 
 def engine_of(lines: Sequence[tuple[int, str]]) -> str:
