@@ -78,7 +78,7 @@ class DemoClient:
         except NotReady:
             return Reply(0, seconds=_ASKING)
 
-    async def through(self, fault: Callable[[], None], told: Callable[[Reply, float], None]) -> "Outage":
+    async def through(self, fault: Callable[[], None], told: Callable[[Reply, float], None]) -> "DemoOutage":
         """Asks four times a second, before the fault and until tokens come again. Raises NotReady.
 
         told: called with the first answer that is no token or that the gateway held, and when it came.
@@ -100,12 +100,12 @@ class DemoClient:
                     refused.append(reply)
                 elif refused or held or passed > _UNNOTICED:
                     await asyncio.gather(*asked)
-                    return Outage(tuple(refused), clock.monotonic() - began)
+                    return DemoOutage(tuple(refused), clock.monotonic() - began)
         raise NotReady(f"{self.base}: did not serve again within {duration(_PATIENCE)}")
 
 
 @dataclass(frozen=True, slots=True)
-class Outage:
+class DemoOutage:
     """refused: each answer that was no token. seconds: from the fault until tokens came again."""
 
     refused: tuple[Reply, ...]
