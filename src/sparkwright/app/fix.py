@@ -20,7 +20,7 @@ from sparkwright.facts.fact import Fact, first_line
 _OTHERS = "somebody else changed it meanwhile: it is left as it is"
 
 
-class Outcome(StrEnum):
+class FixOutcome(StrEnum):
     DONE = "done"
     SKIPPED = "skipped"
     BY_HAND = "by hand"
@@ -51,7 +51,7 @@ class Result:
     """The outcome of one fix; why: '' if it is done."""
 
     wanted: Wanted
-    outcome: Outcome
+    outcome: FixOutcome
     why: str = ""
 
 
@@ -149,28 +149,28 @@ async def _everywhere(services: Services, wanted: Sequence[Wanted], work: Work) 
 
 async def _tried(services: Services, one: Wanted, work: Work) -> Result:
     if one.by_hand:
-        return Result(one, Outcome.BY_HAND, one.by_hand)
+        return Result(one, FixOutcome.BY_HAND, one.by_hand)
     what = "; ".join(command.changes for command in one.commands)
     services.sink.report(StepStarted(f"{one.fix.node} {one.code}", what))
     try:
         return await finished(work(one))
     except NodeError as error:
-        return Result(one, Outcome.FAILED, error.message)
+        return Result(one, FixOutcome.FAILED, error.message)
 
 
 async def _mended(services: Services, wanted: Wanted, due: bool) -> Result:
     fix = wanted.fix
     before = await value_of(services, fix)
     if not due or before == fix.sets:
-        return Result(wanted, Outcome.SKIPPED, "it is so already" if before == fix.sets else _OTHERS)
+        return Result(wanted, FixOutcome.SKIPPED, "it is so already" if before == fix.sets else _OTHERS)
     change = await begun(services, AppliedFix(wanted.code, fix, before, services.clock.now(), services.who))
     why = await ran(services, wanted, fix.do)
     if not why and (now := await value_of(services, fix)) != fix.sets:
         why = f"it is {_shown(now)} afterwards"
     if why:
-        return Result(wanted, Outcome.FAILED, await _taken_back(services, wanted, change, why))
+        return Result(wanted, FixOutcome.FAILED, await _taken_back(services, wanted, change, why))
     await settle(services, change)
-    return Result(wanted, Outcome.DONE)
+    return Result(wanted, FixOutcome.DONE)
 
 
 async def settle(services: Services, change: AppliedFix) -> None:
@@ -201,15 +201,15 @@ async def _taken_back(services: Services, wanted: Wanted, change: AppliedFix, wh
 async def _undone(services: Services, wanted: Wanted) -> Result:
     change, fix = wanted.change, wanted.fix
     if change is None or change not in await record_of(services, fix.node):
-        return Result(wanted, Outcome.SKIPPED, "it is no longer recorded: somebody else took it back")
+        return Result(wanted, FixOutcome.SKIPPED, "it is no longer recorded: somebody else took it back")
     now = await value_of(services, fix)
     if now not in (fix.sets, change.before):
         why = f"changed since: it is {_shown(now)}, and was set to {_shown(fix.sets)}; left as it is"
-        return Result(wanted, Outcome.SKIPPED, why)
+        return Result(wanted, FixOutcome.SKIPPED, why)
     if why := await ran(services, wanted, fix.undo):
-        return Result(wanted, Outcome.FAILED, why)
+        return Result(wanted, FixOutcome.FAILED, why)
     await forget(services, change)
-    return Result(wanted, Outcome.DONE)
+    return Result(wanted, FixOutcome.DONE)
 
 
 async def forget(services: Services, change: AppliedFix) -> None:

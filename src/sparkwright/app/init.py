@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 
 from sparkwright.app.check import CheckReport, check_nodes
-from sparkwright.app.fix import Outcome, Result, Wanted, begun, make, record_of, rights_of, settle, value_of
+from sparkwright.app.fix import FixOutcome, Result, Wanted, begun, make, record_of, rights_of, settle, value_of
 from sparkwright.app.init_fabric import Ends, set_fabric
 from sparkwright.app.init_layout import pinged, planned, wires_of
 from sparkwright.app.lease import holding
@@ -97,11 +97,11 @@ async def prepare(
             await _point(services, found)
             fixes = await _introductions(services, found.homes, found.reaches)
             made = await make(services, [Wanted("peers", fix, Rights()) for fix in fixes])
-            results += [one for one in made if one.outcome is not Outcome.SKIPPED]
+            results += [one for one in made if one.outcome is not FixOutcome.SKIPPED]
         fabric = [one for one in wanted if one.code == "fabric"]
-        refused = {one.wanted.fix for one in results if one.outcome is Outcome.FAILED}
+        refused = {one.wanted.fix for one in results if one.outcome is FixOutcome.FAILED}
         if any(one.code == "peers" and (one not in wanted or one.fix in refused) for one in found.steps) or refused:
-            results += [Result(one, Outcome.SKIPPED, "first the nodes must let each other in") for one in fabric]
+            results += [Result(one, FixOutcome.SKIPPED, "first the nodes must let each other in") for one in fabric]
         elif fabric:
             folders = {name: _folder(home) for name, home in found.homes.items()}
             results += await set_fabric(services, fabric, Ends(found.layout, folders))

@@ -6,7 +6,7 @@ A node that hears nothing takes its settings back, whatever has become of this p
 import re
 from collections.abc import Mapping, Sequence
 
-from sparkwright.app.fix import Outcome, Result, Wanted, begun, forget, ran, settle, value_of
+from sparkwright.app.fix import FixOutcome, Result, Wanted, begun, forget, ran, settle, value_of
 from sparkwright.app.lease import did
 from sparkwright.app.services import Services, finished, together
 from sparkwright.domain.errors import CommandFailed, NodeError
@@ -37,7 +37,7 @@ async def set_fabric(services: Services, wanted: Sequence[Wanted], ends: Ends) -
     """Configures the fabric on all nodes or on none."""
     if hand := [one for one in wanted if one.by_hand]:
         why = "; ".join(dict.fromkeys(f"{one.fix.node}: {one.by_hand}" for one in hand))
-        return tuple(Result(one, Outcome.BY_HAND, why) for one in wanted)
+        return tuple(Result(one, FixOutcome.BY_HAND, why) for one in wanted)
     changes: list[AppliedFix] = []
     try:
         await _set(services, wanted, ends, changes)
@@ -46,7 +46,7 @@ async def set_fabric(services: Services, wanted: Sequence[Wanted], ends: Ends) -
     except BaseException:
         await finished(_heal(services, wanted, changes, "interrupted"))
         raise
-    return tuple(Result(one, Outcome.DONE) for one in wanted)
+    return tuple(Result(one, FixOutcome.DONE) for one in wanted)
 
 
 async def _set(services: Services, wanted: Sequence[Wanted], ends: Ends, changes: list[AppliedFix]) -> None:
@@ -97,13 +97,13 @@ async def _heal(
 
 async def _healed(services: Services, one: Wanted, change: AppliedFix | None, why: str) -> Result:
     if change is None:
-        return Result(one, Outcome.FAILED, f"{why}; nothing is changed here")
+        return Result(one, FixOutcome.FAILED, f"{why}; nothing is changed here")
     try:
         trouble = await ran(services, one, one.fix.undo)
         if not trouble:
             await forget(services, change)
-            return Result(one, Outcome.FAILED, f"{why}; everything is as before here")
+            return Result(one, FixOutcome.FAILED, f"{why}; everything is as before here")
     except NodeError as error:
         trouble = error.message
     within = f"the node takes it back within {cabling.HEALS_AFTER} s of its own accord"
-    return Result(one, Outcome.FAILED, f"{why}; {within} ({trouble})")
+    return Result(one, FixOutcome.FAILED, f"{why}; {within} ({trouble})")

@@ -9,7 +9,7 @@ import click
 
 from sparkwright.app.check import CheckReport, check_deeply, check_nodes
 from sparkwright.app.cluster_options import ClusterOptions
-from sparkwright.app.fix import Outcome, Result
+from sparkwright.app.fix import FixOutcome, Result
 from sparkwright.app.gather import Gathered, gather
 from sparkwright.app.services import Services
 from sparkwright.checks.attention import FORMER, attention
@@ -143,7 +143,7 @@ def _fix(cluster: Cluster, where: ClusterOptions, how: FixOptions, least: Severi
         told = results_text(fixed.results) or f"{mark(cluster.simulated)}nothing to change by --fix"
         echo(f"{told}\n")
         _say(cluster, after, least, fixed.results)
-    _leave(after, any(one.outcome is Outcome.FAILED for one in fixed.results))
+    _leave(after, any(one.outcome is FixOutcome.FAILED for one in fixed.results))
 
 
 def _leave(checked: CheckReport, failed: bool = False) -> None:

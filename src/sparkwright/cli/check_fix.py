@@ -12,7 +12,7 @@ import click
 
 from sparkwright.app.check import CheckReport, check_nodes
 from sparkwright.app.cluster_options import ClusterOptions
-from sparkwright.app.fix import Outcome, Result, Wanted, apply_fixes, mendable, undo, undoable, with_password
+from sparkwright.app.fix import FixOutcome, Result, Wanted, apply_fixes, mendable, undo, undoable, with_password
 from sparkwright.app.services import Services
 from sparkwright.cli import options as shared
 from sparkwright.cli.columns import counted, echo, fold, mark, severity_word
@@ -24,7 +24,7 @@ from sparkwright.domain.units import duration
 from sparkwright.domain.values import dataclass, replace
 
 Taken = tuple[tuple[Result, ...], tuple[NodeError, ...]]  # how it went, and the nodes that gave no answer
-_COLORS = {Outcome.DONE: "green", Outcome.SKIPPED: "blue", Outcome.BY_HAND: "yellow", Outcome.FAILED: "red"}
+_COLORS = {FixOutcome.DONE: "green", FixOutcome.SKIPPED: "blue", FixOutcome.BY_HAND: "yellow", FixOutcome.FAILED: "red"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ def leave_undone(results: Sequence[Result], lost: Sequence[NodeError]) -> None:
     """Ends with the exit code that it deserves, unless all is taken back."""
     if lost:
         raise click.exceptions.Exit(max(error.exit_code for error in lost))
-    if any(one.outcome is not Outcome.DONE for one in results):
+    if any(one.outcome is not FixOutcome.DONE for one in results):
         raise click.exceptions.Exit(1)
 
 
@@ -113,7 +113,7 @@ async def _look(services: Services, only: tuple[str, ...]) -> tuple[CheckReport,
 
 def _untouched(wanted: Sequence[Wanted], how: FixOptions) -> tuple[Result, ...]:
     """The results if nothing can be done from here."""
-    return () if how.dry_run else tuple(Result(one, Outcome.BY_HAND, one.by_hand) for one in wanted)
+    return () if how.dry_run else tuple(Result(one, FixOutcome.BY_HAND, one.by_hand) for one in wanted)
 
 
 def _must_be_able_to_ask(option: str, how: FixOptions) -> None:
@@ -185,7 +185,7 @@ def typed(one: Wanted) -> list[str]:
 
 def results_text(results: Sequence[Result]) -> str:
     """A line for each change; nodes where it went alike in one."""
-    nodes: dict[tuple[Outcome, str, str, str], list[str]] = {}
+    nodes: dict[tuple[FixOutcome, str, str, str], list[str]] = {}
     for one in results:
         nodes.setdefault((one.outcome, one.wanted.code, one.wanted.fix.says, one.why), []).append(one.wanted.fix.node)
     lines = []
@@ -245,7 +245,7 @@ def summary(checked: CheckReport, least: Severity = Severity.INFO, tried: Sequen
     left = {(one.code, one.fix): one.fix.root for one in findings if one.fix}
     went = {(one.wanted.code, one.wanted.fix): one for one in tried}
     new = [root for key, root in left.items() if key not in went]
-    hand = [went[key].wanted for key in left if key in went and went[key].outcome is Outcome.BY_HAND]
+    hand = [went[key].wanted for key in left if key in went and went[key].outcome is FixOutcome.BY_HAND]
     asked = sum(one.rights.asks for one in hand)
     as_root = f" ({sum(new)} as root)" if any(new) else ""
     lines = [f"`sparkwright check --fix` fixes {len(new)}{as_root}"] if new else []

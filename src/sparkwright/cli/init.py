@@ -11,7 +11,7 @@ import click
 from sparkwright.adapters.sparkrun_files import sparkrun_cluster
 from sparkwright.app.check import CheckReport, check_nodes
 from sparkwright.app.cluster_options import ClusterOptions
-from sparkwright.app.fix import Outcome, Result, Wanted
+from sparkwright.app.fix import FixOutcome, Result, Wanted
 from sparkwright.app.init import Survey, prepare, record_login, rights_there, survey
 from sparkwright.app.services import Services
 from sparkwright.cli import check_fix
@@ -267,7 +267,7 @@ def _report(done: InitResult, how: InitOptions) -> None:
         _ending(done.after, done.file, done.text)
     linked = found.layout.ports and not found.layout.apart
     unlinked = how.takes("fabric") and len(found.homes) > 1 and not linked
-    if unlinked or any(one.outcome is not Outcome.DONE for one in done.results):
+    if unlinked or any(one.outcome is not FixOutcome.DONE for one in done.results):
         raise click.exceptions.Exit(1)
 
 
@@ -293,7 +293,7 @@ def _undo(cluster: Cluster, given: ClusterOptions, how: InitOptions) -> None:
 
 def _forget(cluster: Cluster, where: ClusterOptions, results: Sequence[Result]) -> None:
     """The way to nodes that our key no longer opens."""
-    gone = {one.wanted.fix.node for one in results if one.wanted.code == "ssh" and one.outcome is Outcome.DONE}
+    gone = {one.wanted.fix.node for one in results if one.wanted.code == "ssh" and one.outcome is FixOutcome.DONE}
     for node in cluster.nodes:
         if node.name in gone:
             first_login(where).forget(node.ssh)
