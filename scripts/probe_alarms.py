@@ -21,7 +21,7 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 
-from sparkwright.domain.evaluation import Outcome, State  # noqa: E402
+from sparkwright.domain.evaluation import ProbeOutcome, State  # noqa: E402
 from sparkwright.evals.catalog import PROBES  # noqa: E402
 from sparkwright.simulator.link import HeadLink  # noqa: E402
 from sparkwright.simulator.service import Service  # noqa: E402
@@ -50,10 +50,10 @@ async def simulators() -> AsyncIterator[MakeClient]:
         await asyncio.gather(*running, return_exceptions=True)
 
 
-def asked(fault: str, seed: int = 1) -> dict[str, Outcome]:
-    async def run() -> dict[str, Outcome]:
+def asked(fault: str, seed: int = 1) -> dict[str, ProbeOutcome]:
+    async def run() -> dict[str, ProbeOutcome]:
         async with simulators() as make:
-            found: dict[str, Outcome] = await outcomes(make, set(), fault, seed)
+            found: dict[str, ProbeOutcome] = await outcomes(make, set(), fault, seed)
             return found
 
     return asyncio.run(run())
@@ -69,7 +69,7 @@ def upper(bad: int, of: int) -> float:
     return high
 
 
-def page(faults: dict[str, dict[str, Outcome]], servers: dict[str, list[set[str]]]) -> str:
+def page(faults: dict[str, dict[str, ProbeOutcome]], servers: dict[str, list[set[str]]]) -> str:
     lines = ["# Probes: planted faults and false alarms", ""]
     lines += ["Measured by `scripts/probe_alarms.py` on simulators, all probes against each server.", ""]
     lines += ["| planted fault | probe that fails | of its cases | others that fail |", "|---|---|---|---|"]

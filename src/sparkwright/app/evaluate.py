@@ -14,7 +14,7 @@ from sparkwright.app.bench.target import Bench
 from sparkwright.app.parsers import play
 from sparkwright.app.services import finished
 from sparkwright.domain.errors import NotReady, UsageError
-from sparkwright.domain.evaluation import Evaluation, Outcome, State
+from sparkwright.domain.evaluation import Evaluation, ProbeOutcome, State
 from sparkwright.domain.run import Run
 from sparkwright.domain.values import dataclass, field, replace
 from sparkwright.domain.workload import Length, LevelPlan, Single, Workload
@@ -37,7 +37,7 @@ class Watch(Protocol):
 
     def begins(self, name: str, number: int, of: int) -> None: ...
 
-    def ends(self, outcome: Outcome) -> None: ...
+    def ends(self, outcome: ProbeOutcome) -> None: ...
 
     def note(self, text: str) -> None: ...
 
@@ -108,9 +108,9 @@ def _filler(texts: Texts, tokens: int, salt: int, seed: int) -> str:
 
 async def probe_all(
     bench: Bench, ready: Ready, entries: Sequence[ProbeEntry], longest: int, watch: Watch
-) -> AsyncIterator[Outcome]:
+) -> AsyncIterator[ProbeOutcome]:
     """Each probe's outcome, in their order. A server that is gone, or gives two probes in a row no answer, ends it."""
-    send, seen = Sender(bench, ready), dict[str, Outcome]()
+    send, seen = Sender(bench, ready), dict[str, ProbeOutcome]()
     names = [entry.name for entry in entries]
     given, gone, mute = await given_of(bench, ready, longest, names, watch.note), False, False
     for number, entry in enumerate(entries):
@@ -118,9 +118,9 @@ async def probe_all(
         began, asked = bench.clock.monotonic(), send.asked
         lacking = next((name for name in entry.needs if seen[name].state is not State.PASSED), "")
         if gone:
-            outcome = Outcome(entry.name, State.SKIPPED, "the server does not answer any more")
+            outcome = ProbeOutcome(entry.name, State.SKIPPED, "the server does not answer any more")
         elif lacking:
-            outcome = Outcome(entry.name, State.SKIPPED, lacks(lacking, seen[lacking]))
+            outcome = ProbeOutcome(entry.name, State.SKIPPED, lacks(lacking, seen[lacking]))
         else:
             outcome = await play(entry, given, send)
             gone = outcome.state is State.BROKEN and (mute or not await send.alive())
@@ -130,7 +130,7 @@ async def probe_all(
         yield outcome
 
 
-def lacks(name: str, outcome: Outcome) -> str:
+def lacks(name: str, outcome: ProbeOutcome) -> str:
     """The reason to skip a probe that needs this one; it names the probe that did not pass."""
     return (
         f"needs {name}, which {outcome.detail}" if outcome.state is State.SKIPPED else f"needs {name}: {outcome.state}"
@@ -159,10 +159,10 @@ class Plan:
     names: tuple[str, ...]
 
 
-async def evaluate(bench: Bench, ready: Ready, plan: Plan, outcomes: AsyncIterator[Outcome], watch: Watch) -> Run:
+async def evaluate(bench: Bench, ready: Ready, plan: Plan, outcomes: AsyncIterator[ProbeOutcome], watch: Watch) -> Run:
     """The run as it is stored at the end, also of what was judged until Ctrl-C or until the time was up."""
     run = await run_of(bench, ready.order, ready.conditions)
-    found: list[Outcome] = []
+    found: list[ProbeOutcome] = []
     state = "stopped"
     try:
         async with asyncio.timeout(ready.order.workload.deadline):
@@ -173,7 +173,7 @@ async def evaluate(bench: Bench, ready: Ready, plan: Plan, outcomes: AsyncIterat
     except TimeoutError:
         watch.note(f"stopped after {ready.order.workload.deadline:.0f} s: the rest was not asked")
         missing = plan.names[len(found) :]
-        found += [Outcome(name, State.SKIPPED, "not asked: the time was up") for name in missing]
+        found += [ProbeOutcome(name, State.SKIPPED, "not asked: the time was up") for name in missing]
     except asyncio.CancelledError:
         watch.note(f"stopped; what was judged is stored: sparkwright runs show {run.id}")
         raise

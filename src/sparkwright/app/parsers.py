@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from sparkwright.app.services import Services
 from sparkwright.domain.errors import NotReady
-from sparkwright.domain.evaluation import Outcome, State
+from sparkwright.domain.evaluation import ProbeOutcome, State
 from sparkwright.domain.finding import Finding
 from sparkwright.domain.plan import Plan
 from sparkwright.domain.recipe import Parsers
@@ -22,7 +22,7 @@ _ENOUGH = 60.0
 Send = Callable[[ProbeRequest], Awaitable[ProbeAnswer]]
 
 
-async def play(entry: ProbeEntry, given: ProbeInputs, send: Send) -> Outcome:
+async def play(entry: ProbeEntry, given: ProbeInputs, send: Send) -> ProbeOutcome:
     """One probe to its end."""
     steps, tally = PROBES[entry.name](given), Tally()
     heard: list[ProbeAnswer] | None = None
@@ -33,7 +33,7 @@ async def play(entry: ProbeEntry, given: ProbeInputs, send: Send) -> Outcome:
     except StopIteration as stop:
         tally = stop.value
     except NoAnswer as error:
-        return Outcome(entry.name, State.BROKEN, f"no answer: {error}")
+        return ProbeOutcome(entry.name, State.BROKEN, f"no answer: {error}")
     return entry.explained(tally.outcome(entry.name))
 
 
@@ -65,7 +65,7 @@ async def parser_findings(services: Services, plan: Plan) -> tuple[Finding, ...]
     return tuple(_finding(plan, one) for one in found if one.state not in (State.PASSED, State.SKIPPED))
 
 
-async def played(entries: Sequence[ProbeEntry], send: Send, seed: int = 0) -> list[Outcome]:
+async def played(entries: Sequence[ProbeEntry], send: Send, seed: int = 0) -> list[ProbeOutcome]:
     """Briefly, without `chat_template_kwargs` where the server refuses those. A model that does not follow ends it."""
     given = ProbeInputs(seed, thinking=True, ignore_eos=True, brief=True)
     greeting = await send(given.short("Hello", 16, **given.whole()))
@@ -73,7 +73,7 @@ async def played(entries: Sequence[ProbeEntry], send: Send, seed: int = 0) -> li
         given = replace(given, thinking=False, ignore_eos=False)
         greeting = await send(given.short("Hello", 16))
     given = replace(given, reasons=bool(greeting.reasoning))
-    found: list[Outcome] = []
+    found: list[ProbeOutcome] = []
     for entry in entries:
         found.append(await play(entry, given, send))
         if entry.name == "follows" and found[-1].state is not State.PASSED:
@@ -81,7 +81,7 @@ async def played(entries: Sequence[ProbeEntry], send: Send, seed: int = 0) -> li
     return found
 
 
-def _finding(plan: Plan, outcome: Outcome) -> Finding:
+def _finding(plan: Plan, outcome: ProbeOutcome) -> Finding:
     return PARSERS.on(plan.deployment, f"{parser_of(plan.recipe.parsers, outcome.name)}: {outcome.detail}")
 
 

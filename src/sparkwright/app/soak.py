@@ -15,7 +15,7 @@ from sparkwright.app.bench.target import Bench, Screen
 from sparkwright.app.evaluate import probe_all
 from sparkwright.app.services import finished
 from sparkwright.domain.errors import NotReady, UsageError
-from sparkwright.domain.evaluation import Evaluation, Event, Outcome, State
+from sparkwright.domain.evaluation import Evaluation, Event, ProbeOutcome, State
 from sparkwright.domain.run import Level, Run
 from sparkwright.domain.units import duration, gib
 from sparkwright.domain.workload import LevelPlan, Soak
@@ -228,6 +228,6 @@ class _Silent:
 
     def begins(self, name: str, number: int, of: int) -> None: ...
 
-    def ends(self, outcome: Outcome) -> None: ...
+    def ends(self, outcome: ProbeOutcome) -> None: ...
 
     def note(self, text: str) -> None: ...

@@ -22,7 +22,7 @@ from sparkwright.app.stop import clean
 from sparkwright.app.swap import Swap
 from sparkwright.app.tune_survey import Survey
 from sparkwright.domain.errors import CommandFailed, NotReady, Refused, SparkwrightError
-from sparkwright.domain.evaluation import Outcome as Probed
+from sparkwright.domain.evaluation import ProbeOutcome as Probed
 from sparkwright.domain.evaluation import State
 from sparkwright.domain.finding import prevented
 from sparkwright.domain.plan import Plan, stopping

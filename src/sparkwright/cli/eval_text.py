@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from sparkwright.cli.columns import aligned, counted, fold, mark
-from sparkwright.domain.evaluation import Evaluation, Outcome, State
+from sparkwright.domain.evaluation import Evaluation, ProbeOutcome, State
 from sparkwright.domain.printable import printable
 from sparkwright.domain.run import Run
 from sparkwright.domain.units import duration
@@ -27,7 +27,7 @@ class EvalLines:
     def begins(self, name: str, number: int, of: int) -> None:
         self._write(f"[{number + 1:>2}/{of}] {name:<16} ", False)
 
-    def ends(self, outcome: Outcome) -> None:
+    def ends(self, outcome: ProbeOutcome) -> None:
         self._write(f"{outcome.state}, {counted(outcome.requests, 'request')}, {duration(outcome.seconds)}", True)
 
     def note(self, text: str) -> None:
@@ -85,7 +85,7 @@ def text(run: Run) -> str:
     )
 
 
-def _failure(outcome: Outcome) -> Iterator[str]:
+def _failure(outcome: ProbeOutcome) -> Iterator[str]:
     yield click.style(f"FAILED {outcome.name}", fg="red", bold=True)
     yield fold(f"  breaks: {outcome.detail}", 10)
     yield fold(f"  means:  {outcome.means}", 10)

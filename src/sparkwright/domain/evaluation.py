@@ -44,7 +44,7 @@ class Score:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ProbeOutcome:
     """The result of one probe, kind of instruction or comparison. cases: how many were judged; failed: how many failed.
 
     at: when, of a soak, in seconds after the run began. detail: one sentence. means, hint: what a failure usually means
@@ -96,7 +96,7 @@ class Evaluation:
     """
 
     kind: str
-    outcomes: tuple[Outcome, ...] = ()
+    outcomes: tuple[ProbeOutcome, ...] = ()
     answers: tuple[Greedy, ...] = ()
     verdict: str = ""
     events: tuple[Event, ...] = ()

@@ -2,7 +2,7 @@
 
 from math import sqrt
 
-from sparkwright.domain.evaluation import Outcome, Score, State
+from sparkwright.domain.evaluation import ProbeOutcome, Score, State
 from sparkwright.domain.run import Run
 from sparkwright.domain.values import dataclass
 
@@ -45,7 +45,7 @@ def changes(base: Run, new: Run) -> tuple[OutcomeChange, ...]:
     return tuple(_change(one, known[one.name]) for one in ours if one.name in known)
 
 
-def _change(base: Outcome, new: Outcome) -> OutcomeChange:
+def _change(base: ProbeOutcome, new: ProbeOutcome) -> OutcomeChange:
     if base.score and new.score:
         return OutcomeChange(base.name, _share(base.score), _share(new.score), _beyond(base.score, new.score))
     ranks = _RANK[base.state], _RANK[new.state]

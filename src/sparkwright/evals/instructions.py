@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from random import Random
 
-from sparkwright.domain.evaluation import Outcome, ProbeEvidence, State
+from sparkwright.domain.evaluation import ProbeEvidence, ProbeOutcome, State
 from sparkwright.domain.values import dataclass
 from sparkwright.evals.heard import ProbeAnswer, ProbeRequest, shortened
 from sparkwright.evals.kinds import ALONE, KINDS, Instruction
@@ -92,7 +92,7 @@ def judge(prompt: Prompt, ask: ProbeRequest, heard: ProbeAnswer) -> JudgedPrompt
     return JudgedPrompt(prompt, strict, loose, evidence=evidence)
 
 
-def outcomes(judged: Sequence[JudgedPrompt]) -> tuple[Outcome, ...]:
+def outcomes(judged: Sequence[JudgedPrompt]) -> tuple[ProbeOutcome, ...]:
     """Totals, then each kind. A score is no failure: a gate decides; only prompts without an answer are broken."""
     answered = [one for one in judged if not one.trouble]
     lost = [one for one in judged if one.trouble]
@@ -106,7 +106,7 @@ def outcomes(judged: Sequence[JudgedPrompt]) -> tuple[Outcome, ...]:
     found += [_kind(kind, answered) for kind in KINDS if any(kind == _first(one) for one in answered)]
     if lost:
         detail = f"{len(lost)} of {len(judged)} prompts without an answer: {lost[0].trouble}"
-        found.append(Outcome("answers", State.BROKEN, detail, len(judged), len(lost)))
+        found.append(ProbeOutcome("answers", State.BROKEN, detail, len(judged), len(lost)))
     return tuple(found)
 
 
@@ -114,15 +114,15 @@ def _first(judged: JudgedPrompt) -> str:
     return judged.prompt.instructions[0].kind
 
 
-def _outcome(name: str, goods: Sequence[bool]) -> Outcome:
+def _outcome(name: str, goods: Sequence[bool]) -> ProbeOutcome:
     state = State.SCORED if goods else State.SKIPPED
-    return Outcome(name, state, cases=len(goods), failed=goods.count(False), score=score(sum(goods), len(goods)))
+    return ProbeOutcome(name, state, cases=len(goods), failed=goods.count(False), score=score(sum(goods), len(goods)))
 
 
-def _kind(kind: str, answered: Sequence[JudgedPrompt]) -> Outcome:
+def _kind(kind: str, answered: Sequence[JudgedPrompt]) -> ProbeOutcome:
     mine = [one for one in answered if _first(one) == kind]
     goods = [one.strict[0] for one in mine]
     evidence = tuple(one.evidence for one in mine if one.evidence and not one.strict[0])[:_SHOWN]
     made = _outcome(kind, goods)
     detail = evidence[0].what if evidence else ""
-    return Outcome(kind, made.state, detail, made.cases, made.failed, evidence=evidence, score=made.score)
+    return ProbeOutcome(kind, made.state, detail, made.cases, made.failed, evidence=evidence, score=made.score)

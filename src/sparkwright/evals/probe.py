@@ -5,7 +5,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from random import Random
 from typing import Any
 
-from sparkwright.domain.evaluation import Outcome, ProbeEvidence, State
+from sparkwright.domain.evaluation import ProbeEvidence, ProbeOutcome, State
 from sparkwright.domain.values import dataclass, field
 from sparkwright.evals.heard import ProbeAnswer, ProbeRequest, Token, ToolCall, shortened
 
@@ -97,20 +97,22 @@ class Tally:
         if problem:
             self.failures.append(ProbeEvidence(f"{case}: {problem}", sent(ask), shortened(heard.raw, 1200)))
 
-    def outcome(self, name: str) -> Outcome:
+    def outcome(self, name: str) -> ProbeOutcome:
         """The outcome without the catalog's texts."""
         notes = "; ".join([*self.notes, *(f"refused: {one}" for one in self.refused[:2])])
         if self.failures:
             first = self.failures[0].what
             detail = f"{len(self.failures)} of {self.cases}: {first}" if self.cases > 1 else first
             kept = tuple(self.failures[:_SHOWN])
-            return Outcome(name, State.FAILED, detail, self.cases, len(self.failures), evidence=kept)
+            return ProbeOutcome(name, State.FAILED, detail, self.cases, len(self.failures), evidence=kept)
         if self.unjudged:
             good = f"; {self.cases} of {self.cases + len(self.unjudged)} judged and good" if self.cases else ""
-            return Outcome(name, State.SKIPPED, f"cannot be judged: {self.unjudged[0]}{good}", self.cases)
+            return ProbeOutcome(name, State.SKIPPED, f"cannot be judged: {self.unjudged[0]}{good}", self.cases)
         if not self.cases:
-            return Outcome(name, State.UNSUPPORTED if self.refused else State.SKIPPED, notes or "had nothing to judge")
-        return Outcome(name, State.PASSED, notes, self.cases)
+            return ProbeOutcome(
+                name, State.UNSUPPORTED if self.refused else State.SKIPPED, notes or "had nothing to judge"
+            )
+        return ProbeOutcome(name, State.PASSED, notes, self.cases)
 
 
 Steps = Generator[Sequence[ProbeRequest], Sequence[ProbeAnswer], Tally]

@@ -5,7 +5,7 @@ from itertools import takewhile
 from random import Random
 from statistics import fmean
 
-from sparkwright.domain.evaluation import Evaluation, Greedy, Outcome, ProbeEvidence, State
+from sparkwright.domain.evaluation import Evaluation, Greedy, ProbeEvidence, ProbeOutcome, State
 from sparkwright.domain.values import dataclass
 from sparkwright.evals.heard import ProbeAnswer, ProbeRequest, shortened
 from sparkwright.evals.probe import ProbeInputs
@@ -110,7 +110,7 @@ def compared(base: Evaluation, new: Evaluation) -> Evaluation:
     lost = [other.error or one.error for one, other in both if one.error or other.error]
     if not pairs:
         detail = lost[0] if lost else "no prompt in common: use the same --seed and --prompts"
-        outcome = Outcome("texts", State.BROKEN if lost else State.SKIPPED, detail)
+        outcome = ProbeOutcome("texts", State.BROKEN if lost else State.SKIPPED, detail)
         return Evaluation(new.kind, (outcome,), new.answers)
     shares = _beyond([one.shares for one in pairs])
     drifts = _beyond([one.drifts for one in pairs if one.drifts])
@@ -139,7 +139,7 @@ def _beyond(values: Sequence[tuple[float, float]]) -> tuple[float, float]:
     return fmean(differences), means[int(_SIDE * _DRAWS)]
 
 
-def _texts(pairs: Sequence[Pair], beyond: tuple[float, float]) -> Outcome:
+def _texts(pairs: Sequence[Pair], beyond: tuple[float, float]) -> ProbeOutcome:
     parted = sorted((one for one in pairs if one.cross.at >= 0), key=lambda one: one.cross.at)
     alone = sum(one.shares[1] > 0 for one in pairs)
     first = f", first at {parted[0].cross.at}" if parted else ""
@@ -149,7 +149,7 @@ def _texts(pairs: Sequence[Pair], beyond: tuple[float, float]) -> Outcome:
     equal = score(len(pairs) - len(parted), len(pairs))
     shown = tuple(_shown(one) for one in parted[:_SHOWN])
     texts = (MEANS, HINT) if state is State.FAILED else ("", "")
-    return Outcome("texts", state, detail, len(pairs), len(parted), *texts, shown, equal)
+    return ProbeOutcome("texts", state, detail, len(pairs), len(parted), *texts, shown, equal)
 
 
 def _shown(pair: Pair) -> ProbeEvidence:
@@ -162,17 +162,19 @@ def _shown(pair: Pair) -> ProbeEvidence:
     )
 
 
-def _logprobs(pairs: Sequence[Pair], beyond: tuple[float, float]) -> tuple[Outcome, ...]:
+def _logprobs(pairs: Sequence[Pair], beyond: tuple[float, float]) -> tuple[ProbeOutcome, ...]:
     known = [one.drifts for one in pairs if one.drifts]
     if not known:
-        return (Outcome("logprobs", State.UNSUPPORTED, "a side has no log-probabilities: texts alone are compared"),)
+        return (
+            ProbeOutcome("logprobs", State.UNSUPPORTED, "a side has no log-probabilities: texts alone are compared"),
+        )
     cross, alone = fmean(one[0] for one in known), fmean(one[1] for one in known)
     detail = f"{cross:.4f} nats a token apart, {alone:.4f} from themselves; at least {beyond[1]:+.4f} beyond noise"
     state = State.FAILED if _drifted(pairs, beyond) else State.PASSED
     texts = (MEANS, HINT) if state is State.FAILED else ("", "")
-    return (Outcome("logprobs", state, detail, len(known), 0, *texts),)
+    return (ProbeOutcome("logprobs", state, detail, len(known), 0, *texts),)
 
 
-def _lost(lost: Sequence[str], of: int) -> tuple[Outcome, ...]:
+def _lost(lost: Sequence[str], of: int) -> tuple[ProbeOutcome, ...]:
     detail = f"{len(lost)} of {of} prompts have no answer on a side: {lost[0]}" if lost else ""
-    return (Outcome("answers", State.BROKEN, detail, of, len(lost)),) if lost else ()
+    return (ProbeOutcome("answers", State.BROKEN, detail, of, len(lost)),) if lost else ()

@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import pairwise
 from statistics import median
 
-from sparkwright.domain.evaluation import Evaluation, Outcome, State
+from sparkwright.domain.evaluation import Evaluation, ProbeOutcome, State
 from sparkwright.domain.run import Level, Row, Run, Scrape
 from sparkwright.domain.soak import Endurance, MemoryTrend, Point, Shift, SoakFinding
 from sparkwright.domain.summary import Interval
@@ -174,12 +174,12 @@ def as_outcomes(run: Run) -> Run:
         ),
     }
     states = {kind: State.FAILED if kind in found else State.PASSED for kind in _PARTS if judged.get(kind, True)}
-    outcomes = tuple(Outcome(kind, states.get(kind, State.SKIPPED), found.get(kind, "")) for kind in _PARTS)
+    outcomes = tuple(ProbeOutcome(kind, states.get(kind, State.SKIPPED), found.get(kind, "")) for kind in _PARTS)
     return replace(run, evaluation=Evaluation(SOAK, outcomes))
 
 
-def _by_name(outcomes: Sequence[Outcome]) -> dict[str, list[Outcome]]:
-    found: dict[str, list[Outcome]] = {}
+def _by_name(outcomes: Sequence[ProbeOutcome]) -> dict[str, list[ProbeOutcome]]:
+    found: dict[str, list[ProbeOutcome]] = {}
     for one in outcomes:
         found.setdefault(one.name, []).append(one)
     return found

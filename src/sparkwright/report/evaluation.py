@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from sparkwright.domain.evaluation import Evaluation, Outcome, State
+from sparkwright.domain.evaluation import Evaluation, ProbeOutcome, State
 from sparkwright.domain.run import Run
 from sparkwright.domain.soak import Endurance
 from sparkwright.domain.units import duration
@@ -39,7 +39,7 @@ def evaluation_markdown(runs: Sequence[Run], soaks: Soaks) -> str:
     return "\n\n".join(_marked(run, soaks.get(run.id)) for run in runs) + "\n"
 
 
-def score_text(outcome: Outcome) -> str:
+def score_text(outcome: ProbeOutcome) -> str:
     """`38 of 50, 76 % (63 to 86)`; '' without a score."""
     score = outcome.score
     if score is None:
@@ -63,11 +63,11 @@ def _table(run: Run) -> Table:
     return Table("Outcomes", _HEAD, tuple(_row(one) for one in _found(run).outcomes if not _is_few(one)))
 
 
-def _row(one: Outcome) -> tuple[str, ...]:
+def _row(one: ProbeOutcome) -> tuple[str, ...]:
     return one.name, one.state.value, score_text(one), str(one.cases or ""), one.detail
 
 
-def _is_few(one: Outcome) -> bool:
+def _is_few(one: ProbeOutcome) -> bool:
     """A share of a handful of cases has an interval from one end to the other."""
     return one.score is not None and one.score.of < _ENOUGH
 
@@ -125,7 +125,7 @@ def _few(run: Run) -> Html:
     return tag("details", tag("summary", title), table_html(Table(title, _HEAD, rows)))
 
 
-def _failure(outcome: Outcome) -> Html:
+def _failure(outcome: ProbeOutcome) -> Html:
     exchanges = (
         join(tag("p", one.what), tag("pre", one.sent), tag("pre", one.received)) if one.sent else tag("p", one.what)
         for one in outcome.evidence

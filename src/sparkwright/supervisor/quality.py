@@ -4,7 +4,7 @@ import asyncio
 import json
 
 from sparkwright.domain.errors import NotReady
-from sparkwright.domain.evaluation import Outcome, State
+from sparkwright.domain.evaluation import ProbeOutcome, State
 from sparkwright.supervisor.event_bus import EventBus
 
 PARSER = "parser"
@@ -32,7 +32,7 @@ async def probe(bus: EventBus, name: str) -> None:
     bus.set_trouble(PARSER, f"answers are wrong (SUP009): {what}; sparkwright eval probes shows more" if what else "")
 
 
-async def _outcome(bus: EventBus, name: str) -> Outcome | None:
+async def _outcome(bus: EventBus, name: str) -> ProbeOutcome | None:
     """None where nothing was judged: it is busy, or the model does not follow."""
     from sparkwright.app.parsers import played
     from sparkwright.evals.catalog import chosen

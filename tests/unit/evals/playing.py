@@ -3,7 +3,7 @@
 from random import Random
 
 from sparkwright.app.parsers import play
-from sparkwright.domain.evaluation import Outcome, State
+from sparkwright.domain.evaluation import ProbeOutcome, State
 from sparkwright.domain.probed import Reply
 from sparkwright.evals.catalog import entries
 from sparkwright.evals.heard import ProbeAnswer, ProbeRequest, read
@@ -30,7 +30,7 @@ def given(seed: int = 1) -> ProbeInputs:
     )
 
 
-async def outcomes(make_client: MakeClient, names: set[str], fault: str = "", seed: int = 1) -> dict[str, Outcome]:
+async def outcomes(make_client: MakeClient, names: set[str], fault: str = "", seed: int = 1) -> dict[str, ProbeOutcome]:
     """The outcomes of these probes, with those skipped because of another; all without names."""
     client = await make_client(*PARSERS, env={"SPARKWRIGHT_SIMULATOR_FAULT": fault})
 
@@ -38,14 +38,14 @@ async def outcomes(make_client: MakeClient, names: set[str], fault: str = "", se
         reply = await client.post(ask.path, {"model": "tiny-qwen3", **ask.body})
         return read(ask, Reply(reply.status, body=reply.text))
 
-    found: dict[str, Outcome] = {}
+    found: dict[str, ProbeOutcome] = {}
     for entry in entries():
         if names and entry.name not in names:
             continue
         lacking = [name for name in entry.needs if name in found and found[name].state is not State.PASSED]
-        found[entry.name] = Outcome(entry.name, State.SKIPPED) if lacking else await play(entry, given(seed), send)
+        found[entry.name] = ProbeOutcome(entry.name, State.SKIPPED) if lacking else await play(entry, given(seed), send)
     return found
 
 
-def failed(found: dict[str, Outcome]) -> set[str]:
+def failed(found: dict[str, ProbeOutcome]) -> set[str]:
     return {name for name, outcome in found.items() if outcome.state not in (State.PASSED, State.SKIPPED)}

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from sparkwright.app.parsers import play
-from sparkwright.domain.evaluation import Outcome
+from sparkwright.domain.evaluation import ProbeOutcome
 from sparkwright.domain.probed import Reply
 from sparkwright.evals.catalog import entries
 from sparkwright.evals.heard import ProbeAnswer, ProbeRequest, read
@@ -42,7 +42,7 @@ def streamed(pieces: Sequence[str], logprobs: bool = False, texts: Sequence[str]
 REFUSED = Reply(400, body='{"error": {"message": "logprobs are not served"}}')
 
 
-async def played(name: str, answer: Answer, second: Answer | None = None) -> Outcome:
+async def played(name: str, answer: Answer, second: Answer | None = None) -> ProbeOutcome:
     """One probe against a server that answers its n-th request so. second: of one that comes while one is answered."""
     asked = under_way = 0
 

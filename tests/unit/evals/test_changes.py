@@ -1,13 +1,13 @@
 """Two evaluations compared."""
 
-from sparkwright.domain.evaluation import Evaluation, Outcome, State
+from sparkwright.domain.evaluation import Evaluation, ProbeOutcome, State
 from sparkwright.domain.run import Run, RunConditions
 from sparkwright.domain.workload import Workload
 from sparkwright.evals.changes import changes, refused
 from sparkwright.evals.score import score
 
 
-def run(*outcomes: Outcome, version: int = 1, seed: int = 1, simulated: bool = False) -> Run:
+def run(*outcomes: ProbeOutcome, version: int = 1, seed: int = 1, simulated: bool = False) -> Run:
     work = Workload("eval-probes", "Probes", (), version, seed=seed)
     return Run(
         "r-1", 0.0, work, RunConditions("url", "m", simulated=simulated), evaluation=Evaluation("probes", outcomes)
@@ -22,11 +22,11 @@ def test_states_and_scores() -> None:
         "c": (State.PASSED, State.SKIPPED, "unclear"),
         "d": (State.FAILED, State.FAILED, "same"),
     }
-    base = run(*(Outcome(name, row[0]) for name, row in rows.items()), Outcome("only here", State.PASSED))
-    new = run(*(Outcome(name, row[1]) for name, row in rows.items()))
+    base = run(*(ProbeOutcome(name, row[0]) for name, row in rows.items()), ProbeOutcome("only here", State.PASSED))
+    new = run(*(ProbeOutcome(name, row[1]) for name, row in rows.items()))
     assert [one.verdict for one in changes(base, new)] == [row[2] for row in rows.values()]
     for other, verdict in ((52, "same"), (70, "better"), (30, "worse")):
-        pair = (run(Outcome("s", State.SCORED, score=score(good, 100))) for good in (50, other))
+        pair = (run(ProbeOutcome("s", State.SCORED, score=score(good, 100))) for good in (50, other))
         assert changes(*pair)[0].verdict == verdict
 
 

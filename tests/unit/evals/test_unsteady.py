@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from sparkwright.app.evaluate import lacks
-from sparkwright.domain.evaluation import Outcome, State
+from sparkwright.domain.evaluation import ProbeOutcome, State
 from sparkwright.domain.probed import Reply
 from sparkwright.evals.catalog import PROBES
 from sparkwright.evals.heard import ProbeAnswer, ProbeRequest, Token, read
@@ -202,6 +202,6 @@ async def test_an_unsteady_server_fails_nothing(make_client: MakeClient, seed: i
 
 def test_why_a_probe_is_skipped() -> None:
     """Down to the one that failed, not only its neighbour."""
-    failed_one = Outcome("follows", State.FAILED)
-    skipped = Outcome("tool-call", State.SKIPPED, lacks("follows", failed_one))
+    failed_one = ProbeOutcome("follows", State.FAILED)
+    skipped = ProbeOutcome("tool-call", State.SKIPPED, lacks("follows", failed_one))
     assert lacks("tool-call", skipped) == "needs tool-call, which needs follows: failed"

@@ -5,13 +5,13 @@ import re
 from dataclasses import replace
 
 from sparkwright.app.report import ReportForm, evaluated
-from sparkwright.domain.evaluation import Evaluation, Event, Outcome, ProbeEvidence, State
+from sparkwright.domain.evaluation import Evaluation, Event, ProbeEvidence, ProbeOutcome, State
 from sparkwright.domain.run import Run
 from sparkwright.evals.score import score
 from unit.loadgen.soaks import Script, soak
 
 EVIL = "</script><img src=x onerror=alert(1)>"
-BAD = Outcome(
+BAD = ProbeOutcome(
     "tool-call", State.FAILED, EVIL, at=6000.0, means="m", hint="h", evidence=(ProbeEvidence(EVIL, EVIL, EVIL),)
 )
 
@@ -24,7 +24,10 @@ def drawn(page: str) -> list[str]:
 
 
 def scored(name: str, good: int) -> Run:
-    outcomes = (Outcome("prompts, strict", State.SCORED, score=score(good, 100)), Outcome("json", State.PASSED))
+    outcomes = (
+        ProbeOutcome("prompts, strict", State.SCORED, score=score(good, 100)),
+        ProbeOutcome("json", State.PASSED),
+    )
     return replace(soak(Script()), id=name, levels=(), evaluation=Evaluation("instructions", outcomes))
 
 
