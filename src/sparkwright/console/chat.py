@@ -52,7 +52,7 @@ async def answer(watch: Watch, key: Secret, messages: Sequence[Mapping[str, str]
     asked = {"model": model, "messages": messages, "stream": True, "stream_options": {"include_usage": True}}
     headers = [("Authorization", f"Bearer {key.reveal()}"), ("Content-Type", "application/json"), ("Host", "gateway")]
     patience = {"timeout": {"connect": 5.0, "read": _SILENCE, "write": 30.0, "pool": 5.0}}
-    heard, timed = Completion(), Pace()
+    heard, timed = Completion(), AnswerTiming()
     try:
         async with (
             httpcore.AsyncConnectionPool(uds=SERVICE) as pool,
@@ -75,7 +75,7 @@ async def answer(watch: Watch, key: Secret, messages: Sequence[Mapping[str, str]
 
 
 @dataclass
-class Pace:
+class AnswerTiming:
     """The arrival times of an answer's parts, by the monotonic clock."""
 
     asked: float = field(default_factory=time.monotonic)
@@ -92,7 +92,7 @@ class Pace:
         return (tokens - 1) / took if tokens > 1 and took > 0 else None
 
 
-def _counts(heard: Completion, timed: Pace) -> str:
+def _counts(heard: Completion, timed: AnswerTiming) -> str:
     tokens = heard.completion_tokens
     made = "unknown" if tokens is None else f"{tokens:,}"
     parts = [f"{heard.prompt_tokens:,} prompt tokens, {made} answer tokens"]
