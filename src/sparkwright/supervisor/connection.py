@@ -43,7 +43,7 @@ class TooLarge(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class OwnPage:
     """A page of this process about itself."""
 
     kind: str
@@ -211,7 +211,7 @@ class ProxyConnection:
         elif not self.begun:
             await self._whole(answer.status, answer.kind, answer.headers, answer.body.encode())
 
-    async def show(self, page: Page | None) -> None:
+    async def show(self, page: OwnPage | None) -> None:
         if page is None:
             await self.answer(NO_SUCH_PATH)
         else:

@@ -41,7 +41,7 @@ from sparkwright.gateway.keys import Key as GatewayKey
 from sparkwright.gateway.models import MODELS, ListedModels, models_page, names_of
 from sparkwright.ports import Clock
 from sparkwright.supervisor.behind import Behind, Deployed, Flight
-from sparkwright.supervisor.connection import PIECE, Page, RequestHead
+from sparkwright.supervisor.connection import PIECE, OwnPage, RequestHead
 from sparkwright.supervisor.meter import OTHER, Counted, Meter
 from sparkwright.supervisor.passing import Passing
 from sparkwright.supervisor.watched import Watched
@@ -145,14 +145,14 @@ class Doorman:
         counted = self._meter.enter(key, models[0] if len(models) == 1 else OTHER)
         return counted if isinstance(counted, GatewayAnswer) else CountedRequest(counted)
 
-    async def choose(self, head: RequestHead, model: str, entry: "CountedRequest") -> Flight | Page | GatewayAnswer:
+    async def choose(self, head: RequestHead, model: str, entry: "CountedRequest") -> Flight | OwnPage | GatewayAnswer:
         deployed = self.deployed
         _, opened = self._opened(deployed, head)
         model = model or head.model
         alone = len(deployed) == 1 and not any(one.setting.patience for one in deployed.values())
         if not alone and head.path == MODELS:
             listed = json.dumps(models_page(await self._listed(opened))).encode()
-            return Page("application/json", lambda: listed)
+            return OwnPage("application/json", lambda: listed)
         # One deployment alone gets all: its engine knows its own names
         found = _fitting(opened, f"{head.method} {head.path}", "" if alone else model)
         if isinstance(found, GatewayAnswer) and found.code == UNKNOWN_MODEL:
@@ -243,8 +243,8 @@ async def run(home: Path) -> None:
     """Runs until SIGTERM. Raises Unreadable or OSError if there is no setting to serve."""
     doorman, exporters, over = Doorman(home, SystemClock()), Exporters(), asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, over.set)
-    inside = Passing({caddy.FLIGHTS: Page("application/json", doorman.flights)}, doorman)
-    figures = Passing({"/metrics": Page(CONTENT_TYPE, lambda: exporters.page(doorman.shown))})
+    inside = Passing({caddy.FLIGHTS: OwnPage("application/json", doorman.flights)}, doorman)
+    figures = Passing({"/metrics": OwnPage(CONTENT_TYPE, lambda: exporters.page(doorman.shown))})
     # asyncio listens again: with its own backlog of 100 a burst of clients would get no connection
     await asyncio.start_unix_server(inside, sock=_socket(home / "door"), limit=PIECE, backlog=_BACKLOG)
     with suppress(OSError):  # without its port there are no figures; keys are checked all the same

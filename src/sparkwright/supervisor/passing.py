@@ -18,7 +18,7 @@ import h11
 from sparkwright.gateway.decide import GATEWAY_FAULT, GatewayAnswer, invalid, too_large
 from sparkwright.gateway.model_scan import scan_for
 from sparkwright.gateway.usage import Body, streams
-from sparkwright.supervisor.connection import PIECE, Gone, Page, ProxyConnection, RequestHead, TooLarge, TooSlow
+from sparkwright.supervisor.connection import PIECE, Gone, OwnPage, ProxyConnection, RequestHead, TooLarge, TooSlow
 from sparkwright.supervisor.engine_answer import EngineAnswer, MalformedAnswer
 from sparkwright.supervisor.spool import IN_MEMORY, HeldBody, Spool, SpoolFull
 
@@ -87,13 +87,15 @@ class RequestGate(Protocol):
     @property
     def limit(self) -> int: ...
     def first(self, head: RequestHead) -> AdmittedRequest | GatewayAnswer: ...
-    async def choose(self, head: RequestHead, model: str, entry: Any) -> Target | Page | GatewayAnswer: ...
+    async def choose(self, head: RequestHead, model: str, entry: Any) -> Target | OwnPage | GatewayAnswer: ...
 
 
 class Passing:
     """Serves one connection after the other. pages: by path. gate: None where there are only those."""
 
-    def __init__(self, pages: Mapping[str, Page], gate: RequestGate | None = None, spool: Spool | None = None) -> None:
+    def __init__(
+        self, pages: Mapping[str, OwnPage], gate: RequestGate | None = None, spool: Spool | None = None
+    ) -> None:
         self._pages, self._gate, self._spool = pages, gate, spool or Spool()
 
     async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -150,7 +152,7 @@ async def _asked(
     target = await _chosen(gate, client, head, kept, entry)
     if isinstance(target, GatewayAnswer):
         return target
-    if isinstance(target, Page):
+    if isinstance(target, OwnPage):
         await client.show(target)
         return None
     client.limit, head.upgrade = target.limit, target.websocket and "upgrade" in head.headers
@@ -160,7 +162,7 @@ async def _asked(
 
 async def _chosen(
     gate: RequestGate, client: ProxyConnection, head: RequestHead, kept: HeldBody, entry: AdmittedRequest
-) -> Target | Page | GatewayAnswer:
+) -> Target | OwnPage | GatewayAnswer:
     scan = scan_for(head.headers.get("content-type", ""))
     while not scan.done and (piece := await client.body()):
         await kept.write(piece)
@@ -173,7 +175,7 @@ async def _chosen(
 
 
 async def _while_waiting(
-    choosing: "asyncio.Future[Target | Page | GatewayAnswer]", client: ProxyConnection, kept: HeldBody
+    choosing: "asyncio.Future[Target | OwnPage | GatewayAnswer]", client: ProxyConnection, kept: HeldBody
 ) -> None:
     """The rest of the body is taken in meanwhile: only then is it seen that a client leaves. Raises Gone."""
 
