@@ -82,7 +82,7 @@ def apart(one: tuple[Greedy, int], other: tuple[Greedy, int]) -> Apart:
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class PromptPair:
     """One prompt. cross: of both first answers; shares, drifts: (between the sides, of themselves)."""
 
     base: Greedy
@@ -92,14 +92,14 @@ class Pair:
     drifts: tuple[float, float] | None
 
 
-def _pair(base: Greedy, new: Greedy) -> Pair:
+def _pair(base: Greedy, new: Greedy) -> PromptPair:
     across = [apart((base, n), (new, m)) for n in range(len(base.texts)) for m in range(len(new.texts))]
     alone = [apart((side, 0), (side, n)) for side in (base, new) for n in range(1, len(side.texts))]
     shares = fmean(one.share for one in across), fmean(one.share for one in alone) if alone else 0.0
     drifts = None
     if all(one.drift is not None for one in (*across, *alone)):
         drifts = fmean(one.drift or 0.0 for one in across), fmean([one.drift or 0.0 for one in alone] or [0.0])
-    return Pair(base, new, across[0], shares, drifts)
+    return PromptPair(base, new, across[0], shares, drifts)
 
 
 def compared(base: Evaluation, new: Evaluation) -> Evaluation:
@@ -119,13 +119,13 @@ def compared(base: Evaluation, new: Evaluation) -> Evaluation:
     return Evaluation(new.kind, found, new.answers, verdict)
 
 
-def _verdict(pairs: Sequence[Pair], beyond: bool) -> str:
+def _verdict(pairs: Sequence[PromptPair], beyond: bool) -> str:
     if all(one.shares[0] == 0 and (one.drifts or (0.0,))[0] < _EQUAL for one in pairs):
         return AS_BEFORE
     return WORSE if beyond else WITHIN
 
 
-def _drifted(pairs: Sequence[Pair], beyond: tuple[float, float]) -> bool:
+def _drifted(pairs: Sequence[PromptPair], beyond: tuple[float, float]) -> bool:
     across = [one.drifts[0] for one in pairs if one.drifts]
     return bool(across) and beyond[1] > 0 and fmean(across) >= _EQUAL
 
@@ -139,7 +139,7 @@ def _beyond(values: Sequence[tuple[float, float]]) -> tuple[float, float]:
     return fmean(differences), means[int(_SIDE * _DRAWS)]
 
 
-def _texts(pairs: Sequence[Pair], beyond: tuple[float, float]) -> ProbeOutcome:
+def _texts(pairs: Sequence[PromptPair], beyond: tuple[float, float]) -> ProbeOutcome:
     parted = sorted((one for one in pairs if one.cross.at >= 0), key=lambda one: one.cross.at)
     alone = sum(one.shares[1] > 0 for one in pairs)
     first = f", first at {parted[0].cross.at}" if parted else ""
@@ -152,7 +152,7 @@ def _texts(pairs: Sequence[Pair], beyond: tuple[float, float]) -> ProbeOutcome:
     return ProbeOutcome("texts", state, detail, len(pairs), len(parted), *texts, shown, equal)
 
 
-def _shown(pair: Pair) -> ProbeEvidence:
+def _shown(pair: PromptPair) -> ProbeEvidence:
     at = pair.cross.at
     unit = "token" if pair.base.tokens and pair.new.tokens else "character"
     return ProbeEvidence(
@@ -162,7 +162,7 @@ def _shown(pair: Pair) -> ProbeEvidence:
     )
 
 
-def _logprobs(pairs: Sequence[Pair], beyond: tuple[float, float]) -> tuple[ProbeOutcome, ...]:
+def _logprobs(pairs: Sequence[PromptPair], beyond: tuple[float, float]) -> tuple[ProbeOutcome, ...]:
     known = [one.drifts for one in pairs if one.drifts]
     if not known:
         return (
