@@ -28,7 +28,7 @@ from simulators import console
 from simulators.life import Head
 from simulators.site import Site
 from sparkwright.simulator.asked import json_response
-from sparkwright.simulator.link import Frame, Peer, read_frame, write_frame
+from sparkwright.simulator.link import Frame, WorkerPeer, read_frame, write_frame
 from sparkwright.simulator.link import HeadLink as Link
 from sparkwright.simulator.log import LineForm
 from sparkwright.simulator.model import GIB
@@ -268,7 +268,7 @@ class Caller(Link):
     async def call(self) -> None:
         """Raises OSError at the first server that is not there: nobody tries again."""
         for rank, (host, port) in enumerate(self.servers, 1):
-            self.peers[rank] = Peer(rank, *await asyncio.open_connection(host, port))
+            self.peers[rank] = WorkerPeer(rank, *await asyncio.open_connection(host, port))
 
 
 async def answering(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, **more: Any) -> None:
