@@ -20,7 +20,7 @@ HEAD, END = "Case", ".\n"
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class PromptPiece:
     """Text that begins with a letter or bracket and ends with a line break, and its tokens inside a longer text."""
 
     text: str
@@ -31,8 +31,8 @@ class Piece:
 class Stock:
     """Pieces of one kind of text by falling size, and the question that ends a prompt (no line break at its end)."""
 
-    sizes: tuple[tuple[Piece, ...], ...]
-    question: Piece
+    sizes: tuple[tuple[PromptPiece, ...], ...]
+    question: PromptPiece
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class Texts:
     bare: int
     least: int
     stocks: Mapping[Text, Stock]
-    closing: Piece
+    closing: PromptPiece
     frames: PromptFrames = PromptFrames()
     salt: str = ""
     recorded: Mapping[str, tuple[Recorded, ...]] = field(default_factory=dict)
@@ -109,7 +109,7 @@ def asking(texts: Texts, tokens: int, dice: Random, kind: Text = Text.PROSE) -> 
     return ending(texts, tokens, dice, texts.stocks[kind].question, kind)
 
 
-def ending(texts: Texts, tokens: int, dice: Random, last: Piece, kind: Text = Text.PROSE) -> str:
+def ending(texts: Texts, tokens: int, dice: Random, last: PromptPiece, kind: Text = Text.PROSE) -> str:
     """A text like `written`, with `last` at the end: templates cut line breaks off a message's end, and so change
     counts."""
     room = tokens - last.tokens
@@ -118,7 +118,7 @@ def ending(texts: Texts, tokens: int, dice: Random, last: Piece, kind: Text = Te
     return written(texts, room, dice, kind) + last.text
 
 
-def _chosen(stock: Stock, room: int, dice: Random) -> Iterator[Piece]:
+def _chosen(stock: Stock, room: int, dice: Random) -> Iterator[PromptPiece]:
     """Pieces that fit, the larger sizes first, none twice before all of a size were taken."""
     for pieces in stock.sizes:
         least = min((piece.tokens for piece in pieces), default=0)

@@ -11,7 +11,7 @@ from sparkwright.domain.workload import Agent, Api, Replay, Single, Text, Worklo
 from sparkwright.loadgen import texts
 from sparkwright.loadgen.agentic import tools_text
 from sparkwright.loadgen.profiles import largest, shipped_file
-from sparkwright.loadgen.prompts import END, HEAD, SALT, Piece, PromptFrames, Stock, Texts, Tools, asking
+from sparkwright.loadgen.prompts import END, HEAD, SALT, PromptFrames, PromptPiece, Stock, Texts, Tools, asking
 from sparkwright.loadgen.recorded import Recorded, parse
 from sparkwright.loadgen.texts import CLOSING, QUESTIONS, blocks, lines
 from sparkwright.ports import Tokenizer
@@ -221,6 +221,6 @@ async def _stock(tokenizer: Tokenizer, kind: Text, longest: int) -> Stock:
     return Stock(tuple(counted), question)
 
 
-async def _counted(tokenizer: Tokenizer, found: Iterable[str]) -> tuple[Piece, ...]:
+async def _counted(tokenizer: Tokenizer, found: Iterable[str]) -> tuple[PromptPiece, ...]:
     texts = list(found)
-    return tuple(Piece(text, count) for text, count in zip(texts, await tokenizer.counts(texts), strict=True))
+    return tuple(PromptPiece(text, count) for text, count in zip(texts, await tokenizer.counts(texts), strict=True))
