@@ -152,14 +152,16 @@ def missing_parser(run: Run) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class EvaluationPlan:
     """The plan of an evaluation: its kind, and the names of its outcomes."""
 
     kind: str
     names: tuple[str, ...]
 
 
-async def evaluate(bench: Bench, ready: Ready, plan: Plan, outcomes: AsyncIterator[ProbeOutcome], watch: Watch) -> Run:
+async def evaluate(
+    bench: Bench, ready: Ready, plan: EvaluationPlan, outcomes: AsyncIterator[ProbeOutcome], watch: Watch
+) -> Run:
     """The run as it is stored at the end, also of what was judged until Ctrl-C or until the time was up."""
     run = await run_of(bench, ready.order, ready.conditions)
     found: list[ProbeOutcome] = []

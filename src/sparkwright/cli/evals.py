@@ -156,7 +156,7 @@ async def _probed(named: str, asked: BenchOptions, entries: tuple[ProbeEntry, ..
     async with _opened(named, asked) as (able, ready):
         watch = EvalLines(asked.quiet)
         outcomes = use.probe_all(able, ready, entries, how["longest"], watch)
-        plan = use.Plan("probes", tuple(entry.name for entry in entries))
+        plan = use.EvaluationPlan("probes", tuple(entry.name for entry in entries))
         return await use.evaluate(able, ready, plan, outcomes, watch)
 
 
