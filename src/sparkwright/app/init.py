@@ -21,7 +21,7 @@ from sparkwright.facts.cabling import Cabling
 from sparkwright.facts.changes import RIGHTS, rights_with
 from sparkwright.facts.fact import Plain
 from sparkwright.facts.service import parse_reach
-from sparkwright.planner.addressing import Layout, Planned
+from sparkwright.planner.addressing import Layout, PlannedPort
 from sparkwright.remote import cabling, node_ssh, repair, service
 from sparkwright.remote.host import script
 
@@ -161,7 +161,7 @@ def _fabric_fixes(services: Services, wires: Mapping[str, Cabling], layout: Layo
     return [("fabric", cabling.fabric_fix(node, one[node], _settings(layout.of(node)), after)) for node in one]
 
 
-def _settings(ports: Sequence[Planned]) -> list[cabling.Setting]:
+def _settings(ports: Sequence[PlannedPort]) -> list[cabling.Setting]:
     return [(port.name, str(port.address), port.routes) for port in ports]
 
 
@@ -218,7 +218,7 @@ def _notes(
         yield f"{one} and {other} have no cable or switch between them: RoCE is not routed; the fabric is left as it is"
 
 
-def _is_set(port: Planned, facts: NodeFacts) -> bool:
+def _is_set(port: PlannedPort, facts: NodeFacts) -> bool:
     """True if the port has its address and MTU now, whoever set them."""
     links = [link for link in known(facts.interfaces) or () if link.name == port.name and link.mtu == cabling.MTU]
     return any(f"{one.ipv4}/{one.prefix}" == str(port.address) for link in links for one in link.addresses)
