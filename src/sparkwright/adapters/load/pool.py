@@ -25,7 +25,7 @@ class Connection(asyncio.Protocol):
     """
 
     def __init__(
-        self, loop: WorkerLoop, pool: "Pool", address: Address, tls: tuple[ssl.SSLContext, str] | None
+        self, loop: WorkerLoop, pool: "SocketPool", address: Address, tls: tuple[ssl.SSLContext, str] | None
     ) -> None:
         self._loop, self._pool = loop, pool
         self.exchange: Exchange | None = None
@@ -134,10 +134,12 @@ class Connection(asyncio.Protocol):
             self._opening.cancel()
 
 
-class Pool:
+class SocketPool:
     """make: builds a connection. unknown: why the host has no address."""
 
-    def __init__(self, make: Callable[["Pool", Address], Connection], addresses: list[Address], unknown: str) -> None:
+    def __init__(
+        self, make: Callable[["SocketPool", Address], Connection], addresses: list[Address], unknown: str
+    ) -> None:
         self._make, self._addresses, self._unknown = make, addresses, unknown
         self._idle: list[Connection] = []
         self._opening: dict[Connection, Exchange | None] = {}

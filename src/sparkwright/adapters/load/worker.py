@@ -16,7 +16,7 @@ from typing import Any
 
 from sparkwright.adapters.load.loop import WorkerLoop
 from sparkwright.adapters.load.player import Player
-from sparkwright.adapters.load.pool import Connection, Pool, resolve
+from sparkwright.adapters.load.pool import Connection, SocketPool, resolve
 from sparkwright.adapters.load.wire import LAG, READY, ROW, FrameReader, frame, read_frame
 
 _SWEEP = 0.2
@@ -72,14 +72,14 @@ class Worker:
         self._out.put((LAG, *self._lag()))
         self._out.close()
 
-    def _connections(self) -> Pool:
+    def _connections(self) -> SocketPool:
         host, unknown, addresses = self._job["host"], "", []
         tls = (_context(self._job["authority"]), host) if self._job["tls"] else None
         try:
             addresses = resolve(host, self._job["port"])
         except OSError as error:
             unknown = f"{host}: {error.strerror}"
-        return Pool(lambda pool, address: Connection(self._loop, pool, address, tls), addresses, unknown)
+        return SocketPool(lambda pool, address: Connection(self._loop, pool, address, tls), addresses, unknown)
 
     def _request(self, length: int, parts: tuple[bytes, ...]) -> bytes:
         return b"".join((self._job["head"], b"%d\r\n\r\n" % length, *parts))
