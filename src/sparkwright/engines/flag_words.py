@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from sparkwright.domain.values import dataclass
 from sparkwright.engines.flag_data import FlagData
-from sparkwright.engines.flag_values import Problem
+from sparkwright.engines.flag_values import FlagProblem
 from sparkwright.engines.options import option_name
 from sparkwright.engines.tables import vocabulary
 from sparkwright.engines.version import version_key
@@ -111,7 +111,7 @@ def variable_history(data: FlagData, name: str) -> str:
     return _in_words(data, [v for v in _all(data) if name in data.among.read(data.engine, v).env])
 
 
-def value_history(data: FlagData, option: str, problem: Problem) -> str:
+def value_history(data: FlagData, option: str, problem: FlagProblem) -> str:
     """The same for a value that this version's option does not take."""
     having = []
     for one in _all(data):

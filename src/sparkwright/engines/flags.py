@@ -16,7 +16,7 @@ from sparkwright.domain.values import dataclass
 from sparkwright.engines import flag_words
 from sparkwright.engines.findings import ENG
 from sparkwright.engines.flag_data import DASHING, SHIPPED, FlagData, FlagLibrary, flag_data
-from sparkwright.engines.flag_values import Option, Problem, problems
+from sparkwright.engines.flag_values import FlagProblem, Option, problems
 from sparkwright.engines.flag_words import OptionAdvice
 from sparkwright.engines.options import option_name
 from sparkwright.engines.tables import DATA_OF
@@ -138,7 +138,7 @@ def _hint(data: FlagData, name: str, advice: OptionAdvice, when: str) -> str:
     return "remove it; if the image's own build has it, name it in engine.extra_flags"
 
 
-def _problem(data: FlagData, given: WrittenFlag, problem: Problem, severity: Severity) -> Finding:
+def _problem(data: FlagData, given: WrittenFlag, problem: FlagProblem, severity: Severity) -> Finding:
     weight = Severity.WARN if problem.code == "ENG009" else severity
     name = given.option.name if given.option else ""
     meant = flag_words.right_value(data.engine, name, given.values)
