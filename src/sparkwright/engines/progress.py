@@ -29,7 +29,7 @@ _SPREAD = 10.0  # barriers that disagree by more tell nothing
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class LogProgress:
     """phases: (line, phase) where a later one begins; served: the last line of readiness."""
 
     phases: tuple[tuple[int, Phase], ...] = ()
@@ -51,7 +51,7 @@ class LogOrigin:
 
     engine: str
     rank: str
-    progress: Progress
+    progress: LogProgress
 
     def allows(self, only: Sequence[tuple[str, tuple[str, ...]]], number: int) -> bool:
         """True if a sign with these conditions counts in a line; a condition that the log does not show is not met."""
@@ -81,7 +81,7 @@ def engine_of(lines: Sequence[tuple[int, str]]) -> str:
     return best if known[best] else ""
 
 
-def progress(lines: Sequence[tuple[int, str]]) -> Progress:
+def progress(lines: Sequence[tuple[int, str]]) -> LogProgress:
     """The progress, by the engine that understands most of the lines."""
     engine = dialect(engine_of(lines) or SEPARATE[0])
     phases: list[tuple[int, Phase]] = []
@@ -95,7 +95,7 @@ def progress(lines: Sequence[tuple[int, str]]) -> Progress:
         if place > furthest and not event.error and not event.alive:
             furthest = place
             phases.append((number, event.phase))
-    return Progress(tuple(phases), served)
+    return LogProgress(tuple(phases), served)
 
 
 def shifts(stories: Sequence[Story]) -> Mapping[str, float]:
