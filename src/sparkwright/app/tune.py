@@ -63,7 +63,7 @@ class Show(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Quiet:
+class QuietBench:
     """A silent display of probes and benches that passes notes on. Implements Watch and the bench's Screen."""
 
     note: Callable[[str], None]
@@ -150,7 +150,7 @@ class Search:
         work = asked.workload(trial.rung, survey.wanted.seed)
         tags, note = (f"tune-{self.journal.id}",), str(dict(variant(survey.settings, trial.point).keys) or "as it is")
         request = BenchRequest(work, tags=tags, note=note)
-        quiet = Quiet(lambda text: None)
+        quiet = QuietBench(lambda text: None)
         async with deployment(self.bench, self.services, name, None, request) as ready:
             failed = await self._gate(trial, lambda names: self._probe(ready, names, quiet))
             if failed and (lost := self._lost(failed)):
@@ -222,7 +222,7 @@ class Search:
             return []
         return [f"{name}: {detail}" for name, detail in failed.items() if name not in (own.probed or ())]
 
-    async def _probe(self, ready: Any, names: Sequence[str], quiet: Quiet) -> dict[str, str]:
+    async def _probe(self, ready: Any, names: Sequence[str], quiet: QuietBench) -> dict[str, str]:
         watch: Watch = quiet
         found = [one async for one in probe_all(self.bench, ready, catalog.chosen(names), 600, watch)]
         return {one.name: one.detail for one in found if one.state in _FAILED}
