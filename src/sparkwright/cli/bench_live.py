@@ -202,7 +202,7 @@ class LiveBlock:
         return Text("\n".join(block(self.progress, time.monotonic())), no_wrap=True, overflow="ellipsis")
 
 
-class Quiet(Screen):
+class QuietScreen(Screen):
     """The screen of --json: notes only."""
 
     def row(self, row: Row) -> None:
@@ -222,7 +222,7 @@ def bench_screen(
     """levels: those that will run, `repeats` times each. Begins to count time at the first level."""
     progress = BenchProgress(levels, repeats, simulated)
     if quiet or not sys.stderr.isatty():
-        yield (Quiet if quiet else Screen)(progress, partial(echo, err=True), _EVERY)
+        yield (QuietScreen if quiet else Screen)(progress, partial(echo, err=True), _EVERY)
         return
     from rich.console import Console
     from rich.live import Live
