@@ -14,7 +14,7 @@ from sparkwright.simulator.head import follow_head
 from sparkwright.simulator.link import HeadLink as Link
 from sparkwright.simulator.link import PeerLost, Worker
 from sparkwright.simulator.log import Web, bind, web
-from sparkwright.simulator.rank import Rank, StartFailed, signalled
+from sparkwright.simulator.rank import SimulatedRank, StartFailed, signalled
 from sparkwright.simulator.scheduler import SimulatedEngine
 from sparkwright.simulator.service import POLL_S, Core, Trouble
 
@@ -23,7 +23,7 @@ from sparkwright.simulator.service import POLL_S, Core, Trouble
 class Head:
     """Rank 0. meet: returns when all ranks are on the link, or raises OSError or StartFailed."""
 
-    rank: Rank
+    rank: SimulatedRank
     dialect: Dialect
     link: Link
     meet: Callable[[], Awaitable[None]]
@@ -123,7 +123,7 @@ class Head:
                 return
 
 
-async def run_worker(rank: Rank, dialect: Dialect, host: str, port: int) -> int:
+async def run_worker(rank: SimulatedRank, dialect: Dialect, host: str, port: int) -> int:
     """The exit code: 0 after a signal, 1 when the start fails, the engine's own when the head is gone."""
     dialect.greet(rank)
     stop = signalled(rank)
@@ -137,7 +137,7 @@ async def run_worker(rank: Rank, dialect: Dialect, host: str, port: int) -> int:
     return 0
 
 
-async def _worker(rank: Rank, dialect: Dialect, host: str, port: int) -> int:
+async def _worker(rank: SimulatedRank, dialect: Dialect, host: str, port: int) -> int:
     link = Worker(rank.number)
     try:
         await rank.passing(12.0)

@@ -13,7 +13,7 @@ from sparkwright.simulator.head import run_head, run_worker
 from sparkwright.simulator.link import HeadLink
 from sparkwright.simulator.log import recorded, voices
 from sparkwright.simulator.model import SimulatedModel, find, read
-from sparkwright.simulator.rank import Rank, rank_from
+from sparkwright.simulator.rank import SimulatedRank, rank_from
 from sparkwright.simulator.settings import Faults, Settings, settings_from
 
 VERSION = "0.21.0 (simulated: sparkwright's simulator of vLLM, no model runs)"
@@ -28,7 +28,7 @@ NOT_CACHED = (
 )
 
 
-def main(argv: list[str], link: Callable[[Rank], HeadLink] = lambda rank: HeadLink(rank.nodes)) -> int:
+def main(argv: list[str], link: Callable[[SimulatedRank], HeadLink] = lambda rank: HeadLink(rank.nodes)) -> int:
     """Exit codes as vLLM's: 0 good, 1 the start failed, 2 usage. link: from rank 0 to the others."""
     if argv[:1] in (["--version"], ["-v"]):
         sys.stdout.write(VERSION + "\n")
@@ -48,7 +48,7 @@ def main(argv: list[str], link: Callable[[Rank], HeadLink] = lambda rank: HeadLi
     return _serve(args, settings, faults, link)
 
 
-def _serve(args: Namespace, settings: Settings, faults: Faults, link: Callable[[Rank], HeadLink]) -> int:
+def _serve(args: Namespace, settings: Settings, faults: Faults, link: Callable[[SimulatedRank], HeadLink]) -> int:
     world = args.tensor_parallel_size * args.pipeline_parallel_size
     said = voices(os.getpid(), args.node_rank, world, args.headless, faults.has("odd_lines"))
     said.api.warning("twin.py:1", boot.SIMULATED)

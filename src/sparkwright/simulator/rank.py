@@ -93,7 +93,7 @@ class StartFailed(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Rank:
+class SimulatedRank:
     args: Namespace
     settings: Settings
     model: SimulatedModel
@@ -132,14 +132,14 @@ class Rank:
         recorded(failure.name, self.voices, {"MODEL": str(self.args.model), **failure.values})
 
 
-def rank_from(args: Namespace, model: SimulatedModel, settings: Settings, faults: Faults) -> Rank:
+def rank_from(args: Namespace, model: SimulatedModel, settings: Settings, faults: Faults) -> SimulatedRank:
     limits = limits_from(args, model)
     ledger = ledger_from(args, model, limits, settings)
     said = voices(os.getpid(), args.node_rank, limits.world, args.headless, faults.has("odd_lines"))
-    return Rank(args, settings, model, limits, ledger, Speed(model, limits, ledger, settings), said, faults)
+    return SimulatedRank(args, settings, model, limits, ledger, Speed(model, limits, ledger, settings), said, faults)
 
 
-def signalled(rank: Rank) -> asyncio.Future[None]:
+def signalled(rank: SimulatedRank) -> asyncio.Future[None]:
     """Done at the first SIGTERM or SIGINT, unless a fault ignores them."""
     loop = asyncio.get_running_loop()
     stop: asyncio.Future[None] = loop.create_future()

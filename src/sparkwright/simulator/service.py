@@ -16,7 +16,7 @@ from sparkwright.simulator.job import BlockPool, EngineDead
 from sparkwright.simulator.link import HeadLink, PeerLost, patient
 from sparkwright.simulator.log import Web, recorded, web
 from sparkwright.simulator.metrics import Metrics, Stats
-from sparkwright.simulator.rank import SPIN, Hoard, Rank, RankActivity
+from sparkwright.simulator.rank import SPIN, Hoard, RankActivity, SimulatedRank
 from sparkwright.simulator.scheduler import SimulatedEngine, SimulatedMachine
 from sparkwright.simulator.server import LISTED, Server
 from sparkwright.simulator.text import Tokenizer
@@ -32,7 +32,7 @@ ACCEPTANCE = 0.8  # chance that a drafted token is accepted
 class Service:
     """The running engine behind its web server."""
 
-    def __init__(self, rank: Rank, link: HeadLink, stop: asyncio.Future[None]) -> None:
+    def __init__(self, rank: SimulatedRank, link: HeadLink, stop: asyncio.Future[None]) -> None:
         self.rank = rank
         self.link = link
         self.stop = stop
@@ -124,7 +124,7 @@ class Service:
         site.should_exit = True
 
 
-def _cache_labels(rank: Rank) -> dict[str, str]:
+def _cache_labels(rank: SimulatedRank) -> dict[str, str]:
     args, limits = rank.args, rank.limits
     same = ("calculate_kv_scales", "kv_cache_memory_bytes", "kv_offloading_backend", "kv_offloading_size")
     also = ("kv_sharing_fast_prefill", "mamba_block_size", "mamba_cache_dtype", "mamba_cache_mode")
@@ -159,7 +159,7 @@ class Trouble:
 class _Ranks:
     """The engine's view of the other ranks (scheduler.Ranks)."""
 
-    rank: Rank
+    rank: SimulatedRank
     link: HeadLink
     trouble: Trouble
     activity: RankActivity
@@ -189,7 +189,7 @@ class _Ranks:
 class Core:
     """The engine with its names, metrics and rules."""
 
-    def __init__(self, rank: Rank, link: HeadLink, trouble: Trouble) -> None:
+    def __init__(self, rank: SimulatedRank, link: HeadLink, trouble: Trouble) -> None:
         self.rank = rank
         args, limits = rank.args, rank.limits
         self.names = tuple(args.served_model_name or [args.model])

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from sparkwright.simulator.link import HeadLink
-from sparkwright.simulator.rank import Rank
+from sparkwright.simulator.rank import SimulatedRank
 from sparkwright.simulator.service import Service
 from unit.simulator.inprocess import CAPTURES, Client, MakeClient, MakeRank, rank_in
 
@@ -22,7 +22,7 @@ def captures() -> Path:
 
 @pytest.fixture
 def make_rank(tmp_path: Path) -> MakeRank:
-    def make(*flags: str, config: str = "tiny-qwen3", env: dict[str, str] | None = None) -> Rank:
+    def make(*flags: str, config: str = "tiny-qwen3", env: dict[str, str] | None = None) -> SimulatedRank:
         return rank_in(tmp_path, *flags, config=config, env=env)
 
     return make

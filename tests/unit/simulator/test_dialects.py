@@ -19,7 +19,7 @@ from sparkwright.engines.dialect import dialect
 from sparkwright.engines.tables import metric_names
 from sparkwright.simulator.link import HeadLink
 from sparkwright.simulator.log import LineForm, Voice, Voices
-from sparkwright.simulator.rank import Rank, StartFailed
+from sparkwright.simulator.rank import SimulatedRank, StartFailed
 from sparkwright.simulator.service import Core, Trouble
 from unit.simulator.inprocess import MakeRank
 
@@ -45,10 +45,10 @@ ENGINE = pytest.mark.parametrize("engine", TALKS)
 
 
 @pytest.fixture
-def talking(make_rank: MakeRank) -> Callable[[str], tuple[Rank, io.StringIO]]:
+def talking(make_rank: MakeRank) -> Callable[[str], tuple[SimulatedRank, io.StringIO]]:
     """A rank that speaks as the engine does, into a text."""
 
-    def make(engine: str) -> tuple[Rank, io.StringIO]:
+    def make(engine: str) -> tuple[SimulatedRank, io.StringIO]:
         out = io.StringIO()
         voice = Voice("", 7, out, TALKS[engine][1])
         return replace(make_rank("--port", "8000", "--max-num-seqs", "4"), voices=Voices(*[voice] * 4)), out
@@ -56,7 +56,7 @@ def talking(make_rank: MakeRank) -> Callable[[str], tuple[Rank, io.StringIO]]:
     return make
 
 
-async def start(dialect: Dialect, rank: Rank) -> None:
+async def start(dialect: Dialect, rank: SimulatedRank) -> None:
     dialect.greet(rank)
     dialect.join(rank)
     dialect.met(rank, [])
@@ -69,7 +69,7 @@ async def start(dialect: Dialect, rank: Rank) -> None:
 
 @ENGINE
 async def test_a_start_is_understood_from_weights_to_ready(
-    engine: str, talking: Callable[[str], tuple[Rank, io.StringIO]]
+    engine: str, talking: Callable[[str], tuple[SimulatedRank, io.StringIO]]
 ) -> None:
     """Phases only go forward, none of the lines is an error, the last reports ready, and the first reports
     simulated."""
@@ -89,7 +89,7 @@ async def test_a_start_is_understood_from_weights_to_ready(
 
 @ENGINE
 def test_a_failed_start_is_an_error_for_the_reader(
-    engine: str, talking: Callable[[str], tuple[Rank, io.StringIO]]
+    engine: str, talking: Callable[[str], tuple[SimulatedRank, io.StringIO]]
 ) -> None:
     """The engine's last report is shown by `up`."""
     dialect, _, read, _ = TALKS[engine]
@@ -100,7 +100,7 @@ def test_a_failed_start_is_an_error_for_the_reader(
 
 @ENGINE
 async def test_metrics_have_the_engine_s_names_and_the_mark(
-    engine: str, talking: Callable[[str], tuple[Rank, io.StringIO]]
+    engine: str, talking: Callable[[str], tuple[SimulatedRank, io.StringIO]]
 ) -> None:
     """Every name that is looked for is there, but for speculation's while it is off; none of vLLM's is left."""
     dialect, _, _, names = TALKS[engine]
@@ -113,7 +113,7 @@ async def test_metrics_have_the_engine_s_names_and_the_mark(
 
 
 def test_unbalanced_memory_stops_sglang_unless_it_is_asked_not_to_look(
-    talking: Callable[[str], tuple[Rank, io.StringIO]], make_rank: MakeRank
+    talking: Callable[[str], tuple[SimulatedRank, io.StringIO]], make_rank: MakeRank
 ) -> None:
     """A node with less than 90 % of another's free memory; the variable turns the error into a line."""
     rank, out = talking("sglang")
@@ -125,7 +125,7 @@ def test_unbalanced_memory_stops_sglang_unless_it_is_asked_not_to_look(
     assert "The memory capacity is unbalanced" in out.getvalue()
 
 
-def test_no_key_is_shown(talking: Callable[[str], tuple[Rank, io.StringIO]]) -> None:
+def test_no_key_is_shown(talking: Callable[[str], tuple[SimulatedRank, io.StringIO]]) -> None:
     """SGLang prints all its arguments; the simulator leaves the key out, in its log as in /server_info."""
     dialect = sglang.Dialect(GIVEN, "0.5.12", balanced=True)
     rank, out = talking("sglang")

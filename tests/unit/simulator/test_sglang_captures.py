@@ -19,7 +19,7 @@ from simulators.site import Site
 from sparkwright.simulator.job import Job
 from sparkwright.simulator.link import HeadLink
 from sparkwright.simulator.log import Voice, Voices
-from sparkwright.simulator.rank import Rank
+from sparkwright.simulator.rank import SimulatedRank
 from sparkwright.simulator.service import Core, Trouble
 from unit.simulator.inprocess import CAPTURES, Client, MakeRank, until
 from unit.simulator.test_dialects import start
@@ -32,7 +32,7 @@ KEY = "sk-test"
 OTHERS = re.compile(r"HTTP/1\.1|Started server|Waiting for application|startup complete|chat template|^Capturing")
 
 
-def spoken(make_rank: MakeRank, *flags: str, **env: str) -> tuple[Rank, io.StringIO]:
+def spoken(make_rank: MakeRank, *flags: str, **env: str) -> tuple[SimulatedRank, io.StringIO]:
     out = io.StringIO()
     rank = make_rank("--port", "30000", "--load-format", "dummy", *FLAGS, *flags, env=env)
     voice = Voice("", 7, out, sglang._form(rank.number, rank.limits.world))
