@@ -58,7 +58,7 @@ async def capture(bus: EventBus, state: State, wanted: Capture) -> Captured:
     if context.seen.opening:
         announce(context, context.seen.opening, state, opened.number)
     await bus.let_go()
-    ranks = [evidence.Rank(s.rank, s.node, s.runtime, context.handle(s.rank)) for s in context.outline.specs]
+    ranks = [evidence.IncidentRank(s.rank, s.node, s.runtime, context.handle(s.rank)) for s in context.outline.specs]
     found = await evidence.collect(context.services, context.name, ranks)
     found.files.update(_own(bus, state, wanted))
     found.logs.update({f"nvidia-smi dmon on {node}": _busy(readings) for node, readings in context.seen.gpus.items()})

@@ -144,7 +144,9 @@ async def test_what_ended_by_our_own_stop_is_no_evidence() -> None:
     it = tower()
     lost, other = it.runs(1), it.runs(0)
     lost.end(Exit(137))
-    ranks = [evidence.Rank(s.rank, s.node, s.runtime, it.context.handle(s.rank)) for s in it.context.outline.specs]
+    ranks = [
+        evidence.IncidentRank(s.rank, s.node, s.runtime, it.context.handle(s.rank)) for s in it.context.outline.specs
+    ]
     found = await evidence.collect(it.context.services, "twin", ranks)
     other.end(Exit(0))
     await evidence.complete(it.context.services, found, it.context.nodes)
