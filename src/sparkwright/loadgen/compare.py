@@ -9,7 +9,7 @@ from sparkwright.domain.summary import METRICS, Comparison, Interval, LevelSumma
 from sparkwright.domain.values import dataclass
 from sparkwright.loadgen import bootstrap, comparable, stated, stats, validity
 from sparkwright.loadgen.bootstrap import Floats
-from sparkwright.loadgen.stats import Group
+from sparkwright.loadgen.stats import SampleGroup
 
 EFFECT = 0.03  # smaller differences matter to nobody
 TAIL = 100  # values of which a 99th percentile says something
@@ -22,7 +22,7 @@ _LEFT_OUT = ("ttft_sent", "end_to_end_sent", "ttft_content", "tpot", "total_rate
 class _Side:
     """One run's part of a level, and what was drawn of it."""
 
-    group: Group
+    group: SampleGroup
     weights: bootstrap.Weights
 
     def has(self, metric: str) -> bool:
