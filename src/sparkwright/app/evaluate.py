@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from random import Random
 from typing import Protocol
 
-from sparkwright.app.bench.benchmark import Ready
+from sparkwright.app.bench.benchmark import PreparedBench
 from sparkwright.app.bench.measure import run_of
 from sparkwright.app.bench.prompt_corpus import CorpusInputs as Salted
 from sparkwright.app.bench.prompt_corpus import prepare
@@ -51,7 +51,7 @@ class Sender:
     """Asks one endpoint, so many requests at once; counts them."""
 
     bench: Bench
-    ready: Ready
+    ready: PreparedBench
     asked: int = 0
     gate: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_ONCE))
 
@@ -76,7 +76,7 @@ class Sender:
 
 
 async def given_of(
-    bench: Bench, ready: Ready, longest: int, names: Sequence[str], note: Callable[[str], None]
+    bench: Bench, ready: PreparedBench, longest: int, names: Sequence[str], note: Callable[[str], None]
 ) -> ProbeInputs:
     """The server as probes need it. Raises NotReady when it stops answering."""
     probed, seed = ready.order.probed, ready.order.workload.seed
@@ -107,7 +107,7 @@ def _filler(texts: Texts, tokens: int, salt: int, seed: int) -> str:
 
 
 async def probe_all(
-    bench: Bench, ready: Ready, entries: Sequence[ProbeEntry], longest: int, watch: Watch
+    bench: Bench, ready: PreparedBench, entries: Sequence[ProbeEntry], longest: int, watch: Watch
 ) -> AsyncIterator[ProbeOutcome]:
     """Each probe's outcome, in their order. A server that is gone, or gives two probes in a row no answer, ends it."""
     send, seen = Sender(bench, ready), dict[str, ProbeOutcome]()
@@ -160,7 +160,7 @@ class EvaluationPlan:
 
 
 async def evaluate(
-    bench: Bench, ready: Ready, plan: EvaluationPlan, outcomes: AsyncIterator[ProbeOutcome], watch: Watch
+    bench: Bench, ready: PreparedBench, plan: EvaluationPlan, outcomes: AsyncIterator[ProbeOutcome], watch: Watch
 ) -> Run:
     """The run as it is stored at the end, also of what was judged until Ctrl-C or until the time was up."""
     run = await run_of(bench, ready.order, ready.conditions)
@@ -192,7 +192,9 @@ _PROMPTS_AT_ONCE = 8
 _NOT_ASKED = "not asked: the time was up"
 
 
-async def ask_all(bench: Bench, ready: Ready, asks: Sequence[ProbeRequest], watch: Watch) -> tuple[ProbeAnswer, ...]:
+async def ask_all(
+    bench: Bench, ready: PreparedBench, asks: Sequence[ProbeRequest], watch: Watch
+) -> tuple[ProbeAnswer, ...]:
     """The answers in the order asked. What is not there when the time is up is trouble."""
     send = Sender(bench, ready, gate=asyncio.Semaphore(_PROMPTS_AT_ONCE))
     heard = [ProbeAnswer(trouble=_NOT_ASKED)] * len(asks)
@@ -214,7 +216,7 @@ async def ask_all(bench: Bench, ready: Ready, asks: Sequence[ProbeRequest], watc
     return tuple(heard)
 
 
-async def instruct(bench: Bench, ready: Ready, count: int, watch: Watch) -> Run:
+async def instruct(bench: Bench, ready: PreparedBench, count: int, watch: Watch) -> Run:
     """`eval instructions`: so many prompts, judged and stored."""
     given = await given_of(bench, ready, 0, (), watch.note)
     prompts = instructions.prompts(given.seed, count)
@@ -224,7 +226,7 @@ async def instruct(bench: Bench, ready: Ready, count: int, watch: Watch) -> Run:
     return await store(bench, ready, Evaluation("instructions", instructions.outcomes(judged)))
 
 
-async def answers(bench: Bench, ready: Ready, count: int, watch: Watch) -> Evaluation:
+async def answers(bench: Bench, ready: PreparedBench, count: int, watch: Watch) -> Evaluation:
     """`eval same`: each prompt greedily, and all of them once more, so that the noise of the server is known."""
     given = await given_of(bench, ready, 0, (), watch.note)
     prompts, send = same.prompts(given.seed, count), Sender(bench, ready)
@@ -248,7 +250,7 @@ def same_prompts(base: Run, new: Run, allow_simulated: bool) -> None:
         raise UsageError("one side is simulated", "--allow-simulated compares them")
 
 
-async def store(bench: Bench, ready: Ready, evaluation: Evaluation) -> Run:
+async def store(bench: Bench, ready: PreparedBench, evaluation: Evaluation) -> Run:
     """A whole evaluation as a run."""
     run = await run_of(bench, ready.order, ready.conditions)
     await finished(_stored(bench, run, evaluation, "done"))

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field, replace
 from random import Random
 
-from sparkwright.app.bench.benchmark import Ready
+from sparkwright.app.bench.benchmark import PreparedBench
 from sparkwright.app.bench.levels import Step, ended, measured
 from sparkwright.app.bench.measure import run_of, same_server
 from sparkwright.app.bench.prompt_corpus import CorpusInputs, prepare
@@ -32,7 +32,7 @@ _LEAVES, _LONGEST = (0.3, 3.0), 4000
 _BREATH = 1.0  # after a level in which everything was refused at once
 
 
-async def soak(bench: Bench, ready: Ready, screen: Screen, resume: Run | None = None) -> Run:
+async def soak(bench: Bench, ready: PreparedBench, screen: Screen, resume: Run | None = None) -> Run:
     """The run as it is stored at the end. Whatever ends it, it can be resumed for the time that is left.
 
     Raises UsageError for a run that cannot be resumed, NotReady for a server that does not answer at the beginning.
@@ -72,7 +72,7 @@ def resumable(run: Run) -> Run:
 @dataclass(slots=True)
 class _Going:
     bench: Bench
-    ready: Ready
+    ready: PreparedBench
     screen: Screen
     run: Run
     texts: Texts

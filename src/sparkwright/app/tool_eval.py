@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 
-from sparkwright.app.bench.benchmark import Ready
+from sparkwright.app.bench.benchmark import PreparedBench
 from sparkwright.app.bench.target import Bench
 from sparkwright.app.evaluate import Watch, store
 from sparkwright.domain.command import Secret
@@ -39,7 +39,7 @@ class Scenarios:
     parallel: int = 1
     thinking: bool = True
 
-    def argv(self, ready: Ready) -> tuple[str, ...]:
+    def argv(self, ready: PreparedBench) -> tuple[str, ...]:
         order = ready.order
         where = ("--base-url", order.target.root, "--model", order.probed.model, "--format", "openai")
         which = (*(("--short",) if self.short else ()), *(("--scenarios", *self.only) if self.only else ()))
@@ -47,7 +47,7 @@ class Scenarios:
         return (*where, *which, *how, *(() if self.thinking else ("--no-think",)))
 
 
-async def drive(bench: Bench, ready: Ready, tool: Tool, which: Scenarios, watch: Watch) -> Run:
+async def drive(bench: Bench, ready: PreparedBench, tool: Tool, which: Scenarios, watch: Watch) -> Run:
     """The stored run. Raises NotReady without a result: also when the time was up, for it writes one at its end."""
     limit = ready.order.workload.deadline
     try:

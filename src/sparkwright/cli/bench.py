@@ -12,7 +12,7 @@ from typing import Any, cast
 import click
 
 from sparkwright.adapters.files import open_workload, texts_of
-from sparkwright.app.bench.benchmark import BenchRequest, Ready, go, is_url, url_target
+from sparkwright.app.bench.benchmark import BenchRequest, PreparedBench, go, is_url, url_target
 from sparkwright.app.bench.measure import adjusted, resumed
 from sparkwright.app.bench.prompt_corpus import replayed_paths
 from sparkwright.app.bench.target import Bench, KeyWanted, Target
@@ -37,7 +37,7 @@ from sparkwright.wiring import keys, places
 
 _QUICK = "quick"
 _Names = tuple[str, ...]
-_Prepared = AbstractAsyncContextManager[tuple[Bench, Ready]]
+_Prepared = AbstractAsyncContextManager[tuple[Bench, PreparedBench]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +218,7 @@ async def _one(made: Bench, named: str, said: BenchOptions) -> Run:
             return await go(able, ready, screen, said.request.resume)
 
 
-def _opening(ready: Ready) -> str:
+def _opening(ready: PreparedBench) -> str:
     text = f"{found_text(ready)}\n\n{plan_text(ready)}\n"
     if ready.unfinished:
         text += f"  an unfinished run can be resumed: sparkwright bench --resume {ready.unfinished}\n"
@@ -226,7 +226,7 @@ def _opening(ready: Ready) -> str:
 
 
 @contextlib.asynccontextmanager
-async def endpoint(made: Bench, named: str, said: BenchOptions) -> AsyncIterator[tuple[Bench, Ready]]:
+async def endpoint(made: Bench, named: str, said: BenchOptions) -> AsyncIterator[tuple[Bench, PreparedBench]]:
     """Yields the endpoint ready to be measured, and the bench that asks it: one for a gateway of ours trusts the
     cluster's certificates."""
     if named.startswith(("http://", "https://")):

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 from sparkwright.app.bench import deployment_target
-from sparkwright.app.bench.benchmark import BenchRequest, Ready
+from sparkwright.app.bench.benchmark import BenchRequest, PreparedBench
 from sparkwright.app.bench.target import Bench
 from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.cli import options as shared
@@ -37,7 +37,7 @@ class NamedDeployment:
 @asynccontextmanager
 async def deployment(
     made: Bench, where: ClusterOptions, named: NamedDeployment, request: BenchRequest
-) -> AsyncIterator[tuple[Bench, Ready]]:
+) -> AsyncIterator[tuple[Bench, PreparedBench]]:
     try:
         cluster = shared.open_cluster(where)
     except RecipeError as error:

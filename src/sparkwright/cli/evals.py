@@ -16,7 +16,7 @@ from sparkwright.adapters.run_files.formats import of_content
 from sparkwright.adapters.tool_eval import program, running
 from sparkwright.app import evaluate as use
 from sparkwright.app import tool_eval as tool_use
-from sparkwright.app.bench.benchmark import BenchRequest, Ready, is_url
+from sparkwright.app.bench.benchmark import BenchRequest, PreparedBench, is_url
 from sparkwright.app.bench.target import Bench
 from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.app.runs import loaded
@@ -103,7 +103,7 @@ def _named(target: str, how: dict[str, Any]) -> str:
 
 
 @contextlib.asynccontextmanager
-async def _opened(named: str, asked: BenchOptions) -> AsyncIterator[tuple[Bench, Ready]]:
+async def _opened(named: str, asked: BenchOptions) -> AsyncIterator[tuple[Bench, PreparedBench]]:
     shared.end_like_ctrl_c()
     async with tools(None) as made, endpoint(made, named, asked) as (able, ready):
         if not asked.quiet:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from sparkwright.adapters.files import open_workload
-from sparkwright.app.bench.benchmark import BenchRequest, Ready, go
+from sparkwright.app.bench.benchmark import BenchRequest, PreparedBench, go
 from sparkwright.app.bench.target import Bench
 from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.cli.columns import echo
@@ -47,14 +47,14 @@ async def prove(deployment: str, where: ClusterOptions, lines: Sequence[str], qu
     return ServingProof(runs, gates.judge_runs(gates.parse("\n".join(lines or _WITHOUT), "gates"), pairs))
 
 
-async def _measured(bench: Bench, ready: Ready, quiet: bool) -> Run:
+async def _measured(bench: Bench, ready: PreparedBench, quiet: bool) -> Run:
     live = importlib.import_module("sparkwright.cli.bench_live")
     order = ready.order
     with live.bench_screen(order.levels, order.workload.repeats, quiet, ready.conditions.simulated) as screen:
         return await go(bench, ready, screen)
 
 
-async def _probed(bench: Bench, ready: Ready, quiet: bool) -> Run:
+async def _probed(bench: Bench, ready: PreparedBench, quiet: bool) -> Run:
     use, text, catalog = map(importlib.import_module, _PROBING)
     work = replace(use.workload("probes", 1, "Quick probes after a start"), deadline=300.0)
     again, entries = replace(ready, order=replace(ready.order, workload=work)), catalog.chosen((), True)

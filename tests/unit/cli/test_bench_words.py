@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from fakes.tokenizer import CountingTokenizer
-from sparkwright.app.bench.benchmark import Ready
+from sparkwright.app.bench.benchmark import PreparedBench
 from sparkwright.app.bench.measure import outline
 from sparkwright.app.bench.target import Order, Target
 from sparkwright.cli.bench_words import found_text, lacks, plan_json, plan_text
@@ -20,11 +20,11 @@ FULL = Probed(
 )  # fmt: skip
 
 
-def ready(probed: Probed = FULL, exact: bool = True, **conditions: object) -> Ready:
+def ready(probed: Probed = FULL, exact: bool = True, **conditions: object) -> PreparedBench:
     known = replace(RunConditions("http://node", "m", tokenizer="/tokenize of the server"), **conditions)  # type: ignore[arg-type]
     made = outline(WORK, probed)
     order = Order(Target("http://node"), probed, WORK, tuple(level.plan for level in made.levels))
-    return Ready(order, made, CountingTokenizer(exact=exact), known)
+    return PreparedBench(order, made, CountingTokenizer(exact=exact), known)
 
 
 def test_what_was_found() -> None:

@@ -81,7 +81,7 @@ class BenchRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Ready:
+class PreparedBench:
     """An endpoint that answered, and what would be done with it. unfinished: a run like it that can be resumed."""
 
     order: Order
@@ -92,7 +92,7 @@ class Ready:
     files: Mapping[str, str] = field(default_factory=dict)
 
 
-async def ready(bench: Bench, target: Target, ours: DeploymentInfo | None, request: BenchRequest) -> Ready:
+async def ready(bench: Bench, target: Target, ours: DeploymentInfo | None, request: BenchRequest) -> PreparedBench:
     """Raises NotReady, UsageError."""
     probed = await probe(bench.asker, bench.clock, target)
     planned = outline(request.workload, probed)
@@ -105,7 +105,7 @@ async def ready(bench: Bench, target: Target, ours: DeploymentInfo | None, reque
     tokenizer = await bench.tokenizer(bench.asker, target.engine, probed)
     known = conditions(bench, order, tokenizer.name)
     earlier = "" if request.resume else await bench.runs.unfinished(request.workload, known.endpoint) or ""
-    return Ready(order, planned, tokenizer, known, earlier, request.files)
+    return PreparedBench(order, planned, tokenizer, known, earlier, request.files)
 
 
 def _judgeable(workload: Workload, probed: Probed) -> None:
@@ -114,7 +114,7 @@ def _judgeable(workload: Workload, probed: Probed) -> None:
         raise UsageError(what, "a workload of your own with limits on ttft and end_to_end only")
 
 
-async def go(bench: Bench, ready: Ready, screen: Screen, resume: Run | None = None) -> Run:
+async def go(bench: Bench, ready: PreparedBench, screen: Screen, resume: Run | None = None) -> Run:
     """The run as it was kept. Raises NotReady when the server is gone for good, UsageError for another server."""
     order = ready.order
     if resume:
@@ -142,7 +142,7 @@ async def url_target(
     keys: Sequence[Secret | None],
     request: BenchRequest,
     ours: DeploymentInfo | None = None,
-) -> AsyncIterator[Ready]:
+) -> AsyncIterator[PreparedBench]:
     """keys: tried in this order for as long as the server refuses them. Raises KeyWanted when all are refused."""
     refused: KeyWanted | None = None
     for key in keys:

@@ -6,7 +6,7 @@ from functools import partial
 from urllib.parse import urlsplit
 
 from sparkwright.app import queries
-from sparkwright.app.bench.benchmark import BenchRequest, Ready, ready, url_target
+from sparkwright.app.bench.benchmark import BenchRequest, PreparedBench, ready, url_target
 from sparkwright.app.bench.target import Bench, DeploymentInfo, Target
 from sparkwright.app.gather import gather, reached
 from sparkwright.app.incidents import remembered
@@ -127,7 +127,7 @@ class GatewayTarget:
 @asynccontextmanager
 async def deployment(
     bench: Bench, services: Services, name: str, key: Secret | None, request: BenchRequest
-) -> AsyncIterator[Ready]:
+) -> AsyncIterator[PreparedBench]:
     """Yields a deployment ready to be measured, with its launch settings and its nodes' memory.
 
     The engine itself: the gateway passes on neither its figures nor its tokenizer. Raises UsageError when there is no
@@ -145,7 +145,7 @@ async def deployment(
 @asynccontextmanager
 async def gateway(
     bench: Bench, services: Services, gateway: GatewayTarget, request: BenchRequest
-) -> AsyncIterator[Ready]:
+) -> AsyncIterator[PreparedBench]:
     """Yields a deployment to be measured through its gateway's URL, with TLS, keys and proxy.
 
     The engine is asked for its figures behind it. Raises as `deployment`, but for its key.
