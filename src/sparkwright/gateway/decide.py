@@ -127,7 +127,7 @@ _WAITS_FOR_A_PERSON = {
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class AdmissionRequest:
     """path: as the client wrote it, without its query. known: a key that opens something here was shown.
 
     length: of the body in bytes as announced, None when it is not. readable: the keys file can be read.
@@ -160,7 +160,7 @@ def _expression(route: str) -> str:
     return f"(?:{'GET|HEAD' if method == 'GET' else re.escape(method)}) {text}"
 
 
-def refused(request: Request, limit: int, routes: re.Pattern[str]) -> GatewayAnswer | None:
+def refused(request: AdmissionRequest, limit: int, routes: re.Pattern[str]) -> GatewayAnswer | None:
     """The refusal of an invalid request; None if it is valid. limit: bytes of a body."""
     if not request.path.startswith(_API):
         return NO_SUCH_PATH

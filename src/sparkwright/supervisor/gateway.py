@@ -126,7 +126,7 @@ class Doorman:
         settings = [one.setting for one in deployed.values()]
         key, opened = self._opened(deployed, head)
         length = head.headers.get("content-length", "")
-        request = decide.Request(
+        request = decide.AdmissionRequest(
             method=head.method,
             path=head.path,
             known=key is not None,

@@ -12,8 +12,8 @@ from sparkwright.gateway import decide
 from sparkwright.gateway.decide import (
     CROWD,
     HOLD,
+    AdmissionRequest,
     Hold,
-    Request,
     admitted,
     broken,
     matcher,
@@ -25,7 +25,7 @@ from unit.for_each import for_each
 
 NOW = 1_000_000.0
 LIVE = Live(NOW - 1, "big", DeploymentState.LOADING, NOW - 65, refusing=True, why="rank 1 exited with 137.")
-GOOD = Request("POST", "/v1/chat/completions", known=True, shown=True, length=10)
+GOOD = AdmissionRequest("POST", "/v1/chat/completions", known=True, shown=True, length=10)
 ROUTES = matcher(("POST /v1/chat/completions", "GET /v1/models/{path}", "POST /v1/responses/{id}/cancel"))
 
 
