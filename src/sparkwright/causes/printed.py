@@ -34,7 +34,7 @@ _UNITS = {"": 1.0, "K": 1024.0, "M": 1024.0**2, "G": 1024.0**3, "T": 1024.0**4}
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class PrintedRow:
     """Stated of it where all of `where` hold; named: a slot that the failure must name, too."""
 
     pattern: re.Pattern[str]
@@ -50,7 +50,7 @@ class Table:
     key: str
     header: re.Pattern[str]
     like: re.Pattern[str]
-    rows: tuple[Row, ...]
+    rows: tuple[PrintedRow, ...]
     columns: str = ""
     setting: re.Pattern[str] | None = None
 
@@ -77,7 +77,7 @@ def forms(file: Path = _FILE) -> Forms:
 
 def _table(tree: dict[str, Any]) -> Table:
     rows = [_checked("row", row) for row in _checked("table", tree).get("rows", ())]
-    made = [Row(**row | {"pattern": _pattern(row["pattern"])}) for row in rows]
+    made = [PrintedRow(**row | {"pattern": _pattern(row["pattern"])}) for row in rows]
     texts: dict[str, Any] = {key: _pattern(tree[key]) for key in ("header", "like", "setting") if key in tree}
     return Table(**tree | texts | {"rows": tuple(made)})
 
