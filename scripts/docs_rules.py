@@ -10,7 +10,7 @@ from itertools import groupby
 from pathlib import Path
 
 from sparkwright.cli.explain_pages import CodePage, pages
-from sparkwright.compat.table import ENGINES, Row, read_table
+from sparkwright.compat.table import ENGINES, CompatibilityRow, read_table
 
 NOTE = "<!-- Written by scripts/docs_rules.py from CHECKS tables and causes/*.toml; do not edit. -->"
 HEAD = """# Findings and causes by code
@@ -93,7 +93,7 @@ def compatibility() -> Iterator[str]:
         yield ""
 
 
-def cells(row: Row) -> tuple[str, ...]:
+def cells(row: CompatibilityRow) -> tuple[str, ...]:
     """The cells of a row: its conditions on a recipe, and its verdict."""
     said = {"verdict", "reason", "alternative", "otherwise", "source", "date"}
     asks = {
