@@ -33,7 +33,7 @@ class Sign:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class TableRows:
     """Rows of a table without a word that is only theirs: searched for below their header (a mark)."""
 
     header: str

@@ -8,7 +8,7 @@ from typing import Any
 
 from sparkwright.causes.cause import Verdict, WholeLogRule
 from sparkwright.domain.diagnosis import Proof
-from sparkwright.logscan.sign import LIKELY, POSSIBLE, Row, Story
+from sparkwright.logscan.sign import LIKELY, POSSIBLE, Story, TableRows
 
 ENDS = "the ranks' ends"  # a source that only we write, of what nodes and the supervisor report: no log can claim it
 _REPORTED = 0.99  # how sure: the node itself reports it
@@ -169,7 +169,7 @@ JUDGES: Mapping[str, Callable[[tuple[Story, ...]], Iterator[Verdict]]] = {
 
 
 def _rule(code: str, found: Mapping[str, Any]) -> WholeLogRule:
-    rows = {name: Row(row["header"], row["pattern"].encode()) for name, row in found.get("rows", {}).items()}
+    rows = {name: TableRows(row["header"], row["pattern"].encode()) for name, row in found.get("rows", {}).items()}
     return WholeLogRule(code, JUDGES[code], found.get("marks", {}), rows)
 
 
