@@ -16,7 +16,7 @@ from sparkwright.domain.values import dataclass, replace
 _STATES = {"pass": "passed", "partial": "in part", "fail": "failed"}
 
 
-class Running(Protocol):
+class EvalProcess(Protocol):
     events: AsyncIterator[dict[str, Any]]
 
     def result(self) -> bytes: ...
@@ -26,7 +26,7 @@ class Running(Protocol):
 class Tool:
     """start: argv and the key -> the program while it runs. read: its result -> a run without conditions."""
 
-    start: Callable[[Sequence[str], Secret | None], AbstractAsyncContextManager[Running]]
+    start: Callable[[Sequence[str], Secret | None], AbstractAsyncContextManager[EvalProcess]]
     read: Callable[[bytes], Run]
 
 
