@@ -28,7 +28,7 @@ _AT_ONCE = 2_000_000  # draws
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class RepeatSample:
     """Values of one metric, and to which request, or repeat, of a group each belongs."""
 
     values: Floats
@@ -72,7 +72,7 @@ def statistics(values: Floats) -> Floats:
     return np.concatenate(([values.mean()], np.quantile(values, _SHARES)))
 
 
-def resampled(sample: Sample, drawn: Counts) -> Floats:
+def resampled(sample: RepeatSample, drawn: Counts) -> Floats:
     """STATISTICS of each resample, one line each; resamples without a single value are left out."""
     order = np.argsort(sample.values, kind="stable")
     values, owners = sample.values[order], sample.owners[order]

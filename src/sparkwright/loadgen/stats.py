@@ -10,7 +10,7 @@ from sparkwright.domain.summary import METRICS, Interval, LevelSummary, Metric, 
 from sparkwright.domain.values import dataclass, replace
 from sparkwright.domain.workload import Agent
 from sparkwright.loadgen import bootstrap, figures, samples, slo, stated, validity
-from sparkwright.loadgen.bootstrap import Counts, Floats, Sample
+from sparkwright.loadgen.bootstrap import Counts, Floats, RepeatSample
 
 SEED = 20261122
 _TURNS = 64
@@ -21,14 +21,14 @@ Wanted = Callable[[Row], bool]
 class SampleGroup:
     """A part of a level: good requests of all repeats one after another, and how many each repeat has."""
 
-    samples: Mapping[str, Sample]
-    of_repeats: Mapping[str, Sample]
+    samples: Mapping[str, RepeatSample]
+    of_repeats: Mapping[str, RepeatSample]
     sizes: tuple[int, ...]
 
     def weights(self, seed: int) -> bootstrap.Weights:
         return bootstrap.weights(self.sizes, seed)
 
-    def sample(self, name: str) -> Sample:
+    def sample(self, name: str) -> RepeatSample:
         return self.samples[name] if name in self.samples else self.of_repeats[name]
 
     def drawn(self, name: str, weights: bootstrap.Weights) -> Counts:
@@ -116,7 +116,7 @@ def interval_of(value: float, resamples: Floats) -> Interval:
     return Interval(float(value), *bootstrap.interval(float(value), resamples))
 
 
-def _spread(sample: Sample, made: SampleGroup, name: str) -> float:
+def _spread(sample: RepeatSample, made: SampleGroup, name: str) -> float:
     """(most - least) / median of the repeats' medians."""
     medians = list(sample.values)
     if name in made.samples:
