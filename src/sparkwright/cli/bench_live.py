@@ -156,7 +156,7 @@ if TYPE_CHECKING:
 _EVERY = 10.0
 
 
-class Screen:
+class BenchScreen:
     """Prints progress. print_line: where lines go; every: seconds between lines inside of a level, 0 for none."""
 
     def __init__(self, progress: BenchProgress, print_line: Callable[[str], None], every: float = 0.0) -> None:
@@ -202,7 +202,7 @@ class LiveBlock:
         return Text("\n".join(block(self.progress, time.monotonic())), no_wrap=True, overflow="ellipsis")
 
 
-class QuietScreen(Screen):
+class QuietScreen(BenchScreen):
     """The screen of --json: notes only."""
 
     def row(self, row: Row) -> None:
@@ -218,11 +218,11 @@ class QuietScreen(Screen):
 @contextmanager
 def bench_screen(
     levels: Sequence[LevelPlan], repeats: int, quiet: bool = False, simulated: bool = False
-) -> Iterator[Screen]:
+) -> Iterator[BenchScreen]:
     """levels: those that will run, `repeats` times each. Begins to count time at the first level."""
     progress = BenchProgress(levels, repeats, simulated)
     if quiet or not sys.stderr.isatty():
-        yield (QuietScreen if quiet else Screen)(progress, partial(echo, err=True), _EVERY)
+        yield (QuietScreen if quiet else BenchScreen)(progress, partial(echo, err=True), _EVERY)
         return
     from rich.console import Console
     from rich.live import Live
@@ -230,10 +230,10 @@ def bench_screen(
     # click writes past rich's redirection: what scrolls up is printed by the console that draws the block.
     console = Console(stderr=True, highlight=False)
     if console.is_dumb_terminal:  # nothing can be drawn again there
-        yield Screen(progress, partial(echo, err=True), _EVERY)
+        yield BenchScreen(progress, partial(echo, err=True), _EVERY)
         return
     with Live(
         console=console, refresh_per_second=4, transient=True, redirect_stdout=False, redirect_stderr=False
     ) as live:
         live.update(LiveBlock(progress))
-        yield Screen(progress, lambda text: console.print(text, markup=False, soft_wrap=True))
+        yield BenchScreen(progress, lambda text: console.print(text, markup=False, soft_wrap=True))

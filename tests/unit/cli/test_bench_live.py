@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from fakes.runs import depth_plans
-from sparkwright.cli.bench_live import BenchProgress, LiveBlock, Screen, bench_screen
+from sparkwright.cli.bench_live import BenchProgress, BenchScreen, LiveBlock, bench_screen
 from sparkwright.domain.run import Lag, Row
 
 PLANS = depth_plans((0, 4096))
@@ -61,7 +61,7 @@ def test_quiet_reports_notes_only(capsys: pytest.CaptureFixture[str]) -> None:
 def test_the_block_fits_a_narrow_terminal() -> None:
     """Cut at the edge, never wrapped: a block that grows would leave its lines behind."""
     progress = BenchProgress(PLANS, 1)
-    screen = Screen(progress, lambda text: None)
+    screen = BenchScreen(progress, lambda text: None)
     screen.level(PLANS[0], 0, 1)
     screen.row(Row(0, 0, 0.0, 0.0, first=0.3, output_tokens=128))
     drawn = Console(file=io.StringIO(), width=30).render_lines(LiveBlock(progress), pad=False)
