@@ -40,12 +40,12 @@ def top(deployment: str, where: ClusterOptions, every: float, as_json: bool) -> 
       sparkwright top
       sparkwright top deepseek-v4-flash --every 5
     """
-    screen = Screen(deployment)
+    screen = TopScreen(deployment)
     watch(where, screen.look, every, as_json)
 
 
 @dataclass
-class Screen:
+class TopScreen:
     """deployment: the one that was asked for, '' for all. histories: of each engine, since this call began."""
 
     deployment: str
