@@ -82,7 +82,7 @@ class QuietBench:
 
 
 @dataclass(slots=True)
-class Search:
+class TuneSearch:
     """budget: seconds of trials, those of an earlier call that was killed included. serving: what runs now."""
 
     services: Services
