@@ -5,7 +5,7 @@ from math import sqrt
 
 from sparkwright.domain.run import Row
 from sparkwright.domain.values import dataclass
-from sparkwright.domain.workload import Search, Slo
+from sparkwright.domain.workload import RateSearch, Slo
 from sparkwright.loadgen import figures
 
 
@@ -58,7 +58,7 @@ class BestRate:
     why: str
 
 
-def step(search: Search, points: Iterable[Point]) -> Next | BestRate:
+def step(search: RateSearch, points: Iterable[Point]) -> Next | BestRate:
     """Doubles from the lowest rate until one fails, then halves the ratio between the last good and the first bad.
 
     It overloads the server once or twice only, and needs about log2 of (high / low) and of 1 / precision steps.
@@ -76,7 +76,7 @@ def step(search: Search, points: Iterable[Point]) -> Next | BestRate:
     return Next(sqrt(best_rate * failed))
 
 
-def _upwards(search: Search, best_rate: float | None) -> Next | BestRate:
+def _upwards(search: RateSearch, best_rate: float | None) -> Next | BestRate:
     if best_rate is None:
         return Next(search.low)
     if best_rate >= search.high:

@@ -9,7 +9,7 @@ from sparkwright.app.bench.target import Order, Target
 from sparkwright.cli.bench_words import found_text, lacks, plan_json, plan_text
 from sparkwright.domain.probed import Probed
 from sparkwright.domain.run import RunConditions
-from sparkwright.domain.workload import Arrival, Length, LevelPlan, Pace, Search, Single, Workload
+from sparkwright.domain.workload import Arrival, Length, LevelPlan, Pace, RateSearch, Single, Workload
 
 PLAN = LevelPlan("one", Single(Length(256, 256), Length(64, 64)), Pace(concurrency=4), requests=12)
 OPEN = LevelPlan("open", Single(Length(9000, 9000), Length(64, 64)), Pace(Arrival.POISSON, 8, rate=2.5))
@@ -61,7 +61,7 @@ def test_what_will_be_done() -> None:
     assert "poisson 2.5/s, at most 8" in text
     assert "26 requests in 2 repeats, 25,808 tokens; 1 min 50 s at most" in text
     told = ready()
-    work = replace(WORK, search=Search(0.1, 32))
+    work = replace(WORK, search=RateSearch(0.1, 32))
     text = plan_text(replace(told, order=replace(told.order, workload=work)))
     assert "26 requests in 2 repeats, 25,808 tokens for each rate that is tried; 1 min 50 s at most" in text
     text = plan_text(ready(replace(FULL, context=4096)))

@@ -13,7 +13,7 @@ from sparkwright.adapters.sqlite import database
 from sparkwright.adapters.sqlite.runs import RUNS, SqliteRuns
 from sparkwright.domain.errors import StoreError, UsageError
 from sparkwright.domain.run import Lag, Reads, Run, Stated, Totals
-from sparkwright.domain.workload import Agent, Arrival, Length, LevelPlan, Pace, Search, Single, Slo
+from sparkwright.domain.workload import Agent, Arrival, Length, LevelPlan, Pace, RateSearch, Single, Slo
 
 RICH = run(
     level(
@@ -31,7 +31,7 @@ RICH = run(
     level([], plan=LevelPlan("agent", Agent(3, 1, 2, 3, 4, 5, 0.8, noise=2), Pace(Arrival.RAMP, 4, 1.0, 0, 9.0))),
     conditions=replace(KNOWN, flags=("--a", "b"), nodes=("spark-1: GB10",), engine="vllm", ours=True),
     slo=Slo(0.5, 0.1),
-    search=Search(1.0, 8.0),
+    search=RateSearch(1.0, 8.0),
     thinking=None,
     tags=("baseline",),
     note="first",

@@ -15,7 +15,7 @@ from sparkwright.app.bench.target import Bench, ClientMachine, Target
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import NotReady, UsageError
 from sparkwright.domain.run import Lag, LoadJob, Reads, Row, Run
-from sparkwright.domain.workload import Arrival, Length, LevelPlan, Pace, Search, Single, Slo, Workload
+from sparkwright.domain.workload import Arrival, Length, LevelPlan, Pace, RateSearch, Single, Slo, Workload
 
 CHUNK = 'data: {"choices": [{"delta": {"content": "a"}}], "usage": {"completion_tokens": 8}}\n\n'
 PLAN = LevelPlan("one", Single(Length(32, 32), Length(8, 8)), requests=3, warmup=1)
@@ -243,7 +243,7 @@ async def test_the_highest_rate_is_searched_for() -> None:
 
     scene.client.answer = answer
     plan = LevelPlan("open", PLAN.shape, Pace(Arrival.POISSON, 0, rate=1.0), requests=4, warmup=0)
-    search = Search(1.0, 16.0, 0.25)
+    search = RateSearch(1.0, 16.0, 0.25)
     run = await scene.run(replace(WORK, levels=(plan,), repeats=1, search=search, slo=Slo(ttft=1.0), deadline=900.0))
     rates = [level.plan.pace.rate for level in run.levels]
     assert rates[:4] == [1.0, 2.0, 4.0, 8.0]
@@ -256,7 +256,7 @@ async def test_what_nobody_can_judge_is_not_searched_for() -> None:
     scene = Scene()
     scene.asker.answers |= {"/v1/chat/completions": reply('data: {"choices": [{"delta": {"content": "a"}}]}\n\n')}
     plan = replace(PLAN, pace=Pace(Arrival.POISSON, rate=1.0))
-    search = replace(WORK, levels=(plan,), search=Search(1.0, 8.0), slo=Slo(ttft=1.0, tpot=0.1))
+    search = replace(WORK, levels=(plan,), search=RateSearch(1.0, 8.0), slo=Slo(ttft=1.0, tpot=0.1))
     with pytest.raises(UsageError, match="a limit on TPOT cannot be searched for"):
         await scene.run(search)
     assert scene.client.jobs == []
