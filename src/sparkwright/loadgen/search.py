@@ -11,7 +11,7 @@ from math import prod
 from random import Random
 
 from sparkwright.domain.tuning import Point, Setting, Trial, scored
-from sparkwright.loadgen.surface import Seen, seen, surface
+from sparkwright.loadgen.surface import MeasuredPoint, seen, surface
 
 REPEATS = (1, 1, 2)  # of a point's first measurement, of the next ones while it serves
 MORE = (4,)  # where its repeats still differ by too much
@@ -94,7 +94,7 @@ def upcoming(
     return _promising(settings, found, tried, good)
 
 
-def _longer(found: Mapping[Point, Seen], point: Point, rung: int, own: Point) -> bool:
+def _longer(found: Mapping[Point, MeasuredPoint], point: Point, rung: int, own: Point) -> bool:
     """True if a working point is measured further: not if it is clearly worse, nor if it is known."""
     others = [one for other, one in found.items() if other != point]
     best, this = max(others, key=lambda one: one.value, default=None), found[point]
@@ -105,7 +105,10 @@ def _longer(found: Mapping[Point, Seen], point: Point, rung: int, own: Point) ->
 
 
 def _promising(
-    settings: Sequence[Setting], found: Mapping[Point, Seen], tried: Mapping[Point, int], good: Callable[[Point], bool]
+    settings: Sequence[Setting],
+    found: Mapping[Point, MeasuredPoint],
+    tried: Mapping[Point, int],
+    good: Callable[[Point], bool],
 ) -> tuple[int, Point] | None:
     """The most promising point; one that was measured shortly may be measured again."""
     short = {point for point in found if tried[point] + 1 < len(REPEATS)}

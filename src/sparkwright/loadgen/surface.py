@@ -28,14 +28,14 @@ _MEDIAN = pi / 2  # variance of a median compared with that of a mean
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class MeasuredPoint:
     """The measurement of one point: the logarithm of its score, and its variance."""
 
     value: float
     variance: float
 
 
-def seen(scores: Mapping[Point, Sequence[float]]) -> dict[Point, Seen]:
+def seen(scores: Mapping[Point, Sequence[float]]) -> dict[Point, MeasuredPoint]:
     """Medians, with a variance that all points share by what their repeats differ; one repeat may be an outlier."""
     logs = {point: [log(max(one, 1e-9)) for one in some] for point, some in scores.items()}
     centers = {point: median(some) for point, some in logs.items()}
@@ -52,7 +52,7 @@ def seen(scores: Mapping[Point, Sequence[float]]) -> dict[Point, Seen]:
     found = {}
     for point, some in logs.items():
         single = _MEDIAN * robust if len(some) > 2 else whole
-        found[point] = Seen(centers[point], single / len(some) + _START**2)
+        found[point] = MeasuredPoint(centers[point], single / len(some) + _START**2)
     return found
 
 
@@ -60,7 +60,7 @@ def seen(scores: Mapping[Point, Sequence[float]]) -> dict[Point, Seen]:
 class Surface:
     """found: by point. parts: of each way to weigh likeness its weight, its kernel and the solved system."""
 
-    found: Mapping[Point, Seen]
+    found: Mapping[Point, MeasuredPoint]
     settings: tuple[Setting, ...]
     parts: tuple[tuple[float, tuple[float, float, float], Floats, Floats], ...]
 
@@ -92,7 +92,7 @@ class Surface:
         return dict(zip(points, map(float, total), strict=True))
 
 
-def surface(settings: Sequence[Setting], found: Mapping[Point, Seen]) -> Surface:
+def surface(settings: Sequence[Setting], found: Mapping[Point, MeasuredPoint]) -> Surface:
     points = list(found)
     level = fmean(one.value for one in found.values())
     target = np.array([one.value - level for one in found.values()])
