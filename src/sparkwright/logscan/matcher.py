@@ -11,7 +11,7 @@ from sparkwright.domain.printable import without_escapes
 from sparkwright.logscan.book import Book, Signed, lowered, shaped
 from sparkwright.logscan.envelope import rejoined
 from sparkwright.logscan.logline import Excerpt, decoded, is_settings, when, who
-from sparkwright.logscan.sign import WINDOW, Seen, Story
+from sparkwright.logscan.sign import WINDOW, MarkCount, Story
 from sparkwright.logscan.window import MatchedLine, Open, Window
 
 TAIL = 40
@@ -289,5 +289,7 @@ class Scan:
         tail = tuple(self._proof(MatchedLine(number, decoded(line))) for number, line in self._tail if line.strip())[
             -TAIL:
         ]
-        marks = {name: Seen(n, self._proof(first), self._proof(last)) for name, (n, first, last) in self._marks.items()}
+        marks = {
+            name: MarkCount(n, self._proof(first), self._proof(last)) for name, (n, first, last) in self._marks.items()
+        }
         return Story(self._source, self.lines, marks, tail, ended)

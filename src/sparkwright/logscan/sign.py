@@ -41,7 +41,7 @@ class TableRows:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class MarkCount:
     """The lines with a mark: their number, the first and the last."""
 
     count: int
@@ -55,7 +55,7 @@ class Story:
 
     source: str
     lines: int
-    marks: Mapping[str, Seen] = field(default_factory=dict)
+    marks: Mapping[str, MarkCount] = field(default_factory=dict)
     tail: tuple[Proof, ...] = ()
     ended: bool = True
 
