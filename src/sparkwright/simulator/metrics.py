@@ -26,7 +26,7 @@ BORN = time.time()
 SPEC = "vllm:spec_decode_num_"
 
 
-class Series:
+class MetricSeries:
     """One label set of a family: a value, or counts per bucket and a sum."""
 
     __slots__ = ("born", "counts", "total", "value")
@@ -47,15 +47,15 @@ class MetricFamily:
         self.bounds = [float(b) for b in row.get("buckets", ())]
         self.names: list[str] = row.get("buckets", [])
         self.fixed = {k: v for k, v in fixed.items() if k in row["labels"]}
-        self.series: dict[Labels, Series] = {}
+        self.series: dict[Labels, MetricSeries] = {}
         first = row.get("series", [{}] if set(row["labels"]) <= set(fixed) else [])
         for labels in first:
             self.at(labels)
 
-    def at(self, labels: dict[str, str]) -> Series:
+    def at(self, labels: dict[str, str]) -> MetricSeries:
         key = tuple(sorted({**self.fixed, **labels}.items()))
         if key not in self.series:
-            self.series[key] = Series(len(self.bounds))
+            self.series[key] = MetricSeries(len(self.bounds))
         return self.series[key]
 
     def lines(self) -> Iterator[str]:
@@ -69,7 +69,7 @@ class MetricFamily:
             yield f"# TYPE {base}_created gauge"
             yield from (f"{base}_created{_braces(k)} {number(s.born)}" for k, s in self.series.items())
 
-    def _samples(self, key: Labels, series: Series) -> Iterator[str]:
+    def _samples(self, key: Labels, series: MetricSeries) -> Iterator[str]:
         if self.kind == "histogram":
             running = 0
             for name, count in zip([*self.names, "+Inf"], series.counts, strict=True):
