@@ -229,7 +229,9 @@ async def bench(tokenizer: Path | None) -> AsyncIterator["Bench"]:
     from sparkwright.app.bench.target import Bench, ClientMachine
 
     async def counting(asker: Endpoint, engine: "Target", probed: "Probed") -> Tokenizer:
-        return await tokenizers.tokenizer(tokenizers.Served(asker, engine.root, probed.model, engine.key), tokenizer)
+        return await tokenizers.tokenizer(
+            tokenizers.TokenizeServer(asker, engine.root, probed.model, engine.key), tokenizer
+        )
 
     runs = run_store()
     machine = ClientMachine(here.client(), here.host(), here.clock(), secrets.token_hex(8))
