@@ -15,7 +15,7 @@ from sparkwright.domain.probed import Reply
 from sparkwright.domain.values import dataclass, replace
 from sparkwright.evals import fitness
 from sparkwright.evals.heard import ProbeAnswer
-from sparkwright.gateway.clients import Client, Served, served
+from sparkwright.gateway.clients import Client, ServedModel, served
 from sparkwright.gateway.keys import Keys, Role, digest
 from sparkwright.ports import Endpoint
 
@@ -44,7 +44,7 @@ class EndpointCheck:
     """The result of a check. at: the endpoint as it reported itself. answer: to the one request; troubles: worst
     first."""
 
-    at: Served
+    at: ServedModel
     answer: ProbeAnswer
     troubles: tuple[fitness.Trouble, ...] = ()
     models: tuple[str, ...] = ()

@@ -50,7 +50,7 @@ class Client:
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class ServedModel:
     """The offer of an endpoint. url: with /v1. key_file, authority: paths here, '' for none. context: tokens, 0 if it
     does not report them."""
 
@@ -105,17 +105,17 @@ def client(name: str) -> Client:
     raise UsageError(f"no settings for a client {name!r}", f"did you mean {near[0]}? {known}" if near else known)
 
 
-def served(url: str, model: str, **more: Any) -> Served:
+def served(url: str, model: str, **more: Any) -> ServedModel:
     """The endpoint as reported by a node and by itself. Raises UsageError for values unfit for files and commands."""
     if not _URL.fullmatch(url):
         raise UsageError(f"{url[:200]!r} is no address of an endpoint", "expected https://HOST:PORT/v1")
     if not _MODEL.fullmatch(model):
         raise UsageError(f"{model[:200]!r} is no name that settings can hold", "give it a serving.name in its recipe")
     bare = url.rstrip("/")
-    return Served(bare if bare.endswith("/v1") else f"{bare}/v1", model, **more)
+    return ServedModel(bare if bare.endswith("/v1") else f"{bare}/v1", model, **more)
 
 
-def settings(client: Client, at: Served) -> Settings:
+def settings(client: Client, at: ServedModel) -> Settings:
     """The client's settings; unknown values of the endpoint are left out."""
     values: dict[str, Any] = {
         "url": at.url,
