@@ -24,7 +24,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 from sparkwright.domain.evaluation import ProbeOutcome, State  # noqa: E402
 from sparkwright.evals.catalog import PROBES  # noqa: E402
 from sparkwright.simulator.link import HeadLink  # noqa: E402
-from sparkwright.simulator.service import Service  # noqa: E402
+from sparkwright.simulator.service import SimulatedService  # noqa: E402
 from unit.evals.playing import failed, outcomes  # type: ignore[import-not-found] # noqa: E402
 from unit.evals.test_probes import OWN  # type: ignore[import-not-found] # noqa: E402
 from unit.simulator.inprocess import Client, MakeClient, rank_in  # type: ignore[import-not-found] # noqa: E402
@@ -40,7 +40,7 @@ async def simulators() -> AsyncIterator[MakeClient]:
 
         async def make(*flags: str, env: dict[str, str]) -> Client:
             rank = rank_in(Path(folder), *flags, env=env)
-            service = Service(rank, HeadLink(1), asyncio.get_running_loop().create_future())
+            service = SimulatedService(rank, HeadLink(1), asyncio.get_running_loop().create_future())
             running.append(asyncio.create_task(service.engine.run()))
             return Client(service)
 

@@ -14,7 +14,7 @@ from sparkwright.simulator.ledger import busy_device
 from sparkwright.simulator.link import HeadLink, PeerLost, Worker, patient
 from sparkwright.simulator.log import bind, recorded
 from sparkwright.simulator.rank import SPIN, Hoard, RankActivity, SimulatedRank, StartFailed, signalled
-from sparkwright.simulator.service import Service
+from sparkwright.simulator.service import SimulatedService
 
 NCCL_LOST = (
     "RuntimeError: NCCL error: remote process exited or there was a network error, NCCL version 2.28.9\n"
@@ -40,7 +40,7 @@ async def run_head(rank: SimulatedRank, link: HeadLink) -> int:
         sock.close()
         await link.bye()
         return 0 if stop.done() else 1
-    return await Service(rank, link, stop).run(sock)
+    return await SimulatedService(rank, link, stop).run(sock)
 
 
 async def _guarded_start(rank: SimulatedRank, link: HeadLink) -> bool:

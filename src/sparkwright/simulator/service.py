@@ -29,7 +29,7 @@ POLL_S = 0.1
 ACCEPTANCE = 0.8  # chance that a drafted token is accepted
 
 
-class Service:
+class SimulatedService:
     """The running engine behind its web server."""
 
     def __init__(self, rank: SimulatedRank, link: HeadLink, stop: asyncio.Future[None]) -> None:

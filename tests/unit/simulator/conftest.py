@@ -11,7 +11,7 @@ import pytest
 
 from sparkwright.simulator.link import HeadLink
 from sparkwright.simulator.rank import SimulatedRank
-from sparkwright.simulator.service import Service
+from sparkwright.simulator.service import SimulatedService
 from unit.simulator.inprocess import CAPTURES, Client, MakeClient, MakeRank, rank_in
 
 
@@ -33,7 +33,7 @@ async def make_client(make_rank: MakeRank) -> AsyncIterator[MakeClient]:
     running: list[asyncio.Task[None]] = []
 
     async def make(*flags: str, **more: Any) -> Client:
-        service = Service(make_rank(*flags, **more), HeadLink(1), asyncio.get_running_loop().create_future())
+        service = SimulatedService(make_rank(*flags, **more), HeadLink(1), asyncio.get_running_loop().create_future())
         running.append(asyncio.create_task(service.engine.run()))
         return Client(service)
 

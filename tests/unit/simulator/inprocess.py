@@ -13,7 +13,7 @@ from typing import Any
 
 from sparkwright.simulator import model, options
 from sparkwright.simulator.rank import SimulatedRank, rank_from
-from sparkwright.simulator.service import Service
+from sparkwright.simulator.service import SimulatedService
 from sparkwright.simulator.settings import Faults, settings_from
 
 CAPTURES = Path(__file__).parents[2] / "data" / "captures" / "twin"
@@ -59,7 +59,7 @@ class Reply:
 
 @dataclass
 class Client:
-    service: Service
+    service: SimulatedService
 
     async def get(self, path: str, key: str = "") -> Reply:
         return await self.send("GET", path, b"", key)
