@@ -9,7 +9,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 from sparkwright.adapters import node_script, process
-from sparkwright.adapters.node_script import NodeScript, Output, Setting
+from sparkwright.adapters.node_script import NodeScript, Output, ScriptSettings
 from sparkwright.domain.cluster import Node
 from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.errors import CommandFailed, Unreachable
@@ -113,7 +113,7 @@ class NodeHost:
     def __init__(self, node: Node, transport: Transport, who: str) -> None:
         self._node = node
         self._transport = transport
-        self._setting = Setting(node.env, node.paths.state, who)
+        self._setting = ScriptSettings(node.env, node.paths.state, who)
 
     @property
     def name(self) -> str:

@@ -29,7 +29,7 @@ _SHOWN = 200  # characters of a script that may stand in a command line
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class ScriptSettings:
     """Settings of every script on a node. env: exported first; state: folder of the audit log; who: for its lines."""
 
     env: tuple[tuple[str, str], ...] = ()
@@ -73,21 +73,21 @@ def closed(data: bytearray, mark: bytes, start: int = 0) -> bool:
     return at >= 0 and data.find(b"\n", at) >= 0
 
 
-def run(setting: Setting, command: Command) -> NodeScript:
+def run(setting: ScriptSettings, command: Command) -> NodeScript:
     """One command with stdout and stderr apart."""
     mark = _mark()
     text = _opening(setting, mark) + _note(setting, command) + _call(command, command.timeout)
     return NodeScript(text, mark, command.timeout, command.stdin or b"", command.forward_agent, not command.changes)
 
 
-def stream(setting: Setting, command: Command) -> NodeScript:
+def stream(setting: ScriptSettings, command: Command) -> NodeScript:
     """One command without an end of its own, stderr joined to stdout."""
     mark = _mark()
     text = "exec 2>&1\n" + _opening(setting, mark) + _note(setting, command) + _call(command, _FOR_EVER)
     return NodeScript(text, mark, _FOR_EVER, command.stdin or b"", command.forward_agent)
 
 
-def run_all(setting: Setting, commands: Sequence[Command]) -> NodeScript:
+def run_all(setting: ScriptSettings, commands: Sequence[Command]) -> NodeScript:
     """Commands side by side, their output kept in files until all have ended."""
     mark = _mark()
     notes = "".join(_note(setting, c) for c in commands)
@@ -149,12 +149,12 @@ def _mark() -> bytes:
     return b"sparkwright-" + secrets.token_hex(12).encode()
 
 
-def _opening(setting: Setting, mark: bytes) -> str:
+def _opening(setting: ScriptSettings, mark: bytes) -> str:
     exports = "".join(f"export {name}={shlex.quote(value)}\n" for name, value in setting.env)
     return exports + PRELUDE + filled(_sh("frame"), MARK=mark.decode(), SBIN=_SBIN, KILL=str(KILL_AFTER * 20))
 
 
-def _note(setting: Setting, command: Command) -> str:
+def _note(setting: ScriptSettings, command: Command) -> str:
     """Text that appends `TIME who what` to the node's audit log (`~` is expanded there); '' where nothing changes."""
     if not command.changes:
         return ""

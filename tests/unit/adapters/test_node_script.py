@@ -6,10 +6,10 @@ import subprocess
 import pytest
 
 from sparkwright.adapters import node_script
-from sparkwright.adapters.node_script import NodeScript, Output, Setting
+from sparkwright.adapters.node_script import NodeScript, Output, ScriptSettings
 from sparkwright.domain.command import Command, Secret
 
-HERE = Setting((("HOME", "/home/it's"),), "~/state", "ann@laptop")
+HERE = ScriptSettings((("HOME", "/home/it's"),), "~/state", "ann@laptop")
 
 
 def test_argv_is_quoted_once() -> None:
