@@ -10,6 +10,7 @@ from sparkwright.domain.fabric_facts import (
     ClockSample,
     Container,
     DeepMeasurements,
+    EnvironmentSetting,
     Firewall,
     Image,
     Network,
@@ -18,7 +19,6 @@ from sparkwright.domain.fabric_facts import (
     RdmaDevice,
     Ref,
     Route,
-    Setting,
     Settings,
     Skipped,
     Store,
@@ -112,11 +112,16 @@ def plugged(
 
 def variables(*entries: str, where: str = "/etc/environment") -> dict[str, Any]:
     pairs = (entry.partition("=") for entry in entries)
-    return {"settings": Settings(communication=tuple(Setting(where, name, value) for name, _, value in pairs))}
+    return {
+        "settings": Settings(communication=tuple(EnvironmentSetting(where, name, value) for name, _, value in pairs))
+    }
 
 
 def proxied(exceptions: str) -> dict[str, Any]:
-    found = (Setting("session", "http_proxy", "http://proxy:3128"), Setting("session", "no_proxy", exceptions))
+    found = (
+        EnvironmentSetting("session", "http_proxy", "http://proxy:3128"),
+        EnvironmentSetting("session", "no_proxy", exceptions),
+    )
     return {"settings": Settings(proxies=found)}
 
 
