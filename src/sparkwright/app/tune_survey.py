@@ -13,7 +13,7 @@ from sparkwright.domain.errors import RecipeError, UsageError
 from sparkwright.domain.finding import prevented
 from sparkwright.domain.plan import stopping
 from sparkwright.domain.recipe import Recipe
-from sparkwright.domain.tuning import Candidate, Point, Setting, TuneGoal
+from sparkwright.domain.tuning import Candidate, Point, TuneGoal, TuneSetting
 from sparkwright.domain.values import dataclass, field, replace
 from sparkwright.domain.verdict import Estimate, Load
 from sparkwright.engines import tuning as known
@@ -72,8 +72,8 @@ class Survey:
     wanted: TuneRequest
     state: ClusterState
     judge: RealJudge
-    settings: tuple[Setting, ...]
-    starts: tuple[Setting, ...]
+    settings: tuple[TuneSetting, ...]
+    starts: tuple[TuneSetting, ...]
     first: tuple[Point, ...] = ()
     _known: dict[Point, Candidate] = field(default_factory=dict)
 
@@ -149,7 +149,7 @@ async def survey(services: Services, request: LaunchRequest, source: Source, wan
     return made
 
 
-def _named(found: Sequence[Setting], wanted: TuneRequest) -> tuple[Setting, ...]:
+def _named(found: Sequence[TuneSetting], wanted: TuneRequest) -> tuple[TuneSetting, ...]:
     """Raises UsageError for a setting that is none."""
     names = [one.name for one in found]
     if odd := [name for name in wanted.only if name not in names]:

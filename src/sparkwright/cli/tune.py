@@ -23,7 +23,7 @@ from sparkwright.cli.console import console_sink
 from sparkwright.cli.kinds import Whole, renamed_option, time_option
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.recipe import Recipe
-from sparkwright.domain.tuning import Point, Setting, Trial, Tried, Tuned, TuneGoal
+from sparkwright.domain.tuning import Point, Trial, Tried, Tuned, TuneGoal, TuneSetting
 from sparkwright.domain.units import duration
 from sparkwright.domain.values import asdict, dataclass, replace
 from sparkwright.loadgen import search
@@ -140,7 +140,7 @@ def _resume(tuned: Tuned, call: TuneCall) -> str:
 class TuneLines:
     """Implements app.tune.Show: a line when a trial begins, one when it has ended."""
 
-    settings: tuple[Setting, ...]
+    settings: tuple[TuneSetting, ...]
     goal: TuneGoal
     quiet: bool
 

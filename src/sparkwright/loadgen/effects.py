@@ -11,7 +11,7 @@ from statistics import median
 import numpy as np
 from numpy.typing import NDArray
 
-from sparkwright.domain.tuning import Effect, Point, Setting, Trial, scored
+from sparkwright.domain.tuning import Effect, Point, Trial, TuneSetting, scored
 from sparkwright.domain.values import dataclass
 
 Floats = NDArray[np.float64]
@@ -28,7 +28,7 @@ class EffectModel:
     places: Mapping[tuple[int, int], int]
 
 
-def _fit(settings: Sequence[Setting], rows: Sequence[tuple[Point, Sequence[float]]]) -> EffectModel:
+def _fit(settings: Sequence[TuneSetting], rows: Sequence[tuple[Point, Sequence[float]]]) -> EffectModel:
     pairs = [(n, value) for n, one in enumerate(settings) for value in range(1, len(one.values))]
     places = {pair: place for place, pair in enumerate(pairs, 1)}
     matrix, target = np.zeros((len(rows), len(pairs) + 1)), np.zeros(len(rows))
@@ -45,7 +45,7 @@ def _fit(settings: Sequence[Setting], rows: Sequence[tuple[Point, Sequence[float
     return EffectModel(terms, places)
 
 
-def effects(settings: Sequence[Setting], trials: Sequence[Trial]) -> tuple[Effect, ...]:
+def effects(settings: Sequence[TuneSetting], trials: Sequence[Trial]) -> tuple[Effect, ...]:
     """Main effects with a bootstrap over the points: measurements of one point stay together."""
     found = list(scored(trials).items())
     if len(found) < 2:
@@ -61,7 +61,7 @@ def effects(settings: Sequence[Setting], trials: Sequence[Trial]) -> tuple[Effec
 
 
 def _effects(
-    settings: Sequence[Setting], model: EffectModel, drawn: Mapping[int, Sequence[float]], tried: Sequence[Point]
+    settings: Sequence[TuneSetting], model: EffectModel, drawn: Mapping[int, Sequence[float]], tried: Sequence[Point]
 ) -> Iterator[Effect]:
     for (number, value), place in model.places.items():
         count, one = sum(point[number] == value for point in tried), settings[number]

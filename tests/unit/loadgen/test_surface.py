@@ -6,11 +6,11 @@ from math import exp, log
 
 import pytest
 
-from sparkwright.domain.tuning import Point, Setting
+from sparkwright.domain.tuning import Point, TuneSetting
 from sparkwright.loadgen.surface import MeasuredPoint, seen, surface
 
-BATCH = Setting("batch", "serving.batched_tokens", (512, 64, 256, 1024, 2048))
-KIND = Setting("kind", "flags.kind", (None, "a", "b"))
+BATCH = TuneSetting("batch", "serving.batched_tokens", (512, 64, 256, 1024, 2048))
+KIND = TuneSetting("kind", "flags.kind", (None, "a", "b"))
 
 
 def test_neighbours_are_alike_in_the_order_of_values() -> None:
