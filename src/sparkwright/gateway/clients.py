@@ -71,7 +71,7 @@ class ServedModel:
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class ClientSettings:
     """env: names and shell text. file: where it belongs, with ~; text: its content; tree: the same as a value."""
 
     env: tuple[tuple[str, str], ...]
@@ -115,7 +115,7 @@ def served(url: str, model: str, **more: Any) -> ServedModel:
     return ServedModel(bare if bare.endswith("/v1") else f"{bare}/v1", model, **more)
 
 
-def settings(client: Client, at: ServedModel) -> Settings:
+def settings(client: Client, at: ServedModel) -> ClientSettings:
     """The client's settings; unknown values of the endpoint are left out."""
     values: dict[str, Any] = {
         "url": at.url,
@@ -130,7 +130,7 @@ def settings(client: Client, at: ServedModel) -> Settings:
     tree = _filled(client.content, values)
     filled = {name: _filled(value, values) for name, value in client.env.items()}
     env = tuple((name, _shell(client.env[name], text)) for name, text in filled.items() if text is not _UNKNOWN)
-    return Settings(
+    return ClientSettings(
         env,
         client.file,
         _written(client.format, tree),
@@ -200,7 +200,7 @@ def _key(name: str) -> str:
     return name if _BARE.fullmatch(name) else json.dumps(name)
 
 
-def merged(client: Client, before: str, new: Settings) -> str:
+def merged(client: Client, before: str, new: ClientSettings) -> str:
     """The file with our settings in it. Raises UsageError where that would lose what somebody wrote."""
     if not before.strip() or before == new.text:
         return new.text
