@@ -15,7 +15,7 @@ from sparkwright.simulator import options
 from sparkwright.simulator.log import LineForm, Voice, Voices
 from sparkwright.simulator.model import find, read
 from sparkwright.simulator.rank import SimulatedRank, rank_from
-from sparkwright.simulator.settings import Faults, Settings, settings_from
+from sparkwright.simulator.settings import Faults, SimulatorSettings, settings_from
 
 SIMULATED = "SIMULATED: this is sparkwright's simulator of {engine}; no model runs."
 
@@ -66,7 +66,7 @@ def canonical(model: str, **values: Any) -> Namespace:
     return args
 
 
-def settings(env: Mapping[str, str], keys: tuple[str, ...] = ()) -> Settings:
+def settings(env: Mapping[str, str], keys: tuple[str, ...] = ()) -> SimulatorSettings:
     """Raises Stopped."""
     try:
         return replace(settings_from(env), api_keys=keys)
@@ -74,7 +74,7 @@ def settings(env: Mapping[str, str], keys: tuple[str, ...] = ()) -> Settings:
         raise Stopped(f"sparkwright.simulator: error: {error}", 2) from None
 
 
-def rank(args: Namespace, own: Settings, form: LineForm) -> SimulatedRank:
+def rank(args: Namespace, own: SimulatorSettings, form: LineForm) -> SimulatedRank:
     """Raises Stopped when the model cannot be read or a fault is unknown."""
     folder = find(str(args.model), own.hub)
     try:

@@ -6,7 +6,7 @@ from argparse import Namespace
 
 from sparkwright.domain.values import dataclass
 from sparkwright.simulator.model import GIB, SimulatedModel
-from sparkwright.simulator.settings import Settings
+from sparkwright.simulator.settings import SimulatorSettings
 
 KV_BYTES = {"auto": 2.0, "bfloat16": 2.0, "float16": 2.0, "nvfp4": 0.5625}
 MLA_FP8_ROW = 656
@@ -61,7 +61,7 @@ def limits_from(args: Namespace, model: SimulatedModel) -> Limits:
     )
 
 
-def ledger_from(args: Namespace, model: SimulatedModel, limits: Limits, settings: Settings) -> Ledger:
+def ledger_from(args: Namespace, model: SimulatedModel, limits: Limits, settings: SimulatorSettings) -> Ledger:
     weights = model.weights / limits.world / GIB
     overhead = settings.overhead_gib if settings.overhead_gib is not None else _overhead(model, limits)
     graphs = 0.0 if limits.eager else 0.05 + 0.006 * len(capture_sizes(limits))

@@ -13,7 +13,7 @@ from sparkwright.domain.values import dataclass
 from sparkwright.simulator.ledger import Ledger, Limits, ledger_from, limits_from
 from sparkwright.simulator.log import Voices, recorded, voices
 from sparkwright.simulator.model import SimulatedModel
-from sparkwright.simulator.settings import Faults, Settings
+from sparkwright.simulator.settings import Faults, SimulatorSettings
 
 LOAD_GIB_S = 1.5  # weights read per second and rank
 READ = 273e9 * 0.75  # bytes per second: memory bandwidth of a device, and the share of it that decoding reaches
@@ -38,7 +38,7 @@ class Speed:
     model: SimulatedModel
     limits: Limits
     ledger: Ledger
-    settings: Settings
+    settings: SimulatorSettings
 
     @property
     def load_s(self) -> float:
@@ -95,7 +95,7 @@ class StartFailed(Exception):
 @dataclass(frozen=True, slots=True)
 class SimulatedRank:
     args: Namespace
-    settings: Settings
+    settings: SimulatorSettings
     model: SimulatedModel
     limits: Limits
     ledger: Ledger
@@ -132,7 +132,7 @@ class SimulatedRank:
         recorded(failure.name, self.voices, {"MODEL": str(self.args.model), **failure.values})
 
 
-def rank_from(args: Namespace, model: SimulatedModel, settings: Settings, faults: Faults) -> SimulatedRank:
+def rank_from(args: Namespace, model: SimulatedModel, settings: SimulatorSettings, faults: Faults) -> SimulatedRank:
     limits = limits_from(args, model)
     ledger = ledger_from(args, model, limits, settings)
     said = voices(os.getpid(), args.node_rank, limits.world, args.headless, faults.has("odd_lines"))

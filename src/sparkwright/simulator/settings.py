@@ -27,7 +27,7 @@ PLAIN = ("ignore_sigterm", "garbage", "freeze_api", "no_comm", "odd_lines")
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class SimulatorSettings:
     """Sizes in GiB, times in seconds, rates as named: of SPARKWRIGHT_SIMULATOR_ and the name in capitals where nothing
     else is given. `None` means: work it out."""
 
@@ -52,7 +52,7 @@ class Settings:
     long_context_allowed: bool = False  # VLLM_ALLOW_LONG_MAX_MODEL_LEN
 
 
-def settings_from(env: Mapping[str, str]) -> Settings:
+def settings_from(env: Mapping[str, str]) -> SimulatorSettings:
     """Raises ValueError, naming the variable, when a number is not one. Names before 0.2.0 (`..._TWIN_`) are read."""
     former = {name: value for name, value in env.items() if name.startswith(_FORMER_PREFIX)}
     env = {PREFIX + name.removeprefix(_FORMER_PREFIX): value for name, value in former.items()} | dict(env)
@@ -60,7 +60,7 @@ def settings_from(env: Mapping[str, str]) -> Settings:
     scale, token_scale, free = _number(env, "time_scale"), _number(env, "token_scale"), _number(env, "free_gib")
     numbers["memory_gib"] = memory = numbers.get("memory_gib") or MEMORY_GIB
     home = env.get("HF_HOME") or env.get("HOME", "/root") + "/.cache/huggingface"
-    return Settings(
+    return SimulatorSettings(
         **numbers,
         free_gib=max(memory - 8.0, 0.0) if free is None else free,
         boot_scale=BOOT_SCALE if scale is None else scale,
