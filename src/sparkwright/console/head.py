@@ -28,7 +28,7 @@ class Silent:
 
 
 @dataclass
-class Shown:
+class ShownKeys:
     """Implements ports.Keyring: a key is shown once, on the page of who made it, and kept nowhere."""
 
     kept: list[str] = field(default_factory=list)
@@ -48,7 +48,7 @@ class Shown:
 
 
 @asynccontextmanager
-async def services(watch: Watch, who: str, keyring: Shown | None = None) -> AsyncIterator[Services]:
+async def services(watch: Watch, who: str, keyring: ShownKeys | None = None) -> AsyncIterator[Services]:
     """Yields the services. who: the key's name, for leases and audit. Raises UsageError if the deployment's settings
     are unknown."""
     desired = watch.desired

@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 from sparkwright.app import keys as key_work
 from sparkwright.console.board import Watch
 from sparkwright.console.figures import ago, short
-from sparkwright.console.head import Shown, services
+from sparkwright.console.head import ShownKeys, services
 from sparkwright.console.pages import form
 from sparkwright.console.sessions import Visitor
 from sparkwright.domain.errors import UsageError
@@ -58,7 +58,7 @@ def limits_of(given: Mapping[str, str]) -> dict[str, int]:
 
 async def add_key(watch: Watch, visitor: Visitor, new: Wanted) -> str:
     """The key itself. Raises SparkwrightError."""
-    shown = Shown()
+    shown = ShownKeys()
     async with services(watch, visitor.key.name, shown) as made:
         await key_work.add(made, new.name, new.deployment, new.role, **new.limits)
     return shown.kept[0]
