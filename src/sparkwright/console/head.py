@@ -20,7 +20,7 @@ from sparkwright.domain.progress import Happening
 from sparkwright.gateway.keys import BYTES
 
 
-class Silent:
+class SilentSink:
     """Implements ports.Sink: the page shows the state itself."""
 
     def report(self, happening: Happening) -> None:
@@ -67,7 +67,7 @@ async def services(watch: Watch, who: str, keyring: ShownKeys | None = None) -> 
             clock=clock,
             save_evidence=FolderArtifacts(watch.home / "evidence", clock).save,
             calibrations=FolderCalibrations(_state(watch) / "calibrations"),
-            sink=Silent(),
+            sink=SilentSink(),
             who=caller,
             nonce=secrets.token_hex(8),
             python=desired.python,
