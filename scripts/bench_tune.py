@@ -86,7 +86,7 @@ async def record(given: argparse.Namespace) -> None:
     from sparkwright.app import tune_session as use
     from sparkwright.app.cluster_options import ClusterOptions
     from sparkwright.app.services import LaunchRequest
-    from sparkwright.app.tune_survey import Source, TuneRequest, survey
+    from sparkwright.app.tune_survey import TuneRequest, TuneSource, survey
     from sparkwright.cli import options as shared
     from sparkwright.cli.console import Quiet
     from sparkwright.cli.tune import TuneLines
@@ -101,7 +101,7 @@ async def record(given: argparse.Namespace) -> None:
     async with services(shared.open_cluster(where), where, Quiet()) as there, tools(None) as bench:
         wanted = TuneRequest(TuneGoal(given.goal), tuple(given.only), tuple(given.set), given.users)
         request = LaunchRequest(recipe, recipe.deployment, given.force, supervised=True)
-        made = await survey(there, request, Source(text, source.name, recipe.profile, "tuned"), wanted)
+        made = await survey(there, request, TuneSource(text, source.name, recipe.profile, "tuned"), wanted)
         kept["settings"] = [{"name": s.name, "key": s.key, "values": s.values} for s in made.settings]
         own, *points = tuning.points(made.settings, 0)
         Random("order").shuffle(points)

@@ -30,7 +30,7 @@ _BENCH = 60.0  # seconds of a short bench and the probes, once it serves
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class TuneSource:
     """The recipe's file as it was read. profile: the one that is tuned, '' for the base; made: the new one's name."""
 
     text: str
@@ -68,7 +68,7 @@ class Survey:
 
     services: Services
     request: LaunchRequest
-    source: Source
+    source: TuneSource
     wanted: TuneRequest
     state: ClusterState
     judge: RealJudge
@@ -128,7 +128,7 @@ class Survey:
         return Candidate(point, changes.keys, score, why)
 
 
-async def survey(services: Services, request: LaunchRequest, source: Source, wanted: TuneRequest) -> Survey:
+async def survey(services: Services, request: LaunchRequest, source: TuneSource, wanted: TuneRequest) -> Survey:
     """Asks the nodes; changes nothing. Raises UsageError where there is nothing to search."""
     nodes = nodes_for(services, request.recipe)
     state = calibrated(services, request, await gather_state(services, nodes, request.recipe))

@@ -15,7 +15,7 @@ from sparkwright.adapters.run_files.formats import write
 from sparkwright.app import tune_session as use
 from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.app.services import LaunchRequest, Services, api_key
-from sparkwright.app.tune_survey import Source, Survey, TuneRequest, survey
+from sparkwright.app.tune_survey import Survey, TuneRequest, TuneSource, survey
 from sparkwright.cli import complete
 from sparkwright.cli import options as shared
 from sparkwright.cli.columns import aligned, echo, mark
@@ -79,7 +79,7 @@ def tune(recipe: str, profile: str, name: str, where: ClusterOptions, **how: Any
         raise UsageError(f"{out} exists", "name another file with --out")
     for path in (out, how["report"]):
         shared.writable(path)
-    source = Source(found.text, found.source, asked or profile or opened.profile, f"tuned-{goal}")
+    source = TuneSource(found.text, found.source, asked or profile or opened.profile, f"tuned-{goal}")
     call = TuneCall(opened, name or opened.deployment, source, how, where, (recipe, *_named(profile, name)))
     tuned = asyncio.run(_tune(call, TuneRequest(goal, how["only"], how["values"], how["users"], how["seed"])))
     tuned = replace(tuned, resume=_resume(tuned, call))
@@ -108,7 +108,7 @@ class TuneCall:
 
     recipe: Recipe
     deployment: str
-    source: Source
+    source: TuneSource
     how: dict[str, Any]
     where: ClusterOptions
     given: tuple[str, ...] = ()
