@@ -32,7 +32,7 @@ REST_S = 0.3
 
 
 @dataclass(frozen=True, slots=True)
-class Speed:
+class SimulatedSpeed:
     """Seconds of the simulated machine, before the time scales."""
 
     model: SimulatedModel
@@ -99,7 +99,7 @@ class SimulatedRank:
     model: SimulatedModel
     limits: Limits
     ledger: Ledger
-    speed: Speed
+    speed: SimulatedSpeed
     voices: Voices
     faults: Faults
 
@@ -136,7 +136,9 @@ def rank_from(args: Namespace, model: SimulatedModel, settings: SimulatorSetting
     limits = limits_from(args, model)
     ledger = ledger_from(args, model, limits, settings)
     said = voices(os.getpid(), args.node_rank, limits.world, args.headless, faults.has("odd_lines"))
-    return SimulatedRank(args, settings, model, limits, ledger, Speed(model, limits, ledger, settings), said, faults)
+    return SimulatedRank(
+        args, settings, model, limits, ledger, SimulatedSpeed(model, limits, ledger, settings), said, faults
+    )
 
 
 def signalled(rank: SimulatedRank) -> asyncio.Future[None]:

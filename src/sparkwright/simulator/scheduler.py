@@ -16,7 +16,7 @@ from sparkwright.domain.values import dataclass
 from sparkwright.simulator.job import BlockPool, EngineDead, Job
 from sparkwright.simulator.ledger import Limits
 from sparkwright.simulator.metrics import Stats
-from sparkwright.simulator.rank import Speed
+from sparkwright.simulator.rank import SimulatedSpeed
 from sparkwright.simulator.text import Piece, Tokenizer
 
 
@@ -31,7 +31,7 @@ class SimulatedMachine:
 
     limits: Limits
     pool: BlockPool
-    speed: Speed
+    speed: SimulatedSpeed
     scale: float
     slower: Callable[[], float]
     """How many times as long a step takes now."""
