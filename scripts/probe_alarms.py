@@ -21,7 +21,7 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 
-from sparkwright.domain.evaluation import ProbeOutcome, State  # noqa: E402
+from sparkwright.domain.evaluation import ProbeOutcome, ProbeState  # noqa: E402
 from sparkwright.evals.catalog import PROBES  # noqa: E402
 from sparkwright.simulator.link import HeadLink  # noqa: E402
 from sparkwright.simulator.service import SimulatedService  # noqa: E402
@@ -75,7 +75,7 @@ def page(faults: dict[str, dict[str, ProbeOutcome]], servers: dict[str, list[set
     lines += ["| planted fault | probe that fails | of its cases | others that fail |", "|---|---|---|---|"]
     for fault, found in faults.items():
         own, others = found[OWN[fault]], ", ".join(sorted(failed(found) - {OWN[fault]})) or "none"
-        name = OWN[fault] if own.state is State.FAILED else "NOT FOUND"
+        name = OWN[fault] if own.state is ProbeState.FAILED else "NOT FOUND"
         lines.append(f"| {fault} | {name} | {own.failed} of {own.cases} | {others} |")
     lines += [
         "",

@@ -14,7 +14,7 @@ from sparkwright.app.bench.target import Bench
 from sparkwright.app.parsers import play
 from sparkwright.app.services import finished
 from sparkwright.domain.errors import NotReady, UsageError
-from sparkwright.domain.evaluation import Evaluation, ProbeOutcome, State
+from sparkwright.domain.evaluation import Evaluation, ProbeOutcome, ProbeState
 from sparkwright.domain.run import Run
 from sparkwright.domain.values import dataclass, field, replace
 from sparkwright.domain.workload import Length, LevelPlan, Single, Workload
@@ -116,15 +116,15 @@ async def probe_all(
     for number, entry in enumerate(entries):
         watch.begins(entry.name, number, len(entries))
         began, asked = bench.clock.monotonic(), send.asked
-        lacking = next((name for name in entry.needs if seen[name].state is not State.PASSED), "")
+        lacking = next((name for name in entry.needs if seen[name].state is not ProbeState.PASSED), "")
         if gone:
-            outcome = ProbeOutcome(entry.name, State.SKIPPED, "the server does not answer any more")
+            outcome = ProbeOutcome(entry.name, ProbeState.SKIPPED, "the server does not answer any more")
         elif lacking:
-            outcome = ProbeOutcome(entry.name, State.SKIPPED, lacks(lacking, seen[lacking]))
+            outcome = ProbeOutcome(entry.name, ProbeState.SKIPPED, lacks(lacking, seen[lacking]))
         else:
             outcome = await play(entry, given, send)
-            gone = outcome.state is State.BROKEN and (mute or not await send.alive())
-            mute = outcome.state is State.BROKEN
+            gone = outcome.state is ProbeState.BROKEN and (mute or not await send.alive())
+            mute = outcome.state is ProbeState.BROKEN
         took = bench.clock.monotonic() - began
         seen[entry.name] = outcome = replace(outcome, requests=send.asked - asked, seconds=took)
         yield outcome
@@ -133,7 +133,9 @@ async def probe_all(
 def lacks(name: str, outcome: ProbeOutcome) -> str:
     """The reason to skip a probe that needs this one; it names the probe that did not pass."""
     return (
-        f"needs {name}, which {outcome.detail}" if outcome.state is State.SKIPPED else f"needs {name}: {outcome.state}"
+        f"needs {name}, which {outcome.detail}"
+        if outcome.state is ProbeState.SKIPPED
+        else f"needs {name}: {outcome.state}"
     )
 
 
@@ -144,7 +146,9 @@ def missing_parser(run: Run) -> str:
     option = engine.traits.tool_option if engine and conditions.flags else ""
     given = {word.partition("=")[0].removeprefix("--").replace("_", "-") for word in conditions.flags}
     outcomes = found.outcomes if found else ()
-    failed = any(one.name.startswith("tool-") and one.state in (State.FAILED, State.UNSUPPORTED) for one in outcomes)
+    failed = any(
+        one.name.startswith("tool-") and one.state in (ProbeState.FAILED, ProbeState.UNSUPPORTED) for one in outcomes
+    )
     if not option or option in given or not failed:
         return ""
     where = f"recipe {conditions.recipe}" if conditions.recipe else "command line"
@@ -175,7 +179,7 @@ async def evaluate(
     except TimeoutError:
         watch.note(f"stopped after {ready.order.workload.deadline:.0f} s: the rest was not asked")
         missing = plan.names[len(found) :]
-        found += [ProbeOutcome(name, State.SKIPPED, "not asked: the time was up") for name in missing]
+        found += [ProbeOutcome(name, ProbeState.SKIPPED, "not asked: the time was up") for name in missing]
     except asyncio.CancelledError:
         watch.note(f"stopped; what was judged is stored: sparkwright runs show {run.id}")
         raise

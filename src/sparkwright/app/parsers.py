@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from sparkwright.app.services import Services
 from sparkwright.domain.errors import NotReady
-from sparkwright.domain.evaluation import ProbeOutcome, State
+from sparkwright.domain.evaluation import ProbeOutcome, ProbeState
 from sparkwright.domain.finding import Finding
 from sparkwright.domain.plan import Plan
 from sparkwright.domain.recipe import Parsers
@@ -33,7 +33,7 @@ async def play(entry: ProbeEntry, given: ProbeInputs, send: Send) -> ProbeOutcom
     except StopIteration as stop:
         tally = stop.value
     except NoAnswer as error:
-        return ProbeOutcome(entry.name, State.BROKEN, f"no answer: {error}")
+        return ProbeOutcome(entry.name, ProbeState.BROKEN, f"no answer: {error}")
     return entry.explained(tally.outcome(entry.name))
 
 
@@ -59,10 +59,10 @@ async def parser_findings(services: Services, plan: Plan) -> tuple[Finding, ...]
     except TimeoutError:
         services.notice(f"the parsers could not be probed within {_SECONDS:.0f} s; later: sparkwright eval probes")
         return ()
-    if (first := found[0]).state is not State.PASSED:
+    if (first := found[0]).state is not ProbeState.PASSED:
         services.notice(f"the parsers were not judged: a one-word instruction: {first.detail}", warning=True)
         return ()
-    return tuple(_finding(plan, one) for one in found if one.state not in (State.PASSED, State.SKIPPED))
+    return tuple(_finding(plan, one) for one in found if one.state not in (ProbeState.PASSED, ProbeState.SKIPPED))
 
 
 async def played(entries: Sequence[ProbeEntry], send: Send, seed: int = 0) -> list[ProbeOutcome]:
@@ -76,7 +76,7 @@ async def played(entries: Sequence[ProbeEntry], send: Send, seed: int = 0) -> li
     found: list[ProbeOutcome] = []
     for entry in entries:
         found.append(await play(entry, given, send))
-        if entry.name == "follows" and found[-1].state is not State.PASSED:
+        if entry.name == "follows" and found[-1].state is not ProbeState.PASSED:
             break
     return found
 

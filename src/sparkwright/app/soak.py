@@ -15,7 +15,7 @@ from sparkwright.app.bench.target import Bench, Screen
 from sparkwright.app.evaluate import probe_all
 from sparkwright.app.services import finished
 from sparkwright.domain.errors import NotReady, UsageError
-from sparkwright.domain.evaluation import Evaluation, Event, ProbeOutcome, State
+from sparkwright.domain.evaluation import Evaluation, Event, ProbeOutcome, ProbeState
 from sparkwright.domain.run import Level, Run
 from sparkwright.domain.units import duration, gib
 from sparkwright.domain.workload import LevelPlan, Soak
@@ -177,7 +177,7 @@ class _Going:
         outcomes = [replace(one, at=at) async for one in asked]
         self.found = replace(self.found, outcomes=(*self.found.outcomes, *outcomes))
         for one in outcomes:
-            if one.state is State.FAILED:
+            if one.state is ProbeState.FAILED:
                 self.screen.note(f"FAILED {one.name}: {one.detail}")
         await self._save()
 

@@ -23,7 +23,7 @@ from sparkwright.app.swap import Swap
 from sparkwright.app.tune_survey import Survey
 from sparkwright.domain.errors import CommandFailed, NotReady, Refused, SparkwrightError
 from sparkwright.domain.evaluation import ProbeOutcome as Probed
-from sparkwright.domain.evaluation import State
+from sparkwright.domain.evaluation import ProbeState
 from sparkwright.domain.finding import prevented
 from sparkwright.domain.plan import Plan, stopping
 from sparkwright.domain.run import Run
@@ -35,7 +35,7 @@ from sparkwright.loadgen import effects, search, tuning
 from sparkwright.planner.tuning import variant
 
 _PROBES = ("follows", "tool-call", "thinking", "length", "batch")
-_FAILED = (State.FAILED, State.BROKEN)
+_FAILED = (ProbeState.FAILED, ProbeState.BROKEN)
 _SHOWN = 300
 _SOONER = 0.9
 _COMPARED = 2  # settings that must be measured before one is called the best

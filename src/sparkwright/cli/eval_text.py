@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from sparkwright.cli.columns import aligned, counted, fold, mark
-from sparkwright.domain.evaluation import Evaluation, ProbeOutcome, State
+from sparkwright.domain.evaluation import Evaluation, ProbeOutcome, ProbeState
 from sparkwright.domain.printable import printable
 from sparkwright.domain.run import Run
 from sparkwright.domain.units import duration
@@ -41,7 +41,7 @@ class EvalLines:
 
 def exit_code(run: Run) -> int:
     found = _of(run)
-    if found.counts[State.BROKEN] and not found.counts[State.FAILED]:
+    if found.counts[ProbeState.BROKEN] and not found.counts[ProbeState.FAILED]:
         return 5
     stored = found.kind == "same" and not found.outcomes
     return int(run.state != "done" or not (found.passed or stored))
@@ -71,7 +71,7 @@ def text(run: Run) -> str:
     where = f" at {run.conditions.endpoint}" if run.conditions.endpoint else ""
     head += f"{run.conditions.model or 'an unknown model'}{where}: {found.verdict or counts}"
     rows = [(one.name, one.state, score_text(one), fold(one.detail, 4)) for one in found.outcomes]
-    failed = [line for one in found.outcomes if one.state is State.FAILED for line in _failure(one)]
+    failed = [line for one in found.outcomes if one.state is ProbeState.FAILED for line in _failure(one)]
     unfinished = ["stopped before its end: not everything was asked"] if run.state != "done" else []
     if found.answers and not found.outcomes:
         lost = sum(bool(one.error) for one in found.answers)

@@ -5,7 +5,7 @@ from enum import StrEnum
 from sparkwright.domain.values import dataclass
 
 
-class State(StrEnum):
+class ProbeState(StrEnum):
     """The state of a probe. Unsupported: the server refuses the request. Broken: no answer. Skipped: nothing to judge
     by.
 
@@ -52,7 +52,7 @@ class ProbeOutcome:
     """
 
     name: str
-    state: State
+    state: ProbeState
     detail: str = ""
     cases: int = 0
     failed: int = 0
@@ -104,13 +104,15 @@ class Evaluation:
     floor: int = 0
 
     @property
-    def counts(self) -> dict[State, int]:
-        return {state: sum(one.state is state for one in self.outcomes) for state in State}
+    def counts(self) -> dict[ProbeState, int]:
+        return {state: sum(one.state is state for one in self.outcomes) for state in ProbeState}
 
     @property
     def passed(self) -> bool:
         """Nothing failed, nothing stayed without an answer, and something was judged."""
         counts = self.counts
         return (
-            not counts[State.FAILED] and not counts[State.BROKEN] and bool(counts[State.PASSED] or counts[State.SCORED])
+            not counts[ProbeState.FAILED]
+            and not counts[ProbeState.BROKEN]
+            and bool(counts[ProbeState.PASSED] or counts[ProbeState.SCORED])
         )

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from sparkwright.domain.errors import UsageError
-from sparkwright.domain.evaluation import ProbeOutcome, State
+from sparkwright.domain.evaluation import ProbeOutcome, ProbeState
 from sparkwright.domain.values import dataclass, fields, replace
 from sparkwright.evals import context, structured, text, tools
 from sparkwright.evals.probe import Probe
@@ -50,7 +50,7 @@ class ProbeEntry:
     slow: bool = False
 
     def explained(self, outcome: ProbeOutcome) -> ProbeOutcome:
-        return replace(outcome, means=self.means, hint=self.hint) if outcome.state is State.FAILED else outcome
+        return replace(outcome, means=self.means, hint=self.hint) if outcome.state is ProbeState.FAILED else outcome
 
 
 def parse(source: str) -> tuple[ProbeEntry, ...]:

@@ -2,11 +2,18 @@
 
 from math import sqrt
 
-from sparkwright.domain.evaluation import ProbeOutcome, Score, State
+from sparkwright.domain.evaluation import ProbeOutcome, ProbeState, Score
 from sparkwright.domain.run import Run
 from sparkwright.domain.values import dataclass
 
-_RANK = {State.PASSED: 0, State.SCORED: 0, State.UNSUPPORTED: 1, State.SKIPPED: 1, State.BROKEN: 2, State.FAILED: 2}
+_RANK = {
+    ProbeState.PASSED: 0,
+    ProbeState.SCORED: 0,
+    ProbeState.UNSUPPORTED: 1,
+    ProbeState.SKIPPED: 1,
+    ProbeState.BROKEN: 2,
+    ProbeState.FAILED: 2,
+}
 
 
 @dataclass(frozen=True, slots=True)

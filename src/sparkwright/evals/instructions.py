@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from random import Random
 
-from sparkwright.domain.evaluation import ProbeEvidence, ProbeOutcome, State
+from sparkwright.domain.evaluation import ProbeEvidence, ProbeOutcome, ProbeState
 from sparkwright.domain.values import dataclass
 from sparkwright.evals.heard import ProbeAnswer, ProbeRequest, shortened
 from sparkwright.evals.kinds import ALONE, KINDS, Instruction
@@ -106,7 +106,7 @@ def outcomes(judged: Sequence[JudgedPrompt]) -> tuple[ProbeOutcome, ...]:
     found += [_kind(kind, answered) for kind in KINDS if any(kind == _first(one) for one in answered)]
     if lost:
         detail = f"{len(lost)} of {len(judged)} prompts without an answer: {lost[0].trouble}"
-        found.append(ProbeOutcome("answers", State.BROKEN, detail, len(judged), len(lost)))
+        found.append(ProbeOutcome("answers", ProbeState.BROKEN, detail, len(judged), len(lost)))
     return tuple(found)
 
 
@@ -115,7 +115,7 @@ def _first(judged: JudgedPrompt) -> str:
 
 
 def _outcome(name: str, goods: Sequence[bool]) -> ProbeOutcome:
-    state = State.SCORED if goods else State.SKIPPED
+    state = ProbeState.SCORED if goods else ProbeState.SKIPPED
     return ProbeOutcome(name, state, cases=len(goods), failed=goods.count(False), score=score(sum(goods), len(goods)))
 
 

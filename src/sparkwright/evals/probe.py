@@ -5,7 +5,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from random import Random
 from typing import Any
 
-from sparkwright.domain.evaluation import ProbeEvidence, ProbeOutcome, State
+from sparkwright.domain.evaluation import ProbeEvidence, ProbeOutcome, ProbeState
 from sparkwright.domain.values import dataclass, field
 from sparkwright.evals.heard import ProbeAnswer, ProbeRequest, Token, ToolCall, shortened
 
@@ -104,15 +104,15 @@ class Tally:
             first = self.failures[0].what
             detail = f"{len(self.failures)} of {self.cases}: {first}" if self.cases > 1 else first
             kept = tuple(self.failures[:_SHOWN])
-            return ProbeOutcome(name, State.FAILED, detail, self.cases, len(self.failures), evidence=kept)
+            return ProbeOutcome(name, ProbeState.FAILED, detail, self.cases, len(self.failures), evidence=kept)
         if self.unjudged:
             good = f"; {self.cases} of {self.cases + len(self.unjudged)} judged and good" if self.cases else ""
-            return ProbeOutcome(name, State.SKIPPED, f"cannot be judged: {self.unjudged[0]}{good}", self.cases)
+            return ProbeOutcome(name, ProbeState.SKIPPED, f"cannot be judged: {self.unjudged[0]}{good}", self.cases)
         if not self.cases:
             return ProbeOutcome(
-                name, State.UNSUPPORTED if self.refused else State.SKIPPED, notes or "had nothing to judge"
+                name, ProbeState.UNSUPPORTED if self.refused else ProbeState.SKIPPED, notes or "had nothing to judge"
             )
-        return ProbeOutcome(name, State.PASSED, notes, self.cases)
+        return ProbeOutcome(name, ProbeState.PASSED, notes, self.cases)
 
 
 Steps = Generator[Sequence[ProbeRequest], Sequence[ProbeAnswer], Tally]

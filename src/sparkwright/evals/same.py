@@ -5,7 +5,7 @@ from itertools import takewhile
 from random import Random
 from statistics import fmean
 
-from sparkwright.domain.evaluation import Evaluation, Greedy, ProbeEvidence, ProbeOutcome, State
+from sparkwright.domain.evaluation import Evaluation, Greedy, ProbeEvidence, ProbeOutcome, ProbeState
 from sparkwright.domain.values import dataclass
 from sparkwright.evals.heard import ProbeAnswer, ProbeRequest, shortened
 from sparkwright.evals.probe import ProbeInputs
@@ -110,7 +110,7 @@ def compared(base: Evaluation, new: Evaluation) -> Evaluation:
     lost = [other.error or one.error for one, other in both if one.error or other.error]
     if not pairs:
         detail = lost[0] if lost else "no prompt in common: use the same --seed and --prompts"
-        outcome = ProbeOutcome("texts", State.BROKEN if lost else State.SKIPPED, detail)
+        outcome = ProbeOutcome("texts", ProbeState.BROKEN if lost else ProbeState.SKIPPED, detail)
         return Evaluation(new.kind, (outcome,), new.answers)
     shares = _beyond([one.shares for one in pairs])
     drifts = _beyond([one.drifts for one in pairs if one.drifts])
@@ -145,10 +145,10 @@ def _texts(pairs: Sequence[PromptPair], beyond: tuple[float, float]) -> ProbeOut
     first = f", first at {parted[0].cross.at}" if parted else ""
     detail = f"{len(parted)} of {len(pairs)} part{first}; alone, {alone} part from themselves; "
     detail += f"share of text beyond noise {beyond[0]:+.3f}, at least {beyond[1]:+.3f}"
-    state = State.FAILED if beyond[1] > 0 else State.PASSED
+    state = ProbeState.FAILED if beyond[1] > 0 else ProbeState.PASSED
     equal = score(len(pairs) - len(parted), len(pairs))
     shown = tuple(_shown(one) for one in parted[:_SHOWN])
-    texts = (MEANS, HINT) if state is State.FAILED else ("", "")
+    texts = (MEANS, HINT) if state is ProbeState.FAILED else ("", "")
     return ProbeOutcome("texts", state, detail, len(pairs), len(parted), *texts, shown, equal)
 
 
@@ -166,15 +166,17 @@ def _logprobs(pairs: Sequence[PromptPair], beyond: tuple[float, float]) -> tuple
     known = [one.drifts for one in pairs if one.drifts]
     if not known:
         return (
-            ProbeOutcome("logprobs", State.UNSUPPORTED, "a side has no log-probabilities: texts alone are compared"),
+            ProbeOutcome(
+                "logprobs", ProbeState.UNSUPPORTED, "a side has no log-probabilities: texts alone are compared"
+            ),
         )
     cross, alone = fmean(one[0] for one in known), fmean(one[1] for one in known)
     detail = f"{cross:.4f} nats a token apart, {alone:.4f} from themselves; at least {beyond[1]:+.4f} beyond noise"
-    state = State.FAILED if _drifted(pairs, beyond) else State.PASSED
-    texts = (MEANS, HINT) if state is State.FAILED else ("", "")
+    state = ProbeState.FAILED if _drifted(pairs, beyond) else ProbeState.PASSED
+    texts = (MEANS, HINT) if state is ProbeState.FAILED else ("", "")
     return (ProbeOutcome("logprobs", state, detail, len(known), 0, *texts),)
 
 
 def _lost(lost: Sequence[str], of: int) -> tuple[ProbeOutcome, ...]:
     detail = f"{len(lost)} of {of} prompts have no answer on a side: {lost[0]}" if lost else ""
-    return (ProbeOutcome("answers", State.BROKEN, detail, of, len(lost)),) if lost else ()
+    return (ProbeOutcome("answers", ProbeState.BROKEN, detail, of, len(lost)),) if lost else ()

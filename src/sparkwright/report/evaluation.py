@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from sparkwright.domain.evaluation import Evaluation, ProbeOutcome, State
+from sparkwright.domain.evaluation import Evaluation, ProbeOutcome, ProbeState
 from sparkwright.domain.run import Run
 from sparkwright.domain.soak import Endurance
 from sparkwright.domain.units import duration
@@ -81,7 +81,7 @@ def _tables(run: Run, soak: Endurance | None) -> list[Table]:
 def _head(run: Run, soak: Endurance | None) -> Html:
     """The verdict, the big figures, and what a soak has found."""
     told = [f"{one.kind}: {one.text}" for one in soak.findings] if soak else []
-    good = not told and not any(one.state is State.FAILED for one in _found(run).outcomes)
+    good = not told and not any(one.state is ProbeState.FAILED for one in _found(run).outcomes)
     sub = " · ".join(filter(None, (run.workload.title, engine_text(run.conditions), moment(run.began))))
     figures = soak_tiles(run, soak) if soak else _tiles(run)
     return tag(
@@ -102,7 +102,7 @@ def _head(run: Run, soak: Endurance | None) -> Html:
 def _tiles(run: Run) -> list[Headline]:
     """The count of each result, the failed ones first; a score if the whole has one."""
     counts = {str(state): count for state, count in _found(run).counts.items() if count}
-    names = sorted(counts, key=lambda state: state != State.FAILED)
+    names = sorted(counts, key=lambda state: state != ProbeState.FAILED)
     return [Headline(name.capitalize(), f"{counts[name]}", f"of {sum(counts.values())}", "", "") for name in names]
 
 

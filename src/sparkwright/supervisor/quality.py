@@ -4,7 +4,7 @@ import asyncio
 import json
 
 from sparkwright.domain.errors import NotReady
-from sparkwright.domain.evaluation import ProbeOutcome, State
+from sparkwright.domain.evaluation import ProbeOutcome, ProbeState
 from sparkwright.supervisor.event_bus import EventBus
 
 PARSER = "parser"
@@ -24,8 +24,8 @@ async def probe(bus: EventBus, name: str) -> None:
     from sparkwright.app.parsers import parser_of
 
     outcome = await _outcome(bus, name)
-    proves = outcome is not None and outcome.state in (State.PASSED, State.FAILED)
-    failed = outcome is not None and outcome.state is State.FAILED
+    proves = outcome is not None and outcome.state in (ProbeState.PASSED, ProbeState.FAILED)
+    failed = outcome is not None and outcome.state is ProbeState.FAILED
     bus.quality.judge(name, outcome.detail if outcome and failed else "" if proves else None)
     parsers, wrong = bus.context.desired.recipe.parsers, bus.quality.wrong
     what = "; ".join(f"{parser_of(parsers, name)}: {why}" for name, why in wrong.items())

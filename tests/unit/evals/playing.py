@@ -3,7 +3,7 @@
 from random import Random
 
 from sparkwright.app.parsers import play
-from sparkwright.domain.evaluation import ProbeOutcome, State
+from sparkwright.domain.evaluation import ProbeOutcome, ProbeState
 from sparkwright.domain.probed import Reply
 from sparkwright.evals.catalog import entries
 from sparkwright.evals.heard import ProbeAnswer, ProbeRequest, read
@@ -42,10 +42,12 @@ async def outcomes(make_client: MakeClient, names: set[str], fault: str = "", se
     for entry in entries():
         if names and entry.name not in names:
             continue
-        lacking = [name for name in entry.needs if name in found and found[name].state is not State.PASSED]
-        found[entry.name] = ProbeOutcome(entry.name, State.SKIPPED) if lacking else await play(entry, given(seed), send)
+        lacking = [name for name in entry.needs if name in found and found[name].state is not ProbeState.PASSED]
+        found[entry.name] = (
+            ProbeOutcome(entry.name, ProbeState.SKIPPED) if lacking else await play(entry, given(seed), send)
+        )
     return found
 
 
 def failed(found: dict[str, ProbeOutcome]) -> set[str]:
-    return {name for name, outcome in found.items() if outcome.state not in (State.PASSED, State.SKIPPED)}
+    return {name for name, outcome in found.items() if outcome.state not in (ProbeState.PASSED, ProbeState.SKIPPED)}

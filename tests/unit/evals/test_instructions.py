@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from sparkwright.domain.evaluation import State
+from sparkwright.domain.evaluation import ProbeState
 from sparkwright.evals.heard import ProbeAnswer, ProbeRequest
 from sparkwright.evals.instructions import Prompt, judge, loosened, outcomes, prompts
 from sparkwright.evals.kinds import ALONE, KINDS, Instruction
@@ -138,9 +138,9 @@ def test_strict_and_loose() -> None:
     found = {outcome.name: outcome for outcome in outcomes((one, lost))}
     assert found["prompts, loose"].score == score(1, 1)
     assert found["prompts, strict"].score == score(0, 1)
-    assert found["answers"].state is State.BROKEN
+    assert found["answers"].state is ProbeState.BROKEN
     assert found["lower-case"].evidence[0].what == "not followed: Use lower-case letters only."
-    assert all(outcome.state is not State.PASSED for outcome in found.values())
+    assert all(outcome.state is not ProbeState.PASSED for outcome in found.values())
 
 
 def test_intervals() -> None:

@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from sparkwright.domain.evaluation import Evaluation, Greedy, State
+from sparkwright.domain.evaluation import Evaluation, Greedy, ProbeState
 from sparkwright.evals.heard import ProbeAnswer, Token
 from sparkwright.evals.probe import ProbeInputs
 from sparkwright.evals.same import AS_BEFORE, WITHIN, WORSE, ask, compared, greedy, prompts
@@ -56,7 +56,7 @@ def test_worse_texts() -> None:
         for one, (tokens, values) in zip(changed.answers, others, strict=True)
     )
     found = compared(side("a"), Evaluation("same", (), answers))
-    assert (found.verdict, found.passed, found.outcomes[0].state) == (WORSE, False, State.FAILED)
+    assert (found.verdict, found.passed, found.outcomes[0].state) == (WORSE, False, ProbeState.FAILED)
     assert found.outcomes[0].evidence[0].received.startswith("new: ")
 
 
@@ -68,7 +68,11 @@ def test_worse_logprobs() -> None:
         for one in side("b", noise=0.001).answers
     )
     found = compared(base, Evaluation("same", (), shifted))
-    assert (found.verdict, found.outcomes[0].state, found.outcomes[1].state) == (WORSE, State.PASSED, State.FAILED)
+    assert (found.verdict, found.outcomes[0].state, found.outcomes[1].state) == (
+        WORSE,
+        ProbeState.PASSED,
+        ProbeState.FAILED,
+    )
 
 
 @pytest.mark.full
@@ -83,9 +87,9 @@ def test_lost_answers() -> None:
     base, new = side("a"), side("b")
     lost = (Greedy(new.answers[0].prompt, (), error="connection refused"), *new.answers[1:])
     found = compared(base, Evaluation("same", (), lost))
-    assert (found.passed, found.outcomes[-1].state, found.outcomes[-1].failed) == (False, State.BROKEN, 1)
+    assert (found.passed, found.outcomes[-1].state, found.outcomes[-1].failed) == (False, ProbeState.BROKEN, 1)
     none = compared(base, Evaluation("same", (), (Greedy("other", ("a",)),)))
-    assert (none.passed, none.verdict, none.outcomes[0].state) == (False, "", State.SKIPPED)
+    assert (none.passed, none.verdict, none.outcomes[0].state) == (False, "", ProbeState.SKIPPED)
 
 
 def test_answers_are_kept() -> None:

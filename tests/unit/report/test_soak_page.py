@@ -5,14 +5,14 @@ import re
 from dataclasses import replace
 
 from sparkwright.app.report import ReportForm, evaluated
-from sparkwright.domain.evaluation import Evaluation, Event, ProbeEvidence, ProbeOutcome, State
+from sparkwright.domain.evaluation import Evaluation, Event, ProbeEvidence, ProbeOutcome, ProbeState
 from sparkwright.domain.run import Run
 from sparkwright.evals.score import score
 from unit.loadgen.soaks import Script, soak
 
 EVIL = "</script><img src=x onerror=alert(1)>"
 BAD = ProbeOutcome(
-    "tool-call", State.FAILED, EVIL, at=6000.0, means="m", hint="h", evidence=(ProbeEvidence(EVIL, EVIL, EVIL),)
+    "tool-call", ProbeState.FAILED, EVIL, at=6000.0, means="m", hint="h", evidence=(ProbeEvidence(EVIL, EVIL, EVIL),)
 )
 
 
@@ -25,8 +25,8 @@ def drawn(page: str) -> list[str]:
 
 def scored(name: str, good: int) -> Run:
     outcomes = (
-        ProbeOutcome("prompts, strict", State.SCORED, score=score(good, 100)),
-        ProbeOutcome("json", State.PASSED),
+        ProbeOutcome("prompts, strict", ProbeState.SCORED, score=score(good, 100)),
+        ProbeOutcome("json", ProbeState.PASSED),
     )
     return replace(soak(Script()), id=name, levels=(), evaluation=Evaluation("instructions", outcomes))
 

@@ -12,7 +12,7 @@ from hashlib import sha256
 from typing import Any
 
 from sparkwright.domain.errors import UsageError
-from sparkwright.domain.evaluation import Evaluation, ProbeEvidence, ProbeOutcome, Score, State
+from sparkwright.domain.evaluation import Evaluation, ProbeEvidence, ProbeOutcome, ProbeState, Score
 from sparkwright.domain.run import Run, RunConditions
 from sparkwright.domain.workload import Workload
 from sparkwright.evals.heard import shortened
@@ -55,15 +55,15 @@ def _tool_eval(tree: Tree) -> Iterator[ProbeOutcome]:
     judged = sum(sum(counts) for _, counts in rows)
     total = _points(scores["total_points"], scores["max_points"], judged)
     detail = "; ".join(filter(None, parts))[:_TEXT]
-    yield ProbeOutcome("total", State.SCORED, detail, len(results), len(lost), evidence=shown, score=total)
+    yield ProbeOutcome("total", ProbeState.SCORED, detail, len(results), len(lost), evidence=shown, score=total)
     if judged < len(results):
         detail = f"{len(results) - judged} scenarios had no answer: scores are of the other {judged}"
-        yield ProbeOutcome("no answer", State.BROKEN, detail, len(results), len(results) - judged)
+        yield ProbeOutcome("no answer", ProbeState.BROKEN, detail, len(results), len(results) - judged)
     for one, counts in rows:
         detail = "{} passed, {} in part, {} failed".format(*counts)
         rated = _points(one["earned"], one["max"], sum(counts))
         name = shortened(f"{one['category']} {one['label']}", 60)
-        yield ProbeOutcome(name, State.SCORED, detail, sum(counts), counts[2], score=rated)
+        yield ProbeOutcome(name, ProbeState.SCORED, detail, sum(counts), counts[2], score=rated)
 
 
 def _points(earned: int, most: int, scenarios: int) -> Score:
@@ -112,7 +112,7 @@ def _task(tree: Tree, task: str) -> Iterator[ProbeOutcome]:
         error = tree["results"][task].get(f"{metric}_stderr,{kind}")
         detail = f"{value:.4g}" + (f", standard error {error:.2g}" if isinstance(error, int | float) else "")
         name = f"{task} {metric}" + ("" if kind == "none" else f" {kind}")
-        yield ProbeOutcome(shortened(name, 80), State.SCORED, detail, of, score=score(good, of) if whole else None)
+        yield ProbeOutcome(shortened(name, 80), ProbeState.SCORED, detail, of, score=score(good, of) if whole else None)
 
 
 def is_ifeval(rows: Sequence[Any]) -> bool:
@@ -137,7 +137,7 @@ def read_ifeval(rows: Sequence[Tree]) -> Run:
     every = [one for judged in kinds.values() for one in judged]
     named = {"prompts": prompts, "instructions": every, **dict(sorted(kinds.items()))}
     found = tuple(
-        ProbeOutcome(name, State.SCORED, "", len(all_), len(all_) - sum(all_), score=score(sum(all_), len(all_)))
+        ProbeOutcome(name, ProbeState.SCORED, "", len(all_), len(all_) - sum(all_), score=score(sum(all_), len(all_)))
         for name, all_ in named.items()
     )
     return _run(IFEVAL, f"IFEval, {len(rows)} prompts", "", Evaluation(IFEVAL, found), 0)
