@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from sparkwright.domain.diagnosis import Difference, Proof, Stated
+from sparkwright.domain.diagnosis import Difference, Proof, StatedFact
 from sparkwright.domain.values import dataclass, field
 from sparkwright.logscan.book import linear
 from sparkwright.logscan.logline import LONGEST, decoded
@@ -103,7 +103,7 @@ class Printed:
 
     source: str
     settings: dict[tuple[str, str], str] = field(default_factory=dict)
-    stated: list[tuple[str, Stated]] = field(default_factory=list)
+    stated: list[tuple[str, StatedFact]] = field(default_factory=list)
     rows: set[int] = field(default_factory=set)
     frame: str = ""
     collective: str = ""
@@ -160,7 +160,7 @@ class Printed:
                 continue
             self._slots |= {name: value.strip() for name, value in match.groupdict().items() if value}
             if row.says and len(self.stated) < _STATED and all(_holds(one, self._slots) for one in row.where):
-                said = Stated(f"{table.key}: {row.says.format_map(self._slots)}", Proof(self.source, number, text))
+                said = StatedFact(f"{table.key}: {row.says.format_map(self._slots)}", Proof(self.source, number, text))
                 self.stated.append((self._slots.get(row.named, ""), said))
                 break
 
@@ -222,7 +222,7 @@ def printed(source: str, lines: Sequence[tuple[int, bytes]]) -> Printed:
     return found
 
 
-def stated(sources: Sequence[Printed], failure: str) -> tuple[Stated, ...]:
+def stated(sources: Sequence[Printed], failure: str) -> tuple[StatedFact, ...]:
     """The bad facts that were stated. failure: its lines; a port in use counts only if they name it."""
     named = set(re.findall(r"\d{2,5}", failure))
     known = (said for one in sources for slot, said in one.stated if not slot or slot in named)
