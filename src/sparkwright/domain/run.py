@@ -189,7 +189,7 @@ class Scrape:
 
 
 @dataclass(frozen=True, slots=True)
-class Stated:
+class StatedFigures:
     """One figure as another tool printed it, without the requests behind it; None: not stated.
 
     name: of `summary.METRICS` in its unit, or the tool's own word, which only an export to that tool's format reads.
@@ -235,7 +235,7 @@ class Level:
     scrapes: tuple[Scrape, ...] = ()
     doubts: tuple[str, ...] = ()
     complete: bool = True
-    stated: tuple[Stated, ...] = ()
+    stated: tuple[StatedFigures, ...] = ()
     totals: Totals | None = None
 
 

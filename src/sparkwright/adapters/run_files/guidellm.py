@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from sparkwright.adapters.run_files.totals import MS, about, alone, known, number, run_of, statement
-from sparkwright.domain.run import Level, Run, RunConditions, Stated, Totals
+from sparkwright.domain.run import Level, Run, RunConditions, StatedFigures, Totals
 from sparkwright.domain.workload import Arrival, LevelPlan, Pace, Single
 
 TOOL = "guidellm"
@@ -88,12 +88,12 @@ def _good(metric: Any) -> Tree:
     return found if isinstance(found, Mapping) else {}
 
 
-def _stated(metrics: Tree, good: int) -> Iterator[Stated | None]:
+def _stated(metrics: Tree, good: int) -> Iterator[StatedFigures | None]:
     for name, word, scale in _TIMES:
         yield statement(name, _statistics(_good(metrics.get(word))), scale, good)
     each = _good(metrics.get("inter_token_latency_ms"))
     if (middle := number(each.get("median"))) and middle > 0:
-        yield Stated("decode", median=MS / middle, count=good)
+        yield StatedFigures("decode", median=MS / middle, count=good)
     for name, word in _RATES:
         yield alone(name, _good(metrics.get(word)).get("mean"))
 

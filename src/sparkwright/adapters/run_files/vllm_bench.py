@@ -9,7 +9,7 @@ from itertools import accumulate
 from typing import Any
 
 from sparkwright.adapters.run_files.totals import MS, about, alone, decode_of, known, moment, number, run_of, statement
-from sparkwright.domain.run import Level, Reads, Row, Run, RunConditions, Stated, Totals
+from sparkwright.domain.run import Level, Reads, Row, Run, RunConditions, StatedFigures, Totals
 from sparkwright.domain.workload import Arrival, Length, LevelPlan, Pace, Single
 
 TOOL = "vllm bench serve"
@@ -56,7 +56,7 @@ def _totals(tree: Mapping[str, Any]) -> Level:
     return Level(plan, 0, 0.0, number(tree.get("duration")) or 0.0, stated=known(_stated(tree, good)), totals=totals)
 
 
-def _stated(tree: Mapping[str, Any], good: int) -> Iterator[Stated | None]:
+def _stated(tree: Mapping[str, Any], good: int) -> Iterator[StatedFigures | None]:
     for name, word in _TIMES.items():
         keys = {"mean": "mean", "deviation": "std", "median": "median", "p90": "p90", "p99": "p99"}
         found = {key: tree.get(f"{begin}_{word}_ms") for key, begin in keys.items()}

@@ -11,7 +11,7 @@ from typing import Any
 
 from sparkwright.domain.codec import from_json, from_tree, to_json
 from sparkwright.domain.evaluation import Evaluation
-from sparkwright.domain.run import Lag, Level, Reads, Row, Run, RunConditions, RunListing, Scrape, Stated, Totals
+from sparkwright.domain.run import Lag, Level, Reads, Row, Run, RunConditions, RunListing, Scrape, StatedFigures, Totals
 from sparkwright.domain.workload import LevelPlan, Workload
 
 _EXACT, _WIDE, _MANY, _ONES = 1, 2, 4, 8
@@ -135,7 +135,7 @@ def level_of(record: Record, rows: tuple[Row, ...]) -> Level:
         scrapes=tuple(from_tree(Scrape, scrape) for scrape in scrapes),
         doubts=tuple(json.loads(record["doubts"])),
         complete=bool(record["complete"]),
-        stated=tuple(from_tree(Stated, one) for one in json.loads(record["stated"] or "[]")),
+        stated=tuple(from_tree(StatedFigures, one) for one in json.loads(record["stated"] or "[]")),
         totals=from_json(Totals, record["totals"]) if record["totals"] else None,
     )
 
