@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from random import Random
 
 from sparkwright.app.bench.benchmark import PreparedBench
-from sparkwright.app.bench.levels import Step, ended, measured
+from sparkwright.app.bench.levels import LevelStep, ended, measured
 from sparkwright.app.bench.measure import run_of, same_server
 from sparkwright.app.bench.prompt_corpus import CorpusInputs, prepare
 from sparkwright.app.bench.target import Bench, Screen
@@ -107,7 +107,7 @@ class _Going:
         began, order = self.bench.clock.monotonic(), self.ready.order
         made = sessions(plan, order.workload, repeat, self.texts)
         plan = replace(plan, rest=min(plan.rest, max(0.0, left - plan.seconds)))
-        step = Step(self.run.id, plan, repeat, made, min(left, plan.seconds or _LEVEL), True, light=True)
+        step = LevelStep(self.run.id, plan, repeat, made, min(left, plan.seconds or _LEVEL), True, light=True)
         self.screen.level(plan, repeat, 0)
         level, gone = await self._measured(step)
         took = self.bench.clock.monotonic() - began
@@ -123,7 +123,7 @@ class _Going:
             await self.bench.clock.sleep(_BREATH)
         return True
 
-    async def _measured(self, step: Step) -> tuple[Level | None, NotReady | None]:
+    async def _measured(self, step: LevelStep) -> tuple[Level | None, NotReady | None]:
         """None: memory met the floor, or the server is gone."""
         async with self._beside() as low:
             work = asyncio.ensure_future(measured(self.bench, self.ready.order, self.screen, step))

@@ -119,7 +119,7 @@ class _Heard:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class LevelStep:
     """One repeat of one level of a run. seconds: how long it may last; planned: by the level itself.
 
     doubts: about its prompts. light: only the ends of each answer are stored, and samples are rare: for hours.
@@ -135,7 +135,7 @@ class Step:
     light: bool = False
 
 
-async def measured(bench: Bench, order: Order, screen: Screen, step: Step) -> Level:
+async def measured(bench: Bench, order: Order, screen: Screen, step: LevelStep) -> Level:
     """Measures one repeat and stores it as it goes. A failing server shows in its rows and doubts.
 
     Raises NotReady, with all of it kept, when the server is gone for good.

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import count
 from random import Random
 
-from sparkwright.app.bench.levels import Step, measured, sent_away
+from sparkwright.app.bench.levels import LevelStep, measured, sent_away
 from sparkwright.app.bench.target import PATIENCE, Bench, Order, Screen
 from sparkwright.app.services import finished
 from sparkwright.domain.errors import UsageError
@@ -203,7 +203,7 @@ async def _within(going: _Going, repeat: int, plan: LevelPlan, ends: float) -> L
 async def _one(going: _Going, repeat: int, plan: LevelPlan, left: float) -> Level:
     """Once more where the server refused all with a Retry-After. Raises NotReady when it is gone."""
     made, seconds = sessions(plan, going.order.workload, repeat, going.texts), min(left, plan.seconds or left)
-    step = Step(going.run.id, plan, repeat, made, seconds, seconds == plan.seconds, going.texts.doubts)
+    step = LevelStep(going.run.id, plan, repeat, made, seconds, seconds == plan.seconds, going.texts.doubts)
     level = await _shown(going, step)
     pause = sent_away(level)
     if pause is not None and pause <= min(PATIENCE, seconds):
@@ -213,7 +213,7 @@ async def _one(going: _Going, repeat: int, plan: LevelPlan, left: float) -> Leve
     return level
 
 
-async def _shown(going: _Going, step: Step) -> Level:
+async def _shown(going: _Going, step: LevelStep) -> Level:
     going.screen.level(step.plan, step.repeat, going.order.workload.repeats)
     level = await measured(going.bench, going.order, going.screen, step)
     for doubt in level.doubts[len(step.doubts) :]:
