@@ -3,7 +3,7 @@
 from sparkwright.app.cluster_state import model_path, stock
 from sparkwright.app.download import fetch, lack
 from sparkwright.app.services import ClusterState, Services, expand, home_of, resolved_paths
-from sparkwright.app.transfer import Copied, Stop, copy_chain, follow, manners, not_copied, peer_of
+from sparkwright.app.transfer import Copied, CopyStop, copy_chain, follow, manners, not_copied, peer_of
 from sparkwright.domain.checkpoint import Checkpoint
 from sparkwright.domain.errors import CommandFailed
 from sparkwright.domain.plan import Plan
@@ -84,8 +84,8 @@ async def stage_model(services: Services, plan: Plan, cluster_state: ClusterStat
     source = needs.source or plan.head
     root, size = _root(services, plan, source, cluster_state)
     whole = root if plan.recipe.model.path.startswith("/") else ""
-    lacking = [Stop(n, whole or _target(services, plan, n, cluster_state)) for n in needs.lacking if n != source]
-    stops = [Stop(source, root), *lacking]
+    lacking = [CopyStop(n, whole or _target(services, plan, n, cluster_state)) for n in needs.lacking if n != source]
+    stops = [CopyStop(source, root), *lacking]
     what = Copied(plan.recipe.model.label, size, await manners(services, [stop.node for stop in stops]))
     if not needs.source:
         await fetch(services, plan, cluster_state, stops, what)
