@@ -20,7 +20,7 @@ from sparkwright.supervision.state import (
     Recovery,
     Refuse,
     State,
-    Stop,
+    StopRanks,
     Swap,
     Watch,
     Work,
@@ -132,7 +132,7 @@ def capture(state: State, at: float, policy: Policy) -> Move:
 
 def stop(state: State, at: float) -> Move:
     there = begin(replace(state, reason=state.cause, gone=False), DeploymentState.DRAINING, Work.STOP, at)
-    return there, (Stop(there.turn),)
+    return there, (StopRanks(there.turn),)
 
 
 def relaunch(state: State, at: float, policy: Policy) -> Move:

@@ -51,7 +51,7 @@ class Capture:
 
 
 @dataclass(frozen=True, slots=True)
-class Stop:
+class StopRanks:
     """TERM, KILL, verify all ranks gone, then look whether the memory came back -> Stopped."""
 
     turn: int = 0
@@ -132,7 +132,7 @@ class Announce:
     text: str
 
 
-Effect = Capture | Stop | Launch | Watch | Reboot | Swap | Refuse | Admit | Close | Record | Announce
+Effect = Capture | StopRanks | Launch | Watch | Reboot | Swap | Refuse | Admit | Close | Record | Announce
 
 
 class Work(StrEnum):

@@ -24,7 +24,7 @@ from sparkwright.remote import repair as commands
 from sparkwright.supervision.events import Answer, Captured, LaunchFailed, Rebooted, RebootFailed, Returned, Stopped
 from sparkwright.supervision.moves import disk_troubles
 from sparkwright.supervision.recovery import NOTHING, Needs, of_diagnosis
-from sparkwright.supervision.state import Capture, Launch, Reboot, State, Stop, Swap, Watch
+from sparkwright.supervision.state import Capture, Launch, Reboot, State, StopRanks, Swap, Watch
 from sparkwright.supervisor.announcer import announce, view
 from sparkwright.supervisor.context import DeploymentContext
 from sparkwright.supervisor.demand import in_use
@@ -270,7 +270,7 @@ async def _abandoned(context: DeploymentContext, by: str, nonce: str) -> Returne
     return Returned(context.now(), f"the `up` of {by} that was replacing it sent no renewal for {silent}")
 
 
-Work = Capture | Stop | Launch | Watch | Reboot | Swap
+Work = Capture | StopRanks | Launch | Watch | Reboot | Swap
 
 
 class EffectRunner:
@@ -302,7 +302,7 @@ class EffectRunner:
         context = self._bus.context
         if isinstance(work, Capture):
             return await capture(self._bus, state, work)
-        if isinstance(work, Stop):
+        if isinstance(work, StopRanks):
             if state.planned or state.halted:
                 await drained(context)
             still = await in_use(self._bus) if state.idle else None
@@ -323,7 +323,7 @@ class EffectRunner:
         at = self._bus.context.now()
         if isinstance(work, Capture):
             return Captured(at, work.incident)
-        if isinstance(work, Stop):
+        if isinstance(work, StopRanks):
             return Stopped(at, left=(why,))
         if isinstance(work, Swap):
             return Returned(at, why)
