@@ -30,7 +30,7 @@ _SYSCTLS = ("MEM009", "MEM019")
 
 
 @dataclass(frozen=True, slots=True)
-class Survey:
+class InitSurvey:
     """steps: what `prepare` may make, in order. ready: (node, step, text) of those that hold already.
 
     notes: for the user. reaches: how each node is reached by the others. homes: of the ssh users.
@@ -52,7 +52,7 @@ async def rights_there(services: Services, password: Secret | None) -> dict[str,
     return {**rights, **(await rights_of(services, asking, rights_with(password)) if password else {})}
 
 
-async def survey(services: Services, rights: Mapping[str, Rights], forced: bool = False) -> Survey:
+async def survey(services: Services, rights: Mapping[str, Rights], forced: bool = False) -> InitSurvey:
     """Changes nothing. forced: machines that are no GB10 are accepted. Raises Refused for them, and NodeError."""
     checked = await check_nodes(services)
     for error in checked.lost:
@@ -78,7 +78,7 @@ async def survey(services: Services, rights: Mapping[str, Rights], forced: bool 
     now = await together(value_of(services, one.fix) for one in asked)
     wanted = tuple(one for one, value in zip(asked, now, strict=True) if value != one.fix.sets)
     ready = tuple((w.fix.node, w.code, w.fix.says) for w in asked if w not in wanted)
-    return Survey(checked, layout, wanted, ready, tuple(notes), reaches, homes)
+    return InitSurvey(checked, layout, wanted, ready, tuple(notes), reaches, homes)
 
 
 def _foreign(facts: Mapping[str, NodeFacts]) -> list[str]:
@@ -86,7 +86,7 @@ def _foreign(facts: Mapping[str, NodeFacts]) -> list[str]:
 
 
 async def prepare(
-    services: Services, found: Survey, wanted: Sequence[Wanted], seize: bool, reason: str = ""
+    services: Services, found: InitSurvey, wanted: Sequence[Wanted], seize: bool, reason: str = ""
 ) -> tuple[Result, ...]:
     """Makes the steps, each for all nodes before the next one begins. reason: of a --force. Raises Busy."""
     async with holding(services, services.cluster.names, "init", seize):
@@ -109,7 +109,7 @@ async def prepare(
     return tuple(results)
 
 
-async def _point(services: Services, found: Survey) -> None:
+async def _point(services: Services, found: InitSurvey) -> None:
     """Each node gets the addresses and host keys of the others, for its own key."""
     for name, home in found.homes.items():
         ways = [(other, reach) for other, reach in found.reaches.items() if other != name]

@@ -12,7 +12,7 @@ from sparkwright.adapters.sparkrun_files import sparkrun_cluster
 from sparkwright.app.check import CheckReport, check_nodes
 from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.app.fix import FixOutcome, Result, Wanted
-from sparkwright.app.init import Survey, prepare, record_login, rights_there, survey
+from sparkwright.app.init import InitSurvey, prepare, record_login, rights_there, survey
 from sparkwright.app.services import Services
 from sparkwright.cli import check_fix
 from sparkwright.cli import options as shared
@@ -163,7 +163,7 @@ def _init(cluster: Cluster, where: ClusterOptions, how: InitOptions) -> None:
 
 
 def _made(
-    cluster: Cluster, where: ClusterOptions, how: InitOptions, found: Survey, chosen: Sequence[Wanted]
+    cluster: Cluster, where: ClusterOptions, how: InitOptions, found: InitSurvey, chosen: Sequence[Wanted]
 ) -> tuple[tuple[Result, ...], CheckReport]:
     if not chosen:
         return (), found.checked
@@ -189,7 +189,7 @@ def _rights(cluster: Cluster, where: ClusterOptions, how: InitOptions) -> dict[s
     return rights
 
 
-def _show(found: Survey, wanted: Sequence[Wanted], err: bool) -> None:
+def _show(found: InitSurvey, wanted: Sequence[Wanted], err: bool) -> None:
     echo(f"{found.layout.topology}\n" if len(found.homes) > 1 else "one node\n", err=err)
     for step in INIT:
         mine = [one for one in wanted if one.code == step]
@@ -245,7 +245,7 @@ def _write(cluster: Cluster, text: str, how: InitOptions) -> str:
 class InitResult:
     """The result of `init`. file: the fate of the cluster file; text: its content."""
 
-    found: Survey
+    found: InitSurvey
     wanted: Sequence[Wanted]
     results: Sequence[Result]
     after: CheckReport
