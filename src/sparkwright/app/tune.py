@@ -20,7 +20,7 @@ from sparkwright.app.ready import until_ready
 from sparkwright.app.services import Services
 from sparkwright.app.stop import clean
 from sparkwright.app.swap import Swap
-from sparkwright.app.tune_survey import Survey
+from sparkwright.app.tune_survey import TuneSurvey
 from sparkwright.domain.errors import CommandFailed, NotReady, Refused, SparkwrightError
 from sparkwright.domain.evaluation import ProbeOutcome as Probed
 from sparkwright.domain.evaluation import ProbeState
@@ -87,7 +87,7 @@ class TuneSearch:
 
     services: Services
     bench: Bench
-    survey: Survey
+    survey: TuneSurvey
     journal: Journal
     show: Show
     budget: float

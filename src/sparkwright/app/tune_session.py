@@ -10,7 +10,7 @@ from sparkwright.app.running import Old, find
 from sparkwright.app.services import Services, finished
 from sparkwright.app.swap import Swap
 from sparkwright.app.tune import Journal, Show, TuneSearch
-from sparkwright.app.tune_survey import Survey
+from sparkwright.app.tune_survey import TuneSurvey
 from sparkwright.domain.codec import Unreadable, from_json, to_json
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.live import Desired
@@ -18,7 +18,7 @@ from sparkwright.domain.live import Desired
 
 @asynccontextmanager
 async def searching(
-    services: Services, bench: Bench, survey: Survey, journal: Journal, given: tuple[Show, float]
+    services: Services, bench: Bench, survey: TuneSurvey, journal: Journal, given: tuple[Show, float]
 ) -> AsyncIterator[TuneSearch]:
     """A search whose trials may begin. given: where it is shown, and the budget in seconds. Raises UsageError."""
     request = survey.request

@@ -63,7 +63,7 @@ class TuneRequest:
 
 
 @dataclass(slots=True)
-class Survey:
+class TuneSurvey:
     """settings: searched by answers; starts: compared by the time to ready. Answers of the plan are kept."""
 
     services: Services
@@ -128,7 +128,7 @@ class Survey:
         return Candidate(point, changes.keys, score, why)
 
 
-async def survey(services: Services, request: LaunchRequest, source: TuneSource, wanted: TuneRequest) -> Survey:
+async def survey(services: Services, request: LaunchRequest, source: TuneSource, wanted: TuneRequest) -> TuneSurvey:
     """Asks the nodes; changes nothing. Raises UsageError where there is nothing to search."""
     nodes = nodes_for(services, request.recipe)
     state = calibrated(services, request, await gather_state(services, nodes, request.recipe))
@@ -140,7 +140,7 @@ async def survey(services: Services, request: LaunchRequest, source: TuneSource,
     if not searched:
         engine = request.recipe.engine.name
         raise UsageError(f"no setting of {engine} to search for {wanted.goal}", "--set KEY=VALUE,VALUE names one")
-    made = Survey(services, request, source, wanted, state, judge_of(request, state, nodes), searched, starts)
+    made = TuneSurvey(services, request, source, wanted, state, judge_of(request, state, nodes), searched, starts)
     own = (0,) * len(searched)
     if refused := made.candidate(own).refused:
         raise UsageError(f"{request.recipe.label}: its own settings are refused: {refused}", "sparkwright plan RECIPE")

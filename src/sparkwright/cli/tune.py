@@ -15,7 +15,7 @@ from sparkwright.adapters.run_files.formats import write
 from sparkwright.app import tune_session as use
 from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.app.services import LaunchRequest, Services, api_key
-from sparkwright.app.tune_survey import Survey, TuneRequest, TuneSource, survey
+from sparkwright.app.tune_survey import TuneRequest, TuneSource, TuneSurvey, survey
 from sparkwright.cli import complete
 from sparkwright.cli import options as shared
 from sparkwright.cli.columns import aligned, echo, mark
@@ -181,7 +181,7 @@ async def _tune(call: TuneCall, wanted: TuneRequest) -> Tuned:
             )
 
 
-async def _searched(there: Services, made: Survey, journal: tune_journal.FileJournal, given: Any) -> Tuned:
+async def _searched(there: Services, made: TuneSurvey, journal: tune_journal.FileJournal, given: Any) -> Tuned:
     async with tools(None) as bench, use.searching(there, bench, made, journal, given) as search:
         if not given[0].quiet:
             echo(f"search {journal.id}; --resume {journal.id} continues it\n", err=True)
@@ -189,7 +189,7 @@ async def _searched(there: Services, made: Survey, journal: tune_journal.FileJou
         return search.result()
 
 
-async def _begun(there: Services, call: TuneCall, made: Survey) -> tune_journal.FileJournal:
+async def _begun(there: Services, call: TuneCall, made: TuneSurvey) -> tune_journal.FileJournal:
     old = await use.serving(there, call.deployment)
     header = {
         "recipe": call.recipe.label,
@@ -216,7 +216,7 @@ def _same(call: TuneCall, wanted: TuneRequest, journal: tune_journal.FileJournal
     return TuneRequest(wanted.goal, only, values, int(given["users"]), int(given["seed"]))
 
 
-def _planned(made: Survey) -> Tuned:
+def _planned(made: TuneSurvey) -> Tuned:
     size = search.space(made.settings)
     names = (made.request.recipe.label, (*made.settings, *made.starts), made.candidates)
     return Tuned("", made.wanted.goal, *names, (), size, simulated=made.simulated, profile=made.source.made)
