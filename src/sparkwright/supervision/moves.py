@@ -21,7 +21,7 @@ from sparkwright.supervision.state import (
     Refuse,
     State,
     StopRanks,
-    Swap,
+    SwapRanks,
     Watch,
     Work,
 )
@@ -209,7 +209,7 @@ def swap(state: State, at: float, why: str) -> Move:
     """The nodes are another's; the gateway stays and gives the reason."""
     asked = replace(without_incident(state), reason=why, ready_at=0.0, refusing=True, gone=False)
     there = begin(asked, DeploymentState.STARTING, Work.SWAP, at)
-    return there, (gateway(there), *taken_over(state), Swap(there.turn))
+    return there, (gateway(there), *taken_over(state), SwapRanks(there.turn))
 
 
 def taken_over(state: State) -> tuple[Effect, ...]:

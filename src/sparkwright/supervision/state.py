@@ -84,7 +84,7 @@ class Reboot:
 
 
 @dataclass(frozen=True, slots=True)
-class Swap:
+class SwapRanks:
     """Leave the nodes to the `up` that replaces this deployment, until it ends -> Returned."""
 
     turn: int = 0
@@ -132,7 +132,7 @@ class Announce:
     text: str
 
 
-Effect = Capture | StopRanks | Launch | Watch | Reboot | Swap | Refuse | Admit | Close | Record | Announce
+Effect = Capture | StopRanks | Launch | Watch | Reboot | SwapRanks | Refuse | Admit | Close | Record | Announce
 
 
 class Work(StrEnum):

@@ -24,7 +24,7 @@ from sparkwright.remote import repair as commands
 from sparkwright.supervision.events import Answer, Captured, LaunchFailed, Rebooted, RebootFailed, Returned, Stopped
 from sparkwright.supervision.moves import disk_troubles
 from sparkwright.supervision.recovery import NOTHING, Needs, of_diagnosis
-from sparkwright.supervision.state import Capture, Launch, Reboot, State, StopRanks, Swap, Watch
+from sparkwright.supervision.state import Capture, Launch, Reboot, State, StopRanks, SwapRanks, Watch
 from sparkwright.supervisor.announcer import announce, view
 from sparkwright.supervisor.context import DeploymentContext
 from sparkwright.supervisor.demand import in_use
@@ -270,7 +270,7 @@ async def _abandoned(context: DeploymentContext, by: str, nonce: str) -> Returne
     return Returned(context.now(), f"the `up` of {by} that was replacing it sent no renewal for {silent}")
 
 
-Work = Capture | StopRanks | Launch | Watch | Reboot | Swap
+Work = Capture | StopRanks | Launch | Watch | Reboot | SwapRanks
 
 
 class EffectRunner:
@@ -312,7 +312,7 @@ class EffectRunner:
             return await launch(context, asked_for=state.idle)
         if isinstance(work, Watch):
             return await watch(context, self._launched)
-        if isinstance(work, Swap):
+        if isinstance(work, SwapRanks):
             returned = await swap(self._bus, state)
             context.seen.forget_request()
             return returned
@@ -325,6 +325,6 @@ class EffectRunner:
             return Captured(at, work.incident)
         if isinstance(work, StopRanks):
             return Stopped(at, left=(why,))
-        if isinstance(work, Swap):
+        if isinstance(work, SwapRanks):
             return Returned(at, why)
         return RebootFailed(at, why) if isinstance(work, Reboot) else LaunchFailed(at, why)

@@ -25,7 +25,7 @@ from sparkwright.supervision.state import (
     Recovery,
     Refuse,
     StopRanks,
-    Swap,
+    SwapRanks,
     Work,
 )
 from unit.supervision.life import T0, Life, kinds, resumed
@@ -77,10 +77,10 @@ def test_a_restart_that_fails_is_a_fault_like_any_other() -> None:
 def test_while_it_is_replaced_nothing_is_done_about_its_ranks() -> None:
     """The `up` stops them: that is no fault, and a supervisor that is killed meanwhile goes on waiting."""
     life, why = Life(), "being replaced by anna@desk"
-    assert life.handle(Replaced(T0 + 1, why)) == (Refuse(why, T0 + 1), Swap(1))
+    assert life.handle(Replaced(T0 + 1, why)) == (Refuse(why, T0 + 1), SwapRanks(1))
     assert life.at() == (D.STARTING, Work.SWAP)
     assert life.handle(Fault(T0 + 2, "rank-exited", "rank 1 ended", Recovery.RELAUNCH)) == ()
-    assert life.handle(resumed(T0 + 3, ended=(0, 1))) == (Refuse(why, T0 + 1), Swap(2))
+    assert life.handle(resumed(T0 + 3, ended=(0, 1))) == (Refuse(why, T0 + 1), SwapRanks(2))
 
 
 @pytest.mark.parametrize("broken", [False, True])

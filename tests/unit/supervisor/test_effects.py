@@ -15,7 +15,7 @@ from sparkwright.domain.errors import NotReady, Unreachable
 from sparkwright.domain.incident import CHANGED
 from sparkwright.domain.live import Ask, DeploymentState, GatewayUse, LiveRank, Request
 from sparkwright.supervision.events import Captured, Launched, LaunchFailed, Ready, Returned, Stopped
-from sparkwright.supervision.state import Announce, Capture, Close, Refuse, State, StopRanks, Swap
+from sparkwright.supervision.state import Announce, Capture, Close, Refuse, State, StopRanks, SwapRanks
 from sparkwright.supervisor.announcer import Announcer
 from sparkwright.supervisor.effects import EffectRunner
 from sparkwright.supervisor.event_bus import Unwatched
@@ -278,7 +278,7 @@ async def test_a_switch_whose_console_has_gone_is_ended_here(phases: tuple[str |
     it.keep.journal.asked = replace(REPLACE, age=1000.0)
     it.keep.journal.phase_of = lambda name: states.pop(0) if len(states) > 1 else states[0]  # type: ignore[attr-defined]
     it.keep.journal.ask = lambda name, request: asked.append((name, request))  # type: ignore[attr-defined]
-    await EffectRunner(it.bus).begin(Swap(turn=3), STATE)
+    await EffectRunner(it.bus).begin(SwapRanks(turn=3), STATE)
     told = await answer(it)
     assert isinstance(told, Returned) and it.keep.journal.asked is None
     serves = phases[-1] == "ready"
@@ -290,7 +290,7 @@ async def test_a_switch_that_went_well_ends_at_rest() -> None:
     """The console's word to the supervisor that waits."""
     it = tower()
     it.keep.journal.asked = replace(REPLACE, ask=Ask.HALT, why="other serves in its place")
-    await EffectRunner(it.bus).begin(Swap(turn=3), STATE)
+    await EffectRunner(it.bus).begin(SwapRanks(turn=3), STATE)
     told = await answer(it)
     assert it.context.seen.request == "" and it.context.seen.answers == ()
     assert isinstance(told, Returned) and (told.again, told.halted, told.why) == (
