@@ -44,7 +44,7 @@ class PrintedRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class PrintedTable:
     """Output of a command. columns: what is between the columns, which the header names; setting: rows that are one."""
 
     key: str
@@ -61,7 +61,7 @@ class Forms:
 
     marks: tuple[bytes, ...]
     kinds: Mapping[str, re.Pattern[str]]
-    tables: tuple[Table, ...]
+    tables: tuple[PrintedTable, ...]
     more: Mapping[str, re.Pattern[str]]
 
 
@@ -75,11 +75,11 @@ def forms(file: Path = _FILE) -> Forms:
     return Forms(tuple(mark.encode() for mark in tree["marks"]), kinds, tuple(map(_table, tree["table"])), more)
 
 
-def _table(tree: dict[str, Any]) -> Table:
+def _table(tree: dict[str, Any]) -> PrintedTable:
     rows = [_checked("row", row) for row in _checked("table", tree).get("rows", ())]
     made = [PrintedRow(**row | {"pattern": _pattern(row["pattern"])}) for row in rows]
     texts: dict[str, Any] = {key: _pattern(tree[key]) for key in ("header", "like", "setting") if key in tree}
-    return Table(**tree | texts | {"rows": tuple(made)})
+    return PrintedTable(**tree | texts | {"rows": tuple(made)})
 
 
 def _checked(part: str, tree: dict[str, Any]) -> dict[str, Any]:
@@ -107,7 +107,7 @@ class Printed:
     rows: set[int] = field(default_factory=set)
     frame: str = ""
     collective: str = ""
-    _table: Table | None = None
+    _table: PrintedTable | None = None
     _slots: dict[str, str] = field(default_factory=dict)
     _columns: tuple[str, ...] = ()
     _variables: list[tuple[int, str, str]] = field(default_factory=list)
@@ -154,7 +154,7 @@ class Printed:
         inside = bool(table.setting and forms().more["variable"].search(text))
         return inside or bool(table.like.search(text))
 
-    def _state(self, number: int, text: str, table: Table) -> None:
+    def _state(self, number: int, text: str, table: PrintedTable) -> None:
         for row in table.rows:
             if not (match := row.pattern.search(text)):
                 continue
