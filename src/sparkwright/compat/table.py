@@ -71,16 +71,16 @@ class CompatibilityRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class CompatibilityTable:
     """A file. vLLM's is also of vLLM on Ray: `engines` of a row distinguishes them."""
 
     engine: str
     rows: tuple[CompatibilityRow, ...]
 
 
-def table(tree: Mapping[str, Any]) -> Table:
+def table(tree: Mapping[str, Any]) -> CompatibilityTable:
     """The table of a file whose values are texts, lists and mappings. Raises ValueError."""
-    return Table(tree["engine"], tuple(map(row, tree["rows"])))
+    return CompatibilityTable(tree["engine"], tuple(map(row, tree["rows"])))
 
 
 def row(tree: Mapping[str, Any]) -> CompatibilityRow:
@@ -94,7 +94,7 @@ ENGINES = tuple(name.replace("-", "_") for name in SEPARATE)
 
 
 @cache
-def read_table(name: str) -> Table:
+def read_table(name: str) -> CompatibilityTable:
     """The table of a file. Raises ValueError on one that does not keep the schema."""
     path = files("sparkwright.compat") / "data" / f"{name}.yaml"
     return table(yaml.load(path.read_text(encoding="utf-8"), _LOADER))
