@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from sparkwright.adapters.shell_names import ShellNames
     from sparkwright.adapters.sqlite.runs import SqliteRuns
     from sparkwright.adapters.tunnels import Tunnels
-    from sparkwright.app.bench.target import Bench, Target
+    from sparkwright.app.bench.target import Bench, BenchTarget
     from sparkwright.domain.probed import Probed
 
 CLUSTER_VARIABLE = "SPARKWRIGHT_CLUSTER"
@@ -228,7 +228,7 @@ async def bench(tokenizer: Path | None) -> AsyncIterator["Bench"]:
     from sparkwright.adapters.load.client import ProcessClient
     from sparkwright.app.bench.target import Bench, ClientMachine
 
-    async def counting(asker: Endpoint, engine: "Target", probed: "Probed") -> Tokenizer:
+    async def counting(asker: Endpoint, engine: "BenchTarget", probed: "Probed") -> Tokenizer:
         return await tokenizers.tokenizer(
             tokenizers.TokenizeServer(asker, engine.root, probed.model, engine.key), tokenizer
         )

@@ -15,7 +15,7 @@ from sparkwright.adapters.files import open_workload, texts_of
 from sparkwright.app.bench.benchmark import BenchRequest, PreparedBench, go, is_url, url_target
 from sparkwright.app.bench.measure import adjusted, resumed
 from sparkwright.app.bench.prompt_corpus import replayed_paths
-from sparkwright.app.bench.target import Bench, KeyWanted, Target
+from sparkwright.app.bench.target import Bench, BenchTarget, KeyWanted
 from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.app.runs import loaded, taken_up
 from sparkwright.cli import complete
@@ -239,7 +239,7 @@ async def endpoint(made: Bench, named: str, said: BenchOptions) -> AsyncIterator
         ours = await _clustered().behind(named, said.where, True)
     if not ours:
         try:
-            async with url_target(made, Target(named, said.model), said.keys, said.request) as ready:
+            async with url_target(made, BenchTarget(named, said.model), said.keys, said.request) as ready:
                 yield made, ready
                 return
         except KeyWanted:

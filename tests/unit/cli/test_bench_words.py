@@ -5,7 +5,7 @@ from dataclasses import replace
 from fakes.tokenizer import CountingTokenizer
 from sparkwright.app.bench.benchmark import PreparedBench
 from sparkwright.app.bench.measure import outline
-from sparkwright.app.bench.target import Order, Target
+from sparkwright.app.bench.target import BenchTarget, Order
 from sparkwright.cli.bench_words import found_text, lacks, plan_json, plan_text
 from sparkwright.domain.probed import Probed
 from sparkwright.domain.run import RunConditions
@@ -23,7 +23,7 @@ FULL = Probed(
 def ready(probed: Probed = FULL, exact: bool = True, **conditions: object) -> PreparedBench:
     known = replace(RunConditions("http://node", "m", tokenizer="/tokenize of the server"), **conditions)  # type: ignore[arg-type]
     made = outline(WORK, probed)
-    order = Order(Target("http://node"), probed, WORK, tuple(level.plan for level in made.levels))
+    order = Order(BenchTarget("http://node"), probed, WORK, tuple(level.plan for level in made.levels))
     return PreparedBench(order, made, CountingTokenizer(exact=exact), known)
 
 

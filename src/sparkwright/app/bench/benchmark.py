@@ -9,11 +9,11 @@ from sparkwright.app.bench.probe import probe
 from sparkwright.app.bench.prompt_corpus import CorpusInputs, prepare
 from sparkwright.app.bench.target import (
     Bench,
+    BenchTarget,
     DeploymentInfo,
     KeyWanted,
     Order,
     Screen,
-    Target,
     no_incidents,
     no_memory,
 )
@@ -92,7 +92,7 @@ class PreparedBench:
     files: Mapping[str, str] = field(default_factory=dict)
 
 
-async def ready(bench: Bench, target: Target, ours: DeploymentInfo | None, request: BenchRequest) -> PreparedBench:
+async def ready(bench: Bench, target: BenchTarget, ours: DeploymentInfo | None, request: BenchRequest) -> PreparedBench:
     """Raises NotReady, UsageError."""
     probed = await probe(bench.asker, bench.clock, target)
     planned = outline(request.workload, probed)
@@ -138,7 +138,7 @@ def is_url(named: str) -> bool:
 @asynccontextmanager
 async def url_target(
     bench: Bench,
-    target: Target,
+    target: BenchTarget,
     keys: Sequence[Secret | None],
     request: BenchRequest,
     ours: DeploymentInfo | None = None,

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from sparkwright.app import queries
 from sparkwright.app.bench.benchmark import BenchRequest, PreparedBench, ready, url_target
-from sparkwright.app.bench.target import Bench, DeploymentInfo, Target
+from sparkwright.app.bench.target import Bench, BenchTarget, DeploymentInfo
 from sparkwright.app.gather import gather, reached
 from sparkwright.app.incidents import remembered
 from sparkwright.app.queries import chosen
@@ -138,7 +138,7 @@ async def deployment(
     key = key or _key(services, head)
     watched = _watched(services, request, ours)
     async with _engine(services, head) as url:
-        target = Target(url, head.served_name, key, name)
+        target = BenchTarget(url, head.served_name, key, name)
         yield await ready(bench, target, replace(ours, tunnelled=_away(services, head)), watched)
 
 
@@ -154,8 +154,8 @@ async def gateway(
     head, key = ours.head, services.secrets.get(ours.head.key_env)
     watched = _watched(services, request, ours)
     async with _engine(services, head) as url, _reached(services, head, gateway.url) as (at, tunnelled):
-        behind = None if head.key_env and not key else Target(url, head.served_name, key, gateway.deployment)
-        target = Target(at, head.served_name, None, f"{gateway.deployment} ({gateway.url})", behind)
+        behind = None if head.key_env and not key else BenchTarget(url, head.served_name, key, gateway.deployment)
+        target = BenchTarget(at, head.served_name, None, f"{gateway.deployment} ({gateway.url})", behind)
         info = replace(ours, tunnelled=tunnelled, gateway=gateway.url)
         async with url_target(bench, target, gateway.keys, watched, info) as found:
             yield found

@@ -23,7 +23,7 @@ class KeyWanted(UsageError):
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class BenchTarget:
     """url: as the user wrote it. model: '' takes the server's own. asked_as: how messages name it, '' for the url.
 
     behind: the engine, where url is a gateway's, which passes on neither its figures nor its tokenizer.
@@ -33,10 +33,10 @@ class Target:
     model: str = ""
     key: Secret | None = None
     asked_as: str = ""
-    behind: "Target | None" = None
+    behind: "BenchTarget | None" = None
 
     @property
-    def engine(self) -> "Target":
+    def engine(self) -> "BenchTarget":
         """The target that serves the engine's own figures."""
         return self.behind or self
 
@@ -53,7 +53,7 @@ class Target:
         return self.asked_as or self.root
 
 
-async def patient(clock: Clock, target: Target, ask: Callable[[], Awaitable[Reply]]) -> Reply:
+async def patient(clock: Clock, target: BenchTarget, ask: Callable[[], Awaitable[Reply]]) -> Reply:
     """An answer that is good, after as much waiting as a 429 or 503 asks for, within the bound.
 
     Raises UsageError for a missing or wrong key, NotReady for anything else that is no answer.
@@ -74,7 +74,7 @@ def retry_after(reply: Reply) -> float | None:
     return max(0.1, float(text)) if text.replace(".", "", 1).isdigit() else None
 
 
-def checked(reply: Reply, target: Target) -> Reply:
+def checked(reply: Reply, target: BenchTarget) -> Reply:
     """Raises UsageError, NotReady."""
     if reply.status in (401, 403):
         needs = "it wants a key" if target.key is None else "the key that was given is not one of its"
@@ -139,7 +139,7 @@ class Bench:
     runs: RunStore
     clock: Clock
     machine: ClientMachine
-    tokenizer: Callable[[Endpoint, Target, Probed], Awaitable[Tokenizer]]
+    tokenizer: Callable[[Endpoint, BenchTarget, Probed], Awaitable[Tokenizer]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +172,7 @@ class Order:
     incidents: when each was opened -> what it is.
     """
 
-    target: Target
+    target: BenchTarget
     probed: Probed
     workload: Workload
     levels: tuple[LevelPlan, ...]

@@ -11,7 +11,7 @@ from fakes.endpoint import TableAsker, reply
 from fakes.run_store import MemoryRuns
 from fakes.tokenizer import CountingTokenizer
 from sparkwright.app.bench.benchmark import BenchRequest, go, ready
-from sparkwright.app.bench.target import Bench, ClientMachine, Target
+from sparkwright.app.bench.target import Bench, BenchTarget, ClientMachine
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import NotReady, UsageError
 from sparkwright.domain.run import Lag, LoadJob, Reads, Row, Run
@@ -97,7 +97,7 @@ class Scene:
 
         machine = ClientMachine("client", "host", "clock", nonce)
         bench = Bench(self.asker, self.client, self.runs, self.clock, machine, counting)
-        found = await ready(bench, Target("http://node:1"), None, BenchRequest(workload, resume))
+        found = await ready(bench, BenchTarget("http://node:1"), None, BenchRequest(workload, resume))
         return await go(bench, found, self.listener, resume)
 
 
