@@ -50,7 +50,7 @@ class Tap(Protocol):
     def ended(self, whole: bool) -> None: ...
 
 
-class Target(Protocol):
+class EngineTarget(Protocol):
     """The destination of a request. key: of the engine, '' for none. limit: bytes of the body. websocket: it may become
     one.
 
@@ -87,7 +87,7 @@ class RequestGate(Protocol):
     @property
     def limit(self) -> int: ...
     def first(self, head: RequestHead) -> AdmittedRequest | GatewayAnswer: ...
-    async def choose(self, head: RequestHead, model: str, entry: Any) -> Target | OwnPage | GatewayAnswer: ...
+    async def choose(self, head: RequestHead, model: str, entry: Any) -> EngineTarget | OwnPage | GatewayAnswer: ...
 
 
 class Passing:
@@ -162,7 +162,7 @@ async def _asked(
 
 async def _chosen(
     gate: RequestGate, client: ProxyConnection, head: RequestHead, kept: HeldBody, entry: AdmittedRequest
-) -> Target | OwnPage | GatewayAnswer:
+) -> EngineTarget | OwnPage | GatewayAnswer:
     scan = scan_for(head.headers.get("content-type", ""))
     while not scan.done and (piece := await client.body()):
         await kept.write(piece)
@@ -175,7 +175,7 @@ async def _chosen(
 
 
 async def _while_waiting(
-    choosing: "asyncio.Future[Target | OwnPage | GatewayAnswer]", client: ProxyConnection, kept: HeldBody
+    choosing: "asyncio.Future[EngineTarget | OwnPage | GatewayAnswer]", client: ProxyConnection, kept: HeldBody
 ) -> None:
     """The rest of the body is taken in meanwhile: only then is it seen that a client leaves. Raises Gone."""
 
@@ -206,7 +206,7 @@ async def _while_waiting(
 
 
 async def _passed(
-    client: ProxyConnection, head: RequestHead, kept: HeldBody, target: Target, tap: Tap
+    client: ProxyConnection, head: RequestHead, kept: HeldBody, target: EngineTarget, tap: Tap
 ) -> GatewayAnswer | None:
     """The answer for the client in place of the engine's; None if it got one. Raises Gone, OSError."""
     answer, engine = EngineAnswer(head.method), None
@@ -236,7 +236,7 @@ async def _passed(
             engine.close()
 
 
-async def _connected(target: Target) -> socket.socket:
+async def _connected(target: EngineTarget) -> socket.socket:
     """A plain socket: what the engine had sent before it broke off can still be read. Raises OSError, TimeoutError."""
     loop = asyncio.get_running_loop()
     async with asyncio.timeout(_CONNECT):
