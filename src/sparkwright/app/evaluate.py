@@ -24,7 +24,7 @@ from sparkwright.evals.catalog import ProbeEntry
 from sparkwright.evals.context import lengths
 from sparkwright.evals.heard import ProbeAnswer, ProbeRequest, read
 from sparkwright.evals.probe import ProbeInputs
-from sparkwright.loadgen.prompts import Texts, written
+from sparkwright.loadgen.prompts import PromptTexts, written
 
 VERSION = 1  # of the probes and instructions: runs of different versions are not compared
 _AT_ONCE = 32
@@ -100,7 +100,7 @@ async def given_of(
     return replace(given, filler=lambda tokens, salt: _filler(made, tokens, salt, seed))
 
 
-def _filler(texts: Texts, tokens: int, salt: int, seed: int) -> str:
+def _filler(texts: PromptTexts, tokens: int, salt: int, seed: int) -> str:
     """A negative salt gives a text that no cache has."""
     fresh = texts.salt if salt < 0 else ""
     return written(texts, tokens, Random(f"{seed}/{salt}/{fresh}"))

@@ -21,7 +21,7 @@ from sparkwright.domain.units import duration, gib
 from sparkwright.domain.workload import LevelPlan, Soak
 from sparkwright.evals.catalog import chosen
 from sparkwright.loadgen.endurance import SOAK, is_soak
-from sparkwright.loadgen.prompts import Texts, written
+from sparkwright.loadgen.prompts import PromptTexts, written
 from sparkwright.loadgen.workloads import sessions
 
 _LEAST = 5.0  # seconds; a level that would have less is not begun
@@ -75,7 +75,7 @@ class _Going:
     ready: PreparedBench
     screen: Screen
     run: Run
-    texts: Texts
+    texts: PromptTexts
     terms: Soak
     found: Evaluation
     left_out: int = 0

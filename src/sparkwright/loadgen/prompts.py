@@ -62,7 +62,7 @@ class PromptFrames:
 
 
 @dataclass(frozen=True, slots=True)
-class Texts:
+class PromptTexts:
     """The ingredients of prompts, with this server's tokenizer. bare: tokens of a salt line without its words; least:
     the same without the line break, the shortest prompt.
 
@@ -91,12 +91,12 @@ def dice_of(workload: Workload, level: LevelPlan, *more: object) -> Random:
     return Random("/".join(str(part) for part in (workload.name, workload.seed, level.name, *more)))
 
 
-def salted(texts: Texts, tokens: int, dice: Random) -> str:
+def salted(texts: PromptTexts, tokens: int, dice: Random) -> str:
     """A salt line of exactly so many tokens, at least `bare`."""
     return HEAD + "".join(dice.choices(texts.units, k=max(tokens - texts.bare, 0))) + END
 
 
-def written(texts: Texts, tokens: int, dice: Random, kind: Text = Text.PROSE) -> str:
+def written(texts: PromptTexts, tokens: int, dice: Random, kind: Text = Text.PROSE) -> str:
     """A context of exactly so many tokens that more text may follow: a salt and pieces."""
     least = texts.bare + SALT
     chosen = list(_chosen(texts.stocks[kind], max(tokens - least, 0), dice))
@@ -104,12 +104,12 @@ def written(texts: Texts, tokens: int, dice: Random, kind: Text = Text.PROSE) ->
     return salted(texts, left, dice) + "".join(piece.text for piece in chosen)
 
 
-def asking(texts: Texts, tokens: int, dice: Random, kind: Text = Text.PROSE) -> str:
+def asking(texts: PromptTexts, tokens: int, dice: Random, kind: Text = Text.PROSE) -> str:
     """A text like `written`, with the question of its kind at the end; one of a few tokens is the salt alone."""
     return ending(texts, tokens, dice, texts.stocks[kind].question, kind)
 
 
-def ending(texts: Texts, tokens: int, dice: Random, last: PromptPiece, kind: Text = Text.PROSE) -> str:
+def ending(texts: PromptTexts, tokens: int, dice: Random, last: PromptPiece, kind: Text = Text.PROSE) -> str:
     """A text like `written`, with `last` at the end: templates cut line breaks off a message's end, and so change
     counts."""
     room = tokens - last.tokens
@@ -163,7 +163,7 @@ class Making:
     workload: Workload
     level: LevelPlan
     repeat: int
-    texts: Texts
+    texts: PromptTexts
 
     def lengths(self, number: int) -> Random:
         """The same in every run."""

@@ -16,7 +16,7 @@ from sparkwright.domain.values import dataclass, replace
 from sparkwright.domain.workload import Agent, Length, LevelPlan, Replay, Shape, Workload
 from sparkwright.loadgen.agentic import planned
 from sparkwright.loadgen.profiles import fits, largest
-from sparkwright.loadgen.prompts import Texts
+from sparkwright.loadgen.prompts import PromptTexts
 from sparkwright.loadgen.slo import Next, Point, share, step
 from sparkwright.loadgen.workloads import sessions
 
@@ -119,7 +119,7 @@ async def run_of(bench: Bench, order: Order, conditions: RunConditions) -> Run:
     return Run(free, now, order.workload, conditions, tags=order.tags, note=order.note)
 
 
-async def measure(bench: Bench, order: Order, screen: Screen, run: Run, texts: Texts) -> Run:
+async def measure(bench: Bench, order: Order, screen: Screen, run: Run, texts: PromptTexts) -> Run:
     """The run as the store has it at the end. What is complete in it already is not measured again.
 
     Raises NotReady when nothing answers any more. However it ends, what was measured is stored and can be resumed.
@@ -142,7 +142,7 @@ class _Going:
     order: Order
     screen: Screen
     run: Run
-    texts: Texts
+    texts: PromptTexts
 
 
 async def _all(going: _Going) -> bool:

@@ -11,7 +11,7 @@ from sparkwright.domain.workload import Agent, Api, Replay, Single, Text, Worklo
 from sparkwright.loadgen import texts
 from sparkwright.loadgen.agentic import tools_text
 from sparkwright.loadgen.profiles import largest, shipped_file
-from sparkwright.loadgen.prompts import END, HEAD, SALT, PromptFrames, PromptPiece, Stock, Texts, Tools, asking
+from sparkwright.loadgen.prompts import END, HEAD, SALT, PromptFrames, PromptPiece, PromptTexts, Stock, Tools, asking
 from sparkwright.loadgen.recorded import Recorded, parse
 from sparkwright.loadgen.texts import CLOSING, QUESTIONS, blocks, lines
 from sparkwright.ports import Tokenizer
@@ -28,7 +28,7 @@ class Measuring:
     """
 
     workload: Workload
-    texts: Texts
+    texts: PromptTexts
     tokenizer: Tokenizer
     doubts: list[str] = field(default_factory=list)
     off: int = 0
@@ -126,7 +126,7 @@ async def prepare(
     tokenizer: Tokenizer,
     tell: Tell = lambda text: None,
     given: CorpusInputs | None = None,
-) -> Texts:
+) -> PromptTexts:
     """Raises NotReady when the server stops answering, UsageError for a file that cannot be replayed."""
     given = given or CorpusInputs()
     told = {path: shipped_file(path) or given.files[path] for path in _paths(workload)}
@@ -146,16 +146,16 @@ async def prepare(
     return replace(made, recorded=fitting, frames=frames, doubts=tuple(dict.fromkeys(doubts)))
 
 
-async def _pieces(workload: Workload, probed: Probed, tokenizer: Tokenizer) -> Texts:
+async def _pieces(workload: Workload, probed: Probed, tokenizer: Tokenizer) -> PromptTexts:
     longest = max((largest(level) for level in workload.levels), default=0)
     bare, least = await tokenizer.counts([HEAD + END, HEAD + END.rstrip()])
     units = await _units(tokenizer, bare)
     stocks = {kind: await _stock(tokenizer, kind, longest) for kind in _kinds(workload)}
     (closing,) = await _counted(tokenizer, [CLOSING])
-    return Texts(probed, tokenizer.name, units, bare, least, stocks, closing, exact=tokenizer.exact)
+    return PromptTexts(probed, tokenizer.name, units, bare, least, stocks, closing, exact=tokenizer.exact)
 
 
-async def _sums(texts: Texts, tokenizer: Tokenizer) -> tuple[str, ...]:
+async def _sums(texts: PromptTexts, tokenizer: Tokenizer) -> tuple[str, ...]:
     """A doubt where a text put together has not the tokens of its pieces. An estimate is named as such."""
     if not texts.exact:
         return ()
@@ -168,7 +168,7 @@ async def _sums(texts: Texts, tokenizer: Tokenizer) -> tuple[str, ...]:
     return (f"texts have not the tokens of their pieces with this tokenizer: {wanted} were {max(found)}",)
 
 
-def _within(texts: Texts, recorded: tuple[Recorded, ...]) -> tuple[Recorded, ...]:
+def _within(texts: PromptTexts, recorded: tuple[Recorded, ...]) -> tuple[Recorded, ...]:
     """Those that fit into the server's context, as far as their lengths are known."""
     most = texts.probed.context
     return tuple(one for one in recorded if not most or one.input_tokens + one.output_tokens <= most)
