@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from sparkwright.domain.values import dataclass, replace
 from sparkwright.simulator.directives import directive
-from sparkwright.simulator.text import Style, Tokenizer
+from sparkwright.simulator.text import SimulatedTokenizer, Style
 
 Body = dict[str, Any]
 
@@ -100,7 +100,7 @@ class Rules:
 
     names: tuple[str, ...]
     context: int
-    tokenizer: Tokenizer
+    tokenizer: SimulatedTokenizer
     reasoning: bool
     auto_tools: bool
     template: Body

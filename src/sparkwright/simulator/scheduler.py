@@ -17,7 +17,7 @@ from sparkwright.simulator.job import BlockPool, EngineDead, Job
 from sparkwright.simulator.ledger import Limits
 from sparkwright.simulator.metrics import Stats
 from sparkwright.simulator.rank import SimulatedSpeed
-from sparkwright.simulator.text import Piece, Tokenizer
+from sparkwright.simulator.text import Piece, SimulatedTokenizer
 
 
 class Ranks(Protocol):
@@ -43,7 +43,7 @@ class SimulatedMachine:
 
 
 class SimulatedEngine:
-    def __init__(self, machine: SimulatedMachine, tokenizer: Tokenizer, stats: Stats, ranks: Ranks) -> None:
+    def __init__(self, machine: SimulatedMachine, tokenizer: SimulatedTokenizer, stats: Stats, ranks: Ranks) -> None:
         self.machine = machine
         self.tokenizer = tokenizer
         self.stats = stats

@@ -19,7 +19,7 @@ from sparkwright.simulator.metrics import Metrics, Stats
 from sparkwright.simulator.rank import SPIN, Hoard, RankActivity, SimulatedRank
 from sparkwright.simulator.scheduler import SimulatedEngine, SimulatedMachine
 from sparkwright.simulator.server import LISTED, Server
-from sparkwright.simulator.text import Tokenizer
+from sparkwright.simulator.text import SimulatedTokenizer
 
 DESTROY = (
     "Warning: WARNING: destroy_process_group() was not called before program exit, which can leak resources. For more "
@@ -199,7 +199,7 @@ class Core:
         accepted, found = self._drifted("accept", ACCEPTANCE), self._drifted("hits", 1.0)
         scale, slower = rank.settings.token_scale, self._drifted("slow", 1.0)
         machine = SimulatedMachine(limits, pool, rank.speed, scale, slower, drafts, accepted, found)
-        self.tokenizer = Tokenizer(rank.model.vocab)
+        self.tokenizer = SimulatedTokenizer(rank.model.vocab)
         self.activity = RankActivity(rank.number)
         ranks = _Ranks(rank, link, trouble, self.activity)
         self.stats = Stats(self.metrics)

@@ -15,7 +15,7 @@ from sparkwright.simulator.link import HeadLink, PeerLost, Worker, patient
 from sparkwright.simulator.log import Voice
 from sparkwright.simulator.phases import Bar
 from sparkwright.simulator.settings import settings_from
-from sparkwright.simulator.text import Style, Tokenizer, answer
+from sparkwright.simulator.text import SimulatedTokenizer, Style, answer
 from unit.simulator.inprocess import MakeRank
 
 TEXT = "def quick_sort(items):\n    return sorted(items)  # naïve, 1234 times\n\n" * 3
@@ -24,21 +24,21 @@ TEXT = "def quick_sort(items):\n    return sorted(items)  # naïve, 1234 times\n
 @pytest.mark.parametrize("text", [TEXT, "", " ", "<|im_start|>user\nhi<|im_end|>", "日本語 and   spaces\t\n"])
 def test_tokens_give_the_text_back(text: str) -> None:
     """Nothing is lost between text and tokens, and equal text has equal tokens."""
-    tokenizer = Tokenizer(8000)
+    tokenizer = SimulatedTokenizer(8000)
     ids = tokenizer.encode(text)
     assert tokenizer.decode(ids) == text
-    assert ids == Tokenizer(8000).encode(text)
+    assert ids == SimulatedTokenizer(8000).encode(text)
 
 
 def test_a_token_is_about_four_characters() -> None:
     """Counts are of the real order, so that contexts and speeds are plausible."""
     words = "The scheduler batches requests and keeps the cache of every prompt that it has seen before. " * 20
-    assert 3.0 < len(words) / len(Tokenizer(8000).encode(words)) < 5.5
+    assert 3.0 < len(words) / len(SimulatedTokenizer(8000).encode(words)) < 5.5
 
 
 def test_each_piece_of_an_answer_is_one_token() -> None:
     """Otherwise usage and a resent history would disagree."""
-    tokenizer = Tokenizer(8000)
+    tokenizer = SimulatedTokenizer(8000)
     pieces = [p.text for p in itertools.islice(answer(7, Style(endless=True)), 300)]
     assert tokenizer.pieces("".join(pieces)) == pieces
 
