@@ -46,7 +46,7 @@ class EndpointCheck:
 
     at: ServedModel
     answer: ProbeAnswer
-    troubles: tuple[fitness.Trouble, ...] = ()
+    troubles: tuple[fitness.ClientTrouble, ...] = ()
     models: tuple[str, ...] = ()
     seconds: float = 0.0
     simulated: bool = False
