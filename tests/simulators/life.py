@@ -16,7 +16,7 @@ from sparkwright.simulator.link import PeerLost, Worker
 from sparkwright.simulator.log import Web, bind, web
 from sparkwright.simulator.rank import SimulatedRank, StartFailed, signalled
 from sparkwright.simulator.scheduler import SimulatedEngine
-from sparkwright.simulator.service import POLL_S, Core, Trouble
+from sparkwright.simulator.service import POLL_S, Core, DialectTrouble
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class Head:
             if not lost.done():
                 lost.set_result(await self.dialect.lost(self.rank))
 
-        core = Core(self.rank, self.link, Trouble(lambda: None, ending))
+        core = Core(self.rank, self.link, DialectTrouble(lambda: None, ending))
         site = Site(core, self.engine, self.dialect.metrics, self.dialect.labels, self.dialect.api)
         server = web(site.app(self.dialect.routes(site), self.dialect.guarded), self.rank.args, self.rank.voices.api)
         work = [server.serve(sockets=[sock]), core.engine.run(), core.watch(), self._ready(server, site)]

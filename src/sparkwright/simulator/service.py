@@ -36,7 +36,7 @@ class SimulatedService:
         self.rank = rank
         self.link = link
         self.stop = stop
-        self.core = Core(rank, link, Trouble(self._silent, self._lost))
+        self.core = Core(rank, link, DialectTrouble(self._silent, self._lost))
         self.engine, self.metrics, self.stats = self.core.engine, self.core.metrics, self.core.stats
         self.server = self._server()
         self.metrics.set("vllm:cache_config_info", 1.0, **_cache_labels(rank))
@@ -148,7 +148,7 @@ def _cache_labels(rank: SimulatedRank) -> dict[str, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
+class DialectTrouble:
     """A dialect's words about other ranks: silent ones, lost ones. `lost` returns when the engine is to end."""
 
     silent: Callable[[], None]
@@ -161,7 +161,7 @@ class _Ranks:
 
     rank: SimulatedRank
     link: HeadLink
-    trouble: Trouble
+    trouble: DialectTrouble
     activity: RankActivity
     engine: SimulatedEngine | None = None
 
@@ -189,7 +189,7 @@ class _Ranks:
 class Core:
     """The engine with its names, metrics and rules."""
 
-    def __init__(self, rank: SimulatedRank, link: HeadLink, trouble: Trouble) -> None:
+    def __init__(self, rank: SimulatedRank, link: HeadLink, trouble: DialectTrouble) -> None:
         self.rank = rank
         args, limits = rank.args, rank.limits
         self.names = tuple(args.served_model_name or [args.model])

@@ -20,7 +20,7 @@ from sparkwright.engines.tables import metric_names
 from sparkwright.simulator.link import HeadLink
 from sparkwright.simulator.log import LineForm, Voice, Voices
 from sparkwright.simulator.rank import SimulatedRank, StartFailed
-from sparkwright.simulator.service import Core, Trouble
+from sparkwright.simulator.service import Core, DialectTrouble
 from unit.simulator.inprocess import MakeRank
 
 GIVEN = Namespace(model="/m/tiny.gguf", enable_metrics=True, metrics=True, api_key="hidden", model_path="m")
@@ -40,7 +40,7 @@ TALKS: dict[str, tuple[Dialect, LineForm, Callable[[str], LogEvent | None], Mapp
     ),
 }
 NOBODY = Request({"type": "http"})
-QUIET = Trouble(lambda: None, lambda _: asyncio.sleep(0))
+QUIET = DialectTrouble(lambda: None, lambda _: asyncio.sleep(0))
 ENGINE = pytest.mark.parametrize("engine", TALKS)
 
 

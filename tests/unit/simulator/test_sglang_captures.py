@@ -20,7 +20,7 @@ from sparkwright.simulator.job import Job
 from sparkwright.simulator.link import HeadLink
 from sparkwright.simulator.log import Voice, Voices
 from sparkwright.simulator.rank import SimulatedRank
-from sparkwright.simulator.service import Core, Trouble
+from sparkwright.simulator.service import Core, DialectTrouble
 from unit.simulator.inprocess import CAPTURES, Client, MakeRank, until
 from unit.simulator.test_dialects import start
 
@@ -94,7 +94,7 @@ async def make_site(make_rank: MakeRank) -> AsyncIterator[Callable[..., Awaitabl
     async def make(key: str = "") -> tuple[Site, Client, io.StringIO]:
         rank, out = spoken(make_rank, *(["--api-key", key] if key else []))
         dialect = sglang.Dialect(GIVEN, "0.5.12", True)
-        core = Core(rank, HeadLink(1), Trouble(lambda: None, lambda _: asyncio.sleep(0)))
+        core = Core(rank, HeadLink(1), DialectTrouble(lambda: None, lambda _: asyncio.sleep(0)))
         site = Site(core, "SGLang 0.5.12", dialect.metrics, dialect.labels, dialect.api)
         site.up = True
         running.append(asyncio.create_task(core.engine.run()))
