@@ -32,7 +32,7 @@ class LogCause:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class RuleVerdict:
     """The conclusion of a whole-log rule: its confidence, and its lines."""
 
     sure: float
@@ -47,7 +47,7 @@ class WholeLogRule:
     """
 
     code: str
-    judge: Callable[[tuple[Story, ...]], Iterable[Verdict]]
+    judge: Callable[[tuple[Story, ...]], Iterable[RuleVerdict]]
     MARKS: Mapping[str, str] = field(default_factory=dict)
     ROWS: Mapping[str, TableRows] = field(default_factory=dict)
 
