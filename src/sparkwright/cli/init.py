@@ -18,7 +18,7 @@ from sparkwright.cli import check_fix
 from sparkwright.cli import options as shared
 from sparkwright.cli.check_fix import leave_undone, proposal_text, results_text, summary, undone, wanted_json
 from sparkwright.cli.columns import echo, findings_text, fold
-from sparkwright.cli.init_login import Voice, discovered, log_in
+from sparkwright.cli.init_login import LoginVoice, discovered, log_in
 from sparkwright.cli.kinds import renamed_option
 from sparkwright.domain.cluster import Cluster, Fabric, Node
 from sparkwright.domain.command import Secret
@@ -145,7 +145,7 @@ def _cluster(given: Sequence[str], where: ClusterOptions, name: str, how: InitOp
 
 def _init(cluster: Cluster, where: ClusterOptions, how: InitOptions) -> None:
     login = first_login(where)
-    log_in(cluster, login, Voice(how.yes, how.dry_run, how.takes("ssh")))
+    log_in(cluster, login, LoginVoice(how.yes, how.dry_run, how.takes("ssh")))
     ours = ClusterOptions(where.cluster, str(login.current or ""))
     if not how.dry_run and login.public_key():
         key = login.public_key()
