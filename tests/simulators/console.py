@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any, NoReturn
 
 from sparkwright.simulator import options
-from sparkwright.simulator.log import LineForm, Voice, Voices
+from sparkwright.simulator.log import LineForm, LogVoice, Voices
 from sparkwright.simulator.model import find, read
 from sparkwright.simulator.rank import SimulatedRank, rank_from
 from sparkwright.simulator.settings import Faults, SimulatorSettings, settings_from
@@ -84,5 +84,5 @@ def rank(args: Namespace, own: SimulatorSettings, form: LineForm) -> SimulatedRa
         faults = Faults(own.fault, own.control, args.node_rank)
     except (OSError, ValueError, KeyError) as error:
         raise Stopped(f"{type(error).__name__}: {error}") from None
-    voice = Voice("", os.getpid(), sys.stdout, form)
+    voice = LogVoice("", os.getpid(), sys.stdout, form)
     return replace(rank_from(args, model, own, faults), voices=Voices(voice, voice, voice, voice))

@@ -19,7 +19,7 @@ from sparkwright.domain.values import dataclass, field
 from sparkwright.simulator import asked
 from sparkwright.simulator.asked import ApiError, CheckedRequest, Rules, json_response
 from sparkwright.simulator.job import EngineDead, Job
-from sparkwright.simulator.log import Voice
+from sparkwright.simulator.log import LogVoice
 from sparkwright.simulator.scheduler import SimulatedEngine
 from sparkwright.simulator.text import Piece, answer, damaged, logprobs
 
@@ -173,7 +173,7 @@ class Answers:
     rules: Rules
     fingerprint: str
     details: bool
-    voice: Voice
+    voice: LogVoice
     seen: set[int] = field(default_factory=set)
     turns: Iterator[int] = field(default_factory=itertools.count)
 

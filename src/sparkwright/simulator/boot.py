@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sparkwright.simulator.log import Voice
+from sparkwright.simulator.log import LogVoice
 from sparkwright.simulator.rank import SimulatedRank, StartFailed
 
 LOGO = """
@@ -40,7 +40,7 @@ def configure(rank: SimulatedRank) -> None:
     _options(rank, say)
 
 
-def _options(rank: SimulatedRank, voice: Voice) -> None:
+def _options(rank: SimulatedRank, voice: LogVoice) -> None:
     """Printed twice: by the API server and, at the end, by the engine core."""
     method = (rank.args.speculative_config or {}).get("method", "")
     if method == "ngram":

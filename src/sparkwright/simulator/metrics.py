@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from sparkwright.simulator.job import Job
-from sparkwright.simulator.log import Voice
+from sparkwright.simulator.log import LogVoice
 
 MARK = (
     "# HELP sparkwright_simulated 1: these figures come from sparkwright's simulator of vLLM 0.21.0, no model runs.\n"
@@ -230,7 +230,7 @@ class Stats:
         m.observe("vllm:request_prefill_time_seconds", job.first_token - job.started)
         m.observe("vllm:request_decode_time_seconds", job.last_token - job.first_token)
 
-    async def report(self, voice: Voice, every: float, load: Callable[[], tuple[int, int, float]]) -> None:
+    async def report(self, voice: LogVoice, every: float, load: Callable[[], tuple[int, int, float]]) -> None:
         """Reports for ever. `load` gives running, waiting and the share of the pool in use."""
         while True:
             await asyncio.sleep(every)
@@ -242,7 +242,7 @@ class Stats:
                 self._speculation(voice, every)
             self._quiet = not busy
 
-    def _line(self, voice: Voice, prompt: float, generated: float, load: tuple[int, int, float]) -> None:
+    def _line(self, voice: LogVoice, prompt: float, generated: float, load: tuple[int, int, float]) -> None:
         running, waiting, usage = load
         hits = 100 * self._hits / self._queries if self._queries else 0.0
         lost = f"Preemptions: {self.preemptions}, " if self.preemptions else ""
@@ -257,7 +257,7 @@ class Stats:
             hits=hits,
         )
 
-    def _speculation(self, voice: Voice, every: float) -> None:
+    def _speculation(self, voice: LogVoice, every: float) -> None:
         drafts, self._drafts = self._drafts, []
         if not drafts:
             return

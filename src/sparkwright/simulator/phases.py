@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 from sparkwright.domain.values import dataclass
 from sparkwright.simulator.ledger import capture_sizes, gib, refusal
-from sparkwright.simulator.log import Voice
+from sparkwright.simulator.log import LogVoice
 from sparkwright.simulator.rank import SimulatedRank, StartFailed
 
 EIGHTHS = " ▏▎▍▌▋▊▉"
@@ -26,7 +26,7 @@ class Bar:
     scale: float
     updates: int = 8
 
-    async def draw(self, voice: Voice) -> None:
+    async def draw(self, voice: LogVoice) -> None:
         """One line, redrawn."""
         voice.raw(f"{voice.prefix}\r{self.at(0)}")
         for done in self._stops():
@@ -34,7 +34,7 @@ class Bar:
             voice.raw(f"\r{self.at(done)}")
         voice.raw("\n")
 
-    async def shards(self, voice: Voice) -> None:
+    async def shards(self, voice: LogVoice) -> None:
         """One line per shard (vLLM's `_BAR_FORMAT`)."""
         voice.raw(f"{voice.prefix}\r{self._shard(0)}\n")
         for done in range(1, self.total + 1):

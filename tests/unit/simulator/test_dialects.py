@@ -18,7 +18,7 @@ from sparkwright.domain.deployment import LogEvent, Phase
 from sparkwright.engines.dialect import dialect
 from sparkwright.engines.tables import metric_names
 from sparkwright.simulator.link import HeadLink
-from sparkwright.simulator.log import LineForm, Voice, Voices
+from sparkwright.simulator.log import LineForm, LogVoice, Voices
 from sparkwright.simulator.rank import SimulatedRank, StartFailed
 from sparkwright.simulator.service import Core, DialectTrouble
 from unit.simulator.inprocess import MakeRank
@@ -50,7 +50,7 @@ def talking(make_rank: MakeRank) -> Callable[[str], tuple[SimulatedRank, io.Stri
 
     def make(engine: str) -> tuple[SimulatedRank, io.StringIO]:
         out = io.StringIO()
-        voice = Voice("", 7, out, TALKS[engine][1])
+        voice = LogVoice("", 7, out, TALKS[engine][1])
         return replace(make_rank("--port", "8000", "--max-num-seqs", "4"), voices=Voices(*[voice] * 4)), out
 
     return make

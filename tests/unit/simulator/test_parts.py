@@ -12,7 +12,7 @@ import pytest
 
 from sparkwright.simulator import model
 from sparkwright.simulator.link import HeadLink, PeerLost, Worker, patient
-from sparkwright.simulator.log import Voice
+from sparkwright.simulator.log import LogVoice
 from sparkwright.simulator.phases import Bar
 from sparkwright.simulator.settings import settings_from
 from sparkwright.simulator.text import SimulatedTokenizer, Style, answer
@@ -78,7 +78,7 @@ def test_stated_speeds_win(make_rank: MakeRank) -> None:
 async def test_bars_are_redrawn_or_ended_as_vllm_does() -> None:
     """Graphs: one line with carriage returns (as in capture a-tiny); shards: a line each (vLLM's `_BAR_FORMAT`)."""
     out = io.StringIO()
-    voice = Voice("EngineCore", 7, out)
+    voice = LogVoice("EngineCore", 7, out)
     bar = Bar("Capturing CUDA graphs (decode, FULL)", 11, 1.87, 0.0, updates=2)
     await bar.draw(voice)
     await Bar("Loading safetensors checkpoint shards", 2, 1.0, 0.0).shards(voice)

@@ -18,7 +18,7 @@ from simulators import sglang
 from simulators.site import Site
 from sparkwright.simulator.job import Job
 from sparkwright.simulator.link import HeadLink
-from sparkwright.simulator.log import Voice, Voices
+from sparkwright.simulator.log import LogVoice, Voices
 from sparkwright.simulator.rank import SimulatedRank
 from sparkwright.simulator.service import Core, DialectTrouble
 from unit.simulator.inprocess import CAPTURES, Client, MakeRank, until
@@ -35,7 +35,7 @@ OTHERS = re.compile(r"HTTP/1\.1|Started server|Waiting for application|startup c
 def spoken(make_rank: MakeRank, *flags: str, **env: str) -> tuple[SimulatedRank, io.StringIO]:
     out = io.StringIO()
     rank = make_rank("--port", "30000", "--load-format", "dummy", *FLAGS, *flags, env=env)
-    voice = Voice("", 7, out, sglang._form(rank.number, rank.limits.world))
+    voice = LogVoice("", 7, out, sglang._form(rank.number, rank.limits.world))
     return replace(rank, voices=Voices(*[voice] * 4)), out
 
 
