@@ -26,7 +26,7 @@ _ROLES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedKey:
     """The form for a new key."""
 
     name: str
@@ -35,7 +35,7 @@ class Wanted:
     limits: Mapping[str, int]
 
 
-def wanted(given: Mapping[str, str], visitor: Visitor, deployments: Sequence[str]) -> Wanted:
+def wanted(given: Mapping[str, str], visitor: Visitor, deployments: Sequence[str]) -> WantedKey:
     """Raises UsageError. A key for one deployment makes keys for that one only."""
     try:
         role = Role(given.get("role", str(Role.CLIENT)))
@@ -44,7 +44,7 @@ def wanted(given: Mapping[str, str], visitor: Visitor, deployments: Sequence[str
     deployment = visitor.key.deployment or given.get("deployment", "")
     if deployment and deployment not in deployments:
         raise UsageError(f"No deployment {short(deployment, 80)} is supervised here.")
-    return Wanted(given.get("name", ""), role, deployment, limits_of(given))
+    return WantedKey(given.get("name", ""), role, deployment, limits_of(given))
 
 
 def limits_of(given: Mapping[str, str]) -> dict[str, int]:
@@ -56,7 +56,7 @@ def limits_of(given: Mapping[str, str]) -> dict[str, int]:
     return {name: int(text) for name, text in found.items()}
 
 
-async def add_key(watch: Watch, visitor: Visitor, new: Wanted) -> str:
+async def add_key(watch: Watch, visitor: Visitor, new: WantedKey) -> str:
     """The key itself. Raises SparkwrightError."""
     shown = ShownKeys()
     async with services(watch, visitor.key.name, shown) as made:
