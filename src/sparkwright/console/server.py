@@ -25,7 +25,7 @@ from sparkwright.console.feed import Feed
 from sparkwright.console.figures import clean
 from sparkwright.console.forms import Operated, Shown, allowed, failed, fields, for_operators, html, same_origin
 from sparkwright.console.overview import days, overview
-from sparkwright.console.requests import Wanted
+from sparkwright.console.requests import RequestFilter
 from sparkwright.console.sessions import Sessions, Visitor
 from sparkwright.domain.codec import Unreadable, from_json
 from sparkwright.domain.errors import SparkwrightError
@@ -55,7 +55,9 @@ class Console:
         self.feed = Feed(self.board, lambda: self.keys.value)
         self.operations = actions.Operations(self.board)
         self._followers: dict[str, logs.Follower] = {}
-        self._rows: dict[tuple[str, Wanted], tuple[float, Html]] = {}  # by what is seen and filtered: when it was made
+        self._rows: dict[
+            tuple[str, RequestFilter], tuple[float, Html]
+        ] = {}  # by what is seen and filtered: when it was made
 
     @property
     def routes(self) -> list[Route]:
@@ -169,7 +171,7 @@ class Console:
             self._rows = dict([(key, (now, page)), *kept])
         return html(page)
 
-    async def _requests(self, request: Request, visitor: Visitor) -> tuple[tuple[RequestRecord, ...], Wanted]:
+    async def _requests(self, request: Request, visitor: Visitor) -> tuple[tuple[RequestRecord, ...], RequestFilter]:
         self.board.refresh()
         found = await asyncio.to_thread(self.board.requests, visitor.key.deployment)
         return found, requests.wanted(request.query_params)
