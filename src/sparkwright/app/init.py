@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 
 from sparkwright.app.check import CheckReport, check_nodes
-from sparkwright.app.fix import FixOutcome, Result, Wanted, begun, make, record_of, rights_of, settle, value_of
+from sparkwright.app.fix import FixOutcome, Result, WantedFix, begun, make, record_of, rights_of, settle, value_of
 from sparkwright.app.init_fabric import Ends, set_fabric
 from sparkwright.app.init_layout import pinged, planned, wires_of
 from sparkwright.app.lease import holding
@@ -38,7 +38,7 @@ class InitSurvey:
 
     checked: CheckReport
     layout: Layout
-    steps: tuple[Wanted, ...]
+    steps: tuple[WantedFix, ...]
     ready: tuple[tuple[str, str, str], ...]
     notes: tuple[str, ...]
     reaches: Mapping[str, Reach]
@@ -74,7 +74,7 @@ async def survey(services: Services, rights: Mapping[str, Rights], forced: bool 
     fixes += _fabric_fixes(services, wires, layout) if not layout.apart else []
     fixes += [pair for name, found in facts.items() for pair in _system_fixes(name, found)]
     fixes += [*_of_findings(checked.findings)]
-    asked = [Wanted(code, fix, rights[fix.node]) for code, fix in fixes]
+    asked = [WantedFix(code, fix, rights[fix.node]) for code, fix in fixes]
     now = await together(value_of(services, one.fix) for one in asked)
     wanted = tuple(one for one, value in zip(asked, now, strict=True) if value != one.fix.sets)
     ready = tuple((w.fix.node, w.code, w.fix.says) for w in asked if w not in wanted)
@@ -86,7 +86,7 @@ def _foreign(facts: Mapping[str, NodeFacts]) -> list[str]:
 
 
 async def prepare(
-    services: Services, found: InitSurvey, wanted: Sequence[Wanted], seize: bool, reason: str = ""
+    services: Services, found: InitSurvey, wanted: Sequence[WantedFix], seize: bool, reason: str = ""
 ) -> tuple[Result, ...]:
     """Makes the steps, each for all nodes before the next one begins. reason: of a --force. Raises Busy."""
     async with holding(services, services.cluster.names, "init", seize):
@@ -96,7 +96,7 @@ async def prepare(
         if results:
             await _point(services, found)
             fixes = await _introductions(services, found.homes, found.reaches)
-            made = await make(services, [Wanted("peers", fix, Rights()) for fix in fixes])
+            made = await make(services, [WantedFix("peers", fix, Rights()) for fix in fixes])
             results += [one for one in made if one.outcome is not FixOutcome.SKIPPED]
         fabric = [one for one in wanted if one.code == "fabric"]
         refused = {one.wanted.fix for one in results if one.outcome is FixOutcome.FAILED}

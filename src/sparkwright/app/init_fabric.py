@@ -6,7 +6,7 @@ A node that hears nothing takes its settings back, whatever has become of this p
 import re
 from collections.abc import Mapping, Sequence
 
-from sparkwright.app.fix import FixOutcome, Result, Wanted, begun, forget, ran, settle, value_of
+from sparkwright.app.fix import FixOutcome, Result, WantedFix, begun, forget, ran, settle, value_of
 from sparkwright.app.lease import did
 from sparkwright.app.services import Services, finished, together
 from sparkwright.domain.errors import CommandFailed, NodeError
@@ -33,7 +33,7 @@ class Ends:
         return [(port.name, str(far.address.ip)) for port, far in ports if far.node == peer]
 
 
-async def set_fabric(services: Services, wanted: Sequence[Wanted], ends: Ends) -> tuple[Result, ...]:
+async def set_fabric(services: Services, wanted: Sequence[WantedFix], ends: Ends) -> tuple[Result, ...]:
     """Configures the fabric on all nodes or on none."""
     if hand := [one for one in wanted if one.by_hand]:
         why = "; ".join(dict.fromkeys(f"{one.fix.node}: {one.by_hand}" for one in hand))
@@ -49,7 +49,7 @@ async def set_fabric(services: Services, wanted: Sequence[Wanted], ends: Ends) -
     return tuple(Result(one, FixOutcome.DONE) for one in wanted)
 
 
-async def _set(services: Services, wanted: Sequence[Wanted], ends: Ends, changes: list[AppliedFix]) -> None:
+async def _set(services: Services, wanted: Sequence[WantedFix], ends: Ends, changes: list[AppliedFix]) -> None:
     """changes: gets those that are recorded."""
     now, who = services.clock.now, services.who
     for one in wanted:
@@ -62,13 +62,13 @@ async def _set(services: Services, wanted: Sequence[Wanted], ends: Ends, changes
         await settle(services, change)
 
 
-async def _applied(services: Services, one: Wanted) -> None:
+async def _applied(services: Services, one: WantedFix) -> None:
     services.sink.report(StepStarted(f"{one.fix.node} fabric", one.fix.says))
     if why := await ran(services, one, one.fix.do):
         raise CommandFailed(one.fix.node, why)
 
 
-async def _proven(services: Services, one: Wanted, ends: Ends) -> None:
+async def _proven(services: Services, one: WantedFix, ends: Ends) -> None:
     """Every neighbour reaches it by every port; then its rollback is stopped."""
     node, token = one.fix.node, ""
     for peer in ends.folders:
@@ -88,14 +88,14 @@ async def _proven(services: Services, one: Wanted, ends: Ends) -> None:
 
 
 async def _heal(
-    services: Services, wanted: Sequence[Wanted], changes: Sequence[AppliedFix], why: str
+    services: Services, wanted: Sequence[WantedFix], changes: Sequence[AppliedFix], why: str
 ) -> tuple[Result, ...]:
     """Takes it back on every node where that is known to have begun."""
     begun_on = {change.fix.node: change for change in changes}
     return tuple(await together(_healed(services, one, begun_on.get(one.fix.node), why) for one in wanted))
 
 
-async def _healed(services: Services, one: Wanted, change: AppliedFix | None, why: str) -> Result:
+async def _healed(services: Services, one: WantedFix, change: AppliedFix | None, why: str) -> Result:
     if change is None:
         return Result(one, FixOutcome.FAILED, f"{why}; nothing is changed here")
     try:

@@ -12,7 +12,7 @@ import click
 
 from sparkwright.app.check import CheckReport, check_nodes
 from sparkwright.app.cluster_options import ClusterOptions
-from sparkwright.app.fix import FixOutcome, Result, Wanted, apply_fixes, mendable, undo, undoable, with_password
+from sparkwright.app.fix import FixOutcome, Result, WantedFix, apply_fixes, mendable, undo, undoable, with_password
 from sparkwright.app.services import Services
 from sparkwright.cli import options as shared
 from sparkwright.cli.columns import counted, echo, fold, mark, severity_word
@@ -43,7 +43,7 @@ class FixOptions:
 class Fixed:
     """The planned changes; results: their outcomes, () for a dry run; after: the nodes afterwards."""
 
-    wanted: tuple[Wanted, ...]
+    wanted: tuple[WantedFix, ...]
     results: tuple[Result, ...]
     after: CheckReport
 
@@ -78,7 +78,7 @@ def undone(cluster: Cluster, where: ClusterOptions, how: FixOptions, of_init: bo
 
 def _take_back(
     cluster: Cluster, where: ClusterOptions, how: FixOptions, of_init: bool
-) -> tuple[tuple[Wanted, ...], tuple[Result, ...], tuple[NodeError, ...]]:
+) -> tuple[tuple[WantedFix, ...], tuple[Result, ...], tuple[NodeError, ...]]:
     """Undoes the recorded changes. Returns them, their results (() for a dry run), and the nodes that did not
     answer."""
     _must_be_able_to_ask("--undo", how)
@@ -105,13 +105,13 @@ def leave_undone(results: Sequence[Result], lost: Sequence[NodeError]) -> None:
         raise click.exceptions.Exit(1)
 
 
-async def _look(services: Services, only: tuple[str, ...]) -> tuple[CheckReport, tuple[Wanted, ...]]:
+async def _look(services: Services, only: tuple[str, ...]) -> tuple[CheckReport, tuple[WantedFix, ...]]:
     checked = await check_nodes(services)
     heeded = tuple(f for f in checked.findings if f.code in only or f.code not in services.cluster.ignore)
     return checked, await mendable(services, replace(checked, findings=heeded), only)
 
 
-def _untouched(wanted: Sequence[Wanted], how: FixOptions) -> tuple[Result, ...]:
+def _untouched(wanted: Sequence[WantedFix], how: FixOptions) -> tuple[Result, ...]:
     """The results if nothing can be done from here."""
     return () if how.dry_run else tuple(Result(one, FixOutcome.BY_HAND, one.by_hand) for one in wanted)
 
@@ -126,8 +126,8 @@ def _must_be_able_to_ask(option: str, how: FixOptions) -> None:
 
 
 def _with_password(
-    cluster: Cluster, where: ClusterOptions, how: FixOptions, wanted: tuple[Wanted, ...]
-) -> tuple[Wanted, ...]:
+    cluster: Cluster, where: ClusterOptions, how: FixOptions, wanted: tuple[WantedFix, ...]
+) -> tuple[WantedFix, ...]:
     """Asks once, and only where sudo on a node wants a password. Raises UsageError when none of them accepts it."""
     nodes = list(dict.fromkeys(one.fix.node for one in wanted if one.rights.asks))
     if not (how.ask_password and nodes) or how.dry_run:
@@ -140,7 +140,7 @@ def _with_password(
     return wanted
 
 
-def _agreed(cluster: Cluster, wanted: Sequence[Wanted], how: FixOptions, option: str) -> bool:
+def _agreed(cluster: Cluster, wanted: Sequence[WantedFix], how: FixOptions, option: str) -> bool:
     """Shows what would be done; whether it is to be done."""
     ready = [one for one in wanted if not one.by_hand]
     if wanted and not (how.as_json and (how.yes or how.dry_run)):
@@ -153,7 +153,7 @@ def _agreed(cluster: Cluster, wanted: Sequence[Wanted], how: FixOptions, option:
     return how.yes or click.confirm(f"{what}{back}. Make them?", err=True, abort=True)
 
 
-def proposal_text(wanted: Sequence[Wanted]) -> str:
+def proposal_text(wanted: Sequence[WantedFix]) -> str:
     """Node by node what would change, with the commands as they would be typed there; nodes that are alike once."""
     bodies: dict[str, list[str]] = {}
     for node in dict.fromkeys(one.fix.node for one in wanted):
@@ -166,14 +166,14 @@ def proposal_text(wanted: Sequence[Wanted]) -> str:
     return "\n".join(f"{click.style(', '.join(nodes), bold=True)}\n{body}" for body, nodes in bodies.items())
 
 
-def _proposed(one: Wanted) -> list[str]:
+def _proposed(one: WantedFix) -> list[str]:
     says, change = one.fix.says, one.change
     if change:
         says = f"back from: {says} ({change.who}, {_date(change.at)}{'' if change.done else ', cut off'})"
     return [fold(f"  {one.code}  {says}", 11), *(f"             {line}" for line in typed(one))]
 
 
-def typed(one: Wanted) -> list[str]:
+def typed(one: WantedFix) -> list[str]:
     """The commands as a person would type them on the node."""
     lines = []
     for command in one.commands:
@@ -195,13 +195,13 @@ def results_text(results: Sequence[Result]) -> str:
     return "\n".join(lines)
 
 
-def wanted_json(wanted: Sequence[Wanted], results: Sequence[Result]) -> list[dict[str, Any]]:
+def wanted_json(wanted: Sequence[WantedFix], results: Sequence[Result]) -> list[dict[str, Any]]:
     """An object for each: node, code, text, root, commands as typed, outcome (`proposed`: nothing was done), why."""
     told = {id(one.wanted): one for one in results}
     return [_row(one, told.get(id(one))) for one in wanted]
 
 
-def _row(one: Wanted, result: Result | None) -> dict[str, Any]:
+def _row(one: WantedFix, result: Result | None) -> dict[str, Any]:
     outcome = result.outcome.value if result else "by hand" if one.by_hand else "proposed"
     why = result.why if result else one.by_hand
     fix = one.fix

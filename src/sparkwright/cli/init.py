@@ -11,7 +11,7 @@ import click
 from sparkwright.adapters.sparkrun_files import sparkrun_cluster
 from sparkwright.app.check import CheckReport, check_nodes
 from sparkwright.app.cluster_options import ClusterOptions
-from sparkwright.app.fix import FixOutcome, Result, Wanted
+from sparkwright.app.fix import FixOutcome, Result, WantedFix
 from sparkwright.app.init import InitSurvey, prepare, record_login, rights_there, survey
 from sparkwright.app.services import Services
 from sparkwright.cli import check_fix
@@ -163,7 +163,7 @@ def _init(cluster: Cluster, where: ClusterOptions, how: InitOptions) -> None:
 
 
 def _made(
-    cluster: Cluster, where: ClusterOptions, how: InitOptions, found: InitSurvey, chosen: Sequence[Wanted]
+    cluster: Cluster, where: ClusterOptions, how: InitOptions, found: InitSurvey, chosen: Sequence[WantedFix]
 ) -> tuple[tuple[Result, ...], CheckReport]:
     if not chosen:
         return (), found.checked
@@ -189,7 +189,7 @@ def _rights(cluster: Cluster, where: ClusterOptions, how: InitOptions) -> dict[s
     return rights
 
 
-def _show(found: InitSurvey, wanted: Sequence[Wanted], err: bool) -> None:
+def _show(found: InitSurvey, wanted: Sequence[WantedFix], err: bool) -> None:
     echo(f"{found.layout.topology}\n" if len(found.homes) > 1 else "one node\n", err=err)
     for step in INIT:
         mine = [one for one in wanted if one.code == step]
@@ -203,9 +203,9 @@ def _show(found: InitSurvey, wanted: Sequence[Wanted], err: bool) -> None:
         echo(fold(click.style("note", fg="yellow") + f"  {note}", 6), err=True)
 
 
-def _agreed(wanted: Sequence[Wanted], how: InitOptions) -> tuple[Wanted, ...]:
+def _agreed(wanted: Sequence[WantedFix], how: InitOptions) -> tuple[WantedFix, ...]:
     """Asks for each step that can be made from here."""
-    chosen: list[Wanted] = []
+    chosen: list[WantedFix] = []
     for step in INIT:
         mine = [one for one in wanted if one.code == step]
         ready = [one for one in mine if not one.by_hand]
@@ -246,7 +246,7 @@ class InitResult:
     """The result of `init`. file: the fate of the cluster file; text: its content."""
 
     found: InitSurvey
-    wanted: Sequence[Wanted]
+    wanted: Sequence[WantedFix]
     results: Sequence[Result]
     after: CheckReport
     file: str

@@ -12,7 +12,7 @@ from fakes.clock import FakeClock
 from fakes.host import Given
 from fakes.rank_node import STATE, RankNode
 from sparkwright.app.check import check_nodes
-from sparkwright.app.fix import FixOutcome, Result, Wanted, apply_fixes, mendable, undo, undoable, with_password
+from sparkwright.app.fix import FixOutcome, Result, WantedFix, apply_fixes, mendable, undo, undoable, with_password
 from sparkwright.domain.command import Command, Completed, Secret
 from sparkwright.domain.errors import Busy, CommandFailed, Unreachable
 from sparkwright.facts import changes
@@ -84,7 +84,7 @@ def node(here: Scene, number: int = 0) -> Tunable:
     return found
 
 
-async def proposed(here: Scene) -> tuple[Wanted, ...]:
+async def proposed(here: Scene) -> tuple[WantedFix, ...]:
     return await mendable(here.services, await check_nodes(here.services), ("MEM009",))
 
 
