@@ -32,7 +32,7 @@ _SECONDS, _PER_SECOND = 300.0, 400  # for an answer, and characters of a prompt 
 _FILLED = ("long-context", "cached")
 
 
-class Watch(Protocol):
+class EvaluationScreen(Protocol):
     """The display of an evaluation's progress. Never blocks, never fails."""
 
     def begins(self, name: str, number: int, of: int) -> None: ...
@@ -107,7 +107,7 @@ def _filler(texts: PromptTexts, tokens: int, salt: int, seed: int) -> str:
 
 
 async def probe_all(
-    bench: Bench, ready: PreparedBench, entries: Sequence[ProbeEntry], longest: int, watch: Watch
+    bench: Bench, ready: PreparedBench, entries: Sequence[ProbeEntry], longest: int, watch: EvaluationScreen
 ) -> AsyncIterator[ProbeOutcome]:
     """Each probe's outcome, in their order. A server that is gone, or gives two probes in a row no answer, ends it."""
     send, seen = Sender(bench, ready), dict[str, ProbeOutcome]()
@@ -164,7 +164,11 @@ class EvaluationPlan:
 
 
 async def evaluate(
-    bench: Bench, ready: PreparedBench, plan: EvaluationPlan, outcomes: AsyncIterator[ProbeOutcome], watch: Watch
+    bench: Bench,
+    ready: PreparedBench,
+    plan: EvaluationPlan,
+    outcomes: AsyncIterator[ProbeOutcome],
+    watch: EvaluationScreen,
 ) -> Run:
     """The run as it is stored at the end, also of what was judged until Ctrl-C or until the time was up."""
     run = await run_of(bench, ready.order, ready.conditions)
@@ -197,7 +201,7 @@ _NOT_ASKED = "not asked: the time was up"
 
 
 async def ask_all(
-    bench: Bench, ready: PreparedBench, asks: Sequence[ProbeRequest], watch: Watch
+    bench: Bench, ready: PreparedBench, asks: Sequence[ProbeRequest], watch: EvaluationScreen
 ) -> tuple[ProbeAnswer, ...]:
     """The answers in the order asked. What is not there when the time is up is trouble."""
     send = Sender(bench, ready, gate=asyncio.Semaphore(_PROMPTS_AT_ONCE))
@@ -220,7 +224,7 @@ async def ask_all(
     return tuple(heard)
 
 
-async def instruct(bench: Bench, ready: PreparedBench, count: int, watch: Watch) -> Run:
+async def instruct(bench: Bench, ready: PreparedBench, count: int, watch: EvaluationScreen) -> Run:
     """`eval instructions`: so many prompts, judged and stored."""
     given = await given_of(bench, ready, 0, (), watch.note)
     prompts = instructions.prompts(given.seed, count)
@@ -230,7 +234,7 @@ async def instruct(bench: Bench, ready: PreparedBench, count: int, watch: Watch)
     return await store(bench, ready, Evaluation("instructions", instructions.outcomes(judged)))
 
 
-async def answers(bench: Bench, ready: PreparedBench, count: int, watch: Watch) -> Evaluation:
+async def answers(bench: Bench, ready: PreparedBench, count: int, watch: EvaluationScreen) -> Evaluation:
     """`eval same`: each prompt greedily, and all of them once more, so that the noise of the server is known."""
     given = await given_of(bench, ready, 0, (), watch.note)
     prompts, send = same.prompts(given.seed, count), Sender(bench, ready)

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from sparkwright.app.bench.benchmark import PreparedBench
 from sparkwright.app.bench.target import Bench
-from sparkwright.app.evaluate import Watch, store
+from sparkwright.app.evaluate import EvaluationScreen, store
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import NotReady
 from sparkwright.domain.run import Run
@@ -47,7 +47,7 @@ class Scenarios:
         return (*where, *which, *how, *(() if self.thinking else ("--no-think",)))
 
 
-async def drive(bench: Bench, ready: PreparedBench, tool: Tool, which: Scenarios, watch: Watch) -> Run:
+async def drive(bench: Bench, ready: PreparedBench, tool: Tool, which: Scenarios, watch: EvaluationScreen) -> Run:
     """The stored run. Raises NotReady without a result: also when the time was up, for it writes one at its end."""
     limit = ready.order.workload.deadline
     try:
@@ -63,7 +63,7 @@ async def drive(bench: Bench, ready: PreparedBench, tool: Tool, which: Scenarios
     return await store(bench, replace(ready, order=order), found.evaluation)
 
 
-def _show(event: dict[str, Any], watch: Watch) -> None:
+def _show(event: dict[str, Any], watch: EvaluationScreen) -> None:
     number, of, name = event.get("index"), event.get("total"), str(event.get("scenario_id", ""))[:16]
     if event.get("event") == "scenario_result" and isinstance(number, int) and isinstance(of, int):
         took, status = event.get("duration_seconds"), str(event.get("status"))

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from sparkwright.app.bench.benchmark import BenchRequest, go
 from sparkwright.app.bench.deployment_target import deployment
 from sparkwright.app.bench.target import Bench
-from sparkwright.app.evaluate import Watch, probe_all
+from sparkwright.app.evaluate import EvaluationScreen, probe_all
 from sparkwright.app.launch import start_ranks
 from sparkwright.app.lease import holding
 from sparkwright.app.load_guard import load_floors
@@ -223,7 +223,7 @@ class TuneSearch:
         return [f"{name}: {detail}" for name, detail in failed.items() if name not in (own.probed or ())]
 
     async def _probe(self, ready: Any, names: Sequence[str], quiet: QuietBench) -> dict[str, str]:
-        watch: Watch = quiet
+        watch: EvaluationScreen = quiet
         found = [one async for one in probe_all(self.bench, ready, catalog.chosen(names), 600, watch)]
         return {one.name: one.detail for one in found if one.state in _FAILED}
 
