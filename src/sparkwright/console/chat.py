@@ -9,7 +9,7 @@ from typing import Any
 import httpcore
 
 from sparkwright.adapters.completion import Broken, Completion, SseReader
-from sparkwright.console.board import Watch
+from sparkwright.console.board import DeploymentWatch
 from sparkwright.console.figures import short
 from sparkwright.console.pages import form
 from sparkwright.console.sessions import Visitor
@@ -46,7 +46,7 @@ def _is_turn(turn: Any) -> bool:
     return known and isinstance(turn.get("content"), str)
 
 
-async def answer(watch: Watch, key: Secret, messages: Sequence[Mapping[str, str]]) -> AsyncIterator[Said]:
+async def answer(watch: DeploymentWatch, key: Secret, messages: Sequence[Mapping[str, str]]) -> AsyncIterator[Said]:
     """The answer as it comes. An error comes last."""
     model = served_name(watch.desired.recipe) if watch.desired else ""
     asked = {"model": model, "messages": messages, "stream": True, "stream_options": {"include_usage": True}}
@@ -128,7 +128,13 @@ async def _refusal(got: httpcore.Response) -> str:
     return f"HTTP {got.status}: {short(str(text), _OPENING)}"
 
 
-def page(watches: Sequence[Watch], watch: Watch, visitor: Visitor, known: bool, turns: Sequence[Html] = ()) -> Html:
+def page(
+    watches: Sequence[DeploymentWatch],
+    watch: DeploymentWatch,
+    visitor: Visitor,
+    known: bool,
+    turns: Sequence[Html] = (),
+) -> Html:
     """known: whether this process has the visitor's key. turns: of a browser without a script."""
     model = short(served_name(watch.desired.recipe), 120) if watch.desired else "unknown"
     names = [one.name for one in watches]

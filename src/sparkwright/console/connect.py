@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 import segno
 
-from sparkwright.console.board import Watch
+from sparkwright.console.board import DeploymentWatch
 from sparkwright.console.figures import prose, short
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.values import dataclass
@@ -26,7 +26,7 @@ _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 class Where:
     """One deployment as clients reach it. folder: on the client's machine, with the key and the authority in files."""
 
-    watch: Watch
+    watch: DeploymentWatch
     folder: str = FOLDER
 
     @property

@@ -13,7 +13,7 @@ from sparkwright.adapters.machine import SystemClock, whoami
 from sparkwright.adapters.openai_http import OpenAiEndpoint
 from sparkwright.adapters.ssh import SshSettings
 from sparkwright.app.services import Services
-from sparkwright.console.board import Watch
+from sparkwright.console.board import DeploymentWatch
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.progress import Happening
@@ -48,7 +48,7 @@ class ShownKeys:
 
 
 @asynccontextmanager
-async def services(watch: Watch, who: str, keyring: ShownKeys | None = None) -> AsyncIterator[Services]:
+async def services(watch: DeploymentWatch, who: str, keyring: ShownKeys | None = None) -> AsyncIterator[Services]:
     """Yields the services. who: the key's name, for leases and audit. Raises UsageError if the deployment's settings
     are unknown."""
     desired = watch.desired
@@ -78,5 +78,5 @@ async def services(watch: Watch, who: str, keyring: ShownKeys | None = None) -> 
         await hosts.close(persist=False)
 
 
-def _state(watch: Watch) -> Path:
+def _state(watch: DeploymentWatch) -> Path:
     return watch.home.parents[1]

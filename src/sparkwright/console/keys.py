@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from urllib.parse import urlencode
 
 from sparkwright.app import keys as key_work
-from sparkwright.console.board import Watch
+from sparkwright.console.board import DeploymentWatch
 from sparkwright.console.figures import ago, short
 from sparkwright.console.head import ShownKeys, services
 from sparkwright.console.pages import form
@@ -56,7 +56,7 @@ def limits_of(given: Mapping[str, str]) -> dict[str, int]:
     return {name: int(text) for name, text in found.items()}
 
 
-async def add_key(watch: Watch, visitor: Visitor, new: WantedKey) -> str:
+async def add_key(watch: DeploymentWatch, visitor: Visitor, new: WantedKey) -> str:
     """The key itself. Raises SparkwrightError."""
     shown = ShownKeys()
     async with services(watch, visitor.key.name, shown) as made:
@@ -64,13 +64,13 @@ async def add_key(watch: Watch, visitor: Visitor, new: WantedKey) -> str:
     return shown.kept[0]
 
 
-async def limit_key(watch: Watch, visitor: Visitor, name: str, limits: Mapping[str, int]) -> None:
+async def limit_key(watch: DeploymentWatch, visitor: Visitor, name: str, limits: Mapping[str, int]) -> None:
     """Raises SparkwrightError."""
     async with services(watch, visitor.key.name) as made:
         await key_work.limit(made, name, **limits)
 
 
-async def revoke_key(watch: Watch, visitor: Visitor, name: str, deployment: str) -> None:
+async def revoke_key(watch: DeploymentWatch, visitor: Visitor, name: str, deployment: str) -> None:
     async with services(watch, visitor.key.name) as made:
         await key_work.revoke(made, name, deployment)
 

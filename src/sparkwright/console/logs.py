@@ -12,7 +12,7 @@ from sparkwright.app import queries
 from sparkwright.app.diagnose import name_of, words_of, year_of
 from sparkwright.app.diagnose_watch import Watching
 from sparkwright.app.services import Services
-from sparkwright.console.board import Watch
+from sparkwright.console.board import DeploymentWatch
 from sparkwright.console.figures import clean, short
 from sparkwright.console.head import services
 from sparkwright.console.sessions import Visitor
@@ -77,7 +77,7 @@ def filter_of(given: Mapping[str, str]) -> Filter:
 class Follower:
     """The followed logs of one deployment. lines: the last ones."""
 
-    def __init__(self, watch: Watch) -> None:
+    def __init__(self, watch: DeploymentWatch) -> None:
         self._watch = watch
         self.lines: deque[LogLine] = deque(maxlen=_KEPT)
         self._last = 0

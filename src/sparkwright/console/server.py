@@ -20,7 +20,7 @@ from starlette.routing import Route
 
 from sparkwright.adapters.watchdog import watched_by_systemd
 from sparkwright.console import actions, chat, connect, incidents, keys, logs, pages, requests, runs, usage
-from sparkwright.console.board import ReportBoard, Watch
+from sparkwright.console.board import DeploymentWatch, ReportBoard
 from sparkwright.console.feed import Feed
 from sparkwright.console.figures import clean
 from sparkwright.console.forms import Operated, Shown, allowed, failed, fields, for_operators, html, same_origin
@@ -234,7 +234,7 @@ class Console:
         self.board.refresh()
         return self.board.models(visitor.key.deployment) if visitor.key.deployment else None
 
-    def _watch(self, request: Request, visitor: Visitor) -> Watch | None:
+    def _watch(self, request: Request, visitor: Visitor) -> DeploymentWatch | None:
         """The deployment that the path names, else of those that the visitor's key opens one that serves."""
         self.board.refresh()
         seen, name = self.board.visible(visitor.key.deployment), request.path_params.get("name")

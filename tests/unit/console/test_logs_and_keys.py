@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sparkwright.console import connect, keys, logs
-from sparkwright.console.board import ReportBoard, Watch
+from sparkwright.console.board import DeploymentWatch, ReportBoard
 from sparkwright.console.logs import Filter, LogLine, filter_of
 from sparkwright.console.sessions import Visitor
 from sparkwright.domain.codec import to_json
@@ -77,7 +77,7 @@ def test_a_line_of_a_request_is_known(text: str) -> None:
     assert not logs._ACCESS.search("Route: /v1/chat/completions, Methods: POST")
 
 
-def watch_of(tmp_path: Path, endpoint: str) -> Watch:
+def watch_of(tmp_path: Path, endpoint: str) -> DeploymentWatch:
     home = tmp_path / "supervision" / "chat"
     (home / "door").mkdir(parents=True)
     (home / "door" / "endpoint").write_text(endpoint)
