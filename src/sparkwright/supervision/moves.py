@@ -22,7 +22,7 @@ from sparkwright.supervision.state import (
     State,
     StopRanks,
     SwapRanks,
-    Watch,
+    WatchRanks,
     Work,
 )
 
@@ -218,7 +218,7 @@ def taken_over(state: State) -> tuple[Effect, ...]:
 
 def watch(state: State, at: float) -> Move:
     there = begin(replace(state, gone=False, counted=False), DeploymentState.LOADING, Work.WATCH, at)
-    return there, (Watch(there.turn),)
+    return there, (WatchRanks(there.turn),)
 
 
 def reboot(state: State, at: float) -> Move:

@@ -65,7 +65,7 @@ class Launch:
 
 
 @dataclass(frozen=True, slots=True)
-class Watch:
+class WatchRanks:
     """Follow the start until a real token -> Ready or LaunchFailed."""
 
     turn: int = 0
@@ -132,7 +132,7 @@ class Announce:
     text: str
 
 
-Effect = Capture | StopRanks | Launch | Watch | Reboot | SwapRanks | Refuse | Admit | Close | Record | Announce
+Effect = Capture | StopRanks | Launch | WatchRanks | Reboot | SwapRanks | Refuse | Admit | Close | Record | Announce
 
 
 class Work(StrEnum):

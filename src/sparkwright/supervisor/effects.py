@@ -24,7 +24,7 @@ from sparkwright.remote import repair as commands
 from sparkwright.supervision.events import Answer, Captured, LaunchFailed, Rebooted, RebootFailed, Returned, Stopped
 from sparkwright.supervision.moves import disk_troubles
 from sparkwright.supervision.recovery import NOTHING, Needs, of_diagnosis
-from sparkwright.supervision.state import Capture, Launch, Reboot, State, StopRanks, SwapRanks, Watch
+from sparkwright.supervision.state import Capture, Launch, Reboot, State, StopRanks, SwapRanks, WatchRanks
 from sparkwright.supervisor.announcer import announce, view
 from sparkwright.supervisor.context import DeploymentContext
 from sparkwright.supervisor.demand import in_use
@@ -270,7 +270,7 @@ async def _abandoned(context: DeploymentContext, by: str, nonce: str) -> Returne
     return Returned(context.now(), f"the `up` of {by} that was replacing it sent no renewal for {silent}")
 
 
-Work = Capture | StopRanks | Launch | Watch | Reboot | SwapRanks
+Work = Capture | StopRanks | Launch | WatchRanks | Reboot | SwapRanks
 
 
 class EffectRunner:
@@ -310,7 +310,7 @@ class EffectRunner:
         if isinstance(work, Launch):
             self._launched = True
             return await launch(context, asked_for=state.idle)
-        if isinstance(work, Watch):
+        if isinstance(work, WatchRanks):
             return await watch(context, self._launched)
         if isinstance(work, SwapRanks):
             returned = await swap(self._bus, state)

@@ -35,7 +35,7 @@ from sparkwright.supervision.state import (
     Refuse,
     State,
     StopRanks,
-    Watch,
+    WatchRanks,
     Work,
 )
 from unit.for_each import for_each
@@ -117,7 +117,7 @@ def test_a_dead_rank_is_captured_stopped_launched_and_served_again() -> None:
     launched = life.handle(Stopped(T0 + 703))
     assert launched == (Refuse("starting again: killed by the kernel", T0 + 703), Launch(3))
     assert life.at() == (D.STARTING, Work.LAUNCH)
-    assert life.handle(Launched(T0 + 710)) == (Watch(4),)
+    assert life.handle(Launched(T0 + 710)) == (WatchRanks(4),)
     assert life.at() == (D.LOADING, Work.WATCH)
     text = "serving again after: killed by the kernel"
     assert life.handle(Ready(T0 + 900)) == (Admit(), Close(4, "serving again"), Announce("closed", text))

@@ -18,7 +18,7 @@ WORKS = {
     state.Capture: Work.CAPTURE,
     state.StopRanks: Work.STOP,
     state.Launch: Work.LAUNCH,
-    state.Watch: Work.WATCH,
+    state.WatchRanks: Work.WATCH,
     state.Reboot: Work.REBOOT,
     state.SwapRanks: Work.SWAP,
 }
@@ -122,7 +122,7 @@ class World:
         self.effects += 1
         assert effect.turn == self.state.turn and self.state.work is WORKS[type(effect)]
         cut_off = self.work is not None
-        faulty = isinstance(self.work, state.Watch) and isinstance(effect, state.Capture)
+        faulty = isinstance(self.work, state.WatchRanks) and isinstance(effect, state.Capture)
         asked = isinstance(effect, state.StopRanks | state.SwapRanks) and self.asked
         assert not cut_off or faulty or asked, "two works"
         self.work = effect

@@ -18,7 +18,7 @@ from sparkwright.supervision.state import (
     Refuse,
     State,
     StopRanks,
-    Watch,
+    WatchRanks,
     Work,
 )
 from unit.for_each import for_each
@@ -117,7 +117,7 @@ def test_a_launch_that_was_whole_is_watched(running, unseen) -> None:
     """The head's rank is started last: where it runs, no second launch is needed."""
     life = Life()
     life.stopped()
-    assert kinds(life.handle(resumed(T0 + 705, running=running, unseen=unseen))) == [Refuse, Watch]
+    assert kinds(life.handle(resumed(T0 + 705, running=running, unseen=unseen))) == [Refuse, WatchRanks]
     assert life.state.launches == (T0 + 703,)
 
 
@@ -153,7 +153,7 @@ def test_a_watch_goes_on_unless_a_rank_has_ended() -> None:
     life.loading()
     assert life.handle(resumed(T0 + 720, running=(0,), unseen=(1,))) == (
         Refuse("starting again: rank 1 ended with 137", T0 + 710),
-        Watch(5),
+        WatchRanks(5),
     )
     assert kinds(life.handle(resumed(T0 + 730, running=(0,), ended=(1,)))) == [Refuse, Capture]
     assert life.state.incident == 1
@@ -162,7 +162,7 @@ def test_a_watch_goes_on_unless_a_rank_has_ended() -> None:
 def test_up_that_was_not_ready_yet_is_watched_to_its_end() -> None:
     """The supervisor may be armed before the first token; the gateway opens with it."""
     life = Life(state=first(T0, ready=False))
-    assert life.handle(resumed(T0 + 1, running=ALL)) == (Refuse("is being started", T0), Watch(2))
+    assert life.handle(resumed(T0 + 1, running=ALL)) == (Refuse("is being started", T0), WatchRanks(2))
     assert life.handle(Ready(T0 + 60)) == (Admit(), Announce("recovered", "serving"))
 
 
