@@ -25,7 +25,7 @@ _SIMULATED = "x-sparkwright-simulated"
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class EndpointWay:
     """The way to an endpoint. url: with /v1, as clients on this machine use it. tunnel: ssh destination if it needs
     one, to `node`. key_file, authority: paths here, '' for none. model: '' takes the first that the endpoint lists."""
 
@@ -56,7 +56,7 @@ class EndpointCheck:
         return not any(trouble.fails for trouble in self.troubles)
 
 
-async def way_to(services: Services, deployment: str, key: str, authority: str) -> Way:
+async def way_to(services: Services, deployment: str, key: str, authority: str) -> EndpointWay:
     """The way to a deployment's gateway. key: name of a key made on this machine, '' for the first that opens it.
 
     Raises UsageError when there is no such deployment, gateway or key.
@@ -71,7 +71,7 @@ async def way_to(services: Services, deployment: str, key: str, authority: str) 
     away = urlsplit(url).hostname == LOOPBACK and not head.is_local
     path, secret = await _key(services, one.name, key)
     trusted = authority if url.startswith("https:") else ""
-    return Way(url, one.name, head.ssh if away else "", head.name, secret, path, trusted)
+    return EndpointWay(url, one.name, head.ssh if away else "", head.name, secret, path, trusted)
 
 
 async def _gateway(services: Services, deployment: str) -> Deployment:
@@ -113,12 +113,12 @@ async def _known(services: Services) -> Keys:
     return await listed(services)
 
 
-async def check(asker: Endpoint, way: Way, client: Client) -> EndpointCheck:
+async def check(asker: Endpoint, way: EndpointWay, client: Client) -> EndpointCheck:
     """Finds the endpoint and sends one request as the client would. Raises as `found` does."""
     return await _asked(asker, way, client, await found(asker, way))
 
 
-async def found(asker: Endpoint, way: Way) -> EndpointCheck:
+async def found(asker: Endpoint, way: EndpointWay) -> EndpointCheck:
     """The endpoint as it reports itself; the model is asked nothing. Raises NotReady if nothing answers, UsageError for
     values that settings cannot hold."""
     listing = await asker.get(f"{way.url.removesuffix('/v1')}/v1/models", way.key, _SOON)
@@ -134,7 +134,7 @@ async def found(asker: Endpoint, way: Way) -> EndpointCheck:
     return EndpointCheck(at, ProbeAnswer(), models=names, simulated=simulated)
 
 
-async def _asked(asker: Endpoint, way: Way, client: Client, seen: EndpointCheck) -> EndpointCheck:
+async def _asked(asker: Endpoint, way: EndpointWay, client: Client, seen: EndpointCheck) -> EndpointCheck:
     ask = fitness.request(client)
     body = json.dumps({"model": seen.at.model, **ask.body})
     try:
@@ -175,12 +175,12 @@ def _hint(reply: Reply) -> str:
     return "is this the address with /v1? `sparkwright status` shows it"
 
 
-def through(way: Way, port: int) -> Way:
+def through(way: EndpointWay, port: int) -> EndpointWay:
     """The same way through a tunnel that ends on this machine's `port`."""
     parts = urlsplit(way.url)
     return replace(way, url=f"{parts.scheme}://{LOOPBACK}:{port}/v1")
 
 
-def port_of(way: Way) -> int:
+def port_of(way: EndpointWay) -> int:
     parts = urlsplit(way.url)
     return parts.port or (443 if parts.scheme == "https" else 80)
