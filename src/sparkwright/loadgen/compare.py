@@ -23,7 +23,7 @@ class _Side:
     """One run's part of a level, and what was drawn of it."""
 
     group: SampleGroup
-    weights: bootstrap.Weights
+    weights: bootstrap.DrawCounts
 
     def has(self, metric: str) -> bool:
         return metric in self.group.samples or metric in self.group.of_repeats

@@ -25,13 +25,13 @@ class SampleGroup:
     of_repeats: Mapping[str, RepeatSample]
     sizes: tuple[int, ...]
 
-    def weights(self, seed: int) -> bootstrap.Weights:
+    def weights(self, seed: int) -> bootstrap.DrawCounts:
         return bootstrap.weights(self.sizes, seed)
 
     def sample(self, name: str) -> RepeatSample:
         return self.samples[name] if name in self.samples else self.of_repeats[name]
 
-    def drawn(self, name: str, weights: bootstrap.Weights) -> Counts:
+    def drawn(self, name: str, weights: bootstrap.DrawCounts) -> Counts:
         return weights.requests if name in self.samples else weights.repeats
 
 
@@ -103,7 +103,7 @@ def _summary(run: Run, repeats: Sequence[Level], part: str, wanted: Wanted) -> L
     )
 
 
-def _metric(name: str, made: SampleGroup, weights: bootstrap.Weights) -> Metric:
+def _metric(name: str, made: SampleGroup, weights: bootstrap.DrawCounts) -> Metric:
     sample = made.sample(name)
     resamples = bootstrap.resampled(sample, made.drawn(name, weights))
     values = bootstrap.statistics(sample.values)
