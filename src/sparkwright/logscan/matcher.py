@@ -12,7 +12,7 @@ from sparkwright.logscan.book import Book, Signed, lowered, shaped
 from sparkwright.logscan.envelope import rejoined
 from sparkwright.logscan.logline import Excerpt, decoded, is_settings, when, who
 from sparkwright.logscan.sign import WINDOW, MarkCount, Story
-from sparkwright.logscan.window import MatchedLine, Open, Window
+from sparkwright.logscan.window import LineWindow, MatchedLine, Open
 
 TAIL = 40
 _EDGE = 64 * 1024  # bytes of a block in which its first and last lines are looked for
@@ -88,7 +88,7 @@ class Scan:
         return tuple(self._block(rejoined(without_escapes(block)))) if block else ()
 
     def _block(self, block: bytes) -> Iterator[Hit]:
-        window = Window(block, self.lines + 1, tuple(self._tail))
+        window = LineWindow(block, self.lines + 1, tuple(self._tail))
         yield from self._waiting(window)
         low = lowered(block)
         fresh, dirty, wanted = self._fresh(low, window), set[int](), set[int]()
@@ -118,7 +118,7 @@ class Scan:
         self.lines = window.last
         self.bytes += len(block) + 1
 
-    def _fresh(self, low: bytes, window: Window) -> list[int]:
+    def _fresh(self, low: bytes, window: LineWindow) -> list[int]:
         """The lines, from 0, that have to be searched: their shape is new, or they have a word with digits."""
         known = self._clean.issuperset(window.shapes)  # quicker than one by one
         fresh = set() if known else {line for line, shape in enumerate(window.shapes) if shape not in self._clean}
@@ -151,12 +151,12 @@ class Scan:
             known = self._known[shape, words] = self._book.live(shape, words, line)
         return known
 
-    def _is_wanted(self, pattern: int, number: int, window: Window) -> bool:
+    def _is_wanted(self, pattern: int, number: int, window: LineWindow) -> bool:
         """True if the pattern deserves a closer look: it has company, or needs none."""
         signs = self._book.only_near.get(pattern)
         return signs is None or any(s in self.hits or self._has_company(s, pattern, number, window) for s in signs)
 
-    def _has_company(self, signed: Signed, pattern: int, number: int, window: Window) -> bool:
+    def _has_company(self, signed: Signed, pattern: int, number: int, window: LineWindow) -> bool:
         """True if the lines around may have the other patterns of the sign, and were not searched before."""
         span = window.span(number, signed.sign.within)
         if span is None:
@@ -176,13 +176,13 @@ class Scan:
         self._vain.add(key)
         return possible and not known
 
-    def _line(self, pattern: int, number: int, raw: bytes, window: Window) -> Iterator[Hit]:
+    def _line(self, pattern: int, number: int, raw: bytes, window: LineWindow) -> Iterator[Hit]:
         text, searched = decoded(raw), self._book.patterns[pattern]
         # What does not look at digits was found in a line of this shape: `live` has seen to it.
         if searched.digit_blind or searched.search(text):
             yield from self._found(pattern, MatchedLine(number, text, searched), window)
 
-    def _found(self, pattern: int, line: MatchedLine, window: Window) -> Iterator[Hit]:
+    def _found(self, pattern: int, line: MatchedLine, window: LineWindow) -> Iterator[Hit]:
         self._last[pattern] = line
         for name in self._book.marks_of(pattern):
             self._seen_mark(name, line)
@@ -194,7 +194,7 @@ class Scan:
             self._done.add(pattern)
             self._needless |= self._book.needless(self._done, pattern)
 
-    def _sign(self, signed: Signed, pattern: int, line: MatchedLine, window: Window) -> Iterator[Hit]:
+    def _sign(self, signed: Signed, pattern: int, line: MatchedLine, window: LineWindow) -> Iterator[Hit]:
         if len(signed.parts) == 1 or signed in self.hits:
             yield from self._count(signed, {pattern: line})
         elif signed.sign.within > WINDOW:
@@ -230,7 +230,7 @@ class Scan:
                     return True
         return False
 
-    def _waiting(self, window: Window) -> Iterator[Hit]:
+    def _waiting(self, window: LineWindow) -> Iterator[Hit]:
         """Signs whose surroundings went on beyond the last block."""
         waiting, self._open = self._open, []
         for open_ in waiting:

@@ -30,7 +30,7 @@ class Open:
     found: dict[int, MatchedLine]
 
 
-class Window:
+class LineWindow:
     """A block from line `first` on; before: the last (number, bytes); starts: where its lines begin, and one more."""
 
     def __init__(self, block: bytes, first: int, before: tuple[tuple[int, bytes], ...]) -> None:
