@@ -47,7 +47,7 @@ class Out:
         self.flush()
 
 
-class Worker:
+class LoadWorker:
     """One job, from the wire to its lag."""
 
     def __init__(self, job: dict[str, Any], out: Out) -> None:
@@ -126,7 +126,7 @@ def main() -> None:
         fcntl.fcntl(1, fcntl.F_SETPIPE_SZ, _PIPE)
     job = read_frame(_read_whole)
     if job is not None:
-        Worker(job, Out(1)).run()
+        LoadWorker(job, Out(1)).run()
 
 
 def _context(authority: str) -> ssl.SSLContext:
