@@ -12,7 +12,7 @@ from simulators.dialect import Dialect
 from simulators.site import Site
 from sparkwright.simulator.head import follow_head
 from sparkwright.simulator.link import HeadLink as Link
-from sparkwright.simulator.link import PeerLost, Worker
+from sparkwright.simulator.link import PeerLost, WorkerLink
 from sparkwright.simulator.log import Web, bind, web
 from sparkwright.simulator.rank import SimulatedRank, StartFailed, signalled
 from sparkwright.simulator.scheduler import SimulatedEngine
@@ -138,7 +138,7 @@ async def run_worker(rank: SimulatedRank, dialect: Dialect, host: str, port: int
 
 
 async def _worker(rank: SimulatedRank, dialect: Dialect, host: str, port: int) -> int:
-    link = Worker(rank.number)
+    link = WorkerLink(rank.number)
     try:
         await rank.passing(12.0)
         dialect.join(rank)

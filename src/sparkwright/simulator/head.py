@@ -11,7 +11,7 @@ from typing import Any
 
 from sparkwright.simulator import boot, phases
 from sparkwright.simulator.ledger import busy_device
-from sparkwright.simulator.link import HeadLink, PeerLost, Worker, patient
+from sparkwright.simulator.link import HeadLink, PeerLost, WorkerLink, patient
 from sparkwright.simulator.log import bind, recorded
 from sparkwright.simulator.rank import SPIN, Hoard, RankActivity, SimulatedRank, StartFailed, signalled
 from sparkwright.simulator.service import SimulatedService
@@ -125,7 +125,7 @@ async def run_worker(rank: SimulatedRank) -> int:
 
 
 async def _life(rank: SimulatedRank) -> int:
-    link = Worker(rank.number)
+    link = WorkerLink(rank.number)
     try:
         await _start_worker(rank, link)
         await follow_head(rank, link)
@@ -139,7 +139,7 @@ async def _life(rank: SimulatedRank) -> int:
     return 0
 
 
-async def _start_worker(rank: SimulatedRank, link: Worker) -> None:
+async def _start_worker(rank: SimulatedRank, link: WorkerLink) -> None:
     await _announce(rank)
     await link.join(rank.args.master_addr, rank.args.master_port)
     if rank.faults.has("no_comm") or _unreachable(rank):
@@ -153,7 +153,7 @@ def _unreachable(rank: SimulatedRank) -> bool:
     return bool(rank.settings.wrong_interface) and not rank.args.master_addr.startswith(("127.", "localhost"))
 
 
-async def follow_head(rank: SimulatedRank, link: Worker) -> None:
+async def follow_head(rank: SimulatedRank, link: WorkerLink) -> None:
     """Every step of the head's, for ever; faults that count requests strike here. Raises PeerLost."""
     hoard, activity = Hoard(rank.faults), RankActivity(rank.number)
     while True:
@@ -175,7 +175,7 @@ async def follow_head(rank: SimulatedRank, link: Worker) -> None:
         await link.answer()
 
 
-def _head_is_gone(rank: SimulatedRank, link: Worker) -> None:
+def _head_is_gone(rank: SimulatedRank, link: WorkerLink) -> None:
     store = f"SocketImpl(fd=29, addr={link.local_address()}, remote={rank.args.master_addr}:{rank.args.master_port})"
     number = rank.number
     rank.voices.native("TCPStore.cpp:106", f"[c10d] recvValue failed on {store}: {GONE}", rank=number)

@@ -122,7 +122,7 @@ class HeadLink:
             self._server.close()
 
 
-class Worker:
+class WorkerLink:
     """Another rank's side: answers the head's frames in order."""
 
     def __init__(self, rank: int) -> None:

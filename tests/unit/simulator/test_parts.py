@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from sparkwright.simulator import model
-from sparkwright.simulator.link import HeadLink, PeerLost, Worker, patient
+from sparkwright.simulator.link import HeadLink, PeerLost, WorkerLink, patient
 from sparkwright.simulator.log import LogVoice
 from sparkwright.simulator.phases import Bar
 from sparkwright.simulator.settings import settings_from
@@ -139,12 +139,12 @@ def test_a_hub_id_is_looked_up_in_the_cache(tmp_path: Path) -> None:
 
 async def test_ranks_meet_and_step_together(unused_tcp_port: int) -> None:
     """The head waits until all have joined; a step is done when each worker has answered it."""
-    head, workers = HeadLink(3), [Worker(1), Worker(2)]
+    head, workers = HeadLink(3), [WorkerLink(1), WorkerLink(2)]
     await head.listen("127.0.0.1", unused_tcp_port)
     await asyncio.gather(*(w.join("127.0.0.1", unused_tcp_port) for w in workers))
     await asyncio.wait_for(head.all_joined(), 2)
 
-    async def serve(worker: Worker) -> int:
+    async def serve(worker: WorkerLink) -> int:
         frame = await worker.next()
         await worker.answer()
         return int(frame["answered"])
