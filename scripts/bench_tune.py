@@ -86,10 +86,10 @@ async def record(given: argparse.Namespace) -> None:
     from sparkwright.app import tune_session as use
     from sparkwright.app.cluster_options import ClusterOptions
     from sparkwright.app.services import LaunchRequest
-    from sparkwright.app.tune_survey import Source, TuneRequest, survey
+    from sparkwright.app.tune_survey import TuneRequest, TuneSource, survey
     from sparkwright.cli import options as shared
     from sparkwright.cli.console import Quiet
-    from sparkwright.cli.tune import Lines
+    from sparkwright.cli.tune import TuneLines
     from sparkwright.domain.tuning import TuneGoal
     from sparkwright.recipes.load import load_recipe
     from sparkwright.wiring import bench as tools
@@ -101,13 +101,13 @@ async def record(given: argparse.Namespace) -> None:
     async with services(shared.open_cluster(where), where, Quiet()) as there, tools(None) as bench:
         wanted = TuneRequest(TuneGoal(given.goal), tuple(given.only), tuple(given.set), given.users)
         request = LaunchRequest(recipe, recipe.deployment, given.force, supervised=True)
-        made = await survey(there, request, Source(text, source.name, recipe.profile, "tuned"), wanted)
+        made = await survey(there, request, TuneSource(text, source.name, recipe.profile, "tuned"), wanted)
         kept["settings"] = [{"name": s.name, "key": s.key, "values": s.values} for s in made.settings]
         own, *points = tuning.points(made.settings, 0)
         Random("order").shuffle(points)
         points = points[given.part[0] :: given.part[1]]
         journal = tune_journal.begin(given.folder / "grid", {"served": ""})
-        show = Lines(made.settings, wanted.goal, False)
+        show = TuneLines(made.settings, wanted.goal, False)
         async with use.searching(there, bench, made, journal, (show, 1e9)) as search:
             if "pace" in kept:
                 search.trials.append(Trial(own, 0, Tried.MEASURED, (kept["pace"],)))

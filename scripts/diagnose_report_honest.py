@@ -19,7 +19,7 @@ from sparkwright.app.examine import examine
 from sparkwright.causes.cause import LogCause
 from sparkwright.causes.diagnose import Reader, book, diagnosis, known, with_explanation
 from sparkwright.causes.explanation import reason
-from sparkwright.causes.similarity import Index, words_of
+from sparkwright.causes.similarity import CauseIndex, words_of
 from sparkwright.domain.diagnosis import Source
 from sparkwright.logscan.book import Signed
 from sparkwright.logscan.logline import Excerpt
@@ -79,7 +79,7 @@ def _answered_without(case: Case, reader: Reader, mine: frozenset[Signed]) -> Na
     """Neither their letters nor the examples that they alone match, or that resemble the case, are compared with it."""
     causes = [_without(cause, mine, case.log) if cause.key == case.key else cause for cause in known().values()]
     less = Without(reader, mine)
-    with patch("sparkwright.causes.diagnose.index", lambda: Index(causes)):
+    with patch("sparkwright.causes.diagnose.index", lambda: CauseIndex(causes)):
         return answer(case, with_explanation(diagnosis([less], {}), [less], {}, described=True))  # type: ignore[list-item]
 
 

@@ -9,8 +9,8 @@ from dataclasses import fields
 from itertools import groupby
 from pathlib import Path
 
-from sparkwright.cli.explain_pages import Page, pages
-from sparkwright.compat.table import ENGINES, Row, read_table
+from sparkwright.cli.explain_pages import CodePage, pages
+from sparkwright.compat.table import ENGINES, CompatibilityRow, read_table
 
 NOTE = "<!-- Written by scripts/docs_rules.py from CHECKS tables and causes/*.toml; do not edit. -->"
 HEAD = """# Findings and causes by code
@@ -43,19 +43,19 @@ def texts() -> dict[str, str]:
     return made | {name: family([*group]) for name, group in groupby(pages().values(), key=file_of)}
 
 
-def file_of(page: Page) -> str:
+def file_of(page: CodePage) -> str:
     """`check-driver-and-gpu.md`, `log-container-and-image.md`."""
     name = page.family.removeprefix("log: ")
     return f"{'log' if page.cause else 'check'}-{name.replace(' ', '-').lower()}.md"
 
 
-def family(found: Sequence[Page]) -> str:
+def family(found: Sequence[CodePage]) -> str:
     name = found[0].family.removeprefix("log: ")
     kind = "Causes that logs show" if found[0].cause else "Findings"
     return "\n".join([NOTE, f"# {kind}: {name}\n", *map(section, found)])
 
 
-def section(page: Page) -> str:
+def section(page: CodePage) -> str:
     parts = dict(page.parts)
     urls, line, why = (parts.pop(name, "") for name in ("See", "Log line", "Why"))
     cause = f"`{page.cause}`, " if page.cause else ""
@@ -93,7 +93,7 @@ def compatibility() -> Iterator[str]:
         yield ""
 
 
-def cells(row: Row) -> tuple[str, ...]:
+def cells(row: CompatibilityRow) -> tuple[str, ...]:
     """The cells of a row: its conditions on a recipe, and its verdict."""
     said = {"verdict", "reason", "alternative", "otherwise", "source", "date"}
     asks = {

@@ -21,10 +21,10 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 
-from sparkwright.domain.evaluation import Outcome, State  # noqa: E402
+from sparkwright.domain.evaluation import ProbeOutcome, ProbeState  # noqa: E402
 from sparkwright.evals.catalog import PROBES  # noqa: E402
-from sparkwright.simulator.link import Head  # noqa: E402
-from sparkwright.simulator.service import Service  # noqa: E402
+from sparkwright.simulator.link import HeadLink  # noqa: E402
+from sparkwright.simulator.service import SimulatedService  # noqa: E402
 from unit.evals.playing import failed, outcomes  # type: ignore[import-not-found] # noqa: E402
 from unit.evals.test_probes import OWN  # type: ignore[import-not-found] # noqa: E402
 from unit.simulator.inprocess import Client, MakeClient, rank_in  # type: ignore[import-not-found] # noqa: E402
@@ -40,7 +40,7 @@ async def simulators() -> AsyncIterator[MakeClient]:
 
         async def make(*flags: str, env: dict[str, str]) -> Client:
             rank = rank_in(Path(folder), *flags, env=env)
-            service = Service(rank, Head(1), asyncio.get_running_loop().create_future())
+            service = SimulatedService(rank, HeadLink(1), asyncio.get_running_loop().create_future())
             running.append(asyncio.create_task(service.engine.run()))
             return Client(service)
 
@@ -50,10 +50,10 @@ async def simulators() -> AsyncIterator[MakeClient]:
         await asyncio.gather(*running, return_exceptions=True)
 
 
-def asked(fault: str, seed: int = 1) -> dict[str, Outcome]:
-    async def run() -> dict[str, Outcome]:
+def asked(fault: str, seed: int = 1) -> dict[str, ProbeOutcome]:
+    async def run() -> dict[str, ProbeOutcome]:
         async with simulators() as make:
-            found: dict[str, Outcome] = await outcomes(make, set(), fault, seed)
+            found: dict[str, ProbeOutcome] = await outcomes(make, set(), fault, seed)
             return found
 
     return asyncio.run(run())
@@ -69,13 +69,13 @@ def upper(bad: int, of: int) -> float:
     return high
 
 
-def page(faults: dict[str, dict[str, Outcome]], servers: dict[str, list[set[str]]]) -> str:
+def page(faults: dict[str, dict[str, ProbeOutcome]], servers: dict[str, list[set[str]]]) -> str:
     lines = ["# Probes: planted faults and false alarms", ""]
     lines += ["Measured by `scripts/probe_alarms.py` on simulators, all probes against each server.", ""]
     lines += ["| planted fault | probe that fails | of its cases | others that fail |", "|---|---|---|---|"]
     for fault, found in faults.items():
         own, others = found[OWN[fault]], ", ".join(sorted(failed(found) - {OWN[fault]})) or "none"
-        name = OWN[fault] if own.state is State.FAILED else "NOT FOUND"
+        name = OWN[fault] if own.state is ProbeState.FAILED else "NOT FOUND"
         lines.append(f"| {fault} | {name} | {own.failed} of {own.cases} | {others} |")
     lines += [
         "",

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from sparkwright.domain.tuning import Point, Setting, Trial, Tried
+from sparkwright.domain.tuning import Point, Trial, Tried, TuneSetting
 from sparkwright.loadgen import search
 
 REPEATS = 4  # of each setting of a grid
@@ -24,7 +24,7 @@ class World:
     predicted: by the planner, which orders the design.
     """
 
-    settings: tuple[Setting, ...]
+    settings: tuple[TuneSetting, ...]
     truth: Mapping[Point, float]
     repeat: Callable[[Point, Random], tuple[float, float]]
     start: Callable[[Point], float]
@@ -34,7 +34,7 @@ class World:
 
 def recorded(tree: Mapping[str, Any]) -> World:
     """Draws of the recorded repeats, joined until they last as long as those of `tune`."""
-    settings = tuple(Setting(one["name"], one["key"], tuple(one["values"])) for one in tree["settings"])
+    settings = tuple(TuneSetting(one["name"], one["key"], tuple(one["values"])) for one in tree["settings"])
     table = {tuple(one["point"]): one for one in tree["trials"] if one["state"] == "measured"}
     times = max(1, round(2.0 / fmean(table[(0,) * len(settings)]["took"])))
 
@@ -99,7 +99,7 @@ def made_up(levels: Sequence[int], seed: int, rough: tuple[float, float], start:
         speed = speed - np.expand_dims(0.7 * far, list(range(2, len(levels))))
     own = [int(dice.integers(count)) for count in levels]
     places = [[at, *(n for n in range(count) if n != at)] for at, count in zip(own, levels, strict=True)]
-    settings = tuple(Setting(f"s{n}", f"flags.s{n}", tuple(2**at for at in row)) for n, row in enumerate(places))
+    settings = tuple(TuneSetting(f"s{n}", f"flags.s{n}", tuple(2**at for at in row)) for n, row in enumerate(places))
     points = list(search.points(settings, 0))
     truth = {one: exp(float(speed[tuple(row[n] for row, n in zip(places, one, strict=True))])) for one in points}
     base = truth[(0,) * len(levels)]

@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from sparkwright.adapters.load.client import ProcessClient
-from sparkwright.domain.run import Job, Lag, Row, Session, Turn
+from sparkwright.domain.run import Lag, LoadJob, Row, Session, Turn
 from sparkwright.domain.workload import Pace
 
 
-def job(port: int, streams: int, requests: int, tokens: int) -> Job:
+def job(port: int, streams: int, requests: int, tokens: int) -> LoadJob:
     words = " ".join(f"word{number % 10}" for number in range(256))
     body = {
         "model": "truth",
@@ -30,10 +30,10 @@ def job(port: int, streams: int, requests: int, tokens: int) -> Job:
     }
     turn = Turn(json.dumps(body), "", "", output_tokens=tokens)
     sessions = tuple(Session(number, (turn,)) for number in range(requests))
-    return Job(f"http://127.0.0.1:{port}/v1/chat/completions", sessions, Pace(concurrency=streams), whole=600.0)
+    return LoadJob(f"http://127.0.0.1:{port}/v1/chat/completions", sessions, Pace(concurrency=streams), whole=600.0)
 
 
-async def played(work: Job) -> tuple[list[Row], Lag]:
+async def played(work: LoadJob) -> tuple[list[Row], Lag]:
     rows: list[Row] = []
     lag = Lag()
     async for heard in ProcessClient().run(work, None):

@@ -10,14 +10,14 @@ from sparkwright.domain.calibration import Calibration, Conditions
 from sparkwright.domain.command import Command, Completed, Secret
 from sparkwright.domain.deployment import Answer
 from sparkwright.domain.live import GatewayUse
-from sparkwright.domain.plan_history import Compared
+from sparkwright.domain.plan_history import PredictionError
 from sparkwright.domain.progress import Happening
 from sparkwright.domain.recipe import ModelKind
 
 if TYPE_CHECKING:  # only what measures, or plans, needs them
     from sparkwright.domain.evaluation import Evaluation
     from sparkwright.domain.probed import Reply
-    from sparkwright.domain.run import Job, Lag, Level, Listed, Row, Run
+    from sparkwright.domain.run import Lag, Level, LoadJob, Row, Run, RunListing
     from sparkwright.domain.workload import Workload
     from sparkwright.engines.flag_data import FlagLibrary
 
@@ -155,10 +155,10 @@ class FlagStore(Protocol):
 class PlanHistory(Protocol):
     """Predictions of plans and what starts measured, saved on this machine."""
 
-    def add(self, rows: tuple[Compared, ...]) -> str:
+    def add(self, rows: tuple[PredictionError, ...]) -> str:
         """Keeps them; returns why it could not, '' if it did."""
 
-    def all(self) -> tuple[Compared, ...]:
+    def all(self) -> tuple[PredictionError, ...]:
         """The oldest first; what cannot be read counts as not kept."""
 
 
@@ -190,7 +190,7 @@ class Tokenizer(Protocol):
 class LoadClient(Protocol):
     """Sends a level's requests and takes the times of what comes back."""
 
-    def run(self, job: Job, key: Secret | None) -> AsyncIterator[Row | Lag]:
+    def run(self, job: LoadJob, key: Secret | None) -> AsyncIterator[Row | Lag]:
         """Rows as requests end, failed ones too, and one Lag at the end. Closing the iterator ends all at once."""
 
 
@@ -226,7 +226,7 @@ class RunStore(Protocol):
     async def load(self, run_id: str) -> Run:
         """The run with all its rows. Raises UsageError without it."""
 
-    async def list(self) -> tuple[Listed, ...]: ...
+    async def list(self) -> tuple[RunListing, ...]: ...
 
     async def tag(self, run_id: str, tags: Sequence[str]) -> None: ...
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from sparkwright.adapters.shell_names import ShellNames
     from sparkwright.adapters.sqlite.runs import SqliteRuns
     from sparkwright.adapters.tunnels import Tunnels
-    from sparkwright.app.bench.target import Bench, Target
+    from sparkwright.app.bench.target import Bench, BenchTarget
     from sparkwright.domain.probed import Probed
 
 CLUSTER_VARIABLE = "SPARKWRIGHT_CLUSTER"
@@ -226,13 +226,15 @@ async def bench(tokenizer: Path | None) -> AsyncIterator["Bench"]:
     from sparkwright.adapters import machine as here
     from sparkwright.adapters import tokenizers
     from sparkwright.adapters.load.client import ProcessClient
-    from sparkwright.app.bench.target import Bench, Machine
+    from sparkwright.app.bench.target import Bench, ClientMachine
 
-    async def counting(asker: Endpoint, engine: "Target", probed: "Probed") -> Tokenizer:
-        return await tokenizers.tokenizer(tokenizers.Served(asker, engine.root, probed.model, engine.key), tokenizer)
+    async def counting(asker: Endpoint, engine: "BenchTarget", probed: "Probed") -> Tokenizer:
+        return await tokenizers.tokenizer(
+            tokenizers.TokenizeServer(asker, engine.root, probed.model, engine.key), tokenizer
+        )
 
     runs = run_store()
-    machine = Machine(here.client(), here.host(), here.clock(), secrets.token_hex(8))
+    machine = ClientMachine(here.client(), here.host(), here.clock(), secrets.token_hex(8))
     try:
         yield Bench(asker(), ProcessClient(), runs, SystemClock(), machine, counting)
     finally:

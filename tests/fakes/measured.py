@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sparkwright.domain.run import Conditions, Level, Reads, Row, Run, Scrape
+from sparkwright.domain.run import Level, Reads, Row, Run, RunConditions, Scrape
 from sparkwright.domain.workload import Length, LevelPlan, Pace, Single, Workload
 
 PLAN = LevelPlan("c1", Single(Length(100, 100), Length(4, 4)), Pace(concurrency=1), requests=3)
-KNOWN = Conditions("http://server:8000", "acme/model", tokenizer="/tokenize of the server")
+KNOWN = RunConditions("http://server:8000", "acme/model", tokenizer="/tokenize of the server")
 
 
 def row(ttft: float = 0.1, gap: float = 0.02, tokens: int = 4, sent: float = 0.0, **given: Any) -> Row:
@@ -37,7 +37,7 @@ def level(rows: Sequence[Row], repeat: int = 0, plan: LevelPlan = PLAN, **given:
     return Level(plan, repeat, 1000.0, 10.0, tuple(rows), **given)
 
 
-def run(*levels: Level, name: str = "r-1", conditions: Conditions = KNOWN, **given: Any) -> Run:
+def run(*levels: Level, name: str = "r-1", conditions: RunConditions = KNOWN, **given: Any) -> Run:
     """given: of the workload (seed, slo, version, ...), or of the run (imported, tags, state)."""
     plans = tuple({one.plan.name: one.plan for one in levels}.values())
     of_run = {key: given.pop(key) for key in ("imported", "tags", "state", "note") if key in given}

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.evaluation import Evaluation
-from sparkwright.domain.run import Level, Listed, Row, Run
+from sparkwright.domain.run import Level, Row, Run, RunListing
 from sparkwright.domain.workload import Workload
 
 
@@ -49,9 +49,9 @@ class MemoryRuns:
         latest = {(one.plan.name, one.repeat): one for name, one in self.levels if name == run_id}
         return replace(self.runs[run_id], levels=tuple(latest.values()))
 
-    async def list(self) -> tuple[Listed, ...]:
+    async def list(self) -> tuple[RunListing, ...]:
         return tuple(
-            Listed(run.id, run.began, run.ended, run.state, run.workload.name, run.conditions.model, "")
+            RunListing(run.id, run.began, run.ended, run.state, run.workload.name, run.conditions.model, "")
             for run in self.runs.values()
         )
 

@@ -4,12 +4,12 @@ import random
 from collections.abc import Sequence
 from dataclasses import replace
 
-from sparkwright.domain.run import Conditions, Lag, Level, Reads, Row, Run, Scrape
+from sparkwright.domain.run import Lag, Level, Reads, Row, Run, RunConditions, Scrape
 from sparkwright.domain.units import GIB
 from sparkwright.domain.workload import Agent, Arrival, Length, LevelPlan, Pace, Single, Slo, Workload
 
 BEGAN = 1_795_300_000.0
-CONDITIONS = Conditions(
+CONDITIONS = RunConditions(
     endpoint="http://spark-1:8000/v1",
     model="deepseek-v4-flash",
     ours=True,

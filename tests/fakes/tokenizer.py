@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 
-from sparkwright.simulator.text import Tokenizer
+from sparkwright.simulator.text import SimulatedTokenizer
 
 
 class CountingTokenizer:
@@ -17,7 +17,7 @@ class CountingTokenizer:
     def __init__(
         self, more: int = 0, blind: bool = False, exact: bool = True, dumb: bool = False, plain: bool = False
     ) -> None:
-        self._known = Tokenizer(50_000)
+        self._known = SimulatedTokenizer(50_000)
         self.more, self.blind, self.exact, self.dumb, self.plain = more, blind, exact, dumb, plain
         self.questions = 0
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from functional.netns import MISSING, ip
-from sparkwright.app.init_layout import Way, unseen, with_reached
+from sparkwright.app.init_layout import PingWay, unseen, with_reached
 from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.facts import Unknown
 from sparkwright.facts.cabling import Cabling, parse, parse_claimed, parse_reached
@@ -217,7 +217,7 @@ def test_addresses_that_answer_are_a_cable() -> None:
             for k, (n, one) in enumerate(cables.items(), 1)
             for name, mac in one.macs.items()
         ]
-        ways = [*unseen("a", ports), Way("enp1s0f0np0", "10.5.0.9", "02:00:00:00:00:09", frozenset())]
+        ways = [*unseen("a", ports), PingWay("enp1s0f0np0", "10.5.0.9", "02:00:00:00:00:09", frozenset())]
         asked = at(spaces["a"], reached([(way.name, way.address) for way in ways]), nobody=True)
         known = {**cables, "a": with_reached(cables["a"], ways, parse_reached(asked))}
         layout = planned(spaces, known)

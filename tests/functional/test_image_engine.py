@@ -20,7 +20,7 @@ from functional.dockerd import BASE
 from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.facts import EngineFound, Unknown
 from sparkwright.engines.launchers import script
-from sparkwright.engines.own_data import Origin, from_answer, from_text, to_text
+from sparkwright.engines.own_data import OptionsOrigin, from_answer, from_text, to_text
 from sparkwright.facts.engine_image import Question, engine_of_image, engine_of_node, known_engine, parse_found
 from sparkwright.facts.engine_options import OptionsAnswer, options_of_image
 from sparkwright.facts.engine_options import parse as parse_options
@@ -191,7 +191,7 @@ def test_the_options_of_an_image_are_those_of_its_own_parser(docker: dockerd.Doc
     found = parse_options(Completed(done.returncode, done.stdout, done.stderr))
     assert isinstance(found, OptionsAnswer), found
     assert found.build == docker.docker("image", "inspect", "--format", "{{.Id}}", name).strip()
-    data = from_text(to_text(from_answer(found.text, Origin("sglang", "parser", name, 1.0), "", found.build)))
+    data = from_text(to_text(from_answer(found.text, OptionsOrigin("sglang", "parser", name, 1.0), "", found.build)))
     assert data.version == "0.9.0" and set(data.names) == {"--model-path", "--model", "--backend"}
     assert data.options["backend"].choices == ("a", "b")
     assert docker.docker("ps", "--all", "--quiet") == ""

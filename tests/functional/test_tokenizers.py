@@ -14,7 +14,7 @@ from functional.test_llama_cpp import KEY, RECIPE, rank, served
 from functional.tiny_gguf import write_tiny_gguf
 from sparkwright.adapters.machine import SystemClock
 from sparkwright.adapters.openai_http import OpenAiEndpoint
-from sparkwright.adapters.tokenizers import Served, tokenizer
+from sparkwright.adapters.tokenizers import TokenizeServer, tokenizer
 from sparkwright.app.bench.prompt_corpus import prepare
 from sparkwright.domain.command import Secret
 from sparkwright.domain.probed import Probed
@@ -59,7 +59,7 @@ def sent(client: httpx.Client, turn: Turn, history: str = "") -> dict:
 
 async def counted(url: str, model: str, made: Workload, key: Secret | None = None) -> dict[str, list[tuple[int, int]]]:
     """Level -> (planned, by the server's usage) of each of its requests."""
-    counter = await tokenizer(Served(OpenAiEndpoint(SystemClock()), url, model, key))
+    counter = await tokenizer(TokenizeServer(OpenAiEndpoint(SystemClock()), url, model, key))
     texts = await prepare(made, Probed(url, model, ignore_eos=True, thinking=True), counter)
     headers = {"Authorization": f"Bearer {key.reveal()}"} if key else {}
     # A connection each: llama.cpp closes one after an answer, and a request that is on its way then gets none.
@@ -103,7 +103,9 @@ async def loop(simulator: Simulator, made: Workload) -> list[tuple[Turn, dict]]:
     """Each turn of the first agent of the first level, and the usage that came back, with the model's own answers."""
     url, model = f"http://{HEAD_ADDRESS}:{simulator.port}", "sparkwright/twin-tiny"
     texts = await prepare(
-        made, Probed(url, model, ignore_eos=True), await tokenizer(Served(OpenAiEndpoint(SystemClock()), url, model))
+        made,
+        Probed(url, model, ignore_eos=True),
+        await tokenizer(TokenizeServer(OpenAiEndpoint(SystemClock()), url, model)),
     )
     session = next(one for one in sessions(made.levels[0], made, 0, texts) if not one.turns[0].warmup)
     with httpx.Client(base_url=url) as client:
@@ -148,7 +150,7 @@ async def test_without_tokenize_lengths_are_estimates_and_named_so(tmp_path: Pat
     try:
         one.logs("The server is fired up and ready to roll!")
         url = f"http://{HEAD_ADDRESS}:{port}"
-        counter = await tokenizer(Served(OpenAiEndpoint(SystemClock()), url, "tiny"))
+        counter = await tokenizer(TokenizeServer(OpenAiEndpoint(SystemClock()), url, "tiny"))
         assert counter.name.startswith("estimate, ")
         assert not counter.exact
         found = await counted(url, "tiny", workload(asks(1000), asks(3000, Text.CODE)))
@@ -164,7 +166,7 @@ async def test_a_tokenizer_of_this_machine_is_counted_with(simulator: Simulator)
     if not SHARED.exists():
         pytest.skip("data: ../shared is absent: the tokenizer is there")
     url, model = f"http://{HEAD_ADDRESS}:{simulator.port}", "sparkwright/twin-tiny"
-    counter = await tokenizer(Served(OpenAiEndpoint(SystemClock()), url, model), SHARED)
+    counter = await tokenizer(TokenizeServer(OpenAiEndpoint(SystemClock()), url, model), SHARED)
     assert counter.name.startswith("file tokenizer.json ")
     made = workload(*(asks(size, kind) for kind in Text for size in SIZES), asks(100_000))
     texts = await prepare(made, Probed(url, model), counter)

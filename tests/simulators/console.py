@@ -12,10 +12,10 @@ from dataclasses import replace
 from typing import Any, NoReturn
 
 from sparkwright.simulator import options
-from sparkwright.simulator.log import Form, Voice, Voices
+from sparkwright.simulator.log import LineForm, LogVoice, Voices
 from sparkwright.simulator.model import find, read
-from sparkwright.simulator.rank import Rank, rank_from
-from sparkwright.simulator.settings import Faults, Settings, settings_from
+from sparkwright.simulator.rank import SimulatedRank, rank_from
+from sparkwright.simulator.settings import Faults, SimulatorSettings, settings_from
 
 SIMULATED = "SIMULATED: this is sparkwright's simulator of {engine}; no model runs."
 
@@ -66,7 +66,7 @@ def canonical(model: str, **values: Any) -> Namespace:
     return args
 
 
-def settings(env: Mapping[str, str], keys: tuple[str, ...] = ()) -> Settings:
+def settings(env: Mapping[str, str], keys: tuple[str, ...] = ()) -> SimulatorSettings:
     """Raises Stopped."""
     try:
         return replace(settings_from(env), api_keys=keys)
@@ -74,7 +74,7 @@ def settings(env: Mapping[str, str], keys: tuple[str, ...] = ()) -> Settings:
         raise Stopped(f"sparkwright.simulator: error: {error}", 2) from None
 
 
-def rank(args: Namespace, own: Settings, form: Form) -> Rank:
+def rank(args: Namespace, own: SimulatorSettings, form: LineForm) -> SimulatedRank:
     """Raises Stopped when the model cannot be read or a fault is unknown."""
     folder = find(str(args.model), own.hub)
     try:
@@ -84,5 +84,5 @@ def rank(args: Namespace, own: Settings, form: Form) -> Rank:
         faults = Faults(own.fault, own.control, args.node_rank)
     except (OSError, ValueError, KeyError) as error:
         raise Stopped(f"{type(error).__name__}: {error}") from None
-    voice = Voice("", os.getpid(), sys.stdout, form)
+    voice = LogVoice("", os.getpid(), sys.stdout, form)
     return replace(rank_from(args, model, own, faults), voices=Voices(voice, voice, voice, voice))

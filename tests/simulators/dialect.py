@@ -10,7 +10,7 @@ from starlette.routing import Route
 
 from simulators.site import Api, Site
 from sparkwright.simulator.link import Frame
-from sparkwright.simulator.rank import Rank
+from sparkwright.simulator.rank import SimulatedRank
 from sparkwright.simulator.service import Core
 
 
@@ -32,35 +32,35 @@ class Dialect(Protocol):
         """The API if answers are not in vLLM's shapes."""
         ...
 
-    def greet(self, rank: Rank) -> None: ...
+    def greet(self, rank: SimulatedRank) -> None: ...
 
-    def join(self, rank: Rank) -> None:
+    def join(self, rank: SimulatedRank) -> None:
         """Reports the state before the ranks meet: nothing more is reported while one is missing."""
         ...
 
-    def met(self, rank: Rank, others: list[Frame]) -> None:
+    def met(self, rank: SimulatedRank, others: list[Frame]) -> None:
         """All ranks are there, each with `free`, its GiB. Raises StartFailed."""
         ...
 
-    async def load(self, rank: Rank) -> None: ...
+    async def load(self, rank: SimulatedRank) -> None: ...
 
-    async def fit(self, rank: Rank) -> None:
+    async def fit(self, rank: SimulatedRank) -> None:
         """The KV pool. Raises StartFailed."""
         ...
 
-    async def capture(self, rank: Rank) -> None: ...
+    async def capture(self, rank: SimulatedRank) -> None: ...
 
-    def listening(self, rank: Rank) -> None:
+    def listening(self, rank: SimulatedRank) -> None:
         """The web server takes connections."""
         ...
 
-    def ready(self, rank: Rank) -> None: ...
+    def ready(self, rank: SimulatedRank) -> None: ...
 
-    def failed(self, rank: Rank, why: str) -> None:
+    def failed(self, rank: SimulatedRank, why: str) -> None:
         """The start ends with exit code 1."""
         ...
 
-    async def lost(self, rank: Rank) -> int:
+    async def lost(self, rank: SimulatedRank) -> int:
         """A rank is gone: what is reported, after the time that it takes; the exit code. Never returns when it
         kills."""
         ...
@@ -69,13 +69,13 @@ class Dialect(Protocol):
         """Drains after SIGTERM, while requests run: returns when the engine ends all the same, or has none left."""
         ...
 
-    def stopping(self, rank: Rank) -> None: ...
+    def stopping(self, rank: SimulatedRank) -> None: ...
 
     def exits(self) -> int:
         """The exit code of a rank 0 that was stopped. Never returns when it kills itself."""
         ...
 
-    def companions(self, rank: Rank) -> AbstractAsyncContextManager[None]:
+    def companions(self, rank: SimulatedRank) -> AbstractAsyncContextManager[None]:
         """The companions that a worker runs while it serves."""
         ...
 

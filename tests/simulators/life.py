@@ -11,19 +11,19 @@ from typing import Any
 from simulators.dialect import Dialect
 from simulators.site import Site
 from sparkwright.simulator.head import follow_head
-from sparkwright.simulator.link import Head as Link
-from sparkwright.simulator.link import PeerLost, Worker
+from sparkwright.simulator.link import HeadLink as Link
+from sparkwright.simulator.link import PeerLost, WorkerLink
 from sparkwright.simulator.log import Web, bind, web
-from sparkwright.simulator.rank import Rank, StartFailed, signalled
-from sparkwright.simulator.scheduler import Engine
-from sparkwright.simulator.service import POLL_S, Core, Trouble
+from sparkwright.simulator.rank import SimulatedRank, StartFailed, signalled
+from sparkwright.simulator.scheduler import SimulatedEngine
+from sparkwright.simulator.service import POLL_S, Core, DialectTrouble
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
     """Rank 0. meet: returns when all ranks are on the link, or raises OSError or StartFailed."""
 
-    rank: Rank
+    rank: SimulatedRank
     dialect: Dialect
     link: Link
     meet: Callable[[], Awaitable[None]]
@@ -82,11 +82,11 @@ class Head:
     async def _serve(self, sock: socket.socket, stop: asyncio.Future[None]) -> int:
         lost: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 
-        async def ending(_: Engine) -> None:
+        async def ending(_: SimulatedEngine) -> None:
             if not lost.done():
                 lost.set_result(await self.dialect.lost(self.rank))
 
-        core = Core(self.rank, self.link, Trouble(lambda: None, ending))
+        core = Core(self.rank, self.link, DialectTrouble(lambda: None, ending))
         site = Site(core, self.engine, self.dialect.metrics, self.dialect.labels, self.dialect.api)
         server = web(site.app(self.dialect.routes(site), self.dialect.guarded), self.rank.args, self.rank.voices.api)
         work = [server.serve(sockets=[sock]), core.engine.run(), core.watch(), self._ready(server, site)]
@@ -115,7 +115,7 @@ class Head:
         self.dialect.ready(self.rank)
         site.up = True
 
-    async def _notice(self, core: Core, ending: Callable[[Engine], Awaitable[None]]) -> None:
+    async def _notice(self, core: Core, ending: Callable[[SimulatedEngine], Awaitable[None]]) -> None:
         while self.dialect.notices:
             await asyncio.sleep(POLL_S)
             if self.link.gone():
@@ -123,7 +123,7 @@ class Head:
                 return
 
 
-async def run_worker(rank: Rank, dialect: Dialect, host: str, port: int) -> int:
+async def run_worker(rank: SimulatedRank, dialect: Dialect, host: str, port: int) -> int:
     """The exit code: 0 after a signal, 1 when the start fails, the engine's own when the head is gone."""
     dialect.greet(rank)
     stop = signalled(rank)
@@ -137,8 +137,8 @@ async def run_worker(rank: Rank, dialect: Dialect, host: str, port: int) -> int:
     return 0
 
 
-async def _worker(rank: Rank, dialect: Dialect, host: str, port: int) -> int:
-    link = Worker(rank.number)
+async def _worker(rank: SimulatedRank, dialect: Dialect, host: str, port: int) -> int:
+    link = WorkerLink(rank.number)
     try:
         await rank.passing(12.0)
         dialect.join(rank)

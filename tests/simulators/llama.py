@@ -28,11 +28,11 @@ from simulators import console
 from simulators.life import Head
 from simulators.site import Site
 from sparkwright.simulator.asked import json_response
-from sparkwright.simulator.link import Frame, Peer, read_frame, write_frame
-from sparkwright.simulator.link import Head as Link
-from sparkwright.simulator.log import Form
+from sparkwright.simulator.link import Frame, WorkerPeer, read_frame, write_frame
+from sparkwright.simulator.link import HeadLink as Link
+from sparkwright.simulator.log import LineForm
 from sparkwright.simulator.model import GIB
-from sparkwright.simulator.rank import Rank, StartFailed
+from sparkwright.simulator.rank import SimulatedRank, StartFailed
 from sparkwright.simulator.service import Core
 
 VERSION = "2026.10.11549"
@@ -68,7 +68,7 @@ def run(argv: list[str], env: Mapping[str, str]) -> int:
     size = _size(given.model)
     servers = [_address(text) for text in (given.rpc or "").split(",") if text]
     args = _canonical(given, 1 + len(servers))
-    rank = console.rank(args, replace(own, weights_gib=own.weights_gib or size), Form(_own, lambda: ""))
+    rank = console.rank(args, replace(own, weights_gib=own.weights_gib or size), LineForm(_own, lambda: ""))
     link = Caller(servers)
     return asyncio.run(Head(rank, Dialect(given), link, link.call, f"llama.cpp {version}").run())
 
@@ -127,21 +127,21 @@ class Dialect:
     def __init__(self, given: Namespace) -> None:
         self.given = given
 
-    def greet(self, rank: Rank) -> None:
+    def greet(self, rank: SimulatedRank) -> None:
         say = rank.voices.api
         say.warning("", f"cmn   llama_server: {console.SIMULATED.format(engine='llama.cpp')}")
         say.info("", "srv   llama_server: initializing ...")
 
-    def join(self, rank: Rank) -> None:
+    def join(self, rank: SimulatedRank) -> None:
         rank.voices.api.info("", f"srv     load_model: loading model '{self.given.model}'")
 
-    def met(self, rank: Rank, others: list[Frame]) -> None:
+    def met(self, rank: SimulatedRank, others: list[Frame]) -> None:
         """Its devices and their memory are printed by the loader."""
         for number, other in enumerate(others):
             free = float(other["free"]) * 1024
             rank.voices.api.info("", f"llama_prepare_model_devices: using device RPC{number} - {free:.0f} MiB free")
 
-    async def load(self, rank: Rank) -> None:
+    async def load(self, rank: SimulatedRank) -> None:
         say, part = rank.voices.api, rank.ledger.weights * 1024
         await rank.enter("load")
         await rank.passing(rank.speed.load_s * (rank.faults.value("slow_load") or 1.0))
@@ -150,7 +150,7 @@ class Dialect:
             say.info("", f"load_tensors: {name:>12} model buffer size = {part:8.2f} MiB")
         say.raw("." * 80 + "\n")
 
-    async def fit(self, rank: Rank) -> None:
+    async def fit(self, rank: SimulatedRank) -> None:
         await rank.enter("kv")
         say, limits, ledger = rank.voices.api, rank.limits, rank.ledger
         tokens = limits.context * limits.sequences
@@ -160,7 +160,7 @@ class Dialect:
         say.info("", f"llama_context: n_ctx         = {tokens}")
         say.info("", f"llama_kv_cache: size = {size:7.2f} MiB ({tokens} cells, {rank.model.layers} layers)")
 
-    async def capture(self, rank: Rank) -> None:
+    async def capture(self, rank: SimulatedRank) -> None:
         await rank.enter("graphs")
         limits, say = rank.limits, rank.voices.api
         say.info("", "cmn  common_init_: warming up the model with an empty run - please wait ...")
@@ -168,17 +168,17 @@ class Dialect:
         say.info("", f"srv     load_model: initializing, n_slots = {limits.sequences}, n_ctx_slot = {limits.context}")
         say.info("", "srv   llama_server: model loaded")
 
-    def listening(self, rank: Rank) -> None:
+    def listening(self, rank: SimulatedRank) -> None:
         rank.voices.api.info("", f"srv   llama_server: listening on http://{rank.args.host}:{rank.args.port}")
 
-    def ready(self, rank: Rank) -> None:
+    def ready(self, rank: SimulatedRank) -> None:
         rank.voices.api.info("", "srv  update_slots: all slots are idle")
 
-    def failed(self, rank: Rank, why: str) -> None:
+    def failed(self, rank: SimulatedRank, why: str) -> None:
         rank.voices.api.error("", f"srv     load_model: failed to load model, '{self.given.model}': {why}")
         rank.voices.api.error("", "srv   llama_server: exiting due to model loading error")
 
-    async def lost(self, rank: Rank) -> int:
+    async def lost(self, rank: SimulatedRank) -> int:
         """GGML_ABORT: the process gets SIGABRT at once."""
         rank.voices.api.raw(f"ggml-rpc.cpp:519: {CRASHED}\n")
         os.kill(os.getpid(), signal.SIGABRT)
@@ -190,11 +190,11 @@ class Dialect:
     def exits(self) -> int:
         return 0
 
-    def stopping(self, rank: Rank) -> None:
+    def stopping(self, rank: SimulatedRank) -> None:
         rank.voices.api.info("", "srv    operator(): cleaning up before exit...")
 
     @contextlib.asynccontextmanager
-    async def companions(self, rank: Rank) -> AsyncIterator[None]:
+    async def companions(self, rank: SimulatedRank) -> AsyncIterator[None]:
         yield
 
     def routes(self, site: Site) -> list[Route]:
@@ -268,7 +268,7 @@ class Caller(Link):
     async def call(self) -> None:
         """Raises OSError at the first server that is not there: nobody tries again."""
         for rank, (host, port) in enumerate(self.servers, 1):
-            self.peers[rank] = Peer(rank, *await asyncio.open_connection(host, port))
+            self.peers[rank] = WorkerPeer(rank, *await asyncio.open_connection(host, port))
 
 
 async def answering(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, **more: Any) -> None:

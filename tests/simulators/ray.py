@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from sparkwright.simulator.__main__ import main
-from sparkwright.simulator.link import Frame, Head, PeerLost
-from sparkwright.simulator.rank import Rank, StartFailed
+from sparkwright.simulator.link import Frame, HeadLink, PeerLost
+from sparkwright.simulator.rank import SimulatedRank, StartFailed
 
 NOT_CARRIED = "ray_non_carry_over_env_vars.json"
 TOLD = ("VLLM_HOST_IP", "NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME")
@@ -50,12 +50,12 @@ def carried(env: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in env.items() if name not in kept}
 
 
-class RayRanks(Head):
+class RayRanks(HeadLink):
     """Rank 0's view of a world that Ray spans."""
 
     notices = True
 
-    def __init__(self, rank: Rank) -> None:
+    def __init__(self, rank: SimulatedRank) -> None:
         super().__init__(rank.nodes)
         self.rank = rank
         self.ray: Any = importlib.import_module("ray")
@@ -121,6 +121,6 @@ def run(argv: list[str], env: Mapping[str, str]) -> int:
     return main(argv, _link)
 
 
-def _link(rank: Rank) -> Head:
+def _link(rank: SimulatedRank) -> HeadLink:
     spread = rank.args.distributed_executor_backend == "ray" and rank.limits.world > 1
-    return RayRanks(rank) if spread else Head(rank.nodes)
+    return RayRanks(rank) if spread else HeadLink(rank.nodes)

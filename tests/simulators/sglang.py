@@ -30,10 +30,10 @@ from simulators.site import Api, Site
 from sparkwright.simulator.asked import json_response
 from sparkwright.simulator.ledger import capture_sizes
 from sparkwright.simulator.link import Frame
-from sparkwright.simulator.link import Head as Ranks
-from sparkwright.simulator.log import Form, bind, web
+from sparkwright.simulator.link import HeadLink as Ranks
+from sparkwright.simulator.log import LineForm, bind, web
 from sparkwright.simulator.phases import Bar
-from sparkwright.simulator.rank import Rank, StartFailed
+from sparkwright.simulator.rank import SimulatedRank, StartFailed
 from sparkwright.simulator.server import Handler
 from sparkwright.simulator.service import Core
 
@@ -122,13 +122,13 @@ def _canonical(has: Callable[[str], Any]) -> Namespace:
     )
 
 
-def _form(rank: int, world: int) -> Form:
+def _form(rank: int, world: int) -> LineForm:
     place = f" TP{rank}" if world > 1 else ""
 
     def stamp(where: str) -> str:
         return time.strftime(f"[%Y-%m-%d %H:%M:%S{where}] ")
 
-    return Form(lambda level: stamp(place if level == "INFO" else ""), lambda: stamp(""))
+    return LineForm(lambda level: stamp(place if level == "INFO" else ""), lambda: stamp(""))
 
 
 class Dialect:
@@ -147,16 +147,16 @@ class Dialect:
         self.version = version
         self.balanced = balanced
 
-    def greet(self, rank: Rank) -> None:
+    def greet(self, rank: SimulatedRank) -> None:
         say = rank.voices.api
         say.write("MAIN", "", console.SIMULATED.format(engine=f"SGLang {self.version}"))
         shown = {k: v for k, v in vars(self.given).items() if v not in (None, False) and k != "api_key"}
         say.write("MAIN", "", f"server_args=ServerArgs({', '.join(f'{k}={v!r}' for k, v in shown.items())})")
 
-    def join(self, rank: Rank) -> None:
+    def join(self, rank: SimulatedRank) -> None:
         rank.voices.api.info("", "Init torch distributed begin.")
 
-    def met(self, rank: Rank, others: list[Frame]) -> None:
+    def met(self, rank: SimulatedRank, others: list[Frame]) -> None:
         own = rank.settings.free_gib
         lowest = min([own, *(float(o["free"]) for o in others)])
         if rank.limits.world > 1 and lowest < own * 0.9:
@@ -169,7 +169,7 @@ class Dialect:
             rank.voices.api.info("", spans)
         rank.voices.api.info("", "Init torch distributed ends. elapsed=1.24 s, mem usage=0.31 GB")
 
-    async def load(self, rank: Rank) -> None:
+    async def load(self, rank: SimulatedRank) -> None:
         say, ledger, free = rank.voices.api, rank.ledger, rank.settings.free_gib
         say.info("", f"Load weight begin. avail mem={free:.2f} GB")
         await rank.enter("load")
@@ -184,7 +184,7 @@ class Dialect:
             f"mem usage={ledger.weights:.2f} GB.",
         )
 
-    async def fit(self, rank: Rank) -> None:
+    async def fit(self, rank: SimulatedRank) -> None:
         await rank.enter("kv")
         say, ledger = rank.voices.api, rank.ledger
         if ledger.tokens <= 0:
@@ -195,7 +195,7 @@ class Dialect:
         say.info("", f"KV Cache is allocated. #tokens: {ledger.tokens}, K size: {half:.2f} GB, V size: {half:.2f} GB")
         say.info("", f"Memory pool end. avail mem={_left(rank):.2f} GB")
 
-    async def capture(self, rank: Rank) -> None:
+    async def capture(self, rank: SimulatedRank) -> None:
         """A capture that hangs shows its bar at 0 first (report 001)."""
         say, left = rank.voices.api, _left(rank)
         if not rank.limits.eager:
@@ -222,7 +222,7 @@ class Dialect:
             )
         self._told(rank)
 
-    def _told(self, rank: Rank) -> None:
+    def _told(self, rank: SimulatedRank) -> None:
         limits = rank.limits
         rank.voices.api.info(
             "",
@@ -231,22 +231,22 @@ class Dialect:
             f"available_gpu_mem={_left(rank):.2f} GB",
         )
 
-    def listening(self, rank: Rank) -> None:
+    def listening(self, rank: SimulatedRank) -> None:
         rank.voices.api.bare(
             f"INFO:     Uvicorn running on http://{rank.args.host}:{rank.args.port} (Press CTRL+C to quit)"
         )
 
-    def ready(self, rank: Rank) -> None:
+    def ready(self, rank: SimulatedRank) -> None:
         rank.voices.api.info("", "Prefill batch, #new-seq: 1, #new-token: 6, #cached-token: 0, token usage: 0.00, "
                              "#running-req: 0, #queue-req: 0, #pending-token: 0, cuda graph: False, "
                              "input throughput (token/s): 0.00")  # fmt: skip
         rank.voices.api.write("MAIN", "", "The server is fired up and ready to roll!")
 
-    def failed(self, rank: Rank, why: str) -> None:
+    def failed(self, rank: SimulatedRank, why: str) -> None:
         _excepted(rank, why)
         rank.voices.api.write("MAIN", "", "Received sigquit from a child process. It usually means the child failed.")
 
-    async def lost(self, rank: Rank) -> int:
+    async def lost(self, rank: SimulatedRank) -> int:
         """The scheduler's collective fails, its process tree is killed, the parent with it (kill_process_tree)."""
         await rank.passing(DIES_S)
         why = f"RuntimeError: {CLOSED.format(rank.args.master_addr)}"
@@ -267,7 +267,7 @@ class Dialect:
             say.write("MAIN", "", LEFT.format(len(jobs), jobs))
             await rank.passing(DRAIN_S)
 
-    def stopping(self, rank: Rank) -> None:
+    def stopping(self, rank: SimulatedRank) -> None:
         if rank.number == 0:
             rank.voices.api.write("MAIN", "", LEFT.format(0, []))
 
@@ -277,7 +277,7 @@ class Dialect:
         return 0
 
     @contextlib.asynccontextmanager
-    async def companions(self, rank: Rank) -> AsyncIterator[None]:
+    async def companions(self, rank: SimulatedRank) -> AsyncIterator[None]:
         """A worker's dummy server: /health is 200 whatever happens (launch_dummy_health_check_server).
 
         At an address of another node it ends, and the worker serves all the same (capture m1).
@@ -338,7 +338,7 @@ class Dialect:
         return line
 
 
-def _excepted(rank: Rank, why: str) -> None:
+def _excepted(rank: SimulatedRank, why: str) -> None:
     """A traceback has the stamp at its headline only."""
     rank.voices.api.info("", "Scheduler hit an exception: Traceback (most recent call last):")
     rank.voices.api.raw(f"{why}\n\n")
@@ -348,5 +348,5 @@ async def _well(request: Request) -> Response:
     return Response()
 
 
-def _left(rank: Rank) -> float:
+def _left(rank: SimulatedRank) -> float:
     return rank.settings.free_gib - rank.ledger.weights - max(rank.ledger.cache, 0.0)

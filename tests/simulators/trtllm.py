@@ -29,10 +29,10 @@ from simulators.site import Site
 from sparkwright.simulator.asked import json_response
 from sparkwright.simulator.ledger import capture_sizes
 from sparkwright.simulator.link import Frame
-from sparkwright.simulator.link import Head as Ranks
-from sparkwright.simulator.log import Form
+from sparkwright.simulator.link import HeadLink as Ranks
+from sparkwright.simulator.log import LineForm
 from sparkwright.simulator.phases import Bar
-from sparkwright.simulator.rank import Rank, StartFailed
+from sparkwright.simulator.rank import SimulatedRank, StartFailed
 from sparkwright.simulator.service import Core
 
 VERSION = "1.3.0rc"
@@ -139,9 +139,9 @@ def _extra(path: str | None) -> dict[str, Any]:
         raise console.Stopped(str(error)) from None
 
 
-def _form(place: tuple[int, int]) -> Form:
+def _form(place: tuple[int, int]) -> LineForm:
     who = f" [RANK {place[0]}]" if place[1] > 1 else ""
-    return Form(lambda level: time.strftime(f"[%m/%d/%Y-%H:%M:%S] [TRT-LLM]{who} [{level[0]}] "), lambda: "")
+    return LineForm(lambda level: time.strftime(f"[%m/%d/%Y-%H:%M:%S] [TRT-LLM]{who} [{level[0]}] "), lambda: "")
 
 
 class Dialect:
@@ -158,21 +158,21 @@ class Dialect:
         self.version = version
         self.perf = bool(_extra(config).get("return_perf_metrics"))
 
-    def greet(self, rank: Rank) -> None:
+    def greet(self, rank: SimulatedRank) -> None:
         say = rank.voices.api
         say.info("", console.SIMULATED.format(engine=f"TensorRT-LLM {self.version}"))
         say.bare(f"[TensorRT-LLM] TensorRT LLM version: {self.version}")
         say.info("", "Using LLM with PyTorch backend")
 
-    def join(self, rank: Rank) -> None:
+    def join(self, rank: SimulatedRank) -> None:
         rank.voices.api.bare(
             f"[TensorRT-LLM][INFO] MPI size: {rank.limits.world}, MPI local size: 1, rank: {rank.number}"
         )
 
-    def met(self, rank: Rank, others: list[Frame]) -> None:
+    def met(self, rank: SimulatedRank, others: list[Frame]) -> None:
         rank.voices.api.bare("[TensorRT-LLM][INFO] Refreshed the MPI local session")
 
-    async def load(self, rank: Rank) -> None:
+    async def load(self, rank: SimulatedRank) -> None:
         say, weights = rank.voices.api, rank.ledger.weights
         say.info("", f"Prefetching {weights:.2f}GB checkpoint files.")
         await rank.enter("load")
@@ -182,7 +182,7 @@ class Dialect:
         say.info("", f"Use {weights:.2f} GB for model weights.")
         say.info("", f"Model init total -- {seconds:.2f}s")
 
-    async def fit(self, rank: Rank) -> None:
+    async def fit(self, rank: SimulatedRank) -> None:
         await rank.enter("kv")
         say, ledger, limits = rank.voices.api, rank.ledger, rank.limits
         if ledger.tokens <= 0:
@@ -205,7 +205,7 @@ class Dialect:
             f"max_batch_size={limits.sequences}",
         )
 
-    async def capture(self, rank: Rank) -> None:
+    async def capture(self, rank: SimulatedRank) -> None:
         say = rank.voices.api
         say.info("", "Running autotuner warmup...")
         await rank.passing(4.0)
@@ -218,19 +218,19 @@ class Dialect:
             say.info("", f"Run generation-only CUDA graph warmup for batch size={size}, draft_len=0, max_seq_len=0")
             await rank.passing(rank.speed.graph_s)
 
-    def listening(self, rank: Rank) -> None:
+    def listening(self, rank: SimulatedRank) -> None:
         """uvicorn is given a socket, and reports it."""
         rank.voices.api.bare(
             f"INFO:     Uvicorn running on http://{rank.args.host}:{rank.args.port} (Press CTRL+C to quit)"
         )
 
-    def ready(self, rank: Rank) -> None:
+    def ready(self, rank: SimulatedRank) -> None:
         """Nothing: `Application startup complete` was it."""
 
-    def failed(self, rank: Rank, why: str) -> None:
+    def failed(self, rank: SimulatedRank, why: str) -> None:
         rank.voices.api.error("", f"Failed to initialize executor on rank {rank.number}: {why}")
 
-    async def lost(self, rank: Rank) -> int:
+    async def lost(self, rank: SimulatedRank) -> int:
         """The real mpirun ends the job in most cases before a rank can report anything."""
         await asyncio.sleep(rank.settings.dead_s)
         rank.voices.api.error("", "Hang or connection lost: a rank of MPI_COMM_WORLD is gone")
@@ -242,11 +242,11 @@ class Dialect:
     def exits(self) -> int:
         return 0
 
-    def stopping(self, rank: Rank) -> None:
+    def stopping(self, rank: SimulatedRank) -> None:
         rank.voices.api.bare("INFO:     Shutting down")
 
     @contextlib.asynccontextmanager
-    async def companions(self, rank: Rank) -> AsyncIterator[None]:
+    async def companions(self, rank: SimulatedRank) -> AsyncIterator[None]:
         yield
 
     def routes(self, site: Site) -> list[Route]:

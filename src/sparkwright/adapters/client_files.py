@@ -15,7 +15,7 @@ _MOST = 4_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class FileChange:
     """A change to a file. before: None if there was no file."""
 
     path: Path
@@ -35,13 +35,13 @@ class ClientFiles:
     def __init__(self, home: Path, record: Path) -> None:
         self._home, self._record = home, record
 
-    def change(self, file: str, make: Callable[[str], str]) -> Change:
+    def change(self, file: str, make: Callable[[str], str]) -> FileChange:
         """The change that would be made. make: turns the present text into the new one. Raises UsageError."""
         path = self._home / file.removeprefix("~/")
         before = self._read(path)
-        return Change(path, before, make(before or ""))
+        return FileChange(path, before, make(before or ""))
 
-    def apply(self, client: str, change: Change) -> None:
+    def apply(self, client: str, change: FileChange) -> None:
         """Raises UsageError. Once written again, undo still goes back to what was there before the first time."""
         if change.before == change.after:
             return

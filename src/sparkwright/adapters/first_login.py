@@ -32,7 +32,7 @@ Host {pattern}
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class LoginWay:
     """A destination as ssh's own configuration resolves it. known: known_hosts files. name: the host as they have
     it."""
 
@@ -61,7 +61,7 @@ class FirstLogin:
         """True if a key of ours or of the user's opens it, and its host key is known."""
         return self._ssh("-o", "BatchMode=yes", "-T", "--", destination, "exit 0").returncode == 0
 
-    def way(self, destination: str) -> Way:
+    def way(self, destination: str) -> LoginWay:
         done = self._ssh("-G", "--", destination)
         found = dict(line.split(" ", 1) for line in done.stdout.splitlines() if " " in line)
         if done.returncode or "hostname" not in found:
@@ -69,13 +69,13 @@ class FirstLogin:
         host, port = found["hostname"], found.get("port", "22")
         bare = found.get("hostkeyalias") or (host if port == "22" else f"[{host}]:{port}")
         known = tuple(word for word in found.get("userknownhostsfile", "").split() if word != str(self._known))
-        return Way(host, port, bare, known)
+        return LoginWay(host, port, bare, known)
 
-    def knows(self, way: Way) -> bool:
+    def knows(self, way: LoginWay) -> bool:
         files = [self._known, *(Path(name).expanduser() for name in way.known)]
         return any(_call("ssh-keygen", "-F", way.name, "-f", str(one)).returncode == 0 for one in files if one.exists())
 
-    def host_keys(self, destination: str, way: Way) -> tuple[str, ...]:
+    def host_keys(self, destination: str, way: LoginWay) -> tuple[str, ...]:
         """`TYPE BASE64`, as the machine at that address shows them now. Raises Unreachable."""
         done = _call("ssh-keyscan", "-T", "5", "-p", way.port, "--", way.host)
         lines = (line.split() for line in done.stdout.splitlines() if not line.startswith("#"))
@@ -85,12 +85,12 @@ class FirstLogin:
             raise Unreachable(destination, f"no answer of sshd at {way.host} port {way.port}", hint)
         return keys
 
-    def trust(self, way: Way, keys: Sequence[str]) -> None:
+    def trust(self, way: LoginWay, keys: Sequence[str]) -> None:
         private_folder(self.folder)
         old = self._known.read_bytes() if self._known.exists() else b""
         write(self._known, old + "".join(f"{way.name} {key}\n" for key in keys).encode())
 
-    def prepare(self, destination: str, way: Way) -> None:
+    def prepare(self, destination: str, way: LoginWay) -> None:
         """Our key is there, and `ssh -F config` offers it to that destination."""
         private_folder(self.folder / "hosts")
         if not self._key.exists():

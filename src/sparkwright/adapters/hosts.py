@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from sparkwright.adapters import node_script, process
 from sparkwright.adapters.machine import whoami
 from sparkwright.adapters.node_host import NodeHost
-from sparkwright.adapters.node_script import Script
+from sparkwright.adapters.node_script import NodeScript
 from sparkwright.adapters.ssh import SshSettings, ssh_host
 from sparkwright.domain.cluster import Cluster, Node
 from sparkwright.domain.errors import Unreachable, UsageError
@@ -20,7 +20,7 @@ class LocalTransport:
         self._name = name
         self._environ = environ
 
-    async def open(self, script: Script) -> Process:
+    async def open(self, script: NodeScript) -> Process:
         argv, first = node_script.argv_of(script)
         return await process.start(argv, first, self._environ)
 

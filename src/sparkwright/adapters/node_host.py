@@ -9,7 +9,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 from sparkwright.adapters import node_script, process
-from sparkwright.adapters.node_script import Output, Script, Setting
+from sparkwright.adapters.node_script import NodeScript, Output, ScriptSettings
 from sparkwright.domain.cluster import Node
 from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.errors import CommandFailed, Unreachable
@@ -20,7 +20,7 @@ _BREAK = re.compile(r"\r\n|\n|\r")
 LONGEST = 64 * 1024  # characters: what a line has more is given out as a line of its own
 
 
-class Lines:
+class LineSplitter:
     """Cuts the output of a node script into lines and knows its mark. One use.
 
     begun, ended: the opening and closing mark were seen; before: what came before the opening mark, for messages.
@@ -91,7 +91,7 @@ _SLACK = node_script.KILL_AFTER + 6.0
 class Transport(Protocol):
     """The way of a script to a node."""
 
-    async def open(self, script: Script) -> Process:
+    async def open(self, script: NodeScript) -> Process:
         """Starts the script on the node. Raises Unreachable."""
 
     def lost(self, stderr: str, begun: bool) -> Unreachable:
@@ -113,7 +113,7 @@ class NodeHost:
     def __init__(self, node: Node, transport: Transport, who: str) -> None:
         self._node = node
         self._transport = transport
-        self._setting = Setting(node.env, node.paths.state, who)
+        self._setting = ScriptSettings(node.env, node.paths.state, who)
 
     @property
     def name(self) -> str:
@@ -138,7 +138,7 @@ class NodeHost:
         script = node_script.stream(self._setting, command)
         running = await self._transport.open(script)
         feeding = asyncio.create_task(process.feed(running, script.stdin))
-        lines = Lines(script.mark.decode())
+        lines = LineSplitter(script.mark.decode())
         try:
             while not lines.ended and (chunk := await process.some(running)):
                 for line in lines.feed(chunk):
@@ -165,7 +165,7 @@ class NodeHost:
         """persist: leave the shared ssh connection open for the next call of sparkwright (60 s)."""
         await self._transport.close(persist)
 
-    async def _exchange(self, script: Script) -> Output:
+    async def _exchange(self, script: NodeScript) -> Output:
         """The complete output of a script, with one more try when a shared connection had died (node rebooted)."""
         output = await self._attempt(script)
         # It did not begin, as far as we know, and does no harm when it runs twice.
@@ -175,7 +175,7 @@ class NodeHost:
             raise self._transport.lost(output.stderr.decode("utf-8", "replace"), output.begun(script.mark))
         return output
 
-    async def _attempt(self, script: Script) -> Output:
+    async def _attempt(self, script: NodeScript) -> Output:
         running = await self._transport.open(script)
         grace = process.GRACE
         try:

@@ -29,7 +29,7 @@ _SHOWN = 200  # characters of a script that may stand in a command line
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class ScriptSettings:
     """Settings of every script on a node. env: exported first; state: folder of the audit log; who: for its lines."""
 
     env: tuple[tuple[str, str], ...] = ()
@@ -38,7 +38,7 @@ class Setting:
 
 
 @dataclass(frozen=True, slots=True)
-class Script:
+class NodeScript:
     """One exchange with a node. limit: seconds after which the node must have ended it.
 
     again: it only reads, so it may be sent again when the connection was lost before it began.
@@ -73,21 +73,21 @@ def closed(data: bytearray, mark: bytes, start: int = 0) -> bool:
     return at >= 0 and data.find(b"\n", at) >= 0
 
 
-def run(setting: Setting, command: Command) -> Script:
+def run(setting: ScriptSettings, command: Command) -> NodeScript:
     """One command with stdout and stderr apart."""
     mark = _mark()
     text = _opening(setting, mark) + _note(setting, command) + _call(command, command.timeout)
-    return Script(text, mark, command.timeout, command.stdin or b"", command.forward_agent, not command.changes)
+    return NodeScript(text, mark, command.timeout, command.stdin or b"", command.forward_agent, not command.changes)
 
 
-def stream(setting: Setting, command: Command) -> Script:
+def stream(setting: ScriptSettings, command: Command) -> NodeScript:
     """One command without an end of its own, stderr joined to stdout."""
     mark = _mark()
     text = "exec 2>&1\n" + _opening(setting, mark) + _note(setting, command) + _call(command, _FOR_EVER)
-    return Script(text, mark, _FOR_EVER, command.stdin or b"", command.forward_agent)
+    return NodeScript(text, mark, _FOR_EVER, command.stdin or b"", command.forward_agent)
 
 
-def run_all(setting: Setting, commands: Sequence[Command]) -> Script:
+def run_all(setting: ScriptSettings, commands: Sequence[Command]) -> NodeScript:
     """Commands side by side, their output kept in files until all have ended."""
     mark = _mark()
     notes = "".join(_note(setting, c) for c in commands)
@@ -98,7 +98,7 @@ def run_all(setting: Setting, commands: Sequence[Command]) -> Script:
     limit = max((c.timeout for c in commands), default=0.0)
     reads = not any(c.changes for c in commands)
     agent = any(c.forward_agent for c in commands)
-    return Script(f"{text}cat {files}\nfinish 0\n", mark, limit, agent=agent, again=reads)
+    return NodeScript(f"{text}cat {files}\nfinish 0\n", mark, limit, agent=agent, again=reads)
 
 
 def put(content: bytes, path: str, mode: int) -> Command:
@@ -109,14 +109,14 @@ def put(content: bytes, path: str, mode: int) -> Command:
     return script(_sh("put"), *args, timeout=seconds, changes=changes, stdin=content)
 
 
-def read_run(script: Script, output: Output) -> Completed:
+def read_run(script: NodeScript, output: Output) -> Completed:
     """The result between the marks. The output must have ended."""
     code, stdout = _between(bytes(output.stdout), script.mark)
     stderr = _between(bytes(output.stderr), script.mark)[1]
     return Completed(_settle(code, script.limit, output.seconds), _text(stdout), _text(stderr))
 
 
-def read_all(script: Script, commands: Sequence[Command], output: Output) -> tuple[Completed, ...]:
+def read_all(script: NodeScript, commands: Sequence[Command], output: Output) -> tuple[Completed, ...]:
     """One result per command, in order; () when the node had no place for their output."""
     code, body = _between(bytes(output.stdout), script.mark)
     parts = body.split(script.mark + b"|")[1:]
@@ -125,18 +125,18 @@ def read_all(script: Script, commands: Sequence[Command], output: Output) -> tup
     return tuple(_one_of(c, parts[3 * n : 3 * n + 3], output.seconds) for n, c in enumerate(commands))
 
 
-def complaint(script: Script, output: Output) -> str:
+def complaint(script: NodeScript, output: Output) -> str:
     """The text that the node's shell itself wrote to stderr."""
     return _text(_between(bytes(output.stderr), script.mark)[1]).strip()
 
 
-def argv_of(script: Script) -> tuple[tuple[str, ...], bytes]:
+def argv_of(script: NodeScript) -> tuple[tuple[str, ...], bytes]:
     """Argv that runs the script on this machine, and what to write to its stdin first."""
     text = _encoded(script)
     return ("sh", "-c", _FROM_STDIN.format(size=len(text)), "sparkwright"), text
 
 
-def line(script: Script) -> tuple[str, bytes]:
+def line(script: NodeScript) -> tuple[str, bytes]:
     """The same as one line for a login shell of any kind, and what to write to its stdin first.
 
     Without backslashes, exclamation marks and newlines: fish and csh read them inside single quotes.
@@ -149,12 +149,12 @@ def _mark() -> bytes:
     return b"sparkwright-" + secrets.token_hex(12).encode()
 
 
-def _opening(setting: Setting, mark: bytes) -> str:
+def _opening(setting: ScriptSettings, mark: bytes) -> str:
     exports = "".join(f"export {name}={shlex.quote(value)}\n" for name, value in setting.env)
     return exports + PRELUDE + filled(_sh("frame"), MARK=mark.decode(), SBIN=_SBIN, KILL=str(KILL_AFTER * 20))
 
 
-def _note(setting: Setting, command: Command) -> str:
+def _note(setting: ScriptSettings, command: Command) -> str:
     """Text that appends `TIME who what` to the node's audit log (`~` is expanded there); '' where nothing changes."""
     if not command.changes:
         return ""
@@ -189,7 +189,7 @@ def _start(number: int, command: Command) -> str:
     return f"{given}{_bounded(command, command.timeout)} {files} 3<&- & p{number}=$!\n"
 
 
-def _encoded(script: Script) -> bytes:
+def _encoded(script: NodeScript) -> bytes:
     return script.text.encode("utf-8", "surrogateescape")
 
 

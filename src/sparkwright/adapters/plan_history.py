@@ -7,7 +7,7 @@ from pathlib import Path
 
 from sparkwright.adapters.artifacts import private_folder, write
 from sparkwright.domain.codec import from_tree
-from sparkwright.domain.plan_history import Compared
+from sparkwright.domain.plan_history import PredictionError
 
 _KEPT = 2000  # rows; older ones make room
 _MOST_BYTES = 4 << 20
@@ -19,7 +19,7 @@ class FilePlanHistory:
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def add(self, rows: tuple[Compared, ...]) -> str:
+    def add(self, rows: tuple[PredictionError, ...]) -> str:
         """Adds rows. Returns why they could not be stored; '' if they were."""
         every = (*self.all(), *rows)[-_KEPT:]
         text = "".join(f"{json.dumps(asdict(row), separators=(',', ':'))}\n" for row in every)
@@ -30,7 +30,7 @@ class FilePlanHistory:
             return f"{self._path}: {error.strerror or error}"
         return ""
 
-    def all(self) -> tuple[Compared, ...]:
+    def all(self) -> tuple[PredictionError, ...]:
         """All rows; unreadable ones are skipped."""
         try:
             with self._path.open("rb") as file:
@@ -40,5 +40,5 @@ class FilePlanHistory:
         found = []
         for line in lines:
             with suppress(ValueError, RecursionError, TypeError):
-                found.append(from_tree(Compared, json.loads(line)))
+                found.append(from_tree(PredictionError, json.loads(line)))
         return tuple(found)

@@ -10,7 +10,7 @@ from tempfile import TemporaryFile
 from typing import Any
 
 from sparkwright.adapters import node_script
-from sparkwright.adapters.node_script import Output, Script
+from sparkwright.adapters.node_script import NodeScript, Output
 
 # How long a process whose stdin was closed may take to end by itself. On the node `timeout` needs KILL_AFTER seconds
 # for a command that ignores TERM; ours must not be killed before that, or nobody is left to do it.
@@ -27,7 +27,7 @@ async def start(argv: Sequence[str], first: bytes = b"", env: Mapping[str, str] 
     return process
 
 
-async def converse(process: Process, script: Script) -> Output:
+async def converse(process: Process, script: NodeScript) -> Output:
     """Sends the script's stdin and collects output up to the closing marks, or the end when there are none.
 
     Does not wait for the end of the process: a daemon started by the command may hold its pipes open for ever.

@@ -19,7 +19,7 @@ from pathlib import Path
 from sparkwright.adapters import node_script, process
 from sparkwright.adapters.machine import whoami
 from sparkwright.adapters.node_host import NodeHost
-from sparkwright.adapters.node_script import Script
+from sparkwright.adapters.node_script import NodeScript
 from sparkwright.domain.cluster import Node
 from sparkwright.domain.errors import Unreachable, UsageError
 from sparkwright.domain.values import dataclass
@@ -58,7 +58,7 @@ class SshTransport:
         self._folder = settings.control or control_folder()
         self._control = self._folder / hashlib.sha256(f"{node.ssh}\n{settings.config}".encode()).hexdigest()[:16]
 
-    async def open(self, script: Script) -> Process:
+    async def open(self, script: NodeScript) -> Process:
         text, first = node_script.line(script)
         if script.agent:
             return await self._start((*self._own(), "-A"), text, first)

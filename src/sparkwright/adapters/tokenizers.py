@@ -31,7 +31,7 @@ _FIRST_TOKEN = 600.0
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class TokenizeServer:
     """The server whose tokens are counted."""
 
     asker: Endpoint
@@ -58,10 +58,12 @@ class Served:
         return tokens if isinstance(tokens, int) else None
 
 
-Form = Callable[[Served, str], Awaitable[Told | None]]
+Form = Callable[[TokenizeServer, str], Awaitable[Told | None]]
 
 
-async def tokenizer(served: Served, file: Path | None = None) -> "FileTokenizer | ServerTokenizer | Estimate":
+async def tokenizer(
+    served: TokenizeServer, file: Path | None = None
+) -> "FileTokenizer | ServerTokenizer | EstimatedTokens":
     """The best there is: a file that the user names, else the server's own, else an estimate corrected by its usage."""
     if file is not None:
         return FileTokenizer(served, file)
@@ -69,10 +71,10 @@ async def tokenizer(served: Served, file: Path | None = None) -> "FileTokenizer 
         told = await form(served, ANCHOR)
         if told is not None:
             return ServerTokenizer(served, form, _length(told))
-    return Estimate(served, await _ratio(served, _PROSE) or _USUAL)
+    return EstimatedTokens(served, await _ratio(served, _PROSE) or _USUAL)
 
 
-async def _vllm(served: Served, text: str) -> Told | None:
+async def _vllm(served: TokenizeServer, text: str) -> Told | None:
     asked = {"model": served.model, "prompt": text, "add_special_tokens": False, "return_token_strs": True}
     told = await served.post("/tokenize", asked)
     if not isinstance(told, dict) or not isinstance(told.get("count"), int):
@@ -81,7 +83,7 @@ async def _vllm(served: Served, text: str) -> Told | None:
     return strings if isinstance(strings, list) else int(told["count"])
 
 
-async def _llama_cpp(served: Served, text: str) -> Told | None:
+async def _llama_cpp(served: TokenizeServer, text: str) -> Told | None:
     told = await served.post("/tokenize", {"content": text, "add_special": False, "with_pieces": True})
     tokens = told.get("tokens") if isinstance(told, dict) else None
     if not isinstance(tokens, list) or not tokens:
@@ -90,13 +92,13 @@ async def _llama_cpp(served: Served, text: str) -> Told | None:
     return pieces if len(pieces) == len(tokens) else len(tokens)
 
 
-async def _vllm_body(served: Served, body: str) -> int | None:
+async def _vllm_body(served: TokenizeServer, body: str) -> int | None:
     """The tokens of a chat as the template writes it, or of a completion's prompt with the tokenizer's own prefix."""
     told = await served.post("/tokenize", {**json.loads(body), "add_special_tokens": "prompt" in json.loads(body)})
     return told["count"] if isinstance(told, dict) and isinstance(told.get("count"), int) else None
 
 
-async def _llama_cpp_body(served: Served, body: str) -> int | None:
+async def _llama_cpp_body(served: TokenizeServer, body: str) -> int | None:
     asked = json.loads(body)
     applied = await served.post("/apply-template", asked) if "messages" in asked else asked
     prompt = applied.get("prompt") if isinstance(applied, dict) else None
@@ -116,7 +118,7 @@ class ServerTokenizer:
     name = "/tokenize of the server"
     exact = True
 
-    def __init__(self, served: Served, form: Form, anchor: int) -> None:
+    def __init__(self, served: TokenizeServer, form: Form, anchor: int) -> None:
         self._served, self._form, self._anchor, self.used = served, form, anchor, served.usage
         self._gate = asyncio.Semaphore(_AT_ONCE)
 
@@ -187,7 +189,7 @@ class FileTokenizer:
 
     exact = True
 
-    def __init__(self, served: Served, file: Path) -> None:
+    def __init__(self, served: TokenizeServer, file: Path) -> None:
         try:
             from tokenizers import Tokenizer
         except ImportError:
@@ -210,7 +212,7 @@ class FileTokenizer:
         return tuple(await asyncio.to_thread(lambda: [self._tokens(ANCHOR + text) - self._anchor for text in texts]))
 
 
-class Estimate:
+class EstimatedTokens:
     """Implements ports.Tokenizer where nothing counts tokens but the usage of answers: by characters a token.
 
     A larger lot of texts has a ratio of its own, measured by a request for a part of it: tokens of code are shorter.
@@ -218,7 +220,7 @@ class Estimate:
 
     exact = False
 
-    def __init__(self, served: Served, characters: float) -> None:
+    def __init__(self, served: TokenizeServer, characters: float) -> None:
         self._served, self._characters = served, characters
         self.asked = self.used = served.usage
         self.name = f"estimate, {characters:.2f} characters a token"
@@ -228,7 +230,7 @@ class Estimate:
         return tuple(max(round(len(text) / ratio), 1) for text in texts)
 
 
-async def _ratio(served: Served, text: str) -> float | None:
+async def _ratio(served: TokenizeServer, text: str) -> float | None:
     """Characters a token, by two requests that differ by the text, so that the template's share drops out.
 
     None for a text too short for it, and without usage.
@@ -248,5 +250,5 @@ _PROSE = (
 )
 
 
-def _chat(served: Served, text: str) -> str:
+def _chat(served: TokenizeServer, text: str) -> str:
     return json.dumps({"model": served.model, "messages": [{"role": "user", "content": text.strip()}]})

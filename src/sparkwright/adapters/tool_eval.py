@@ -30,7 +30,7 @@ _PROGRAM, _MODULE = "tool-eval-bench", "tool_eval_bench"
 
 
 @dataclass(slots=True)
-class Running:
+class ToolEvalProcess:
     """events: of its progress, as they come. result: its file, b'' where it wrote none; read once they have ended."""
 
     events: AsyncIterator[dict[str, Any]]
@@ -58,7 +58,7 @@ def program() -> tuple[str, ...]:
 
 
 @asynccontextmanager
-async def running(argv: Sequence[str], key: Secret | None) -> AsyncIterator[Running]:
+async def running(argv: Sequence[str], key: Secret | None) -> AsyncIterator[ToolEvalProcess]:
     """Ended for certain when the context is left."""
     env = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
     env |= {"TOOL_EVAL_API_KEY": key.reveal()} if key else {}
@@ -67,7 +67,7 @@ async def running(argv: Sequence[str], key: Secret | None) -> AsyncIterator[Runn
         child = await process.start(("env", "-C", name, *words), env=env)
         try:
             trouble: list[str] = []
-            yield Running(_events(child, trouble), Path(name), trouble)
+            yield ToolEvalProcess(_events(child, trouble), Path(name), trouble)
         finally:
             await process.end(child, 0.0)
 

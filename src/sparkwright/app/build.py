@@ -34,7 +34,7 @@ _DAEMON = ("DOCK001", "DOCK002")  # the daemon does not answer, or not to this u
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class BuildOptions:
     """node: builds; '' is the head. ship: copy the image to the other nodes of the recipe."""
 
     node: str = ""
@@ -56,7 +56,7 @@ class Built:
 
 
 @dataclass
-class Job:
+class BuildJob:
     """The work on one image. nodes: the one that builds first, then those that get it. there: who has it by now."""
 
     recipe: Recipe
@@ -72,7 +72,7 @@ class Job:
         return self.nodes[0].name
 
 
-async def build(services: Services, recipe: Recipe, options: Options) -> Built:
+async def build(services: Services, recipe: Recipe, options: BuildOptions) -> Built:
     """Raises UsageError, Refused, Busy, Unreachable, CommandFailed. Cancelled, it leaves no container and no name."""
     job, began = _job(services, recipe, options), services.clock.monotonic()
     gathered = await gather(services.hosts, job.nodes, services.clock)
@@ -100,17 +100,17 @@ def section_of(recipe: Recipe) -> Build:
     return recipe.build
 
 
-def _job(services: Services, recipe: Recipe, options: Options) -> Job:
+def _job(services: Services, recipe: Recipe, options: BuildOptions) -> BuildJob:
     section = section_of(recipe)
     name = options.node or services.cluster.ordered[0].name
     if name not in services.cluster.names:
         known = ", ".join(services.cluster.names)
         raise UsageError(f"--node {name}: no such node in cluster {services.cluster.name}; there are {known}")
     others = [n for n in nodes_for(services, recipe) if n.name != name] if options.ship else []
-    return Job(recipe, section, dockerfile.image_name(recipe, section), (services.cluster.node(name), *others))
+    return BuildJob(recipe, section, dockerfile.image_name(recipe, section), (services.cluster.node(name), *others))
 
 
-async def _make_and_ship(services: Services, job: Job) -> tuple[bool, tuple[str, ...], dict[str, str]]:
+async def _make_and_ship(services: Services, job: BuildJob) -> tuple[bool, tuple[str, ...], dict[str, str]]:
     """Builds the image unless it exists and copies it. Returns: was it built, the nodes that received it, its id on
     each."""
     having = await _ids(services, job)
@@ -145,14 +145,14 @@ async def _make_and_ship(services: Services, job: Job) -> tuple[bool, tuple[str,
     return made, lacking, ids
 
 
-async def _ids(services: Services, job: Job) -> dict[str, tuple[str, int]]:
+async def _ids(services: Services, job: BuildJob) -> dict[str, tuple[str, int]]:
     """Node -> (id, bytes) of the image where it is."""
     names, asked = [node.name for node in job.nodes], staging.image(job.name)
     answers = await by_node(names, lambda name: services.run(name, asked))
     return {name: image for name, done in answers.items() if (image := image_of(done))}
 
 
-def _look(services: Services, job: Job, line: str) -> None:
+def _look(services: Services, job: BuildJob, line: str) -> None:
     if not line.strip():
         return
     job.log.append(line.rstrip())
@@ -161,14 +161,14 @@ def _look(services: Services, job: Job, line: str) -> None:
         services.sink.report(Progress("build", job.builder, done, total, "steps", what))
 
 
-def _not_built(services: Services, job: Job, code: int) -> CommandFailed:
+def _not_built(services: Services, job: BuildJob, code: int) -> CommandFailed:
     path = services.save_evidence(job.recipe.name, "build.log", "".join(f"{line}\n" for line in job.log))
     last = "".join(f"\n  | {line[:300]}" for line in list(job.log)[-_SHOWN:])
     hint = f"the whole log: {path}; the steps that succeeded stay in Docker's build cache, so the next try is short"
     return CommandFailed(job.builder, f"image {job.name} could not be built (docker build: exit {code}){last}", hint)
 
 
-async def _ship(services: Services, job: Job, origin: tuple[str, int], lacking: Sequence[str]) -> None:
+async def _ship(services: Services, job: BuildJob, origin: tuple[str, int], lacking: Sequence[str]) -> None:
     """origin: the node that has it, and its bytes."""
     source, size = origin
     _refuse(job, dockerfile.no_room(lacking, job.facts, size))
@@ -180,7 +180,7 @@ async def _ship(services: Services, job: Job, origin: tuple[str, int], lacking: 
             raise CommandFailed(node, what, "call `sparkwright build` again: the image is built, only the copy is made")
 
 
-async def _about(services: Services, job: Job) -> BuiltImage:
+async def _about(services: Services, job: BuildJob) -> BuiltImage:
     command = commands.describe(job.name, job.build.base, dockerfile.FREEZE)
     found = parse(await services.run(job.builder, command))
     if isinstance(found, BuiltImage):
@@ -188,7 +188,7 @@ async def _about(services: Services, job: Job) -> BuiltImage:
     raise CommandFailed(job.builder, f"image {job.name} could not be inspected: {found.why} {found.raw}".rstrip())
 
 
-async def _record(services: Services, job: Job, about: BuiltImage) -> str:
+async def _record(services: Services, job: BuildJob, about: BuiltImage) -> str:
     """The same file on every node; its path there."""
     files = dockerfile.context(job.recipe, job.build)
     content = {"image": job.name, "nodes": [n.name for n in job.nodes], **about.as_record(), "files": dict(files)}
@@ -198,7 +198,7 @@ async def _record(services: Services, job: Job, about: BuiltImage) -> str:
     return f"{job.nodes[0].paths.state}/{name}"
 
 
-def _unfit(services: Services, job: Job) -> Iterator[Finding]:
+def _unfit(services: Services, job: BuildJob) -> Iterator[Finding]:
     wants_docker = replace(job.recipe, engine=replace(job.recipe.engine, runtime=Runtime.DOCKER))
     found = Context(services.cluster, job.facts, wants_docker)
     yield from (finding for check in docker.CHECKS if check.code in _DAEMON for finding in check.findings(found))
@@ -206,6 +206,6 @@ def _unfit(services: Services, job: Job) -> Iterator[Finding]:
         yield from dockerfile.wrong_machine(job.build, facts)
 
 
-def _refuse(job: Job, findings: Iterable[Finding]) -> None:
+def _refuse(job: BuildJob, findings: Iterable[Finding]) -> None:
     if stops := tuple(findings):
         raise Refused(f"{job.name}: not built: {prevented(stops)}", stops)

@@ -17,7 +17,7 @@ _RULES = "sparkwright.checks.catalog"
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class CheckReport:
     """findings: worst first; lost: nodes that did not answer; asked: how many were asked.
 
     facts, fabric: of the nodes that answered, by name; None where no way to the peers was found. seconds: it took.
@@ -34,7 +34,7 @@ class Checked:
     old: tuple[tuple[Finding, float], ...] = ()
 
 
-async def check_nodes(services: Services) -> Checked:
+async def check_nodes(services: Services) -> CheckReport:
     """Changes nothing. The rules are loaded while the nodes answer."""
     began, nodes = services.clock.monotonic(), services.cluster.ordered
     async with asyncio.TaskGroup() as group:
@@ -51,10 +51,10 @@ async def check_nodes(services: Services) -> Checked:
     findings = worst_first((*fabric, *check_all(Context(services.cluster, facts))))
     ways = {name: decision.choice for name, decision in chosen.items()}
     took = services.clock.monotonic() - began
-    return Checked(findings, tuple(lost(gathered).values()), len(nodes), facts, ways, took)
+    return CheckReport(findings, tuple(lost(gathered).values()), len(nodes), facts, ways, took)
 
 
-async def check_deeply(services: Services, seize: bool = False) -> Checked:
+async def check_deeply(services: Services, seize: bool = False) -> CheckReport:
     """Also measures, under the leases of the nodes that answered: a start must not meet a load. Raises Busy."""
     from sparkwright.app.deep import deep
     from sparkwright.checks.catalog import worst_first

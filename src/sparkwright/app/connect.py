@@ -14,8 +14,8 @@ from sparkwright.domain.foreign_json import read_json
 from sparkwright.domain.probed import Reply
 from sparkwright.domain.values import dataclass, replace
 from sparkwright.evals import fitness
-from sparkwright.evals.heard import Heard
-from sparkwright.gateway.clients import Client, Served, served
+from sparkwright.evals.heard import ProbeAnswer
+from sparkwright.gateway.clients import Client, ServedModel, served
 from sparkwright.gateway.keys import Keys, Role, digest
 from sparkwright.ports import Endpoint
 
@@ -25,7 +25,7 @@ _SIMULATED = "x-sparkwright-simulated"
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class EndpointWay:
     """The way to an endpoint. url: with /v1, as clients on this machine use it. tunnel: ssh destination if it needs
     one, to `node`. key_file, authority: paths here, '' for none. model: '' takes the first that the endpoint lists."""
 
@@ -40,13 +40,13 @@ class Way:
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class EndpointCheck:
     """The result of a check. at: the endpoint as it reported itself. answer: to the one request; troubles: worst
     first."""
 
-    at: Served
-    answer: Heard
-    troubles: tuple[fitness.Trouble, ...] = ()
+    at: ServedModel
+    answer: ProbeAnswer
+    troubles: tuple[fitness.ClientTrouble, ...] = ()
     models: tuple[str, ...] = ()
     seconds: float = 0.0
     simulated: bool = False
@@ -56,7 +56,7 @@ class Checked:
         return not any(trouble.fails for trouble in self.troubles)
 
 
-async def way_to(services: Services, deployment: str, key: str, authority: str) -> Way:
+async def way_to(services: Services, deployment: str, key: str, authority: str) -> EndpointWay:
     """The way to a deployment's gateway. key: name of a key made on this machine, '' for the first that opens it.
 
     Raises UsageError when there is no such deployment, gateway or key.
@@ -71,7 +71,7 @@ async def way_to(services: Services, deployment: str, key: str, authority: str) 
     away = urlsplit(url).hostname == LOOPBACK and not head.is_local
     path, secret = await _key(services, one.name, key)
     trusted = authority if url.startswith("https:") else ""
-    return Way(url, one.name, head.ssh if away else "", head.name, secret, path, trusted)
+    return EndpointWay(url, one.name, head.ssh if away else "", head.name, secret, path, trusted)
 
 
 async def _gateway(services: Services, deployment: str) -> Deployment:
@@ -113,12 +113,12 @@ async def _known(services: Services) -> Keys:
     return await listed(services)
 
 
-async def check(asker: Endpoint, way: Way, client: Client) -> Checked:
+async def check(asker: Endpoint, way: EndpointWay, client: Client) -> EndpointCheck:
     """Finds the endpoint and sends one request as the client would. Raises as `found` does."""
     return await _asked(asker, way, client, await found(asker, way))
 
 
-async def found(asker: Endpoint, way: Way) -> Checked:
+async def found(asker: Endpoint, way: EndpointWay) -> EndpointCheck:
     """The endpoint as it reports itself; the model is asked nothing. Raises NotReady if nothing answers, UsageError for
     values that settings cannot hold."""
     listing = await asker.get(f"{way.url.removesuffix('/v1')}/v1/models", way.key, _SOON)
@@ -131,16 +131,16 @@ async def found(asker: Endpoint, way: Way) -> Checked:
     row: Mapping[str, Any] = next((row for row in rows if row["id"] == model), {})
     at = served(way.url, model, key_file=way.key_file, authority=way.authority, context=_context(row))
     simulated = listing.headers.get(_SIMULATED, "") not in ("", "0")
-    return Checked(at, Heard(), models=names, simulated=simulated)
+    return EndpointCheck(at, ProbeAnswer(), models=names, simulated=simulated)
 
 
-async def _asked(asker: Endpoint, way: Way, client: Client, seen: Checked) -> Checked:
+async def _asked(asker: Endpoint, way: EndpointWay, client: Client, seen: EndpointCheck) -> EndpointCheck:
     ask = fitness.request(client)
     body = json.dumps({"model": seen.at.model, **ask.body})
     try:
         reply = await asker.post(f"{seen.at.root}{ask.path}", body, way.key, _SECONDS)
     except NotReady as error:
-        reply, answer = Reply(0), Heard(trouble=error.message)
+        reply, answer = Reply(0), ProbeAnswer(trouble=error.message)
     else:
         answer = fitness.heard(ask, reply)
     troubles = tuple(fitness.troubles(client, answer, seen.at.context))
@@ -175,12 +175,12 @@ def _hint(reply: Reply) -> str:
     return "is this the address with /v1? `sparkwright status` shows it"
 
 
-def through(way: Way, port: int) -> Way:
+def through(way: EndpointWay, port: int) -> EndpointWay:
     """The same way through a tunnel that ends on this machine's `port`."""
     parts = urlsplit(way.url)
     return replace(way, url=f"{parts.scheme}://{LOOPBACK}:{port}/v1")
 
 
-def port_of(way: Way) -> int:
+def port_of(way: EndpointWay) -> int:
     parts = urlsplit(way.url)
     return parts.port or (443 if parts.scheme == "https" else 80)

@@ -16,7 +16,7 @@ from sparkwright.checks.reading import running
 from sparkwright.domain.check import Context
 from sparkwright.domain.cluster import Node
 from sparkwright.domain.errors import NodeError
-from sparkwright.domain.fabric_facts import Bandwidth, Clocks, Measured, Skipped
+from sparkwright.domain.fabric_facts import Bandwidth, Clocks, DeepMeasurements, Skipped
 from sparkwright.domain.facts import Gid, NodeFacts, Unknown
 from sparkwright.domain.finding import Finding
 from sparkwright.domain.progress import StepDone, StepStarted
@@ -44,7 +44,7 @@ async def deep(services: Services, nodes: Sequence[Node], facts: Mapping[str, No
     On two nodes it takes some 25 s.
     """
     if services.cluster.simulated:
-        measured = Measured(skipped=(Skipped(f"{_RDMA}, {_CLOCKS}", services.cluster.name, "simulated nodes"),))
+        measured = DeepMeasurements(skipped=(Skipped(f"{_RDMA}, {_CLOCKS}", services.cluster.name, "simulated nodes"),))
     else:
         asked = [facts[node.name] for node in nodes if node.name in facts]
         # Rail after rail: two at a time would measure each other
@@ -63,7 +63,7 @@ async def deep(services: Services, nodes: Sequence[Node], facts: Mapping[str, No
             clocks = await together(_clocks(services, one) for one in asked)
         skipped += [one for one in clocks if isinstance(one, Skipped)]
         timed = tuple(one for one in clocks if isinstance(one, Clocks))
-        measured = Measured(tuple(moved), timed, tuple(skipped))
+        measured = DeepMeasurements(tuple(moved), timed, tuple(skipped))
     context = Context(services.cluster, facts, measured=measured)
     return tuple(finding for check in CHECKS for finding in check.findings(context))
 

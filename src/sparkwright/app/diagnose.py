@@ -7,7 +7,7 @@ from functools import partial
 from math import inf
 
 from sparkwright.app import queries
-from sparkwright.app.check import Checked, check_nodes
+from sparkwright.app.check import CheckReport, check_nodes
 from sparkwright.app.examine import Examined, Named, read
 from sparkwright.app.services import Services, together
 from sparkwright.app.split_log import SplitReader, end_lines, keys
@@ -244,6 +244,6 @@ async def _around(services: Services, node: str) -> _Around | str:
     return _Around(node, kernel.stdout, read(book(), f"nvidia-smi dmon on {node}", busy, year_of(services)))
 
 
-def _of(checked: Checked, nodes: Sequence[str]) -> tuple[Finding, ...]:
+def _of(checked: CheckReport, nodes: Sequence[str]) -> tuple[Finding, ...]:
     """Findings about the nodes of the deployment, and those about all."""
     return tuple(finding for finding in checked.findings if finding.subject in nodes or finding.severity.stops)

@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from sparkwright.app.services import ClusterState, Services, together
-from sparkwright.app.transfer import BETWEEN, NO_PROGRAM, Copied, NoPython, Stop, follow, send_chain
+from sparkwright.app.transfer import BETWEEN, NO_PROGRAM, Copied, CopyStop, NoPython, follow, send_chain
 from sparkwright.domain.checkpoint import Checkpoint
 from sparkwright.domain.command import Command
 from sparkwright.domain.errors import CommandFailed, NodeError
@@ -52,7 +52,7 @@ class _Arriving:
 
 
 async def fetch(
-    services: Services, plan: Plan, cluster_state: ClusterState, stops: Sequence[Stop], what: Copied
+    services: Services, plan: Plan, cluster_state: ClusterState, stops: Sequence[CopyStop], what: Copied
 ) -> None:
     """Downloads the model to the first node and copies finished files to the others meanwhile.
 
@@ -81,7 +81,7 @@ async def fetch(
 
 
 async def _followed(
-    services: Services, plan: Plan, command: Command, stops: Sequence[Stop], what: Copied
+    services: Services, plan: Plan, command: Command, stops: Sequence[CopyStop], what: Copied
 ) -> tuple[int, str]:
     """The download, and passes to the other nodes while it runs; its exit code and last lines."""
     model, node = plan.recipe.model, stops[0].node

@@ -21,7 +21,7 @@ from sparkwright.engines.version import version_key
 from sparkwright.facts.engine_options import OptionsAnswer, options_of_image, options_of_node, parse
 
 if TYPE_CHECKING:
-    from sparkwright.engines.own_data import Origin
+    from sparkwright.engines.own_data import OptionsOrigin
 
 # engines.own_data is imported where it is used: it needs pydantic, which the program on the head does not have.
 Row = dict[str, Any]
@@ -68,7 +68,7 @@ def _is_unread(choice: EngineChoice, build: str, found: ClusterState) -> bool:
 
 async def read_from_node(services: Services, node: Node, choice: EngineChoice) -> Row:
     """The document to keep. Raises UsageError with the reason."""
-    from sparkwright.engines.own_data import ASKABLE, Origin
+    from sparkwright.engines.own_data import ASKABLE, OptionsOrigin
 
     of = DATA_OF.get(choice.name, choice.name)
     asked = question_of(choice, services.python_on(node)) if of in ASKABLE else None
@@ -84,14 +84,14 @@ async def read_from_node(services: Services, node: Node, choice: EngineChoice) -
         found = Unknown(error.message, "the node could not be asked")
     if isinstance(found, Unknown):
         raise UsageError(f"{of} in {place} on {node.name}: {found.why}: {found.raw}".removesuffix(": "))
-    origin = Origin(of, "parser", f"{place} on {node.name}", services.clock.now())
+    origin = OptionsOrigin(of, "parser", f"{place} on {node.name}", services.clock.now())
     try:
         return _document(found, origin, choice.version)
     except ValueError as error:
         raise UsageError(f"{place} on {node.name}: its answer cannot be used: {error}") from None
 
 
-def _document(found: OptionsAnswer, origin: "Origin", version: str) -> Row:
+def _document(found: OptionsAnswer, origin: "OptionsOrigin", version: str) -> Row:
     from sparkwright.engines.own_data import from_answer, from_help
 
     if found.help:

@@ -6,25 +6,25 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from random import Random
 from typing import Protocol
 
-from sparkwright.app.bench.benchmark import Ready
+from sparkwright.app.bench.benchmark import PreparedBench
 from sparkwright.app.bench.measure import run_of
-from sparkwright.app.bench.prompt_corpus import Given as Salted
+from sparkwright.app.bench.prompt_corpus import CorpusInputs as Salted
 from sparkwright.app.bench.prompt_corpus import prepare
 from sparkwright.app.bench.target import Bench
 from sparkwright.app.parsers import play
 from sparkwright.app.services import finished
 from sparkwright.domain.errors import NotReady, UsageError
-from sparkwright.domain.evaluation import Evaluation, Outcome, State
+from sparkwright.domain.evaluation import Evaluation, ProbeOutcome, ProbeState
 from sparkwright.domain.run import Run
 from sparkwright.domain.values import dataclass, field, replace
 from sparkwright.domain.workload import Length, LevelPlan, Single, Workload
 from sparkwright.engines.catalog import ENGINES
 from sparkwright.evals import instructions, same
-from sparkwright.evals.catalog import Entry
+from sparkwright.evals.catalog import ProbeEntry
 from sparkwright.evals.context import lengths
-from sparkwright.evals.heard import Ask, Heard, read
-from sparkwright.evals.probe import Given
-from sparkwright.loadgen.prompts import Texts, written
+from sparkwright.evals.heard import ProbeAnswer, ProbeRequest, read
+from sparkwright.evals.probe import ProbeInputs
+from sparkwright.loadgen.prompts import PromptTexts, written
 
 VERSION = 1  # of the probes and instructions: runs of different versions are not compared
 _AT_ONCE = 32
@@ -32,12 +32,12 @@ _SECONDS, _PER_SECOND = 300.0, 400  # for an answer, and characters of a prompt 
 _FILLED = ("long-context", "cached")
 
 
-class Watch(Protocol):
+class EvaluationScreen(Protocol):
     """The display of an evaluation's progress. Never blocks, never fails."""
 
     def begins(self, name: str, number: int, of: int) -> None: ...
 
-    def ends(self, outcome: Outcome) -> None: ...
+    def ends(self, outcome: ProbeOutcome) -> None: ...
 
     def note(self, text: str) -> None: ...
 
@@ -51,11 +51,11 @@ class Sender:
     """Asks one endpoint, so many requests at once; counts them."""
 
     bench: Bench
-    ready: Ready
+    ready: PreparedBench
     asked: int = 0
     gate: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_ONCE))
 
-    async def __call__(self, ask: Ask) -> Heard:
+    async def __call__(self, ask: ProbeRequest) -> ProbeAnswer:
         """Never raises: what went wrong is the answer's trouble."""
         target = self.ready.order.target
         body = json.dumps({"model": self.ready.order.probed.model, **ask.body})
@@ -65,7 +65,7 @@ class Sender:
                 url, seconds = f"{target.root}{ask.path}", _SECONDS + len(body) / _PER_SECOND
                 return read(ask, await self.bench.asker.post(url, body, target.key, seconds))
             except NotReady as error:
-                return Heard(trouble=error.message)
+                return ProbeAnswer(trouble=error.message)
 
     async def alive(self) -> bool:
         target = self.ready.order.target
@@ -76,12 +76,12 @@ class Sender:
 
 
 async def given_of(
-    bench: Bench, ready: Ready, longest: int, names: Sequence[str], note: Callable[[str], None]
-) -> Given:
+    bench: Bench, ready: PreparedBench, longest: int, names: Sequence[str], note: Callable[[str], None]
+) -> ProbeInputs:
     """The server as probes need it. Raises NotReady when it stops answering."""
     probed, seed = ready.order.probed, ready.order.workload.seed
     engine = ENGINES.get(probed.engine)
-    given = Given(
+    given = ProbeInputs(
         seed,
         probed.context,
         longest,
@@ -100,40 +100,42 @@ async def given_of(
     return replace(given, filler=lambda tokens, salt: _filler(made, tokens, salt, seed))
 
 
-def _filler(texts: Texts, tokens: int, salt: int, seed: int) -> str:
+def _filler(texts: PromptTexts, tokens: int, salt: int, seed: int) -> str:
     """A negative salt gives a text that no cache has."""
     fresh = texts.salt if salt < 0 else ""
     return written(texts, tokens, Random(f"{seed}/{salt}/{fresh}"))
 
 
 async def probe_all(
-    bench: Bench, ready: Ready, entries: Sequence[Entry], longest: int, watch: Watch
-) -> AsyncIterator[Outcome]:
+    bench: Bench, ready: PreparedBench, entries: Sequence[ProbeEntry], longest: int, watch: EvaluationScreen
+) -> AsyncIterator[ProbeOutcome]:
     """Each probe's outcome, in their order. A server that is gone, or gives two probes in a row no answer, ends it."""
-    send, seen = Sender(bench, ready), dict[str, Outcome]()
+    send, seen = Sender(bench, ready), dict[str, ProbeOutcome]()
     names = [entry.name for entry in entries]
     given, gone, mute = await given_of(bench, ready, longest, names, watch.note), False, False
     for number, entry in enumerate(entries):
         watch.begins(entry.name, number, len(entries))
         began, asked = bench.clock.monotonic(), send.asked
-        lacking = next((name for name in entry.needs if seen[name].state is not State.PASSED), "")
+        lacking = next((name for name in entry.needs if seen[name].state is not ProbeState.PASSED), "")
         if gone:
-            outcome = Outcome(entry.name, State.SKIPPED, "the server does not answer any more")
+            outcome = ProbeOutcome(entry.name, ProbeState.SKIPPED, "the server does not answer any more")
         elif lacking:
-            outcome = Outcome(entry.name, State.SKIPPED, lacks(lacking, seen[lacking]))
+            outcome = ProbeOutcome(entry.name, ProbeState.SKIPPED, lacks(lacking, seen[lacking]))
         else:
             outcome = await play(entry, given, send)
-            gone = outcome.state is State.BROKEN and (mute or not await send.alive())
-            mute = outcome.state is State.BROKEN
+            gone = outcome.state is ProbeState.BROKEN and (mute or not await send.alive())
+            mute = outcome.state is ProbeState.BROKEN
         took = bench.clock.monotonic() - began
         seen[entry.name] = outcome = replace(outcome, requests=send.asked - asked, seconds=took)
         yield outcome
 
 
-def lacks(name: str, outcome: Outcome) -> str:
+def lacks(name: str, outcome: ProbeOutcome) -> str:
     """The reason to skip a probe that needs this one; it names the probe that did not pass."""
     return (
-        f"needs {name}, which {outcome.detail}" if outcome.state is State.SKIPPED else f"needs {name}: {outcome.state}"
+        f"needs {name}, which {outcome.detail}"
+        if outcome.state is ProbeState.SKIPPED
+        else f"needs {name}: {outcome.state}"
     )
 
 
@@ -144,7 +146,9 @@ def missing_parser(run: Run) -> str:
     option = engine.traits.tool_option if engine and conditions.flags else ""
     given = {word.partition("=")[0].removeprefix("--").replace("_", "-") for word in conditions.flags}
     outcomes = found.outcomes if found else ()
-    failed = any(one.name.startswith("tool-") and one.state in (State.FAILED, State.UNSUPPORTED) for one in outcomes)
+    failed = any(
+        one.name.startswith("tool-") and one.state in (ProbeState.FAILED, ProbeState.UNSUPPORTED) for one in outcomes
+    )
     if not option or option in given or not failed:
         return ""
     where = f"recipe {conditions.recipe}" if conditions.recipe else "command line"
@@ -152,17 +156,23 @@ def missing_parser(run: Run) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class EvaluationPlan:
     """The plan of an evaluation: its kind, and the names of its outcomes."""
 
     kind: str
     names: tuple[str, ...]
 
 
-async def evaluate(bench: Bench, ready: Ready, plan: Plan, outcomes: AsyncIterator[Outcome], watch: Watch) -> Run:
+async def evaluate(
+    bench: Bench,
+    ready: PreparedBench,
+    plan: EvaluationPlan,
+    outcomes: AsyncIterator[ProbeOutcome],
+    watch: EvaluationScreen,
+) -> Run:
     """The run as it is stored at the end, also of what was judged until Ctrl-C or until the time was up."""
     run = await run_of(bench, ready.order, ready.conditions)
-    found: list[Outcome] = []
+    found: list[ProbeOutcome] = []
     state = "stopped"
     try:
         async with asyncio.timeout(ready.order.workload.deadline):
@@ -173,7 +183,7 @@ async def evaluate(bench: Bench, ready: Ready, plan: Plan, outcomes: AsyncIterat
     except TimeoutError:
         watch.note(f"stopped after {ready.order.workload.deadline:.0f} s: the rest was not asked")
         missing = plan.names[len(found) :]
-        found += [Outcome(name, State.SKIPPED, "not asked: the time was up") for name in missing]
+        found += [ProbeOutcome(name, ProbeState.SKIPPED, "not asked: the time was up") for name in missing]
     except asyncio.CancelledError:
         watch.note(f"stopped; what was judged is stored: sparkwright runs show {run.id}")
         raise
@@ -190,10 +200,12 @@ _PROMPTS_AT_ONCE = 8
 _NOT_ASKED = "not asked: the time was up"
 
 
-async def ask_all(bench: Bench, ready: Ready, asks: Sequence[Ask], watch: Watch) -> tuple[Heard, ...]:
+async def ask_all(
+    bench: Bench, ready: PreparedBench, asks: Sequence[ProbeRequest], watch: EvaluationScreen
+) -> tuple[ProbeAnswer, ...]:
     """The answers in the order asked. What is not there when the time is up is trouble."""
     send = Sender(bench, ready, gate=asyncio.Semaphore(_PROMPTS_AT_ONCE))
-    heard = [Heard(trouble=_NOT_ASKED)] * len(asks)
+    heard = [ProbeAnswer(trouble=_NOT_ASKED)] * len(asks)
     done = 0
 
     async def one(place: int) -> None:
@@ -212,7 +224,7 @@ async def ask_all(bench: Bench, ready: Ready, asks: Sequence[Ask], watch: Watch)
     return tuple(heard)
 
 
-async def instruct(bench: Bench, ready: Ready, count: int, watch: Watch) -> Run:
+async def instruct(bench: Bench, ready: PreparedBench, count: int, watch: EvaluationScreen) -> Run:
     """`eval instructions`: so many prompts, judged and stored."""
     given = await given_of(bench, ready, 0, (), watch.note)
     prompts = instructions.prompts(given.seed, count)
@@ -222,7 +234,7 @@ async def instruct(bench: Bench, ready: Ready, count: int, watch: Watch) -> Run:
     return await store(bench, ready, Evaluation("instructions", instructions.outcomes(judged)))
 
 
-async def answers(bench: Bench, ready: Ready, count: int, watch: Watch) -> Evaluation:
+async def answers(bench: Bench, ready: PreparedBench, count: int, watch: EvaluationScreen) -> Evaluation:
     """`eval same`: each prompt greedily, and all of them once more, so that the noise of the server is known."""
     given = await given_of(bench, ready, 0, (), watch.note)
     prompts, send = same.prompts(given.seed, count), Sender(bench, ready)
@@ -246,7 +258,7 @@ def same_prompts(base: Run, new: Run, allow_simulated: bool) -> None:
         raise UsageError("one side is simulated", "--allow-simulated compares them")
 
 
-async def store(bench: Bench, ready: Ready, evaluation: Evaluation) -> Run:
+async def store(bench: Bench, ready: PreparedBench, evaluation: Evaluation) -> Run:
     """A whole evaluation as a run."""
     run = await run_of(bench, ready.order, ready.conditions)
     await finished(_stored(bench, run, evaluation, "done"))

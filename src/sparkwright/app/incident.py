@@ -36,7 +36,7 @@ _LINES = re.compile(r"\r\n|\n|\r")
 
 
 @dataclass(frozen=True, slots=True)
-class Rank:
+class IncidentRank:
     """A rank whose log is evidence. label: `rank 1 on spark-2`."""
 
     number: int
@@ -107,7 +107,7 @@ class Outage:
 Part = tuple[str, Coroutine[Any, Any, None]]
 
 
-async def collect(services: Services, deployment: str, ranks: Sequence[Rank], limit: float = LIMIT) -> Evidence:
+async def collect(services: Services, deployment: str, ranks: Sequence[IncidentRank], limit: float = LIMIT) -> Evidence:
     """Collects the evidence that a stop would change: logs and memory, of all nodes at once.
 
     A node that does not answer in time is noted and holds up nothing else.

@@ -31,7 +31,7 @@ class Remembered:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownIncident:
     """One incident with what its folder has. diagnosis: as of `diagnose --json`, None without one."""
 
     node: str
@@ -60,7 +60,7 @@ async def remembered(services: Services, deployment: str = "") -> Remembered:
     return Remembered(tuple(ordered), trouble, any(one.error for one in asked), tuple(ours))
 
 
-async def incident(services: Services, number: int, deployment: str = "") -> Shown:
+async def incident(services: Services, number: int, deployment: str = "") -> ShownIncident:
     """Raises UsageError when no node has it, or the error of a node that may have it."""
     asked = await _ask(services, number)
     found = [(one, i) for one in asked if one.told for i in one.told.incidents if deployment in ("", i.deployment)]
@@ -68,7 +68,7 @@ async def incident(services: Services, number: int, deployment: str = "") -> Sho
         raise next((one.error for one in asked if one.error), _no_incident(services, number, asked))
     one, incident = max(found, key=lambda pair: pair[1].opened_at)
     told = one.told or StoredIncidents(())
-    return Shown(one.node, incident, told.files, _diagnosis(told.diagnosis))
+    return ShownIncident(one.node, incident, told.files, _diagnosis(told.diagnosis))
 
 
 def _no_incident(services: Services, number: int, asked: Sequence[_Asked]) -> UsageError:
@@ -100,7 +100,7 @@ def _diagnosis(text: str) -> dict[str, Any] | None:
 
 
 async def incident_logs(
-    services: Services, shown: Shown, rank: int | None, tail: int
+    services: Services, shown: ShownIncident, rank: int | None, tail: int
 ) -> AsyncIterator[tuple[int, str, str]]:
     """(rank, node, line) of the ranks' logs as they were saved. Raises UsageError without any."""
     logs = [(int(m[1]), m[2], name) for name, _ in shown.files if (m := _RANK_LOG.fullmatch(name))]

@@ -3,8 +3,8 @@
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 
-from sparkwright.app.check import Checked, check_nodes
-from sparkwright.app.fix import Outcome, Result, Wanted, begun, make, record_of, rights_of, settle, value_of
+from sparkwright.app.check import CheckReport, check_nodes
+from sparkwright.app.fix import FixOutcome, Result, WantedFix, begun, make, record_of, rights_of, settle, value_of
 from sparkwright.app.init_fabric import Ends, set_fabric
 from sparkwright.app.init_layout import pinged, planned, wires_of
 from sparkwright.app.lease import holding
@@ -13,7 +13,7 @@ from sparkwright.checks.reading import is_gb10
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import Refused, UsageError
 from sparkwright.domain.facts import DockerTrouble, NodeFacts
-from sparkwright.domain.finding import Change, Finding, Fix, Rights
+from sparkwright.domain.finding import AppliedFix, Finding, Fix, Rights
 from sparkwright.domain.service import Reach
 from sparkwright.domain.unknown import Unknown, known
 from sparkwright.domain.values import dataclass, replace
@@ -21,7 +21,7 @@ from sparkwright.facts.cabling import Cabling
 from sparkwright.facts.changes import RIGHTS, rights_with
 from sparkwright.facts.fact import Plain
 from sparkwright.facts.service import parse_reach
-from sparkwright.planner.addressing import Layout, Planned
+from sparkwright.planner.addressing import Layout, PlannedPort
 from sparkwright.remote import cabling, node_ssh, repair, service
 from sparkwright.remote.host import script
 
@@ -30,15 +30,15 @@ _SYSCTLS = ("MEM009", "MEM019")
 
 
 @dataclass(frozen=True, slots=True)
-class Survey:
+class InitSurvey:
     """steps: what `prepare` may make, in order. ready: (node, step, text) of those that hold already.
 
     notes: for the user. reaches: how each node is reached by the others. homes: of the ssh users.
     """
 
-    checked: Checked
+    checked: CheckReport
     layout: Layout
-    steps: tuple[Wanted, ...]
+    steps: tuple[WantedFix, ...]
     ready: tuple[tuple[str, str, str], ...]
     notes: tuple[str, ...]
     reaches: Mapping[str, Reach]
@@ -52,7 +52,7 @@ async def rights_there(services: Services, password: Secret | None) -> dict[str,
     return {**rights, **(await rights_of(services, asking, rights_with(password)) if password else {})}
 
 
-async def survey(services: Services, rights: Mapping[str, Rights], forced: bool = False) -> Survey:
+async def survey(services: Services, rights: Mapping[str, Rights], forced: bool = False) -> InitSurvey:
     """Changes nothing. forced: machines that are no GB10 are accepted. Raises Refused for them, and NodeError."""
     checked = await check_nodes(services)
     for error in checked.lost:
@@ -74,11 +74,11 @@ async def survey(services: Services, rights: Mapping[str, Rights], forced: bool 
     fixes += _fabric_fixes(services, wires, layout) if not layout.apart else []
     fixes += [pair for name, found in facts.items() for pair in _system_fixes(name, found)]
     fixes += [*_of_findings(checked.findings)]
-    asked = [Wanted(code, fix, rights[fix.node]) for code, fix in fixes]
+    asked = [WantedFix(code, fix, rights[fix.node]) for code, fix in fixes]
     now = await together(value_of(services, one.fix) for one in asked)
     wanted = tuple(one for one, value in zip(asked, now, strict=True) if value != one.fix.sets)
     ready = tuple((w.fix.node, w.code, w.fix.says) for w in asked if w not in wanted)
-    return Survey(checked, layout, wanted, ready, tuple(notes), reaches, homes)
+    return InitSurvey(checked, layout, wanted, ready, tuple(notes), reaches, homes)
 
 
 def _foreign(facts: Mapping[str, NodeFacts]) -> list[str]:
@@ -86,7 +86,7 @@ def _foreign(facts: Mapping[str, NodeFacts]) -> list[str]:
 
 
 async def prepare(
-    services: Services, found: Survey, wanted: Sequence[Wanted], seize: bool, reason: str = ""
+    services: Services, found: InitSurvey, wanted: Sequence[WantedFix], seize: bool, reason: str = ""
 ) -> tuple[Result, ...]:
     """Makes the steps, each for all nodes before the next one begins. reason: of a --force. Raises Busy."""
     async with holding(services, services.cluster.names, "init", seize):
@@ -96,12 +96,12 @@ async def prepare(
         if results:
             await _point(services, found)
             fixes = await _introductions(services, found.homes, found.reaches)
-            made = await make(services, [Wanted("peers", fix, Rights()) for fix in fixes])
-            results += [one for one in made if one.outcome is not Outcome.SKIPPED]
+            made = await make(services, [WantedFix("peers", fix, Rights()) for fix in fixes])
+            results += [one for one in made if one.outcome is not FixOutcome.SKIPPED]
         fabric = [one for one in wanted if one.code == "fabric"]
-        refused = {one.wanted.fix for one in results if one.outcome is Outcome.FAILED}
+        refused = {one.wanted.fix for one in results if one.outcome is FixOutcome.FAILED}
         if any(one.code == "peers" and (one not in wanted or one.fix in refused) for one in found.steps) or refused:
-            results += [Result(one, Outcome.SKIPPED, "first the nodes must let each other in") for one in fabric]
+            results += [Result(one, FixOutcome.SKIPPED, "first the nodes must let each other in") for one in fabric]
         elif fabric:
             folders = {name: _folder(home) for name, home in found.homes.items()}
             results += await set_fabric(services, fabric, Ends(found.layout, folders))
@@ -109,7 +109,7 @@ async def prepare(
     return tuple(results)
 
 
-async def _point(services: Services, found: Survey) -> None:
+async def _point(services: Services, found: InitSurvey) -> None:
     """Each node gets the addresses and host keys of the others, for its own key."""
     for name, home in found.homes.items():
         ways = [(other, reach) for other, reach in found.reaches.items() if other != name]
@@ -161,7 +161,7 @@ def _fabric_fixes(services: Services, wires: Mapping[str, Cabling], layout: Layo
     return [("fabric", cabling.fabric_fix(node, one[node], _settings(layout.of(node)), after)) for node in one]
 
 
-def _settings(ports: Sequence[Planned]) -> list[cabling.Setting]:
+def _settings(ports: Sequence[PlannedPort]) -> list[cabling.Setting]:
     return [(port.name, str(port.address), port.routes) for port in ports]
 
 
@@ -218,7 +218,7 @@ def _notes(
         yield f"{one} and {other} have no cable or switch between them: RoCE is not routed; the fabric is left as it is"
 
 
-def _is_set(port: Planned, facts: NodeFacts) -> bool:
+def _is_set(port: PlannedPort, facts: NodeFacts) -> bool:
     """True if the port has its address and MTU now, whoever set them."""
     links = [link for link in known(facts.interfaces) or () if link.name == port.name and link.mtu == cabling.MTU]
     return any(f"{one.ipv4}/{one.prefix}" == str(port.address) for link in links for one in link.addresses)
@@ -238,7 +238,7 @@ async def record_login(services: Services, key: str) -> None:
         recorded = await record_of(services, node)
         known = any(change.code == "ssh" and change.fix.undo == fix.undo for change in recorded)
         if not known and await value_of(services, fix) == fix.sets:
-            change = await begun(services, Change("ssh", fix, "", services.clock.now(), services.who))
+            change = await begun(services, AppliedFix("ssh", fix, "", services.clock.now(), services.who))
             await settle(services, change)
 
     await together(one(node.name) for node in services.cluster.nodes if not node.is_local)

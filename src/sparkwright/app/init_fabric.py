@@ -6,11 +6,11 @@ A node that hears nothing takes its settings back, whatever has become of this p
 import re
 from collections.abc import Mapping, Sequence
 
-from sparkwright.app.fix import Outcome, Result, Wanted, begun, forget, ran, settle, value_of
+from sparkwright.app.fix import FixOutcome, Result, WantedFix, begun, forget, ran, settle, value_of
 from sparkwright.app.lease import did
 from sparkwright.app.services import Services, finished, together
 from sparkwright.domain.errors import CommandFailed, NodeError
-from sparkwright.domain.finding import Change
+from sparkwright.domain.finding import AppliedFix
 from sparkwright.domain.progress import StepStarted
 from sparkwright.domain.values import dataclass
 from sparkwright.facts.changes import as_root
@@ -33,12 +33,12 @@ class Ends:
         return [(port.name, str(far.address.ip)) for port, far in ports if far.node == peer]
 
 
-async def set_fabric(services: Services, wanted: Sequence[Wanted], ends: Ends) -> tuple[Result, ...]:
+async def set_fabric(services: Services, wanted: Sequence[WantedFix], ends: Ends) -> tuple[Result, ...]:
     """Configures the fabric on all nodes or on none."""
     if hand := [one for one in wanted if one.by_hand]:
         why = "; ".join(dict.fromkeys(f"{one.fix.node}: {one.by_hand}" for one in hand))
-        return tuple(Result(one, Outcome.BY_HAND, why) for one in wanted)
-    changes: list[Change] = []
+        return tuple(Result(one, FixOutcome.BY_HAND, why) for one in wanted)
+    changes: list[AppliedFix] = []
     try:
         await _set(services, wanted, ends, changes)
     except NodeError as error:
@@ -46,15 +46,15 @@ async def set_fabric(services: Services, wanted: Sequence[Wanted], ends: Ends) -
     except BaseException:
         await finished(_heal(services, wanted, changes, "interrupted"))
         raise
-    return tuple(Result(one, Outcome.DONE) for one in wanted)
+    return tuple(Result(one, FixOutcome.DONE) for one in wanted)
 
 
-async def _set(services: Services, wanted: Sequence[Wanted], ends: Ends, changes: list[Change]) -> None:
+async def _set(services: Services, wanted: Sequence[WantedFix], ends: Ends, changes: list[AppliedFix]) -> None:
     """changes: gets those that are recorded."""
     now, who = services.clock.now, services.who
     for one in wanted:
         before = await value_of(services, one.fix)
-        changes.append(await begun(services, Change(one.code, one.fix, before, now(), who)))
+        changes.append(await begun(services, AppliedFix(one.code, one.fix, before, now(), who)))
     await together(_applied(services, one) for one in wanted)
     for one in wanted:
         await _proven(services, one, ends)
@@ -62,13 +62,13 @@ async def _set(services: Services, wanted: Sequence[Wanted], ends: Ends, changes
         await settle(services, change)
 
 
-async def _applied(services: Services, one: Wanted) -> None:
+async def _applied(services: Services, one: WantedFix) -> None:
     services.sink.report(StepStarted(f"{one.fix.node} fabric", one.fix.says))
     if why := await ran(services, one, one.fix.do):
         raise CommandFailed(one.fix.node, why)
 
 
-async def _proven(services: Services, one: Wanted, ends: Ends) -> None:
+async def _proven(services: Services, one: WantedFix, ends: Ends) -> None:
     """Every neighbour reaches it by every port; then its rollback is stopped."""
     node, token = one.fix.node, ""
     for peer in ends.folders:
@@ -88,22 +88,22 @@ async def _proven(services: Services, one: Wanted, ends: Ends) -> None:
 
 
 async def _heal(
-    services: Services, wanted: Sequence[Wanted], changes: Sequence[Change], why: str
+    services: Services, wanted: Sequence[WantedFix], changes: Sequence[AppliedFix], why: str
 ) -> tuple[Result, ...]:
     """Takes it back on every node where that is known to have begun."""
     begun_on = {change.fix.node: change for change in changes}
     return tuple(await together(_healed(services, one, begun_on.get(one.fix.node), why) for one in wanted))
 
 
-async def _healed(services: Services, one: Wanted, change: Change | None, why: str) -> Result:
+async def _healed(services: Services, one: WantedFix, change: AppliedFix | None, why: str) -> Result:
     if change is None:
-        return Result(one, Outcome.FAILED, f"{why}; nothing is changed here")
+        return Result(one, FixOutcome.FAILED, f"{why}; nothing is changed here")
     try:
         trouble = await ran(services, one, one.fix.undo)
         if not trouble:
             await forget(services, change)
-            return Result(one, Outcome.FAILED, f"{why}; everything is as before here")
+            return Result(one, FixOutcome.FAILED, f"{why}; everything is as before here")
     except NodeError as error:
         trouble = error.message
     within = f"the node takes it back within {cabling.HEALS_AFTER} s of its own accord"
-    return Result(one, Outcome.FAILED, f"{why}; {within} ({trouble})")
+    return Result(one, FixOutcome.FAILED, f"{why}; {within} ({trouble})")

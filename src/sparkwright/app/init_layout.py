@@ -50,7 +50,7 @@ async def pinged(
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class PingWay:
     """The path from a port to an address of another node's port. mac: of that port; macs: of all that node's ports."""
 
     name: str
@@ -59,16 +59,16 @@ class Way:
     macs: frozenset[str]
 
 
-def unseen(node: str, ports: Sequence[Port]) -> Iterator[Way]:
+def unseen(node: str, ports: Sequence[Port]) -> Iterator[PingWay]:
     """Ways from a node to ports in the same networks that were not seen on the wire."""
     for mine, other in product(ports, ports):
         if mine.node == node != other.node and other.mac not in mine.seen:
             networks, macs = {one.network for one in mine.addresses}, {p.mac for p in ports if p.node == other.node}
             same = (one for one in other.addresses if one.network in networks)
-            yield from (Way(mine.name, str(one.ip), other.mac, frozenset(macs)) for one in same)
+            yield from (PingWay(mine.name, str(one.ip), other.mac, frozenset(macs)) for one in same)
 
 
-def with_reached(wired: Cabling, ways: Sequence[Way], told: Sequence[tuple[str, str, str]]) -> Cabling:
+def with_reached(wired: Cabling, ways: Sequence[PingWay], told: Sequence[tuple[str, str, str]]) -> Cabling:
     """Add the ports whose addresses answered: any port of a node may answer for an address that it has."""
     by_way = {(way.name, way.address): way for way in ways}
     known = [(way, mac) for name, address, mac in told if (way := by_way.get((name, address)))]

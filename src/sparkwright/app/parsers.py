@@ -7,25 +7,25 @@ from dataclasses import replace
 
 from sparkwright.app.services import Services
 from sparkwright.domain.errors import NotReady
-from sparkwright.domain.evaluation import Outcome, State
+from sparkwright.domain.evaluation import ProbeOutcome, ProbeState
 from sparkwright.domain.finding import Finding
 from sparkwright.domain.plan import Plan
 from sparkwright.domain.recipe import Parsers
-from sparkwright.evals.catalog import PROBES, Entry, chosen
-from sparkwright.evals.heard import Ask, Heard, read
-from sparkwright.evals.probe import Given, NoAnswer, Tally
+from sparkwright.evals.catalog import PROBES, ProbeEntry, chosen
+from sparkwright.evals.heard import ProbeAnswer, ProbeRequest, read
+from sparkwright.evals.probe import NoAnswer, ProbeInputs, Tally
 from sparkwright.supervision.detect.quality import parser_probes
 from sparkwright.supervision.findings import PARSERS
 
 _SECONDS = 120.0  # for all of them: a GB10 needs about five
 _ENOUGH = 60.0
-Send = Callable[[Ask], Awaitable[Heard]]
+Send = Callable[[ProbeRequest], Awaitable[ProbeAnswer]]
 
 
-async def play(entry: Entry, given: Given, send: Send) -> Outcome:
+async def play(entry: ProbeEntry, given: ProbeInputs, send: Send) -> ProbeOutcome:
     """One probe to its end."""
     steps, tally = PROBES[entry.name](given), Tally()
-    heard: list[Heard] | None = None
+    heard: list[ProbeAnswer] | None = None
     try:
         while True:
             asks = steps.send(heard) if heard is not None else next(steps)
@@ -33,7 +33,7 @@ async def play(entry: Entry, given: Given, send: Send) -> Outcome:
     except StopIteration as stop:
         tally = stop.value
     except NoAnswer as error:
-        return Outcome(entry.name, State.BROKEN, f"no answer: {error}")
+        return ProbeOutcome(entry.name, ProbeState.BROKEN, f"no answer: {error}")
     return entry.explained(tally.outcome(entry.name))
 
 
@@ -48,40 +48,40 @@ async def parser_findings(services: Services, plan: Plan) -> tuple[Finding, ...]
     try:
         async with asyncio.timeout(_SECONDS), services.hosts[plan.head].tunnel(address, plan.port) as url:
 
-            async def send(ask: Ask) -> Heard:
+            async def send(ask: ProbeRequest) -> ProbeAnswer:
                 body = json.dumps({"model": plan.served_name, **ask.body})
                 try:
                     return read(ask, await services.endpoint.post(f"{url}{ask.path}", body, key, _ENOUGH))
                 except NotReady as error:
-                    return Heard(trouble=error.message)
+                    return ProbeAnswer(trouble=error.message)
 
             found = await played(chosen(names), send)
     except TimeoutError:
         services.notice(f"the parsers could not be probed within {_SECONDS:.0f} s; later: sparkwright eval probes")
         return ()
-    if (first := found[0]).state is not State.PASSED:
+    if (first := found[0]).state is not ProbeState.PASSED:
         services.notice(f"the parsers were not judged: a one-word instruction: {first.detail}", warning=True)
         return ()
-    return tuple(_finding(plan, one) for one in found if one.state not in (State.PASSED, State.SKIPPED))
+    return tuple(_finding(plan, one) for one in found if one.state not in (ProbeState.PASSED, ProbeState.SKIPPED))
 
 
-async def played(entries: Sequence[Entry], send: Send, seed: int = 0) -> list[Outcome]:
+async def played(entries: Sequence[ProbeEntry], send: Send, seed: int = 0) -> list[ProbeOutcome]:
     """Briefly, without `chat_template_kwargs` where the server refuses those. A model that does not follow ends it."""
-    given = Given(seed, thinking=True, ignore_eos=True, brief=True)
+    given = ProbeInputs(seed, thinking=True, ignore_eos=True, brief=True)
     greeting = await send(given.short("Hello", 16, **given.whole()))
     if greeting.refused:
         given = replace(given, thinking=False, ignore_eos=False)
         greeting = await send(given.short("Hello", 16))
     given = replace(given, reasons=bool(greeting.reasoning))
-    found: list[Outcome] = []
+    found: list[ProbeOutcome] = []
     for entry in entries:
         found.append(await play(entry, given, send))
-        if entry.name == "follows" and found[-1].state is not State.PASSED:
+        if entry.name == "follows" and found[-1].state is not ProbeState.PASSED:
             break
     return found
 
 
-def _finding(plan: Plan, outcome: Outcome) -> Finding:
+def _finding(plan: Plan, outcome: ProbeOutcome) -> Finding:
     return PARSERS.on(plan.deployment, f"{parser_of(plan.recipe.parsers, outcome.name)}: {outcome.detail}")
 
 

@@ -35,7 +35,7 @@ class Way:
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class RankListing:
     """Our ranks as the nodes report them, and why some nodes could not be asked, or their containers not be seen."""
 
     ranks: tuple[RankStatus, ...]
@@ -46,7 +46,7 @@ class Listing:
         return tuple(r for r in self.ranks if r.deployment == deployment)
 
 
-async def listing(services: Services, nodes: Sequence[str]) -> Listing:
+async def listing(services: Services, nodes: Sequence[str]) -> RankListing:
     """Our ranks on these nodes, in one round trip a node. Raises nothing for a node that cannot be asked."""
     found = await listed(services, nodes)
     for node, why in found.blind.items():
@@ -54,7 +54,7 @@ async def listing(services: Services, nodes: Sequence[str]) -> Listing:
     return found
 
 
-async def listed(services: Services, nodes: Sequence[str]) -> Listing:
+async def listed(services: Services, nodes: Sequence[str]) -> RankListing:
     async def one(name: str) -> tuple[RankStatus, ...] | Unknown | NodeError:
         try:
             return await services.read(name, ranks_fact(services.cluster.node(name)))
@@ -64,7 +64,7 @@ async def listed(services: Services, nodes: Sequence[str]) -> Listing:
     told = await by_node(nodes, one)
     ranks = tuple(rank for found in told.values() if isinstance(found, tuple) for rank in found)
     lost = {name: found for name, found in told.items() if isinstance(found, NodeError)}
-    return Listing(ranks, lost, {name: found.why for name, found in told.items() if isinstance(found, Unknown)})
+    return RankListing(ranks, lost, {name: found.why for name, found in told.items() if isinstance(found, Unknown)})
 
 
 async def all_ranks(services: Services, nodes: Sequence[str]) -> tuple[RankStatus, ...]:
@@ -72,7 +72,7 @@ async def all_ranks(services: Services, nodes: Sequence[str]) -> tuple[RankStatu
     return reached(await listing(services, nodes)).ranks
 
 
-def reached(found: Listing) -> Listing:
+def reached(found: RankListing) -> RankListing:
     for error in found.lost.values():
         raise error
     return found

@@ -22,7 +22,7 @@ from sparkwright.report.markdown import markdown
 from sparkwright.report.tables import tree
 
 
-class Form(StrEnum):
+class ReportForm(StrEnum):
     HTML = "html"
     MARKDOWN = "md"
     JSON = "json"
@@ -33,7 +33,7 @@ async def named(runs: RunStore, wanted: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys([(await chosen(runs, word)).id for word in wanted or (LAST,)]))
 
 
-async def report(runs: RunStore, names: Sequence[str], form: Form, maker: str) -> str:
+async def report(runs: RunStore, names: Sequence[str], form: ReportForm, maker: str) -> str:
     """The whole text. The first run is what the others are compared with. Raises UsageError, StoreError."""
     found = [await runs.load(name) for name in names]
     if all(run.evaluation for run in found):
@@ -51,14 +51,14 @@ async def evaluations(runs: RunStore, words: Sequence[str]) -> tuple[Run, ...]:
     return tuple(as_outcomes(run) if is_soak(run) else run for run in found)
 
 
-def evaluated(runs: Sequence[Run], form: Form, maker: str) -> str:
+def evaluated(runs: Sequence[Run], form: ReportForm, maker: str) -> str:
     soaks = {run.id: endurance(run) for run in runs if is_soak(run)}
     match form:
-        case Form.HTML:
+        case ReportForm.HTML:
             return evaluation_page(runs, soaks, maker)
-        case Form.MARKDOWN:
+        case ReportForm.MARKDOWN:
             return evaluation_markdown(runs, soaks)
-        case Form.JSON:
+        case ReportForm.JSON:
             return encodable(json.dumps({"runs": [asdict(run) for run in runs]}, indent=2, ensure_ascii=False)) + "\n"
 
 
@@ -67,13 +67,13 @@ def compared_with_first(summaries: Sequence[RunSummary]) -> list[Comparison]:
     return [compare(summaries[0], other) for other in summaries[1:]]
 
 
-def written(summaries: Sequence[RunSummary], comparisons: Sequence[Comparison], form: Form, maker: str) -> str:
+def written(summaries: Sequence[RunSummary], comparisons: Sequence[Comparison], form: ReportForm, maker: str) -> str:
     match form:
-        case Form.HTML:
+        case ReportForm.HTML:
             return page(summaries, comparisons, maker)
-        case Form.MARKDOWN:
+        case ReportForm.MARKDOWN:
             return markdown(summaries, comparisons)
-        case Form.JSON:
+        case ReportForm.JSON:
             return encodable(json.dumps(tree(summaries, comparisons), indent=2, ensure_ascii=False)) + "\n"
 
 
@@ -87,7 +87,7 @@ class Against:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class GatedRun:
     """One run by gates. refused: why what was named as the baseline is none."""
 
     summary: RunSummary
@@ -131,8 +131,8 @@ async def gated(
     return JudgedTogether(tuple(found), judge_runs(gates, pairs), told)
 
 
-def judged(summary: RunSummary, gates: Sequence[Gate], base: RunSummary | None, allow_simulated: bool) -> Judged:
+def judged(summary: RunSummary, gates: Sequence[Gate], base: RunSummary | None, allow_simulated: bool) -> GatedRun:
     if base is None:
-        return Judged(summary, judge(gates, summary))
+        return GatedRun(summary, judge(gates, summary))
     against = _against(base, summary, gates, allow_simulated)
-    return Judged(summary, against.results, against.comparison.refused)
+    return GatedRun(summary, against.results, against.comparison.refused)

@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 
 from sparkwright.app.services import Services
 from sparkwright.domain.errors import CommandFailed, UsageError
-from sparkwright.domain.run import Listed, Run
+from sparkwright.domain.run import Run, RunListing
 from sparkwright.ports import RunStore
 from sparkwright.remote.host import script
 
@@ -21,7 +21,7 @@ cat > "$n" && mv -f "$n" "$d/$2.html" && printf '%s' "$3" > "$n" && mv -f "$n" "
 """
 
 
-async def chosen(runs: RunStore, word: str) -> Listed:
+async def chosen(runs: RunStore, word: str) -> RunListing:
     """The run with that id, unique start of an id, or tag (its newest), or `last`. Raises UsageError."""
     found = await runs.list()
     if not found:
@@ -47,14 +47,14 @@ async def taken_up(runs: RunStore, word: str) -> Run:
     return await runs.take_up((await chosen(runs, word)).id)
 
 
-async def listed(runs: RunStore, workload: str, tag: str) -> tuple[Listed, ...]:
+async def listed(runs: RunStore, workload: str, tag: str) -> tuple[RunListing, ...]:
     """Newest first; '' chooses all."""
     found = await runs.list()
     mine = (one for one in found if not workload or workload in (one.workload, one.workload.partition("@")[0]))
     return tuple(one for one in mine if not tag or tag in one.tags)
 
 
-async def tagged(runs: RunStore, word: str, tags: Sequence[str], remove: bool) -> Listed:
+async def tagged(runs: RunStore, word: str, tags: Sequence[str], remove: bool) -> RunListing:
     """The run with its tags as they are then. Raises UsageError."""
     one = await chosen(runs, word)
     kept = tuple(tag for tag in one.tags if tag not in tags)
@@ -63,7 +63,7 @@ async def tagged(runs: RunStore, word: str, tags: Sequence[str], remove: bool) -
     return replace(one, tags=changed)
 
 
-async def deleted(runs: RunStore, words: Sequence[str]) -> tuple[Listed, ...]:
+async def deleted(runs: RunStore, words: Sequence[str]) -> tuple[RunListing, ...]:
     """All are found before any of them goes. Raises UsageError."""
     found = [await chosen(runs, word) for word in words]
     for one in found:
@@ -84,7 +84,7 @@ async def imported(runs: RunStore, found: Sequence[tuple[str, Run]], tags: Seque
     return made
 
 
-async def publish(services: Services, runs: Sequence[Listed], page: str) -> str:
+async def publish(services: Services, runs: Sequence[RunListing], page: str) -> str:
     """Puts a report next to the console on the head, which lists it. Returns its node. Raises CommandFailed."""
     head, name = services.cluster.head, "-vs-".join(run.id for run in runs)[:100]
     if not REPORT_NAME.fullmatch(name):

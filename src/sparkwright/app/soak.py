@@ -7,21 +7,21 @@ from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field, replace
 from random import Random
 
-from sparkwright.app.bench.benchmark import Ready
-from sparkwright.app.bench.levels import Step, ended, measured
+from sparkwright.app.bench.benchmark import PreparedBench
+from sparkwright.app.bench.levels import LevelStep, ended, measured
 from sparkwright.app.bench.measure import run_of, same_server
-from sparkwright.app.bench.prompt_corpus import Given, prepare
+from sparkwright.app.bench.prompt_corpus import CorpusInputs, prepare
 from sparkwright.app.bench.target import Bench, Screen
 from sparkwright.app.evaluate import probe_all
 from sparkwright.app.services import finished
 from sparkwright.domain.errors import NotReady, UsageError
-from sparkwright.domain.evaluation import Evaluation, Event, Outcome, State
+from sparkwright.domain.evaluation import Evaluation, Event, ProbeOutcome, ProbeState
 from sparkwright.domain.run import Level, Run
 from sparkwright.domain.units import duration, gib
 from sparkwright.domain.workload import LevelPlan, Soak
 from sparkwright.evals.catalog import chosen
 from sparkwright.loadgen.endurance import SOAK, is_soak
-from sparkwright.loadgen.prompts import Texts, written
+from sparkwright.loadgen.prompts import PromptTexts, written
 from sparkwright.loadgen.workloads import sessions
 
 _LEAST = 5.0  # seconds; a level that would have less is not begun
@@ -32,7 +32,7 @@ _LEAVES, _LONGEST = (0.3, 3.0), 4000
 _BREATH = 1.0  # after a level in which everything was refused at once
 
 
-async def soak(bench: Bench, ready: Ready, screen: Screen, resume: Run | None = None) -> Run:
+async def soak(bench: Bench, ready: PreparedBench, screen: Screen, resume: Run | None = None) -> Run:
     """The run as it is stored at the end. Whatever ends it, it can be resumed for the time that is left.
 
     Raises UsageError for a run that cannot be resumed, NotReady for a server that does not answer at the beginning.
@@ -44,7 +44,7 @@ async def soak(bench: Bench, ready: Ready, screen: Screen, resume: Run | None = 
     run = resume or replace(
         await run_of(bench, ready.order, ready.conditions), evaluation=Evaluation(SOAK, floor=terms.floor)
     )
-    given = Given(f"{run.id}/{bench.machine.nonce}", ready.files)
+    given = CorpusInputs(f"{run.id}/{bench.machine.nonce}", ready.files)
     fitting = replace(workload, levels=ready.order.levels)
     texts = await prepare(fitting, ready.order.probed, ready.tokenizer, screen.note, given)
     await (bench.runs.end(run.id, "running", 0.0) if resume else bench.runs.begin(run))
@@ -72,10 +72,10 @@ def resumable(run: Run) -> Run:
 @dataclass(slots=True)
 class _Going:
     bench: Bench
-    ready: Ready
+    ready: PreparedBench
     screen: Screen
     run: Run
-    texts: Texts
+    texts: PromptTexts
     terms: Soak
     found: Evaluation
     left_out: int = 0
@@ -107,7 +107,7 @@ class _Going:
         began, order = self.bench.clock.monotonic(), self.ready.order
         made = sessions(plan, order.workload, repeat, self.texts)
         plan = replace(plan, rest=min(plan.rest, max(0.0, left - plan.seconds)))
-        step = Step(self.run.id, plan, repeat, made, min(left, plan.seconds or _LEVEL), True, light=True)
+        step = LevelStep(self.run.id, plan, repeat, made, min(left, plan.seconds or _LEVEL), True, light=True)
         self.screen.level(plan, repeat, 0)
         level, gone = await self._measured(step)
         took = self.bench.clock.monotonic() - began
@@ -123,7 +123,7 @@ class _Going:
             await self.bench.clock.sleep(_BREATH)
         return True
 
-    async def _measured(self, step: Step) -> tuple[Level | None, NotReady | None]:
+    async def _measured(self, step: LevelStep) -> tuple[Level | None, NotReady | None]:
         """None: memory met the floor, or the server is gone."""
         async with self._beside() as low:
             work = asyncio.ensure_future(measured(self.bench, self.ready.order, self.screen, step))
@@ -177,7 +177,7 @@ class _Going:
         outcomes = [replace(one, at=at) async for one in asked]
         self.found = replace(self.found, outcomes=(*self.found.outcomes, *outcomes))
         for one in outcomes:
-            if one.state is State.FAILED:
+            if one.state is ProbeState.FAILED:
                 self.screen.note(f"FAILED {one.name}: {one.detail}")
         await self._save()
 
@@ -228,6 +228,6 @@ class _Silent:
 
     def begins(self, name: str, number: int, of: int) -> None: ...
 
-    def ends(self, outcome: Outcome) -> None: ...
+    def ends(self, outcome: ProbeOutcome) -> None: ...
 
     def note(self, text: str) -> None: ...

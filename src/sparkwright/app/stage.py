@@ -3,7 +3,7 @@
 from sparkwright.app.cluster_state import model_path, stock
 from sparkwright.app.download import fetch, lack
 from sparkwright.app.services import ClusterState, Services, expand, home_of, resolved_paths
-from sparkwright.app.transfer import Copied, Stop, copy_chain, follow, manners, not_copied, peer_of
+from sparkwright.app.transfer import Copied, CopyStop, copy_chain, follow, manners, not_copied, peer_of
 from sparkwright.domain.checkpoint import Checkpoint
 from sparkwright.domain.errors import CommandFailed
 from sparkwright.domain.plan import Plan
@@ -16,14 +16,14 @@ from sparkwright.remote import docker, staging
 
 
 @dataclass(frozen=True, slots=True)
-class Needs:
+class CopyNeeds:
     """Nodes that lack something; source: a node that has it, '' when none does."""
 
     lacking: tuple[str, ...]
     source: str = ""
 
 
-def model_needs(plan: Plan, cluster_state: ClusterState) -> Needs:
+def model_needs(plan: Plan, cluster_state: ClusterState) -> CopyNeeds:
     """The nodes that lack the complete checkpoint, or have another revision of it than the first that has one.
 
     A simulated model without files needs none.
@@ -31,24 +31,24 @@ def model_needs(plan: Plan, cluster_state: ClusterState) -> Needs:
     nodes = tuple(dict.fromkeys(plan.placement.nodes))[: 1 if traits(plan.recipe).by_layer else None]
     seen = [found for name in nodes if isinstance(found := cluster_state.checkpoints.get(name), Checkpoint)]
     if plan.recipe.model.simulated and not any(found.files > 0 or found.missing for found in seen):
-        return Needs(())
+        return CopyNeeds(())
     names = (*nodes, *cluster_state.checkpoints)
     complete = {name: found for name in names if (found := _complete(cluster_state, name))}
     source = next(iter(complete), "")
     wanted = complete[source].revision if source else ""
-    return Needs(tuple(n for n in nodes if n not in complete or complete[n].revision != wanted), source)
+    return CopyNeeds(tuple(n for n in nodes if n not in complete or complete[n].revision != wanted), source)
 
 
-def image_needs(plan: Plan, cluster_state: ClusterState) -> Needs:
+def image_needs(plan: Plan, cluster_state: ClusterState) -> CopyNeeds:
     """The nodes that lack the image, or whose image of that reference differs from the head's."""
     nodes = tuple(dict.fromkeys(plan.placement.nodes))
     if plan.recipe.engine.runtime is not Runtime.DOCKER:
-        return Needs(())
+        return CopyNeeds(())
     having = {n: cluster_state.images[n][0] for n in (*nodes, *cluster_state.images) if n in cluster_state.images}
     if not having:
-        return Needs(nodes)
+        return CopyNeeds(nodes)
     source = plan.head if plan.head in having else next(iter(having))
-    return Needs(tuple(n for n in nodes if having.get(n) != having[source]), source)
+    return CopyNeeds(tuple(n for n in nodes if having.get(n) != having[source]), source)
 
 
 async def stage_image(services: Services, plan: Plan, cluster_state: ClusterState) -> bool:
@@ -84,8 +84,8 @@ async def stage_model(services: Services, plan: Plan, cluster_state: ClusterStat
     source = needs.source or plan.head
     root, size = _root(services, plan, source, cluster_state)
     whole = root if plan.recipe.model.path.startswith("/") else ""
-    lacking = [Stop(n, whole or _target(services, plan, n, cluster_state)) for n in needs.lacking if n != source]
-    stops = [Stop(source, root), *lacking]
+    lacking = [CopyStop(n, whole or _target(services, plan, n, cluster_state)) for n in needs.lacking if n != source]
+    stops = [CopyStop(source, root), *lacking]
     what = Copied(plan.recipe.model.label, size, await manners(services, [stop.node for stop in stops]))
     if not needs.source:
         await fetch(services, plan, cluster_state, stops, what)

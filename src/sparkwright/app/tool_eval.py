@@ -5,9 +5,9 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 
-from sparkwright.app.bench.benchmark import Ready
+from sparkwright.app.bench.benchmark import PreparedBench
 from sparkwright.app.bench.target import Bench
-from sparkwright.app.evaluate import Watch, store
+from sparkwright.app.evaluate import EvaluationScreen, store
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import NotReady
 from sparkwright.domain.run import Run
@@ -16,7 +16,7 @@ from sparkwright.domain.values import dataclass, replace
 _STATES = {"pass": "passed", "partial": "in part", "fail": "failed"}
 
 
-class Running(Protocol):
+class EvalProcess(Protocol):
     events: AsyncIterator[dict[str, Any]]
 
     def result(self) -> bytes: ...
@@ -26,7 +26,7 @@ class Running(Protocol):
 class Tool:
     """start: argv and the key -> the program while it runs. read: its result -> a run without conditions."""
 
-    start: Callable[[Sequence[str], Secret | None], AbstractAsyncContextManager[Running]]
+    start: Callable[[Sequence[str], Secret | None], AbstractAsyncContextManager[EvalProcess]]
     read: Callable[[bytes], Run]
 
 
@@ -39,7 +39,7 @@ class Scenarios:
     parallel: int = 1
     thinking: bool = True
 
-    def argv(self, ready: Ready) -> tuple[str, ...]:
+    def argv(self, ready: PreparedBench) -> tuple[str, ...]:
         order = ready.order
         where = ("--base-url", order.target.root, "--model", order.probed.model, "--format", "openai")
         which = (*(("--short",) if self.short else ()), *(("--scenarios", *self.only) if self.only else ()))
@@ -47,7 +47,7 @@ class Scenarios:
         return (*where, *which, *how, *(() if self.thinking else ("--no-think",)))
 
 
-async def drive(bench: Bench, ready: Ready, tool: Tool, which: Scenarios, watch: Watch) -> Run:
+async def drive(bench: Bench, ready: PreparedBench, tool: Tool, which: Scenarios, watch: EvaluationScreen) -> Run:
     """The stored run. Raises NotReady without a result: also when the time was up, for it writes one at its end."""
     limit = ready.order.workload.deadline
     try:
@@ -63,7 +63,7 @@ async def drive(bench: Bench, ready: Ready, tool: Tool, which: Scenarios, watch:
     return await store(bench, replace(ready, order=order), found.evaluation)
 
 
-def _show(event: dict[str, Any], watch: Watch) -> None:
+def _show(event: dict[str, Any], watch: EvaluationScreen) -> None:
     number, of, name = event.get("index"), event.get("total"), str(event.get("scenario_id", ""))[:16]
     if event.get("event") == "scenario_result" and isinstance(number, int) and isinstance(of, int):
         took, status = event.get("duration_seconds"), str(event.get("status"))

@@ -31,7 +31,7 @@ _NEXT_TO_ENGINE = 500_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Stop:
+class CopyStop:
     """A node of a copy, and the model's folder there, absolute."""
 
     node: str
@@ -63,7 +63,7 @@ async def manners(services: Services, nodes: Sequence[str]) -> Transfer:
     return how
 
 
-async def copy_chain(services: Services, plan: Plan, what: Copied, stops: Sequence[Stop]) -> None:
+async def copy_chain(services: Services, plan: Plan, what: Copied, stops: Sequence[CopyStop]) -> None:
     """Copies from the first node to all others; by rsync, with a notice, if a node has no python3. Raises
     CommandFailed."""
     try:
@@ -80,7 +80,7 @@ async def copy_chain(services: Services, plan: Plan, what: Copied, stops: Sequen
             raise CommandFailed(stop.node, why)
 
 
-async def send_chain(services: Services, plan: Plan, what: Copied, stops: Sequence[Stop]) -> None:
+async def send_chain(services: Services, plan: Plan, what: Copied, stops: Sequence[CopyStop]) -> None:
     """All that is whole on the first node; each other sends on what it receives while it comes.
 
     Raises CommandFailed, and NoPython where a node has none.
@@ -91,7 +91,9 @@ async def send_chain(services: Services, plan: Plan, what: Copied, stops: Sequen
     await together(_push(services, plan, what, way) for way in zip(pairwise(stops), chains, strict=True))
 
 
-async def _push(services: Services, plan: Plan, what: Copied, way: tuple[tuple[Stop, Stop], staging.Chain]) -> None:
+async def _push(
+    services: Services, plan: Plan, what: Copied, way: tuple[tuple[CopyStop, CopyStop], staging.Chain]
+) -> None:
     (here, there), chain = way
     peer = await peer_of(services, plan, here.node, there.node)
     push = staging.push_tree(here.root, there.root, peer, what.how, chain)
@@ -102,7 +104,7 @@ async def _push(services: Services, plan: Plan, what: Copied, way: tuple[tuple[S
         raise await _failed(services, what, (here, there), (code, said))
 
 
-async def _rsync(services: Services, plan: Plan, what: Copied, way: tuple[Stop, Stop]) -> None:
+async def _rsync(services: Services, plan: Plan, what: Copied, way: tuple[CopyStop, CopyStop]) -> None:
     here, there = way
     copy = staging.copy_tree(
         here.root, there.root, await peer_of(services, plan, here.node, there.node), what.how.limit
@@ -113,7 +115,9 @@ async def _rsync(services: Services, plan: Plan, what: Copied, way: tuple[Stop, 
     await services.run(here.node, staging.drop_cache(here.root))
 
 
-async def _failed(services: Services, what: Copied, way: tuple[Stop, Stop], end: tuple[int, str]) -> CommandFailed:
+async def _failed(
+    services: Services, what: Copied, way: tuple[CopyStop, CopyStop], end: tuple[int, str]
+) -> CommandFailed:
     """The error of a copy; its files leave the page cache on both nodes."""
     for stop in way:
         with suppress(NodeError):

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from sparkwright.app.bench.benchmark import BenchRequest, go
 from sparkwright.app.bench.deployment_target import deployment
 from sparkwright.app.bench.target import Bench
-from sparkwright.app.evaluate import Watch, probe_all
+from sparkwright.app.evaluate import EvaluationScreen, probe_all
 from sparkwright.app.launch import start_ranks
 from sparkwright.app.lease import holding
 from sparkwright.app.load_guard import load_floors
@@ -20,10 +20,10 @@ from sparkwright.app.ready import until_ready
 from sparkwright.app.services import Services
 from sparkwright.app.stop import clean
 from sparkwright.app.swap import Swap
-from sparkwright.app.tune_survey import Survey
+from sparkwright.app.tune_survey import TuneSurvey
 from sparkwright.domain.errors import CommandFailed, NotReady, Refused, SparkwrightError
-from sparkwright.domain.evaluation import Outcome as Probed
-from sparkwright.domain.evaluation import State
+from sparkwright.domain.evaluation import ProbeOutcome as Probed
+from sparkwright.domain.evaluation import ProbeState
 from sparkwright.domain.finding import prevented
 from sparkwright.domain.plan import Plan, stopping
 from sparkwright.domain.run import Run
@@ -35,7 +35,7 @@ from sparkwright.loadgen import effects, search, tuning
 from sparkwright.planner.tuning import variant
 
 _PROBES = ("follows", "tool-call", "thinking", "length", "batch")
-_FAILED = (State.FAILED, State.BROKEN)
+_FAILED = (ProbeState.FAILED, ProbeState.BROKEN)
 _SHOWN = 300
 _SOONER = 0.9
 _COMPARED = 2  # settings that must be measured before one is called the best
@@ -63,7 +63,7 @@ class Show(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Quiet:
+class QuietBench:
     """A silent display of probes and benches that passes notes on. Implements Watch and the bench's Screen."""
 
     note: Callable[[str], None]
@@ -82,12 +82,12 @@ class Quiet:
 
 
 @dataclass(slots=True)
-class Search:
+class TuneSearch:
     """budget: seconds of trials, those of an earlier call that was killed included. serving: what runs now."""
 
     services: Services
     bench: Bench
-    survey: Survey
+    survey: TuneSurvey
     journal: Journal
     show: Show
     budget: float
@@ -150,7 +150,7 @@ class Search:
         work = asked.workload(trial.rung, survey.wanted.seed)
         tags, note = (f"tune-{self.journal.id}",), str(dict(variant(survey.settings, trial.point).keys) or "as it is")
         request = BenchRequest(work, tags=tags, note=note)
-        quiet = Quiet(lambda text: None)
+        quiet = QuietBench(lambda text: None)
         async with deployment(self.bench, self.services, name, None, request) as ready:
             failed = await self._gate(trial, lambda names: self._probe(ready, names, quiet))
             if failed and (lost := self._lost(failed)):
@@ -222,8 +222,8 @@ class Search:
             return []
         return [f"{name}: {detail}" for name, detail in failed.items() if name not in (own.probed or ())]
 
-    async def _probe(self, ready: Any, names: Sequence[str], quiet: Quiet) -> dict[str, str]:
-        watch: Watch = quiet
+    async def _probe(self, ready: Any, names: Sequence[str], quiet: QuietBench) -> dict[str, str]:
+        watch: EvaluationScreen = quiet
         found = [one async for one in probe_all(self.bench, ready, catalog.chosen(names), 600, watch)]
         return {one.name: one.detail for one in found if one.state in _FAILED}
 

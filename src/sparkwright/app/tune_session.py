@@ -9,8 +9,8 @@ from sparkwright.app.launch import again
 from sparkwright.app.running import Old, find
 from sparkwright.app.services import Services, finished
 from sparkwright.app.swap import Swap
-from sparkwright.app.tune import Journal, Search, Show
-from sparkwright.app.tune_survey import Survey
+from sparkwright.app.tune import Journal, Show, TuneSearch
+from sparkwright.app.tune_survey import TuneSurvey
 from sparkwright.domain.codec import Unreadable, from_json, to_json
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.live import Desired
@@ -18,8 +18,8 @@ from sparkwright.domain.live import Desired
 
 @asynccontextmanager
 async def searching(
-    services: Services, bench: Bench, survey: Survey, journal: Journal, given: tuple[Show, float]
-) -> AsyncIterator[Search]:
+    services: Services, bench: Bench, survey: TuneSurvey, journal: Journal, given: tuple[Show, float]
+) -> AsyncIterator[TuneSearch]:
     """A search whose trials may begin. given: where it is shown, and the budget in seconds. Raises UsageError."""
     request = survey.request
     old = await _served(services, request.deployment, journal)
@@ -28,7 +28,7 @@ async def searching(
     swap.check_way_back()
     if old and swap.again:
         services.notice(f"{old.name} serves ({old.label}); it is started again as it was at the end, or on Ctrl-C")
-    search = Search(services, bench, survey, journal, *given, swap, list(journal.trials()))
+    search = TuneSearch(services, bench, survey, journal, *given, swap, list(journal.trials()))
     error: BaseException | None = None
     try:
         yield search

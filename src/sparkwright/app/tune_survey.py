@@ -13,7 +13,7 @@ from sparkwright.domain.errors import RecipeError, UsageError
 from sparkwright.domain.finding import prevented
 from sparkwright.domain.plan import stopping
 from sparkwright.domain.recipe import Recipe
-from sparkwright.domain.tuning import Candidate, Point, Setting, TuneGoal
+from sparkwright.domain.tuning import Candidate, Point, TuneGoal, TuneSetting
 from sparkwright.domain.values import dataclass, field, replace
 from sparkwright.domain.verdict import Estimate, Load
 from sparkwright.engines import tuning as known
@@ -30,7 +30,7 @@ _BENCH = 60.0  # seconds of a short bench and the probes, once it serves
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class TuneSource:
     """The recipe's file as it was read. profile: the one that is tuned, '' for the base; made: the new one's name."""
 
     text: str
@@ -63,17 +63,17 @@ class TuneRequest:
 
 
 @dataclass(slots=True)
-class Survey:
+class TuneSurvey:
     """settings: searched by answers; starts: compared by the time to ready. Answers of the plan are kept."""
 
     services: Services
     request: LaunchRequest
-    source: Source
+    source: TuneSource
     wanted: TuneRequest
     state: ClusterState
     judge: RealJudge
-    settings: tuple[Setting, ...]
-    starts: tuple[Setting, ...]
+    settings: tuple[TuneSetting, ...]
+    starts: tuple[TuneSetting, ...]
     first: tuple[Point, ...] = ()
     _known: dict[Point, Candidate] = field(default_factory=dict)
 
@@ -128,7 +128,7 @@ class Survey:
         return Candidate(point, changes.keys, score, why)
 
 
-async def survey(services: Services, request: LaunchRequest, source: Source, wanted: TuneRequest) -> Survey:
+async def survey(services: Services, request: LaunchRequest, source: TuneSource, wanted: TuneRequest) -> TuneSurvey:
     """Asks the nodes; changes nothing. Raises UsageError where there is nothing to search."""
     nodes = nodes_for(services, request.recipe)
     state = calibrated(services, request, await gather_state(services, nodes, request.recipe))
@@ -140,7 +140,7 @@ async def survey(services: Services, request: LaunchRequest, source: Source, wan
     if not searched:
         engine = request.recipe.engine.name
         raise UsageError(f"no setting of {engine} to search for {wanted.goal}", "--set KEY=VALUE,VALUE names one")
-    made = Survey(services, request, source, wanted, state, judge_of(request, state, nodes), searched, starts)
+    made = TuneSurvey(services, request, source, wanted, state, judge_of(request, state, nodes), searched, starts)
     own = (0,) * len(searched)
     if refused := made.candidate(own).refused:
         raise UsageError(f"{request.recipe.label}: its own settings are refused: {refused}", "sparkwright plan RECIPE")
@@ -149,7 +149,7 @@ async def survey(services: Services, request: LaunchRequest, source: Source, wan
     return made
 
 
-def _named(found: Sequence[Setting], wanted: TuneRequest) -> tuple[Setting, ...]:
+def _named(found: Sequence[TuneSetting], wanted: TuneRequest) -> tuple[TuneSetting, ...]:
     """Raises UsageError for a setting that is none."""
     names = [one.name for one in found]
     if odd := [name for name in wanted.only if name not in names]:

@@ -64,7 +64,7 @@ class Mechanism:
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class LineCandidate:
     """A line that may explain, by weight. strong: an error by its form; heading: a line above whose message it is.
 
     reports: it has the form or a word of a failure.
@@ -104,7 +104,7 @@ def mechanisms() -> tuple[Mechanism, ...]:
     return tuple(Mechanism(**one) for one in _tables()["mechanism"])
 
 
-def candidates(source: str, lines: Iterable[tuple[int, str]], year: int, every: bool) -> Iterator[Candidate]:
+def candidates(source: str, lines: Iterable[tuple[int, str]], year: int, every: bool) -> Iterator[LineCandidate]:
     """Those that report anything bad, or every one; an exception without a message has the statement that raised it."""
     place = code = ""
     head, caused = _Head(), 0
@@ -131,7 +131,7 @@ def candidates(source: str, lines: Iterable[tuple[int, str]], year: int, every: 
             where = place if exception else logger["place"] if logger else ""
             at, strong = when(text, year), kind >= STRONG
             bad = kind > 0 or heading is not None or form("signal").search(body) is not None
-            yield Candidate(source, number, text, body, weight, at, strong, where, heading=heading, reports=bad)
+            yield LineCandidate(source, number, text, body, weight, at, strong, where, heading=heading, reports=bad)
         place, code = ("", "") if exception else (place, code)
 
 
@@ -163,7 +163,7 @@ def _head(number: int, text: str, body: str, kind: float, weight: float) -> _Hea
     return None
 
 
-def with_mechanism(one: Candidate) -> Candidate:
+def with_mechanism(one: LineCandidate) -> LineCandidate:
     """A mechanism makes a line a candidate also without a word of failure, but not routine output."""
     known = next((mechanism for mechanism in mechanisms() if mechanism.match(one.body)), None)
     if not known:

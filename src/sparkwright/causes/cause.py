@@ -6,7 +6,7 @@ from sparkwright.domain.diagnosis import Proof
 from sparkwright.domain.finding import Severity
 from sparkwright.domain.values import dataclass, field
 from sparkwright.logscan.book import Book, Needs
-from sparkwright.logscan.sign import Row, Sign, Story
+from sparkwright.logscan.sign import Sign, Story, TableRows
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class LogCause:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class RuleVerdict:
     """The conclusion of a whole-log rule: its confidence, and its lines."""
 
     sure: float
@@ -47,9 +47,9 @@ class WholeLogRule:
     """
 
     code: str
-    judge: Callable[[tuple[Story, ...]], Iterable[Verdict]]
+    judge: Callable[[tuple[Story, ...]], Iterable[RuleVerdict]]
     MARKS: Mapping[str, str] = field(default_factory=dict)
-    ROWS: Mapping[str, Row] = field(default_factory=dict)
+    ROWS: Mapping[str, TableRows] = field(default_factory=dict)
 
 
 def book_of(

@@ -10,7 +10,7 @@ from sparkwright.causes.candidates import (
     EXCEPTION,
     MECHANISM,
     STRONG,
-    Candidate,
+    LineCandidate,
     Mechanism,
     candidates,
     form,
@@ -113,11 +113,11 @@ def reason(
     return Reason(why, around, keys, (why.line,), bad, described, fails)
 
 
-def _proof(one: Candidate) -> Proof:
+def _proof(one: LineCandidate) -> Proof:
     return Proof(one.source, one.number, one.text.strip()[:_LONGEST], one.at, who(one.text))
 
 
-def _filled_in(one: Candidate, known: Mechanism, words: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
+def _filled_in(one: LineCandidate, known: Mechanism, words: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
     """(title, steps) with what the line names; steps that need what it does not name are left out."""
     match = known.match(one.body)
     groups = match.groupdict() if match else {}
@@ -127,13 +127,13 @@ def _filled_in(one: Candidate, known: Mechanism, words: Mapping[str, str]) -> tu
     return _title(known.title, slots), tuple(step.format_map(Slots({**words, **quoted})) for step in steps)
 
 
-def _is_a_failure(one: Candidate) -> bool:
+def _is_a_failure(one: LineCandidate) -> bool:
     """True if more than a word of failure shows it: its form, its level or its mechanism."""
     is_clear = one.weight > _LEAST or form("fatal").search(one.body) or form("signal").search(one.body)
     return bool(one.reports and is_clear) and not (is_quiet(one.text) or _is_logged_as_fine(one))
 
 
-def _is_logged_as_fine(one: Candidate) -> bool:
+def _is_logged_as_fine(one: LineCandidate) -> bool:
     """True if an engine logs that message as information or a warning, though the line does not show its level."""
     if form("exception").match(one.body.lstrip()):
         return False
@@ -164,7 +164,7 @@ def _is_described(lines: Sequence[str]) -> bool:
 
 
 def _around(
-    lines: Sequence[tuple[int, str]], best: Candidate, found: Sequence[Candidate], few: bool
+    lines: Sequence[tuple[int, str]], best: LineCandidate, found: Sequence[LineCandidate], few: bool
 ) -> tuple[tuple[str, float], ...]:
     """The line that explains, those next to it, and others that may explain, with what each counts for."""
     near = (pair for pair in lines if pair[0] != best.number and (few or abs(pair[0] - best.number) <= _NEXT_TO))
@@ -176,7 +176,7 @@ def _around(
     )
 
 
-def _placed(found: Sequence[Candidate]) -> list[Candidate]:
+def _placed(found: Sequence[LineCandidate]) -> list[LineCandidate]:
     """The candidates compared with the engines' messages: their place in the source is added, routine messages are
     dropped.
 
@@ -191,14 +191,14 @@ def _placed(found: Sequence[Candidate]) -> list[Candidate]:
     return [replace(one, place=m.place) if m and m.place and "/" not in one.place else one for one, m in kept]
 
 
-def _named(found: Sequence[Candidate], few: bool) -> list[Candidate]:
+def _named(found: Sequence[LineCandidate], few: bool) -> list[LineCandidate]:
     """The candidates with their mechanisms, as far as these can change which is the best."""
     best = max((one.weight for one in found), default=0.0)
     near = (with_mechanism(one) for one in found if few or one.weight >= best - MECHANISM)
     return [one for one in near if one.weight > 0 and (few or one.weight >= _LEAST)]
 
 
-def _last_burst(found: Sequence[Candidate]) -> Sequence[Candidate]:
+def _last_burst(found: Sequence[LineCandidate]) -> Sequence[LineCandidate]:
     """Those after the last long stretch of lines without any that is as bad."""
     worst = max((one.weight for one in found), default=0.0)
     bad = [n for n, one in enumerate(found) if one.weight >= min(worst, STRONG)]

@@ -13,7 +13,7 @@ from sparkwright.causes.ranking import Slots
 from sparkwright.domain.deployment import PHASE_ORDER, Phase
 from sparkwright.domain.diagnosis import Explanation, Proof
 from sparkwright.engines.dialect import is_exit_noise
-from sparkwright.engines.progress import Origin, origin_of
+from sparkwright.engines.progress import LogOrigin, origin_of
 from sparkwright.logscan.book import linear
 from sparkwright.logscan.logline import is_settings, when, who
 
@@ -77,7 +77,7 @@ def ending(logs: Mapping[str, Sequence[tuple[int, str]]], year: int, words: Mapp
     return None
 
 
-def _explained(whose: Origin, last: Proof, several: bool, words: Mapping[str, str]) -> Explanation:
+def _explained(whose: LogOrigin, last: Proof, several: bool, words: Mapping[str, str]) -> Explanation:
     texts, phase = _texts(), whose.progress.at(last.number) or Phase.START
     done = whose.rank == "worker" and PHASE_ORDER.index(phase) >= PHASE_ORDER.index(Phase.WARMUP)
     title = texts["worker"] if done else texts["title"].format(phase=phase)

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from sparkwright.domain.diagnosis import Difference, Proof, Stated
+from sparkwright.domain.diagnosis import Difference, Proof, StatedFact
 from sparkwright.domain.values import dataclass, field
 from sparkwright.logscan.book import linear
 from sparkwright.logscan.logline import LONGEST, decoded
@@ -34,7 +34,7 @@ _UNITS = {"": 1.0, "K": 1024.0, "M": 1024.0**2, "G": 1024.0**3, "T": 1024.0**4}
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class PrintedRow:
     """Stated of it where all of `where` hold; named: a slot that the failure must name, too."""
 
     pattern: re.Pattern[str]
@@ -44,13 +44,13 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class PrintedTable:
     """Output of a command. columns: what is between the columns, which the header names; setting: rows that are one."""
 
     key: str
     header: re.Pattern[str]
     like: re.Pattern[str]
-    rows: tuple[Row, ...]
+    rows: tuple[PrintedRow, ...]
     columns: str = ""
     setting: re.Pattern[str] | None = None
 
@@ -61,7 +61,7 @@ class Forms:
 
     marks: tuple[bytes, ...]
     kinds: Mapping[str, re.Pattern[str]]
-    tables: tuple[Table, ...]
+    tables: tuple[PrintedTable, ...]
     more: Mapping[str, re.Pattern[str]]
 
 
@@ -75,11 +75,11 @@ def forms(file: Path = _FILE) -> Forms:
     return Forms(tuple(mark.encode() for mark in tree["marks"]), kinds, tuple(map(_table, tree["table"])), more)
 
 
-def _table(tree: dict[str, Any]) -> Table:
+def _table(tree: dict[str, Any]) -> PrintedTable:
     rows = [_checked("row", row) for row in _checked("table", tree).get("rows", ())]
-    made = [Row(**row | {"pattern": _pattern(row["pattern"])}) for row in rows]
+    made = [PrintedRow(**row | {"pattern": _pattern(row["pattern"])}) for row in rows]
     texts: dict[str, Any] = {key: _pattern(tree[key]) for key in ("header", "like", "setting") if key in tree}
-    return Table(**tree | texts | {"rows": tuple(made)})
+    return PrintedTable(**tree | texts | {"rows": tuple(made)})
 
 
 def _checked(part: str, tree: dict[str, Any]) -> dict[str, Any]:
@@ -103,11 +103,11 @@ class Printed:
 
     source: str
     settings: dict[tuple[str, str], str] = field(default_factory=dict)
-    stated: list[tuple[str, Stated]] = field(default_factory=list)
+    stated: list[tuple[str, StatedFact]] = field(default_factory=list)
     rows: set[int] = field(default_factory=set)
     frame: str = ""
     collective: str = ""
-    _table: Table | None = None
+    _table: PrintedTable | None = None
     _slots: dict[str, str] = field(default_factory=dict)
     _columns: tuple[str, ...] = ()
     _variables: list[tuple[int, str, str]] = field(default_factory=list)
@@ -154,13 +154,13 @@ class Printed:
         inside = bool(table.setting and forms().more["variable"].search(text))
         return inside or bool(table.like.search(text))
 
-    def _state(self, number: int, text: str, table: Table) -> None:
+    def _state(self, number: int, text: str, table: PrintedTable) -> None:
         for row in table.rows:
             if not (match := row.pattern.search(text)):
                 continue
             self._slots |= {name: value.strip() for name, value in match.groupdict().items() if value}
             if row.says and len(self.stated) < _STATED and all(_holds(one, self._slots) for one in row.where):
-                said = Stated(f"{table.key}: {row.says.format_map(self._slots)}", Proof(self.source, number, text))
+                said = StatedFact(f"{table.key}: {row.says.format_map(self._slots)}", Proof(self.source, number, text))
                 self.stated.append((self._slots.get(row.named, ""), said))
                 break
 
@@ -222,7 +222,7 @@ def printed(source: str, lines: Sequence[tuple[int, bytes]]) -> Printed:
     return found
 
 
-def stated(sources: Sequence[Printed], failure: str) -> tuple[Stated, ...]:
+def stated(sources: Sequence[Printed], failure: str) -> tuple[StatedFact, ...]:
     """The bad facts that were stated. failure: its lines; a port in use counts only if they name it."""
     named = set(re.findall(r"\d{2,5}", failure))
     known = (said for one in sources for slot, said in one.stated if not slot or slot in named)

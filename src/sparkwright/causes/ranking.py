@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from sparkwright.causes.cause import LogCause, WholeLogRule
 from sparkwright.causes.load import whole_log
 from sparkwright.compat.versions import ranges
-from sparkwright.domain.diagnosis import Cause, Proof, Stated
+from sparkwright.domain.diagnosis import Cause, Proof, StatedFact
 from sparkwright.domain.finding import Severity
 from sparkwright.domain.values import dataclass, replace
 from sparkwright.logscan.matcher import Hit
@@ -52,7 +52,7 @@ class Found:
     seen: int = 1
     resembles: tuple[str, ...] = ()
     at_most: float = 1.0
-    versions: tuple[Stated, ...] = ()
+    versions: tuple[StatedFact, ...] = ()
 
 
 def found_by_signs(hits: Iterable[Hit], causes: Mapping[str, LogCause]) -> list[Found]:
@@ -109,7 +109,7 @@ def with_versions(one: Found, stories: Iterable[Story]) -> Found:
     how = f"is {'in' if inside else 'outside'} the range known for this"
     rows = ((f"{name} {version} {how} ({known.of(key)[name]})", line) for name, version, line in inside or read)
     sure = one.sure + (1 - one.sure) * _IN_RANGE if inside else one.sure * _OUTSIDE
-    return replace(one, sure=sure, versions=tuple(Stated(*row) for row in rows))
+    return replace(one, sure=sure, versions=tuple(StatedFact(*row) for row in rows))
 
 
 def ranked(found: Sequence[Found], words: Mapping[str, str]) -> tuple[tuple[Cause, ...], tuple[Cause, ...]]:

@@ -54,7 +54,7 @@ def document(cause: LogCause) -> Mapping[str, float]:
     return found
 
 
-class Index:
+class CauseIndex:
     """An index of causes by the words of their texts; harmless ones are left out."""
 
     def __init__(self, causes: Iterable[LogCause]) -> None:
@@ -104,5 +104,5 @@ class Index:
 
 
 @cache
-def index() -> Index:
-    return Index(cause for family in families().values() for cause in family)
+def index() -> CauseIndex:
+    return CauseIndex(cause for family in families().values() for cause in family)

@@ -32,7 +32,7 @@ def _last(name: str) -> re.Pattern[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Server:
+class ServerState:
     """One source. ready: the line since which it serves, None if it was never ready or starts again; stopped: after."""
 
     source: str
@@ -45,22 +45,22 @@ class Server:
         return self.ready.number if self.ready else 0
 
 
-def server_of(story: Story) -> Server:
+def server_of(story: Story) -> ServerState:
     """The server's state by its marks: the last of start, readiness, work and shutdown decides."""
     seen = {name: story.marks[name].last for name in marks() if name in story.marks}
     ready, starts = (seen.get(name) for name in (READY, STARTS))
     works, stops = ([line for line in story.tail if _last(name).search(line.text)] for name in (AT_WORK, STOPPED))
     last = max((one.number for one in (ready, *works[-1:]) if one), default=0)
     if starts and starts.number > last:
-        return Server(story.source, State.STARTING)
+        return ServerState(story.source, State.STARTING)
     since = ready or next(iter(works), None)
     if not since:
-        return Server(story.source, State.STOPPED if stops else State.UNKNOWN)
+        return ServerState(story.source, State.STOPPED if stops else State.UNKNOWN)
     over = bool(stops) and stops[-1].number > last
-    return Server(story.source, State.STOPPED if over else State.SERVING, since)
+    return ServerState(story.source, State.STOPPED if over else State.SERVING, since)
 
 
-def state_of(servers: Sequence[Server], failed: bool, begun: bool) -> State:
+def state_of(servers: Sequence[ServerState], failed: bool, begun: bool) -> State:
     """All sources together. failed: a line reports a failure; begun: an engine's first lines are there."""
     if failed:
         return State.FAILED
@@ -69,6 +69,6 @@ def state_of(servers: Sequence[Server], failed: bool, begun: bool) -> State:
     return next((state for state in order if state in states), State.STARTING if begun else State.UNKNOWN)
 
 
-def ready_lines(servers: Iterable[Server]) -> Mapping[str, int]:
+def ready_lines(servers: Iterable[ServerState]) -> Mapping[str, int]:
     """Source -> the line by which it was ready, of those that were."""
     return {one.source: one.before for one in servers if one.before}

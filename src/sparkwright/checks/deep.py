@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from sparkwright.domain.check import Check, Context, Found, explained
-from sparkwright.domain.fabric_facts import Clocks, Measured, Skipped
+from sparkwright.domain.fabric_facts import Clocks, DeepMeasurements, Skipped
 from sparkwright.domain.facts import Unknown
 from sparkwright.domain.finding import INFO, OVERRIDE, WARN
 
@@ -75,7 +75,7 @@ def not_measured(context: Context) -> Iterator[Found]:
         yield Found(one.why, title=f"{one.what}: not measured", fix=_remedy(one.why), subject=one.subject)
 
 
-def _all(measured: Measured) -> Iterator[Skipped]:
+def _all(measured: DeepMeasurements) -> Iterator[Skipped]:
     yield from measured.skipped
     for clocks in measured.clocks:
         highest = max(sample.utilization for sample in clocks.samples)

@@ -6,7 +6,7 @@ from sparkwright.checks.reading import per_node
 from sparkwright.domain.check import Check, Context, Found, explained
 from sparkwright.domain.finding import WARN
 from sparkwright.domain.recipe import Expose, GatewayTls
-from sparkwright.domain.service import GatewayFacts, Pair, PairTrouble
+from sparkwright.domain.service import CertificatePair, GatewayFacts, PairTrouble
 from sparkwright.engines.version import within
 
 # Codes that `up` and the supervisor decide by.
@@ -28,7 +28,7 @@ def gateways(context: Context) -> Iterator[tuple[str, GatewayFacts]]:
         yield context.gateway.node, context.gateway
 
 
-def pairs(context: Context) -> Iterator[tuple[str, Pair]]:
+def pairs(context: Context) -> Iterator[tuple[str, CertificatePair]]:
     """The given certificate and key."""
     if context.gateway and context.gateway.pair:
         yield context.gateway.node, context.gateway.pair
@@ -63,7 +63,7 @@ def gateway_differs(context: Context) -> Iterator[Found]:
         )
 
 
-def certificate_invalid(node: str, pair: Pair) -> Iterator[Found]:
+def certificate_invalid(node: str, pair: CertificatePair) -> Iterator[Found]:
     if pair.trouble:
         what, cure = _SAID[pair.trouble]
         until = f", valid until {pair.until}" if pair.until else ""
@@ -101,7 +101,7 @@ def plain_http(context: Context) -> Iterator[Found]:
         yield Found("serving.gateway.tls: off, serving.expose: all", subject=gateway.node)
 
 
-def certificate_expiring(node: str, pair: Pair) -> Iterator[Found]:
+def certificate_expiring(node: str, pair: CertificatePair) -> Iterator[Found]:
     if pair.soon and not pair.trouble:
         yield Found(
             f"{pair.certificate}: valid until {pair.until or 'a day within 14 days'}",

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from sparkwright.checks.rails import compared, rails, roce_index, wired
 from sparkwright.domain.check import Check, Context, Found, explained
-from sparkwright.domain.fabric_facts import Setting
+from sparkwright.domain.fabric_facts import EnvironmentSetting
 from sparkwright.domain.facts import NodeFacts
 from sparkwright.domain.finding import INFO, OVERRIDE, WARN
 from sparkwright.domain.unknown import known
@@ -92,7 +92,7 @@ def variables_left(context: Context) -> Iterator[Found]:
             )
 
 
-def _harm(facts: NodeFacts, setting: Setting) -> str:
+def _harm(facts: NodeFacts, setting: EnvironmentSetting) -> str:
     name, value = setting.name, setting.value
     if (name == "NCCL_IB_DISABLE" and value == "1") or (name == "NCCL_NET" and value.lower() == "socket"):
         return "RDMA is off: NCCL goes over sockets at a fraction of the speed"

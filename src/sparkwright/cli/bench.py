@@ -12,10 +12,10 @@ from typing import Any, cast
 import click
 
 from sparkwright.adapters.files import open_workload, texts_of
-from sparkwright.app.bench.benchmark import BenchRequest, Ready, go, is_url, url_target
+from sparkwright.app.bench.benchmark import BenchRequest, PreparedBench, go, is_url, url_target
 from sparkwright.app.bench.measure import adjusted, resumed
 from sparkwright.app.bench.prompt_corpus import replayed_paths
-from sparkwright.app.bench.target import Bench, KeyWanted, Target
+from sparkwright.app.bench.target import Bench, BenchTarget, KeyWanted
 from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.app.runs import loaded, taken_up
 from sparkwright.cli import complete
@@ -37,11 +37,11 @@ from sparkwright.wiring import keys, places
 
 _QUICK = "quick"
 _Names = tuple[str, ...]
-_Prepared = AbstractAsyncContextManager[tuple[Bench, Ready]]
+_Prepared = AbstractAsyncContextManager[tuple[Bench, PreparedBench]]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class BenchOptions:
     """The command line. keys: to be tried in this order. gateway: to measure through, as `_ours` has it."""
 
     where: ClusterOptions
@@ -133,7 +133,7 @@ def bench(targets: tuple[str, ...], where: ClusterOptions, as_json: bool, **how:
         _list_workloads(as_json)
         return
     gates = gates_of(how["gate"], how["baseline"])
-    said = Asked(
+    said = BenchOptions(
         where,
         how["model"],
         keys(how["key_file"]),
@@ -153,7 +153,7 @@ def bench(targets: tuple[str, ...], where: ClusterOptions, as_json: bool, **how:
     shared.answer(as_json, end.done_json(done), end.done_text(done), end.exit_code(done))
 
 
-async def _all(targets: _Names, said: Asked, how: dict[str, Any]) -> tuple[Run | None, tuple[Run, ...]]:
+async def _all(targets: _Names, said: BenchOptions, how: dict[str, Any]) -> tuple[Run | None, tuple[Run, ...]]:
     """The baseline, as it was named before anything was measured, and the runs."""
     shared.end_like_ctrl_c()
     async with tools(how["tokenizer"]) as made:
@@ -165,7 +165,7 @@ async def _all(targets: _Names, said: Asked, how: dict[str, Any]) -> tuple[Run |
         return baseline, tuple([await _one(made, named, said) for named in targets])
 
 
-async def _planned(targets: _Names, said: Asked, how: dict[str, Any]) -> list[dict[str, Any]]:
+async def _planned(targets: _Names, said: BenchOptions, how: dict[str, Any]) -> list[dict[str, Any]]:
     """The plans of a dry run, one for each endpoint."""
     shared.end_like_ctrl_c()
     plans = []
@@ -179,7 +179,7 @@ async def _planned(targets: _Names, said: Asked, how: dict[str, Any]) -> list[di
     return plans
 
 
-async def _wanted(made: Bench, targets: _Names, said: Asked, how: dict[str, Any]) -> tuple[_Names, Asked]:
+async def _wanted(made: Bench, targets: _Names, said: BenchOptions, how: dict[str, Any]) -> tuple[_Names, BenchOptions]:
     """The targets and the workload: that of the resumed run, or the profile's with the options applied."""
     if not how["resume"]:
         if not targets:
@@ -209,7 +209,7 @@ def filled(request: BenchRequest, workload: Workload) -> BenchRequest:
     return replace(request, workload=with_counts(workload, files), files=files)
 
 
-async def _one(made: Bench, named: str, said: Asked) -> Run:
+async def _one(made: Bench, named: str, said: BenchOptions) -> Run:
     async with endpoint(made, named, said) as (able, ready):
         if not said.quiet:
             echo(_opening(ready), err=True)
@@ -218,7 +218,7 @@ async def _one(made: Bench, named: str, said: Asked) -> Run:
             return await go(able, ready, screen, said.request.resume)
 
 
-def _opening(ready: Ready) -> str:
+def _opening(ready: PreparedBench) -> str:
     text = f"{found_text(ready)}\n\n{plan_text(ready)}\n"
     if ready.unfinished:
         text += f"  an unfinished run can be resumed: sparkwright bench --resume {ready.unfinished}\n"
@@ -226,7 +226,7 @@ def _opening(ready: Ready) -> str:
 
 
 @contextlib.asynccontextmanager
-async def endpoint(made: Bench, named: str, said: Asked) -> AsyncIterator[tuple[Bench, Ready]]:
+async def endpoint(made: Bench, named: str, said: BenchOptions) -> AsyncIterator[tuple[Bench, PreparedBench]]:
     """Yields the endpoint ready to be measured, and the bench that asks it: one for a gateway of ours trusts the
     cluster's certificates."""
     if named.startswith(("http://", "https://")):
@@ -239,7 +239,7 @@ async def endpoint(made: Bench, named: str, said: Asked) -> AsyncIterator[tuple[
         ours = await _clustered().behind(named, said.where, True)
     if not ours:
         try:
-            async with url_target(made, Target(named, said.model), said.keys, said.request) as ready:
+            async with url_target(made, BenchTarget(named, said.model), said.keys, said.request) as ready:
                 yield made, ready
                 return
         except KeyWanted:
@@ -250,7 +250,7 @@ async def endpoint(made: Bench, named: str, said: Asked) -> AsyncIterator[tuple[
         yield found
 
 
-def _ours(made: Bench, name: str, gateway: str | None, said: Asked) -> "_Prepared":
+def _ours(made: Bench, name: str, gateway: str | None, said: BenchOptions) -> "_Prepared":
     """gateway: the URL to go through, '' for the deployment's own; None goes to the engine."""
     named = _clustered().Named(name, said.keys[0] if said.key_given else None, said.keys, gateway)
     return cast("_Prepared", _clustered().deployment(made, said.where, named, said.request))

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 from sparkwright.app.bench import deployment_target
-from sparkwright.app.bench.benchmark import BenchRequest, Ready
+from sparkwright.app.bench.benchmark import BenchRequest, PreparedBench
 from sparkwright.app.bench.target import Bench
 from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.cli import options as shared
@@ -16,7 +16,7 @@ from sparkwright.wiring import gateway_keys, services, trusting, vouched
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class NamedDeployment:
     """The user's words for a deployment. given: a key. keys: others to try.
 
     gateway: URL of its gateway, to go through that, '' where it is to be found out; None goes to the engine.
@@ -36,8 +36,8 @@ class Named:
 
 @asynccontextmanager
 async def deployment(
-    made: Bench, where: ClusterOptions, named: Named, request: BenchRequest
-) -> AsyncIterator[tuple[Bench, Ready]]:
+    made: Bench, where: ClusterOptions, named: NamedDeployment, request: BenchRequest
+) -> AsyncIterator[tuple[Bench, PreparedBench]]:
     try:
         cluster = shared.open_cluster(where)
     except RecipeError as error:
@@ -49,7 +49,7 @@ async def deployment(
                 yield made, ready
             return
         url = named.gateway or await deployment_target.gateway_url(there, named.name)
-        gateway = deployment_target.Gateway(named.name, url, named.to_try(cluster.name))
+        gateway = deployment_target.GatewayTarget(named.name, url, named.to_try(cluster.name))
         able = trusting(made, cluster.name)
         async with deployment_target.gateway(able, there, gateway, request) as ready:
             yield able, ready

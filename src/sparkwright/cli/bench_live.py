@@ -21,7 +21,7 @@ _BAR = 24
 _PREFILL = 50
 
 
-class Progress:
+class BenchProgress:
     """The progress over all levels and repeats. Work is counted in tokens: a deep level takes longer than a quick
     one."""
 
@@ -115,7 +115,7 @@ def work(plan: LevelPlan) -> float:
     return float(max(plan.requests, 1))
 
 
-def block(progress: Progress, now: float) -> list[str]:
+def block(progress: BenchProgress, now: float) -> list[str]:
     """The live block: how far, which level, what it shows, what failed."""
     if progress.plan is None:
         return ["  getting ready ..."]
@@ -129,7 +129,7 @@ def block(progress: Progress, now: float) -> list[str]:
     ]
 
 
-def level_line(progress: Progress) -> str:
+def level_line(progress: BenchProgress) -> str:
     """`SIMULATED  3 of 8  d4096-c4, repeat 2 of 3`."""
     mark = "SIMULATED  " if progress.simulated else ""
     name = progress.plan.name if progress.plan else ""
@@ -137,7 +137,7 @@ def level_line(progress: Progress) -> str:
     return f"{mark}{progress.step} of {progress.steps}  {name}{repeat}"
 
 
-def summary_line(progress: Progress) -> str:
+def summary_line(progress: BenchProgress) -> str:
     """Requests, tokens/s, TTFT so far, failures by kind, and how far the client itself was behind."""
     told = [f"{progress.ended} of {progress.planned} requests" if progress.planned else f"{progress.ended} requests"]
     if (rate := progress.rate()) is not None:
@@ -156,10 +156,10 @@ if TYPE_CHECKING:
 _EVERY = 10.0
 
 
-class Screen:
+class BenchScreen:
     """Prints progress. print_line: where lines go; every: seconds between lines inside of a level, 0 for none."""
 
-    def __init__(self, progress: Progress, print_line: Callable[[str], None], every: float = 0.0) -> None:
+    def __init__(self, progress: BenchProgress, print_line: Callable[[str], None], every: float = 0.0) -> None:
         self._progress, self._print, self._every = progress, print_line, every
         self._printed = 0.0
 
@@ -191,10 +191,10 @@ class Screen:
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class LiveBlock:
     """The part of a terminal that is drawn again and again."""
 
-    progress: Progress
+    progress: BenchProgress
 
     def __rich__(self) -> "Text":
         from rich.text import Text
@@ -202,7 +202,7 @@ class Block:
         return Text("\n".join(block(self.progress, time.monotonic())), no_wrap=True, overflow="ellipsis")
 
 
-class Quiet(Screen):
+class QuietScreen(BenchScreen):
     """The screen of --json: notes only."""
 
     def row(self, row: Row) -> None:
@@ -218,11 +218,11 @@ class Quiet(Screen):
 @contextmanager
 def bench_screen(
     levels: Sequence[LevelPlan], repeats: int, quiet: bool = False, simulated: bool = False
-) -> Iterator[Screen]:
+) -> Iterator[BenchScreen]:
     """levels: those that will run, `repeats` times each. Begins to count time at the first level."""
-    progress = Progress(levels, repeats, simulated)
+    progress = BenchProgress(levels, repeats, simulated)
     if quiet or not sys.stderr.isatty():
-        yield (Quiet if quiet else Screen)(progress, partial(echo, err=True), _EVERY)
+        yield (QuietScreen if quiet else BenchScreen)(progress, partial(echo, err=True), _EVERY)
         return
     from rich.console import Console
     from rich.live import Live
@@ -230,10 +230,10 @@ def bench_screen(
     # click writes past rich's redirection: what scrolls up is printed by the console that draws the block.
     console = Console(stderr=True, highlight=False)
     if console.is_dumb_terminal:  # nothing can be drawn again there
-        yield Screen(progress, partial(echo, err=True), _EVERY)
+        yield BenchScreen(progress, partial(echo, err=True), _EVERY)
         return
     with Live(
         console=console, refresh_per_second=4, transient=True, redirect_stdout=False, redirect_stderr=False
     ) as live:
-        live.update(Block(progress))
-        yield Screen(progress, lambda text: console.print(text, markup=False, soft_wrap=True))
+        live.update(LiveBlock(progress))
+        yield BenchScreen(progress, lambda text: console.print(text, markup=False, soft_wrap=True))

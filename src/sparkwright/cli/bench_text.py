@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from sparkwright.app.report import Judged, judged
+from sparkwright.app.report import GatedRun, judged
 from sparkwright.cli.columns import aligned, fold, mark
 from sparkwright.domain.run import Run
 from sparkwright.domain.summary import Comparison, GateResult, RunSummary
@@ -102,7 +102,7 @@ STOPPED = "stopped"
 
 
 @dataclass(frozen=True)
-class Done:
+class BenchResult:
     """The runs, in the order in which their endpoints were named. baseline: of the gates."""
 
     runs: Sequence[Run]
@@ -121,18 +121,18 @@ class Done:
         return tuple(compare(first, other, self.allow_simulated) for other in others)
 
     @cached_property
-    def judged(self) -> tuple[Judged, ...]:
+    def judged(self) -> tuple[GatedRun, ...]:
         """Each run by the gates; () without gates."""
         base = summarize(self.baseline) if self.baseline else None
         return tuple(judged(one, self.gates, base, self.allow_simulated) for one in self.summaries if self.gates)
 
 
-def exit_code(done: Done) -> int:
+def exit_code(done: BenchResult) -> int:
     failed = any(not result.passed for one in done.judged for result in one.results)
     return int(failed or any(one.invalid for one in done.summaries))
 
 
-def done_text(done: Done) -> str:
+def done_text(done: BenchResult) -> str:
     parts = [summary_text(one) for one in done.summaries]
     parts += [gates_text(one.summary.run.id, one.results, one.refused) for one in done.judged]
     parts += [comparison_text(one) for one in done.comparisons]
@@ -151,7 +151,7 @@ def gates_text(run: str, results: Sequence[GateResult], refused: Sequence[str] =
     return "\n".join(lines)
 
 
-def done_json(done: Done) -> dict[str, Any]:
+def done_json(done: BenchResult) -> dict[str, Any]:
     """All but the requests: `sparkwright runs export` has those."""
     return {
         "runs": [summary_json(one) for one in done.summaries],

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from sparkwright.app.bench.benchmark import Ready
+from sparkwright.app.bench.benchmark import PreparedBench
 from sparkwright.app.bench.measure import LevelOutline
 from sparkwright.cli.columns import aligned, counted, fold, mark
 from sparkwright.domain.probed import Probed
@@ -11,7 +11,7 @@ from sparkwright.domain.units import duration
 from sparkwright.domain.workload import Agent, Arrival, LevelPlan
 
 
-def found_text(ready: Ready) -> str:
+def found_text(ready: PreparedBench) -> str:
     """The server, and how it counts."""
     probed, known = ready.order.probed, ready.conditions
     engine = f"{probed.engine or 'an unknown engine'} {probed.engine_version}".rstrip()
@@ -25,7 +25,7 @@ def found_text(ready: Ready) -> str:
     return "\n".join([f"{mark(known.simulated)}{known.endpoint}", *aligned(rows).splitlines(), *lacking])
 
 
-def lacks(ready: Ready) -> list[str]:
+def lacks(ready: PreparedBench) -> list[str]:
     """The features that the server lacks, and the cost of that."""
     probed, found = ready.order.probed, []
     if not probed.usage:
@@ -49,7 +49,7 @@ def _counting(probed: Probed) -> str:
     return f"tokens from `usage`{''.join(f', {one}' for one in more)}"
 
 
-def plan_text(ready: Ready) -> str:
+def plan_text(ready: PreparedBench) -> str:
     """The levels, and what ends them."""
     workload, made = ready.order.workload, ready.outline
     head = f"{workload.name}@{workload.version}: {workload.title}"
@@ -78,7 +78,7 @@ def _pace(plan: LevelPlan) -> Iterator[str]:
         yield f", at most {pace.concurrency}"
 
 
-def plan_json(ready: Ready) -> dict[str, Any]:
+def plan_json(ready: PreparedBench) -> dict[str, Any]:
     """The plan of a dry run as JSON."""
     made, probed = ready.outline, ready.order.probed
     return {

@@ -6,7 +6,7 @@ import click
 
 from sparkwright import __version__
 from sparkwright.adapters.files import open_recipe
-from sparkwright.app.build import Built, Options, section_of
+from sparkwright.app.build import BuildOptions, Built, section_of
 from sparkwright.app.build import build as make
 from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.cli import options as shared
@@ -43,7 +43,7 @@ def build(recipe: str, profile: str, dry_run: bool, where: ClusterOptions, **res
     if dry_run:
         _show(opened, section, rest["as_json"])
         return
-    options = Options(rest["node"], not rest["no_ship"], rest["seize"])
+    options = BuildOptions(rest["node"], not rest["no_ship"], rest["seize"])
     built = shared.drive(where, lambda services: make(services, opened, options), quiet=rest["as_json"])
     shared.answer(rest["as_json"], built_json(built), built_text(opened, built))
 

@@ -7,15 +7,15 @@ from typing import Any
 
 import click
 
-from sparkwright.app.check import Checked, check_deeply, check_nodes
+from sparkwright.app.check import CheckReport, check_deeply, check_nodes
 from sparkwright.app.cluster_options import ClusterOptions
-from sparkwright.app.fix import Outcome, Result
+from sparkwright.app.fix import FixOutcome, Result
 from sparkwright.app.gather import Gathered, gather
 from sparkwright.app.services import Services
 from sparkwright.checks.attention import FORMER, attention
 from sparkwright.cli import options as shared
 from sparkwright.cli.check_fix import (
-    How,
+    FixOptions,
     fix,
     leave_undone,
     print_lost,
@@ -90,7 +90,7 @@ def check(where: ClusterOptions, **rest: Any) -> None:
     opened = shared.open_cluster(where)
     opened = replace(opened, ignore=shared.finding_codes((*opened.ignore, *rest["ignore"])))
     only = tuple(FORMER.get(code.upper(), code.upper()) for code in rest["only"])
-    how = How(rest["yes"], rest["dry_run"], rest["as_json"], rest["seize"], only, rest["ask_become_pass"])
+    how = FixOptions(rest["yes"], rest["dry_run"], rest["as_json"], rest["seize"], only, rest["ask_become_pass"])
     if rest["undo"]:
         leave_undone(*undone(opened, where, how))
     elif rest["fix"]:
@@ -110,7 +110,7 @@ def _check_words(rest: Mapping[str, Any]) -> None:
         raise click.UsageError("--break-lease goes with --fix, --undo or --deep")
 
 
-def _attended(cluster: Cluster, checked: Checked) -> Checked:
+def _attended(cluster: Cluster, checked: CheckReport) -> CheckReport:
     """The check without ignored findings and events of an earlier check; this one's are recorded for the next."""
     seen, now = earlier_events(cluster.name), time.time()
     found = attention(checked.findings, checked.facts, cluster.ignore, seen, now)
@@ -120,7 +120,7 @@ def _attended(cluster: Cluster, checked: Checked) -> Checked:
 
 
 def _look(cluster: Cluster, where: ClusterOptions, rest: Mapping[str, Any]) -> None:
-    async def use(services: Services) -> Checked:
+    async def use(services: Services) -> CheckReport:
         return await (check_deeply(services, rest["seize"]) if rest["deep"] else check_nodes(services))
 
     checked = _attended(cluster, shared.drive_on(cluster, where, use, quiet=rest["as_json"] or not rest["deep"]))
@@ -131,7 +131,7 @@ def _look(cluster: Cluster, where: ClusterOptions, rest: Mapping[str, Any]) -> N
     _leave(checked)
 
 
-def _fix(cluster: Cluster, where: ClusterOptions, how: How, least: Severity) -> None:
+def _fix(cluster: Cluster, where: ClusterOptions, how: FixOptions, least: Severity) -> None:
     fixed = fix(cluster, where, how)
     after = _attended(cluster, fixed.after)
     if how.as_json:
@@ -143,16 +143,16 @@ def _fix(cluster: Cluster, where: ClusterOptions, how: How, least: Severity) -> 
         told = results_text(fixed.results) or f"{mark(cluster.simulated)}nothing to change by --fix"
         echo(f"{told}\n")
         _say(cluster, after, least, fixed.results)
-    _leave(after, any(one.outcome is Outcome.FAILED for one in fixed.results))
+    _leave(after, any(one.outcome is FixOutcome.FAILED for one in fixed.results))
 
 
-def _leave(checked: Checked, failed: bool = False) -> None:
+def _leave(checked: CheckReport, failed: bool = False) -> None:
     """Ends with the exit code that the findings deserve."""
     if checked.lost or failed or any(f.severity is not Severity.INFO for f in checked.findings):
         raise click.exceptions.Exit(3 if checked.lost else 1)
 
 
-def _check_json(cluster: Cluster, checked: Checked) -> dict[str, Any]:
+def _check_json(cluster: Cluster, checked: CheckReport) -> dict[str, Any]:
     return {
         "cluster": cluster.name,
         "simulated": cluster.simulated,
@@ -164,7 +164,7 @@ def _check_json(cluster: Cluster, checked: Checked) -> dict[str, Any]:
     }
 
 
-def _say(cluster: Cluster, checked: Checked, least: Severity, results: Sequence[Result] = ()) -> None:
+def _say(cluster: Cluster, checked: CheckReport, least: Severity, results: Sequence[Result] = ()) -> None:
     if told := shown(checked.findings, least):
         echo(findings_text(told, checked.facts, fixes=True) + "\n")
     for line in quiet_lines(checked):

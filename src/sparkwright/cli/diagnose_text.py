@@ -15,7 +15,7 @@ from sparkwright.domain.diagnosis import (
     Proof,
     Source,
     State,
-    Stated,
+    StatedFact,
     Sureness,
     likely,
     named,
@@ -107,7 +107,7 @@ def _related(causes: Sequence[Cause]) -> str:
     return "\n".join(["may be related (possible)", *(fold(line, 4) for line in lines)])
 
 
-def _stated(one: Stated) -> str:
+def _stated(one: StatedFact) -> str:
     return fold(f"  {one.text}   ({_place(one.line)})", 4)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from sparkwright.cli.columns import aligned, counted, fold, mark
-from sparkwright.domain.evaluation import Evaluation, Outcome, State
+from sparkwright.domain.evaluation import Evaluation, ProbeOutcome, ProbeState
 from sparkwright.domain.printable import printable
 from sparkwright.domain.run import Run
 from sparkwright.domain.units import duration
@@ -18,7 +18,7 @@ SCHEMA = 1
 _SHOWN = 2  # exchanges of a failed probe
 
 
-class Lines:
+class EvalLines:
     """Implements app.evaluate.Watch: a line a probe on stderr, its end when it is judged."""
 
     def __init__(self, quiet: bool) -> None:
@@ -27,7 +27,7 @@ class Lines:
     def begins(self, name: str, number: int, of: int) -> None:
         self._write(f"[{number + 1:>2}/{of}] {name:<16} ", False)
 
-    def ends(self, outcome: Outcome) -> None:
+    def ends(self, outcome: ProbeOutcome) -> None:
         self._write(f"{outcome.state}, {counted(outcome.requests, 'request')}, {duration(outcome.seconds)}", True)
 
     def note(self, text: str) -> None:
@@ -41,7 +41,7 @@ class Lines:
 
 def exit_code(run: Run) -> int:
     found = _of(run)
-    if found.counts[State.BROKEN] and not found.counts[State.FAILED]:
+    if found.counts[ProbeState.BROKEN] and not found.counts[ProbeState.FAILED]:
         return 5
     stored = found.kind == "same" and not found.outcomes
     return int(run.state != "done" or not (found.passed or stored))
@@ -71,7 +71,7 @@ def text(run: Run) -> str:
     where = f" at {run.conditions.endpoint}" if run.conditions.endpoint else ""
     head += f"{run.conditions.model or 'an unknown model'}{where}: {found.verdict or counts}"
     rows = [(one.name, one.state, score_text(one), fold(one.detail, 4)) for one in found.outcomes]
-    failed = [line for one in found.outcomes if one.state is State.FAILED for line in _failure(one)]
+    failed = [line for one in found.outcomes if one.state is ProbeState.FAILED for line in _failure(one)]
     unfinished = ["stopped before its end: not everything was asked"] if run.state != "done" else []
     if found.answers and not found.outcomes:
         lost = sum(bool(one.error) for one in found.answers)
@@ -85,7 +85,7 @@ def text(run: Run) -> str:
     )
 
 
-def _failure(outcome: Outcome) -> Iterator[str]:
+def _failure(outcome: ProbeOutcome) -> Iterator[str]:
     yield click.style(f"FAILED {outcome.name}", fg="red", bold=True)
     yield fold(f"  breaks: {outcome.detail}", 10)
     yield fold(f"  means:  {outcome.means}", 10)

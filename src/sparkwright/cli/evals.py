@@ -16,16 +16,16 @@ from sparkwright.adapters.run_files.formats import of_content
 from sparkwright.adapters.tool_eval import program, running
 from sparkwright.app import evaluate as use
 from sparkwright.app import tool_eval as tool_use
-from sparkwright.app.bench.benchmark import BenchRequest, Ready, is_url
+from sparkwright.app.bench.benchmark import BenchRequest, PreparedBench, is_url
 from sparkwright.app.bench.target import Bench
 from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.app.runs import loaded
 from sparkwright.cli import complete
 from sparkwright.cli import options as shared
-from sparkwright.cli.bench import Asked, endpoint
+from sparkwright.cli.bench import BenchOptions, endpoint
 from sparkwright.cli.bench_words import found_text
 from sparkwright.cli.columns import aligned, echo
-from sparkwright.cli.eval_text import SCHEMA, Lines, document, exit_code, text
+from sparkwright.cli.eval_text import SCHEMA, EvalLines, document, exit_code, text
 from sparkwright.cli.kinds import Whole, renamed_option, time_option
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.evaluation import Evaluation
@@ -34,7 +34,7 @@ from sparkwright.domain.workload import Workload
 from sparkwright.evals import catalog
 from sparkwright.evals import instructions as made_of
 from sparkwright.evals import same as compare
-from sparkwright.evals.catalog import Entry
+from sparkwright.evals.catalog import ProbeEntry
 from sparkwright.wiring import bench as tools
 from sparkwright.wiring import keys, run_store
 
@@ -88,10 +88,12 @@ def target_options(function: F) -> F:
     return made  # type: ignore[no-any-return]
 
 
-def _asked(where: ClusterOptions, as_json: bool, how: dict[str, Any], workload: Workload) -> Asked:
+def _asked(where: ClusterOptions, as_json: bool, how: dict[str, Any], workload: Workload) -> BenchOptions:
     request = BenchRequest(replace(workload, deadline=how["seconds"]), tags=how["tags"], note=how["note"])
     gateway = "" if how["gateway"] else None
-    return Asked(where, how["model"], keys(how["key_file"]), how["key_file"] is not None, request, gateway, as_json)
+    return BenchOptions(
+        where, how["model"], keys(how["key_file"]), how["key_file"] is not None, request, gateway, as_json
+    )
 
 
 def _named(target: str, how: dict[str, Any]) -> str:
@@ -101,7 +103,7 @@ def _named(target: str, how: dict[str, Any]) -> str:
 
 
 @contextlib.asynccontextmanager
-async def _opened(named: str, asked: Asked) -> AsyncIterator[tuple[Bench, Ready]]:
+async def _opened(named: str, asked: BenchOptions) -> AsyncIterator[tuple[Bench, PreparedBench]]:
     shared.end_like_ctrl_c()
     async with tools(None) as made, endpoint(made, named, asked) as (able, ready):
         if not asked.quiet:
@@ -150,11 +152,11 @@ def probes(where: ClusterOptions, as_json: bool, how: dict[str, Any]) -> None:
     _answer(asyncio.run(_probed(_named(how["target"], how), _asked(where, as_json, how, work), entries, how)), as_json)
 
 
-async def _probed(named: str, asked: Asked, entries: tuple[Entry, ...], how: dict[str, Any]) -> Run:
+async def _probed(named: str, asked: BenchOptions, entries: tuple[ProbeEntry, ...], how: dict[str, Any]) -> Run:
     async with _opened(named, asked) as (able, ready):
-        watch = Lines(asked.quiet)
+        watch = EvalLines(asked.quiet)
         outcomes = use.probe_all(able, ready, entries, how["longest"], watch)
-        plan = use.Plan("probes", tuple(entry.name for entry in entries))
+        plan = use.EvaluationPlan("probes", tuple(entry.name for entry in entries))
         return await use.evaluate(able, ready, plan, outcomes, watch)
 
 
@@ -185,7 +187,7 @@ def instructions(where: ClusterOptions, as_json: bool, how: dict[str, Any]) -> N
 
     async def run() -> Run:
         async with _opened(named, asked) as (able, ready):
-            return await use.instruct(able, ready, how["count"], Lines(asked.quiet))
+            return await use.instruct(able, ready, how["count"], EvalLines(asked.quiet))
 
     _answer(asyncio.run(run()), as_json)
 
@@ -223,7 +225,7 @@ def tool_eval_bench(where: ClusterOptions, as_json: bool, how: dict[str, Any]) -
             if how["dry"]:
                 return which.argv(ready)
             tool = tool_use.Tool(running, lambda content: of_content(content, "tool-eval-bench"))
-            return await tool_use.drive(able, ready, tool, which, Lines(asked.quiet))
+            return await tool_use.drive(able, ready, tool, which, EvalLines(asked.quiet))
 
     done = asyncio.run(run())
     if isinstance(done, tuple):
@@ -261,12 +263,12 @@ def same_(where: ClusterOptions, as_json: bool, how: dict[str, Any]) -> None:
     _answer(asyncio.run(_same(asked, how)), as_json)
 
 
-async def _same(asked: Asked, how: dict[str, Any]) -> Run:
+async def _same(asked: BenchOptions, how: dict[str, Any]) -> Run:
     base = await _side(how["base"], asked, how, None)
     return await _side(how["new"], asked, how, base) if how["new"] else base
 
 
-async def _side(named: str, asked: Asked, how: dict[str, Any], base: Run | None) -> Run:
+async def _side(named: str, asked: BenchOptions, how: dict[str, Any], base: Run | None) -> Run:
     """A stored run, or a new one of an endpoint; with outcomes where there is a base."""
     shared.end_like_ctrl_c()
     if stored := await _stored(named):
@@ -274,7 +276,7 @@ async def _side(named: str, asked: Asked, how: dict[str, Any], base: Run | None)
             use.same_prompts(base, stored, how["allow_simulated"])
         return replace(stored, evaluation=_against(base, stored.evaluation))
     async with _opened(named, asked) as (able, ready):
-        found = await use.answers(able, ready, how["count"], Lines(asked.quiet))
+        found = await use.answers(able, ready, how["count"], EvalLines(asked.quiet))
         if base:
             new = Run("the new side", 0.0, ready.order.workload, ready.conditions, evaluation=found)
             use.same_prompts(base, new, how["allow_simulated"])

@@ -10,7 +10,7 @@ import click
 
 from sparkwright.cli import complete
 from sparkwright.cli.columns import aligned, fold
-from sparkwright.cli.explain_pages import FORMER, Page, pages
+from sparkwright.cli.explain_pages import FORMER, CodePage, pages
 from sparkwright.cli.options import answer, json_option
 from sparkwright.domain.errors import UsageError
 
@@ -34,13 +34,13 @@ def explain(code: str | None, as_json: bool) -> None:
     answer(as_json, {"codes": [asdict(page) for page in found]}, text)
 
 
-def _list(listed: Sequence[Page]) -> str:
+def _list(listed: Sequence[CodePage]) -> str:
     families = groupby(listed, key=lambda page: page.family)
     tables = {family: aligned([(one.code, one.severity, one.title) for one in group]) for family, group in families}
     return "\n".join(f"{family}\n{table}\n" for family, table in tables.items())
 
 
-def _found(asked: str) -> tuple[Page, ...]:
+def _found(asked: str) -> tuple[CodePage, ...]:
     """The page of a code, or those of a cause. Raises UsageError that names near ones."""
     known = pages()
     code = FORMER.get(asked.upper(), asked.upper())
@@ -57,7 +57,7 @@ def _found(asked: str) -> tuple[Page, ...]:
     raise UsageError(f"no code or cause {asked!r}", hint=hint)
 
 
-def page_text(page: Page) -> str:
+def page_text(page: CodePage) -> str:
     """Head, then a paragraph a heading; commands of the fix are never folded."""
     cause = f", cause {page.cause}" if page.cause else ""
     head = f"{click.style(page.code, bold=True)}: {page.title}\n{page.family}; {page.severity}, {page.status}{cause}"

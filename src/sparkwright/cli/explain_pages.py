@@ -36,7 +36,7 @@ _NAME = re.compile(r"(?<!\{)\{(\w+)\}(?!\})")
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class CodePage:
     """The page that `explain` prints for a code.
 
     parts: heading -> text. Of causes that logs show: cause, the key of the vocabulary; fix, steps and commands, with
@@ -55,7 +55,7 @@ class Page:
 
 
 @cache
-def pages() -> Mapping[str, Page]:
+def pages() -> Mapping[str, CodePage]:
     """Code -> page; checks and planner first, then the causes that logs show; each in the order of its codes."""
     found = map(_check, (*CHECKS, *fabric_findings.CHECKS, *engines.CHECKS, *supervision.CHECKS))
     logs = [_log(cause, family) for family, causes in families().items() for cause in causes]
@@ -65,7 +65,7 @@ def pages() -> Mapping[str, Page]:
     return {page.code: page for page in (*checks, *sorted(logs, key=lambda page: page.code))}
 
 
-def _check(check: Check) -> Page:
+def _check(check: Check) -> CodePage:
     texts = check.texts
     parts = {"Detects": texts.detects, "Why": texts.why, "Cause": texts.cause, "See": " ".join(texts.see)}
     parts |= {"Formerly": ", ".join(code for code, now in FORMER.items() if now == check.code)}
@@ -73,10 +73,10 @@ def _check(check: Check) -> Page:
     fix = (texts.fix.replace("{node}", "<node>"),) if texts.fix else ()
     prefix = check.code.rstrip("0123456789")
     family = _FAMILY.get(prefix, prefix.lower())
-    return Page(check.code, check.title, family, str(check.severity), texts.status, "", given, "", fix)
+    return CodePage(check.code, check.title, family, str(check.severity), texts.status, "", given, "", fix)
 
 
-def _log(cause: LogCause, family: str) -> Page:
+def _log(cause: LogCause, family: str) -> CodePage:
     # The first of a single line, else the first line of the first.
     lines = [text.strip().split("\n") for text in cause.fires]
     parts = {
@@ -88,4 +88,4 @@ def _log(cause: LogCause, family: str) -> Page:
     given = {name: text for name, text in parts.items() if text}
     fix = tuple(_NAME.sub(r"<\1>", step).replace("{{", "{").replace("}}", "}") for step in cause.fix)
     severity = str(cause.severity)
-    return Page(cause.code, cause.title, f"log: {family}", severity, cause.status, "", given, cause.key, fix)
+    return CodePage(cause.code, cause.title, f"log: {family}", severity, cause.status, "", given, cause.key, fix)

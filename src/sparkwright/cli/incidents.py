@@ -9,7 +9,7 @@ import click
 
 from sparkwright.app import incidents as use
 from sparkwright.app.cluster_options import ClusterOptions
-from sparkwright.app.incidents import Remembered, Shown
+from sparkwright.app.incidents import Remembered, ShownIncident
 from sparkwright.cli import options as shared
 from sparkwright.cli.columns import aligned, echo, fold, fold_command, mark
 from sparkwright.cli.kinds import Whole
@@ -114,7 +114,7 @@ def _row(incident: Incident) -> tuple[str, ...]:
     return str(incident.number), when(incident.opened_at), incident.deployment, kind, outcome, what
 
 
-def shown_text(shown: Shown) -> str:
+def shown_text(shown: ShownIncident) -> str:
     """The cause with its proof and doubt, what happened and was done, how it ended, and what to do by hand."""
     incident, told = shown.incident, story_of(shown.incident, shown.diagnosis)
     code = f" [{told.code}]" if told.code else ""
@@ -137,7 +137,7 @@ def _row_text(name: str, text: str) -> str:
     return fold(f"  {name:<8}  {text}", 12)
 
 
-def _kept(shown: Shown) -> list[str]:
+def _kept(shown: ShownIncident) -> list[str]:
     """The place of the evidence, and the way to read it."""
     incident, names = shown.incident, ", ".join(name for name, _ in shown.files if name != "incident.json")
     if not names:

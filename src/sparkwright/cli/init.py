@@ -9,16 +9,16 @@ from typing import Any
 import click
 
 from sparkwright.adapters.sparkrun_files import sparkrun_cluster
-from sparkwright.app.check import Checked, check_nodes
+from sparkwright.app.check import CheckReport, check_nodes
 from sparkwright.app.cluster_options import ClusterOptions
-from sparkwright.app.fix import Outcome, Result, Wanted
-from sparkwright.app.init import Survey, prepare, record_login, rights_there, survey
+from sparkwright.app.fix import FixOutcome, Result, WantedFix
+from sparkwright.app.init import InitSurvey, prepare, record_login, rights_there, survey
 from sparkwright.app.services import Services
 from sparkwright.cli import check_fix
 from sparkwright.cli import options as shared
 from sparkwright.cli.check_fix import leave_undone, proposal_text, results_text, summary, undone, wanted_json
 from sparkwright.cli.columns import echo, findings_text, fold
-from sparkwright.cli.init_login import Voice, discovered, log_in
+from sparkwright.cli.init_login import LoginVoice, discovered, log_in
 from sparkwright.cli.kinds import renamed_option
 from sparkwright.domain.cluster import Cluster, Fabric, Node
 from sparkwright.domain.command import Secret
@@ -44,7 +44,7 @@ _TITLES = {
 
 
 @dataclass(frozen=True, slots=True)
-class How:
+class InitOptions:
     yes: bool
     dry_run: bool
     as_json: bool
@@ -102,7 +102,7 @@ def init(nodes: tuple[str, ...], where: ClusterOptions, name: str, undo: bool, a
       sparkwright init --yes --skip clock
       sparkwright init --undo
     """
-    how = How(
+    how = InitOptions(
         rest["yes"], rest["dry_run"], as_json, rest["seize"], rest["ask_become_pass"], rest["only"], rest["skip"],
         rest["force"],
     )  # fmt: skip
@@ -127,7 +127,7 @@ def _of_sparkrun(given: Sequence[str], name: str) -> tuple[tuple[str, ...], str]
     return found.destinations, name or found.name
 
 
-def _cluster(given: Sequence[str], where: ClusterOptions, name: str, how: How) -> Cluster:
+def _cluster(given: Sequence[str], where: ClusterOptions, name: str, how: InitOptions) -> Cluster:
     """The cluster of the given nodes, else of the cluster file, else of the nodes that answer on the network."""
     if not given:
         try:
@@ -143,9 +143,9 @@ def _cluster(given: Sequence[str], where: ClusterOptions, name: str, how: How) -
     return Cluster(name or Path(file).stem, nodes, nodes[0].name, file)
 
 
-def _init(cluster: Cluster, where: ClusterOptions, how: How) -> None:
+def _init(cluster: Cluster, where: ClusterOptions, how: InitOptions) -> None:
     login = first_login(where)
-    log_in(cluster, login, Voice(how.yes, how.dry_run, how.takes("ssh")))
+    log_in(cluster, login, LoginVoice(how.yes, how.dry_run, how.takes("ssh")))
     ours = ClusterOptions(where.cluster, str(login.current or ""))
     if not how.dry_run and login.public_key():
         key = login.public_key()
@@ -159,16 +159,16 @@ def _init(cluster: Cluster, where: ClusterOptions, how: How) -> None:
     results, after = _made(cluster, ours, how, found, chosen)
     text = cluster_text(_with_fabric(cluster, found.layout))
     wrote = _write(cluster, text, how)
-    _report(Done(found, wanted, results, after, wrote, text), how)
+    _report(InitResult(found, wanted, results, after, wrote, text), how)
 
 
 def _made(
-    cluster: Cluster, where: ClusterOptions, how: How, found: Survey, chosen: Sequence[Wanted]
-) -> tuple[tuple[Result, ...], Checked]:
+    cluster: Cluster, where: ClusterOptions, how: InitOptions, found: InitSurvey, chosen: Sequence[WantedFix]
+) -> tuple[tuple[Result, ...], CheckReport]:
     if not chosen:
         return (), found.checked
 
-    async def use(services: Services) -> tuple[tuple[Result, ...], Checked]:
+    async def use(services: Services) -> tuple[tuple[Result, ...], CheckReport]:
         results = await prepare(services, found, chosen, how.seize, how.force)
         await services.hosts.close(persist=False)  # a connection that is open does not have the user's new group
         return results, await check_nodes(services)
@@ -176,7 +176,7 @@ def _made(
     return shared.drive_on(cluster, where, use, how.as_json)
 
 
-def _rights(cluster: Cluster, where: ClusterOptions, how: How) -> dict[str, Rights]:
+def _rights(cluster: Cluster, where: ClusterOptions, how: InitOptions) -> dict[str, Rights]:
     """Asks for the password once; each node that wants one tries it once. Raises UsageError when none accepts it."""
     password = None
     if how.ask_password and not sys.stdin.isatty():
@@ -189,7 +189,7 @@ def _rights(cluster: Cluster, where: ClusterOptions, how: How) -> dict[str, Righ
     return rights
 
 
-def _show(found: Survey, wanted: Sequence[Wanted], err: bool) -> None:
+def _show(found: InitSurvey, wanted: Sequence[WantedFix], err: bool) -> None:
     echo(f"{found.layout.topology}\n" if len(found.homes) > 1 else "one node\n", err=err)
     for step in INIT:
         mine = [one for one in wanted if one.code == step]
@@ -203,9 +203,9 @@ def _show(found: Survey, wanted: Sequence[Wanted], err: bool) -> None:
         echo(fold(click.style("note", fg="yellow") + f"  {note}", 6), err=True)
 
 
-def _agreed(wanted: Sequence[Wanted], how: How) -> tuple[Wanted, ...]:
+def _agreed(wanted: Sequence[WantedFix], how: InitOptions) -> tuple[WantedFix, ...]:
     """Asks for each step that can be made from here."""
-    chosen: list[Wanted] = []
+    chosen: list[WantedFix] = []
     for step in INIT:
         mine = [one for one in wanted if one.code == step]
         ready = [one for one in mine if not one.by_hand]
@@ -229,7 +229,7 @@ def _with_fabric(cluster: Cluster, layout: Layout) -> Cluster:
     return replace(cluster, nodes=tuple(placed(node) for node in cluster.nodes))
 
 
-def _write(cluster: Cluster, text: str, how: How) -> str:
+def _write(cluster: Cluster, text: str, how: InitOptions) -> str:
     """The fate of the cluster file. An existing one belongs to the user."""
     path = Path(cluster.source or _FILE).expanduser()
     if path.exists():
@@ -242,18 +242,18 @@ def _write(cluster: Cluster, text: str, how: How) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class InitResult:
     """The result of `init`. file: the fate of the cluster file; text: its content."""
 
-    found: Survey
-    wanted: Sequence[Wanted]
+    found: InitSurvey
+    wanted: Sequence[WantedFix]
     results: Sequence[Result]
-    after: Checked
+    after: CheckReport
     file: str
     text: str
 
 
-def _report(done: Done, how: How) -> None:
+def _report(done: InitResult, how: InitOptions) -> None:
     found = done.found
     if how.as_json:
         ready = [{"node": node, "step": code, "says": says} for node, code, says in found.ready]
@@ -267,11 +267,11 @@ def _report(done: Done, how: How) -> None:
         _ending(done.after, done.file, done.text)
     linked = found.layout.ports and not found.layout.apart
     unlinked = how.takes("fabric") and len(found.homes) > 1 and not linked
-    if unlinked or any(one.outcome is not Outcome.DONE for one in done.results):
+    if unlinked or any(one.outcome is not FixOutcome.DONE for one in done.results):
         raise click.exceptions.Exit(1)
 
 
-def _ending(after: Checked, wrote: str, text: str) -> None:
+def _ending(after: CheckReport, wrote: str, text: str) -> None:
     if wrote == "proposed":
         echo(f"cluster file that would be written:\n{text}")
         return
@@ -282,10 +282,10 @@ def _ending(after: Checked, wrote: str, text: str) -> None:
     echo(f"{summary(after)}; `sparkwright check` lists them")
 
 
-def _undo(cluster: Cluster, given: ClusterOptions, how: How) -> None:
+def _undo(cluster: Cluster, given: ClusterOptions, how: InitOptions) -> None:
     where = ClusterOptions(given.cluster, str(first_login(given).current or ""))
     steps = tuple(step for step in INIT if how.takes(step)) or ("none",)
-    asked = check_fix.How(how.yes, how.dry_run, how.as_json, how.seize, steps, how.ask_password)
+    asked = check_fix.FixOptions(how.yes, how.dry_run, how.as_json, how.seize, steps, how.ask_password)
     results, lost = undone(cluster, where, asked, of_init=True)
     _forget(cluster, given, results)
     leave_undone(results, lost)
@@ -293,7 +293,7 @@ def _undo(cluster: Cluster, given: ClusterOptions, how: How) -> None:
 
 def _forget(cluster: Cluster, where: ClusterOptions, results: Sequence[Result]) -> None:
     """The way to nodes that our key no longer opens."""
-    gone = {one.wanted.fix.node for one in results if one.wanted.code == "ssh" and one.outcome is Outcome.DONE}
+    gone = {one.wanted.fix.node for one in results if one.wanted.code == "ssh" and one.outcome is FixOutcome.DONE}
     for node in cluster.nodes:
         if node.name in gone:
             first_login(where).forget(node.ssh)

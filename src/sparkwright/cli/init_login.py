@@ -5,7 +5,7 @@ import sys
 
 import click
 
-from sparkwright.adapters.first_login import FirstLogin, Way, fingerprints
+from sparkwright.adapters.first_login import FirstLogin, LoginWay, fingerprints
 from sparkwright.app.init import login_fix
 from sparkwright.cli.columns import echo
 from sparkwright.domain.cluster import Cluster, Node
@@ -15,7 +15,7 @@ from sparkwright.wiring import announced
 
 
 @dataclass(frozen=True, slots=True)
-class Voice:
+class LoginVoice:
     """may: whether a key may be installed."""
 
     yes: bool
@@ -36,14 +36,14 @@ def discovered(may_ask: bool) -> tuple[str, ...]:
     return tuple(str(chosen).split())
 
 
-def log_in(cluster: Cluster, login: FirstLogin, voice: Voice) -> None:
+def log_in(cluster: Cluster, login: FirstLogin, voice: LoginVoice) -> None:
     """Afterwards each node is reached without a question. Raises Unreachable, and Abort."""
     for node in cluster.nodes:
         if not (node.is_local or login.works(node.ssh)):
             _open(node, login, voice)
 
 
-def _open(node: Node, login: FirstLogin, voice: Voice) -> None:
+def _open(node: Node, login: FirstLogin, voice: LoginVoice) -> None:
     way = login.way(node.ssh)
     if voice.dry_run or not voice.may:
         if login.resolves(node.ssh):
@@ -62,7 +62,7 @@ def _open(node: Node, login: FirstLogin, voice: Voice) -> None:
         raise login.refusal(node.name, node.ssh)
 
 
-def _tell(node: Node, login: FirstLogin, way: Way) -> None:
+def _tell(node: Node, login: FirstLogin, way: LoginWay) -> None:
     """The commands of the step, where it is not made."""
     echo(f"{node.name}\n  ssh  this machine may not log in to {node.ssh} yet", err=True)
     echo(
@@ -76,7 +76,7 @@ def _short(login: FirstLogin) -> str:
     return "/".join(login.folder.parts[-3:])
 
 
-def _confirm(node: Node, login: FirstLogin, way: Way, voice: Voice) -> None:
+def _confirm(node: Node, login: FirstLogin, way: LoginWay, voice: LoginVoice) -> None:
     keys = login.host_keys(node.ssh, way)
     echo(f"{node.name}: host keys of {way.host} port {way.port}, seen for the first time:", err=True)
     for kind, digest in fingerprints(keys):

@@ -11,7 +11,7 @@ from sparkwright.app.cluster_state import Inventory, inventory
 from sparkwright.cli import options as shared
 from sparkwright.cli.columns import aligned, counted, echo, fold, mark
 from sparkwright.cli.kinds import renamed_option
-from sparkwright.domain.checkpoint import How, Stored, Use
+from sparkwright.domain.checkpoint import Stored, Usability, Use
 from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.errors import RecipeError
 from sparkwright.domain.recipe import Recipe
@@ -98,7 +98,7 @@ def _groups(seen: _Seen) -> list[list[Stored]]:
 
 def _row(seen: _Seen, group: Sequence[Stored]) -> tuple[str, ...]:
     one = group[0]
-    names = [use.recipe for use in seen.uses(one) if use.how is How.YES]
+    names = [use.recipe for use in seen.uses(one) if use.how is Usability.YES]
     state = "complete" if one.complete else "incomplete"
     nodes = " ".join(s.node for s in group)
     return one.label, one.checkpoint.revision[:8], one.format, gib(one.size), state, nodes, " ".join(names) or "-"
@@ -108,13 +108,13 @@ def _notes(seen: _Seen, group: Sequence[Stored]) -> Iterator[str]:
     """Notes for which the table has no room."""
     one, uses = group[0], seen.uses(group[0])
     lacking = seen.lacking(one)
-    usable = any(use.how is not How.NO for use in uses)
+    usable = any(use.how is not Usability.NO for use in uses)
     if not one.complete:
         more = f" and {len(one.missing) - _SHOWN} more" if len(one.missing) > _SHOWN else ""
         yield _note(one, f"incomplete on {' '.join(s.node for s in group)}: {', '.join(one.missing[:_SHOWN])}{more}")
     elif lacking and usable:
         yield _note(one, f"not on {' '.join(lacking)}: `up` copies it there over the fabric")
-    for use in (use for use in uses if use.how is How.COULD):
+    for use in (use for use in uses if use.how is Usability.COULD):
         change = ", ".join(f"{key}: {value}" for key, value in use.change)
         yield _note(one, f"{use.recipe} could use it with {change}" + (f" ({use.why})" if use.why else ""))
     if not usable:

@@ -5,14 +5,14 @@ from datetime import UTC, datetime
 from typing import Any
 
 from sparkwright.cli.columns import aligned, counted, mark
-from sparkwright.domain.plan_history import KV_TOKENS, Compared, Score, scores
+from sparkwright.domain.plan_history import KV_TOKENS, PredictionError, Score, scores
 from sparkwright.domain.units import gib
 from sparkwright.domain.values import asdict
 
 _SHOWN = 12  # latest figures
 
 
-def history_text(rows: Sequence[Compared]) -> str:
+def history_text(rows: Sequence[PredictionError]) -> str:
     """The planner's accuracy here, by node and quantity, then the latest figures."""
     if not rows:
         return "no start has been compared with its plan yet: `sparkwright up` does so"
@@ -23,7 +23,7 @@ def history_text(rows: Sequence[Compared]) -> str:
     return f"{table}\n\nlatest of {counted(len(rows), 'figure')}\n{more}"
 
 
-def history_json(rows: Sequence[Compared]) -> dict[str, Any]:
+def history_json(rows: Sequence[PredictionError]) -> dict[str, Any]:
     """`scores` and `rows`; bytes and tokens, errors as shares."""
     told = [asdict(one) | {"off": one.off, "inside": one.inside} for one in rows]
     return {"scores": [asdict(one) for one in scores(rows)], "rows": told}
@@ -35,7 +35,7 @@ def _score(one: Score) -> tuple[str, ...]:
     return one.node, one.quantity, kind, str(one.count), f"{one.median:.1%}", f"{one.worst:.1%}", inside
 
 
-def _row(one: Compared) -> tuple[str, ...]:
+def _row(one: PredictionError) -> tuple[str, ...]:
     when = datetime.fromtimestamp(one.at, UTC).strftime("%Y-%m-%d %H:%M") if one.at else "-"
     low, high = _figure(one, one.low), _figure(one, one.high)
     end = "" if one.inside else ", outside"
@@ -45,5 +45,5 @@ def _row(one: Compared) -> tuple[str, ...]:
     )  # fmt: skip
 
 
-def _figure(one: Compared, value: float) -> str:
+def _figure(one: PredictionError, value: float) -> str:
     return f"{value:,.0f}" if one.quantity == KV_TOKENS else gib(int(value))

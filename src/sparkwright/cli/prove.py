@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from sparkwright.adapters.files import open_workload
-from sparkwright.app.bench.benchmark import BenchRequest, Ready, go
+from sparkwright.app.bench.benchmark import BenchRequest, PreparedBench, go
 from sparkwright.app.bench.target import Bench
 from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.cli.columns import echo
@@ -21,7 +21,7 @@ _LONGEST = 4000  # tokens of a prompt of the probes
 
 
 @dataclass(frozen=True, slots=True)
-class Proof:
+class ServingProof:
     """runs: of the benchmark and of the probes."""
 
     runs: tuple[Run, ...]
@@ -32,7 +32,7 @@ class Proof:
         return all(one.passed for one in self.results)
 
 
-async def prove(deployment: str, where: ClusterOptions, lines: Sequence[str], quiet: bool) -> Proof:
+async def prove(deployment: str, where: ClusterOptions, lines: Sequence[str], quiet: bool) -> ServingProof:
     """Raises NotReady, UsageError: then nothing is proven, and the deployment continues to serve."""
     # What measures and judges is loaded only for this
     bench = importlib.import_module("sparkwright.cli.bench")
@@ -44,17 +44,17 @@ async def prove(deployment: str, where: ClusterOptions, lines: Sequence[str], qu
             echo(f"proving {deployment}: a short benchmark, then the quick probes", err=True)
         runs = (await _measured(able, ready, quiet), await _probed(able, ready, quiet))
     pairs = [(stats.summarize(run), None) for run in runs]
-    return Proof(runs, gates.judge_runs(gates.parse("\n".join(lines or _WITHOUT), "gates"), pairs))
+    return ServingProof(runs, gates.judge_runs(gates.parse("\n".join(lines or _WITHOUT), "gates"), pairs))
 
 
-async def _measured(bench: Bench, ready: Ready, quiet: bool) -> Run:
+async def _measured(bench: Bench, ready: PreparedBench, quiet: bool) -> Run:
     live = importlib.import_module("sparkwright.cli.bench_live")
     order = ready.order
     with live.bench_screen(order.levels, order.workload.repeats, quiet, ready.conditions.simulated) as screen:
         return await go(bench, ready, screen)
 
 
-async def _probed(bench: Bench, ready: Ready, quiet: bool) -> Run:
+async def _probed(bench: Bench, ready: PreparedBench, quiet: bool) -> Run:
     use, text, catalog = map(importlib.import_module, _PROBING)
     work = replace(use.workload("probes", 1, "Quick probes after a start"), deadline=300.0)
     again, entries = replace(ready, order=replace(ready.order, workload=work)), catalog.chosen((), True)
@@ -68,7 +68,7 @@ async def _probed(bench: Bench, ready: Ready, quiet: bool) -> Run:
 _PROBING = ("sparkwright.app.evaluate", "sparkwright.cli.eval_text", "sparkwright.evals.catalog")
 
 
-def proof_text(deployment: str, proof: Proof) -> str:
+def proof_text(deployment: str, proof: ServingProof) -> str:
     gates_text = importlib.import_module("sparkwright.cli.bench_text").gates_text
     names = ", ".join(run.id for run in proof.runs)
     verdict = "proven" if proof.passed else "NOT proven: a gate failed; it continues to serve"
@@ -77,6 +77,6 @@ def proof_text(deployment: str, proof: Proof) -> str:
     return "\n".join([f"{deployment}: {verdict}", gates_text(names, proof.results), "next", *after])
 
 
-def proof_json(proof: Proof) -> dict[str, Any]:
+def proof_json(proof: ServingProof) -> dict[str, Any]:
     gates = [asdict(one) for one in proof.results]
     return {"passed": proof.passed, "runs": [run.id for run in proof.runs], "gates": gates}

@@ -19,7 +19,7 @@ from sparkwright.cli.bench_text import next_text, summary_json, summary_text
 from sparkwright.cli.columns import aligned, counted, fold, mark
 from sparkwright.cli.incidents import when
 from sparkwright.domain.errors import RecipeError, UsageError
-from sparkwright.domain.run import Listed, Run
+from sparkwright.domain.run import Run, RunListing
 from sparkwright.loadgen import stated
 from sparkwright.loadgen.endurance import is_soak
 from sparkwright.loadgen.stats import summarize
@@ -27,7 +27,7 @@ from sparkwright.ports import RunStore
 from sparkwright.wiring import places, run_store
 
 
-def _row(one: Listed) -> tuple[str, ...]:
+def _row(one: RunListing) -> tuple[str, ...]:
     engine = f" on {one.engine} {one.engine_version}".rstrip() if one.engine else ""
     failed = f", {one.errors} failed" if one.errors else ""
     began = when(one.began) if one.began else ""
@@ -45,11 +45,11 @@ def _row(one: Listed) -> tuple[str, ...]:
     )
 
 
-def _only_totals(one: Listed) -> bool:
+def _only_totals(one: RunListing) -> bool:
     return bool(one.imported) and not one.requests
 
 
-def runs_text(found: Sequence[Listed]) -> str:
+def runs_text(found: Sequence[RunListing]) -> str:
     """A line each where that fits the terminal, else two."""
     rows = [_row(one) for one in found]
     table = aligned(rows) or "no runs"

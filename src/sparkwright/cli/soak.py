@@ -16,7 +16,7 @@ from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.app.runs import taken_up
 from sparkwright.cli import complete
 from sparkwright.cli import options as shared
-from sparkwright.cli.bench import Asked, endpoint, filled
+from sparkwright.cli.bench import BenchOptions, endpoint, filled
 from sparkwright.cli.bench_words import found_text
 from sparkwright.cli.columns import echo
 from sparkwright.cli.gate_file import read_gates
@@ -129,20 +129,22 @@ async def _soaked(target: str, where: ClusterOptions, quiet: bool, how: dict[str
 
     shared.end_like_ctrl_c()
     gateway = "" if how["gateway"] else None
-    asked = Asked(where, how["model"], keys(how["key_file"]), how["key_file"] is not None, _bare(how), gateway, quiet)
+    asked = BenchOptions(
+        where, how["model"], keys(how["key_file"]), how["key_file"] is not None, _bare(how), gateway, quiet
+    )
     async with tools(None) as made:
         named, asked = await _asked(made, target, asked, how)
         async with endpoint(made, named, asked) as (able, ready):
             if not quiet:
                 echo(f"{found_text(ready)}\n{_rounds(ready.order.workload)}\n", err=True)
-            return await run_soak(able, ready, Lines(quiet), asked.request.resume)
+            return await run_soak(able, ready, SoakLines(quiet), asked.request.resume)
 
 
 def _bare(how: dict[str, Any]) -> BenchRequest:
     return BenchRequest(Workload("", "", ()), tags=how["tags"], note=how["note"])
 
 
-async def _asked(made: Bench, target: str, asked: Asked, how: dict[str, Any]) -> tuple[str, Asked]:
+async def _asked(made: Bench, target: str, asked: BenchOptions, how: dict[str, Any]) -> tuple[str, BenchOptions]:
     """The endpoint, and the workload: of the resumed run, or the profile's with the options applied."""
     from sparkwright.app.soak import resumable
 
@@ -161,11 +163,11 @@ async def _asked(made: Bench, target: str, asked: Asked, how: dict[str, Any]) ->
 
 
 def _page(run: Run, out: str) -> Path:
-    from sparkwright.app.report import Form, evaluated
+    from sparkwright.app.report import ReportForm, evaluated
 
     path = Path(out or f"{run.id}.html").expanduser()
     try:
-        path.write_text(evaluated((run,), Form.HTML, f"sparkwright {__version__}"), encoding="utf-8")
+        path.write_text(evaluated((run,), ReportForm.HTML, f"sparkwright {__version__}"), encoding="utf-8")
     except OSError as error:
         hint = f"sparkwright report {run.id} -o FILE writes it elsewhere"
         raise UsageError(f"{path}: cannot be written: {error.strerror}", hint) from None
@@ -173,7 +175,7 @@ def _page(run: Run, out: str) -> Path:
 
 
 @dataclass(frozen=True, slots=True)
-class Lines:
+class SoakLines:
     """Implements Screen: a line when a level has ended, and what happens."""
 
     quiet: bool

@@ -19,28 +19,28 @@ from sparkwright.loadgen.stats import summarize
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class SoakResult:
     run: Run
     found: Endurance
     results: tuple[GateResult, ...] = ()
 
 
-def done(run: Run, gates: Sequence[Gate] = ()) -> Done:
-    return Done(run, endurance(run), judge(gates, summarize(run)) if gates else ())
+def done(run: Run, gates: Sequence[Gate] = ()) -> SoakResult:
+    return SoakResult(run, endurance(run), judge(gates, summarize(run)) if gates else ())
 
 
-def exit_code(made: Done) -> int:
+def exit_code(made: SoakResult) -> int:
     return int(bool(made.found.findings) or made.run.state != "done" or any(not one.passed for one in made.results))
 
 
-def document(made: Done) -> dict[str, Any]:
+def document(made: SoakResult) -> dict[str, Any]:
     """The result without rows, samples and series: `sparkwright runs export` has those."""
     bare = replace(made.found, memory=tuple(replace(one, points=()) for one in made.found.memory), latency={})
     run = {**asdict(replace(made.run, levels=())), "simulated": made.run.conditions.simulated}
     return {"run": run, "soak": asdict(bare), "gates": [asdict(one) for one in made.results]}
 
 
-def text(made: Done) -> str:
+def text(made: SoakResult) -> str:
     run, found = made.run, made.found
     head = f"{mark(run.conditions.simulated)}{run.id}  {run.workload.name}@{run.workload.version} of "
     head += f"{run.conditions.model} at {run.conditions.endpoint}: {verdict(made)}"
@@ -54,7 +54,7 @@ def text(made: Done) -> str:
     return "\n\n".join(filter(None, ["\n".join([head, *lines]), gates, "\n".join(["next", *after])]))
 
 
-def verdict(made: Done) -> str:
+def verdict(made: SoakResult) -> str:
     kinds = ", ".join(dict.fromkeys(one.kind for one in made.found.findings))
     early = "" if made.run.state == "done" else "ended early; "
     return early + (f"found {kinds}" if kinds else "nothing found")

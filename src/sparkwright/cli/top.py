@@ -15,7 +15,7 @@ from sparkwright.domain.deployment import Deployment
 from sparkwright.domain.live import DeploymentState, Live, LiveEngine, LiveNode, phase_text
 from sparkwright.domain.units import duration, gib
 from sparkwright.gateway.decide import refusal_text
-from sparkwright.supervision.rates import SPAN, History
+from sparkwright.supervision.rates import SPAN, EngineHistory
 
 _UNKNOWN = "unknown"
 _BLOCKS = "▁▂▃▄▅▆▇█"
@@ -40,16 +40,16 @@ def top(deployment: str, where: ClusterOptions, every: float, as_json: bool) -> 
       sparkwright top
       sparkwright top deepseek-v4-flash --every 5
     """
-    screen = Screen(deployment)
+    screen = TopScreen(deployment)
     watch(where, screen.look, every, as_json)
 
 
 @dataclass
-class Screen:
+class TopScreen:
     """deployment: the one that was asked for, '' for all. histories: of each engine, since this call began."""
 
     deployment: str
-    histories: dict[str, History] = field(default_factory=dict)
+    histories: dict[str, EngineHistory] = field(default_factory=dict)
 
     async def look(self, services: Services) -> Frame:
         """Raises UsageError for a deployment that no node knows."""
@@ -61,8 +61,8 @@ class Screen:
         document = {"deployments": [self._document(one) for one in shown], "unreachable": list(trouble)}
         return Frame("\n".join(parts) or "nothing runs", document)
 
-    def _history(self, found: Deployment) -> History:
-        history = self.histories.setdefault(found.name, History())
+    def _history(self, found: Deployment) -> EngineHistory:
+        history = self.histories.setdefault(found.name, EngineHistory())
         if live := _current(found):
             history.add(live.engine)
         return history
@@ -115,10 +115,10 @@ def _starting(live: Live) -> Iterator[str]:
             yield f"  rank {rank.rank} {rank.node}  {rank.phase}{amount}  {rank.text}".rstrip()
 
 
-def _figures(live: Live, history: History, now: float) -> Iterator[tuple[str, ...]]:
+def _figures(live: Live, history: EngineHistory, now: float) -> Iterator[tuple[str, ...]]:
     """The figures of a serving deployment; all unknown without its engine's figures."""
     engine = live.engine or LiveEngine(0.0)
-    seen = history if live.engine else History()
+    seen = history if live.engine else EngineHistory()
     decode, prefill = seen.decode, seen.prefill
     yield "decode", _number(decode.value, " tok/s"), sparks(decode.points, now), "running", _number(engine.running)
     yield "prefill", _number(prefill.value, " tok/s"), sparks(prefill.points, now), "waiting", _number(engine.waiting)

@@ -15,7 +15,7 @@ from sparkwright.adapters.run_files.formats import write
 from sparkwright.app import tune_session as use
 from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.app.services import LaunchRequest, Services, api_key
-from sparkwright.app.tune_survey import Source, Survey, TuneRequest, survey
+from sparkwright.app.tune_survey import TuneRequest, TuneSource, TuneSurvey, survey
 from sparkwright.cli import complete
 from sparkwright.cli import options as shared
 from sparkwright.cli.columns import aligned, echo, mark
@@ -23,7 +23,7 @@ from sparkwright.cli.console import console_sink
 from sparkwright.cli.kinds import Whole, renamed_option, time_option
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.recipe import Recipe
-from sparkwright.domain.tuning import Point, Setting, Trial, Tried, Tuned, TuneGoal
+from sparkwright.domain.tuning import Point, Trial, Tried, Tuned, TuneGoal, TuneSetting
 from sparkwright.domain.units import duration
 from sparkwright.domain.values import asdict, dataclass, replace
 from sparkwright.loadgen import search
@@ -79,8 +79,8 @@ def tune(recipe: str, profile: str, name: str, where: ClusterOptions, **how: Any
         raise UsageError(f"{out} exists", "name another file with --out")
     for path in (out, how["report"]):
         shared.writable(path)
-    source = Source(found.text, found.source, asked or profile or opened.profile, f"tuned-{goal}")
-    call = Call(opened, name or opened.deployment, source, how, where, (recipe, *_named(profile, name)))
+    source = TuneSource(found.text, found.source, asked or profile or opened.profile, f"tuned-{goal}")
+    call = TuneCall(opened, name or opened.deployment, source, how, where, (recipe, *_named(profile, name)))
     tuned = asyncio.run(_tune(call, TuneRequest(goal, how["only"], how["values"], how["users"], how["seed"])))
     tuned = replace(tuned, resume=_resume(tuned, call))
     for path, content in ((out, tuned.text), (how["report"], text_of.tuning_page(tuned, f"sparkwright {__version__}"))):
@@ -103,18 +103,18 @@ def _write(content: str, path: Path, search: str) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class TuneCall:
     """The command line."""
 
     recipe: Recipe
     deployment: str
-    source: Source
+    source: TuneSource
     how: dict[str, Any]
     where: ClusterOptions
     given: tuple[str, ...] = ()
 
 
-def _resume(tuned: Tuned, call: Call) -> str:
+def _resume(tuned: Tuned, call: TuneCall) -> str:
     """The command that goes on with the search, ready to paste; '' when it is done."""
     if tuned.done or not tuned.id:
         return ""
@@ -137,10 +137,10 @@ def _resume(tuned: Tuned, call: Call) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Lines:
+class TuneLines:
     """Implements app.tune.Show: a line when a trial begins, one when it has ended."""
 
-    settings: tuple[Setting, ...]
+    settings: tuple[TuneSetting, ...]
     goal: TuneGoal
     quiet: bool
 
@@ -159,7 +159,7 @@ class Lines:
             echo(text, err=True)
 
 
-async def _tune(call: Call, wanted: TuneRequest) -> Tuned:
+async def _tune(call: TuneCall, wanted: TuneRequest) -> Tuned:
     shared.end_like_ctrl_c()
     quiet = call.how["as_json"]
     with console_sink(True) as sink:
@@ -177,11 +177,11 @@ async def _tune(call: Call, wanted: TuneRequest) -> Tuned:
                 made.first = tuple(tuple(point) for point in journal.header()["first"])
             journal = journal or await _begun(there, call, made)
             return await _searched(
-                there, made, journal, (Lines(made.settings, wanted.goal, quiet), call.how["seconds"])
+                there, made, journal, (TuneLines(made.settings, wanted.goal, quiet), call.how["seconds"])
             )
 
 
-async def _searched(there: Services, made: Survey, journal: tune_journal.FileJournal, given: Any) -> Tuned:
+async def _searched(there: Services, made: TuneSurvey, journal: tune_journal.FileJournal, given: Any) -> Tuned:
     async with tools(None) as bench, use.searching(there, bench, made, journal, given) as search:
         if not given[0].quiet:
             echo(f"search {journal.id}; --resume {journal.id} continues it\n", err=True)
@@ -189,7 +189,7 @@ async def _searched(there: Services, made: Survey, journal: tune_journal.FileJou
         return search.result()
 
 
-async def _begun(there: Services, call: Call, made: Survey) -> tune_journal.FileJournal:
+async def _begun(there: Services, call: TuneCall, made: TuneSurvey) -> tune_journal.FileJournal:
     old = await use.serving(there, call.deployment)
     header = {
         "recipe": call.recipe.label,
@@ -203,7 +203,7 @@ async def _begun(there: Services, call: Call, made: Survey) -> tune_journal.File
     return tune_journal.begin(tune_folder(), header)
 
 
-def _same(call: Call, wanted: TuneRequest, journal: tune_journal.FileJournal) -> TuneRequest:
+def _same(call: TuneCall, wanted: TuneRequest, journal: tune_journal.FileJournal) -> TuneRequest:
     """The request that the search was begun with. Raises UsageError for another recipe or goal."""
     kept = journal.header()
     theirs = (kept.get("hash"), kept.get("deployment"), (kept.get("wanted") or {}).get("goal"))
@@ -216,7 +216,7 @@ def _same(call: Call, wanted: TuneRequest, journal: tune_journal.FileJournal) ->
     return TuneRequest(wanted.goal, only, values, int(given["users"]), int(given["seed"]))
 
 
-def _planned(made: Survey) -> Tuned:
+def _planned(made: TuneSurvey) -> Tuned:
     size = search.space(made.settings)
     names = (made.request.recipe.label, (*made.settings, *made.starts), made.candidates)
     return Tuned("", made.wanted.goal, *names, (), size, simulated=made.simulated, profile=made.source.made)
@@ -230,7 +230,7 @@ def document(found: Tuned) -> dict[str, Any]:
     return {"schema": SCHEMA, **asdict(found), "best": best, "verdict": text_of.verdict(found)}
 
 
-def _text(found: Tuned, call: Call) -> str:
+def _text(found: Tuned, call: TuneCall) -> str:
     marked = mark(found.simulated)
     if not found.trials:
         table = text_of.candidate_table(found)

@@ -26,7 +26,7 @@ _DATE = re.compile(r"20\d\d-[01]\d(-[0-3]\d)?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class CompatibilityRow:
     """One thing known. What a row leaves out holds for all: a recipe must meet everything that it states.
 
     architectures: as config.json names them. formats: of weights or experts (fp8, nvfp4, ...), or the name of the
@@ -71,43 +71,43 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class CompatibilityTable:
     """A file. vLLM's is also of vLLM on Ray: `engines` of a row distinguishes them."""
 
     engine: str
-    rows: tuple[Row, ...]
+    rows: tuple[CompatibilityRow, ...]
 
 
-def table(tree: Mapping[str, Any]) -> Table:
+def table(tree: Mapping[str, Any]) -> CompatibilityTable:
     """The table of a file whose values are texts, lists and mappings. Raises ValueError."""
-    return Table(tree["engine"], tuple(map(row, tree["rows"])))
+    return CompatibilityTable(tree["engine"], tuple(map(row, tree["rows"])))
 
 
-def row(tree: Mapping[str, Any]) -> Row:
+def row(tree: Mapping[str, Any]) -> CompatibilityRow:
     """Raises ValueError, also for a key that no row has."""
-    if unknown := sorted(set(tree) - {one.name for one in fields(Row)}):
+    if unknown := sorted(set(tree) - {one.name for one in fields(CompatibilityRow)}):
         raise ValueError(f"no row has {', '.join(unknown)}")
-    return from_tree(Row, {**tree, "pull_request": int(tree.get("pull_request", 0))})
+    return from_tree(CompatibilityRow, {**tree, "pull_request": int(tree.get("pull_request", 0))})
 
 
 ENGINES = tuple(name.replace("-", "_") for name in SEPARATE)
 
 
 @cache
-def read_table(name: str) -> Table:
+def read_table(name: str) -> CompatibilityTable:
     """The table of a file. Raises ValueError on one that does not keep the schema."""
     path = files("sparkwright.compat") / "data" / f"{name}.yaml"
     return table(yaml.load(path.read_text(encoding="utf-8"), _LOADER))
 
 
-def rows_of(engine: str) -> tuple[Row, ...]:
+def rows_of(engine: str) -> tuple[CompatibilityRow, ...]:
     """All rows of an engine; none for one without a table (the simulator)."""
     found = DRIVEN.get(engine)
     name = DATA_OF.get(engine, engine).replace("-", "_")
     return read_table(name).rows if found and not found.traits.plays else ()
 
 
-def known_of(combination: Combination) -> tuple[Row, ...]:
+def known_of(combination: Combination) -> tuple[CompatibilityRow, ...]:
     """The rows that a combination meets, in the order of the file."""
     return tuple(row for row in rows_of(combination.engine) if meets(combination, row))
 
@@ -119,7 +119,7 @@ def unheard(combination: Combination) -> bool:
     return bool(rows and combination.architecture) and not named
 
 
-def meets(one: Combination, row: Row) -> bool:
+def meets(one: Combination, row: CompatibilityRow) -> bool:
     """True if the row applies to the combination."""
     return (
         row.chip in ("*", one.chip)
@@ -134,7 +134,7 @@ def meets(one: Combination, row: Row) -> bool:
     )
 
 
-def _given(one: Combination, row: Row) -> bool:
+def _given(one: Combination, row: CompatibilityRow) -> bool:
     """Flags, variables, type of the KV cache, way of drafting, the pull request that an image is built from."""
     return (
         all(_one_of(values, one.flag(name)) for name, values in row.flags.items())
@@ -154,7 +154,7 @@ def _found(pattern: str, text: str) -> bool:
     return not pattern or re.search(pattern, text, re.IGNORECASE) is not None
 
 
-def rows_with(context: Context, verdict: str) -> Iterator[tuple[Combination, Row]]:
+def rows_with(context: Context, verdict: str) -> Iterator[tuple[Combination, CompatibilityRow]]:
     """The rows of that verdict that the recipe meets; none for a refused recipe (REC001)."""
     asked = combination(context)
     if asked and asked.recipe.state is not RecipeState.REFUSED:
@@ -167,7 +167,7 @@ def named(asked: Combination) -> str:
     return f"{asked.engine} {asked.version} with {asked.architecture or asked.model}{formats} on {asked.chip}"
 
 
-def row_text(row: Row) -> str:
+def row_text(row: CompatibilityRow) -> str:
     """The reason, the other side where there is one, and who reports it."""
     other = f"; other side: {row.otherwise}" if row.otherwise else ""
     return f"{row.reason}{other} [{row.source}, {row.date}]"

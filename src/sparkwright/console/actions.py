@@ -6,7 +6,7 @@ import time
 import traceback
 from collections.abc import Iterator, Sequence
 
-from sparkwright.console.board import Board, Watch
+from sparkwright.console.board import DeploymentWatch, ReportBoard
 from sparkwright.console.figures import prose
 from sparkwright.console.head import services
 from sparkwright.console.outlook import Row, outlook
@@ -30,7 +30,7 @@ _DOES = {
 class Operations:
     """One at a time; what came of the last one of each deployment is shown on the first page."""
 
-    def __init__(self, board: Board) -> None:
+    def __init__(self, board: ReportBoard) -> None:
         self._board = board
         self._running: set[asyncio.Task[None]] = set()
 
@@ -64,28 +64,28 @@ class Operations:
 
 
 # What starts ranks is most of this program's memory and start: it is loaded when somebody asks for it.
-async def _started(watch: Watch, who: str) -> None:
+async def _started(watch: DeploymentWatch, who: str) -> None:
     from sparkwright.app.restart import restart
 
     async with services(watch, who) as made:
         await restart(made, watch.name)
 
 
-async def _halted(watch: Watch, who: str) -> None:
+async def _halted(watch: DeploymentWatch, who: str) -> None:
     from sparkwright.app.restart import halt
 
     async with services(watch, who) as made:
         await halt(made, watch.name)
 
 
-async def _switched(old: Watch, new: Watch, who: str) -> None:
+async def _switched(old: DeploymentWatch, new: DeploymentWatch, who: str) -> None:
     from sparkwright.app.switch import switch_to_resting
 
     async with services(old, who) as here, services(new, who) as there:
         await switch_to_resting(here, there, old.name, new.name)
 
 
-def choices(watch: Watch, watches: Sequence[Watch]) -> list[Watch]:
+def choices(watch: DeploymentWatch, watches: Sequence[DeploymentWatch]) -> list[DeploymentWatch]:
     """The deployments that a switch can start: stopped ones with their weights on the nodes."""
     return [one for one in watches if one is not watch and one.live and one.live.phase in OVER]
 
@@ -96,9 +96,9 @@ class Operation:
     chosen."""
 
     verb: str
-    watch: Watch
-    watches: Sequence[Watch]
-    other: Watch | None = None
+    watch: DeploymentWatch
+    watches: Sequence[DeploymentWatch]
+    other: DeploymentWatch | None = None
 
     @property
     def chosen(self) -> bool:
@@ -163,7 +163,7 @@ def _rows(operation: Operation) -> Iterator[tuple[str, str]]:
     yield "the same in a terminal", f"sparkwright restart {watch.name}"
 
 
-def _switch_rows(watch: Watch, other: Watch) -> Iterator[tuple[str, str]]:
+def _switch_rows(watch: DeploymentWatch, other: DeploymentWatch) -> Iterator[tuple[str, str]]:
     yield "stopped first", f"{watch.name}: {_ranks(watch)}"
     yield "requests under way now", _under_way(watch)
     yield "then started", f"{other.name}: {_ranks(other)}, from its weights on the nodes"
@@ -186,19 +186,19 @@ def _room(operation: Operation) -> Iterator[tuple[str, str]]:
         yield "serves on these nodes now", f"{', '.join(serve)}: both must fit; a switch stops one first"
 
 
-def _ranks(watch: Watch) -> str:
+def _ranks(watch: DeploymentWatch) -> str:
     ranks = watch.live.ranks if watch.live else ()
     return ", ".join(f"rank {rank.rank} on {rank.node}" for rank in ranks) or "no rank is known"
 
 
-def _under_way(watch: Watch) -> str:
+def _under_way(watch: DeploymentWatch) -> str:
     """The requests under way and their fate."""
     engine = watch.live.engine if watch.live and watch.live.phase in SERVING else None
     count = "unknown" if engine is None or engine.running is None else f"{engine.running:.0f}"
     return f"{count}; those that do not end within {duration(DRAIN_SECONDS)} are cut off"
 
 
-def _usual(watch: Watch) -> str:
+def _usual(watch: DeploymentWatch) -> str:
     return (
         f"about {duration(watch.live.usual)}, as the last start took" if watch.live and watch.live.usual else "unknown"
     )

@@ -21,7 +21,7 @@ from sparkwright.domain.units import duration
 from sparkwright.engines.engine import served_name
 from sparkwright.gateway.usage import DAY, Used
 from sparkwright.report.markup import Html
-from sparkwright.supervision.rates import History
+from sparkwright.supervision.rates import EngineHistory
 from sparkwright.supervisor.watched import Watched
 
 _MOST = 200
@@ -29,14 +29,14 @@ _LIST_EVERY, _COUNT_EVERY, _READ_EVERY = 2.0, 5.0, 2.0
 
 
 @dataclass
-class Watch:
+class DeploymentWatch:
     """One deployment. desired: what it is to serve, None where that cannot be read. shown: the last report."""
 
     name: str
     home: Path
     live_file: "Watched[Live | None]"
     desired_file: "Watched[Desired | None]"
-    history: History = field(default_factory=History)
+    history: EngineHistory = field(default_factory=EngineHistory)
     live: Live | None = None
 
     @property
@@ -67,7 +67,7 @@ class Watch:
         return True
 
 
-class Board:
+class ReportBoard:
     """state: the head's folder."""
 
     def __init__(self, state: Path, now: Callable[[], float] = time.time) -> None:
@@ -76,7 +76,7 @@ class Board:
         self._known: tuple[object, ...] = ()
         self._incidents: tuple[Incident, ...] = ()
         self.folders = Folders(state / FOLDERS)
-        self.watches: dict[str, Watch] = {}
+        self.watches: dict[str, DeploymentWatch] = {}
         self.notes: dict[str, str] = {}  # what came of the last operation
         self.past: dict[str, tuple[float, Html]] = {}  # the last day, by what a key opens: when it was made, and it
         self._stale: tuple[bool, ...] = ()
@@ -151,13 +151,13 @@ class Board:
         models = self.models(only) if only else ()
         return tuple(one for one in found if not only or one.model in models)
 
-    def latency(self, watch: Watch) -> Latency:
+    def latency(self, watch: DeploymentWatch) -> Latency:
         """The latency of the last ten minutes, as the gateway measured it."""
         model = served_name(watch.desired.recipe) if watch.desired else ""
         since = self.now() - RECENT
         return latency([one for one in self._recent if one.model == model and one.at >= since])
 
-    def day(self, watch: Watch) -> tuple[Sequence[Minute], Sequence[RequestSpan]]:
+    def day(self, watch: DeploymentWatch) -> tuple[Sequence[Minute], Sequence[RequestSpan]]:
         """The last day of a deployment; () where it cannot be read: the log has why."""
         since, models = self.now() - SPAN, {served_name(watch.desired.recipe)} if watch.desired else set[str]()
         try:
@@ -171,7 +171,7 @@ class Board:
         """Names of the models that a key for `only` sees."""
         return {served_name(watch.desired.recipe) for watch in self.visible(only) if watch.desired}
 
-    def visible(self, only: str) -> tuple[Watch, ...]:
+    def visible(self, only: str) -> tuple[DeploymentWatch, ...]:
         """only: the one deployment that a key opens, '' for all."""
         return tuple(watch for name, watch in self.watches.items() if only in ("", name))
 
@@ -184,8 +184,8 @@ class Board:
         return tuple(one for one in self._incidents if only in ("", one.deployment))
 
 
-def _watch(name: str, home: Path) -> Watch:
-    return Watch(
+def _watch(name: str, home: Path) -> DeploymentWatch:
+    return DeploymentWatch(
         name,
         home,
         Watched(home / "live.json", lambda text: from_json(Live, text), None, time.monotonic),

@@ -9,7 +9,7 @@ from typing import Any
 import httpcore
 
 from sparkwright.adapters.completion import Broken, Completion, SseReader
-from sparkwright.console.board import Watch
+from sparkwright.console.board import DeploymentWatch
 from sparkwright.console.figures import short
 from sparkwright.console.pages import form
 from sparkwright.console.sessions import Visitor
@@ -46,13 +46,13 @@ def _is_turn(turn: Any) -> bool:
     return known and isinstance(turn.get("content"), str)
 
 
-async def answer(watch: Watch, key: Secret, messages: Sequence[Mapping[str, str]]) -> AsyncIterator[Said]:
+async def answer(watch: DeploymentWatch, key: Secret, messages: Sequence[Mapping[str, str]]) -> AsyncIterator[Said]:
     """The answer as it comes. An error comes last."""
     model = served_name(watch.desired.recipe) if watch.desired else ""
     asked = {"model": model, "messages": messages, "stream": True, "stream_options": {"include_usage": True}}
     headers = [("Authorization", f"Bearer {key.reveal()}"), ("Content-Type", "application/json"), ("Host", "gateway")]
     patience = {"timeout": {"connect": 5.0, "read": _SILENCE, "write": 30.0, "pool": 5.0}}
-    heard, timed = Completion(), Pace()
+    heard, timed = Completion(), AnswerTiming()
     try:
         async with (
             httpcore.AsyncConnectionPool(uds=SERVICE) as pool,
@@ -75,7 +75,7 @@ async def answer(watch: Watch, key: Secret, messages: Sequence[Mapping[str, str]
 
 
 @dataclass
-class Pace:
+class AnswerTiming:
     """The arrival times of an answer's parts, by the monotonic clock."""
 
     asked: float = field(default_factory=time.monotonic)
@@ -92,7 +92,7 @@ class Pace:
         return (tokens - 1) / took if tokens > 1 and took > 0 else None
 
 
-def _counts(heard: Completion, timed: Pace) -> str:
+def _counts(heard: Completion, timed: AnswerTiming) -> str:
     tokens = heard.completion_tokens
     made = "unknown" if tokens is None else f"{tokens:,}"
     parts = [f"{heard.prompt_tokens:,} prompt tokens, {made} answer tokens"]
@@ -128,7 +128,13 @@ async def _refusal(got: httpcore.Response) -> str:
     return f"HTTP {got.status}: {short(str(text), _OPENING)}"
 
 
-def page(watches: Sequence[Watch], watch: Watch, visitor: Visitor, known: bool, turns: Sequence[Html] = ()) -> Html:
+def page(
+    watches: Sequence[DeploymentWatch],
+    watch: DeploymentWatch,
+    visitor: Visitor,
+    known: bool,
+    turns: Sequence[Html] = (),
+) -> Html:
     """known: whether this process has the visitor's key. turns: of a browser without a script."""
     model = short(served_name(watch.desired.recipe), 120) if watch.desired else "unknown"
     names = [one.name for one in watches]

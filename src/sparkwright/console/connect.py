@@ -7,13 +7,13 @@ from urllib.parse import urlsplit
 
 import segno
 
-from sparkwright.console.board import Watch
+from sparkwright.console.board import DeploymentWatch
 from sparkwright.console.figures import prose, short
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.values import dataclass
 from sparkwright.engines.engine import served_name
 from sparkwright.gateway.caddy import CONSOLE_PATH
-from sparkwright.gateway.clients import Client, Served, clients, served, settings
+from sparkwright.gateway.clients import Client, ServedModel, clients, served, settings
 from sparkwright.report.markup import Html, join, tag
 
 _PATH = re.compile(r"/[A-Za-z0-9._/+-]{1,200}")
@@ -26,11 +26,11 @@ _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 class Where:
     """One deployment as clients reach it. folder: on the client's machine, with the key and the authority in files."""
 
-    watch: Watch
+    watch: DeploymentWatch
     folder: str = FOLDER
 
     @property
-    def at(self) -> Served | None:
+    def at(self) -> ServedModel | None:
         """None where settings cannot be made: no gateway, or a name that no file can hold."""
         desired = self.watch.desired
         if desired is None or not self.watch.endpoint:
@@ -69,7 +69,7 @@ def page(names: Sequence[str], where: Where) -> Html:
     return join(*head, _address(at), _curl(at), _files(where, at), *(_client(one, at) for one in clients().values()))
 
 
-def _address(at: Served) -> Html:
+def _address(at: ServedModel) -> Html:
     host = urlsplit(at.url).hostname or ""
     away = "Only this machine reaches it: a phone needs `serving.expose` in the recipe, or a tunnel."
     rows = [
@@ -107,7 +107,7 @@ def _block(text: str) -> Html:
     return tag("div", tag("pre", text.strip("\n"), tabindex="0"), _button(), class_="copied block")
 
 
-def _curl(at: Served) -> Html:
+def _curl(at: ServedModel) -> Html:
     """Asks for the key, so that it is in no history."""
     chat = {"model": at.model, "messages": [{"role": "user", "content": "Hello"}], "max_tokens": 64}
     trust = f" --cacert {at.authority}" if at.authority else ""
@@ -120,7 +120,7 @@ def _curl(at: Served) -> Html:
     return tag("section", tag("h2", "A first request"), _block(text))
 
 
-def _files(where: Where, at: Served) -> Html:
+def _files(where: Where, at: ServedModel) -> Html:
     """The settings name two files on the client's machine."""
     field = tag("input", id="folder", name="folder", value=where.folder, maxlength="200")
     form = tag(
@@ -146,7 +146,7 @@ def _files(where: Where, at: Served) -> Html:
     return tag("section", tag("h2", "Settings of clients"), text, write, form)
 
 
-def _client(client: Client, at: Served) -> Html:
+def _client(client: Client, at: ServedModel) -> Html:
     made = settings(client, at)
     parts: list[Html] = []
     if made.exports:
@@ -163,7 +163,7 @@ def _client(client: Client, at: Served) -> Html:
     return tag("details", tag("summary", client.title), *parts, notes, more, class_="client")
 
 
-def _notes(client: Client, at: Served, notes: Sequence[str]) -> Iterator[str]:
+def _notes(client: Client, at: ServedModel, notes: Sequence[str]) -> Iterator[str]:
     if 0 < at.context < client.least:
         yield f"it needs about {client.least:,} tokens of context, and this deployment has {at.context:,}"
     yield from notes

@@ -6,7 +6,7 @@ import sys
 import traceback
 from collections.abc import AsyncIterator, Callable
 
-from sparkwright.console.board import Board
+from sparkwright.console.board import ReportBoard
 from sparkwright.console.overview import overview
 from sparkwright.console.sessions import Visitor
 from sparkwright.gateway.keys import Keys
@@ -18,7 +18,7 @@ _STILL = 15.0
 class Feed:
     """keys: as they are now; each change wakes all who watch, so that a revoked key loses its page at once."""
 
-    def __init__(self, board: Board, keys: Callable[[], Keys]) -> None:
+    def __init__(self, board: ReportBoard, keys: Callable[[], Keys]) -> None:
         self._board, self._keys = board, keys
         self._changed = asyncio.Event()
         self._rendered: dict[tuple[str, bool], str] = {}

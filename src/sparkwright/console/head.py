@@ -13,14 +13,14 @@ from sparkwright.adapters.machine import SystemClock, whoami
 from sparkwright.adapters.openai_http import OpenAiEndpoint
 from sparkwright.adapters.ssh import SshSettings
 from sparkwright.app.services import Services
-from sparkwright.console.board import Watch
+from sparkwright.console.board import DeploymentWatch
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.progress import Happening
 from sparkwright.gateway.keys import BYTES
 
 
-class Silent:
+class SilentSink:
     """Implements ports.Sink: the page shows the state itself."""
 
     def report(self, happening: Happening) -> None:
@@ -28,7 +28,7 @@ class Silent:
 
 
 @dataclass
-class Shown:
+class ShownKeys:
     """Implements ports.Keyring: a key is shown once, on the page of who made it, and kept nowhere."""
 
     kept: list[str] = field(default_factory=list)
@@ -48,7 +48,7 @@ class Shown:
 
 
 @asynccontextmanager
-async def services(watch: Watch, who: str, keyring: Shown | None = None) -> AsyncIterator[Services]:
+async def services(watch: DeploymentWatch, who: str, keyring: ShownKeys | None = None) -> AsyncIterator[Services]:
     """Yields the services. who: the key's name, for leases and audit. Raises UsageError if the deployment's settings
     are unknown."""
     desired = watch.desired
@@ -67,7 +67,7 @@ async def services(watch: Watch, who: str, keyring: Shown | None = None) -> Asyn
             clock=clock,
             save_evidence=FolderArtifacts(watch.home / "evidence", clock).save,
             calibrations=FolderCalibrations(_state(watch) / "calibrations"),
-            sink=Silent(),
+            sink=SilentSink(),
             who=caller,
             nonce=secrets.token_hex(8),
             python=desired.python,
@@ -78,5 +78,5 @@ async def services(watch: Watch, who: str, keyring: Shown | None = None) -> Asyn
         await hosts.close(persist=False)
 
 
-def _state(watch: Watch) -> Path:
+def _state(watch: DeploymentWatch) -> Path:
     return watch.home.parents[1]

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from urllib.parse import urlencode
 
 from sparkwright.app import keys as key_work
-from sparkwright.console.board import Watch
+from sparkwright.console.board import DeploymentWatch
 from sparkwright.console.figures import ago, short
-from sparkwright.console.head import Shown, services
+from sparkwright.console.head import ShownKeys, services
 from sparkwright.console.pages import form
 from sparkwright.console.sessions import Visitor
 from sparkwright.domain.errors import UsageError
@@ -26,7 +26,7 @@ _ROLES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedKey:
     """The form for a new key."""
 
     name: str
@@ -35,7 +35,7 @@ class Wanted:
     limits: Mapping[str, int]
 
 
-def wanted(given: Mapping[str, str], visitor: Visitor, deployments: Sequence[str]) -> Wanted:
+def wanted(given: Mapping[str, str], visitor: Visitor, deployments: Sequence[str]) -> WantedKey:
     """Raises UsageError. A key for one deployment makes keys for that one only."""
     try:
         role = Role(given.get("role", str(Role.CLIENT)))
@@ -44,7 +44,7 @@ def wanted(given: Mapping[str, str], visitor: Visitor, deployments: Sequence[str
     deployment = visitor.key.deployment or given.get("deployment", "")
     if deployment and deployment not in deployments:
         raise UsageError(f"No deployment {short(deployment, 80)} is supervised here.")
-    return Wanted(given.get("name", ""), role, deployment, limits_of(given))
+    return WantedKey(given.get("name", ""), role, deployment, limits_of(given))
 
 
 def limits_of(given: Mapping[str, str]) -> dict[str, int]:
@@ -56,21 +56,21 @@ def limits_of(given: Mapping[str, str]) -> dict[str, int]:
     return {name: int(text) for name, text in found.items()}
 
 
-async def add_key(watch: Watch, visitor: Visitor, new: Wanted) -> str:
+async def add_key(watch: DeploymentWatch, visitor: Visitor, new: WantedKey) -> str:
     """The key itself. Raises SparkwrightError."""
-    shown = Shown()
+    shown = ShownKeys()
     async with services(watch, visitor.key.name, shown) as made:
         await key_work.add(made, new.name, new.deployment, new.role, **new.limits)
     return shown.kept[0]
 
 
-async def limit_key(watch: Watch, visitor: Visitor, name: str, limits: Mapping[str, int]) -> None:
+async def limit_key(watch: DeploymentWatch, visitor: Visitor, name: str, limits: Mapping[str, int]) -> None:
     """Raises SparkwrightError."""
     async with services(watch, visitor.key.name) as made:
         await key_work.limit(made, name, **limits)
 
 
-async def revoke_key(watch: Watch, visitor: Visitor, name: str, deployment: str) -> None:
+async def revoke_key(watch: DeploymentWatch, visitor: Visitor, name: str, deployment: str) -> None:
     async with services(watch, visitor.key.name) as made:
         await key_work.revoke(made, name, deployment)
 

@@ -12,7 +12,7 @@ from sparkwright.app import queries
 from sparkwright.app.diagnose import name_of, words_of, year_of
 from sparkwright.app.diagnose_watch import Watching
 from sparkwright.app.services import Services
-from sparkwright.console.board import Watch
+from sparkwright.console.board import DeploymentWatch
 from sparkwright.console.figures import clean, short
 from sparkwright.console.head import services
 from sparkwright.console.sessions import Visitor
@@ -38,7 +38,7 @@ _SHOWN = {"doubt": ("doubt", "bad", "cause"), "bad": ("bad", "cause"), "cause": 
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class LogLine:
     """kind: bad, doubt, access (a request that was answered), cause, note (of this page), or ''. rank: '' of notes."""
 
     number: int
@@ -57,7 +57,7 @@ class Filter:
     level: str = ""
     access: bool = False
 
-    def lets(self, line: Line) -> bool:
+    def lets(self, line: LogLine) -> bool:
         if line.kind == "note":
             return True
         shown = line.kind in _SHOWN.get(self.level, (line.kind,)) and (self.access or line.kind != "access")
@@ -77,22 +77,22 @@ def filter_of(given: Mapping[str, str]) -> Filter:
 class Follower:
     """The followed logs of one deployment. lines: the last ones."""
 
-    def __init__(self, watch: Watch) -> None:
+    def __init__(self, watch: DeploymentWatch) -> None:
         self._watch = watch
-        self.lines: deque[Line] = deque(maxlen=_KEPT)
+        self.lines: deque[LogLine] = deque(maxlen=_KEPT)
         self._last = 0
         self._changed = asyncio.Event()
         self.readers = 0
         self._task: asyncio.Task[None] | None = None
 
-    def _put(self, *rows: Line) -> None:
+    def _put(self, *rows: LogLine) -> None:
         for row in rows:
             self._last += 1
             self.lines.append(replace(row, number=self._last, markup=clean(row.markup)))
         self._changed.set()
         self._changed = asyncio.Event()
 
-    async def first(self) -> tuple[Line, ...]:
+    async def first(self) -> tuple[LogLine, ...]:
         """Those that there are; waits a moment for the first ones."""
         self._begin()
         if not self.lines:
@@ -179,42 +179,42 @@ class Follower:
             pumping.cancel()
 
 
-def fitting(lines: Sequence[Line]) -> tuple[Line, ...]:
+def fitting(lines: Sequence[LogLine]) -> tuple[LogLine, ...]:
     """The last ones, as many as a page of less than 150 kB holds."""
     weights = accumulate(len(line.markup.encode()) for line in reversed(lines))
     count = sum(1 for weight in weights if weight <= _PAGE)
     return tuple(islice(lines, len(lines) - count, None))
 
 
-def _note(text: str) -> Line:
-    return Line(0, tag("div", short(text), class_="line note"), text, "note")
+def _note(text: str) -> LogLine:
+    return LogLine(0, tag("div", short(text), class_="line note"), text, "note")
 
 
-def _rows(watching: Watching, batch: list[tuple[RankStatus, str]]) -> list[Line]:
+def _rows(watching: Watching, batch: list[tuple[RankStatus, str]]) -> list[LogLine]:
     shown = ((rank, line[:_LONGEST]) for rank, line in batch if _SCRAPED not in line)
     return [row for rank, line in shown for row in _marked(watching, rank, line)]
 
 
-def _marked(watching: Watching, rank: RankStatus, line: str) -> Iterator[Line]:
+def _marked(watching: Watching, rank: RankStatus, line: str) -> Iterator[LogLine]:
     """The line, and below it each cause that it is the first to show."""
     kind = "bad" if _BAD.search(line) else "doubt" if _DOUBT.search(line) else ""
     kind = kind or ("access" if _ACCESS.search(line) else "")
     number = str(rank.rank)
     shown = tag("span", number, class_="rank")
     markup = tag("div", shown, line, class_=f"line {kind}".strip(), data_rank=number)
-    yield Line(0, markup, line, kind, number)
+    yield LogLine(0, markup, line, kind, number)
     for cause in watching.feed(name_of(rank), f"{line}\n".encode("utf-8", "replace")):
         yield _cause(cause, number)
 
 
-def _cause(cause: Cause, rank: str) -> Line:
+def _cause(cause: Cause, rank: str) -> LogLine:
     fix = f" fix: {cause.fix[0]}" if cause.fix else ""
     about = f" ({cause.code}, {cause.confidence:.0%})"
     markup = tag("div", tag("b", cause.title), about, short(fix), class_="line cause", data_rank=rank)
-    return Line(0, markup, f"{cause.title}{about}{fix}", "cause", rank)
+    return LogLine(0, markup, f"{cause.title}{about}{fix}", "cause", rank)
 
 
-def page(names: tuple[str, ...], name: str, lines: Sequence[Line], wanted: Filter) -> Html:
+def page(names: tuple[str, ...], name: str, lines: Sequence[LogLine], wanted: Filter) -> Html:
     """The lines that are there and that the filter lets through; the script adds those that come."""
     links = (
         tag("a", one, href=f"{CONSOLE_PATH}/logs/{one}", aria_current="page" if one == name else None) for one in names
@@ -237,11 +237,11 @@ def page(names: tuple[str, ...], name: str, lines: Sequence[Line], wanted: Filte
     return join(tag("h1", f"Logs of {name}"), choice, tag("p", note, class_="soft"), _form(name, lines, wanted), box)
 
 
-def _shown(line: Line, wanted: Filter) -> Html:
+def _shown(line: LogLine, wanted: Filter) -> Html:
     return line.markup if wanted.lets(line) else Html(line.markup.replace("<div ", "<div hidden ", 1))
 
 
-def _form(name: str, lines: Sequence[Line], wanted: Filter) -> Html:
+def _form(name: str, lines: Sequence[LogLine], wanted: Filter) -> Html:
     ranks = {"": "all ranks", **{one: f"rank {one}" for one in sorted({line.rank for line in lines} - {""})}}
     fields = [
         tag(
@@ -269,6 +269,6 @@ def _select(name: str, label: str, choices: Mapping[str, str], chosen: str) -> H
     return tag("div", tag("label", label, for_=f"f-{name}"), tag("select", *options, id=f"f-{name}", name=name))
 
 
-def text_of(lines: Sequence[Line]) -> str:
+def text_of(lines: Sequence[LogLine]) -> str:
     """The log as a file: each line behind its rank."""
     return "".join(f"{line.rank and f'rank {line.rank}  '}{printable(line.text)}\n" for line in lines)

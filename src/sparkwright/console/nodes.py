@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterator, Sequence
 
-from sparkwright.console.board import Watch
+from sparkwright.console.board import DeploymentWatch
 from sparkwright.console.charts import bar
 from sparkwright.console.figures import UNKNOWN, ago, number, unit
 from sparkwright.domain.live import STALE, LiveNode, LiveRank
@@ -12,7 +12,7 @@ from sparkwright.report.markup import Html, tag
 Runs = tuple[str, LiveRank]  # of which deployment
 
 
-def section(watches: Sequence[Watch], now: float) -> Html:
+def section(watches: Sequence[DeploymentWatch], now: float) -> Html:
     """The nodes in the newest report of any supervisor."""
     lives = [watch.live for watch in watches if watch.live]
     if not any(live.nodes for live in lives):

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from sparkwright.app.prepare import prepare
 from sparkwright.app.services import LaunchRequest
-from sparkwright.console.board import Watch
+from sparkwright.console.board import DeploymentWatch
 from sparkwright.console.head import services
 from sparkwright.domain.errors import SparkwrightError
 from sparkwright.domain.plan import Plan, stopping
@@ -15,7 +15,7 @@ _PATIENCE = 15.0
 Row = tuple[str, str]
 
 
-async def outlook(watch: Watch, who: str, replaces: str = "") -> tuple[Row, ...]:
+async def outlook(watch: DeploymentWatch, who: str, replaces: str = "") -> tuple[Row, ...]:
     """replaces: another deployment, whose memory is free by then. Changes nothing."""
     desired = watch.desired
     if desired is None:

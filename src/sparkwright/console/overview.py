@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from sparkwright.console import nodes, usage
-from sparkwright.console.board import Board, Watch
+from sparkwright.console.board import DeploymentWatch, ReportBoard
 from sparkwright.console.charts import bar, sparkline
 from sparkwright.console.figures import (
     UNKNOWN,
@@ -37,7 +37,7 @@ EMPTY = Html()
 _STARTS = (DeploymentState.STARTING, DeploymentState.LOADING, DeploymentState.STAGING)
 
 
-def overview(board: Board, only: str, operates: bool = False, past: Html = EMPTY) -> Html:
+def overview(board: ReportBoard, only: str, operates: bool = False, past: Html = EMPTY) -> Html:
     """The live part of the page, for a key that opens one deployment or all. operates: with links to act.
 
     past: the last day, which the page asks for itself; an event without it leaves it as it is.
@@ -56,7 +56,7 @@ def overview(board: Board, only: str, operates: bool = False, past: Html = EMPTY
     return clean(join(*parts))
 
 
-def _all(watches: Sequence[Watch], now: float) -> Html:
+def _all(watches: Sequence[DeploymentWatch], now: float) -> Html:
     """The states of several deployments, at the top."""
     links = (
         tag("a", dot, watch.name, " ", tag("b", state_text(watch.live, stale)), href=f"#d-{watch.name}", class_=kind)
@@ -68,7 +68,7 @@ def _all(watches: Sequence[Watch], now: float) -> Html:
     return tag("nav", *links, class_="all", aria_label="Deployments")
 
 
-def _deployment(watch: Watch, board: Board, actions: Html) -> Html:
+def _deployment(watch: DeploymentWatch, board: ReportBoard, actions: Html) -> Html:
     now = board.now()
     stale, live = watch.stale(now), watch.live
     parts = [_hero(watch, live, stale, now, actions)]
@@ -82,7 +82,7 @@ def _deployment(watch: Watch, board: Board, actions: Html) -> Html:
     return tag("section", body, class_="deployment", id=f"d-{watch.name}", aria_labelledby=f"h-{watch.name}")
 
 
-def _actions(watch: Watch, watches: Sequence[Watch], now: float) -> Html:
+def _actions(watch: DeploymentWatch, watches: Sequence[DeploymentWatch], now: float) -> Html:
     """Each leads to its plan first."""
     rests = watch.live is not None and watch.live.phase in RESTS
     verbs = ["start"] if rests else ["restart", "stop"]
@@ -101,7 +101,7 @@ def _actions(watch: Watch, watches: Sequence[Watch], now: float) -> Html:
     return tag("div", *links, class_="actions")
 
 
-def _hero(watch: Watch, live: Live | None, stale: str, now: float, actions: Html) -> Html:
+def _hero(watch: DeploymentWatch, live: Live | None, stale: str, now: float, actions: Html) -> Html:
     kind = kind_of(live, bool(stale))
     name = tag("h1", watch.name, id=f"h-{watch.name}")
     pill = tag("span", tag("span", "", class_="dot", aria_hidden="true"), state_text(live, bool(stale)), class_="state")
@@ -111,7 +111,7 @@ def _hero(watch: Watch, live: Live | None, stale: str, now: float, actions: Html
     return tag("div", title, says, _what(watch), class_=f"hero {kind}")
 
 
-def _says(watch: Watch, live: Live | None, stale: str, now: float) -> str:
+def _says(watch: DeploymentWatch, live: Live | None, stale: str, now: float) -> str:
     """Is it well; if not, why and until when."""
     if live is None or stale:
         last = f" Its last report, from {ago(live.at, now)}, is shown below." if live else ""
@@ -141,7 +141,7 @@ def _probe(live: Live, now: float) -> str:
     return f" Last {kind} token asked for: {ago(live.canary.at, now)}, it took {duration(live.canary.seconds)}."
 
 
-def _what(watch: Watch) -> Html:
+def _what(watch: DeploymentWatch) -> Html:
     desired = watch.desired
     rows = [("endpoint", watch.endpoint or UNKNOWN)]
     if desired:
@@ -186,7 +186,7 @@ def _loading(rank: LiveRank) -> Html:
     return tag("div", tag("div", label, tag("span", amount), class_="row"), picture, class_="rank")
 
 
-def _figures(watch: Watch, board: Board, live: Live, stale: str, now: float) -> Html:
+def _figures(watch: DeploymentWatch, board: ReportBoard, live: Live, stale: str, now: float) -> Html:
     history = watch.history
     engine = _current(live, stale, now)
     rates = (history.decode, history.prefill) if engine.at else (Rate(), Rate())
@@ -252,7 +252,7 @@ def _incidents(found: Sequence[Incident], now: float) -> Html:
     return tag("section", title, tag("ul", *rows, class_="incidents"), more, class_="recent")
 
 
-def days(board: Board, only: str) -> Html:
+def days(board: ReportBoard, only: str) -> Html:
     """The last day of each deployment, of four at most; made once in a while for all who watch.
 
     With several, what a mouse points at is left out, so that the page stays small: their tables have it.

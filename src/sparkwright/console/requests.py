@@ -22,7 +22,7 @@ _RESULTS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class RequestFilter:
     """The filter of the list; '' for all."""
 
     key: str = ""
@@ -33,16 +33,16 @@ class Wanted:
         return self.key in ("", one.key) and self.model in ("", one.model) and self.result in ("", _kind(one))
 
 
-def wanted(given: Mapping[str, str]) -> Wanted:
+def wanted(given: Mapping[str, str]) -> RequestFilter:
     result = given.get("result", "")
-    return Wanted(given.get("key", "")[:200], given.get("model", "")[:200], result if result in _RESULTS else "")
+    return RequestFilter(given.get("key", "")[:200], given.get("model", "")[:200], result if result in _RESULTS else "")
 
 
 def _kind(one: RequestRecord) -> str:
     return "refused" if one.outcome == "refused" else "ok" if one.outcome in ("finished", "uncounted") else "failed"
 
 
-def page(found: Sequence[RequestRecord], filters: Wanted, query: str, now: float) -> Html:
+def page(found: Sequence[RequestRecord], filters: RequestFilter, query: str, now: float) -> Html:
     """query: of the address, for what the page asks again. found: newest first."""
     about = tag("p", "The last day's requests at the gateway. Prompts and answers are not stored.", class_="soft")
     box = tag(
@@ -55,7 +55,7 @@ def page(found: Sequence[RequestRecord], filters: Wanted, query: str, now: float
     return join(tag("h1", "Requests"), about, _form(found, filters), box)
 
 
-def _form(found: Sequence[RequestRecord], filters: Wanted) -> Html:
+def _form(found: Sequence[RequestRecord], filters: RequestFilter) -> Html:
     keys = sorted({one.key for one in found} | {filters.key} - {""})
     models = sorted({one.model for one in found} | {filters.model} - {""})
     choices = [
@@ -71,7 +71,7 @@ def _select(name: str, label: str, choices: Mapping[str, str], chosen: str) -> H
     return tag("div", tag("label", label, for_=f"f-{name}"), tag("select", *options, id=f"f-{name}", name=name))
 
 
-def rows(found: Sequence[RequestRecord], filters: Wanted, now: float) -> Html:
+def rows(found: Sequence[RequestRecord], filters: RequestFilter, now: float) -> Html:
     """The table with a line that says how many there are."""
     mine = [one for one in found if filters.lets(one)]
     if not mine:

@@ -6,7 +6,7 @@ from pathlib import Path
 from sparkwright.app.runs import REPORT_NAME, REPORTS
 from sparkwright.console.figures import ago, number, short
 from sparkwright.domain.codec import Unreadable, from_json
-from sparkwright.domain.run import Listed
+from sparkwright.domain.run import RunListing
 from sparkwright.gateway.caddy import CONSOLE_PATH
 from sparkwright.report.html import policy
 from sparkwright.report.markup import Html, join, tag
@@ -17,7 +17,7 @@ _HOW = "sparkwright report RUN --console"
 POLICY = f"{policy()}; frame-ancestors 'none'"
 
 
-def listed(state: Path, models: Collection[str] | None = None) -> list[tuple[str, tuple[Listed, ...]]]:
+def listed(state: Path, models: Collection[str] | None = None) -> list[tuple[str, tuple[RunListing, ...]]]:
     """(name, its runs), the newest report first; what cannot be read is left out. models: as of `report`."""
     found = sorted((state / REPORTS).glob("[!.]*.json"), key=lambda path: -path.stat().st_mtime)
     named = (path for path in found if REPORT_NAME.fullmatch(path.stem) and path.stat().st_size <= _ABOUT)
@@ -25,13 +25,13 @@ def listed(state: Path, models: Collection[str] | None = None) -> list[tuple[str
     return [(name, runs) for name, runs in pairs if _visible(runs, models)][:_MOST]
 
 
-def _visible(runs: tuple[Listed, ...], models: Collection[str] | None) -> bool:
+def _visible(runs: tuple[RunListing, ...], models: Collection[str] | None) -> bool:
     return bool(runs) and (models is None or all(run.model in models for run in runs))
 
 
-def _runs(path: Path) -> tuple[Listed, ...]:
+def _runs(path: Path) -> tuple[RunListing, ...]:
     try:
-        return from_json(tuple[Listed, ...], path.read_bytes())
+        return from_json(tuple[RunListing, ...], path.read_bytes())
     except (OSError, Unreadable):
         return ()
 
@@ -46,7 +46,7 @@ def report(state: Path, name: str, models: Collection[str] | None = None) -> byt
     return path.read_bytes()
 
 
-def page(found: list[tuple[str, tuple[Listed, ...]]], now: float) -> Html:
+def page(found: list[tuple[str, tuple[RunListing, ...]]], now: float) -> Html:
     title, how = tag("h1", "Runs"), tag("p", "A report gets here with ", tag("code", _HOW), ".", class_="soft")
     if not found:
         return join(
@@ -59,7 +59,7 @@ def page(found: list[tuple[str, tuple[Listed, ...]]], now: float) -> Html:
     return join(title, tag("div", table, class_="scroll", tabindex="0", role="region", aria_label="Runs"), how)
 
 
-def _row(name: str, runs: tuple[Listed, ...], now: float) -> Html:
+def _row(name: str, runs: tuple[RunListing, ...], now: float) -> Html:
     one, more = runs[0], f" and {len(runs) - 1} more" if len(runs) > 1 else ""
     mark = tag("span", "simulated", class_="mark") if any(run.simulated for run in runs) else ""
     link = tag("a", f"{one.id}{more}", href=f"{CONSOLE_PATH}/runs/{name}")

@@ -20,12 +20,12 @@ from starlette.routing import Route
 
 from sparkwright.adapters.watchdog import watched_by_systemd
 from sparkwright.console import actions, chat, connect, incidents, keys, logs, pages, requests, runs, usage
-from sparkwright.console.board import Board, Watch
+from sparkwright.console.board import DeploymentWatch, ReportBoard
 from sparkwright.console.feed import Feed
 from sparkwright.console.figures import clean
 from sparkwright.console.forms import Operated, Shown, allowed, failed, fields, for_operators, html, same_origin
 from sparkwright.console.overview import days, overview
-from sparkwright.console.requests import Wanted
+from sparkwright.console.requests import RequestFilter
 from sparkwright.console.sessions import Sessions, Visitor
 from sparkwright.domain.codec import Unreadable, from_json
 from sparkwright.domain.errors import SparkwrightError
@@ -51,11 +51,13 @@ class Console:
         setting = from_json(FrontSetting, (home / "door" / FRONT).read_bytes())
         self.keys = Watched(Path(setting.keys), parse, Keys(), time.monotonic, _PATIENCE)
         self.sessions = Sessions(home / "door", str(setting.port), lambda: self.keys.value, time.time)
-        self.board = Board(home.parents[1])
+        self.board = ReportBoard(home.parents[1])
         self.feed = Feed(self.board, lambda: self.keys.value)
         self.operations = actions.Operations(self.board)
         self._followers: dict[str, logs.Follower] = {}
-        self._rows: dict[tuple[str, Wanted], tuple[float, Html]] = {}  # by what is seen and filtered: when it was made
+        self._rows: dict[
+            tuple[str, RequestFilter], tuple[float, Html]
+        ] = {}  # by what is seen and filtered: when it was made
 
     @property
     def routes(self) -> list[Route]:
@@ -169,7 +171,7 @@ class Console:
             self._rows = dict([(key, (now, page)), *kept])
         return html(page)
 
-    async def _requests(self, request: Request, visitor: Visitor) -> tuple[tuple[RequestRecord, ...], Wanted]:
+    async def _requests(self, request: Request, visitor: Visitor) -> tuple[tuple[RequestRecord, ...], RequestFilter]:
         self.board.refresh()
         found = await asyncio.to_thread(self.board.requests, visitor.key.deployment)
         return found, requests.wanted(request.query_params)
@@ -232,7 +234,7 @@ class Console:
         self.board.refresh()
         return self.board.models(visitor.key.deployment) if visitor.key.deployment else None
 
-    def _watch(self, request: Request, visitor: Visitor) -> Watch | None:
+    def _watch(self, request: Request, visitor: Visitor) -> DeploymentWatch | None:
         """The deployment that the path names, else of those that the visitor's key opens one that serves."""
         self.board.refresh()
         seen, name = self.board.visible(visitor.key.deployment), request.path_params.get("name")

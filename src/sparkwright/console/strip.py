@@ -18,7 +18,7 @@ Values = Sequence[float | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class StripRow:
     """top: the axis ends here; it begins at 0. text: a value as a person reads it."""
 
     name: str
@@ -47,21 +47,21 @@ def strip(name: str, minutes: Sequence[Minute], spans: Sequence[RequestSpan], no
     return tag("section", head, plots, _axis(), table, class_="day", aria_labelledby=f"day-{name}")
 
 
-def _rows(slots: dict[int, list[Minute]], spans: dict[int, RequestSpan], times: range) -> Iterator[Row]:
+def _rows(slots: dict[int, list[Minute]], spans: dict[int, RequestSpan], times: range) -> Iterator[StripRow]:
     def minutes(read: Callable[[Minute], float | None]) -> list[float | None]:
         return [_mean(map(read, slots.get(at, ()))) for at in times]
 
     def requests(read: Callable[[RequestSpan], float | None]) -> list[float | None]:
         return [read(spans[at]) if at in spans else None for at in times]
 
-    yield Row("tokens/s", minutes(lambda one: one.decode), lambda value: f"{number(value, 1)} tokens/s")
-    yield Row("first token", requests(lambda one: one.first), duration)
-    yield Row("time per token", requests(lambda one: one.per_token), lambda value: f"{1000 * value:.0f} ms")
-    yield Row("failed, refused", requests(_bad), lambda value: f"{value:.0f} requests")
+    yield StripRow("tokens/s", minutes(lambda one: one.decode), lambda value: f"{number(value, 1)} tokens/s")
+    yield StripRow("first token", requests(lambda one: one.first), duration)
+    yield StripRow("time per token", requests(lambda one: one.per_token), lambda value: f"{1000 * value:.0f} ms")
+    yield StripRow("failed, refused", requests(_bad), lambda value: f"{value:.0f} requests")
     total = max((node.total or 0.0 for group in slots.values() for one in group for node in one.nodes), default=0.0)
-    yield Row("least memory", minutes(_least), lambda value: f"{value / GIB:.1f} GiB", total)
-    yield Row("hottest GPU", minutes(_hottest), lambda value: f"{value:.0f} °C", 100.0)
-    yield Row("power of all GPUs", minutes(_power), lambda value: f"{value:.0f} W")
+    yield StripRow("least memory", minutes(_least), lambda value: f"{value / GIB:.1f} GiB", total)
+    yield StripRow("hottest GPU", minutes(_hottest), lambda value: f"{value:.0f} °C", 100.0)
+    yield StripRow("power of all GPUs", minutes(_power), lambda value: f"{value:.0f} W")
 
 
 def _bad(span: RequestSpan) -> float:
@@ -123,7 +123,7 @@ def _states(states: Sequence[str]) -> Html:
     return tag("div", tag("span", "state"), picture, tag("span", f"ready {good / max(seen, 1):.0%}"), class_="plot")
 
 
-def _plot(row: Row) -> Html:
+def _plot(row: StripRow) -> Html:
     peak = max(row.known)
     top = row.top or peak or 1.0
     lines = [
@@ -152,7 +152,7 @@ def _parts(values: Values) -> Iterator[list[tuple[float, float]]]:
             yield part if len(part) > 1 else [(part[0][0] - 0.5, part[0][1]), (part[0][0] + 0.5, part[0][1])]
 
 
-def _columns(times: range, states: Sequence[str], rows: Sequence[Row], now: float) -> Html:
+def _columns(times: range, states: Sequence[str], rows: Sequence[StripRow], now: float) -> Html:
     """The columns under the mouse: each tells its quarter of an hour."""
     width = _POINTS // _COLUMNS
     cells = []
@@ -163,7 +163,7 @@ def _columns(times: range, states: Sequence[str], rows: Sequence[Row], now: floa
     return tag("div", *cells, class_="columns", aria_hidden="true")
 
 
-def _told(part: slice, states: Sequence[str], rows: Sequence[Row]) -> str:
+def _told(part: slice, states: Sequence[str], rows: Sequence[StripRow]) -> str:
     state = max(states[part], key=lambda one: _badness(one) if one else -1)
     found = [(row, _mean(iter(row.values[part]))) for row in rows]
     said = [f"{row.name} {row.text(value)}" for row, value in found if value is not None]
@@ -175,7 +175,7 @@ def _axis() -> Html:
     return tag("div", tag("span"), tag("div", *ticks), tag("span"), class_="plot axis", aria_hidden="true")
 
 
-def _table(times: range, states: Sequence[str], rows: Sequence[Row], now: float) -> Html:
+def _table(times: range, states: Sequence[str], rows: Sequence[StripRow], now: float) -> Html:
     heads = ("hours ago", "state", *(row.name for row in rows))
     head = tag("thead", tag("tr", *(tag("th", name, scope="col") for name in heads)))
     per_hour, body = 3600 // STEP, []

@@ -9,7 +9,7 @@ from typing import Any, TypedDict, Unpack
 
 from sparkwright.domain.checkpoint import Checkpoint, Published
 from sparkwright.domain.cluster import Cluster
-from sparkwright.domain.fabric_facts import Measured
+from sparkwright.domain.fabric_facts import DeepMeasurements
 from sparkwright.domain.facts import NodeFacts, Unknown
 from sparkwright.domain.finding import Finding, Fix, Severity
 from sparkwright.domain.ledger import MemoryLedger
@@ -39,7 +39,7 @@ class Context:
     images: Mapping[str, int] = field(default_factory=dict)
     advice: Advice | None = None
     published: Published | None = None
-    measured: Measured | None = None
+    measured: DeepMeasurements | None = None
     gateway: GatewayFacts | None = None
     beside: tuple[str, ...] = ()  # other deployments that may run on the same nodes
 
@@ -68,7 +68,7 @@ def _nothing(context: Context) -> Iterable[Found]:
     return ()
 
 
-class Given(TypedDict, total=False):
+class FindingFields(TypedDict, total=False):
     """The optional arguments of `on`; the docstring of Found has their meanings."""
 
     title: str
@@ -79,7 +79,7 @@ class Given(TypedDict, total=False):
 
 
 @dataclass(frozen=True, slots=True)
-class Texts:
+class CheckTexts:
     """The texts of a code, from its table in the TOML file.
 
     detects, why, see (URLs): for `explain`. cause, fix: what findings have that give none of their own; `{node}`
@@ -109,11 +109,11 @@ class Check:
     source: Path = Path()
 
     @property
-    def texts(self) -> Texts:
+    def texts(self) -> CheckTexts:
         """Read when a finding or `explain` first needs the family. Raises ValueError: `FILE:LINE: what is wrong`."""
         return texts_of(self.source)[self.code]
 
-    def on(self, subject: str, evidence: str = "", **given: Unpack[Given]) -> Finding:
+    def on(self, subject: str, evidence: str = "", **given: Unpack[FindingFields]) -> Finding:
         """The finding about that subject, for those that no check function makes."""
         return self.finding(Found(evidence, subject=subject, **given))
 
@@ -141,7 +141,7 @@ def explained(module: str, *checks: Check) -> tuple[Check, ...]:
 
 
 @cache
-def texts_of(source: Path) -> Mapping[str, Texts]:
+def texts_of(source: Path) -> Mapping[str, CheckTexts]:
     """Code -> its texts, line breaks folded. Raises ValueError: `FILE:LINE: what is wrong`."""
     text = source.read_text(encoding="utf-8")
     try:
@@ -152,16 +152,16 @@ def texts_of(source: Path) -> Mapping[str, Texts]:
     return {code: _texts(source.name, text, code, table) for code, table in tables.items()}
 
 
-def _texts(name: str, text: str, code: str, table: Any) -> Texts:
+def _texts(name: str, text: str, code: str, table: Any) -> CheckTexts:
     start = text.find(f"[{code}]")
-    known = {one.name: list if one.name == "see" else str for one in fields(Texts)}
+    known = {one.name: list if one.name == "see" else str for one in fields(CheckTexts)}
     wrong = [key for key, value in table.items() if type(value) is not known.get(key)] if type(table) is dict else [""]
     if wrong or not table.get("detects"):
         what = f"{code}: {wrong[0]!r} is unknown or of another type" if wrong else f"{code} has no detects"
         place = text.find(f"\n{wrong[0]} =", start) + 1 if wrong else start
         raise ValueError(f"{name}:{1 + text.count(chr(10), 0, place or start)}: {what}")
     texts: dict[str, Any] = {key: re.sub(r"\n *", " ", value) for key, value in table.items() if key != "see"}
-    return Texts(see=tuple(table.get("see", ())), **texts)
+    return CheckTexts(see=tuple(table.get("see", ())), **texts)
 
 
 def by_code(checks: Iterable[Check]) -> Mapping[str, Check]:

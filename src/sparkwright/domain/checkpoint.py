@@ -153,7 +153,7 @@ class Stored:
         return self.id, self.checkpoint.revision, self.place if self.id else self.place.rstrip("/").rpartition("/")[2]
 
 
-class How(StrEnum):
+class Usability(StrEnum):
     """YES: as the recipe is. COULD: with another model.id, model.path or revision. NO: only seems so."""
 
     YES = "yes"
@@ -167,6 +167,6 @@ class Use:
     text."""
 
     recipe: str
-    how: How
+    how: Usability
     change: tuple[tuple[str, str], ...] = ()
     why: str = ""

@@ -44,7 +44,7 @@ class Proof:
 
 
 @dataclass(frozen=True, slots=True)
-class Stated:
+class StatedFact:
     """A fact that a line states without a message: `df: /models is 100 % full`, `driver 590.48 is in the range ...`."""
 
     text: str
@@ -68,7 +68,7 @@ class Cause:
     proof: tuple[Proof, ...]
     seen: int = 1
     resembles: tuple[str, ...] = ()
-    versions: tuple[Stated, ...] = ()
+    versions: tuple[StatedFact, ...] = ()
 
     @property
     def sureness(self) -> Sureness:
@@ -149,7 +149,7 @@ class Diagnosis:
     untold: tuple[str, ...] = ()
     collect: tuple[str, ...] = ()
     explanation: Explanation | None = None
-    stated: tuple[Stated, ...] = ()
+    stated: tuple[StatedFact, ...] = ()
     differs: tuple[Difference, ...] = ()
     notes: tuple[Cause, ...] = ()
     state: State = State.UNKNOWN

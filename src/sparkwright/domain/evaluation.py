@@ -5,7 +5,7 @@ from enum import StrEnum
 from sparkwright.domain.values import dataclass
 
 
-class State(StrEnum):
+class ProbeState(StrEnum):
     """The state of a probe. Unsupported: the server refuses the request. Broken: no answer. Skipped: nothing to judge
     by.
 
@@ -21,7 +21,7 @@ class State(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class ProbeEvidence:
     """One exchange that shows a failure, shortened. what: what was expected and what came."""
 
     what: str
@@ -44,7 +44,7 @@ class Score:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ProbeOutcome:
     """The result of one probe, kind of instruction or comparison. cases: how many were judged; failed: how many failed.
 
     at: when, of a soak, in seconds after the run began. detail: one sentence. means, hint: what a failure usually means
@@ -52,13 +52,13 @@ class Outcome:
     """
 
     name: str
-    state: State
+    state: ProbeState
     detail: str = ""
     cases: int = 0
     failed: int = 0
     means: str = ""
     hint: str = ""
-    evidence: tuple[Evidence, ...] = ()
+    evidence: tuple[ProbeEvidence, ...] = ()
     score: Score | None = None
     requests: int = 0
     seconds: float = 0.0
@@ -96,7 +96,7 @@ class Evaluation:
     """
 
     kind: str
-    outcomes: tuple[Outcome, ...] = ()
+    outcomes: tuple[ProbeOutcome, ...] = ()
     answers: tuple[Greedy, ...] = ()
     verdict: str = ""
     events: tuple[Event, ...] = ()
@@ -104,13 +104,15 @@ class Evaluation:
     floor: int = 0
 
     @property
-    def counts(self) -> dict[State, int]:
-        return {state: sum(one.state is state for one in self.outcomes) for state in State}
+    def counts(self) -> dict[ProbeState, int]:
+        return {state: sum(one.state is state for one in self.outcomes) for state in ProbeState}
 
     @property
     def passed(self) -> bool:
         """Nothing failed, nothing stayed without an answer, and something was judged."""
         counts = self.counts
         return (
-            not counts[State.FAILED] and not counts[State.BROKEN] and bool(counts[State.PASSED] or counts[State.SCORED])
+            not counts[ProbeState.FAILED]
+            and not counts[ProbeState.BROKEN]
+            and bool(counts[ProbeState.PASSED] or counts[ProbeState.SCORED])
         )

@@ -89,7 +89,7 @@ class Network:
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class EnvironmentSetting:
     """A variable and where it is set: a file's path, or `session` for what an ssh session gets."""
 
     where: str
@@ -106,8 +106,8 @@ class Settings:
     lax_ssh: ssh_config files that turn host key checking off.
     """
 
-    communication: tuple[Setting, ...] = ()
-    proxies: tuple[Setting, ...] = ()
+    communication: tuple[EnvironmentSetting, ...] = ()
+    proxies: tuple[EnvironmentSetting, ...] = ()
     nccl: tuple[str, ...] = ()
     token_file: str = ""
     token_mode: str = ""
@@ -220,7 +220,7 @@ class Skipped:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class DeepMeasurements:
     bandwidths: tuple[Bandwidth, ...] = ()
     clocks: tuple[Clocks, ...] = ()
     skipped: tuple[Skipped, ...] = ()

@@ -62,7 +62,7 @@ def prevented(findings: Collection[Finding]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class AppliedFix:
     """A fix and its circumstances. code: of the finding. before: what `fix.look` printed before it.
 
     at: seconds since the epoch. who: `user@host`. done: False from before the change until it is known to hold; one

@@ -11,7 +11,7 @@ KV_TOKENS = "KV tokens"
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class PredictionError:
     """One figure of one node. at: seconds since the epoch. quantity: of the ledger, in bytes, or tokens.
 
     learned: an earlier start of the same had corrected the prediction. low, high: of nine measurements of ten.
@@ -54,7 +54,7 @@ class Score:
     inside: int
 
 
-def compared(ledger: MemoryLedger, found: Calibration) -> Iterator[Compared]:
+def compared(ledger: MemoryLedger, found: Calibration) -> Iterator[PredictionError]:
     """Pairs of planned and logged figures of one rank; only quantities that both have."""
     under = found.conditions
     pairs = ((WEIGHTS, found.weights), (KV_POOL, found.kv))
@@ -64,27 +64,27 @@ def compared(ledger: MemoryLedger, found: Calibration) -> Iterator[Compared]:
             continue
         low, high = line.bytes if line.low is None else line.low, line.bytes if line.high is None else line.high
         learned = line.origin is Origin.CALIBRATED
-        yield Compared(
+        yield PredictionError(
             found.at, found.source, under.recipe, under.engine, ledger.node, name, line.bytes, low, high, truth,
             learned, under.simulated,
         )  # fmt: skip
         tokens = ledger.kv_tokens if name == KV_POOL else None
         if tokens and found.kv_tokens:
             least, most = tokens * low / line.bytes, tokens * high / line.bytes
-            yield Compared(
+            yield PredictionError(
                 found.at, found.source, under.recipe, under.engine, ledger.node, KV_TOKENS, tokens, least, most,
                 found.kv_tokens, learned, under.simulated,
             )  # fmt: skip
 
 
-def scores(rows: Iterable[Compared]) -> tuple[Score, ...]:
+def scores(rows: Iterable[PredictionError]) -> tuple[Score, ...]:
     """Scores by node and quantity; predictions corrected by an earlier start are counted apart."""
-    groups: dict[tuple[str, str, bool], list[Compared]] = {}
+    groups: dict[tuple[str, str, bool], list[PredictionError]] = {}
     for row in rows:
         groups.setdefault((row.node, row.quantity, row.learned), []).append(row)
     return tuple(_score(key, group) for key, group in sorted(groups.items()))
 
 
-def _score(key: tuple[str, str, bool], group: Sequence[Compared]) -> Score:
+def _score(key: tuple[str, str, bool], group: Sequence[PredictionError]) -> Score:
     off = [abs(one.off) for one in group]
     return Score(*key, len(group), median(off), max(off), sum(one.inside for one in group))

@@ -51,7 +51,7 @@ class Probed:
 
 
 @dataclass(frozen=True, slots=True)
-class Launched:
+class LaunchCommand:
     """The command a rank was really started with. image: its digest, else its id on the node; '' for a process."""
 
     argv: tuple[str, ...]

@@ -45,7 +45,7 @@ class Session:
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class LoadJob:
     """One level, one repeat, for the client. url: of the request, whole; headers with the key are handed over apart.
 
     limits, seconds: connect, until the first byte, between two reads, for the whole job.
@@ -141,7 +141,7 @@ class Lag:
 
 
 @dataclass(frozen=True, slots=True)
-class Conditions:
+class RunConditions:
     """The conditions of a run; '' if unknown. ours: the endpoint is a deployment of this cluster.
 
     tokenizer: how prompt lengths were made (`/tokenize of the server`, `file <sha>`, `estimate`). nodes: a line each.
@@ -189,7 +189,7 @@ class Scrape:
 
 
 @dataclass(frozen=True, slots=True)
-class Stated:
+class StatedFigures:
     """One figure as another tool printed it, without the requests behind it; None: not stated.
 
     name: of `summary.METRICS` in its unit, or the tool's own word, which only an export to that tool's format reads.
@@ -235,7 +235,7 @@ class Level:
     scrapes: tuple[Scrape, ...] = ()
     doubts: tuple[str, ...] = ()
     complete: bool = True
-    stated: tuple[Stated, ...] = ()
+    stated: tuple[StatedFigures, ...] = ()
     totals: Totals | None = None
 
 
@@ -249,7 +249,7 @@ class Run:
     id: str
     began: float
     workload: Workload
-    conditions: Conditions
+    conditions: RunConditions
     state: str = "running"
     ended: float = 0.0
     levels: tuple[Level, ...] = ()
@@ -260,7 +260,7 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class RunListing:
     """A run without its requests. workload: name@version. done of planned: repeats of levels that are complete.
 
     kind: bench, or eval and what it asked.

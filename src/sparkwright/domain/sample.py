@@ -62,7 +62,7 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True)
-class Halt:
+class HaltedProcess:
     """pid: on its node; name: as the kernel has it. paused: with its whole container (docker pause)."""
 
     pid: int

@@ -92,7 +92,7 @@ class PairTrouble(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class CertificatePair:
     """Certificate and key as the node sees them. until: its end as openssl prints it, '' when not known.
 
     trouble: None when nothing is known against it. soon: it ends within 14 days. key_mode: octal, as `stat` prints it.
@@ -132,7 +132,7 @@ class GatewayFacts:
     hostname: str = ""
     addresses: tuple[str, ...] = ()
     user: str = ""
-    pair: Pair | None = None
+    pair: CertificatePair | None = None
     front: str = ""
     behind: tuple[str, ...] = ()
     kept: str = ""

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from sparkwright.domain.evaluation import Outcome
+from sparkwright.domain.evaluation import ProbeOutcome
 from sparkwright.domain.summary import Interval
 from sparkwright.domain.values import dataclass, field
 
@@ -62,6 +62,6 @@ class Endurance:
     latency: Mapping[str, tuple[Point, ...]] = field(default_factory=dict)
     shifts: tuple[Shift, ...] = ()
     restarts: int = 0
-    failed: tuple[Outcome, ...] = ()
+    failed: tuple[ProbeOutcome, ...] = ()
     findings: tuple[SoakFinding, ...] = ()
     unknown: tuple[str, ...] = ()

@@ -102,7 +102,7 @@ class RunSummary:
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class MetricComparison:
     """One metric of one level in two runs. verdict: better, worse, same, unclear. ratio: new / base, None of 0."""
 
     level: str
@@ -121,7 +121,7 @@ class Comparison:
 
     base: str
     new: str
-    rows: tuple[Compared, ...] = ()
+    rows: tuple[MetricComparison, ...] = ()
     refused: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 

@@ -19,7 +19,7 @@ class TuneGoal(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class TuneSetting:
     """key: of the recipe (`serving.sequences`, `flags.threads`). values: the first is the recipe's own, None: unset.
 
     by_start: compared by the time to ready, not by answers.
@@ -125,7 +125,7 @@ class Tuned:
     id: str
     goal: TuneGoal
     recipe: str
-    settings: tuple[Setting, ...]
+    settings: tuple[TuneSetting, ...]
     candidates: tuple[Candidate, ...]
     trials: tuple[Trial, ...]
     space: int

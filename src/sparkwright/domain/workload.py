@@ -128,7 +128,7 @@ class LevelPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class Search:
+class RateSearch:
     """The highest rate that still meets the SLO, between two rates, to this relative precision."""
 
     low: float
@@ -167,6 +167,6 @@ class Workload:
     ignore_eos: bool = True
     temperature: float = 0.0
     slo: Slo | None = None
-    search: Search | None = None
+    search: RateSearch | None = None
     deadline: float = 1800.0
     soak: Soak | None = None

@@ -62,7 +62,7 @@ class Option:
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class FlagProblem:
     """value: the one that is not among those allowed; key: of a JSON option, where the problem is."""
 
     code: str
@@ -72,16 +72,18 @@ class Problem:
     value: str = ""
 
 
-def problems(option: Option, key: str, values: Sequence[str]) -> tuple[Problem, ...]:
+def problems(option: Option, key: str, values: Sequence[str]) -> tuple[FlagProblem, ...]:
     """key: what follows a dot (`--speculative-config.method`). values: the words up to the next option."""
     if key:
         return tuple(_json_entry(option, key.split(".")[0], values[0] if values else "", nested="." in key))
     if option.kind in ("flag", "bool"):
-        return (Problem("ENG003", f"takes no value, but {values[0]!r} follows", "remove the value"),) if values else ()
+        return (
+            (FlagProblem("ENG003", f"takes no value, but {values[0]!r} follows", "remove the value"),) if values else ()
+        )
     if option.kind == "maybe":
         return ()
     if not values:
-        return (Problem("ENG003", "needs a value", f"write --{option.name} {_example(option)}"),)
+        return (FlagProblem("ENG003", "needs a value", f"write --{option.name} {_example(option)}"),)
     if option.kind == "json":
         return tuple(_json(option, values[0]))
     wanted = values if option.kind == "list" else values[:1]
@@ -89,25 +91,25 @@ def problems(option: Option, key: str, values: Sequence[str]) -> tuple[Problem, 
     return (*(found for value in wanted for found in _value(option, value)), *extra)
 
 
-def _extra(values: Sequence[str]) -> tuple[Problem, ...]:
-    return tuple(Problem("ENG003", f"takes one value; {v!r} is too much", "quote it, or remove it") for v in values)
+def _extra(values: Sequence[str]) -> tuple[FlagProblem, ...]:
+    return tuple(FlagProblem("ENG003", f"takes one value; {v!r} is too much", "quote it, or remove it") for v in values)
 
 
-def _value(option: Option, value: str) -> Iterator[Problem]:
+def _value(option: Option, value: str) -> Iterator[FlagProblem]:
     if not _fits(option.type, value):
-        yield Problem(
+        yield FlagProblem(
             "ENG003", f"takes {_kind_name(option.type)}, not {value!r}", f"as in --{option.name} {_example(option)}"
         )
         return
     # Enforced choices, or the names that are built in
     if option.choices and not _is_one_of(value, option.choices, option.folded) and value != "None":
-        yield Problem("ENG002", f"does not take {value!r}", _allowed(value, option.choices), value=value)
+        yield FlagProblem("ENG002", f"does not take {value!r}", _allowed(value, option.choices), value=value)
     if option.known and not _is_one_of(value, option.known, folded=True):
-        yield Problem("ENG009", f"has no built-in {value!r}", _allowed(value, option.known))
+        yield FlagProblem("ENG009", f"has no built-in {value!r}", _allowed(value, option.known))
     for name, limit in option.limits.items():
         words, holds = _BOUNDS[name]
         if _is_number(value) and not holds(float(value), limit):
-            yield Problem("ENG003", f"must be {words} {limit:g}, not {value}", f"choose a value {words} {limit:g}")
+            yield FlagProblem("ENG003", f"must be {words} {limit:g}, not {value}", f"choose a value {words} {limit:g}")
 
 
 def _is_one_of(value: str, names: Sequence[Any], folded: bool) -> bool:
@@ -123,23 +125,25 @@ def _allowed(value: str, names: Sequence[Any]) -> str:
     return f"did you mean {near[0]}? allowed: {listed}" if near else f"allowed: {listed}"
 
 
-def _json(option: Option, text: str) -> Iterator[Problem]:
+def _json(option: Option, text: str) -> Iterator[FlagProblem]:
     try:
         found = json.loads(text)
     except ValueError as error:
-        yield Problem("ENG003", f"takes JSON: {error}", "check quotes and brackets")
+        yield FlagProblem("ENG003", f"takes JSON: {error}", "check quotes and brackets")
         return
     for key, value in found.items() if isinstance(found, dict) else ():
         yield from _json_entry(option, key, value, nested=isinstance(value, dict))
 
 
-def _json_entry(option: Option, key: str, value: object, nested: bool) -> Iterator[Problem]:
+def _json_entry(option: Option, key: str, value: object, nested: bool) -> Iterator[FlagProblem]:
     if option.kind not in ("json", "value"):
-        yield Problem("ENG003", f"has no key {key!r}: it is no JSON option", f"write --{option.name}")
+        yield FlagProblem("ENG003", f"has no key {key!r}: it is no JSON option", f"write --{option.name}")
     elif option.keys and key not in option.keys:
-        yield Problem("ENG004", f"has no key {key!r}", _allowed(key, list(option.keys)), key)
+        yield FlagProblem("ENG004", f"has no key {key!r}", _allowed(key, list(option.keys)), key)
     elif not nested and (limited := option.keys.get(key)) and value is not None and value not in limited:
-        yield Problem("ENG002", f"does not take {value!r} for {key}", _allowed(str(value), limited), key, str(value))
+        yield FlagProblem(
+            "ENG002", f"does not take {value!r} for {key}", _allowed(str(value), limited), key, str(value)
+        )
 
 
 def _fits(kind: str, value: str) -> bool:

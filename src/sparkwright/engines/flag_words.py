@@ -7,27 +7,27 @@ from collections.abc import Iterator, Sequence
 
 from sparkwright.domain.values import dataclass
 from sparkwright.engines.flag_data import FlagData
-from sparkwright.engines.flag_values import Problem
+from sparkwright.engines.flag_values import FlagProblem
 from sparkwright.engines.options import option_name
 from sparkwright.engines.tables import vocabulary
 from sparkwright.engines.version import version_key
 
 
 @dataclass(frozen=True, slots=True)
-class Advice:
+class OptionAdvice:
     """word: what to write, '' when nothing fits; because: where that comes from."""
 
     word: str = ""
     because: str = ""
 
 
-def right_word(data: FlagData, word: str) -> Advice:
+def right_word(data: FlagData, word: str) -> OptionAdvice:
     """The certain replacement for an option that this version lacks."""
     name = option_name(word).partition(".")[0]
     for found in (_spelled(data, name), _past(data, name), _renamed(data, name), _foreign(data, name)):
         if found.word:
             return found
-    return Advice()
+    return OptionAdvice()
 
 
 def owner(data: FlagData, word: str) -> str:
@@ -46,32 +46,32 @@ def written_name(word: str) -> str:
     return word.split(" ")[0].split("=")[0].partition(".")[0]
 
 
-def _spelled(data: FlagData, name: str) -> Advice:
+def _spelled(data: FlagData, name: str) -> OptionAdvice:
     """The same name with other dashes, and `--no-` before an option that is off unless it is given."""
     same = next((s for s in data.names if option_name(s) == name and s.startswith("--")), "")
     if same:
-        return Advice(same, f"{data.engine} writes it so")
+        return OptionAdvice(same, f"{data.engine} writes it so")
     bare = f"--{name.removeprefix('no-')}"
     if name.startswith("no-") and bare in data.names and data.options[data.names[bare]].kind == "flag":
-        return Advice(f"nothing: {bare} is off unless it is given", "it is a plain switch")
-    return Advice()
+        return OptionAdvice(f"nothing: {bare} is off unless it is given", "it is a plain switch")
+    return OptionAdvice()
 
 
-def _past(data: FlagData, name: str) -> Advice:
+def _past(data: FlagData, name: str) -> OptionAdvice:
     word = vocabulary().past.get(data.engine, {}).get(name, "")
-    return Advice(word, "renamed") if written_name(word) in data.names else Advice()
+    return OptionAdvice(word, "renamed") if written_name(word) in data.names else OptionAdvice()
 
 
-def _renamed(data: FlagData, name: str) -> Advice:
+def _renamed(data: FlagData, name: str) -> OptionAdvice:
     """The replacement named by a version that still had the option."""
     for version in reversed(data.among.versions(data.engine)):
         option = data.among.read(data.engine, version).find(f"--{name}")
         if option and option.replaced_by and written_name(option.replaced_by) in data.names:
-            return Advice(option.replaced_by, f"{data.engine} {version} already named it")
-    return Advice()
+            return OptionAdvice(option.replaced_by, f"{data.engine} {version} already named it")
+    return OptionAdvice()
 
 
-def _foreign(data: FlagData, name: str) -> Advice:
+def _foreign(data: FlagData, name: str) -> OptionAdvice:
     """The option with the meaning that this word has in another engine, which may know it by an alias."""
     engines = vocabulary().engines
     mine = engines.index(data.engine) if data.engine in engines else -1
@@ -79,8 +79,8 @@ def _foreign(data: FlagData, name: str) -> Advice:
         if mine >= 0 and place != mine and (row := _meaning(data, place, name)):
             best = next((w for w in row[mine].split("|") if written_name(w) in data.names), "")
             if best:
-                return Advice(best, f"--{name} is {engine}'s word")
-    return Advice()
+                return OptionAdvice(best, f"--{name} is {engine}'s word")
+    return OptionAdvice()
 
 
 def _meaning(data: FlagData, place: int, name: str) -> tuple[str, ...] | None:
@@ -111,7 +111,7 @@ def variable_history(data: FlagData, name: str) -> str:
     return _in_words(data, [v for v in _all(data) if name in data.among.read(data.engine, v).env])
 
 
-def value_history(data: FlagData, option: str, problem: Problem) -> str:
+def value_history(data: FlagData, option: str, problem: FlagProblem) -> str:
     """The same for a value that this version's option does not take."""
     having = []
     for one in _all(data):

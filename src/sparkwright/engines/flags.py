@@ -16,8 +16,8 @@ from sparkwright.domain.values import dataclass
 from sparkwright.engines import flag_words
 from sparkwright.engines.findings import ENG
 from sparkwright.engines.flag_data import DASHING, SHIPPED, FlagData, FlagLibrary, flag_data
-from sparkwright.engines.flag_values import Option, Problem, problems
-from sparkwright.engines.flag_words import Advice
+from sparkwright.engines.flag_values import FlagProblem, Option, problems
+from sparkwright.engines.flag_words import OptionAdvice
 from sparkwright.engines.options import option_name
 from sparkwright.engines.tables import DATA_OF
 
@@ -33,7 +33,7 @@ PREFIXES: Mapping[str, tuple[str, ...]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class WrittenFlag:
     """One option as written: the word itself, its option if known, dotted key ('' if none), values, and `--no-`."""
 
     word: str
@@ -69,7 +69,7 @@ def check_against(
     return tuple(finding for one in given for finding in _check(data, one, severity, own))
 
 
-def parse(data: FlagData, argv: Sequence[str]) -> Iterator[Given]:
+def parse(data: FlagData, argv: Sequence[str]) -> Iterator[WrittenFlag]:
     """The options of a command line, each with the words up to the next option that it takes."""
     if len(argv) > 2 and argv[1] == "-m" and "python" in argv[0]:
         argv = argv[3:]  # the interpreter's own option
@@ -80,13 +80,15 @@ def parse(data: FlagData, argv: Sequence[str]) -> Iterator[Given]:
         yield _given(data, word, rest)
 
 
-def _given(data: FlagData, word: str, values: tuple[str, ...]) -> Given:
+def _given(data: FlagData, word: str, values: tuple[str, ...]) -> WrittenFlag:
     if data.engine == "vllm" and (level := _LEVEL.match(word)):
-        return Given(word, data.options["optimization-level"], "", (level[1],) if level[1] else values)
+        return WrittenFlag(word, data.options["optimization-level"], "", (level[1],) if level[1] else values)
     name, _, key = word.partition(".")
     spelled = _spelling(data, name)
     option = data.find(spelled)
-    return Given(word, option, key.rstrip("+"), values, negated=option is not None and spelled in option.negations)
+    return WrittenFlag(
+        word, option, key.rstrip("+"), values, negated=option is not None and spelled in option.negations
+    )
 
 
 def _spelling(data: FlagData, name: str) -> str:
@@ -94,7 +96,7 @@ def _spelling(data: FlagData, name: str) -> str:
     return f"--{option_name(name)}" if name.startswith("--") and data.engine in DASHING else name
 
 
-def _check(data: FlagData, given: Given, severity: Severity, own: Collection[str]) -> Iterator[Finding]:
+def _check(data: FlagData, given: WrittenFlag, severity: Severity, own: Collection[str]) -> Iterator[Finding]:
     if given.option is None:
         yield _unknown(data, given, severity)
         return
@@ -106,7 +108,7 @@ def _check(data: FlagData, given: Given, severity: Severity, own: Collection[str
     yield from (_problem(data, given, problem, severity) for problem in ours)
 
 
-def _unknown(data: FlagData, given: Given, severity: Severity) -> Finding:
+def _unknown(data: FlagData, given: WrittenFlag, severity: Severity) -> Finding:
     name = given.word.partition(".")[0]
     advice = flag_words.right_word(data, name)
     when = flag_words.history(data, _spelling(data, name))
@@ -122,7 +124,7 @@ def _unknown(data: FlagData, given: Given, severity: Severity) -> Finding:
     )
 
 
-def _hint(data: FlagData, name: str, advice: Advice, when: str) -> str:
+def _hint(data: FlagData, name: str, advice: OptionAdvice, when: str) -> str:
     """The hint: first a certain replacement, then the versions with the option, then a similar name."""
     if advice.word:
         return f"write {advice.word}" if " " in advice.word else f"did you mean {advice.word}?"
@@ -136,7 +138,7 @@ def _hint(data: FlagData, name: str, advice: Advice, when: str) -> str:
     return "remove it; if the image's own build has it, name it in engine.extra_flags"
 
 
-def _problem(data: FlagData, given: Given, problem: Problem, severity: Severity) -> Finding:
+def _problem(data: FlagData, given: WrittenFlag, problem: FlagProblem, severity: Severity) -> Finding:
     weight = Severity.WARN if problem.code == "ENG009" else severity
     name = given.option.name if given.option else ""
     meant = flag_words.right_value(data.engine, name, given.values)
@@ -151,7 +153,7 @@ def _problem(data: FlagData, given: Given, problem: Problem, severity: Severity)
     )
 
 
-def _deprecated(data: FlagData, given: Given, option: Option) -> Finding:
+def _deprecated(data: FlagData, given: WrittenFlag, option: Option) -> Finding:
     gone = option.refused or "argument has been removed" in option.deprecated
     title = f"{given.word} is {'gone' if gone else 'on its way out'} in {data.engine} {data.version}"
     hint = f"use {option.replaced_by}" if option.replaced_by else "use what the engine names instead"

@@ -68,7 +68,7 @@ class _Document(_Strict):
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class OptionsOrigin:
     """The source of options: the engine's own parser (`parser`) or the sources in a wheel (`wheel`).
 
     place: the wheel's name, `image NAME` or `venv PATH`. at: seconds since 1970.
@@ -80,7 +80,7 @@ class Origin:
     at: float
 
 
-def from_answer(text: str, origin: Origin, version: str = "", build: str = "") -> Row:
+def from_answer(text: str, origin: OptionsOrigin, version: str = "", build: str = "") -> Row:
     """The document to keep of what engine_options.py printed.
 
     version: by which recipes name the engine, else what it says itself. build: of the image, else the package's.
@@ -93,7 +93,7 @@ def from_answer(text: str, origin: Origin, version: str = "", build: str = "") -
     return document(origin, head, found.get("options"), found.get("env"))
 
 
-def from_help(text: str, origin: Origin, head: Mapping[str, Any]) -> Row:
+def from_help(text: str, origin: OptionsOrigin, head: Mapping[str, Any]) -> Row:
     """The document of llama.cpp's help text. Raises ValueError with the reason."""
     if len(text) > MOST_BYTES:
         raise ValueError(f"more than {MOST_BYTES >> 20} MiB")
@@ -102,7 +102,7 @@ def from_help(text: str, origin: Origin, head: Mapping[str, Any]) -> Row:
     return document(origin, head, options, env)
 
 
-def document(origin: Origin, head: Mapping[str, Any], options: object, env: object) -> Row:
+def document(origin: OptionsOrigin, head: Mapping[str, Any], options: object, env: object) -> Row:
     """The document to keep. head: version, build, and `env-deprecated` if known. Raises ValueError with the reason."""
     row = {
         "engine": origin.engine,

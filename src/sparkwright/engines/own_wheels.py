@@ -5,7 +5,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-from sparkwright.engines.own_data import Origin, Row, document
+from sparkwright.engines.own_data import OptionsOrigin, Row, document
 from sparkwright.engines.wheels.sglang import sglang_env, sglang_options
 from sparkwright.engines.wheels.sources import Sources
 from sparkwright.engines.wheels.trtllm import trtllm_env, trtllm_options
@@ -31,7 +31,7 @@ def read_wheel(path: Path, digest: str, at: float) -> Row:
     except (zipfile.BadZipFile, SyntaxError, RecursionError, MemoryError, KeyError, NotImplementedError) as error:
         raise ValueError(f"not a wheel that can be read: {type(error).__name__}: {str(error)[:200]}") from None
     head: dict[str, Any] = {"version": version, "build": digest, "env-deprecated": late}
-    return document(Origin(engine, "wheel", path.name, at), head, options, env)
+    return document(OptionsOrigin(engine, "wheel", path.name, at), head, options, env)
 
 
 def _about(sources: Sources) -> tuple[str, str]:

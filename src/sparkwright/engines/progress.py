@@ -29,7 +29,7 @@ _SPREAD = 10.0  # barriers that disagree by more tell nothing
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class LogProgress:
     """phases: (line, phase) where a later one begins; served: the last line of readiness."""
 
     phases: tuple[tuple[int, Phase], ...] = ()
@@ -46,12 +46,12 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class LogOrigin:
     """The origin of a log. engine: '' if no line shows it; rank: head or worker."""
 
     engine: str
     rank: str
-    progress: Progress
+    progress: LogProgress
 
     def allows(self, only: Sequence[tuple[str, tuple[str, ...]]], number: int) -> bool:
         """True if a sign with these conditions counts in a line; a condition that the log does not show is not met."""
@@ -67,11 +67,11 @@ def counted(source: str, kept: Iterable[tuple[int, bytes]], hits: Sequence[Hit])
     return tuple(hit for hit in hits if whose.allows(hit.signed.sign.only, hit.proof[0].number))
 
 
-def origin_of(source: str, lines: Sequence[tuple[int, str]]) -> Origin:
+def origin_of(source: str, lines: Sequence[tuple[int, str]]) -> LogOrigin:
     """A worker is what its settings call a node after the first, or our name of the source (`rank 1 on spark-2`)."""
     is_worker = re.match(r"rank [1-9]", source) or any(_WORKER.search(text) for _, text in lines[:_SAMPLED])
     engine = engine_of(lines)
-    return Origin(engine, "worker" if is_worker else "head", progress(lines))
+    return LogOrigin(engine, "worker" if is_worker else "head", progress(lines))
 
 
 def engine_of(lines: Sequence[tuple[int, str]]) -> str:
@@ -81,7 +81,7 @@ def engine_of(lines: Sequence[tuple[int, str]]) -> str:
     return best if known[best] else ""
 
 
-def progress(lines: Sequence[tuple[int, str]]) -> Progress:
+def progress(lines: Sequence[tuple[int, str]]) -> LogProgress:
     """The progress, by the engine that understands most of the lines."""
     engine = dialect(engine_of(lines) or SEPARATE[0])
     phases: list[tuple[int, Phase]] = []
@@ -95,7 +95,7 @@ def progress(lines: Sequence[tuple[int, str]]) -> Progress:
         if place > furthest and not event.error and not event.alive:
             furthest = place
             phases.append((number, event.phase))
-    return Progress(tuple(phases), served)
+    return LogProgress(tuple(phases), served)
 
 
 def shifts(stories: Sequence[Story]) -> Mapping[str, float]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.recipe import Recipe
-from sparkwright.domain.tuning import Setting, TuneGoal
+from sparkwright.domain.tuning import TuneGoal, TuneSetting
 from sparkwright.engines.options import option_name
 from sparkwright.engines.tables import DATA_OF, table
 
@@ -14,12 +14,12 @@ _SECTIONS = ("serving", "speculation", "flags", "env")
 _KEYS = frozenset({"key", "values", "what", "goals", "needs", "per", "by"})
 
 
-def settings(recipe: Recipe, goal: TuneGoal, cores: int) -> tuple[Setting, ...]:
+def settings(recipe: Recipe, goal: TuneGoal, cores: int) -> tuple[TuneSetting, ...]:
     """Those that the recipe's engine has for the goal; cores: of the head, 0 where they are not known."""
     return tuple(one for one in _known(recipe, goal, cores) if len(one.values) > 1)
 
 
-def _known(recipe: Recipe, goal: TuneGoal, cores: int) -> Iterator[Setting]:
+def _known(recipe: Recipe, goal: TuneGoal, cores: int) -> Iterator[TuneSetting]:
     rows: Mapping[str, Mapping[str, Any]] = table("tuning").get(DATA_OF.get(recipe.engine.name, recipe.engine.name), {})
     for name, row in rows.items():
         if odd := set(row) - _KEYS:
@@ -28,14 +28,14 @@ def _known(recipe: Recipe, goal: TuneGoal, cores: int) -> Iterator[Setting]:
             values = row["values"]
             if row.get("per") == "cores":
                 values = [max(1, round(share * cores)) for share in values] if cores else []
-            yield with_own(recipe, Setting(name, row["key"], tuple(values), row["what"], row.get("by") == "start"))
+            yield with_own(recipe, TuneSetting(name, row["key"], tuple(values), row["what"], row.get("by") == "start"))
 
 
 def _possible(recipe: Recipe, needs: str) -> bool:
     return {"": True, "speculation": bool(recipe.speculation.method), "nodes": recipe.nodes > 1}[needs]
 
 
-def with_own(recipe: Recipe, setting: Setting) -> Setting:
+def with_own(recipe: Recipe, setting: TuneSetting) -> TuneSetting:
     """The recipe's own value first, then the others, each once."""
     now = own(recipe, setting.key)
     return replace(setting, values=(now, *(v for v in dict.fromkeys(setting.values) if str(v) != str(now))))
@@ -56,14 +56,14 @@ def own(recipe: Recipe, key: str) -> Any:
     return getattr(part, name) or None
 
 
-def added(recipe: Recipe, found: Sequence[Setting], texts: Sequence[str]) -> tuple[Setting, ...]:
+def added(recipe: Recipe, found: Sequence[TuneSetting], texts: Sequence[str]) -> tuple[TuneSetting, ...]:
     """The settings with `KEY=V1,V2` of the command line in place of the known values of KEY. Raises UsageError."""
     made = {one.key: one for one in found}
     for text in texts:
         key, equals, values = text.partition("=")
         if not equals or not values:
             raise UsageError(f"{text!r}: expected KEY=VALUE,VALUE", "--set serving.sequences=4,8,16")
-        before = made.get(key, Setting(key.partition(".")[2], key, ()))
+        before = made.get(key, TuneSetting(key.partition(".")[2], key, ()))
         read = str if key.startswith("env.") else _value
         made[key] = with_own(recipe, replace(before, values=tuple(map(read, values.split(",")))))
     return tuple(made.values())

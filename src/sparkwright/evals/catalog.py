@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from sparkwright.domain.errors import UsageError
-from sparkwright.domain.evaluation import Outcome, State
+from sparkwright.domain.evaluation import ProbeOutcome, ProbeState
 from sparkwright.domain.values import dataclass, fields, replace
 from sparkwright.evals import context, structured, text, tools
 from sparkwright.evals.probe import Probe
@@ -38,7 +38,7 @@ PROBES: Mapping[str, Probe] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ProbeEntry:
     """One probe of probes.toml. quick: of the subset that takes seconds; slow: takes minutes."""
 
     name: str
@@ -49,20 +49,20 @@ class Entry:
     quick: bool = False
     slow: bool = False
 
-    def explained(self, outcome: Outcome) -> Outcome:
-        return replace(outcome, means=self.means, hint=self.hint) if outcome.state is State.FAILED else outcome
+    def explained(self, outcome: ProbeOutcome) -> ProbeOutcome:
+        return replace(outcome, means=self.means, hint=self.hint) if outcome.state is ProbeState.FAILED else outcome
 
 
-def parse(source: str) -> tuple[Entry, ...]:
+def parse(source: str) -> tuple[ProbeEntry, ...]:
     """Raises ValueError, naming the entry."""
-    kinds = {field.name: field for field in fields(Entry)}
-    entries: list[Entry] = []
+    kinds = {field.name: field for field in fields(ProbeEntry)}
+    entries: list[ProbeEntry] = []
     for name, table in tomllib.loads(source).items():
         if unknown := set(table) - set(kinds) | set(table) & {"name"}:
             raise ValueError(f"[{name}]: unknown key {sorted(unknown)[0]}")
         if missing := {"checks", "means", "hint"} - set(table):
             raise ValueError(f"[{name}]: {sorted(missing)[0]} is missing")
-        found = Entry(name, **{**table, "needs": tuple(table.get("needs", ()))})
+        found = ProbeEntry(name, **{**table, "needs": tuple(table.get("needs", ()))})
         if later := [one for one in found.needs if one not in {entry.name for entry in entries}]:
             raise ValueError(f"[{name}]: needs {later[0]}, which is not before it")
         entries.append(found)
@@ -70,12 +70,12 @@ def parse(source: str) -> tuple[Entry, ...]:
 
 
 @cache
-def entries() -> tuple[Entry, ...]:
+def entries() -> tuple[ProbeEntry, ...]:
     """The entries in the order in which they are run."""
     return parse(Path(__file__).with_name("probes.toml").read_text(encoding="utf-8"))
 
 
-def chosen(only: Collection[str], quick: bool = False) -> tuple[Entry, ...]:
+def chosen(only: Collection[str], quick: bool = False) -> tuple[ProbeEntry, ...]:
     """Those of these names with what they need; all without names. Raises UsageError."""
     known = {entry.name: entry for entry in entries()}
     for name in only:

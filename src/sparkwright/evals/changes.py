@@ -2,15 +2,22 @@
 
 from math import sqrt
 
-from sparkwright.domain.evaluation import Outcome, Score, State
+from sparkwright.domain.evaluation import ProbeOutcome, ProbeState, Score
 from sparkwright.domain.run import Run
 from sparkwright.domain.values import dataclass
 
-_RANK = {State.PASSED: 0, State.SCORED: 0, State.UNSUPPORTED: 1, State.SKIPPED: 1, State.BROKEN: 2, State.FAILED: 2}
+_RANK = {
+    ProbeState.PASSED: 0,
+    ProbeState.SCORED: 0,
+    ProbeState.UNSUPPORTED: 1,
+    ProbeState.SKIPPED: 1,
+    ProbeState.BROKEN: 2,
+    ProbeState.FAILED: 2,
+}
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class OutcomeChange:
     """verdict: better, worse, same; unclear where a side judged nothing."""
 
     name: str
@@ -38,21 +45,21 @@ def _asked(run: Run) -> str:
     return f"{run.workload.name}@{run.workload.version}"
 
 
-def changes(base: Run, new: Run) -> tuple[Change, ...]:
+def changes(base: Run, new: Run) -> tuple[OutcomeChange, ...]:
     """Changes of the outcomes that both have, in the order of the base."""
     known = {one.name: one for one in (new.evaluation.outcomes if new.evaluation else ())}
     ours = base.evaluation.outcomes if base.evaluation else ()
     return tuple(_change(one, known[one.name]) for one in ours if one.name in known)
 
 
-def _change(base: Outcome, new: Outcome) -> Change:
+def _change(base: ProbeOutcome, new: ProbeOutcome) -> OutcomeChange:
     if base.score and new.score:
-        return Change(base.name, _share(base.score), _share(new.score), _beyond(base.score, new.score))
+        return OutcomeChange(base.name, _share(base.score), _share(new.score), _beyond(base.score, new.score))
     ranks = _RANK[base.state], _RANK[new.state]
     verdict = "same" if base.state is new.state else "unclear"
     if ranks[0] != ranks[1] and 1 not in ranks:
         verdict = "better" if ranks[1] < ranks[0] else "worse"
-    return Change(base.name, base.state, new.state, verdict)
+    return OutcomeChange(base.name, base.state, new.state, verdict)
 
 
 def _share(score: Score) -> str:

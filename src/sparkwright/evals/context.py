@@ -2,8 +2,8 @@
 
 from collections.abc import Generator, Sequence
 
-from sparkwright.evals.heard import Ask, Heard
-from sparkwright.evals.probe import TRIES, Given, Steps, Tally, parted
+from sparkwright.evals.heard import ProbeAnswer, ProbeRequest
+from sparkwright.evals.probe import TRIES, ProbeInputs, Steps, Tally, parted
 from sparkwright.loadgen.texts import KINDS, NAMES, PLACES
 
 LENGTHS = (1000, 4000, 16_000, 32_000, 64_000, 128_000, 256_000, 512_000, 1_000_000)
@@ -12,13 +12,13 @@ _ROOM = 400  # tokens of key, question, template and answer
 _OTHERS = 16
 
 
-def lengths(given: Given) -> tuple[int, ...]:
+def lengths(given: ProbeInputs) -> tuple[int, ...]:
     """Tokens of the prompts: steps of the ladder, and the longest that fits."""
     most = min(given.longest or 16_000, given.context or 16_000) - _ROOM
     return (*(one for one in LENGTHS if one < 0.8 * most), most) if most >= 200 else ()
 
 
-def keys(given: Given) -> Steps:
+def keys(given: ProbeInputs) -> Steps:
     """One key a prompt, at ten depths of each length."""
     tally = Tally()
     if given.filler is None or not lengths(given):
@@ -46,13 +46,13 @@ def keys(given: Given) -> Steps:
     return tally
 
 
-def _story(given: Given, number: int, **more: object) -> Ask:
+def _story(given: ProbeInputs, number: int, **more: object) -> ProbeRequest:
     dice = given.dice(f"story/{number}")
     name, place, kind = dice.choice(NAMES), dice.choice(PLACES), dice.choice(KINDS)
     return given.short(f"Write the story of {name} and the {kind} day at {place}.", 48, **more)
 
 
-def batch(given: Given) -> Steps:
+def batch(given: ProbeInputs) -> Steps:
     """The same prompts alone and among others: near ties may part, anything else may not."""
     tally = Tally()
     asks = [_story(given, number, logprobs=True, top_logprobs=2) for number in range(_OTHERS + 1)]
@@ -78,7 +78,9 @@ def batch(given: Given) -> Steps:
     return tally
 
 
-def _unsteady(tally: Tally, case: str, ask: Ask, one: Heard) -> Generator[Sequence[Ask], Sequence[Heard], bool]:
+def _unsteady(
+    tally: Tally, case: str, ask: ProbeRequest, one: ProbeAnswer
+) -> Generator[Sequence[ProbeRequest], Sequence[ProbeAnswer], bool]:
     """True if the server, asked the same alone, differs from itself as far: then nothing else is to blame."""
     for _ in range(TRIES - 1):
         (again,) = yield (ask,)
@@ -88,7 +90,7 @@ def _unsteady(tally: Tally, case: str, ask: Ask, one: Heard) -> Generator[Sequen
     return False
 
 
-def cached(given: Given) -> Steps:
+def cached(given: ProbeInputs) -> Steps:
     """A prompt that is new, and again when the server has it in its prefix cache."""
     tally = Tally()
     tokens = min(1500, (given.context or 4000) - _ROOM)

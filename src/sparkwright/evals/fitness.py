@@ -8,7 +8,7 @@ from typing import Any
 from sparkwright.domain.foreign_json import read_json
 from sparkwright.domain.probed import Reply
 from sparkwright.domain.values import dataclass
-from sparkwright.evals.heard import MESSAGES, RESPONSES, Ask, Heard, events, read
+from sparkwright.evals.heard import MESSAGES, RESPONSES, ProbeAnswer, ProbeRequest, events, read
 from sparkwright.gateway.clients import Client
 
 MOST = 400
@@ -26,7 +26,7 @@ _NO_TOKENS = re.compile(r"maximum context length|max_tokens|context window|too l
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
+class ClientTrouble:
     """fails: the client cannot work; else it will be noticed."""
 
     text: str
@@ -34,7 +34,7 @@ class Trouble:
     fails: bool = False
 
 
-def request(client: Client) -> Ask:
+def request(client: Client) -> ProbeRequest:
     """Streamed, as clients ask; with a tool where the client needs them."""
     tools, text = "tools" in client.needs, _ORDER if "tools" in client.needs else _SAY
     turns = [{"role": "user", "content": text}]
@@ -48,20 +48,20 @@ def request(client: Client) -> Ask:
     else:
         body |= {"messages": turns, "max_tokens": MOST}
         body |= {"tools": [{"type": "function", "function": {**_TOOL, "parameters": _SCHEMA}}]} if tools else {}
-    return Ask(body, client.path)
+    return ProbeRequest(body, client.path)
 
 
-def heard(ask: Ask, reply: Reply) -> Heard:
+def heard(ask: ProbeRequest, reply: Reply) -> ProbeAnswer:
     """Never raises, whatever came."""
     if ask.path not in (RESPONSES, MESSAGES) or reply.status != 200:
         return read(ask, reply)
     try:
         tree = (_message if ask.path == MESSAGES else _response)(list(events(reply.body)))
     except (TypeError, AttributeError, KeyError, ValueError) as error:
-        return Heard(200, trouble=f"no stream of this API ({type(error).__name__})", raw=reply.body)
+        return ProbeAnswer(200, trouble=f"no stream of this API ({type(error).__name__})", raw=reply.body)
     if tree is None:
-        return Heard(200, trouble="no stream of this API, or one that was cut", raw=reply.body)
-    return read(Ask({}, ask.path), Reply(200, body=json.dumps(tree)))
+        return ProbeAnswer(200, trouble="no stream of this API, or one that was cut", raw=reply.body)
+    return read(ProbeRequest({}, ask.path), Reply(200, body=json.dumps(tree)))
 
 
 def _response(found: list[Any]) -> Any:
@@ -91,7 +91,7 @@ def _message(found: list[Any]) -> Any:
     return {"content": list(blocks.values()), **ended} if ended else None
 
 
-def troubles(client: Client, answer: Heard, context: int) -> Iterator[Trouble]:
+def troubles(client: Client, answer: ProbeAnswer, context: int) -> Iterator[ClientTrouble]:
     """The client's troubles with the endpoint, worst first."""
     if answer.trouble:
         yield _refusal(client, answer)
@@ -100,42 +100,46 @@ def troubles(client: Client, answer: Heard, context: int) -> Iterator[Trouble]:
     if tools and not answer.calls:
         yield from _no_call(answer)
     if any(not isinstance(call.tree, dict) for call in answer.calls):
-        yield Trouble(
+        yield ClientTrouble(
             "the arguments of its tool call are no JSON object", "another tool-call parser for this model", True
         )
     if _THOUGHT_AS_TEXT.search(answer.content):
-        yield Trouble("its thinking comes as text of the answer", "start it with the model's reasoning parser")
+        yield ClientTrouble("its thinking comes as text of the answer", "start it with the model's reasoning parser")
     elif answer.reasoning and not (answer.content or answer.calls):
         text = f"it thought for all of the {MOST} tokens of the request"
-        yield Trouble(text, "allow more output tokens in the client, or turn thinking off in the chat template")
+        yield ClientTrouble(text, "allow more output tokens in the client, or turn thinking off in the chat template")
     if context and context < client.least:
         text = f"{context:,} tokens of context; {client.title} needs {client.least:,} to be of use"
-        yield Trouble(text, "serve a profile with a longer context")
+        yield ClientTrouble(text, "serve a profile with a longer context")
     if not context:
-        yield Trouble(
+        yield ClientTrouble(
             "the endpoint does not report its context", "enter it in the settings yourself: clients guess else"
         )
 
 
-def _refusal(client: Client, answer: Heard) -> Trouble:
+def _refusal(client: Client, answer: ProbeAnswer) -> ClientTrouble:
     said = answer.trouble
     if answer.status in (404, 405, 501):
-        return Trouble(f"{client.path} is not served: {said}", f"{client.title} needs an engine that serves it", True)
+        return ClientTrouble(
+            f"{client.path} is not served: {said}", f"{client.title} needs an engine that serves it", True
+        )
     if answer.status == 401:
-        return Trouble(said, "name a key that the gateway knows: --key NAME, or `sparkwright keys add NAME`", True)
+        return ClientTrouble(
+            said, "name a key that the gateway knows: --key NAME, or `sparkwright keys add NAME`", True
+        )
     if answer.status == 429:
-        return Trouble(said, "the key's limit is reached: `sparkwright keys list` shows it", True)
+        return ClientTrouble(said, "the key's limit is reached: `sparkwright keys list` shows it", True)
     if answer.status == 400 and "tool" in said.lower():
-        return Trouble(f"it refuses tools: {said}", _NO_PARSER, True)
+        return ClientTrouble(f"it refuses tools: {said}", _NO_PARSER, True)
     if answer.status == 400 and _NO_TOKENS.search(said):
-        return Trouble(said, "serve a profile with a longer context", True)
-    return Trouble(said, "`sparkwright status` and `sparkwright logs` show what the engine does", True)
+        return ClientTrouble(said, "serve a profile with a longer context", True)
+    return ClientTrouble(said, "`sparkwright status` and `sparkwright logs` show what the engine does", True)
 
 
-def _no_call(answer: Heard) -> Iterator[Trouble]:
+def _no_call(answer: ProbeAnswer) -> Iterator[ClientTrouble]:
     if _CALL_AS_TEXT.search(answer.content):
-        yield Trouble("a tool call came as plain text: no tool-call parser, or the wrong one", _NO_PARSER, True)
+        yield ClientTrouble("a tool call came as plain text: no tool-call parser, or the wrong one", _NO_PARSER, True)
     elif not answer.reasoning or answer.content:
-        yield Trouble(
+        yield ClientTrouble(
             "it was asked to call a function and did not", "`sparkwright eval probes --probe tool-call` looks closer"
         )

@@ -22,7 +22,7 @@ _LINE_END = re.compile(r"\r\n|\n|\r")
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class ProbeRequest:
     """A request. body: without the model's name, which the sender adds."""
 
     body: Mapping[str, Any]
@@ -34,7 +34,7 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ToolCall:
     """A tool call. arguments: JSON text as the server sent it."""
 
     name: str
@@ -65,13 +65,13 @@ class Token:
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class ProbeAnswer:
     """An answer. trouble: why there is none, '' for a good one. refused: the server understood, and does not do it."""
 
     status: int = 0
     content: str = ""
     reasoning: str = ""
-    calls: tuple[Call, ...] = ()
+    calls: tuple[ToolCall, ...] = ()
     finish: str = ""
     usage: Mapping[str, int] = field(default_factory=dict)
     tokens: tuple[Token, ...] = ()
@@ -108,17 +108,17 @@ def events(body: str) -> Iterator[Any]:
             continue
 
 
-def read(ask: Ask, reply: Reply) -> Heard:
+def read(ask: ProbeRequest, reply: Reply) -> ProbeAnswer:
     """Never raises, whatever came."""
     raw = reply.body
     if raw.lstrip()[:1] == "<":
-        return Heard(trouble=f"HTTP {reply.status}: {_message(raw)}", raw=raw)
+        return ProbeAnswer(trouble=f"HTTP {reply.status}: {_message(raw)}", raw=raw)
     if reply.status != 200:
-        return Heard(reply.status, trouble=f"HTTP {reply.status}: {_message(raw)}", raw=raw)
+        return ProbeAnswer(reply.status, trouble=f"HTTP {reply.status}: {_message(raw)}", raw=raw)
     try:
         return _streamed(raw) if ask.streamed else _whole(ask.path, raw)
     except (ValueError, TypeError, AttributeError, KeyError, IndexError, OverflowError) as error:
-        return Heard(200, trouble=f"no answer of this API ({type(error).__name__}): {_message(raw)}", raw=raw)
+        return ProbeAnswer(200, trouble=f"no answer of this API ({type(error).__name__}): {_message(raw)}", raw=raw)
 
 
 def _message(raw: str) -> str:
@@ -133,10 +133,10 @@ def _message(raw: str) -> str:
     return shortened(str(text)) or "(empty body)"
 
 
-def _whole(path: str, raw: str) -> Heard:
+def _whole(path: str, raw: str) -> ProbeAnswer:
     tree = read_json(raw)
     if tree.get("error"):
-        return Heard(200, trouble=f"an error with HTTP 200: {_message(raw)}", raw=raw)
+        return ProbeAnswer(200, trouble=f"an error with HTTP 200: {_message(raw)}", raw=raw)
     if path == RESPONSES:
         return _response(tree, raw)
     if path == MESSAGES:
@@ -144,7 +144,7 @@ def _whole(path: str, raw: str) -> Heard:
     (choice, *_) = tree["choices"]
     message = choice.get("message") or {"content": choice.get("text")}
     calls = tuple(_call(one) for one in message.get("tool_calls") or ())
-    return Heard(
+    return ProbeAnswer(
         200,
         _text(message, "content"),
         _thought(message),
@@ -156,22 +156,24 @@ def _whole(path: str, raw: str) -> Heard:
     )
 
 
-def _streamed(raw: str) -> Heard:
+def _streamed(raw: str) -> ProbeAnswer:
     """All events joined. A stream that names no reason for its end was cut."""
     made, finish = _Joined(), ""
     usage: dict[str, int] = {}
     for event in events(raw):
         if event.get("error"):
-            return Heard(200, trouble=f"error in the stream: {_message(json.dumps(event))}", raw=raw)
+            return ProbeAnswer(200, trouble=f"error in the stream: {_message(json.dumps(event))}", raw=raw)
         usage = _usage(event) or usage
         for choice in event.get("choices") or ():
             made.add(choice.get("delta") or {"content": choice.get("text")})
             made.tokens.extend(_tokens(choice))
             finish = str(choice.get("finish_reason") or finish)
     if not finish:
-        return Heard(200, trouble=f"the stream ended without a finish_reason: {_message(raw[-_SHOWN:])}", raw=raw)
-    calls = tuple(Call("".join(n), "".join(a), i) for i, n, a in made.calls.values())
-    return Heard(200, "".join(made.content), "".join(made.reasoning), calls, finish, usage, tuple(made.tokens), raw=raw)
+        return ProbeAnswer(200, trouble=f"the stream ended without a finish_reason: {_message(raw[-_SHOWN:])}", raw=raw)
+    calls = tuple(ToolCall("".join(n), "".join(a), i) for i, n, a in made.calls.values())
+    return ProbeAnswer(
+        200, "".join(made.content), "".join(made.reasoning), calls, finish, usage, tuple(made.tokens), raw=raw
+    )
 
 
 @dataclass(slots=True)
@@ -202,9 +204,9 @@ def _thought(message: Mapping[str, Any]) -> str:
     return next((text for name in _THOUGHTS if (text := _text(message, name))), "")
 
 
-def _call(one: Mapping[str, Any]) -> Call:
+def _call(one: Mapping[str, Any]) -> ToolCall:
     function = one.get("function") or {}
-    return Call(_text(function, "name"), _text(function, "arguments"), str(one.get("id") or ""))
+    return ToolCall(_text(function, "name"), _text(function, "arguments"), str(one.get("id") or ""))
 
 
 def _usage(tree: Mapping[str, Any]) -> dict[str, int]:
@@ -226,28 +228,28 @@ def _token(row: Mapping[str, Any]) -> Token:
     return Token(raw, float(row["logprob"]), top)
 
 
-def _response(tree: Mapping[str, Any], raw: str) -> Heard:
+def _response(tree: Mapping[str, Any], raw: str) -> ProbeAnswer:
     """https://platform.openai.com/docs/api-reference/responses/object"""
     texts: list[str] = []
     thoughts: list[str] = []
     calls = []
     for item in tree["output"]:
         if item.get("type") == "function_call":
-            calls.append(Call(_text(item, "name"), _text(item, "arguments"), str(item.get("call_id") or "")))
+            calls.append(ToolCall(_text(item, "name"), _text(item, "arguments"), str(item.get("call_id") or "")))
         to = thoughts if item.get("type") == "reasoning" else texts
         to += [_text(part, "text") for part in item.get("content") or ()]
     end = str(tree.get("status") or "")
-    return Heard(200, "".join(texts), "".join(thoughts), tuple(calls), end, _usage(tree), raw=raw)
+    return ProbeAnswer(200, "".join(texts), "".join(thoughts), tuple(calls), end, _usage(tree), raw=raw)
 
 
-def _anthropic(tree: Mapping[str, Any], raw: str) -> Heard:
+def _anthropic(tree: Mapping[str, Any], raw: str) -> ProbeAnswer:
     """https://docs.anthropic.com/en/api/messages"""
     parts = tree["content"]
     text = "".join(_text(part, "text") for part in parts if part.get("type") == "text")
     thought = "".join(_text(part, "thinking") for part in parts if part.get("type") == "thinking")
     calls = tuple(
-        Call(_text(part, "name"), json.dumps(part.get("input")), str(part.get("id") or ""))
+        ToolCall(_text(part, "name"), json.dumps(part.get("input")), str(part.get("id") or ""))
         for part in parts
         if part.get("type") == "tool_use"
     )
-    return Heard(200, text, thought, calls, str(tree.get("stop_reason") or ""), _usage(tree), raw=raw)
+    return ProbeAnswer(200, text, thought, calls, str(tree.get("stop_reason") or ""), _usage(tree), raw=raw)

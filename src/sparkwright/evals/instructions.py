@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Sequence
 from random import Random
 
-from sparkwright.domain.evaluation import Evidence, Outcome, State
+from sparkwright.domain.evaluation import ProbeEvidence, ProbeOutcome, ProbeState
 from sparkwright.domain.values import dataclass
-from sparkwright.evals.heard import Ask, Heard, shortened
+from sparkwright.evals.heard import ProbeAnswer, ProbeRequest, shortened
 from sparkwright.evals.kinds import ALONE, KINDS, Instruction
-from sparkwright.evals.probe import Given, sent
+from sparkwright.evals.probe import ProbeInputs, sent
 from sparkwright.evals.score import score
 from sparkwright.loadgen.texts import IDEAS, PLACES, THINGS
 
@@ -32,7 +32,7 @@ class Prompt:
     def text(self) -> str:
         return " ".join([self.subject, *(one.text for one in self.instructions)])
 
-    def ask(self, given: Given) -> Ask:
+    def ask(self, given: ProbeInputs) -> ProbeRequest:
         return given.chat(self.text, TOKENS)
 
 
@@ -66,31 +66,33 @@ def loosened(text: str) -> Iterator[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedPrompt:
     """strict, loose: for each instruction of the prompt. trouble: why there is no answer."""
 
     prompt: Prompt
     strict: tuple[bool, ...] = ()
     loose: tuple[bool, ...] = ()
     trouble: str = ""
-    evidence: Evidence | None = None
+    evidence: ProbeEvidence | None = None
 
 
-def judge(prompt: Prompt, ask: Ask, heard: Heard) -> Judged:
+def judge(prompt: Prompt, ask: ProbeRequest, heard: ProbeAnswer) -> JudgedPrompt:
     """An empty answer follows nothing, whatever it leaves out."""
     if heard.trouble:
-        return Judged(prompt, trouble=heard.trouble)
+        return JudgedPrompt(prompt, trouble=heard.trouble)
     text = heard.content
     strict = tuple(bool(text.strip()) and one.check(text) for one in prompt.instructions)
     loose = tuple(
         bool(text.strip()) and any(one.check(part) for part in loosened(text) if part) for one in prompt.instructions
     )
     missed = [one.text for one, good in zip(prompt.instructions, strict, strict=True) if not good]
-    evidence = Evidence(f"not followed: {' '.join(missed)}", sent(ask), shortened(heard.raw, 1200)) if missed else None
-    return Judged(prompt, strict, loose, evidence=evidence)
+    evidence = (
+        ProbeEvidence(f"not followed: {' '.join(missed)}", sent(ask), shortened(heard.raw, 1200)) if missed else None
+    )
+    return JudgedPrompt(prompt, strict, loose, evidence=evidence)
 
 
-def outcomes(judged: Sequence[Judged]) -> tuple[Outcome, ...]:
+def outcomes(judged: Sequence[JudgedPrompt]) -> tuple[ProbeOutcome, ...]:
     """Totals, then each kind. A score is no failure: a gate decides; only prompts without an answer are broken."""
     answered = [one for one in judged if not one.trouble]
     lost = [one for one in judged if one.trouble]
@@ -104,23 +106,23 @@ def outcomes(judged: Sequence[Judged]) -> tuple[Outcome, ...]:
     found += [_kind(kind, answered) for kind in KINDS if any(kind == _first(one) for one in answered)]
     if lost:
         detail = f"{len(lost)} of {len(judged)} prompts without an answer: {lost[0].trouble}"
-        found.append(Outcome("answers", State.BROKEN, detail, len(judged), len(lost)))
+        found.append(ProbeOutcome("answers", ProbeState.BROKEN, detail, len(judged), len(lost)))
     return tuple(found)
 
 
-def _first(judged: Judged) -> str:
+def _first(judged: JudgedPrompt) -> str:
     return judged.prompt.instructions[0].kind
 
 
-def _outcome(name: str, goods: Sequence[bool]) -> Outcome:
-    state = State.SCORED if goods else State.SKIPPED
-    return Outcome(name, state, cases=len(goods), failed=goods.count(False), score=score(sum(goods), len(goods)))
+def _outcome(name: str, goods: Sequence[bool]) -> ProbeOutcome:
+    state = ProbeState.SCORED if goods else ProbeState.SKIPPED
+    return ProbeOutcome(name, state, cases=len(goods), failed=goods.count(False), score=score(sum(goods), len(goods)))
 
 
-def _kind(kind: str, answered: Sequence[Judged]) -> Outcome:
+def _kind(kind: str, answered: Sequence[JudgedPrompt]) -> ProbeOutcome:
     mine = [one for one in answered if _first(one) == kind]
     goods = [one.strict[0] for one in mine]
     evidence = tuple(one.evidence for one in mine if one.evidence and not one.strict[0])[:_SHOWN]
     made = _outcome(kind, goods)
     detail = evidence[0].what if evidence else ""
-    return Outcome(kind, made.state, detail, made.cases, made.failed, evidence=evidence, score=made.score)
+    return ProbeOutcome(kind, made.state, detail, made.cases, made.failed, evidence=evidence, score=made.score)

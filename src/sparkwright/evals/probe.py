@@ -5,9 +5,9 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from random import Random
 from typing import Any
 
-from sparkwright.domain.evaluation import Evidence, Outcome, State
+from sparkwright.domain.evaluation import ProbeEvidence, ProbeOutcome, ProbeState
 from sparkwright.domain.values import dataclass, field
-from sparkwright.evals.heard import Ask, Call, Heard, Token, shortened
+from sparkwright.evals.heard import ProbeAnswer, ProbeRequest, Token, ToolCall, shortened
 
 _SHOWN = 5  # failures of a probe that are stored with their exchange
 _TIE = 1.0  # nats: where two tokens are as close as this, another batch or kernel may choose the other
@@ -22,7 +22,7 @@ class NoAnswer(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class ProbeInputs:
     """The server, as far as probes need it. context: most tokens of a request, 0 when unknown; longest: to be asked.
 
     thinking: it accepts `chat_template_kwargs`; reasons: it sends reasoning also with that off. brief: one case of
@@ -43,14 +43,16 @@ class Given:
     def dice(self, name: str) -> Random:
         return Random(f"{self.seed}/{name}")
 
-    def chat(self, content: str | Sequence[Mapping[str, Any]], tokens: int = 256, **more: Any) -> Ask:
+    def chat(self, content: str | Sequence[Mapping[str, Any]], tokens: int = 256, **more: Any) -> ProbeRequest:
         """A greedy request, with room for reasoning where that cannot be switched off."""
         return self.short(content, tokens + (_REASONING if self.reasons else 0), **more)
 
-    def short(self, content: str | Sequence[Mapping[str, Any]], tokens: int, **more: Any) -> Ask:
+    def short(self, content: str | Sequence[Mapping[str, Any]], tokens: int, **more: Any) -> ProbeRequest:
         """A greedy request of at most so many tokens of any kind, with thinking off where that can be asked for."""
         messages = [{"role": "user", "content": content}] if isinstance(content, str) else list(content)
-        return Ask({"messages": messages, "max_tokens": tokens, "temperature": 0, **self.pinned(False), **more})
+        return ProbeRequest(
+            {"messages": messages, "max_tokens": tokens, "temperature": 0, **self.pinned(False), **more}
+        )
 
     def pinned(self, thinking: bool) -> dict[str, Any]:
         """The two names that chat templates know it by (Qwen, GLM; DeepSeek)."""
@@ -69,12 +71,19 @@ class Tally:
     """
 
     cases: int = 0
-    failures: list[Evidence] = field(default_factory=list)
+    failures: list[ProbeEvidence] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
     unjudged: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
-    def judge(self, case: str, ask: Ask, heard: Heard, problem: Callable[[Heard], str], strict: bool = False) -> None:
+    def judge(
+        self,
+        case: str,
+        ask: ProbeRequest,
+        heard: ProbeAnswer,
+        problem: Callable[[ProbeAnswer], str],
+        strict: bool = False,
+    ) -> None:
         """problem: '' for a good answer. strict: a refusal is a failure. Raises NoAnswer."""
         if heard.status in _GONE:
             raise NoAnswer(heard.trouble)
@@ -83,32 +92,34 @@ class Tally:
             return
         self.found(case, heard.trouble or problem(heard), ask, heard)
 
-    def found(self, case: str, problem: str, ask: Ask, heard: Heard) -> None:
+    def found(self, case: str, problem: str, ask: ProbeRequest, heard: ProbeAnswer) -> None:
         self.cases += 1
         if problem:
-            self.failures.append(Evidence(f"{case}: {problem}", sent(ask), shortened(heard.raw, 1200)))
+            self.failures.append(ProbeEvidence(f"{case}: {problem}", sent(ask), shortened(heard.raw, 1200)))
 
-    def outcome(self, name: str) -> Outcome:
+    def outcome(self, name: str) -> ProbeOutcome:
         """The outcome without the catalog's texts."""
         notes = "; ".join([*self.notes, *(f"refused: {one}" for one in self.refused[:2])])
         if self.failures:
             first = self.failures[0].what
             detail = f"{len(self.failures)} of {self.cases}: {first}" if self.cases > 1 else first
             kept = tuple(self.failures[:_SHOWN])
-            return Outcome(name, State.FAILED, detail, self.cases, len(self.failures), evidence=kept)
+            return ProbeOutcome(name, ProbeState.FAILED, detail, self.cases, len(self.failures), evidence=kept)
         if self.unjudged:
             good = f"; {self.cases} of {self.cases + len(self.unjudged)} judged and good" if self.cases else ""
-            return Outcome(name, State.SKIPPED, f"cannot be judged: {self.unjudged[0]}{good}", self.cases)
+            return ProbeOutcome(name, ProbeState.SKIPPED, f"cannot be judged: {self.unjudged[0]}{good}", self.cases)
         if not self.cases:
-            return Outcome(name, State.UNSUPPORTED if self.refused else State.SKIPPED, notes or "had nothing to judge")
-        return Outcome(name, State.PASSED, notes, self.cases)
+            return ProbeOutcome(
+                name, ProbeState.UNSUPPORTED if self.refused else ProbeState.SKIPPED, notes or "had nothing to judge"
+            )
+        return ProbeOutcome(name, ProbeState.PASSED, notes, self.cases)
 
 
-Steps = Generator[Sequence[Ask], Sequence[Heard], Tally]
-Probe = Callable[[Given], Steps]
+Steps = Generator[Sequence[ProbeRequest], Sequence[ProbeAnswer], Tally]
+Probe = Callable[[ProbeInputs], Steps]
 
 
-def sent(ask: Ask) -> str:
+def sent(ask: ProbeRequest) -> str:
     """The request as `curl` would send it, shortened in its middle."""
     text = f"POST {ask.path} {json.dumps(ask.body, ensure_ascii=False)}"
     return shortened(text if len(text) < 1200 else f"{text[:700]} … {text[-450:]}", 1200)
@@ -120,7 +131,7 @@ def function(name: str, properties: Mapping[str, Any], about: str = "") -> dict[
     return {"type": "function", "function": {"name": name, "description": about or name, "parameters": schema}}
 
 
-def made(call: Call, name: str, arguments: Mapping[str, Any]) -> str:
+def made(call: ToolCall, name: str, arguments: Mapping[str, Any]) -> str:
     """The fault of a call, '' if it is the expected one."""
     if call.name != name:
         return f"function {call.name!r} instead of {name!r}"
@@ -137,20 +148,22 @@ def same(one: Any, other: Any) -> bool:
     return type(one) is type(other) and bool(one == other)
 
 
-def both_ways(ask: Ask, said: Callable[[Heard], object]) -> Generator[Sequence[Ask], Sequence[Heard], list[Heard]]:
+def both_ways(
+    ask: ProbeRequest, said: Callable[[ProbeAnswer], object]
+) -> Generator[Sequence[ProbeRequest], Sequence[ProbeAnswer], list[ProbeAnswer]]:
     """Whole answers, then the last stream, asked in turn until it is equal to one of them.
 
     Never at once: in a batch of two the second place may choose another token at a near tie, each time the same one.
     """
-    wholes: list[Heard] = []
+    wholes: list[ProbeAnswer] = []
     while True:
         wholes += yield (ask,)
-        (heard,) = yield (Ask({**ask.body, "stream": True}),)
+        (heard,) = yield (ProbeRequest({**ask.body, "stream": True}),)
         if len(wholes) == TRIES or wholes[-1].trouble or heard.trouble or said(heard) in map(said, wholes):
             return [*wholes, heard]
 
 
-def parted(one: Heard, other: Heard) -> tuple[int, str]:
+def parted(one: ProbeAnswer, other: ProbeAnswer) -> tuple[int, str]:
     """(-1, '') for equal answers; else the place where they part, and why that is a fault, '' for a near tie."""
     if one.content == other.content and one.reasoning == other.reasoning:
         return -1, ""

@@ -5,10 +5,10 @@ from itertools import takewhile
 from random import Random
 from statistics import fmean
 
-from sparkwright.domain.evaluation import Evaluation, Evidence, Greedy, Outcome, State
+from sparkwright.domain.evaluation import Evaluation, Greedy, ProbeEvidence, ProbeOutcome, ProbeState
 from sparkwright.domain.values import dataclass
-from sparkwright.evals.heard import Ask, Heard, shortened
-from sparkwright.evals.probe import Given
+from sparkwright.evals.heard import ProbeAnswer, ProbeRequest, shortened
+from sparkwright.evals.probe import ProbeInputs
 from sparkwright.evals.score import score
 from sparkwright.loadgen.texts import KINDS, NAMES, PLACES, THINGS
 
@@ -41,11 +41,11 @@ def prompts(seed: int, count: int) -> tuple[str, ...]:
     return tuple(found)
 
 
-def ask(given: Given, prompt: str, logprobs: bool) -> Ask:
+def ask(given: ProbeInputs, prompt: str, logprobs: bool) -> ProbeRequest:
     return given.short(prompt, TOKENS, **({"logprobs": True, "top_logprobs": _TOP} if logprobs else {}))
 
 
-def greedy(prompt: str, heard: Sequence[Heard]) -> Greedy:
+def greedy(prompt: str, heard: Sequence[ProbeAnswer]) -> Greedy:
     """The answers to one prompt; without log-probabilities where one has none."""
     if bad := next((one for one in heard if one.trouble), None):
         return Greedy(prompt, (), error=bad.trouble)
@@ -82,7 +82,7 @@ def apart(one: tuple[Greedy, int], other: tuple[Greedy, int]) -> Apart:
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class PromptPair:
     """One prompt. cross: of both first answers; shares, drifts: (between the sides, of themselves)."""
 
     base: Greedy
@@ -92,14 +92,14 @@ class Pair:
     drifts: tuple[float, float] | None
 
 
-def _pair(base: Greedy, new: Greedy) -> Pair:
+def _pair(base: Greedy, new: Greedy) -> PromptPair:
     across = [apart((base, n), (new, m)) for n in range(len(base.texts)) for m in range(len(new.texts))]
     alone = [apart((side, 0), (side, n)) for side in (base, new) for n in range(1, len(side.texts))]
     shares = fmean(one.share for one in across), fmean(one.share for one in alone) if alone else 0.0
     drifts = None
     if all(one.drift is not None for one in (*across, *alone)):
         drifts = fmean(one.drift or 0.0 for one in across), fmean([one.drift or 0.0 for one in alone] or [0.0])
-    return Pair(base, new, across[0], shares, drifts)
+    return PromptPair(base, new, across[0], shares, drifts)
 
 
 def compared(base: Evaluation, new: Evaluation) -> Evaluation:
@@ -110,7 +110,7 @@ def compared(base: Evaluation, new: Evaluation) -> Evaluation:
     lost = [other.error or one.error for one, other in both if one.error or other.error]
     if not pairs:
         detail = lost[0] if lost else "no prompt in common: use the same --seed and --prompts"
-        outcome = Outcome("texts", State.BROKEN if lost else State.SKIPPED, detail)
+        outcome = ProbeOutcome("texts", ProbeState.BROKEN if lost else ProbeState.SKIPPED, detail)
         return Evaluation(new.kind, (outcome,), new.answers)
     shares = _beyond([one.shares for one in pairs])
     drifts = _beyond([one.drifts for one in pairs if one.drifts])
@@ -119,13 +119,13 @@ def compared(base: Evaluation, new: Evaluation) -> Evaluation:
     return Evaluation(new.kind, found, new.answers, verdict)
 
 
-def _verdict(pairs: Sequence[Pair], beyond: bool) -> str:
+def _verdict(pairs: Sequence[PromptPair], beyond: bool) -> str:
     if all(one.shares[0] == 0 and (one.drifts or (0.0,))[0] < _EQUAL for one in pairs):
         return AS_BEFORE
     return WORSE if beyond else WITHIN
 
 
-def _drifted(pairs: Sequence[Pair], beyond: tuple[float, float]) -> bool:
+def _drifted(pairs: Sequence[PromptPair], beyond: tuple[float, float]) -> bool:
     across = [one.drifts[0] for one in pairs if one.drifts]
     return bool(across) and beyond[1] > 0 and fmean(across) >= _EQUAL
 
@@ -139,40 +139,44 @@ def _beyond(values: Sequence[tuple[float, float]]) -> tuple[float, float]:
     return fmean(differences), means[int(_SIDE * _DRAWS)]
 
 
-def _texts(pairs: Sequence[Pair], beyond: tuple[float, float]) -> Outcome:
+def _texts(pairs: Sequence[PromptPair], beyond: tuple[float, float]) -> ProbeOutcome:
     parted = sorted((one for one in pairs if one.cross.at >= 0), key=lambda one: one.cross.at)
     alone = sum(one.shares[1] > 0 for one in pairs)
     first = f", first at {parted[0].cross.at}" if parted else ""
     detail = f"{len(parted)} of {len(pairs)} part{first}; alone, {alone} part from themselves; "
     detail += f"share of text beyond noise {beyond[0]:+.3f}, at least {beyond[1]:+.3f}"
-    state = State.FAILED if beyond[1] > 0 else State.PASSED
+    state = ProbeState.FAILED if beyond[1] > 0 else ProbeState.PASSED
     equal = score(len(pairs) - len(parted), len(pairs))
     shown = tuple(_shown(one) for one in parted[:_SHOWN])
-    texts = (MEANS, HINT) if state is State.FAILED else ("", "")
-    return Outcome("texts", state, detail, len(pairs), len(parted), *texts, shown, equal)
+    texts = (MEANS, HINT) if state is ProbeState.FAILED else ("", "")
+    return ProbeOutcome("texts", state, detail, len(pairs), len(parted), *texts, shown, equal)
 
 
-def _shown(pair: Pair) -> Evidence:
+def _shown(pair: PromptPair) -> ProbeEvidence:
     at = pair.cross.at
     unit = "token" if pair.base.tokens and pair.new.tokens else "character"
-    return Evidence(
+    return ProbeEvidence(
         f"{unit} {at}: {shortened(pair.base.prompt, 200)}",
         f"base: {shortened(pair.base.texts[0], 600)}",
         f"new: {shortened(pair.new.texts[0], 600)}",
     )
 
 
-def _logprobs(pairs: Sequence[Pair], beyond: tuple[float, float]) -> tuple[Outcome, ...]:
+def _logprobs(pairs: Sequence[PromptPair], beyond: tuple[float, float]) -> tuple[ProbeOutcome, ...]:
     known = [one.drifts for one in pairs if one.drifts]
     if not known:
-        return (Outcome("logprobs", State.UNSUPPORTED, "a side has no log-probabilities: texts alone are compared"),)
+        return (
+            ProbeOutcome(
+                "logprobs", ProbeState.UNSUPPORTED, "a side has no log-probabilities: texts alone are compared"
+            ),
+        )
     cross, alone = fmean(one[0] for one in known), fmean(one[1] for one in known)
     detail = f"{cross:.4f} nats a token apart, {alone:.4f} from themselves; at least {beyond[1]:+.4f} beyond noise"
-    state = State.FAILED if _drifted(pairs, beyond) else State.PASSED
-    texts = (MEANS, HINT) if state is State.FAILED else ("", "")
-    return (Outcome("logprobs", state, detail, len(known), 0, *texts),)
+    state = ProbeState.FAILED if _drifted(pairs, beyond) else ProbeState.PASSED
+    texts = (MEANS, HINT) if state is ProbeState.FAILED else ("", "")
+    return (ProbeOutcome("logprobs", state, detail, len(known), 0, *texts),)
 
 
-def _lost(lost: Sequence[str], of: int) -> tuple[Outcome, ...]:
+def _lost(lost: Sequence[str], of: int) -> tuple[ProbeOutcome, ...]:
     detail = f"{len(lost)} of {of} prompts have no answer on a side: {lost[0]}" if lost else ""
-    return (Outcome("answers", State.BROKEN, detail, of, len(lost)),) if lost else ()
+    return (ProbeOutcome("answers", ProbeState.BROKEN, detail, of, len(lost)),) if lost else ()

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Generator, Sequence
 
 from sparkwright.domain.foreign_json import read_json
-from sparkwright.evals.heard import Ask, Heard, shortened
-from sparkwright.evals.probe import Given, Steps, Tally, function
+from sparkwright.evals.heard import ProbeAnswer, ProbeRequest, shortened
+from sparkwright.evals.probe import ProbeInputs, Steps, Tally, function
 from sparkwright.evals.schema import problems
 from sparkwright.evals.tools import named, no_call, order
 
@@ -23,8 +23,12 @@ _SCHEMA = {
 
 
 def _ended(
-    tally: Tally, given: Given, case: str, exchange: tuple[Ask, Heard], problem: Callable[[Heard], str]
-) -> Generator[Sequence[Ask], Sequence[Heard], None]:
+    tally: Tally,
+    given: ProbeInputs,
+    case: str,
+    exchange: tuple[ProbeRequest, ProbeAnswer],
+    problem: Callable[[ProbeAnswer], str],
+) -> Generator[Sequence[ProbeRequest], Sequence[ProbeAnswer], None]:
     """Judges an answer. A grammar makes no model come to an end: one that follows no plain order is no evidence.
 
     Text of another form is: then nothing forced it.
@@ -40,7 +44,7 @@ def _ended(
     tally.judge(case, ask, heard, problem)
 
 
-def schema(given: Given) -> Steps:
+def schema(given: ProbeInputs) -> Steps:
     tally = Tally()
     form = {"type": "json_schema", "json_schema": {"name": "shirt", "strict": True, "schema": _SCHEMA}}
     for case, streamed in (("whole", {}), ("streamed", {"stream": True})):
@@ -50,7 +54,7 @@ def schema(given: Given) -> Steps:
     return tally
 
 
-def _fits(heard: Heard) -> str:
+def _fits(heard: ProbeAnswer) -> str:
     try:
         tree = read_json(heard.content)
     except ValueError:
@@ -59,7 +63,7 @@ def _fits(heard: Heard) -> str:
     return next(problems(tree, _SCHEMA), "")
 
 
-def choices(given: Given) -> Steps:
+def choices(given: ProbeInputs) -> Steps:
     """A grammar that allows a few answers only, of which none is what the text asks for."""
     tally = Tally()
     if given.choose is None:
@@ -72,11 +76,11 @@ def choices(given: Given) -> Steps:
     return tally
 
 
-def _allowed(heard: Heard, words: Sequence[str]) -> str:
+def _allowed(heard: ProbeAnswer, words: Sequence[str]) -> str:
     return "" if heard.content.strip() in words else f"expected one of {words}, found {shortened(heard.content, 80)!r}"
 
 
-def choice(given: Given) -> Steps:
+def choice(given: ProbeInputs) -> Steps:
     """named, required, none: what the client forces, whatever the text is about."""
     tally, dice = Tally(), given.dice("choice")
     names = named(dice)
@@ -85,7 +89,7 @@ def choice(given: Given) -> Steps:
     name = tools[1]["function"]["name"]
     schema = tools[1]["function"]["parameters"]
 
-    def forced(heard: Heard, only: str) -> str:
+    def forced(heard: ProbeAnswer, only: str) -> str:
         if not heard.calls:
             return no_call(heard)
         if only and heard.calls[0].name != only:

@@ -4,8 +4,8 @@ import re
 from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
-from sparkwright.evals.heard import Ask, Heard, shortened
-from sparkwright.evals.probe import TRIES, Given, Steps, Tally, both_ways
+from sparkwright.evals.heard import ProbeAnswer, ProbeRequest, shortened
+from sparkwright.evals.probe import TRIES, ProbeInputs, Steps, Tally, both_ways
 from sparkwright.loadgen.texts import COMMON, KINDS, PLACES
 
 _TAGS = ("<think>", "</think>", "<|channel|>", "◁think▷", "[THINK]")
@@ -20,7 +20,7 @@ def repeat(word: str) -> str:
     return f"Reply with exactly this and nothing else: {word}"
 
 
-def follows(given: Given) -> Steps:
+def follows(given: ProbeInputs) -> Steps:
     """The simplest instruction: where this fails, nothing that needs a working model can be judged."""
     tally, dice = Tally(), given.dice("follows")
     for word in dice.sample([word for word in COMMON if len(word) > 3], 1 if given.brief else 3):
@@ -30,14 +30,14 @@ def follows(given: Given) -> Steps:
     return tally
 
 
-def _repeats(heard: Heard, word: str) -> str:
+def _repeats(heard: ProbeAnswer, word: str) -> str:
     if word.lower() in heard.content.lower():
         return ""
     where = "" if heard.content.strip() else ", in reasoning only" if heard.reasoning else ", empty"
     return f"expected {word!r}, found {shortened(heard.content or heard.reasoning, 120)!r}{where}"
 
 
-def thinking(given: Given) -> Steps:
+def thinking(given: ProbeInputs) -> Steps:
     """Thinking on and off, if the server allows it: reasoning in its own field, and an answer after it."""
     tally, dice = Tally(), given.dice("thinking")
     cases = {"thinking on": True, "thinking off": False} if given.thinking else {"as served": False}
@@ -45,7 +45,7 @@ def thinking(given: Given) -> Steps:
     for case, on in cases.items():
         word = dice.choice(PLACES)
         ask = given.chat(repeat(word), 64)
-        ask = Ask({**ask.body, "max_tokens": 512 if given.brief else 2048, **given.pinned(on)})
+        ask = ProbeRequest({**ask.body, "max_tokens": 512 if given.brief else 2048, **given.pinned(on)})
         (heard,) = yield (ask,)
         if given.brief and heard.finish == "length" and not heard.content:
             tally.notes.append(f"{case}: it was still thinking")
@@ -58,7 +58,7 @@ def thinking(given: Given) -> Steps:
     return tally
 
 
-def _split(heard: Heard) -> str:
+def _split(heard: ProbeAnswer) -> str:
     if found := next((tag for tag in _TAGS if tag in heard.content), ""):
         return f"{found} is in content: {shortened(heard.content, 160)!r}"
     if heard.content.strip():
@@ -68,13 +68,13 @@ def _split(heard: Heard) -> str:
     return f"content is empty, reasoning has {len(heard.reasoning)} characters: the answer is inside it"
 
 
-def stream(given: Given) -> Steps:
+def stream(given: ProbeInputs) -> Steps:
     """A server may answer one request in two ways at a near tie: first whether it repeats itself, then its stream."""
     tally, dice = Tally(), given.dice("stream")
     hard = "naïve Ωmega 漢字 🙂 שלום"
     prompts = {"prose": _STORY.format(place=dice.choice(PLACES), kind=dice.choice(KINDS)), "scripts": repeat(hard)}
     for case, prompt in prompts.items():
-        streamed = Ask({**(ask := given.chat(prompt, 64)).body, "stream": True})
+        streamed = ProbeRequest({**(ask := given.chat(prompt, 64)).body, "stream": True})
         *wholes, heard = yield from both_ways(ask, _said)
         if wholes[-1].trouble:
             tally.judge(f"{case}, whole", ask, wholes[-1], lambda _: "")
@@ -85,13 +85,15 @@ def stream(given: Given) -> Steps:
     return tally
 
 
-def _said(heard: Heard) -> str:
+def _said(heard: ProbeAnswer) -> str:
     return heard.reasoning + heard.content
 
 
-def _against_itself(tally: Tally, case: str, streamed: Ask) -> Generator[Sequence[Ask], Sequence[Heard], None]:
+def _against_itself(
+    tally: Tally, case: str, streamed: ProbeRequest
+) -> Generator[Sequence[ProbeRequest], Sequence[ProbeAnswer], None]:
     """The text of one stream against the tokens of that stream, where they are served."""
-    ask = Ask({**streamed.body, "logprobs": True, "stream_options": {"include_usage": True}})
+    ask = ProbeRequest({**streamed.body, "logprobs": True, "stream_options": {"include_usage": True}})
     (heard,) = yield (ask,)
     if heard.trouble or not heard.tokens:
         why = heard.trouble or "no log-probabilities to compare a stream with"
@@ -101,7 +103,7 @@ def _against_itself(tally: Tally, case: str, streamed: Ask) -> Generator[Sequenc
     tally.notes.append(f"{case}: the server never repeats itself; a stream was compared with its own tokens")
 
 
-def _joined(heard: Heard, wholes: Sequence[Heard]) -> str:
+def _joined(heard: ProbeAnswer, wholes: Sequence[ProbeAnswer]) -> str:
     joined, whole = _said(heard), _said(wholes[-1])
     if joined in map(_said, wholes):
         return ""
@@ -109,7 +111,7 @@ def _joined(heard: Heard, wholes: Sequence[Heard]) -> str:
     return f"joined stream differs from character {at} on: {joined[at : at + 40]!r}, whole: {whole[at : at + 40]!r}"
 
 
-def unjoined(heard: Heard) -> str:
+def unjoined(heard: ProbeAnswer) -> str:
     """The mismatch of the text with the tokens of the same answer; '' without one.
 
     Engines strip white space at the ends, leave special tokens and the one that ends an answer out of the text, and
@@ -145,11 +147,11 @@ def _lacks_parts(joined: str, text: str, most: int) -> bool:
     return at == len(joined) and left_out <= 2 * most
 
 
-def _missing(heard: Heard) -> int:
+def _missing(heard: ProbeAnswer) -> int:
     return max(heard.output_tokens - len(heard.tokens), 0)
 
 
-def stop(given: Given) -> Steps:
+def stop(given: ProbeInputs) -> Steps:
     """A stop string taken from the server's own greedy answer, which it may have to give more than once."""
     tally, dice = Tally(), given.dice("stop")
     ask = given.chat(_STORY.format(place=dice.choice(PLACES), kind=dice.choice(KINDS)), 96, **given.whole())
@@ -162,8 +164,8 @@ def stop(given: Given) -> Steps:
         return tally
     expected = text[: text.index(word)]
     for case, streamed in (("whole", {}), ("streamed", {"stream": True})):
-        stopped = Ask({**ask.body, "stop": [word], **streamed})
-        tries: list[Heard] = []
+        stopped = ProbeRequest({**ask.body, "stop": [word], **streamed})
+        tries: list[ProbeAnswer] = []
         while len(tries) < TRIES and not (tries and _shows(tries[-1], word, expected)):
             tries += yield (stopped,)
         if _shows(tries[-1], word, expected) or all(_begins(one.content, expected, word) for one in tries):
@@ -173,7 +175,7 @@ def stop(given: Given) -> Steps:
     return tally
 
 
-def _shows(heard: Heard, word: str, expected: str) -> bool:
+def _shows(heard: ProbeAnswer, word: str, expected: str) -> bool:
     """Good or bad, whatever the others are. One that ends early may be another answer with the string early."""
     return bool(heard.trouble) or word in heard.content or heard.content == expected
 
@@ -183,7 +185,7 @@ def _begins(content: str, expected: str, word: str) -> bool:
     return f"{expected}{word}".startswith(content)
 
 
-def _stopped(heard: Heard, word: str, expected: str) -> str:
+def _stopped(heard: ProbeAnswer, word: str, expected: str) -> str:
     if word in heard.content:
         return f"the stop string {word!r} is in the answer: {shortened(heard.content, 120)!r}"
     if heard.content == expected:
@@ -193,7 +195,7 @@ def _stopped(heard: Heard, word: str, expected: str) -> str:
     return f"the answer ends {len(expected) - len(heard.content)} characters before the stop string"
 
 
-def logprobs(given: Given) -> Steps:
+def logprobs(given: ProbeInputs) -> Steps:
     tally, dice = Tally(), given.dice("logprobs")
     prompt = _STORY.format(place=dice.choice(PLACES), kind=dice.choice(KINDS))
     for case, streamed in (("whole", {}), ("streamed", {"stream": True, "stream_options": {"include_usage": True}})):
@@ -208,7 +210,7 @@ def logprobs(given: Given) -> Steps:
     return tally
 
 
-def _consistent(heard: Heard) -> str:
+def _consistent(heard: ProbeAnswer) -> str:
     count, output = len(heard.tokens), heard.output_tokens
     if output and (count > output or _missing(heard) > _unsent(heard)):
         return f"{count} tokens with log-probabilities, usage counts {output}"
@@ -223,16 +225,16 @@ def _consistent(heard: Heard) -> str:
     return unjoined(heard)
 
 
-def _unsent(heard: Heard) -> int:
+def _unsent(heard: ProbeAnswer) -> int:
     """The most tokens that may come without a log-probability: the last one, and parts of characters."""
     return _PER_PART * sum(not one.isascii() for one in heard.content + heard.reasoning) + (heard.finish == "stop")
 
 
-def usage(given: Given) -> Steps:
+def usage(given: ProbeInputs) -> Steps:
     tally, dice = Tally(), given.dice("usage")
     prompt = _STORY.format(place=dice.choice(PLACES), kind=dice.choice(KINDS))
     whole = given.short(prompt, _LENGTH)
-    streamed = Ask({**whole.body, "stream": True, "stream_options": {"include_usage": True}})
+    streamed = ProbeRequest({**whole.body, "stream": True, "stream_options": {"include_usage": True}})
     longer = given.short(f"{prompt} {'word ' * 40}", _LENGTH)
     first, second, third = yield (whole, streamed, longer)
     tally.judge("whole", whole, first, _adds_up)
@@ -245,30 +247,30 @@ def usage(given: Given) -> Steps:
     return tally
 
 
-def _adds_up(heard: Heard) -> str:
+def _adds_up(heard: ProbeAnswer) -> str:
     prompt, output, total = heard.prompt_tokens, heard.output_tokens, heard.usage.get("total_tokens", 0)
     if not prompt or not output:
         return f"usage counts {prompt} prompt and {output} completion tokens"
     return "" if total == prompt + output else f"{prompt} + {output} tokens are {total} in total"
 
 
-def _differ(one: Heard, other: Heard) -> str:
+def _differ(one: ProbeAnswer, other: ProbeAnswer) -> str:
     first, second = one.prompt_tokens, other.prompt_tokens
     return "" if first == second else f"one prompt is {first} tokens, streamed {second}"
 
 
-def length(given: Given) -> Steps:
+def length(given: ProbeInputs) -> Steps:
     """Exactly max_tokens where the end can be ignored, never more elsewhere."""
     tally = Tally()
     for tokens in (17,) if given.brief else (1, 17, 64):
         ask = given.short("Count upwards from one, spelled out.", tokens, **given.whole())
         (heard,) = yield (ask,)
-        judged: Callable[[Heard], str] = lambda h, tokens=tokens: _long(h, tokens, given.ignore_eos)  # type: ignore[misc] # noqa: E731
+        judged: Callable[[ProbeAnswer], str] = lambda h, tokens=tokens: _long(h, tokens, given.ignore_eos)  # type: ignore[misc] # noqa: E731
         tally.judge(f"{tokens} tokens", ask, heard, judged, strict=True)
     return tally
 
 
-def _long(heard: Heard, tokens: int, exact: bool) -> str:
+def _long(heard: ProbeAnswer, tokens: int, exact: bool) -> str:
     found: Any = heard.output_tokens
     if found > tokens or (exact and found != tokens):
         return f"max_tokens {tokens}, usage counts {found}"

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from random import Random
 from typing import Any
 
-from sparkwright.evals.heard import MESSAGES, RESPONSES, Ask, Heard, shortened
-from sparkwright.evals.probe import TRIES, Given, Steps, Tally, both_ways, function, made
+from sparkwright.evals.heard import MESSAGES, RESPONSES, ProbeAnswer, ProbeRequest, shortened
+from sparkwright.evals.probe import TRIES, ProbeInputs, Steps, Tally, both_ways, function, made
 from sparkwright.loadgen.texts import NAMES, PLACES, THINGS
 
 COUNTS = (8, 32, 64, 128)
@@ -34,7 +34,7 @@ def order(name: str, arguments: Mapping[str, Any]) -> str:
 def _one(name: str, arguments: Mapping[str, Any]) -> Any:
     """Judges an answer that is to be one call."""
 
-    def problem(heard: Heard) -> str:
+    def problem(heard: ProbeAnswer) -> str:
         if not heard.calls:
             return no_call(heard)
         if len(heard.calls) > 1:
@@ -44,7 +44,7 @@ def _one(name: str, arguments: Mapping[str, Any]) -> Any:
     return problem
 
 
-def no_call(heard: Heard) -> str:
+def no_call(heard: ProbeAnswer) -> str:
     text = heard.content or heard.reasoning
     if heard.finish == "length":
         return f"no call within max_tokens: {shortened(text, 120)!r}"
@@ -52,7 +52,7 @@ def no_call(heard: Heard) -> str:
     return f"{'the call came as text' if markup else 'no call, but text'}: {shortened(text, 160)!r}"
 
 
-def _envelope(heard: Heard) -> str:
+def _envelope(heard: ProbeAnswer) -> str:
     if heard.finish != "tool_calls":
         return f"finish_reason is {heard.finish!r}, expected 'tool_calls'"
     if not all(call.id for call in heard.calls):
@@ -60,7 +60,7 @@ def _envelope(heard: Heard) -> str:
     return f"a part of the call is in content: {heard.content!r}" if any(m in heard.content for m in _MARKUP) else ""
 
 
-def _with_tools(given: Given, count: int, dice: Random, **more: Any) -> tuple[Ask, str, dict[str, Any]]:
+def _with_tools(given: ProbeInputs, count: int, dice: Random, **more: Any) -> tuple[ProbeRequest, str, dict[str, Any]]:
     """A request with so many tools that asks for one of them."""
     names = named(dice)
     tools = [function(next(names), _PLACE) for _ in range(count)]
@@ -68,7 +68,7 @@ def _with_tools(given: Given, count: int, dice: Random, **more: Any) -> tuple[As
     return given.chat(order(name, arguments), _TOKENS, tools=tools, **more), name, arguments
 
 
-def call(given: Given) -> Steps:
+def call(given: ProbeInputs) -> Steps:
     tally = Tally()
     for number in range(1 if given.brief else 3):
         ask, name, arguments = _with_tools(given, 1, given.dice(f"call/{number}"))
@@ -79,7 +79,7 @@ def call(given: Given) -> Steps:
     return tally
 
 
-def count(given: Given) -> Steps:
+def count(given: ProbeInputs) -> Steps:
     tally = Tally()
     for number in COUNTS:
         ask, name, arguments = _with_tools(given, number, given.dice(f"count/{number}"))
@@ -91,7 +91,7 @@ def count(given: Given) -> Steps:
     return tally
 
 
-def parallel(given: Given) -> Steps:
+def parallel(given: ProbeInputs) -> Steps:
     tally, dice = Tally(), given.dice("parallel")
     names = named(dice)
     tools = [function(next(names), _PLACE) for _ in range(4)]
@@ -99,7 +99,7 @@ def parallel(given: Given) -> Steps:
     text = "Make two function calls in this one answer.\n" + "\n".join(order(*one) for one in orders.items())
     ask = given.chat(text, _TOKENS, tools=tools)
 
-    def problem(heard: Heard) -> str:
+    def problem(heard: ProbeAnswer) -> str:
         if len(heard.calls) != len(orders):
             return f"{len(heard.calls)} calls instead of {len(orders)}" if heard.calls else no_call(heard)
         if len({one.id for one in heard.calls}) < len(orders):
@@ -129,7 +129,7 @@ def _schema(value: Any) -> dict[str, Any]:
     return {"type": _KINDS[type(value)]}
 
 
-def arguments(given: Given) -> Steps:
+def arguments(given: ProbeInputs) -> Steps:
     tally = Tally()
     for case, hard in _HARD.items():
         name = f"save_{given.dice(case).choice(THINGS)}".replace(" ", "_").replace("-", "_")
@@ -140,12 +140,12 @@ def arguments(given: Given) -> Steps:
     return tally
 
 
-def stream(given: Given) -> Steps:
+def stream(given: ProbeInputs) -> Steps:
     """Byte for byte, where the server repeats itself; elsewhere the call itself has to arrive whole."""
     tally = Tally()
     for number, tools in enumerate((1, 8)):
         ask, name, wanted = _with_tools(given, tools, given.dice(f"stream/{number}"))
-        streamed = Ask({**ask.body, "stream": True})
+        streamed = ProbeRequest({**ask.body, "stream": True})
         *wholes, heard = yield from both_ways(ask, _said)
         good = _one(name, wanted)
         if wholes[-1].trouble:
@@ -158,16 +158,16 @@ def stream(given: Given) -> Steps:
     return tally
 
 
-def _said(heard: Heard) -> tuple[tuple[str, str], ...]:
+def _said(heard: ProbeAnswer) -> tuple[tuple[str, str], ...]:
     return tuple((one.name, one.arguments) for one in heard.calls)
 
 
-def _joined(heard: Heard, wholes: Sequence[Heard]) -> str:
+def _joined(heard: ProbeAnswer, wholes: Sequence[ProbeAnswer]) -> str:
     same = _said(heard) in map(_said, wholes)
     return "" if same else f"joined stream: {heard.calls}, whole answer: {wholes[-1].calls}"
 
 
-def turns(given: Given) -> Steps:
+def turns(given: ProbeInputs) -> Steps:
     """A history with results: the answer is only in the last one."""
     tally = Tally()
     for rounds in (1, 3):
@@ -193,26 +193,26 @@ def turns(given: Given) -> Steps:
     return tally
 
 
-def _has(heard: Heard, code: str) -> str:
+def _has(heard: ProbeAnswer, code: str) -> str:
     if code in heard.content:
         return ""
     seen = heard.content or (f"call of {heard.calls[0].name}" if heard.calls else heard.reasoning)
     return f"expected {code} from the function's result, found {shortened(seen, 120)!r}"
 
 
-def responses(given: Given) -> Steps:
+def responses(given: ProbeInputs) -> Steps:
     """The Responses API: text, and a call."""
     dice = given.dice("responses")
     name, wanted = next(named(dice)), _wanted(dice)
     tool = {"type": "function", **function(name, _PLACE)["function"]}
     base = {"input": "Write one short sentence.", "max_output_tokens": _ROOM, "temperature": 0, **given.pinned(False)}
     tally = yield from _other(
-        Ask(base, RESPONSES), Ask({**base, "input": order(name, wanted), "tools": [tool]}, RESPONSES)
+        ProbeRequest(base, RESPONSES), ProbeRequest({**base, "input": order(name, wanted), "tools": [tool]}, RESPONSES)
     )
     return tally
 
 
-def messages(given: Given) -> Steps:
+def messages(given: ProbeInputs) -> Steps:
     """The Messages API: text, and a call."""
     dice = given.dice("messages")
     name, wanted = next(named(dice)), _wanted(dice)
@@ -227,12 +227,12 @@ def messages(given: Given) -> Steps:
             **given.pinned(False),
         }
 
-    asked = Ask({**base(order(name, wanted)), "tools": [tool]}, MESSAGES)
-    tally = yield from _other(Ask(base("Write one short sentence."), MESSAGES), asked)
+    asked = ProbeRequest({**base(order(name, wanted)), "tools": [tool]}, MESSAGES)
+    tally = yield from _other(ProbeRequest(base("Write one short sentence."), MESSAGES), asked)
     return tally
 
 
-def _other(text: Ask, tool: Ask) -> Steps:
+def _other(text: ProbeRequest, tool: ProbeRequest) -> Steps:
     tally = Tally()
     for case, ask in {"text": text, "a call": tool}.items():
         (heard,) = yield (ask,)
@@ -245,12 +245,12 @@ def _other(text: Ask, tool: Ask) -> Steps:
     return tally
 
 
-def _complete(heard: Heard, text: bool) -> str:
+def _complete(heard: ProbeAnswer, text: bool) -> str:
     if text:
         return "" if heard.content.strip() else "no text"
     return "" if heard.calls else no_call(heard)
 
 
-def _counted(heard: Heard) -> str:
+def _counted(heard: ProbeAnswer) -> str:
     counts = heard.prompt_tokens, heard.output_tokens
     return "" if min(counts) > 0 else f"usage counts {counts[0]} input and {counts[1]} output tokens"

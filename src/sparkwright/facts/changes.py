@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from sparkwright.domain.command import Command, Completed, Secret
-from sparkwright.domain.finding import Change, Fix, Rights
+from sparkwright.domain.finding import AppliedFix, Fix, Rights
 from sparkwright.domain.unknown import Unknown
 from sparkwright.facts.fact import Fact, first_line, not_understood
 from sparkwright.remote.host import script, texts
@@ -58,18 +58,18 @@ def _line(password: Secret) -> bytes:
     return f"{password.reveal()}\n".encode()
 
 
-def recorded(state: str) -> Fact[tuple[Change, ...]]:
+def recorded(state: str) -> Fact[tuple[AppliedFix, ...]]:
     """The changes in the order in which they were made. state: Node.paths.state."""
     # JSON; nothing where there is no record
     return Fact(script('f="$(x "$1")"; [ ! -e "$f" ] || exec cat "$f"', file(state)), _parse)
 
 
-def text(made: Sequence[Change]) -> bytes:
+def text(made: Sequence[AppliedFix]) -> bytes:
     """The text that `recorded` reads."""
     return json.dumps({"version": VERSION, "changes": [asdict(change) for change in made]}, indent=1).encode()
 
 
-def _parse(done: Completed) -> tuple[Change, ...] | Unknown:
+def _parse(done: Completed) -> tuple[AppliedFix, ...] | Unknown:
     if not done.ok:
         return not_understood(done, "cat")
     if not done.stdout.strip():
@@ -83,13 +83,13 @@ def _parse(done: Completed) -> tuple[Change, ...] | Unknown:
         return Unknown(first_line(done), f"not what sparkwright writes ({error})")
 
 
-def _change(row: Any) -> Change:
+def _change(row: Any) -> AppliedFix:
     given = dict(row["fix"])
     do, undo = (tuple(_command(one) for one in given[name]) for name in ("do", "undo"))
     says, sets = str(given["says"]), str(given["sets"])
     fix = Fix(str(given["node"]), says, do, undo, _command(given["look"]), sets, bool(given["root"]))
     circumstances = str(row["before"]), float(row["at"]), str(row["who"]), bool(row["done"])
-    return Change(str(row["code"]), fix, *circumstances)
+    return AppliedFix(str(row["code"]), fix, *circumstances)
 
 
 def _command(row: Any) -> Command:

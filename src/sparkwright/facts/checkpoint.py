@@ -12,7 +12,7 @@ from sparkwright.facts import gguf, model_config, safetensors
 from sparkwright.facts.fact import Plain, parsed_json, whole
 from sparkwright.facts.model_unread import STATE, any_of, known_family
 from sparkwright.facts.model_values import Config, named, number, part, texts_of
-from sparkwright.facts.safetensors import INDEX, Index, indexes, main_index, sums
+from sparkwright.facts.safetensors import INDEX, ShardIndex, indexes, main_index, sums
 from sparkwright.remote.programs.wire import COPYING
 
 _NESTED = ("text_config", "llm_config", "language_config", "thinker_config")
@@ -77,13 +77,13 @@ def differences(shape: ModelShape, tensors: Sequence[TensorGroup]) -> Iterator[s
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class ModelListing:
     """The rows of remote.staging's listing; files: name -> bytes; one: what has one row."""
 
     rows: Rows
     files: Mapping[str, int]
     one: Mapping[str, str]
-    indexes: tuple[Index, ...]
+    indexes: tuple[ShardIndex, ...]
 
 
 def parse(done: Completed) -> Checkpoint | Unknown:
@@ -96,10 +96,10 @@ def parse(done: Completed) -> Checkpoint | Unknown:
         return Unknown(f"{odd[0]!r}"[:200], "its folder cannot be used as it is")
     sizes = ((row[2], whole(row[1])) for row in rows if row[0] == "file" and len(row) == 3)
     files = {name: size for name, size in sizes if size is not None and size >= 0}
-    return _checkpoint(Listing(rows, files, one, tuple(indexes(rows))))
+    return _checkpoint(ModelListing(rows, files, one, tuple(indexes(rows))))
 
 
-def _checkpoint(listing: Listing) -> Checkpoint:
+def _checkpoint(listing: ModelListing) -> Checkpoint:
     path, files, one = listing.one.get("path", ""), listing.files, listing.one
     shape, tensors = _model(listing)
     flaws = tuple(_flaws(listing)) if path else ()
@@ -122,7 +122,7 @@ def _checkpoint(listing: Listing) -> Checkpoint:
     )
 
 
-def _model(listing: Listing) -> tuple[ModelShape | Unknown | None, tuple[TensorGroup, ...]]:
+def _model(listing: ModelListing) -> tuple[ModelShape | Unknown | None, tuple[TensorGroup, ...]]:
     """Shape and tensors: of config.json and the safetensors headers, or of a GGUF file's header."""
     if packed := listing.one.get("gguf"):
         header = gguf.unpack(packed)
@@ -133,7 +133,7 @@ def _model(listing: Listing) -> tuple[ModelShape | Unknown | None, tuple[TensorG
     return shape, safetensors.groups(listing.rows)
 
 
-def _weights(listing: Listing) -> int:
+def _weights(listing: ModelListing) -> int:
     """Bytes that an engine loads: the files whose headers it reads, else all weights next to config.json."""
     names = safetensors.loaded(listing.rows) or [
         name for name in listing.files if "/" not in name and (name or "x.gguf").endswith(_WEIGHTS)
@@ -141,7 +141,7 @@ def _weights(listing: Listing) -> int:
     return sum(listing.files.get(name, 0) for name in names)
 
 
-def _flaws(listing: Listing) -> Iterator[Flaw]:
+def _flaws(listing: ModelListing) -> Iterator[Flaw]:
     """Each file once, with the plainest reason; whether files fit each other is asked when all are there."""
     found: dict[str, Flaw] = {}
     for flaw in (*_gone(listing), *_damaged(listing), *_odd(listing)):
@@ -152,7 +152,7 @@ def _flaws(listing: Listing) -> Iterator[Flaw]:
         yield from _contradictions(listing)
 
 
-def _damaged(listing: Listing) -> Iterator[Flaw]:
+def _damaged(listing: ModelListing) -> Iterator[Flaw]:
     """Files that do not match their own headers."""
     yield from safetensors.flaws(listing.rows, listing.files)
     names = sorted(name for name in listing.files if (name or "x.gguf").endswith(".gguf"))
@@ -163,7 +163,7 @@ def _damaged(listing: Listing) -> Iterator[Flaw]:
             yield Flaw(Defect.SHORT if said.startswith("cut short") else defect, names[0], said)
 
 
-def _gone(listing: Listing) -> Iterator[Flaw]:
+def _gone(listing: ModelListing) -> Iterator[Flaw]:
     """Files that are not there, or not with all that they hold."""
     files, index = listing.files, main_index(listing.indexes)
     yield from (
@@ -208,7 +208,7 @@ def _is_model(files: Mapping[str, int]) -> bool:
     return "" in files or any(name.endswith((*_WEIGHTS, "config.json")) for name in files)
 
 
-def _odd(listing: Listing) -> Iterator[Flaw]:
+def _odd(listing: ModelListing) -> Iterator[Flaw]:
     """Flaws without a missing file: the engine fails over them, or loads in an unexpected way."""
     loaded = safetensors.loaded(listing.rows)
     if loaded and "config.json" not in listing.files and "params.json" not in listing.files:
@@ -226,7 +226,7 @@ def _odd(listing: Listing) -> Iterator[Flaw]:
         yield Flaw(Defect.MANY_INDEXES, "", f"{names}; engines load what {main.name if main else INDEX} names")
 
 
-def _contradictions(listing: Listing) -> Iterator[Flaw]:
+def _contradictions(listing: ModelListing) -> Iterator[Flaw]:
     """Files that are all there and not of one model or release."""
     shape, tensors = _model(listing)
     if other := " and ".join(differences(shape, tensors)) if isinstance(shape, ModelShape) else "":

@@ -17,7 +17,17 @@ from sparkwright.facts import model_layers
 from sparkwright.facts.model_layers import Layers, groups_of_heads
 from sparkwright.facts.model_state import DENSE, EXPERT_WIDTH, EXPERTS, WIDTHS, ffn, state
 from sparkwright.facts.model_unread import not_counted, odd, unasked
-from sparkwright.facts.model_values import Config, Watched, complete, number, numbers, part, tables, texts_of, word
+from sparkwright.facts.model_values import (
+    Config,
+    WatchedConfig,
+    complete,
+    number,
+    numbers,
+    part,
+    tables,
+    texts_of,
+    word,
+)
 from sparkwright.facts.model_weights import weights
 
 HEADS = ("num_attention_heads", "n_head", "n_heads")
@@ -217,7 +227,7 @@ def odd_keys(text: str) -> list[str]:
     return odd(config) if config else []
 
 
-def _parsed(text: str, quantization: str) -> tuple[ModelShape | Unknown, Watched | None]:
+def _parsed(text: str, quantization: str) -> tuple[ModelShape | Unknown, WatchedConfig | None]:
     top = mapping(text)
     if isinstance(top, Unknown):
         return top, None
@@ -225,7 +235,7 @@ def _parsed(text: str, quantization: str) -> tuple[ModelShape | Unknown, Watched
     if isinstance(beside, Mapping) and not part(top, "quantization_config"):
         top = {**top, "quantization_config": {"quant_method": "modelopt", **beside}}
     said = {key: value for key, value in _language(top).items() if value is not None}
-    config = Watched(complete({**_common(top), **said}))
+    config = WatchedConfig(complete({**_common(top), **said}))
     count = number(config, *_LAYERS) or model_layers.listed(config)
     if why := _impossible(config, count):
         return Unknown(_architecture(top), f"config.json {why}"), config
@@ -236,7 +246,7 @@ def _parsed(text: str, quantization: str) -> tuple[ModelShape | Unknown, Watched
     return replace(shape, **not_counted(config, shape)), config
 
 
-def _impossible(config: Watched, count: int) -> str:
+def _impossible(config: WatchedConfig, count: int) -> str:
     """The reason why no model has such counts; '' if they are possible."""
     for key, most in _MOST.items():
         value = config.peek().get(key)

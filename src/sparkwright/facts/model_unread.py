@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 
 from sparkwright.domain.model import ModelShape
-from sparkwright.facts.model_values import Watched, known
+from sparkwright.facts.model_values import WatchedConfig, known
 
 _SHOWN = 3
 STATE = re.compile(r"linear_(num_\w*heads|attn_config)$|(mamba_|ssm_)\w*(heads|state\w*)$")
@@ -23,12 +23,12 @@ def any_of(what: str) -> re.Pattern[str]:
     return re.compile("|".join(known("models")[what]))
 
 
-def unasked(config: Watched) -> tuple[str, ...]:
+def unasked(config: WatchedConfig) -> tuple[str, ...]:
     """Keys with a value that nothing asked for; sorted."""
     return tuple(sorted(key for key, value in config.peek().items() if value and key not in config.asked))
 
 
-def odd(config: Watched) -> list[str]:
+def odd(config: WatchedConfig) -> list[str]:
     """Those of them that are not understood either."""
     kinds = any_of("understood"), any_of("irrelevant")
     return [key for key in unasked(config) if not any(kind.fullmatch(key) for kind in kinds)]
@@ -38,7 +38,7 @@ def known_family(architecture: str) -> bool:
     return any_of("families").match(re.sub(r"[^a-z0-9]", "", architecture.lower())) is not None
 
 
-def not_counted(config: Watched, shape: ModelShape) -> dict[str, Any]:
+def not_counted(config: WatchedConfig, shape: ModelShape) -> dict[str, Any]:
     """ModelShape's fields `unread` and `loose`."""
     keys = [key for key in odd(config) if _sizes(config.peek()[key])]
     parts = [key for key in keys if any_of("decisive").fullmatch(key)]

@@ -17,7 +17,7 @@ _TELLING = re.compile(r"(ngram|engram|ple|oe|over_encoding|per_layer_embed\w*)_\
 _FORMATS = {"float8_e4m3fn": "fp8", "nvfp4": "nvfp4"}
 
 
-class Watched(Mapping[str, Any]):
+class WatchedConfig(Mapping[str, Any]):
     """A config and the keys that were asked for; other spellings of a key count as asked with it."""
 
     def __init__(self, config: Config) -> None:

@@ -9,7 +9,7 @@ from sparkwright.domain.cluster import Node
 from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.deployment import is_deployment_name
 from sparkwright.domain.facts import RankStatus, Unknown
-from sparkwright.domain.probed import Launched
+from sparkwright.domain.probed import LaunchCommand
 from sparkwright.facts.fact import Fact, Plain, not_understood
 from sparkwright.remote import docker, process
 from sparkwright.remote.host import script, texts
@@ -120,23 +120,23 @@ def of_process(directory: str) -> Command:
     return script(_sh("process"), directory)
 
 
-def parse_container(done: Completed) -> Launched | Unknown:
+def parse_container(done: Completed) -> LaunchCommand | Unknown:
     try:
         entry, words, image, *digests = [json.loads(line) for line in done.stdout.splitlines() if line.strip()]
         named = [str(one) for one in (digests[0] if digests else None) or ()]
-        return Launched(masked([*(entry or ()), *(words or ())]), named[0] if named else str(image))
+        return LaunchCommand(masked([*(entry or ()), *(words or ())]), named[0] if named else str(image))
     except (ValueError, TypeError):
         return not_understood(done, "docker inspect")
 
 
-def parse_process(done: Completed) -> Launched | Unknown:
+def parse_process(done: Completed) -> LaunchCommand | Unknown:
     words = done.stdout.removesuffix("\n").split("\n")
     words = words[_BEFORE if words[1:2] != ["-c"] else _BEFORE_OLD :]
     if words[:1] == ["env"]:
         words = words[1:]
         while words and _VARIABLE.fullmatch(words[0]):
             words = words[1:]
-    return Launched(masked(words)) if words else not_understood(done, "/proc/PID/cmdline")
+    return LaunchCommand(masked(words)) if words else not_understood(done, "/proc/PID/cmdline")
 
 
 def masked(words: Sequence[str]) -> tuple[str, ...]:

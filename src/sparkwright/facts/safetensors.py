@@ -63,7 +63,7 @@ def _no_header(name: str, size: int) -> Flaw:
 
 
 @dataclass(frozen=True, slots=True)
-class Index:
+class ShardIndex:
     """name: of the file. total: bytes of all tensors by its own figure, entries: how many it names; 0: unknown."""
 
     name: str
@@ -72,17 +72,19 @@ class Index:
     entries: int = 0
 
 
-def indexes(rows: Rows) -> Iterator[Index]:
+def indexes(rows: Rows) -> Iterator[ShardIndex]:
     """The indexes in the order of the listing, in which the shards precede their index."""
     shards: list[str] = []
     for row in rows:
         if row[0] == "shard" and len(row) == 2:
             shards.append(_text(row[1]))
         elif row[0] == "index" and len(row) == 4:
-            yield Index(row[1], tuple(filter(None, shards)), max(whole(row[2]) or 0, 0), max(whole(row[3]) or 0, 0))
+            yield ShardIndex(
+                row[1], tuple(filter(None, shards)), max(whole(row[2]) or 0, 0), max(whole(row[3]) or 0, 0)
+            )
             shards = []
     if shards:
-        yield Index("", tuple(filter(None, shards)))
+        yield ShardIndex("", tuple(filter(None, shards)))
 
 
 def _text(quoted: str) -> str:
@@ -94,7 +96,7 @@ def _text(quoted: str) -> str:
     return found if isinstance(found, str) else ""
 
 
-def main_index(found: Sequence[Index]) -> Index | None:
+def main_index(found: Sequence[ShardIndex]) -> ShardIndex | None:
     """The one that engines go by: of safetensors rather than of another format, and the usual name first."""
     order = (
         lambda index: index.name == INDEX,
@@ -104,7 +106,7 @@ def main_index(found: Sequence[Index]) -> Index | None:
     return next((index for wanted in order for index in found if wanted(index)), None)
 
 
-def sums(index: Index, groups: Sequence[TensorGroup]) -> Iterator[Flaw]:
+def sums(index: ShardIndex, groups: Sequence[TensorGroup]) -> Iterator[Flaw]:
     """An index and shards that are not of one release: tensors would be missing, or be those of another model."""
     there, count = sum(group.bytes for group in groups), sum(group.count for group in groups)
     if there and index.entries > count:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.recipe import Runtime
-from sparkwright.domain.sample import GpuSample, Halt, LoadSample, PortTraffic, Sample
+from sparkwright.domain.sample import GpuSample, HaltedProcess, LoadSample, PortTraffic, Sample
 from sparkwright.domain.unknown import NOT_ASKED, Unknown
 from sparkwright.facts.fact import Fact, decimal, found_or, not_understood, parsed_json, whole
 from sparkwright.facts.kernel import WORTH
@@ -171,23 +171,23 @@ def in_folder(directory: str) -> Command:
     return script(process.FUNCTIONS + _sh("stopped", "of_folder"), directory, timeout=20)
 
 
-def halts(runtime: Runtime, handle: str) -> Fact[tuple[Halt, ...]]:
+def halts(runtime: Runtime, handle: str) -> Fact[tuple[HaltedProcess, ...]]:
     """handle: the container's name, or the folder of the processes."""
     asked = in_container if runtime is Runtime.DOCKER else in_folder
     return Fact(asked(handle), parse_stopped)
 
 
-def parse_stopped(done: Completed) -> tuple[Halt, ...] | Unknown:
+def parse_stopped(done: Completed) -> tuple[HaltedProcess, ...] | Unknown:
     """The lowest PID first."""
     if not done.ok:
         return not_understood(done, "inspecting a rank's processes")
     return tuple(sorted(filter(None, map(_halt, done.stdout.splitlines())), key=lambda one: one.pid))
 
 
-def _halt(line: str) -> Halt | None:
+def _halt(line: str) -> HaltedProcess | None:
     word, _, rest = line.partition(" ")
     number, _, name = rest.partition(" ")
     pid = whole(number)
     if pid is None or word not in ("stopped", "paused"):
         return None
-    return Halt(pid, "".join(c if c.isprintable() else "?" for c in name), paused=word == "paused")
+    return HaltedProcess(pid, "".join(c if c.isprintable() else "?" for c in name), paused=word == "paused")

@@ -6,7 +6,7 @@ from datetime import datetime
 from sparkwright.domain.command import Completed
 from sparkwright.domain.deployment import is_deployment_name
 from sparkwright.domain.facts import Unknown
-from sparkwright.domain.service import GatewayFacts, Manager, Pair, PairTrouble, Reach, ServiceHost
+from sparkwright.domain.service import CertificatePair, GatewayFacts, Manager, PairTrouble, Reach, ServiceHost
 from sparkwright.facts.fact import Fact, Plain, address, assignments, first_line, not_understood, sections, whole
 from sparkwright.remote import gateway
 
@@ -122,14 +122,14 @@ def parse(done: Completed, node: str, port: int, pair: tuple[str, str]) -> Gatew
     )
 
 
-def _pair(text: str, paths: tuple[str, str]) -> Pair:
+def _pair(text: str, paths: tuple[str, str]) -> CertificatePair:
     lines = text.splitlines()
     said = dict(assignments(text))
     word = lines[0] if lines else ""
     trouble = PairTrouble(word) if word in set(PairTrouble) else None
     if trouble is None and _later(said.get("notBefore", ""), said.get("now", "")):
         trouble = PairTrouble.EARLY
-    return Pair(*paths, trouble, said.get("notAfter", ""), "soon" in lines, said.get("mode", ""))
+    return CertificatePair(*paths, trouble, said.get("notAfter", ""), "soon" in lines, said.get("mode", ""))
 
 
 def _later(one: str, other: str) -> bool:

@@ -3,7 +3,7 @@
 import re
 
 from sparkwright.domain.command import Completed
-from sparkwright.domain.fabric_facts import Setting, Settings
+from sparkwright.domain.fabric_facts import EnvironmentSetting, Settings
 from sparkwright.domain.facts import Unknown
 from sparkwright.domain.host_facts import Times
 from sparkwright.facts.fact import Fact, assignments, decimal, found_or, not_understood, sections
@@ -30,11 +30,11 @@ def parse(done: Completed) -> Settings | Unknown:
     )
 
 
-def _set(parts: dict[str, str], kind: str) -> tuple[Setting, ...]:
+def _set(parts: dict[str, str], kind: str) -> tuple[EnvironmentSetting, ...]:
     """The content of the sections of that kind; a user and password in an address are dropped here too."""
     found = ((name.removesuffix(kind), text) for name, text in parts.items() if name.endswith(kind))
     return tuple(
-        Setting(where, name.removeprefix("export "), _USER.sub("", value))
+        EnvironmentSetting(where, name.removeprefix("export "), _USER.sub("", value))
         for where, text in found
         for name, value in assignments(text)
     )

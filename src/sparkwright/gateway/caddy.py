@@ -15,7 +15,7 @@ from typing import Any
 
 from sparkwright.domain.recipe import GatewayTls
 from sparkwright.domain.values import dataclass
-from sparkwright.gateway.decide import CONSOLE_AWAY, GATEWAY_BROKEN, NO_SUCH_PATH, Answer
+from sparkwright.gateway.decide import CONSOLE_AWAY, GATEWAY_BROKEN, NO_SUCH_PATH, GatewayAnswer
 
 ADMIN = "admin.sock"
 SERVICE = "service.sock"
@@ -130,7 +130,7 @@ def _errors() -> list[dict[str, Any]]:
     return [away | {"terminal": True}, {"handle": [_fixed(GATEWAY_BROKEN)]}]
 
 
-def _fixed(answer: Answer) -> dict[str, Any]:
+def _fixed(answer: GatewayAnswer) -> dict[str, Any]:
     headers = {name: [value] for name, value in answer.headers.items()}
     return {"handler": "static_response", "status_code": answer.status, "headers": headers, "body": answer.body}
 

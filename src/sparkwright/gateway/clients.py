@@ -50,7 +50,7 @@ class Client:
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class ServedModel:
     """The offer of an endpoint. url: with /v1. key_file, authority: paths here, '' for none. context: tokens, 0 if it
     does not report them."""
 
@@ -71,7 +71,7 @@ class Served:
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class ClientSettings:
     """env: names and shell text. file: where it belongs, with ~; text: its content; tree: the same as a value."""
 
     env: tuple[tuple[str, str], ...]
@@ -105,17 +105,17 @@ def client(name: str) -> Client:
     raise UsageError(f"no settings for a client {name!r}", f"did you mean {near[0]}? {known}" if near else known)
 
 
-def served(url: str, model: str, **more: Any) -> Served:
+def served(url: str, model: str, **more: Any) -> ServedModel:
     """The endpoint as reported by a node and by itself. Raises UsageError for values unfit for files and commands."""
     if not _URL.fullmatch(url):
         raise UsageError(f"{url[:200]!r} is no address of an endpoint", "expected https://HOST:PORT/v1")
     if not _MODEL.fullmatch(model):
         raise UsageError(f"{model[:200]!r} is no name that settings can hold", "give it a serving.name in its recipe")
     bare = url.rstrip("/")
-    return Served(bare if bare.endswith("/v1") else f"{bare}/v1", model, **more)
+    return ServedModel(bare if bare.endswith("/v1") else f"{bare}/v1", model, **more)
 
 
-def settings(client: Client, at: Served) -> Settings:
+def settings(client: Client, at: ServedModel) -> ClientSettings:
     """The client's settings; unknown values of the endpoint are left out."""
     values: dict[str, Any] = {
         "url": at.url,
@@ -130,7 +130,7 @@ def settings(client: Client, at: Served) -> Settings:
     tree = _filled(client.content, values)
     filled = {name: _filled(value, values) for name, value in client.env.items()}
     env = tuple((name, _shell(client.env[name], text)) for name, text in filled.items() if text is not _UNKNOWN)
-    return Settings(
+    return ClientSettings(
         env,
         client.file,
         _written(client.format, tree),
@@ -200,7 +200,7 @@ def _key(name: str) -> str:
     return name if _BARE.fullmatch(name) else json.dumps(name)
 
 
-def merged(client: Client, before: str, new: Settings) -> str:
+def merged(client: Client, before: str, new: ClientSettings) -> str:
     """The file with our settings in it. Raises UsageError where that would lose what somebody wrote."""
     if not before.strip() or before == new.text:
         return new.text

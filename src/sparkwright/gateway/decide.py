@@ -17,7 +17,7 @@ JSON = "application/json"
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class GatewayAnswer:
     """retry_after: whole seconds, 0 for none."""
 
     status: int
@@ -47,11 +47,11 @@ class Answer:
         return found
 
 
-def invalid(status: int, code: str, message: str) -> Answer:
-    return Answer(status, "invalid_request_error", code, message)
+def invalid(status: int, code: str, message: str) -> GatewayAnswer:
+    return GatewayAnswer(status, "invalid_request_error", code, message)
 
 
-def no_key(shown: bool) -> Answer:
+def no_key(shown: bool) -> GatewayAnswer:
     problem = "This API key is not known here or was revoked." if shown else "No API key was given."
     how = "Send `Authorization: Bearer KEY`; `sparkwright keys add NAME` makes one."
     return invalid(401, "invalid_api_key", f"{problem} {how}")
@@ -60,7 +60,7 @@ def no_key(shown: bool) -> Answer:
 NO_SUCH_PATH = invalid(404, "unknown_url", "This address serves the OpenAI API below /v1/ only.")
 
 
-def no_such_route(asked: str) -> Answer:
+def no_such_route(asked: str) -> GatewayAnswer:
     """asked: method and path."""
     problem = f"{asked[:100]} is no route of this deployment."
     return invalid(404, "unknown_url", f"{problem} `serving.gateway.routes` in its recipe adds one.")
@@ -69,26 +69,26 @@ def no_such_route(asked: str) -> Answer:
 UNKNOWN_MODEL = "model_not_found"
 
 
-def unknown_model(name: str, models: Iterable[str]) -> Answer:
+def unknown_model(name: str, models: Iterable[str]) -> GatewayAnswer:
     """models: that the client's key opens."""
     serves = ", ".join(dict.fromkeys(models)) or "none"
     return invalid(404, UNKNOWN_MODEL, f"No deployment here serves the model {name[:100]!r}. Models: {serves}.")
 
 
-def no_model(models: Iterable[str]) -> Answer:
+def no_model(models: Iterable[str]) -> GatewayAnswer:
     serves = ", ".join(dict.fromkeys(models))
     return invalid(
         400, "model_missing", f"Several models are served here: the request must name its `model`: {serves}."
     )
 
 
-def too_large(limit: int) -> Answer:
+def too_large(limit: int) -> GatewayAnswer:
     message = f"The request's body is larger than {limit / MIB:g} MiB (serving.gateway.body_limit)."
     return invalid(413, "request_too_large", message)
 
 
-def away(code: str, message: str, retry_after: int) -> Answer:
-    return Answer(503, "service_unavailable", code, message, retry_after)
+def away(code: str, message: str, retry_after: int) -> GatewayAnswer:
+    return GatewayAnswer(503, "service_unavailable", code, message, retry_after)
 
 
 KEYS_UNREADABLE = away(
@@ -98,7 +98,7 @@ KEYS_UNREADABLE = away(
 )
 # Of Caddy alone: our own process, which alone knows keys, is away or broke off, and Caddy does not know which.
 GATEWAY_BROKEN = away("gateway_unavailable", "The gateway gave no answer; where it has ended it is started again.", 5)
-GATEWAY_FAULT = Answer(500, "server_error", "gateway_fault", "The gateway failed; its log has the cause.")
+GATEWAY_FAULT = GatewayAnswer(500, "server_error", "gateway_fault", "The gateway failed; its log has the cause.")
 CONSOLE_AWAY = away("console_unavailable", "The console does not answer at the moment; it is started again.", 5)
 
 HOLD = 10.0
@@ -127,7 +127,7 @@ _WAITS_FOR_A_PERSON = {
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class AdmissionRequest:
     """path: as the client wrote it, without its query. known: a key that opens something here was shown.
 
     length: of the body in bytes as announced, None when it is not. readable: the keys file can be read.
@@ -160,7 +160,7 @@ def _expression(route: str) -> str:
     return f"(?:{'GET|HEAD' if method == 'GET' else re.escape(method)}) {text}"
 
 
-def refused(request: Request, limit: int, routes: re.Pattern[str]) -> Answer | None:
+def refused(request: AdmissionRequest, limit: int, routes: re.Pattern[str]) -> GatewayAnswer | None:
     """The refusal of an invalid request; None if it is valid. limit: bytes of a body."""
     if not request.path.startswith(_API):
         return NO_SUCH_PATH
@@ -180,7 +180,9 @@ class Hold:
     seconds: float
 
 
-def admitted(live: Live | None, now: float, held: float, crowd: int = 0, patience: float = 0.0) -> Answer | Hold | None:
+def admitted(
+    live: Live | None, now: float, held: float, crowd: int = 0, patience: float = 0.0
+) -> GatewayAnswer | Hold | None:
     """None: let it through. held: seconds that this request has waited; crowd: how many others wait now.
 
     patience: seconds that it may wait for what it starts; 0: it starts nothing.
@@ -221,7 +223,7 @@ def _wait(live: Live, now: float) -> float | None:
     return YOUNG - age if live.back_at == 0 and live.phase is DeploymentState.DRAINING and age < YOUNG else None
 
 
-def unavailable(live: Live, now: float) -> Answer:
+def unavailable(live: Live, now: float) -> GatewayAnswer:
     """The refusal with the reason, its beginning, what it waits for, and when it should be back."""
     person = _WAITS_FOR_A_PERSON.get(live.phase)
     since = duration(max(now - live.since, 0.0))
@@ -275,7 +277,7 @@ SILENT = STALE
 """Seconds without a byte from the engine, and between two requests that may try it all the same."""
 
 
-def broken(live: Live | None, now: float, read_only: bool = False) -> Answer:
+def broken(live: Live | None, now: float, read_only: bool = False) -> GatewayAnswer:
     """The request was let through and the engine gave no answer: what is known of why.
 
     read_only: the supervisor's folder cannot be written.
@@ -289,7 +291,7 @@ def broken(live: Live | None, now: float, read_only: bool = False) -> Answer:
     return away("engine_unavailable", f"The engine gave no answer, and {silent}.", _SOON)
 
 
-def unattended(live: Live, now: float, silent: float, read_only: bool = False) -> Answer:
+def unattended(live: Live, now: float, silent: float, read_only: bool = False) -> GatewayAnswer:
     """The engine has given nothing for `silent` seconds, and its supervisor does not report."""
     message = f"{live.deployment}: the engine has given nothing for {duration(silent)}, and "
     message += f"{_silence(live, now, read_only)}. `sparkwright status` shows how to start it again."

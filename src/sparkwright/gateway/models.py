@@ -9,7 +9,7 @@ MODELS = "/v1/models"
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ListedModels:
     """models: by the recipe. state: its supervisor's, '' for none. rows: its engine's, () without an answer."""
 
     deployment: str
@@ -18,11 +18,11 @@ class Listed:
     rows: tuple[Mapping[str, Any], ...] = ()
 
 
-def names_of(listed: Listed) -> set[str]:
+def names_of(listed: ListedModels) -> set[str]:
     return {*listed.models, *(name for row in listed.rows if isinstance(name := row.get("id"), str))}
 
 
-def models_page(listed: Mapping[str, Listed]) -> dict[str, Any]:
+def models_page(listed: Mapping[str, ListedModels]) -> dict[str, Any]:
     """The list in OpenAI's shape; a model whose engine does not answer now is listed all the same."""
     data: list[Mapping[str, Any]] = []
     for one in listed.values():

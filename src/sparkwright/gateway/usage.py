@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from sparkwright.domain.foreign_json import read_json
 from sparkwright.domain.values import dataclass
-from sparkwright.gateway.decide import Answer
+from sparkwright.gateway.decide import GatewayAnswer
 from sparkwright.gateway.keys import Key
 
 MINUTE, DAY = 60.0, 86400.0
@@ -232,7 +232,7 @@ def _extra(event: bytes) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class KeyLoad:
     """The load of a key. free_in: seconds until it has fewer than its requests a minute. tokens: of today."""
 
     free_in: float = 0.0
@@ -240,7 +240,7 @@ class Load:
     tokens: int = 0
 
 
-def enough(key: Key, load: Load, now: float) -> Answer | None:
+def enough(key: Key, load: KeyLoad, now: float) -> GatewayAnswer | None:
     """The refusal of a key over its limits; None if it has none to wait for. now: seconds since the epoch."""
     if load.free_in > 0:
         return _wait(key, f"{key.per_minute} requests a minute", "requests", ceil(load.free_in))
@@ -251,6 +251,6 @@ def enough(key: Key, load: Load, now: float) -> Answer | None:
     return None
 
 
-def _wait(key: Key, limit: str, kind: str, seconds: int) -> Answer:
+def _wait(key: Key, limit: str, kind: str, seconds: int) -> GatewayAnswer:
     message = f"Key {key.name} has its limit of {limit}; try again in {max(seconds, 1)} s."
-    return Answer(429, kind, "rate_limit_exceeded", message, max(seconds, 1))
+    return GatewayAnswer(429, kind, "rate_limit_exceeded", message, max(seconds, 1))

@@ -53,7 +53,7 @@ WARM_UP, NOISE = 100_000, 300_000  # numbers of sessions that only warm up, or a
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class PlannedTurn:
     """One turn in tokens: its whole prompt, what of it was sent or answered before, what is new (all with frames)."""
 
     prompt: int
@@ -61,15 +61,15 @@ class Planned:
     new: int
 
 
-def planned(agent: Agent) -> tuple[Planned, ...]:
+def planned(agent: Agent) -> tuple[PlannedTurn, ...]:
     """The planned turns. With `cached`, new text is as long as makes (prompt + answer before) that share of the
     prompt."""
     prompt = agent.system + agent.tools + agent.first
-    turns = [Planned(prompt, 0, prompt)]
+    turns = [PlannedTurn(prompt, 0, prompt)]
     for _ in range(agent.turns - 1):
         known = prompt + agent.output
         prompt = round(known / agent.cached) if agent.cached else known + agent.each_turn
-        turns.append(Planned(prompt, known, prompt - known))
+        turns.append(PlannedTurn(prompt, known, prompt - known))
     return tuple(turns)
 
 
@@ -104,7 +104,7 @@ class _Loop:
         made = [self._turn(number, n, turn, n + 1 == len(turns)) for n, turn in enumerate(turns)]
         return Session(number, tuple(made))
 
-    def _turn(self, number: int, n: int, plan: Planned, last: bool) -> Turn:
+    def _turn(self, number: int, n: int, plan: PlannedTurn, last: bool) -> Turn:
         """A cold agent's salts are new in every turn, in front of tools and system prompt: nothing is known there."""
         agent, texts = self.agent, self.making.texts
         salts = self.making.dice(number, "salt", n if agent.cold else 0)

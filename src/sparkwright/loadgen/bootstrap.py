@@ -28,7 +28,7 @@ _AT_ONCE = 2_000_000  # draws
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class RepeatSample:
     """Values of one metric, and to which request, or repeat, of a group each belongs."""
 
     values: Floats
@@ -36,14 +36,14 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True)
-class Weights:
+class DrawCounts:
     """Draw counts of each request, and of each repeat: a line for each resample."""
 
     requests: Counts
     repeats: Counts
 
 
-def weights(sizes: Sequence[int], seed: int) -> Weights:
+def weights(sizes: Sequence[int], seed: int) -> DrawCounts:
     """sizes: requests of each repeat; they follow each other in the group."""
     rng = np.random.default_rng(seed)
     total, repeats = sum(sizes), len(sizes)
@@ -56,7 +56,7 @@ def weights(sizes: Sequence[int], seed: int) -> Weights:
         chosen[lines, repeat] += 1
         for some in np.array_split(lines, max(1, len(lines) * sizes[repeat] // _AT_ONCE)):
             drawn[some, starts[repeat] : starts[repeat + 1]] += _draws(rng, len(some), sizes[repeat])
-    return Weights(drawn, chosen)
+    return DrawCounts(drawn, chosen)
 
 
 def _draws(rng: np.random.Generator, lines: int, size: int) -> NDArray[np.intp]:
@@ -72,7 +72,7 @@ def statistics(values: Floats) -> Floats:
     return np.concatenate(([values.mean()], np.quantile(values, _SHARES)))
 
 
-def resampled(sample: Sample, drawn: Counts) -> Floats:
+def resampled(sample: RepeatSample, drawn: Counts) -> Floats:
     """STATISTICS of each resample, one line each; resamples without a single value are left out."""
     order = np.argsort(sample.values, kind="stable")
     values, owners = sample.values[order], sample.owners[order]

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from sparkwright.domain.run import Conditions, Run
+from sparkwright.domain.run import Run, RunConditions
 from sparkwright.domain.summary import RunSummary
 from sparkwright.domain.workload import LevelPlan, Single
 from sparkwright.loadgen import stated
@@ -31,7 +31,7 @@ def refused(base: RunSummary, new: RunSummary, allow_simulated: bool) -> tuple[s
     return tuple(dict.fromkeys(found))
 
 
-def _counted(conditions: Conditions) -> str:
+def _counted(conditions: RunConditions) -> str:
     """Estimates differ a little from run to run: they are one way of counting."""
     return "estimate" if is_estimate(conditions.tokenizer) else conditions.tokenizer
 

@@ -5,11 +5,11 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from sparkwright.domain.run import Level, Run
-from sparkwright.domain.summary import METRICS, Compared, Comparison, Interval, LevelSummary, RunSummary
+from sparkwright.domain.summary import METRICS, Comparison, Interval, LevelSummary, MetricComparison, RunSummary
 from sparkwright.domain.values import dataclass
 from sparkwright.loadgen import bootstrap, comparable, stated, stats, validity
 from sparkwright.loadgen.bootstrap import Floats
-from sparkwright.loadgen.stats import Group
+from sparkwright.loadgen.stats import SampleGroup
 
 EFFECT = 0.03  # smaller differences matter to nobody
 TAIL = 100  # values of which a 99th percentile says something
@@ -22,8 +22,8 @@ _LEFT_OUT = ("ttft_sent", "end_to_end_sent", "ttft_content", "tpot", "total_rate
 class _Side:
     """One run's part of a level, and what was drawn of it."""
 
-    group: Group
-    weights: bootstrap.Weights
+    group: SampleGroup
+    weights: bootstrap.DrawCounts
 
     def has(self, metric: str) -> bool:
         return metric in self.group.samples or metric in self.group.of_repeats
@@ -52,7 +52,7 @@ def _spoiled(base: RunSummary, new: RunSummary) -> frozenset[str]:
     return frozenset(name for one in (base, new) for level in one.levels for name in level.spoiled)
 
 
-def _rows(before: RunSummary, after: RunSummary) -> Iterator[Compared]:
+def _rows(before: RunSummary, after: RunSummary) -> Iterator[MetricComparison]:
     base, new = before.run, after.run
     ours, theirs = ({repeats[0].plan.name: repeats for repeats in validity.by_level(run)} for run in (base, new))
     same_slo = base.workload.slo == new.workload.slo
@@ -70,7 +70,7 @@ def _whole(summary: RunSummary, name: str) -> LevelSummary:
     return next(level for level in summary.levels if level.plan.name == name and not level.part)
 
 
-def _stated(base: LevelSummary, new: LevelSummary) -> Iterator[Compared]:
+def _stated(base: LevelSummary, new: LevelSummary) -> Iterator[MetricComparison]:
     """Ratios of figures of which one has no interval: whether they differ by more than chance is not known."""
     for name in (one for one in METRICS if one in base.metrics and one in new.metrics and one not in _LEFT_OUT):
         was, now = base.metrics[name], new.metrics[name]
@@ -80,7 +80,7 @@ def _stated(base: LevelSummary, new: LevelSummary) -> Iterator[Compared]:
             if one and other:
                 value = other.value / one.value if one.value else None
                 ratio = None if value is None else Interval(value, value, value)
-                yield Compared(base.plan.name, "", name, statistic, one, other, ratio, "unclear")
+                yield MetricComparison(base.plan.name, "", name, statistic, one, other, ratio, "unclear")
 
 
 def _sides(run: Run, repeats: Sequence[Level], seed: int) -> Mapping[str, _Side]:
@@ -88,7 +88,7 @@ def _sides(run: Run, repeats: Sequence[Level], seed: int) -> Mapping[str, _Side]
     return {part: _Side(group, group.weights(seed)) for part, group in groups.items()}
 
 
-def _metric(where: tuple[str, str, str], base: _Side, new: _Side) -> Iterator[Compared]:
+def _metric(where: tuple[str, str, str], base: _Side, new: _Side) -> Iterator[MetricComparison]:
     _, part, metric = where
     if metric in _LEFT_OUT or not (base.has(metric) and new.has(metric)):
         return
@@ -102,7 +102,7 @@ def _metric(where: tuple[str, str, str], base: _Side, new: _Side) -> Iterator[Co
             was = stats.interval_of(values[place], drawn[:, place])
             now = stats.interval_of(others[place], redrawn[:, place])
             ratio = _ratio(values[place], others[place], drawn[:, place], redrawn[:, place])
-            yield Compared(*where, statistic, was, now, ratio, verdict(metric, was, now, ratio, least))
+            yield MetricComparison(*where, statistic, was, now, ratio, verdict(metric, was, now, ratio, least))
 
 
 def _ratio(base: float, new: float, drawn: Floats, redrawn: Floats) -> Interval | None:

@@ -11,7 +11,7 @@ from statistics import median
 import numpy as np
 from numpy.typing import NDArray
 
-from sparkwright.domain.tuning import Effect, Point, Setting, Trial, scored
+from sparkwright.domain.tuning import Effect, Point, Trial, TuneSetting, scored
 from sparkwright.domain.values import dataclass
 
 Floats = NDArray[np.float64]
@@ -21,14 +21,14 @@ _LOW, _HIGH = 2.5, 97.5
 
 
 @dataclass(frozen=True, slots=True)
-class Model:
+class EffectModel:
     """log(score) = terms[0] + the terms of the point's values; those of the recipe's own values are 0."""
 
     terms: Floats
     places: Mapping[tuple[int, int], int]
 
 
-def _fit(settings: Sequence[Setting], rows: Sequence[tuple[Point, Sequence[float]]]) -> Model:
+def _fit(settings: Sequence[TuneSetting], rows: Sequence[tuple[Point, Sequence[float]]]) -> EffectModel:
     pairs = [(n, value) for n, one in enumerate(settings) for value in range(1, len(one.values))]
     places = {pair: place for place, pair in enumerate(pairs, 1)}
     matrix, target = np.zeros((len(rows), len(pairs) + 1)), np.zeros(len(rows))
@@ -42,10 +42,10 @@ def _fit(settings: Sequence[Setting], rows: Sequence[tuple[Point, Sequence[float
     penalty = np.eye(len(pairs) + 1) * _RIDGE
     penalty[0, 0] = 1e-9
     terms = np.linalg.solve(matrix.T @ matrix + penalty, matrix.T @ target).astype(np.float64)
-    return Model(terms, places)
+    return EffectModel(terms, places)
 
 
-def effects(settings: Sequence[Setting], trials: Sequence[Trial]) -> tuple[Effect, ...]:
+def effects(settings: Sequence[TuneSetting], trials: Sequence[Trial]) -> tuple[Effect, ...]:
     """Main effects with a bootstrap over the points: measurements of one point stay together."""
     found = list(scored(trials).items())
     if len(found) < 2:
@@ -61,7 +61,7 @@ def effects(settings: Sequence[Setting], trials: Sequence[Trial]) -> tuple[Effec
 
 
 def _effects(
-    settings: Sequence[Setting], model: Model, drawn: Mapping[int, Sequence[float]], tried: Sequence[Point]
+    settings: Sequence[TuneSetting], model: EffectModel, drawn: Mapping[int, Sequence[float]], tried: Sequence[Point]
 ) -> Iterator[Effect]:
     for (number, value), place in model.places.items():
         count, one = sum(point[number] == value for point in tried), settings[number]

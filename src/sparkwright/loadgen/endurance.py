@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import pairwise
 from statistics import median
 
-from sparkwright.domain.evaluation import Evaluation, Outcome, State
+from sparkwright.domain.evaluation import Evaluation, ProbeOutcome, ProbeState
 from sparkwright.domain.run import Level, Row, Run, Scrape
 from sparkwright.domain.soak import Endurance, MemoryTrend, Point, Shift, SoakFinding
 from sparkwright.domain.summary import Interval
@@ -48,7 +48,7 @@ def endurance(run: Run) -> Endurance:
         latency=latency,
         shifts=tuple(shift for name, series in latency.items() for shift in _shifts(name, series)),
         restarts=_restarts(levels),
-        failed=tuple(one for one in found.outcomes if one.state is State.FAILED),
+        failed=tuple(one for one in found.outcomes if one.state is ProbeState.FAILED),
         unknown=tuple(_unknown(memory, latency, found)),
     )
     return replace(made, findings=tuple(_findings(made, found)))
@@ -137,7 +137,7 @@ def _unknown(memory: Sequence[MemoryTrend], latency: Mapping[str, object], found
         yield "memory of the nodes is unknown: the server's own process is all that is seen, not what its workers hold"
     if not latency:
         yield "latency has too few requests for a drift to be seen"
-    if not any(one.state in (State.PASSED, State.FAILED) for one in found.outcomes):
+    if not any(one.state in (ProbeState.PASSED, ProbeState.FAILED) for one in found.outcomes):
         yield "answers were not judged: no probe had an answer"
 
 
@@ -154,7 +154,7 @@ def _findings(made: Endurance, found: Evaluation) -> Iterator[SoakFinding]:
     if made.restarts:
         yield SoakFinding("restart", f"the engine was restarted {made.restarts} times: its counters fell")
     for name, outcomes in _by_name(made.failed).items():
-        asked = sum(one.name == name and one.state in (State.PASSED, State.FAILED) for one in found.outcomes)
+        asked = sum(one.name == name and one.state in (ProbeState.PASSED, ProbeState.FAILED) for one in found.outcomes)
         yield SoakFinding("answers", f"{name} failed {len(outcomes)} of {asked} times: {outcomes[0].detail}")
     yield from (SoakFinding(one.kind, one.text) for one in found.events if one.kind in _EVENTS)
 
@@ -170,16 +170,18 @@ def as_outcomes(run: Run) -> Run:
         "leak": bool(soak.memory),
         "drift": bool(soak.latency),
         "answers": any(
-            one.state in (State.PASSED, State.FAILED) for one in (run.evaluation or Evaluation("")).outcomes
+            one.state in (ProbeState.PASSED, ProbeState.FAILED) for one in (run.evaluation or Evaluation("")).outcomes
         ),
     }
-    states = {kind: State.FAILED if kind in found else State.PASSED for kind in _PARTS if judged.get(kind, True)}
-    outcomes = tuple(Outcome(kind, states.get(kind, State.SKIPPED), found.get(kind, "")) for kind in _PARTS)
+    states = {
+        kind: ProbeState.FAILED if kind in found else ProbeState.PASSED for kind in _PARTS if judged.get(kind, True)
+    }
+    outcomes = tuple(ProbeOutcome(kind, states.get(kind, ProbeState.SKIPPED), found.get(kind, "")) for kind in _PARTS)
     return replace(run, evaluation=Evaluation(SOAK, outcomes))
 
 
-def _by_name(outcomes: Sequence[Outcome]) -> dict[str, list[Outcome]]:
-    found: dict[str, list[Outcome]] = {}
+def _by_name(outcomes: Sequence[ProbeOutcome]) -> dict[str, list[ProbeOutcome]]:
+    found: dict[str, list[ProbeOutcome]] = {}
     for one in outcomes:
         found.setdefault(one.name, []).append(one)
     return found

@@ -20,7 +20,7 @@ HEAD, END = "Case", ".\n"
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class PromptPiece:
     """Text that begins with a letter or bracket and ends with a line break, and its tokens inside a longer text."""
 
     text: str
@@ -31,8 +31,8 @@ class Piece:
 class Stock:
     """Pieces of one kind of text by falling size, and the question that ends a prompt (no line break at its end)."""
 
-    sizes: tuple[tuple[Piece, ...], ...]
-    question: Piece
+    sizes: tuple[tuple[PromptPiece, ...], ...]
+    question: PromptPiece
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Tools:
 
 
 @dataclass(frozen=True, slots=True)
-class Frames:
+class PromptFrames:
     """Tokens that the server's template adds. user: around a single user's message, or what a completion gets in front.
 
     system: more with a system message; turn: more with an answer of the assistant and one more user's message.
@@ -62,7 +62,7 @@ class Frames:
 
 
 @dataclass(frozen=True, slots=True)
-class Texts:
+class PromptTexts:
     """The ingredients of prompts, with this server's tokenizer. bare: tokens of a salt line without its words; least:
     the same without the line break, the shortest prompt.
 
@@ -78,8 +78,8 @@ class Texts:
     bare: int
     least: int
     stocks: Mapping[Text, Stock]
-    closing: Piece
-    frames: Frames = Frames()
+    closing: PromptPiece
+    frames: PromptFrames = PromptFrames()
     salt: str = ""
     recorded: Mapping[str, tuple[Recorded, ...]] = field(default_factory=dict)
     exact: bool = True
@@ -91,12 +91,12 @@ def dice_of(workload: Workload, level: LevelPlan, *more: object) -> Random:
     return Random("/".join(str(part) for part in (workload.name, workload.seed, level.name, *more)))
 
 
-def salted(texts: Texts, tokens: int, dice: Random) -> str:
+def salted(texts: PromptTexts, tokens: int, dice: Random) -> str:
     """A salt line of exactly so many tokens, at least `bare`."""
     return HEAD + "".join(dice.choices(texts.units, k=max(tokens - texts.bare, 0))) + END
 
 
-def written(texts: Texts, tokens: int, dice: Random, kind: Text = Text.PROSE) -> str:
+def written(texts: PromptTexts, tokens: int, dice: Random, kind: Text = Text.PROSE) -> str:
     """A context of exactly so many tokens that more text may follow: a salt and pieces."""
     least = texts.bare + SALT
     chosen = list(_chosen(texts.stocks[kind], max(tokens - least, 0), dice))
@@ -104,12 +104,12 @@ def written(texts: Texts, tokens: int, dice: Random, kind: Text = Text.PROSE) ->
     return salted(texts, left, dice) + "".join(piece.text for piece in chosen)
 
 
-def asking(texts: Texts, tokens: int, dice: Random, kind: Text = Text.PROSE) -> str:
+def asking(texts: PromptTexts, tokens: int, dice: Random, kind: Text = Text.PROSE) -> str:
     """A text like `written`, with the question of its kind at the end; one of a few tokens is the salt alone."""
     return ending(texts, tokens, dice, texts.stocks[kind].question, kind)
 
 
-def ending(texts: Texts, tokens: int, dice: Random, last: Piece, kind: Text = Text.PROSE) -> str:
+def ending(texts: PromptTexts, tokens: int, dice: Random, last: PromptPiece, kind: Text = Text.PROSE) -> str:
     """A text like `written`, with `last` at the end: templates cut line breaks off a message's end, and so change
     counts."""
     room = tokens - last.tokens
@@ -118,7 +118,7 @@ def ending(texts: Texts, tokens: int, dice: Random, last: Piece, kind: Text = Te
     return written(texts, room, dice, kind) + last.text
 
 
-def _chosen(stock: Stock, room: int, dice: Random) -> Iterator[Piece]:
+def _chosen(stock: Stock, room: int, dice: Random) -> Iterator[PromptPiece]:
     """Pieces that fit, the larger sizes first, none twice before all of a size were taken."""
     for pieces in stock.sizes:
         least = min((piece.tokens for piece in pieces), default=0)
@@ -163,7 +163,7 @@ class Making:
     workload: Workload
     level: LevelPlan
     repeat: int
-    texts: Texts
+    texts: PromptTexts
 
     def lengths(self, number: int) -> Random:
         """The same in every run."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
-from sparkwright.domain.evaluation import Evaluation, State
+from sparkwright.domain.evaluation import Evaluation, ProbeState
 from sparkwright.domain.run import Run
 from sparkwright.loadgen.endurance import endurance, is_soak, memory_text, shift_text
 from sparkwright.loadgen.gate_lines import ENDURANCE, OUTCOME, QUALITY
@@ -35,7 +35,7 @@ def figure(metric: str, run: Run, where: Mapping[str, str]) -> Figure:
 
 def _failed_probes(run: Run, found: Evaluation, _: Mapping[str, str]) -> Figure:
     """Also those without an answer. Nothing judged, or not everything asked, is no figure."""
-    odd = [one for one in found.outcomes if one.state in (State.FAILED, State.BROKEN)]
+    odd = [one for one in found.outcomes if one.state in (ProbeState.FAILED, ProbeState.BROKEN)]
     why = "; ".join(f"{one.name}: {one.detail}" for one in odd[:3])
     if not odd and run.state == "stopped":
         return None, "it was stopped before its end"

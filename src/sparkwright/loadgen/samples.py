@@ -8,7 +8,7 @@ import numpy as np
 from sparkwright.domain.run import Level, Row, Scrape
 from sparkwright.domain.workload import Slo
 from sparkwright.loadgen import figures, slo
-from sparkwright.loadgen.bootstrap import Sample
+from sparkwright.loadgen.bootstrap import RepeatSample
 
 GAUGES = ("requests_running", "requests_waiting", "kv_cache_usage")
 COUNTERS = ("preemptions_total", "prompt_tokens_total", "generation_tokens_total", "prefix_cache_hits_total")
@@ -78,9 +78,9 @@ def good(rows: Sequence[Row]) -> tuple[Row, ...]:
     return tuple(row for row in rows if not row.error)
 
 
-def of_requests(rows: Sequence[Row], open_loop: bool, token_times: bool) -> Mapping[str, Sample]:
+def of_requests(rows: Sequence[Row], open_loop: bool, token_times: bool) -> Mapping[str, RepeatSample]:
     """Metric -> its values over good requests. token_times: the rows know when each token came."""
-    found: dict[str, Sample] = {}
+    found: dict[str, RepeatSample] = {}
     for name, figure in figures.per_request(open_loop).items():
         found[name] = _sample([(place, value) for place, row in enumerate(rows) if (value := figure(row)) is not None])
     if token_times:
@@ -88,13 +88,13 @@ def of_requests(rows: Sequence[Row], open_loop: bool, token_times: bool) -> Mapp
     return {name: sample for name, sample in found.items() if len(sample.values)}
 
 
-def _sample(pairs: Sequence[tuple[int, float]]) -> Sample:
+def _sample(pairs: Sequence[tuple[int, float]]) -> RepeatSample:
     """pairs: (owner, value)."""
     values = np.fromiter((value for _, value in pairs), np.float64, len(pairs))
-    return Sample(values, np.fromiter((place for place, _ in pairs), np.intp, len(pairs)))
+    return RepeatSample(values, np.fromiter((place for place, _ in pairs), np.intp, len(pairs)))
 
 
-def _itl(rows: Sequence[Row]) -> Sample:
+def _itl(rows: Sequence[Row]) -> RepeatSample:
     """A read with n tokens after a gap g gives n values of g/n; of the first read's tokens no gap is known."""
     sizes = np.fromiter((len(row.reads.at) for row in rows), np.intp, len(rows))
     total = int(sizes.sum())
@@ -105,10 +105,10 @@ def _itl(rows: Sequence[Row]) -> Sample:
     later[np.cumsum(sizes)[sizes > 0] - sizes[sizes > 0]] = False
     later &= tokens > 0
     gaps = np.diff(at, prepend=0.0)[later] / tokens[later]
-    return Sample(np.repeat(gaps, tokens[later]), np.repeat(owners[later], tokens[later]))
+    return RepeatSample(np.repeat(gaps, tokens[later]), np.repeat(owners[later], tokens[later]))
 
 
-def of_repeats(levels: Sequence[Level], limits: Slo | None) -> Mapping[str, Sample]:
+def of_repeats(levels: Sequence[Level], limits: Slo | None) -> Mapping[str, RepeatSample]:
     """Metric -> one value of each repeat: rates of the whole level, and what only the server counts."""
     told = [_of_repeat(level, limits) for level in levels]
     names = dict.fromkeys(chain.from_iterable(told))

@@ -10,8 +10,8 @@ from itertools import product
 from math import prod
 from random import Random
 
-from sparkwright.domain.tuning import Point, Setting, Trial, scored
-from sparkwright.loadgen.surface import Seen, seen, surface
+from sparkwright.domain.tuning import Point, Trial, TuneSetting, scored
+from sparkwright.loadgen.surface import MeasuredPoint, seen, surface
 
 REPEATS = (1, 1, 2)  # of a point's first measurement, of the next ones while it serves
 MORE = (4,)  # where its repeats still differ by too much
@@ -24,11 +24,11 @@ _MOST_SPACE = 20_000  # points that are asked about
 _SEED = 20261123
 
 
-def space(settings: Sequence[Setting]) -> int:
+def space(settings: Sequence[TuneSetting]) -> int:
     return prod(len(one.values) for one in settings)
 
 
-def points(settings: Sequence[Setting], seed: int) -> Iterator[Point]:
+def points(settings: Sequence[TuneSetting], seed: int) -> Iterator[Point]:
     """All of them; of a larger space a sample."""
     ranges = [range(len(one.values)) for one in settings]
     if space(settings) <= _MOST_SPACE:
@@ -38,18 +38,18 @@ def points(settings: Sequence[Setting], seed: int) -> Iterator[Point]:
     yield from (tuple(dice.choice(one) for one in ranges) for _ in range(_MOST_SPACE))
 
 
-def most(settings: Sequence[Setting]) -> int:
+def most(settings: Sequence[TuneSetting]) -> int:
     """Points that are tried at most: a third of all, of a large space three for each value."""
     values = 1 + sum(len(one.values) - 1 for one in settings)
     return min(space(settings), max(_LEAST, min(space(settings) // _SHARE, _EACH * values)))
 
 
-def _early(settings: Sequence[Setting]) -> int:
+def _early(settings: Sequence[TuneSetting]) -> int:
     """Points of the design that are tried before anything is expected of others."""
     return max(1, most(settings) // 4)
 
 
-def design(settings: Sequence[Setting], seed: int, good: Callable[[Point], bool]) -> tuple[Point, ...]:
+def design(settings: Sequence[TuneSetting], seed: int, good: Callable[[Point], bool]) -> tuple[Point, ...]:
     """Points besides the own one, more than are tried: columns of shuffled values, each about equally often.
 
     good: whether the plan lets it start; others take the place of those that it does not.
@@ -76,7 +76,7 @@ def repeats(rung: int) -> int:
 
 
 def upcoming(
-    settings: Sequence[Setting], first: Sequence[Point], trials: Sequence[Trial], good: Callable[[Point], bool]
+    settings: Sequence[TuneSetting], first: Sequence[Point], trials: Sequence[Trial], good: Callable[[Point], bool]
 ) -> tuple[int, Point] | None:
     """(rung, point) to measure next; None at the end. first: the own point, then the design in an order of its own.
 
@@ -94,7 +94,7 @@ def upcoming(
     return _promising(settings, found, tried, good)
 
 
-def _longer(found: Mapping[Point, Seen], point: Point, rung: int, own: Point) -> bool:
+def _longer(found: Mapping[Point, MeasuredPoint], point: Point, rung: int, own: Point) -> bool:
     """True if a working point is measured further: not if it is clearly worse, nor if it is known."""
     others = [one for other, one in found.items() if other != point]
     best, this = max(others, key=lambda one: one.value, default=None), found[point]
@@ -105,7 +105,10 @@ def _longer(found: Mapping[Point, Seen], point: Point, rung: int, own: Point) ->
 
 
 def _promising(
-    settings: Sequence[Setting], found: Mapping[Point, Seen], tried: Mapping[Point, int], good: Callable[[Point], bool]
+    settings: Sequence[TuneSetting],
+    found: Mapping[Point, MeasuredPoint],
+    tried: Mapping[Point, int],
+    good: Callable[[Point], bool],
 ) -> tuple[int, Point] | None:
     """The most promising point; one that was measured shortly may be measured again."""
     short = {point for point in found if tried[point] + 1 < len(REPEATS)}
@@ -121,7 +124,7 @@ def _promising(
     return None
 
 
-def best(settings: Sequence[Setting], trials: Sequence[Trial]) -> Point | None:
+def best(settings: Sequence[TuneSetting], trials: Sequence[Trial]) -> Point | None:
     """The highest by what was measured and what is expected there; of those only that were measured more than once."""
     found = seen(scored(trials))
     again = {one.point for one in trials if one.rung > 0}

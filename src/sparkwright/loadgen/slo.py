@@ -5,7 +5,7 @@ from math import sqrt
 
 from sparkwright.domain.run import Row
 from sparkwright.domain.values import dataclass
-from sparkwright.domain.workload import Search, Slo
+from sparkwright.domain.workload import RateSearch, Slo
 from sparkwright.loadgen import figures
 
 
@@ -51,14 +51,14 @@ class Next:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class BestRate:
     """rate: the highest that was seen to meet the SLO; None when not even the lowest did. why: what ended it."""
 
     rate: float | None
     why: str
 
 
-def step(search: Search, points: Iterable[Point]) -> Next | Found:
+def step(search: RateSearch, points: Iterable[Point]) -> Next | BestRate:
     """Doubles from the lowest rate until one fails, then halves the ratio between the last good and the first bad.
 
     It overloads the server once or twice only, and needs about log2 of (high / low) and of 1 / precision steps.
@@ -68,19 +68,19 @@ def step(search: Search, points: Iterable[Point]) -> Next | Found:
     if failed is None:
         return _upwards(search, best_rate)
     if failed <= search.low or (best_rate is None and any(rate <= search.low for rate, _ in measured)):
-        return Found(None, f"the lowest rate, {search.low:g}/s, does not meet the SLO")
+        return BestRate(None, f"the lowest rate, {search.low:g}/s, does not meet the SLO")
     if best_rate is None:
         return Next(search.low)
     if failed / best_rate - 1.0 <= search.precision:
-        return Found(best_rate, f"{failed:g}/s does not meet the SLO")
+        return BestRate(best_rate, f"{failed:g}/s does not meet the SLO")
     return Next(sqrt(best_rate * failed))
 
 
-def _upwards(search: Search, best_rate: float | None) -> Next | Found:
+def _upwards(search: RateSearch, best_rate: float | None) -> Next | BestRate:
     if best_rate is None:
         return Next(search.low)
     if best_rate >= search.high:
-        return Found(best_rate, f"the highest rate that was asked for, {search.high:g}/s, still meets the SLO")
+        return BestRate(best_rate, f"the highest rate that was asked for, {search.high:g}/s, still meets the SLO")
     return Next(min(2.0 * best_rate, search.high))
 
 

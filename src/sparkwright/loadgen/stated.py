@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from sparkwright.domain.run import Level, Stated
+from sparkwright.domain.run import Level, StatedFigures
 from sparkwright.domain.summary import METRICS, Interval, Metric
 
 
@@ -19,7 +19,7 @@ def of_level(repeats: Sequence[Level]) -> Mapping[str, Metric]:
     return {one.name: _metric(one) for one in (told[0] if len(told) == 1 else ()) if one.name in METRICS}
 
 
-def _metric(one: Stated) -> Metric:
+def _metric(one: StatedFigures) -> Metric:
     mean, median, p90, p99 = map(_alone, (one.mean, one.median, one.p90, one.p99))
     return Metric(one.name, one.count, mean, median, p90, p99, one.least, one.most, stated=True)
 

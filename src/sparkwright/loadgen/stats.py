@@ -10,7 +10,7 @@ from sparkwright.domain.summary import METRICS, Interval, LevelSummary, Metric, 
 from sparkwright.domain.values import dataclass, replace
 from sparkwright.domain.workload import Agent
 from sparkwright.loadgen import bootstrap, figures, samples, slo, stated, validity
-from sparkwright.loadgen.bootstrap import Counts, Floats, Sample
+from sparkwright.loadgen.bootstrap import Counts, Floats, RepeatSample
 
 SEED = 20261122
 _TURNS = 64
@@ -18,20 +18,20 @@ Wanted = Callable[[Row], bool]
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class SampleGroup:
     """A part of a level: good requests of all repeats one after another, and how many each repeat has."""
 
-    samples: Mapping[str, Sample]
-    of_repeats: Mapping[str, Sample]
+    samples: Mapping[str, RepeatSample]
+    of_repeats: Mapping[str, RepeatSample]
     sizes: tuple[int, ...]
 
-    def weights(self, seed: int) -> bootstrap.Weights:
+    def weights(self, seed: int) -> bootstrap.DrawCounts:
         return bootstrap.weights(self.sizes, seed)
 
-    def sample(self, name: str) -> Sample:
+    def sample(self, name: str) -> RepeatSample:
         return self.samples[name] if name in self.samples else self.of_repeats[name]
 
-    def drawn(self, name: str, weights: bootstrap.Weights) -> Counts:
+    def drawn(self, name: str, weights: bootstrap.DrawCounts) -> Counts:
         return weights.requests if name in self.samples else weights.repeats
 
 
@@ -64,14 +64,14 @@ def parts(repeats: Sequence[Level]) -> Iterator[tuple[str, Wanted]]:
         yield from ((f"turn {turn + 1}", lambda row, turn=turn: row.turn == turn) for turn in turns[:_TURNS])
 
 
-def group(run: Run, repeats: Sequence[Level], part: str, wanted: Wanted) -> Group:
+def group(run: Run, repeats: Sequence[Level], part: str, wanted: Wanted) -> SampleGroup:
     """The values of one part. Rates of a level belong to all of it."""
     chosen = [[row for row in samples.counted(level) if wanted(row)] for level in repeats]
     well = [samples.good(rows) for rows in chosen]
     flat = [row for rows in well for row in rows]
     found = samples.of_requests(flat, figures.is_open(repeats[0].plan), run.imported not in samples.TOTALS_ONLY)
     whole = {} if part else samples.of_repeats(repeats, run.workload.slo)
-    return Group(found, whole, tuple(map(len, well)))
+    return SampleGroup(found, whole, tuple(map(len, well)))
 
 
 def _summary(run: Run, repeats: Sequence[Level], part: str, wanted: Wanted) -> LevelSummary:
@@ -103,7 +103,7 @@ def _summary(run: Run, repeats: Sequence[Level], part: str, wanted: Wanted) -> L
     )
 
 
-def _metric(name: str, made: Group, weights: bootstrap.Weights) -> Metric:
+def _metric(name: str, made: SampleGroup, weights: bootstrap.DrawCounts) -> Metric:
     sample = made.sample(name)
     resamples = bootstrap.resampled(sample, made.drawn(name, weights))
     values = bootstrap.statistics(sample.values)
@@ -116,7 +116,7 @@ def interval_of(value: float, resamples: Floats) -> Interval:
     return Interval(float(value), *bootstrap.interval(float(value), resamples))
 
 
-def _spread(sample: Sample, made: Group, name: str) -> float:
+def _spread(sample: RepeatSample, made: SampleGroup, name: str) -> float:
     """(most - least) / median of the repeats' medians."""
     medians = list(sample.values)
     if name in made.samples:

@@ -14,7 +14,7 @@ from statistics import fmean, median
 import numpy as np
 from numpy.typing import NDArray
 
-from sparkwright.domain.tuning import Point, Setting
+from sparkwright.domain.tuning import Point, TuneSetting
 from sparkwright.domain.values import dataclass
 
 Floats = NDArray[np.float64]
@@ -28,14 +28,14 @@ _MEDIAN = pi / 2  # variance of a median compared with that of a mean
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class MeasuredPoint:
     """The measurement of one point: the logarithm of its score, and its variance."""
 
     value: float
     variance: float
 
 
-def seen(scores: Mapping[Point, Sequence[float]]) -> dict[Point, Seen]:
+def seen(scores: Mapping[Point, Sequence[float]]) -> dict[Point, MeasuredPoint]:
     """Medians, with a variance that all points share by what their repeats differ; one repeat may be an outlier."""
     logs = {point: [log(max(one, 1e-9)) for one in some] for point, some in scores.items()}
     centers = {point: median(some) for point, some in logs.items()}
@@ -52,7 +52,7 @@ def seen(scores: Mapping[Point, Sequence[float]]) -> dict[Point, Seen]:
     found = {}
     for point, some in logs.items():
         single = _MEDIAN * robust if len(some) > 2 else whole
-        found[point] = Seen(centers[point], single / len(some) + _START**2)
+        found[point] = MeasuredPoint(centers[point], single / len(some) + _START**2)
     return found
 
 
@@ -60,8 +60,8 @@ def seen(scores: Mapping[Point, Sequence[float]]) -> dict[Point, Seen]:
 class Surface:
     """found: by point. parts: of each way to weigh likeness its weight, its kernel and the solved system."""
 
-    found: Mapping[Point, Seen]
-    settings: tuple[Setting, ...]
+    found: Mapping[Point, MeasuredPoint]
+    settings: tuple[TuneSetting, ...]
     parts: tuple[tuple[float, tuple[float, float, float], Floats, Floats], ...]
 
     def expected(self, points: Sequence[Point]) -> Iterator[tuple[float, Floats, Floats]]:
@@ -92,7 +92,7 @@ class Surface:
         return dict(zip(points, map(float, total), strict=True))
 
 
-def surface(settings: Sequence[Setting], found: Mapping[Point, Seen]) -> Surface:
+def surface(settings: Sequence[TuneSetting], found: Mapping[Point, MeasuredPoint]) -> Surface:
     points = list(found)
     level = fmean(one.value for one in found.values())
     target = np.array([one.value - level for one in found.values()])
@@ -121,7 +121,7 @@ def _kernel(bases: tuple[Floats | float, Floats | float], kind: tuple[float, flo
 
 
 def _bases(
-    settings: Sequence[Setting], some: Sequence[Point], others: Sequence[Point], smooth: float
+    settings: Sequence[TuneSetting], some: Sequence[Point], others: Sequence[Point], smooth: float
 ) -> tuple[Floats, Floats]:
     """Likeness by settings one by one, and by pairs of them, summed."""
     left, right = np.array(some), np.array(others)
@@ -132,7 +132,7 @@ def _bases(
     return total, (total**2 - squares) / 2
 
 
-def _alike(setting: Setting, smooth: float) -> Floats:
+def _alike(setting: TuneSetting, smooth: float) -> Floats:
     """The likeness of each two values of a setting: 1 for equal ones, less with distance in order, 0 without an
     order."""
     numbers = sorted({one for one in setting.values if _number(one)})

@@ -21,7 +21,7 @@ _OVER_NOISE, _LEAST, _PARTS = 6.0, 0.3, 4
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class TrendLine:
     """slope: per unit of x, with its 95 % interval. rise: over all of it. steady: every part of it goes that way."""
 
     slope: Interval
@@ -39,7 +39,7 @@ def thinned(points: Points, most: int = BINS) -> list[tuple[float, float]]:
     return [(float(np.median(x[places == n])), float(np.median(y[places == n]))) for n in np.unique(places)]
 
 
-def line(points: Points) -> Line | None:
+def line(points: Points) -> TrendLine | None:
     """Theil and Sen's slope of the thinned points; its interval from blocks of residuals, for noise that lasts.
 
     None of too few points. https://doi.org/10.1080/01621459.1968.10480934
@@ -60,7 +60,7 @@ def line(points: Points) -> Line | None:
     least = min(float(np.sign(slope) * _slopes(x[part], y[part])[0]) for part in parts)
     rise = slope * float(x[-1] - x[0])
     steady = least >= _LEAST * abs(slope) and abs(rise) >= _OVER_NOISE * float(np.std(rest))
-    return Line(Interval(slope, float(low), float(high)), rise, bool(slope) and steady)
+    return TrendLine(Interval(slope, float(low), float(high)), rise, bool(slope) and steady)
 
 
 def _slopes(x: Floats, y: Floats) -> Floats:

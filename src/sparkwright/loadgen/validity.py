@@ -21,7 +21,7 @@ TEMPLATE = 64  # tokens that all prompts of a model begin with: these come from 
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class ClientFault:
     """A fault of the client in one repeat. kind: a fault of several repeats is reported once. times: of the allowed
     value."""
 
@@ -82,7 +82,7 @@ def by_level(run: Run) -> list[tuple[Level, ...]]:
 
 def late(repeats: Sequence[Level]) -> tuple[str, ...]:
     """The client's delays in these repeats: each kind of fault once, by its worst."""
-    found: dict[str, list[Fault]] = {}
+    found: dict[str, list[ClientFault]] = {}
     for fault in (fault for level in repeats for fault in faults(level)):
         found.setdefault(fault.kind, []).append(fault)
     worst = [(max(each, key=lambda fault: fault.times).text, len(each)) for each in found.values()]
@@ -90,7 +90,7 @@ def late(repeats: Sequence[Level]) -> tuple[str, ...]:
     return tuple(f"{text}, in {count} of {len(repeats)} repeats" if many else text for text, count in worst)
 
 
-def faults(level: Level) -> tuple[Fault, ...]:
+def faults(level: Level) -> tuple[ClientFault, ...]:
     """Reasons not to trust the client's own times of this repeat."""
     lag, found = level.lag, []
     rows = samples.good(samples.counted(level))
@@ -102,14 +102,14 @@ def faults(level: Level) -> tuple[Fault, ...]:
     limit, of_what = min(limits)
     if lag.p99 > limit:
         text = f"the client was {_ms(lag.p99)} behind at p99 (allowed: {_ms(limit)}, {of_what})"
-        found.append(Fault("lag", lag.p99 / limit, text))
+        found.append(ClientFault("lag", lag.p99 / limit, text))
     if lag.cores > CORES:
         text = f"the client used {lag.cores:.0%} of a core (allowed: {CORES:.0%})"
-        found.append(Fault("cores", lag.cores / CORES, text))
+        found.append(ClientFault("cores", lag.cores / CORES, text))
     held = _held_back(level)
     if held > LATE:
         text = f"requests were sent {_ms(held)} late at p99 with places free (allowed: {_ms(LATE)})"
-        found.append(Fault("held", held / LATE, text))
+        found.append(ClientFault("held", held / LATE, text))
     return tuple(found)
 
 

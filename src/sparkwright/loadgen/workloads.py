@@ -8,7 +8,7 @@ from random import Random
 from sparkwright.domain.run import Session
 from sparkwright.domain.workload import Agent, Arrival, Length, LevelPlan, Pace, Replay, Single, Workload
 from sparkwright.loadgen.agentic import WARM_TOKENS, WARM_UP, agents, warming
-from sparkwright.loadgen.prompts import Making, Texts, asking, written
+from sparkwright.loadgen.prompts import Making, PromptTexts, asking, written
 from sparkwright.loadgen.replay import replayed, sample
 
 
@@ -46,7 +46,7 @@ def _ramp(first: float, last: float, count: int) -> tuple[float, ...]:
     return tuple(2 * n / (first + math.sqrt(first * first + 2 * bend * n)) if n else 0.0 for n in range(count))
 
 
-def sessions(level: LevelPlan, workload: Workload, repeat: int, texts: Texts) -> tuple[Session, ...]:
+def sessions(level: LevelPlan, workload: Workload, repeat: int, texts: PromptTexts) -> tuple[Session, ...]:
     """All of one repeat of a level: first what only warms up (a field of its turns), then what is measured."""
     making = Making(workload, level, repeat, texts)
     if isinstance(level.shape, Replay):

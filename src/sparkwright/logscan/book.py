@@ -14,7 +14,7 @@ from typing import TypeVar
 from sparkwright.logscan.literals import MARK, all_required, digit_blind, lenient, rarity, required
 from sparkwright.logscan.logline import LONGEST, decoded
 from sparkwright.logscan.multi_search import Finder
-from sparkwright.logscan.sign import WINDOW, Row, Sign
+from sparkwright.logscan.sign import WINDOW, Sign, TableRows
 
 # One pass over the bytes: small letters, and carriage returns as the form feeds that set parts of a line apart.
 _LOW = bytes(bytes(range(256)).lower()).replace(b"\r", b"\x0c")
@@ -98,7 +98,7 @@ class Book:
         self,
         signs: Iterable[tuple[str, Sign]],
         marks: Mapping[str, str],
-        rows: Mapping[str, Row],
+        rows: Mapping[str, TableRows],
         once: Mapping[str, str],
         needs: Mapping[str, Needs],
     ) -> None:

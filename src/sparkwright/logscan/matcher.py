@@ -11,8 +11,8 @@ from sparkwright.domain.printable import without_escapes
 from sparkwright.logscan.book import Book, Signed, lowered, shaped
 from sparkwright.logscan.envelope import rejoined
 from sparkwright.logscan.logline import Excerpt, decoded, is_settings, when, who
-from sparkwright.logscan.sign import WINDOW, Seen, Story
-from sparkwright.logscan.window import Line, Open, Window
+from sparkwright.logscan.sign import WINDOW, MarkCount, Story
+from sparkwright.logscan.window import LineWindow, MatchedLine, Open
 
 TAIL = 40
 _EDGE = 64 * 1024  # bytes of a block in which its first and last lines are looked for
@@ -59,9 +59,9 @@ class Scan:
         self.kept = Excerpt()
         self._book, self._source, self._year = book, source, year
         self._rest = b""
-        self._last: dict[int, Line] = {}
+        self._last: dict[int, MatchedLine] = {}
         self._counts: Counter[Signed] = Counter()
-        self._marks: dict[str, tuple[int, Line, Line]] = {}
+        self._marks: dict[str, tuple[int, MatchedLine, MatchedLine]] = {}
         self._head: list[bytes] = []
         self._tail: deque[tuple[int, bytes]] = deque(maxlen=WINDOW)
         self._open: list[Open] = []
@@ -88,7 +88,7 @@ class Scan:
         return tuple(self._block(rejoined(without_escapes(block)))) if block else ()
 
     def _block(self, block: bytes) -> Iterator[Hit]:
-        window = Window(block, self.lines + 1, tuple(self._tail))
+        window = LineWindow(block, self.lines + 1, tuple(self._tail))
         yield from self._waiting(window)
         low = lowered(block)
         fresh, dirty, wanted = self._fresh(low, window), set[int](), set[int]()
@@ -118,7 +118,7 @@ class Scan:
         self.lines = window.last
         self.bytes += len(block) + 1
 
-    def _fresh(self, low: bytes, window: Window) -> list[int]:
+    def _fresh(self, low: bytes, window: LineWindow) -> list[int]:
         """The lines, from 0, that have to be searched: their shape is new, or they have a word with digits."""
         known = self._clean.issuperset(window.shapes)  # quicker than one by one
         fresh = set() if known else {line for line, shape in enumerate(window.shapes) if shape not in self._clean}
@@ -151,12 +151,12 @@ class Scan:
             known = self._known[shape, words] = self._book.live(shape, words, line)
         return known
 
-    def _is_wanted(self, pattern: int, number: int, window: Window) -> bool:
+    def _is_wanted(self, pattern: int, number: int, window: LineWindow) -> bool:
         """True if the pattern deserves a closer look: it has company, or needs none."""
         signs = self._book.only_near.get(pattern)
         return signs is None or any(s in self.hits or self._has_company(s, pattern, number, window) for s in signs)
 
-    def _has_company(self, signed: Signed, pattern: int, number: int, window: Window) -> bool:
+    def _has_company(self, signed: Signed, pattern: int, number: int, window: LineWindow) -> bool:
         """True if the lines around may have the other patterns of the sign, and were not searched before."""
         span = window.span(number, signed.sign.within)
         if span is None:
@@ -176,13 +176,13 @@ class Scan:
         self._vain.add(key)
         return possible and not known
 
-    def _line(self, pattern: int, number: int, raw: bytes, window: Window) -> Iterator[Hit]:
+    def _line(self, pattern: int, number: int, raw: bytes, window: LineWindow) -> Iterator[Hit]:
         text, searched = decoded(raw), self._book.patterns[pattern]
         # What does not look at digits was found in a line of this shape: `live` has seen to it.
         if searched.digit_blind or searched.search(text):
-            yield from self._found(pattern, Line(number, text, searched), window)
+            yield from self._found(pattern, MatchedLine(number, text, searched), window)
 
-    def _found(self, pattern: int, line: Line, window: Window) -> Iterator[Hit]:
+    def _found(self, pattern: int, line: MatchedLine, window: LineWindow) -> Iterator[Hit]:
         self._last[pattern] = line
         for name in self._book.marks_of(pattern):
             self._seen_mark(name, line)
@@ -194,7 +194,7 @@ class Scan:
             self._done.add(pattern)
             self._needless |= self._book.needless(self._done, pattern)
 
-    def _sign(self, signed: Signed, pattern: int, line: Line, window: Window) -> Iterator[Hit]:
+    def _sign(self, signed: Signed, pattern: int, line: MatchedLine, window: LineWindow) -> Iterator[Hit]:
         if len(signed.parts) == 1 or signed in self.hits:
             yield from self._count(signed, {pattern: line})
         elif signed.sign.within > WINDOW:
@@ -226,18 +226,18 @@ class Scan:
             if pattern.possible(shape):
                 text = decoded(raw)
                 if pattern.search(text):
-                    open_.found[part] = Line(number, text, pattern)
+                    open_.found[part] = MatchedLine(number, text, pattern)
                     return True
         return False
 
-    def _waiting(self, window: Window) -> Iterator[Hit]:
+    def _waiting(self, window: LineWindow) -> Iterator[Hit]:
         """Signs whose surroundings went on beyond the last block."""
         waiting, self._open = self._open, []
         for open_ in waiting:
             if open_.signed not in self.hits:
                 yield from self._look(open_, window.until(open_.until), window.last)
 
-    def _count(self, signed: Signed, found: Mapping[int, Line]) -> Iterator[Hit]:
+    def _count(self, signed: Signed, found: Mapping[int, MatchedLine]) -> Iterator[Hit]:
         self._counts[signed] += 1
         if signed in self.hits:
             self.hits[signed].count = self._counts[signed]
@@ -249,7 +249,7 @@ class Scan:
             self.hits[signed] = Hit(signed, proof, groups, self._counts[signed])
             yield self.hits[signed]
 
-    def _seen_mark(self, name: str, line: Line) -> None:
+    def _seen_mark(self, name: str, line: MatchedLine) -> None:
         count, first, _ = self._marks.get(name, (0, line, line))
         self._marks[name] = count + 1, first, line
 
@@ -262,9 +262,9 @@ class Scan:
             for match in row.finditer(block):
                 number = self.lines + 1 + block.count(b"\n", 0, match.start())
                 if number > top:
-                    self._seen_mark(name, Line(number, decoded(match[0])))
+                    self._seen_mark(name, MatchedLine(number, decoded(match[0])))
 
-    def _proof(self, line: Line) -> Proof:
+    def _proof(self, line: MatchedLine) -> Proof:
         """The proof of a line; if the match is far from its beginning, only the part from there on."""
         match, text = line.match, line.text.strip()
         if match and match.start() > _FAR:
@@ -286,6 +286,10 @@ class Scan:
         return next((t for t in first if t is not None), None), next((t for t in last if t is not None), None)
 
     def story(self, ended: bool = True) -> Story:
-        tail = tuple(self._proof(Line(number, decoded(line))) for number, line in self._tail if line.strip())[-TAIL:]
-        marks = {name: Seen(n, self._proof(first), self._proof(last)) for name, (n, first, last) in self._marks.items()}
+        tail = tuple(self._proof(MatchedLine(number, decoded(line))) for number, line in self._tail if line.strip())[
+            -TAIL:
+        ]
+        marks = {
+            name: MarkCount(n, self._proof(first), self._proof(last)) for name, (n, first, last) in self._marks.items()
+        }
         return Story(self._source, self.lines, marks, tail, ended)

@@ -15,7 +15,7 @@ Hit = tuple[int, int, int]
 _PLAIN = 400_000  # bytes
 
 
-class Search:
+class WordSearch:
     """(number of the word, start, end) of all that are there, also where they overlap, by their ends.
 
     Tries every place where a word may begin: some MB/s with the words of all rules; the automaton has 100.
@@ -39,7 +39,7 @@ class Finder:
     """Plain search at first (to build the automaton takes as long as _PLAIN bytes), and where nothing is compiled."""
 
     def __init__(self, words: Sequence[bytes], plain: int = _PLAIN) -> None:
-        self._words, self._plain, self._left = words, Search(words), plain
+        self._words, self._plain, self._left = words, WordSearch(words), plain
         self._made: BytesAhoCorasick | None = None
 
     def hits(self, block: bytes) -> Iterable[Hit]:

@@ -33,7 +33,7 @@ class Sign:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class TableRows:
     """Rows of a table without a word that is only theirs: searched for below their header (a mark)."""
 
     header: str
@@ -41,7 +41,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class MarkCount:
     """The lines with a mark: their number, the first and the last."""
 
     count: int
@@ -55,7 +55,7 @@ class Story:
 
     source: str
     lines: int
-    marks: Mapping[str, Seen] = field(default_factory=dict)
+    marks: Mapping[str, MarkCount] = field(default_factory=dict)
     tail: tuple[Proof, ...] = ()
     ended: bool = True
 

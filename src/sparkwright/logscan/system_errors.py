@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-from sparkwright.logscan.multi_search import Search
+from sparkwright.logscan.multi_search import WordSearch
 
 _FILE = Path(__file__).with_name("system_errors.json")
 
@@ -18,8 +18,8 @@ def _texts() -> Sequence[tuple[bytes, bytes]]:
 
 
 @cache
-def _search() -> Search:
-    return Search([text for text, _ in _texts()])
+def _search() -> WordSearch:
+    return WordSearch([text for text, _ in _texts()])
 
 
 def with_english(block: bytes) -> bytes:

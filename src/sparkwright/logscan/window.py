@@ -9,7 +9,7 @@ from sparkwright.logscan.book import Pattern, Signed, shaped
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class MatchedLine:
     """A line that a pattern was found in; where in it is looked for only when somebody asks."""
 
     number: int
@@ -27,10 +27,10 @@ class Open:
 
     signed: Signed
     until: int
-    found: dict[int, Line]
+    found: dict[int, MatchedLine]
 
 
-class Window:
+class LineWindow:
     """A block from line `first` on; before: the last (number, bytes); starts: where its lines begin, and one more."""
 
     def __init__(self, block: bytes, first: int, before: tuple[tuple[int, bytes], ...]) -> None:

@@ -33,7 +33,7 @@ class Port:
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class PlannedPort:
     """The planned address and routes of a port; link: ports with the same one share a network."""
 
     node: str
@@ -48,13 +48,13 @@ class Layout:
     """topology: `two nodes, one cable`. ports: in the order of the nodes. apart: pairs of nodes that share no link."""
 
     topology: str
-    ports: tuple[Planned, ...]
+    ports: tuple[PlannedPort, ...]
     apart: tuple[tuple[str, str], ...] = ()
 
-    def of(self, node: str) -> tuple[Planned, ...]:
+    def of(self, node: str) -> tuple[PlannedPort, ...]:
         return tuple(port for port in self.ports if port.node == node)
 
-    def across(self, port: Planned) -> tuple[Planned, ...]:
+    def across(self, port: PlannedPort) -> tuple[PlannedPort, ...]:
         """The other ends of its link."""
         return tuple(one for one in self.ports if one.link == port.link and one.node != port.node)
 
@@ -72,9 +72,9 @@ def plan_addresses(nodes: Sequence[str], ports: Sequence[Port], taken: Iterable[
     used += [address.network for port in ports for address in port.addresses]
     free = (network for network in map(IPv4Network, _POOL) if not any(map(network.overlaps, used)))
     given = [known or _fresh(nodes, link, free) for known, link in zip(agreed, links, strict=True)]
-    bare = [Planned(p.node, p.name, given[n][p.node], n) for n, link in enumerate(links) for p in link]
+    bare = [PlannedPort(p.node, p.name, given[n][p.node], n) for n, link in enumerate(links) for p in link]
     order = sorted(bare, key=lambda one: (nodes.index(one.node), one.link))
-    routed = tuple(Planned(p.node, p.name, p.address, p.link, tuple(_routes(p, links, order))) for p in order)
+    routed = tuple(PlannedPort(p.node, p.name, p.address, p.link, tuple(_routes(p, links, order))) for p in order)
     pairs = {frozenset(pair) for link in links for pair in combinations((p.node for p in link), 2)}
     apart = tuple(pair for pair in combinations(nodes, 2) if frozenset(pair) not in pairs)
     return Layout(_topology(nodes, links, apart), routed, apart)
@@ -122,7 +122,7 @@ def _fresh(nodes: Sequence[str], link: Sequence[Port], free: Iterator[IPv4Networ
     return {node: IPv4Interface(f"{address}/{network.prefixlen}") for node, address in host.items()}
 
 
-def _routes(port: Planned, links: Sequence[Sequence[Port]], all_ports: Sequence[Planned]) -> Iterator[Route]:
+def _routes(port: PlannedPort, links: Sequence[Sequence[Port]], all_ports: Sequence[PlannedPort]) -> Iterator[Route]:
     """Routes to neighbours' addresses on links that this node is not on: in a ring, the far side of each.
 
     By the same rail, and by the first of the links that lead there.

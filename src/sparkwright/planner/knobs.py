@@ -64,7 +64,7 @@ class Surroundings:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class KnobStep:
     variant: Variant
     loss: float
 
@@ -77,7 +77,7 @@ class Knob:
     """
 
     kind: str
-    steps: tuple[Step, ...]
+    steps: tuple[KnobStep, ...]
     past: frozenset[Lack] = field(default=frozenset())
 
 
@@ -130,7 +130,7 @@ def fractions(low: float, high: float) -> tuple[float, ...]:
 def _acts(world: Surroundings, kind: ActionKind, loss: float) -> Iterator[Knob]:
     for done in world.actions:
         if done and done[0].kind is kind:
-            yield Knob(done[0].command, (Step(Variant(actions=done), loss),))
+            yield Knob(done[0].command, (KnobStep(Variant(actions=done), loss),))
 
 
 def _pool(recipe: Recipe, world: Surroundings) -> Iterator[Knob]:
@@ -145,44 +145,44 @@ def _pool(recipe: Recipe, world: Surroundings) -> Iterator[Knob]:
 def _both_ways(name: str, now: float, values: Sequence[float], whole: float) -> Iterator[Knob]:
     """values: rising; whole: the distance that costs 0.2."""
 
-    def steps(found: Iterable[float]) -> tuple[Step, ...]:
-        return tuple(Step(setting(**{name: value}), 0.02 + 0.2 * abs(value - now) / whole) for value in found)
+    def steps(found: Iterable[float]) -> tuple[KnobStep, ...]:
+        return tuple(KnobStep(setting(**{name: value}), 0.02 + 0.2 * abs(value - now) / whole) for value in found)
 
     yield Knob(f"less {name}", steps(value for value in reversed(values) if value < now), past=TOO_LOW)
     yield Knob(f"more {name}", steps(value for value in values if value > now), past=TOO_HIGH)
 
 
-def _batched(recipe: Recipe) -> Iterator[Step]:
+def _batched(recipe: Recipe) -> Iterator[KnobStep]:
     """vLLM wants as many batched tokens as sequences at least."""
     now, least = limits.batched_tokens(recipe), max(512, limits.sequences(recipe))
     if not traits(recipe).batches:
         return
     for tokens in _BATCHED:
         if least <= tokens < now:
-            yield Step(setting(batched_tokens=tokens), 0.04 * log2(now / tokens))
+            yield KnobStep(setting(batched_tokens=tokens), 0.04 * log2(now / tokens))
 
 
-def _sequences(recipe: Recipe) -> Iterator[Step]:
+def _sequences(recipe: Recipe) -> Iterator[KnobStep]:
     now = limits.sequences(recipe)
     for count in _SEQUENCES:
         if count < now:
-            yield Step(setting(sequences=count), 0.25 * (1 - count / now))
+            yield KnobStep(setting(sequences=count), 0.25 * (1 - count / now))
 
 
-def _context(recipe: Recipe, shape: ModelShape | None) -> Iterator[Step]:
+def _context(recipe: Recipe, shape: ModelShape | None) -> Iterator[KnobStep]:
     now, most = context_of(recipe, shape), shape.positions if shape else 0
     above = 0 < most < now
     for tokens in dict.fromkeys((*([most] if above else []), *contexts(most if above else now - 1))):
-        yield Step(setting(context=tokens), 1 - tokens / now)
+        yield KnobStep(setting(context=tokens), 1 - tokens / now)
 
 
-def _kv_type(recipe: Recipe, world: Surroundings) -> Iterator[Step]:
+def _kv_type(recipe: Recipe, world: Surroundings) -> Iterator[KnobStep]:
     name = eight_bits(recipe, world.kv_dtypes)
     if name:
-        yield Step(setting(kv_dtype=name), 0.12)
+        yield KnobStep(setting(kv_dtype=name), 0.12)
 
 
-def _tables(recipe: Recipe, shape: ModelShape | None) -> Iterator[Step]:
+def _tables(recipe: Recipe, shape: ModelShape | None) -> Iterator[KnobStep]:
     """Tables of which a token needs single rows, on disk; also with an engine that can, where nothing ties to this."""
     if shape is None or recipe.model.on_disk or missing(shape):
         return
@@ -192,13 +192,13 @@ def _tables(recipe: Recipe, shape: ModelShape | None) -> Iterator[Step]:
         return
     disk: tuple[str, Any] = ("model.on_disk", stays - stays % GIB or stays)
     if flags := _off_options(recipe):
-        yield Step(Variant((disk, *flags)), 0.3)
+        yield KnobStep(Variant((disk, *flags)), 0.3)
     elif not (recipe.flags or recipe.env or recipe.engine.image):
         for name in ENGINES:
             version = (versions(name) or ("",))[-1]
             engine = replace(recipe.engine, name=name, version=version)
             if flags := _off_options(replace(recipe, engine=engine)):
-                yield Step(Variant((("engine.name", name), ("engine.version", version), disk, *flags)), 0.7)
+                yield KnobStep(Variant((("engine.name", name), ("engine.version", version), disk, *flags)), 0.7)
 
 
 def _off_options(recipe: Recipe) -> tuple[tuple[str, Any], ...]:
@@ -209,10 +209,10 @@ def _off_options(recipe: Recipe) -> tuple[tuple[str, Any], ...]:
     return tuple((f"flags.{name}", value) for name, value in off) if there else ()
 
 
-def _eager(recipe: Recipe) -> Iterator[Step]:
+def _eager(recipe: Recipe) -> Iterator[KnobStep]:
     flag = traits(recipe).eager_flag
     if flag and not limits.eager(recipe):
-        yield Step(Variant(((f"flags.{flag}", True),)), 0.55)
+        yield KnobStep(Variant(((f"flags.{flag}", True),)), 0.55)
 
 
 def _checkpoints(recipe: Recipe, world: Surroundings) -> Iterator[Knob]:
@@ -222,10 +222,10 @@ def _checkpoints(recipe: Recipe, world: Surroundings) -> Iterator[Knob]:
         own = {"model.path": ""} if "model.id" in keys and recipe.model.path else {}
         size = {"model.size": stored.size} if recipe.model.size else {}
         size |= {"model.on_disk": 0} if recipe.model.on_disk else {}
-        yield Knob(f"checkpoint {stored.label}", (Step(Variant(tuple({**keys, **own, **size}.items())), 0.6),))
+        yield Knob(f"checkpoint {stored.label}", (KnobStep(Variant(tuple({**keys, **own, **size}.items())), 0.6),))
 
 
-def _nodes(recipe: Recipe, world: Surroundings) -> Iterator[Step]:
+def _nodes(recipe: Recipe, world: Surroundings) -> Iterator[KnobStep]:
     """Steps to larger numbers of nodes, each with the split that changes least and that model and engine allow."""
     own = recipe.parallelism
     for count in _MORE_NODES:
@@ -234,7 +234,7 @@ def _nodes(recipe: Recipe, world: Surroundings) -> Iterator[Step]:
             continue
         best = allowed[0]
         other = [(f"parallelism.{name}", new) for name, new in asdict(best).items() if new != getattr(own, name)]
-        yield Step(Variant((("nodes", count), *other)), log2(count / recipe.nodes))
+        yield KnobStep(Variant((("nodes", count), *other)), log2(count / recipe.nodes))
 
 
 def splits_for(recipe: Recipe, shape: ModelShape | None, count: int) -> tuple[Parallelism, ...]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sparkwright.domain.recipe import Recipe
-from sparkwright.domain.tuning import Candidate, Point, Setting, TuneGoal
+from sparkwright.domain.tuning import Candidate, Point, TuneGoal, TuneSetting
 from sparkwright.domain.units import gib
 from sparkwright.domain.verdict import Load, Variant, Verdict
 from sparkwright.planner import limits
@@ -15,7 +15,7 @@ AGENTS = 4  # at once, each with a history of PROMPT tokens of which most is cac
 _NEW = PROMPT // 8
 
 
-def variant(settings: Sequence[Setting], point: Point) -> Variant:
+def variant(settings: Sequence[TuneSetting], point: Point) -> Variant:
     """The changes of the recipe at the point."""
     pairs = zip(settings, point, strict=True)
     return Variant(tuple((one.key, one.values[place]) for one, place in pairs if place))

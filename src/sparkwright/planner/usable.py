@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from sparkwright.domain.checkpoint import How, Published, Stored, Use
+from sparkwright.domain.checkpoint import Published, Stored, Usability, Use
 from sparkwright.domain.facts import GpuProcess, NodeFacts
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Recipe
@@ -26,21 +26,23 @@ def use(recipe: Recipe, stored: Stored, shape: ModelShape | None) -> Use | None:
     """The way the recipe can use it; None: they have nothing in common. shape: of the recipe's own model."""
     later = "" if stored.complete else f"once it is complete ({stored.missing[0]})"
     if _is(recipe, stored):
-        return Use(recipe.label, How.YES, (), later)
+        return Use(recipe.label, Usability.YES, (), later)
     other = stored.checkpoint.shape
     if not isinstance(other, ModelShape) or shape is None or not _kin(shape, other):
         return None
     unequal = _unequal(shape, other)
     if unequal:
-        return Use(recipe.label, How.NO, (), f"another model of the family: {unequal}")
+        return Use(recipe.label, Usability.NO, (), f"another model of the family: {unequal}")
     if _is_gguf(stored) != traits(recipe).gguf:
         what = "GGUF" if _is_gguf(stored) else "safetensors"
-        return Use(recipe.label, How.NO, (), f"{recipe.engine.name} recipes are not for {what} files")
+        return Use(recipe.label, Usability.NO, (), f"{recipe.engine.name} recipes are not for {what} files")
     own, method = shape.expert_format or shape.format, recipe.speculation.method
     instead = f"{stored.format} instead of {own}" if own and own not in stored.format else ""
     lacks = method in ("mtp", "deepseek_mtp", "nextn", "eagle") and not other.mtp_layers
     drafts = f"speculation.method {method} has no draft layers there" if lacks else ""
-    return Use(recipe.label, How.COULD, _change(recipe, stored), "; ".join(filter(None, (later, instead, drafts))))
+    return Use(
+        recipe.label, Usability.COULD, _change(recipe, stored), "; ".join(filter(None, (later, instead, drafts)))
+    )
 
 
 def shape_of(recipe: Recipe, stored: Iterable[Stored]) -> ModelShape | None:
@@ -53,7 +55,7 @@ def other_checkpoints(recipe: Recipe, stored: Sequence[Stored]) -> tuple[tuple[S
     """Complete checkpoints of the same model in another form, smallest first: what `up` can take instead."""
     shape = shape_of(recipe, stored)
     found = [(one, use(recipe, one, shape)) for one in stored if one.complete]
-    could = {one.same: (one, how) for one, how in found if how and how.how is How.COULD}
+    could = {one.same: (one, how) for one, how in found if how and how.how is Usability.COULD}
     return tuple(sorted(could.values(), key=lambda pair: pair[0].size))
 
 

@@ -16,7 +16,7 @@ ASKED = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Loop:
+class AgentLoop:
     """One agentic level: turn -> its figures."""
 
     run: int
@@ -46,7 +46,7 @@ class Gap:
         return self.cold.value / self.warm.value if self.warm.value else None
 
 
-def loops(runs: Sequence[RunSummary]) -> list[Loop]:
+def loops(runs: Sequence[RunSummary]) -> list[AgentLoop]:
     """Agentic levels with turns, in the runs' order."""
     found = []
     for run, summary in enumerate(runs):
@@ -56,7 +56,7 @@ def loops(runs: Sequence[RunSummary]) -> list[Loop]:
                 groups.setdefault(level.plan.name, []).append((int(match[1]), level))
         for turns in groups.values():
             plan, ordered = turns[0][1].plan, tuple(sorted(turns, key=lambda turn: turn[0]))
-            found.append(Loop(run, plan.name, texts.is_cold(plan), traits(plan), ordered))
+            found.append(AgentLoop(run, plan.name, texts.is_cold(plan), traits(plan), ordered))
     return found
 
 
@@ -127,7 +127,7 @@ def turns_table(summary: RunSummary, write: Write = texts.with_interval) -> Tabl
     return Table("Turn by turn", heads, tuple(rows), "Medians with their 95 % bootstrap intervals.")
 
 
-def _ttft(loop: Loop, turn: int, write: Write) -> str:
+def _ttft(loop: AgentLoop, turn: int, write: Write) -> str:
     found = loop.ttft(turn)
     return write("ttft", found) if found else ""
 

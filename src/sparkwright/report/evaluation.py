@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from sparkwright.domain.evaluation import Evaluation, Outcome, State
+from sparkwright.domain.evaluation import Evaluation, ProbeOutcome, ProbeState
 from sparkwright.domain.run import Run
 from sparkwright.domain.soak import Endurance
 from sparkwright.domain.units import duration
@@ -39,7 +39,7 @@ def evaluation_markdown(runs: Sequence[Run], soaks: Soaks) -> str:
     return "\n\n".join(_marked(run, soaks.get(run.id)) for run in runs) + "\n"
 
 
-def score_text(outcome: Outcome) -> str:
+def score_text(outcome: ProbeOutcome) -> str:
     """`38 of 50, 76 % (63 to 86)`; '' without a score."""
     score = outcome.score
     if score is None:
@@ -63,11 +63,11 @@ def _table(run: Run) -> Table:
     return Table("Outcomes", _HEAD, tuple(_row(one) for one in _found(run).outcomes if not _is_few(one)))
 
 
-def _row(one: Outcome) -> tuple[str, ...]:
+def _row(one: ProbeOutcome) -> tuple[str, ...]:
     return one.name, one.state.value, score_text(one), str(one.cases or ""), one.detail
 
 
-def _is_few(one: Outcome) -> bool:
+def _is_few(one: ProbeOutcome) -> bool:
     """A share of a handful of cases has an interval from one end to the other."""
     return one.score is not None and one.score.of < _ENOUGH
 
@@ -81,7 +81,7 @@ def _tables(run: Run, soak: Endurance | None) -> list[Table]:
 def _head(run: Run, soak: Endurance | None) -> Html:
     """The verdict, the big figures, and what a soak has found."""
     told = [f"{one.kind}: {one.text}" for one in soak.findings] if soak else []
-    good = not told and not any(one.state is State.FAILED for one in _found(run).outcomes)
+    good = not told and not any(one.state is ProbeState.FAILED for one in _found(run).outcomes)
     sub = " · ".join(filter(None, (run.workload.title, engine_text(run.conditions), moment(run.began))))
     figures = soak_tiles(run, soak) if soak else _tiles(run)
     return tag(
@@ -102,7 +102,7 @@ def _head(run: Run, soak: Endurance | None) -> Html:
 def _tiles(run: Run) -> list[Headline]:
     """The count of each result, the failed ones first; a score if the whole has one."""
     counts = {str(state): count for state, count in _found(run).counts.items() if count}
-    names = sorted(counts, key=lambda state: state != State.FAILED)
+    names = sorted(counts, key=lambda state: state != ProbeState.FAILED)
     return [Headline(name.capitalize(), f"{counts[name]}", f"of {sum(counts.values())}", "", "") for name in names]
 
 
@@ -125,7 +125,7 @@ def _few(run: Run) -> Html:
     return tag("details", tag("summary", title), table_html(Table(title, _HEAD, rows)))
 
 
-def _failure(outcome: Outcome) -> Html:
+def _failure(outcome: ProbeOutcome) -> Html:
     exchanges = (
         join(tag("p", one.what), tag("pre", one.sent), tag("pre", one.received)) if one.sent else tag("p", one.what)
         for one in outcome.evidence

@@ -58,7 +58,7 @@ class Plot:
 
 
 @dataclass(frozen=True, slots=True)
-class Family:
+class CurveFamily:
     """Levels of one run that differ in x only."""
 
     run: int
@@ -67,7 +67,7 @@ class Family:
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class LoadAxis:
     """The load axis of a plot: `of` is a level's place on it, None without one."""
 
     name: str
@@ -99,8 +99,8 @@ def rate_of(plan: LevelPlan) -> float | None:
     return plan.pace.rate if plan.pace.arrival in steady else None
 
 
-CONCURRENCY = Load("concurrency", concurrency_of, Axis("requests at a time", spread=True, each="{} at a time"))
-RATE = Load("rate", rate_of, Axis("requests/s offered", spread=True, each="{} requests/s"))
+CONCURRENCY = LoadAxis("concurrency", concurrency_of, Axis("requests at a time", spread=True, each="{} at a time"))
+RATE = LoadAxis("rate", rate_of, Axis("requests/s offered", spread=True, each="{} requests/s"))
 
 
 def depth_plots(runs: Sequence[RunSummary]) -> list[Plot]:
@@ -110,7 +110,7 @@ def depth_plots(runs: Sequence[RunSummary]) -> list[Plot]:
     return [plot for metric, name in wanted if (plot := _depth_plot(runs, families, metric, name))]
 
 
-def _depth_plot(runs: Sequence[RunSummary], families: Sequence[Family], metric: str, name: str) -> Plot | None:
+def _depth_plot(runs: Sequence[RunSummary], families: Sequence[CurveFamily], metric: str, name: str) -> Plot | None:
     curves = metric_curves(families, metric, ("median",))
     if not curves:
         return None
@@ -128,7 +128,7 @@ def load_plots(runs: Sequence[RunSummary]) -> list[Plot]:
     return [plot for plot in plots if plot]
 
 
-def _load_plot(runs: Sequence[RunSummary], families: Sequence[Family], load: Load, metric: str) -> Plot | None:
+def _load_plot(runs: Sequence[RunSummary], families: Sequence[CurveFamily], load: LoadAxis, metric: str) -> Plot | None:
     """A latency with its p99, and the limits that were set to it."""
     (title, label), unit = _AGAINST_LOAD[metric], METRICS[metric][0]
     curves = metric_curves(families, metric, ("median", "p99") if unit == "s" else ("median",))
@@ -140,7 +140,7 @@ def _load_plot(runs: Sequence[RunSummary], families: Sequence[Family], load: Loa
     return Plot(f"{metric}-{load.name}", f"{title} against {load.name}", load.axis, y, curves, said, limits)
 
 
-def families_by(runs: Sequence[RunSummary], of: Callable[[LevelPlan], float | None], varies: str) -> list[Family]:
+def families_by(runs: Sequence[RunSummary], of: Callable[[LevelPlan], float | None], varies: str) -> list[CurveFamily]:
     """The levels of each run that form a curve over `of`: alike in all traits but `varies`, two at least."""
     families = []
     for run, summary in enumerate(runs):
@@ -152,11 +152,11 @@ def families_by(runs: Sequence[RunSummary], of: Callable[[LevelPlan], float | No
                 groups.setdefault(key, {})[x] = level
         for key, group in groups.items():
             if len(group) > 1:
-                families.append(Family(run, dict(key), tuple(sorted(group.items(), key=itemgetter(0)))))
+                families.append(CurveFamily(run, dict(key), tuple(sorted(group.items(), key=itemgetter(0)))))
     return families
 
 
-def metric_curves(families: Sequence[Family], metric: str, statistics: Sequence[str]) -> tuple[Curve, ...]:
+def metric_curves(families: Sequence[CurveFamily], metric: str, statistics: Sequence[str]) -> tuple[Curve, ...]:
     """One curve a family and statistic; only where the figure was measured."""
     names = texts.curve_names([family.traits for family in families])
     curves: list[Curve] = []

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from sparkwright.domain.evaluation import State
+from sparkwright.domain.evaluation import ProbeState
 from sparkwright.domain.run import Run
 from sparkwright.domain.soak import Endurance, Point
 from sparkwright.domain.summary import Interval
@@ -53,9 +53,9 @@ def _curve(name: str, run: int, style: int, points: Sequence[Point]) -> Curve:
 def _probes(run: Run) -> Iterator[Point]:
     outcomes = run.evaluation.outcomes if run.evaluation else ()
     for at in dict.fromkeys(one.at for one in outcomes):
-        judged = [one.state for one in outcomes if one.at == at and one.state in (State.PASSED, State.FAILED)]
+        judged = [one.state for one in outcomes if one.at == at and one.state in (ProbeState.PASSED, ProbeState.FAILED)]
         if judged:
-            yield at, 100.0 * judged.count(State.PASSED) / len(judged)
+            yield at, 100.0 * judged.count(ProbeState.PASSED) / len(judged)
 
 
 def soak_tiles(run: Run, soak: Endurance) -> list[Headline]:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from sparkwright.domain.summary import Compared, Comparison, Interval, LevelSummary, RunSummary
+from sparkwright.domain.summary import Comparison, Interval, LevelSummary, MetricComparison, RunSummary
 from sparkwright.domain.units import gib
 from sparkwright.domain.values import asdict, dataclass
 from sparkwright.report.texts import TITLES, engine_text, figure, head, number, percent, with_interval
@@ -147,7 +147,7 @@ def matrix_table(comparison: Comparison) -> Table:
     return Table(f"{comparison.new} against {comparison.base}", head, tuple(rows), says)
 
 
-def _verdict(row: Compared | None) -> str:
+def _verdict(row: MetricComparison | None) -> str:
     if row is None:
         return ""
     return f"{row.ratio.value:.2f} {row.verdict}" if row.ratio else row.verdict

@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
-from sparkwright.domain.run import Conditions, Run
+from sparkwright.domain.run import Run, RunConditions
 from sparkwright.domain.summary import METRICS, Interval
 from sparkwright.domain.units import duration
 from sparkwright.domain.workload import Agent, Arrival, Length, LevelPlan, Pace, Replay, Single, Slo, Text
@@ -43,7 +43,7 @@ def letter(run: int) -> str:
     return "ABCDEFGHIJKLMNOPQRSTUVWXYZ"[run % 26]
 
 
-def engine_text(known: Conditions) -> str:
+def engine_text(known: RunConditions) -> str:
     """`vllm 0.21.1`; a version that is part of the name is not repeated."""
     version = "" if known.engine_version in known.engine else known.engine_version
     return f"{known.engine} {version}".strip()

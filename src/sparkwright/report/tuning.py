@@ -4,7 +4,18 @@ from collections.abc import Sequence
 from math import ceil
 from statistics import fmean, median
 
-from sparkwright.domain.tuning import START, Candidate, Effect, Point, Setting, Trial, Tried, Tuned, TuneGoal, scored
+from sparkwright.domain.tuning import (
+    START,
+    Candidate,
+    Effect,
+    Point,
+    Trial,
+    Tried,
+    Tuned,
+    TuneGoal,
+    TuneSetting,
+    scored,
+)
 from sparkwright.domain.units import duration
 from sparkwright.domain.verdict import Estimate
 from sparkwright.loadgen import search
@@ -27,7 +38,7 @@ def score_text(goal: TuneGoal, score: float) -> str:
     return f"{shown:,.{digits}f} {unit}"
 
 
-def changes_text(settings: Sequence[Setting], point: Point) -> str:
+def changes_text(settings: Sequence[TuneSetting], point: Point) -> str:
     """`threads 2, ubatch 64`; the recipe's own settings are `as it is`."""
     pairs = zip(settings, point, strict=False)
     return ", ".join(f"{one.name} {one.values[place]}" for one, place in pairs if place) or "as it is"
@@ -114,7 +125,7 @@ def rest_text(found: Tuned) -> str:
     return f"{what} about {duration(found.needs)}; continue: {found.resume}"
 
 
-def budget_text(settings: Sequence[Setting], trial: Estimate | None, seconds: float) -> str:
+def budget_text(settings: Sequence[TuneSetting], trial: Estimate | None, seconds: float) -> str:
     """The budget before a search: the settings that the time allows, and the time that is worth it; '' if that is
     unknown."""
     if trial is None:

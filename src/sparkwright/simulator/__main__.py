@@ -10,11 +10,11 @@ from collections.abc import Callable
 
 from sparkwright.simulator import boot, options
 from sparkwright.simulator.head import run_head, run_worker
-from sparkwright.simulator.link import Head
+from sparkwright.simulator.link import HeadLink
 from sparkwright.simulator.log import recorded, voices
-from sparkwright.simulator.model import Model, find, read
-from sparkwright.simulator.rank import Rank, rank_from
-from sparkwright.simulator.settings import Faults, Settings, settings_from
+from sparkwright.simulator.model import SimulatedModel, find, read
+from sparkwright.simulator.rank import SimulatedRank, rank_from
+from sparkwright.simulator.settings import Faults, SimulatorSettings, settings_from
 
 VERSION = "0.21.0 (simulated: sparkwright's simulator of vLLM, no model runs)"
 NO_FOLDER = (
@@ -28,7 +28,7 @@ NOT_CACHED = (
 )
 
 
-def main(argv: list[str], link: Callable[[Rank], Head] = lambda rank: Head(rank.nodes)) -> int:
+def main(argv: list[str], link: Callable[[SimulatedRank], HeadLink] = lambda rank: HeadLink(rank.nodes)) -> int:
     """Exit codes as vLLM's: 0 good, 1 the start failed, 2 usage. link: from rank 0 to the others."""
     if argv[:1] in (["--version"], ["-v"]):
         sys.stdout.write(VERSION + "\n")
@@ -48,7 +48,9 @@ def main(argv: list[str], link: Callable[[Rank], Head] = lambda rank: Head(rank.
     return _serve(args, settings, faults, link)
 
 
-def _serve(args: Namespace, settings: Settings, faults: Faults, link: Callable[[Rank], Head]) -> int:
+def _serve(
+    args: Namespace, settings: SimulatorSettings, faults: Faults, link: Callable[[SimulatedRank], HeadLink]
+) -> int:
     world = args.tensor_parallel_size * args.pipeline_parallel_size
     said = voices(os.getpid(), args.node_rank, world, args.headless, faults.has("odd_lines"))
     said.api.warning("twin.py:1", boot.SIMULATED)
@@ -62,7 +64,7 @@ def _serve(args: Namespace, settings: Settings, faults: Faults, link: Callable[[
     return asyncio.run(run_worker(rank) if args.headless else run_head(rank, link(rank)))
 
 
-def _model(args: Namespace, settings: Settings) -> Model | str:
+def _model(args: Namespace, settings: SimulatorSettings) -> SimulatedModel | str:
     """The model, or why it cannot be read, in the hub client's words when it is not there."""
     folder = find(args.model, settings.hub)
     if folder is None:

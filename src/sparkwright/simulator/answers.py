@@ -17,10 +17,10 @@ from starlette.responses import Response, StreamingResponse
 
 from sparkwright.domain.values import dataclass, field
 from sparkwright.simulator import asked
-from sparkwright.simulator.asked import ApiError, Asked, Rules, json_response
+from sparkwright.simulator.asked import ApiError, CheckedRequest, Rules, json_response
 from sparkwright.simulator.job import EngineDead, Job
-from sparkwright.simulator.log import Voice
-from sparkwright.simulator.scheduler import Engine
+from sparkwright.simulator.log import LogVoice
+from sparkwright.simulator.scheduler import SimulatedEngine
 from sparkwright.simulator.text import Piece, answer, damaged, logprobs
 
 Body = dict[str, Any]
@@ -74,7 +74,7 @@ class Count:
 
 
 @dataclass(frozen=True, slots=True)
-class End:
+class AnswerEnd:
     """The end of an answer; an empty reason means that it has not ended."""
 
     reason: str = ""
@@ -92,7 +92,7 @@ def filled(name: str, **values: object) -> Body:
     return {**_templates()[name], **values}
 
 
-def text_chunk(ident: Ident, text: str, end: End) -> Body:
+def text_chunk(ident: Ident, text: str, end: AnswerEnd) -> Body:
     choice = filled("text_chunk", text=text, finish_reason=end.reason or None, stop_reason=end.stop)
     return {**_head(ident, "text_completion"), "choices": [choice]}
 
@@ -104,7 +104,7 @@ def role_chunk(ident: Ident, usage: Body | None) -> Body:
     return {**head, "choices": [choice], **extra, "prompt_token_ids": None, "prompt_text": None}
 
 
-def delta_chunk(ident: Ident, delta: Body, end: End, tokens: list[Body]) -> Body:
+def delta_chunk(ident: Ident, delta: Body, end: AnswerEnd, tokens: list[Body]) -> Body:
     choice: Body = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": end.reason or None}
     if end.reason:
         choice["stop_reason"] = end.stop
@@ -150,7 +150,7 @@ class PartialAnswer:
         return []
 
 
-def chat_answer(ident: Ident, said: PartialAnswer, end: End, usage: Body) -> Body:
+def chat_answer(ident: Ident, said: PartialAnswer, end: AnswerEnd, usage: Body) -> Body:
     content = said.content or (None if said.reasoning or said.calls else "")
     message = filled("message", content=content, tool_calls=said.calls, reasoning=said.reasoning or None)
     choice = filled("chat_choice", message=message, finish_reason=end.reason, stop_reason=end.stop)
@@ -158,7 +158,7 @@ def chat_answer(ident: Ident, said: PartialAnswer, end: End, usage: Body) -> Bod
     return filled("chat_answer", choices=[choice], usage=usage, **_whole(ident))
 
 
-def text_answer(ident: Ident, text: str, end: End, usage: Body) -> Body:
+def text_answer(ident: Ident, text: str, end: AnswerEnd, usage: Body) -> Body:
     choice = filled("text_choice", text=text, finish_reason=end.reason, stop_reason=end.stop)
     return filled("text_answer", choices=[choice], usage=usage, **_whole(ident))
 
@@ -169,11 +169,11 @@ def _whole(ident: Ident) -> Body:
 
 @dataclass(slots=True)
 class Answers:
-    engine: Engine
+    engine: SimulatedEngine
     rules: Rules
     fingerprint: str
     details: bool
-    voice: Voice
+    voice: LogVoice
     seen: set[int] = field(default_factory=set)
     turns: Iterator[int] = field(default_factory=itertools.count)
 
@@ -185,7 +185,7 @@ class Answers:
         body = asked.parsed(await request.body(), TEXT, "create_completion", {"prompt": (str, list)})
         return await self.answer(request, asked.completion(body, self.rules), chat=False)
 
-    async def answer(self, request: Request, wanted: Asked, chat: bool) -> Response:
+    async def answer(self, request: Request, wanted: CheckedRequest, chat: bool) -> Response:
         ident = self._ident(wanted, "chatcmpl" if chat else "cmpl")
         pieces = answer(wanted.seed + self._mixed_up(wanted), wanted.style)
         job = Job(ident.name, wanted.prompt, pieces, wanted.max_tokens, wanted.stops)
@@ -206,7 +206,7 @@ class Answers:
             if not wanted.stream:
                 self.engine.abort(job)
 
-    def _mixed_up(self, wanted: Asked) -> int:
+    def _mixed_up(self, wanted: CheckedRequest) -> int:
         """Not 0 where a fault gives the answer of another prompt: among others, to what the cache has, or always."""
         wrong, prompt = wanted.style.wrong, hash(tuple(wanted.prompt))
         if "unsteady" in wrong:
@@ -222,10 +222,10 @@ class Answers:
             pass
         self.engine.abort(job)
 
-    def _ident(self, wanted: Asked, kind: str) -> Ident:
+    def _ident(self, wanted: CheckedRequest, kind: str) -> Ident:
         return Ident(f"{kind}-{uuid.uuid4().hex[:16]}", int(time.time()), wanted.model, self.fingerprint)
 
-    async def _whole(self, job: Job, ident: Ident, of: tuple[Asked, Count], chat: bool) -> Body:
+    async def _whole(self, job: Job, ident: Ident, of: tuple[CheckedRequest, Count], chat: bool) -> Body:
         said, call = PartialAnswer(), _call_name()
         wanted, count = of
         async for pieces in job.batches():
@@ -248,7 +248,7 @@ class Answers:
             self.engine.abort(job)
         yield DONE
 
-    async def _chunks(self, job: Job, wanted: Asked, ident: Ident, chat: bool) -> AsyncIterator[bytes]:
+    async def _chunks(self, job: Job, wanted: CheckedRequest, ident: Ident, chat: bool) -> AsyncIterator[bytes]:
         count, said, call = Count(len(wanted.prompt), details=self.details), PartialAnswer(), _call_name()
         count.more = int("usage" in wanted.style.wrong)
         first = chat
@@ -258,7 +258,7 @@ class Answers:
                 first = False
             count.made += len(pieces)
             delta = damaged(said.add(pieces, call), wanted.style.wrong)
-            end = _end(job, said) if job.finish and not job.outbox else End()
+            end = _end(job, said) if job.finish and not job.outbox else AnswerEnd()
             if delta or end.reason:
                 usage = {"usage": count.usage(last=False)} if wanted.always_usage else {}
                 yield sse(
@@ -271,16 +271,16 @@ class Answers:
             yield sse(usage_chunk(ident, kind, count.usage()))
 
 
-def _chunk(ident: Ident, delta: Body, end: End, tokens: list[Body] | None) -> Body:
+def _chunk(ident: Ident, delta: Body, end: AnswerEnd, tokens: list[Body] | None) -> Body:
     """tokens: log-probabilities of a chat; None of a completion."""
     if tokens is not None:
         return delta_chunk(ident, delta or {"content": ""}, end, tokens)
     return text_chunk(ident, delta.get("content", ""), end)
 
 
-def _end(job: Job, said: PartialAnswer) -> End:
+def _end(job: Job, said: PartialAnswer) -> AnswerEnd:
     called = bool(said.calls) and job.finish == "stop"
-    return End("tool_calls" if called else job.finish, job.stop_reason)
+    return AnswerEnd("tool_calls" if called else job.finish, job.stop_reason)
 
 
 def _call_name() -> str:

@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from sparkwright.domain.values import dataclass, replace
 from sparkwright.simulator.directives import directive
-from sparkwright.simulator.text import Style, Tokenizer
+from sparkwright.simulator.text import SimulatedTokenizer, Style
 
 Body = dict[str, Any]
 
@@ -76,7 +76,7 @@ def refused(message: str, param: str | None = None, value: Any = None) -> ApiErr
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class CheckedRequest:
     """One request, ready to run."""
 
     model: str
@@ -100,7 +100,7 @@ class Rules:
 
     names: tuple[str, ...]
     context: int
-    tokenizer: Tokenizer
+    tokenizer: SimulatedTokenizer
     reasoning: bool
     auto_tools: bool
     template: Body
@@ -137,7 +137,7 @@ def _problem(body: Body, name: str, kinds: type | tuple[type, ...]) -> list[Body
     return [{"type": f"{kind}_type", "loc": ("body", name), "msg": say, "input": body[name]}]
 
 
-def chat(body: Body, rules: Rules) -> Asked:
+def chat(body: Body, rules: Rules) -> CheckedRequest:
     """Raises ApiError."""
     limit = body.get("max_completion_tokens", body.get("max_tokens"))
     template = {**rules.template, **(body.get("chat_template_kwargs") or {})}
@@ -173,7 +173,7 @@ def _directed(body: Body, wrong: frozenset[str], style: Style) -> Style:
     return replace(style, text=text, calls=calls, tool=tool, wrong=wrong, garbage=garbage)
 
 
-def completion(body: Body, rules: Rules) -> Asked:
+def completion(body: Body, rules: Rules) -> CheckedRequest:
     """Raises ApiError; several prompts in one request are not simulated."""
     prompt = body["prompt"]
     if isinstance(prompt, list) and len(prompt) == 1 and not isinstance(prompt[0], int):
@@ -184,7 +184,9 @@ def completion(body: Body, rules: Rules) -> Asked:
     return _asked(body, rules, tokens, body.get("max_tokens", 16), (False, None))
 
 
-def _asked(body: Body, rules: Rules, prompt: list[int], limit: int | None, shape: tuple[bool, Body | None]) -> Asked:
+def _asked(
+    body: Body, rules: Rules, prompt: list[int], limit: int | None, shape: tuple[bool, Body | None]
+) -> CheckedRequest:
     name = body.get("model") or rules.names[0]
     if name not in rules.names and not rules.any_name:
         raise ApiError(404, f"The model `{name}` does not exist.", "NotFoundError", "model")
@@ -202,7 +204,7 @@ def _asked(body: Body, rules: Rules, prompt: list[int], limit: int | None, shape
     schema = None if "schema" in wrong else _schema(body)
     style = Style(shape[0], rules.garbage(), shape[1], schema, endless)
     limit = limit - 1 if limit and limit > 16 and endless and "short" in wrong else limit
-    return Asked(
+    return CheckedRequest(
         model=name,
         prompt=prompt,
         max_tokens=min(limit or rules.context, rules.context - len(prompt)),

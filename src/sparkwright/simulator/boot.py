@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from sparkwright.simulator.log import Voice
-from sparkwright.simulator.rank import Rank, StartFailed
+from sparkwright.simulator.log import LogVoice
+from sparkwright.simulator.rank import SimulatedRank, StartFailed
 
 LOGO = """
        █     █     █▄   ▄█
@@ -16,14 +16,14 @@ SIMULATED = f"{MARK}simulator of vLLM 0.21.0; no model runs."
 C10D = "[c10d] The hostname of the client socket cannot be retrieved. err=-3"
 
 
-def greet(rank: Rank) -> None:
+def greet(rank: SimulatedRank) -> None:
     say = rank.voices.api
     if not rank.args.headless:
         say.info("utils.py:306", LOGO.format(model=rank.args.model).rstrip("\n") + "\n")
         say.line("utils.py:240", given=rank.args.given)
 
 
-def configure(rank: Rank) -> None:
+def configure(rank: SimulatedRank) -> None:
     """The lines of the engine's configuration. Raises StartFailed as vLLM refuses: context, then devices."""
     say, args, limits = rank.voices.api, rank.args, rank.limits
     say.line("model.py:568", architecture=rank.model.architecture)
@@ -40,7 +40,7 @@ def configure(rank: Rank) -> None:
     _options(rank, say)
 
 
-def _options(rank: Rank, voice: Voice) -> None:
+def _options(rank: SimulatedRank, voice: LogVoice) -> None:
     """Printed twice: by the API server and, at the end, by the engine core."""
     method = (rank.args.speculative_config or {}).get("method", "")
     if method == "ngram":
@@ -57,7 +57,7 @@ def _options(rank: Rank, voice: Voice) -> None:
         voice.line("compilation.py:303")
 
 
-def announce(rank: Rank) -> None:
+def announce(rank: SimulatedRank) -> None:
     """The engine core, or the headless executor, and its worker are up; next is the rendezvous."""
     v, args, world = rank.voices, rank.args, rank.limits.world
     master = f"{args.master_addr}:{args.master_port}"
@@ -78,7 +78,7 @@ def announce(rank: Rank) -> None:
     v.native("socket.cpp:207", C10D)
 
 
-def described(rank: Rank) -> str:
+def described(rank: SimulatedRank) -> str:
     """The head of the configuration that vLLM prints; the rest of its 7,000 characters nobody reads."""
     args, name = rank.args, rank.args.model
     served = (args.served_model_name or [name])[0]
@@ -94,14 +94,14 @@ def described(rank: Rank) -> str:
     )
 
 
-def joined(rank: Rank) -> None:
+def joined(rank: SimulatedRank) -> None:
     """All ranks have met; NCCL comes next, and hangs silently when it is on the wrong interface (captures m4)."""
     if rank.limits.world > 1 and rank.number == 0:
         rank.voices.worker.line("pynccl.py:111")
         rank.voices.worker.raw("NCCL version 2.28.9+cuda13.0\n")
 
 
-def connected(rank: Rank) -> None:
+def connected(rank: SimulatedRank) -> None:
     say, world = rank.voices.worker, rank.limits.world
     if world > 1:
         say.line("symm_mem.py:106")
@@ -110,7 +110,7 @@ def connected(rank: Rank) -> None:
     say.line("topk_topp_sampler.py:70")
 
 
-def initialized(rank: Rank, seconds: float) -> None:
+def initialized(rank: SimulatedRank, seconds: float) -> None:
     say, took = rank.voices.core, rank.speed.compile_s
     tail = "" if rank.limits.eager else f" (compilation: {took:.2f} s)"
     line = "core.py:306" if rank.limits.eager else "core.py:299"
@@ -118,7 +118,7 @@ def initialized(rank: Rank, seconds: float) -> None:
     _options(rank, say)
 
 
-def opened(rank: Rank, paths: list[tuple[str, str]]) -> None:
+def opened(rank: SimulatedRank, paths: list[tuple[str, str]]) -> None:
     """The API server is about to listen."""
     say, args = rank.voices.api, rank.args
     say.line("api_server.py:613")

@@ -11,10 +11,10 @@ from typing import Any
 
 from sparkwright.simulator import boot, phases
 from sparkwright.simulator.ledger import busy_device
-from sparkwright.simulator.link import Head, PeerLost, Worker, patient
+from sparkwright.simulator.link import HeadLink, PeerLost, WorkerLink, patient
 from sparkwright.simulator.log import bind, recorded
-from sparkwright.simulator.rank import SPIN, Activity, Hoard, Rank, StartFailed, signalled
-from sparkwright.simulator.service import Service
+from sparkwright.simulator.rank import SPIN, Hoard, RankActivity, SimulatedRank, StartFailed, signalled
+from sparkwright.simulator.service import SimulatedService
 
 NCCL_LOST = (
     "RuntimeError: NCCL error: remote process exited or there was a network error, NCCL version 2.28.9\n"
@@ -23,7 +23,7 @@ NCCL_LOST = (
 GONE = "Failed to recv, got 0 bytes. Connection was likely closed. Did the remote server shutdown or crash?"
 
 
-async def run_head(rank: Rank, link: Head) -> int:
+async def run_head(rank: SimulatedRank, link: HeadLink) -> int:
     """The exit code: 0 after a signal and after a lost rank, 1 when the start fails."""
     boot.greet(rank)
     try:
@@ -40,10 +40,10 @@ async def run_head(rank: Rank, link: Head) -> int:
         sock.close()
         await link.bye()
         return 0 if stop.done() else 1
-    return await Service(rank, link, stop).run(sock)
+    return await SimulatedService(rank, link, stop).run(sock)
 
 
-async def _guarded_start(rank: Rank, link: Head) -> bool:
+async def _guarded_start(rank: SimulatedRank, link: HeadLink) -> bool:
     try:
         await _start(rank, link)
         return True
@@ -55,7 +55,7 @@ async def _guarded_start(rank: Rank, link: Head) -> bool:
     return False
 
 
-async def _start(rank: Rank, link: Head) -> None:
+async def _start(rank: SimulatedRank, link: HeadLink) -> None:
     await _announce(rank)
     await _meet(rank, link)
 
@@ -68,7 +68,7 @@ async def _start(rank: Rank, link: Head) -> None:
     boot.initialized(rank, seconds / scale if scale else rank.speed.compile_s)
 
 
-async def _announce(rank: Rank) -> None:
+async def _announce(rank: SimulatedRank) -> None:
     await rank.passing(4.0)
     boot.configure(rank)
     await rank.passing(12.0)
@@ -76,7 +76,7 @@ async def _announce(rank: Rank) -> None:
     await rank.enter("join")
 
 
-async def _prepare(rank: Rank, barrier: phases.Barrier) -> float:
+async def _prepare(rank: SimulatedRank, barrier: phases.Barrier) -> float:
     """Prepares the rank, from the rendezvous until it serves; returns the seconds since the weights were loaded."""
     boot.connected(rank)
     busy = busy_device(rank.ledger, rank.limits, rank.settings.free_gib)
@@ -93,7 +93,7 @@ async def _prepare(rank: Rank, barrier: phases.Barrier) -> float:
     return time.monotonic() - began
 
 
-async def _meet(rank: Rank, link: Head) -> None:
+async def _meet(rank: SimulatedRank, link: HeadLink) -> None:
     """All ranks on the line. Waits for ever and prints nothing (captures m3, m4)."""
     try:
         await link.listen(rank.args.master_addr, rank.args.master_port)
@@ -112,7 +112,7 @@ async def _meet(rank: Rank, link: Head) -> None:
     await link.barrier("comm")
 
 
-async def run_worker(rank: Rank) -> int:
+async def run_worker(rank: SimulatedRank) -> int:
     """The exit code: 0 after a signal and after the head's end, 1 when the start fails."""
     stop = signalled(rank)
     life = asyncio.ensure_future(_life(rank))
@@ -124,8 +124,8 @@ async def run_worker(rank: Rank) -> int:
     return 0
 
 
-async def _life(rank: Rank) -> int:
-    link = Worker(rank.number)
+async def _life(rank: SimulatedRank) -> int:
+    link = WorkerLink(rank.number)
     try:
         await _start_worker(rank, link)
         await follow_head(rank, link)
@@ -139,7 +139,7 @@ async def _life(rank: Rank) -> int:
     return 0
 
 
-async def _start_worker(rank: Rank, link: Worker) -> None:
+async def _start_worker(rank: SimulatedRank, link: WorkerLink) -> None:
     await _announce(rank)
     await link.join(rank.args.master_addr, rank.args.master_port)
     if rank.faults.has("no_comm") or _unreachable(rank):
@@ -148,14 +148,14 @@ async def _start_worker(rank: Rank, link: Worker) -> None:
     await _prepare(rank, link.barrier)
 
 
-def _unreachable(rank: Rank) -> bool:
+def _unreachable(rank: SimulatedRank) -> bool:
     """NCCL or Gloo configured for the loopback while the head is elsewhere: both sides hang (captures m4)."""
     return bool(rank.settings.wrong_interface) and not rank.args.master_addr.startswith(("127.", "localhost"))
 
 
-async def follow_head(rank: Rank, link: Worker) -> None:
+async def follow_head(rank: SimulatedRank, link: WorkerLink) -> None:
     """Every step of the head's, for ever; faults that count requests strike here. Raises PeerLost."""
-    hoard, activity = Hoard(rank.faults), Activity(rank.number)
+    hoard, activity = Hoard(rank.faults), RankActivity(rank.number)
     while True:
         frame = await link.next()
         activity.begin()
@@ -175,7 +175,7 @@ async def follow_head(rank: Rank, link: Worker) -> None:
         await link.answer()
 
 
-def _head_is_gone(rank: Rank, link: Worker) -> None:
+def _head_is_gone(rank: SimulatedRank, link: WorkerLink) -> None:
     store = f"SocketImpl(fd=29, addr={link.local_address()}, remote={rank.args.master_addr}:{rank.args.master_port})"
     number = rank.number
     rank.voices.native("TCPStore.cpp:106", f"[c10d] recvValue failed on {store}: {GONE}", rank=number)

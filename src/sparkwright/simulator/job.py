@@ -11,7 +11,7 @@ from sparkwright.simulator.text import Piece
 
 
 @dataclass(slots=True)
-class Table:
+class BlockTable:
     """One request's blocks: `named` are full and known by the hash of all tokens up to their end."""
 
     named: list[int] = field(default_factory=list)
@@ -51,7 +51,7 @@ class BlockPool:
             out.append(before)
         return out
 
-    def match(self, table: Table, hashes: Sequence[int], prompt: int) -> int:
+    def match(self, table: BlockTable, hashes: Sequence[int], prompt: int) -> int:
         """Takes the longest known prefix for `table`; returns its tokens. At least one token is left to compute."""
         if not self.caching:
             return 0
@@ -62,7 +62,7 @@ class BlockPool:
             table.named.append(value)
         return len(table.named) * self.size
 
-    def grow(self, table: Table, tokens: int) -> bool:
+    def grow(self, table: BlockTable, tokens: int) -> bool:
         """Room for `tokens` in all. False, with nothing changed, when the pool has none."""
         needed = -(-tokens // self.size) - table.blocks
         if needed <= 0:
@@ -75,7 +75,7 @@ class BlockPool:
         self._private += needed
         return True
 
-    def name(self, table: Table, hashes: Sequence[int]) -> None:
+    def name(self, table: BlockTable, hashes: Sequence[int]) -> None:
         """Publishes computed full blocks, in order, so that others find them."""
         if not self.caching:
             return
@@ -88,7 +88,7 @@ class BlockPool:
             self._held[value] = 1
             table.named.append(value)
 
-    def release(self, table: Table) -> None:
+    def release(self, table: BlockTable) -> None:
         for value in reversed(table.named):
             self._held[value] -= 1
             if self._held[value] == 0:
@@ -126,7 +126,7 @@ class Job:
     computed: int = 0
     cached: int = 0
     made: list[int] = field(default_factory=list)
-    table: Table = field(default_factory=Table)
+    table: BlockTable = field(default_factory=BlockTable)
     hashes: list[int] = field(default_factory=list)
     outbox: list[Piece] = field(default_factory=list)
     finish: str = ""

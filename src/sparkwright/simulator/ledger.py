@@ -5,8 +5,8 @@ from __future__ import annotations
 from argparse import Namespace
 
 from sparkwright.domain.values import dataclass
-from sparkwright.simulator.model import GIB, Model
-from sparkwright.simulator.settings import Settings
+from sparkwright.simulator.model import GIB, SimulatedModel
+from sparkwright.simulator.settings import SimulatorSettings
 
 KV_BYTES = {"auto": 2.0, "bfloat16": 2.0, "float16": 2.0, "nvfp4": 0.5625}
 MLA_FP8_ROW = 656
@@ -45,7 +45,7 @@ class Ledger:
     blocks: int
 
 
-def limits_from(args: Namespace, model: Model) -> Limits:
+def limits_from(args: Namespace, model: SimulatedModel) -> Limits:
     asked = args.max_model_len
     context = model.limit if asked in (None, -1) else int(asked)
     return Limits(
@@ -61,7 +61,7 @@ def limits_from(args: Namespace, model: Model) -> Limits:
     )
 
 
-def ledger_from(args: Namespace, model: Model, limits: Limits, settings: Settings) -> Ledger:
+def ledger_from(args: Namespace, model: SimulatedModel, limits: Limits, settings: SimulatorSettings) -> Ledger:
     weights = model.weights / limits.world / GIB
     overhead = settings.overhead_gib if settings.overhead_gib is not None else _overhead(model, limits)
     graphs = 0.0 if limits.eager else 0.05 + 0.006 * len(capture_sizes(limits))
@@ -83,7 +83,7 @@ def ledger_from(args: Namespace, model: Model, limits: Limits, settings: Setting
     )
 
 
-def _overhead(model: Model, limits: Limits) -> float:
+def _overhead(model: SimulatedModel, limits: Limits) -> float:
     """CUDA context, logits of a full batch and activations of a full prefill chunk; captures to 10 %."""
     logits = limits.sequences * model.vocab * 10
     chunk = limits.batched * 2 * (4 * model.hidden * model.streams + 2 * model.intermediate)
@@ -91,7 +91,7 @@ def _overhead(model: Model, limits: Limits) -> float:
     return 0.4 + (0.5 if limits.world > 1 else 0.0) + (logits + chunk + routed) / GIB
 
 
-def bytes_per_token(model: Model, limits: Limits, dtype: str) -> float:
+def bytes_per_token(model: SimulatedModel, limits: Limits, dtype: str) -> float:
     """KV bytes a token on one rank. Heads are split down to one per rank; a latent row (MLA) is not split at all."""
     if model.compressed:
         growing = sum(4.5625 if r == 128 else 146 + 33 for r in model.compressed if r)

@@ -38,7 +38,7 @@ def write_frame(writer: asyncio.StreamWriter, frame: Frame) -> None:
     writer.write(HEADER.pack(len(body)) + body)
 
 
-class Peer:
+class WorkerPeer:
     """A worker as the head sees it."""
 
     def __init__(self, rank: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -55,7 +55,7 @@ class Peer:
             raise PeerLost(self.rank) from None
 
 
-class Head:
+class HeadLink:
     """Rank 0's side. With one node it has no peers and every call returns at once.
 
     notices: it learns at once that a rank has died, also while nothing is asked.
@@ -65,7 +65,7 @@ class Head:
 
     def __init__(self, nodes: int) -> None:
         self.nodes = nodes
-        self.peers: dict[int, Peer] = {}
+        self.peers: dict[int, WorkerPeer] = {}
         self._joined = asyncio.Event()
         self._server: asyncio.Server | None = None
 
@@ -81,7 +81,7 @@ class Head:
             writer.close()
             return
         rank = int(hello["rank"])
-        self.peers[rank] = Peer(rank, reader, writer)
+        self.peers[rank] = WorkerPeer(rank, reader, writer)
         if len(self.peers) >= self.nodes - 1:
             self._joined.set()
 
@@ -122,7 +122,7 @@ class Head:
             self._server.close()
 
 
-class Worker:
+class WorkerLink:
     """Another rank's side: answers the head's frames in order."""
 
     def __init__(self, rank: int) -> None:

@@ -33,7 +33,7 @@ def _lines() -> dict[str, tuple[str, str]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class LineForm:
     """The beginning of another engine's lines: of its own logger (level, one letter or word), and of other
     libraries."""
 
@@ -42,13 +42,13 @@ class Form:
 
 
 @dataclass(frozen=True, slots=True)
-class Voice:
+class LogVoice:
     """One process name of vLLM. `who` is empty for a headless node's main process."""
 
     who: str
     pid: int
     out: TextIO
-    form: Form | None = None
+    form: LineForm | None = None
     """Not vLLM's."""
 
     @property
@@ -89,10 +89,10 @@ class Voice:
 class Voices:
     """The processes of one rank. On a single rank the engine core does the worker's work itself (capture a-tiny)."""
 
-    api: Voice
-    core: Voice
-    worker: Voice
-    ranked: Voice
+    api: LogVoice
+    core: LogVoice
+    worker: LogVoice
+    ranked: LogVoice
 
     def native(self, where: str, message: str, rank: int | None = None, level: str = "W") -> None:
         """A line of PyTorch's C++ side, e.g. `[rank0]:[W1121 04:09:00.015087529 ProcessGroupNCCL.cpp:1575] ...`."""
@@ -102,10 +102,10 @@ class Voices:
 
 def voices(pid: int, rank: int, world: int, headless: bool, odd: bool = False) -> Voices:
     out = cast(TextIO, OddLines(sys.stdout)) if odd else sys.stdout
-    core = Voice("" if headless else "EngineCore", pid, out)
-    worker = Voice("Worker", pid, out) if world > 1 else core
-    ranked = Voice(f"Worker_TP{rank}", pid, out) if world > 1 else core
-    return Voices(Voice("" if headless else "APIServer", pid, out), core, worker, ranked)
+    core = LogVoice("" if headless else "EngineCore", pid, out)
+    worker = LogVoice("Worker", pid, out) if world > 1 else core
+    ranked = LogVoice(f"Worker_TP{rank}", pid, out) if world > 1 else core
+    return Voices(LogVoice("" if headless else "APIServer", pid, out), core, worker, ranked)
 
 
 def native_time() -> str:
@@ -153,7 +153,7 @@ class Web(uvicorn.Server):
 
 
 class Spoken(logging.Handler):
-    def __init__(self, voice: Voice, formatter: logging.Formatter, hidden: frozenset[str]) -> None:
+    def __init__(self, voice: LogVoice, formatter: logging.Formatter, hidden: frozenset[str]) -> None:
         super().__init__()
         self.voice = voice
         self.hidden = hidden
@@ -186,7 +186,7 @@ def bind(host: str | None, port: int) -> socket.socket:
     return sock
 
 
-def web(app: ASGIApp, args: Namespace, voice: Voice) -> Web:
+def web(app: ASGIApp, args: Namespace, voice: LogVoice) -> Web:
     hidden = frozenset(filter(None, (args.disable_access_log_for_endpoints or "").split(",")))
     plain = DefaultFormatter("%(levelprefix)s %(message)s", use_colors=False)
     access = AccessFormatter('%(levelprefix)s %(client_addr)s - "%(request_line)s" %(status_code)s', use_colors=False)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from sparkwright.simulator.job import Job
-from sparkwright.simulator.log import Voice
+from sparkwright.simulator.log import LogVoice
 
 MARK = (
     "# HELP sparkwright_simulated 1: these figures come from sparkwright's simulator of vLLM 0.21.0, no model runs.\n"
@@ -26,7 +26,7 @@ BORN = time.time()
 SPEC = "vllm:spec_decode_num_"
 
 
-class Series:
+class MetricSeries:
     """One label set of a family: a value, or counts per bucket and a sum."""
 
     __slots__ = ("born", "counts", "total", "value")
@@ -38,7 +38,7 @@ class Series:
         self.born = time.time()
 
 
-class Family:
+class MetricFamily:
     def __init__(self, row: dict[str, Any], fixed: dict[str, str]) -> None:
         self.name: str = row["name"]
         self.kind: str = row["type"]
@@ -47,15 +47,15 @@ class Family:
         self.bounds = [float(b) for b in row.get("buckets", ())]
         self.names: list[str] = row.get("buckets", [])
         self.fixed = {k: v for k, v in fixed.items() if k in row["labels"]}
-        self.series: dict[Labels, Series] = {}
+        self.series: dict[Labels, MetricSeries] = {}
         first = row.get("series", [{}] if set(row["labels"]) <= set(fixed) else [])
         for labels in first:
             self.at(labels)
 
-    def at(self, labels: dict[str, str]) -> Series:
+    def at(self, labels: dict[str, str]) -> MetricSeries:
         key = tuple(sorted({**self.fixed, **labels}.items()))
         if key not in self.series:
-            self.series[key] = Series(len(self.bounds))
+            self.series[key] = MetricSeries(len(self.bounds))
         return self.series[key]
 
     def lines(self) -> Iterator[str]:
@@ -69,7 +69,7 @@ class Family:
             yield f"# TYPE {base}_created gauge"
             yield from (f"{base}_created{_braces(k)} {number(s.born)}" for k, s in self.series.items())
 
-    def _samples(self, key: Labels, series: Series) -> Iterator[str]:
+    def _samples(self, key: Labels, series: MetricSeries) -> Iterator[str]:
         if self.kind == "histogram":
             running = 0
             for name, count in zip([*self.names, "+Inf"], series.counts, strict=True):
@@ -89,7 +89,7 @@ class Metrics:
         text = (files(__package__ or "sparkwright.simulator") / "metrics-0.21.0.json").read_text(encoding="utf-8")
         fixed = {"engine": "0", "model_name": model}
         rows = [r for r in json.loads(text)["families"] if speculating or not r.get("spec")]
-        self.families = {row["name"]: Family(row, fixed) for row in rows}
+        self.families = {row["name"]: MetricFamily(row, fixed) for row in rows}
         self.set("vllm:engine_sleep_state", 1.0, sleep_state="awake")
         self._before: list[Callable[[], None]] = [self._process]
 
@@ -230,7 +230,7 @@ class Stats:
         m.observe("vllm:request_prefill_time_seconds", job.first_token - job.started)
         m.observe("vllm:request_decode_time_seconds", job.last_token - job.first_token)
 
-    async def report(self, voice: Voice, every: float, load: Callable[[], tuple[int, int, float]]) -> None:
+    async def report(self, voice: LogVoice, every: float, load: Callable[[], tuple[int, int, float]]) -> None:
         """Reports for ever. `load` gives running, waiting and the share of the pool in use."""
         while True:
             await asyncio.sleep(every)
@@ -242,7 +242,7 @@ class Stats:
                 self._speculation(voice, every)
             self._quiet = not busy
 
-    def _line(self, voice: Voice, prompt: float, generated: float, load: tuple[int, int, float]) -> None:
+    def _line(self, voice: LogVoice, prompt: float, generated: float, load: tuple[int, int, float]) -> None:
         running, waiting, usage = load
         hits = 100 * self._hits / self._queries if self._queries else 0.0
         lost = f"Preemptions: {self.preemptions}, " if self.preemptions else ""
@@ -257,7 +257,7 @@ class Stats:
             hits=hits,
         )
 
-    def _speculation(self, voice: Voice, every: float) -> None:
+    def _speculation(self, voice: LogVoice, every: float) -> None:
         drafts, self._drafts = self._drafts, []
         if not drafts:
             return

@@ -25,7 +25,7 @@ _SHIPPED = Path(__file__).parent / "models"
 
 
 @dataclass(frozen=True, slots=True)
-class Model:
+class SimulatedModel:
     """Sizes in bytes and counts, of the whole model."""
 
     path: str
@@ -72,7 +72,7 @@ def find(name: str, hub: str) -> Path | None:
     return next((f for f in (folder, shipped) if f.is_dir()), None)
 
 
-def read(folder: Path, name: str, weights_gib: float | None) -> Model:
+def read(folder: Path, name: str, weights_gib: float | None) -> SimulatedModel:
     """Raises OSError without config.json, ValueError when it is not JSON or lacks its shape."""
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     config = {**config, **config.get("text_config", {})}
@@ -85,7 +85,7 @@ def read(folder: Path, name: str, weights_gib: float | None) -> Model:
     weights = float(stated) * GIB if stated else (on_disk or shape.bytes_all)
     scale = weights / shape.bytes_all
     width, heads, latent = _kv(config)
-    return Model(
+    return SimulatedModel(
         path=name,
         architecture=str(config.get("architectures", ["LlamaForCausalLM"])[0]),
         limit=int(config.get("max_position_embeddings", 8192)),

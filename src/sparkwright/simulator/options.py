@@ -26,7 +26,7 @@ OWN = "0.21.0"
 PLAIN_DEFAULTS: dict[str, Any] = {"enable_lora": None, "hf_overrides": {}, "override_generation_config": {}}
 
 
-class Parser(argparse.ArgumentParser):
+class VllmParser(argparse.ArgumentParser):
     """Refuses with exit code 2 and vLLM's two lines (capture f-bad-flag)."""
 
     def error(self, message: str) -> NoReturn:
@@ -53,10 +53,10 @@ def parse(argv: list[str], version: str = OWN) -> argparse.Namespace:
 
 
 @lru_cache(maxsize=4)
-def _parser(version: str) -> tuple[Parser, dict[str, Any], dict[str, str]]:
+def _parser(version: str) -> tuple[VllmParser, dict[str, Any], dict[str, str]]:
     """The parser of a version, the defaults, and the kind of each flag."""
     rows = rows_of(f"vllm-{version}")
-    parser = Parser(prog="main.py serve", usage=USAGE, add_help=True)
+    parser = VllmParser(prog="main.py serve", usage=USAGE, add_help=True)
     parser.add_argument("model_tag", nargs="?")
     return parser, fill(parser, rows), {flag: row["kind"] for row in rows for flag in row["flags"]}
 

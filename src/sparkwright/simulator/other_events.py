@@ -36,7 +36,7 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class StreamStep:
     """A step of a stream. what: begin, open, more, close, end or error. text: the new text; the reason of the end; the
     error."""
 
@@ -59,32 +59,32 @@ def blocks_of(message: Body) -> list[Block]:
     return found
 
 
-async def steps(chunks: AsyncIterator[Any]) -> AsyncIterator[Step]:
+async def steps(chunks: AsyncIterator[Any]) -> AsyncIterator[StreamStep]:
     """The steps of a streamed chat. Text of another kind, and each call, is a block of its own."""
     block, count, finish, usage = None, 0, "", Body()
     async for chunk in chunks:
         tree = json.loads(chunk.removeprefix(b"data: ")) if chunk.startswith(b"data: {") else {}
         if "error" in tree:
-            yield Step("error", text=tree["error"]["message"])
+            yield StreamStep("error", text=tree["error"]["message"])
             return
         usage = tree.get("usage") or usage
         for choice in tree.get("choices") or ():
             if "role" in choice["delta"]:
-                yield Step("begin", usage=usage)
+                yield StreamStep("begin", usage=usage)
             for kind, text, call in _pieces(choice["delta"]):
                 if block is None or block.kind != kind or call.get("id"):
                     if block:
-                        yield Step("close", block)
+                        yield StreamStep("close", block)
                     block = Block(kind, count, call.get("function", {}).get("name", ""), call.get("id", ""))
                     count += 1
-                    yield Step("open", block)
+                    yield StreamStep("open", block)
                 if text:
                     block.text += text
-                    yield Step("more", block, text)
+                    yield StreamStep("more", block, text)
             finish = choice.get("finish_reason") or finish
     if block:
-        yield Step("close", block)
-    yield Step("end", text=finish, usage=usage)
+        yield StreamStep("close", block)
+    yield StreamStep("end", text=finish, usage=usage)
 
 
 def _pieces(delta: Body) -> Iterator[tuple[str, str, Body]]:
@@ -109,7 +109,7 @@ class Messages:
         content = [self._content(block) for block in blocks]
         return self._message(content, usage) | {"stop_reason": _STOPS.get(finish, "end_turn")}
 
-    def events(self, step: Step) -> Iterator[bytes]:
+    def events(self, step: StreamStep) -> Iterator[bytes]:
         place, block = {"index": step.block.place}, step.block
         if step.what == "begin":
             yield _event("message_start", message=self._message([], step.usage))
@@ -157,8 +157,8 @@ class Responses:
         self.items = [self._item(block, True) for block in blocks]
         return self._response(finish, usage)
 
-    def events(self, step: Step) -> Iterator[bytes]:
-        make: dict[str, Callable[[Step], Iterator[bytes]]] = {
+    def events(self, step: StreamStep) -> Iterator[bytes]:
+        make: dict[str, Callable[[StreamStep], Iterator[bytes]]] = {
             "begin": self._begin,
             "open": self._open,
             "more": self._more,
@@ -166,20 +166,20 @@ class Responses:
         }
         return make.get(step.what, self._end)(step)
 
-    def _begin(self, _: Step) -> Iterator[bytes]:
+    def _begin(self, _: StreamStep) -> Iterator[bytes]:
         for name in ("response.created", "response.in_progress"):
             yield self._numbered(name, response=self._response("", {}))
 
-    def _open(self, step: Step) -> Iterator[bytes]:
+    def _open(self, step: StreamStep) -> Iterator[bytes]:
         at = {"output_index": step.block.place}
         yield self._numbered("response.output_item.added", **at, item=self._item(step.block, False))
         if step.block.kind == "content":
             yield self._numbered("response.content_part.added", **self._at(step.block), part=_part(""))
 
-    def _more(self, step: Step) -> Iterator[bytes]:
+    def _more(self, step: StreamStep) -> Iterator[bytes]:
         yield self._numbered(f"response.{_TEXTS[step.block.kind]}.delta", **self._at(step.block), delta=step.text)
 
-    def _close(self, step: Step) -> Iterator[bytes]:
+    def _close(self, step: StreamStep) -> Iterator[bytes]:
         block, at = step.block, self._at(step.block)
         text = {"name": block.name, "arguments": block.text} if block.kind == "call" else {"text": block.text}
         yield self._numbered(f"response.{_TEXTS[block.kind]}.done", **at, **text)
@@ -189,7 +189,7 @@ class Responses:
         self.items.append(item)
         yield self._numbered("response.output_item.done", output_index=block.place, item=item)
 
-    def _end(self, step: Step) -> Iterator[bytes]:
+    def _end(self, step: StreamStep) -> Iterator[bytes]:
         if step.what == "error":
             failed = self._response("error", {}) | {"error": {"code": "server_error", "message": step.text}}
             yield self._numbered("response.failed", response=failed)

@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable
 
 from sparkwright.domain.values import dataclass
 from sparkwright.simulator.ledger import capture_sizes, gib, refusal
-from sparkwright.simulator.log import Voice
-from sparkwright.simulator.rank import Rank, StartFailed
+from sparkwright.simulator.log import LogVoice
+from sparkwright.simulator.rank import SimulatedRank, StartFailed
 
 EIGHTHS = " ▏▎▍▌▋▊▉"
 WIDTH = 10
@@ -26,7 +26,7 @@ class Bar:
     scale: float
     updates: int = 8
 
-    async def draw(self, voice: Voice) -> None:
+    async def draw(self, voice: LogVoice) -> None:
         """One line, redrawn."""
         voice.raw(f"{voice.prefix}\r{self.at(0)}")
         for done in self._stops():
@@ -34,7 +34,7 @@ class Bar:
             voice.raw(f"\r{self.at(done)}")
         voice.raw("\n")
 
-    async def shards(self, voice: Voice) -> None:
+    async def shards(self, voice: LogVoice) -> None:
         """One line per shard (vLLM's `_BAR_FORMAT`)."""
         voice.raw(f"{voice.prefix}\r{self._shard(0)}\n")
         for done in range(1, self.total + 1):
@@ -76,7 +76,7 @@ WARMUP_S = 235.0
 """DeepGEMM warm-up of DeepSeek V4: slow, not stuck."""
 
 
-async def load(rank: Rank) -> None:
+async def load(rank: SimulatedRank) -> None:
     say, ledger = rank.voices.ranked, rank.ledger
     if rank.number == 0:
         say.line("gpu_model_runner.py:4857", model=rank.args.model)
@@ -92,7 +92,7 @@ async def load(rank: Rank) -> None:
     say.line("gpu_model_runner.py:4959", weights=gib(ledger.weights), seconds=seconds)
 
 
-async def _shards(rank: Rank, seconds: float) -> None:
+async def _shards(rank: SimulatedRank, seconds: float) -> None:
     """Only rank 0 shows bars and totals."""
     say = rank.voices.ranked
     if rank.number != 0:
@@ -106,7 +106,7 @@ async def _shards(rank: Rank, seconds: float) -> None:
     say.line("default_loader.py:397", seconds=seconds)
 
 
-async def compiled(rank: Rank) -> None:
+async def compiled(rank: SimulatedRank) -> None:
     """torch.compile; nothing of it in eager mode."""
     await rank.enter("compile")
     if rank.limits.eager:
@@ -131,7 +131,7 @@ async def compiled(rank: Rank) -> None:
     say.line("gpu_model_runner.py:6142", graphs=rank.ledger.graphs)
 
 
-async def sized(rank: Rank, barrier: Barrier) -> None:
+async def sized(rank: SimulatedRank, barrier: Barrier) -> None:
     """The KV pool. Raises StartFailed, on the head, when it cannot hold one longest request."""
     await rank.enter("kv")
     say, core, ledger, limits = rank.voices.ranked, rank.voices.core, rank.ledger, rank.limits
@@ -152,7 +152,7 @@ async def sized(rank: Rank, barrier: Barrier) -> None:
         core.line("kv_cache_utils.py:1711", context=limits.context, times=times)
 
 
-async def captured(rank: Rank) -> None:
+async def captured(rank: SimulatedRank) -> None:
     """Warm-up and CUDA graphs, with their bars on rank 0."""
     await rank.enter("graphs")
     say, first = rank.voices.ranked, rank.number == 0
@@ -173,7 +173,7 @@ async def captured(rank: Rank) -> None:
     say.line("jit_monitor.py:54")
 
 
-async def _warmed(rank: Rank) -> None:
+async def _warmed(rank: SimulatedRank) -> None:
     """Four quarters of a minute each, and after each the engine core's line that looks like a hang and is none."""
     if rank.number != 0:
         await rank.passing(WARMUP_S)

@@ -12,8 +12,8 @@ from argparse import Namespace
 from sparkwright.domain.values import dataclass
 from sparkwright.simulator.ledger import Ledger, Limits, ledger_from, limits_from
 from sparkwright.simulator.log import Voices, recorded, voices
-from sparkwright.simulator.model import Model
-from sparkwright.simulator.settings import Faults, Settings
+from sparkwright.simulator.model import SimulatedModel
+from sparkwright.simulator.settings import Faults, SimulatorSettings
 
 LOAD_GIB_S = 1.5  # weights read per second and rank
 READ = 273e9 * 0.75  # bytes per second: memory bandwidth of a device, and the share of it that decoding reaches
@@ -32,13 +32,13 @@ REST_S = 0.3
 
 
 @dataclass(frozen=True, slots=True)
-class Speed:
+class SimulatedSpeed:
     """Seconds of the simulated machine, before the time scales."""
 
-    model: Model
+    model: SimulatedModel
     limits: Limits
     ledger: Ledger
-    settings: Settings
+    settings: SimulatorSettings
 
     @property
     def load_s(self) -> float:
@@ -93,13 +93,13 @@ class StartFailed(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Rank:
+class SimulatedRank:
     args: Namespace
-    settings: Settings
-    model: Model
+    settings: SimulatorSettings
+    model: SimulatedModel
     limits: Limits
     ledger: Ledger
-    speed: Speed
+    speed: SimulatedSpeed
     voices: Voices
     faults: Faults
 
@@ -132,14 +132,16 @@ class Rank:
         recorded(failure.name, self.voices, {"MODEL": str(self.args.model), **failure.values})
 
 
-def rank_from(args: Namespace, model: Model, settings: Settings, faults: Faults) -> Rank:
+def rank_from(args: Namespace, model: SimulatedModel, settings: SimulatorSettings, faults: Faults) -> SimulatedRank:
     limits = limits_from(args, model)
     ledger = ledger_from(args, model, limits, settings)
     said = voices(os.getpid(), args.node_rank, limits.world, args.headless, faults.has("odd_lines"))
-    return Rank(args, settings, model, limits, ledger, Speed(model, limits, ledger, settings), said, faults)
+    return SimulatedRank(
+        args, settings, model, limits, ledger, SimulatedSpeed(model, limits, ledger, settings), said, faults
+    )
 
 
-def signalled(rank: Rank) -> asyncio.Future[None]:
+def signalled(rank: SimulatedRank) -> asyncio.Future[None]:
     """Done at the first SIGTERM or SIGINT, unless a fault ignores them."""
     loop = asyncio.get_running_loop()
     stop: asyncio.Future[None] = loop.create_future()
@@ -185,7 +187,7 @@ SPIN_S = 1.0
 """A collective that has not ended after so long is waited for by a busy loop on the device."""
 
 
-class Activity:
+class RankActivity:
     """`idle` until it is set."""
 
     def __init__(self, rank: int) -> None:

@@ -16,8 +16,8 @@ from sparkwright.domain.values import dataclass
 from sparkwright.simulator.job import BlockPool, EngineDead, Job
 from sparkwright.simulator.ledger import Limits
 from sparkwright.simulator.metrics import Stats
-from sparkwright.simulator.rank import Speed
-from sparkwright.simulator.text import Piece, Tokenizer
+from sparkwright.simulator.rank import SimulatedSpeed
+from sparkwright.simulator.text import Piece, SimulatedTokenizer
 
 
 class Ranks(Protocol):
@@ -26,12 +26,12 @@ class Ranks(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class SimulatedMachine:
     """The machine that the engine runs on."""
 
     limits: Limits
     pool: BlockPool
-    speed: Speed
+    speed: SimulatedSpeed
     scale: float
     slower: Callable[[], float]
     """How many times as long a step takes now."""
@@ -42,8 +42,8 @@ class Machine:
     """Share of the prefix cache that a new request may use."""
 
 
-class Engine:
-    def __init__(self, machine: Machine, tokenizer: Tokenizer, stats: Stats, ranks: Ranks) -> None:
+class SimulatedEngine:
+    def __init__(self, machine: SimulatedMachine, tokenizer: SimulatedTokenizer, stats: Stats, ranks: Ranks) -> None:
         self.machine = machine
         self.tokenizer = tokenizer
         self.stats = stats

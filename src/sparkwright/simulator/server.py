@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from sparkwright.simulator import asked, other_apis, other_kinds
 from sparkwright.simulator.answers import CHAT, TEXT, Answers, filled
 from sparkwright.simulator.asked import ApiError, json_response
-from sparkwright.simulator.log import Voice
+from sparkwright.simulator.log import LogVoice
 from sparkwright.simulator.metrics import Metrics
 
 LISTED = [
@@ -43,7 +43,7 @@ class Server:
     answers: Answers
     metrics: Metrics
     root: str
-    voice: Voice
+    voice: LogVoice
     frozen: Callable[[], bool] = lambda: False
     active: int = 0
 

@@ -13,13 +13,13 @@ from sparkwright.simulator import boot
 from sparkwright.simulator.answers import Answers
 from sparkwright.simulator.asked import Rules
 from sparkwright.simulator.job import BlockPool, EngineDead
-from sparkwright.simulator.link import Head, PeerLost, patient
+from sparkwright.simulator.link import HeadLink, PeerLost, patient
 from sparkwright.simulator.log import Web, recorded, web
 from sparkwright.simulator.metrics import Metrics, Stats
-from sparkwright.simulator.rank import SPIN, Activity, Hoard, Rank
-from sparkwright.simulator.scheduler import Engine, Machine
+from sparkwright.simulator.rank import SPIN, Hoard, RankActivity, SimulatedRank
+from sparkwright.simulator.scheduler import SimulatedEngine, SimulatedMachine
 from sparkwright.simulator.server import LISTED, Server
-from sparkwright.simulator.text import Tokenizer
+from sparkwright.simulator.text import SimulatedTokenizer
 
 DESTROY = (
     "Warning: WARNING: destroy_process_group() was not called before program exit, which can leak resources. For more "
@@ -29,14 +29,14 @@ POLL_S = 0.1
 ACCEPTANCE = 0.8  # chance that a drafted token is accepted
 
 
-class Service:
+class SimulatedService:
     """The running engine behind its web server."""
 
-    def __init__(self, rank: Rank, link: Head, stop: asyncio.Future[None]) -> None:
+    def __init__(self, rank: SimulatedRank, link: HeadLink, stop: asyncio.Future[None]) -> None:
         self.rank = rank
         self.link = link
         self.stop = stop
-        self.core = Core(rank, link, Trouble(self._silent, self._lost))
+        self.core = Core(rank, link, DialectTrouble(self._silent, self._lost))
         self.engine, self.metrics, self.stats = self.core.engine, self.core.metrics, self.core.stats
         self.server = self._server()
         self.metrics.set("vllm:cache_config_info", 1.0, **_cache_labels(rank))
@@ -44,7 +44,7 @@ class Service:
     def _silent(self) -> None:
         self.rank.voices.core.line("shm_broadcast.py:681")
 
-    async def _lost(self, engine: Engine) -> None:
+    async def _lost(self, engine: SimulatedEngine) -> None:
         """Loses a rank. Until the watchdog ends the worker /health is 200."""
         if self.link.lost():
             return
@@ -124,7 +124,7 @@ class Service:
         site.should_exit = True
 
 
-def _cache_labels(rank: Rank) -> dict[str, str]:
+def _cache_labels(rank: SimulatedRank) -> dict[str, str]:
     args, limits = rank.args, rank.limits
     same = ("calculate_kv_scales", "kv_cache_memory_bytes", "kv_offloading_backend", "kv_offloading_size")
     also = ("kv_sharing_fast_prefill", "mamba_block_size", "mamba_cache_dtype", "mamba_cache_mode")
@@ -148,22 +148,22 @@ def _cache_labels(rank: Rank) -> dict[str, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
+class DialectTrouble:
     """A dialect's words about other ranks: silent ones, lost ones. `lost` returns when the engine is to end."""
 
     silent: Callable[[], None]
-    lost: Callable[[Engine], Awaitable[None]]
+    lost: Callable[[SimulatedEngine], Awaitable[None]]
 
 
 @dataclass(slots=True)
 class _Ranks:
     """The engine's view of the other ranks (scheduler.Ranks)."""
 
-    rank: Rank
-    link: Head
-    trouble: Trouble
-    activity: Activity
-    engine: Engine | None = None
+    rank: SimulatedRank
+    link: HeadLink
+    trouble: DialectTrouble
+    activity: RankActivity
+    engine: SimulatedEngine | None = None
 
     async def step(self, answered: int, seconds: float) -> None:
         rank = self.rank
@@ -189,7 +189,7 @@ class _Ranks:
 class Core:
     """The engine with its names, metrics and rules."""
 
-    def __init__(self, rank: Rank, link: Head, trouble: Trouble) -> None:
+    def __init__(self, rank: SimulatedRank, link: HeadLink, trouble: DialectTrouble) -> None:
         self.rank = rank
         args, limits = rank.args, rank.limits
         self.names = tuple(args.served_model_name or [args.model])
@@ -198,12 +198,12 @@ class Core:
         pool = BlockPool(rank.ledger.blocks, limits.block, limits.prefix_caching)
         accepted, found = self._drifted("accept", ACCEPTANCE), self._drifted("hits", 1.0)
         scale, slower = rank.settings.token_scale, self._drifted("slow", 1.0)
-        machine = Machine(limits, pool, rank.speed, scale, slower, drafts, accepted, found)
-        self.tokenizer = Tokenizer(rank.model.vocab)
-        self.activity = Activity(rank.number)
+        machine = SimulatedMachine(limits, pool, rank.speed, scale, slower, drafts, accepted, found)
+        self.tokenizer = SimulatedTokenizer(rank.model.vocab)
+        self.activity = RankActivity(rank.number)
         ranks = _Ranks(rank, link, trouble, self.activity)
         self.stats = Stats(self.metrics)
-        self.engine = ranks.engine = Engine(machine, self.tokenizer, self.stats, ranks)
+        self.engine = ranks.engine = SimulatedEngine(machine, self.tokenizer, self.stats, ranks)
         self.metrics.before_scrape(self._gauges)
 
     def rules(self) -> Rules:

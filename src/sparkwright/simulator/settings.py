@@ -27,7 +27,7 @@ PLAIN = ("ignore_sigterm", "garbage", "freeze_api", "no_comm", "odd_lines")
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class SimulatorSettings:
     """Sizes in GiB, times in seconds, rates as named: of SPARKWRIGHT_SIMULATOR_ and the name in capitals where nothing
     else is given. `None` means: work it out."""
 
@@ -52,7 +52,7 @@ class Settings:
     long_context_allowed: bool = False  # VLLM_ALLOW_LONG_MAX_MODEL_LEN
 
 
-def settings_from(env: Mapping[str, str]) -> Settings:
+def settings_from(env: Mapping[str, str]) -> SimulatorSettings:
     """Raises ValueError, naming the variable, when a number is not one. Names before 0.2.0 (`..._TWIN_`) are read."""
     former = {name: value for name, value in env.items() if name.startswith(_FORMER_PREFIX)}
     env = {PREFIX + name.removeprefix(_FORMER_PREFIX): value for name, value in former.items()} | dict(env)
@@ -60,7 +60,7 @@ def settings_from(env: Mapping[str, str]) -> Settings:
     scale, token_scale, free = _number(env, "time_scale"), _number(env, "token_scale"), _number(env, "free_gib")
     numbers["memory_gib"] = memory = numbers.get("memory_gib") or MEMORY_GIB
     home = env.get("HF_HOME") or env.get("HOME", "/root") + "/.cache/huggingface"
-    return Settings(
+    return SimulatorSettings(
         **numbers,
         free_gib=max(memory - 8.0, 0.0) if free is None else free,
         boot_scale=BOOT_SCALE if scale is None else scale,
@@ -95,7 +95,7 @@ def _wrong_interface(env: Mapping[str, str]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class InjectedFault:
     name: str
     phase: str = ""
     value: float = 0.0
@@ -103,12 +103,12 @@ class Fault:
     rank: int | None = None
 
 
-def parse(text: str) -> tuple[Fault, ...]:
+def parse(text: str) -> tuple[InjectedFault, ...]:
     """Raises ValueError with the word that is not a fault."""
     return tuple(_one(word.strip()) for word in text.replace("\n", ",").split(",") if word.strip())
 
 
-def _one(word: str) -> Fault:
+def _one(word: str) -> InjectedFault:
     rank: int | None = None
     if word.startswith("rank="):
         number, _, word = word.removeprefix("rank=").partition(":")
@@ -118,11 +118,11 @@ def _one(word: str) -> Fault:
     name, at, phase = head.partition("@")
     key, eq, value = head.partition("=")
     if at and ((name in AT and phase in PHASES) or (name == "wrong" and phase in WRONG)):
-        return Fault(name, phase=phase, exit_code=exit_code, rank=rank)
+        return InjectedFault(name, phase=phase, exit_code=exit_code, rank=rank)
     if eq and key in VALUED:
-        return Fault(key, value=float(value), exit_code=exit_code, rank=rank)
+        return InjectedFault(key, value=float(value), exit_code=exit_code, rank=rank)
     if head in PLAIN:
-        return Fault(head, rank=rank)
+        return InjectedFault(head, rank=rank)
     raise ValueError(
         f"unknown fault {word!r}; known: {'@PHASE '.join(AT)}@PHASE {'=N '.join(VALUED)}=N {' '.join(PLAIN)} "
         f"wrong@NAME with {', '.join(WRONG)}"
@@ -140,7 +140,7 @@ class Faults:
         self.all = self._mine(self._given)
         self.refresh()
 
-    def _mine(self, faults: tuple[Fault, ...]) -> tuple[Fault, ...]:
+    def _mine(self, faults: tuple[InjectedFault, ...]) -> tuple[InjectedFault, ...]:
         return tuple(f for f in faults if f.rank in (None, self.rank))
 
     def refresh(self) -> None:
@@ -156,7 +156,7 @@ class Faults:
         except ValueError:
             self.all = self._mine(self._given)
 
-    def at(self, phase: str) -> Fault | None:
+    def at(self, phase: str) -> InjectedFault | None:
         return next((f for f in self.all if f.phase == phase), None)
 
     @property
@@ -169,6 +169,6 @@ class Faults:
     def has(self, name: str) -> bool:
         return any(f.name == name for f in self.all)
 
-    def due(self, name: str, requests: int) -> Fault | None:
+    def due(self, name: str, requests: int) -> InjectedFault | None:
         """A fault of COUNTED, once so many requests have been answered."""
         return next((f for f in self.all if f.name == name and requests >= f.value), None)

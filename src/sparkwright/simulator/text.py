@@ -148,7 +148,7 @@ def damaged(delta: dict[str, Any], wrong: frozenset[str]) -> dict[str, Any]:
     return delta
 
 
-class Tokenizer:
+class SimulatedTokenizer:
     """Ids are hashes of the pieces; what has been seen can be turned back, other ids become `<N>`."""
 
     def __init__(self, vocab: int) -> None:

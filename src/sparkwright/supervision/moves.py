@@ -20,9 +20,9 @@ from sparkwright.supervision.state import (
     Recovery,
     Refuse,
     State,
-    Stop,
-    Swap,
-    Watch,
+    StopRanks,
+    SwapRanks,
+    WatchRanks,
     Work,
 )
 
@@ -132,7 +132,7 @@ def capture(state: State, at: float, policy: Policy) -> Move:
 
 def stop(state: State, at: float) -> Move:
     there = begin(replace(state, reason=state.cause, gone=False), DeploymentState.DRAINING, Work.STOP, at)
-    return there, (Stop(there.turn),)
+    return there, (StopRanks(there.turn),)
 
 
 def relaunch(state: State, at: float, policy: Policy) -> Move:
@@ -209,7 +209,7 @@ def swap(state: State, at: float, why: str) -> Move:
     """The nodes are another's; the gateway stays and gives the reason."""
     asked = replace(without_incident(state), reason=why, ready_at=0.0, refusing=True, gone=False)
     there = begin(asked, DeploymentState.STARTING, Work.SWAP, at)
-    return there, (gateway(there), *taken_over(state), Swap(there.turn))
+    return there, (gateway(there), *taken_over(state), SwapRanks(there.turn))
 
 
 def taken_over(state: State) -> tuple[Effect, ...]:
@@ -218,7 +218,7 @@ def taken_over(state: State) -> tuple[Effect, ...]:
 
 def watch(state: State, at: float) -> Move:
     there = begin(replace(state, gone=False, counted=False), DeploymentState.LOADING, Work.WATCH, at)
-    return there, (Watch(there.turn),)
+    return there, (WatchRanks(there.turn),)
 
 
 def reboot(state: State, at: float) -> Move:

@@ -63,7 +63,7 @@ class Share:
 
 
 @dataclass
-class History:
+class EngineHistory:
     """The figures of an engine over time, for a page or a screen."""
 
     decode: Rate = field(default_factory=Rate)

@@ -51,7 +51,7 @@ class Capture:
 
 
 @dataclass(frozen=True, slots=True)
-class Stop:
+class StopRanks:
     """TERM, KILL, verify all ranks gone, then look whether the memory came back -> Stopped."""
 
     turn: int = 0
@@ -65,7 +65,7 @@ class Launch:
 
 
 @dataclass(frozen=True, slots=True)
-class Watch:
+class WatchRanks:
     """Follow the start until a real token -> Ready or LaunchFailed."""
 
     turn: int = 0
@@ -84,7 +84,7 @@ class Reboot:
 
 
 @dataclass(frozen=True, slots=True)
-class Swap:
+class SwapRanks:
     """Leave the nodes to the `up` that replaces this deployment, until it ends -> Returned."""
 
     turn: int = 0
@@ -132,7 +132,7 @@ class Announce:
     text: str
 
 
-Effect = Capture | Stop | Launch | Watch | Reboot | Swap | Refuse | Admit | Close | Record | Announce
+Effect = Capture | StopRanks | Launch | WatchRanks | Reboot | SwapRanks | Refuse | Admit | Close | Record | Announce
 
 
 class Work(StrEnum):

@@ -10,7 +10,7 @@ from sparkwright.domain.codec import Unreadable, from_json
 from sparkwright.domain.foreign_json import read_json
 from sparkwright.domain.live import GatewayUse, Live
 from sparkwright.gateway import decide
-from sparkwright.gateway.decide import Answer
+from sparkwright.gateway.decide import GatewayAnswer
 from sparkwright.gateway.keys import ROUTE, RouteSetting
 from sparkwright.gateway.usage import Body
 from sparkwright.ports import Clock
@@ -49,7 +49,7 @@ class Behind:
         """The engine has sent something: it lives."""
         self.heard, self._unheard = self._clock.monotonic(), 0.0
 
-    def unattended(self) -> Answer | None:
+    def unattended(self) -> GatewayAnswer | None:
         """Refusal while the engine gives nothing and no supervisor reports. One request in a while is let through.
 
         A request that waits already is left alone: its prompt may be long.
@@ -98,7 +98,7 @@ class Behind:
         live = self.live
         return live is not None and decide.fresh(live, self._clock.now()) and live.refusing
 
-    def broken(self) -> Answer:
+    def broken(self) -> GatewayAnswer:
         """The engine gave no answer to what was let through."""
         return decide.broken(self.live, self._clock.now(), self._read_only)
 
@@ -150,7 +150,7 @@ class Flight:
         self.at.behind.begin()
         return self
 
-    def broken(self) -> Answer:
+    def broken(self) -> GatewayAnswer:
         return self.at.behind.broken()
 
     @property

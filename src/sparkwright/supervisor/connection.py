@@ -8,7 +8,7 @@ from urllib.parse import parse_qs
 import h11
 
 from sparkwright.domain.values import dataclass
-from sparkwright.gateway.decide import NO_SUCH_PATH, Answer
+from sparkwright.gateway.decide import NO_SUCH_PATH, GatewayAnswer
 
 PIECE = 64 * 1024
 HEAD_LIMIT = 128 * 1024
@@ -43,14 +43,14 @@ class TooLarge(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class OwnPage:
     """A page of this process about itself."""
 
     kind: str
     content: Callable[[], bytes]
 
 
-class Head:
+class RequestHead:
     """method, target (path and query) as the client wrote them; headers by their names in small letters."""
 
     def __init__(self, request: h11.Request) -> None:
@@ -88,7 +88,7 @@ def _is_upgrade(name: bytes) -> bool:
     return name == b"upgrade" or name.startswith(b"sec-websocket-")
 
 
-class Client:
+class ProxyConnection:
     """Caddy's side of one connection. read_at: when all of the body was here, by the loop's clock.
 
     begun: whether an answer has begun. opened: whether that is a stream of our own, for a client that waits.
@@ -103,13 +103,13 @@ class Client:
         self.begun = self.opened = self._bodiless = False
         self._head, self._early = b"", True
 
-    async def head(self) -> Head | None:
+    async def head(self) -> RequestHead | None:
         """None if the connection closes without a request. Raises TooSlow."""
         event = await self._event()
         if not isinstance(event, h11.Request):
             return None
         self._bodiless = event.method == b"HEAD"
-        return Head(event)
+        return RequestHead(event)
 
     async def body(self) -> bytes:
         """The next piece of the body, b'' at its end. Raises Gone, TooLarge, TooSlow."""
@@ -204,14 +204,14 @@ class Client:
         """End the answer. Raises h11.LocalProtocolError if it is shorter than its length."""
         await self._write(self._http.send(h11.EndOfMessage()) or b"")
 
-    async def answer(self, answer: Answer) -> None:
+    async def answer(self, answer: GatewayAnswer) -> None:
         if self.opened:
             await self.send(b"event: error\ndata: " + answer.event.encode() + b"\n\n")
             await self.finish()
         elif not self.begun:
             await self._whole(answer.status, answer.kind, answer.headers, answer.body.encode())
 
-    async def show(self, page: Page | None) -> None:
+    async def show(self, page: OwnPage | None) -> None:
         if page is None:
             await self.answer(NO_SUCH_PATH)
         else:

@@ -24,7 +24,7 @@ from sparkwright.remote import repair as commands
 from sparkwright.supervision.events import Answer, Captured, LaunchFailed, Rebooted, RebootFailed, Returned, Stopped
 from sparkwright.supervision.moves import disk_troubles
 from sparkwright.supervision.recovery import NOTHING, Needs, of_diagnosis
-from sparkwright.supervision.state import Capture, Launch, Reboot, State, Stop, Swap, Watch
+from sparkwright.supervision.state import Capture, Launch, Reboot, State, StopRanks, SwapRanks, WatchRanks
 from sparkwright.supervisor.announcer import announce, view
 from sparkwright.supervisor.context import DeploymentContext
 from sparkwright.supervisor.demand import in_use
@@ -58,7 +58,7 @@ async def capture(bus: EventBus, state: State, wanted: Capture) -> Captured:
     if context.seen.opening:
         announce(context, context.seen.opening, state, opened.number)
     await bus.let_go()
-    ranks = [evidence.Rank(s.rank, s.node, s.runtime, context.handle(s.rank)) for s in context.outline.specs]
+    ranks = [evidence.IncidentRank(s.rank, s.node, s.runtime, context.handle(s.rank)) for s in context.outline.specs]
     found = await evidence.collect(context.services, context.name, ranks)
     found.files.update(_own(bus, state, wanted))
     found.logs.update({f"nvidia-smi dmon on {node}": _busy(readings) for node, readings in context.seen.gpus.items()})
@@ -270,7 +270,7 @@ async def _abandoned(context: DeploymentContext, by: str, nonce: str) -> Returne
     return Returned(context.now(), f"the `up` of {by} that was replacing it sent no renewal for {silent}")
 
 
-Work = Capture | Stop | Launch | Watch | Reboot | Swap
+Work = Capture | StopRanks | Launch | WatchRanks | Reboot | SwapRanks
 
 
 class EffectRunner:
@@ -302,7 +302,7 @@ class EffectRunner:
         context = self._bus.context
         if isinstance(work, Capture):
             return await capture(self._bus, state, work)
-        if isinstance(work, Stop):
+        if isinstance(work, StopRanks):
             if state.planned or state.halted:
                 await drained(context)
             still = await in_use(self._bus) if state.idle else None
@@ -310,9 +310,9 @@ class EffectRunner:
         if isinstance(work, Launch):
             self._launched = True
             return await launch(context, asked_for=state.idle)
-        if isinstance(work, Watch):
+        if isinstance(work, WatchRanks):
             return await watch(context, self._launched)
-        if isinstance(work, Swap):
+        if isinstance(work, SwapRanks):
             returned = await swap(self._bus, state)
             context.seen.forget_request()
             return returned
@@ -323,8 +323,8 @@ class EffectRunner:
         at = self._bus.context.now()
         if isinstance(work, Capture):
             return Captured(at, work.incident)
-        if isinstance(work, Stop):
+        if isinstance(work, StopRanks):
             return Stopped(at, left=(why,))
-        if isinstance(work, Swap):
+        if isinstance(work, SwapRanks):
             return Returned(at, why)
         return RebootFailed(at, why) if isinstance(work, Reboot) else LaunchFailed(at, why)

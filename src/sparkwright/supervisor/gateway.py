@@ -26,7 +26,7 @@ from sparkwright.adapters.sqlite.usage import UsageStore
 from sparkwright.adapters.watchdog import watched_by_systemd
 from sparkwright.domain.codec import from_json
 from sparkwright.gateway import caddy, decide
-from sparkwright.gateway.decide import UNKNOWN_MODEL, Answer
+from sparkwright.gateway.decide import UNKNOWN_MODEL, GatewayAnswer
 from sparkwright.gateway.keys import (
     FRONT,
     FrontSetting,
@@ -38,10 +38,10 @@ from sparkwright.gateway.keys import (
     shown_in,
 )
 from sparkwright.gateway.keys import Key as GatewayKey
-from sparkwright.gateway.models import MODELS, Listed, models_page, names_of
+from sparkwright.gateway.models import MODELS, ListedModels, models_page, names_of
 from sparkwright.ports import Clock
 from sparkwright.supervisor.behind import Behind, Deployed, Flight
-from sparkwright.supervisor.connection import PIECE, Head, Page
+from sparkwright.supervisor.connection import PIECE, OwnPage, RequestHead
 from sparkwright.supervisor.meter import OTHER, Counted, Meter
 from sparkwright.supervisor.passing import Passing
 from sparkwright.supervisor.watched import Watched
@@ -104,7 +104,9 @@ class Doorman:
             use |= trouble
         return json.dumps(plain).encode()
 
-    def _opened(self, deployed: Mapping[str, Deployed], head: Head) -> tuple[GatewayKey | None, dict[str, Deployed]]:
+    def _opened(
+        self, deployed: Mapping[str, Deployed], head: RequestHead
+    ) -> tuple[GatewayKey | None, dict[str, Deployed]]:
         """The first key that the client shows and that opens something, and what it opens."""
         shown, key, found = shown_in(head.headers), None, {}
         for name, one in deployed.items() if shown else ():
@@ -118,13 +120,13 @@ class Doorman:
         keys = (key for key in self._keys.value.keys if key.role is not Role.VIEWER)
         return (*keys, *([GatewayKey("", digest(one.engine_key))] if one.engine_key else []))
 
-    def first(self, head: Head) -> "Entry | Answer":
+    def first(self, head: RequestHead) -> "CountedRequest | GatewayAnswer":
         """Decide by the head alone. What a key's limits count is counted from here on."""
         deployed = self.deployed
         settings = [one.setting for one in deployed.values()]
         key, opened = self._opened(deployed, head)
         length = head.headers.get("content-length", "")
-        request = decide.Request(
+        request = decide.AdmissionRequest(
             method=head.method,
             path=head.path,
             known=key is not None,
@@ -138,29 +140,31 @@ class Doorman:
             return refused
         websocket = "upgrade" in head.headers and any(head.path in setting.websockets for setting in settings)
         if key is None or not (head.method == "POST" or websocket):
-            return Entry()
+            return CountedRequest()
         models = [model for one in opened.values() for model in one.setting.models[:1]]
         counted = self._meter.enter(key, models[0] if len(models) == 1 else OTHER)
-        return counted if isinstance(counted, Answer) else Entry(counted)
+        return counted if isinstance(counted, GatewayAnswer) else CountedRequest(counted)
 
-    async def choose(self, head: Head, model: str, entry: "Entry") -> Flight | Page | Answer:
+    async def choose(self, head: RequestHead, model: str, entry: "CountedRequest") -> Flight | OwnPage | GatewayAnswer:
         deployed = self.deployed
         _, opened = self._opened(deployed, head)
         model = model or head.model
         alone = len(deployed) == 1 and not any(one.setting.patience for one in deployed.values())
         if not alone and head.path == MODELS:
             listed = json.dumps(models_page(await self._listed(opened))).encode()
-            return Page("application/json", lambda: listed)
+            return OwnPage("application/json", lambda: listed)
         # One deployment alone gets all: its engine knows its own names
         found = _fitting(opened, f"{head.method} {head.path}", "" if alone else model)
-        if isinstance(found, Answer) and found.code == UNKNOWN_MODEL:
+        if isinstance(found, GatewayAnswer) and found.code == UNKNOWN_MODEL:
             known = await self._listed(opened)
             found = next((opened[name] for name, one in known.items() if model in names_of(one)), found)
-        if isinstance(found, Answer):
+        if isinstance(found, GatewayAnswer):
             return found
         return await self._towards(found, head, model, entry)
 
-    async def _towards(self, found: Deployed, head: Head, model: str, entry: "Entry") -> Flight | Answer:
+    async def _towards(
+        self, found: Deployed, head: RequestHead, model: str, entry: "CountedRequest"
+    ) -> Flight | GatewayAnswer:
         setting = found.setting
         length = head.headers.get("content-length", "")
         if length.isascii() and length.isdigit() and setting.limit < int(length):
@@ -174,18 +178,18 @@ class Doorman:
             self._meter.refuse(counted, row_model, head.path, refused.status)
         return refused or Flight(found, head.path, begins)
 
-    async def _listed(self, opened: dict[str, Deployed]) -> dict[str, Listed]:
+    async def _listed(self, opened: dict[str, Deployed]) -> dict[str, ListedModels]:
         """The models that each engine lists, which may be more than its recipe names (adapters)."""
         found = await asyncio.gather(*(self._asked(one) for one in opened.values()))
         return dict(zip(opened, found, strict=True))
 
-    async def _asked(self, one: Deployed) -> Listed:
+    async def _asked(self, one: Deployed) -> ListedModels:
         setting, live = one.setting, one.behind.live
         state = str(live.phase) if live and decide.fresh(live, self._clock.now()) else ""
         rows = () if one.behind.refusing else await self._models.listed(setting.engine, one.engine_key)
-        return Listed(setting.deployment, setting.models, state, rows)
+        return ListedModels(setting.deployment, setting.models, state, rows)
 
-    async def _admitted(self, found: Deployed, head: Head) -> Answer | None:
+    async def _admitted(self, found: Deployed, head: RequestHead) -> GatewayAnswer | None:
         """Admits or refuses: at once, after a short wait for a deployment about to be back, or a longer one for a start
         on demand."""
         began, counted, behind = self._clock.monotonic(), False, found.behind
@@ -208,7 +212,7 @@ class Doorman:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class CountedRequest:
     """One request that was let in. counted: None for what no limit counts."""
 
     counted: Counted | None = None
@@ -218,7 +222,7 @@ class Entry:
             self.counted.leave()
 
 
-def _fitting(opened: dict[str, Deployed], call: str, model: str) -> Deployed | Answer:
+def _fitting(opened: dict[str, Deployed], call: str, model: str) -> Deployed | GatewayAnswer:
     """The deployment that the request is for."""
     settings = {name: one.setting for name, one in opened.items()}
     fits = {name: one for name, one in settings.items() if decide.matcher(one.routes).fullmatch(call)}
@@ -239,8 +243,8 @@ async def run(home: Path) -> None:
     """Runs until SIGTERM. Raises Unreadable or OSError if there is no setting to serve."""
     doorman, exporters, over = Doorman(home, SystemClock()), Exporters(), asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, over.set)
-    inside = Passing({caddy.FLIGHTS: Page("application/json", doorman.flights)}, doorman)
-    figures = Passing({"/metrics": Page(CONTENT_TYPE, lambda: exporters.page(doorman.shown))})
+    inside = Passing({caddy.FLIGHTS: OwnPage("application/json", doorman.flights)}, doorman)
+    figures = Passing({"/metrics": OwnPage(CONTENT_TYPE, lambda: exporters.page(doorman.shown))})
     # asyncio listens again: with its own backlog of 100 a burst of clients would get no connection
     await asyncio.start_unix_server(inside, sock=_socket(home / "door"), limit=PIECE, backlog=_BACKLOG)
     with suppress(OSError):  # without its port there are no figures; keys are checked all the same

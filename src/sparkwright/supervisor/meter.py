@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 
 from sparkwright.adapters.sqlite.usage import Row, UsageStore
 from sparkwright.domain.history import RequestRecord
-from sparkwright.gateway.decide import Answer
+from sparkwright.gateway.decide import GatewayAnswer
 from sparkwright.gateway.keys import Key
-from sparkwright.gateway.usage import ASK, MINUTE, STREAMS, Body, Counting, Load, asks_nothing, enough
+from sparkwright.gateway.usage import ASK, MINUTE, STREAMS, Body, Counting, KeyLoad, asks_nothing, enough
 from sparkwright.ports import Clock
 from sparkwright.supervisor.engine_answer import EngineAnswer
 
@@ -26,7 +26,7 @@ class Meter:
         for name, at in store.minutes(now - MINUTE, now):
             self._minutes[name].append(at)
 
-    def enter(self, key: Key, model: str) -> "Counted | Answer":
+    def enter(self, key: Key, model: str) -> "Counted | GatewayAnswer":
         """Count a request for its key, before a byte of its body is read. model: for one that a limit refuses."""
         now, name = self._clock.now(), key.name or ENGINES_OWN
         if answer := enough(key, self._load(key, name, now), now):
@@ -86,13 +86,13 @@ class Meter:
     def _row(name: str, model: str, now: float) -> Row:
         return datetime.fromtimestamp(now, UTC).date().isoformat(), name, model
 
-    def _load(self, key: Key, name: str, wall: float) -> Load:
+    def _load(self, key: Key, name: str, wall: float) -> KeyLoad:
         minute, now = self._minutes[name], self._clock.monotonic()
         while minute and now - minute[0] >= MINUTE:
             minute.popleft()
         today = self._store.today(self._row(name, "", wall)[0], name) if key.tokens_a_day else 0
         free_in = MINUTE - (now - minute[-key.per_minute]) if 0 < key.per_minute <= len(minute) else 0.0
-        return Load(free_in, self._at_once[name], today)
+        return KeyLoad(free_in, self._at_once[name], today)
 
 
 @dataclass(slots=True)

@@ -15,10 +15,10 @@ from typing import Any, Protocol
 
 import h11
 
-from sparkwright.gateway.decide import GATEWAY_FAULT, Answer, invalid, too_large
+from sparkwright.gateway.decide import GATEWAY_FAULT, GatewayAnswer, invalid, too_large
 from sparkwright.gateway.model_scan import scan_for
 from sparkwright.gateway.usage import Body, streams
-from sparkwright.supervisor.connection import PIECE, Client, Gone, Head, Page, TooLarge, TooSlow
+from sparkwright.supervisor.connection import PIECE, Gone, OwnPage, ProxyConnection, RequestHead, TooLarge, TooSlow
 from sparkwright.supervisor.engine_answer import EngineAnswer, MalformedAnswer
 from sparkwright.supervisor.spool import IN_MEMORY, HeldBody, Spool, SpoolFull
 
@@ -50,7 +50,7 @@ class Tap(Protocol):
     def ended(self, whole: bool) -> None: ...
 
 
-class Target(Protocol):
+class EngineTarget(Protocol):
     """The destination of a request. key: of the engine, '' for none. limit: bytes of the body. websocket: it may become
     one.
 
@@ -67,17 +67,17 @@ class Target(Protocol):
     def limit(self) -> int: ...
     @property
     def websocket(self) -> bool: ...
-    def begin(self) -> Tap | Answer: ...
-    def broken(self) -> Answer: ...
+    def begin(self) -> Tap | GatewayAnswer: ...
+    def broken(self) -> GatewayAnswer: ...
 
 
-class Entry(Protocol):
+class AdmittedRequest(Protocol):
     """One request that was let in; it counts for its key until it leaves."""
 
     def leave(self) -> None: ...
 
 
-class Gate(Protocol):
+class RequestGate(Protocol):
     """The decisions on a request. `first`: before a byte of the body is read; `choose`: with its model, '' if none is
     named; a Page is this process's own.
 
@@ -86,18 +86,20 @@ class Gate(Protocol):
 
     @property
     def limit(self) -> int: ...
-    def first(self, head: Head) -> Entry | Answer: ...
-    async def choose(self, head: Head, model: str, entry: Any) -> Target | Page | Answer: ...
+    def first(self, head: RequestHead) -> AdmittedRequest | GatewayAnswer: ...
+    async def choose(self, head: RequestHead, model: str, entry: Any) -> EngineTarget | OwnPage | GatewayAnswer: ...
 
 
 class Passing:
     """Serves one connection after the other. pages: by path. gate: None where there are only those."""
 
-    def __init__(self, pages: Mapping[str, Page], gate: Gate | None = None, spool: Spool | None = None) -> None:
+    def __init__(
+        self, pages: Mapping[str, OwnPage], gate: RequestGate | None = None, spool: Spool | None = None
+    ) -> None:
         self._pages, self._gate, self._spool = pages, gate, spool or Spool()
 
     async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        client = Client(reader, writer)
+        client = ProxyConnection(reader, writer)
         try:
             if answer := await self._answered(client):
                 await client.answer(answer)
@@ -107,7 +109,7 @@ class Passing:
         finally:
             writer.close()
 
-    async def _answered(self, client: Client) -> Answer | None:
+    async def _answered(self, client: ProxyConnection) -> GatewayAnswer | None:
         """The error answer for the client; None if it got its answer. An error of ours never ends without one."""
         try:
             return await self._serve(client)
@@ -125,7 +127,7 @@ class Passing:
             sys.stderr.write(f"a request failed in the gateway itself:\n{traceback.format_exc()}")
             return GATEWAY_FAULT
 
-    async def _serve(self, client: Client) -> Answer | None:
+    async def _serve(self, client: ProxyConnection) -> GatewayAnswer | None:
         head = await client.head()
         if head is None:
             return None
@@ -134,7 +136,7 @@ class Passing:
             return None
         client.limit = self._gate.limit
         entry = self._gate.first(head)
-        if isinstance(entry, Answer):
+        if isinstance(entry, GatewayAnswer):
             return entry
         try:
             with self._spool.body() as kept:
@@ -143,20 +145,24 @@ class Passing:
             entry.leave()
 
 
-async def _asked(gate: Gate, client: Client, head: Head, kept: HeldBody, entry: Entry) -> Answer | None:
+async def _asked(
+    gate: RequestGate, client: ProxyConnection, head: RequestHead, kept: HeldBody, entry: AdmittedRequest
+) -> GatewayAnswer | None:
     """The answer for the client in place of an engine's; None if it got one. Raises Gone, OSError."""
     target = await _chosen(gate, client, head, kept, entry)
-    if isinstance(target, Answer):
+    if isinstance(target, GatewayAnswer):
         return target
-    if isinstance(target, Page):
+    if isinstance(target, OwnPage):
         await client.show(target)
         return None
     client.limit, head.upgrade = target.limit, target.websocket and "upgrade" in head.headers
     tap = target.begin()
-    return tap if isinstance(tap, Answer) else await _passed(client, head, kept, target, tap)
+    return tap if isinstance(tap, GatewayAnswer) else await _passed(client, head, kept, target, tap)
 
 
-async def _chosen(gate: Gate, client: Client, head: Head, kept: HeldBody, entry: Entry) -> Target | Page | Answer:
+async def _chosen(
+    gate: RequestGate, client: ProxyConnection, head: RequestHead, kept: HeldBody, entry: AdmittedRequest
+) -> EngineTarget | OwnPage | GatewayAnswer:
     scan = scan_for(head.headers.get("content-type", ""))
     while not scan.done and (piece := await client.body()):
         await kept.write(piece)
@@ -168,7 +174,9 @@ async def _chosen(gate: Gate, client: Client, head: Head, kept: HeldBody, entry:
     return choosing.result()
 
 
-async def _while_waiting(choosing: "asyncio.Future[Target | Page | Answer]", client: Client, kept: HeldBody) -> None:
+async def _while_waiting(
+    choosing: "asyncio.Future[EngineTarget | OwnPage | GatewayAnswer]", client: ProxyConnection, kept: HeldBody
+) -> None:
     """The rest of the body is taken in meanwhile: only then is it seen that a client leaves. Raises Gone."""
 
     async def absorbing() -> None:
@@ -197,7 +205,9 @@ async def _while_waiting(choosing: "asyncio.Future[Target | Page | Answer]", cli
                 await task
 
 
-async def _passed(client: Client, head: Head, kept: HeldBody, target: Target, tap: Tap) -> Answer | None:
+async def _passed(
+    client: ProxyConnection, head: RequestHead, kept: HeldBody, target: EngineTarget, tap: Tap
+) -> GatewayAnswer | None:
     """The answer for the client in place of the engine's; None if it got one. Raises Gone, OSError."""
     answer, engine = EngineAnswer(head.method), None
     try:
@@ -226,7 +236,7 @@ async def _passed(client: Client, head: Head, kept: HeldBody, target: Target, ta
             engine.close()
 
 
-async def _connected(target: Target) -> socket.socket:
+async def _connected(target: EngineTarget) -> socket.socket:
     """A plain socket: what the engine had sent before it broke off can still be read. Raises OSError, TimeoutError."""
     loop = asyncio.get_running_loop()
     async with asyncio.timeout(_CONNECT):
@@ -248,14 +258,16 @@ async def _family(host: str) -> int:
         return int(found[0][0])
 
 
-async def _inserted(client: Client, kept: HeldBody, tap: Tap) -> bytes:
+async def _inserted(client: ProxyConnection, kept: HeldBody, tap: Tap) -> bytes:
     """The tap's addition once the whole body is here: without it no engine begins. Raises Gone, TooLarge."""
     while piece := await client.body():
         await kept.write(piece)
     return kept.examine(tap.insertion)
 
 
-async def _send(client: Client, request: h11.Request, kept: HeldBody, engine: socket.socket, inserted: bytes) -> None:
+async def _send(
+    client: ProxyConnection, request: h11.Request, kept: HeldBody, engine: socket.socket, inserted: bytes
+) -> None:
     """The request, then what a websocket sends. Ends with Gone, TooLarge, or OSError where the engine reads no further.
 
     inserted: what follows the first byte of the body.
@@ -290,7 +302,7 @@ class _Arriving:
         return await asyncio.get_running_loop().sock_recv(self._engine, PIECE)
 
 
-async def _answer(engine: socket.socket, client: Client, tap: Tap, answer: EngineAnswer) -> bool:
+async def _answer(engine: socket.socket, client: ProxyConnection, tap: Tap, answer: EngineAnswer) -> bool:
     """False where the engine gives none. Raises OSError where either side breaks off in the middle of it."""
     arriving, body = _Arriving(engine), b""
     try:
@@ -315,7 +327,7 @@ async def _answer(engine: socket.socket, client: Client, tap: Tap, answer: Engin
     return True
 
 
-async def _switched(arriving: _Arriving, client: Client, answer: EngineAnswer, data: bytes) -> None:
+async def _switched(arriving: _Arriving, client: ProxyConnection, answer: EngineAnswer, data: bytes) -> None:
     """A websocket: what the engine sends, unread, until it closes."""
     if not answer.switched:
         raise MalformedAnswer("the engine changed to another protocol without naming it")
@@ -328,7 +340,7 @@ async def _switched(arriving: _Arriving, client: Client, answer: EngineAnswer, d
 class _Passed:
     """The engine's answer as the client's own."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: ProxyConnection) -> None:
         self._client = client
 
     async def more(self, piece: bytes) -> None:
@@ -344,7 +356,7 @@ class _Passed:
 class _Refusal:
     """The engine's refusal of a stream that has begun: it becomes the stream's last event."""
 
-    def __init__(self, client: Client, status: int) -> None:
+    def __init__(self, client: ProxyConnection, status: int) -> None:
         self._client, self._status, self._said = client, status, b""
 
     async def more(self, piece: bytes) -> None:
@@ -353,10 +365,10 @@ class _Refusal:
     async def end(self) -> None:
         said = self._said.decode("utf-8", "replace")[:_SHOWN]
         text = f"The engine answered {self._status}: {said}"
-        await self._client.answer(Answer(self._status, "engine_error", "engine_error", text))
+        await self._client.answer(GatewayAnswer(self._status, "engine_error", "engine_error", text))
 
 
-async def _begun(client: Client, answer: EngineAnswer) -> _Passed | _Refusal:
+async def _begun(client: ProxyConnection, answer: EngineAnswer) -> _Passed | _Refusal:
     """Write the head, not before Caddy can have seen the end of the body. Raises MalformedAnswer."""
     if client.opened:
         return _Passed(client) if answer.status == 200 else _Refusal(client, answer.status)

@@ -4,7 +4,7 @@ import asyncio
 import json
 
 from sparkwright.domain.errors import NotReady
-from sparkwright.domain.evaluation import Outcome, State
+from sparkwright.domain.evaluation import ProbeOutcome, ProbeState
 from sparkwright.supervisor.event_bus import EventBus
 
 PARSER = "parser"
@@ -24,30 +24,30 @@ async def probe(bus: EventBus, name: str) -> None:
     from sparkwright.app.parsers import parser_of
 
     outcome = await _outcome(bus, name)
-    proves = outcome is not None and outcome.state in (State.PASSED, State.FAILED)
-    failed = outcome is not None and outcome.state is State.FAILED
+    proves = outcome is not None and outcome.state in (ProbeState.PASSED, ProbeState.FAILED)
+    failed = outcome is not None and outcome.state is ProbeState.FAILED
     bus.quality.judge(name, outcome.detail if outcome and failed else "" if proves else None)
     parsers, wrong = bus.context.desired.recipe.parsers, bus.quality.wrong
     what = "; ".join(f"{parser_of(parsers, name)}: {why}" for name, why in wrong.items())
     bus.set_trouble(PARSER, f"answers are wrong (SUP009): {what}; sparkwright eval probes shows more" if what else "")
 
 
-async def _outcome(bus: EventBus, name: str) -> Outcome | None:
+async def _outcome(bus: EventBus, name: str) -> ProbeOutcome | None:
     """None where nothing was judged: it is busy, or the model does not follow."""
     from sparkwright.app.parsers import played
     from sparkwright.evals.catalog import chosen
-    from sparkwright.evals.heard import Ask, Heard, read
+    from sparkwright.evals.heard import ProbeAnswer, ProbeRequest, read
 
     context = bus.context
 
-    async def send(ask: Ask) -> Heard:
+    async def send(ask: ProbeRequest) -> ProbeAnswer:
         body = json.dumps({"model": context.outline.served_name, **ask.body})
         try:
             url = f"{context.url}{ask.path}"
             with context.own_request():
                 heard = read(ask, await context.services.endpoint.post(url, body, context.key, _SECONDS))
         except NotReady as error:
-            return Heard(trouble=error.message)
+            return ProbeAnswer(trouble=error.message)
         bus.detectors.canaries.own += heard.output_tokens  # its tokens are nobody's traffic
         return heard
 

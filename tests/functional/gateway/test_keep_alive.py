@@ -10,9 +10,9 @@ from typing import Any
 import httpx
 import pytest
 
-from sparkwright.gateway.decide import Answer, away
+from sparkwright.gateway.decide import GatewayAnswer, away
 from sparkwright.supervisor import passing
-from sparkwright.supervisor.connection import Head
+from sparkwright.supervisor.connection import RequestHead
 from sparkwright.supervisor.passing import Passing
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -32,7 +32,7 @@ class Target:
     def begin(self) -> Any:
         return self
 
-    def broken(self) -> Answer:
+    def broken(self) -> GatewayAnswer:
         return REFUSED
 
     def insertion(self, body: Any) -> bytes:
@@ -58,13 +58,13 @@ class Gate:
     def __init__(self, answer: Any) -> None:
         self.answer, self.come, self.left, self.asked = answer, asyncio.Event(), asyncio.Event(), asyncio.Event()
 
-    def first(self, head: Head) -> Any:
+    def first(self, head: RequestHead) -> Any:
         return self
 
     def leave(self) -> None:
         pass
 
-    async def choose(self, head: Head, model: str, entry: Any) -> Any:
+    async def choose(self, head: RequestHead, model: str, entry: Any) -> Any:
         self.asked.set()
         try:
             await self.come.wait()

@@ -7,7 +7,7 @@ from typing import Any
 from functional.load.truth import Seen, Truth
 from sparkwright.adapters.load.client import ProcessClient
 from sparkwright.domain.command import Secret
-from sparkwright.domain.run import Job, Lag, Row, Session, Turn
+from sparkwright.domain.run import Lag, LoadJob, Row, Session, Turn
 from sparkwright.domain.workload import Pace
 
 
@@ -21,7 +21,7 @@ def singles(count: int, times: Sequence[float] | None = None) -> tuple[Session, 
     return tuple(Session(place, (turn(place),), times[place] if times else None) for place in range(count))
 
 
-async def played(job: Job, key: Secret | None = None, processes: int = 1) -> tuple[list[Row], Lag]:
+async def played(job: LoadJob, key: Secret | None = None, processes: int = 1) -> tuple[list[Row], Lag]:
     """Every row and the lag."""
     heard = [one async for one in ProcessClient(processes).run(job, key)]
     rows = [one for one in heard if isinstance(one, Row)]
@@ -31,7 +31,7 @@ async def played(job: Job, key: Secret | None = None, processes: int = 1) -> tup
 
 
 async def play(url: str, count: int = 1, streams: int = 1, **more: Any) -> tuple[list[Row], Lag]:
-    return await played(Job(url, singles(count), Pace(concurrency=streams), **{"whole": 30.0, **more}))
+    return await played(LoadJob(url, singles(count), Pace(concurrency=streams), **{"whole": 30.0, **more}))
 
 
 def near(told: float | None, true: float, lag: Lag, server: Truth) -> bool:

@@ -27,7 +27,7 @@ from functional.load.truth import (
 )
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import UsageError
-from sparkwright.domain.run import Job, Session, Turn
+from sparkwright.domain.run import LoadJob, Session, Turn
 from sparkwright.domain.workload import Pace
 
 QUICK = steady(2, 0.01, 0.01)
@@ -187,7 +187,7 @@ async def test_the_key_and_large_bodies() -> None:
     """8 MB of prompt arrive whole, with the key; `sent` is when the last of it was given away."""
     large = "x" * (8 << 20)
     async with truth(QUICK) as server:
-        asked = Job(server.url, (Session(0, (Turn(large, "", ""),)),), Pace(), whole=30.0)
+        asked = LoadJob(server.url, (Session(0, (Turn(large, "", ""),)),), Pace(), whole=30.0)
         (row,), _ = await played(asked, Secret("sesame"))
     assert row.error == "" and server.seen[0].body == large.encode()
     assert "authorization: bearer sesame" in server.seen[0].head.lower()
@@ -208,7 +208,7 @@ async def test_an_answer_before_the_request_is_whole() -> None:
     server = await asyncio.start_server(refuse, "127.0.0.1", 0)
     large = Session(0, (Turn("x" * (32 << 20), "", ""),))
     url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1/chat/completions"
-    (row,), _ = await played(Job(url, (large,), Pace(), whole=30.0))
+    (row,), _ = await played(LoadJob(url, (large,), Pace(), whole=30.0))
     await gone.wait()
     server.close()
     assert (row.kind, row.error) == ("http-413", "too large")

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from fakes.sh import Sh
-from sparkwright.domain.sample import Halt
+from sparkwright.domain.sample import HaltedProcess
 from sparkwright.facts import sample
 from sparkwright.facts.sample import parse_stopped
 from sparkwright.remote import process
@@ -88,9 +88,9 @@ def test_what_runs_is_not_reported(sh: Sh, rank: Tree) -> None:
 def test_one_stopped_worker_is_reported_in_both_runtimes(sh: Sh, rank: Tree) -> None:
     """Guards a worker's child alone: its parent and its sibling run on."""
     stop(rank.workers[1])
-    assert parse_stopped(sh.run(sample.in_folder(FOLDER))) == (Halt(rank.workers[1], "sleep"),)
+    assert parse_stopped(sh.run(sample.in_folder(FOLDER))) == (HaltedProcess(rank.workers[1], "sleep"),)
     node = docker(sh, f"false {rank.top}")
-    assert parse_stopped(node.run(sample.in_container("it"))) == (Halt(rank.workers[1], "sleep"),)
+    assert parse_stopped(node.run(sample.in_container("it"))) == (HaltedProcess(rank.workers[1], "sleep"),)
 
 
 def test_a_whole_tree_that_is_stopped_is_reported(sh: Sh, rank: Tree) -> None:
@@ -117,7 +117,7 @@ def test_stopped_processes_of_others_are_nothing(sh: Sh, rank: Tree) -> None:
 
 def test_a_paused_container_is_reported(sh: Sh) -> None:
     """Guards docker pause: the freezer leaves no state T behind."""
-    assert parse_stopped(docker(sh, "true 4711").run(sample.in_container("it"))) == (Halt(4711, paused=True),)
+    assert parse_stopped(docker(sh, "true 4711").run(sample.in_container("it"))) == (HaltedProcess(4711, paused=True),)
 
 
 def test_a_container_that_has_ended_or_gone_has_nothing_stopped(sh: Sh) -> None:

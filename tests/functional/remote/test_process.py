@@ -15,7 +15,7 @@ from fakes.sh import Sh
 from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.facts import RankStatus
 from sparkwright.domain.plan import RankSpec
-from sparkwright.domain.probed import Launched
+from sparkwright.domain.probed import LaunchCommand
 from sparkwright.domain.recipe import Runtime
 from sparkwright.facts import ranks
 from sparkwright.facts.ranks import parse_process
@@ -82,13 +82,13 @@ def test_the_flags_of_an_engine_are_its_own(node: Sh) -> None:
     """Guards a report's flags against the scripts and variables that a rank is started with."""
     assert start(node, PATIENT) == 0
     launched = parse_process(node.run(ranks.of_process(FOLDER)))
-    assert launched == Launched(("sh", "-c", PATIENT))
+    assert launched == LaunchCommand(("sh", "-c", PATIENT))
 
 
 def test_the_words_of_a_rank_that_an_earlier_version_has_started() -> None:
     """Its wrapper's command line still has the scripts and `env`."""
     words = ["sh", "-c", "TEXT", "rank", "/f", "PRINTER", "env", "A=1", "vllm", "serve", "--hf-token", "x"]
-    assert parse_process(Completed(0, "\n".join(words) + "\n")) == Launched(("vllm", "serve", "--hf-token", "***"))
+    assert parse_process(Completed(0, "\n".join(words) + "\n")) == LaunchCommand(("vllm", "serve", "--hf-token", "***"))
 
 
 def test_command_lines_of_a_rank_are_short(node: Sh) -> None:

@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkwright.adapters.node_host import LONGEST, Lines
+from sparkwright.adapters.node_host import LONGEST, LineSplitter
 from unit.for_each import for_each
 
 
 def lines(*chunks: bytes) -> list[str]:
-    cutter = Lines("MARK")
+    cutter = LineSplitter("MARK")
     return [line for chunk in chunks for line in cutter.feed(chunk)]
 
 
@@ -38,7 +38,7 @@ def test_cuts_change_nothing(output: bytes, at: int) -> None:
 
 def test_what_came_before_is_kept_apart() -> None:
     """ssh's or a login shell's words before the opening mark are for the error message."""
-    cutter = Lines("MARK")
+    cutter = LineSplitter("MARK")
     assert list(cutter.feed(b"ssh: no route\nMARK\nline\n")) == ["line"]
     assert (cutter.before, cutter.begun, cutter.ended) == ("ssh: no route\n", True, False)
 
@@ -55,7 +55,7 @@ def test_a_line_without_end_comes_in_pieces(output: bytes, more: int, at: int) -
 
 def test_what_has_come_is_not_searched_again() -> None:
     """Guards the supervisor's loop: 4 MB without a line feed in reads of 64 bytes would otherwise search 130 GB."""
-    cutter = Lines("MARK")
+    cutter = LineSplitter("MARK")
     list(cutter.feed(b"MARK\n"))
     told = [line for _ in range(65536) for line in cutter.feed(b"x" * 64)]
     assert [len(line) for line in told] == [LONGEST] * 63
@@ -64,7 +64,7 @@ def test_what_has_come_is_not_searched_again() -> None:
 @pytest.mark.full
 def test_noise_before_the_mark_is_bounded() -> None:
     """Guards against a login shell that never stops to talk."""
-    cutter = Lines("MARK")
+    cutter = LineSplitter("MARK")
     for _ in range(40):
         assert not list(cutter.feed(b"noise\n" * 1000))
     assert len(cutter.before) == LONGEST

@@ -6,10 +6,10 @@ import subprocess
 import pytest
 
 from sparkwright.adapters import node_script
-from sparkwright.adapters.node_script import Output, Script, Setting
+from sparkwright.adapters.node_script import NodeScript, Output, ScriptSettings
 from sparkwright.domain.command import Command, Secret
 
-HERE = Setting((("HOME", "/home/it's"),), "~/state", "ann@laptop")
+HERE = ScriptSettings((("HOME", "/home/it's"),), "~/state", "ann@laptop")
 
 
 def test_argv_is_quoted_once() -> None:
@@ -30,7 +30,7 @@ def test_only_what_changes_is_noted() -> None:
 @pytest.mark.parametrize("size", [10, 200_000])
 def test_a_script_stands_in_no_command_line(size: int) -> None:
     """It goes over stdin; for a login shell of any kind what it is called with is one short line of harmless words."""
-    script = Script("echo 'µ'\n" * size, b"m", 1.0)
+    script = NodeScript("echo 'µ'\n" * size, b"m", 1.0)
     text, first = node_script.line(script)
     assert first.decode() == script.text and f"bs={len(first)} " in text
     assert len(text) < 120 and "\n" not in text and "\\" not in text and "!" not in text
@@ -73,7 +73,7 @@ def test_marks_cannot_be_guessed() -> None:
 def test_between_marks(stdout: bytes, code: int, text: str) -> None:
     """The last closing mark counts; what is outside the marks is nobody's output."""
     output = Output(bytearray(stdout), bytearray(b"MARK\nMARK 0\n"))
-    done = node_script.read_run(Script("", b"MARK", 9.0), output)
+    done = node_script.read_run(NodeScript("", b"MARK", 9.0), output)
     assert (done.exit_code, done.stdout, done.stderr) == (code, text, "")
 
 
@@ -90,8 +90,8 @@ def test_end_is_seen_in_pieces() -> None:
 def test_killed_after_its_time_is_a_timeout() -> None:
     """137 means KILL: after the command's time it was ours, before that somebody else's (out of memory)."""
     output = Output(bytearray(b"MARK\nMARK 137\n"), bytearray(), seconds=12.1)
-    assert node_script.read_run(Script("", b"MARK", 10.0), output).exit_code == 124
-    assert node_script.read_run(Script("", b"MARK", 60.0), output).exit_code == 137
+    assert node_script.read_run(NodeScript("", b"MARK", 10.0), output).exit_code == 124
+    assert node_script.read_run(NodeScript("", b"MARK", 60.0), output).exit_code == 137
 
 
 def test_secret_shows_nowhere() -> None:

@@ -11,12 +11,14 @@ from sparkwright.app.plan import make_plan
 from sparkwright.cli.plan_history import history_json, history_text
 from sparkwright.domain.calibration import Calibration, Conditions
 from sparkwright.domain.ledger import KV_POOL, WEIGHTS, LedgerLine, MemoryLedger, Origin
-from sparkwright.domain.plan_history import Compared, compared, scores
+from sparkwright.domain.plan_history import PredictionError, compared, scores
 from sparkwright.domain.units import GIB
 from unit.app.scene import request, scene
 from unit.app.test_plan import found
 
-ROW = Compared(1.0, "v4", "v4@1m", "vllm 0.33.0", "spark-1", WEIGHTS, 70.0 * GIB, 68.0 * GIB, 72.0 * GIB, 71.0 * GIB)
+ROW = PredictionError(
+    1.0, "v4", "v4@1m", "vllm 0.33.0", "spark-1", WEIGHTS, 70.0 * GIB, 68.0 * GIB, 72.0 * GIB, 71.0 * GIB
+)
 UNDER = Conditions("v4@1m", "org/v4", "vllm 0.33.0", "tp 2", "", "", node="spark-1")
 
 

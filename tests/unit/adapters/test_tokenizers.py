@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sparkwright.adapters.tokenizers import ANCHOR, Served, shared_out, tokenizer
+from sparkwright.adapters.tokenizers import ANCHOR, TokenizeServer, shared_out, tokenizer
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import NotReady, UsageError
 from sparkwright.domain.probed import Reply
@@ -90,7 +90,7 @@ def counted_only(path: str, body: dict) -> object | None:
 async def test_many_texts_are_one_question(form: Answer) -> None:
     """A server that reports each token's text also reports which text a token belongs to."""
     server = Server(form)
-    counter = await tokenizer(Served(server, "http://x", "m", Secret("k")))
+    counter = await tokenizer(TokenizeServer(server, "http://x", "m", Secret("k")))
     before = len(server.asked)
     assert await counter.counts(WORDS * 20) == (4, 3, 5) * 20
     assert len(server.asked) == before + 1
@@ -102,7 +102,7 @@ async def test_many_texts_are_one_question(form: Answer) -> None:
 async def test_without_their_texts_tokens_are_counted_one_by_one(form: Answer) -> None:
     """More questions, the same figures: what the anchor in front takes is taken off."""
     server = Server(form)
-    counter = await tokenizer(Served(server, "http://x", "m"))
+    counter = await tokenizer(TokenizeServer(server, "http://x", "m"))
     assert await counter.counts(WORDS) == (4, 3, 5)
     assert any("Three." in json.dumps(body) and "One" not in json.dumps(body) for _, body in server.asked)
 
@@ -110,7 +110,7 @@ async def test_without_their_texts_tokens_are_counted_one_by_one(form: Answer) -
 async def test_a_text_without_a_line_break_is_no_neighbour_of_another() -> None:
     """Its last token could be one with the next text's first."""
     server = Server(vllm)
-    counter = await tokenizer(Served(server, "http://x", "m"))
+    counter = await tokenizer(TokenizeServer(server, "http://x", "m"))
     assert await counter.counts(["No end", "One.\n"]) == (2, 3)
     assert not any("endOne" in json.dumps(body) for _, body in server.asked)
 
@@ -118,7 +118,7 @@ async def test_a_text_without_a_line_break_is_no_neighbour_of_another() -> None:
 async def test_long_lots_are_cut() -> None:
     """A question stays well under what a server takes at once."""
     server = Server(vllm)
-    counter = await tokenizer(Served(server, "http://x", "m"))
+    counter = await tokenizer(TokenizeServer(server, "http://x", "m"))
     assert await counter.counts(["Word " * 5000 + "end.\n"] * 9) == (5003,) * 9
     assert max(len(json.dumps(body)) for _, body in server.asked) < 120_000
 
@@ -126,9 +126,9 @@ async def test_long_lots_are_cut() -> None:
 async def test_a_whole_request_is_counted_as_the_server_would_write_it() -> None:
     """vLLM takes the messages themselves; llama.cpp writes the template out; else a real request reports."""
     body = json.dumps({"model": "m", "messages": [{"role": "user", "content": "Hi there"}]})
-    assert await (await tokenizer(Served(Server(vllm), "http://x", "m"))).asked(body) == 100
-    assert await (await tokenizer(Served(Server(llama), "http://x", "m"))).asked(body) == 3
-    counter = await tokenizer(Served(Server(llama), "http://x", "m"))
+    assert await (await tokenizer(TokenizeServer(Server(vllm), "http://x", "m"))).asked(body) == 100
+    assert await (await tokenizer(TokenizeServer(Server(llama), "http://x", "m"))).asked(body) == 3
+    counter = await tokenizer(TokenizeServer(Server(llama), "http://x", "m"))
     assert await counter.used(body) == 9
 
 
@@ -142,7 +142,7 @@ async def test_without_tokenize_the_ratio_comes_from_usage() -> None:
             else {"usage": {"prompt_tokens": 50 + sum(len(m["content"]) for m in body["messages"]) // 5}}
         )
     )
-    counter = await tokenizer(Served(server, "http://x", "m"))
+    counter = await tokenizer(TokenizeServer(server, "http://x", "m"))
     assert not counter.exact
     assert counter.name.startswith("estimate, ")
     assert (await counter.counts(["a" * 1000]))[0] == pytest.approx(200, abs=2)
@@ -152,7 +152,7 @@ async def test_without_tokenize_the_ratio_comes_from_usage() -> None:
 @pytest.mark.parametrize("odd", ["no json", {"usage": None}, {"usage": {"prompt_tokens": "many"}}, [1], {}])
 async def test_a_server_that_reports_nothing_gets_the_usual_ratio(odd: object) -> None:
     """Four characters a token, reports it; nothing that it answers breaks the run."""
-    counter = await tokenizer(Served(Server(lambda path, body: odd), "http://x", "m"))
+    counter = await tokenizer(TokenizeServer(Server(lambda path, body: odd), "http://x", "m"))
     assert counter.name == "estimate, 4.00 characters a token"
     assert await counter.asked('{"messages": []}') is None
 
@@ -160,7 +160,7 @@ async def test_a_server_that_reports_nothing_gets_the_usual_ratio(odd: object) -
 async def test_a_server_that_stops_counting_is_reported() -> None:
     """It counted at first: a half-counted workload would be a wrong one."""
     server = Server(vllm)
-    counter = await tokenizer(Served(server, "http://x", "m"))
+    counter = await tokenizer(TokenizeServer(server, "http://x", "m"))
     server.answer = lambda path, body: None
     with pytest.raises(NotReady, match="does not any more"):
         await counter.counts(WORDS)
@@ -183,7 +183,7 @@ def test_tokens_are_shared_out_or_not_at_all(tokens: list[str], texts: list[str]
 
 async def test_a_file_that_is_no_tokenizer_is_named(tmp_path: Path) -> None:
     """Missing, or something else: one message with its path."""
-    served = Served(Server(vllm), "http://x", "m")
+    served = TokenizeServer(Server(vllm), "http://x", "m")
     (tmp_path / "tokenizer.json").write_text("{}")
     for path in (tmp_path, tmp_path / "absent.json"):
         with pytest.raises(UsageError, match=str(tmp_path)):

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fakes.rank_node import RankNode
-from sparkwright.app.build import Options, build
+from sparkwright.app.build import BuildOptions, build
 from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.errors import CommandFailed, SparkwrightError, UsageError
 from sparkwright.domain.progress import Notice, Progress
@@ -75,7 +75,7 @@ async def test_built_on_the_head_and_brought_to_the_others() -> None:
     """One build, one copy, the same id everywhere, and a record on both nodes."""
     here = scene()
     daemons(here, "", "")
-    built = await build(here.services, RECIPE, Options())
+    built = await build(here.services, RECIPE, BuildOptions())
     assert (built.name, built.built, built.copied) == (NAME, True, ("spark-2",))
     assert built.ids == {"spark-1": "sha256:1", "spark-2": "sha256:1"}
     assert (did(here, building), did(here, copying)) == (["spark-1"], ["spark-1"])
@@ -87,7 +87,7 @@ async def test_what_is_there_is_not_built_again() -> None:
     """The name is the hash of the parts: the same name is the same image."""
     here = scene()
     daemons(here, "sha256:1", "sha256:1")
-    built = await build(here.services, RECIPE, Options())
+    built = await build(here.services, RECIPE, BuildOptions())
     assert (built.built, built.copied, did(here, building), did(here, copying)) == (False, (), [], [])
 
 
@@ -95,7 +95,7 @@ async def test_a_node_that_has_it_is_where_it_comes_from() -> None:
     """An hour of compiling is saved by a minute of copying."""
     here = scene()
     daemons(here, "", "sha256:1")
-    built = await build(here.services, RECIPE, Options())
+    built = await build(here.services, RECIPE, BuildOptions())
     assert (built.built, built.copied, did(here, building), did(here, copying)) == (
         False,
         ("spark-1",),
@@ -108,7 +108,7 @@ async def test_it_can_stay_where_it_was_built() -> None:
     """`--node` and `--no-ship`."""
     here = scene()
     daemons(here, "", "")
-    built = await build(here.services, RECIPE, Options("spark-2", ship=False))
+    built = await build(here.services, RECIPE, BuildOptions("spark-2", ship=False))
     assert (built.ids, did(here, building), did(here, copying)) == ({"spark-2": "sha256:1"}, ["spark-2"], [])
 
 
@@ -118,7 +118,7 @@ async def test_progress_is_reported_in_steps() -> None:
     daemons(here, "", "")
     here.nodes[0].on(building, ["#5 [2/9] RUN apt-get update", *LINES[:1], "\x1eend 1"])
     with pytest.raises(CommandFailed):
-        await build(here.services, RECIPE, Options())
+        await build(here.services, RECIPE, BuildOptions())
     assert [(told.done, told.total) for told in here.sink.of(Progress)] == [(2.0, 9.0), (1.0, 2.0)]
 
 
@@ -128,7 +128,7 @@ async def test_a_failed_build_shows_its_last_lines() -> None:
     daemons(here, "", "")
     here.nodes[0].on(building, ["Step 1/2 : FROM base:1", "manifest unknown", "\x1eend 1"])
     with pytest.raises(CommandFailed) as caught:
-        await build(here.services, RECIPE, Options())
+        await build(here.services, RECIPE, BuildOptions())
     assert "  | manifest unknown" in caught.value.message and "build.log" in caught.value.hint
     assert did(here, copying) == [] and [node.holder for node in here.nodes] == [None, None]
 
@@ -139,7 +139,7 @@ async def test_an_image_that_the_builder_kept_to_itself() -> None:
     daemons(here, "", "")
     here.nodes[0].on(building, LINES)
     with pytest.raises(CommandFailed) as caught:
-        await build(here.services, RECIPE, Options())
+        await build(here.services, RECIPE, BuildOptions())
     assert "not in Docker's store" in caught.value.message and "docker buildx use default" in caught.value.hint
 
 
@@ -154,7 +154,7 @@ async def test_an_interrupted_build_reports_what_is_left(during: Any, told: str)
 
     here.nodes[0].on(during, interrupt)
     with pytest.raises(asyncio.CancelledError):
-        await build(here.services, RECIPE, Options())
+        await build(here.services, RECIPE, BuildOptions())
     (notice,) = here.sink.of(Notice)
     assert told in notice.text and NAME in notice.text
 
@@ -165,18 +165,18 @@ async def test_another_id_after_the_copy_is_an_error() -> None:
     daemons(here, "", "")
     here.nodes[0].on(copying, ["\x1eend 0"])
     with pytest.raises(CommandFailed) as caught:
-        await build(here.services, RECIPE, Options())
+        await build(here.services, RECIPE, BuildOptions())
     assert caught.value.node == "spark-2" and "absent" in caught.value.message
 
 
 @pytest.mark.parametrize(
     ("recipe", "options", "words"),
     [
-        (replace(RECIPE, build=None), Options(), "no `build` section"),
-        (RECIPE, Options("spark-9"), "no such node"),
+        (replace(RECIPE, build=None), BuildOptions(), "no `build` section"),
+        (RECIPE, BuildOptions("spark-9"), "no such node"),
     ],
 )
-async def test_nothing_to_build_with(recipe: Recipe, options: Options, words: str) -> None:
+async def test_nothing_to_build_with(recipe: Recipe, options: BuildOptions, words: str) -> None:
     """Reported before any node is asked."""
     here = scene()
     with pytest.raises(UsageError) as caught:
@@ -190,6 +190,6 @@ async def test_a_node_without_docker_is_named() -> None:
     daemons(here, "", "")
     here.nodes[1].on("docker info", "@@ client\nabsent\n")
     with pytest.raises(SparkwrightError) as caught:
-        await build(here.services, RECIPE, Options())
+        await build(here.services, RECIPE, BuildOptions())
     assert [finding.subject for finding in getattr(caught.value, "findings", ())] == ["spark-2"]
     assert here.did("take") == []

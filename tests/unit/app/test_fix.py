@@ -12,7 +12,7 @@ from fakes.clock import FakeClock
 from fakes.host import Given
 from fakes.rank_node import STATE, RankNode
 from sparkwright.app.check import check_nodes
-from sparkwright.app.fix import Outcome, Result, Wanted, apply_fixes, mendable, undo, undoable, with_password
+from sparkwright.app.fix import FixOutcome, Result, WantedFix, apply_fixes, mendable, undo, undoable, with_password
 from sparkwright.domain.command import Command, Completed, Secret
 from sparkwright.domain.errors import Busy, CommandFailed, Unreachable
 from sparkwright.facts import changes
@@ -84,7 +84,7 @@ def node(here: Scene, number: int = 0) -> Tunable:
     return found
 
 
-async def proposed(here: Scene) -> tuple[Wanted, ...]:
+async def proposed(here: Scene) -> tuple[WantedFix, ...]:
     return await mendable(here.services, await check_nodes(here.services), ("MEM009",))
 
 
@@ -99,14 +99,14 @@ async def undone(here: Scene) -> tuple[Result, ...]:
     return await undo(here.services, wanted, seize=False)
 
 
-def outcomes(results: tuple[Result, ...]) -> list[Outcome]:
+def outcomes(results: tuple[Result, ...]) -> list[FixOutcome]:
     return [result.outcome for result in results]
 
 
 async def test_what_is_due_is_set_recorded_and_no_longer_found(here: Scene) -> None:
     """Guards the whole way: both nodes changed, in the log, recorded 0600, and the second check finds nothing of it."""
     results, after = await apply_fixes(here.services, await proposed(here), seize=False)
-    assert outcomes(results) == [Outcome.DONE] * 2
+    assert outcomes(results) == [FixOutcome.DONE] * 2
     assert "MEM009" not in {finding.code for finding in after.findings}
     for number in (0, 1):
         assert node(here, number).value == WANTED
@@ -128,7 +128,7 @@ async def test_the_way_back_is_recorded_before_the_change(here: Scene) -> None:
 async def test_undo_restores_what_was_there_and_forgets(here: Scene) -> None:
     """Guards that the value found comes back, and that nothing is left to be taken back twice."""
     await fixed(here)
-    assert outcomes(await undone(here)) == [Outcome.DONE] * 2
+    assert outcomes(await undone(here)) == [FixOutcome.DONE] * 2
     assert [node(here, n).value for n in (0, 1)] == ["67584", "67584"]
     assert [node(here, n).recorded for n in (0, 1)] == [[], []]
     assert await undone(here) == ()
@@ -142,7 +142,7 @@ async def test_the_last_change_is_taken_back_first(here: Scene) -> None:
     assert [row["before"] for row in node(here).recorded] == ["67584", "50000"]
     node(here, 1).files.clear()
     results = await undone(here)
-    assert outcomes(results) == [Outcome.DONE, Outcome.SKIPPED]
+    assert outcomes(results) == [FixOutcome.DONE, FixOutcome.SKIPPED]
     assert node(here).value == "50000"
 
 
@@ -151,7 +151,7 @@ async def test_what_others_changed_since_is_left_to_them(here: Scene) -> None:
     await fixed(here)
     node(here).value = "5000000"
     first, second = await undone(here)
-    assert (first.outcome, second.outcome) == (Outcome.SKIPPED, Outcome.DONE)
+    assert (first.outcome, second.outcome) == (FixOutcome.SKIPPED, FixOutcome.DONE)
     assert first.why == "changed since: it is 5000000, and was set to 3145728; left as it is"
     assert node(here).value == "5000000"
     assert len(node(here).recorded) == 1
@@ -164,7 +164,7 @@ async def test_a_change_that_was_cut_off_can_be_taken_back(here: Scene, value: s
     node(here).files[RECORD] = node(here).seen[0].encode()
     node(here).value = value
     results = await undone(here)
-    assert outcomes(results) == [Outcome.DONE] * 2
+    assert outcomes(results) == [FixOutcome.DONE] * 2
     assert (node(here).value, node(here).recorded) == ("67584", [])
 
 
@@ -181,7 +181,7 @@ async def test_what_the_node_refuses_is_reported_and_leaves_no_record(here: Scen
     """Guards against half a change: it is taken back, forgotten, and the other node's is made."""
     node(here).refuses_set = Completed(255, "", "sysctl: permission denied on key 'vm.min_free_kbytes'")
     first, second = await fixed(here)
-    assert (first.outcome, second.outcome) == (Outcome.FAILED, Outcome.DONE)
+    assert (first.outcome, second.outcome) == (FixOutcome.FAILED, FixOutcome.DONE)
     assert "permission denied" in first.why
     assert first.why.endswith("nothing is changed")
     assert node(here).recorded == []
@@ -191,7 +191,7 @@ async def test_a_success_that_changed_nothing_is_a_failure(here: Scene) -> None:
     """Guards against believing an exit code: the value is inspected afterwards."""
     node(here).ignores = True
     first, _ = await fixed(here)
-    assert (first.outcome, first.why) == (Outcome.FAILED, "it is 67584 afterwards; nothing is changed")
+    assert (first.outcome, first.why) == (FixOutcome.FAILED, "it is 67584 afterwards; nothing is changed")
 
 
 async def test_without_a_way_to_root_nothing_is_begun(here: Scene) -> None:
@@ -204,7 +204,7 @@ async def test_without_a_way_to_root_nothing_is_begun(here: Scene) -> None:
         "sudo is not installed there",
     ]
     results, _ = await apply_fixes(here.services, wanted, seize=False)
-    assert outcomes(results) == [Outcome.BY_HAND] * 2
+    assert outcomes(results) == [FixOutcome.BY_HAND] * 2
     assert [node(here, n).changes for n in (0, 1)] == [[], []]
 
 
@@ -215,7 +215,7 @@ async def test_a_password_goes_to_the_nodes_whose_sudo_wants_one(here: Scene) ->
     wanted = await with_password(here.services, await proposed(here), PASSWORD)
     assert [one.by_hand for one in wanted] == ["", "sudo did not accept the password"]
     results, _ = await apply_fixes(here.services, wanted, seize=False)
-    assert outcomes(results) == [Outcome.DONE, Outcome.BY_HAND]
+    assert outcomes(results) == [FixOutcome.DONE, FixOutcome.BY_HAND]
     (made,) = [command for command in node(here).commands if command.changes.startswith("set vm.")]
     assert made.stdin == b"s3cret\n" and "s3cret" not in f"{made} {results}"
     assert [len(node(here, n).changes) > 0 for n in (0, 1)] == [True, False]
@@ -227,8 +227,8 @@ async def test_what_changed_since_it_was_shown_is_not_touched(here: Scene) -> No
     node(here).value, node(here, 1).value = "70000", WANTED
     results, _ = await apply_fixes(here.services, wanted, seize=False)
     assert [(one.outcome, one.why) for one in results] == [
-        (Outcome.SKIPPED, "somebody else changed it meanwhile: it is left as it is"),
-        (Outcome.SKIPPED, "it is so already"),
+        (FixOutcome.SKIPPED, "somebody else changed it meanwhile: it is left as it is"),
+        (FixOutcome.SKIPPED, "it is so already"),
     ]
     assert [node(here, n).value for n in (0, 1)] == ["70000", WANTED]
 
@@ -246,7 +246,7 @@ async def test_a_record_that_cannot_be_read_is_never_overwritten(here: Scene) ->
     """Guards the way back of earlier changes: the node is left alone, and undo names it."""
     node(here).files[RECORD] = b'{"version": 1, "changes": [{"co'
     first, second = await fixed(here)
-    assert (first.outcome, second.outcome) == (Outcome.FAILED, Outcome.DONE)
+    assert (first.outcome, second.outcome) == (FixOutcome.FAILED, FixOutcome.DONE)
     assert "fixes.json, the record of `check --fix`, cannot be read" in first.why
     assert (node(here).value, node(here).files[RECORD]) == ("67584", b'{"version": 1, "changes": [{"co')
     _, lost = await undoable(here.services)
@@ -261,7 +261,11 @@ async def test_a_node_lost_in_between_does_not_stop_the_other(here: Scene) -> No
 
     node(here).meanwhile = breaks
     first, second = await fixed(here)
-    assert (first.outcome, first.why, second.outcome) == (Outcome.FAILED, "spark-1: connection lost", Outcome.DONE)
+    assert (first.outcome, first.why, second.outcome) == (
+        FixOutcome.FAILED,
+        "spark-1: connection lost",
+        FixOutcome.DONE,
+    )
     assert [row["done"] for row in node(here).recorded] == [False]
 
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 import pytest
 
 from sparkwright.app.bench.benchmark import BenchRequest, ready
-from sparkwright.app.bench.target import Bench, Machine, Target
+from sparkwright.app.bench.target import Bench, BenchTarget, ClientMachine
 from sparkwright.app.soak import resumable, soak
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import NotReady, UsageError
 from sparkwright.domain.probed import Reply
-from sparkwright.domain.run import Job, Lag, Row, Run
+from sparkwright.domain.run import Lag, LoadJob, Row, Run
 from sparkwright.domain.units import GIB
 from sparkwright.domain.workload import Soak
 from sparkwright.loadgen.endurance import endurance
@@ -53,10 +53,10 @@ class Soaking(Scene):
         async def incidents() -> Mapping[float, str]:
             return self.opened or {}
 
-        machine = Machine("client", "host", "clock", nonce)
+        machine = ClientMachine("client", "host", "clock", nonce)
         bench = Bench(self.asker, self.client, self.runs, self.clock, machine, counting)
         request = BenchRequest(ROUNDS, resume, memory=memory, incidents=incidents)
-        return await soak(bench, await ready(bench, Target("http://node:1"), None, request), self.listener, resume)
+        return await soak(bench, await ready(bench, BenchTarget("http://node:1"), None, request), self.listener, resume)
 
 
 def events(run: Run) -> list[str]:
@@ -80,7 +80,7 @@ async def test_it_stops_at_the_floor() -> None:
     scene = Soaking(memory={"spark-1": 3 * GIB})
 
     class Hanging(TableClient):
-        async def run(self, job: Job, key: Secret | None) -> AsyncIterator[Row | Lag]:
+        async def run(self, job: LoadJob, key: Secret | None) -> AsyncIterator[Row | Lag]:
             yield good(0)
             await asyncio.Event().wait()
 

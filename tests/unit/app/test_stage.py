@@ -9,7 +9,7 @@ import pytest
 from fakes.rank_node import HOME, Rank
 from sparkwright.app.plan import make_plan
 from sparkwright.app.services import ClusterState
-from sparkwright.app.stage import Needs, image_needs, model_needs, stage_image, stage_model, staging_text
+from sparkwright.app.stage import CopyNeeds, image_needs, model_needs, stage_image, stage_model, staging_text
 from sparkwright.domain.checkpoint import Checkpoint
 from sparkwright.domain.cluster import Transfer
 from sparkwright.domain.command import Command, Completed, Secret
@@ -49,18 +49,18 @@ def plan(given: Recipe, cluster_state: ClusterState) -> Plan:
 @for_each(
     "checkpoints, needs",
     [
-        ((WHOLE, WHOLE), Needs((), "spark-1")),
-        ((WHOLE, NONE), Needs(("spark-2",), "spark-1")),
-        ((NONE, WHOLE), Needs(("spark-1",), "spark-2")),
-        ((HALF, WHOLE), Needs(("spark-1",), "spark-2")),
-        ((NONE, NONE), Needs(NODES)),
-        ((HALF, HALF), Needs(NODES)),
-        ((WHOLE, OTHER), Needs(("spark-2",), "spark-1")),
-        ((Unknown("", "exit 1"), WHOLE), Needs(("spark-1",), "spark-2")),
+        ((WHOLE, WHOLE), CopyNeeds((), "spark-1")),
+        ((WHOLE, NONE), CopyNeeds(("spark-2",), "spark-1")),
+        ((NONE, WHOLE), CopyNeeds(("spark-1",), "spark-2")),
+        ((HALF, WHOLE), CopyNeeds(("spark-1",), "spark-2")),
+        ((NONE, NONE), CopyNeeds(NODES)),
+        ((HALF, HALF), CopyNeeds(NODES)),
+        ((WHOLE, OTHER), CopyNeeds(("spark-2",), "spark-1")),
+        ((Unknown("", "exit 1"), WHOLE), CopyNeeds(("spark-1",), "spark-2")),
     ],
     ids=["both", "worker", "head", "half", "none", "halves", "revisions", "unreadable"],
 )
-def test_which_nodes_lack_the_weights(checkpoints: tuple[Checkpoint, ...], needs: Needs) -> None:
+def test_which_nodes_lack_the_weights(checkpoints: tuple[Checkpoint, ...], needs: CopyNeeds) -> None:
     """Half a model counts as none, and two revisions of one model are two models."""
     cluster_state = found(*checkpoints)
     assert model_needs(plan(real(), cluster_state), cluster_state) == needs
@@ -68,9 +68,9 @@ def test_which_nodes_lack_the_weights(checkpoints: tuple[Checkpoint, ...], needs
 
 @pytest.mark.parametrize(
     ("checkpoints", "needs"),
-    [((WHOLE, NONE), Needs((), "spark-1")), ((NONE, WHOLE), Needs(("spark-1",), "spark-2"))],
+    [((WHOLE, NONE), CopyNeeds((), "spark-1")), ((NONE, WHOLE), CopyNeeds(("spark-1",), "spark-2"))],
 )
-def test_rpc_workers_need_no_weights(checkpoints: tuple[Checkpoint, ...], needs: Needs) -> None:
+def test_rpc_workers_need_no_weights(checkpoints: tuple[Checkpoint, ...], needs: CopyNeeds) -> None:
     """llama.cpp's head sends each worker its layers: a file of 128 GB on the worker would only fill its disk."""
     cluster_state = found(*checkpoints)
     rpc = replace(real().engine, name="llama-cpp")
@@ -79,22 +79,22 @@ def test_rpc_workers_need_no_weights(checkpoints: tuple[Checkpoint, ...], needs:
 
 def test_a_simulated_model_needs_no_weights() -> None:
     """No weights are needed unless a node has files of it: then all need them."""
-    assert model_needs(plan(recipe(), found(NONE, NONE)), found(NONE, NONE)) == Needs(())
-    assert model_needs(plan(recipe(), found(WHOLE, NONE)), found(WHOLE, NONE)) == Needs(("spark-2",), "spark-1")
+    assert model_needs(plan(recipe(), found(NONE, NONE)), found(NONE, NONE)) == CopyNeeds(())
+    assert model_needs(plan(recipe(), found(WHOLE, NONE)), found(WHOLE, NONE)) == CopyNeeds(("spark-2",), "spark-1")
 
 
 @pytest.mark.parametrize(
     ("images", "needs"),
     [
-        ({"spark-1": ("sha256:a", 9), "spark-2": ("sha256:a", 9)}, Needs((), "spark-1")),
-        ({"spark-1": ("sha256:a", 9)}, Needs(("spark-2",), "spark-1")),
-        ({"spark-2": ("sha256:a", 9)}, Needs(("spark-1",), "spark-2")),
-        ({"spark-1": ("sha256:a", 9), "spark-2": ("sha256:b", 9)}, Needs(("spark-2",), "spark-1")),
-        ({}, Needs(NODES)),
+        ({"spark-1": ("sha256:a", 9), "spark-2": ("sha256:a", 9)}, CopyNeeds((), "spark-1")),
+        ({"spark-1": ("sha256:a", 9)}, CopyNeeds(("spark-2",), "spark-1")),
+        ({"spark-2": ("sha256:a", 9)}, CopyNeeds(("spark-1",), "spark-2")),
+        ({"spark-1": ("sha256:a", 9), "spark-2": ("sha256:b", 9)}, CopyNeeds(("spark-2",), "spark-1")),
+        ({}, CopyNeeds(NODES)),
     ],
     ids=["both", "worker", "head", "another", "none"],
 )
-def test_which_nodes_lack_the_image(images: dict[str, tuple[str, int]], needs: Needs) -> None:
+def test_which_nodes_lack_the_image(images: dict[str, tuple[str, int]], needs: CopyNeeds) -> None:
     """The same name is not the same image: the head's is what all get."""
     cluster_state = found(images=images)
     assert image_needs(plan(recipe(profile="docker"), cluster_state), cluster_state) == needs
@@ -102,7 +102,7 @@ def test_which_nodes_lack_the_image(images: dict[str, tuple[str, int]], needs: N
 
 def test_a_process_needs_no_image() -> None:
     """The runtime decides."""
-    assert image_needs(plan(recipe(), found()), found()) == Needs(())
+    assert image_needs(plan(recipe(), found()), found()) == CopyNeeds(())
 
 
 def test_what_would_be_copied_is_reported_before() -> None:

@@ -9,16 +9,16 @@ from sparkwright.domain.fabric_facts import (
     Clocks,
     ClockSample,
     Container,
+    DeepMeasurements,
+    EnvironmentSetting,
     Firewall,
     Image,
-    Measured,
     Network,
     PciFunction,
     Profile,
     RdmaDevice,
     Ref,
     Route,
-    Setting,
     Settings,
     Skipped,
     Store,
@@ -112,11 +112,16 @@ def plugged(
 
 def variables(*entries: str, where: str = "/etc/environment") -> dict[str, Any]:
     pairs = (entry.partition("=") for entry in entries)
-    return {"settings": Settings(communication=tuple(Setting(where, name, value) for name, _, value in pairs))}
+    return {
+        "settings": Settings(communication=tuple(EnvironmentSetting(where, name, value) for name, _, value in pairs))
+    }
 
 
 def proxied(exceptions: str) -> dict[str, Any]:
-    found = (Setting("session", "http_proxy", "http://proxy:3128"), Setting("session", "no_proxy", exceptions))
+    found = (
+        EnvironmentSetting("session", "http_proxy", "http://proxy:3128"),
+        EnvironmentSetting("session", "no_proxy", exceptions),
+    )
     return {"settings": Settings(proxies=found)}
 
 
@@ -153,12 +158,12 @@ def only_cage(number: int, net: int = 40) -> dict[str, Any]:
     return {"rdma": (RdmaPort(device, 1, "ACTIVE", "LINK_UP", netdev),), "interfaces": (link,)}
 
 
-def moved(gbit: float | Unknown) -> Measured:
-    return Measured(bandwidths=(Bandwidth("spark-1", "spark-2", "rocep1s0f0", "rocep1s0f0", gbit),))
+def moved(gbit: float | Unknown) -> DeepMeasurements:
+    return DeepMeasurements(bandwidths=(Bandwidth("spark-1", "spark-2", "rocep1s0f0", "rocep1s0f0", gbit),))
 
 
-def under_load(*samples: ClockSample) -> Measured:
-    return Measured(clocks=(Clocks("spark-1", "torch on the node", samples),))
+def under_load(*samples: ClockSample) -> DeepMeasurements:
+    return DeepMeasurements(clocks=(Clocks("spark-1", "torch on the node", samples),))
 
 
 def avahi(name: str) -> dict[str, Any]:
@@ -244,7 +249,9 @@ FIRING = {
 MEASURED = {
     "DEEP001": both({}, measured=moved(13.22)),
     "DEEP002": both({}, measured=under_load(ClockSample(721.0, 12.0, 96.0))),
-    "DEEP003": both({}, measured=Measured(skipped=(Skipped("RDMA bandwidth", "spark-1, spark-2", "no ib_write_bw"),))),
+    "DEEP003": both(
+        {}, measured=DeepMeasurements(skipped=(Skipped("RDMA bandwidth", "spark-1, spark-2", "no ib_write_bw"),))
+    ),
 }
 SIMULATED = [(code, "simulated nodes are one machine", replace(c, cluster=EMBEDDED)) for code, c in FIRING.items()]
 FIRING |= MEASURED

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 from sparkwright.domain.check import Context
 from sparkwright.domain.recipe import Expose, Gateway, GatewayTls, Recipe
-from sparkwright.domain.service import GatewayFacts, Pair, PairTrouble
+from sparkwright.domain.service import CertificatePair, GatewayFacts, PairTrouble
 from unit.checks.samples import CLUSTER, RECIPE
 
-GOOD_PAIR = Pair("/etc/ssl/c.pem", "/etc/ssl/k.pem", None, "Nov 21 22:52:01 2027 GMT", key_mode="640")
+GOOD_PAIR = CertificatePair("/etc/ssl/c.pem", "/etc/ssl/k.pem", None, "Nov 21 22:52:01 2027 GMT", key_mode="640")
 GOOD = GatewayFacts(
     "spark-1",
     8443,

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from sparkwright.domain.fabric_facts import (
     Container,
     Containers,
+    EnvironmentSetting,
     Firewall,
     Image,
     Network,
@@ -16,7 +17,6 @@ from sparkwright.domain.fabric_facts import (
     RdmaDevice,
     Ref,
     Route,
-    Setting,
     Settings,
     Store,
 )
@@ -30,7 +30,7 @@ INTERFACE = st.builds(Interface, WORD, st.booleans(), NUMBER, st.tuples(ADDRESS)
 GID = st.builds(Gid, NUMBER, WORD, st.sampled_from(["", "v1", "v2"]), WORD)
 PORT = st.builds(RdmaPort, WORD, NUMBER, st.sampled_from(["ACTIVE", "DOWN", ""]), WORD, WORD, st.tuples(GID))
 SETTING = st.builds(
-    Setting,
+    EnvironmentSetting,
     WORD | st.just("session"),
     st.sampled_from(["NCCL_IB_GID_INDEX", "NCCL_IB_HCA", "GLOO_SOCKET_IFNAME", "http_proxy", "no_proxy", ""]),
     WORD | st.sampled_from(["3", "-1", "^", "=", "a,,b", "10.0.0.0/8", "*"]),

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from sparkwright.checks.catalog import CHECKS, check_all
 from sparkwright.domain.check import Context
-from sparkwright.domain.fabric_facts import ClockSample, Container, Firewall, Ref, Setting, Settings
+from sparkwright.domain.fabric_facts import ClockSample, Container, EnvironmentSetting, Firewall, Ref, Settings
 from sparkwright.domain.facts import Unknown
 from sparkwright.domain.finding import Finding, Fix, Severity
 from sparkwright.facts.deep_check import NO_ROW
@@ -186,7 +186,7 @@ def test_proxy_of_the_daemon_counts_too() -> None:
 
 def test_a_proxy_without_exceptions_catches_the_peer() -> None:
     """Guards that no list at all is the worst list."""
-    settings = Settings(proxies=(Setting("/etc/environment", "HTTP_PROXY", "http://p:1"),))
+    settings = Settings(proxies=(EnvironmentSetting("/etc/environment", "HTTP_PROXY", "http://p:1"),))
     (finding,) = found("NET013", one(settings=settings))
     assert finding.remedy.startswith("no_proxy=localhost,127.0.0.1,10.40.0.1,10.41.0.1 ")
 

@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from fakes.runs import depth_plans
-from sparkwright.cli.bench_live import Block, Progress, Screen, bench_screen
+from sparkwright.cli.bench_live import BenchProgress, BenchScreen, LiveBlock, bench_screen
 from sparkwright.domain.run import Lag, Row
 
 PLANS = depth_plans((0, 4096))
@@ -60,10 +60,10 @@ def test_quiet_reports_notes_only(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_the_block_fits_a_narrow_terminal() -> None:
     """Cut at the edge, never wrapped: a block that grows would leave its lines behind."""
-    progress = Progress(PLANS, 1)
-    screen = Screen(progress, lambda text: None)
+    progress = BenchProgress(PLANS, 1)
+    screen = BenchScreen(progress, lambda text: None)
     screen.level(PLANS[0], 0, 1)
     screen.row(Row(0, 0, 0.0, 0.0, first=0.3, output_tokens=128))
-    drawn = Console(file=io.StringIO(), width=30).render_lines(Block(progress), pad=False)
+    drawn = Console(file=io.StringIO(), width=30).render_lines(LiveBlock(progress), pad=False)
     lines = ["".join(segment.text for segment in line) for line in drawn]
     assert len(lines) == 3 and all(len(line) <= 30 for line in lines)

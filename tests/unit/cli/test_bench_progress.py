@@ -1,7 +1,7 @@
 """The progress of a benchmark, from rows that have ended."""
 
 from fakes.runs import agent_plans, depth_plans
-from sparkwright.cli.bench_live import Progress, block, level_line, requests, summary_line, work
+from sparkwright.cli.bench_live import BenchProgress, block, level_line, requests, summary_line, work
 from sparkwright.domain.run import Lag, Row
 
 D0, DEEP = depth_plans((0, 131072))
@@ -13,7 +13,7 @@ def row(first: float = 0.3, **more: object) -> Row:
 
 def test_rates_are_of_what_has_ended() -> None:
     """Two answers of 128 tokens in four seconds of the client's clock; warm-up and noise are no part of it."""
-    progress = Progress([D0], 1)
+    progress = BenchProgress([D0], 1)
     progress.begin(D0, 0, 1, 100.0)
     for one in (row(warmup=True), row(counted=False), row(0.2, sent=1.0, end=2.0), row(0.4, sent=2.0, end=3.0)):
         progress.take(one)
@@ -22,7 +22,7 @@ def test_rates_are_of_what_has_ended() -> None:
 
 def test_failures_are_counted_by_kind_while_it_runs() -> None:
     """Nobody waits for an hour to learn that every request was refused."""
-    progress = Progress([D0], 1)
+    progress = BenchProgress([D0], 1)
     progress.begin(D0, 0, 1, 0.0)
     for kind in ("http-429", "cut", "http-429"):
         progress.take(row(error="x", kind=kind))
@@ -32,7 +32,7 @@ def test_failures_are_counted_by_kind_while_it_runs() -> None:
 
 def test_before_anything_ended_nothing_is_guessed() -> None:
     """No rate, no time left."""
-    progress = Progress([D0], 1)
+    progress = BenchProgress([D0], 1)
     assert block(progress, 0.0) == ["  getting ready ..."]
     progress.begin(D0, 0, 1, 0.0)
     assert progress.rate() is None and progress.left(5.0) is None and "left" not in "".join(block(progress, 5.0))
@@ -40,7 +40,7 @@ def test_before_anything_ended_nothing_is_guessed() -> None:
 
 def test_a_deep_level_is_more_work_than_a_shallow_one() -> None:
     """Half of the levels is not half of the time."""
-    progress = Progress([D0, DEEP], 1)
+    progress = BenchProgress([D0, DEEP], 1)
     progress.begin(D0, 0, 1, 0.0)
     progress.end(10.0)
     assert work(DEEP) > 5 * work(D0) and progress.share() < 0.15
@@ -50,7 +50,7 @@ def test_a_deep_level_is_more_work_than_a_shallow_one() -> None:
 
 def test_all_work_done_is_all_of_it() -> None:
     """Level by level, repeat by repeat, to one, and no time is left."""
-    progress = Progress([D0, DEEP], 2)
+    progress = BenchProgress([D0, DEEP], 2)
     seen = []
     for repeat in range(2):
         for plan in (D0, DEEP):
@@ -63,7 +63,7 @@ def test_all_work_done_is_all_of_it() -> None:
 
 def test_levels_that_nobody_counted_are_counted_as_they_come() -> None:
     """A search makes its levels while it runs: never `3 of 1`."""
-    progress = Progress([D0], 1)
+    progress = BenchProgress([D0], 1)
     for _ in range(3):
         progress.begin(D0, 0, 1, 0.0)
         progress.end(1.0)
@@ -72,7 +72,7 @@ def test_levels_that_nobody_counted_are_counted_as_they_come() -> None:
 
 def test_simulated_is_reported_from_the_first_answer_on() -> None:
     """The screen shows it, too."""
-    progress = Progress([D0], 3)
+    progress = BenchProgress([D0], 3)
     progress.begin(D0, 1, 3, 0.0)
     progress.take(row(simulated=True))
     assert level_line(progress) == "SIMULATED  1 of 3  d0, repeat 2 of 3"

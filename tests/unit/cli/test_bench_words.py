@@ -3,13 +3,13 @@
 from dataclasses import replace
 
 from fakes.tokenizer import CountingTokenizer
-from sparkwright.app.bench.benchmark import Ready
+from sparkwright.app.bench.benchmark import PreparedBench
 from sparkwright.app.bench.measure import outline
-from sparkwright.app.bench.target import Order, Target
+from sparkwright.app.bench.target import BenchTarget, Order
 from sparkwright.cli.bench_words import found_text, lacks, plan_json, plan_text
 from sparkwright.domain.probed import Probed
-from sparkwright.domain.run import Conditions
-from sparkwright.domain.workload import Arrival, Length, LevelPlan, Pace, Search, Single, Workload
+from sparkwright.domain.run import RunConditions
+from sparkwright.domain.workload import Arrival, Length, LevelPlan, Pace, RateSearch, Single, Workload
 
 PLAN = LevelPlan("one", Single(Length(256, 256), Length(64, 64)), Pace(concurrency=4), requests=12)
 OPEN = LevelPlan("open", Single(Length(9000, 9000), Length(64, 64)), Pace(Arrival.POISSON, 8, rate=2.5))
@@ -20,11 +20,11 @@ FULL = Probed(
 )  # fmt: skip
 
 
-def ready(probed: Probed = FULL, exact: bool = True, **conditions: object) -> Ready:
-    known = replace(Conditions("http://node", "m", tokenizer="/tokenize of the server"), **conditions)  # type: ignore[arg-type]
+def ready(probed: Probed = FULL, exact: bool = True, **conditions: object) -> PreparedBench:
+    known = replace(RunConditions("http://node", "m", tokenizer="/tokenize of the server"), **conditions)  # type: ignore[arg-type]
     made = outline(WORK, probed)
-    order = Order(Target("http://node"), probed, WORK, tuple(level.plan for level in made.levels))
-    return Ready(order, made, CountingTokenizer(exact=exact), known)
+    order = Order(BenchTarget("http://node"), probed, WORK, tuple(level.plan for level in made.levels))
+    return PreparedBench(order, made, CountingTokenizer(exact=exact), known)
 
 
 def test_what_was_found() -> None:
@@ -61,7 +61,7 @@ def test_what_will_be_done() -> None:
     assert "poisson 2.5/s, at most 8" in text
     assert "26 requests in 2 repeats, 25,808 tokens; 1 min 50 s at most" in text
     told = ready()
-    work = replace(WORK, search=Search(0.1, 32))
+    work = replace(WORK, search=RateSearch(0.1, 32))
     text = plan_text(replace(told, order=replace(told.order, workload=work)))
     assert "26 requests in 2 repeats, 25,808 tokens for each rate that is tried; 1 min 50 s at most" in text
     text = plan_text(ready(replace(FULL, context=4096)))

@@ -10,7 +10,7 @@ import pytest
 
 from fakes.clock import FakeClock
 from sparkwright.app.cluster_options import ClusterOptions
-from sparkwright.app.fix import Wanted
+from sparkwright.app.fix import WantedFix
 from sparkwright.app.services import Services
 from sparkwright.cli.check_fix import proposal_text, typed
 from sparkwright.cli.main import run
@@ -108,13 +108,13 @@ def test_options_that_mean_nothing_together_are_2(call: Call, words: tuple[str, 
 def test_root_types_no_sudo() -> None:
     """Guards the shown commands for a node that is entered as root."""
     fix = repair.mask_fix("a", ["sleep.target"])
-    assert typed(Wanted("HOST012", fix, Rights())) == ["sudo systemctl mask sleep.target"]
-    assert typed(Wanted("HOST012", fix, Rights(root=True))) == ["systemctl mask sleep.target"]
+    assert typed(WantedFix("HOST012", fix, Rights())) == ["sudo systemctl mask sleep.target"]
+    assert typed(WantedFix("HOST012", fix, Rights(root=True))) == ["systemctl mask sleep.target"]
 
 
 def test_what_cannot_be_done_from_here_is_apart() -> None:
     """Guards that the user sees before the question what will be left to him, and why."""
     fix = repair.mask_fix("a", ["sleep.target"])
-    told = proposal_text([Wanted("HOST012", fix, Rights(why="sudo is not installed there"))]).splitlines()
+    told = proposal_text([WantedFix("HOST012", fix, Rights(why="sudo is not installed there"))]).splitlines()
     assert told[1] == "  not done from here, these need root: sudo is not installed there. By hand:"
     assert told[3].strip() == "sudo systemctl mask sleep.target"

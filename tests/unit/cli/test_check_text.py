@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from pytest import MonkeyPatch
 
-from sparkwright.app.check import Checked
+from sparkwright.app.check import CheckReport
 from sparkwright.cli.check_fix import quiet_lines, shown, summary
 from sparkwright.domain.errors import Unreachable
 from sparkwright.domain.finding import Finding, Severity
@@ -22,8 +22,8 @@ def fixable(node: str, before: int) -> Finding:
     return Finding("MEM009", Severity.INFO, node, "too little is kept free", evidence, "the default", "raise it", fix)
 
 
-def checked(*findings: Finding, **changes: object) -> Checked:
-    made = Checked(findings, (), 3, dict.fromkeys(NAMES, healthy("spark-1")), {}, 1.234)
+def checked(*findings: Finding, **changes: object) -> CheckReport:
+    made = CheckReport(findings, (), 3, dict.fromkeys(NAMES, healthy("spark-1")), {}, 1.234)
     return replace(made, **changes)  # type: ignore[arg-type]
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from sparkwright.cli import console
-from sparkwright.cli.console import Lines, Live, Quiet, progress_text, rank_text
+from sparkwright.cli.console import LiveProgress, PlainProgress, Quiet, progress_text, rank_text
 from sparkwright.domain.deployment import Phase
 from sparkwright.domain.progress import Notice, Progress, RankPhase, StepDone, StepStarted
 
@@ -30,7 +30,7 @@ LOADING = RankPhase(0, "spark-1", Phase.LOAD, "shards", 1.0, 4.0, "shards", 230.
 
 def test_lines_report_what_begins_and_ends(capsys: Any, now: list[float]) -> None:
     """Each line has the time since the start in front."""
-    lines = Lines()
+    lines = PlainProgress()
     now[0] = 61.0
     for happening in (StepStarted("facts", "asking spark-1"), StepDone("facts", 0.4), Notice("odd", warning=True)):
         lines.report(happening)
@@ -44,7 +44,7 @@ def test_lines_report_what_begins_and_ends(capsys: Any, now: list[float]) -> Non
 
 def test_progress_is_reported_now_and_then(capsys: Any, now: list[float]) -> None:
     """A log file of a CI run must not hold a line for each shard."""
-    lines = Lines()
+    lines = PlainProgress()
     for number in range(100):
         now[0] = number * 0.1
         lines.report(RankPhase(0, "spark-1", Phase.LOAD, "shards", float(number), 100.0, "shards"))
@@ -53,7 +53,7 @@ def test_progress_is_reported_now_and_then(capsys: Any, now: list[float]) -> Non
 
 def test_a_new_phase_is_always_reported(capsys: Any, now: list[float]) -> None:
     """A new phase is reported whatever came a moment ago."""
-    lines = Lines()
+    lines = PlainProgress()
     for phase in (Phase.LOAD, Phase.COMPILE, Phase.GRAPHS):
         lines.report(RankPhase(0, "spark-1", phase))
     assert [line.split()[3] for line in printed(capsys)] == ["load", "compile", "graphs"]
@@ -69,7 +69,7 @@ def test_with_json_only_warnings_are_reported(capsys: Any) -> None:
 
 def test_the_live_block_shows_ranks_with_their_time_and_what_is_usual(capsys: Any, now: list[float]) -> None:
     """One line a rank; the time counts from the phase's begin, not from the last progress."""
-    live = Live(Lines())
+    live = LiveProgress(PlainProgress())
     live.report(LOADING)
     now[0] = 12.0
     live.report(RankPhase(0, "spark-1", Phase.LOAD, "shards", 2.0, 4.0, "shards", 230.0))

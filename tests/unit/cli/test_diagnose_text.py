@@ -14,7 +14,7 @@ from sparkwright.cli.columns import fold_command
 from sparkwright.cli.diagnose import _document
 from sparkwright.cli.diagnose_text import causes_text, examined_text
 from sparkwright.cli.failure import failure_json
-from sparkwright.domain.diagnosis import Cause, Diagnosis, Difference, Explanation, Proof, Source, Stated
+from sparkwright.domain.diagnosis import Cause, Diagnosis, Difference, Explanation, Proof, Source, StatedFact
 from sparkwright.domain.errors import NotReady
 from sparkwright.domain.finding import Severity
 
@@ -82,14 +82,14 @@ def test_the_json_is_as_documented() -> None:
     assert said["each of `causes` and `harmless`"] == set(told["diagnosis"]["causes"][0])
     assert said["each of `proof`"] == {field.name for field in fields(Proof)}
     assert "`mechanism`" in DOC.read_text() and "explanation" in told["diagnosis"]
-    assert said["each of `stated`"] == {field.name for field in fields(Stated)} | {"proof"}
+    assert said["each of `stated`"] == {field.name for field in fields(StatedFact)} | {"proof"}
     assert said["each of `differs`"] == {field.name for field in fields(Difference)}
     assert said["each of `sources`"] == {field.name for field in fields(Source)}
 
 
 def test_what_commands_show_and_ranks_differ_in_is_on_the_screen() -> None:
     """Guards the evidence under the answer: each with the place of its line, or with the rank that has it."""
-    full = Stated("df: /srv is 100 % full", Proof("a.log", 3, "/dev/sda1 ... 100% /srv"))
+    full = StatedFact("df: /srv is 100 % full", Proof("a.log", 3, "/dev/sda1 ... 100% /srv"))
     unequal = Difference("max_model_len", (("a.log", "131072"), ("b.log", "65536")))
     text = examined_text(Examined(Diagnosis((FIRST,), (), (), stated=(full,), differs=(unequal,))))
     assert "commands in the logs show\n  df: /srv is 100 % full   (a.log:3)" in text

@@ -4,11 +4,14 @@ from dataclasses import replace
 
 from sparkwright.app.evaluate import workload
 from sparkwright.cli.eval_text import document, text
-from sparkwright.domain.evaluation import Evaluation, Outcome, State
-from sparkwright.domain.run import Conditions, Run
+from sparkwright.domain.evaluation import Evaluation, ProbeOutcome, ProbeState
+from sparkwright.domain.run import Run, RunConditions
 
-FAILED = (Outcome("follows", State.PASSED), Outcome("tool-call", State.FAILED, "a call in `content`"))
-CONDITIONS = Conditions("http://node", "m", recipe="big@256k", engine="vllm", flags=("serve", "m", "--port", "8000"))
+FAILED = (
+    ProbeOutcome("follows", ProbeState.PASSED),
+    ProbeOutcome("tool-call", ProbeState.FAILED, "a call in `content`"),
+)
+CONDITIONS = RunConditions("http://node", "m", recipe="big@256k", engine="vllm", flags=("serve", "m", "--port", "8000"))
 RUN = Run("r-1", 0.0, workload("probes", 0, "Probes"), CONDITIONS, "done", evaluation=Evaluation("probes", FAILED))
 
 
@@ -21,14 +24,14 @@ def test_a_recipe_without_a_tool_parser_is_the_first_line() -> None:
     first = text(RUN).splitlines()[0]
     assert first.startswith("no tool parser in its recipe big@256k: without `parsers.tool` (--tool-call-parser)")
     assert document(RUN)["cause"] == first
-    refused = replace(RUN, evaluation=Evaluation("probes", (replace(FAILED[1], state=State.UNSUPPORTED),)))
+    refused = replace(RUN, evaluation=Evaluation("probes", (replace(FAILED[1], state=ProbeState.UNSUPPORTED),)))
     assert text(refused).splitlines()[0] == first
     assert text(with_flags("serve", "--port", "1", engine="trtllm")).startswith("no tool parser")
 
 
 def test_no_parser_is_claimed_to_be_missing_that_is_there_or_not_known_of() -> None:
     """Another reason, an engine that needs none, a server that nobody of ours started, or nothing that failed."""
-    passed = replace(RUN, evaluation=Evaluation("probes", (Outcome("tool-call", State.PASSED),)))
+    passed = replace(RUN, evaluation=Evaluation("probes", (ProbeOutcome("tool-call", ProbeState.PASSED),)))
     with_one = (("--tool-call-parser", "hermes"), ("--tool-call-parser=hermes",), ("--tool_call_parser", "hermes"))
     others = [with_flags("serve", *flags) for flags in with_one]
     for run in (*others, with_flags(), with_flags("serve", engine="llama-cpp"), with_flags("x", engine="odd"), passed):

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from sparkwright.cli.runs import runs_text
-from sparkwright.domain.run import Listed
+from sparkwright.domain.run import RunListing
 
-RUN = Listed(
+RUN = RunListing(
     "r-20261122-7f3a",
     1.0,
     2.0,

@@ -13,11 +13,11 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from sparkwright.console import feed, forms, runs, server
-from sparkwright.console.board import Board
+from sparkwright.console.board import ReportBoard
 from sparkwright.console.server import Console
 from sparkwright.console.sessions import Visitor
 from sparkwright.domain.codec import to_json
-from sparkwright.domain.run import Listed
+from sparkwright.domain.run import RunListing
 from sparkwright.gateway.keys import FrontSetting, Key, Keys, Role
 
 VIEWER = Visitor(Key("wall", "", role=Role.VIEWER), "t")
@@ -103,7 +103,7 @@ async def test_a_look_that_fails_ends_no_feed(
 ) -> None:
     """Pages went on with "still here" for ever, and showed nothing new."""
     monkeypatch.setattr(feed, "_LOOK_EVERY", 0.0)
-    board, looks = Board(tmp_path), iter([OSError("odd"), OSError("odd"), False, True])
+    board, looks = ReportBoard(tmp_path), iter([OSError("odd"), OSError("odd"), False, True])
     seen = asyncio.Event()
 
     def refresh() -> bool:
@@ -128,7 +128,7 @@ def test_the_seventeenth_deployment_is_shown(tmp_path: Path) -> None:
     """Guards a head with many: none is left out without a word."""
     for number in range(20):
         (tmp_path / "supervision" / f"d{number:02}").mkdir(parents=True)
-    board = Board(tmp_path)
+    board = ReportBoard(tmp_path)
     board.refresh()
     assert len(board.visible("")) == 20
 
@@ -139,7 +139,7 @@ def test_a_key_of_one_deployment_sees_its_own_reports(tmp_path: Path) -> None:
     folder.mkdir()
 
     def put(name: str, *models: str) -> None:
-        found = [Listed(f"{name}-{model}", 1.0, 2.0, "done", "chat@1", model, "http://x") for model in models]
+        found = [RunListing(f"{name}-{model}", 1.0, 2.0, "done", "chat@1", model, "http://x") for model in models]
         (folder / f"{name}.json").write_text(json.dumps([asdict(one) for one in found]))
         (folder / f"{name}.html").write_text(name)
 

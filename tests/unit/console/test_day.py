@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from sparkwright.console import requests
-from sparkwright.console.board import Board
+from sparkwright.console.board import ReportBoard
 from sparkwright.console.overview import days
-from sparkwright.console.requests import Wanted, latency, wanted
+from sparkwright.console.requests import RequestFilter, latency, wanted
 from sparkwright.console.strip import SPAN, STEP, strip
 from sparkwright.domain.history import MINUTE, Minute, NodeMinute, RequestRecord, RequestSpan
 
@@ -82,28 +82,28 @@ REFUSED = record(outcome="refused", status=429, first=None, prompt=None, cached=
 
 def test_a_request_is_a_row_with_its_figures() -> None:
     """Guards what is read off: 100 tokens in two seconds are 50 a second; what is not known is a dash."""
-    text = str(requests.rows([record(key=EVIL)], Wanted(), NOW))
+    text = str(requests.rows([record(key=EVIL)], RequestFilter(), NOW))
     for part in ("9.0 s ago", ">900<", ">400<", ">101<", ">1.0 s<", ">3.0 s<", ">50<", ">200<", "1 request<"):
         assert part in text, part
     assert EVIL not in text
-    assert "429 refused" in requests.rows([REFUSED], Wanted(), NOW)
-    assert "no answer from the engine" in requests.rows([record(outcome="cut", status=0)], Wanted(), NOW)
+    assert "429 refused" in requests.rows([REFUSED], RequestFilter(), NOW)
+    assert "no answer from the engine" in requests.rows([record(outcome="cut", status=0)], RequestFilter(), NOW)
 
 
 def test_requests_are_filtered_and_bounded() -> None:
     """Guards the filter by key, model and result, and a page that a day of requests does not break."""
     found = [record(key="a"), record(model="big"), REFUSED, record(outcome="failed", status=500)]
     for filters, count in (
-        (Wanted(key="a"), 1),
-        (Wanted(model="big"), 1),
-        (Wanted(result="refused"), 1),
-        (Wanted(), 4),
+        (RequestFilter(key="a"), 1),
+        (RequestFilter(model="big"), 1),
+        (RequestFilter(result="refused"), 1),
+        (RequestFilter(), 4),
     ):
         assert requests.rows(found, filters, NOW).count("<tr>") == count + 1
-    assert requests.rows(found, Wanted(result="failed"), NOW).count("<tr>") == 2
-    assert "No request matches" in requests.rows(found, Wanted(key="x"), NOW)
-    assert wanted({"result": "x", "key": "k" * 999}) == Wanted("k" * 200)
-    page = requests.page([record()] * 5000, Wanted(), "key=", NOW)
+    assert requests.rows(found, RequestFilter(result="failed"), NOW).count("<tr>") == 2
+    assert "No request matches" in requests.rows(found, RequestFilter(key="x"), NOW)
+    assert wanted({"result": "x", "key": "k" * 999}) == RequestFilter("k" * 200)
+    page = requests.page([record()] * 5000, RequestFilter(), "key=", NOW)
     assert page.count("<tr>") == 101 and "The newest 100 of 5,000" in page and len(page) < 100_000
 
 
@@ -133,7 +133,7 @@ def test_the_pages_read_what_the_gateway_wrote(tmp_path: Path) -> None:
 def test_the_last_day_is_made_once_for_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Guards the cost of fifty open pages: the strip is read and drawn once in a while, not for each."""
     at, asked = [NOW], list[str]()
-    board = Board(tmp_path, lambda: at[0])
+    board = ReportBoard(tmp_path, lambda: at[0])
     for name in "abcdef":
         (tmp_path / "supervision" / name).mkdir(parents=True)
     board.refresh()
@@ -155,7 +155,7 @@ def test_requests_are_read_once_for_all(tmp_path: Path, monkeypatch: pytest.Monk
         return (record(), record(model="big"))
 
     monkeypatch.setattr("sparkwright.adapters.sqlite.usage.requests_since", read)
-    board = Board(tmp_path, lambda: at[0])
+    board = ReportBoard(tmp_path, lambda: at[0])
     for _ in range(50):
         assert len(board.requests("")) == 2 and board.requests("chat") == ()
     assert len(asked) == 1

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from sparkwright.console import connect, keys, logs
-from sparkwright.console.board import Board, Watch
-from sparkwright.console.logs import Filter, Line, filter_of
+from sparkwright.console.board import DeploymentWatch, ReportBoard
+from sparkwright.console.logs import Filter, LogLine, filter_of
 from sparkwright.console.sessions import Visitor
 from sparkwright.domain.codec import to_json
 from sparkwright.domain.errors import UsageError
@@ -22,8 +22,8 @@ from unit.cli.test_text import PLAN
 ME = Visitor(Key("me", "0" * 64, role=Role.OPERATOR), "token")
 
 
-def line(number: int, text: str, kind: str = "", rank: str = "0") -> Line:
-    return Line(number, tag("div", text, class_=f"line {kind}".strip()), text, kind, rank)
+def line(number: int, text: str, kind: str = "", rank: str = "0") -> LogLine:
+    return LogLine(number, tag("div", text, class_=f"line {kind}".strip()), text, kind, rank)
 
 
 LINES = (
@@ -77,13 +77,13 @@ def test_a_line_of_a_request_is_known(text: str) -> None:
     assert not logs._ACCESS.search("Route: /v1/chat/completions, Methods: POST")
 
 
-def watch_of(tmp_path: Path, endpoint: str) -> Watch:
+def watch_of(tmp_path: Path, endpoint: str) -> DeploymentWatch:
     home = tmp_path / "supervision" / "chat"
     (home / "door").mkdir(parents=True)
     (home / "door" / "endpoint").write_text(endpoint)
     recipe = replace(PLAN.recipe, serving=replace(PLAN.recipe.serving, context=65536))
     (home / "desired.json").write_text(to_json(Desired("chat", PLAN.cluster, recipe)))
-    board = Board(tmp_path)
+    board = ReportBoard(tmp_path)
     board.refresh()
     return board.watches["chat"]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sparkwright.adapters.sqlite.usage import UsageStore
-from sparkwright.console.board import Board
+from sparkwright.console.board import ReportBoard
 from sparkwright.console.overview import overview
 from sparkwright.console.usage import page
 from sparkwright.domain.codec import to_json
@@ -31,14 +31,14 @@ LIVE = Live(
 
 class Head:
     def __init__(self, state: Path) -> None:
-        self.state, self.board = state, Board(state, lambda: NOW)
+        self.state, self.board = state, ReportBoard(state, lambda: NOW)
 
     def show(self, live: Live | None, only: str = "") -> str:
         home = self.state / "supervision" / (live.deployment if live else "chat")
         home.mkdir(parents=True, exist_ok=True)
         if live:
             (home / "live.json").write_text(to_json(live))
-        board = Board(self.state, lambda: NOW)
+        board = ReportBoard(self.state, lambda: NOW)
         board.refresh()
         return str(overview(board, only))
 
@@ -112,7 +112,7 @@ def test_usage_is_by_key_and_day(head: Head) -> None:
     store.refuse((day, "ci", "tiny"))
     text = head.show(LIVE)
     assert "1,234" in text and "&lt;b&gt;x" in text and "1 refused by a limit" in text
-    board = Board(head.state, lambda: NOW)
+    board = ReportBoard(head.state, lambda: NOW)
     assert [row.key for row in board.used(days=7)] == ["<b>x", "ci"]
     assert "No request in the last 7 days" in page(board.used("chat", 7), 7)
     assert "1,734" in page(board.used(days=7), 7) and day in page(board.used(days=7), 7)

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from sparkwright.console import actions, chat, logs, outlook, runs
-from sparkwright.console.board import Board
+from sparkwright.console.board import ReportBoard
 from sparkwright.console.sessions import Visitor
 from sparkwright.domain.codec import Unreadable, to_json
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.live import DeploymentState, Live
-from sparkwright.domain.run import Listed
+from sparkwright.domain.run import RunListing
 from sparkwright.gateway.keys import Key, Role
 from sparkwright.report.markup import Html
 from unit.cli.test_text import BLOCK, OVERRIDE, PLAN
@@ -23,11 +23,11 @@ from unit.console.test_overview import GIB, LIVE, NODE, NOW
 ME = Visitor(Key("me", "0" * 64, role=Role.OPERATOR), "token")
 
 
-def board_of(state: Path, *lives: Live) -> Board:
+def board_of(state: Path, *lives: Live) -> ReportBoard:
     for live in lives:
         (home := state / "supervision" / live.deployment).mkdir(parents=True)
         (home / "live.json").write_text(to_json(live))
-    board = Board(state, lambda: NOW)
+    board = ReportBoard(state, lambda: NOW)
     board.refresh()
     return board
 
@@ -62,7 +62,7 @@ def test_a_chat_takes_turns_of_text_only() -> None:
 def test_reports_are_listed_and_nothing_else_is_read(tmp_path: Path) -> None:
     """Guards names of reports: text on the page, never a path; a damaged record is left out."""
     (folder := tmp_path / "reports").mkdir()
-    run = Listed("r-1a", time.time(), 0.0, "done", "<b>quick", "acme", "", simulated=True)
+    run = RunListing("r-1a", time.time(), 0.0, "done", "<b>quick", "acme", "", simulated=True)
     (folder / "r-1a.json").write_text(json.dumps([asdict(run)]))
     (folder / "r-2b.json").write_text("[")
     (folder / "r-1a.html").write_text("page")
@@ -78,7 +78,7 @@ def test_reports_are_listed_and_nothing_else_is_read(tmp_path: Path) -> None:
 
 def test_a_page_of_logs_is_bounded() -> None:
     """Guards a slow line: the last lines, in order, and no more than a page of 150 kB holds with style and script."""
-    lines = [logs.Line(number, Html("ö" * 500), "ö") for number in range(1, 1501)]
+    lines = [logs.LogLine(number, Html("ö" * 500), "ö") for number in range(1, 1501)]
     shown = logs.fitting(lines)
     assert shown == tuple(lines[-100:]) and logs.fitting(lines[:3]) == tuple(lines[:3]) and logs.fitting([]) == ()
 

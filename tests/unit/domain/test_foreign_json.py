@@ -8,7 +8,7 @@ from sparkwright.app.bench.probe import _tree
 from sparkwright.app.bench.target import shown
 from sparkwright.domain.foreign_json import read_json
 from sparkwright.domain.probed import Reply
-from sparkwright.evals.heard import CHAT, Ask, read
+from sparkwright.evals.heard import CHAT, ProbeRequest, read
 from unit.for_each import for_each
 
 DEEP = "[" * 200_000
@@ -41,8 +41,8 @@ def test_an_answer_with_odd_numbers_is_no_answer(logprob: str, index: str) -> No
     """`connect` and `eval probes` ended with a traceback on these."""
     whole, stream = answered(logprob, index)
     if index == "0":
-        assert read(Ask({}, CHAT), Reply(200, {}, whole)).trouble
-    assert read(Ask({"stream": True}, CHAT), Reply(200, {}, stream)).trouble
+        assert read(ProbeRequest({}, CHAT), Reply(200, {}, whole)).trouble
+    assert read(ProbeRequest({"stream": True}, CHAT), Reply(200, {}, stream)).trouble
 
 
 def test_an_error_that_nests_without_end_is_shown_as_text() -> None:

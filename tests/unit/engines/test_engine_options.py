@@ -6,7 +6,7 @@ import json
 from typing import Any, Literal
 
 from sparkwright.engines.launchers import engine_options
-from sparkwright.engines.own_data import Origin, from_answer, from_text, to_text
+from sparkwright.engines.own_data import OptionsOrigin, from_answer, from_text, to_text
 
 
 def human(text: str) -> int:
@@ -89,5 +89,5 @@ def test_arguments_become_options() -> None:
         "dead": {"kind": "flag"} | dead,
     }
     text = json.dumps({"version": "1", "build": "", "env": [], "options": found})
-    kept = from_text(to_text(from_answer(f"a line of an import\n{text}\n", Origin("vllm", "parser", "p", 1.0))))
+    kept = from_text(to_text(from_answer(f"a line of an import\n{text}\n", OptionsOrigin("vllm", "parser", "p", 1.0))))
     assert kept.options["kind"].folded and kept.names["--disable-cache"] == "enable-cache"

@@ -7,10 +7,10 @@ import pytest
 
 from sparkwright.engines.flag_data import SHIPPED, FlagLibrary, flag_data, read_data
 from sparkwright.engines.flags import check_flags, check_variables
-from sparkwright.engines.own_data import MOST_BYTES, Origin, from_answer, from_help, from_text, to_text
+from sparkwright.engines.own_data import MOST_BYTES, OptionsOrigin, from_answer, from_help, from_text, to_text
 from unit.for_each import for_each
 
-ORIGIN = Origin("vllm", "parser", "venv /opt/v on spark-1", 1_790_000_000.0)
+ORIGIN = OptionsOrigin("vllm", "parser", "venv /opt/v on spark-1", 1_790_000_000.0)
 OPTIONS: dict[str, Any] = {
     "model": {"kind": "value", "type": "str"},
     "brand-new": {"kind": "value", "type": "str", "choices": ["one", "two"]},

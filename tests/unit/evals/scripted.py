@@ -6,14 +6,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from sparkwright.app.parsers import play
-from sparkwright.domain.evaluation import Outcome
+from sparkwright.domain.evaluation import ProbeOutcome
 from sparkwright.domain.probed import Reply
 from sparkwright.evals.catalog import entries
-from sparkwright.evals.heard import Ask, Heard, read
+from sparkwright.evals.heard import ProbeAnswer, ProbeRequest, read
 from unit.evals.playing import given
 
 Body = dict[str, Any]
-Answer = Callable[[Ask, int], Reply]
+Answer = Callable[[ProbeRequest, int], Reply]
 
 
 def rows(tokens: Sequence[str], lead: float = 0.1) -> list[Body]:
@@ -42,11 +42,11 @@ def streamed(pieces: Sequence[str], logprobs: bool = False, texts: Sequence[str]
 REFUSED = Reply(400, body='{"error": {"message": "logprobs are not served"}}')
 
 
-async def played(name: str, answer: Answer, second: Answer | None = None) -> Outcome:
+async def played(name: str, answer: Answer, second: Answer | None = None) -> ProbeOutcome:
     """One probe against a server that answers its n-th request so. second: of one that comes while one is answered."""
     asked = under_way = 0
 
-    async def send(ask: Ask) -> Heard:
+    async def send(ask: ProbeRequest) -> ProbeAnswer:
         nonlocal asked, under_way
         asked, under_way = asked + 1, under_way + 1
         reply = (second if second and under_way > 1 else answer)(ask, asked)

@@ -1,30 +1,34 @@
 """Two evaluations compared."""
 
-from sparkwright.domain.evaluation import Evaluation, Outcome, State
-from sparkwright.domain.run import Conditions, Run
+from sparkwright.domain.evaluation import Evaluation, ProbeOutcome, ProbeState
+from sparkwright.domain.run import Run, RunConditions
 from sparkwright.domain.workload import Workload
 from sparkwright.evals.changes import changes, refused
 from sparkwright.evals.score import score
 
 
-def run(*outcomes: Outcome, version: int = 1, seed: int = 1, simulated: bool = False) -> Run:
+def run(*outcomes: ProbeOutcome, version: int = 1, seed: int = 1, simulated: bool = False) -> Run:
     work = Workload("eval-probes", "Probes", (), version, seed=seed)
-    return Run("r-1", 0.0, work, Conditions("url", "m", simulated=simulated), evaluation=Evaluation("probes", outcomes))
+    return Run(
+        "r-1", 0.0, work, RunConditions("url", "m", simulated=simulated), evaluation=Evaluation("probes", outcomes)
+    )
 
 
 def test_states_and_scores() -> None:
     """A failure is worse than a pass; what was not judged is unclear; scores differ only beyond their intervals."""
     rows = {
-        "a": (State.PASSED, State.FAILED, "worse"),
-        "b": (State.BROKEN, State.PASSED, "better"),
-        "c": (State.PASSED, State.SKIPPED, "unclear"),
-        "d": (State.FAILED, State.FAILED, "same"),
+        "a": (ProbeState.PASSED, ProbeState.FAILED, "worse"),
+        "b": (ProbeState.BROKEN, ProbeState.PASSED, "better"),
+        "c": (ProbeState.PASSED, ProbeState.SKIPPED, "unclear"),
+        "d": (ProbeState.FAILED, ProbeState.FAILED, "same"),
     }
-    base = run(*(Outcome(name, row[0]) for name, row in rows.items()), Outcome("only here", State.PASSED))
-    new = run(*(Outcome(name, row[1]) for name, row in rows.items()))
+    base = run(
+        *(ProbeOutcome(name, row[0]) for name, row in rows.items()), ProbeOutcome("only here", ProbeState.PASSED)
+    )
+    new = run(*(ProbeOutcome(name, row[1]) for name, row in rows.items()))
     assert [one.verdict for one in changes(base, new)] == [row[2] for row in rows.values()]
     for other, verdict in ((52, "same"), (70, "better"), (30, "worse")):
-        pair = (run(Outcome("s", State.SCORED, score=score(good, 100))) for good in (50, other))
+        pair = (run(ProbeOutcome("s", ProbeState.SCORED, score=score(good, 100))) for good in (50, other))
         assert changes(*pair)[0].verdict == verdict
 
 

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from sparkwright.domain.probed import Reply
-from sparkwright.evals.heard import CHAT, MESSAGES, RESPONSES, Ask, Call, read
-from sparkwright.evals.probe import Given
+from sparkwright.evals.heard import CHAT, MESSAGES, RESPONSES, ProbeRequest, ToolCall, read
+from sparkwright.evals.probe import ProbeInputs
 from sparkwright.evals.schema import problems
 
 ODD = (
@@ -40,19 +40,19 @@ ODD = (
 def test_odd_bodies_are_trouble(path: str, streamed: bool) -> None:
     """A 200 that is no answer is named, never raised, never taken for an answer."""
     for body in ODD:
-        heard = read(Ask({"stream": streamed}, path), Reply(200, body=body))
+        heard = read(ProbeRequest({"stream": streamed}, path), Reply(200, body=body))
         assert heard.trouble, body[:60]
 
 
 def test_html_is_no_answer() -> None:
     """A proxy's page is neither a refusal nor a defect of the API: there is no answer."""
-    heard = read(Ask({}), Reply(200, body="<html><body>Welcome</body></html>"))
+    heard = read(ProbeRequest({}), Reply(200, body="<html><body>Welcome</body></html>"))
     assert (heard.status, "HTML" in heard.trouble) == (0, True)
 
 
 def test_a_refusal_is_one() -> None:
     """Its message is kept."""
-    heard = read(Ask({}), Reply(400, body='{"error": {"message": "no logprobs here"}}'))
+    heard = read(ProbeRequest({}), Reply(400, body='{"error": {"message": "no logprobs here"}}'))
     assert (heard.refused, heard.trouble) == (True, "HTTP 400: no logprobs here")
 
 
@@ -71,9 +71,9 @@ def test_a_stream_is_joined() -> None:
         {"choices": [], "usage": {"total_tokens": 3}},
     ]
     body = "".join(f"data: {json.dumps(event)}\n\n" for event in events) + "data: [DONE]\n\n"
-    heard = read(Ask({"stream": True}), Reply(200, body=body))
+    heard = read(ProbeRequest({"stream": True}), Reply(200, body=body))
     assert (heard.content, heard.reasoning, heard.finish) == ("a", "hm", "tool_calls")
-    assert heard.calls == (Call("f", '{"x": 1}', "c1"), Call("g", "", ""))
+    assert heard.calls == (ToolCall("f", '{"x": 1}', "c1"), ToolCall("g", "", ""))
     assert heard.usage == {"total_tokens": 3}
 
 
@@ -82,7 +82,10 @@ def test_line_ends_of_unicode_are_text() -> None:
     text = "a\u2028b\x85c\x0bd"
     event = json.dumps({"choices": [{"delta": {"content": text}, "finish_reason": "stop"}]}, ensure_ascii=False)
     for end in ("\n\n", "\r\n\r\n", "\r\r"):
-        assert read(Ask({"stream": True}), Reply(200, body=f"data: {event}{end}data: [DONE]{end}")).content == text
+        assert (
+            read(ProbeRequest({"stream": True}), Reply(200, body=f"data: {event}{end}data: [DONE]{end}")).content
+            == text
+        )
 
 
 def test_schemas() -> None:
@@ -105,6 +108,6 @@ def test_schemas() -> None:
 
 def test_room_for_reasoning() -> None:
     """A model that thinks although that is switched off gets room where an answer is needed, and none elsewhere."""
-    assert Given(reasons=True, thinking=True).chat("x", 64).body["max_tokens"] == 64 + 2048
-    assert Given(reasons=True).short("x", 64).body["max_tokens"] == 64
-    assert Given(thinking=True).chat("x", 64).body["max_tokens"] == 64
+    assert ProbeInputs(reasons=True, thinking=True).chat("x", 64).body["max_tokens"] == 64 + 2048
+    assert ProbeInputs(reasons=True).short("x", 64).body["max_tokens"] == 64
+    assert ProbeInputs(thinking=True).chat("x", 64).body["max_tokens"] == 64

@@ -5,8 +5,8 @@ from random import Random
 
 import pytest
 
-from sparkwright.domain.evaluation import State
-from sparkwright.evals.heard import Ask, Heard
+from sparkwright.domain.evaluation import ProbeState
+from sparkwright.evals.heard import ProbeAnswer, ProbeRequest
 from sparkwright.evals.instructions import Prompt, judge, loosened, outcomes, prompts
 from sparkwright.evals.kinds import ALONE, KINDS, Instruction
 from sparkwright.evals.score import score
@@ -114,7 +114,7 @@ def test_checks(kind: str) -> None:
     assert [answer for answer in good if not check(answer)] == []
     assert [answer for answer in bad if check(answer)] == []
     prompt = Prompt("s", (made(kind),))
-    assert judge(prompt, Ask({}), Heard(200, "  \n")).strict == (False,)
+    assert judge(prompt, ProbeRequest({}), ProbeAnswer(200, "  \n")).strict == (False,)
 
 
 def test_prompts_are_seeded() -> None:
@@ -131,16 +131,16 @@ def test_prompts_are_seeded() -> None:
 def test_strict_and_loose() -> None:
     """Loose forgives a first line and emphasis; strict does not; what has no answer is broken, not wrong."""
     prompt = Prompt("s", (made("lower-case"),))
-    one = judge(prompt, Ask({}), Heard(200, "Sure! Here it is:\nall of **it**"))
+    one = judge(prompt, ProbeRequest({}), ProbeAnswer(200, "Sure! Here it is:\nall of **it**"))
     assert (one.strict, one.loose) == ((False,), (True,))
     assert "all of it" in list(loosened("First\nall of **it**"))
-    lost = judge(prompt, Ask({}), Heard(trouble="connection refused"))
+    lost = judge(prompt, ProbeRequest({}), ProbeAnswer(trouble="connection refused"))
     found = {outcome.name: outcome for outcome in outcomes((one, lost))}
     assert found["prompts, loose"].score == score(1, 1)
     assert found["prompts, strict"].score == score(0, 1)
-    assert found["answers"].state is State.BROKEN
+    assert found["answers"].state is ProbeState.BROKEN
     assert found["lower-case"].evidence[0].what == "not followed: Use lower-case letters only."
-    assert all(outcome.state is not State.PASSED for outcome in found.values())
+    assert all(outcome.state is not ProbeState.PASSED for outcome in found.values())
 
 
 def test_intervals() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sparkwright.domain.evaluation import State
+from sparkwright.domain.evaluation import ProbeState
 from sparkwright.evals.catalog import PROBES
 from sparkwright.simulator.settings import WRONG
 from unit.evals.playing import failed, outcomes
@@ -45,7 +45,7 @@ def test_every_fault_and_every_probe_is_in_the_table() -> None:
 async def test_a_healthy_server_passes_all(make_client: MakeClient) -> None:
     """No probe fails, is refused or stays unjudged without a fault; each has judged something."""
     found = await outcomes(make_client, set())
-    assert {name: one.detail for name, one in found.items() if one.state is not State.PASSED} == {}
+    assert {name: one.detail for name, one in found.items() if one.state is not ProbeState.PASSED} == {}
     assert all(one.cases for one in found.values())
 
 
@@ -53,7 +53,7 @@ async def test_a_healthy_server_passes_all(make_client: MakeClient) -> None:
 async def test_its_own_fault_is_found(make_client: MakeClient, fault: str) -> None:
     """The probe fails, and reports what breaks, what that means, and the exchange."""
     one = (await outcomes(make_client, {OWN[fault]}, fault))[OWN[fault]]
-    assert (one.state, bool(one.failed)) == (State.FAILED, True), one
+    assert (one.state, bool(one.failed)) == (ProbeState.FAILED, True), one
     assert one.means and one.hint and one.evidence[0].sent.startswith("POST /v1/")
 
 

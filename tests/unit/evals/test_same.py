@@ -4,9 +4,9 @@ from random import Random
 
 import pytest
 
-from sparkwright.domain.evaluation import Evaluation, Greedy, State
-from sparkwright.evals.heard import Heard, Token
-from sparkwright.evals.probe import Given
+from sparkwright.domain.evaluation import Evaluation, Greedy, ProbeState
+from sparkwright.evals.heard import ProbeAnswer, Token
+from sparkwright.evals.probe import ProbeInputs
 from sparkwright.evals.same import AS_BEFORE, WITHIN, WORSE, ask, compared, greedy, prompts
 
 LENGTH = 60
@@ -56,7 +56,7 @@ def test_worse_texts() -> None:
         for one, (tokens, values) in zip(changed.answers, others, strict=True)
     )
     found = compared(side("a"), Evaluation("same", (), answers))
-    assert (found.verdict, found.passed, found.outcomes[0].state) == (WORSE, False, State.FAILED)
+    assert (found.verdict, found.passed, found.outcomes[0].state) == (WORSE, False, ProbeState.FAILED)
     assert found.outcomes[0].evidence[0].received.startswith("new: ")
 
 
@@ -68,7 +68,11 @@ def test_worse_logprobs() -> None:
         for one in side("b", noise=0.001).answers
     )
     found = compared(base, Evaluation("same", (), shifted))
-    assert (found.verdict, found.outcomes[0].state, found.outcomes[1].state) == (WORSE, State.PASSED, State.FAILED)
+    assert (found.verdict, found.outcomes[0].state, found.outcomes[1].state) == (
+        WORSE,
+        ProbeState.PASSED,
+        ProbeState.FAILED,
+    )
 
 
 @pytest.mark.full
@@ -83,16 +87,19 @@ def test_lost_answers() -> None:
     base, new = side("a"), side("b")
     lost = (Greedy(new.answers[0].prompt, (), error="connection refused"), *new.answers[1:])
     found = compared(base, Evaluation("same", (), lost))
-    assert (found.passed, found.outcomes[-1].state, found.outcomes[-1].failed) == (False, State.BROKEN, 1)
+    assert (found.passed, found.outcomes[-1].state, found.outcomes[-1].failed) == (False, ProbeState.BROKEN, 1)
     none = compared(base, Evaluation("same", (), (Greedy("other", ("a",)),)))
-    assert (none.passed, none.verdict, none.outcomes[0].state) == (False, "", State.SKIPPED)
+    assert (none.passed, none.verdict, none.outcomes[0].state) == (False, "", ProbeState.SKIPPED)
 
 
 def test_answers_are_kept() -> None:
     """The answers have log-probabilities if both have them; an error in place of a text is kept."""
-    heard = Heard(200, "ab", tokens=(Token(b"a", -0.5), Token(b"b", -0.25)))
+    heard = ProbeAnswer(200, "ab", tokens=(Token(b"a", -0.5), Token(b"b", -0.25)))
     found = greedy("p", (heard, heard))
     assert (found.texts, found.tokens[0], found.logprobs[1]) == (("ab", "ab"), ("a", "b"), (-0.5, -0.25))
-    assert greedy("p", (heard, Heard(200, "ab"))).logprobs == ()
-    assert greedy("p", (heard, Heard(trouble="cut"))).error == "cut"
-    assert ask(Given(), "p", True).body["top_logprobs"] == 5 and "logprobs" not in ask(Given(), "p", False).body
+    assert greedy("p", (heard, ProbeAnswer(200, "ab"))).logprobs == ()
+    assert greedy("p", (heard, ProbeAnswer(trouble="cut"))).error == "cut"
+    assert (
+        ask(ProbeInputs(), "p", True).body["top_logprobs"] == 5
+        and "logprobs" not in ask(ProbeInputs(), "p", False).body
+    )

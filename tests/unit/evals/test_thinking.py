@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 from typing import Any, cast
 
-from sparkwright.domain.evaluation import State
+from sparkwright.domain.evaluation import ProbeState
 from sparkwright.evals.probe import Tally
 from sparkwright.evals.text import thinking
 
@@ -27,4 +27,4 @@ def test_an_endpoint_without_reasoning_does_not_pass() -> None:
     except StopIteration as stop:
         tally: Tally = stop.value
     outcome = tally.outcome("thinking")
-    assert outcome.state is State.SKIPPED and "not applicable, no reasoning seen" in outcome.detail
+    assert outcome.state is ProbeState.SKIPPED and "not applicable, no reasoning seen" in outcome.detail

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sparkwright.domain.command import Completed
-from sparkwright.domain.finding import Change, Fix, Rights
+from sparkwright.domain.finding import AppliedFix, Fix, Rights
 from sparkwright.domain.unknown import Unknown
 from sparkwright.facts.changes import RIGHTS, recorded, text
 from sparkwright.remote import repair
@@ -26,14 +26,17 @@ FIXES = (
 FACT = recorded("~/state")
 
 
-def read(content: str, code: int = 0) -> tuple[Change, ...] | Unknown:
+def read(content: str, code: int = 0) -> tuple[AppliedFix, ...] | Unknown:
     return FACT.read(Completed(code, content, ""))
 
 
 @for_each("fix", FIXES, ids=lambda fix: fix.look.argv[-1])
 def test_what_is_written_is_read_again_whole(fix: Fix) -> None:
     """Guards the way back of every kind of fix: not a word of its commands is lost, blanks and newlines included."""
-    changes = (Change("A001", fix, "was\nthat", 1795233000.25, "anna@laptop"), Change("A001", fix, "", 1.0, "é", True))
+    changes = (
+        AppliedFix("A001", fix, "was\nthat", 1795233000.25, "anna@laptop"),
+        AppliedFix("A001", fix, "", 1.0, "é", True),
+    )
     assert read(text(changes).decode()) == changes
 
 

@@ -1,7 +1,7 @@
 """The head's report on a gateway's needs; the texts are as the real tools print them."""
 
 from sparkwright.domain.command import Completed
-from sparkwright.domain.service import GatewayFacts, Pair, PairTrouble
+from sparkwright.domain.service import CertificatePair, GatewayFacts, PairTrouble
 from sparkwright.domain.unknown import Unknown
 from sparkwright.facts.service import parse
 from unit.for_each import for_each
@@ -38,7 +38,7 @@ def read(text: str, code: int = 0) -> GatewayFacts | Unknown:
     return parse(Completed(code, text), "spark-1", 8443, PATHS)
 
 
-def pair(text: str) -> Pair:
+def pair(text: str) -> CertificatePair:
     found = read(BARE + "@@ pair\n" + text)
     assert isinstance(found, GatewayFacts) and found.pair
     return found.pair
@@ -76,10 +76,10 @@ def test_each_word_of_trouble_is_understood(trouble: PairTrouble) -> None:
 def test_dates_of_a_certificate() -> None:
     """Guards that one which begins tomorrow is none yet, with a day of one digit as with two."""
     good = pair("good\n" + DATES.format("Nov  1 00:00:00 2026 GMT"))
-    assert good == Pair(*PATHS, None, "Nov 21 22:52:01 2027 GMT", False, "640")
+    assert good == CertificatePair(*PATHS, None, "Nov 21 22:52:01 2027 GMT", False, "640")
     assert pair("good\n" + DATES.format("Dec  1 00:00:00 2026 GMT")).trouble is PairTrouble.EARLY
     assert pair("good\nsoon\n" + DATES.format("?")).soon
-    assert pair("mode=600\n") == Pair(*PATHS, key_mode="600"), "without openssl nothing is known against it"
+    assert pair("mode=600\n") == CertificatePair(*PATHS, key_mode="600"), "without openssl nothing is known against it"
 
 
 def test_no_answer_is_unknown() -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from sparkwright.domain.command import Completed
 from sparkwright.domain.recipe import Runtime
-from sparkwright.domain.sample import Halt
+from sparkwright.domain.sample import HaltedProcess
 from sparkwright.domain.unknown import Unknown
 from sparkwright.facts.sample import halts, parse_stopped
 
@@ -13,13 +13,16 @@ from sparkwright.facts.sample import halts, parse_stopped
     ("text", "found"),
     [
         ("", ()),
-        ("stopped 90 VLLM::Worker_TP\nstopped 12 a b) c\n", (Halt(12, "a b) c"), Halt(90, "VLLM::Worker_TP"))),
-        ("paused 4711\n", (Halt(4711, paused=True),)),
-        ("stopped 7 \x1b[31mred\n", (Halt(7, "?[31mred"),)),
+        (
+            "stopped 90 VLLM::Worker_TP\nstopped 12 a b) c\n",
+            (HaltedProcess(12, "a b) c"), HaltedProcess(90, "VLLM::Worker_TP")),
+        ),
+        ("paused 4711\n", (HaltedProcess(4711, paused=True),)),
+        ("stopped 7 \x1b[31mred\n", (HaltedProcess(7, "?[31mred"),)),
         ("stopped\nstopped x y\nsomething 12 else\n", ()),
     ],
 )
-def test_only_what_is_stopped_is_reported(text: str, found: tuple[Halt, ...]) -> None:
+def test_only_what_is_stopped_is_reported(text: str, found: tuple[HaltedProcess, ...]) -> None:
     """Guards names as the kernel has them: any character, and none that a terminal would follow."""
     assert parse_stopped(Completed(0, text)) == found
 

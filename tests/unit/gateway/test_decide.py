@@ -12,8 +12,8 @@ from sparkwright.gateway import decide
 from sparkwright.gateway.decide import (
     CROWD,
     HOLD,
+    AdmissionRequest,
     Hold,
-    Request,
     admitted,
     broken,
     matcher,
@@ -25,7 +25,7 @@ from unit.for_each import for_each
 
 NOW = 1_000_000.0
 LIVE = Live(NOW - 1, "big", DeploymentState.LOADING, NOW - 65, refusing=True, why="rank 1 exited with 137.")
-GOOD = Request("POST", "/v1/chat/completions", known=True, shown=True, length=10)
+GOOD = AdmissionRequest("POST", "/v1/chat/completions", known=True, shown=True, length=10)
 ROUTES = matcher(("POST /v1/chat/completions", "GET /v1/models/{path}", "POST /v1/responses/{id}/cancel"))
 
 
@@ -98,7 +98,7 @@ def test_what_is_not_refusing_lets_in() -> None:
     assert admitted(replace(LIVE, refusing=False), NOW, 0.0) is None
     assert admitted(replace(LIVE, at=NOW - 60), NOW, 0.0) is None
     assert admitted(replace(LIVE, at=NOW + 60), NOW, 0.0) is None
-    assert isinstance(admitted(LIVE, NOW, 0.0), decide.Answer)
+    assert isinstance(admitted(LIVE, NOW, 0.0), decide.GatewayAnswer)
 
 
 def test_a_short_gap_is_waited_for_and_no_longer() -> None:
@@ -106,22 +106,22 @@ def test_a_short_gap_is_waited_for_and_no_longer() -> None:
     soon = replace(LIVE, back_at=NOW + 6)
     assert admitted(soon, NOW, 0.0) == Hold(6.0)
     assert admitted(soon, NOW, 3.9) == Hold(6.0)
-    assert isinstance(admitted(soon, NOW, 4.1), decide.Answer)
-    assert isinstance(admitted(soon, NOW, 0.0, CROWD + 1), decide.Answer)
-    assert isinstance(admitted(replace(soon, back_at=NOW + HOLD + 1), NOW, 0.0), decide.Answer)
+    assert isinstance(admitted(soon, NOW, 4.1), decide.GatewayAnswer)
+    assert isinstance(admitted(soon, NOW, 0.0, CROWD + 1), decide.GatewayAnswer)
+    assert isinstance(admitted(replace(soon, back_at=NOW + HOLD + 1), NOW, 0.0), decide.GatewayAnswer)
 
 
 def test_a_gap_of_unknown_length_is_waited_for_while_it_is_young() -> None:
     """Guards that a dead rank is refused within a second of its detection, not after ten."""
     young = replace(LIVE, phase=DeploymentState.DRAINING, since=NOW - 0.4)
     assert admitted(young, NOW, 0.0) == Hold(pytest.approx(0.6))
-    assert isinstance(admitted(young, NOW + 0.7, 0.7), decide.Answer)
+    assert isinstance(admitted(young, NOW + 0.7, 0.7), decide.GatewayAnswer)
 
 
 @pytest.mark.parametrize("phase", [DeploymentState.FAILED, DeploymentState.NEEDS_REBOOT, DeploymentState.READY])
 def test_what_does_not_pass_by_itself_is_not_waited_for(phase: DeploymentState) -> None:
     """Guards that nobody is held for a person to come, nor for memory to be freed."""
-    assert isinstance(admitted(replace(LIVE, phase=phase, back_at=NOW + 2), NOW, 0.0), decide.Answer)
+    assert isinstance(admitted(replace(LIVE, phase=phase, back_at=NOW + 2), NOW, 0.0), decide.GatewayAnswer)
 
 
 def test_the_words_report_what_since_when_and_until_when() -> None:
@@ -159,9 +159,9 @@ def test_a_request_waits_for_what_it_starts_and_is_refused_with_what_the_plan_ha
     said = "big is on demand, stopped since 65 s: stopped after 15 min without a request; the next request starts it"
     assert unavailable(asleep, NOW).message == f"{said}; a start usually takes 90 s."
     declined = admitted(replace(asleep, declined=NOW - 10, why="MEM001 a: no room"), NOW, 0, 0, 600)
-    assert isinstance(declined, decide.Answer) and declined.retry_after == 20
+    assert isinstance(declined, decide.GatewayAnswer) and declined.retry_after == 20
     assert "MEM001 a: no room; in 20 s a request starts it" in declined.message
-    assert isinstance(admitted(replace(LIVE, phase=DeploymentState.FAILED), NOW, 0, 0, 600), decide.Answer)
+    assert isinstance(admitted(replace(LIVE, phase=DeploymentState.FAILED), NOW, 0, 0, 600), decide.GatewayAnswer)
 
 
 @given(back=st.floats(-1e5, 1e5), phase=st.sampled_from(DeploymentState))

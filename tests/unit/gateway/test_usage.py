@@ -7,7 +7,7 @@ from random import Random
 from typing import Any
 
 from sparkwright.gateway.keys import Key
-from sparkwright.gateway.usage import ASK, Counting, Load, Tokens, asks_nothing, enough, tokens
+from sparkwright.gateway.usage import ASK, Counting, KeyLoad, Tokens, asks_nothing, enough, tokens
 from unit.for_each import for_each
 
 LONG = {"messages": [{"content": "x" * 9000}]}
@@ -193,10 +193,10 @@ def test_what_is_no_json_is_left_to_the_engine(body: bytes) -> None:
 def test_limits_of_a_key() -> None:
     """Each has its own wait: until the oldest request is a minute old, a second, and the next day by UTC."""
     key = Key("ci", "", per_minute=3, at_once=2, tokens_a_day=100)
-    assert enough(key, Load(0.0, 1, 99), 0.0) is None
-    waits = [enough(key, load, 86400.0 * 3 - 5) for load in (Load(9.8), Load(0.0, 2), Load(0.0, 0, 100))]
+    assert enough(key, KeyLoad(0.0, 1, 99), 0.0) is None
+    waits = [enough(key, load, 86400.0 * 3 - 5) for load in (KeyLoad(9.8), KeyLoad(0.0, 2), KeyLoad(0.0, 0, 100))]
     assert [one and (one.status, one.kind, one.retry_after) for one in waits] == [
         *((429, "requests", 10), (429, "requests", 1), (429, "tokens", 5)),
     ]
-    assert enough(Key("free", ""), Load(0.0, 999, 1 << 50), 0.0) is None
+    assert enough(Key("free", ""), KeyLoad(0.0, 999, 1 << 50), 0.0) is None
     assert json.loads(waits[0].body)["error"]["code"] == "rate_limit_exceeded" if waits[0] else False

@@ -6,7 +6,7 @@ from math import exp
 from random import Random
 
 from fakes.measured import KNOWN, PLAN, failed, row
-from sparkwright.domain.evaluation import Evaluation, Event, Outcome, State
+from sparkwright.domain.evaluation import Evaluation, Event, ProbeOutcome, ProbeState
 from sparkwright.domain.run import Level, Row, Run, Scrape
 from sparkwright.domain.units import GIB
 from sparkwright.domain.workload import Workload
@@ -29,7 +29,7 @@ class Script:
     process: bool = False
 
 
-def soak(script: Script, outcomes: Sequence[Outcome] = (), events: tuple[Event, ...] = ()) -> Run:
+def soak(script: Script, outcomes: Sequence[ProbeOutcome] = (), events: tuple[Event, ...] = ()) -> Run:
     dice, levels = Random(script.seed), []
     noise = wander = 0.0
     for leg in range(LEGS):
@@ -49,7 +49,7 @@ def soak(script: Script, outcomes: Sequence[Outcome] = (), events: tuple[Event, 
             )
         bad = [failed("http-500")] * script.errors if leg == 2 else []
         levels.append(Level(PLAN, leg, 1000.0 + leg * SPAN, SPAN, (*rows, *bad), scrapes=tuple(looks)))
-    passed = Outcome("length", State.PASSED, at=10.0)
+    passed = ProbeOutcome("length", ProbeState.PASSED, at=10.0)
     found = Evaluation("soak", (passed, *outcomes), events=events, seconds=HOURS * 3600, floor=2 * GIB)
     work = Workload("soak", "Hours", (PLAN,), deadline=HOURS * 3600)
     return Run("r-soak", 1000.0, work, KNOWN, "done", levels=tuple(levels), evaluation=found)

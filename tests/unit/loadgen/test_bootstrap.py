@@ -6,13 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sparkwright.loadgen import bootstrap
-from sparkwright.loadgen.bootstrap import Sample
+from sparkwright.loadgen.bootstrap import RepeatSample
 
 FEW = st.lists(st.floats(0.001, 1000.0), min_size=1, max_size=60)
 
 
-def sample(values: list[float]) -> Sample:
-    return Sample(np.array(values), np.arange(len(values)))
+def sample(values: list[float]) -> RepeatSample:
+    return RepeatSample(np.array(values), np.arange(len(values)))
 
 
 def interval(values: list[float], sizes: list[int], place: int = 1) -> tuple[float, float]:
@@ -90,7 +90,7 @@ def test_repeats_that_differ_widen_the_interval() -> None:
 def test_bins_agree_with_exact_counting(monkeypatch: pytest.MonkeyPatch) -> None:
     """A million token times are gathered in bins: the statistics of a resample move by less than half a percent."""
     rng = np.random.default_rng(5)
-    many = Sample(rng.lognormal(-4.0, 0.4, 30_000), np.sort(rng.integers(0, 300, 30_000)))
+    many = RepeatSample(rng.lognormal(-4.0, 0.4, 30_000), np.sort(rng.integers(0, 300, 30_000)))
     drawn = bootstrap.weights([300], 1).requests[:40]
     binned = bootstrap.resampled(many, drawn)
     monkeypatch.setattr(bootstrap, "_EXACT", 10**9)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from fakes.measured import KNOWN, PLAN, failed, level, row, run
-from sparkwright.domain.run import Conditions, Run
-from sparkwright.domain.summary import Compared, Interval
+from sparkwright.domain.run import Run, RunConditions
+from sparkwright.domain.summary import Interval, MetricComparison
 from sparkwright.domain.workload import Length, Single, Slo
 from sparkwright.loadgen.comparable import pairs
 from sparkwright.loadgen.compare import compare, verdict
@@ -22,7 +22,7 @@ def measured(ttft: float, seed: int = 1, noise: float = 0.05, **given: object) -
     return run(*levels, **given)  # type: ignore[arg-type]
 
 
-def of(base: Run, new: Run, metric: str = "ttft") -> Compared:
+def of(base: Run, new: Run, metric: str = "ttft") -> MetricComparison:
     found = compare(summarize(base), summarize(new))
     assert found.refused == ()
     return next(one for one in found.rows if (one.metric, one.statistic) == (metric, "median"))
@@ -159,7 +159,7 @@ def test_another_tools_levels_are_matched_by_what_they_ask_for() -> None:
     theirs = run(
         level([row()], plan=replace(PLAN, name="pp100 tg4")),
         level([row()], plan=replace(PLAN, name="pp9 tg4", shape=Single(Length(9, 9), Length(4, 4)))),
-        conditions=Conditions("", "Model"),
+        conditions=RunConditions("", "Model"),
         imported="llama-benchy",
     )
     ours = run(level([row()]))

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from sparkwright.domain.evaluation import Evaluation, Event, Outcome, State
+from sparkwright.domain.evaluation import Evaluation, Event, ProbeOutcome, ProbeState
 from sparkwright.evals.changes import changes
 from sparkwright.loadgen.endurance import as_outcomes, endurance, is_soak
 from sparkwright.loadgen.gates import judge, parse
@@ -18,7 +18,7 @@ HEALTHY = 200
 GIB = 2**30
 
 
-def kinds(script: Script, *outcomes: Outcome, events: tuple[Event, ...] = ()) -> list[str]:
+def kinds(script: Script, *outcomes: ProbeOutcome, events: tuple[Event, ...] = ()) -> list[str]:
     return [one.kind for one in endurance(soak(script, outcomes, events)).findings]
 
 
@@ -43,7 +43,7 @@ def test_each_fault_is_found_and_no_other(script: Script, expected: list[str]) -
 
 def test_probes_and_events() -> None:
     """A probe that failed is named with how often; incidents, the floor and losses of the server are findings."""
-    bad = Outcome("tool-call", State.FAILED, "no call", at=600.0)
+    bad = ProbeOutcome("tool-call", ProbeState.FAILED, "no call", at=600.0)
     events = (Event(5.0, "resumed", ""), Event(9.0, "incident", "rank died"), Event(9.5, "back", ""))
     found = endurance(soak(Script(), (bad, replace(bad, at=1200.0)), events)).findings
     assert [one.kind for one in found] == ["answers", "incident"]
@@ -75,7 +75,11 @@ def test_unknown_stays_unknown() -> None:
     assert [one.passed for one in judge(parse("memory_per_hour < 1GiB\nfaults == 0"), summarize(bare))] == [False, True]
     assert not is_soak(replace(bare, evaluation=None))
     states = {one.name: one.state for one in as_outcomes(bare).evaluation.outcomes}  # type: ignore[union-attr]
-    assert (states["leak"], states["answers"], states["drift"]) == (State.SKIPPED, State.SKIPPED, State.PASSED)
+    assert (states["leak"], states["answers"], states["drift"]) == (
+        ProbeState.SKIPPED,
+        ProbeState.SKIPPED,
+        ProbeState.PASSED,
+    )
 
 
 @pytest.mark.full

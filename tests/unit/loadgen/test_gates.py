@@ -6,7 +6,7 @@ import pytest
 
 from fakes.measured import KNOWN, PLAN, failed, level, row, run, scrape
 from sparkwright.domain.errors import UsageError
-from sparkwright.domain.evaluation import Evaluation, Outcome, Score, State
+from sparkwright.domain.evaluation import Evaluation, ProbeOutcome, ProbeState, Score
 from sparkwright.domain.summary import GateResult, RunSummary
 from sparkwright.domain.workload import Agent, Length, LevelPlan, Pace, Single, Slo
 from sparkwright.loadgen.gate_lines import Gate, sizes
@@ -186,14 +186,14 @@ def test_a_level_in_doubt_passes_with_the_doubt() -> None:
     assert result.why == "in doubt: c1: prompts have 200% of the planned tokens: is the tokenizer the model's?"
 
 
-def evaluated(*outcomes: Outcome, state: str = "done") -> RunSummary:
+def evaluated(*outcomes: ProbeOutcome, state: str = "done") -> RunSummary:
     return summarize(replace(run(), id="r-eval", evaluation=Evaluation("probes", outcomes), state=state))
 
 
 def test_quality_is_judged_by_what_was_asked() -> None:
     """Failed and unanswered probes count; where nothing was judged, or it was stopped, there is no figure to pass."""
-    good, bad = Outcome("stop", State.PASSED), Outcome("tool-call", State.FAILED, "no call")
-    gone, unable = Outcome("usage", State.BROKEN), Outcome("messages", State.UNSUPPORTED)
+    good, bad = ProbeOutcome("stop", ProbeState.PASSED), ProbeOutcome("tool-call", ProbeState.FAILED, "no call")
+    gone, unable = ProbeOutcome("usage", ProbeState.BROKEN), ProbeOutcome("messages", ProbeState.UNSUPPORTED)
     assert one("failed_probes == 0", evaluated(good, unable)).passed
     failing = one("failed_probes == 0", evaluated(good, bad, gone))
     assert (failing.passed, failing.observed) == (False, 2.0)
@@ -205,7 +205,9 @@ def test_quality_is_judged_by_what_was_asked() -> None:
 def test_a_score_is_selected_by_its_outcome() -> None:
     """The first is that of whole prompts; one that is not there fails with the names of those that are."""
     named = {"prompts, strict": 0.5, "instructions, loose": 0.9}
-    scores = [Outcome(name, State.SCORED, score=Score(int(100 * v), 100, v - 0.1, v)) for name, v in named.items()]
+    scores = [
+        ProbeOutcome(name, ProbeState.SCORED, score=Score(int(100 * v), 100, v - 0.1, v)) for name, v in named.items()
+    ]
     summary = evaluated(*scores)
     assert one("score >= 50%", summary).passed
     assert one("score >= 90% @ outcome=instructions-loose", summary).passed
@@ -215,9 +217,9 @@ def test_a_score_is_selected_by_its_outcome() -> None:
 def test_one_file_judges_several_runs() -> None:
     """Each line goes to the runs that can have its figure and holds for all of them; one that none can have fails."""
     slow = replace(two_levels(ttft=5.0), run=replace(two_levels().run, id="r-slow"))
-    pairs = [(two_levels(), None), (slow, None), (evaluated(Outcome("stop", State.PASSED)), None)]
+    pairs = [(two_levels(), None), (slow, None), (evaluated(ProbeOutcome("stop", ProbeState.PASSED)), None)]
     results = judge_runs(parse("ttft < 4s\nfailed_probes == 0\nerrors == 0\nscore > 1%"), pairs)
     assert [result.passed for result in results] == [False, True, True, False]
     assert results[0].why.startswith("r-slow: at c1")
     assert "no evaluation" in results[3].why
-    assert not judge(parse("ttft < 4s"), evaluated(Outcome("stop", State.PASSED)))[0].passed
+    assert not judge(parse("ttft < 4s"), evaluated(ProbeOutcome("stop", ProbeState.PASSED)))[0].passed

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import pytest
 
 from fakes.tokenizer import CountingTokenizer
-from sparkwright.app.bench.prompt_corpus import Given, prepare, replayed_paths
+from sparkwright.app.bench.prompt_corpus import CorpusInputs, prepare, replayed_paths
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.probed import Probed
 from sparkwright.domain.run import Session
@@ -30,7 +30,7 @@ async def replay(
     assert replayed_paths(workload) == (shape.path,)
     tokenizer = CountingTokenizer()
     text = "\n".join(json.dumps(record) for record in records)
-    given = Given(files={shape.path: text})
+    given = CorpusInputs(files={shape.path: text})
     texts = await prepare(workload, probed or Probed("http://x", "m"), tokenizer, given=given)
     return sessions(level, workload, 0, texts), tokenizer, texts.doubts
 
@@ -100,7 +100,9 @@ async def test_a_completion_takes_the_texts_of_a_conversation() -> None:
     level = LevelPlan("replay", Replay("t.jsonl"))
     workload = Workload("test", "Test", (level,), api=Api.COMPLETIONS)
     text = json.dumps({"messages": [{"role": "system", "content": "Be."}, {"role": "user", "content": "Why?"}]})
-    texts = await prepare(workload, Probed("http://x", "m"), CountingTokenizer(), given=Given(files={"t.jsonl": text}))
+    texts = await prepare(
+        workload, Probed("http://x", "m"), CountingTokenizer(), given=CorpusInputs(files={"t.jsonl": text})
+    )
     (one,) = sessions(level, workload, 0, texts)
     assert json.loads(body(one))["prompt"] == "Be.\nWhy?"
 

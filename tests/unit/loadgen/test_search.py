@@ -7,14 +7,14 @@ from random import Random
 
 import pytest
 
-from sparkwright.domain.tuning import Point, Setting, Trial, Tried, scored
+from sparkwright.domain.tuning import Point, Trial, Tried, TuneSetting, scored
 from sparkwright.loadgen import search
 from sparkwright.loadgen.effects import effects
 
 SETTINGS = (
-    Setting("threads", "flags.threads", (None, 1, 2, 4)),
-    Setting("batch", "serving.batched_tokens", (512, 64, 256, 2048)),
-    Setting("ubatch", "flags.ubatch-size", (None, 16, 64, 256, 1024)),
+    TuneSetting("threads", "flags.threads", (None, 1, 2, 4)),
+    TuneSetting("batch", "serving.batched_tokens", (512, 64, 256, 2048)),
+    TuneSetting("ubatch", "flags.ubatch-size", (None, 16, 64, 256, 1024)),
 )
 WORTH = ((0.0, -0.7, 0.0, 0.3), (0.0, -0.3, -0.1, 0.05), (0.0, -0.6, -0.2, 0.1, 0.0))
 OWN = (0, 0, 0)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from fakes.measured import PLAN, failed, level, row, run, scrape
 from sparkwright.domain.run import Reads
 from sparkwright.domain.summary import LevelSummary, Metric
-from sparkwright.domain.workload import Agent, Arrival, LevelPlan, Pace, Search, Slo
+from sparkwright.domain.workload import Agent, Arrival, LevelPlan, Pace, RateSearch, Slo
 from sparkwright.loadgen.stats import summarize
 
 TIMES = st.lists(st.floats(0.001, 10.0), min_size=1, max_size=40)
@@ -175,7 +175,7 @@ def test_a_search_ends_with_its_best_rate() -> None:
     rates = [(1.0, 0.1), (2.0, 0.2), (4.0, 3.0)]
     plans = [replace(PLAN, name=f"rate {rate:g}", pace=Pace(Arrival.POISSON, rate=rate)) for rate, _ in rates]
     levels = [level([row(ttft)] * 4, plan=plan) for plan, (_, ttft) in zip(plans, rates, strict=True)]
-    summary = summarize(run(*levels, slo=Slo(ttft=1.0), search=Search(1.0, 8.0)))
+    summary = summarize(run(*levels, slo=Slo(ttft=1.0), search=RateSearch(1.0, 8.0)))
     assert summary.best_rate == 2.0
 
 

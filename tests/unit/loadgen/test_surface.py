@@ -6,17 +6,17 @@ from math import exp, log
 
 import pytest
 
-from sparkwright.domain.tuning import Point, Setting
-from sparkwright.loadgen.surface import Seen, seen, surface
+from sparkwright.domain.tuning import Point, TuneSetting
+from sparkwright.loadgen.surface import MeasuredPoint, seen, surface
 
-BATCH = Setting("batch", "serving.batched_tokens", (512, 64, 256, 1024, 2048))
-KIND = Setting("kind", "flags.kind", (None, "a", "b"))
+BATCH = TuneSetting("batch", "serving.batched_tokens", (512, 64, 256, 1024, 2048))
+KIND = TuneSetting("kind", "flags.kind", (None, "a", "b"))
 
 
 def test_neighbours_are_alike_in_the_order_of_values() -> None:
     """A speed rises with the batch: 256, listed before 1024, is expected below it; 2048 above 512."""
     points = {(0, 0): 0.0, (1, 0): -1.0, (3, 0): 0.4}
-    found = surface((BATCH, KIND), {point: Seen(value, 1e-4) for point, value in points.items()})
+    found = surface((BATCH, KIND), {point: MeasuredPoint(value, 1e-4) for point, value in points.items()})
     means = found.means([(0, 0), (2, 0), (4, 0)])
     assert means[(2, 0)] < means[(0, 0)] < means[(4, 0)]
 
@@ -24,7 +24,7 @@ def test_neighbours_are_alike_in_the_order_of_values() -> None:
 def test_a_value_carries_over_to_other_points() -> None:
     """A kind's worth with one batch is expected of it with another; words have no order to carry it further."""
     known = {(0, 0): 0.0, (0, 1): 0.5, (1, 0): 0.0}
-    found = surface((BATCH, KIND), {point: Seen(value, 1e-4) for point, value in known.items()})
+    found = surface((BATCH, KIND), {point: MeasuredPoint(value, 1e-4) for point, value in known.items()})
     means = found.means([(1, 0), (1, 1), (1, 2)])
     assert means[(1, 1)] > means[(1, 0)] + 0.2
     assert means[(1, 1)] > means[(1, 2)]
@@ -32,7 +32,7 @@ def test_a_value_carries_over_to_other_points() -> None:
 
 def test_what_was_measured_promises_less_than_what_was_not() -> None:
     """Expected improvement: little where a point is known well, more where nothing was measured."""
-    known: dict[Point, Seen] = {(0, 0): Seen(0.0, 1e-6), (1, 0): Seen(-1.0, 1e-6)}
+    known: dict[Point, MeasuredPoint] = {(0, 0): MeasuredPoint(0.0, 1e-6), (1, 0): MeasuredPoint(-1.0, 1e-6)}
     gains = surface((BATCH, KIND), known).gains([(0, 0), (1, 0), (4, 0)])
     assert gains[(1, 0)] < 1e-6 and gains[(0, 0)] < 0.01 < gains[(4, 0)]
 

@@ -10,7 +10,7 @@ import pytest
 from sparkwright.domain.workload import Text
 from sparkwright.loadgen import texts
 from sparkwright.loadgen.texts import CLOSING, QUESTIONS, blocks, lines
-from sparkwright.simulator.text import Tokenizer
+from sparkwright.simulator.text import SimulatedTokenizer
 
 
 @pytest.mark.parametrize("kind", list(Text))
@@ -57,7 +57,7 @@ def test_prose_reads_like_prose() -> None:
         assert re.fullmatch(r'"?[A-Z][^{}]*[.]"?', told), told
         assert 5 <= len(told.split()) <= 40
     text = " ".join(blocks(Text.PROSE, "0", 50, 100))
-    tokens = len(Tokenizer(50_000).pieces(text))
+    tokens = len(SimulatedTokenizer(50_000).pieces(text))
     assert 1.1 <= tokens / len(text.split()) <= 1.6
 
 

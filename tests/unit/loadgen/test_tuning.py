@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sparkwright.domain.run import Conditions, Level, Row, Run, Scrape
+from sparkwright.domain.run import Level, Row, Run, RunConditions, Scrape
 from sparkwright.domain.tuning import TuneGoal
 from sparkwright.loadgen.profiles import largest
 from sparkwright.loadgen.tuning import Short, failures, least_memory, scores
@@ -14,7 +14,7 @@ def run(*rows: Row, goal: TuneGoal = TuneGoal.THROUGHPUT) -> Run:
     made = Short(goal, 4096, 0).workload(0, 1)
     scrapes = (Scrape(0.0, {}, {"a": 9, "b": 5}), Scrape(1.0, {}, {"a": 7}))
     return Run(
-        "r-1", 0.0, made, Conditions("", "m"), levels=(Level(made.levels[0], 0, 0.0, rows=rows, scrapes=scrapes),)
+        "r-1", 0.0, made, RunConditions("", "m"), levels=(Level(made.levels[0], 0, 0.0, rows=rows, scrapes=scrapes),)
     )
 
 

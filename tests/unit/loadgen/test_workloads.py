@@ -11,7 +11,7 @@ from sparkwright.app.bench.prompt_corpus import prepare
 from sparkwright.domain.probed import Probed
 from sparkwright.domain.run import Session, Turn
 from sparkwright.domain.workload import Agent, Api, Arrival, Length, LevelPlan, Pace, Single, Text, Workload
-from sparkwright.loadgen.prompts import Texts
+from sparkwright.loadgen.prompts import PromptTexts
 from sparkwright.loadgen.workloads import job_pace, sessions, split
 
 LOOP = Agent(turns=5, system=200, tools=500, first=150, each_turn=300, output=20)
@@ -28,7 +28,7 @@ def plan(shape: Single | Agent, name: str = "level", **more: object) -> LevelPla
 
 async def made(
     level: LevelPlan, tokenizer: CountingTokenizer | None = None, probed: Probed = PROBED, **more: object
-) -> tuple[Workload, Texts]:
+) -> tuple[Workload, PromptTexts]:
     workload = Workload("test", "Test", (level,), **more)
     return workload, await prepare(workload, probed, tokenizer or CountingTokenizer())
 

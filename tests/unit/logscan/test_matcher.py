@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from sparkwright.causes.cause import book_of
 from sparkwright.logscan.matcher import Scan
-from sparkwright.logscan.sign import ANYWHERE, CERTAIN, LIKELY, Row, Sign
+from sparkwright.logscan.sign import ANYWHERE, CERTAIN, LIKELY, Sign, TableRows
 
 
 def line(pattern: str, *, times: int = 1, unless: str = "") -> Sign:
@@ -29,7 +29,7 @@ def rule(*signs: Sign, key: str = "key") -> Any:
 
 
 STORY: Any = SimpleNamespace(
-    MARKS={"opens": "rendezvous opens", "table": "# columns"}, ROWS={"row": Row("table", rb"^ *\d+ +\d+$")}
+    MARKS={"opens": "rendezvous opens", "table": "# columns"}, ROWS={"row": TableRows("table", rb"^ *\d+ +\d+$")}
 )
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from sparkwright.causes.diagnose import book
 from sparkwright.logscan.book import lowered
-from sparkwright.logscan.multi_search import Finder, Search
+from sparkwright.logscan.multi_search import Finder, WordSearch
 
 DATA = Path(__file__).parents[2] / "data"
 TEXT = st.text("abc\n", max_size=60).map(str.encode)
@@ -18,7 +18,7 @@ WORDS = st.lists(st.text("abc", min_size=1, max_size=6).map(str.encode), min_siz
 @given(WORDS, TEXT)
 def test_both_find_the_same(words: list[bytes], text: bytes) -> None:
     """Both give the same hits in the same order, whatever the words are, inside and across one another."""
-    assert list(Search(words).hits(text)) == list(Finder(words, -1).hits(text))
+    assert list(WordSearch(words).hits(text)) == list(Finder(words, -1).hits(text))
 
 
 @pytest.mark.full
@@ -28,4 +28,4 @@ def test_both_find_the_same_in_logs_of_engines() -> None:
     logs = sorted(path for path in DATA.rglob("*.log"))
     block = lowered(b"\n".join(path.read_bytes() for path in logs)[:400_000])
     found = list(Finder(words, -1).hits(block))
-    assert list(Search(words).hits(block)) == found and len(found) > 1000
+    assert list(WordSearch(words).hits(block)) == found and len(found) > 1000

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkwright.domain.checkpoint import Checkpoint, How, Stored, Use
+from sparkwright.domain.checkpoint import Checkpoint, Stored, Usability, Use
 from sparkwright.domain.units import GIB
 from sparkwright.domain.verdict import Action, ActionKind, Remedy
 from sparkwright.planner.knobs import contexts
@@ -15,7 +15,7 @@ from unit.planner.toy import RECIPE, SHAPE, WORLD, Toy, recipe
 
 STOP = Action("spark-1", ActionKind.STOP, "sudo kill 7", 30 * GIB, "comfy (pid 7) ends: 30.0 GiB", (7,))
 SMALL = Stored("spark-2", "org/toy-nvfp4", "", "nvfp4", Checkpoint("/m", "/m", "", 30 * GIB, 4, shape=SHAPE))
-USE = Use("toy", How.COULD, (("model.id", "org/toy-nvfp4"),), "nvfp4 instead of bf16")
+USE = Use("toy", Usability.COULD, (("model.id", "org/toy-nvfp4"),), "nvfp4 instead of bf16")
 EVERYTHING = replace(WORLD, actions=((STOP,),), checkpoints=((SMALL, USE),))
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from sparkwright.domain.checkpoint import Checkpoint, How, Stored, Use
+from sparkwright.domain.checkpoint import Checkpoint, Stored, Usability, Use
 from sparkwright.domain.facts import NOT_ASKED, GpuProcess, NodeFacts, RankStatus, Unknown
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import EngineChoice, Model, Recipe, Speculation
@@ -34,7 +34,7 @@ def found(one: Stored, recipe: Recipe = RECIPE) -> Use:
 
 def test_the_recipes_own_is_its_own() -> None:
     """The checkpoint is known by its id, whatever the revision if the recipe pins none."""
-    assert found(stored("MiniMaxAI/M2")) == Use("m2", How.YES)
+    assert found(stored("MiniMaxAI/M2")) == Use("m2", Usability.YES)
     unfinished = stored("MiniMaxAI/M2", missing=("x.incomplete",))
     assert found(unfinished).why == "once it is complete (x.incomplete)"
     pinned = replace(RECIPE, model=replace(RECIPE.model, revision="def"))
@@ -61,7 +61,7 @@ def test_a_path_is_meant_as_the_recipe_means_it(path: str, place: str, same: boo
 def test_the_same_model_in_another_form_could_serve() -> None:
     """The answer has the keys to write, the other format, and the recipe's lack."""
     what = found(stored("saricles/M2-NVFP4"))
-    assert (what.how, what.change) == (How.COULD, (("model.id", "saricles/M2-NVFP4"),))
+    assert (what.how, what.change) == (Usability.COULD, (("model.id", "saricles/M2-NVFP4"),))
     assert what.why == "nvfp4 experts, bf16 instead of fp8"
     drafting = replace(RECIPE, speculation=Speculation("mtp", 2))
     assert found(stored("x/y"), drafting).why.endswith("speculation.method mtp has no draft layers there")
@@ -79,7 +79,7 @@ def test_the_same_model_in_another_form_could_serve() -> None:
 )
 def test_another_size_is_another_model(shape: ModelShape, why: str) -> None:
     """The same architecture does not make it the same model."""
-    assert (found(stored("x/y", shape=shape)).how, found(stored("x/y", shape=shape)).why) == (How.NO, why)
+    assert (found(stored("x/y", shape=shape)).how, found(stored("x/y", shape=shape)).why) == (Usability.NO, why)
 
 
 def test_strangers_have_nothing_to_do_with_it() -> None:
@@ -105,7 +105,7 @@ def test_a_checkpoint_on_a_disk_reports_the_dimensions() -> None:
     bare = replace(RECIPE, model=Model("MiniMaxAI/M2"))
     own, other = stored("MiniMaxAI/M2", shape=SHAPE), stored("x/y")
     assert uses(other, [bare]) == ()
-    assert [one.how for one in uses(other, [bare], [own, other])] == [How.COULD]
+    assert [one.how for one in uses(other, [bare], [own, other])] == [Usability.COULD]
 
 
 def test_the_smallest_other_checkpoint_comes_first() -> None:

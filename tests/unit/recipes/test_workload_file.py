@@ -10,8 +10,8 @@ from sparkwright.domain.workload import (
     Length,
     LevelPlan,
     Pace,
+    RateSearch,
     Replay,
-    Search,
     Single,
     Slo,
     Text,
@@ -87,7 +87,7 @@ def test_every_key_means_what_it_states() -> None:
         ignore_eos=False,
         temperature=0.7,
         slo=Slo(1.5, 0.05, 60.0, 0.95),
-        search=Search(0.5, 8.0, 0.05),
+        search=RateSearch(0.5, 8.0, 0.05),
         deadline=600.0,
     )
 

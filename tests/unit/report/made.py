@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from fakes.runs import BEGAN, CONDITIONS, SLO, workload
 from sparkwright.domain.run import Run
-from sparkwright.domain.summary import Compared, Comparison, Interval, LevelSummary, Metric, RunSummary
+from sparkwright.domain.summary import Comparison, Interval, LevelSummary, Metric, MetricComparison, RunSummary
 from sparkwright.domain.workload import LevelPlan
 
 
@@ -42,7 +42,7 @@ def loop(plans: Sequence[LevelPlan], ttft: Mapping[str, Sequence[float]]) -> lis
 
 
 def compared(verdict: str = "worse", **more: object) -> Comparison:
-    row = Compared("d0", "", "decode", "median", interval(40.0), interval(30.0), interval(0.75), verdict)
+    row = MetricComparison("d0", "", "decode", "median", interval(40.0), interval(30.0), interval(0.75), verdict)
     return replace(Comparison("r-1", "r-2", (row,)), **more)  # type: ignore[arg-type]
 
 

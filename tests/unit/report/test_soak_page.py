@@ -4,14 +4,16 @@ import json
 import re
 from dataclasses import replace
 
-from sparkwright.app.report import Form, evaluated
-from sparkwright.domain.evaluation import Evaluation, Event, Evidence, Outcome, State
+from sparkwright.app.report import ReportForm, evaluated
+from sparkwright.domain.evaluation import Evaluation, Event, ProbeEvidence, ProbeOutcome, ProbeState
 from sparkwright.domain.run import Run
 from sparkwright.evals.score import score
 from unit.loadgen.soaks import Script, soak
 
 EVIL = "</script><img src=x onerror=alert(1)>"
-BAD = Outcome("tool-call", State.FAILED, EVIL, at=6000.0, means="m", hint="h", evidence=(Evidence(EVIL, EVIL, EVIL),))
+BAD = ProbeOutcome(
+    "tool-call", ProbeState.FAILED, EVIL, at=6000.0, means="m", hint="h", evidence=(ProbeEvidence(EVIL, EVIL, EVIL),)
+)
 
 
 def drawn(page: str) -> list[str]:
@@ -22,46 +24,49 @@ def drawn(page: str) -> list[str]:
 
 
 def scored(name: str, good: int) -> Run:
-    outcomes = (Outcome("prompts, strict", State.SCORED, score=score(good, 100)), Outcome("json", State.PASSED))
+    outcomes = (
+        ProbeOutcome("prompts, strict", ProbeState.SCORED, score=score(good, 100)),
+        ProbeOutcome("json", ProbeState.PASSED),
+    )
     return replace(soak(Script()), id=name, levels=(), evaluation=Evaluation("instructions", outcomes))
 
 
 def test_a_soak() -> None:
     """The findings come before plots and tables, with the exchange of each probe that failed."""
     run = soak(Script(leak=1.0), (BAD, replace(BAD, at=9000.0)), (Event(9.0, "incident", EVIL),))
-    page = evaluated((run,), Form.HTML, "test")
+    page = evaluated((run,), ReportForm.HTML, "test")
     assert drawn(page) == ["ttft-time", "tpot-time", "probes-time", "memory-time"]
     assert page.index("leak: spark-1 loses") < page.index('id="plot-ttft-time"') < page.index("time until the floor")
     assert "onerror=alert" in page and "<img" not in page
-    post = evaluated((run,), Form.MARKDOWN, "test")
+    post = evaluated((run,), ReportForm.MARKDOWN, "test")
     assert "found leak, answers, incident" in post and "| leak |" in post
-    assert "nothing found" in evaluated((soak(Script()),), Form.MARKDOWN, "test")
+    assert "nothing found" in evaluated((soak(Script()),), ReportForm.MARKDOWN, "test")
 
 
 def test_what_is_unknown_is_on_the_page() -> None:
     """A process alone shows nothing of the nodes; it has a plot of its own."""
-    page = evaluated((soak(Script(process=True)),), Form.HTML, "test")
+    page = evaluated((soak(Script(process=True)),), ReportForm.HTML, "test")
     assert "memory of the nodes is unknown" in page
     assert "process-time" in drawn(page)
 
 
 def test_scores_are_drawn_with_their_intervals() -> None:
     """A mark a run and outcome; what has no score is not drawn."""
-    page = evaluated((scored("r-a", 60), scored("r-b", 80)), Form.HTML, "test")
+    page = evaluated((scored("r-a", 60), scored("r-b", 80)), ReportForm.HTML, "test")
     assert page.count("<circle") == 2
     assert "60 of 100, 50 to 69 %" in page and "A: r-a; B: r-b" in page
-    assert "<svg" not in evaluated((soak(Script()),), Form.HTML, "test")
+    assert "<svg" not in evaluated((soak(Script()),), ReportForm.HTML, "test")
 
 
 def test_all_reports_have_one_template() -> None:
     """The right title, the banner, tiles, conditions that stack, no empty column, few cases folded away."""
-    page = evaluated((scored("r-a", 60),), Form.HTML, "test")
+    page = evaluated((scored("r-a", 60),), ReportForm.HTML, "test")
     assert "Evaluation report</span>" in page and "evaluation report</title>" in page
     run = soak(Script())
     simulated = replace(run, conditions=replace(run.conditions, simulated=True))
     for marked in (run, simulated):
-        shown = evaluated((marked,), Form.HTML, "test")
+        shown = evaluated((marked,), ReportForm.HTML, "test")
         assert ('<p class="simulated" role="note">' in shown) is marked.conditions.simulated
-    assert "Soak report</span>" in evaluated((soak(Script()),), Form.HTML, "test")
+    assert "Soak report</span>" in evaluated((soak(Script()),), ReportForm.HTML, "test")
     assert '<dl class="figures">' in page and '<dl class="conditions">' in page and "Benchmark" not in page
     assert ">detail<" not in page, "a column that is empty in every row"

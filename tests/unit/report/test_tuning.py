@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sparkwright.domain.tuning import START, Candidate, Setting, Trial, Tried, Tuned, TuneGoal
+from sparkwright.domain.tuning import START, Candidate, Trial, Tried, Tuned, TuneGoal, TuneSetting
 from sparkwright.domain.values import replace
 from sparkwright.domain.verdict import Estimate
 from sparkwright.report.tuning import (
@@ -17,8 +17,8 @@ from sparkwright.report.tuning import (
 from unit.for_each import for_each
 
 SETTINGS = (
-    Setting("threads", "flags.threads", (None, 2, 4)),
-    Setting("loader", "flags.load-format", (None, "x"), "", True),
+    TuneSetting("threads", "flags.threads", (None, 2, 4)),
+    TuneSetting("loader", "flags.load-format", (None, "x"), "", True),
 )
 
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from sparkwright.simulator.link import Head
-from sparkwright.simulator.rank import Rank
-from sparkwright.simulator.service import Service
+from sparkwright.simulator.link import HeadLink
+from sparkwright.simulator.rank import SimulatedRank
+from sparkwright.simulator.service import SimulatedService
 from unit.simulator.inprocess import CAPTURES, Client, MakeClient, MakeRank, rank_in
 
 
@@ -22,7 +22,7 @@ def captures() -> Path:
 
 @pytest.fixture
 def make_rank(tmp_path: Path) -> MakeRank:
-    def make(*flags: str, config: str = "tiny-qwen3", env: dict[str, str] | None = None) -> Rank:
+    def make(*flags: str, config: str = "tiny-qwen3", env: dict[str, str] | None = None) -> SimulatedRank:
         return rank_in(tmp_path, *flags, config=config, env=env)
 
     return make
@@ -33,7 +33,7 @@ async def make_client(make_rank: MakeRank) -> AsyncIterator[MakeClient]:
     running: list[asyncio.Task[None]] = []
 
     async def make(*flags: str, **more: Any) -> Client:
-        service = Service(make_rank(*flags, **more), Head(1), asyncio.get_running_loop().create_future())
+        service = SimulatedService(make_rank(*flags, **more), HeadLink(1), asyncio.get_running_loop().create_future())
         running.append(asyncio.create_task(service.engine.run()))
         return Client(service)
 

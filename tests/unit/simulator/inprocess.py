@@ -12,17 +12,17 @@ from pathlib import Path
 from typing import Any
 
 from sparkwright.simulator import model, options
-from sparkwright.simulator.rank import Rank, rank_from
-from sparkwright.simulator.service import Service
+from sparkwright.simulator.rank import SimulatedRank, rank_from
+from sparkwright.simulator.service import SimulatedService
 from sparkwright.simulator.settings import Faults, settings_from
 
 CAPTURES = Path(__file__).parents[2] / "data" / "captures" / "twin"
 FLAGS = ["--served-model-name", "tiny-qwen3", "--max-model-len", "32768", "--gpu-memory-utilization", "0.2"]
-MakeRank = Callable[..., Rank]
+MakeRank = Callable[..., SimulatedRank]
 MakeClient = Callable[..., Awaitable["Client"]]
 
 
-def rank_in(folder: Path, *flags: str, config: str = "tiny-qwen3", env: dict[str, str] | None = None) -> Rank:
+def rank_in(folder: Path, *flags: str, config: str = "tiny-qwen3", env: dict[str, str] | None = None) -> SimulatedRank:
     """A rank at full speed, of a model with this configuration, which is copied there."""
     (folder / config).mkdir(exist_ok=True)
     shutil.copy(CAPTURES / f"{config}.config.json", folder / config / "config.json")
@@ -59,7 +59,7 @@ class Reply:
 
 @dataclass
 class Client:
-    service: Service
+    service: SimulatedService
 
     async def get(self, path: str, key: str = "") -> Reply:
         return await self.send("GET", path, b"", key)

@@ -17,14 +17,14 @@ from simulators.site import Site
 from sparkwright.domain.deployment import LogEvent, Phase
 from sparkwright.engines.dialect import dialect
 from sparkwright.engines.tables import metric_names
-from sparkwright.simulator.link import Head
-from sparkwright.simulator.log import Form, Voice, Voices
-from sparkwright.simulator.rank import Rank, StartFailed
-from sparkwright.simulator.service import Core, Trouble
+from sparkwright.simulator.link import HeadLink
+from sparkwright.simulator.log import LineForm, LogVoice, Voices
+from sparkwright.simulator.rank import SimulatedRank, StartFailed
+from sparkwright.simulator.service import Core, DialectTrouble
 from unit.simulator.inprocess import MakeRank
 
 GIVEN = Namespace(model="/m/tiny.gguf", enable_metrics=True, metrics=True, api_key="hidden", model_path="m")
-TALKS: dict[str, tuple[Dialect, Form, Callable[[str], LogEvent | None], Mapping[str, str]]] = {
+TALKS: dict[str, tuple[Dialect, LineForm, Callable[[str], LogEvent | None], Mapping[str, str]]] = {
     "sglang": (
         sglang.Dialect(GIVEN, "0.5.12", True),
         sglang._form(0, 2),
@@ -34,29 +34,29 @@ TALKS: dict[str, tuple[Dialect, Form, Callable[[str], LogEvent | None], Mapping[
     "trtllm": (trtllm.Dialect("1.3.0rc", None), trtllm._form((0, 2)), dialect("trtllm").read, metric_names("trtllm")),
     "llama-cpp": (
         llama.Dialect(GIVEN),
-        Form(llama._own, lambda: ""),
+        LineForm(llama._own, lambda: ""),
         dialect("llama-cpp").read,
         metric_names("llama-cpp"),
     ),
 }
 NOBODY = Request({"type": "http"})
-QUIET = Trouble(lambda: None, lambda _: asyncio.sleep(0))
+QUIET = DialectTrouble(lambda: None, lambda _: asyncio.sleep(0))
 ENGINE = pytest.mark.parametrize("engine", TALKS)
 
 
 @pytest.fixture
-def talking(make_rank: MakeRank) -> Callable[[str], tuple[Rank, io.StringIO]]:
+def talking(make_rank: MakeRank) -> Callable[[str], tuple[SimulatedRank, io.StringIO]]:
     """A rank that speaks as the engine does, into a text."""
 
-    def make(engine: str) -> tuple[Rank, io.StringIO]:
+    def make(engine: str) -> tuple[SimulatedRank, io.StringIO]:
         out = io.StringIO()
-        voice = Voice("", 7, out, TALKS[engine][1])
+        voice = LogVoice("", 7, out, TALKS[engine][1])
         return replace(make_rank("--port", "8000", "--max-num-seqs", "4"), voices=Voices(*[voice] * 4)), out
 
     return make
 
 
-async def start(dialect: Dialect, rank: Rank) -> None:
+async def start(dialect: Dialect, rank: SimulatedRank) -> None:
     dialect.greet(rank)
     dialect.join(rank)
     dialect.met(rank, [])
@@ -69,7 +69,7 @@ async def start(dialect: Dialect, rank: Rank) -> None:
 
 @ENGINE
 async def test_a_start_is_understood_from_weights_to_ready(
-    engine: str, talking: Callable[[str], tuple[Rank, io.StringIO]]
+    engine: str, talking: Callable[[str], tuple[SimulatedRank, io.StringIO]]
 ) -> None:
     """Phases only go forward, none of the lines is an error, the last reports ready, and the first reports
     simulated."""
@@ -89,7 +89,7 @@ async def test_a_start_is_understood_from_weights_to_ready(
 
 @ENGINE
 def test_a_failed_start_is_an_error_for_the_reader(
-    engine: str, talking: Callable[[str], tuple[Rank, io.StringIO]]
+    engine: str, talking: Callable[[str], tuple[SimulatedRank, io.StringIO]]
 ) -> None:
     """The engine's last report is shown by `up`."""
     dialect, _, read, _ = TALKS[engine]
@@ -100,12 +100,12 @@ def test_a_failed_start_is_an_error_for_the_reader(
 
 @ENGINE
 async def test_metrics_have_the_engine_s_names_and_the_mark(
-    engine: str, talking: Callable[[str], tuple[Rank, io.StringIO]]
+    engine: str, talking: Callable[[str], tuple[SimulatedRank, io.StringIO]]
 ) -> None:
     """Every name that is looked for is there, but for speculation's while it is off; none of vLLM's is left."""
     dialect, _, _, names = TALKS[engine]
     rank, _ = talking(engine)
-    core = Core(rank, Head(1), QUIET)
+    core = Core(rank, HeadLink(1), QUIET)
     text = bytes((await Site(core, engine, dialect.metrics, dialect.labels).scrape(NOBODY)).body).decode()
     assert text.startswith("# HELP sparkwright_simulated 1") and "vllm:" not in text
     wanted = {name for name in names.values() if "spec" not in name}
@@ -113,7 +113,7 @@ async def test_metrics_have_the_engine_s_names_and_the_mark(
 
 
 def test_unbalanced_memory_stops_sglang_unless_it_is_asked_not_to_look(
-    talking: Callable[[str], tuple[Rank, io.StringIO]], make_rank: MakeRank
+    talking: Callable[[str], tuple[SimulatedRank, io.StringIO]], make_rank: MakeRank
 ) -> None:
     """A node with less than 90 % of another's free memory; the variable turns the error into a line."""
     rank, out = talking("sglang")
@@ -125,12 +125,12 @@ def test_unbalanced_memory_stops_sglang_unless_it_is_asked_not_to_look(
     assert "The memory capacity is unbalanced" in out.getvalue()
 
 
-def test_no_key_is_shown(talking: Callable[[str], tuple[Rank, io.StringIO]]) -> None:
+def test_no_key_is_shown(talking: Callable[[str], tuple[SimulatedRank, io.StringIO]]) -> None:
     """SGLang prints all its arguments; the simulator leaves the key out, in its log as in /server_info."""
     dialect = sglang.Dialect(GIVEN, "0.5.12", balanced=True)
     rank, out = talking("sglang")
     dialect.greet(rank)
-    site = Site(Core(rank, Head(1), QUIET), "SGLang", {}, str)
+    site = Site(Core(rank, HeadLink(1), QUIET), "SGLang", {}, str)
     assert "hidden" not in out.getvalue() + str(dialect._server(site))
 
 

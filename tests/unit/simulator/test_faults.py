@@ -10,24 +10,24 @@ from pathlib import Path
 import pytest
 
 from sparkwright.simulator.rank import Hoard
-from sparkwright.simulator.settings import Fault, Faults, parse
+from sparkwright.simulator.settings import Faults, InjectedFault, parse
 from unit.for_each import for_each
 
 
 @for_each(
     "text, fault",
     [
-        ("die@load", Fault("die", "load")),
-        ("die@graphs:exit=3", Fault("die", "graphs", exit_code=3)),
-        ("freeze@kv", Fault("freeze", "kv")),
-        ("oom@load", Fault("oom", "load")),
-        ("die_after=5", Fault("die_after", value=5)),
-        ("rank=1:die_after=5:exit=9", Fault("die_after", value=5, exit_code=9, rank=1)),
-        ("leak=14", Fault("leak", value=14)),
-        ("ignore_sigterm", Fault("ignore_sigterm")),
+        ("die@load", InjectedFault("die", "load")),
+        ("die@graphs:exit=3", InjectedFault("die", "graphs", exit_code=3)),
+        ("freeze@kv", InjectedFault("freeze", "kv")),
+        ("oom@load", InjectedFault("oom", "load")),
+        ("die_after=5", InjectedFault("die_after", value=5)),
+        ("rank=1:die_after=5:exit=9", InjectedFault("die_after", value=5, exit_code=9, rank=1)),
+        ("leak=14", InjectedFault("leak", value=14)),
+        ("ignore_sigterm", InjectedFault("ignore_sigterm")),
     ],
 )
-def test_a_fault_is_what_it_states(text: str, fault: Fault) -> None:
+def test_a_fault_is_what_it_states(text: str, fault: InjectedFault) -> None:
     """Phase, count, exit code and rank of each form."""
     assert parse(text) == (fault,)
 
@@ -43,7 +43,7 @@ def test_faults_apply_to_their_rank() -> None:
     """`rank=1:` leaves rank 0 alone."""
     text = "rank=1:die@load, garbage"
     assert Faults(text, "", 0).at("load") is None and Faults(text, "", 0).has("garbage")
-    assert Faults(text, "", 1).at("load") == Fault("die", "load", rank=1)
+    assert Faults(text, "", 1).at("load") == InjectedFault("die", "load", rank=1)
 
 
 def test_the_control_file_takes_over_and_may_be_wrong(tmp_path: Path) -> None:

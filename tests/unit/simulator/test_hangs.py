@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from sparkwright.simulator import rank
-from sparkwright.simulator.rank import Activity
+from sparkwright.simulator.rank import RankActivity
 from unit.simulator.inprocess import Client, MakeClient, until
 
 BODY = {"prompt": "word " * 30, "max_tokens": 20, "ignore_eos": True}
@@ -66,7 +66,7 @@ async def test_a_chunked_prefill_moves_only_the_pool(make_client: MakeClient) ->
 
 def test_a_mark_is_there_while_its_state_lasts() -> None:
     """One name at a time, none at rest: a shim that reads them knows what the device does."""
-    one, seen = Activity(77), []
+    one, seen = RankActivity(77), []
     for state in ("work", "spin", "spin", ""):
         one.show(state)
         seen.append(marks(77))
@@ -96,7 +96,7 @@ async def test_waiting_for_a_silent_rank_spins(monkeypatch: pytest.MonkeyPatch) 
     """A collective that does not end keeps the device busy; once it has ended the device works, then rests."""
     monkeypatch.setattr(rank, "SPIN_S", 0.02)
     monkeypatch.setattr(rank, "REST_S", 0.02)
-    one = Activity(3)
+    one = RankActivity(3)
     one.begin()
     assert one.state == "work"
     await until(lambda: one.state == "spin")

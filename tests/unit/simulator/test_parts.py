@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from sparkwright.simulator import model
-from sparkwright.simulator.link import Head, PeerLost, Worker, patient
-from sparkwright.simulator.log import Voice
+from sparkwright.simulator.link import HeadLink, PeerLost, WorkerLink, patient
+from sparkwright.simulator.log import LogVoice
 from sparkwright.simulator.phases import Bar
 from sparkwright.simulator.settings import settings_from
-from sparkwright.simulator.text import Style, Tokenizer, answer
+from sparkwright.simulator.text import SimulatedTokenizer, Style, answer
 from unit.simulator.inprocess import MakeRank
 
 TEXT = "def quick_sort(items):\n    return sorted(items)  # naïve, 1234 times\n\n" * 3
@@ -24,21 +24,21 @@ TEXT = "def quick_sort(items):\n    return sorted(items)  # naïve, 1234 times\n
 @pytest.mark.parametrize("text", [TEXT, "", " ", "<|im_start|>user\nhi<|im_end|>", "日本語 and   spaces\t\n"])
 def test_tokens_give_the_text_back(text: str) -> None:
     """Nothing is lost between text and tokens, and equal text has equal tokens."""
-    tokenizer = Tokenizer(8000)
+    tokenizer = SimulatedTokenizer(8000)
     ids = tokenizer.encode(text)
     assert tokenizer.decode(ids) == text
-    assert ids == Tokenizer(8000).encode(text)
+    assert ids == SimulatedTokenizer(8000).encode(text)
 
 
 def test_a_token_is_about_four_characters() -> None:
     """Counts are of the real order, so that contexts and speeds are plausible."""
     words = "The scheduler batches requests and keeps the cache of every prompt that it has seen before. " * 20
-    assert 3.0 < len(words) / len(Tokenizer(8000).encode(words)) < 5.5
+    assert 3.0 < len(words) / len(SimulatedTokenizer(8000).encode(words)) < 5.5
 
 
 def test_each_piece_of_an_answer_is_one_token() -> None:
     """Otherwise usage and a resent history would disagree."""
-    tokenizer = Tokenizer(8000)
+    tokenizer = SimulatedTokenizer(8000)
     pieces = [p.text for p in itertools.islice(answer(7, Style(endless=True)), 300)]
     assert tokenizer.pieces("".join(pieces)) == pieces
 
@@ -78,7 +78,7 @@ def test_stated_speeds_win(make_rank: MakeRank) -> None:
 async def test_bars_are_redrawn_or_ended_as_vllm_does() -> None:
     """Graphs: one line with carriage returns (as in capture a-tiny); shards: a line each (vLLM's `_BAR_FORMAT`)."""
     out = io.StringIO()
-    voice = Voice("EngineCore", 7, out)
+    voice = LogVoice("EngineCore", 7, out)
     bar = Bar("Capturing CUDA graphs (decode, FULL)", 11, 1.87, 0.0, updates=2)
     await bar.draw(voice)
     await Bar("Loading safetensors checkpoint shards", 2, 1.0, 0.0).shards(voice)
@@ -139,12 +139,12 @@ def test_a_hub_id_is_looked_up_in_the_cache(tmp_path: Path) -> None:
 
 async def test_ranks_meet_and_step_together(unused_tcp_port: int) -> None:
     """The head waits until all have joined; a step is done when each worker has answered it."""
-    head, workers = Head(3), [Worker(1), Worker(2)]
+    head, workers = HeadLink(3), [WorkerLink(1), WorkerLink(2)]
     await head.listen("127.0.0.1", unused_tcp_port)
     await asyncio.gather(*(w.join("127.0.0.1", unused_tcp_port) for w in workers))
     await asyncio.wait_for(head.all_joined(), 2)
 
-    async def serve(worker: Worker) -> int:
+    async def serve(worker: WorkerLink) -> int:
         frame = await worker.next()
         await worker.answer()
         return int(frame["answered"])

@@ -7,7 +7,7 @@ import itertools
 
 import pytest
 
-from sparkwright.simulator.job import BlockPool, Table
+from sparkwright.simulator.job import BlockPool, BlockTable
 from unit.simulator.inprocess import Client, MakeClient, until
 
 BODY = {"prompt": "word " * 30, "max_tokens": 50, "ignore_eos": True}
@@ -17,8 +17,8 @@ def pool_of(blocks: int, caching: bool = True) -> BlockPool:
     return BlockPool(blocks, 4, caching)
 
 
-def taken(pool: BlockPool, tokens: list[int], room: int) -> Table | None:
-    table = Table()
+def taken(pool: BlockPool, tokens: list[int], room: int) -> BlockTable | None:
+    table = BlockTable()
     hashes = pool.hashes(tokens)
     pool.match(table, hashes, len(tokens))
     if not pool.grow(table, room):
@@ -34,7 +34,7 @@ def test_a_prefix_is_found_in_whole_blocks_and_never_whole() -> None:
     tokens = list(range(12))
     taken(pool, tokens, 12)
     for prompt, found in ((tokens, 8), ([*tokens, 1], 12), (tokens[:5], 4), ([9, *tokens], 0)):
-        assert pool.match(Table(), pool.hashes(prompt), len(prompt)) == found
+        assert pool.match(BlockTable(), pool.hashes(prompt), len(prompt)) == found
 
 
 def test_shared_blocks_count_once() -> None:
@@ -57,7 +57,7 @@ def test_freed_blocks_stay_cached_until_room_is_needed() -> None:
         pool.release(table)
     assert pool.used == 0
     assert taken(pool, list(range(200, 212)), 12) is not None
-    assert [pool.match(Table(), pool.hashes(t), 17) for t in (old, new)] == [4, 16]
+    assert [pool.match(BlockTable(), pool.hashes(t), 17) for t in (old, new)] == [4, 16]
 
 
 def test_a_full_pool_refuses_and_changes_nothing() -> None:

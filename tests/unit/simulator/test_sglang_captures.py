@@ -17,10 +17,10 @@ import pytest
 from simulators import sglang
 from simulators.site import Site
 from sparkwright.simulator.job import Job
-from sparkwright.simulator.link import Head
-from sparkwright.simulator.log import Voice, Voices
-from sparkwright.simulator.rank import Rank
-from sparkwright.simulator.service import Core, Trouble
+from sparkwright.simulator.link import HeadLink
+from sparkwright.simulator.log import LogVoice, Voices
+from sparkwright.simulator.rank import SimulatedRank
+from sparkwright.simulator.service import Core, DialectTrouble
 from unit.simulator.inprocess import CAPTURES, Client, MakeRank, until
 from unit.simulator.test_dialects import start
 
@@ -32,10 +32,10 @@ KEY = "sk-test"
 OTHERS = re.compile(r"HTTP/1\.1|Started server|Waiting for application|startup complete|chat template|^Capturing")
 
 
-def spoken(make_rank: MakeRank, *flags: str, **env: str) -> tuple[Rank, io.StringIO]:
+def spoken(make_rank: MakeRank, *flags: str, **env: str) -> tuple[SimulatedRank, io.StringIO]:
     out = io.StringIO()
     rank = make_rank("--port", "30000", "--load-format", "dummy", *FLAGS, *flags, env=env)
-    voice = Voice("", 7, out, sglang._form(rank.number, rank.limits.world))
+    voice = LogVoice("", 7, out, sglang._form(rank.number, rank.limits.world))
     return replace(rank, voices=Voices(*[voice] * 4)), out
 
 
@@ -94,7 +94,7 @@ async def make_site(make_rank: MakeRank) -> AsyncIterator[Callable[..., Awaitabl
     async def make(key: str = "") -> tuple[Site, Client, io.StringIO]:
         rank, out = spoken(make_rank, *(["--api-key", key] if key else []))
         dialect = sglang.Dialect(GIVEN, "0.5.12", True)
-        core = Core(rank, Head(1), Trouble(lambda: None, lambda _: asyncio.sleep(0)))
+        core = Core(rank, HeadLink(1), DialectTrouble(lambda: None, lambda _: asyncio.sleep(0)))
         site = Site(core, "SGLang 0.5.12", dialect.metrics, dialect.labels, dialect.api)
         site.up = True
         running.append(asyncio.create_task(core.engine.run()))

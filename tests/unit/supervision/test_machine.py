@@ -34,8 +34,8 @@ from sparkwright.supervision.state import (
     Recovery,
     Refuse,
     State,
-    Stop,
-    Watch,
+    StopRanks,
+    WatchRanks,
     Work,
 )
 from unit.for_each import for_each
@@ -112,12 +112,12 @@ def test_a_dead_rank_is_captured_stopped_launched_and_served_again() -> None:
         Capture(0, "rank-exited", why, ("exit 137",), 1, T0 + 700),
     )
     assert life.at() == (D.DRAINING, Work.CAPTURE)
-    assert life.handle(Captured(T0 + 701, 4, cause="killed by the kernel")) == (Stop(2),)
+    assert life.handle(Captured(T0 + 701, 4, cause="killed by the kernel")) == (StopRanks(2),)
     assert life.at() == (D.DRAINING, Work.STOP)
     launched = life.handle(Stopped(T0 + 703))
     assert launched == (Refuse("starting again: killed by the kernel", T0 + 703), Launch(3))
     assert life.at() == (D.STARTING, Work.LAUNCH)
-    assert life.handle(Launched(T0 + 710)) == (Watch(4),)
+    assert life.handle(Launched(T0 + 710)) == (WatchRanks(4),)
     assert life.at() == (D.LOADING, Work.WATCH)
     text = "serving again after: killed by the kernel"
     assert life.handle(Ready(T0 + 900)) == (Admit(), Close(4, "serving again"), Announce("closed", text))
@@ -303,10 +303,10 @@ def test_ranks_on_a_node_that_cannot_be_asked_are_never_launched_over() -> None:
     left = ("rank 1 on spark-2",)
     assert life.stopped(left=left) == (Refuse(why), Announce("waiting", why))
     assert life.handle(Tick(T0 + 707)) == ()
-    assert life.handle(Tick(T0 + 708)) == (Stop(3),)
+    assert life.handle(Tick(T0 + 708)) == (StopRanks(3),)
     assert life.handle(Stopped(T0 + 709, left=left)) == (Refuse(why),)
     assert life.handle(Tick(T0 + 738)) == ()
-    assert life.handle(Tick(T0 + 739)) == (Stop(4),)
+    assert life.handle(Tick(T0 + 739)) == (StopRanks(4),)
     assert kinds(life.handle(Stopped(T0 + 740))) == [Refuse, Launch]
     assert life.state.launches == (T0 + 740,)
 
@@ -317,7 +317,7 @@ def test_a_node_that_answers_again_is_stopped_at_once() -> None:
     life.stopped(left=("rank 1 on spark-2",))
     assert life.handle(Fault(T0 + 704, "unseen:spark-2", "spark-2 does not answer", Recovery.NONE)) == ()
     assert life.handle(Cleared(T0 + 705, "unseen:spark-1")) == ()
-    assert life.handle(Cleared(T0 + 705, "unseen:spark-2")) == (Stop(3),)
+    assert life.handle(Cleared(T0 + 705, "unseen:spark-2")) == (StopRanks(3),)
 
 
 def test_a_node_that_never_answers_again_is_given_up() -> None:
@@ -361,7 +361,7 @@ def test_the_second_floor_stops_and_launches_again() -> None:
     life = Life()
     life.handle(Fault(T0 + 1, "memory", "6 GiB left", Recovery.REFUSE))
     assert kinds(life.handle(Fault(T0 + 2, "memory", "2 GiB left", Recovery.STOP))) == [Refuse, Announce, Capture]
-    assert life.handle(Captured(T0 + 3, 1)) == (Stop(2),)
+    assert life.handle(Captured(T0 + 3, 1)) == (StopRanks(2),)
     assert kinds(life.handle(Stopped(T0 + 4))) == [Refuse, Launch]
     assert life.state.launches == (T0 + 4,)
 
@@ -372,7 +372,7 @@ def test_faults_of_ranks_that_are_being_stopped_start_nothing() -> None:
     life.broken()
     assert life.broken(T0 + 701) == ()
     assert life.handle(Fault(T0 + 702, "xid", "Xid 79 on spark-1", Recovery.REBOOT)) == ()
-    assert life.handle(Captured(T0 + 703, 1, Recovery.RELAUNCH, "killed")) == (Stop(2),)
+    assert life.handle(Captured(T0 + 703, 1, Recovery.RELAUNCH, "killed")) == (StopRanks(2),)
     life.handle(Stopped(T0 + 704, boots=BOOTS))
     assert life.at() == (D.NEEDS_REBOOT, Work.NONE) and life.state.reason == "Xid 79 on spark-1"
 
@@ -399,7 +399,7 @@ def test_it_reboots_only_where_it_may_and_only_once() -> None:
     life = Life(replace(POLICY, allow_reboot=True))
     refuse, reboot = life.stopped(recovery=Recovery.REBOOT)
     assert reboot == Reboot(BOOTS, 3) and "rebooted" in refuse.why
-    assert life.handle(Rebooted(T0 + 800)) == (Stop(4),)
+    assert life.handle(Rebooted(T0 + 800)) == (StopRanks(4),)
     assert kinds(life.handle(Stopped(T0 + 801, boots=NEW_BOOTS))) == [Refuse, Launch]
     life.handle(LaunchFailed(T0 + 900, "Xid 79", Recovery.REBOOT))
     life.handle(Captured(T0 + 901, 1))

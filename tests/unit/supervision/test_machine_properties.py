@@ -16,11 +16,11 @@ from unit.supervision.life import RESTING
 
 WORKS = {
     state.Capture: Work.CAPTURE,
-    state.Stop: Work.STOP,
+    state.StopRanks: Work.STOP,
     state.Launch: Work.LAUNCH,
-    state.Watch: Work.WATCH,
+    state.WatchRanks: Work.WATCH,
     state.Reboot: Work.REBOOT,
-    state.Swap: Work.SWAP,
+    state.SwapRanks: Work.SWAP,
 }
 SERVING = (DeploymentState.READY, DeploymentState.DEGRADED)
 MILD = (Recovery.NONE, Recovery.REFUSE)
@@ -122,8 +122,8 @@ class World:
         self.effects += 1
         assert effect.turn == self.state.turn and self.state.work is WORKS[type(effect)]
         cut_off = self.work is not None
-        faulty = isinstance(self.work, state.Watch) and isinstance(effect, state.Capture)
-        asked = isinstance(effect, state.Stop | state.Swap) and self.asked
+        faulty = isinstance(self.work, state.WatchRanks) and isinstance(effect, state.Capture)
+        asked = isinstance(effect, state.StopRanks | state.SwapRanks) and self.asked
         assert not cut_off or faulty or asked, "two works"
         self.work = effect
         if isinstance(effect, state.Capture) and effect.incident == 0 and self.opened in self.closed | {0}:

@@ -2,7 +2,7 @@
 
 from sparkwright.domain.live import DeploymentState
 from sparkwright.supervision.events import Captured, Demand, Idle, Launched, LaunchFailed, Ready, Stopped
-from sparkwright.supervision.state import Admit, Announce, Capture, Launch, Refuse, Stop, Work
+from sparkwright.supervision.state import Admit, Announce, Capture, Launch, Refuse, StopRanks, Work
 from unit.supervision.life import POLICY, T0, Life, kinds, resumed
 
 D = DeploymentState
@@ -19,7 +19,7 @@ def asleep() -> Life:
 def test_what_nobody_asks_for_is_stopped_and_started_by_a_request() -> None:
     """Guards a model on demand: no incident, no launch that counts, no news, and 503 with the reason in between."""
     life = Life()
-    assert life.handle(Idle(T0 + 900, "no request")) == (Refuse("no request"), Stop(1))
+    assert life.handle(Idle(T0 + 900, "no request")) == (Refuse("no request"), StopRanks(1))
     assert life.handle(Stopped(T0 + 903)) == (Refuse("no request"),)
     assert life.at() == (D.ON_DEMAND, Work.NONE) and life.state.refusing
     assert life.handle(resumed(T0 + 950, ended=(0, 1))) == (Refuse("no request"),)
@@ -66,5 +66,5 @@ def test_a_start_on_demand_that_fails_is_a_fault_like_any_other() -> None:
 def test_ranks_that_run_while_it_is_on_demand_are_stopped() -> None:
     """Guards a supervisor that was killed in a stop: what runs all the same would hold the memory unseen."""
     life = asleep()
-    assert kinds(life.handle(resumed(T0 + 950, running=(0,), ended=(1,)))) == [Refuse, Stop]
+    assert kinds(life.handle(resumed(T0 + 950, running=(0,), ended=(1,)))) == [Refuse, StopRanks]
     assert kinds(life.handle(Stopped(T0 + 951))) == [Refuse] and life.at() == (D.ON_DEMAND, Work.NONE)

@@ -1,7 +1,7 @@
 """Rates and shares over the last minutes."""
 
 from sparkwright.domain.live import LiveEngine
-from sparkwright.supervision.rates import SPAN, History, Rate
+from sparkwright.supervision.rates import SPAN, EngineHistory, Rate
 
 
 def test_a_rate_is_of_the_last_seconds_and_survives_a_restart() -> None:
@@ -30,7 +30,7 @@ def test_points_are_kept_for_the_span_only() -> None:
 
 def test_what_an_engine_does_not_count_stays_unknown() -> None:
     """Guards that an engine without a drafter or a prefix cache shows no share, not 0."""
-    history = History()
+    history = EngineHistory()
     for at in (1.0, 3.0):
         history.add(LiveEngine(at, generation_tokens=at * 10))
     history.add(None)

@@ -16,7 +16,18 @@ from sparkwright.supervision.events import (
     Stopped,
     Tick,
 )
-from sparkwright.supervision.state import Admit, Announce, Capture, Close, Launch, Recovery, Refuse, Stop, Swap, Work
+from sparkwright.supervision.state import (
+    Admit,
+    Announce,
+    Capture,
+    Close,
+    Launch,
+    Recovery,
+    Refuse,
+    StopRanks,
+    SwapRanks,
+    Work,
+)
 from unit.supervision.life import T0, Life, kinds, resumed
 
 D = DeploymentState
@@ -27,7 +38,7 @@ def test_a_restart_by_a_person_is_no_incident_and_no_launch_that_counts() -> Non
     life = Life()
     for number in range(4):
         at = T0 + 700 + 100 * number
-        assert kinds(life.handle(Restart(at, "restarted by anna@desk"))) == [Refuse, Stop]
+        assert kinds(life.handle(Restart(at, "restarted by anna@desk"))) == [Refuse, StopRanks]
         assert kinds(life.handle(Stopped(at + 3))) == [Refuse, Launch]
         life.handle(Launched(at + 5))
         assert kinds(life.handle(Ready(at + 20))) == [Admit, Announce]
@@ -42,14 +53,14 @@ def test_what_a_person_has_stopped_stays_so_until_a_restart(broken: bool) -> Non
     if broken:
         life.broken()
     effects = life.handle(Halt(T0 + 701, "stopped by an operator"))
-    assert kinds(effects) == [Refuse, *([Close] if broken else []), Stop]
+    assert kinds(effects) == [Refuse, *([Close] if broken else []), StopRanks]
     assert kinds(life.handle(Stopped(T0 + 702, left=("spark-2",)))) == [Refuse, Announce]
-    assert kinds(life.handle(Tick(T0 + 2000))) == [Stop] and kinds(life.handle(Stopped(T0 + 2001))) == [Refuse]
+    assert kinds(life.handle(Tick(T0 + 2000))) == [StopRanks] and kinds(life.handle(Stopped(T0 + 2001))) == [Refuse]
     assert life.at() == (D.HALTED, Work.NONE) and "restart" in life.handle(resumed(T0 + 2002, ended=(0, 1)))[0].why
     fault = Fault(T0 + 2003, "rank-exited", "rank 1 ended", Recovery.RELAUNCH)
     for event in (fault, Tick(T0 + 9000), Halt(T0 + 9001)):
         assert life.handle(event) == () and life.at() == (D.HALTED, Work.NONE)
-    assert kinds(life.handle(Restart(T0 + 9002))) == [Refuse, Stop]
+    assert kinds(life.handle(Restart(T0 + 9002))) == [Refuse, StopRanks]
     assert kinds(life.handle(Stopped(T0 + 9003))) == [Refuse, Launch] and not life.state.launches
 
 
@@ -66,10 +77,10 @@ def test_a_restart_that_fails_is_a_fault_like_any_other() -> None:
 def test_while_it_is_replaced_nothing_is_done_about_its_ranks() -> None:
     """The `up` stops them: that is no fault, and a supervisor that is killed meanwhile goes on waiting."""
     life, why = Life(), "being replaced by anna@desk"
-    assert life.handle(Replaced(T0 + 1, why)) == (Refuse(why, T0 + 1), Swap(1))
+    assert life.handle(Replaced(T0 + 1, why)) == (Refuse(why, T0 + 1), SwapRanks(1))
     assert life.at() == (D.STARTING, Work.SWAP)
     assert life.handle(Fault(T0 + 2, "rank-exited", "rank 1 ended", Recovery.RELAUNCH)) == ()
-    assert life.handle(resumed(T0 + 3, ended=(0, 1))) == (Refuse(why, T0 + 1), Swap(2))
+    assert life.handle(resumed(T0 + 3, ended=(0, 1))) == (Refuse(why, T0 + 1), SwapRanks(2))
 
 
 @pytest.mark.parametrize("broken", [False, True])
@@ -82,7 +93,7 @@ def test_what_was_not_replaced_is_started_again(broken: bool) -> None:
     before = life.state.launches
     effects = life.handle(Replaced(T0 + 710, "being replaced"))
     assert (Close(1, "taken over") in effects) is broken
-    assert kinds(life.handle(Returned(T0 + 720, "the new one ran out of memory"))) == [Refuse, Stop]
+    assert kinds(life.handle(Returned(T0 + 720, "the new one ran out of memory"))) == [Refuse, StopRanks]
     assert kinds(life.handle(Stopped(T0 + 721))) == [Refuse, Launch]
     life.handle(Launched(T0 + 722))
     assert life.handle(Ready(T0 + 730)) == (
@@ -110,7 +121,7 @@ def test_a_restart_that_cannot_go_on_is_an_incident_once() -> None:
     life.handle(Captured(T0 + 6, 1))
     assert kinds(life.handle(Stopped(T0 + 7, left=("spark-2",)))) == [Refuse, Announce]
     assert life.state.incident == 1 and life.state.unverified == T0 + 7
-    assert kinds(life.handle(Tick(T0 + 60))) == [Stop] and kinds(life.handle(Stopped(T0 + 61))) == [Refuse, Launch]
+    assert kinds(life.handle(Tick(T0 + 60))) == [StopRanks] and kinds(life.handle(Stopped(T0 + 61))) == [Refuse, Launch]
     life.handle(Launched(T0 + 62))
     assert kinds(life.handle(Ready(T0 + 70))) == [Admit, Close, Announce]
 
@@ -132,4 +143,4 @@ def test_what_was_replaced_by_another_here_rests() -> None:
     effects = life.handle(Returned(T0 + 20, "chat2 serves in its place", again=False, halted=True))
     assert kinds(effects) == [Refuse] and "chat2 serves in its place" in effects[0].why
     assert life.at() == (D.HALTED, Work.NONE)
-    assert kinds(life.handle(Restart(T0 + 30))) == [Refuse, Stop]
+    assert kinds(life.handle(Restart(T0 + 30))) == [Refuse, StopRanks]

@@ -17,8 +17,8 @@ from sparkwright.supervision.state import (
     Recovery,
     Refuse,
     State,
-    Stop,
-    Watch,
+    StopRanks,
+    WatchRanks,
     Work,
 )
 from unit.for_each import for_each
@@ -90,7 +90,7 @@ def test_a_stop_is_made_again() -> None:
     life = Life()
     life.broken()
     life.handle(Captured(T0 + 701, 1))
-    assert kinds(life.handle(resumed(T0 + 702, running=(0,), ended=(1,)))) == [Refuse, Stop]
+    assert kinds(life.handle(resumed(T0 + 702, running=(0,), ended=(1,)))) == [Refuse, StopRanks]
 
 
 def test_a_back_off_goes_on_to_its_end() -> None:
@@ -109,7 +109,7 @@ def test_a_back_off_that_finds_ranks_or_cannot_look_stops_first(running, unseen)
     life = Life()
     life.stopped()
     life.failed_launch(T0 + 710)
-    assert kinds(life.handle(resumed(T0 + 713, running=running, unseen=unseen))) == [Refuse, Stop]
+    assert kinds(life.handle(resumed(T0 + 713, running=running, unseen=unseen))) == [Refuse, StopRanks]
 
 
 @pytest.mark.parametrize(("running", "unseen"), [(ALL, ()), ((0,), (1,))])
@@ -117,7 +117,7 @@ def test_a_launch_that_was_whole_is_watched(running, unseen) -> None:
     """The head's rank is started last: where it runs, no second launch is needed."""
     life = Life()
     life.stopped()
-    assert kinds(life.handle(resumed(T0 + 705, running=running, unseen=unseen))) == [Refuse, Watch]
+    assert kinds(life.handle(resumed(T0 + 705, running=running, unseen=unseen))) == [Refuse, WatchRanks]
     assert life.state.launches == (T0 + 703,)
 
 
@@ -129,7 +129,7 @@ def test_a_launch_that_was_cut_off_is_made_again_and_counted_once(running, ended
     """All of it is stopped first; the launch then counts at its new time and waits for nothing."""
     life = Life()
     life.stopped()
-    assert kinds(life.handle(resumed(T0 + 705, running=running, ended=ended, unseen=unseen))) == [Refuse, Stop]
+    assert kinds(life.handle(resumed(T0 + 705, running=running, ended=ended, unseen=unseen))) == [Refuse, StopRanks]
     assert kinds(life.handle(Stopped(T0 + 706))) == [Refuse, Launch]
     assert life.state.launches == (T0 + 706,) and life.state.attempt == 1
     life.handle(Launched(T0 + 707))
@@ -153,7 +153,7 @@ def test_a_watch_goes_on_unless_a_rank_has_ended() -> None:
     life.loading()
     assert life.handle(resumed(T0 + 720, running=(0,), unseen=(1,))) == (
         Refuse("starting again: rank 1 ended with 137", T0 + 710),
-        Watch(5),
+        WatchRanks(5),
     )
     assert kinds(life.handle(resumed(T0 + 730, running=(0,), ended=(1,)))) == [Refuse, Capture]
     assert life.state.incident == 1
@@ -162,7 +162,7 @@ def test_a_watch_goes_on_unless_a_rank_has_ended() -> None:
 def test_up_that_was_not_ready_yet_is_watched_to_its_end() -> None:
     """The supervisor may be armed before the first token; the gateway opens with it."""
     life = Life(state=first(T0, ready=False))
-    assert life.handle(resumed(T0 + 1, running=ALL)) == (Refuse("is being started", T0), Watch(2))
+    assert life.handle(resumed(T0 + 1, running=ALL)) == (Refuse("is being started", T0), WatchRanks(2))
     assert life.handle(Ready(T0 + 60)) == (Admit(), Announce("recovered", "serving"))
 
 
@@ -173,7 +173,7 @@ def test_the_reboot_of_the_head_ends_the_supervisor_and_not_the_recovery() -> No
     half = (("spark-1", "c"),)
     assert life.handle(resumed(T0 + 800, ended=(0,), unseen=(1,), boots=half))[-1] == Reboot(BOOTS, 4)
     assert life.handle(resumed(T0 + 810, ended=ALL, boots=(*half, ("spark-2", "b"))))[-1] == Reboot(BOOTS, 5)
-    assert kinds(life.handle(resumed(T0 + 820, ended=ALL, boots=NEW_BOOTS))) == [Refuse, Stop]
+    assert kinds(life.handle(resumed(T0 + 820, ended=ALL, boots=NEW_BOOTS))) == [Refuse, StopRanks]
     assert kinds(life.handle(Stopped(T0 + 821, boots=NEW_BOOTS))) == [Refuse, Launch]
 
 
@@ -187,7 +187,7 @@ def test_what_a_person_was_asked_for_and_has_done_restores_it(recovery) -> None:
     assert kinds(life.handle(resumed(T0 + 800, ended=ALL))) == [Refuse]
     assert kinds(life.handle(resumed(T0 + 800, ended=ALL, boots=(("spark-1", "c"), ("spark-2", "b"))))) == [Refuse]
     assert life.at() == resting
-    assert kinds(life.handle(resumed(T0 + 900, ended=ALL, boots=NEW_BOOTS))) == [Refuse, Stop]
+    assert kinds(life.handle(resumed(T0 + 900, ended=ALL, boots=NEW_BOOTS))) == [Refuse, StopRanks]
     assert kinds(life.handle(Stopped(T0 + 901, boots=NEW_BOOTS))) == [Refuse, Launch]
     life.handle(Launched(T0 + 902))
     assert life.handle(Ready(T0 + 990)) == (Admit(), Announce("recovered", "serving"))

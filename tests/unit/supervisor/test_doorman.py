@@ -11,11 +11,11 @@ import pytest
 
 from sparkwright.adapters.machine import SystemClock
 from sparkwright.domain.codec import to_json
-from sparkwright.gateway.decide import Answer
+from sparkwright.gateway.decide import GatewayAnswer
 from sparkwright.gateway.keys import FrontSetting, Key, Keys, RouteSetting, digest, text_of
 from sparkwright.supervisor.behind import Behind
-from sparkwright.supervisor.connection import Head
-from sparkwright.supervisor.gateway import Doorman, Entry
+from sparkwright.supervisor.connection import RequestHead
+from sparkwright.supervisor.gateway import CountedRequest, Doorman
 from sparkwright.supervisor.spool import Spool, SpoolFull
 
 KEY = "sk-sw-" + "1f" * 24
@@ -40,9 +40,9 @@ def doorman(tmp_path: Path, *names: str, **limits: int) -> Doorman:
     return Doorman(home, SystemClock())
 
 
-def head(method: str = "POST", path: str = "/v1/chat/completions", **more: str) -> Head:
+def head(method: str = "POST", path: str = "/v1/chat/completions", **more: str) -> RequestHead:
     headers = {"Host": "x", "Authorization": f"Bearer {KEY}", **more}
-    return Head(h11.Request(method=method, target=path, headers=list(headers.items())))
+    return RequestHead(h11.Request(method=method, target=path, headers=list(headers.items())))
 
 
 class Vanishing(Behind):
@@ -90,11 +90,11 @@ def test_limits_count_before_the_body(tmp_path: Path) -> None:
     door = doorman(tmp_path, "tiny", at_once=1, per_minute=2)
     first = door.first(head())
     refused = [door.first(head()) for _ in range(5)]
-    assert isinstance(first, Entry)
-    assert [one.status for one in refused if isinstance(one, Answer)] == [429] * 5
+    assert isinstance(first, CountedRequest)
+    assert [one.status for one in refused if isinstance(one, GatewayAnswer)] == [429] * 5
     first.leave()
     again = door.first(head())
-    assert isinstance(again, Entry), again
+    assert isinstance(again, CountedRequest), again
 
 
 async def test_what_reached_no_engine_is_no_request_of_the_minute(tmp_path: Path) -> None:
@@ -102,15 +102,15 @@ async def test_what_reached_no_engine_is_no_request_of_the_minute(tmp_path: Path
     door = doorman(tmp_path, "tiny", per_minute=1)
     for _ in range(3):
         entry = door.first(head())
-        assert isinstance(entry, Entry), entry
+        assert isinstance(entry, CountedRequest), entry
         entry.leave()
     entry = door.first(head())
-    assert isinstance(entry, Entry)
+    assert isinstance(entry, CountedRequest)
     flight = await door.choose(head(), "tiny", entry)
     flight.begin().ended(True)  # type: ignore[union-attr]
     entry.leave()
     refused = door.first(head())
-    assert isinstance(refused, Answer) and refused.code == "rate_limit_exceeded"
+    assert isinstance(refused, GatewayAnswer) and refused.code == "rate_limit_exceeded"
 
 
 async def test_websockets_are_counted(tmp_path: Path) -> None:
@@ -118,15 +118,15 @@ async def test_websockets_are_counted(tmp_path: Path) -> None:
     door = doorman(tmp_path, "tiny", at_once=1)
     opening = head("GET", "/v1/realtime", Upgrade="websocket", Connection="Upgrade")
     entry = door.first(opening)
-    assert isinstance(entry, Entry) and entry.counted
+    assert isinstance(entry, CountedRequest) and entry.counted
     flight = await door.choose(opening, "", entry)
     flight.begin()  # type: ignore[union-attr]
     refused = door.first(opening)
-    assert isinstance(refused, Answer) and refused.status == 429
+    assert isinstance(refused, GatewayAnswer) and refused.status == 429
     flight.ended(True)  # type: ignore[union-attr]
     entry.leave()
-    assert isinstance(door.first(opening), Entry)
-    assert isinstance(door.first(head("GET", "/v1/models")), Entry), "a list is no request of a limit"
+    assert isinstance(door.first(opening), CountedRequest)
+    assert isinstance(door.first(head("GET", "/v1/models")), CountedRequest), "a list is no request of a limit"
 
 
 async def test_all_bodies_together_have_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ import pytest
 from sparkwright.domain.live import DeploymentState, GatewayUse
 from sparkwright.domain.progress import Notice
 from sparkwright.domain.units import DRAIN_SECONDS
-from sparkwright.supervision.state import State, Stop
+from sparkwright.supervision.state import State, StopRanks
 from sparkwright.supervisor.drain import drained
 from sparkwright.supervisor.effects import EffectRunner
 from unit.supervisor.test_effects import answer
@@ -28,14 +28,14 @@ def used(*uses: GatewayUse) -> Tower:
 async def test_what_a_person_asked_for_waits_until_requests_have_ended(state: State) -> None:
     """Guards clients' streams at a restart and at a halt; who asks `status` sees what is waited for."""
     it = used(BUSY, BUSY, QUIET, BUSY)
-    await EffectRunner(it.bus).begin(Stop(turn=1), state)
+    await EffectRunner(it.bus).begin(StopRanks(turn=1), state)
     await answer(it)
     assert it.scene.endpoint.uses == [BUSY] and it.context.seen.doing == ""
 
 
 async def test_a_fault_waits_for_nobody() -> None:
     it = used(BUSY, QUIET)
-    await EffectRunner(it.bus).begin(Stop(turn=1), replace(ASKED, planned=False, fault="spin"))
+    await EffectRunner(it.bus).begin(StopRanks(turn=1), replace(ASKED, planned=False, fault="spin"))
     await answer(it)
     assert it.scene.endpoint.uses == [BUSY, QUIET]
 

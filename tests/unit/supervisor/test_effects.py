@@ -15,7 +15,7 @@ from sparkwright.domain.errors import NotReady, Unreachable
 from sparkwright.domain.incident import CHANGED
 from sparkwright.domain.live import Ask, DeploymentState, GatewayUse, LiveRank, Request
 from sparkwright.supervision.events import Captured, Launched, LaunchFailed, Ready, Returned, Stopped
-from sparkwright.supervision.state import Announce, Capture, Close, Refuse, State, Stop, Swap
+from sparkwright.supervision.state import Announce, Capture, Close, Refuse, State, StopRanks, SwapRanks
 from sparkwright.supervisor.announcer import Announcer
 from sparkwright.supervisor.effects import EffectRunner
 from sparkwright.supervisor.event_bus import Unwatched
@@ -35,7 +35,7 @@ async def answer(it: Tower) -> object:
 async def test_an_answer_has_the_turn_of_its_work() -> None:
     """Guards A's contract: a late answer to an earlier stop can never pass for the one that was asked for."""
     it = tower()
-    await EffectRunner(it.bus).begin(Stop(turn=3), STATE)
+    await EffectRunner(it.bus).begin(StopRanks(turn=3), STATE)
     told = await answer(it)
     assert isinstance(told, Stopped) and told.turn == 3
 
@@ -44,7 +44,7 @@ async def test_a_defect_of_ours_is_an_answer_too() -> None:
     """Guards against waiting for ever: a stop that fails in itself has verified nothing."""
     it = tower()
     it.scene.nodes[0].on("", ValueError("odd"))
-    await EffectRunner(it.bus).begin(Stop(turn=4), STATE)
+    await EffectRunner(it.bus).begin(StopRanks(turn=4), STATE)
     told = await answer(it)
     assert isinstance(told, Stopped) and "our own defect" in told.left[0] and told.turn == 4
 
@@ -53,8 +53,8 @@ async def test_a_work_that_another_one_cuts_off_reports_nothing() -> None:
     """Guards the one work at a time."""
     it = tower()
     works = EffectRunner(it.bus)
-    await works.begin(Stop(turn=5), STATE)
-    await works.begin(Stop(turn=6), STATE)
+    await works.begin(StopRanks(turn=5), STATE)
+    await works.begin(StopRanks(turn=6), STATE)
     told = await answer(it)
     assert isinstance(told, Stopped) and told.turn == 6
     assert it.events == []
@@ -144,7 +144,9 @@ async def test_what_ended_by_our_own_stop_is_no_evidence() -> None:
     it = tower()
     lost, other = it.runs(1), it.runs(0)
     lost.end(Exit(137))
-    ranks = [evidence.Rank(s.rank, s.node, s.runtime, it.context.handle(s.rank)) for s in it.context.outline.specs]
+    ranks = [
+        evidence.IncidentRank(s.rank, s.node, s.runtime, it.context.handle(s.rank)) for s in it.context.outline.specs
+    ]
     found = await evidence.collect(it.context.services, "twin", ranks)
     other.end(Exit(0))
     await evidence.complete(it.context.services, found, it.context.nodes)
@@ -276,7 +278,7 @@ async def test_a_switch_whose_console_has_gone_is_ended_here(phases: tuple[str |
     it.keep.journal.asked = replace(REPLACE, age=1000.0)
     it.keep.journal.phase_of = lambda name: states.pop(0) if len(states) > 1 else states[0]  # type: ignore[attr-defined]
     it.keep.journal.ask = lambda name, request: asked.append((name, request))  # type: ignore[attr-defined]
-    await EffectRunner(it.bus).begin(Swap(turn=3), STATE)
+    await EffectRunner(it.bus).begin(SwapRanks(turn=3), STATE)
     told = await answer(it)
     assert isinstance(told, Returned) and it.keep.journal.asked is None
     serves = phases[-1] == "ready"
@@ -288,7 +290,7 @@ async def test_a_switch_that_went_well_ends_at_rest() -> None:
     """The console's word to the supervisor that waits."""
     it = tower()
     it.keep.journal.asked = replace(REPLACE, ask=Ask.HALT, why="other serves in its place")
-    await EffectRunner(it.bus).begin(Swap(turn=3), STATE)
+    await EffectRunner(it.bus).begin(SwapRanks(turn=3), STATE)
     told = await answer(it)
     assert it.context.seen.request == "" and it.context.seen.answers == ()
     assert isinstance(told, Returned) and (told.again, told.halted, told.why) == (

@@ -13,10 +13,10 @@ from urllib.parse import urlsplit
 
 from sparkwright import __version__
 from sparkwright.adapters import process
-from sparkwright.adapters.load.wire import FAILED, LAG, ROW, Frames, every, frame
+from sparkwright.adapters.load.wire import FAILED, LAG, ROW, FrameReader, every, frame
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import NotReady, UsageError
-from sparkwright.domain.run import Job, Lag, Row, Turn
+from sparkwright.domain.run import Lag, LoadJob, Row, Turn
 
 _PER_PROCESS = 512  # streams that one core reads without lag at the usual rates
 _BUSY = 0.7  # of a core: a process that was busier shares the next job with another
@@ -36,7 +36,7 @@ class ProcessClient:
         self._most = processes or max(1, len(os.sched_getaffinity(0)) - 1)
         self._streams = _PER_PROCESS
 
-    async def run(self, job: Job, key: Secret | None) -> AsyncIterator[Row | Lag]:
+    async def run(self, job: LoadJob, key: Secret | None) -> AsyncIterator[Row | Lag]:
         if not job.sessions:
             yield Lag(processes=0)
             return
@@ -53,7 +53,7 @@ class ProcessClient:
                 yield heard
 
 
-def _streams(job: Job) -> int:
+def _streams(job: LoadJob) -> int:
     """The largest number of streams at a time."""
     return min(job.pace.concurrency or len(job.sessions), len(job.sessions))
 
@@ -70,7 +70,7 @@ async def _worker() -> AsyncIterator[Process]:
         await process.end(started, 0.0)
 
 
-async def _together(job: Job, workers: list[Process]) -> AsyncGenerator[Row | Lag, None]:
+async def _together(job: LoadJob, workers: list[Process]) -> AsyncGenerator[Row | Lag, None]:
     """All rows as they come; when every worker is ready, the word to begin; at the end one lag for all."""
     heard: asyncio.Queue[list[Any]] = asyncio.Queue(maxsize=16)
     readers = [asyncio.create_task(_listen(worker, heard)) for worker in workers]
@@ -98,7 +98,7 @@ async def _together(job: Job, workers: list[Process]) -> AsyncGenerator[Row | La
 
 
 async def _listen(worker: Process, heard: "asyncio.Queue[list[Any]]") -> None:
-    frames, lag = Frames(), False
+    frames, lag = FrameReader(), False
     assert worker.stdout
     while data := await worker.stdout.read(_READ):
         values = list(frames.feed(data))
@@ -129,7 +129,7 @@ def _worst(lags: list[Lag]) -> Lag:
     )
 
 
-def _row(job: Job, values: list[Any]) -> Row:
+def _row(job: LoadJob, values: list[Any]) -> Row:
     place, number, reported, text = values
     session = job.sessions[place]
     turn = session.turns[number]
@@ -146,7 +146,7 @@ def _row(job: Job, values: list[Any]) -> Row:
     )
 
 
-def _wire(job: Job, key: Secret | None, part: int, parts: int) -> dict[str, Any]:
+def _wire(job: LoadJob, key: Secret | None, part: int, parts: int) -> dict[str, Any]:
     """One worker's share of the job, as plain values. The key goes through the pipe, never through argv."""
     url = urlsplit(job.url)
     if url.scheme not in ("http", "https") or not url.hostname:

@@ -17,7 +17,7 @@ _COARSE = 0.002
 _MUCH = 2048  # pieces of put-off work that may wait before reading has to
 
 
-class Loop:
+class WorkerLoop:
     """`starts` are done a few between two polls, `work` when there is nothing to read. delays: of each beat, seconds.
 
     reads: counted by the connections. A beat that comes late counts for the beats that it delayed, too, as a waiting

@@ -9,8 +9,8 @@ from typing import Any
 import orjson
 
 from sparkwright.adapters.load.exchange import Exchange, outcome
-from sparkwright.adapters.load.loop import Loop
-from sparkwright.adapters.load.pool import Pool
+from sparkwright.adapters.load.loop import WorkerLoop
+from sparkwright.adapters.load.pool import SocketPool
 
 # A turn, as it comes over the wire: head, new, tail, answer, think. A session: its place in the job, at, turns.
 Turn = tuple[bytes, bytes, bytes, bool, float]
@@ -77,7 +77,7 @@ class Player:
     A session with a time begins then, or as soon after it as the limit lets it; its intended time stays.
     """
 
-    def __init__(self, loop: Loop, pool: Pool, head: Callable[[int, tuple[bytes, ...]], bytes]) -> None:
+    def __init__(self, loop: WorkerLoop, pool: SocketPool, head: Callable[[int, tuple[bytes, ...]], bytes]) -> None:
         self.loop, self.pool, self.head = loop, pool, head
         self.keep_text, self.limit = False, 0
         self.emit: Callable[[Any], None] = lambda _: None

@@ -10,7 +10,7 @@ from time import perf_counter
 from typing import Any, cast
 
 from sparkwright.adapters.load.exchange import END, Exchange
-from sparkwright.adapters.load.loop import Loop
+from sparkwright.adapters.load.loop import WorkerLoop
 
 _AT_ONCE = 64  # connections being opened: a server's backlog may be 128
 _YOUNG = 1.0  # a connection that was closed sooner than this after it was opened is not replaced beforehand
@@ -24,7 +24,9 @@ class Connection(asyncio.Protocol):
     tls: the context and the host's name; the handshake is done when it counts as open.
     """
 
-    def __init__(self, loop: Loop, pool: "Pool", address: Address, tls: tuple[ssl.SSLContext, str] | None) -> None:
+    def __init__(
+        self, loop: WorkerLoop, pool: "SocketPool", address: Address, tls: tuple[ssl.SSLContext, str] | None
+    ) -> None:
         self._loop, self._pool = loop, pool
         self.exchange: Exchange | None = None
         self.uses, self.since = 0, perf_counter()
@@ -132,10 +134,12 @@ class Connection(asyncio.Protocol):
             self._opening.cancel()
 
 
-class Pool:
+class SocketPool:
     """make: builds a connection. unknown: why the host has no address."""
 
-    def __init__(self, make: Callable[["Pool", Address], Connection], addresses: list[Address], unknown: str) -> None:
+    def __init__(
+        self, make: Callable[["SocketPool", Address], Connection], addresses: list[Address], unknown: str
+    ) -> None:
         self._make, self._addresses, self._unknown = make, addresses, unknown
         self._idle: list[Connection] = []
         self._opening: dict[Connection, Exchange | None] = {}

@@ -17,7 +17,7 @@ def frame(value: Any) -> bytes:
     return len(body).to_bytes(_HEAD, "little") + body
 
 
-class Frames:
+class FrameReader:
     """Feed bytes, get whole values."""
 
     def __init__(self) -> None:

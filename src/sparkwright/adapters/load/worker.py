@@ -14,10 +14,10 @@ from functools import partial
 from time import perf_counter, process_time
 from typing import Any
 
-from sparkwright.adapters.load.loop import Loop
+from sparkwright.adapters.load.loop import WorkerLoop
 from sparkwright.adapters.load.player import Player
-from sparkwright.adapters.load.pool import Connection, Pool, resolve
-from sparkwright.adapters.load.wire import LAG, READY, ROW, Frames, frame, read_frame
+from sparkwright.adapters.load.pool import Connection, SocketPool, resolve
+from sparkwright.adapters.load.wire import LAG, READY, ROW, FrameReader, frame, read_frame
 
 _SWEEP = 0.2
 _FULL = 1 << 16
@@ -47,18 +47,18 @@ class Out:
         self.flush()
 
 
-class Worker:
+class LoadWorker:
     """One job, from the wire to its lag."""
 
     def __init__(self, job: dict[str, Any], out: Out) -> None:
-        self._job, self._out, self._loop = job, out, Loop()
+        self._job, self._out, self._loop = job, out, WorkerLoop()
         self._pool = self._connections()
         self._player = Player(self._loop, self._pool, self._request)
         self._player.keep_text, self._player.limit = job["keep_text"], job["concurrency"]
         self._player.emit = lambda row: out.put((ROW, *row))
         self._player.done = self._loop.stop
         self._began = self._cpu = 0.0
-        self._heard = Frames()
+        self._heard = FrameReader()
 
     def run(self) -> None:
         sessions = self._job.pop("sessions")
@@ -72,14 +72,14 @@ class Worker:
         self._out.put((LAG, *self._lag()))
         self._out.close()
 
-    def _connections(self) -> Pool:
+    def _connections(self) -> SocketPool:
         host, unknown, addresses = self._job["host"], "", []
         tls = (_context(self._job["authority"]), host) if self._job["tls"] else None
         try:
             addresses = resolve(host, self._job["port"])
         except OSError as error:
             unknown = f"{host}: {error.strerror}"
-        return Pool(lambda pool, address: Connection(self._loop, pool, address, tls), addresses, unknown)
+        return SocketPool(lambda pool, address: Connection(self._loop, pool, address, tls), addresses, unknown)
 
     def _request(self, length: int, parts: tuple[bytes, ...]) -> bytes:
         return b"".join((self._job["head"], b"%d\r\n\r\n" % length, *parts))
@@ -126,7 +126,7 @@ def main() -> None:
         fcntl.fcntl(1, fcntl.F_SETPIPE_SZ, _PIPE)
     job = read_frame(_read_whole)
     if job is not None:
-        Worker(job, Out(1)).run()
+        LoadWorker(job, Out(1)).run()
 
 
 def _context(authority: str) -> ssl.SSLContext:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from sparkwright.adapters.run_files.totals import about, alone, decode_of, known, moment, number, run_of, statement
-from sparkwright.domain.run import Conditions, Level, Run, Stated, Totals
+from sparkwright.domain.run import Level, Run, RunConditions, StatedFigures, Totals
 from sparkwright.domain.workload import Arrival, LevelPlan, Pace, Single
 
 TOOL = "aiperf"
@@ -43,7 +43,7 @@ def read(tree: Tree) -> Run:
     began = moment(tree.get("start_time"))
     note = f"version {tree.get('aiperf_version', '?')}; lengths are means"
     note += "; the benchmark was cancelled" if tree.get("was_cancelled") else ""
-    return run_of([level], TOOL, Conditions("", model, client=TOOL), note, began)
+    return run_of([level], TOOL, RunConditions("", model, client=TOOL), note, began)
 
 
 def _metrics(tree: Tree) -> Tree:
@@ -64,7 +64,7 @@ def _level(metrics: Tree, load: Tree) -> Level:
     return Level(plan, 0, 0.0, seconds, stated=known(_stated(metrics, good)), totals=totals)
 
 
-def _stated(metrics: Tree, good: int) -> Iterator[Stated | None]:
+def _stated(metrics: Tree, good: int) -> Iterator[StatedFigures | None]:
     for name, words in _TIMES.items():
         one: Tree = next((metrics[word] for word in words if isinstance(metrics.get(word), Mapping)), {})
         scale = _UNITS.get(str(one.get("unit", "ms")), 0.0)

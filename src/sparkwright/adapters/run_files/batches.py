@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import numpy as np
 
 from sparkwright.domain.errors import UsageError
-from sparkwright.domain.run import Level, Row, Run, Stated
+from sparkwright.domain.run import Level, Row, Run, StatedFigures
 from sparkwright.domain.values import dataclass
 from sparkwright.domain.workload import Single
 from sparkwright.loadgen import figures, samples
@@ -30,10 +30,10 @@ class Batch:
     shape: Single
     places: int
     repeats: tuple[tuple[Row, ...], ...]
-    stated: Mapping[str, Stated]
+    stated: Mapping[str, StatedFigures]
     context: bool = False
 
-    def figures(self) -> Mapping[str, Stated]:
+    def figures(self) -> Mapping[str, StatedFigures]:
         """Its metrics by WORDS: those that the tool stated, else computed from the requests."""
         if self.stated:
             return self.stated
@@ -62,9 +62,9 @@ class Batch:
         }
 
 
-def of_values(name: str, values: Sequence[float]) -> Stated:
+def of_values(name: str, values: Sequence[float]) -> StatedFigures:
     mean, deviation = float(np.mean(values)), float(np.std(values))
-    return Stated(name, mean, deviation, count=len(values), values=tuple(values))
+    return StatedFigures(name, mean, deviation, count=len(values), values=tuple(values))
 
 
 def batches_of(run: Run) -> list[Batch]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from sparkwright.adapters.run_files.totals import MS, about, alone, known, number, run_of, statement
-from sparkwright.domain.run import Conditions, Level, Run, Stated, Totals
+from sparkwright.domain.run import Level, Run, RunConditions, StatedFigures, Totals
 from sparkwright.domain.workload import Arrival, LevelPlan, Pace, Single
 
 TOOL = "guidellm"
@@ -40,7 +40,7 @@ def read(tree: Tree) -> Run:
         levels.append(_level(one, name if seen[name] == 1 else f"{name} ({seen[name]})", pace))
     version = (tree.get("metadata") or {}).get("guidellm_version", "?")
     began = number((tree["benchmarks"][0].get("scheduler_metrics") or {}).get("start_time")) or 0.0
-    conditions = Conditions("", _model(tree), client=TOOL)
+    conditions = RunConditions("", _model(tree), client=TOOL)
     note = f"version {version}; lengths are means, time per output token is its time between tokens"
     return run_of(levels, TOOL, conditions, note, began)
 
@@ -88,12 +88,12 @@ def _good(metric: Any) -> Tree:
     return found if isinstance(found, Mapping) else {}
 
 
-def _stated(metrics: Tree, good: int) -> Iterator[Stated | None]:
+def _stated(metrics: Tree, good: int) -> Iterator[StatedFigures | None]:
     for name, word, scale in _TIMES:
         yield statement(name, _statistics(_good(metrics.get(word))), scale, good)
     each = _good(metrics.get("inter_token_latency_ms"))
     if (middle := number(each.get("median"))) and middle > 0:
-        yield Stated("decode", median=MS / middle, count=good)
+        yield StatedFigures("decode", median=MS / middle, count=good)
     for name, word in _RATES:
         yield alone(name, _good(metrics.get(word)).get("mean"))
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from sparkwright.adapters.run_files.totals import moment, number, run_of
 from sparkwright.domain.errors import UsageError
-from sparkwright.domain.run import Conditions, Level, Run, Stated
+from sparkwright.domain.run import Level, Run, RunConditions, StatedFigures
 from sparkwright.domain.workload import Length, LevelPlan, Pace, Single
 
 TOOL = "llama-bench"
@@ -44,7 +44,7 @@ def _run(levels: Sequence[Level], model: str, note: str, first: Tree) -> Run:
         seen[level.plan.name] = repeat + 1
         counted.append(level if not repeat else _again(level, repeat + 1))
     note = f"{note}; without a server, so without a time to the first token"
-    conditions = Conditions("", model, client=TOOL)
+    conditions = RunConditions("", model, client=TOOL)
     return run_of(counted, TOOL, conditions, note, moment(first.get("test_time")))
 
 
@@ -70,7 +70,7 @@ def _level(sizes: tuple[int, int, int], mean: float | None, deviation: float | N
     metric = "both" if prompt and output else "prefill" if prompt else "decode"
     shape = Single(Length(prompt, prompt), Length(max(output, 1), max(output, 1)), depth, warm=depth > 0)
     plan = LevelPlan(f"{name} @ d{depth}" if depth else name, shape, Pace(concurrency=1), 1, 0)
-    return Level(plan, 0, 0.0, stated=(Stated(metric, mean, deviation, count=count),))
+    return Level(plan, 0, 0.0, stated=(StatedFigures(metric, mean, deviation, count=count),))
 
 
 def is_table(text: str) -> bool:

@@ -15,7 +15,7 @@ import orjson
 from sparkwright import __version__
 from sparkwright.adapters.run_files.batches import CONTEXT, WORDS, Batch, batches_of
 from sparkwright.domain.errors import UsageError
-from sparkwright.domain.run import Conditions, Level, Reads, Row, Run, Stated
+from sparkwright.domain.run import Level, Reads, Row, Run, RunConditions, StatedFigures
 from sparkwright.domain.workload import Length, LevelPlan, Pace, Single, Workload
 from sparkwright.loadgen.samples import TOTALS_ONLY, span
 
@@ -42,7 +42,7 @@ def read(tree: Mapping[str, Any]) -> Run:
 def run_of(levels: Sequence[Level], model: str, tool: str, note: str, began: float = 0.0) -> Run:
     plans = {level.plan.name: level.plan for level in levels}
     workload = Workload(tool, tool, tuple(plans.values()), repeats=max(level.repeat for level in levels) + 1)
-    terms = Conditions("", model, client=tool)
+    terms = RunConditions("", model, client=tool)
     return Run("", began, workload, terms, "done", began, tuple(levels), note=note, imported=tool)
 
 
@@ -69,12 +69,12 @@ def _levels(entry: Mapping[str, Any], caching: bool) -> Iterator[Level]:
         yield Level(plan_of(entry, caching), repeat, 0.0, span(batch), batch, stated=own)
 
 
-def _stated(entry: Mapping[str, Any]) -> Iterator[Stated]:
+def _stated(entry: Mapping[str, Any]) -> Iterator[StatedFigures]:
     for name in WORDS:
         metric = entry.get(name)
         if metric:
             values = tuple(map(float, metric.get("values", ())))
-            yield Stated(name, float(metric["mean"]), float(metric["std"]), count=len(values), values=values)
+            yield StatedFigures(name, float(metric["mean"]), float(metric["std"]), count=len(values), values=values)
 
 
 def plan_of(entry: Mapping[str, Any], caching: bool) -> LevelPlan:
@@ -156,5 +156,5 @@ def _entry(batch: Batch) -> dict[str, Any]:
     return {**sizes, **{name: _metric(found.get(name)) for name in WORDS}, **series}
 
 
-def _metric(one: Stated | None) -> dict[str, Any] | None:
+def _metric(one: StatedFigures | None) -> dict[str, Any] | None:
     return {"mean": one.mean, "std": one.deviation or 0.0, "values": list(one.values)} if one else None

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from sparkwright.adapters.run_files.batches import PEAKS, RATES, TIMES, Batch, batches_of
 from sparkwright.adapters.run_files.llama_benchy import marked, plan_of, run_of
 from sparkwright.domain.errors import UsageError
-from sparkwright.domain.run import Level, Run, Stated
+from sparkwright.domain.run import Level, Run, StatedFigures
 from sparkwright.loadgen.samples import TOTALS_ONLY
 
 TOOL = TOTALS_ONLY[1]
@@ -133,14 +133,14 @@ def _level(prompt: Line, output: Line | None, lines: Sequence[Line]) -> Level | 
     return Level(plan_of(entry, caching), 0, 0.0, stated=(*own.values(), *_ours(own)))
 
 
-def _stated(line: Line, side: int) -> Iterator[Stated]:
+def _stated(line: Line, side: int) -> Iterator[StatedFigures]:
     for heading, words in _COLUMNS.items():
         match = _CELL.fullmatch(line.get(heading, ""))
         if match and words[side]:
-            yield Stated(words[side], float(match["mean"]), float(match["deviation"] or 0.0))
+            yield StatedFigures(words[side], float(match["mean"]), float(match["deviation"] or 0.0))
 
 
-def _ours(own: Mapping[str, Stated]) -> Iterator[Stated]:
+def _ours(own: Mapping[str, StatedFigures]) -> Iterator[StatedFigures]:
     """The same by our names: of each request, where the table has that besides the whole."""
     found = {
         "ttft": (own.get("e2e_ttft") or own.get("ttfr"), 1000.0),
@@ -149,7 +149,7 @@ def _ours(own: Mapping[str, Stated]) -> Iterator[Stated]:
     }
     for name, (one, scale) in found.items():
         if one and one.mean is not None:
-            yield Stated(name, one.mean / scale, (one.deviation or 0.0) / scale)
+            yield StatedFigures(name, one.mean / scale, (one.deviation or 0.0) / scale)
 
 
 def write_table(run: Run) -> bytes:
@@ -170,7 +170,7 @@ def write_table(run: Run) -> bytes:
     return "\n".join([*above, *[line(heads), f"|{'|'.join(rule)}|", *map(line, rows)], ""]).encode()
 
 
-Row = tuple[str, tuple[Stated | None, ...]]  # test; of all, of each, their peaks, three times
+Row = tuple[str, tuple[StatedFigures | None, ...]]  # test; of all, of each, their peaks, three times
 
 
 def _rows(batch: Batch, several: bool) -> Iterator[Row]:

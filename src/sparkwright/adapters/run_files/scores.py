@@ -12,8 +12,8 @@ from hashlib import sha256
 from typing import Any
 
 from sparkwright.domain.errors import UsageError
-from sparkwright.domain.evaluation import Evaluation, Evidence, Outcome, Score, State
-from sparkwright.domain.run import Conditions, Run
+from sparkwright.domain.evaluation import Evaluation, ProbeEvidence, ProbeOutcome, ProbeState, Score
+from sparkwright.domain.run import Run, RunConditions
 from sparkwright.domain.workload import Workload
 from sparkwright.evals.heard import shortened
 from sparkwright.evals.score import score
@@ -41,7 +41,7 @@ def read_tool_eval(tree: Tree) -> Run:
     return _run(f"{TOOL_EVAL}-{version}{which}", title, str(config.get("model") or ""), found, seed)
 
 
-def _tool_eval(tree: Tree) -> Iterator[Outcome]:
+def _tool_eval(tree: Tree) -> Iterator[ProbeOutcome]:
     scores, results = tree["scores"], tree["scores"]["scenario_results"]
     lost = [one for one in results if one["status"] != "pass"]
     unsafe = tree.get("safety_warnings") or []
@@ -55,15 +55,15 @@ def _tool_eval(tree: Tree) -> Iterator[Outcome]:
     judged = sum(sum(counts) for _, counts in rows)
     total = _points(scores["total_points"], scores["max_points"], judged)
     detail = "; ".join(filter(None, parts))[:_TEXT]
-    yield Outcome("total", State.SCORED, detail, len(results), len(lost), evidence=shown, score=total)
+    yield ProbeOutcome("total", ProbeState.SCORED, detail, len(results), len(lost), evidence=shown, score=total)
     if judged < len(results):
         detail = f"{len(results) - judged} scenarios had no answer: scores are of the other {judged}"
-        yield Outcome("no answer", State.BROKEN, detail, len(results), len(results) - judged)
+        yield ProbeOutcome("no answer", ProbeState.BROKEN, detail, len(results), len(results) - judged)
     for one, counts in rows:
         detail = "{} passed, {} in part, {} failed".format(*counts)
         rated = _points(one["earned"], one["max"], sum(counts))
         name = shortened(f"{one['category']} {one['label']}", 60)
-        yield Outcome(name, State.SCORED, detail, sum(counts), counts[2], score=rated)
+        yield ProbeOutcome(name, ProbeState.SCORED, detail, sum(counts), counts[2], score=rated)
 
 
 def _points(earned: int, most: int, scenarios: int) -> Score:
@@ -76,10 +76,12 @@ def _points(earned: int, most: int, scenarios: int) -> Score:
     return replace(wide, low=min(both.low, wide.share), high=max(both.high, wide.share))
 
 
-def _scenario(one: Tree) -> Evidence:
+def _scenario(one: Tree) -> ProbeEvidence:
     what = f"{one['scenario_id']} {one['status']}: {one.get('summary') or ''}"
     calls = one.get("tool_calls_made") or []
-    return Evidence(what[:_TEXT], str(one.get("expected_behavior") or "")[:_TEXT], "\n".join(map(str, calls))[:_TEXT])
+    return ProbeEvidence(
+        what[:_TEXT], str(one.get("expected_behavior") or "")[:_TEXT], "\n".join(map(str, calls))[:_TEXT]
+    )
 
 
 def is_lm_eval(tree: Tree) -> bool:
@@ -96,7 +98,7 @@ def read_lm_eval(tree: Tree) -> Run:
     return _run(asked, title, model, found, 0)
 
 
-def _task(tree: Tree, task: str) -> Iterator[Outcome]:
+def _task(tree: Tree, task: str) -> Iterator[ProbeOutcome]:
     """Each metric; one that is no share of the samples is no score here, only named with its standard error."""
     of = int(((tree.get("n-samples") or {}).get(task) or {}).get("effective", 0))
     if not 0 <= of <= _MOST:
@@ -110,7 +112,7 @@ def _task(tree: Tree, task: str) -> Iterator[Outcome]:
         error = tree["results"][task].get(f"{metric}_stderr,{kind}")
         detail = f"{value:.4g}" + (f", standard error {error:.2g}" if isinstance(error, int | float) else "")
         name = f"{task} {metric}" + ("" if kind == "none" else f" {kind}")
-        yield Outcome(shortened(name, 80), State.SCORED, detail, of, score=score(good, of) if whole else None)
+        yield ProbeOutcome(shortened(name, 80), ProbeState.SCORED, detail, of, score=score(good, of) if whole else None)
 
 
 def is_ifeval(rows: Sequence[Any]) -> bool:
@@ -135,7 +137,7 @@ def read_ifeval(rows: Sequence[Tree]) -> Run:
     every = [one for judged in kinds.values() for one in judged]
     named = {"prompts": prompts, "instructions": every, **dict(sorted(kinds.items()))}
     found = tuple(
-        Outcome(name, State.SCORED, "", len(all_), len(all_) - sum(all_), score=score(sum(all_), len(all_)))
+        ProbeOutcome(name, ProbeState.SCORED, "", len(all_), len(all_) - sum(all_), score=score(sum(all_), len(all_)))
         for name, all_ in named.items()
     )
     return _run(IFEVAL, f"IFEval, {len(rows)} prompts", "", Evaluation(IFEVAL, found), 0)
@@ -144,7 +146,7 @@ def read_ifeval(rows: Sequence[Tree]) -> Run:
 def _run(name: str, title: str, model: str, found: Evaluation, seed: int) -> Run:
     if not found.outcomes:
         raise UsageError("the file has no score")
-    terms = Conditions("", shortened(model, 200) if model else "", client=found.kind, seed=seed)
+    terms = RunConditions("", shortened(model, 200) if model else "", client=found.kind, seed=seed)
     return Run(
         "",
         0.0,

@@ -12,7 +12,7 @@ import orjson
 from sparkwright.adapters.extras import install_command
 from sparkwright.domain.codec import Unreadable, from_tree
 from sparkwright.domain.errors import UsageError
-from sparkwright.domain.run import Conditions, Level, Reads, Row, Run
+from sparkwright.domain.run import Level, Reads, Row, Run, RunConditions
 from sparkwright.domain.workload import Arrival, Length, LevelPlan, Pace, Single, Workload
 from sparkwright.loadgen import stated
 from sparkwright.loadgen.samples import span
@@ -126,9 +126,9 @@ def _workload(first: Record, levels: Sequence[Level]) -> Workload:
     return Workload(name, name, tuple(plans.values()), int(first.get("workload_version") or 1), repeats=repeats)
 
 
-def _conditions(first: Record) -> Conditions:
+def _conditions(first: Record) -> RunConditions:
     told: dict[str, Any] = {name: str(first.get(name) or "") for name in _TERMS}
-    return Conditions(**told, simulated=bool(first.get("simulated")))
+    return RunConditions(**told, simulated=bool(first.get("simulated")))
 
 
 def _level(repeat: int, found: Sequence[Record]) -> Level:

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from sparkwright.domain.errors import UsageError
-from sparkwright.domain.run import Conditions, Level, Run, Stated
+from sparkwright.domain.run import Level, Run, RunConditions, StatedFigures
 from sparkwright.domain.workload import Length, Single, Workload
 
 MS = 1000.0
@@ -21,29 +21,29 @@ def number(value: Any) -> float | None:
     return float(value)
 
 
-def statement(name: str, found: Mapping[str, Any], scale: float = 1.0, count: int = 0) -> Stated | None:
+def statement(name: str, found: Mapping[str, Any], scale: float = 1.0, count: int = 0) -> StatedFigures | None:
     """Return None if neither mean nor median is stated.
 
     found: mean, deviation, median, p90, p99, least, most as far as they are stated; scale: units of it in one of ours.
     """
     told: dict[str, Any] = {key: value / scale for key, one in found.items() if (value := number(one)) is not None}
-    return Stated(name, **told, count=count) if {"mean", "median"} & set(told) else None
+    return StatedFigures(name, **told, count=count) if {"mean", "median"} & set(told) else None
 
 
-def alone(name: str, value: Any) -> Stated | None:
+def alone(name: str, value: Any) -> StatedFigures | None:
     """One value of a whole level."""
     found = number(value)
-    return None if found is None else Stated(name, found, median=found, count=1)
+    return None if found is None else StatedFigures(name, found, median=found, count=1)
 
 
-def decode_of(tpot: Stated | None) -> Stated | None:
+def decode_of(tpot: StatedFigures | None) -> StatedFigures | None:
     """Decode speed by time per token. Only the median turns around: a mean of rates is no rate of means."""
     if tpot is None or not tpot.median or tpot.median <= 0:
         return None
-    return Stated("decode", median=1.0 / tpot.median, count=tpot.count)
+    return StatedFigures("decode", median=1.0 / tpot.median, count=tpot.count)
 
 
-def known(found: Iterable[Stated | None]) -> tuple[Stated, ...]:
+def known(found: Iterable[StatedFigures | None]) -> tuple[StatedFigures, ...]:
     return tuple(one for one in found if one)
 
 
@@ -61,7 +61,7 @@ def moment(text: Any, form: str = "") -> float:
         return 0.0
 
 
-def run_of(levels: Sequence[Level], tool: str, conditions: Conditions, note: str = "", began: float = 0.0) -> Run:
+def run_of(levels: Sequence[Level], tool: str, conditions: RunConditions, note: str = "", began: float = 0.0) -> Run:
     """Raises UsageError where no level has a figure."""
     kept = [level for level in levels[:_MOST_LEVELS] if level.stated or level.rows]
     if not kept:

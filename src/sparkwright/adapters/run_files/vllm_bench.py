@@ -9,7 +9,7 @@ from itertools import accumulate
 from typing import Any
 
 from sparkwright.adapters.run_files.totals import MS, about, alone, decode_of, known, moment, number, run_of, statement
-from sparkwright.domain.run import Conditions, Level, Reads, Row, Run, Stated, Totals
+from sparkwright.domain.run import Level, Reads, Row, Run, RunConditions, StatedFigures, Totals
 from sparkwright.domain.workload import Arrival, Length, LevelPlan, Pace, Single
 
 TOOL = "vllm bench serve"
@@ -30,7 +30,7 @@ def read(tree: Mapping[str, Any]) -> Run:
     note = f"of {tree.get('date', '?')}"
     if not detailed:
         note += ", totals only; prompt and output lengths are means"
-    conditions = Conditions("", str(tree["model_id"]), tokenizer=str(tree.get("tokenizer_id") or ""), client=TOOL)
+    conditions = RunConditions("", str(tree["model_id"]), tokenizer=str(tree.get("tokenizer_id") or ""), client=TOOL)
     return run_of([level], TOOL, conditions, note, moment(tree.get("date"), _DATE))
 
 
@@ -56,7 +56,7 @@ def _totals(tree: Mapping[str, Any]) -> Level:
     return Level(plan, 0, 0.0, number(tree.get("duration")) or 0.0, stated=known(_stated(tree, good)), totals=totals)
 
 
-def _stated(tree: Mapping[str, Any], good: int) -> Iterator[Stated | None]:
+def _stated(tree: Mapping[str, Any], good: int) -> Iterator[StatedFigures | None]:
     for name, word in _TIMES.items():
         keys = {"mean": "mean", "deviation": "std", "median": "median", "p90": "p90", "p99": "p99"}
         found = {key: tree.get(f"{begin}_{word}_ms") for key, begin in keys.items()}

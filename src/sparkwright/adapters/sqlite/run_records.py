@@ -11,7 +11,7 @@ from typing import Any
 
 from sparkwright.domain.codec import from_json, from_tree, to_json
 from sparkwright.domain.evaluation import Evaluation
-from sparkwright.domain.run import Conditions, Lag, Level, Listed, Reads, Row, Run, Scrape, Stated, Totals
+from sparkwright.domain.run import Lag, Level, Reads, Row, Run, RunConditions, RunListing, Scrape, StatedFigures, Totals
 from sparkwright.domain.workload import LevelPlan, Workload
 
 _EXACT, _WIDE, _MANY, _ONES = 1, 2, 4, 8
@@ -77,19 +77,19 @@ def clean(text: str) -> str:
 
 def run_of(record: Record, levels: tuple[Level, ...]) -> Run:
     """Raises Unreadable."""
-    workload, conditions = from_json(Workload, record["workload"]), from_json(Conditions, record["conditions"])
+    workload, conditions = from_json(Workload, record["workload"]), from_json(RunConditions, record["conditions"])
     evaluation = from_json(Evaluation, record["evaluation"]) if record["evaluation"] else None
     given = {name: record[name] for name in _PLAIN} | {"tags": tuple(json.loads(record["tags"]))}
     return Run(**given, workload=workload, conditions=conditions, levels=levels, evaluation=evaluation)
 
 
-def listed(record: Record) -> Listed:
+def listed(record: Record) -> RunListing:
     """The record with its counts. It reads the JSON as it is: a list must not fail because of one odd run."""
     work, terms = json.loads(record["workload"]), json.loads(record["conditions"])
     same = {name: record[name] for name in (*_PLAIN, "done", "requests", "errors")}
     wanted = ("model", "endpoint", "engine", "engine_version", "simulated")
     given = {name: terms[name] for name in wanted if name in terms}
-    return Listed(
+    return RunListing(
         **same,
         **given,
         workload=f"{work.get('name', '?')}@{work.get('version', '?')}",
@@ -135,7 +135,7 @@ def level_of(record: Record, rows: tuple[Row, ...]) -> Level:
         scrapes=tuple(from_tree(Scrape, scrape) for scrape in scrapes),
         doubts=tuple(json.loads(record["doubts"])),
         complete=bool(record["complete"]),
-        stated=tuple(from_tree(Stated, one) for one in json.loads(record["stated"] or "[]")),
+        stated=tuple(from_tree(StatedFigures, one) for one in json.loads(record["stated"] or "[]")),
         totals=from_json(Totals, record["totals"]) if record["totals"] else None,
     )
 

@@ -15,7 +15,7 @@ from sparkwright.adapters.sqlite import run_records as records
 from sparkwright.domain.codec import Unreadable, to_json
 from sparkwright.domain.errors import Busy, StoreError, UsageError
 from sparkwright.domain.evaluation import Evaluation
-from sparkwright.domain.run import Level, Listed, Row, Run
+from sparkwright.domain.run import Level, Row, Run, RunListing
 from sparkwright.domain.workload import Workload
 
 RUNS = "runs.sqlite"
@@ -187,7 +187,7 @@ class SqliteRuns:
                 connection.execute("VACUUM")
 
     @threaded
-    def list(self) -> tuple[Listed, ...]:
+    def list(self) -> tuple[RunListing, ...]:
         with self._read() as connection:
             return tuple(map(records.listed, connection.execute(_LIST)))
 

@@ -6,30 +6,30 @@ from contextlib import asynccontextmanager
 
 from sparkwright.app.bench.measure import Outline, measure, outline, resumed, run_of, same_server
 from sparkwright.app.bench.probe import probe
-from sparkwright.app.bench.prompt_corpus import Given, prepare
+from sparkwright.app.bench.prompt_corpus import CorpusInputs, prepare
 from sparkwright.app.bench.target import (
     Bench,
+    BenchTarget,
     DeploymentInfo,
     KeyWanted,
     Order,
     Screen,
-    Target,
     no_incidents,
     no_memory,
 )
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.probed import Probed
-from sparkwright.domain.run import Conditions, Run
+from sparkwright.domain.run import Run, RunConditions
 from sparkwright.domain.values import dataclass, field, replace
 from sparkwright.domain.workload import Workload
 from sparkwright.ports import Tokenizer
 
 
-def conditions(bench: Bench, order: Order, tokenizer: str) -> Conditions:
+def conditions(bench: Bench, order: Order, tokenizer: str) -> RunConditions:
     """The version that the engine reports wins over the recipe's."""
     probed, ours = order.probed, order.ours
-    outside = Conditions(
+    outside = RunConditions(
         endpoint=order.target.name,
         model=probed.model,
         engine=probed.engine,
@@ -81,18 +81,18 @@ class BenchRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Ready:
+class PreparedBench:
     """An endpoint that answered, and what would be done with it. unfinished: a run like it that can be resumed."""
 
     order: Order
     outline: Outline
     tokenizer: Tokenizer
-    conditions: Conditions
+    conditions: RunConditions
     unfinished: str = ""
     files: Mapping[str, str] = field(default_factory=dict)
 
 
-async def ready(bench: Bench, target: Target, ours: DeploymentInfo | None, request: BenchRequest) -> Ready:
+async def ready(bench: Bench, target: BenchTarget, ours: DeploymentInfo | None, request: BenchRequest) -> PreparedBench:
     """Raises NotReady, UsageError."""
     probed = await probe(bench.asker, bench.clock, target)
     planned = outline(request.workload, probed)
@@ -105,7 +105,7 @@ async def ready(bench: Bench, target: Target, ours: DeploymentInfo | None, reque
     tokenizer = await bench.tokenizer(bench.asker, target.engine, probed)
     known = conditions(bench, order, tokenizer.name)
     earlier = "" if request.resume else await bench.runs.unfinished(request.workload, known.endpoint) or ""
-    return Ready(order, planned, tokenizer, known, earlier, request.files)
+    return PreparedBench(order, planned, tokenizer, known, earlier, request.files)
 
 
 def _judgeable(workload: Workload, probed: Probed) -> None:
@@ -114,13 +114,13 @@ def _judgeable(workload: Workload, probed: Probed) -> None:
         raise UsageError(what, "a workload of your own with limits on ttft and end_to_end only")
 
 
-async def go(bench: Bench, ready: Ready, screen: Screen, resume: Run | None = None) -> Run:
+async def go(bench: Bench, ready: PreparedBench, screen: Screen, resume: Run | None = None) -> Run:
     """The run as it was kept. Raises NotReady when the server is gone for good, UsageError for another server."""
     order = ready.order
     if resume:
         same_server(resume, ready.conditions)
     run = resumed(resume) if resume else await run_of(bench, order, ready.conditions)
-    given = Given(f"{run.id}/{bench.machine.nonce}", ready.files)
+    given = CorpusInputs(f"{run.id}/{bench.machine.nonce}", ready.files)
     fitting = replace(order.workload, levels=order.levels)
     texts = await prepare(fitting, order.probed, ready.tokenizer, screen.note, given)
     await (bench.runs.end(run.id, "running", 0.0) if resume else bench.runs.begin(run))
@@ -138,11 +138,11 @@ def is_url(named: str) -> bool:
 @asynccontextmanager
 async def url_target(
     bench: Bench,
-    target: Target,
+    target: BenchTarget,
     keys: Sequence[Secret | None],
     request: BenchRequest,
     ours: DeploymentInfo | None = None,
-) -> AsyncIterator[Ready]:
+) -> AsyncIterator[PreparedBench]:
     """keys: tried in this order for as long as the server refuses them. Raises KeyWanted when all are refused."""
     refused: KeyWanted | None = None
     for key in keys:

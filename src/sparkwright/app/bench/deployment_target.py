@@ -6,8 +6,8 @@ from functools import partial
 from urllib.parse import urlsplit
 
 from sparkwright.app import queries
-from sparkwright.app.bench.benchmark import BenchRequest, Ready, ready, url_target
-from sparkwright.app.bench.target import Bench, DeploymentInfo, Target
+from sparkwright.app.bench.benchmark import BenchRequest, PreparedBench, ready, url_target
+from sparkwright.app.bench.target import Bench, BenchTarget, DeploymentInfo
 from sparkwright.app.gather import gather, reached
 from sparkwright.app.incidents import remembered
 from sparkwright.app.queries import chosen
@@ -15,7 +15,7 @@ from sparkwright.app.services import Services, by_node
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import NodeError, NotReady, UsageError
 from sparkwright.domain.facts import NodeFacts, RankStatus, Unknown
-from sparkwright.domain.probed import Launched
+from sparkwright.domain.probed import LaunchCommand
 from sparkwright.domain.recipe import Runtime
 from sparkwright.domain.units import gib
 from sparkwright.domain.values import dataclass, replace
@@ -71,12 +71,12 @@ def _key(services: Services, head: RankStatus) -> Secret | None:
     return key
 
 
-async def _launched(services: Services, head: RankStatus) -> Launched:
+async def _launched(services: Services, head: RankStatus) -> LaunchCommand:
     """Asks the node for the rank's command; it is empty if the node does not report it, and such a run is not valid."""
     docked = head.runtime == Runtime.DOCKER
     command = (ranks.of_container if docked else ranks.of_process)(head.handle)
     found = (parse_container if docked else parse_process)(await services.run(head.node, command))
-    return Launched(()) if isinstance(found, Unknown) else found
+    return LaunchCommand(()) if isinstance(found, Unknown) else found
 
 
 def line(facts: NodeFacts) -> str:
@@ -116,7 +116,7 @@ def _watched(services: Services, request: BenchRequest, ours: DeploymentInfo) ->
 
 
 @dataclass(frozen=True, slots=True)
-class Gateway:
+class GatewayTarget:
     """A gateway of the cluster. url: as it is measured. keys: to be tried, in this order."""
 
     deployment: str
@@ -127,7 +127,7 @@ class Gateway:
 @asynccontextmanager
 async def deployment(
     bench: Bench, services: Services, name: str, key: Secret | None, request: BenchRequest
-) -> AsyncIterator[Ready]:
+) -> AsyncIterator[PreparedBench]:
     """Yields a deployment ready to be measured, with its launch settings and its nodes' memory.
 
     The engine itself: the gateway passes on neither its figures nor its tokenizer. Raises UsageError when there is no
@@ -138,12 +138,14 @@ async def deployment(
     key = key or _key(services, head)
     watched = _watched(services, request, ours)
     async with _engine(services, head) as url:
-        target = Target(url, head.served_name, key, name)
+        target = BenchTarget(url, head.served_name, key, name)
         yield await ready(bench, target, replace(ours, tunnelled=_away(services, head)), watched)
 
 
 @asynccontextmanager
-async def gateway(bench: Bench, services: Services, gateway: Gateway, request: BenchRequest) -> AsyncIterator[Ready]:
+async def gateway(
+    bench: Bench, services: Services, gateway: GatewayTarget, request: BenchRequest
+) -> AsyncIterator[PreparedBench]:
     """Yields a deployment to be measured through its gateway's URL, with TLS, keys and proxy.
 
     The engine is asked for its figures behind it. Raises as `deployment`, but for its key.
@@ -152,8 +154,8 @@ async def gateway(bench: Bench, services: Services, gateway: Gateway, request: B
     head, key = ours.head, services.secrets.get(ours.head.key_env)
     watched = _watched(services, request, ours)
     async with _engine(services, head) as url, _reached(services, head, gateway.url) as (at, tunnelled):
-        behind = None if head.key_env and not key else Target(url, head.served_name, key, gateway.deployment)
-        target = Target(at, head.served_name, None, f"{gateway.deployment} ({gateway.url})", behind)
+        behind = None if head.key_env and not key else BenchTarget(url, head.served_name, key, gateway.deployment)
+        target = BenchTarget(at, head.served_name, None, f"{gateway.deployment} ({gateway.url})", behind)
         info = replace(ours, tunnelled=tunnelled, gateway=gateway.url)
         async with url_target(bench, target, gateway.keys, watched, info) as found:
             yield found

@@ -7,7 +7,7 @@ from contextlib import aclosing, asynccontextmanager, suppress
 
 from sparkwright.app.bench.target import Bench, Order, Screen, one_line
 from sparkwright.domain.errors import NotReady
-from sparkwright.domain.run import Job, Lag, Level, Reads, Row, Scrape, Session
+from sparkwright.domain.run import Lag, Level, LoadJob, Reads, Row, Scrape, Session
 from sparkwright.domain.values import dataclass, field, replace
 from sparkwright.domain.workload import Api, LevelPlan, Pace
 from sparkwright.facts.engine_metrics import figures
@@ -119,7 +119,7 @@ class _Heard:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class LevelStep:
     """One repeat of one level of a run. seconds: how long it may last; planned: by the level itself.
 
     doubts: about its prompts. light: only the ends of each answer are stored, and samples are rare: for hours.
@@ -135,7 +135,7 @@ class Step:
     light: bool = False
 
 
-async def measured(bench: Bench, order: Order, screen: Screen, step: Step) -> Level:
+async def measured(bench: Bench, order: Order, screen: Screen, step: LevelStep) -> Level:
     """Measures one repeat and stores it as it goes. A failing server shows in its rows and doubts.
 
     Raises NotReady, with all of it kept, when the server is gone for good.
@@ -183,12 +183,12 @@ async def _lost(bench: Bench, order: Order) -> NotReady | None:
     return None
 
 
-def _job(order: Order, sessions: Sequence[Session], pace: Pace, seconds: float) -> Job:
+def _job(order: Order, sessions: Sequence[Session], pace: Pace, seconds: float) -> LoadJob:
     url = order.target.root + _PATHS[order.workload.api]
-    return Job(url, tuple(sessions), pace, first_byte=seconds, whole=seconds)
+    return LoadJob(url, tuple(sessions), pace, first_byte=seconds, whole=seconds)
 
 
-async def _run(heard: _Heard, job: Job, order: Order) -> bool:
+async def _run(heard: _Heard, job: LoadJob, order: Order) -> bool:
     """Runs the job. True if it came to its end: the client did not hang, and the server answered to the last."""
     items = heard.bench.client.run(job, order.target.key)
     try:

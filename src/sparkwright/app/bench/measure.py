@@ -6,17 +6,17 @@ from collections.abc import Iterator, Sequence
 from itertools import count
 from random import Random
 
-from sparkwright.app.bench.levels import Step, measured, sent_away
+from sparkwright.app.bench.levels import LevelStep, measured, sent_away
 from sparkwright.app.bench.target import PATIENCE, Bench, Order, Screen
 from sparkwright.app.services import finished
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.probed import Probed
-from sparkwright.domain.run import Conditions, Level, Row, Run
+from sparkwright.domain.run import Level, Row, Run, RunConditions
 from sparkwright.domain.values import dataclass, replace
 from sparkwright.domain.workload import Agent, Length, LevelPlan, Replay, Shape, Workload
 from sparkwright.loadgen.agentic import planned
 from sparkwright.loadgen.profiles import fits, largest
-from sparkwright.loadgen.prompts import Texts
+from sparkwright.loadgen.prompts import PromptTexts
 from sparkwright.loadgen.slo import Next, Point, share, step
 from sparkwright.loadgen.workloads import sessions
 
@@ -108,7 +108,7 @@ _LEAST = 5.0  # seconds; a level that would have less is not begun
 STOPPED, DONE = "stopped", "done"
 
 
-async def run_of(bench: Bench, order: Order, conditions: Conditions) -> Run:
+async def run_of(bench: Bench, order: Order, conditions: RunConditions) -> Run:
     """A new run, not yet kept. Of its id the first free one is taken: one call may measure several endpoints."""
     now = bench.clock.now()
     day = time.strftime("%Y%m%d", time.gmtime(now))
@@ -119,7 +119,7 @@ async def run_of(bench: Bench, order: Order, conditions: Conditions) -> Run:
     return Run(free, now, order.workload, conditions, tags=order.tags, note=order.note)
 
 
-async def measure(bench: Bench, order: Order, screen: Screen, run: Run, texts: Texts) -> Run:
+async def measure(bench: Bench, order: Order, screen: Screen, run: Run, texts: PromptTexts) -> Run:
     """The run as the store has it at the end. What is complete in it already is not measured again.
 
     Raises NotReady when nothing answers any more. However it ends, what was measured is stored and can be resumed.
@@ -142,7 +142,7 @@ class _Going:
     order: Order
     screen: Screen
     run: Run
-    texts: Texts
+    texts: PromptTexts
 
 
 async def _all(going: _Going) -> bool:
@@ -203,7 +203,7 @@ async def _within(going: _Going, repeat: int, plan: LevelPlan, ends: float) -> L
 async def _one(going: _Going, repeat: int, plan: LevelPlan, left: float) -> Level:
     """Once more where the server refused all with a Retry-After. Raises NotReady when it is gone."""
     made, seconds = sessions(plan, going.order.workload, repeat, going.texts), min(left, plan.seconds or left)
-    step = Step(going.run.id, plan, repeat, made, seconds, seconds == plan.seconds, going.texts.doubts)
+    step = LevelStep(going.run.id, plan, repeat, made, seconds, seconds == plan.seconds, going.texts.doubts)
     level = await _shown(going, step)
     pause = sent_away(level)
     if pause is not None and pause <= min(PATIENCE, seconds):
@@ -213,7 +213,7 @@ async def _one(going: _Going, repeat: int, plan: LevelPlan, left: float) -> Leve
     return level
 
 
-async def _shown(going: _Going, step: Step) -> Level:
+async def _shown(going: _Going, step: LevelStep) -> Level:
     going.screen.level(step.plan, step.repeat, going.order.workload.repeats)
     level = await measured(going.bench, going.order, going.screen, step)
     for doubt in level.doubts[len(step.doubts) :]:
@@ -222,7 +222,7 @@ async def _shown(going: _Going, step: Step) -> Level:
     return level
 
 
-def same_server(run: Run, now: Conditions) -> None:
+def same_server(run: Run, now: RunConditions) -> None:
     """A run mixes no two servers. Raises UsageError."""
     before = run.conditions
     pairs = {name: (getattr(before, name), getattr(now, name)) for name in _SAME}

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sparkwright.app.bench.target import SIMULATED, Target, patient, shown
+from sparkwright.app.bench.target import SIMULATED, BenchTarget, patient, shown
 from sparkwright.app.services import together
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import NotReady, UsageError
@@ -82,7 +82,7 @@ _COUNTS = ("content", "reasoning", "reasoning_content", "tool_calls")
 Ask = Callable[[tuple[str, ...]], Awaitable[Reply]]
 
 
-async def send_probe(asker: Endpoint, clock: Clock, target: Target, model: str) -> tuple[Reply, tuple[str, ...]]:
+async def send_probe(asker: Endpoint, clock: Clock, target: BenchTarget, model: str) -> tuple[Reply, tuple[str, ...]]:
     """The answer, and which of OPTIONS are accepted.
 
     Raises NotReady for any answer but 200, UsageError when the key or the model is refused.
@@ -111,14 +111,14 @@ def _body(model: str, options: tuple[str, ...]) -> str:
     return json.dumps(body)
 
 
-def _refusal(target: Target, model: str, reply: Reply) -> UsageError | NotReady:
+def _refusal(target: BenchTarget, model: str, reply: Reply) -> UsageError | NotReady:
     said = f"{target.name}: HTTP {reply.status} to a request of {_TOKENS} tokens of {model!r}: {shown(reply)}"
     if reply.status in (404, *_REFUSED):
         return UsageError(said, "read the server's message; is the model's name right?")
     return NotReady(said, "read the engine's log; a server that lists models can still be unable to answer")
 
 
-def _with_reply(found: Probed, target: Target, reply: Reply) -> Probed:
+def _with_reply(found: Probed, target: BenchTarget, reply: Reply) -> Probed:
     """The findings extended by the probe's answer. Raises NotReady for an answer without tokens."""
     chunks = [event for event in events(reply.body) if isinstance(event, dict)]
     for chunk in chunks:
@@ -142,7 +142,7 @@ def _with_reply(found: Probed, target: Target, reply: Reply) -> Probed:
 _QUICK = 10.0
 
 
-async def probe(asker: Endpoint, clock: Clock, target: Target) -> Probed:
+async def probe(asker: Endpoint, clock: Clock, target: BenchTarget) -> Probed:
     """Raises NotReady when it does not answer with tokens, UsageError for a wrong model or key."""
     listed = await patient(clock, target, lambda: asker.get(f"{target.root}/v1/models", target.key, _QUICK))
     entries = _entries(listed, target)
@@ -166,7 +166,7 @@ async def probe(asker: Endpoint, clock: Clock, target: Target) -> Probed:
     )
 
 
-def _entries(listed: Reply, target: Target) -> Sequence[Mapping[str, Any]]:
+def _entries(listed: Reply, target: BenchTarget) -> Sequence[Mapping[str, Any]]:
     """The entries of /v1/models. A server without that route needs its model named."""
     try:
         rows = read_json(listed.body)["data"] if listed.status == 200 else []
@@ -179,7 +179,7 @@ def _entries(listed: Reply, target: Target) -> Sequence[Mapping[str, Any]]:
     return found or [{"id": target.model}]
 
 
-def _chosen(entries: Sequence[Mapping[str, Any]], target: Target) -> str:
+def _chosen(entries: Sequence[Mapping[str, Any]], target: BenchTarget) -> str:
     names = [str(entry["id"]) for entry in entries]
     if target.model:
         if target.model not in names:
@@ -204,7 +204,7 @@ def _owner(entry: Mapping[str, Any]) -> str:
     return next((name for name in SEPARATE if ENGINES[name].traits.owned_by == owner), "")
 
 
-async def _tokenizes(asker: Endpoint, target: Target, model: str) -> bool:
+async def _tokenizes(asker: Endpoint, target: BenchTarget, model: str) -> bool:
     """True if /tokenize counts: vLLM, SGLang and llama.cpp have it, each with its own fields."""
     body = json.dumps({"model": model, "prompt": "one two three", "content": "one two three"})
     try:

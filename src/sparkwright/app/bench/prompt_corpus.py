@@ -11,7 +11,7 @@ from sparkwright.domain.workload import Agent, Api, Replay, Single, Text, Worklo
 from sparkwright.loadgen import texts
 from sparkwright.loadgen.agentic import tools_text
 from sparkwright.loadgen.profiles import largest, shipped_file
-from sparkwright.loadgen.prompts import END, HEAD, SALT, Frames, Piece, Stock, Texts, Tools, asking
+from sparkwright.loadgen.prompts import END, HEAD, SALT, PromptFrames, PromptPiece, PromptTexts, Stock, Tools, asking
 from sparkwright.loadgen.recorded import Recorded, parse
 from sparkwright.loadgen.texts import CLOSING, QUESTIONS, blocks, lines
 from sparkwright.ports import Tokenizer
@@ -28,12 +28,12 @@ class Measuring:
     """
 
     workload: Workload
-    texts: Texts
+    texts: PromptTexts
     tokenizer: Tokenizer
     doubts: list[str] = field(default_factory=list)
     off: int = 0
 
-    async def frames(self) -> Frames:
+    async def frames(self) -> PromptFrames:
         word = HEAD + "".join(self.texts.units[:SALT]) + "."
         (alone,) = await self.tokenizer.counts([word])
         chat = self.workload.api is Api.CHAT
@@ -42,16 +42,16 @@ class Measuring:
         self.off = 0 if real is None else real - counted
         user = counted + self.off - alone
         if not chat:
-            return Frames(user=user)
+            return PromptFrames(user=user)
         loops = [level.shape for level in self.workload.levels if isinstance(level.shape, Agent)]
         if not loops:
-            return Frames(user=user)
+            return PromptFrames(user=user)
         system = await self._asked(_chat(word, "system", "user"), 2 * alone) - 2 * alone - user
         whole = _chat(word, "system", "user", "assistant", "user")
         turn = await self._asked(whole, 4 * alone) - 4 * alone - user - system
         sizes = sorted({loop.tools for loop in loops if loop.tools})
         tools = {size: await self._tools(size, word, 2 * alone + user + system) for size in sizes}
-        return Frames(user, system, turn, tools)
+        return PromptFrames(user, system, turn, tools)
 
     async def _asked(self, body: dict[str, Any], least: int) -> int:
         """`least` where the server does not report it, so that the template counts as 0."""
@@ -110,7 +110,7 @@ Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class CorpusInputs:
     """The requests of a run. salt: different in every run, so that no prompt of an earlier one can come from the cache.
 
     files: path -> text of what the workload replays (`replayed_paths`).
@@ -121,10 +121,14 @@ class Given:
 
 
 async def prepare(
-    workload: Workload, probed: Probed, tokenizer: Tokenizer, tell: Tell = lambda text: None, given: Given | None = None
-) -> Texts:
+    workload: Workload,
+    probed: Probed,
+    tokenizer: Tokenizer,
+    tell: Tell = lambda text: None,
+    given: CorpusInputs | None = None,
+) -> PromptTexts:
     """Raises NotReady when the server stops answering, UsageError for a file that cannot be replayed."""
-    given = given or Given()
+    given = given or CorpusInputs()
     told = {path: shipped_file(path) or given.files[path] for path in _paths(workload)}
     recorded = {path: await _recorded(tokenizer, path, text, workload) for path, text in told.items()}
     tell("counting the tokens of the prompts' pieces")
@@ -142,16 +146,16 @@ async def prepare(
     return replace(made, recorded=fitting, frames=frames, doubts=tuple(dict.fromkeys(doubts)))
 
 
-async def _pieces(workload: Workload, probed: Probed, tokenizer: Tokenizer) -> Texts:
+async def _pieces(workload: Workload, probed: Probed, tokenizer: Tokenizer) -> PromptTexts:
     longest = max((largest(level) for level in workload.levels), default=0)
     bare, least = await tokenizer.counts([HEAD + END, HEAD + END.rstrip()])
     units = await _units(tokenizer, bare)
     stocks = {kind: await _stock(tokenizer, kind, longest) for kind in _kinds(workload)}
     (closing,) = await _counted(tokenizer, [CLOSING])
-    return Texts(probed, tokenizer.name, units, bare, least, stocks, closing, exact=tokenizer.exact)
+    return PromptTexts(probed, tokenizer.name, units, bare, least, stocks, closing, exact=tokenizer.exact)
 
 
-async def _sums(texts: Texts, tokenizer: Tokenizer) -> tuple[str, ...]:
+async def _sums(texts: PromptTexts, tokenizer: Tokenizer) -> tuple[str, ...]:
     """A doubt where a text put together has not the tokens of its pieces. An estimate is named as such."""
     if not texts.exact:
         return ()
@@ -164,7 +168,7 @@ async def _sums(texts: Texts, tokenizer: Tokenizer) -> tuple[str, ...]:
     return (f"texts have not the tokens of their pieces with this tokenizer: {wanted} were {max(found)}",)
 
 
-def _within(texts: Texts, recorded: tuple[Recorded, ...]) -> tuple[Recorded, ...]:
+def _within(texts: PromptTexts, recorded: tuple[Recorded, ...]) -> tuple[Recorded, ...]:
     """Those that fit into the server's context, as far as their lengths are known."""
     most = texts.probed.context
     return tuple(one for one in recorded if not most or one.input_tokens + one.output_tokens <= most)
@@ -217,6 +221,6 @@ async def _stock(tokenizer: Tokenizer, kind: Text, longest: int) -> Stock:
     return Stock(tuple(counted), question)
 
 
-async def _counted(tokenizer: Tokenizer, found: Iterable[str]) -> tuple[Piece, ...]:
+async def _counted(tokenizer: Tokenizer, found: Iterable[str]) -> tuple[PromptPiece, ...]:
     texts = list(found)
-    return tuple(Piece(text, count) for text, count in zip(texts, await tokenizer.counts(texts), strict=True))
+    return tuple(PromptPiece(text, count) for text, count in zip(texts, await tokenizer.counts(texts), strict=True))

@@ -7,7 +7,7 @@ from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import NotReady, UsageError
 from sparkwright.domain.facts import RankStatus
 from sparkwright.domain.foreign_json import read_json
-from sparkwright.domain.probed import Launched, Probed, Reply
+from sparkwright.domain.probed import LaunchCommand, Probed, Reply
 from sparkwright.domain.run import Lag, Row
 from sparkwright.domain.values import dataclass, field
 from sparkwright.domain.workload import LevelPlan, Workload
@@ -23,7 +23,7 @@ class KeyWanted(UsageError):
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class BenchTarget:
     """url: as the user wrote it. model: '' takes the server's own. asked_as: how messages name it, '' for the url.
 
     behind: the engine, where url is a gateway's, which passes on neither its figures nor its tokenizer.
@@ -33,10 +33,10 @@ class Target:
     model: str = ""
     key: Secret | None = None
     asked_as: str = ""
-    behind: "Target | None" = None
+    behind: "BenchTarget | None" = None
 
     @property
-    def engine(self) -> "Target":
+    def engine(self) -> "BenchTarget":
         """The target that serves the engine's own figures."""
         return self.behind or self
 
@@ -53,7 +53,7 @@ class Target:
         return self.asked_as or self.root
 
 
-async def patient(clock: Clock, target: Target, ask: Callable[[], Awaitable[Reply]]) -> Reply:
+async def patient(clock: Clock, target: BenchTarget, ask: Callable[[], Awaitable[Reply]]) -> Reply:
     """An answer that is good, after as much waiting as a 429 or 503 asks for, within the bound.
 
     Raises UsageError for a missing or wrong key, NotReady for anything else that is no answer.
@@ -74,7 +74,7 @@ def retry_after(reply: Reply) -> float | None:
     return max(0.1, float(text)) if text.replace(".", "", 1).isdigit() else None
 
 
-def checked(reply: Reply, target: Target) -> Reply:
+def checked(reply: Reply, target: BenchTarget) -> Reply:
     """Raises UsageError, NotReady."""
     if reply.status in (401, 403):
         needs = "it wants a key" if target.key is None else "the key that was given is not one of its"
@@ -121,7 +121,7 @@ class Screen(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class ClientMachine:
     """The one that measures. client: version and Python. clock: how it is disciplined. nonce: of this call."""
 
     client: str
@@ -138,8 +138,8 @@ class Bench:
     client: LoadClient
     runs: RunStore
     clock: Clock
-    machine: Machine
-    tokenizer: Callable[[Endpoint, Target, Probed], Awaitable[Tokenizer]]
+    machine: ClientMachine
+    tokenizer: Callable[[Endpoint, BenchTarget, Probed], Awaitable[Tokenizer]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +152,7 @@ class DeploymentInfo:
     head: RankStatus
     nodes: tuple[str, ...]
     names: tuple[str, ...]
-    launched: Launched
+    launched: LaunchCommand
     tunnelled: bool = False
     gateway: str = ""
 
@@ -172,7 +172,7 @@ class Order:
     incidents: when each was opened -> what it is.
     """
 
-    target: Target
+    target: BenchTarget
     probed: Probed
     workload: Workload
     levels: tuple[LevelPlan, ...]

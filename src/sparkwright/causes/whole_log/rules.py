@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from sparkwright.causes.cause import Verdict, WholeLogRule
+from sparkwright.causes.cause import RuleVerdict, WholeLogRule
 from sparkwright.domain.diagnosis import Proof
-from sparkwright.logscan.sign import LIKELY, POSSIBLE, Row, Story
+from sparkwright.logscan.sign import LIKELY, POSSIBLE, Story, TableRows
 
 ENDS = "the ranks' ends"  # a source that only we write, of what nodes and the supervisor report: no log can claim it
 _REPORTED = 0.99  # how sure: the node itself reports it
@@ -22,7 +22,7 @@ _LINK_SEEN = re.compile(r"link \S{1,64} of \S{1,253} (?:is|was) down")
 _PORT = re.compile(r"(f\d)\w*: Link ")
 
 
-def peer_never_came(stories: tuple[Story, ...]) -> Iterator[Verdict]:
+def peer_never_came(stories: tuple[Story, ...]) -> Iterator[RuleVerdict]:
     """Rank 0 of several opened its rendezvous, nothing shows that the others joined, and the log ends there.
 
     SGLang's first node prints nothing more when it has read its settings.
@@ -31,10 +31,10 @@ def peer_never_came(stories: tuple[Story, ...]) -> Iterator[Verdict]:
     for story in stories:
         opened = story.marks.get("head opens")
         if opened and _ends_after(story, opened.last) and not story.count("ranks joined"):
-            yield Verdict(POSSIBLE if others else LIKELY, (opened.last, *story.tail[-1:]))
+            yield RuleVerdict(POSSIBLE if others else LIKELY, (opened.last, *story.tail[-1:]))
         nodes = story.marks.get("several nodes")
         if nodes and story.count("first node") and _ends_before_any_rank(story):
-            yield Verdict(POSSIBLE, (nodes.first, *story.tail[-1:]))
+            yield RuleVerdict(POSSIBLE, (nodes.first, *story.tail[-1:]))
 
 
 def _ends_before_any_rank(story: Story) -> bool:
@@ -45,7 +45,7 @@ def _ends_after(story: Story, proof: Proof) -> bool:
     return story.ended and story.lines - proof.number <= _AFTER
 
 
-def nccl_init_hangs(stories: tuple[Story, ...]) -> Iterator[Verdict]:
+def nccl_init_hangs(stories: tuple[Story, ...]) -> Iterator[RuleVerdict]:
     """All ranks met; the head's log ends at `NCCL version`, right after the rendezvous; no weights were loaded.
 
     Of a worker's log alone: it ends where the rank opens its group, and no line shows the head out of reach.
@@ -54,37 +54,37 @@ def nccl_init_hangs(stories: tuple[Story, ...]) -> Iterator[Verdict]:
     for story in (one for one in stories if not one.count("group ready")):
         begun, opened = story.marks.get("nccl begins"), story.marks.get("worker opens")
         if begun and _ends_after(story, begun.last) and story.count("head opens"):
-            yield Verdict(_FIREWALL, (begun.last, *story.tail[-1:]))
+            yield RuleVerdict(_FIREWALL, (begun.last, *story.tail[-1:]))
         elif not head and opened and _ends_after(story, opened.last):
-            yield Verdict(POSSIBLE, (opened.last, *story.tail[-1:]))
+            yield RuleVerdict(POSSIBLE, (opened.last, *story.tail[-1:]))
 
 
-def spin(stories: tuple[Story, ...]) -> Iterator[Verdict]:
+def spin(stories: tuple[Story, ...]) -> Iterator[RuleVerdict]:
     """Rows of `nvidia-smi dmon` with SM utilization of 90 % and more with memory utilization of 0 or 1 %."""
     for story in stories:
         spinning = story.marks.get("spinning")
         if spinning and spinning.count >= _SPINNING and story.count("working") <= spinning.count // 4:
-            yield Verdict(LIKELY, (spinning.first, spinning.last))
+            yield RuleVerdict(LIKELY, (spinning.first, spinning.last))
 
 
-def capture_hangs(stories: tuple[Story, ...]) -> Iterator[Verdict]:
+def capture_hangs(stories: tuple[Story, ...]) -> Iterator[RuleVerdict]:
     """A log that ends at `0/N` of the progress bar of CUDA graph capture: no later size, in that line or below."""
     for story in stories:
         begun = story.marks.get("capture begins")
         if begun and _ends_after(story, begun.last):
             later = (line for line in (begun.last, *story.tail) if line.number >= begun.last.number)
             if not any(_NEXT_SIZE.search(line.text) for line in later):
-                yield Verdict(POSSIBLE, (begun.last,))
+                yield RuleVerdict(POSSIBLE, (begun.last,))
 
 
-def link_lost(stories: tuple[Story, ...]) -> Iterator[Verdict]:
+def link_lost(stories: tuple[Story, ...]) -> Iterator[RuleVerdict]:
     """The card's link came up, went down later, and did not come up again; or the supervisor saw it down."""
     for story in stories:
         if seen := [line for line in story.tail if story.source == ENDS and _LINK_SEEN.match(line.text)]:
-            yield Verdict(_REPORTED, tuple(seen))
+            yield RuleVerdict(_REPORTED, tuple(seen))
         up, down = story.marks.get("link comes"), story.marks.get("link goes")
         if up and down and down.last.number > up.last.number and _port(up.last) == _port(down.last):
-            yield Verdict(LIKELY, (up.last, down.last))
+            yield RuleVerdict(LIKELY, (up.last, down.last))
 
 
 def _port(proof: Proof) -> str:
@@ -93,61 +93,63 @@ def _port(proof: Proof) -> str:
     return match[1] if match else ""
 
 
-def worker_silent(stories: tuple[Story, ...]) -> Iterator[Verdict]:
+def worker_silent(stories: tuple[Story, ...]) -> Iterator[RuleVerdict]:
     """A log that ends with ten and more of vLLM's minutes of waiting for a worker's answer."""
     for story in stories:
         waits = story.marks.get("worker waits")
         if waits and waits.count >= _WAITS and story.lines - waits.last.number <= _AFTER:
-            yield Verdict(POSSIBLE, (waits.first, waits.last))
+            yield RuleVerdict(POSSIBLE, (waits.first, waits.last))
 
 
-def scheduler_silent(stories: tuple[Story, ...]) -> Iterator[Verdict]:
+def scheduler_silent(stories: tuple[Story, ...]) -> Iterator[RuleVerdict]:
     """SGLang's health check found no answer of its scheduler for 20 seconds, more than once."""
     for story in stories:
         silent = story.marks.get("no answer inside")
         if silent and silent.count > 1:
-            yield Verdict(LIKELY if _ends_after(story, silent.last) else POSSIBLE, (silent.first, silent.last))
+            yield RuleVerdict(LIKELY if _ends_after(story, silent.last) else POSSIBLE, (silent.first, silent.last))
 
 
-def too_small_a_share(stories: tuple[Story, ...]) -> Iterator[Verdict]:
+def too_small_a_share(stories: tuple[Story, ...]) -> Iterator[RuleVerdict]:
     """The engine may use less than a tenth of the memory, and its log ends before any weights are loaded."""
     for story in stories:
         share = story.marks.get("small share")
         if share and story.ended and not story.count("loads"):
-            yield Verdict(POSSIBLE, (share.first, *story.tail[-1:]))
+            yield RuleVerdict(POSSIBLE, (share.first, *story.tail[-1:]))
 
 
-def rank_never_began(stories: tuple[Story, ...]) -> Iterator[Verdict]:
+def rank_never_began(stories: tuple[Story, ...]) -> Iterator[RuleVerdict]:
     """SGLang shall split a model on one node, and the log ends before any rank begins: each needs a GPU."""
     for story in stories:
         split = story.marks.get("splits")
         if split and story.count("one node") and _ends_before_any_rank(story):
-            yield Verdict(POSSIBLE, (split.first, *story.tail[-1:]))
+            yield RuleVerdict(POSSIBLE, (split.first, *story.tail[-1:]))
 
 
-def _counting(*names: str, sure: float, least: int = 1) -> Callable[[tuple[Story, ...]], Iterator[Verdict]]:
+def _counting(*names: str, sure: float, least: int = 1) -> Callable[[tuple[Story, ...]], Iterator[RuleVerdict]]:
     """Judges by marks that came as often in a source."""
 
-    def judge(stories: tuple[Story, ...]) -> Iterator[Verdict]:
+    def judge(stories: tuple[Story, ...]) -> Iterator[RuleVerdict]:
         marks = (story.marks.get(name) for story in stories for name in names)
-        return (Verdict(sure, (one.first, one.last)) for one in marks if one and one.count >= least)
+        return (RuleVerdict(sure, (one.first, one.last)) for one in marks if one and one.count >= least)
 
     return judge
 
 
-def _showing(pattern: str) -> Callable[[tuple[Story, ...]], Iterator[Verdict]]:
+def _showing(pattern: str) -> Callable[[tuple[Story, ...]], Iterator[RuleVerdict]]:
     """Judges by lines of this source that match."""
     shows = re.compile(pattern)
 
-    def judge(stories: tuple[Story, ...]) -> Iterator[Verdict]:
+    def judge(stories: tuple[Story, ...]) -> Iterator[RuleVerdict]:
         lines = [line for story in stories if story.source == ENDS for line in story.tail if shows.match(line.text)]
         if lines:
-            yield Verdict(LIKELY if any("cannot be read" in line.text for line in lines) else _REPORTED, tuple(lines))
+            yield RuleVerdict(
+                LIKELY if any("cannot be read" in line.text for line in lines) else _REPORTED, tuple(lines)
+            )
 
     return judge
 
 
-JUDGES: Mapping[str, Callable[[tuple[Story, ...]], Iterator[Verdict]]] = {
+JUDGES: Mapping[str, Callable[[tuple[Story, ...]], Iterator[RuleVerdict]]] = {
     "LIVE001": peer_never_came,
     "LIVE002": nccl_init_hangs,
     "LIVE003": spin,
@@ -169,7 +171,7 @@ JUDGES: Mapping[str, Callable[[tuple[Story, ...]], Iterator[Verdict]]] = {
 
 
 def _rule(code: str, found: Mapping[str, Any]) -> WholeLogRule:
-    rows = {name: Row(row["header"], row["pattern"].encode()) for name, row in found.get("rows", {}).items()}
+    rows = {name: TableRows(row["header"], row["pattern"].encode()) for name, row in found.get("rows", {}).items()}
     return WholeLogRule(code, JUDGES[code], found.get("marks", {}), rows)
 
 

@@ -4,14 +4,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sparkwright.domain.live import LiveCanary, LiveEngine, LiveNode
-from sparkwright.domain.sample import GpuSample, Halt, Sample
+from sparkwright.domain.sample import GpuSample, HaltedProcess, Sample
 from sparkwright.domain.units import duration
 from sparkwright.supervision.detect.canary import MISSES, Canary, Garbage
 from sparkwright.supervision.detect.gpu import Doing, GpuWatch
 from sparkwright.supervision.detect.leak import Leak
 from sparkwright.supervision.detect.node import NodeWatch
 from sparkwright.supervision.detect.setting import Drift, Found, Latch, Setting
-from sparkwright.supervision.detect.stall import Fabric, Stall, Uneven, has_work
+from sparkwright.supervision.detect.stall import FabricWatch, Stall, Uneven, has_work
 from sparkwright.supervision.detect.stuck import Allowance, Life, Stuck, fresh_ones
 from sparkwright.supervision.events import Cleared, Fault
 from sparkwright.supervision.recovery import NOTHING, Needs, worst
@@ -53,12 +53,12 @@ class Detectors:
     stuck: Stuck = field(init=False)
     stall: Stall = field(init=False)
     uneven: Uneven = field(init=False)
-    fabric: Fabric = field(init=False)
+    fabric: FabricWatch = field(init=False)
     latch: Latch = field(init=False)
     _ticked: float = 0.0
 
     def __post_init__(self) -> None:
-        self.stuck, self.fabric, self.stall = Stuck(self.setting), Fabric(self.setting), Stall(self.setting)
+        self.stuck, self.fabric, self.stall = Stuck(self.setting), FabricWatch(self.setting), Stall(self.setting)
         self.uneven = Uneven(self.setting.patience.settle)
         self.latch = Latch(self.setting.patience.retell)
         self.nodes = {node: NodeWatch(node, self.setting) for node in self.setting.nodes}
@@ -178,7 +178,7 @@ class Detectors:
         """True if the ranks' processes should be inspected now."""
         return self.serving and self.stuck.doubtful(self.life, at)
 
-    def looked(self, rank: str, halts: Sequence[Halt], at: float) -> Found:
+    def looked(self, rank: str, halts: Sequence[HaltedProcess], at: float) -> Found:
         """rank: its label; halts: its processes that do not run."""
         self.stuck.halted.look(rank, halts, at)
         return self.tick(at)

@@ -25,16 +25,16 @@ _FLOOR, _STOP = 5 * GIB, int(2.4 * GIB)
 
 
 @dataclass(frozen=True, slots=True)
-class Floors:
+class MemoryFloors:
     """Bytes."""
 
     refuse: int
     stop: int
 
 
-def floors(level: int) -> Floors:
+def floors(level: int) -> MemoryFloors:
     """level: MemAvailable after the start, when nothing happens."""
-    return Floors(min(_FLOOR, level // 2), min(_STOP, level // 4))
+    return MemoryFloors(min(_FLOOR, level // 2), min(_STOP, level // 4))
 
 
 # Back above the floor by a twentieth of it, at least 256 MiB, for three samples: else the gateway closes and opens.
@@ -59,10 +59,10 @@ class Guard:
     _last: deque[Point] = field(default_factory=lambda: deque(maxlen=_FALLING))
 
     @property
-    def floors(self) -> Floors:
+    def floors(self) -> MemoryFloors:
         """The floors of the setting, else of the level; 0 if neither is known."""
         own = floors(self.level)
-        return Floors(self.setting.floor or own.refuse, self.setting.stop_floor or own.stop)
+        return MemoryFloors(self.setting.floor or own.refuse, self.setting.stop_floor or own.stop)
 
     def sample(self, memory: Memory, at: float) -> None:
         self._last.append((at, float(memory.available)))

@@ -133,7 +133,7 @@ _HITS_DOWN, _HITS_USUAL = 0.25, 0.3
 
 
 @dataclass
-class Series:
+class FigureSeries:
     """Values of windows. The reference is what lies before the windows that are judged."""
 
     values: deque[float] = field(default_factory=lambda: deque(maxlen=_HISTORY))
@@ -167,8 +167,8 @@ class Drift:
 
     _from: LiveEngine | None = None
     _hits_from: LiveEngine | None = None
-    _accepted: Series = field(default_factory=Series)
-    _hits: Series = field(default_factory=Series)
+    _accepted: FigureSeries = field(default_factory=FigureSeries)
+    _hits: FigureSeries = field(default_factory=FigureSeries)
     _held: set[str] = field(default_factory=set)
 
     def engine(self, live: LiveEngine) -> None:
@@ -207,7 +207,7 @@ class Drift:
         what = f"the prefix cache's hit rate fell to {series.latest[-1]:.0%}, {series.usual:.0%} is usual"
         return Fault(at, "drift-prefix", what, Recovery.NONE, _shown("hit rate", series))
 
-    def _fell(self, name: str, series: Series, part: float) -> bool:
+    def _fell(self, name: str, series: FigureSeries, part: float) -> bool:
         """Held until the last window is near the usual again."""
         if series.below(part):
             self._held.add(name)
@@ -224,5 +224,5 @@ def _grown(before: LiveEngine | None, now: LiveEngine, name: str) -> float | Non
     return None if first is None or last is None else last - first
 
 
-def _shown(what: str, series: Series) -> tuple[str, ...]:
+def _shown(what: str, series: FigureSeries) -> tuple[str, ...]:
     return (f"{what}, latest: {', '.join(f'{value:.2f}' for value in series.latest)}; usual {series.usual:.2f}",)

@@ -175,7 +175,7 @@ def uneven(memories: Mapping[str, Memory], at: float) -> Fault | None:
 
 
 @dataclass
-class Fabric:
+class FabricWatch:
     """RDMA counters that do not move while tokens come: the ranks use sockets instead.
 
     since: when tokens began to come without any traffic; 0 when that is not so.

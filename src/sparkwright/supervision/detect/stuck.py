@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from sparkwright.domain.live import LiveEngine
-from sparkwright.domain.sample import Halt, Sample
+from sparkwright.domain.sample import HaltedProcess, Sample
 from sparkwright.domain.units import duration
 from sparkwright.domain.values import dataclass, field, replace
 from sparkwright.supervision.detect.gpu import Doing, GpuWatch
@@ -106,12 +106,12 @@ class Halted:
     """
 
     patience: float
-    _found: dict[str, tuple[float, float, tuple[Halt, ...]]] = field(default_factory=dict)
+    _found: dict[str, tuple[float, float, tuple[HaltedProcess, ...]]] = field(default_factory=dict)
 
     def begin(self) -> None:
         self._found.clear()
 
-    def look(self, rank: str, halts: Sequence[Halt], at: float) -> None:
+    def look(self, rank: str, halts: Sequence[HaltedProcess], at: float) -> None:
         """rank: its label. What was found long before is another story."""
         before = self._found.pop(rank, None)
         if halts:

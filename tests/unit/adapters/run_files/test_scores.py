@@ -10,7 +10,7 @@ import pytest
 
 from sparkwright.adapters.run_files.formats import read
 from sparkwright.domain.errors import UsageError
-from sparkwright.domain.evaluation import State
+from sparkwright.domain.evaluation import ProbeState
 from sparkwright.domain.run import Run
 from sparkwright.evals.changes import refused
 
@@ -89,7 +89,7 @@ def test_tool_eval_bench(tmp_path: Path) -> None:
 def test_scenarios_without_an_answer(tmp_path: Path) -> None:
     """They are counted and named as broken, for the tool leaves them out of its scores."""
     run = written(tmp_path, tool_eval(unanswered=3))
-    assert run.evaluation and run.evaluation.counts[State.BROKEN] == 1 and not run.evaluation.passed
+    assert run.evaluation and run.evaluation.counts[ProbeState.BROKEN] == 1 and not run.evaluation.passed
     assert run.evaluation.outcomes[1].failed == 3
 
 

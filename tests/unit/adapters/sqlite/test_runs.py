@@ -12,8 +12,8 @@ from fakes.measured import KNOWN, PLAN, failed, level, row, run, scrape
 from sparkwright.adapters.sqlite import database
 from sparkwright.adapters.sqlite.runs import RUNS, SqliteRuns
 from sparkwright.domain.errors import StoreError, UsageError
-from sparkwright.domain.run import Lag, Reads, Run, Stated, Totals
-from sparkwright.domain.workload import Agent, Arrival, Length, LevelPlan, Pace, Search, Single, Slo
+from sparkwright.domain.run import Lag, Reads, Run, StatedFigures, Totals
+from sparkwright.domain.workload import Agent, Arrival, Length, LevelPlan, Pace, RateSearch, Single, Slo
 
 RICH = run(
     level(
@@ -27,11 +27,13 @@ RICH = run(
         doubts=("odd",),
     ),
     level([row(0.25)], 1),
-    level([], 2, stated=(Stated("ttft", 0.5, median=0.4, values=(0.3, 0.5)),), totals=Totals(3, 2, 9, {"error": 1})),
+    level(
+        [], 2, stated=(StatedFigures("ttft", 0.5, median=0.4, values=(0.3, 0.5)),), totals=Totals(3, 2, 9, {"error": 1})
+    ),
     level([], plan=LevelPlan("agent", Agent(3, 1, 2, 3, 4, 5, 0.8, noise=2), Pace(Arrival.RAMP, 4, 1.0, 0, 9.0))),
     conditions=replace(KNOWN, flags=("--a", "b"), nodes=("spark-1: GB10",), engine="vllm", ours=True),
     slo=Slo(0.5, 0.1),
-    search=Search(1.0, 8.0),
+    search=RateSearch(1.0, 8.0),
     thinking=None,
     tags=("baseline",),
     note="first",

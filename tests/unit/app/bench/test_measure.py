@@ -11,11 +11,11 @@ from fakes.endpoint import TableAsker, reply
 from fakes.run_store import MemoryRuns
 from fakes.tokenizer import CountingTokenizer
 from sparkwright.app.bench.benchmark import BenchRequest, go, ready
-from sparkwright.app.bench.target import Bench, Machine, Target
+from sparkwright.app.bench.target import Bench, BenchTarget, ClientMachine
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import NotReady, UsageError
-from sparkwright.domain.run import Job, Lag, Reads, Row, Run
-from sparkwright.domain.workload import Arrival, Length, LevelPlan, Pace, Search, Single, Slo, Workload
+from sparkwright.domain.run import Lag, LoadJob, Reads, Row, Run
+from sparkwright.domain.workload import Arrival, Length, LevelPlan, Pace, RateSearch, Single, Slo, Workload
 
 CHUNK = 'data: {"choices": [{"delta": {"content": "a"}}], "usage": {"completion_tokens": 8}}\n\n'
 PLAN = LevelPlan("one", Single(Length(32, 32), Length(8, 8)), requests=3, warmup=1)
@@ -32,7 +32,7 @@ def failed(number: int, kind: str, status: int = 0, retry: float | None = None) 
     return Row(number, 0, 0.0, 0.0, status=status, kind=kind, error=f"it reply {kind}", retry_after=retry)
 
 
-Answer = Callable[[int, Job], Row]
+Answer = Callable[[int, LoadJob], Row]
 
 
 @dataclass
@@ -42,11 +42,11 @@ class TableClient:
     clock: FakeClock
     answer: Answer = lambda number, job: good(number)
     seconds: float = 1.0
-    jobs: list[Job] = field(default_factory=list)
+    jobs: list[LoadJob] = field(default_factory=list)
     sent: int = 0
     cancel_at: int = -1
 
-    async def run(self, job: Job, key: Secret | None) -> AsyncIterator[Row | Lag]:
+    async def run(self, job: LoadJob, key: Secret | None) -> AsyncIterator[Row | Lag]:
         self.jobs.append(job)
         for session in job.sessions:
             if self.sent == self.cancel_at:
@@ -95,9 +95,9 @@ class Scene:
         async def counting(*_: object) -> CountingTokenizer:
             return CountingTokenizer()
 
-        machine = Machine("client", "host", "clock", nonce)
+        machine = ClientMachine("client", "host", "clock", nonce)
         bench = Bench(self.asker, self.client, self.runs, self.clock, machine, counting)
-        found = await ready(bench, Target("http://node:1"), None, BenchRequest(workload, resume))
+        found = await ready(bench, BenchTarget("http://node:1"), None, BenchRequest(workload, resume))
         return await go(bench, found, self.listener, resume)
 
 
@@ -238,12 +238,12 @@ async def test_the_highest_rate_is_searched_for() -> None:
     """Rates double until one misses the SLO; the search ends between the last good and the first bad."""
     scene = Scene()
 
-    def answer(number: int, job: Job) -> Row:
+    def answer(number: int, job: LoadJob) -> Row:
         return replace(good(number), first=9.0) if job.pace.rate > 5 else good(number)
 
     scene.client.answer = answer
     plan = LevelPlan("open", PLAN.shape, Pace(Arrival.POISSON, 0, rate=1.0), requests=4, warmup=0)
-    search = Search(1.0, 16.0, 0.25)
+    search = RateSearch(1.0, 16.0, 0.25)
     run = await scene.run(replace(WORK, levels=(plan,), repeats=1, search=search, slo=Slo(ttft=1.0), deadline=900.0))
     rates = [level.plan.pace.rate for level in run.levels]
     assert rates[:4] == [1.0, 2.0, 4.0, 8.0]
@@ -256,7 +256,7 @@ async def test_what_nobody_can_judge_is_not_searched_for() -> None:
     scene = Scene()
     scene.asker.answers |= {"/v1/chat/completions": reply('data: {"choices": [{"delta": {"content": "a"}}]}\n\n')}
     plan = replace(PLAN, pace=Pace(Arrival.POISSON, rate=1.0))
-    search = replace(WORK, levels=(plan,), search=Search(1.0, 8.0), slo=Slo(ttft=1.0, tpot=0.1))
+    search = replace(WORK, levels=(plan,), search=RateSearch(1.0, 8.0), slo=Slo(ttft=1.0, tpot=0.1))
     with pytest.raises(UsageError, match="a limit on TPOT cannot be searched for"):
         await scene.run(search)
     assert scene.client.jobs == []

@@ -3,18 +3,18 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkwright.domain.sample import Halt
+from sparkwright.domain.sample import HaltedProcess
 from sparkwright.supervision.detect.detectors import Detectors
 from sparkwright.supervision.detect.stuck import Halted
 from sparkwright.supervision.events import Fault
 from sparkwright.supervision.state import Recovery
 from unit.supervision.detect.figures import IDLE, NODES, START, detectors, ends, engine, sample, unanswered
 
-WORKER = Halt(4711, "VLLM::Worker_TP")
+WORKER = HaltedProcess(4711, "VLLM::Worker_TP")
 RANK = "rank 1 on spark-2"
 
 
-def seen(watch: Detectors, at: float, found: tuple[Halt, ...]) -> dict[str, Fault]:
+def seen(watch: Detectors, at: float, found: tuple[HaltedProcess, ...]) -> dict[str, Fault]:
     """Looks as the source does: only while there is doubt."""
     return ends(watch.looked(RANK, found, at)) if watch.doubts(at) else {}
 
@@ -83,7 +83,7 @@ def test_all_ranks_that_are_stopped_are_evidence() -> None:
     watch = Halted(20.0)
     for at in (0.0, 10.0):
         for rank, node in enumerate(NODES):
-            watch.look(f"rank {rank} on {node}", (Halt(10 + rank, paused=True),), at)
+            watch.look(f"rank {rank} on {node}", (HaltedProcess(10 + rank, paused=True),), at)
     fault = watch.verdict(20.0, 12.0)
     assert fault and fault.what.startswith("rank 0 on spark-1: its container is paused (docker pause)")
     assert [line.partition(":")[0] for line in fault.evidence] == ["rank 0 on spark-1", "rank 1 on spark-2"]
