@@ -78,7 +78,7 @@ while True:
         if not alive or alive != first or passed > @PATIENT@: break
     try:
         answers()
-        if not figures(): print("@NO_FIGURES@", file=sys.stderr)
+        if not figures(): print("@LACK@", file=sys.stderr)
         print(open(root).read() if names and os.path.exists(root) else "", end="")
         sys.exit(0)
     except OSError as error:
@@ -157,7 +157,7 @@ def settled(python: str, folder: str, port: int, root: str, route: str) -> Comma
     Prints `root`, the CA's certificate, where it is in use.
     """
     text = 'cd "$1" && exec "$2" -I -c "$3" "$4" "$5" "$6"'
-    program = filled(_SETTLED, NO_FIGURES=NO_FIGURES, USUAL=str(_USUAL), PATIENT=str(_PATIENT))
+    program = filled(_SETTLED, LACK=NO_FIGURES, USUAL=str(_USUAL), PATIENT=str(_PATIENT))
     return script(text, folder, python, program, str(port), root, route, timeout=_PATIENT + 40.0)
 
 
