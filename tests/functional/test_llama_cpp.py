@@ -15,15 +15,19 @@ import httpx
 import pytest
 
 from fakes.ports import free_port
+from functional.facts.shell import run as run_here
 from functional.tiny_gguf import TO_THE_LIMIT, write_tiny_gguf
 from sparkwright.domain.cluster import NodePaths
 from sparkwright.domain.command import Secret
+from sparkwright.domain.facts import EngineFound
 from sparkwright.domain.plan import Placement, RankSpec
 from sparkwright.domain.recipe import EngineChoice, Model, Recipe, Runtime, Serving
 from sparkwright.engines.catalog import engine
 from sparkwright.engines.engine import RenderContext, files_at
 from sparkwright.engines.flags import check_flags
+from sparkwright.engines.identity import question
 from sparkwright.engines.tables import metric_names
+from sparkwright.facts.engine_image import engine_of_node, parse_found
 from sparkwright.facts.engine_log import read_log
 
 xllamacpp = pytest.importorskip("xllamacpp", reason="the wheel that holds llama.cpp's server is not installed")
@@ -71,6 +75,35 @@ async def served(spec: RankSpec, log: Path) -> AsyncIterator[asyncio.subprocess.
         if process.returncode is None:
             process.kill()
             await process.wait()
+
+
+def test_the_preflight_imports_the_wheel_with_the_venvs_own_python(tmp_path: Path) -> None:
+    """What pip has installed and the node cannot load is known before a start; another Python's wheel is no answer."""
+    python, site = tmp_path / "bin/python", tmp_path / "site"
+    python.parent.mkdir()
+    python.write_text(f'#!/bin/sh\nPYTHONPATH={site} exec {sys.executable} -S "$@"\n')
+    python.chmod(0o755)
+    asked = question(replace(RECIPE, engine=replace(RECIPE.engine, venv=str(tmp_path))), "python3")
+    assert asked
+
+    def seen() -> object:
+        return parse_found(run_here(engine_of_node(asked), PATH=os.environ["PATH"]))
+
+    assert seen() == EngineFound("", {}, str(python)), "this machine's own Python has it"
+    about = site / f"xllamacpp-{VERSION}.dist-info"
+    about.mkdir(parents=True)
+    (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: xllamacpp\nVersion: {VERSION}\n")
+    (site / "xllamacpp").symlink_to(Path(xllamacpp.__file__).parent)
+    assert seen() == EngineFound("", {"xllamacpp": VERSION}, str(python))
+    (site / "xllamacpp").unlink()
+    (site / "xllamacpp").mkdir()
+    for text, why in (
+        ("import _ctypes, ctypes; ctypes.CDLL('libnope.so.1')", "exit 1: OSError: libnope.so.1: cannot open shared"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGILL)", "exit 132: "),
+    ):
+        (site / "xllamacpp/__init__.py").write_text(text)
+        found = seen()
+        assert isinstance(found, EngineFound) and found.broken.startswith(why.strip()), found
 
 
 def test_the_venv_needs_nothing_but_xllamacpp(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from sparkwright.app.lease import did, holding, pause, remove_supervisor, tag_of
 from sparkwright.app.notify import apply_notify, missing_text
 from sparkwright.app.services import LaunchRequest, Services, finished
 from sparkwright.domain.codec import Unreadable, from_json, to_json
+from sparkwright.domain.command import Completed
 from sparkwright.domain.errors import Busy, NodeError, NotReady
 from sparkwright.domain.facts import Unknown
 from sparkwright.domain.finding import Finding
@@ -163,10 +164,20 @@ async def _arm(services: Services, launch_request: LaunchRequest, plan: Plan, op
         _settled(services, plan, where, gateway), services.run(plan.head, service.alive(where.home))
     )
     if not done.ok:
-        doubts = (*doubts, sup.NOT_RUNNING.on(plan.head, " / ".join(done.stdout.split("\n"))[-600:]))
+        doubts = (*doubts, _no_report(plan.head, done))
     node, findings = plan.head if done.ok else "", (*doubts, *gateway.findings, *(reach.findings if reach else ()))
     said = (*gateway.said, *more, *_replaced(plan.head, before, digest))
     return InstallResult(node, manager, findings, said, reach)
+
+
+def _no_report(head: str, done: Completed) -> Finding:
+    evidence = " / ".join(done.stdout.split("\n"))[-600:]
+    if done.exit_code != service.SILENT:
+        return sup.NOT_RUNNING.on(head, evidence)
+    title, cause = "the supervisor has not reported yet", "it still starts: the node is very busy, or the process hangs"
+    return sup.NOT_RUNNING.on(
+        head, evidence, title=title, cause=cause, fix=f"sparkwright status   # its log: on {head}"
+    )
 
 
 def _replaced(head: str, before: str, digest: str) -> tuple[str, ...]:

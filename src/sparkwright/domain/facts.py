@@ -268,9 +268,11 @@ class EngineFound:
     """The engine that an image, or a node's Python, contains.
 
     arch: of the image as Docker names it (`arm64`), '' without one. versions: package -> version, '?' where its code is
-    there and nothing has the version. program: its path, '' when there is none.
+    there and nothing has the version. program: its path, '' when there is none. broken: why its interpreter cannot
+    import it, '' where it can or was not asked to.
     """
 
     arch: str
     versions: Mapping[str, str] = field(default_factory=dict)
     program: str = ""
+    broken: str = ""

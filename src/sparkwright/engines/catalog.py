@@ -56,7 +56,7 @@ def engine(name: str) -> Engine:
 
 
 def review(recipe: Recipe, specs: Sequence[RankSpec], library: FlagLibrary = SHIPPED) -> tuple[Finding, ...]:
-    """Findings ENG001 to ENG034 without repetition, in the order found. Raises RecipeError for an unknown engine."""
+    """Findings ENG001 to ENG035 without repetition, in the order found. Raises RecipeError for an unknown engine."""
     choice = recipe.engine
     found = [*engine(choice.name).check(recipe)]
     for spec in specs:

@@ -1,4 +1,4 @@
-"""The meanings of the codes ENG001 to ENG034; the engines make findings of them. Codes are never reused."""
+"""The meanings of the codes ENG001 to ENG035; the engines make findings of them. Codes are never reused."""
 
 from sparkwright.domain.check import Check, by_code, explained
 from sparkwright.domain.finding import BLOCK, OVERRIDE, WARN
@@ -38,5 +38,6 @@ CHECKS = explained(
     Check("ENG032", WARN, "Open MPI listens on all addresses"),
     Check("ENG033", OVERRIDE, "RDMA requested but not available"),
     Check("ENG034", WARN, "image tag can move"),
+    Check("ENG035", BLOCK, "engine cannot be imported"),
 )
 ENG = by_code(CHECKS)

@@ -14,7 +14,7 @@ from sparkwright.domain.finding import Finding, Severity
 from sparkwright.domain.values import dataclass, field, replace
 from sparkwright.engines.findings import ENG
 from sparkwright.engines.flag_values import Option
-from sparkwright.engines.tables import DATA_OF, LOAD_FORMAT
+from sparkwright.engines.tables import DATA_OF, LOAD_FORMAT, vocabulary
 from sparkwright.engines.version import Key, version_key
 
 # argparse takes the beginning of a name where only one name begins so (capture f-bad-flag: "ambiguous option").
@@ -92,8 +92,10 @@ def _held(names: Sequence[str], row: Mapping[str, Any]) -> Sequence[str]:
     return names[first : names.index(row["until"]) + 1 if "until" in row else None]
 
 
-def _option(name: str, row: Mapping[str, Any]) -> Option:
+def _option(name: str, row: Mapping[str, Any], closed: bool) -> Option:
     listed = {key: tuple(row.get(key, ())) for key in ("choices", "known", "aliases", "negatives")}
+    if closed and not listed["choices"]:
+        listed |= {"choices": listed["known"], "known": ()}
     return Option(
         name,
         row["kind"],
@@ -132,7 +134,8 @@ def read_data(engine: str, version: str) -> FlagData:
 
 def flag_data_of(raw: Mapping[str, Any]) -> FlagData:
     """The flag data of rows in the files' form."""
-    options = {name: _option(name, row) for name, row in raw["options"].items()}
+    closed = vocabulary().closed.get(raw["engine"], ())
+    options = {name: _option(name, row, name in closed) for name, row in raw["options"].items()}
     names = {spelling: option.name for option in options.values() for spelling in option.spellings}
     source = raw.get("source", {})
     return FlagData(

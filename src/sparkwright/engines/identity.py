@@ -1,7 +1,7 @@
 """Is the engine that is there the one that the recipe names, and does it know the model's quantization?
 
 Findings: ENG018 image or environment lacks the engine, ENG019 another version than the recipe's, ENG020 image for
-another architecture, ENG030 a quantization method that this version lacks.
+another architecture, ENG030 a quantization method that this version lacks, ENG035 an engine that cannot be imported.
 """
 
 import re
@@ -30,6 +30,7 @@ _IN_IMAGE = {"llama-cpp": "/app/llama-server"}
 _SIMULATOR = "simulator"
 _SHOWN = 8  # options
 _NATIVE = "llama-server"  # no Python package has it: it tells its version itself
+_LIBRARY = re.compile(r"(lib[\w.+-]{1,60}\.so[\w.]{0,20}): cannot open shared object file")
 _RELEASE = re.compile(r"[vb]?(\d+(?:\.\d+)*)(.*)")
 # Methods that a config writes under another name than the engine's option has (vLLM 0.21.0 quantization/__init__.py).
 _ALSO = {"auto-round": "inc", "intel/auto-round": "inc"}
@@ -56,6 +57,10 @@ def question_of(engine: EngineChoice, python: str) -> Question | None:
     first = engine.entrypoint[0] if engine.entrypoint else program
     if first.rpartition("/")[2] == _NATIVE and (engine.entrypoint or not engine.venv):
         return Question(first, says_version=True)
+    if program == _NATIVE and not engine.entrypoint:
+        return Question(
+            own, packages, own=own, imports=True
+        )  # no program of the venv's: its interpreter runs our launcher
     return Question(first, packages, own=own)
 
 
@@ -112,8 +117,10 @@ def _engine(engine: EngineChoice, asked: Question, node: str, seen: EngineFound,
         if not (version and seen.program):
             yield _lacks_the_simulator(node, asked.own)
         return
-    if not version and not seen.program:
+    if not version and (asked.imports or not seen.program):
         yield _lacks(engine, node, name, engine.entrypoint is None)
+    elif seen.broken:
+        yield _broken(engine, node, f"{name} {version}", seen)
     elif version in ("", "?"):
         teller = asked.program if asked.says_version else f"package {name}"
         yield _not_seen(engine, node, Unknown(seen.program, f"no version from {teller}"))
@@ -142,6 +149,18 @@ def _lacks(engine: EngineChoice, node: str, name: str, own_program: bool) -> Fin
         cause="the rank would end in its first second",
         fix=_where_to_have_it(engine),
         severity=severity,
+    )
+
+
+def _broken(engine: EngineChoice, node: str, what: str, seen: EngineFound) -> Finding:
+    library = _LIBRARY.search(seen.broken)
+    return ENG["ENG035"].on(
+        node,
+        f"{seen.program}: {seen.broken}",
+        title=f"{what} in {_where(engine)} cannot be imported",
+        fix=f"install the system package with {library[1]} on {node}"
+        if library
+        else f"{seen.program} -m pip install --force-reinstall {what.partition(' ')[0]}   # on {node}",
     )
 
 

@@ -33,12 +33,16 @@ class Routes:
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """meanings: a row a meaning, a column an engine. past, values: by engine, what to write for other words."""
+    """meanings: a row a meaning, a column an engine. past, values: by engine, what to write for other words.
+
+    closed: by engine, options that take no other name than those known, whatever the type of their field.
+    """
 
     engines: tuple[str, ...]
     meanings: tuple[tuple[str, ...], ...]
     past: Mapping[str, Mapping[str, str]]
     values: Mapping[str, Mapping[str, Mapping[str, str]]]
+    closed: Mapping[str, list[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +103,8 @@ def emitted(engine: str) -> tuple[str, ...]:
 def vocabulary() -> Vocabulary:
     """Raises ValueError for a row of meanings that has not one column for each engine."""
     found = table("words")
-    words = Vocabulary(tuple(found["engines"]), tuple(map(tuple, found["meanings"])), found["past"], found["values"])
+    meanings = tuple(map(tuple, found["meanings"]))
+    words = Vocabulary(tuple(found["engines"]), meanings, found["past"], found["values"], found["closed"])
     for row in words.meanings:
         if len(row) != len(words.engines):
             raise ValueError(f"words.toml: {row} has not {len(words.engines)} columns")

@@ -17,6 +17,7 @@ _sh = texts(__name__)
 
 # `version: 11549 (0f1e2d3)` of llama-server and its kin.
 _VERSION = re.compile(r"^version: (\d+)\b", re.MULTILINE)
+_LINE = 300
 _ROW = re.compile(r"([A-Za-z0-9_.-]+) (\S+)")
 # Without --force-rm a failed or interrupted step of the classic builder leaves its container behind.
 _BUILD = 'exec docker build --force-rm "$@" - 2>&1'
@@ -47,7 +48,7 @@ def parse_found(done: Completed) -> EngineFound | Unknown | None:
     program = next((row[2] for row in rows if row[1] == "program"), "")
     if printed := _VERSION.search(parts.get("printed", "")):
         versions[program.rpartition("/")[2]] = printed[1]
-    return EngineFound(parts.get("arch", ""), versions, program)
+    return EngineFound(parts.get("arch", ""), versions, program, parts.get("broken", "").strip()[:_LINE])
 
 
 def build(tag: str, labels: Mapping[str, str], context: bytes) -> Command:
@@ -70,12 +71,14 @@ class Question:
     """The search for an engine: its Python packages, its own first, and the program that starts it.
 
     says_version: the program itself prints it (`--version`), there is no package. own: the interpreter to ask first.
+    imports: `own` alone runs the engine, and is to import the first package: only for those that take a second.
     """
 
     program: str
     packages: tuple[str, ...] = ()
     says_version: bool = False
     own: str = ""
+    imports: bool = False
 
     @property
     def arguments(self) -> tuple[str, ...]:
@@ -108,6 +111,8 @@ def engine_of_node(question: Question) -> Command:
     """The same of the node itself, for the process runtime: no arch, nothing kept."""
     if question.says_version:
         return script(_HOME + _sh("ask_program"), *question.arguments)
+    if question.imports:
+        return script(f"VERSIONS={quote(_VERSIONS)}\n{_HOME}{_sh('ask_own')}", *question.arguments, timeout=120)
     text = f"VERSIONS={quote(_VERSIONS)}\n{_ASK}printf '@@ found\\n'; ask \"$@\"; printf '@@ end\\n'"
     return script(_HOME + text, *question.arguments)
 

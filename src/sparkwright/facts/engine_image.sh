@@ -21,6 +21,16 @@ case "$found" in "$3 "*) ;; *)
 esac
 printf '@@ end\n'
 
+#: ask_own
+# A wheel for another processor, or without a library that it wants, is installed all right and cannot be loaded.
+printf '@@ found\n'
+if p=$(command -v "$1"); then
+  found=$("$p" -c "$VERSIONS" "$3" 2>/dev/null); printf '%s\nprogram %s\n' "$found" "$p"
+  [ -z "$found" ] || said=$(timeout 60 "$p" -c "import $3" 2>&1 >/dev/null </dev/null) ||
+    printf '@@ broken\nexit %s: %s\n' $? "$(printf %s "$said" | tail -n 1 | cut -c 1-280)"
+fi
+printf '@@ end\n'
+
 #: ask_program
 printf '@@ found\n'
 p=$(command -v "$2") || { printf '@@ end\n'; exit 0; }

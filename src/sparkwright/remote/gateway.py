@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from sparkwright.domain.command import Command
-from sparkwright.remote.host import script, texts
+from sparkwright.remote.host import filled, script, texts
 
 _sh = texts(__name__)
 
@@ -60,11 +60,25 @@ def figures():
         except ConnectionRefusedError: time.sleep(0.25)
         except (OSError, http.client.HTTPException): break
     return False
-until, again = time.monotonic() + 20, 0
-while time.monotonic() < until:
+def programs():
+    # Those of the gateway run in its folder, in sessions of their own
+    found = set()
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            if os.readlink("/proc/%s/cwd" % pid) == os.getcwd() and os.getsid(int(pid)) != os.getsid(0): found.add(pid)
+        except OSError: pass
+    return found
+began, again, first = time.monotonic(), 0, None
+while True:
+    passed = time.monotonic() - began
+    if passed > @USUAL@:
+        # On a busy node their first start takes minutes: wait as long as the same ones live
+        alive = programs()
+        first = alive if first is None else first
+        if not alive or alive != first or passed > @PATIENT@: break
     try:
         answers()
-        if not figures(): print("@NO_FIGURES@", file=sys.stderr)
+        if not figures(): print("@LACK@", file=sys.stderr)
         print(open(root).read() if names and os.path.exists(root) else "", end="")
         sys.exit(0)
     except OSError as error:
@@ -74,9 +88,10 @@ while time.monotonic() < until:
         except (OSError, http.client.HTTPException) as error: why = error
         again = 0
     time.sleep(0.25)
-sys.exit(f"port {port} does not answer after 20 s: {why}")
-""".replace("@NO_FIGURES@", NO_FIGURES)
+sys.exit(f"port {port} does not answer after {passed:.0f} s: {why}")
+"""
 )
+_USUAL, _PATIENT = 20, 240
 
 
 def look(state: str, home: str, port: int, pair: tuple[str, str] = ("", "")) -> Command:
@@ -142,7 +157,8 @@ def settled(python: str, folder: str, port: int, root: str, route: str) -> Comma
     Prints `root`, the CA's certificate, where it is in use.
     """
     text = 'cd "$1" && exec "$2" -I -c "$3" "$4" "$5" "$6"'
-    return script(text, folder, python, _SETTLED, str(port), root, route, timeout=40.0)
+    program = filled(_SETTLED, LACK=NO_FIGURES, USUAL=str(_USUAL), PATIENT=str(_PATIENT))
+    return script(text, folder, python, program, str(port), root, route, timeout=_PATIENT + 40.0)
 
 
 def programs(home: str, deployment: str, names: Sequence[str]) -> Command:

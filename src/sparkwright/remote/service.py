@@ -64,9 +64,17 @@ def read(home: str, name: str) -> Command:
     return script('cat "$(x "$1")/$2" 2>/dev/null', home, name)
 
 
-def alive(home: str) -> Command:
-    """Exit 0 once the supervisor shows what it sees; else the last lines of its logs."""
-    return script(_sh("alive"), home, timeout=60)
+SILENT = 2
+_USUAL, _PATIENT = 30.0, 300.0
+
+
+def alive(home: str, usual: float = _USUAL, patient: float = _PATIENT) -> Command:
+    """Exit 0 once the supervisor shows what it sees, 1 when it does not run: the last lines of its logs.
+
+    One that lives after `usual` seconds is waited for, up to `patient`; then exit SILENT and a line about it.
+    """
+    text = _sh("units", "mine", "alive")
+    return script(text, home, f"{usual:.0f}", f"{patient:.0f}", timeout=patient + 2 * usual)
 
 
 def pause(state: str, deployment: str) -> Command:

@@ -134,12 +134,25 @@ i=0; until ln "$t" "$f" 2>/dev/null; do
 done
 
 #: alive
-# A zombie has ended, however long its parent takes to notice.
+# A zombie has ended, however long its parent takes to notice. Who lives and has not reported yet is waited for: on a
+# node that is busy, or under an emulator, the first start of the program takes minutes.
 lives() { case "$(sed 's/.*) //' "/proc/$1/stat" 2>/dev/null)" in Z*|"") return 1 ;; esac; }
-i=0; while [ $i -lt 300 ]; do
+# Its process, by whoever keeps it running: another one later means that the first has ended.
+program() {
+  c=$(cat "$1/services/supervisor/child" 2>/dev/null) || c=$(mine "$1" | while read -r m u; do case "$u" in
+    sparkwright-supervisor-*) ctl "$m" show -p MainPID --value "$u" ;; esac; done 2>/dev/null)
+  [ "${c:-0}" = 0 ] || ! lives "$c" || echo "$c"
+}
+t=$(date +%s); first=; while :; do
   p=$(cat "$1/lock" 2>/dev/null)
   [ -z "$p" ] || ! lives "$p" || ! grep -qs "\"pid\": $p\b" "$1/live.json" || exit 0
-  sleep 0.1; i=$((i+1))
+  s=$(($(date +%s) - t))
+  if [ $s -ge "$2" ]; then
+    now=$(program "$1"); first="${first:-$now}"
+    [ -n "$now" ] && [ "$now" = "$first" ] || break
+    [ $s -lt "$3" ] || { echo "process $now lives, and has not reported in $s s"; exit 2; }
+  fi
+  sleep 0.1
 done
 tail -n 3 "$1/log" "$1/services/supervisor/log" 2>/dev/null; exit 1
 

@@ -40,6 +40,33 @@ def test_who_has_lost_its_leader_has_ended_before_its_files_go(sh: Sh) -> None:
     assert ended == 0
 
 
+def test_a_program_that_lives_is_waited_for(sh: Sh) -> None:
+    """Guards `up` on a busy head: a report that comes late counts, silence is told as silence, an end at once."""
+    home = sh.home / "state/supervision/twin"
+    (home / "services/supervisor").mkdir(parents=True)
+    child, reported = home / "services/supervisor/child", {"at": 1.0, "pid": 0}
+    assert sh.run(service.alive(str(home), 1, 60)).exit_code == 1
+    with subprocess.Popen(["sleep", "600"]) as slow:
+        child.write_text(f"{slow.pid}\n")
+        silent = sh.run(service.alive(str(home), 1, 2))
+        with ThreadPoolExecutor() as pool:
+            late = pool.submit(sh.run, service.alive(str(home), 1, 600))
+            time.sleep(2.5)
+            assert not late.done()
+            (home / "live.json").write_text(json.dumps(reported | {"pid": slow.pid}))
+            (home / "lock").write_text(str(slow.pid))
+            assert late.result().ok
+            (home / "lock").unlink()
+            again = pool.submit(sh.run, service.alive(str(home), 1, 600))
+            time.sleep(2.5)
+            (home / "log").write_text("no module named x\n")
+            slow.kill()
+            slow.wait()
+            ended = again.result()
+    assert silent.exit_code == service.SILENT and f"process {slow.pid} lives" in silent.stdout
+    assert ended.exit_code == 1 and "no module named x" in ended.stdout
+
+
 @pytest.fixture
 def mailbox(sh: Sh) -> Path:
     """`request.json` of a supervisor's folder."""

@@ -224,6 +224,15 @@ async def test_a_supervisor_that_does_not_start_is_reported() -> None:
     assert found.node == "" and codes(found) == ["SUP004"]
 
 
+async def test_a_supervisor_that_still_starts_is_not_called_dead() -> None:
+    """Its process lives: on a busy head the program takes minutes to load, and nobody knows more."""
+    hosts, alive = nodes(), service.alive(HOME)
+    hosts[0].on(lambda command: command == alive, Completed(service.SILENT, "process 7 lives, and has not reported\n"))
+    (finding,) = (one for one in (await armed(hosts)).findings if one.code == "SUP004")
+    assert (finding.code, finding.title) == ("SUP004", "the supervisor has not reported yet")
+    assert "process 7 lives" in finding.evidence and "does not run" not in f"{finding.cause} {finding.title}"
+
+
 async def test_the_same_request_is_not_written_again() -> None:
     """The caller and the time change nothing: the supervisor that runs goes on."""
     hosts = nodes()

@@ -80,6 +80,16 @@ def test_a_wrong_value_reports_what_is_allowed(words: str, code: str, says: str)
     assert says in finding.remedy
 
 
+@for_each("version", ["0.30.0", "0.32.0+cpu", "0.33.0", "0.33.0+cu130.gabc", "nightly"])
+def test_a_kv_type_that_no_build_for_cuda_has_is_refused(version: str) -> None:
+    """vLLM 0.33's parser takes each text and the engine ends over it: only plugins for other hardware add types."""
+    finding = found("serve m --kv-cache-dtype fp9", version=version)[-1]
+    exact = version in ("0.30.0", "0.33.0")
+    assert (finding.code, finding.severity) == ("ENG002", Severity.OVERRIDE if exact else Severity.WARN)
+    assert "did you mean fp8?" in finding.remedy
+    assert found("serve m --kv-cache-dtype octave_k3v4", version="0.33.0") == ()
+
+
 @for_each(
     "words",
     ["--max-model-len 1M", "-tp 2", "--tensor_parallel_size=2", "--no-enable-prefix-caching", "--moe-backend MARLIN",

@@ -140,7 +140,7 @@ def test_a_missing_version_is_read_from_the_node() -> None:
         ),
         (
             {"name": "llama-cpp", "runtime": Runtime.PROCESS, "venv": "/v"},
-            ("/v/bin/python", "llama-server", "xllamacpp"),
+            ("/v/bin/python", "/v/bin/python", "xllamacpp"),
         ),
         ({"runtime": Runtime.PROCESS, "venv": "/opt/v/"}, ("/opt/v/bin/python", "vllm", "vllm")),
         ({"entrypoint": ("/opt/start", "x")}, ("", "/opt/start", "vllm")),
@@ -153,6 +153,20 @@ def test_what_is_asked_of_which_engine(engine: dict[str, object], wanted: tuple[
 
 
 LLAMA = {"name": "llama-cpp", "version": "2026.10.11549", "runtime": Runtime.PROCESS, "image": ""}
+
+
+def test_a_venv_whose_engine_cannot_be_imported_is_blocked() -> None:
+    """pip installs a wheel that the node cannot load; the system library that lacks is named."""
+    versions = {"xllamacpp": "2026.10.11549"}
+    said = "exit 1: ImportError: libgomp.so.1: cannot open shared object file: No such file or directory"
+    (finding,) = findings(EngineFound("", versions, "/v/bin/python", said), **LLAMA, venv="/v")
+    assert (finding.code, finding.severity) == ("ENG035", Severity.BLOCK)
+    assert finding.title == "xllamacpp 2026.10.11549 in /v cannot be imported"
+    assert "libgomp.so.1" in finding.remedy and said in finding.evidence
+    crashed = EngineFound("", versions, "/v/bin/python", "exit 132: ")
+    assert "--force-reinstall" in findings(crashed, **LLAMA, venv="/v")[0].remedy
+    assert found(EngineFound("", versions, "/v/bin/python"), **LLAMA, venv="/v") == []
+    assert found(EngineFound("", {}, "/v/bin/python"), **LLAMA, venv="/v") == [("ENG018", Severity.BLOCK)]
 
 
 def test_a_native_build_of_llama_cpp_is_a_program_and_no_package() -> None:
