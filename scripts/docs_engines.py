@@ -127,7 +127,7 @@ TOLD = {
         "vLLM 0.21.0's log lines, metrics and API, any read version's flags, no model; marked simulated everywhere. "
         "The tests simulate SGLang, TensorRT-LLM and llama.cpp on top of it.",
         ("None of its figures is a measurement.",),
-        ("Compared with recordings of the real vLLM 0.21.0.",),
+        ("PredictionError with recordings of the real vLLM 0.21.0.",),
     ),
 }
 

@@ -21,6 +21,7 @@ CALIBRATED = "decode_tps_calibrated"
 _OTHER_DRAFT = "this figure's speculation is not the row's"
 _CURVE = 3  # depths that make one
 PREFILL, PREFILL_CONCURRENT, FIRST = "prefill_tps", "prefill_tps_concurrent", "ttft_s"
+LOADING = "load_s"
 
 
 def answers(case: Case) -> Iterator[Answer]:
@@ -31,6 +32,15 @@ def answers(case: Case) -> Iterator[Answer]:
         yield from _prefill(case, point)
     for point in case.result.get("ttft_s") or ():
         yield from _first(case, point)
+    yield from _loaded(case)
+
+
+def _loaded(case: Case) -> Iterator[Answer]:
+    """Seconds from the start to a server that answers, where the source measured them."""
+    published = number(case.result.get("load_s"))
+    if published > 0:
+        found = _speed(case, Load())
+        yield _answer(case, LOADING, published, found if isinstance(found, str) else found.loading, Load())
 
 
 def _decode(case: Case, point: Point) -> Iterator[Answer]:

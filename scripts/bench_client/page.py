@@ -160,7 +160,7 @@ def targets(clients: list[Client], kept: Results) -> str:
     if not mine or not rivals:
         return ""
     plain = kept.of("plain", "streams", 256)
-    lines = ["Compared with the targets, at 256 streams:", "", "| | ours | target, at most |", "|---|---|---|"]
+    lines = ["PredictionError with the targets, at 256 streams:", "", "| | ours | target, at most |", "|---|---|---|"]
     for which in ("mean", "p99"):
         best = min(off(kept.of(name, "streams", 256), which) or 0.0 for name in rivals)
         wanted = f"{shown(off(plain, which), 2)} (plain C), {shown(best / 4, 2)} (a quarter of the best peer's)"

@@ -142,7 +142,7 @@ def test_a_folder_needs_no_hub(shell: Shell, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("status", "said"),
-    [(401, "HF_TOKEN"), (404, "no such model"), (200, "answer is none")],
+    [(401, "HF_TOKEN"), (404, "no such model"), (200, "answer cannot be used")],
     ids=("gated", "missing", "a login page"),
 )
 def test_a_model_that_cannot_be_read_is_named(shell: Shell, hub: Server, status: int, said: str) -> None:

@@ -102,7 +102,7 @@ class HttpHub:
         except _Refused as refused:
             return Unknown(refused.url, _why(refused.status))
         except (ValueError, RecursionError, httpcore.UnsupportedProtocol) as error:
-            return Unknown(self._at, f"the hub's answer is none: {str(error)[:100]}")
+            return Unknown(self._at, f"the hub's answer cannot be used: {str(error)[:140]}")
         except _UNREACHED:
             return None
 
@@ -194,7 +194,8 @@ async def _read(
             if most and len(body) >= most:
                 break
             if len(body) > _MOST_BYTES:
-                raise ValueError("too long")
+                page = url.partition("?")[0][-80:]
+                raise ValueError(f"{page} is longer than {_MOST_BYTES >> 20} MiB and was not read")
     return response.status, plain(response), bytes(body)
 
 

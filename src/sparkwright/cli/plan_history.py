@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from sparkwright.cli.columns import aligned, counted, mark
-from sparkwright.domain.plan_history import KV_TOKENS, PredictionError, Score, scores
-from sparkwright.domain.units import gib
+from sparkwright.domain.plan_history import KV_TOKENS, START, PredictionError, Score, scores
+from sparkwright.domain.units import duration, gib
 from sparkwright.domain.values import asdict
 
 _SHOWN = 12  # latest figures
@@ -24,7 +24,7 @@ def history_text(rows: Sequence[PredictionError]) -> str:
 
 
 def history_json(rows: Sequence[PredictionError]) -> dict[str, Any]:
-    """`scores` and `rows`; bytes and tokens, errors as shares."""
+    """`scores` and `rows`; bytes, tokens and seconds, errors as shares."""
     told = [asdict(one) | {"off": one.off, "inside": one.inside} for one in rows]
     return {"scores": [asdict(one) for one in scores(rows)], "rows": told}
 
@@ -46,4 +46,6 @@ def _row(one: PredictionError) -> tuple[str, ...]:
 
 
 def _figure(one: PredictionError, value: float) -> str:
+    if one.quantity == START:
+        return duration(value)
     return f"{value:,.0f}" if one.quantity == KV_TOKENS else gib(int(value))

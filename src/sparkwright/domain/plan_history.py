@@ -6,13 +6,16 @@ from statistics import median
 from sparkwright.domain.calibration import Calibration
 from sparkwright.domain.ledger import KV_POOL, WEIGHTS, MemoryLedger, Origin
 from sparkwright.domain.values import dataclass
+from sparkwright.domain.verdict import Estimate
 
 KV_TOKENS = "KV tokens"
+START = "start"  # seconds until the server answers
+_ANSWERS = ("answer", "server")  # phases whose time that is, the better one first
 
 
 @dataclass(frozen=True, slots=True)
 class PredictionError:
-    """One figure of one node. at: seconds since the epoch. quantity: of the ledger, in bytes, or tokens.
+    """One figure of one node. at: seconds since the epoch. quantity: bytes of the ledger, tokens, or a start's seconds.
 
     learned: an earlier start of the same had corrected the prediction. low, high: of nine measurements of ten.
     """
@@ -75,6 +78,18 @@ def compared(ledger: MemoryLedger, found: Calibration) -> Iterator[PredictionErr
                 found.at, found.source, under.recipe, under.engine, ledger.node, KV_TOKENS, tokens, least, most,
                 found.kv_tokens, learned, under.simulated,
             )  # fmt: skip
+
+
+def started(predicted: Estimate, found: Calibration) -> Iterator[PredictionError]:
+    """The time of a start that was watched from its beginning; nothing where either is not known."""
+    phases, under = dict(found.phases), found.conditions
+    seconds = next((phases[name] for name in _ANSWERS if phases.get(name)), 0.0)
+    if predicted.known and seconds:
+        learned = any(line.startswith("measured") for line in predicted.why)
+        yield PredictionError(
+            found.at, found.source, under.recipe, under.engine, under.node, START,
+            predicted.value, predicted.low, predicted.high, seconds, learned, under.simulated,
+        )  # fmt: skip
 
 
 def scores(rows: Iterable[PredictionError]) -> tuple[Score, ...]:

@@ -20,6 +20,7 @@ from sparkwright.engines.traits import Cache
 from sparkwright.engines.vllm import releases
 from sparkwright.planner import kv_sglang
 from sparkwright.planner.kv_blocks import WHOLE, Group, Page, Pool, group, grouped, pages
+from sparkwright.planner.kv_doubts import doubted
 from sparkwright.planner.kv_layout import AT_MOST, assumed_draft, layers, without_draft
 from sparkwright.planner.once import once
 
@@ -34,7 +35,7 @@ def capacity(recipe: Recipe, shape: ModelShape, kv_bytes: int) -> KvCapacity:
     kinds = _kinds(recipe, shape)
     if isinstance(kinds, Unknown):
         return KvCapacity(kv_bytes, unknown=kinds.why)
-    found, doubt = _ranged(recipe, shape, kinds, kv_bytes), assumed_draft(recipe, shape)
+    found, doubt = doubted(recipe, shape, kinds, _ranged(recipe, shape, kinds, kv_bytes)), assumed_draft(recipe, shape)
     # SGLang keeps a draft's rows in a pool of its own.
     if doubt and traits(recipe).cache is not Cache.TOKENS:
         found = _drafted(recipe, shape, found, doubt)

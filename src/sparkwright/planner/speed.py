@@ -117,7 +117,8 @@ def _decode(model: Model, load: Load, anchor: Measured) -> Estimate:
     low, high = _both(slow / likely, middle / least), _both(likely / fast, most / middle)
     if stays := model.recipe.model.on_disk:
         low = _both(low, _ROWS_READ)
-        why = (*why, f"{gib(stays)} of tables on disk: each step reads rows; up to twice as slow where none are staged")
+        rows = f"rows take {_ms(every[1].rows)} a step; twice as slow where none are staged"
+        why = (*why, f"{gib(stays)} of tables off memory: {rows}")
     if anchor.decode:
         there = replace(load, depth=anchor.depth, prompt=0, concurrency=anchor.concurrency)
         apart = likely / _step(model, there, every[1])

@@ -102,7 +102,10 @@ class Model:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Seconds, part by part. host: what the CPU needs to launch every kernel; it and the GPU work at the same time."""
+    """Seconds, part by part. tables: of rows that are not in memory.
+
+    host: what the CPU needs to launch every kernel; it and the GPU work at the same time.
+    """
 
     weights: float
     cache: float
@@ -110,10 +113,11 @@ class Step:
     exchanges: float
     host: float
     fixed: float
+    tables: float = 0.0
 
     @property
     def seconds(self) -> float:
-        return max(self.weights + self.cache + self.kernels + self.exchanges, self.host) + self.fixed
+        return max(self.weights + self.cache + self.kernels + self.exchanges, self.host) + self.fixed + self.tables
 
 
 def step(model: Model, load: Load, rates: Rates, tokens: int = 1) -> Step:
@@ -128,6 +132,7 @@ def step(model: Model, load: Load, rates: Rates, tokens: int = 1) -> Step:
         exchanges=_waits(model) * rates.exchange + sent(shape, split, running * tokens) / rates.link,
         host=count * rates.host if (eager(model.recipe) or (running * tokens) > captures(model.recipe)[1]) else 0.0,
         fixed=rates.step * split.pp,
+        tables=rates.rows if model.recipe.model.on_disk else 0.0,
     )
 
 

@@ -32,7 +32,8 @@ class Rates:
 
     kernel: seconds that one kernel of a CUDA graph costs besides its bytes (start, end, small shapes); host: seconds of
     CPU work that launches one without a graph. step: seconds of a step that wait for sampling and the scheduler.
-    exchange: seconds of one small all-reduce. link: bytes/s over the cable. gemm: FLOP/s of a large BF16 product.
+    exchange: seconds of one small all-reduce. link: bytes/s over the cable. rows: seconds in which a step gets its rows
+    of tables on disk or in host memory. gemm: FLOP/s of a large BF16 product.
     cold: seconds that the first prompts of their size wait for kernels to be compiled.
     alike: n neighbouring tokens of one text need as many experts as n**alike tokens drawn by chance. crowd: so do n
     sequences (benchmarks that send one prompt many times share more).
@@ -48,6 +49,7 @@ class Rates:
     step: float
     exchange: float
     link: float
+    rows: float
     gemm: float
     cold: float
     alike: float

@@ -163,9 +163,13 @@ def rank_weights(
     p = recipe.parallelism
     text_only = bool(flag(recipe, "language-model-only"))
     read = tuple(p for p in counted.everything if not (text_only and (p.name == ENCODER or _ENCODER.search(p.name))))
-    loaded = (*repacked(read, recipe, shape), *uncounted(recipe, shape, unified))
+    beside = uncounted(recipe, shape, unified)
+    loaded = (*repacked(read, recipe, shape), *beside)
     each = bytes_on_rank(loaded, shape, p)
     below, above = counted.off
+    # Kernels that the engine chooses by itself may be ones that do not pad: gpt-oss-120b took 61 and 66 GiB.
+    chosen = flag(recipe, "moe-backend") not in (None, "", "auto")
+    least = each if chosen else bytes_on_rank((*read, *beside), shape, p)
     unsure = each - bytes_on_rank(
         tuple(part for part in loaded if part.name not in (DRAFT, ENCODER, REST, UNKNOWN_TABLES)), shape, p
     )
@@ -175,7 +179,7 @@ def rank_weights(
         int(each * ranks_here),
         Origin.ASSUMED if unsure or counted.off in (_UNTOLD, _LOOSE) else Origin.COMPUTED,
         _why(recipe, each, copied, ranks_here) + counted.source,
-        low=int((each * (1 - below) - unsure * _LESS) * ranks_here),
+        low=int((least * (1 - below) - unsure * _LESS) * ranks_here),
         high=int((each * (1 + above) + unsure * _MORE) * ranks_here),
     )
 

@@ -57,7 +57,8 @@ REFUSALS: dict[str, tuple[Reply, str]] = {
     "gated": ((403, {"X-Error-Code": "GatedRepo"}, b"{}"), "export HF_TOKEN"),
     "unknown": ((404, {}, b"{}"), "no such model or revision"),
     "busy": ((429, {}, b"slow down"), "HTTP 429"),
-    "a login page": ((200, {"Content-Type": "text/html"}, b"<html>welcome to the hotel"), "answer is none"),
+    "a login page": ((200, {"Content-Type": "text/html"}, b"<html>welcome to the hotel"), "answer cannot be used"),
+    "a page without end": ((200, {}, b"[" + b" " * (32 << 20)), "is longer than 32 MiB"),
     "a circle": ((302, {"Location": TREE}, b""), "HTTP 302"),
 }
 

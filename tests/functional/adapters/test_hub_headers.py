@@ -74,7 +74,7 @@ async def test_what_is_no_header_is_named(server: Server, tmp_path: Path, body: 
     put(server, {"model.safetensors": layers(0, 3)}, indexed=False)
     server.replies[f"{FOLDER}model.safetensors"] = (200, {}, body)
     found = await hub(server, tmp_path).headers("org/name")
-    assert isinstance(found, Unknown) and "answer is none" in found.why
+    assert isinstance(found, Unknown) and "answer cannot be used" in found.why
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,9 @@ from sparkwright.app.plan import make_plan
 from sparkwright.cli.plan_history import history_json, history_text
 from sparkwright.domain.calibration import Calibration, Conditions
 from sparkwright.domain.ledger import KV_POOL, WEIGHTS, LedgerLine, MemoryLedger, Origin
-from sparkwright.domain.plan_history import PredictionError, compared, scores
+from sparkwright.domain.plan_history import START, PredictionError, compared, scores, started
 from sparkwright.domain.units import GIB
+from sparkwright.domain.verdict import Estimate, Load, Speed
 from unit.app.scene import request, scene
 from unit.app.test_plan import found
 
@@ -39,6 +40,17 @@ def test_what_both_have_is_compared() -> None:
     assert rows[0].off == pytest.approx(70 / 71 - 1)
     assert [one.quantity for one in compared(ledger(), replace(logged, kv=None))] == [WEIGHTS]
     assert all(one.learned for one in compared(ledger(Origin.CALIBRATED), logged))
+
+
+def test_the_time_of_a_start_is_compared() -> None:
+    """Guards loading times: a start that nobody watched from its beginning says nothing."""
+    said, watched = Estimate(120.0, 60.0, 300.0), Calibration(UNDER, at=5.0, phases=(("load", 9.0), ("answer", 200.0)))
+    (row,) = started(said, watched)
+    assert (row.quantity, row.measured, row.inside, row.learned) == (START, 200.0, True, False)
+    assert "3 min 20 s" in history_text((row,)) and "1 of 1" in history_text((row,))
+    (again,) = started(replace(said, why=("measured at the start of 2026-11-21",)), watched)
+    assert again.learned
+    assert not list(started(said, replace(watched, phases=()))) and not list(started(Estimate(0.0), watched))
 
 
 def test_scores_tell_first_predictions_from_corrected_ones() -> None:
@@ -78,3 +90,7 @@ def test_a_start_keeps_the_plan_next_to_the_engines_figures(tmp_path: Path) -> N
     assert history.all() == ()
     remember_prediction(there, plan, figures, ("spark-1", "spark-2"))
     assert [(one.quantity, one.inside) for one in history.all()] == [(WEIGHTS, True), (KV_POOL, True)]
+    load = Estimate(120.0, 60.0, 300.0)
+    timed = replace(plan, speeds=(Speed(Load(), *[Estimate(0.0)] * 4, load),))
+    remember_prediction(there, timed, replace(figures, phases=(("server", 100.0),)), ("spark-1", "spark-2"))
+    assert [one.quantity for one in history.all()][2:] == [WEIGHTS, KV_POOL, START]

@@ -16,7 +16,7 @@ from sparkwright.planner.parts import (
     main,
     parts,
 )
-from sparkwright.planner.weights import repacked, spread_encoder, uncounted
+from sparkwright.planner.weights import rank_weights, repacked, spread_encoder, uncounted
 from unit.for_each import for_each
 from unit.planner.memory_samples import recipe, shape
 
@@ -129,3 +129,11 @@ def test_encoder_as_configured() -> None:
     """Guards vLLM's option that gives every rank the whole encoder."""
     told = recipe(DENSE, flags={"mm-encoder-tp-mode": "data"})
     assert (spread_encoder(recipe(DENSE)), spread_encoder(told)) == (Spread.HEADS, Spread.COPY)
+
+
+def test_kernels_that_nobody_chose_may_not_pad() -> None:
+    """Guards gpt-oss-120b: 61 GiB with kernels that keep its experts as they are, 66 with those that pad them."""
+    oss = shape("gpt-oss-120b")
+    auto, named = (rank_weights(recipe(oss, flags=flags), oss, None) for flags in ({}, {"moe-backend": "marlin"}))
+    assert auto.bytes == named.bytes and auto.low is not None and named.low is not None
+    assert auto.low < 0.95 * named.low

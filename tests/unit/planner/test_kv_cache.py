@@ -13,6 +13,7 @@ from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.units import GIB
 from sparkwright.planner.kv_cache import capacity, needed
 from sparkwright.planner.kv_layout import layers
+from unit.for_each import for_each
 from unit.planner.kv_samples import CONFIGS, recipe, shape
 
 MODELS = {path.name.removesuffix(".config.json"): path for path in sorted(CONFIGS.glob("*.config.json"))}
@@ -127,3 +128,25 @@ def test_a_draft_models_own_dimensions_count() -> None:
 def test_what_is_assumed_of_a_draft_model_is_reported() -> None:
     """Guards that the arithmetic of a pool names the assumption that it rests on."""
     assert "assumed 8 layers" in capacity(recipe(4096, draft=("dflash", 4)), shape("qwen3-8b"), GIB).doubts[-1]
+
+
+@for_each(
+    "version, extra, exact",
+    [("0.33.0", (), True), ("0.33.0", ("some-option",), False), ("nightly", (), False), ("", (), False)],
+)
+def test_tokens_have_no_width_only_where_the_build_is_known(version: str, extra: tuple[str, ...], exact: bool) -> None:
+    """Guards forks and nightlies: a figure without a range is one that was checked against that very version."""
+    made = replace(recipe(8192), engine=replace(recipe().engine, version=version, extra_flags=extra))
+    found = capacity(made, shape("qwen3-8b"), 10 * GIB)
+    assert (found.low is None) is exact and bool(found.doubts) is not exact
+    assert exact or (found.low or 0) < found.tokens < (found.high or 0)
+
+
+def test_drafts_may_keep_a_second_state() -> None:
+    """Guards hybrid models with MTP: published boots held about one state less for each request."""
+    hybrid = replace(shape("qwen3.6-35b-a3b"), mtp_layers=1)
+    plain, drafting = (
+        capacity(recipe(8192, "0.33.0", draft=draft), hybrid, 10 * GIB) for draft in (("", 0), ("mtp", 3))
+    )
+    assert plain.low is None and drafting.low is not None
+    assert 0.5 * drafting.tokens < drafting.low < drafting.tokens == drafting.high
