@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import PurePath
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, WithJsonSchema
 
 from sparkwright.domain.cluster import Cluster, Fabric, Node, NodePaths, Transfer
 from sparkwright.domain.errors import RecipeError
@@ -50,10 +50,13 @@ def _hcas(value: Any) -> Any:
     raise ValueError(f"found {shown(value)}; allowed: {allowed}")
 
 
+_HCAS = {"anyOf": [{"const": "auto"}, {"type": "array", "items": {"type": "string", "pattern": r"^[\w.-]+$"}}]}
+
+
 class FabricPart(Part):
     address: Annotated[Text, AfterValidator(_address)] = "auto"
     interface: Annotated[Text, _INTERFACE] = "auto"
-    hcas: Annotated[Any, AfterValidator(_hcas)] = "auto"
+    hcas: Annotated[Any, AfterValidator(_hcas), WithJsonSchema(_HCAS)] = "auto"
 
 
 class PathsPart(Part):
