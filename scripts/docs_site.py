@@ -1,6 +1,6 @@
 """Build the documentation as a site: `make site`, into build/site. `--serve` shows it on 127.0.0.1.
 
-The pages are docs/, README.md, CONTRIBUTING.md and CHANGELOG.md, and the pages of findings, which are not in git.
+The pages are docs/, the Markdown files of the root, and the pages of findings, which are not in git.
 Zensical, from the dependency group `site`, turns them into HTML. A link to a page or a heading that does not exist
 fails the build.
 """
@@ -26,6 +26,8 @@ MOVED = {  # page in the repository -> page of the site
     "README.md": "index.md",
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
+    "SUPPORT.md": "support.md",
+    "SECURITY.md": "report-a-vulnerability.md",
     "docs/STATUS.md": "status.md",
     "docs/README.md": "guides/README.md",
 }

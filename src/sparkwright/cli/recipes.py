@@ -1,6 +1,7 @@
 """`sparkwright recipes`, `recipes list` and `recipes show`."""
 
 import importlib
+import json
 from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
@@ -134,6 +135,25 @@ def _row(recipe: Recipe, origin: str) -> dict[str, Any]:
     }
 
 
+def _show_file_format(name: str, kind: str | None, schema: str | None, as_json: bool) -> None:
+    option, which = ("--reference", kind) if kind is not None else ("--schema", schema)
+    # `--reference cluster` and `--reference NAME`: click gives the option the next word, whatever it is.
+    if which not in ("recipe", "cluster") or name:
+        raise RecipeError(f"{option}: found {name or which!r}, expected recipe, cluster, or nothing")
+    if schema is None:
+        document: dict[str, Any] = {"text": reference(which)}
+        text = reference(which)
+    else:
+        from sparkwright.recipes.file_schema import file_schema
+
+        made = file_schema(which, reference(which))
+        document, text = {"json_schema": made}, f"{json.dumps(made, indent=2, ensure_ascii=False)}\n"
+    if as_json:
+        print_json({"reference": which, **document})
+    else:
+        click.echo(text, nl=False)
+
+
 @recipes.command(short_help="Print everything about one recipe.")
 @click.argument(
     "name", metavar="[NAME[@PROFILE] | PATH[@PROFILE]]", required=False, default="", shell_complete=complete.recipes
@@ -145,8 +165,12 @@ def _row(recipe: Recipe, origin: str) -> dict[str, Any]:
     "--reference", "kind", is_flag=False, flag_value="recipe", default=None, metavar="[recipe|cluster]",
     help="Print the annotated reference of the recipe file, or of the cluster file.",
 )  # fmt: skip
+@click.option(
+    "--schema", is_flag=False, flag_value="recipe", default=None, metavar="[recipe|cluster]",
+    help="Print the JSON schema of the recipe file, or of the cluster file, for an editor.",
+)  # fmt: skip
 @json_option
-def show(name: str, profile: str, kind: str | None, as_json: bool) -> None:
+def show(name: str, profile: str, kind: str | None, schema: str | None, as_json: bool) -> None:
     """Print everything about one recipe, with its published figures and their sources.
 
     \b
@@ -154,15 +178,10 @@ def show(name: str, profile: str, kind: str | None, as_json: bool) -> None:
       sparkwright recipes show deepseek-v4-flash@1m
       sparkwright recipes show --reference
       sparkwright recipes show --reference cluster
+      sparkwright recipes show --schema > recipe.schema.json
     """
-    if kind is not None:
-        # `--reference cluster` and `--reference NAME`: click gives the option the next word, whatever it is.
-        if kind not in ("recipe", "cluster") or name:
-            raise RecipeError(f"--reference: found {name or kind!r}, expected recipe, cluster, or nothing")
-        if as_json:
-            print_json({"reference": kind, "text": reference(kind)})
-        else:
-            click.echo(reference(kind), nl=False)
+    if kind is not None or schema is not None:
+        _show_file_format(name, kind, schema, as_json)
         return
     if not name:
         raise RecipeError("which recipe? `sparkwright recipes show NAME`", hint="`sparkwright recipes list` shows all")

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import PurePath
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 from sparkwright.domain.cluster import Cluster, Fabric, Node, NodePaths, Transfer
 from sparkwright.domain.errors import RecipeError
@@ -73,10 +73,13 @@ def _form(value: Any) -> Form:
     return Form(value)
 
 
+_HCAS = {"anyOf": [{"const": "auto"}, {"type": "array", "items": {"type": "string", "pattern": r"^[\w.-]+$"}}]}
+
+
 class FabricPart(Part):
     address: Annotated[Text, AfterValidator(_address)] = "auto"
     interface: Annotated[Text, _INTERFACE] = "auto"
-    hcas: Annotated[Any, AfterValidator(_hcas)] = "auto"
+    hcas: Annotated[Any, AfterValidator(_hcas), WithJsonSchema(_HCAS)] = "auto"
 
 
 class PathsPart(Part):

@@ -80,7 +80,9 @@ def read_index(texts: Mapping[str, str], folders: Iterable[str]) -> Index:
     if USUAL in folders:
         return Index("", "", (USUAL,))
     what = f"no index: neither {OURS} nor {SPARKRUN} nor a folder `{USUAL}` at its root"
-    raise RecipeError(what, "docs/guides/registries.md describes the index")
+    raise RecipeError(
+        what, "put the recipes into a folder `recipes` there; `sparkwright recipes import` reads single ones"
+    )
 
 
 def _ours(text: str) -> Index:
@@ -90,7 +92,7 @@ def _ours(text: str) -> Index:
     part, found = validated(clean(document.value), IndexPart, valid_keys(IndexPart))
     problems = problems_of(document, found)
     if problems or part is None:
-        raise RecipeError(report(problems, OURS), "docs/guides/registries.md describes the index")
+        raise RecipeError(report(problems, OURS), "see `Publishing your own` in docs/guides/registries.md")
     lines = [document.line(("recipes", n)) for n in range(len(part.recipes))]
     return Index(part.name, part.title, _checked(list(zip(lines, part.recipes, strict=True)), OURS))
 

@@ -6,7 +6,7 @@ from functools import cache
 from types import UnionType
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, GetCoreSchemaHandler
+from pydantic import BaseModel, BeforeValidator, ConfigDict, GetCoreSchemaHandler, GetJsonSchemaHandler, WithJsonSchema
 from pydantic_core import CoreSchema, core_schema
 
 from sparkwright.domain.units import parse_size
@@ -118,9 +118,10 @@ def domain_value(kind: Any, value: Any) -> Any:
     return kind(value) if isinstance(kind, type) and issubclass(kind, Enum) else value
 
 
-Text = Annotated[str, BeforeValidator(as_written)]
-Seconds = Annotated[float, BeforeValidator(seconds)]
-Size = Annotated[int, BeforeValidator(size)]
+# What an editor may accept: numbers are texts as they are written, sizes and durations may have a unit.
+Text = Annotated[str, BeforeValidator(as_written), WithJsonSchema({"type": ["string", "number"]})]
+Seconds = Annotated[float, BeforeValidator(seconds), WithJsonSchema({"type": ["number", "string"]})]
+Size = Annotated[int, BeforeValidator(size), WithJsonSchema({"type": ["integer", "string"]})]
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +144,10 @@ class Within:
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         return core_schema.no_info_after_validator_function(self.check, handler(source))
 
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        within = {**handler(schema), "minimum": self.low, "maximum": self.high}
+        return {"anyOf": [within, {"const": 0}]} if self.zero else within
+
 
 @dataclass(frozen=True, slots=True)
 class Matching:
@@ -159,3 +164,6 @@ class Matching:
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         return core_schema.no_info_after_validator_function(self.check, handler(source))
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return {**handler(schema), "pattern": f"^(?:{self.pattern})?$"}

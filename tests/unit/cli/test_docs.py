@@ -85,6 +85,23 @@ def test_the_index_lists_every_page() -> None:
     assert [path.name for path in there if path not in listed] == []
 
 
+def test_the_site_has_every_page_in_its_navigation() -> None:
+    """Guards against a page that only search finds, and against links from the root's files to nowhere."""
+    import docs_site
+
+    listed = set(re.findall(r'"([\w/.-]+\.md)"', (ROOT / "zensical.toml").read_text()))
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs" / "guides").glob("*.md"), *(ROOT / "docs" / "reference").glob("*.md")]
+    assert sorted(path.name for path in ROOT.glob("*.md") if path.name not in docs_site.MOVED) == []
+    assert sorted({docs_site.place_of(page) for page in pages} - listed) == []
+
+
+def test_guides_are_short() -> None:
+    """A guide is one task; what was measured and every detail go into a reference page."""
+    lengths = {path.name: len(path.read_text().splitlines()) for path in (ROOT / "docs" / "guides").glob("*.md")}
+    assert len(lengths) > 25
+    assert {name: lines for name, lines in lengths.items() if lines > 120} == {}
+
+
 def test_durations_stand_in_one_place() -> None:
     """Only docs/guides/testing.md says how long `make test` takes; a run writes it there."""
     for name in ("README.md", "Makefile", "CONTRIBUTING.md"):
