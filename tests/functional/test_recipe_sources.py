@@ -120,6 +120,30 @@ def test_a_registry_of_sparkrun_is_used_as_it_is(shell: Shell, repository: Repos
     assert (missing.code, "does not exist in spark" in missing.err) == (2, True)
 
 
+def test_mods_of_a_registry_come_with_the_recipe(shell: Shell, repository: Repository) -> None:
+    """Files of a mod and an include are at hand offline; an import takes them into a file to approve."""
+    repository.write(".sparkrun/registry.yaml", INDEX.rstrip() + "\n    mods: official-mods\n")
+    repository.write("official/deep/modded.yaml", "include: qwen.yaml\nmods: [mods/fix-x]\n")
+    repository.write("official-mods/fix-x/run.sh", "pip install example\n")
+    repository.write("official-mods/fix-x/data.bin", "\r\n")
+    repository.push()
+    made = {one["name"]: one for one in document(shell, "add", repository.url, "--name", "spark")["recipes"]}
+    assert made["modded"]["errors"] == []
+    assert any("mods.fix-x" in one and "installs packages" in one for one in made["modded"]["powers"])
+    shown = json.loads(run(shell, "show", "spark/modded", "--json").out)
+    (mod,) = shown["mods"]
+    assert mod["files"] == {"run.sh": "pip install example\n", "data.bin": "base64:DQo="}
+    done = run(shell, "import", "spark/modded", "--out", "mine.yaml")
+    assert done.code == 0, done.err
+    assert "pip install example" in (shell.folder / "mine.yaml").read_text()
+    repository.write("official-mods/fix-x/run.sh", "pip install other\n")
+    repository.push()
+    (change,) = document(shell, "update", "spark", "--yes")["updates"][0]["changes"]
+    assert change["name"] == "modded" and any("mods.fix-x" in line for line in change["lines"])
+    again = json.loads(run(shell, "show", "spark/modded", "--json").out)
+    assert again["mods"][0]["files"]["run.sh"] == "pip install other\n" and again["hash"] != shown["hash"]
+
+
 def test_an_update_shows_what_changes_and_takes_effect_when_asked_to(shell: Shell, repository: Repository) -> None:
     """Nobody is there to be asked without --yes: the copy stays at its commit."""
     document(shell, "add", repository.url, "--name", "spark")

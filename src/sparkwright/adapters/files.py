@@ -25,6 +25,7 @@ from sparkwright.domain.values import dataclass, field, replace
 
 if TYPE_CHECKING:
     from sparkwright.domain.workload import Workload
+    from sparkwright.recipes.registry import Around
 
 SUFFIXES = (".yaml", ".yml")
 ORIGINS = ("shipped", "yours", "path")
@@ -85,12 +86,16 @@ class Places:
 
 @dataclass(frozen=True, slots=True)
 class SourceText:
-    """A file as read. source: how messages name it. origin: `shipped`, `yours`, `path`, or the name of a registry."""
+    """A file as read. source: how messages name it. origin: `shipped`, `yours`, `path`, or the name of a registry.
+
+    around: files of the registry that it names.
+    """
 
     name: str
     text: str
     source: str
     origin: str
+    around: "Around | None" = None
 
 
 def open_recipe(wanted: str, places: Places, profile: str = "") -> Recipe:
@@ -114,7 +119,8 @@ def recipe_of(found: SourceText, places: Places, profile: str = "") -> Recipe:
         recipe = load_recipe(ours.text, found.source, profile)
         return replace(recipe, notes=(*recipe.notes, *(f"import: {note}" for note in notes)))
 
-    return _parsed(Recipe, (found.source, profile), found.text, places, load)
+    more = to_json(found.around) if found.around else ""
+    return _parsed(Recipe, (found.source, profile), found.text + more, places, load)
 
 
 def in_our_form(found: SourceText) -> tuple[SourceText, tuple[str, ...]]:
@@ -124,9 +130,9 @@ def in_our_form(found: SourceText) -> tuple[SourceText, tuple[str, ...]]:
     """
     if found.origin in ORIGINS:
         return found, ()
-    from sparkwright.recipes.registry import own_text
+    from sparkwright.recipes.registry import ALONE, own_text
 
-    text, notes = own_text(found.text, found.source, found.name)
+    text, notes = own_text(found.text, found.source, found.name, found.around or ALONE)
     return replace(found, text=text), notes
 
 
@@ -256,8 +262,8 @@ def is_source(name: str, places: Places) -> bool:
 def _of_source(source: str, wanted: str, places: Places) -> SourceText:
     from sparkwright.adapters.recipe_sources import RecipeSources
 
-    entry, text = RecipeSources(places.sources, places.cwd).recipe(source, wanted)
-    return SourceText(wanted, text, f"{source}/{entry.path}", source)
+    entry, text, around = RecipeSources(places.sources, places.cwd).recipe(source, wanted)
+    return SourceText(wanted, text, f"{source}/{entry.path}", source, around)
 
 
 def recipe_names(places: Places) -> tuple[str, ...]:

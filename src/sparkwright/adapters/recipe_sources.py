@@ -20,11 +20,12 @@ from typing import Protocol
 
 from sparkwright.adapters.artifacts import private_folder, write
 from sparkwright.adapters.git import Git
-from sparkwright.domain.codec import Unreadable, from_tree
+from sparkwright.domain.codec import Unreadable, from_json, from_tree, to_json
 from sparkwright.domain.errors import RecipeError, StoreError, UsageError
 from sparkwright.domain.values import asdict, dataclass
 from sparkwright.recipes import registry
-from sparkwright.recipes.registry import Change, Check, Entry
+from sparkwright.recipes.importers.mods import MOST_BYTES, mod_content
+from sparkwright.recipes.registry import ALONE, Around, Change, Check, Entry
 
 GIT, FOLDER = "git", "folder"
 _MAX_TOTAL = 8_000_000  # bytes of all recipes: reading YAML takes some 10 s a megabyte
@@ -53,10 +54,11 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A registry's recipes at one commit: name -> (entry, text)."""
+    """A registry at one commit: recipes, name -> (entry, text), and the files that each names, if any."""
 
     source: Source
     recipes: Mapping[str, tuple[Entry, str]]
+    around: Mapping[str, Around]
 
     @property
     def broken(self) -> tuple[Entry, ...]:
@@ -102,10 +104,11 @@ class RecipeSources:
         kind, url = self._address(where)
         with self._workplace() as place:
             files, commit = self._fetched(kind, url, place)
-            index, texts = _recipes_of(files)
+            index, texts, around = _recipes_of(files)
             name = name or index.name or _usual_name(url)
             self._free(name)
-            made = Snapshot(Source(name, url, kind, commit, index.title, time.time()), _judged(texts, check, told))
+            source = Source(name, url, kind, commit, index.title, time.time())
+            made = Snapshot(source, _judged(texts, around, check, told), around)
             _write_snapshot(place, made)
             try:
                 place.rename(self._root / name)
@@ -125,9 +128,9 @@ class RecipeSources:
         else:
             files, rewritten = _FolderFiles(Path(source.url)), False
             commit = files.commit()
-        index, texts = _recipes_of(files)
+        index, texts, around = _recipes_of(files)
         made = Source(name, source.url, source.kind, commit, index.title, time.time())
-        new = Snapshot(made, _judged(texts, check, told))
+        new = Snapshot(made, _judged(texts, around, check, told), around)
         return Update(old, new, registry.changes(old.recipes, new.recipes), rewritten)
 
     def apply(self, update: Update) -> None:
@@ -151,9 +154,18 @@ class RecipeSources:
             texts = [(folder / f"{n}.yaml").read_text(encoding="utf-8") for n in range(len(entries))]
         except (OSError, ValueError, Unreadable):
             raise StoreError(f"{folder}: the copy of {name} is damaged", _again(source)) from None
-        return Snapshot(source, {entry.name: (entry, text) for entry, text in zip(entries, texts, strict=True)})
+        return Snapshot(source, {entry.name: (entry, text) for entry, text in zip(entries, texts, strict=True)}, {})
 
-    def recipe(self, name: str, wanted: str) -> tuple[Entry, str]:
+    def names(self) -> tuple[str, ...]:
+        """SOURCE/NAME of every recipe that can be used; a damaged source has none."""
+        found = list[str]()
+        for one in self.all():
+            with suppress(OSError, ValueError, KeyError, TypeError):
+                rows = json.loads((self._root / one.name / one.commit / "recipes.json").read_text(encoding="utf-8"))
+                found += [f"{one.name}/{row['name']}" for row in rows if not row["errors"]]
+        return tuple(found)
+
+    def recipe(self, name: str, wanted: str) -> tuple[Entry, str, Around]:
         """One recipe by its name in a source, or by its path there, as hints for the next command name it."""
         source = self.source(name)
         folder = self._root / name / source.commit
@@ -162,7 +174,9 @@ class RecipeSources:
             number = next((n for n, row in enumerate(rows) if wanted in (row["name"], row["path"])), -1)
             if number >= 0:
                 text = (folder / f"{number}.yaml").read_text(encoding="utf-8")
-                return from_tree(Entry, rows[number]), text
+                beside = folder / f"{number}.json"
+                around = from_json(Around, beside.read_text(encoding="utf-8")) if beside.exists() else ALONE
+                return from_tree(Entry, rows[number]), text, around
         except (OSError, ValueError, KeyError, TypeError, Unreadable):
             raise StoreError(f"{folder}: the copy of {name} is damaged", _again(source)) from None
         hint = f"sparkwright recipes list --source {name} shows its recipes"
@@ -213,8 +227,8 @@ class _Files(Protocol):
     def listing(self) -> Mapping[str, int]:
         """Path -> bytes. Raises RecipeError for symbolic links and the like in a recipe folder."""
 
-    def texts(self, paths: tuple[str, ...]) -> Mapping[str, str]:
-        """Path -> text."""
+    def contents(self, paths: tuple[str, ...]) -> Mapping[str, bytes]:
+        """Path -> bytes. Raises RecipeError."""
 
 
 class _GitFiles:
@@ -225,9 +239,9 @@ class _GitFiles:
     def listing(self) -> Mapping[str, int]:
         return {path: -1 if entry.mode in (_LINK, _SUBMODULE) else entry.size for path, entry in self._entries.items()}
 
-    def texts(self, paths: tuple[str, ...]) -> Mapping[str, str]:
-        found = self._git.contents([self._entries[path].blob for path in paths], _MAX_TOTAL)
-        return {path: _text(path, content) for path, content in zip(paths, found, strict=True)}
+    def contents(self, paths: tuple[str, ...]) -> Mapping[str, bytes]:
+        found = self._git.contents([self._entries[path].blob for path in paths], _MAX_TOTAL) if paths else []
+        return dict(zip(paths, found, strict=True))
 
 
 class _FolderFiles:
@@ -253,21 +267,22 @@ class _FolderFiles:
     def listing(self) -> Mapping[str, int]:
         return self._sizes
 
-    def texts(self, paths: tuple[str, ...]) -> Mapping[str, str]:
+    def contents(self, paths: tuple[str, ...]) -> Mapping[str, bytes]:
         found = {}
         for path in paths:
             try:
                 handle = os.open(self._root / path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
                 with os.fdopen(handle, "rb") as file:
-                    found[path] = _text(path, file.read(registry.MAX_BYTES + 1))
+                    found[path] = file.read(MOST_BYTES + 1)
             except OSError as error:
                 raise RecipeError(f"{path}: cannot be read: {error.strerror or error}") from None
         return found
 
     def commit(self) -> str:
         """A hash of what is read of it, in place of a commit."""
-        _, texts = _recipes_of(self)
+        _, texts, around = _recipes_of(self)
         told = "\0".join(f"{name}\0{path}\0{text}" for name, (path, text) in texts.items())
+        told += "".join(f"\0{name}\0{to_json(files)}" for name, files in around.items())
         return sha256(told.encode("utf-8", "replace")).hexdigest()[:40]
 
 
@@ -282,15 +297,18 @@ def _text(path: str, content: bytes) -> str:
         raise RecipeError(f"{path}:{line}: is not UTF-8 text") from None
 
 
-def _recipes_of(files: _Files) -> tuple[registry.Index, Mapping[str, tuple[str, str]]]:
-    """The index, and name -> (path, text) of each recipe. Raises RecipeError for what must not be read."""
+_Texts = Mapping[str, tuple[str, str]]  # name -> (path, text)
+
+
+def _recipes_of(files: _Files) -> tuple[registry.Index, _Texts, Mapping[str, Around]]:
+    """The index, each recipe, and the files that it names. Raises RecipeError for what must not be read."""
     sizes = files.listing()
     if len(sizes) > _MAX_FILES:
         raise RecipeError(f"it holds {len(sizes):,} files; at most {_MAX_FILES:,} are taken")
     there = [path for path in (registry.OURS, registry.SPARKRUN) if path in sizes]
     _plain_files(there, sizes)
     roots = {path.partition("/")[0] for path in sizes if "/" in path}
-    index = registry.read_index(files.texts(tuple(there)), roots)
+    index = registry.read_index(_texts(files, tuple(there)), roots)
     begins = tuple(f"{folder}/" for folder in index.folders)
     _plain_files([path for path in sizes if path.startswith(begins) or path in index.folders], sizes)
     paths = registry.recipe_paths(index, sizes)
@@ -301,8 +319,27 @@ def _recipes_of(files: _Files) -> tuple[registry.Index, Mapping[str, tuple[str, 
             raise RecipeError(f"{path}: has {sizes[path]:,} bytes; at most {registry.MAX_BYTES:,} are taken")
     if (total := sum(sizes[path] for path in paths)) > _MAX_TOTAL:
         raise RecipeError(f"its recipes have {total:,} bytes together; at most {_MAX_TOTAL:,} are taken")
-    texts = files.texts(paths)
-    return index, {name: (path, texts[path]) for name, path in registry.names_of(paths).items()}
+    texts = _texts(files, paths)
+    named = {name: (path, texts[path]) for name, path in registry.names_of(paths).items()}
+    return index, named, _around(files, registry.mods_of(index, sizes), named, texts)
+
+
+def _texts(files: _Files, paths: tuple[str, ...]) -> dict[str, str]:
+    return {path: _text(path, content) for path, content in files.contents(paths).items()}
+
+
+def _around(
+    files: _Files, mods: Mapping[str, Mapping[str, str]], named: _Texts, texts: Mapping[str, str]
+) -> dict[str, Around]:
+    """Only for recipes that name other files; each mod is read once."""
+    pairs = {name: registry.named_by(path, text, texts, mods) for name, (path, text) in named.items()}
+    wanted = {folder for _, folders in pairs.values() for folder in folders.values()}
+    read = files.contents(tuple(path for folder in sorted(wanted) for path in mods[folder].values()))
+    content = {folder: {name: mod_content(read[path]) for name, path in mods[folder].items()} for folder in wanted}
+    made = {name: Around({file: texts[path] for file, path in beside.items()},
+                         {mod: content[folder] for mod, folder in folders.items()})
+            for name, (beside, folders) in pairs.items()}  # fmt: skip
+    return {name: around for name, around in made.items() if around != ALONE}
 
 
 def _plain_files(paths: list[str], sizes: Mapping[str, int]) -> None:
@@ -312,10 +349,10 @@ def _plain_files(paths: list[str], sizes: Mapping[str, int]) -> None:
         raise RecipeError(f"{odd[:200]}: is a symbolic link, a submodule or no plain file; none of these is followed")
 
 
-def _judged(texts: Mapping[str, tuple[str, str]], check: Check, told: Told) -> Mapping[str, tuple[Entry, str]]:
+def _judged(texts: _Texts, around: Mapping[str, Around], check: Check, told: Told) -> Mapping[str, tuple[Entry, str]]:
     found = {}
     for number, (name, (path, text)) in enumerate(texts.items(), 1):
-        found[name] = registry.judged(name, path, text, check), text
+        found[name] = registry.judged(name, path, text, check, around.get(name, ALONE)), text
         told(number, len(texts))
     return found
 
@@ -328,6 +365,8 @@ def _write_snapshot(folder: Path, made: Snapshot) -> None:
         rows = []
         for number, (entry, text) in enumerate(made.recipes.values()):
             write(place / f"{number}.yaml", text.encode(), sync=False)
+            if entry.name in made.around:
+                write(place / f"{number}.json", to_json(made.around[entry.name]).encode(), sync=False)
             rows.append(asdict(entry))
         write(place / "recipes.json", json.dumps(rows).encode(), sync=False)
         write(folder / "source.json", json.dumps(asdict(made.source), indent=1).encode())

@@ -103,7 +103,8 @@ def mod_unread(context: Context) -> Iterator[Found]:
             yield Found(
                 f"{changed}its digest is {mod.digest}: {touches(mod)}",
                 title=f"mod {mod.name} is not approved",
-                fix=f"read its files, then write `approved: {mod.digest}` into mods.{mod.name}",
+                fix=f"read its files, then write `approved: {mod.digest}` into mods.{mod.name}"
+                " (of a registry: first sparkwright recipes import SOURCE/NAME --out NAME.yaml)",
                 subject=f"mods.{mod.name}",
             )
 

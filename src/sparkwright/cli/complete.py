@@ -27,14 +27,17 @@ def _files() -> "CompletionItem[str]":
 
 
 def recipes(_: click.Context, __: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
-    """Complete NAME, NAME@PROFILE, and paths of files."""
+    """Complete NAME, SOURCE/NAME of a registry, either with @PROFILE, and paths of files."""
     from sparkwright.adapters.files import open_recipe, recipe_names
+    from sparkwright.adapters.recipe_sources import RecipeSources
     from sparkwright.domain.errors import RecipeError
     from sparkwright.wiring import places
 
     name, at, _profile = incomplete.partition("@")
     if not at:
-        return [*_begin_with(incomplete, recipe_names(places())), _files()]
+        at_hand = places()
+        of_sources = RecipeSources(at_hand.sources, at_hand.cwd).names()
+        return [*_begin_with(incomplete, (*recipe_names(at_hand), *of_sources)), _files()]
     with suppress(RecipeError):
         return _begin_with(incomplete, (f"{name}@{one}" for one in open_recipe(name, places()).profiles))
     return []

@@ -1,6 +1,5 @@
 """`sparkwright recipes validate` and `recipes import`: what can be checked of a recipe without any node."""
 
-import base64
 import re
 import sys
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
@@ -9,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sparkwright.adapters.files import Places, SourceText, find_recipe, in_our_form, split_profile
+from sparkwright.adapters.files import Places, SourceText, find_recipe, in_our_form, is_source, split_profile
 from sparkwright.checks import deployment
 from sparkwright.checks.catalog import RECIPE
 from sparkwright.cli import complete
@@ -26,12 +25,11 @@ from sparkwright.domain.finding import Finding, Severity
 from sparkwright.domain.recipe import Recipe, RecipeState
 from sparkwright.domain.values import asdict, dataclass, replace
 from sparkwright.engines.catalog import rehearse
-from sparkwright.engines.mods import BINARY
 from sparkwright.planner.parallelism import advise
 from sparkwright.recipes.importers.draft import ImportOptions
-from sparkwright.recipes.importers.importer import Imported, import_recipe, nothing_beside
+from sparkwright.recipes.importers.importer import Beside, Folder, Imported, import_recipe, nothing_beside
+from sparkwright.recipes.importers.mods import MOST_BYTES, MOST_FILES, SCRIPT, mod_content
 from sparkwright.recipes.load import load_recipe, what_is_left
-from sparkwright.recipes.values import has_control
 from sparkwright.recipes.vocabulary import in_recipe
 from sparkwright.wiring import flag_store, places
 
@@ -142,7 +140,7 @@ def _say(result: dict[str, Any]) -> None:
 
 
 @click.command(name="import", short_help="Convert another tool's recipe.")
-@click.argument("file", metavar="FILE|-", required=False, default="")
+@click.argument("file", metavar="FILE|SOURCE/NAME|-", required=False, default="", shell_complete=complete.recipes)
 @click.option("--out", default="", metavar="NAME.yaml", help="Write the recipe to this file. [default: stdout]")
 @renamed_option(
     "--recipe-name",
@@ -163,7 +161,7 @@ def _say(result: dict[str, Any]) -> None:
 @json_option
 def import_command(file: str, out: str, strict: bool, as_json: bool, **options: Any) -> None:
     """Convert a recipe of sparkrun or vLLM, a Compose file, a systemd unit, the output of docker inspect, or a docker
-    run, vllm serve, sglang.launch_server, trtllm-serve or llama-server line. `-` reads stdin.
+    run, vllm serve, sglang.launch_server, trtllm-serve or llama-server line. `-` reads stdin, SOURCE/NAME a registry.
 
     Exit status: 2 if the result is not a valid recipe yet; it is written anyway, and each line gives a reason.
 
@@ -190,17 +188,31 @@ def import_command(file: str, out: str, strict: bool, as_json: bool, **options: 
 def _imported(file: str, given: ImportOptions, options: Mapping[str, Any]) -> Imported:
     """The text of a file, of stdin or of a container; with --ask-image again, for the version that the image has."""
     if bool(file) == bool(options["container"]):
-        raise UsageError("give a FILE, `-`, or --from-container NAME", hint="sparkwright recipes import --help")
-    beside = beside_of(Path(file)) if file not in ("", "-") else nothing_beside
+        hint = "sparkwright recipes import --help"
+        raise UsageError("give a FILE, `-`, SOURCE/NAME, or --from-container NAME", hint=hint)
+    text, beside, folder = _opened(file, options)
     source = options["container"] or (file if file != "-" else "stdin")
-    text = _on_node(options, _container(options["container"])) if options["container"] else _text(file)
-    folder = mods_of(Path(file)) if file not in ("", "-") else nothing_beside
     made = import_recipe(text, source, given, beside, folder)
     if not options["ask"] or made.errors:
         return made
     if version := _on_node(options, _version(load_recipe(made.text, source))):
         return import_recipe(text, source, replace(given, version=version), beside, folder)
     return replace(made, notes=(*made.notes, "engine.version: the image did not tell which version it holds"))
+
+
+def _opened(file: str, options: Mapping[str, Any]) -> tuple[str, Beside, Folder]:
+    """The text of a file, stdin, a container or a registry's recipe, with what gives the files that it names."""
+    at = places()
+    if options["container"]:
+        return _on_node(options, _container(options["container"])), nothing_beside, nothing_beside
+    if file == "-":
+        return _text(file), nothing_beside, nothing_beside
+    if not Path(file).exists() and is_source(file.removeprefix("@").partition("/")[0], at):
+        found = find_recipe(file, at)
+        if found.around:
+            return found.text, found.around.beside.get, found.around.mod
+        return found.text, nothing_beside, nothing_beside
+    return _text(file), beside_of(Path(file)), mods_of(Path(file))
 
 
 def _container(name: str) -> Callable[["Services", str], Awaitable[str]]:
@@ -258,10 +270,6 @@ def beside_of(file: Path) -> Callable[[str], str | None]:
     return read
 
 
-_MOST_FILES = 64
-_MOST_OF_A_MOD = 256 * 1024
-
-
 def mods_of(file: Path) -> Callable[[str], Mapping[str, str] | None]:
     """Reads the folder of a mod: next to the recipe, in `mods` there, or in `mods` of the folder above."""
 
@@ -270,7 +278,7 @@ def mods_of(file: Path) -> Callable[[str], Mapping[str, str] | None]:
             return None
         here = file.resolve().parent
         places = (here / name, here / "mods" / name, here.parent / "mods" / name)
-        return next((_folder(place) for place in places if (place / "run.sh").is_file()), None)
+        return next((_folder(place) for place in places if (place / SCRIPT).is_file()), None)
 
     return read
 
@@ -284,21 +292,11 @@ def _folder(place: Path) -> dict[str, str]:
         if not path.resolve().is_relative_to(place.resolve()):
             raise RecipeError(f"{path}: is a link out of its mod", hint="put the file itself there")
         size += path.stat().st_size
-        if size > _MOST_OF_A_MOD or len(found) >= _MOST_FILES:
-            most = f"{_MOST_FILES} files or {_MOST_OF_A_MOD // 1024} KiB"
+        if size > MOST_BYTES or len(found) >= MOST_FILES:
+            most = f"{MOST_FILES} files or {MOST_BYTES // 1024} KiB"
             raise RecipeError(f"{place}: more than {most}", hint="build an image with it: sparkwright build")
-        found[path.relative_to(place).as_posix()] = _content(path.read_bytes())
+        found[path.relative_to(place).as_posix()] = mod_content(path.read_bytes())
     return found
-
-
-def _content(data: bytes) -> str:
-    """The text of a file; base64 for what a recipe file cannot hold as text."""
-    try:
-        text = data.decode()
-    except ValueError:
-        text = ""
-    plain = bool(text) and "\r" not in text and not has_control(text) and not text.startswith(BINARY)
-    return text if plain else BINARY + base64.b64encode(data).decode()
 
 
 def _write(path: Path, text: str) -> None:

@@ -50,8 +50,12 @@ def fabric(choice: FabricChoice) -> dict[str, str]:
 
 
 def check_rdma(specs: Iterable[RankSpec]) -> Iterator[Finding]:
-    """A recipe that insists on RDMA, on a node that uses none: NCCL ends where TCP was meant to serve."""
-    for spec in specs:
+    """A recipe that insists on RDMA, on a node that uses none: NCCL ends where TCP was meant to serve.
+
+    One rank alone talks to nobody, so NCCL opens no network for it.
+    """
+    ranks = tuple(specs)
+    for spec in ranks if len(ranks) > 1 else ():
         if spec.env.get("NCCL_NET") == "IB" and not spec.env.get("NCCL_IB_HCA"):
             yield ENG["ENG033"].on(
                 spec.node, "NCCL_NET=IB; no RDMA device was found, or the cluster file has `hcas: []`"

@@ -59,6 +59,13 @@ def served_by(image: str) -> str:
     return next((name for name, row in table("releases").items() if repository in row["serves"]), "")
 
 
+def named_in(image: str) -> str:
+    """The engine whose name stands in that of an image, as in `own/vllm-spark:1`; '' for none or several."""
+    bare = "-" + re.sub(r"[^a-z0-9]+", "-", split_image(image)[0].lower()) + "-"
+    found = [name for name, row in table("releases").items() if any(f"-{word}-" in bare for word in row["words"])]
+    return found[0] if len(found) == 1 else ""
+
+
 def tag_day(image: str) -> str:
     """`2026-08-10` of a tag such as nightly-20260810 or 2026081102; ''."""
     found = _DAY.search(split_image(image)[1])

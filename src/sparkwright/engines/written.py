@@ -12,11 +12,12 @@ from sparkwright.engines.flag_data import DASHING, FlagData, flag_data, read_dat
 from sparkwright.engines.flag_values import Option, problems
 from sparkwright.engines.flags import PREFIXES, parse
 from sparkwright.engines.options import option_name
-from sparkwright.engines.tables import DATA_OF
+from sparkwright.engines.tables import DATA_OF, SEPARATE
 
 _OPTION = re.compile(r"--[A-Za-z]|-[A-Za-z]")
 _UNKNOWN = ("ENG002", "ENG004")  # a value or a key that is not among those of this version
 _LEVEL = re.compile(r"-O=?(\d?)$")
+_TELLING = 3  # options, for less any image might have
 _SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,9})?)([kKmMgGtT])(i?)")
 
 
@@ -51,6 +52,17 @@ def read_words(engine: str, words: Sequence[str]) -> tuple[tuple[str, ...], tupl
         options.append(found)
         at += taken
     return tuple(positional), tuple(options)
+
+
+def only_engine_with(words: Sequence[str]) -> str:
+    """The engine that has all options of a command line, where each other lacks some; '' for none or several."""
+    found = [name for name in SEPARATE if _has_all(name, words)]
+    return found[0] if len(found) == 1 else ""
+
+
+def _has_all(engine: str, words: Sequence[str]) -> bool:
+    options = read_words(engine, words)[1]
+    return len(options) >= _TELLING and all(one.option for one in options)
 
 
 def _one(engine: str, word: str, following: tuple[str, ...]) -> tuple[Written, int]:

@@ -6,6 +6,7 @@ as they are: `.sparkrun/registry.yaml` names folders, as RECIPES.md of https://g
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import takewhile
 from pathlib import PurePosixPath
 from typing import Annotated, Any, Literal
 
@@ -14,15 +15,17 @@ from pydantic import Field
 from sparkwright.domain.errors import RecipeError
 from sparkwright.domain.power import pointers, powers
 from sparkwright.domain.recipe import Recipe
-from sparkwright.domain.values import dataclass
+from sparkwright.domain.values import dataclass, field
+from sparkwright.engines.mods import touches
 from sparkwright.recipes.importers.draft import ImportOptions, slug
 from sparkwright.recipes.importers.importer import import_recipe
+from sparkwright.recipes.importers.mods import MOST_BYTES, MOST_FILES, SCRIPT
 from sparkwright.recipes.load import load_recipe
 from sparkwright.recipes.problems import clean, problems_of, report, valid_keys, validated
 from sparkwright.recipes.values import Matching, Part, Text, plain
 from sparkwright.recipes.yaml_lines import read_yaml
 
-OURS, SPARKRUN, USUAL = "sparkwright-registry.yaml", ".sparkrun/registry.yaml", "recipes"
+OURS, SPARKRUN, USUAL, MODS = "sparkwright-registry.yaml", ".sparkrun/registry.yaml", "recipes", "mods"
 SUFFIXES = (".yaml", ".yml")
 MAX_BYTES = 200_000  # of one recipe: the longest of 243 published ones has 17,000
 MAX_RECIPES = 2_000
@@ -44,11 +47,30 @@ class IndexPart(Part):
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """folders: below the registry's root, where recipe files are looked for, at any depth."""
+    """folders: below the registry's root, where recipe files are looked for, at any depth. mods: likewise, for mods."""
 
     name: str
     title: str
     folders: tuple[str, ...]
+    mods: tuple[str, ...] = (MODS,)
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """Files of a registry that one recipe may name.
+
+    beside: name -> text of the recipe files in its folder. mods: name of a mod's folder -> its files.
+    """
+
+    beside: Mapping[str, str] = field(default_factory=dict)
+    mods: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+    def mod(self, name: str) -> Mapping[str, str] | None:
+        """Files of a mod by the end of its path, as recipes name it."""
+        return self.mods.get(name.rpartition("/")[2])
+
+
+ALONE = Around()
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +120,7 @@ def _ours(text: str) -> Index:
 
 
 def _sparkrun(text: str) -> Index:
-    """Other keys (tuning, benchmarks, mods, visible) are not needed to read recipes."""
+    """Other keys (tuning, benchmarks, visible) are not needed to read recipes."""
     document = read_yaml(text, SPARKRUN)
     tree = plain(document.value)
     rows = tree.get("registries") if isinstance(tree, dict) else None
@@ -107,7 +129,9 @@ def _sparkrun(text: str) -> Index:
     named = [str(row.get("recipes") or row.get("subpath") or "").strip("/") for row in rows[:MAX_FOLDERS]]
     folders = [(document.line(("registries", n, "recipes")), one) for n, one in enumerate(named) if one]
     title = next((str(row["description"])[:200] for row in rows if row.get("description")), "")
-    return Index("", title, _checked(folders, SPARKRUN))
+    mods = [(document.line(("registries", n, "mods")), str(row["mods"]).strip("/")) for n, row in enumerate(rows)
+            if row.get("mods")][:MAX_FOLDERS]  # fmt: skip
+    return Index("", title, _checked(folders, SPARKRUN), (*(_checked(mods, SPARKRUN) if mods else ()), MODS))
 
 
 def _checked(folders: list[tuple[int, str]], source: str) -> tuple[str, ...]:
@@ -144,6 +168,45 @@ def names_of(paths: Iterable[str]) -> dict[str, str]:
     return dict(sorted(found.items()))
 
 
+def mods_of(index: Index, sizes: Mapping[str, int]) -> dict[str, dict[str, str]]:
+    """Folder of each mod -> its files, path in the mod -> path in the registry; sizes: bytes, -1 for a link.
+
+    A mod with a link, or with more than a recipe may carry, is left out: recipes then name it without its files.
+    """
+    begins = tuple(f"{folder}/" for folder in (*index.folders, *index.mods))
+    found = {path.rpartition("/")[0]: dict[str, str]() for path in sizes
+             if path.startswith(begins) and path.endswith(f"/{SCRIPT}")}  # fmt: skip
+    for path in sizes if found else ():
+        for folder in (parent.as_posix() for parent in PurePosixPath(path).parents):
+            if folder in found:
+                found[folder][path[len(folder) + 1 :]] = path
+    return {
+        folder: files for folder, files in sorted(found.items()) if _is_small([sizes[one] for one in files.values()])
+    }
+
+
+def _is_small(sizes: Sequence[int]) -> bool:
+    return min(sizes) >= 0 and sum(sizes) <= MOST_BYTES and len(sizes) <= MOST_FILES
+
+
+def named_by(path: str, text: str, others: Iterable[str], mods: Iterable[str]) -> tuple[dict[str, str], dict[str, str]]:
+    """Recipe files of the same folder, and folders of mods, whose names stand in a recipe: name -> path.
+
+    Of two mods with one name the one counts whose path has more in common with the recipe's.
+    """
+    folder = path.rpartition("/")[0]
+    names = {PurePosixPath(one).name: one for one in others if one != path and one.rpartition("/")[0] == folder}
+    near: dict[str, str] = {}
+    for mod in sorted(mods, key=lambda mod: _in_common(mod, path)):
+        near[mod.rpartition("/")[2]] = mod
+    return ({n: one for n, one in names.items() if n in text}, {n: one for n, one in near.items() if n in text})
+
+
+def _in_common(one: str, other: str) -> int:
+    """Characters that both begin with, so that official-mods goes with official-recipes."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
+
+
 def is_ours(text: str) -> bool:
     """True if a recipe is in our own form, and needs no import: `engine:` and `model:` are mappings."""
     lines = text.splitlines()
@@ -152,11 +215,12 @@ def is_ours(text: str) -> bool:
     )
 
 
-def own_text(text: str, source: str, name: str) -> tuple[str, tuple[str, ...]]:
+def own_text(text: str, source: str, name: str, around: Around = ALONE) -> tuple[str, tuple[str, ...]]:
     """The recipe in our own form, and the notes of an import. Raises RecipeError for one that cannot be used."""
     if is_ours(text):
         return text, ()
-    made = import_recipe(text, source, ImportOptions(name=slug(PurePosixPath(name).name)))
+    named = ImportOptions(name=slug(PurePosixPath(name).name))
+    made = import_recipe(text, source, named, around.beside.get, around.mod)
     if made.errors:
         hint = f"sparkwright recipes import {source} writes it with its notes, for you to edit"
         raise RecipeError("\n".join(made.errors), hint)
@@ -166,10 +230,10 @@ def own_text(text: str, source: str, name: str) -> tuple[str, tuple[str, ...]]:
 Check = Callable[[Sequence[Recipe], str], Sequence[str]]  # a recipe with its profiles, its file -> why it cannot start
 
 
-def judged(name: str, path: str, text: str, check: Check) -> Entry:
+def judged(name: str, path: str, text: str, check: Check, around: Around = ALONE) -> Entry:
     """The entry of a recipe, read and checked; never raises for its content."""
     try:
-        own, notes = own_text(text, path, name)
+        own, notes = own_text(text, path, name, around)
         recipe = load_recipe(own, path)
         profiles = [load_recipe(own, path, profile) for profile in recipe.profiles]
         errors = tuple(check([recipe, *profiles], path))
@@ -183,6 +247,8 @@ def _powers(recipe: Recipe, text: str) -> Iterator[str]:
     """Settings that run somebody's code or name files and addresses, each once."""
     found = [*powers(recipe.env, recipe.flags), *pointers(plain(read_yaml(text, "").value))]
     yield from dict.fromkeys(f"{power.setting} {power.gives}" for power in found)
+    for mod in recipe.mods:
+        yield f"mods.{mod.name} ({mod.digest}) runs {mod.script} in the container: {touches(mod)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +272,7 @@ def _change(name: str, old: tuple[Entry, str] | None, new: tuple[Entry, str] | N
     added = tuple(f"gives power: {power}" for power in entry.powers if old is None or power not in old[0].powers)
     if old is None:
         return Change(name, "new", (*entry.errors[:3], *added))
-    if old[1] == text and bool(old[0].errors) == bool(entry.errors):
+    if old[1] == text and not added and bool(old[0].errors) == bool(entry.errors):
         return None
     kind = "changed"
     if bool(old[0].errors) != bool(entry.errors):

@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from fakes.runs import CONDITIONS
+from sparkwright.adapters.recipe_sources import RecipeSources
 from sparkwright.cli.main import run
 from sparkwright.domain.run import Run
 from sparkwright.domain.workload import Workload
-from sparkwright.wiring import run_store, shell_names
+from sparkwright.wiring import places, run_store, shell_names
 
 
 @pytest.fixture
@@ -54,6 +55,19 @@ ROWS = (
 def test_names_are_completed(complete: Any) -> None:
     """Recipes, profiles, codes, clients, workloads and probes; nothing on stderr and exit code 0."""
     assert {line: complete(line) for line, _ in ROWS} == dict(ROWS)
+
+
+def test_recipes_of_a_registry_are_completed(complete: Any, tmp_path: Path) -> None:
+    """SOURCE/NAME of those that can be used, from the copy that the last update made."""
+    (tmp_path / "registry/recipes").mkdir(parents=True)
+    line = "command: vllm serve {model}\n"
+    text = 'recipe_version: "2"\nmodel: org/name\nruntime: vllm\ncontainer: vllm/vllm-openai:v0.26.0\n'
+    (tmp_path / "registry/recipes/good.yaml").write_text(text + line)
+    (tmp_path / "registry/recipes/odd.yaml").write_text(text.replace("vllm\n", "other\n", 1) + line)
+    where = places()
+    RecipeSources(where.sources, where.cwd).add("registry", "mine", lambda recipes, path: ())
+    assert complete("sparkwright plan mine/") == ["plain,mine/good", "file,"]
+    assert "plain,mine/good" in complete("sparkwright recipes import m")
 
 
 def test_runs_and_tags_are_completed(complete: Any) -> None:

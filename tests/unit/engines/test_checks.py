@@ -92,10 +92,12 @@ def test_the_served_name_comes_from_the_path_if_not_given() -> None:
 def test_rdma_by_force_on_a_node_without_it_is_named() -> None:
     """`hcas: []` promises plain TCP, and `NCCL_NET: IB` of a shipped recipe would end the start at the rendezvous."""
     spec = RankSpec(1, "spark-2", ("vllm",), {"NCCL_NET": "IB"}, Runtime.DOCKER)
-    (finding,) = check_rdma([spec])
+    other = replace(spec, rank=0, node="spark-1", env={})
+    (finding,) = check_rdma([other, spec])
     assert (finding.code, finding.severity, finding.subject) == ("ENG033", Severity.OVERRIDE, "spark-2")
     for env in ({"NCCL_NET": "IB", "NCCL_IB_HCA": "rocep1s0f0"}, {"NCCL_NET": "Socket"}, {}):
-        assert [*check_rdma([replace(spec, env=env)])] == []
+        assert [*check_rdma([other, replace(spec, env=env)])] == []
+    assert [*check_rdma([spec])] == [], "one rank alone opens no network"
 
 
 def test_a_review_reports_everything_once() -> None:

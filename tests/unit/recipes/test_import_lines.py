@@ -6,6 +6,7 @@ import pytest
 
 from sparkwright.domain.errors import RecipeError
 from sparkwright.domain.recipe import Recipe, Runtime
+from sparkwright.engines.catalog import imagined_ranks, rehearse
 from sparkwright.recipes.importers.draft import ImportOptions
 from sparkwright.recipes.importers.importer import Imported, import_recipe
 from sparkwright.recipes.load import load_recipe
@@ -298,3 +299,113 @@ def test_what_cannot_be_read_is_refused_with_its_place(text: str, file: str, wor
     """Pipes, output of commands, half a YAML, six services: a message with file and line, and no recipe."""
     with pytest.raises(RecipeError, match=word):
         import_recipe(text, file, ImportOptions())
+
+
+def test_arrays_of_a_script() -> None:
+    """Options in an array are followed; what a condition adds is named as missing, and does not take the rest away."""
+    recipe, made = read(
+        """#!/bin/bash
+ARGS=(
+  --max-model-len 65536   # tokens
+  --kv-cache-dtype "fp8"
+)
+ARGS+=(--max-num-seqs 4)
+[[ -n "$FAST" ]] && ARGS+=(--enforce-eager)
+MORE=()
+MODEL=org/name
+[ -n "$OTHER" ] && MODEL=$OTHER
+docker run -v "$(pwd)":/workspace a/vllm:1 vllm serve org/name "${ARGS[@]}" ${MORE[@]+"${MORE[@]}"}
+"""
+    )
+    assert (recipe.serving.context, recipe.serving.sequences, recipe.serving.kv_dtype) == (65536, 4, "fp8")
+    assert any(note.startswith("${ARGS}: left out, it has no value in the source") for note in made.notes)
+    assert not any("[[" in note or "FAST" in note for note in made.notes), "a test is no command of its own"
+    assert any("${PWD}:/workspace is left out" in note for note in made.notes)
+    assert not any("MORE" in note for note in made.notes), "an empty array stands for nothing"
+
+
+@for_each(
+    "text, why",
+    [
+        ("MODEL=a/b\n[ -n $X ] && MODEL=c/d\nvllm serve $MODEL\n", "model: ${MODEL} has no value in the source"),
+        ("docker run a/vllm:1 vllm serve $1\n", "model: ${1} has no value in the source"),
+        ("M=$(cat x)\nvllm serve $M\n", "model: ${M} has no value in the source"),
+    ],
+)
+def test_a_model_that_the_source_does_not_name(text: str, why: str) -> None:
+    """The variable that stands for it is the reason, not only that our own key is missing."""
+    made = import_recipe(text, "theirs.sh", ImportOptions())
+    assert any(error.startswith(why) for error in made.errors), made.errors
+
+
+@for_each(
+    "text",
+    [
+        "cmake --build build --target llama-server -j\n",
+        "Internet ─▶ GB10 box ─▶ llama-server (127.0.0.1:8080)\n",
+        "echo vllm serve org/name\n",
+    ],
+)
+def test_a_program_that_is_only_named_starts_nothing(text: str) -> None:
+    """The name of an engine as an argument, or in prose, is no start."""
+    with pytest.raises(RecipeError, match="no engine is started in it"):
+        import_recipe(text, "theirs.sh", ImportOptions())
+
+
+@for_each(
+    "image, command, engine",
+    [
+        ("own/vllm-dgx-spark:v11", "serve --model org/name --port 8000", "vllm"),
+        ("own/llama-cpp-spark:latest", "-m /models/a.gguf --port 8000", "llama-cpp"),
+        ("own/inference:1", "--model org/name --max-model-len 8192 --gpu-memory-utilization 0.5", "vllm"),
+        ("own/inference:1", "--model-path org/name --mem-fraction-static 0.5 --tp-size 1", "sglang"),
+        ("own/llama-swap:1", "--config /c.yaml --listen 0.0.0.0:8080", ""),
+        ("ollama/ollama:latest", "", ""),
+    ],
+)
+def test_a_container_whose_image_starts_the_engine(image: str, command: str, engine: str) -> None:
+    """The image's name tells the engine, or its options do; what tells neither is refused with the image's name."""
+    text = f"services:\n  one: {{image: {image}, command: '{command}'}}\n"
+    if engine:
+        recipe, made = read(text, "compose.yaml", service="one")
+        assert recipe.engine.name == engine and any(note.startswith(f"engine: {engine}, ") for note in made.notes)
+        return
+    with pytest.raises(RecipeError, match=f"the image {image}"):
+        import_recipe(text, "compose.yaml", ImportOptions(service="one"))
+
+
+def test_options_behind_a_comment_of_a_folded_line() -> None:
+    """YAML folds lines into one, where `#` hides all that follows from the shell: the source serves without it."""
+    text = """services:
+  one:
+    image: a/vllm:1
+    entrypoint: [bash, -lc]
+    command:
+      - >
+        vllm serve org/name --max-num-seqs 2
+        # pinned:
+        --revision abc
+        --max-model-len 8192
+"""
+    recipe, made = read(text, "compose.yaml")
+    assert recipe.serving.sequences == 2 and recipe.serving.context == 0
+    (note,) = [note for note in made.notes if "comment for the shell" in note]
+    assert "2 option(s)" in note and "--revision, --max-model-len" in note
+
+
+def test_a_name_with_spaces_is_written_without() -> None:
+    """Our names are one word; the note says which one clients ask for then."""
+    recipe, made = read("vllm serve org/name --served-model-name 'Qwen 397B:int4'\n")
+    assert recipe.model.served_name == "Qwen-397B:int4" and any("clients ask for Qwen-397B" in n for n in made.notes)
+
+
+def test_one_rank_may_ask_for_rdma() -> None:
+    """NCCL_NET=IB of a file for one node is no error: there is nobody to talk to."""
+    recipe, _ = read("NCCL_NET=IB vllm serve org/name\n")
+    assert not [finding for finding in rehearse(recipe) if finding.code == "ENG033"]
+
+
+def test_an_option_that_no_version_has_keeps_its_no() -> None:
+    """`--no-mmap`, which a newer table no longer has, is `mmap: false`, and written as it came."""
+    recipe, _ = read("docker run own/llama-cpp:1 llama-server -m /m/a.gguf --no-mmap\n")
+    assert recipe.flags == {"mmap": False} and "--no-mmap" in imagined_ranks(recipe)[0].engine_words

@@ -4,7 +4,7 @@ import pytest
 
 from sparkwright.domain.errors import RecipeError
 from sparkwright.recipes import registry
-from sparkwright.recipes.registry import Change, Entry, Index
+from sparkwright.recipes.registry import Around, Change, Entry, Index
 
 SPARKRUN = """
 registries:
@@ -107,3 +107,32 @@ def test_what_changed_is_said_setting_by_setting() -> None:
         Change("new", "new"),
         Change("other", "changed", ("defaults.port: 1 -> 3", "gives power: flags.x runs code")),
     )
+
+
+def test_mods_are_found_where_the_index_says_and_by_the_nearest_folder() -> None:
+    """Two mods of one name: each recipe gets the one of its own part of the registry; links and giants are left out."""
+    rows = "registries:\n- {recipes: a/recipes, mods: a/mods}\n- {recipes: b/recipes, mods: b/mods}\n"
+    index = registry.read_index({registry.SPARKRUN: rows}, ())
+    sizes = {
+        "a/mods/fix/run.sh": 9, "a/mods/fix/sub/x.py": 9, "b/mods/fix/run.sh": 9, "a/mods/link/run.sh": -1,
+        "b/mods/giant/run.sh": 10**6, "a/mods/no-script/x.py": 9, "else/fix/run.sh": 9,
+    }  # fmt: skip
+    mods = registry.mods_of(index, sizes)
+    assert mods == {
+        "a/mods/fix": {"run.sh": "a/mods/fix/run.sh", "sub/x.py": "a/mods/fix/sub/x.py"},
+        "b/mods/fix": {"run.sh": "b/mods/fix/run.sh"},
+    }
+    others = ["b/recipes/base.yaml", "b/recipes/one.yaml", "a/recipes/base.yaml"]
+    found = registry.named_by("b/recipes/one.yaml", "include: base.yaml\nmods: [mods/fix]\n", others, mods)
+    assert found == ({"base.yaml": "b/recipes/base.yaml"}, {"fix": "b/mods/fix"})
+
+
+def test_a_changed_mod_is_a_changed_recipe() -> None:
+    """The recipe's own text may stay the same: what would run in the container is shown before it takes effect."""
+    text = 'recipe_version: "2"\nmodel: a/b\nruntime: vllm\ncontainer: vllm/vllm-openai:v0.26.0\nmods: [mods/fix]\n'
+    old, new = (
+        registry.judged("x", "x.yaml", text, lambda recipes, path: (), Around(mods={"fix": {"run.sh": script}}))
+        for script in ("pip install one", "pip install two")
+    )
+    (change,) = registry.changes({"x": (old, text)}, {"x": (new, text)})
+    assert change.kind == "changed" and "runs run.sh in the container: installs packages" in change.lines[0]

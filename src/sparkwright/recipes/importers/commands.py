@@ -28,7 +28,9 @@ _OWN = re.compile(r"(?:.*/)?[\w.-]*(vllm|sglang)[\w.-]*")
 _BESIDE = ("exec", "env", "nohup", "time", "sudo", "uv", "run", "command", "-E", "--")
 _SHELLS = re.compile(r"(?:.*/)?(?:ba|da|z)?sh")
 # Commands that change nothing for the engine.
-SILENT = ("set", "echo", "true", ":", "trap", "exit", "sleep", "ulimit")
+SILENT = ("set", "echo", "printf", "true", ":", "trap", "exit", "sleep", "ulimit", "shift", "[", "[[", "test")
+# An option that names what an engine serves; a bare word behind it does not.
+_NAMES_MODEL = re.compile(r"(?:-m|-hf|-hfr|-mu|--(?:model|hf-repo|model-url|models-dir))(?:=.*)?")
 CONTAINER = ("docker", "podman", "nerdctl")
 
 
@@ -37,7 +39,7 @@ class Started:
     """words: model and options. program: as written, when it is not what sparkwright would start anyway.
 
     env: assignments before the program. prefix: words before it that belong to another program (`numactl ...`).
-    others: what else the same shell runs.
+    others: what else the same shell runs. by_name: how the engine is known where no program is named.
     """
 
     engine: str
@@ -47,6 +49,7 @@ class Started:
     prefix: tuple[str, ...] = ()
     at: Simple | None = None
     others: tuple[str, ...] = ()
+    by_name: str = ""
 
 
 def find_start(words: Sequence[str]) -> Started | None:
@@ -63,10 +66,24 @@ def find_start(words: Sequence[str]) -> Started | None:
         else:
             continue
         before = [w for w in words[:at] if w not in _BESIDE]
+        if not _starts_here(words, at, begin, before):
+            return None
         env = tuple((w.partition("=")[0], w.partition("=")[2]) for w in before if re.match(r"[A-Za-z_]\w*=", w))
         prefix = tuple(w for w in before if not re.match(r"[A-Za-z_]\w*=", w))
         return Started(engine, tuple(words[begin:]), program, env, prefix)
     return None
+
+
+def _starts_here(words: Sequence[str], at: int, begin: int, before: Sequence[str]) -> bool:
+    """Whether the program's name is no argument of another command: `cmake --target llama-server` starts nothing."""
+    others = [word for word in before if not re.match(r"[A-Za-z_]\w*=", word)]
+    if not others:
+        return True
+    if others[0] in SILENT:
+        return False
+    rest = words[begin:]
+    named = bool(rest[:1]) and not rest[0].startswith("-") and "llama" not in words[at]
+    return begin > at + 1 or named or any(_NAMES_MODEL.fullmatch(word) for word in rest)
 
 
 def _by_module(words: Sequence[str], at: int) -> tuple[str, int, str] | None:

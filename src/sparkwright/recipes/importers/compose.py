@@ -7,13 +7,12 @@ from typing import Any
 
 from sparkwright.domain.errors import RecipeError
 from sparkwright.domain.values import dataclass
-from sparkwright.engines.releases import served_by
-from sparkwright.recipes.importers.commands import find_start, inner_shell, starts_in
-from sparkwright.recipes.importers.container import OURS, Container, put_container
+from sparkwright.recipes.importers.container import OURS, Container, put_container, started_by
 from sparkwright.recipes.importers.draft import Draft, ImportOptions
-from sparkwright.recipes.importers.shell import Growth, Script, env_file
+from sparkwright.recipes.importers.shell import Growth, env_file
 
 _MOST = 2  # services, unless one is named
+_KNOWN = "known: vllm serve, sglang.launch_server, trtllm-serve, llama-server"
 _READ = "image command entrypoint environment env_file volumes ports shm_size"
 _VARIABLE = re.compile(r"\$(?:(\$)|\{([^{}]*(?:\{[^{}]*\}[^{}]*)*)\}|([A-Za-z_]\w*))")
 _BRACED = re.compile(r"(\w+)(:?[-+?])?(.*)", re.DOTALL)
@@ -72,11 +71,12 @@ def _service(services: Mapping[str, Mapping[str, Any]], source: str, options: Im
         )
     engines = [name for name, row in services.items() if _starts(row, source)]
     if len(services) > _MOST:
-        why = f"{len(services)} services: {', '.join(services)}; at most {_MOST} are read"
-        raise RecipeError(f"{source}:1: {why}", hint=f"name the one to import: --service {(engines or [*services])[0]}")
+        why = f"{len(services)} services: {', '.join(services)}; at most {_MOST} are read without --service"
+        why += f", and these start an engine: {', '.join(engines)}" if engines else ", and none starts a known engine"
+        known = f"name the one to import: --service {engines[0]}" if engines else _KNOWN
+        raise RecipeError(f"{source}:1: {why}", hint=known)
     if not engines:
-        raise RecipeError(f"{source}:1: no service starts an engine: {', '.join(services)}", hint="known: vllm serve, "
-                          "sglang.launch_server, trtllm-serve, llama-server")  # fmt: skip
+        raise RecipeError(f"{source}:1: no service starts an engine: {', '.join(services)}", hint=_KNOWN)
     if len(engines) > 1 and not _same(services[engines[0]], services[engines[1]]):
         why = f"two services start an engine: {', '.join(engines)}, and not as ranks of one"
         raise RecipeError(f"{source}:1: {why}", hint=f"name the one to import: --service {engines[0]}")
@@ -94,10 +94,10 @@ def _same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 
 def _starts(row: Mapping[str, Any], source: str) -> bool:
     words = (*_command(row.get("entrypoint"), source), *_command(row.get("command"), source))
-    inner = inner_shell(words)
-    if inner is not None:
-        return bool(starts_in(Script(inner, source), source))
-    return bool(find_start(words) or served_by(str(row.get("image") or "")))
+    try:
+        return bool(started_by(str(row.get("image") or ""), words, source))
+    except RecipeError:
+        return False
 
 
 def _command(value: Any, source: str) -> tuple[str, ...]:

@@ -3,10 +3,12 @@
 import getopt
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 from sparkwright.domain.errors import RecipeError
 from sparkwright.domain.values import dataclass, field
-from sparkwright.engines.releases import served_by
+from sparkwright.engines.releases import named_in, served_by
+from sparkwright.engines.written import only_engine_with
 from sparkwright.recipes.importers.commands import Started, find_start, inner_shell, one_start, starts_in
 from sparkwright.recipes.importers.draft import Draft, ImportOptions, put_engine, put_env, put_nodes, put_program
 from sparkwright.recipes.importers.flags import put_command
@@ -111,9 +113,9 @@ def _mount_words(word: str) -> str:
 
 def put_container(draft: Draft, container: Container, source: str, options: ImportOptions) -> None:
     """Engine, image, environment, mounts and command line of a container. Raises RecipeError: it starts no engine."""
-    started = _start(container, source)
+    started = started_by(container.image, container.words, source, container.env)
     put_engine(draft, started.engine, container.image)
-    put_program(draft, started.program, started.prefix, started.others)
+    put_program(draft, started)
     put_env(draft, {**container.env, **dict(started.env)})
     put_command(draft, started.engine, started.words)
     put_mounts(draft, container.mounts)
@@ -126,17 +128,29 @@ def put_container(draft: Draft, container: Container, source: str, options: Impo
     settle(draft, Told(options.version, (("a label of the image", container.label),)))
 
 
-def _start(container: Container, source: str) -> Started:
-    inner = inner_shell(container.words)
+def started_by(image: str, words: Sequence[str], source: str, env: Mapping[str, str] = MappingProxyType({})) -> Started:
+    """The engine that a container starts. words: entrypoint and command. Raises RecipeError with the image's name."""
+    inner = inner_shell(words)
     if inner is not None:
-        return one_start(starts_in(Script(inner, source, dict(container.env)), source), source)
-    if found := find_start(container.words):
+        return one_start(starts_in(Script(inner, source, dict(env)), source), source)
+    if found := find_start(words):
         return found
-    engine = served_by(container.image)
-    words = container.words[1:] if container.words[:1] == ("serve",) else container.words
-    if engine and (not words or words[0].startswith("-") or "/" in words[0]):
-        return Started(engine, words)
-    return one_start([], source)
+    rest = tuple(words[1:] if tuple(words[:1]) == ("serve",) else words)
+    if not rest or rest[0].startswith("-") or "/" in rest[0]:
+        if engine := served_by(image):
+            return Started(engine, rest)
+        if rest and (engine := named_in(image)):
+            return Started(engine, rest, by_name=f"after the name of the image {image}")
+        if engine := only_engine_with(rest):
+            return Started(engine, rest, by_name="the only engine that has all of these options")
+    shown = " ".join(words)[:60]
+    why = (
+        f"starts {shown!r} by its own entrypoint" if shown else "names no command, and its own entrypoint is not known"
+    )
+    raise RecipeError(
+        f"{source}: no engine is started in it that is known: the image {image or '(built)'} {why}",
+        hint="known: vllm serve, python -m sglang.launch_server, trtllm-serve, llama-server; write it as the command",
+    )
 
 
 def put_mounts(draft: Draft, mounts: Iterable[str]) -> None:

@@ -1,11 +1,12 @@
 """A recipe in the making: our keys so far, and what of the source has no place in them."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from sparkwright.domain.power import pointers, powers
 from sparkwright.domain.values import dataclass, field
+from sparkwright.recipes.importers.commands import Started
 from sparkwright.recipes.values import is_secret_name, looks_secret
 from sparkwright.recipes.vocabulary import PER_RANK_ENV
 
@@ -57,16 +58,29 @@ def put_engine(draft: Draft, name: str, image: str) -> None:
         draft.put("engine.image_note", "imported: the source names only a tag, which can move")
 
 
-def put_program(draft: Draft, program: str, prefix: Sequence[str], others: Sequence[str] = ()) -> None:
+def put_program(draft: Draft, started: Started) -> None:
     """The engine's program where it is no usual one, and notes of what stands before it and runs besides."""
-    if program:
+    if program := started.program:
         draft.put("engine.entrypoint", [program])
         if program.rpartition("/")[2] not in ("vllm", "sglang", "trtllm-serve", "llama-server"):
             draft.note(f"engine.entrypoint: {program} is the image's own program; it is taken over")
-    if prefix:
-        draft.note(f"command: {' '.join(prefix)!r} before the engine is left out")
-    for other in others:
+    if started.by_name:
+        draft.note(f"engine: {started.engine}, {started.by_name}; its program is started, not the image's entrypoint")
+    if started.prefix:
+        draft.note(f"command: {' '.join(started.prefix)!r} before the engine is left out")
+    for other in started.others:
         draft.note(f"command: {other[:120]!r} beside the engine is left out; write it as a mod if the engine needs it")
+    _note_comment(draft, started.at.comment if started.at else "")
+
+
+def _note_comment(draft: Draft, comment: str) -> None:
+    """Name the options behind a `#`: a shell reads none of them, least of all where YAML folded lines into one."""
+    if lost := re.findall(r"(?<!\S)--?[A-Za-z][\w.-]*", comment):
+        names = ", ".join(dict.fromkeys(lost[:8]))
+        draft.note(
+            f"command: {len(lost)} option(s) stand behind `{' '.join(comment[:30].split())}...`, a comment for the "
+            f"shell; the source starts without them: {names}"
+        )
 
 
 def put_nodes(draft: Draft, asked: int) -> None:

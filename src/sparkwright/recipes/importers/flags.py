@@ -46,7 +46,11 @@ def put_command(draft: Draft, engine: str, words: Words, model: str = "") -> Non
     if positional and not model:
         put_model(draft, positional[0])
     for word in positional[1:]:
-        draft.note(f"{word!r}: left out, it belongs to no option")
+        hole = unresolved(word)
+        why = (
+            "has no value in the source; if it stands for options, they are missing" if hole else "belongs to no option"
+        )
+        draft.note(f"{hole or repr(word)}: left out, it {why}")
     for one in options:
         word = flag_word(one.name)
         if one.option is None and ALIASES.get(word, "").partition(".")[0] in ("serving", "parsers", "speculation"):
@@ -72,10 +76,10 @@ def scalar(word: str) -> Any:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A mapping of keys that are there once: which of two wins is for the engine to say."""
+    """A mapping whose keys have one value each: which of two values wins is for the engine to say."""
     found = dict(pairs)
-    if len(found) != len(pairs):
-        raise ValueError("a key is there twice")
+    if any(found[name] != value for name, value in pairs):
+        raise ValueError("a key is there twice, with two values")
     return found
 
 
@@ -150,17 +154,21 @@ def _put(draft: Draft, engine: str, name: str, value: Any, one: Written | None) 
             f"{word}: left out, the gateway on the head node encrypts; `serving.gateway.tls` chooses its certificate"
         )
     elif path.partition(".")[0] not in _SECTIONS or "." not in path:
-        own = one.long if one and not one.negated else name
+        own = one.long if one and name == one.name and not one.negated else name
         _flag(draft, path.replace("_", "-") if word in _SPARKRUN and path else own, value)
     elif path in _INTS.split():
         number = value if isinstance(value, int) else whole_number(one.option if one else None, str(value))
         if isinstance(number, bool) or number is None:
-            draft.note(f"{word}: {value!r} is no whole number and is left out")
+            more = "; `sparkwright plan` tells which context fits, for serving.context" * (path == "serving.context")
+            draft.note(f"{word}: {value!r} is no whole number and is left out{more}")
         else:
             draft.put(path, number)
     elif isinstance(value, list) and path == "model.served_name" and engine.startswith("vllm"):
         draft.put(path, str(value[0]))
         draft.put("model.aliases", [str(name) for name in value[1:]])
+    elif path == "model.served_name" and len(str(value).split()) > 1:
+        draft.put(path, "-".join(str(value).split()))
+        draft.note(f"{word}: {value!r} is written without spaces; clients ask for {draft.get(path)}")
     elif isinstance(value, list):
         draft.put(path, value[0])
         draft.note(f"{word}: only {value[0]!r} of {len(value)} values has a key")

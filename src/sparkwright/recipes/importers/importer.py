@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import PurePath
 from typing import Any
 
@@ -67,8 +67,14 @@ def import_recipe(
     try:
         load_recipe(written, f"{name}.yaml")
     except RecipeError as error:
-        errors = error.message
+        errors = "\n".join((error.message, *_why_no_model(draft)))
     return Imported(name, written, tuple(draft.notes), tuple(errors.splitlines()))
+
+
+def _why_no_model(draft: Draft) -> Iterator[str]:
+    """The variable or hole that stands for the model, where the source does not give it a value."""
+    if not draft.get("model.id") and not draft.get("model.path"):
+        yield from (note for note in draft.notes if note.startswith("model: "))
 
 
 def _read(text: str, source: str, options: ImportOptions, beside: Beside) -> tuple[Draft, str]:

@@ -88,7 +88,7 @@ def _put_process(draft: Draft, started: Started, options: ImportOptions) -> None
     venv = re.fullmatch(r"((?:/|~/)\S*)/bin/[\w.-]+", started.program)
     if venv:
         draft.put("engine.venv", venv[1])
-    put_program(draft, "" if venv else started.program, started.prefix, started.others)
+    put_program(draft, replace(started, program="" if venv else started.program))
     draft.note("engine.runtime: process, the line names no image; give engine.image to run it in a container")
     put_env(draft, {name: value for name, value in started.env if name != "PATH"})
     put_command(draft, started.engine, started.words)

@@ -1,16 +1,31 @@
 """Mods of a sparkrun recipe: the folder that it names, with its files, so that the recipe stands alone."""
 
+import base64
 import re
 from collections.abc import Callable, Mapping
 
+from sparkwright.engines.mods import BINARY
 from sparkwright.recipes.importers.draft import Draft
+from sparkwright.recipes.values import has_control
 
-_SCRIPT = "run.sh"
+SCRIPT = "run.sh"
+MOST_FILES = 64
+MOST_BYTES = 256 * 1024
 
 
 def mod_name(reference: str) -> str:
     """`fix-x` of `mods/fix-x`, `@registry/mods/fix-x` and `owner/fix-x`."""
     return re.sub(r"[^\w.+-]", "-", reference.rstrip("/").rpartition("/")[2])[:80] or "mod"
+
+
+def mod_content(data: bytes) -> str:
+    """The text of a file; base64 for what a recipe file cannot hold as text."""
+    try:
+        text = data.decode()
+    except ValueError:
+        text = ""
+    plain = bool(text) and "\r" not in text and not has_control(text) and not text.startswith(BINARY)
+    return text if plain else BINARY + base64.b64encode(data).decode()
 
 
 def put_mods(draft: Draft, folder: Callable[[str], Mapping[str, str] | None]) -> None:
@@ -23,13 +38,13 @@ def put_mods(draft: Draft, folder: Callable[[str], Mapping[str, str] | None]) ->
         origin = str(mod["origin"])
         bare = re.sub(r"^@[\w.-]+/", "", origin).removeprefix("mods/")
         files = folder(bare)
-        if files and _SCRIPT in files:
+        if files and SCRIPT in files:
             found[mod["name"]] = {**mod, "files": dict(files)}
-            draft.note(f"mods.{mod['name']}: taken over with {len(files)} files; {_SCRIPT} runs in the container")
+            draft.note(f"mods.{mod['name']}: taken over with {len(files)} files; {SCRIPT} runs in the container")
         else:
             found[mod["name"]] = mod
             draft.note(
-                f"mods.{mod['name']}: only its name is taken over, its folder {bare} with {_SCRIPT} is not next to the "
+                f"mods.{mod['name']}: only its name is taken over, its folder {bare} with {SCRIPT} is not next to the "
                 "recipe; copy it there and import again, for `up` refuses to start without it"
             )
     if found:

@@ -12,19 +12,25 @@ from sparkwright.domain.values import dataclass, field
 MOST_CHARACTERS = 128 * 1024
 _PIECE = re.compile(
     r"""(?P<blank>[ \t\r]+|\\\r?\n)
+    |(?P<test>(?<![^\s;&|()!])\[\[[ \t][^\n]{0,400}?[ \t]\]\](?!\S))
     |(?P<comment>(?:(?<=[\s;&|()])|^)\#[^\n]*)
     |(?P<redirect>\d?(?:&>>?|>>|>\||>&\d?|<&\d?|<<<|<<-?|<>|[<>]))
     |(?P<operator>\n|;;|&&|\|\||\|&|[;&|()])
     |'(?P<single>[^']*)'
     |"(?P<double>(?:[^"\\]|\\.)*)"
     |\\(?P<escaped>.)
+    |(?P<folder>\$\([ ]{0,9}pwd[ ]{0,9}\)|`pwd`)
     |(?P<output>\$\(|`)
     |\$\{(?P<braced>(?:[^{}]|\{[^{}]*\})*)\}
     |\$(?P<name>\w+|[@*?!$\#-])
     |(?P<plain>[^\s'"\\$`;&|()<>]+|.)""",
     re.VERBOSE | re.DOTALL,
 )
-_INSIDE = re.compile(r"\\([\"\\$`])|(\$\(|`)|\$\{((?:[^{}]|\{[^{}]*\})*)\}|\$(\w+)", re.DOTALL)
+_INSIDE = re.compile(
+    r"\\([\"\\$`])|(\$\( {0,9}pwd {0,9}\)|`pwd`)|(\$\(|`)|\$\{((?:[^{}]|\{[^{}]*\})*)\}|\$(\w+)", re.DOTALL
+)
+_ALL_OF = re.compile(r"([A-Za-z_]\w*)\[[@*]\](?:\+.*)?", re.DOTALL)  # inside `${...}`: every item of an array
+_ARRAY = re.compile(r"([A-Za-z_]\w*)(\+?)=")
 _BRACED = re.compile(r"(?P<name>\w+)(?P<how>:?[-+=?])?(?P<other>.*)", re.DOTALL)
 _ASSIGNED = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
 _OPENS = ("if", "for", "while", "until", "case", "select", "{", "function")
@@ -50,7 +56,10 @@ class Growth:
 
 @dataclass(frozen=True, slots=True)
 class Simple:
-    """One simple command. line: where it begins. assigned: `NAME=value` before it. after: the operator behind it."""
+    """One simple command. line: where it begins. assigned: `NAME=value` before it. after: the operator behind it.
+
+    comment: behind its words, in the same line.
+    """
 
     line: int
     words: tuple[str, ...]
@@ -59,6 +68,7 @@ class Simple:
     after: str = ""
     redirected: bool = False
     in_branch: bool = False
+    comment: str = ""
 
 
 class Script:
@@ -69,6 +79,8 @@ class Script:
         if len(text) > MOST_CHARACTERS:
             raise RecipeError(f"{source}: {len(text)} characters; at most {MOST_CHARACTERS} are read", hint="cut it")
         self.variables = dict(given or {})
+        self._arrays: dict[str, list[str]] = {}
+        self._array, self._first_item, self._comment, self._tested = "", 0, "", False
         self.exported: dict[str, str] = {}
         self.commands: list[Simple] = []
         self._source, self._line, self._depth = source, line, 0
@@ -85,6 +97,9 @@ class Script:
         kind, found = match.lastgroup or "", match[match.lastgroup or 0]
         if kind in ("blank", "comment"):
             self._close_word()
+            self._comment = found if kind == "comment" and self._words and not self._array else self._comment
+        elif kind == "operator" and (self._array or self._opens_array(found)):
+            self._take_array(found)
         elif kind == "redirect":
             self._close_word()
             self._redirected = self._skip = True
@@ -102,6 +117,11 @@ class Script:
     def _add(self, kind: str, found: str) -> None:
         if not self._words and self._word is None:
             self._begun = self._line
+        if (items := self._items(kind, found)) is not None:
+            for item in items:
+                self._close_word()
+                self._word = self._grown.by(item)
+            return
         if kind in ("braced", "name"):
             parts = self._value(found).split() or [""]
             self._word = (self._word or "") + parts[0] if parts[0] or self._word is not None else self._word
@@ -109,14 +129,17 @@ class Script:
                 self._close_word()
                 self._word = part
             return
-        inner = {"double": lambda: self._expanded(found), "output": lambda: OUTPUT}.get(kind, lambda: found)()
+        special = {"output": OUTPUT, "test": "[[", "folder": self._value("PWD") if kind == "folder" else ""}
+        inner = self._expanded(found) if kind == "double" else special.get(kind, found)
         self._word = (self._word or "") + inner
 
     def _expanded(self, text: str) -> str:
         def one(match: re.Match[str]) -> str:
             if match[1]:
                 return match[1]
-            return OUTPUT if match[2] else self._value(match[3] if match[3] is not None else match[4])
+            if match[2]:
+                return self._value("PWD")
+            return OUTPUT if match[3] else self._value(match[4] if match[4] is not None else match[5])
 
         return _INSIDE.sub(one, text.replace("\\\n", ""))
 
@@ -133,6 +156,39 @@ class Script:
             return self._grown.by(value)
         return self._expanded(other) if how[-1:] in ("-", "=") and how else f"${{{name}}}"
 
+    def _opens_array(self, operator: str) -> bool:
+        declares = self._words[:1] in ([], ["local"], ["declare"], ["readonly"])
+        return operator == "(" and declares and bool(self._word and _ARRAY.fullmatch(self._word))
+
+    def _take_array(self, operator: str) -> None:
+        """`NAME=(`, what is between its words, and the bracket that closes it."""
+        self._close_word()
+        if not self._array:
+            self._array, self._first_item = self._words.pop(), len(self._words)
+        elif operator == ")":
+            items = self._words[self._first_item :]
+            del self._words[self._first_item :]
+            self._keep_array(self._array.rstrip("+="), items, self._array.endswith("+="))
+            self._array = ""
+
+    def _keep_array(self, name: str, items: list[str], more: bool) -> None:
+        """Under a condition nobody knows the items; with `+=` the name in their place shows that some are missing."""
+        if self._conditional and not more:
+            self._arrays.pop(name, None)
+            return
+        there = self._arrays.setdefault(name, [])
+        if not more:
+            there.clear()
+        there += [f"${{{name}}}"] if self._conditional else items
+
+    def _items(self, kind: str, found: str) -> list[str] | None:
+        """The words of `"${NAME[@]}"`; None for anything else."""
+        inside = found[2:-1] if kind == "double" and found.startswith("${") and found.endswith("}") else found
+        match = _ALL_OF.fullmatch(inside) if kind in ("double", "braced") else None
+        items = self._arrays.get(match[1]) if match else None
+        self._grown.by(" " * len(items or ()))
+        return items
+
     def _close_word(self) -> None:
         if self._word is not None and not self._skip:
             self._words.append(self._word)
@@ -147,7 +203,8 @@ class Script:
             self._depth += (words[0] in _OPENS) - (words[0] in _CLOSES)
             words = words[1:]
         self._run(words, operator)
-        self._before, self._redirected, self._skip = operator, False, False
+        self._before, self._redirected, self._skip, self._comment = operator, False, False, ""
+        self._tested = operator in ("&&", "||") and (self._tested or words[:1] in (["["], ["[["], ["test"]))
 
     def _run(self, words: list[str], operator: str) -> None:
         assigned = dict[str, str]()
@@ -159,21 +216,25 @@ class Script:
         elif not words:
             self._assign(assigned)
         else:
-            more = (self._before, operator, self._redirected, self._depth > 0)
+            more = (self._before, operator, self._redirected, self._depth > 0, self._comment)
             self.commands.append(Simple(self._begun, tuple(words), assigned, *more))
 
     def _export(self, words: list[str]) -> None:
         found = {match[1]: match[2] for word in words[1:] if (match := _ASSIGNED.fullmatch(word))}
         bare = {word: self.variables[word] for word in words[1:] if word in self.variables}
         self._assign(found)
-        if self._depth == 0 and words[0] == "export":
+        if not self._conditional and words[0] == "export":
             self.exported |= found | bare
 
+    @property
+    def _conditional(self) -> bool:
+        """True if an assignment holds only sometimes: in a branch, behind a test, or behind `||`."""
+        return self._depth > 0 or self._tested or self._before == "||"
+
     def _assign(self, found: Mapping[str, str]) -> None:
-        """Assigns variables. Under a condition nobody knows which assignment holds: the name has no value from there
-        on."""
+        """Assigns variables. One under a condition, or printed by a command, has no value from there on: nobody knows it."""
         for name, value in found.items():
-            if self._depth:
+            if self._conditional or OUTPUT in value:
                 self.variables.pop(name, None)
             else:
                 self.variables[name] = value

@@ -97,7 +97,7 @@ def _started(command: str, source: str) -> Started | None:
 
 
 def _put_started(draft: Draft, engine: str, started: Started) -> None:
-    put_program(draft, started.program, started.prefix, started.others)
+    put_program(draft, started)
     put_env(draft, {name: value for name, value in started.env if name != "PATH"})
     put_command(draft, engine, started.words, model="known")
 
