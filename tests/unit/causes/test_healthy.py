@@ -241,3 +241,29 @@ def test_mechanisms_fill_their_slots(text: str, key: str) -> None:
         assert "{" not in found.explanation.title + "".join(found.explanation.next)
     else:
         assert "cub.cuh" in json.dumps([p.text for c in found.causes for p in c.proof] + [str(found.explanation)])
+
+
+@for_each(
+    "text",
+    [
+        "database-1  | 2026-04-12 09:23:56.341 UTC [90] FATAL:  terminating connection due to administrator command\n",
+        "#19 1.622 No CUDA runtime is found, using CUDA_HOME='/usr/local/cuda'\n",
+        "127.0.0.1 - - [28/Nov/2026 07:11:02] code 404, message File not found\n",
+        f"/opt/{'a' * 90}/executor.py:152: UserWarning: Failed to get the IP address, using 0.0.0.0 by default.\n"
+        "INFO 11-28 07:16:12 [executor.py:153] DP group leader: master_addr=127.0.0.1, nnodes=2\n",
+        ' - leaked function "create_memdesc_reinterpret"\n - leaked function "create_memdesc_index"\n',
+        " -ignore_critical           permit unhandled critical extensions\n -timeout    Enable time-outs\n",
+    ],
+)
+def test_what_healthy_programs_print_is_no_failure(text: str) -> None:
+    """Guards a build without a GPU, an ordered shutdown, a refused request, Python's warnings, leftovers, help."""
+    assert not blamed(of(text))
+
+
+def test_an_error_of_the_loader_is_a_failure_whatever_precedes_it() -> None:
+    """Guards status 1 where a runner listens before its model is loaded."""
+    ready = 'level=INFO source=runner.go:874 msg="Server listening on 127.0.0.1:41115"\n'
+    error = "llama_model_load: error loading model: unable to allocate Vulkan0 buffer\n"
+    for text in (error, ready + error):
+        found = of(text)
+        assert found.failure and found.causes[0].key == "model-weights-too-large-for-node"
