@@ -20,7 +20,7 @@ from sparkwright.domain.plan import Plan
 from sparkwright.domain.progress import StepDone, StepStarted
 from sparkwright.domain.recipe import ModelKind
 from sparkwright.domain.units import duration
-from sparkwright.engines.catalog import engine as engine_by_name
+from sparkwright.engines.catalog import engine_of
 
 QUESTION = "Write one short sentence."
 # A model that thinks first may need more than a greeting's worth; any token of it proves that the ranks work together.
@@ -43,8 +43,8 @@ async def until_ready(
     ours: this call started them. Ranks that somebody else started and whose server is up are left alone: they may
     be busy with a prompt that takes a quarter of an hour (980K tokens: 16.6 minutes). facts: of the nodes.
     """
-    watch = Watch(services, plan, engine_by_name(plan.recipe.engine.name))
-    services.sink.report(StepStarted("engine", f"{plan.recipe.engine.name} {plan.recipe.engine.version} starts"))
+    watch = Watch(services, plan, engine_of(plan.recipe))
+    services.sink.report(StepStarted("engine", f"{plan.recipe.engine.label} starts"))
     try:
         answer = await watched(services, plan, watch)
     except SparkwrightError as error:
@@ -107,7 +107,7 @@ async def _probed(services: Services, plan: Plan, watch: Watch) -> None:
     """Set `ready` by an answer where no line, or not the line of readiness, may be understood."""
     while not watch.ready.is_set():
         await services.clock.sleep(_PROBE_EVERY)
-        if watch.not_understood or watch.version_not_read:
+        if watch.may_be_ready:
             with contextlib.suppress(SparkwrightError, TimeoutError):
                 async with asyncio.timeout(watch.limit(Phase.ANSWER)):
                     await ask(services, plan)
