@@ -120,6 +120,11 @@ def recipe_of(found: SourceText, places: Places, profile: str = "") -> Recipe:
     return _parsed(Recipe, (found.source, profile, *own), found.text, places, load)
 
 
+def read_text(path: Path, subject: str) -> str:
+    """The text of a file that a user named. Raises RecipeError with the reason."""
+    return _read(path, subject)
+
+
 def engine_files(places: Places) -> tuple[tuple[str, str], ...]:
     """The user's own engine files as (name, text), in the order of their names. Raises RecipeError: not readable."""
     folder = places.config / "engines"

@@ -133,7 +133,7 @@ class Watch:
         found = not head.understood and self._now - head.first > patience
         if found and not self._not_read:
             chosen = self._plan.recipe.engine
-            self._services.notice(_NOT_READ.format(f"{chosen.name} {chosen.version}", head.label), warning=True)
+            self._services.notice(_NOT_READ.format(chosen.label, head.label), warning=True)
         self._not_read = self._not_read or found
         return found
 
