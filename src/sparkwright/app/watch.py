@@ -279,8 +279,9 @@ class Watch:
         first, *others = sorted(ended, key=lambda rank: (lost_a_peer(rank.lines), rank.ended_at))
         after = "".join(f"; with it {rank.label} {how(rank.ended)}" for rank in others)
         waited = duration(max(first.ended_at - self.began, 0.0))
+        left = _BACKGROUND if self._described and first.ended.split()[1:2] == ["0"] else ""
         return NotReady(
-            f"{first.label} {how(first.ended)} in phase {first.phase} after {waited} ({first.text}){after}",
+            f"{first.label} {how(first.ended)} in phase {first.phase} after {waited} ({first.text}){left}{after}",
             _HINT.format(self._plan.deployment),
             tail=_proof(first),
         )
@@ -311,6 +312,8 @@ def _times(plan: Plan) -> Mapping[Phase, PhaseTime]:
     return times
 
 
+# A start that succeeds and ends: what it left behind is nobody's child, and cannot be watched.
+_BACKGROUND = "; it may have gone into the background: give it the option that keeps it in the foreground"
 _SIGNALS = {137: " (SIGKILL: often the kernel's out-of-memory killer)", 139: " (SIGSEGV)", 143: " (SIGTERM)"}
 
 
