@@ -99,7 +99,7 @@ def known_names() -> tuple[str, ...]:
 
 
 def review(recipe: Recipe, specs: Sequence[RankSpec], library: FlagLibrary = SHIPPED) -> tuple[Finding, ...]:
-    """Findings ENG001 to ENG036 without repetition, in the order found. Raises RecipeError for an unknown engine."""
+    """Findings ENG001 to ENG037 without repetition, in the order found. Raises RecipeError for an unknown engine."""
     choice = recipe.engine
     found = [*engine_of(recipe).check(recipe)]
     for spec in specs if choice.name in ENGINES else ():

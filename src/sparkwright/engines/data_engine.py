@@ -243,12 +243,12 @@ def _check_words(definition: EngineDefinition, recipe: Recipe) -> Iterator[Findi
             fix=f"set nodes: {definition.most_nodes} or fewer",
         )
     if "host" not in used:
-        yield ENG["ENG035"].on(
+        yield ENG["ENG036"].on(
             "engine.command",
             f"no {{host}} in {' '.join(definition.command)[:200]}",
         )
     if recipe.serving.api_key_env and not (definition.key_env or definition.key_words):
-        yield ENG["ENG036"].on(
+        yield ENG["ENG037"].on(
             "serving.api_key_env",
             f"api_key_env: {recipe.serving.api_key_env}; {definition.name} has neither key_env nor key_words",
         )

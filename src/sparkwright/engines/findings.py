@@ -1,4 +1,4 @@
-"""What the codes ENG001 to ENG036 mean; the engines make findings of them. Codes are never reused."""
+"""What the codes ENG001 to ENG037 mean; the engines make findings of them. Codes are never reused."""
 
 from sparkwright.domain.check import Check, by_code, explained
 from sparkwright.domain.finding import BLOCK, OVERRIDE, WARN
@@ -38,7 +38,7 @@ CHECKS = explained(
     Check("ENG032", WARN, "Open MPI listens on all addresses"),
     Check("ENG033", OVERRIDE, "RDMA requested but not available"),
     Check("ENG034", WARN, "image tag can move"),
-    Check("ENG035", OVERRIDE, "engine may listen on all addresses"),
-    Check("ENG036", BLOCK, "engine has no API key"),
+    Check("ENG036", OVERRIDE, "engine may listen on all addresses"),
+    Check("ENG037", BLOCK, "engine has no API key"),
 )
 ENG = by_code(CHECKS)

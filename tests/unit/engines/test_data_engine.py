@@ -125,8 +125,8 @@ def test_what_is_not_known_of_a_custom_engine_stays_so():
     "old, new, codes",
     [
     ("", "", set()),
-    ("--host, \"{host}\", ", "", {"ENG035"}),
-    ("engine:", "serving: {api_key_env: KEY}\nengine:", {"ENG036"}),
+    ("--host, \"{host}\", ", "", {"ENG036"}),
+    ("engine:", "serving: {api_key_env: KEY}\nengine:", {"ENG037"}),
     ("engine:", "nodes: 2\nparallelism: {tp: 2}\nengine:", {"ENG014"}),
     ],
 )  # fmt: skip
