@@ -31,6 +31,7 @@ SUFFIXES = (".yaml", ".yml")
 ORIGINS = ("shipped", "yours", "path")
 MAX_BYTES = 4_000_000
 _DATA = files("sparkwright.recipes")
+_MOST_ENGINES = 200
 _MOST_PARSED = 100
 _SOURCE = re.compile(r"[a-z0-9][a-z0-9._-]{0,39}", re.ASCII)
 
@@ -111,16 +112,30 @@ def open_recipe(wanted: str, places: Places, profile: str = "") -> Recipe:
 
 def recipe_of(found: SourceText, places: Places, profile: str = "") -> Recipe:
     """The recipe of a file that was read. Raises RecipeError."""
+    engines = engine_files(places)
 
     def load() -> Recipe:
         from sparkwright.recipes.load import load_recipe  # pydantic and YAML, for a file that is new or was changed
 
         ours, notes = in_our_form(found)
-        recipe = load_recipe(ours.text, found.source, profile)
+        recipe = load_recipe(ours.text, found.source, profile, engines)
         return replace(recipe, notes=(*recipe.notes, *(f"import: {note}" for note in notes)))
 
     more = to_json(found.around) if found.around else ""
-    return _parsed(Recipe, (found.source, profile), found.text + more, places, load)
+    own = tuple(word for file in engines for word in file)
+    return _parsed(Recipe, (found.source, profile, *own), found.text + more, places, load)
+
+
+def read_text(path: Path, subject: str) -> str:
+    """The text of a file that a user named. Raises RecipeError with the reason."""
+    return _read(path, subject)
+
+
+def engine_files(places: Places) -> tuple[tuple[str, str], ...]:
+    """The user's own engine files as (name, text), in the order of their names. Raises RecipeError: not readable."""
+    folder = places.config / "engines"
+    paths = sorted(folder.glob("*.toml"))[:_MOST_ENGINES] if folder.is_dir() else ()
+    return tuple((_short(path, places), _read(path, f"engine file {_short(path, places)}")) for path in paths)
 
 
 def in_our_form(found: SourceText) -> tuple[SourceText, tuple[str, ...]]:

@@ -20,7 +20,7 @@ from sparkwright.domain.recipe import EngineChoice, Model, Recipe, Runtime, Serv
 from sparkwright.domain.units import GIB, gib
 from sparkwright.domain.values import dataclass, replace
 from sparkwright.domain.verdict import Remedy
-from sparkwright.engines.catalog import ENGINES, engine, rehearse, simulator, traits
+from sparkwright.engines.catalog import ENGINES, engine_of, rehearse, simulator, traits
 from sparkwright.engines.engine import RenderContext, served_name
 from sparkwright.engines.flag_data import SHIPPED, FlagLibrary, versions
 from sparkwright.engines.identity import check_quantization
@@ -105,7 +105,7 @@ def with_specs(plan: Plan) -> Plan:
         deployment=plan.deployment,
         launch_key=secret,
     )
-    return replace(plan, placement=placement, specs=engine(recipe.engine.name).render(recipe, placement, context))
+    return replace(plan, placement=placement, specs=engine_of(recipe).render(recipe, placement, context))
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from sparkwright.domain.plan import Plan
 from sparkwright.domain.recipe import Expose, Gateway, GatewayTls
 from sparkwright.domain.service import GatewayFacts, Installation, Service
 from sparkwright.domain.values import dataclass, replace
-from sparkwright.engines.tables import routes
+from sparkwright.engines.catalog import routes_of
 from sparkwright.facts import service as facts
 from sparkwright.gateway.caddy import (
     GatewayConfig,
@@ -219,7 +219,7 @@ def _setting(front: GatewayConfig, where: Installation) -> FrontSetting:
 
 def _route(plan: Plan, none: bool) -> RouteSetting:
     """none: no gateway leads to it, and only its figures are shown."""
-    serving, engine = plan.recipe.serving, routes(plan.recipe.engine.name)
+    serving, engine = plan.recipe.serving, routes_of(plan.recipe)
     return RouteSetting(
         plan.deployment,
         engine=f"{plan.bind}:{plan.port}",

@@ -32,7 +32,7 @@ from sparkwright.domain.plan import Plan, RankSpec, stopping
 from sparkwright.domain.progress import StepDone, StepStarted
 from sparkwright.domain.units import DRAIN_SECONDS
 from sparkwright.domain.values import dataclass, replace
-from sparkwright.engines.catalog import engine as engine_by_name
+from sparkwright.engines.catalog import engine_of
 from sparkwright.remote.lease import Of
 from sparkwright.supervision.detect.canary import babble
 from sparkwright.supervision.findings import GARBAGE
@@ -218,7 +218,7 @@ def _replan(services: Services, request: LaunchRequest, outcome: Outcome, found:
 
 async def _launch(services: Services, outcome: Outcome, old: Sequence[RankStatus], held: Leases, swap: Swap) -> None:
     """Old ranks gone everywhere, then workers, then head. Whatever interrupts it, nothing of it stays."""
-    plan, grace = outcome.plan, engine_by_name(outcome.plan.recipe.engine.name).stop.grace
+    plan, grace = outcome.plan, engine_of(outcome.plan.recipe).stop.grace
     await finished(swap.begin())
     for name in swap.unsupervised if services.program else ():
         await finished(remove_supervisor(services, held.nodes, name))

@@ -19,7 +19,7 @@ from sparkwright.domain.progress import Notice
 from sparkwright.domain.recipe import Recipe, Runtime
 from sparkwright.domain.sample import LoadSample
 from sparkwright.domain.units import GIB, gib
-from sparkwright.engines.catalog import engine
+from sparkwright.engines.catalog import engine_of
 from sparkwright.facts.sample import parse_load
 from sparkwright.remote import docker, process
 from sparkwright.remote.programs import Floors, guard, leave_guard
@@ -95,7 +95,7 @@ class LoadGuard:
     def _stop(self, node: str) -> Command:
         plan = self._plan
         ranks = [handle(self._services, plan.deployment, spec) for spec in plan.specs if spec.node == node]
-        made: Command = self._of.stop(ranks, int(engine(plan.recipe.engine.name).stop.grace))
+        made: Command = self._of.stop(ranks, int(engine_of(plan.recipe).stop.grace))
         return made
 
     def mark(self, phase: Phase) -> None:

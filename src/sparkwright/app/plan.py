@@ -20,8 +20,7 @@ from sparkwright.domain.plan import Placement, Plan, RankSpec, stopping
 from sparkwright.domain.recipe import Expose, Recipe, Runtime
 from sparkwright.domain.unknown import known
 from sparkwright.domain.verdict import Action, Remedy
-from sparkwright.engines.catalog import engine as engine_by_name
-from sparkwright.engines.catalog import rehearse, review, simulator
+from sparkwright.engines.catalog import engine_of, rehearse, review, simulator
 from sparkwright.engines.engine import RenderContext, served_name
 from sparkwright.engines.flag_data import FlagLibrary
 from sparkwright.engines.identity import as_installed, check_identity, check_quantization
@@ -207,7 +206,7 @@ def _specs(
         deployment=request.deployment,
         launch_key=services.launch_key,
     )
-    specs = with_mods(recipe, engine_by_name(recipe.engine.name).render(recipe, placement, context))
+    specs = with_mods(recipe, engine_of(recipe).render(recipe, placement, context))
     homes = {name: home_of(facts) for name, facts in cluster_state.facts.items()}
     placed = (_at_home(spec, services.cluster.node(spec.node), homes[spec.node]) for spec in specs)
     return tuple(_labelled(spec, services, request, context) for spec in placed)
@@ -268,7 +267,7 @@ def _labelled(spec: RankSpec, services: Services, request: LaunchRequest, contex
         "recipe": f"{recipe.name}@{recipe.profile}" if recipe.profile else recipe.name,
         "recipe-hash": recipe.hash,
         "spec-hash": spec_hash(spec),
-        "engine": f"{recipe.engine.name} {recipe.engine.version}",
+        "engine": recipe.engine.label,
         "cluster": services.cluster.name,
         "port": str(context.port),
         "bind": context.bind,

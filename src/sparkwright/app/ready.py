@@ -20,7 +20,7 @@ from sparkwright.domain.plan import Plan
 from sparkwright.domain.progress import StepDone, StepStarted
 from sparkwright.domain.recipe import ModelKind
 from sparkwright.domain.units import duration
-from sparkwright.engines.catalog import engine as engine_by_name
+from sparkwright.engines.catalog import definition_of, engine_of
 
 QUESTION = "Write one short sentence."
 # A model that thinks first may need more than a greeting's worth; any token of it proves that the ranks work together.
@@ -31,6 +31,8 @@ _ASK_AGAIN_AFTER = 0.25
 _PROBE_EVERY = 2.0
 # Nothing is served yet, and ranks that hang in NCCL's rendezvous do not hear SIGTERM: the user waits for the cause.
 _GRACE = 5.0
+_WEB_PAGE = "GET {path} of {name} answers with a web page, which does not show that it serves: a real answer decides"
+_ASK_ANYWAY = 5
 # Between two clocks, of which one counts whole seconds.
 _SLACK = 2.0
 
@@ -43,8 +45,8 @@ async def until_ready(
     ours: this call started them. Ranks that somebody else started and whose server is up are left alone: they may
     be busy with a prompt that takes a quarter of an hour (980K tokens: 16.6 minutes). facts: of the nodes.
     """
-    watch = Watch(services, plan, engine_by_name(plan.recipe.engine.name))
-    services.sink.report(StepStarted("engine", f"{plan.recipe.engine.name} {plan.recipe.engine.version} starts"))
+    watch = Watch(services, plan, engine_of(plan.recipe))
+    services.sink.report(StepStarted("engine", f"{plan.recipe.engine.label} starts"))
     try:
         answer = await watched(services, plan, watch)
     except SparkwrightError as error:
@@ -105,13 +107,40 @@ async def watched(services: Services, plan: Plan, watch: Watch) -> Answer:
 
 async def _probed(services: Services, plan: Plan, watch: Watch) -> None:
     """Set `ready` by an answer where no line, or not the line of readiness, may be understood."""
+    described = definition_of(plan.recipe)
+    health, round_ = described.health if described else "", 0
     while not watch.ready.is_set():
         await services.clock.sleep(_PROBE_EVERY)
-        if watch.not_understood or watch.version_not_read:
+        round_ += 1
+        if health and watch.may_be_ready:
+            page = await health_page(services, plan, health)
+            if page is None and round_ % _ASK_ANYWAY:  # the path may be wrong
+                continue
+            page = page or ""
+            if is_web_page(page):
+                services.notice(_WEB_PAGE.format(path=health, name=plan.recipe.engine.label), warning=True)
+                health = ""
+        if watch.may_be_ready:
             with contextlib.suppress(SparkwrightError, TimeoutError):
                 async with asyncio.timeout(watch.limit(Phase.ANSWER)):
                     await ask(services, plan)
                 watch.ready.set()
+
+
+async def health_page(services: Services, plan: Plan, path: str) -> str | None:
+    """What the engine shows on its health path; None where it does not answer with 200."""
+    address = "127.0.0.1" if plan.bind == "0.0.0.0" else plan.bind
+    key = services.secrets.get(plan.recipe.serving.api_key_env)
+    try:
+        async with services.hosts[plan.head].tunnel(address, plan.port) as url:
+            return await services.endpoint.page(url, path, key)
+    except SparkwrightError:
+        return None
+
+
+def is_web_page(text: str) -> bool:
+    """Whether a body is for people: any path of many servers answers 200 with one."""
+    return text.lstrip()[:20].lower().startswith(("<!doctype", "<html"))
 
 
 async def _answered(services: Services, plan: Plan, limit: float) -> Answer:

@@ -16,10 +16,10 @@ from sparkwright.domain.plan import Plan, RankSpec
 from sparkwright.domain.progress import RankPhase
 from sparkwright.domain.recipe import PhaseTime
 from sparkwright.domain.units import duration
+from sparkwright.engines.catalog import definition_of, phases_of
 from sparkwright.engines.dialect import is_exit_noise, log_read_up_to
 from sparkwright.engines.engine import Engine
 from sparkwright.engines.stuck import lost_a_peer, why_stuck
-from sparkwright.engines.tables import phase_times
 from sparkwright.facts.engine_log import Figures
 
 TAIL = 25
@@ -109,7 +109,7 @@ class Watch:
         known: Mapping[str, float] | None = None,
     ) -> None:
         self._services, self._plan, self._engine, self._lost_for = services, plan, engine, lost_for
-        self._times = _times(plan, engine)
+        self._times = _times(plan)
         now = services.clock.monotonic()
         self.ranks = [RankWatch(spec, now) for spec in plan.specs]
         self.memory = LoadGuard(services, plan, known)
@@ -118,20 +118,29 @@ class Watch:
         self.phases: dict[Phase, float] = {}
         self.facts: dict[str, str] = {}
         self.answering = False
+        described = definition_of(plan.recipe)
+        self._described, self._mute = described is not None, described is not None and not described.log
         self._deaf: set[int] = set()
         self._not_read = self._noted_version = False
 
     @property
     def not_understood(self) -> bool:
         """The head has printed for longer than an engine usually takes to its first known line, and none was known."""
+        if self._mute:  # none of its lines is known, and nobody expects any to be
+            return False
         head = self.ranks[0]
         patience = max(self._times.get(Phase.START, PhaseTime()).usual, _LEAST_PATIENCE)
         found = not head.understood and self._now - head.first > patience
         if found and not self._not_read:
             chosen = self._plan.recipe.engine
-            self._services.notice(_NOT_READ.format(f"{chosen.name} {chosen.version}", head.label), warning=True)
+            self._services.notice(_NOT_READ.format(chosen.label, head.label), warning=True)
         self._not_read = self._not_read or found
         return found
+
+    @property
+    def may_be_ready(self) -> bool:
+        """True if no line of the log can be relied on to say that the server is up: then it is asked."""
+        return self._described or self.not_understood or self.version_not_read
 
     @property
     def version_not_read(self) -> bool:
@@ -236,7 +245,7 @@ class Watch:
         rank.first, rank.last = min(rank.first, self._now), self._now
         event = self._engine.read(line)
         if not rank.understood:
-            rank.text = "no line that it printed is understood"
+            rank.text = line.strip()[:_COMPARED] if self._mute else "no line that it printed is understood"
         if event is None or (event.alive and event.done is not None):
             rank.heard(line, self._now)
         if event is None:
@@ -270,8 +279,9 @@ class Watch:
         first, *others = sorted(ended, key=lambda rank: (lost_a_peer(rank.lines), rank.ended_at))
         after = "".join(f"; with it {rank.label} {how(rank.ended)}" for rank in others)
         waited = duration(max(first.ended_at - self.began, 0.0))
+        left = _BACKGROUND if self._described and first.ended.split()[1:2] == ["0"] else ""
         return NotReady(
-            f"{first.label} {how(first.ended)} in phase {first.phase} after {waited} ({first.text}){after}",
+            f"{first.label} {how(first.ended)} in phase {first.phase} after {waited} ({first.text}){left}{after}",
             _HINT.format(self._plan.deployment),
             tail=_proof(first),
         )
@@ -292,9 +302,9 @@ _HINT = (
 )
 
 
-def _times(plan: Plan, engine: Engine) -> Mapping[Phase, PhaseTime]:
+def _times(plan: Plan) -> Mapping[Phase, PhaseTime]:
     """The engine's usual times, with the recipe's in their place."""
-    times = dict(phase_times(engine.name))
+    times = dict(phases_of(plan.recipe))
     for name, given in plan.recipe.phases.items():
         phase = Phase(name)
         base = times.get(phase, PhaseTime())
@@ -302,6 +312,8 @@ def _times(plan: Plan, engine: Engine) -> Mapping[Phase, PhaseTime]:
     return times
 
 
+# A start that succeeds and ends: what it left behind is nobody's child, and cannot be watched.
+_BACKGROUND = "; it may have gone into the background: give it the option that keeps it in the foreground"
 _SIGNALS = {137: " (SIGKILL: often the kernel's out-of-memory killer)", 139: " (SIGSEGV)", 143: " (SIGTERM)"}
 
 

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from sparkwright.cli import engine_files
 from sparkwright.cli import options as shared
-from sparkwright.cli.columns import aligned, echo
+from sparkwright.cli.columns import aligned
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.recipe import EngineChoice, Runtime
 from sparkwright.domain.values import asdict
@@ -27,11 +28,12 @@ _HEADS = ("ENGINE", "VERSION", "OPTIONS", "READ FROM")
 
 @click.group()
 def engines() -> None:
-    """List the engine versions whose options are known; read others.
+    """List the engines and versions that are known; read others; check a file that describes one.
 
     \b
     Examples:
       sparkwright engines list
+      sparkwright engines validate ./my-engine.toml
       sparkwright engines update --wheel ./vllm-0.34.0-cp38-abi3-manylinux_2_31_aarch64.whl
     """
 
@@ -39,7 +41,8 @@ def engines() -> None:
 @engines.command(name="list", short_help="List the engine versions whose options are known.")
 @shared.json_option
 def list_engines(as_json: bool) -> None:
-    """List the engine versions whose options are known: those that ship and those that you had read.
+    """List the engine versions whose options are known, those that ship and those that you had read, and the engines
+    that a file describes.
 
     \b
     Examples:
@@ -51,22 +54,34 @@ def list_engines(as_json: bool) -> None:
     rows = [_row(library.read(name, version)) for name in SEPARATE for version in library.versions(name)]
     broken = [{"file": path, "error": why} for path, why in found.items() if isinstance(why, str)]
     lines = [(row["engine"], row["version"], str(row["options"]), row["from"]) for row in rows]
+    others, unusable = engine_files.described()
+    rows += [engine_files.row(made) for made in others.values()]
+    lines += [
+        (made.name, ", ".join(made.versions) or "any", "-", engine_files.row(made)["from"]) for made in others.values()
+    ]
+    broken += unusable
     shared.answer(as_json, {"engines": rows, "broken": broken}, aligned([_HEADS, *lines]))
-    for one in broken:
-        echo(f"warning: {one['file']} is not used: {one['error']}", err=True)
+    engine_files.warn_of(broken)
 
 
 @engines.command(short_help="Show the options of an engine's version and where they were read.")
-@click.argument("engine", metavar="ENGINE", type=click.Choice(SEPARATE))
+@click.argument("engine", metavar="ENGINE")
 @click.argument("version", metavar="[VERSION]", default="")
 @shared.json_option
 def show(engine: str, version: str, as_json: bool) -> None:
-    """Show the options of an engine's version and where they were read. [default: the newest version]
+    """Show the options of an engine's version and where they were read; of an engine that a file describes, the file.
+    [default: the newest version]
 
     \b
     Examples:
       sparkwright engines show vllm 0.33.0
     """
+    others = engine_files.described()[0]
+    if engine in others:
+        engine_files.show_definition(others[engine], as_json)
+        return
+    if engine not in SEPARATE:
+        raise UsageError(f"{engine}: no such engine", f"known are {', '.join((*SEPARATE, *others))}")
     library = flag_store().load()
     known = library.versions(engine)
     if version and version not in known:
@@ -78,6 +93,9 @@ def show(engine: str, version: str, as_json: bool) -> None:
     head = f"{data.engine} {data.version}: {len(data.options)} options, {len(data.env)} variables"
     rows = [(f"--{name}", one.kind, _values(one.allowed(""))) for name, one in sorted(data.options.items())]
     shared.answer(as_json, document, f"{head}\nread from: {_row(data)['from']}\n\n{aligned(rows)}")
+
+
+engines.add_command(engine_files.validate)
 
 
 @engines.command(short_help="Read the options of an engine from a wheel, a venv or an image.")

@@ -9,7 +9,7 @@ from sparkwright.domain.calibration import Calibration
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.units import gib
-from sparkwright.engines.catalog import engine
+from sparkwright.engines.catalog import engine, engine_of
 from sparkwright.engines.tables import SEPARATE
 from sparkwright.facts.engine_log import LogStory, read_log
 from sparkwright.planner.calibrate import conditions, measured, source_of, without_pool
@@ -57,7 +57,8 @@ def _other_context(recipe: Recipe, facts: Mapping[str, str]) -> str:
 
 
 def _story(recipe: Recipe, log: str, dialect: str) -> LogStory:
-    return read_log(_lines(log, simulated(recipe)), engine(dialect).read)
+    speaker = engine_of(recipe) if dialect == recipe.engine.name else engine(dialect)
+    return read_log(_lines(log, simulated(recipe)), speaker.read)
 
 
 def _lines(log: str, simulated: bool) -> Iterator[str]:

@@ -183,7 +183,7 @@ def estimate_text(found: Any, shown: Any) -> str:
     )
 
     plan, why = found.plan, shown.why
-    title = f"{plan.recipe.label}: {plan.recipe.model.label} on {plan.recipe.engine.name} {plan.recipe.engine.version}"
+    title = f"{plan.recipe.label}: {plan.recipe.model.label} on {plan.recipe.engine.label}"
     assumed = "\n".join(fold(f"assumed: {line}", 2) for line in found.assumed)
     others = [(name, gib(size), str(fit)) for name, size, fit in found.others]
     parts = (

@@ -160,7 +160,7 @@ def _rates(one: Estimate) -> str:
 
 
 _ROWS: tuple[tuple[str, Callable[[Plan], str]], ...] = (
-    ("engine", lambda plan: f"{plan.recipe.engine.name} {plan.recipe.engine.version}"),
+    ("engine", lambda plan: plan.recipe.engine.label),
     ("nodes", lambda plan: str(plan.recipe.nodes)),
     ("fits", _fits_text),
     ("`up`", _up),

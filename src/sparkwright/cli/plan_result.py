@@ -24,7 +24,7 @@ from sparkwright.domain.plan import Plan, stopping
 from sparkwright.domain.values import replace
 from sparkwright.emit.catalog import FORMS
 from sparkwright.emit.source import Source, Written
-from sparkwright.engines.catalog import engine
+from sparkwright.engines.catalog import engine_of
 
 # A hub model of which no node has a snapshot yet; its folder will be called by the commit.
 _UNNAMED = "/snapshots/main"
@@ -136,7 +136,7 @@ def emit_stock(plan: Plan, with_specs: Callable[[Plan], Plan], rest: Mapping[str
     if stops := stopping(plan, rest["force"]):
         raise nothing_written(plan, stops)
     made = with_specs(plan)
-    stop = engine(made.recipe.engine.name).stop
+    stop = engine_of(made.recipe).stop
     states = dict.fromkeys(made.placement.nodes, _STATE)
     files = FORMS[rest["form"]](Source(made, stop.signal, stop.grace, states))
     if rest["as_json"]:
@@ -150,7 +150,7 @@ def emit_stock(plan: Plan, with_specs: Callable[[Plan], Plan], rest: Mapping[str
 def emitted(outcome: Outcome, form: str) -> tuple[Written, ...]:
     """The files of one form. Raises UsageError where the form cannot express the plan."""
     plan, facts = outcome.plan, outcome.cluster_state.facts
-    stop = engine(plan.recipe.engine.name).stop
+    stop = engine_of(plan.recipe).stop
     states = {name: resolved_paths(plan.cluster.node(name), facts[name]).state for name in plan.placement.nodes}
     users = {name: who.user for name in plan.placement.nodes if not isinstance(who := facts[name].identity, Unknown)}
     return FORMS[form](Source(plan, stop.signal, stop.grace, states, users))

@@ -219,7 +219,7 @@ def _model(recipe: Recipe) -> Iterator[Line]:
 
 def _engine(recipe: Recipe) -> Iterator[Line]:
     engine, p = recipe.engine, recipe.parallelism
-    yield "engine", f"{engine.name} {engine.version}, runtime {engine.runtime.value}"
+    yield "engine", f"{engine.label}, runtime {engine.runtime.value}"
     yield "image", engine.image
     yield "image note", engine.image_note
     yield "build's own", ", ".join((*engine.extra_env, *(f"--{flag}" for flag in engine.extra_flags)))

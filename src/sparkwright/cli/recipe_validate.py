@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sparkwright.adapters.files import Places, SourceText, find_recipe, in_our_form, is_source, split_profile
+from sparkwright.adapters.files import (
+    Places,
+    SourceText,
+    engine_files,
+    find_recipe,
+    in_our_form,
+    is_source,
+    split_profile,
+)
 from sparkwright.checks import deployment
 from sparkwright.checks.catalog import RECIPE
 from sparkwright.cli import complete
@@ -26,6 +34,7 @@ from sparkwright.domain.recipe import Recipe, RecipeState
 from sparkwright.domain.values import asdict, dataclass, replace
 from sparkwright.engines.catalog import rehearse
 from sparkwright.planner.parallelism import advise
+from sparkwright.recipes.engine_file import Texts
 from sparkwright.recipes.importers.draft import ImportOptions
 from sparkwright.recipes.importers.importer import Beside, Folder, Imported, import_recipe, nothing_beside
 from sparkwright.recipes.importers.mods import MOST_BYTES, MOST_FILES, SCRIPT, mod_content
@@ -106,7 +115,7 @@ def _validated(name: str, at: Places) -> dict[str, Any]:
     try:
         bare, profile = split_profile(name, at)
         found, _ = in_our_form(find_recipe(bare, at))
-        recipe, *others = _variants(found.text, found.source, profile)
+        recipe, *others = _variants(found.text, found.source, profile, engine_files(at))
     except RecipeError as error:
         more = _rest(found) if found else Rehearsed()
         errors = [*error.message.splitlines(), *more.errors]
@@ -236,10 +245,10 @@ def _on_node(options: Mapping[str, Any], ask: Callable[["Services", str], Awaita
     return shared.drive_on(cluster, options["where"], lambda services: ask(services, node), quiet=True)
 
 
-def _variants(text: str, path: str, profile: str = "") -> list[Recipe]:
+def _variants(text: str, path: str, profile: str = "", engines: Texts = ()) -> list[Recipe]:
     """The recipe with that profile; without one, also with each of its profiles. Raises RecipeError."""
-    recipe = load_recipe(text, path, profile)
-    return [recipe, *(load_recipe(text, path, name) for name in recipe.profiles if not profile)]
+    recipe = load_recipe(text, path, profile, engines)
+    return [recipe, *(load_recipe(text, path, name, engines) for name in recipe.profiles if not profile)]
 
 
 _MOST_BYTES = 1024 * 1024

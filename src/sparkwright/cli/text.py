@@ -35,7 +35,7 @@ def plan_text(plan: Plan, staging: Sequence[str], shown: Shown) -> str:
     recipe, why = plan.recipe, shown.why
     splits = advice_text(plan.advice) if plan.advice and shown.splits else ""
     ranks = ranks_text(plan.specs) if plan.specs else "no commands: see the findings"
-    title = f"{recipe.label}: {recipe.model.label} on {recipe.engine.name} {recipe.engine.version}"
+    title = f"{recipe.label}: {recipe.model.label} on {recipe.engine.label}"
     parts = [
         mark(recipe.model.simulated or plan.cluster.simulated) + title,
         answers_text(plan),
@@ -71,7 +71,7 @@ def _loader(plan: Plan, cost: LoaderCost) -> str:
         if cost.files.known
         else []
     )
-    engine = f"{plan.recipe.engine.name} {plan.recipe.engine.version}"
+    engine = plan.recipe.engine.label
     if cost.there is None:
         parts.append(f"whether {engine} has it was not read")
     elif not cost.there:

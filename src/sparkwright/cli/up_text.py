@@ -55,7 +55,7 @@ def outcome_text(outcome: Outcome, seconds: float, ssh_config: str = "", verbose
 def _rows(outcome: Outcome) -> Iterator[tuple[str, str]]:
     plan, armed, reach = outcome.plan, outcome.armed, _reach(outcome)
     engine, nodes = plan.recipe.engine, ", ".join(dict.fromkeys(plan.placement.nodes))
-    yield "serves", f"{plan.served_name} ({engine.name} {engine.version}) on {nodes}"
+    yield "serves", f"{plan.served_name} ({engine.label}) on {nodes}"
     where = f" on {plan.head}" if reach.tunnel else ""
     yield "address", f"{reach.url}{where}"
     yield "console", f"{reach.url.removesuffix('/v1')}{CONSOLE_PATH}/{where}" if armed and armed.reach else ""

@@ -51,10 +51,11 @@ class Calibration:
 
     pool: what the engine's memory fraction was of, as planned then; 0: not known. kv_tokens: as the engine reports
     them. graphs: CUDA graphs. activations: peak of the profiling run. other: what is neither PyTorch's nor weights
-    (context, NCCL). kept: by which available memory fell while weights were read, without the weights. phases: seconds
-    until each start-up phase was entered. at: seconds since the epoch, 0 when nobody knows. source: the deployment, or
-    the file that was read. differs: in which conditions it is not what is planned now; () when it is just that. A
-    figure that those conditions change is None then.
+    (context, NCCL). whole: all that a rank takes, of an engine that prints no parts. kept: by which available memory
+    fell while weights were read, without the weights. phases: seconds until each start-up phase was entered. at:
+    seconds since the epoch, 0 when nobody knows. source: the deployment, or the file that was read. differs: in which
+    conditions it is not what is planned now; () when it is just that. A figure that those conditions change is None
+    then.
     """
 
     conditions: Conditions
@@ -64,6 +65,7 @@ class Calibration:
     graphs: int | None = None
     activations: int | None = None
     other: int | None = None
+    whole: int | None = None
     kept: int | None = None
     pool: int = 0
     phases: tuple[tuple[str, float], ...] = ()
@@ -74,7 +76,7 @@ class Calibration:
     @property
     def is_empty(self) -> bool:
         """True if it has no memory figure and so calibrates nothing."""
-        return self.weights is None and self.kv is None
+        return self.weights is None and self.kv is None and self.whole is None
 
     @property
     def spread(self) -> float:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, ClassVar
 
+from sparkwright.domain.engine import EngineDefinition
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.units import MIB
 from sparkwright.domain.values import dataclass, field
@@ -173,7 +174,8 @@ class EngineChoice:
     """name: as in the catalog of engines. version: exact. image: reference (by digest or tag), docker runtime.
 
     venv: a folder with bin/python, process runtime; empty: what is on the node's PATH.
-    extra_env, extra_flags: variables and options that the image's own build adds to that version.
+    extra_env, extra_flags: variables and options that the image's own build adds to that version. definition: of an
+    engine that does not ship. memory: bytes that a rank takes in all, as the recipe's author says; 0: not said.
     """
 
     name: str
@@ -185,6 +187,13 @@ class EngineChoice:
     entrypoint: tuple[str, ...] | None = None
     extra_env: tuple[str, ...] = ()
     extra_flags: tuple[str, ...] = ()
+    definition: EngineDefinition | None = None
+    memory: int = 0
+
+    @property
+    def label(self) -> str:
+        """`vllm 0.21.0`; the name alone where no version is given."""
+        return f"{self.name} {self.version}".rstrip()
 
     FORMER_VALUES: ClassVar[Mapping[str, Mapping[str, str]]] = {"name": {"twin": "simulator"}}
 

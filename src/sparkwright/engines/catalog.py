@@ -4,11 +4,15 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from sparkwright.domain.cluster import NodePaths
 from sparkwright.domain.command import Secret
+from sparkwright.domain.deployment import Phase
+from sparkwright.domain.engine import CUSTOM, EngineDefinition
 from sparkwright.domain.errors import RecipeError, SparkwrightError
 from sparkwright.domain.facts import FabricChoice
 from sparkwright.domain.finding import Finding
 from sparkwright.domain.plan import Placement, RankSpec
-from sparkwright.domain.recipe import EngineChoice, Recipe, Runtime
+from sparkwright.domain.recipe import EngineChoice, PhaseTime, Recipe, Runtime
+from sparkwright.engines.data_engine import USUAL_ROUTES, DataEngine, phase_times_of, traits_of
+from sparkwright.engines.definitions import shipped_definitions
 from sparkwright.engines.engine import Engine, RenderContext
 from sparkwright.engines.environment import check_rdma
 from sparkwright.engines.findings import ENG
@@ -17,6 +21,7 @@ from sparkwright.engines.flags import check_flags, check_variables
 from sparkwright.engines.llama_cpp import LlamaCpp
 from sparkwright.engines.sglang import Sglang
 from sparkwright.engines.simulator import Simulator
+from sparkwright.engines.tables import Routes, metric_names, phase_times, routes
 from sparkwright.engines.traits import Traits
 from sparkwright.engines.trtllm import Trtllm
 from sparkwright.engines.vllm import Vllm
@@ -37,7 +42,40 @@ _HOME = NodePaths("/home/user/models", "/home/user/hub", "/home/user/cache", "/h
 def traits(recipe: Recipe) -> Traits:
     """Those of the recipe's engine; of an engine that nothing is known of, the most usual ones."""
     found = ENGINES.get(recipe.engine.name)
-    return found.traits if found else _UNKNOWN
+    if found:
+        return found.traits
+    described = definition_of(recipe)
+    return traits_of(described) if described else _UNKNOWN
+
+
+def definition_of(recipe: Recipe) -> EngineDefinition | None:
+    """What describes the recipe's engine as data: its own definition, or one that ships; None for the others."""
+    choice = recipe.engine
+    return None if choice.name in ENGINES else choice.definition or shipped_definitions().get(choice.name)
+
+
+def engine_of(recipe: Recipe) -> Engine:
+    """The recipe's engine. Raises RecipeError that lists the known ones."""
+    described = definition_of(recipe)
+    return DataEngine(described) if described else engine(recipe.engine.name)
+
+
+def figures_of(recipe: Recipe) -> Mapping[str, str]:
+    """Our vocabulary -> the name on its engine's page of figures; nothing for one whose figures are not known."""
+    described = definition_of(recipe)
+    return described.metrics if described else metric_names(recipe.engine.name)
+
+
+def routes_of(recipe: Recipe) -> Routes:
+    """Calls that the gateway passes on; the usual ones where the engine's own are not known."""
+    described = definition_of(recipe)
+    return Routes(described.routes or USUAL_ROUTES, ()) if described else routes(recipe.engine.name)
+
+
+def phases_of(recipe: Recipe) -> Mapping[Phase, PhaseTime]:
+    """Usual seconds of each start-up phase, and the silence after which it counts as stuck."""
+    described = definition_of(recipe)
+    return phase_times_of(described) if described else phase_times(recipe.engine.name)
 
 
 def simulator(recipe: Recipe) -> bool:
@@ -46,23 +84,30 @@ def simulator(recipe: Recipe) -> bool:
 
 def engine(name: str) -> Engine:
     """The engine of that name. Raises RecipeError that lists the known ones."""
-    found = ENGINES.get(name)
+    described = shipped_definitions().get(name)
+    found = ENGINES.get(name) or (DataEngine(described) if described else None)
     if found is None:
         raise RecipeError(
-            f"engine.name: {name!r} is not an engine that sparkwright drives; known: {', '.join(ENGINES)}",
-            hint="write one of the known names",
+            f"engine.name: {name!r} is not an engine that sparkwright drives; known: {', '.join(known_names())}",
+            hint="write one of the known names, or describe the engine: docs/guides/adding-an-engine.md",
         )
     return found
 
 
+def known_names() -> tuple[str, ...]:
+    return (*ENGINES, *shipped_definitions(), CUSTOM)
+
+
 def review(recipe: Recipe, specs: Sequence[RankSpec], library: FlagLibrary = SHIPPED) -> tuple[Finding, ...]:
-    """Findings ENG001 to ENG035 without repetition, in the order found. Raises RecipeError for an unknown engine."""
+    """Findings ENG001 to ENG037 without repetition, in the order found. Raises RecipeError for an unknown engine."""
     choice = recipe.engine
-    found = [*engine(choice.name).check(recipe)]
-    for spec in specs:
+    found = [*engine_of(recipe).check(recipe)]
+    for spec in specs if choice.name in ENGINES else ():
         found += check_flags(choice.name, choice.version, spec.engine_words, choice.extra_flags, library)
     found += check_rdma(specs)
     found += _check_tag(choice)
+    if choice.name not in ENGINES:
+        return tuple(dict.fromkeys(found))
     found += check_variables(choice.name, choice.version, recipe.env, choice.extra_env, library)
     return tuple(dict.fromkeys(found))
 
@@ -93,6 +138,6 @@ def imagined_ranks(recipe: Recipe) -> tuple[RankSpec, ...]:
         launch_key=Secret("made-up"),
     )
     try:
-        return engine(recipe.engine.name).render(recipe, Placement(nodes, fabric), context)
+        return engine_of(recipe).render(recipe, Placement(nodes, fabric), context)
     except SparkwrightError:
         return ()

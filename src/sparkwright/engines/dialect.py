@@ -214,19 +214,22 @@ def log_read_up_to(engine: str, version: str) -> str:
     return ""
 
 
-def made(file: str, given: Mapping[str, Any]) -> Dialect:
-    """Raises ValueError that names the file and the rule: an unknown key or phase, a bad pattern."""
+def made(file: str, given: Mapping[str, Any], pattern: Callable[[str], re.Pattern[str]] = re.compile) -> Dialect:
+    """Raises ValueError that names the file and the rule: an unknown key or phase, a bad pattern.
+
+    pattern: compiles a text.
+    """
     found, at = dict(given), "its head"
     try:
         rules = []
         for row in found["rule"]:
             at = f"rule {row.get('pattern')!r}"
-            rules.append(LineRule(**row | {"phase": Phase(row["phase"]), "pattern": re.compile(row["pattern"])}))
+            rules.append(LineRule(**row | {"phase": Phase(row["phase"]), "pattern": pattern(row["pattern"])}))
         at = "its head"
-        bars = tuple((re.compile(label), Phase(phase), unit) for label, phase, unit in found.pop("bars", ()))
-        failures = tuple(map(re.compile, found.pop("failures", ())))
+        bars = tuple((pattern(label), Phase(phase), unit) for label, phase, unit in found.pop("bars", ()))
+        failures = tuple(map(pattern, found.pop("failures", ())))
         found["versions"] = tuple(found.pop("versions", ()))
-        patterns = {key: re.compile(text) for key, text in found.items() if isinstance(text, str)}
+        patterns = {key: pattern(text) for key, text in found.items() if isinstance(text, str)}
         return Dialect(**found | patterns | {"rule": tuple(rules), "bars": bars, "failures": failures})
     except (TypeError, ValueError, KeyError, re.error) as error:
         raise ValueError(f"{file}: {at}: {error}") from error

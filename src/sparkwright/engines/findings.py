@@ -1,4 +1,4 @@
-"""The meanings of the codes ENG001 to ENG035; the engines make findings of them. Codes are never reused."""
+"""The meanings of the codes ENG001 to ENG037; the engines make findings of them. Codes are never reused."""
 
 from sparkwright.domain.check import Check, by_code, explained
 from sparkwright.domain.finding import BLOCK, OVERRIDE, WARN
@@ -39,5 +39,7 @@ CHECKS = explained(
     Check("ENG033", OVERRIDE, "RDMA requested but not available"),
     Check("ENG034", WARN, "image tag can move"),
     Check("ENG035", BLOCK, "engine cannot be imported"),
+    Check("ENG036", OVERRIDE, "engine may listen on all addresses"),
+    Check("ENG037", BLOCK, "engine has no API key"),
 )
 ENG = by_code(CHECKS)

@@ -55,6 +55,7 @@ def measured(facts: Mapping[str, str], under: Conditions, **more: object) -> Cal
         graphs=_bytes(facts, "graphs") or _bytes(facts, "graphs_estimate"),
         activations=_bytes(facts, "activations"),
         other=_bytes(facts, "other"),
+        whole=_bytes(facts, "whole"),
         **({"pool": _bytes(facts, "total") or 0} | more),  # type: ignore[arg-type]
     )
 
@@ -88,7 +89,9 @@ def holding(calibration: Calibration | None, recipe: Recipe) -> Calibration | No
         return None
     if under.limits == wanted.limits:
         return calibration
-    alone = replace(calibration, kv=None, kv_tokens=None, graphs=None, activations=None, other=None, kept=None)
+    alone = replace(
+        calibration, kv=None, kv_tokens=None, graphs=None, activations=None, other=None, whole=None, kept=None
+    )
     return None if calibration.weights is None else alone
 
 

@@ -11,6 +11,7 @@ from sparkwright.domain.ledger import (
     GRAPHS,
     KV_POOL,
     LOADER,
+    OVERHEAD,
     WEIGHTS,
     Lack,
     LedgerLine,
@@ -19,6 +20,7 @@ from sparkwright.domain.ledger import (
 )
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Recipe
+from sparkwright.domain.units import gib
 from sparkwright.domain.values import dataclass, field, replace
 from sparkwright.domain.verdict import Action, ActionKind, Load, LoaderCost, Speed, Verdict
 from sparkwright.planner import kv_cache, limits
@@ -175,6 +177,8 @@ def calibrated(
 def _one(found: MemoryLedger, recipe: Recipe, shape: ModelShape | None, said: Calibration | None) -> MemoryLedger:
     if said is None or said.is_empty:
         return found
+    if said.whole:
+        return _of_whole(found, said, said.whole)
     figures = {
         WEIGHTS: said.weights,
         KV_POOL: said.kv,
@@ -192,6 +196,17 @@ def _one(found: MemoryLedger, recipe: Recipe, shape: ModelShape | None, said: Ca
         capacity = replace(capacity, reported=said.kv_tokens, low=None, high=None, doubts=())
     made = replace(made, capacity=capacity)
     return made if _given(recipe, shape) else _balanced(made)
+
+
+def _of_whole(found: MemoryLedger, said: Calibration, whole: int) -> MemoryLedger:
+    """The ledger of an engine that tells only what it takes in all: what is not weights is its overhead."""
+    weights = found.line(WEIGHTS)
+    rest = max(0, whole - (weights.bytes if weights and weights.known else 0))
+    part = LedgerLine(KV_POOL, 0, Origin.CALIBRATED, f"part of the engine's {gib(whole)}")
+    parts = {OVERHEAD: _line(LedgerLine(OVERHEAD, 0, Origin.CALIBRATED), rest, said), KV_POOL: part}
+    if weights and not weights.known:
+        parts[WEIGHTS] = replace(part, name=WEIGHTS)
+    return replace(found, lines=tuple(parts.get(line.name, line) for line in found.lines))
 
 
 def _given(recipe: Recipe, shape: ModelShape | None) -> bool:

@@ -10,7 +10,7 @@ from math import hypot
 
 from sparkwright.domain.checkpoint import Checkpoint
 from sparkwright.domain.facts import NodeFacts, Unknown
-from sparkwright.domain.ledger import KV_POOL, STATES, TIER, WEIGHTS, LedgerLine, MemoryLedger, Origin
+from sparkwright.domain.ledger import KV_POOL, OVERHEAD, STATES, TIER, WEIGHTS, LedgerLine, MemoryLedger, Origin
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.units import gib
@@ -21,7 +21,7 @@ from sparkwright.planner import kv_cache
 from sparkwright.planner.kv_layout import layers
 from sparkwright.planner.kv_sglang import most, token_pool
 from sparkwright.planner.once import once
-from sparkwright.planner.overhead import before, load_peak, overhead
+from sparkwright.planner.overhead import UNKNOWN_NEEDS, before, load_peak, overhead
 from sparkwright.planner.parallelism import known_shape
 from sparkwright.planner.pool import POOL, Pool, pool
 from sparkwright.planner.weights import Found, rank_weights
@@ -87,8 +87,22 @@ class _Fixed:
 @once
 def _fixed(recipe: Recipe, shape: ModelShape | None, checkpoint: Found, sharing: int, unified: bool) -> _Fixed:
     weights = rank_weights(recipe, shape, checkpoint, sharing, unified)
-    taken = (weights, *(_times(line, sharing) for line in overhead(recipe, shape, unified)))
+    taken = _stated(recipe, sharing, (weights, *(_times(line, sharing) for line in overhead(recipe, shape, unified))))
     return _Fixed(taken, _needed(recipe, shape), load_peak(recipe, shape, weights))
+
+
+def _stated(recipe: Recipe, ranks: int, taken: tuple[LedgerLine, ...]) -> tuple[LedgerLine, ...]:
+    """The lines with engine.memory as their sum, where the recipe states it."""
+    if not recipe.engine.memory:
+        return taken
+    weights, said = taken[0], recipe.engine.memory * ranks
+    rest = max(0, said - weights.bytes)
+    others = replace(taken[1], name=OVERHEAD, bytes=rest, why="the rest of engine.memory", known=True)
+    if weights.known:
+        weights = replace(weights, bytes=min(weights.bytes, said), low=None, high=None)
+    else:
+        weights = replace(weights, known=True, low=None, high=None, why="part of engine.memory")
+    return weights, others
 
 
 def _counted(recipe: Recipe, node: str, here: Pool, checkpoint: Found) -> MemoryLedger:
@@ -153,6 +167,10 @@ def _kv_line(recipe: Recipe, shape: ModelShape | None, here: Pool, taken: Sequen
             LedgerLine(KV_POOL, s.kv_cache_bytes, Origin.COMPUTED, "pinned by serving.kv_cache_bytes"), here.sharing
         )
     engine = traits(recipe)
+    if engine.opaque:
+        said = recipe.engine.memory
+        why = "part of engine.memory" if said else f"{KV_POOL} {UNKNOWN_NEEDS}"
+        return LedgerLine(KV_POOL, 0, Origin.ASSUMED, why, known=bool(said))
     if engine.claim is Claim.NONE:
         # llama.cpp takes the cache of every slot when it starts.
         slots = recipe.serving.sequences or 1

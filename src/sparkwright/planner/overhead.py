@@ -19,6 +19,7 @@ from sparkwright.domain.ledger import (
     GRAPHS,
     LOADER,
     LOADING,
+    OVERHEAD,
     LedgerLine,
     Origin,
 )
@@ -34,6 +35,7 @@ from sparkwright.engines.version import since
 from sparkwright.planner import limits
 from sparkwright.planner.parts import Spread, drafter, drafts, missing, parts, share
 
+UNKNOWN_NEEDS = "not known: a start shows it; then write engine.memory into the recipe"
 _NUMBER = 2  # bytes of a BF16 number
 # Of each logit: BF16 as computed, FP32 as sampled from, its probabilities, and the noise that draws from them.
 _LOGIT = 2 + 4 + 4 + 4
@@ -216,7 +218,11 @@ def spread(found: Peak) -> tuple[float, float]:
 
 def overhead(recipe: Recipe, shape: ModelShape | None, unified: bool = True) -> tuple[LedgerLine, ...]:
     """The lines of one rank. unified: CPU and GPU share the pool, as on a GB10."""
-    whole = traits(recipe).whole
+    engine, whole = traits(recipe), traits(recipe).whole
+    if engine.opaque:
+        rest = recipe.engine.memory
+        why = "the rest of engine.memory" if rest else UNKNOWN_NEEDS
+        return (LedgerLine(OVERHEAD, 0, Origin.ASSUMED, why, known=bool(rest)),)
     return (whole.line,) if whole else (*_started(recipe, unified), *_inside(recipe, shape, unified))
 
 

@@ -3,12 +3,16 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
+from difflib import get_close_matches
 
+from sparkwright.domain.engine import CUSTOM
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.recipe import Build, GatewayTls, Recipe, Runtime
 from sparkwright.domain.values import dataclass
+from sparkwright.engines.catalog import known_names
 from sparkwright.loadgen.gate_lines import parse
 from sparkwright.recipes.cluster_file import env_complaints
+from sparkwright.recipes.engine_schema import definition_complaints
 from sparkwright.recipes.problems import Complaint
 from sparkwright.recipes.values import has_control, is_secret_name, looks_secret, shown
 from sparkwright.recipes.vocabulary import PER_RANK_ENV, key_of_flag
@@ -280,7 +284,24 @@ def _flag_value(value: object) -> str:
     return ""
 
 
+def _engine(recipe: Recipe) -> Iterator[Complaint]:
+    chosen, known = recipe.engine, known_names()
+    if chosen.definition is None and chosen.name not in known:
+        near = get_close_matches(chosen.name, known, 1)
+        meant = f"did you mean {near[0]}? " if near else ""
+        why = f"{meant}known: {', '.join(known)}; another is described by a file (docs/guides/adding-an-engine.md)"
+        yield ("engine", "name"), f"`engine.name`: found {shown(chosen.name)}; {why}"
+    if chosen.definition and chosen.name != CUSTOM and chosen.definition.source == "engine":
+        hint = f"write `name: {CUSTOM}`, or put the command into a file of its own"
+        yield ("engine", "name"), f"`engine.command`: belongs to `name: {CUSTOM}`; found {shown(chosen.name)}: {hint}"
+    elif chosen.definition and chosen.name == CUSTOM:
+        for path, text in definition_complaints(chosen.definition, ("engine", "definition")):
+            own = path[2:3] == ("command",)
+            yield ("engine", "command") if own else path, text.replace("`command`", "`engine.command`", 1)
+
+
 CHECKS = (
+    Check(("engine.name", "engine.command", "engine.definition"), _engine),
     Check(("model", "model.id", "model.path"), _model),
     Check(("model.size", "model.on_disk"), _on_disk),
     Check(("model.simulated", "engine.name"), _simulated),

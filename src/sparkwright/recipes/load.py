@@ -8,11 +8,15 @@ from functools import lru_cache
 from pathlib import PurePath
 from typing import Any
 
+from sparkwright.domain.engine import CUSTOM
 from sparkwright.domain.errors import RecipeError
 from sparkwright.domain.recipe import ModelKind, PhaseTime, Recipe, Speculation
 from sparkwright.domain.values import asdict, dataclass, replace
+from sparkwright.engines.catalog import known_names
 from sparkwright.images.dockerfile import served
 from sparkwright.recipes.checks import cross_check
+from sparkwright.recipes.engine_file import Texts, find_engine
+from sparkwright.recipes.engine_schema import DescribedPart
 from sparkwright.recipes.former import with_names_of_today
 from sparkwright.recipes.problems import Complaint, clean, overlay, problems_of, report, valid_keys, validated
 from sparkwright.recipes.schema import RecipeFile, RecipePart
@@ -21,6 +25,7 @@ from sparkwright.recipes.yaml_lines import Document, Path, Problem, read_yaml
 
 PROSE = {"title", "notes", "published", "license_note", "phases", "loading", "source", "conditions", "references"}
 PROSE |= {"state", "state_reason", "instead", "profile", "profiles", "hash", "gates"}
+_DEFINITION_PROSE = ("title", "see", "tried", "source")
 _BEFORE_THE_ENGINE = ("gateway", "on_demand", "idle_minutes", "wait_seconds")
 PROSE |= {"build"}  # an image that is built from it carries the hash of it in its name
 """Fields that describe a recipe without changing what is served."""
@@ -48,13 +53,13 @@ class _File:
     line: int
 
 
-def load_recipe(text: str, source: str, profile: str = "") -> Recipe:
+def load_recipe(text: str, source: str, profile: str = "", engines: Texts = ()) -> Recipe:
     """The recipe in `text` with a profile laid over it ('': the file's default_profile, or the base).
 
-    source: the file's name as messages show it. Every profile of the file is checked, not only the chosen one.
-    Raises RecipeError: one line per mistake, each beginning with `FILE:LINE:`.
+    source: the file's name as messages show it. engines: the user's own engine files. Every profile of the file is
+    checked, not only the chosen one. Raises RecipeError: one line per mistake, each beginning with `FILE:LINE:`.
     """
-    file = _file(text, source)
+    file = _file(text, source, engines)
     wanted = profile or file.default
     for variant in file.variants:
         if variant.profile == wanted and variant.recipe:
@@ -72,14 +77,14 @@ def what_is_left(text: str, source: str) -> tuple[Recipe, ...]:
 
 
 @lru_cache(maxsize=256)
-def _file(text: str, source: str) -> _File:
+def _file(text: str, source: str, engines: Texts = ()) -> _File:
     """All of a file: a caller that asks for its profiles one after the other has it read once. Raises RecipeError."""
     document = with_names_of_today(read_yaml(text, source))
     tree = _top(document, source)
     base, profiles, wrong = parts(tree)
     default = str(tree.get("default_profile") or "")
     names = tuple(profiles) if default in profiles else ("", *profiles)
-    variants = tuple(_variant(base, profiles, name, source) for name in names)
+    variants = tuple(_variant(base, profiles, name, source, engines) for name in names)
     if problems := [*problems_of(document, wrong), *_problems(variants, document)]:
         raise RecipeError(report(problems, source), hint="`sparkwright recipes show --reference` explains every key")
     return _File(default, variants, document.line(("profiles",)))
@@ -91,21 +96,30 @@ def _top(document: Document, source: str) -> Mapping[str, Any]:
     raise RecipeError(f"{source}:1: found {shown(document.value)}; a recipe is a mapping, one `key: value` a line")
 
 
-def _variant(base: dict[str, Any], profiles: Mapping[str, Any], name: str, source: str) -> Variant:
+def _variant(base: dict[str, Any], profiles: Mapping[str, Any], name: str, source: str, engines: Texts = ()) -> Variant:
     tree = clean(overlay(base, profiles[name]) if name else base)
     tree.setdefault("name", _stem(source))
     part, broken = validated(tree, RecipePart, valid_keys(RecipeFile))
     if part is None:
         return Variant(name, None, broken)
-    recipe = served(replace(to_recipe(part, source), profile=name, profiles=tuple(profiles)))
+    recipe = with_engine(to_recipe(part, source), engines)
+    recipe = served(replace(recipe, profile=name, profiles=tuple(profiles)))
     found = () if recipe.name else ((("name",), _NO_NAME),)
     found = (*broken, *found, *cross_check(recipe, frozenset(path for path, _ in broken)))
     return Variant(name, None if found else replace(recipe, hash=digest(recipe)), found, recipe)
 
 
+def with_engine(recipe: Recipe, engines: Texts) -> Recipe:
+    """The recipe with the user's definition of its engine, where no other is known. Raises RecipeError."""
+    if recipe.engine.name == CUSTOM or recipe.engine.definition or recipe.engine.name in known_names():
+        return recipe
+    return replace(recipe, engine=replace(recipe.engine, definition=find_engine(recipe.engine.name, engines)))
+
+
 def to_recipe(part: RecipePart, source: str) -> Recipe:
     """The recipe without profile and hash."""
     tree = part.model_dump(exclude={"phases", "speculation"})
+    tree["engine"] |= _described(tree["engine"], part.engine.definition)
     given = part.speculation
     made: Recipe = domain_value(
         Recipe,
@@ -122,6 +136,15 @@ def to_recipe(part: RecipePart, source: str) -> Recipe:
     if made.engine.version:
         return made
     return replace(made, engine=replace(made.engine, version=version_of_tag(made.engine.image)))
+
+
+def _described(engine: dict[str, Any], part: DescribedPart | None) -> dict[str, Any]:
+    """The definition that a recipe of a custom engine brings along; None for the others."""
+    command, more = engine.pop("command"), engine.pop("definition")
+    said = part is not None and part != DescribedPart()
+    if not (command or said or engine["name"] == CUSTOM):
+        return {"definition": None}
+    return {"definition": {"name": engine["name"], "command": command, "source": "engine", **plain(more or {})}}
 
 
 def version_of_tag(image: str) -> str:
@@ -165,8 +188,11 @@ def _line(document: Document, profile: str, path: Path) -> int:
 def digest(recipe: Recipe) -> str:
     """12 hex digits that change when what is served changes, and not with prose: sha256 of the canonical JSON."""
     facts = {k: v for k, v in asdict(recipe).items() if k not in PROSE}
-    for name in ("image_note", "extra_env", "extra_flags"):  # what is said of the build, not what it is given
+    for name in ("image_note", "extra_env", "extra_flags", "memory"):  # said of the build, not given to it
         facts["engine"].pop(name)
+    definition = facts["engine"].pop("definition")
+    if definition:  # its texts and places are prose
+        facts["engine"]["definition"] = {k: v for k, v in definition.items() if k not in _DEFINITION_PROSE}
     for name in ("shape", "on_disk", "stated"):  # what is planned with
         facts["model"].pop(name)
     for mod in facts["mods"]:  # who has read it, and where it came from

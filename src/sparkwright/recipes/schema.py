@@ -7,6 +7,8 @@ from pydantic import Field, create_model
 
 from sparkwright.domain.deployment import Phase
 from sparkwright.domain.model import ModelShape
+from sparkwright.recipes.engine_schema import NAME as ENGINE_NAME
+from sparkwright.recipes.engine_schema import ROUTE, DescribedPart
 from sparkwright.recipes.values import Matching, Part, Seconds, Size, Text, Within
 
 GIB = 1024**3
@@ -25,6 +27,7 @@ _SEQUENCES = Within(1, 4096, "each sequence has its own state and CUDA graph slo
 _BATCHED = Within(64, 1_048_576, "tokens of one engine step; activations grow with it", zero=True)
 _KV_BYTES = Within(64 * 1024**2, 112 * GIB, "a node has 121.6 GiB in all, and weights come first", zero=True)
 _SHM = Within(64 * 1024**2, 121 * GIB, "NCCL needs it (64g is proven), and a node has 121.6 GiB in all", zero=True)
+_MEMORY = Within(64 * 1024**2, 121 * GIB, "it is what one rank takes of a node, which has 121.6 GiB in all", zero=True)
 _BODY = Within(64 * 1024, 4 * GIB, "a chat with pictures needs megabytes, and each is held in memory")
 _IDLE = Within(0.1, 10_080, "a start takes minutes, and after a week without a request nobody waits for the next")
 _WAIT = Within(1, 3600, "no client waits for longer than an hour, and OpenAI's own for ten minutes")
@@ -70,10 +73,6 @@ _DIGEST = Matching(r"[0-9a-f]{12}", "12 hex digits, as the finding about the mod
 _PATH = Matching(r"[^\s:][^\n:]*", "a path on the nodes without `:`")
 _ABSOLUTE = Matching(r"/[^\n:]*", "an absolute path on the head node")
 _HOST = Matching(r"[A-Za-z0-9]([A-Za-z0-9.:-]*[A-Za-z0-9])?", "a host name or an address, without port")
-_ROUTE = Matching(
-    r"(GET|POST|PUT|PATCH|DELETE) /v1(/(\{id\}|[A-Za-z0-9_~-][A-Za-z0-9._~-]*))+",
-    "a method and a path below /v1, as in `POST /v1/load_lora_adapter`; `{id}` is any one segment",
-)
 _AT_HOME = Matching(r"(/|~/)[^\n:]*", "an absolute path, or one that begins with ~/")
 
 
@@ -132,7 +131,7 @@ class ModelPart(Part):
 
 
 class EnginePart(Part):
-    name: Literal["vllm", "vllm-ray", "sglang", "trtllm", "llama-cpp", "simulator"]
+    name: Annotated[Text, ENGINE_NAME]
     version: Annotated[Text, _VERSION] = ""
     runtime: Literal["docker", "process"] = "docker"
     image: Annotated[Text, _WORD] = ""
@@ -141,6 +140,9 @@ class EnginePart(Part):
     entrypoint: list[Text] | None = None
     extra_env: list[Annotated[Text, _VARIABLE]] = []
     extra_flags: list[Annotated[Text, _OPTION]] = []
+    memory: Annotated[Size, _MEMORY] = 0
+    command: list[Text] = []
+    definition: DescribedPart | None = None
 
 
 class ModPart(Part):
@@ -165,7 +167,7 @@ class GatewayPart(Part):
     key: Annotated[Text, _ABSOLUTE] = ""
     names: list[Annotated[Text, _HOST]] = []
     body_limit: Annotated[Size, _BODY] = 64 * 1024**2
-    routes: list[Annotated[Text, _ROUTE]] = []
+    routes: list[Annotated[Text, ROUTE]] = []
 
 
 class ServingPart(Part):

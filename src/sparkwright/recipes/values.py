@@ -115,6 +115,8 @@ def domain_value(kind: Any, value: Any) -> Any:
         made: Any = kind
         types = _types(made)
         return made(**{name: domain_value(types[name], item) for name, item in value.items()})
+    if isinstance(value, dict) and len(inside := get_args(kind)) == 2 and inside[1] is not Any:
+        return {name: domain_value(inside[1], item) for name, item in value.items()}
     return kind(value) if isinstance(kind, type) and issubclass(kind, Enum) else value
 
 

@@ -94,7 +94,7 @@ class Announcer:
                 at=context.now(),
                 recipe=recipe.label,
                 recipe_hash=recipe.hash,
-                engine=f"{recipe.engine.name} {recipe.engine.version}",
+                engine=recipe.engine.label,
                 nodes=context.nodes,
                 by=desired.by,
                 simulated=context.simulated,

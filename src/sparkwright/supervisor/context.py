@@ -23,7 +23,7 @@ from sparkwright.domain.progress import Happening, RankPhase
 from sparkwright.domain.sample import GpuSample, Sample
 from sparkwright.domain.units import DRAIN_SECONDS
 from sparkwright.domain.values import dataclass, field, replace
-from sparkwright.engines.catalog import engine as engine_by_name
+from sparkwright.engines.catalog import engine_of
 from sparkwright.engines.dialect import is_exit_noise
 from sparkwright.engines.engine import Engine, served_name
 from sparkwright.ports import Sink
@@ -236,7 +236,7 @@ class DeploymentContext:
 
     @cached_property
     def engine(self) -> Engine:
-        return engine_by_name(self.desired.recipe.engine.name)
+        return engine_of(self.desired.recipe)
 
     @property
     def fix_values(self) -> dict[str, str]:

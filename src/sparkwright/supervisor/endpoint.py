@@ -15,7 +15,7 @@ from sparkwright.domain.incident import Incident, IncidentEvent
 from sparkwright.domain.live import GatewayUse, LiveCanary, LiveEngine
 from sparkwright.domain.recipe import GatewayTls, ModelKind
 from sparkwright.domain.service import Installation
-from sparkwright.engines.tables import metric_names
+from sparkwright.engines.catalog import figures_of
 from sparkwright.facts.engine_metrics import read
 from sparkwright.facts.service import parse_programs
 from sparkwright.gateway.caddy import SERVICE, fingerprint, given_root, root_certificate
@@ -56,7 +56,7 @@ async def shown(context: DeploymentContext) -> LiveEngine | None:
     """The engine's metrics now, None without an answer."""
     page = await context.services.endpoint.page(context.url, context.engine.metrics_page, context.key)
     context.seen.page = page or context.seen.page  # the last one is evidence
-    return read(page, metric_names(context.engine.name), context.now()) if page else None
+    return read(page, figures_of(context.desired.recipe), context.now()) if page else None
 
 
 async def canary(bus: EventBus) -> None:

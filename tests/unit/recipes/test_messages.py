@@ -4,6 +4,7 @@
 import pytest
 
 from sparkwright.domain.errors import RecipeError
+from sparkwright.engines.catalog import known_names
 from sparkwright.recipes.load import load_recipe
 from unit.for_each import for_each
 from unit.recipes.samples import GOOD, errors, recipe_errors
@@ -87,7 +88,8 @@ def test_wrong_values(more, message):
 @pytest.mark.parametrize(
     ("engine", "message"),
     [
-        ("{name: tgi, version: 0.5.12}", "r.yaml:3: `engine.name`: found 'tgi'; allowed: vllm, vllm-ray, sglang, trtllm, llama-cpp or simulator"),
+        ("{name: tgi, runtime: process}", f"r.yaml:3: `engine.name`: found 'tgi'; known: {', '.join(known_names())}; another is described by a file (docs/guides/adding-an-engine.md)"),
+        ("{name: vlm, runtime: process}", f"r.yaml:3: `engine.name`: found 'vlm'; did you mean vllm? known: {', '.join(known_names())}; another is described by a file (docs/guides/adding-an-engine.md)"),
         ("{name: vllm, runtime: process, version: newest}", "r.yaml:3: `engine.version`: found 'newest'; allowed: one version, as in 0.21.0, b10269 or nightly; leave it out to have it read from the image or venv at `up`"),
         ("{name: vllm, runtime: process, version: '>=0.21'}", "r.yaml:3: `engine.version`: found '>=0.21'; allowed: one version, as in 0.21.0, b10269 or nightly; leave it out to have it read from the image or venv at `up`"),
         ("vllm", "r.yaml:3: `engine`: found 'vllm'; expected a mapping, one `key: value` a line"),

@@ -232,7 +232,7 @@ class Script:
         return self._depth > 0 or self._tested or self._before == "||"
 
     def _assign(self, found: Mapping[str, str]) -> None:
-        """Assigns variables. One under a condition, or printed by a command, has no value from there on: nobody knows it."""
+        """Assigns variables. One under a condition, or printed by a command, has no value: nobody knows it."""
         for name, value in found.items():
             if self._conditional or OUTPUT in value:
                 self.variables.pop(name, None)

@@ -1,0 +1,99 @@
+"""`sparkwright engines validate`, and what `list` and `show` say of engines that a file describes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from sparkwright.adapters.files import engine_files, read_text
+from sparkwright.cli import options as shared
+from sparkwright.cli.columns import aligned, echo
+from sparkwright.domain.errors import RecipeError
+from sparkwright.domain.values import asdict
+from sparkwright.engines.definitions import shipped_definitions
+from sparkwright.wiring import places
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from sparkwright.domain.engine import EngineDefinition
+
+_NEVER = "not run by sparkwright's authors"
+
+
+@click.command(short_help="Check files that describe an engine.")
+@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@shared.json_option
+def validate(files: tuple[Path, ...], as_json: bool) -> None:
+    """Check files that describe an engine: keys, placeholders and patterns. Exit code 0 or 2.
+
+    \b
+    Examples:
+      sparkwright engines validate ./my-engine.toml
+    """
+    results = [_checked(file) for file in files]
+    lines = [line for one in results for line in one["errors"] or [f"{one['file']}: valid ({one['engine']})"]]
+    shared.answer(as_json, {"results": results}, "\n".join(lines))
+    if any(one["errors"] for one in results):
+        raise click.exceptions.Exit(2)
+
+
+def _checked(file: Path) -> dict[str, Any]:
+    from sparkwright.recipes.engine_file import read_engine  # pydantic
+
+    try:
+        made = read_engine(read_text(file, f"engine file {file}"), str(file))
+    except RecipeError as error:
+        return {"file": str(file), "engine": "", "errors": error.message.splitlines()}
+    return {"file": str(file), "engine": made.name, "errors": []}
+
+
+def described() -> tuple[Mapping[str, EngineDefinition], list[dict[str, str]]]:
+    """The engines that files describe, by name, the user's before those that ship; the files that cannot be used."""
+    from sparkwright.recipes.engine_file import read_engine
+
+    found, broken = dict(shipped_definitions()), list[dict[str, str]]()
+    for source, text in engine_files(places()):
+        try:
+            made = read_engine(text, source)
+            found.setdefault(made.name, made)
+        except RecipeError as error:
+            broken.append({"file": source, "error": error.message})
+    return found, broken
+
+
+def row(made: EngineDefinition) -> dict[str, Any]:
+    """One engine for `list`."""
+    return {
+        "engine": made.name,
+        "version": ", ".join(made.versions) or "any",
+        "options": len(made.flags),
+        "from": f"{made.source}; {f'run: {made.tried}' if made.tried else _NEVER}",
+        "described": True,
+    }
+
+
+def show_definition(made: EngineDefinition, as_json: bool) -> None:
+    """Print what a file says of an engine, and what it does not say."""
+    words = {
+        "command": " ".join(made.command),
+        "on several nodes": " ".join((*made.several, *(("workers:", *made.worker) if made.worker else ()))),
+        "ready": f"GET {made.health}, then a real answer" if made.health else "a real answer",
+        "API key": made.key_env or " ".join(made.key_words) or "none",
+        "figures": f"{made.metrics_page}, {len(made.metrics)} known" if made.metrics_page else "",
+        "log": f"{len(made.log.get('rule', ()))} kinds of lines" if made.log else "",
+        "options": f"{len(made.flags)} known" if made.flags else "",
+        "quantizations": ", ".join(made.quantizations),
+        "run": made.tried or _NEVER,
+        "read for": ", ".join(made.versions),
+        "sources": " ".join(made.see),
+    }
+    rows = [(name, text or "not known") for name, text in words.items()]
+    shared.answer(as_json, row(made) | {"definition": asdict(made)}, f"{made.name}: {made.title}\n{aligned(rows)}")
+
+
+def warn_of(broken: list[dict[str, str]]) -> None:
+    for one in broken:
+        echo(f"warning: {one['file']} is not used: {one['error']}", err=True)

@@ -1,0 +1,54 @@
+"""An engine as data: what one TOML file, or the `engine` section of a recipe, says of it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from sparkwright.domain.values import dataclass, field
+
+CUSTOM = "custom"  # the engine's name in a recipe that brings its own definition
+
+
+@dataclass(frozen=True, slots=True)
+class EngineDefinition:
+    """command: words that start the head, and every rank where `worker` is empty; placeholders as `{port}`.
+
+    several: words that follow where there are two ranks or more. options: key of a recipe's serving section -> words
+    that it adds where the recipe gives it. env: variables of every rank, with placeholders.
+    health: a path of its server, '' if it has none. key_env: the variable that hands over the API key; key_words: words
+    for it in a file (`{key_file}`). Without both the engine has no key.
+    routes: `METHOD /v1/path` for the gateway; () are the usual ones of OpenAI's API. metrics_page: '' if it has none.
+    metrics: our word -> the name on that page. log: the tables of a log file (engines/dialect.py); phases: phase ->
+    (usual seconds, seconds of silence that count as stuck).
+    flags: options with the version since which, and until which they are there; {} where they are not known.
+    quantizations: () if not known. most_nodes: 0 if not known. serial: members of a request that switch drafts off.
+    owned_by: as its list of models names it.
+    versions: those it was written for, oldest first. tried: where it was run for real, '' if it never was.
+    see: public sources. source: the file as messages name it.
+    """
+
+    name: str
+    command: tuple[str, ...]
+    title: str = ""
+    worker: tuple[str, ...] = ()
+    several: tuple[str, ...] = ()
+    options: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    env: Mapping[str, str] = field(default_factory=dict)
+    most_nodes: int = 0
+    stop_signal: str = "SIGTERM"
+    stop_grace: float = 30.0
+    health: str = ""
+    key_env: str = ""
+    key_words: tuple[str, ...] = ()
+    routes: tuple[str, ...] = ()
+    metrics_page: str = ""
+    metrics: Mapping[str, str] = field(default_factory=dict)
+    log: Mapping[str, Any] = field(default_factory=dict)
+    phases: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    flags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    quantizations: tuple[str, ...] = ()
+    serial: Mapping[str, Any] = field(default_factory=dict)
+    owned_by: str = ""
+    versions: tuple[str, ...] = ()
+    tried: str = ""
+    see: tuple[str, ...] = ()
+    source: str = ""

@@ -1,0 +1,136 @@
+"""An engine's definition as it is written, in a TOML file or in a recipe: pydantic models, used at this border only."""
+
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from sparkwright.domain.deployment import Phase
+from sparkwright.domain.engine import EngineDefinition
+from sparkwright.engines.data_engine import OPTIONS, PLACEHOLDERS, dialect_of, placeholders
+from sparkwright.engines.dialect import Dialect
+from sparkwright.engines.tables import table
+from sparkwright.recipes.problems import Complaint
+from sparkwright.recipes.values import Matching, Part, Seconds, Text, Within, looks_secret, shown
+from sparkwright.recipes.yaml_lines import Path
+
+NAME = Matching(r"[a-z][a-z0-9-]{0,39}", "small letters, digits and `-`, at most 40, as in tensorfold")
+ROUTE = Matching(
+    r"(GET|POST|PUT|PATCH|DELETE) /v1(/(\{id\}|[A-Za-z0-9_~-][A-Za-z0-9._~-]*))+",
+    "a method and a path below /v1, as in `POST /v1/load_lora_adapter`; `{id}` is any one segment",
+)
+_PATH = Matching(r"/[\w./-]{0,200}", "a path of its server without query, as in /health")
+_VARIABLE = Matching(r"[A-Za-z_][A-Za-z0-9_]{0,99}", "the name of an environment variable")
+_METRIC = Matching(
+    r"[A-Za-z_:][A-Za-z0-9_:]{0,199}", "the name of a Prometheus metric, as in tensorfold:requests_total"
+)
+_FLAG = Matching(r"[A-Za-z0-9][\w-]{0,99}", "an option without dashes before it, as in kv-dtype")
+_VERSION = Matching(r"v?\d+(\.\d+)*[\w.+-]{0,30}", "one version, as in 0.6.4")
+_URL = Matching(r"https://\S{1,300}", "the URL of a public source")
+_SIGNAL = Literal["SIGTERM", "SIGINT", "SIGQUIT", "SIGHUP"]
+_NODES = Within(1, 64, "more nodes than anybody has wired up", zero=True)
+_GRACE = Within(1, 600, "a server that needs longer to end hangs")
+_WORD = Matching(r"[^\n\0]{1,2000}", "one word of a command line")
+_Words = Annotated[list[Annotated[Text, _WORD]], Field(max_length=200)]
+_Since = Annotated[list[Annotated[Text, _VERSION]], Field(max_length=2)]
+_Times = Annotated[list[Seconds], Field(min_length=1, max_length=2)]
+
+
+class DescribedPart(Part):
+    """What a recipe with `engine: custom` may say besides its command."""
+
+    title: Text = ""
+    worker: _Words = []
+    several: _Words = []
+    options: dict[str, _Words] = {}
+    env: dict[str, Text] = {}
+    most_nodes: Annotated[int, _NODES] = 0
+    stop_signal: _SIGNAL = "SIGTERM"
+    stop_grace: Annotated[float, _GRACE] = 30.0
+    health: Annotated[Text, _PATH] = ""
+    key_env: Annotated[Text, _VARIABLE] = ""
+    key_words: _Words = []
+    routes: Annotated[list[Annotated[Text, ROUTE]], Field(max_length=200)] = []
+    metrics_page: Annotated[Text, _PATH] = ""
+    metrics: dict[str, Annotated[Text, _METRIC]] = {}
+    log: dict[str, Any] = {}
+    phases: dict[str, _Times] = {}
+    flags: Annotated[dict[Annotated[Text, _FLAG], _Since], Field(max_length=5000)] = {}
+    quantizations: list[Text] = []
+    serial: dict[str, Any] = {}
+    owned_by: Text = ""
+    versions: list[Annotated[Text, _VERSION]] = []
+    tried: Text = ""
+    see: list[Annotated[Text, _URL]] = []
+
+
+class DefinitionPart(DescribedPart):
+    """The whole file."""
+
+    name: Annotated[Text, NAME]
+    command: _Words
+
+
+def definition_complaints(definition: EngineDefinition, at: Path = ()) -> Iterator[Complaint]:
+    """What is wrong across the keys of a definition; at: where it stands in its file."""
+    yield from _words(definition, at)
+    yield from _names(definition, at)
+    yield from _log(definition, at)
+
+
+def _words(definition: EngineDefinition, at: Path) -> Iterator[Complaint]:
+    own = {"command": definition.command, "worker": definition.worker, "several": definition.several}
+    own |= {"key_words": definition.key_words}
+    rows: list[tuple[Path, tuple[str, ...]]] = [((name,), words) for name, words in own.items()]
+    rows += [(("options", name), words) for name, words in definition.options.items()]
+    rows += [(("env", name), (text,)) for name, text in definition.env.items()]
+    for path, words in rows:
+        key = ".".join(map(str, path))
+        for word in words:
+            for name in sorted(placeholders(word) - PLACEHOLDERS):
+                near = get_close_matches(name, PLACEHOLDERS, 1)
+                meant = f"did you mean {{{near[0]}}}?" if near else f"known: {', '.join(sorted(PLACEHOLDERS))}"
+                yield (*at, *path), f"`{key}`: no placeholder {{{name[:40]}}}; {meant} (a brace itself is `{{{{`)"
+            if looks_secret(word):
+                yield (*at, *path), f"`{key}`: a key must not be in a file (its value is not shown)"
+            if "key_file" in placeholders(word) and path != ("key_words",):
+                yield (*at, *path), f"`{key}`: {{key_file}} belongs into `key_words`: without a key there is no file"
+    if not definition.command:
+        yield (*at, "command"), "`command` is empty; it starts a rank"
+    elif not any("port" in placeholders(word) for word in (*definition.command, *definition.env.values())):
+        yield (*at, "command"), "`command` has no {port}: sparkwright could not tell the server where to listen"
+    if definition.key_words and not any("key_file" in placeholders(word) for word in definition.key_words):
+        yield (*at, "key_words"), "`key_words` has no {key_file}; a key on the command line is seen by everybody"
+
+
+def _names(definition: EngineDefinition, at: Path) -> Iterator[Complaint]:
+    words = sorted({word for row in table("metrics").values() for word in row})
+    allowed = (("options", definition.options, sorted(OPTIONS)), ("metrics", definition.metrics, words))
+    for key, found, known in (*allowed, ("phases", definition.phases, [str(phase) for phase in Phase])):
+        for name in found:
+            if name not in known:
+                near = get_close_matches(name, known, 1)
+                meant = f"did you mean {near[0]}?" if near else f"known here: {', '.join(known)}"
+                yield (*at, key, name), f"`{key}`: unknown key {shown(name)}; {meant}"
+
+
+def _log(definition: EngineDefinition, at: Path) -> Iterator[Complaint]:
+    rules = definition.log.get("rule", [])
+    if not isinstance(rules, list) or len(rules) > 500 or not all(isinstance(one, Mapping) for one in rules):
+        yield (*at, "log", "rule"), "`log.rule`: expected at most 500 tables, as in [[log.rule]]"
+        return
+    try:
+        yield from _groups(dialect_of(definition.log, "log"), at)
+    except (ValueError, TypeError, AttributeError) as error:
+        place = next((n for n, one in enumerate(rules) if repr(one.get("pattern")) in str(error)), None)
+        where: Path = ("log",) if place is None else ("log", "rule", place)
+        yield (*at, *where), f"`log`: {error}"
+
+
+def _groups(dialect: Dialect, at: Path) -> Iterator[Complaint]:
+    """A rule's text, facts and counts name groups that its pattern has."""
+    for number, rule in enumerate(dialect.rule):
+        used = {*rule.facts.values(), *filter(None, (rule.done, rule.total)), *placeholders(rule.text)}
+        for name in sorted(used - set(rule.pattern.groupindex)):
+            yield (*at, "log", "rule", number), f"`log.rule`: no group {shown(name)} in {shown(rule.pattern.pattern)}"

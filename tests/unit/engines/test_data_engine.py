@@ -1,0 +1,202 @@
+"""An engine that a file or a recipe describes: its commands, its log, and what is refused."""
+
+from importlib.resources import files
+
+import pytest
+
+from sparkwright.domain.cluster import NodePaths
+from sparkwright.domain.command import Secret
+from sparkwright.domain.deployment import Phase
+from sparkwright.domain.errors import RecipeError
+from sparkwright.domain.facts import FabricChoice
+from sparkwright.domain.plan import Placement
+from sparkwright.engines.catalog import engine_of, figures_of, phases_of, rehearse, routes_of, traits
+from sparkwright.engines.definitions import shipped_definitions
+from sparkwright.engines.engine import RenderContext
+from sparkwright.engines.patterns import safe_pattern
+from sparkwright.recipes.engine_file import read_engine
+from sparkwright.recipes.load import load_recipe
+from unit.for_each import for_each
+
+CUSTOM = """title: t
+model: {path: /m/x.gguf, served_name: x}
+engine:
+  name: custom
+  runtime: process
+  venv: /v
+  command: [serve, "{model}", --host, "{host}", --port, "{port}"]
+"""
+TENSORFOLD = """title: t
+model: {id: org/glm, served_name: glm}
+engine: {name: tensorfold, version: 0.6.4, runtime: RUNTIME}
+nodes: 2
+parallelism: {tp: 2}
+serving: {context: 262144, sequences: 4, api_key_env: KEY}
+"""
+FILE = """name = "mine"
+command = ["mine", "--port", "{port}", "--host", "{host}"]
+[[log.rule]]
+phase = "server"
+pattern = 'up at (?P<url>\\S+)'
+facts = { url = "url" }
+ready = true
+"""
+
+
+def rendered(text, **more):
+    recipe = load_recipe(text, "r.yaml")
+    nodes = tuple(f"n{rank}" for rank in range(recipe.nodes))
+    fabric = {node: FabricChoice(f"192.0.2.{rank + 1}", "eth0", ("mlx5_0",)) for rank, node in enumerate(nodes)}
+    home = NodePaths("/models", "/hub", "/cache", "/state")
+    context = RenderContext(dict.fromkeys(nodes, home), port=8000, deployment="d", **more)
+    return engine_of(recipe).render(recipe, Placement(nodes, fabric), context)
+
+
+def test_a_custom_command_is_filled_in_and_looked_for_in_the_venv():
+    (spec,) = rendered(CUSTOM)
+    assert spec.argv == ("/v/bin/serve", "/m/x.gguf", "--host", "127.0.0.1", "--port", "8000")
+    assert spec.listens == (("127.0.0.1", 8000),) and not spec.secrets
+
+
+def test_in_a_container_the_model_is_where_it_is_mounted():
+    """The first word becomes the entrypoint, so that an image's own one does not get in the way."""
+    docker = CUSTOM.replace("runtime: process\n  venv: /v", "image: x@sha256:" + "0" * 64)
+    (spec,) = rendered(docker, models={"n0": "/m/x.gguf"})
+    assert (spec.entrypoint, spec.argv[0], spec.mounts[0].host) == (("serve",), "/models/x.gguf", "/m/x.gguf")
+
+
+def test_tensorfold_starts_a_rank_a_node_with_its_key_in_a_file():
+    """As its page for GLM-5.3-Flash shows it: both ranks take rank 0's address on the link."""
+    hub = "/hub/models--org--glm/snapshots/1"
+    head, worker = rendered(
+        TENSORFOLD.replace("RUNTIME", "process"),
+        models=dict.fromkeys(("n0", "n1"), hub),
+        from_hub=True,
+        api_key=Secret("k"),
+        bind="192.0.2.1",
+    )
+    several = "--tp 2 --rank {} --master 192.0.2.1 --master-port 25000 --context 262144 --parallel 4"
+    start = f"tensorfold serve {hub} --host {{}} --port 8000 --name glm "
+    key = " --api-key-file /state/deployments/d/rank0/files/api-key"
+    assert " ".join(head.argv) == start.format("192.0.2.1") + several.format(0) + key
+    assert " ".join(worker.argv) == start.format("127.0.0.1") + several.format(1)
+    assert [file.name for file in head.files] == ["api-key"] and "k" not in " ".join(head.argv).split()
+    assert head.env["NCCL_SOCKET_IFNAME"] == "eth0" and head.env["HF_HUB_OFFLINE"] == "1" and not worker.files
+
+
+@for_each(
+    "line, phase, facts",
+    [
+        (
+            "[tensorfold] CUDA rank 0 startup estimate 89.06 GiB within 94.00 GiB; native 262144, allocated"
+            " prompt/reply window 262144, cache slots 262151",
+            Phase.LOAD,
+            {"whole_gib": "89.06", "context": "262144"},
+        ),
+        (
+            "[tensorfold] serving GLM-5.3-Flash-EXL3 at http://127.0.0.1:8000/v1 on CUDA, rank 0 of 2",
+            Phase.SERVER,
+            {"url": "http://127.0.0.1:8000/v1"},
+        ),
+    ],
+)
+def test_tensorfold_s_log_is_read(line, phase, facts):
+    """Lines as owners of Sparks quote them."""
+    recipe = load_recipe(TENSORFOLD.replace("RUNTIME", "process"), "r.yaml")
+    event = engine_of(recipe).read(line)
+    assert (event.phase, dict(event.facts)) == (phase, facts)
+
+
+def test_tensorfold_s_refusal_before_loading_is_an_error():
+    recipe = load_recipe(TENSORFOLD.replace("RUNTIME", "process"), "r.yaml")
+    event = engine_of(recipe).read("ValueError: estimated largest fitting prompt-plus-reply window: 246909 tokens")
+    assert event.error and "246909" in event.text
+    done = engine_of(recipe).read("[tensorfold] done req-1 prompt=640 cached=0 thinking=True tokens=5 sha=x")
+    assert done.alive and not done.ready
+
+
+def test_what_is_not_known_of_a_custom_engine_stays_so():
+    recipe = load_recipe(CUSTOM, "r.yaml")
+    assert traits(recipe).opaque and figures_of(recipe) == {} and phases_of(recipe)[Phase.LOAD].stuck_after == 1800
+    assert "POST /v1/embeddings" in routes_of(recipe).calls and engine_of(recipe).read("INFO: up") is None
+
+
+@for_each(
+    "old, new, codes",
+    [
+    ("", "", set()),
+    ("--host, \"{host}\", ", "", {"ENG036"}),
+    ("engine:", "serving: {api_key_env: KEY}\nengine:", {"ENG037"}),
+    ("engine:", "nodes: 2\nparallelism: {tp: 2}\nengine:", {"ENG014"}),
+    ],
+)  # fmt: skip
+def test_what_a_custom_engine_cannot_do_is_found(old, new, codes):
+    assert {one.code for one in rehearse(load_recipe(CUSTOM.replace(old, new, 1), "r.yaml"))} == codes
+
+
+@for_each(
+    "old, new, message",
+    [
+    ('"{port}"', '"80"', "m.toml:2: `command` has no {port}: sparkwright could not tell the server where to listen"),
+    ("name =", 'titel = "x"\nname =', "m.toml:1: unknown key `titel`; did you mean `title`?"),
+    ("{host}", "{hots}", "m.toml:2: `command`: no placeholder {hots}; did you mean {host}? (a brace itself is `{{`)"),
+    ("\\S+)", "\\S+)+x", "m.toml:3: `log`: log: rule 'up at (?P<url>\\\\S+)+x': it backtracks: a repeat"),
+    ("(?P<url>\\S+)", "(?P<url>", "m.toml:3: `log`: log: rule 'up at (?P<url>': no pattern: missing )"),
+    ('{ url = "url" }', '{ url = "u" }', "m.toml:3: `log.rule`: no group 'u' in "),
+    ('phase = "server"', 'phase = "serve"', "m.toml:3: `log`: log: rule 'up at"),
+    ('"mine"\n', '"vllm"\n', "m.toml:1: `name`: 'vllm' is an engine of sparkwright's own: take another"),
+    ("name =", "name = [\nname =", "m.toml:2: no TOML: "),
+    ("[[log", "[options]\ncontxt = ['x']\n[[log", "m.toml:4: `options`: unknown key 'contxt'; did you mean context?"),
+    ("[[log", "[env]\nA = 'hf_abcdefghijkl'\n[[log", "m.toml:4: `env.A`: a key must not be in a file"),
+    ],
+)  # fmt: skip
+def test_a_mistake_in_an_engine_file_is_named_with_its_line(old, new, message):
+    with pytest.raises(RecipeError) as caught:
+        read_engine(FILE.replace(old, new, 1), "m.toml")
+    assert caught.value.message.startswith(message)
+
+
+def test_a_recipe_finds_the_user_s_engine_file():
+    text = "title: t\nmodel: {id: a/b}\nengine: {name: mine, runtime: process}\n"
+    recipe = load_recipe(text, "r.yaml", engines=(("mine.toml", FILE),))
+    assert engine_of(recipe).read("up at http://x").ready and recipe.engine.definition.source == "mine.toml"
+    with pytest.raises(RecipeError, match=r"mine\.toml:2: `command` has no"):
+        load_recipe(text, "r.yaml", engines=(("mine.toml", FILE.replace("{port}", "1")),))
+    with pytest.raises(RecipeError, match=r"r\.yaml:3: `engine.name`: found 'mine'; known: vllm,"):
+        load_recipe(text, "r.yaml")
+
+
+def test_a_custom_command_without_a_port_is_refused_at_its_line():
+    with pytest.raises(RecipeError, match=r"r.yaml:7: `engine.command` has no \{port\}"):
+        load_recipe(CUSTOM.replace("{port}", "80"), "r.yaml")
+    with pytest.raises(RecipeError, match=r"r\.yaml:3: `engine.command` is empty"):
+        load_recipe("title: t\nmodel: {id: a/b}\nengine: {name: custom, runtime: process}\n", "r.yaml")
+    with pytest.raises(RecipeError, match="belongs to `name: custom`; found 'vllm'"):
+        load_recipe(CUSTOM.replace("name: custom", "name: vllm"), "r.yaml")
+
+
+def test_prose_of_a_definition_does_not_change_what_is_served():
+    """The hash is of what runs: a title is not, a command is."""
+    base = load_recipe(CUSTOM, "r.yaml").hash
+    assert load_recipe(CUSTOM + "  memory: 4g\n  definition: {title: Mine, tried: here}\n", "r.yaml").hash == base
+    assert load_recipe(CUSTOM.replace("--host", "--address"), "r.yaml").hash != base
+
+
+@for_each(
+    "pattern",
+    [
+    "(a+)+b", "(?:\\w+ ?){2,30}x", ".*a.*b.*c", "(a)\\1", "(x{1,60}){2,60}", "(", "a" * 1001,
+    ],
+)  # fmt: skip
+def test_a_pattern_that_can_explode_is_refused(pattern):
+    with pytest.raises(ValueError, match=r".+"):
+        safe_pattern(pattern)
+
+
+def test_every_shipped_file_keeps_the_schema():
+    folder = files("sparkwright.engines") / "data" / "engines"
+    texts = {entry.name: entry.read_text(encoding="utf-8") for entry in folder.iterdir()}
+    made = {
+        read_engine(text, f"engines/{name}").name: read_engine(text, f"engines/{name}") for name, text in texts.items()
+    }
+    assert made == shipped_definitions() and "tensorfold" in made
