@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
+import yaml
 from planner_report_answers import Answer
 from planner_report_notes import Note, judged, note
 from planner_report_stats import NO_TO_WHAT_RAN, TARGETS, Figures, Target, figures, met, over
@@ -40,12 +42,15 @@ that fits. Dimensions come from published configs, read like a user's config.jso
 whole requests that begin together, so is the planner's: their prompts are read meanwhile.
 """
 _Lines = Iterator[str]
+_COLUMNS = ("quantity", "first", "looked", "kept")
+_FRESH = Path(__file__).with_name("planner_report_fresh.yaml")
 
 
 def page(answers: Sequence[Answer], notes: Sequence[Note], apart: Sequence[Sequence[Answer]] = ((), ())) -> str:
     """apart: the answers without what was fitted to the row's source, and to its model."""
     kept = judged(notes, answers)
     parts = (
+        _fresh(),
         _apart(kept, apart),
         _summary(kept, answers),
         _kinds(kept),
@@ -60,6 +65,20 @@ def summary(answers: Sequence[Answer], notes: Sequence[Note], apart: Sequence[Se
     """The first two tables alone, for the terminal."""
     kept = judged(notes, answers)
     return "\n".join((*_apart(kept, apart), *_summary(kept, answers)))
+
+
+def _fresh() -> _Lines:
+    """What the planner said of rows that were new to it, as written down that day."""
+    yield "## On rows that were new\n"
+    yield "Median, 90 % and inside (rows), as written down on the day; the first run was before any change."
+    for one in yaml.safe_load(_FRESH.read_text()):
+        yield f"\n{one['when']}, at revision {one['revision']}: {one['rows']}\n"
+        yield "| quantity | first run | after, half that was looked at | after, half that was not |"
+        yield "|---|---|---|---|"
+        yield from ("| " + " | ".join(row[name] for name in _COLUMNS) + " |" for row in one["figures"])
+        yield ""
+        yield from (f"- {note}" for note in one["notes"])
+    yield ""
 
 
 def _apart(kept: Sequence[Answer], apart: Sequence[Sequence[Answer]]) -> _Lines:

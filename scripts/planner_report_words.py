@@ -120,8 +120,12 @@ def prescribes_fp8_kv(row: Mapping[str, Any]) -> bool:
 def apart(row: Mapping[str, Any]) -> bool:
     """True if a part of the checkpoint stays on disk, so that not all of its size is loaded."""
     said = f"{row.get('model')} {row.get('quant')} {row.get('notes')}".lower()
-    what, where = r"\b(engram|n-?grams?|tables?|ple|embeddings?)\b", r"\b(nvme|ssds?|disk|mmap\w*|memory[- ]mapped)\b"
-    return bool(re.search(rf"{what}[^.;]{{0,40}}{where}|{where}[^.;]{{0,20}}{what}", said))
+    what, where = (
+        r"\b(engram|n-?grams?|tables?|ple|embeddings?)\b",
+        r"\b(nvme|ssds?|disk|swap|mmap\w*|memory[- ]mapped)\b",
+    )
+    inside = r"(?:[^.;]|\.\d)"  # of one sentence
+    return bool(re.search(rf"{what}{inside}{{0,40}}{where}|{where}{inside}{{0,20}}{what}", said))
 
 
 def switches(notes: str) -> dict[str, str]:

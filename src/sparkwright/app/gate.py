@@ -12,7 +12,7 @@ from sparkwright.domain.errors import UsageError
 from sparkwright.domain.facts import Driver, Unknown
 from sparkwright.domain.ledger import Fit, MemoryLedger
 from sparkwright.domain.plan import Plan
-from sparkwright.domain.plan_history import compared, started
+from sparkwright.domain.plan_history import compared, promised, started
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.units import gib
 from sparkwright.domain.values import dataclass, replace
@@ -96,8 +96,9 @@ def remember_prediction(services: Services, plan: Plan, one: Calibration, nodes:
     ledger = next((found for found in plan.ledgers if found.node == node), None)
     if services.history is None or ledger is None or nodes.count(node) != 1:
         return
-    start = started(plan.speeds[0].loading, one) if plan.speeds and one.conditions.rank == 0 else ()
-    if (rows := (*compared(ledger, one), *start)) and (trouble := services.history.add(rows)):
+    first = plan.speeds[:1] if one.conditions.rank == 0 else ()
+    more = [row for speed in first for row in (*started(speed.loading, one), *promised(speed.decode, one))]
+    if (rows := (*compared(ledger, one), *more)) and (trouble := services.history.add(rows)):
         services.notice(f"the plan's predictions are not kept: {trouble}", warning=True)
 
 

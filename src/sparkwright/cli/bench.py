@@ -12,8 +12,10 @@ from typing import Any, cast
 import click
 
 from sparkwright.adapters.files import open_workload, texts_of
+from sparkwright.adapters.plan_history import FilePlanHistory
 from sparkwright.app.bench.benchmark import BenchRequest, PreparedBench, go, is_url, url_target
 from sparkwright.app.bench.measure import adjusted, resumed
+from sparkwright.app.bench.prediction import compare_with_plan
 from sparkwright.app.bench.prompt_corpus import replayed_paths
 from sparkwright.app.bench.target import Bench, BenchTarget, KeyWanted
 from sparkwright.app.cluster_options import ClusterOptions
@@ -33,7 +35,7 @@ from sparkwright.domain.workload import Workload
 from sparkwright.loadgen import profiles
 from sparkwright.loadgen.replay import with_counts
 from sparkwright.wiring import bench as tools
-from sparkwright.wiring import keys, places
+from sparkwright.wiring import keys, places, plan_history
 
 _QUICK = "quick"
 _Names = tuple[str, ...]
@@ -215,7 +217,11 @@ async def _one(made: Bench, named: str, said: BenchOptions) -> Run:
             echo(_opening(ready), err=True)
         order, simulated = ready.order, ready.conditions.simulated
         with bench_screen(order.levels, order.workload.repeats, said.quiet, simulated) as screen:
-            return await go(able, ready, screen, said.request.resume)
+            run = await go(able, ready, screen, said.request.resume)
+    if (found := compare_with_plan(FilePlanHistory(plan_history()), run)) and not said.quiet:
+        told = f"{found.predicted:.1f} tokens/s ({found.low:.1f} to {found.high:.1f})"
+        echo(f"one user: {found.measured:.1f} tokens/s; the plan promised {told}: plan --history", err=True)
+    return run
 
 
 def _opening(ready: PreparedBench) -> str:

@@ -149,7 +149,7 @@ def _history(recipes: Sequence[str], as_json: bool) -> None:
     from sparkwright.adapters.plan_history import FilePlanHistory  # nothing else of a plan is loaded for it
     from sparkwright.cli.plan_history import history_json, history_text
 
-    every = FilePlanHistory(wiring.plan_history()).all()
+    every = [one for one in FilePlanHistory(wiring.plan_history()).all() if one.measured]
     rows = [one for one in every if not recipes or one.recipe in recipes or one.recipe.partition("@")[0] in recipes]
     shared.answer(as_json, history_json(rows), history_text(rows), 0)
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from sparkwright.cli.columns import aligned, counted, mark
-from sparkwright.domain.plan_history import KV_TOKENS, START, PredictionError, Score, scores
+from sparkwright.domain.plan_history import DECODE, KV_TOKENS, START, PredictionError, Score, scores
 from sparkwright.domain.units import duration, gib
 from sparkwright.domain.values import asdict
 
@@ -15,7 +15,7 @@ _SHOWN = 12  # latest figures
 def history_text(rows: Sequence[PredictionError]) -> str:
     """The planner's accuracy here, by node and quantity, then the latest figures."""
     if not rows:
-        return "no start has been compared with its plan yet: `sparkwright up` does so"
+        return "no start has been compared with its plan yet: `sparkwright up` does so, and a bench adds its speed"
     head = ("node", "quantity", "predictions", "figures", "median error", "worst", "inside the range")
     table = aligned([head, *map(_score, scores(rows))])
     latest = ("when", "recipe", "node", "quantity", "predicted", "range", "measured", "error")
@@ -24,7 +24,7 @@ def history_text(rows: Sequence[PredictionError]) -> str:
 
 
 def history_json(rows: Sequence[PredictionError]) -> dict[str, Any]:
-    """`scores` and `rows`; bytes, tokens and seconds, errors as shares."""
+    """`scores` and `rows`; bytes, tokens, seconds and tokens/s, errors as shares."""
     told = [asdict(one) | {"off": one.off, "inside": one.inside} for one in rows]
     return {"scores": [asdict(one) for one in scores(rows)], "rows": told}
 
@@ -48,4 +48,6 @@ def _row(one: PredictionError) -> tuple[str, ...]:
 def _figure(one: PredictionError, value: float) -> str:
     if one.quantity == START:
         return duration(value)
+    if one.quantity == DECODE:
+        return f"{value:,.1f} tokens/s"
     return f"{value:,.0f}" if one.quantity == KV_TOKENS else gib(int(value))

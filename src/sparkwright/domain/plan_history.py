@@ -5,19 +5,22 @@ from statistics import median
 
 from sparkwright.domain.calibration import Calibration
 from sparkwright.domain.ledger import KV_POOL, WEIGHTS, MemoryLedger, Origin
-from sparkwright.domain.values import dataclass
+from sparkwright.domain.values import dataclass, replace
 from sparkwright.domain.verdict import Estimate
 
 KV_TOKENS = "KV tokens"
 START = "start"  # seconds until the server answers
+DECODE = "decode"  # tokens/s of one user
 _ANSWERS = ("answer", "server")  # phases whose time that is, the better one first
 
 
 @dataclass(frozen=True, slots=True)
 class PredictionError:
-    """One figure of one node. at: seconds since the epoch. quantity: bytes of the ledger, tokens, or a start's seconds.
+    """One figure of one node. at: seconds since the epoch.
 
-    learned: an earlier start of the same had corrected the prediction. low, high: of nine measurements of ten.
+    quantity: bytes of the ledger, tokens, a start's seconds, or tokens/s of one user, of which measured is 0 until a
+    bench has measured them. learned: an earlier start of the same had corrected the prediction. low, high: of nine
+    measurements of ten.
     """
 
     at: float
@@ -90,6 +93,23 @@ def started(predicted: Estimate, found: Calibration) -> Iterator[PredictionError
             found.at, found.source, under.recipe, under.engine, under.node, START,
             predicted.value, predicted.low, predicted.high, seconds, learned, under.simulated,
         )  # fmt: skip
+
+
+def promised(predicted: Estimate, found: Calibration) -> Iterator[PredictionError]:
+    """The speed of one user that a bench of this start is compared with; measured is 0 until then."""
+    under = found.conditions
+    if predicted.known:
+        yield PredictionError(
+            found.at, found.source, under.recipe, under.engine, under.node, DECODE,
+            predicted.value, predicted.low, predicted.high, 0.0, False, under.simulated,
+        )  # fmt: skip
+
+
+def benched(rows: Sequence[PredictionError], deployment: str, measured: float, at: float) -> PredictionError | None:
+    """The latest promise of the deployment with what a bench measured; None without a promise."""
+    open_ = (one for one in reversed(rows) if one.quantity == DECODE and not one.measured)
+    last = next((one for one in open_ if one.deployment == deployment), None)
+    return replace(last, measured=measured, at=at) if last and measured > 0 else None
 
 
 def scores(rows: Iterable[PredictionError]) -> tuple[Score, ...]:

@@ -6,14 +6,18 @@ from pathlib import Path
 import pytest
 
 from sparkwright.adapters.plan_history import FilePlanHistory
+from sparkwright.app.bench.prediction import compare_with_plan
 from sparkwright.app.gate import remember_prediction
 from sparkwright.app.plan import make_plan
 from sparkwright.cli.plan_history import history_json, history_text
 from sparkwright.domain.calibration import Calibration, Conditions
 from sparkwright.domain.ledger import KV_POOL, WEIGHTS, LedgerLine, MemoryLedger, Origin
-from sparkwright.domain.plan_history import START, PredictionError, compared, scores, started
+from sparkwright.domain.plan_history import DECODE, START, PredictionError, compared, promised, scores, started
+from sparkwright.domain.run import Conditions as RunConditions
+from sparkwright.domain.run import Level, Reads, Row, Run
 from sparkwright.domain.units import GIB
 from sparkwright.domain.verdict import Estimate, Load, Speed
+from sparkwright.domain.workload import Length, LevelPlan, Pace, Single, Workload
 from unit.app.scene import request, scene
 from unit.app.test_plan import found
 
@@ -91,6 +95,28 @@ def test_a_start_keeps_the_plan_next_to_the_engines_figures(tmp_path: Path) -> N
     remember_prediction(there, plan, figures, ("spark-1", "spark-2"))
     assert [(one.quantity, one.inside) for one in history.all()] == [(WEIGHTS, True), (KV_POOL, True)]
     load = Estimate(120.0, 60.0, 300.0)
-    timed = replace(plan, speeds=(Speed(Load(), *[Estimate(0.0)] * 4, load),))
+    timed = replace(plan, speeds=(Speed(Load(), Estimate(40.0, 30.0, 50.0), *[Estimate(0.0)] * 3, load),))
     remember_prediction(there, timed, replace(figures, phases=(("server", 100.0),)), ("spark-1", "spark-2"))
-    assert [one.quantity for one in history.all()][2:] == [WEIGHTS, KV_POOL, START]
+    assert [one.quantity for one in history.all()][2:] == [WEIGHTS, KV_POOL, START, DECODE]
+
+
+def bench_run(concurrency: int = 1, prompt: int = 2048, ours: bool = True) -> Run:
+    """Three requests of one user that wrote 20 tokens in a second."""
+    reads = Reads((0.0, 1.0), (1, 20))
+    rows = tuple(Row(n, 0, 0.0, 0.0, reads=reads, prompt_tokens=prompt, output_tokens=21) for n in range(3))
+    plan = LevelPlan("one", Single(prompt=Length(prompt, prompt), output=Length(21, 21)), Pace(concurrency=concurrency))
+    conditions = RunConditions("v4", "org/v4", ours=ours, deployment="v4")
+    return Run("r-1", 9.0, Workload("quick", "quick", (plan,)), conditions, levels=(Level(plan, 1, 9.0, rows=rows),))
+
+
+def test_a_bench_is_compared_with_what_the_plan_promised(tmp_path: Path) -> None:
+    """Guards self-measurement of speed: only one user's short prompts, on our own deployment, count."""
+    history = FilePlanHistory(tmp_path / "plan-history.jsonl")
+    assert compare_with_plan(history, bench_run()) is None
+    promise = next(promised(Estimate(25.0, 22.0, 30.0), Calibration(UNDER, at=5.0, source="v4")))
+    assert history.add((promise,)) == "" and not list(promised(Estimate(0.0), Calibration(UNDER)))
+    for other in (bench_run(4), bench_run(prompt=60_000), bench_run(ours=False)):
+        assert compare_with_plan(history, other) is None
+    found = compare_with_plan(history, bench_run())
+    assert found and (found.measured, found.inside) == (20.0, False) and history.all()[-1] == found
+    assert "20.0 tokens/s" in history_text((found,)) and "+25.0%, outside" in history_text((found,))

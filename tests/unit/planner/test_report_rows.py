@@ -265,11 +265,22 @@ def test_speculation_is_read_in_any_wording(wording: str, method: str, tokens: i
 @pytest.mark.parametrize(
     ("said", "apart"),
     [("Engram tables on NVMe", True), ("PLE memory-mapped", True), ("n-gram table served from an NVMe file", True),
-     ("mmap of the embeddings", True), ("weights on NVMe", False), ("table of results", False)],
+     ("mmap of the embeddings", True), ("weights on NVMe", False),
+     ("PLE table of 47.7 GiB, paged to swap", True), ("table of results", False)],
 )  # fmt: skip
 def test_tables_that_stay_on_disk_are_read_in_any_wording(said: str, apart: bool) -> None:
     """A part that stays on disk is no weight in memory."""
     assert words.apart({"notes": said}) is apart
+
+
+@for_each(
+    "said, kind",
+    [("code, warm", "code"), ("JSON", "code"), ("count to 300", "counting"), ("essay", "prose"), ("summary", "prose"),
+     ("mixed code+prose", ""), ("69-scenario eval mean", ""), ("", "")],
+)  # fmt: skip
+def test_the_kind_of_text_is_read_where_one_is_named(said: str, kind: str) -> None:
+    """How many drafts are accepted depends on it; a mixture is no kind."""
+    assert words.text_kind(said) == kind
 
 
 def test_versions_and_limits_in_any_wording() -> None:

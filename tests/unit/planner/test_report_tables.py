@@ -141,3 +141,10 @@ def test_the_page_depends_on_nothing_but_the_answers() -> None:
     answers = [answer(), answer("b", predicted=None), fits("c", True, True)]
     assert page(answers, ()) == page(list(answers), ())
     assert str(ROOT) not in page(answers, ())
+
+
+def test_the_first_run_on_new_rows_comes_first() -> None:
+    """Guards the honest figure: what the planner said before anything was changed for the rows."""
+    shown = page([], [])
+    heads = [line for line in shown.splitlines() if line.startswith("## ")]
+    assert heads[0] == "## On rows that were new" and "| quantity | first run |" in shown
