@@ -81,9 +81,9 @@ def children_of(pid: int) -> list[int]:
     """Its children, as all its threads list them; none once it has ended."""
     found: list[int] = []
     with contextlib.suppress(FileNotFoundError):  # it has ended since its parent listed it
-        for task in os.listdir(f"/proc/{pid}/task"):
+        for task in Path(f"/proc/{pid}/task").iterdir():
             with contextlib.suppress(OSError):
-                found += map(int, Path(f"/proc/{pid}/task/{task}/children").read_text().split())
+                found += map(int, (task / "children").read_text().split())
     return found
 
 

@@ -133,7 +133,8 @@ def test_the_log_as_json_is_read_like_text(name: str) -> None:
     "engine_name, version, newest",
     [
         ("vllm", "0.33.0", ""), ("vllm", "0.33.0+cu130.gabc", ""), ("vllm", "0.26.0", ""), ("vllm", "0.34.0", "0.33.0"),
-        ("vllm", "nightly", "0.33.0"), ("vllm", "", "0.33.0"), ("vllm-ray", "0.40.0", "0.33.0"), ("simulator", "9.0", ""),
+        ("vllm", "nightly", "0.33.0"), ("vllm", "", "0.33.0"), ("vllm-ray", "0.40.0", "0.33.0"),
+        ("simulator", "9.0", ""),
         ("sglang", "0.5.23", ""), ("sglang", "0.5.99", "0.5.23"), ("sglang", "main", "0.5.23"),
         ("llama-cpp", "b11549", ""), ("llama-cpp", "b12500", "2026.10.11549"), ("unknown", "1", ""),
     ],
