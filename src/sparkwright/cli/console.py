@@ -126,7 +126,7 @@ def console_sink(quiet: bool) -> Iterator[Sink]:
         yield PlainProgress()
     else:
         from rich.console import Console
-        from rich.live import LiveProgress as RichLive
+        from rich.live import Live as RichLive
 
         # click writes past rich's redirection, and that would send stdout to stderr: what scrolls up is printed by the
         # console that draws the block, which knows where its cursor is.
