@@ -24,8 +24,8 @@ MAX_FILE_LINES = 500
 
 # The only places that may know an engine by its name.
 ENGINE_ROOMS = ("engines", "recipes", "simulator")
-ENGINE_NAMES = frozenset({"vllm", "vllm-ray", "sglang", "trtllm", "llama-cpp", "twin"})
-ENGINE_CONSTANT = re.compile(r"_?(VLLM|SGLANG|TRTLLM|LLAMA|TWIN|SIMULATOR)(_RAY|_CPP|_ENGINES?)?")
+ENGINE_NAMES = frozenset({"vllm", "vllm-ray", "sglang", "trtllm", "llama-cpp"})  # `simulator` is a package, too
+ENGINE_CONSTANT = re.compile(r"_?(VLLM|SGLANG|TRTLLM|LLAMA|SIMULATOR)(_RAY|_CPP|_ENGINES?)?")
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 KINDS = frozenset({ast.Constant, ast.FunctionDef, ast.AsyncFunctionDef, ast.Compare, ast.Call})

@@ -4,8 +4,8 @@
 - A public class name is defined once in src, scripts and tests together.
 - A public function of a module has at least six letters, unless the field uses the word alone (`plan`, `parse`).
 
-readability.toml records how many places broke a rule when it was introduced, folder by folder: more of them fail.
-`--list RULE [FOLDER]` shows the places, `--record` lowers the numbers to those of today and never raises one.
+readability.toml records how many places broke a rule when it was introduced, file by file: more of them fail.
+`--list RULE [FILE]` shows the places, `--record` lowers the numbers to those of today and never raises one.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ FIRST_WORD = re.compile(r"[A-Za-z][A-Za-z'-]*")  # code in backquotes is no word
 
 @dataclass(frozen=True)
 class Place:
-    """A place that breaks a rule. key: the folder, or the class name, under which the record counts it."""
+    """A place that breaks a rule. key: the file, or the class name, under which the record counts it."""
 
     rule: str
     key: str
@@ -61,13 +61,6 @@ def is_too_short(name: str, field_words: frozenset[str]) -> bool:
     return not name.startswith("_") and len(name.replace("_", "")) < LETTERS and name not in field_words
 
 
-def folder_of(path: str) -> str:
-    """The folder that the record counts by: `src/sparkwright/app`, `tests/unit`, `scripts`."""
-    parts = Path(path).parts
-    depth = {"src": 3, "tests": 2}.get(parts[0], 1)
-    return "/".join(parts[:depth]) if len(parts) > depth else "/".join(parts[:-1])
-
-
 def docstrings(node: ast.AST) -> Iterator[tuple[int, str]]:
     """Line and text of each docstring in a statement or a module; expressions, most of a tree, are passed over."""
     if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
@@ -81,15 +74,15 @@ def docstrings(node: ast.AST) -> Iterator[tuple[int, str]]:
 
 def places_in(path: str, text: str, field_words: frozenset[str]) -> Iterator[Place]:
     """All places of one file that break the first and the third rule, and each of its public classes."""
-    tree, folder = ast.parse(text), folder_of(path)
+    tree = ast.parse(text)
     for line, docstring in docstrings(tree):
         if begins_badly(docstring):
-            yield Place(DOCSTRINGS, folder, f"{path}:{line}", docstring.strip().split("\n")[0])
+            yield Place(DOCSTRINGS, path, f"{path}:{line}", docstring.strip().split("\n")[0])
     for node in tree.body:
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
             yield Place(CLASSES, node.name, f"{path}:{node.lineno}", f"class {node.name}")
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and is_too_short(node.name, field_words):
-            yield Place(FUNCTIONS, folder, f"{path}:{node.lineno}", f"def {node.name}")
+            yield Place(FUNCTIONS, path, f"{path}:{node.lineno}", f"def {node.name}")
 
 
 def only_doubled(places: Iterable[Place]) -> list[Place]:
@@ -140,7 +133,7 @@ def record_text(old: str, rules: Mapping[str, Mapping[str, int]]) -> str:
 
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="readability.py", description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--list", nargs="+", metavar="RULE", help=f"show the places of {', '.join(RULES)} [FOLDER]")
+    parser.add_argument("--list", nargs="+", metavar="RULE", help=f"show the places of {', '.join(RULES)} [FILE]")
     parser.add_argument("--record", action="store_true", help="lower the recorded numbers to those of today")
     options = parser.parse_args(arguments)
     old = RECORD.read_text(encoding="utf-8")

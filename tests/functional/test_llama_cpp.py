@@ -78,7 +78,8 @@ async def served(spec: RankSpec, log: Path) -> AsyncIterator[asyncio.subprocess.
 
 
 def test_the_preflight_imports_the_wheel_with_the_venvs_own_python(tmp_path: Path) -> None:
-    """What pip has installed and the node cannot load is known before a start; another Python's wheel is no answer."""
+    """The check before a start names a wheel that pip has installed and the node cannot load; another Python's wheel is
+    no answer."""
     python, site = tmp_path / "bin/python", tmp_path / "site"
     python.parent.mkdir()
     python.write_text(f'#!/bin/sh\nPYTHONPATH={site} exec {sys.executable} -S "$@"\n')

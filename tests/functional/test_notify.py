@@ -126,7 +126,7 @@ async def test_a_receiver_that_hangs_holds_up_nobody(tmp_path: Path, inbox: tupl
 
 
 async def test_a_flood_is_held_back_and_its_end_is_not(tmp_path: Path, inbox: tuple[type[Inbox], str]) -> None:
-    """Within the limit all are sent; beyond it the last one says how many are missing, and `given-up` does not wait."""
+    """All are sent within the limit; beyond it the last one says how many are missing, and `given-up` does not wait."""
     handler, url = inbox
     written(tmp_path, Receiver(Form.SLACK, f"{url}/x"), per_hour=2)
     notes = [replace(OPENED, what="degraded", text=f"number {n}") for n in range(9)]
@@ -147,7 +147,7 @@ async def test_a_flood_is_held_back_and_its_end_is_not(tmp_path: Path, inbox: tu
 
 
 async def test_an_outage_that_lasts_is_told_at_its_beginning(tmp_path: Path, inbox: tuple[type[Inbox], str]) -> None:
-    """After `after` seconds, and its end as well."""
+    """The outage is told after `after` seconds, and its end as well."""
     handler, url = inbox
     written(tmp_path, Receiver(Form.SLACK, f"{url}/x"), after=0.05)
     notifier = Notifier(tmp_path, pytest.fail)

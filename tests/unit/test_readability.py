@@ -62,12 +62,14 @@ def test_more_than_recorded_fails_and_the_record_only_falls() -> None:
     """A new place fails with its line; --record lowers numbers, drops zeros and never raises one."""
     text = '"""What it is."""\ndef go(): ...\n'
     places = readability.only_doubled(readability.places_in("tests/unit/a.py", text, FIELD_WORDS))
-    record = {DOCSTRINGS: {"tests/unit": 1, "scripts": 4}, FUNCTIONS: {}, CLASSES: {}}
+    record = {DOCSTRINGS: {"tests/unit/a.py": 1, "scripts/b.py": 4}, FUNCTIONS: {}, CLASSES: {}}
     (message,) = readability.excess(places, record)
     assert "tests/unit/a.py:2: def go" in message and "recorded 0" in message
-    assert readability.excess(places, {**record, FUNCTIONS: {"tests/unit": 1}}) == []
-    lowered = readability.lowered({**record, DOCSTRINGS: {"tests/unit": 3, "scripts": 4}}, readability.counts(places))
-    assert lowered == {DOCSTRINGS: {"tests/unit": 1}, CLASSES: {}, FUNCTIONS: {}}
+    assert readability.excess(places, {**record, FUNCTIONS: {"tests/unit/a.py": 1}}) == []
+    lowered = readability.lowered(
+        {**record, DOCSTRINGS: {"tests/unit/a.py": 3, "scripts/b.py": 4}}, readability.counts(places)
+    )
+    assert lowered == {DOCSTRINGS: {"tests/unit/a.py": 1}, CLASSES: {}, FUNCTIONS: {}}
 
 
 def test_the_text_keeps_its_head() -> None:

@@ -109,7 +109,7 @@ def with_specs(plan: Plan) -> Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class PredictionError:
+class ComparisonRow:
     """One row of a comparison. name: of the recipe or model; trouble: why there is no plan."""
 
     name: str
@@ -131,7 +131,7 @@ async def estimate(services: Services, asked: Asked) -> Estimated:
     return Estimated(plan, _longest(recipe, judge), assumed, tuple(_others(recipe, judge, read[1])))
 
 
-async def compare(services: Services, every: Sequence[Asked]) -> tuple[PredictionError, ...]:
+async def compare(services: Services, every: Sequence[Asked]) -> tuple[ComparisonRow, ...]:
     """Plan each of them, without a search for remedies. The files of each model are read once."""
     files: dict[tuple[str, str, str], _Read] = {}
     rows = []
@@ -146,9 +146,9 @@ async def compare(services: Services, every: Sequence[Asked]) -> tuple[Predictio
                 files[key] = await _read(services, asked)
             made, judge = await _judged(services, asked, files[key][0])
             plan = _plan(made, judge, _library(services), own=recipe is not None, seek=False)
-            rows.append(PredictionError(name, made.nodes, plan))
+            rows.append(ComparisonRow(name, made.nodes, plan))
         except UsageError as error:
-            rows.append(PredictionError(name, nodes, trouble=error.message))
+            rows.append(ComparisonRow(name, nodes, trouble=error.message))
     return tuple(rows)
 
 

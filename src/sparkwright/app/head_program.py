@@ -8,7 +8,7 @@ from sparkwright.remote import service
 
 
 async def service_host_of(services: Services, name: str) -> ServiceHost:
-    """What a node has for services. Raises CommandFailed."""
+    """The node's means to run services. Raises CommandFailed."""
     node = services.cluster.node(name)
     more = (services.python,) if node.is_local else ()
     found = parse_service_host(await services.run(name, service.service_host(node.paths.state, more)))

@@ -17,7 +17,7 @@ _EXAMPLE = "notify: {channels: [{form: ntfy, url_env: NTFY_URL}]}"
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """What the head notifies from now on. missing: variables of this shell that are not set.
+    """The notifications that the head sends from now on. missing: variables of this shell that are not set.
 
     kept: nothing was written, for an address is missing and the head has an earlier file.
     """

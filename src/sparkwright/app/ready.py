@@ -128,7 +128,7 @@ async def _probed(services: Services, plan: Plan, watch: Watch) -> None:
 
 
 async def health_page(services: Services, plan: Plan, path: str) -> str | None:
-    """What the engine shows on its health path; None where it does not answer with 200."""
+    """The engine's health page; None if it does not answer with 200."""
     address = "127.0.0.1" if plan.bind == "0.0.0.0" else plan.bind
     key = services.secrets.get(plan.recipe.serving.api_key_env)
     try:
@@ -139,7 +139,7 @@ async def health_page(services: Services, plan: Plan, path: str) -> str | None:
 
 
 def is_web_page(text: str) -> bool:
-    """Whether a body is for people: any path of many servers answers 200 with one."""
+    """True for a page for people: many servers answer any path with one and status 200."""
     return text.lstrip()[:20].lower().startswith(("<!doctype", "<html"))
 
 

@@ -64,7 +64,7 @@ class Show(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class QuietBench:
-    """A silent display of probes and benches that passes notes on. Implements Watch and the bench's Screen."""
+    """A silent display of probes and benches that passes notes on: an EvaluationScreen and the bench's Screen."""
 
     note: Callable[[str], None]
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from sparkwright.app.estimate import PredictionError
+from sparkwright.app.estimate import ComparisonRow
 from sparkwright.cli.columns import aligned, fold
 from sparkwright.cli.plan_result import plan_json
 from sparkwright.domain.ledger import Fit
@@ -17,7 +17,7 @@ _MEMORY = ("MEM001", "MEM002", "MEM003")
 _LONG = 60  # characters of a reason in the table
 
 
-def rows_text(found: Sequence[PredictionError], kind: str) -> str:
+def rows_text(found: Sequence[ComparisonRow], kind: str) -> str:
     """The table; what each row stands on and what cannot be planned is below it."""
     type_ = node_types()[kind]
     assumed = f"assumed: {type_.title}: {type_.total:.1f} GiB, {type_.free:.1f} GiB free; no node was asked"
@@ -27,7 +27,7 @@ def rows_text(found: Sequence[PredictionError], kind: str) -> str:
     return "\n\n".join(filter(None, (fold(assumed, 2), table, "\n".join(fold(note, 2) for note in notes), more)))
 
 
-def rows_json(found: Sequence[PredictionError]) -> dict[str, Any]:
+def rows_json(found: Sequence[ComparisonRow]) -> dict[str, Any]:
     """`plans`: each as of `plan --json` with its name and nodes, or {name, nodes, error}."""
     rows = []
     for one in found:
@@ -36,7 +36,7 @@ def rows_json(found: Sequence[PredictionError]) -> dict[str, Any]:
     return {"plans": rows}
 
 
-def _row(one: PredictionError) -> tuple[str, ...]:
+def _row(one: ComparisonRow) -> tuple[str, ...]:
     if one.plan is None or one.plan.verdict is None:
         return (one.name, str(one.nodes), "no plan", "", "", "", "", "see below")
     plan, found = one.plan, one.plan.verdict

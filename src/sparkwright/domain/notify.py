@@ -1,4 +1,4 @@
-"""Where an owner is notified: channels as the cluster file names them, and as the head node has them."""
+"""The channels by which an owner is notified, as the cluster file names them, and as the head node has them."""
 
 from enum import StrEnum
 
@@ -11,7 +11,7 @@ _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 class Form(StrEnum):
-    """How a message is written for its receiver. webhook: the JSON document that hooks get, with `sentence`."""
+    """The form of a message for its receiver. webhook: the JSON document that hooks get, with `sentence`."""
 
     NTFY = "ntfy"
     SLACK = "slack"
@@ -38,7 +38,8 @@ class Channel:
 
 @dataclass(frozen=True, slots=True)
 class Notify:
-    """after: seconds that an outage lasts before its beginning is told. per_hour: messages a channel, on average."""
+    """The channels and limits of notifications. after: seconds that an outage lasts before its beginning is told.
+    per_hour: messages a channel, on average."""
 
     channels: tuple[Channel, ...] = ()
     after: float = 60.0
@@ -76,5 +77,5 @@ class Delivery:
 
 
 def is_safe_address(scheme: str, host: str) -> bool:
-    """Whether a token may travel there: by https, or within this machine."""
+    """True if a token may travel there: by https, or within this machine."""
     return bool(host) and (scheme == "https" or (scheme == "http" and host in _LOOPBACK))

@@ -49,7 +49,7 @@ def traits(recipe: Recipe) -> Traits:
 
 
 def definition_of(recipe: Recipe) -> EngineDefinition | None:
-    """What describes the recipe's engine as data: its own definition, or one that ships; None for the others."""
+    """The definition of the recipe's engine as data: its own, or one that ships; None for the others."""
     choice = recipe.engine
     return None if choice.name in ENGINES else choice.definition or shipped_definitions().get(choice.name)
 

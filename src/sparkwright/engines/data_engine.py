@@ -56,7 +56,8 @@ USUAL_PHASES: Mapping[Phase, PhaseTime] = {
 
 
 def traits_of(definition: EngineDefinition) -> Traits:
-    """What planning may assume of it: nothing but that it takes what it needs, at its start."""
+    """The traits of a described engine for planning: it takes what it needs, at its start, and nothing else is
+    known."""
     return Traits(
         claim=Claim.NONE,
         cache=Cache.SEQUENCES,
@@ -125,7 +126,7 @@ def all_words(definition: EngineDefinition) -> tuple[str, ...]:
 
 
 def _given(recipe: Recipe) -> Mapping[str, str]:
-    """What the recipe gives of OPTIONS, as text."""
+    """The recipe's values of OPTIONS, as text."""
     serving, split = recipe.serving, recipe.parallelism
     found: Mapping[str, object] = {
         "context": serving.context,

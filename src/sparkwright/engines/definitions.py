@@ -12,7 +12,8 @@ from sparkwright.domain.values import replace
 
 @cache
 def shipped_definitions() -> Mapping[str, EngineDefinition]:
-    """By name. They keep the schema of recipes/engine_file.py: a unit test reads each with it."""
+    """The shipped definitions by name. They keep the schema of recipes/engine_file.py: a unit test reads each with
+    it."""
     found = {}
     for entry in sorted(files("sparkwright.engines").joinpath("data", "engines").iterdir(), key=lambda one: one.name):
         if entry.name.endswith(".toml"):

@@ -137,5 +137,5 @@ class Traits:
     opaque: bool = False
 
     def pace(self, written: str) -> tuple[float, float, float]:
-        """Of weights in this format; 1.0 for those that rates.toml was fitted to."""
+        """The pace of weights in this format; 1.0 for those that rates.toml was fitted to."""
         return dict(self.paces).get(written, (1.0, 1.0, 1.0))

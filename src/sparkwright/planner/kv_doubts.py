@@ -31,7 +31,7 @@ def doubted(recipe: Recipe, shape: ModelShape, kinds: Sequence[CacheLayers], fou
 
 
 def _build(recipe: Recipe) -> str:
-    """Why the engine's rules are not known for certain; '' where they are."""
+    """The reason why the engine's rules are not known for certain; '' if they are."""
     engine = recipe.engine
     if engine.extra_env or engine.extra_flags:
         return f"{engine.name} of this image has options of its own"

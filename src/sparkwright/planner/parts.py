@@ -112,7 +112,7 @@ def table_size(s: ModelShape) -> float:
 
 
 def packed(shape: ModelShape) -> bool:
-    """Whether the numbers are in a packing of so many bits (EXL3, AQLM, a GGUF mix): `3.250bit`."""
+    """True if the format packs numbers into a count of bits (EXL3, AQLM, a GGUF mix): `3.250bit`."""
     return bool(_BITS.fullmatch(shape.format))
 
 

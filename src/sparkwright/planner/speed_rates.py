@@ -121,7 +121,7 @@ def _packed(counted: tuple[Weights, ...], own: float) -> tuple[Weights, ...]:
 
 
 def _in_file(counted: tuple[Weights, ...], checkpoint: int) -> tuple[Weights, ...]:
-    """As many bytes as the file has: a mix has more bits for some tensors of every part, whatever most have."""
+    """The parts scaled to the bytes of the file: a mix has more bits for some tensors of every part."""
     total = sum(part.bytes for part in counted)
     known = total / _ALIKE < checkpoint < total * _ALIKE
     return tuple(_scaled(part, checkpoint / total) for part in counted) if known else counted

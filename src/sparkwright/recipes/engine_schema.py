@@ -38,7 +38,7 @@ _Times = Annotated[list[Seconds], Field(min_length=1, max_length=2)]
 
 
 class DescribedPart(Part):
-    """What a recipe with `engine: custom` may say besides its command."""
+    """The keys of a recipe with `engine: custom` besides its command."""
 
     title: Text = ""
     worker: _Words = []
@@ -73,7 +73,7 @@ class DefinitionPart(DescribedPart):
 
 
 def definition_complaints(definition: EngineDefinition, at: Path = ()) -> Iterator[Complaint]:
-    """What is wrong across the keys of a definition; at: where it stands in its file."""
+    """The faults across the keys of a definition; at: its place in its file."""
     yield from _words(definition, at)
     yield from _names(definition, at)
     yield from _log(definition, at)

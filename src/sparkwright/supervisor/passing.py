@@ -79,7 +79,7 @@ class AdmittedRequest(Protocol):
 
 class RequestGate(Protocol):
     """The decisions on a request. `first`: before a byte of the body is read; `choose`: with its model, '' if none is
-    named; a Page is this process's own.
+    named; an OwnPage is this process's own.
 
     limit: bytes of any body.
     """

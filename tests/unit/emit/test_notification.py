@@ -15,7 +15,7 @@ NASTY = "@everyone <!channel> <@U1> \r\nBcc: a@b.c\n\x1b[31m \ud800 `code`"
 
 
 def test_an_outage_that_is_over():
-    """How long it was away, why, and that it serves: all in the first line."""
+    """The first line has the time it was away, the cause, and that it serves."""
     assert sentence(CLOSED) == f"v4-flash was away for 16 s: {KILLED}; it serves again"
 
 

@@ -66,7 +66,7 @@ def test_in_a_container_the_model_is_where_it_is_mounted():
 
 
 def test_tensorfold_starts_a_rank_a_node_with_its_key_in_a_file():
-    """As its page for GLM-5.3-Flash shows it: both ranks take rank 0's address on the link."""
+    """The commands are those of its page for GLM-5.3-Flash: both ranks take rank 0's address on the link."""
     hub = "/hub/models--org--glm/snapshots/1"
     head, worker = rendered(
         TENSORFOLD.replace("RUNTIME", "process"),

@@ -103,7 +103,7 @@ def test_what_loads_is_valid(kind: str, text: str) -> None:
 
 @for_each("kind, text", WRONG)
 def test_common_mistakes_are_seen_while_typing(kind: str, text: str) -> None:
-    """What the schema refuses the loader refuses, too."""
+    """The loader refuses everything that the schema refuses, too."""
     assert not accepted(kind, text) and not loads(kind, text)
 
 

@@ -72,6 +72,6 @@ def test_the_engine_twin_is_the_simulator() -> None:
 
 
 def test_variables_of_the_simulator_keep_their_former_names() -> None:
-    """Where both are set, today's counts."""
+    """Today's name counts if both are set."""
     assert settings_from({"SPARKWRIGHT_TWIN_DEAD_S": "3"}).dead_s == 3
     assert settings_from({"SPARKWRIGHT_TWIN_DEAD_S": "3", "SPARKWRIGHT_SIMULATOR_DEAD_S": "4"}).dead_s == 4

@@ -75,7 +75,7 @@ def find_start(words: Sequence[str]) -> Started | None:
 
 
 def _starts_here(words: Sequence[str], at: int, begin: int, before: Sequence[str]) -> bool:
-    """Whether the program's name is no argument of another command: `cmake --target llama-server` starts nothing."""
+    """True if the program's name is no argument of another command: `cmake --target llama-server` starts nothing."""
     others = [word for word in before if not re.match(r"[A-Za-z_]\w*=", word)]
     if not others:
         return True

@@ -172,7 +172,8 @@ class Script:
             self._array = ""
 
     def _keep_array(self, name: str, items: list[str], more: bool) -> None:
-        """Under a condition nobody knows the items; with `+=` the name in their place shows that some are missing."""
+        """Keeps an array's items. Nobody knows them under a condition; with `+=` the name in their place shows that
+        some are missing."""
         if self._conditional and not more:
             self._arrays.pop(name, None)
             return
