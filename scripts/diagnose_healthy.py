@@ -76,13 +76,15 @@ PAGE_WINDOWS = 8  # of a size and log, for today's figure on the page
 INTRODUCTION = """Logs in which nothing failed (engines that serve, services, builds, package managers, a kernel;
 tests/data/healthy-recorded and logs that are not part of the project), whole and in windows of 1, 3 and 10 lines.
 Blamed: a cause of .5 or more. Status 1: the exit status says that something failed. The third set (pieces of 48 public
-logs of vLLM, SGLang, llama.cpp, TensorRT-LLM, NCCL, Docker builds and Compose; 19 own recordings, vLLM 0.27.1 to 0.32.0
-among them) was scored before anything was changed for it: it shows what to expect of other logs. Its three logs that
-were recorded after the change were asked once more; what they showed is repaired since.
+logs of vLLM, SGLang, llama.cpp, TensorRT-LLM, NCCL, Docker builds and Compose, some of them from before a later
+failure; 19 own recordings, vLLM 0.27.1 to 0.32.0 among them) was scored before anything was changed for it: it shows
+what to expect of other logs. Its three logs that were recorded after the change were asked once more; what they showed
+is repaired since.
 """
 FAILURES = """Errors quoted in 40 public threads and notes whose cause is known (vLLM, SGLang, llama.cpp and Ollama,
 TensorRT-LLM, NCCL, Docker and image builds), none of which a rule was written for before. Only a few lines of each are
-there. The second row was measured after rules were written from them: it shows nothing about other logs.
+there; nine that were cut off or only described were completed from the words of the thread. The second row was measured
+after rules were written from them: it shows nothing about other logs.
 """
 FAILURES_HEAD = (
     "| public failures | number | first cause right, of those known | line shown | status 1 | wrong at .8 or more |\n"
