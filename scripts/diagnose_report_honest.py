@@ -60,6 +60,10 @@ class Without:
     def hits(self) -> tuple[Hit, ...]:
         return tuple(hit for hit in self.reader.hits if hit.signed not in self.left_out)
 
+    @property
+    def answered(self) -> int:
+        return self.reader.answered
+
     def story(self) -> Story:
         return self.reader.story()
 

@@ -23,10 +23,20 @@ OUT = Path(__file__).parent.parent / "src/sparkwright/engines/data/messages"
 SLOT = "{}"
 # Distribution, versions, and the files of it that are read.
 PROGRAMS = {
-    "vllm": ("vllm", ("0.19.0", "0.21.0", "0.22.0", "0.26.0", "0.33.0"), r"vllm/"),
+    "vllm": (
+        "vllm",
+        (
+            *("0.19.0", "0.21.0", "0.22.0", "0.26.0"),
+            *("0.27.1", "0.28.0", "0.29.0", "0.30.0", "0.31.0", "0.32.0", "0.33.0"),
+        ),
+        r"vllm/",
+    ),
     "sglang": (
         "sglang",
-        ("0.5.10", "0.5.12", "0.5.16", "0.5.23"),
+        (
+            *("0.5.10", "0.5.12", "0.5.16"),
+            *("0.5.17", "0.5.18", "0.5.19", "0.5.20", "0.5.21", "0.5.22", "0.5.23"),
+        ),
         r"sglang/(?!test/|multimodal_gen/|bench|jit_kernel/bench)",
     ),
     "flashinfer": ("flashinfer_python", ("0.6.11.post1",), r"flashinfer/(?!data/)"),
