@@ -41,7 +41,7 @@ CONFIGS = {
     "qwen3.8-flash-next-single": ("qwen3.8-flash-next", (*WRITTEN, "table_format")),  # RadixArk writes the table in FP8
 }
 # Engines whose pools for such a model nobody has modelled.
-NOT_COUNTED = ("deepseek-v4-flash-sglang", "deepseek-v4.1-flash")
+NOT_COUNTED = ("deepseek-v4-flash-sglang", "deepseek-v4.1-flash", "deepseek-v4.1-flash-exl3")
 REAL = [p for p in VARIANTS if p.values[0].name not in TINY]
 
 
