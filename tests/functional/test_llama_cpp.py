@@ -17,6 +17,9 @@ import pytest
 from fakes.ports import free_port
 from functional.facts.shell import run as run_here
 from functional.tiny_gguf import TO_THE_LIMIT, write_tiny_gguf
+from sparkwright.adapters.machine import SystemClock
+from sparkwright.adapters.openai_http import OpenAiEndpoint
+from sparkwright.app.coherence import judged_answers
 from sparkwright.domain.cluster import NodePaths
 from sparkwright.domain.command import Secret
 from sparkwright.domain.facts import EngineFound
@@ -29,6 +32,7 @@ from sparkwright.engines.identity import question
 from sparkwright.engines.tables import metric_names
 from sparkwright.facts.engine_image import engine_of_node, parse_found
 from sparkwright.facts.engine_log import read_log
+from sparkwright.supervision.detect.coherence import Coherence
 
 xllamacpp = pytest.importorskip("xllamacpp", reason="the wheel that holds llama.cpp's server is not installed")
 VERSION = "2026.10.11549"
@@ -176,3 +180,12 @@ def test_the_same_seed_makes_the_same_model(tmp_path: Path) -> None:
     """The model of the tests is the same everywhere."""
     one, two = write_tiny_gguf(tmp_path / "1.gguf"), write_tiny_gguf(tmp_path / "2.gguf")
     assert one.read_bytes() == two.read_bytes()
+
+
+async def test_random_weights_are_not_coherent(tmp_path: Path) -> None:
+    """Guards `up`: a real engine with weights that say nothing answers every request, and none of the questions."""
+    spec = rank(write_tiny_gguf(tmp_path / "tiny.gguf"), free_port())
+    endpoint, url = OpenAiEndpoint(SystemClock()), f"http://127.0.0.1:{spec.listens[0][1]}"
+    async with served(spec, tmp_path / "log"):
+        judged, tokens = await judged_answers(endpoint, url, "tiny", Secret(KEY))
+    assert judged is not None and judged.coherence is Coherence.GARBLED and tokens, judged

@@ -8,6 +8,7 @@ from functools import partial
 from sparkwright.app import ranks as rank_work
 from sparkwright.app.changed import remember, report_changes
 from sparkwright.app.cluster_state import gather_state, looked_at, nodes_for
+from sparkwright.app.coherence import judged_answers, wants_coherence
 from sparkwright.app.engine_options import with_options
 from sparkwright.app.free import free_memory
 from sparkwright.app.gate import calibrated, save_figures
@@ -35,12 +36,13 @@ from sparkwright.domain.values import dataclass, replace
 from sparkwright.engines.catalog import engine_of
 from sparkwright.remote.lease import Of
 from sparkwright.supervision.detect.canary import babble
+from sparkwright.supervision.detect.coherence import Coherence
 from sparkwright.supervision.findings import GARBAGE
 
 # What runs already answers a greeting in this time, or its start is watched.
 _ATTACH = 10.0
 # Steps of `up` that a relaunch does not have, or that are the sum of others.
-_BEFORE = ("facts", "stage", "remove old ranks", "free memory", "parsers", "total")
+_BEFORE = ("facts", "stage", "remove old ranks", "free memory", "coherence", "parsers", "total")
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +133,7 @@ def _figures(outcome: Outcome) -> dict[str, float]:
     for ledger in outcome.plan.ledgers:
         found |= figures_of(ledger.node, load_floors(ledger))
     took = sum(seconds for name, seconds in outcome.steps if name not in _BEFORE)
-    return found | ({"started in": took} if outcome.done == "ready" else {})
+    return found | ({"started in": took} if outcome.done in ("ready", "garbled") else {})
 
 
 def _refuse(plan: Plan, force: str) -> None:
@@ -264,8 +266,9 @@ async def _until_ready(services: Services, outcome: Outcome, ours: bool = True, 
         raise
     await remember(services, outcome.plan, outcome.cluster_state)
     _answered(outcome, answer)
+    await _judged(services, outcome)
     await _parsed(services, outcome)
-    outcome.done, outcome.facts = "ready", watch.facts
+    outcome.done, outcome.facts = "garbled" if outcome.garbled else "ready", watch.facts
     outcome.steps += watch.steps()
     save_figures(services, outcome.plan, outcome.cluster_state, watch, timed=ours)
 
@@ -278,10 +281,29 @@ def _answered(outcome: Outcome, answer: Answer) -> None:
         outcome.plan = replace(outcome.plan, findings=(*outcome.plan.findings, found))
 
 
+async def _judged(services: Services, outcome: Outcome) -> None:
+    """Easy questions with known answers, unless the first answer was garbage already."""
+    plan, answer = outcome.plan, outcome.answer
+    simulated = plan.cluster.simulated or plan.recipe.model.simulated or bool(answer and answer.simulated)
+    if outcome.garbled or not wants_coherence(plan.recipe, simulated):
+        return
+    key = services.secrets.get(plan.recipe.serving.api_key_env)
+    address = "127.0.0.1" if plan.bind == "0.0.0.0" else plan.bind
+    with _step(services, outcome, "coherence"):
+        async with services.hosts[plan.head].tunnel(address, plan.port) as url:
+            judged, _ = await judged_answers(services.endpoint, url, plan.served_name, key)
+    if judged is None:
+        services.notice("its answers were not judged: not all of three easy questions were answered", warning=True)
+    elif judged.coherence is Coherence.UNKNOWN:
+        services.notice(f"its answers are language as far as can be seen, but {judged.why}", warning=True)
+    elif judged.coherence is Coherence.GARBLED:
+        outcome.plan = replace(plan, findings=(*plan.findings, GARBAGE.on(plan.deployment, judged.why)))
+
+
 async def _parsed(services: Services, outcome: Outcome) -> None:
     """The recipe's parsers, where it has any and the answer is language."""
     parsers = outcome.plan.recipe.parsers
-    if not (parsers.tool or parsers.reasoning) or any(one.code == GARBAGE.code for one in outcome.plan.findings):
+    if not (parsers.tool or parsers.reasoning) or outcome.garbled:
         return
     from sparkwright.app.parsers import parser_findings  # probes: only for recipes with parsers
 

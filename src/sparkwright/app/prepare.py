@@ -12,6 +12,7 @@ from sparkwright.domain.progress import StepDone, StepStarted
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.unknown import known
 from sparkwright.domain.values import dataclass, field, replace
+from sparkwright.supervision.findings import GARBAGE
 
 if TYPE_CHECKING:
     from sparkwright.app.install_supervisor import InstallResult
@@ -24,7 +25,9 @@ _PORTS = 32
 
 @dataclass
 class Outcome:
-    """The result of `up`. done: 'planned', 'already serving', 'ready' or 'detached'. steps: (name, seconds) in order.
+    """The result of `up`. done: 'planned', 'already serving', 'ready', 'garbled' or 'detached'.
+
+    steps: (name, seconds) in order.
 
     fresh: its ranks were started by this call. armed: how it is supervised, if that was asked for. old: replaced.
     request: what was asked for, next to what serves already. called: the head's address as this machine reaches it.
@@ -41,6 +44,11 @@ class Outcome:
     old: "Old | None" = None
     request: LaunchRequest | None = None
     called: str = ""
+
+    @property
+    def garbled(self) -> bool:
+        """It serves, and its answers are no language."""
+        return any(one.code == GARBAGE.code for one in self.plan.findings)
 
 
 async def prepare(services: Services, request: LaunchRequest) -> Outcome:

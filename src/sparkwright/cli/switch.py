@@ -9,7 +9,7 @@ from sparkwright.cli import options as shared
 from sparkwright.cli.up import brought
 
 # Of `up`: what a switch has no choice in.
-_FIXED = {"detach": False, "no_supervise": False, "no_rollback": False, "prove": False}
+_FIXED = {"detach": False, "no_supervise": False, "no_rollback": False, "no_coherence": False, "prove": False}
 
 
 @click.command()

@@ -27,6 +27,7 @@ from sparkwright.cli.up_text import outcome_text
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.plan import stopping
 from sparkwright.domain.units import duration
+from sparkwright.domain.values import replace
 from sparkwright.wiring import places
 
 
@@ -51,6 +52,7 @@ from sparkwright.wiring import places
 )
 @click.option("--no-rollback", is_flag=True, help="Do not roll back to the old deployment when the new one fails.")
 @shared.drain_option
+@click.option("--no-coherence", is_flag=True, help="Do not judge the first answers; for random weights.")
 @click.option("--prove", is_flag=True, help="Then judge a short benchmark and the quick probes by gates.")
 @click.option("--verbose", is_flag=True, help="Also print the engine's own figures.")
 @shared.json_option
@@ -64,6 +66,9 @@ def up(recipe: str, profile: str, name: str, where: ClusterOptions, **rest: Any)
     A changed recipe replaces the deployment of the same name, --replace another one: weights and image are staged while
     the old one serves, its gateway answers 503 during the swap, and it is rolled back if the new one does not become
     ready or you press Ctrl-C.
+
+    Three easy questions with known answers follow the first answer. If the answers are token soup, the deployment
+    serves, is not called ready, and the exit status is 1.
 
     --prove measures half a minute (profile prove) and asks the quick probes, and judges both by the recipe's `gates:`
     [without: errors == 0, failed_probes == 0]. Exit status 1 when a gate fails; the deployment continues to serve.
@@ -85,6 +90,8 @@ def brought(recipe: str, profile: str, name: str, where: ClusterOptions, rest: M
     """Runs `up` or `switch` with its options."""
     began = time.monotonic()
     opened = open_recipe(recipe, places(), profile)
+    if rest["no_coherence"]:
+        opened = replace(opened, serving=replace(opened.serving, coherence=False))
     named, supervise = name or opened.deployment, not rest["no_supervise"]
     replaces = "" if rest["replace"] == named else rest["replace"]
     given = (rest["dry_run"], rest["seize"], rest["detach"], supervise, rest["allow_reboot"], not rest["no_rollback"])
@@ -101,13 +108,15 @@ def brought(recipe: str, profile: str, name: str, where: ClusterOptions, rest: M
     text = outcome_text(outcome, time.monotonic() - began, where.ssh_config, rest["verbose"])
     refused = outcome.done == "planned" and bool(stopping(outcome.plan, rest["force"]))
     if not rest["prove"] or outcome.done == "planned":
-        shared.answer(rest["as_json"], outcome_json(outcome), text, int(refused))
+        shared.answer(rest["as_json"], outcome_json(outcome), text, int(refused or outcome.done == "garbled"))
         return
     if not rest["as_json"]:
         echo(f"{text}\n")
     proven = asyncio.run(prove(named, where, opened.gates, rest["as_json"]))
     document = {**outcome_json(outcome), "proof": proof_json(proven)}
-    shared.answer(rest["as_json"], document, proof_text(named, proven), int(not proven.passed))
+    shared.answer(
+        rest["as_json"], document, proof_text(named, proven), int(not proven.passed or outcome.done == "garbled")
+    )
 
 
 def outcome_json(outcome: Outcome) -> dict[str, Any]:

@@ -31,7 +31,7 @@ _COLUMN = 14  # where what a line says begins
 _SAID = 50  # characters of an answer
 _SHORT = 0.1  # seconds that nobody has to read about
 _SUM = "total"
-_OURS = ("facts", "stage", "remove old ranks", "parsers", "supervise", _SUM)
+_OURS = ("facts", "stage", "remove old ranks", "coherence", "parsers", "supervise", _SUM)
 
 
 def outcome_text(outcome: Outcome, seconds: float, ssh_config: str = "", verbose: bool = False) -> str:
@@ -41,7 +41,8 @@ def outcome_text(outcome: Outcome, seconds: float, ssh_config: str = "", verbose
         planned = plan_text(plan, staging_text(plan, outcome.cluster_state), Shown(splits=True, commands=True))
         return "\n\n".join(filter(None, (planned, describe_running(plan, outcome.cluster_state, outcome.old))))
     simulated = plan.recipe.model.simulated or plan.cluster.simulated
-    parts = [f"{mark(simulated)}{plan.deployment}: {outcome.done} after {duration(seconds)}"]
+    done = "serves, but its answers are garbled," if outcome.done == "garbled" else outcome.done
+    parts = [f"{mark(simulated)}{plan.deployment}: {done} after {duration(seconds)}"]
     parts += [fold(line, _COLUMN) for line in aligned([row for row in _rows(outcome) if row[1]]).splitlines()]
     if verbose:
         parts += [f"  {name}: {value}" for name, value in outcome.facts.items()]
@@ -96,7 +97,11 @@ def _left(ledgers: Sequence[MemoryLedger]) -> str:
 
 def _worth_knowing(outcome: Outcome) -> Iterator[str]:
     """Warnings of the plan at its start, and faults of its supervision."""
-    found = [f for f in outcome.plan.findings if f.severity is Severity.WARN] if outcome.done == "ready" else []
+    found = (
+        [f for f in outcome.plan.findings if f.severity is Severity.WARN]
+        if outcome.done in ("ready", "garbled")
+        else []
+    )
     armed = [f for f in outcome.armed.findings if f.severity is not Severity.INFO] if outcome.armed else []
     if found or armed:
         yield findings_text([*found, *armed])

@@ -231,6 +231,8 @@ class Gateway:
 class Serving:
     """Limits of the endpoint. Tokens are counts; memory_fraction is of the whole pool; kv_cache_bytes pins the KV.
 
+    coherence: after each start the model's answers to easy questions are judged.
+
     on_demand: stopped after idle_minutes without a request, started by the next, which waits for wait_seconds at most.
     """
 
@@ -244,6 +246,7 @@ class Serving:
     memory_fraction: float = 0.0
     kv_cache_bytes: int = 0
     api_key_env: str = ""
+    coherence: bool = True
     on_demand: bool = False
     idle_minutes: float = 15.0
     wait_seconds: float = 600.0

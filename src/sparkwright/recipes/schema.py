@@ -181,6 +181,7 @@ class ServingPart(Part):
     kv_dtype: Annotated[Text, _WORD] = ""
     memory_fraction: Annotated[float, _FRACTION] = 0.0
     kv_cache_bytes: Annotated[Size, _KV_BYTES] = 0
+    coherence: bool = True
     on_demand: bool = False
     idle_minutes: Annotated[float, _IDLE] = 15.0
     wait_seconds: Annotated[float, _WAIT] = 600.0

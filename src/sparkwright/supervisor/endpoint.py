@@ -70,7 +70,7 @@ async def canary(bus: EventBus) -> None:
             if said.seconds is not None:
                 bus.quality.answered += 1
                 context.seen.answered(lines, said.at)
-                if bus.recorded < RECORDED:
+                if _records(bus):
                     bus.recorded += 1
                     bus.detectors.garbage.record(said.said)
             bus.put(*bus.detectors.canary(said, context.now()))
@@ -81,12 +81,17 @@ def _due(bus: EventBus) -> bool:
     context, last = bus.context, bus.context.seen.canary
     if _keyless(context):
         return False
-    if bus.recorded < RECORDED or last is None or last.seconds is None:
+    if _records(bus) or last is None or last.seconds is None:
         return True
     silent = bus.figures and context.seen.engine is None
     waited = context.now() - last.at
     hurried = silent or bus.detectors.hurries(context.now())
     return bus.detectors.wants_canary(context.now()) and (hurried or waited >= context.policy.canary_every)
+
+
+def _records(bus: EventBus) -> bool:
+    """What is not language is no reference."""
+    return bool(bus.speaks) and bus.recorded < RECORDED
 
 
 def _keyless(context: DeploymentContext) -> bool:

@@ -74,12 +74,12 @@ class Unwatched:
 
 @dataclass
 class EventBus:
-    """serving: whether the ranks of a start are being watched. heard: node -> when its samples came last.
-
-    recorded: canary answers kept of this start. figures: it has shown its figures since the start. suspects: causes
-    that logs show and that are not weighed yet. explaining: what the evidence of the incident asks for, once it has
-    been read. saving: evidence that is being written. lasting: kind -> sentence of troubles that outlast a start.
-    quality: of the answers. unwatched: when nobody looked last, None if that is not known to have happened.
+    """serving: whether the ranks of a start are being watched. heard: node -> when its samples came last. recorded:
+    canary answers kept of this start. speaks: its answers are language; None until that has been judged. figures:
+    it has shown its figures since the start. suspects: causes that logs show and that are not weighed yet.
+    explaining: what the evidence of the incident asks for, once it has been read. saving: evidence that is being
+    written. lasting: kind -> sentence of troubles that outlast a start. quality: of the answers. unwatched: when
+    nobody looked last, None if that is not known to have happened.
     """
 
     context: DeploymentContext
@@ -88,6 +88,7 @@ class EventBus:
     heard: dict[str, float] = field(default_factory=dict)
     serving: bool = False
     recorded: int = 0
+    speaks: bool | None = None
     figures: bool = False
     suspects: asyncio.Queue[Cause] = field(default_factory=asyncio.Queue)
     explaining: asyncio.Task[Needs] | None = None
@@ -138,7 +139,7 @@ class EventBus:
         self.context.seen.begin(self.context.now())
         self.context.seen.canary = None
         self.watching, self.suspects = self._watching(), asyncio.Queue()
-        self.recorded, self.figures = 0, False
+        self.recorded, self.figures, self.speaks = 0, False, None
         for kind in self.lasting:
             self._troubled(kind)
 

@@ -10,7 +10,7 @@ from sparkwright.supervision.events import Cleared, Disarmed, Event, Fault, Halt
 from sparkwright.supervision.minutes import Minutes
 from sparkwright.supervision.state import ALIVE, Recovery, State
 from sparkwright.supervision.state import Work as Kind
-from sparkwright.supervisor import demand, endpoint, event_bus, nodes, quality
+from sparkwright.supervisor import coherence, demand, endpoint, event_bus, nodes, quality
 from sparkwright.supervisor.announcer import Announcer, view
 from sparkwright.supervisor.context import DeploymentContext
 from sparkwright.supervisor.effects import SILENT, EffectRunner, Work, silence
@@ -215,6 +215,8 @@ class Loop:
             self._ranks.begin(f"follower of rank {rank}", partial(nodes.follow_rank, self.bus, rank))
         self._ranks.begin("causes", partial(endpoint.weigh_suspects, self.bus))
         self._ranks.begin("figures", partial(endpoint.figures, self.bus))
+        self.bus.speaks = None if coherence.is_judged(self.context) else True
+        self._ranks.begin("coherence", partial(coherence.watch, self.bus))
         self._ranks.begin("canary", partial(endpoint.canary, self.bus))
         self._ranks.begin("answers", partial(quality.watch, self.bus))
         self._ranks.begin("requests in flight", partial(endpoint.in_flight, self.bus))

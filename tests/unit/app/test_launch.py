@@ -9,6 +9,7 @@ import pytest
 
 from fakes.endpoint import ANSWER, FakeEndpoint
 from fakes.sink import FakeSink
+from sparkwright.app import launch
 from sparkwright.app.launch import Options, up
 from sparkwright.app.prepare import Outcome
 from sparkwright.domain.command import Command, Completed, Secret
@@ -58,7 +59,7 @@ async def test_a_first_answer_that_is_garbage_is_a_finding() -> None:
     here.endpoint.given = [replace(ANSWER, text="!!!!!!!!!!!!")]
     outcome = await brought(here)
     (found,) = [one for one in outcome.plan.findings if one.code == "SUP008"]
-    assert outcome.done == "ready" and found.evidence == "'!' over and over: '!!!!!!!!!!!!'"
+    assert outcome.done == "garbled" and found.evidence == "'!' over and over: '!!!!!!!!!!!!'"
 
 
 async def test_twice_does_nothing_the_second_time() -> None:
@@ -354,3 +355,25 @@ async def test_simulated_answers_stay_marked() -> None:
     outcome = await brought(here)
     assert outcome.answer is not None and outcome.answer.simulated
     assert all(spec.labels["simulated"] == "true" for spec in outcome.plan.specs)
+
+
+SOUP = "rowspan kernel glob enumerable yacht pivot lantern cobalt tensor mango vortex quilt"
+
+
+@pytest.mark.parametrize(
+    "texts, garbled, asked",
+    [
+        ([SOUP], True, 4),
+        (["Paris", "5", "Thursday"], False, 4),
+        (["Bonjour", "six", "Friday"], False, 4),
+    ],
+)
+async def test_the_answers_of_a_real_model_are_judged(texts: list[str], garbled: bool, asked: int) -> None:
+    """Guards an owner whose model is fluent in nothing; and a model that errs, which is not called garbled."""
+    here = scene()
+    outcome = await brought(here)
+    recipe = outcome.plan.recipe
+    outcome.plan = replace(outcome.plan, recipe=replace(recipe, model=replace(recipe.model, simulated=False)))
+    here.endpoint.given = [replace(ANSWER, text=text) for text in texts]
+    await launch._judged(here.services, outcome)
+    assert (outcome.garbled, len(here.endpoint.asked)) == (garbled, asked)
