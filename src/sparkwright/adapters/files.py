@@ -168,7 +168,10 @@ def open_cluster(
         if path.is_file():
             return _cluster(_read(path, f"cluster file {path}"), _short(path, places), places, check)
     looked = ", ".join(_short(path, places) for path in places.clusters)
-    hint = "`sparkwright init HOST HOST` writes one; by hand, `nodes: [spark-1, spark-2]` is enough"
+    hint = (
+        "`sparkwright init HOST HOST` writes one; by hand, `nodes: [spark-1, spark-2]` is enough; "
+        "`sparkwright plan RECIPE --nodes 2` needs none"
+    )
     raise RecipeError(f"no cluster file: looked for --cluster, $SPARKWRIGHT_CLUSTER, {looked}", hint)
 
 

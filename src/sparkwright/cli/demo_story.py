@@ -93,7 +93,8 @@ class DemoClient:
             await clock.sleep(_EVERY)
             while asked and asked[0].done():  # in the order of asking: a late 503 belongs to before the recovery
                 reply = asked.pop(0).result()
-                served, held = reply.status == 200, reply.seconds > _HELD
+                # Only a gateway holds a request: without one a slow answer is the engine's that is about to be stopped.
+                served, held = reply.status == 200, self.key is not None and reply.seconds > _HELD
                 if not refused and (held or not served):
                     told(reply, passed)
                 if not served:

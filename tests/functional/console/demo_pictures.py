@@ -32,6 +32,7 @@ from sparkwright.supervision.minutes import Minutes
 
 DAY, STEP, GIB = 24 * 3600, 10, 1024**3
 WATCHED = 30  # seconds
+NARROW, SHORT = (880, 900), 1000
 
 
 @dataclass(frozen=True)
@@ -155,15 +156,14 @@ def pictures(demo: Demo, page: Page) -> None:
         page.script("return 0")  # else the browser counts as gone
     shot(page.open(demo.console), "ready")
     shot(page.open(demo.console, DESK, "dark"), "ready-dark")
-    shot(page.open(demo.console, PHONE), "phone")
-    for path, name in (
-        ("incidents/1", "incidents"),
-        ("requests", "requests"),
-        ("connect", "connect"),
-        ("keys", "keys"),
-    ):
-        shot(page.open(f"{demo.console}{path}"), name)
-    shot(page.open(f"{demo.console}requests", PHONE), "requests-phone")
+    shot(page.open(demo.console, PHONE), "phone", height=SHORT)
+    # The README begins with the incident: narrow, so that it can be read there, and without the table of facts.
+    page.open(f"{demo.console}incidents/1", NARROW)
+    facts = "return [...document.querySelectorAll('h2')].find(one => one.innerText === 'Facts')"
+    shot(page, "incidents", height=int(page.script(f"{facts}.getBoundingClientRect().top")) - 10)
+    for name in ("requests", "connect", "keys"):
+        shot(page.open(f"{demo.console}{name}"), name, height=SHORT)
+    shot(page.open(f"{demo.console}requests", PHONE), "requests-phone", height=SHORT)
     page.open(f"{demo.console}logs/twin")
     time.sleep(2.5)
     shot(page, "logs")

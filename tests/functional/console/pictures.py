@@ -164,10 +164,11 @@ def client(desk: Desk, key: str, over: threading.Event) -> None:
             over.wait(1)
 
 
-def shot(page: Page, name: str, folder: Path = OUT) -> None:
+def shot(page: Page, name: str, folder: Path = OUT, height: int = 1900) -> None:
+    """Keep the page from its top, at most `height` pixels of it."""
     time.sleep(0.7)
     size = page.script("return [innerWidth, document.documentElement.scrollHeight]")
-    clip = {"x": 0, "y": 0, "width": size[0], "height": min(size[1], 1900), "scale": 1}
+    clip = {"x": 0, "y": 0, "width": size[0], "height": min(size[1], height), "scale": 1}
     given = {"format": "webp", "quality": 82, "clip": clip, "captureBeyondViewport": True}
     folder.mkdir(exist_ok=True)
     (folder / f"{name}.webp").write_bytes(base64.b64decode(page.call("Page.captureScreenshot", **given)["data"]))

@@ -143,7 +143,8 @@ def test_no_cluster(places):
     """The message has the searched places, and how little is needed."""
     assert failure(open_cluster, "", "", places) == (
         "no cluster file: looked for --cluster, $SPARKWRIGHT_CLUSTER, ./cluster.yaml, ~/.config/sparkwright/cluster.yaml"
-        " | `sparkwright init HOST HOST` writes one; by hand, `nodes: [spark-1, spark-2]` is enough"
+        " | `sparkwright init HOST HOST` writes one; by hand, `nodes: [spark-1, spark-2]` is enough; "
+        "`sparkwright plan RECIPE --nodes 2` needs none"
     )
     assert failure(open_cluster, "x.yaml", "", places).startswith(
         "cluster file x.yaml (from --cluster): there is no such file"
