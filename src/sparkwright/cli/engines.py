@@ -28,7 +28,7 @@ _HEADS = ("ENGINE", "VERSION", "OPTIONS", "READ FROM")
 
 @click.group()
 def engines() -> None:
-    """List the engines and versions that are known; read others; check a file that describes one.
+    """List the engines and versions that are known; read others.
 
     \b
     Examples:
