@@ -136,7 +136,7 @@ def test_an_engine_file_of_the_user_s_is_found_and_read(odd: Odd) -> None:
     rule = "[[log.rule]]\nphase = \"server\"\npattern = 'odd: listening on port (?P<p>\\d+)'\nready = true\n"
     (folder / "odd.toml").write_text(f'name = "odd"\ncommand = {json.dumps(command)}\nhealth = "/health"\n{rule}')
     listed = odd.good("engines", "list")
-    assert [one["from"] for one in listed["engines"] if one["engine"] == "odd"], listed
+    assert [one["from"] for one in listed["described"] if one["engine"] == "odd"], listed
     done = odd.good("up", odd.written("odd", ""), "--no-supervise", "--force", "no GPU here")
     assert done["answer"]["text"] == "odd four"
     (folder / "odd.toml").write_text('name = "odd"\ncommand = ["x"]\n')

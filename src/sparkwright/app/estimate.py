@@ -128,7 +128,8 @@ async def estimate(services: Services, asked: Asked) -> Estimated:
     recipe, judge = await _judged(services, asked, read[0])
     plan = _plan(recipe, judge, _library(services), own=asked.recipe is not None)
     assumed = (_assumed(kind, asked, recipe), *_chosen(asked, recipe))
-    return Estimated(plan, _longest(recipe, judge), assumed, tuple(_others(recipe, judge, read[1])))
+    longest = 0 if traits(recipe).opaque else _longest(recipe, judge)
+    return Estimated(plan, longest, assumed, tuple(_others(recipe, judge, read[1])))
 
 
 async def compare(services: Services, every: Sequence[Asked]) -> tuple[ComparisonRow, ...]:

@@ -15,6 +15,7 @@ from sparkwright.engines.catalog import ENGINES
 # Names that hide what runs: Docker's forwarder and interpreters.
 _ANYTHING = ("docker-proxy", "python", "uvicorn", "gunicorn", "node", "rootlessport")
 _ENGINE_PORTS = {8000: "vLLM and others", 8080: "llama-server, Open WebUI", 30000: "SGLang", 1234: "LM Studio"}
+_ALL = ("0.0.0.0", "*", "::", "[::]")
 _OTHERS = ("Ollama", "Ray")  # rules of their own
 _OLLAMA = 11434
 _RAY_PORTS = {8265: "dashboard", 10001: "client port"}
@@ -161,6 +162,18 @@ def container_sshd(facts: NodeFacts, listener: Listener) -> Iterator[Found]:
         )
 
 
+def rank_open(facts: NodeFacts) -> Iterator[Found]:
+    """An engine that takes no notice of the address it was given: its key, if it has one, is all that protects it."""
+    binds = {rank.port: rank.bind for rank in running(facts) or ()}
+    for listener in known(facts.listeners) or ():
+        bind = binds.get(listener.port, "")
+        if bind and bind not in _ALL and listener.address.removeprefix("::ffff:") in _ALL:
+            yield Found(
+                f"{shown(listener)}; asked for {bind}",
+                title=f"our engine on port {listener.port} listens on all addresses",
+            )
+
+
 CHECKS = explained(
     __file__,
     Check("SEC001", WARN, "inference endpoint open to the network", per_node(exposed, engine_open)),
@@ -173,4 +186,5 @@ CHECKS = explained(
     Check("SEC008", INFO, "Hugging Face token readable by others", per_node(unplanned, token_readable)),
     Check("SEC009", INFO, "SSH host key checking is disabled", per_node(unplanned, host_keys_unchecked)),
     Check("SEC010", INFO, "second SSH server open to the network", per_node(exposed, container_sshd)),
+    Check("SEC011", WARN, "engine listens on all addresses", per_node(unplanned, rank_open)),
 )

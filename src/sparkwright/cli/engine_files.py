@@ -71,7 +71,6 @@ def row(made: EngineDefinition) -> dict[str, Any]:
         "version": ", ".join(made.versions) or "any",
         "options": len(made.flags),
         "from": f"{made.source}; {f'run: {made.tried}' if made.tried else _NEVER}",
-        "described": True,
     }
 
 

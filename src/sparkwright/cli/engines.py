@@ -28,7 +28,7 @@ _HEADS = ("ENGINE", "VERSION", "OPTIONS", "READ FROM")
 
 @click.group()
 def engines() -> None:
-    """List the engines and versions that are known; read others; check a file that describes one.
+    """List the engines and versions that are known; read others.
 
     \b
     Examples:
@@ -55,12 +55,11 @@ def list_engines(as_json: bool) -> None:
     broken = [{"file": path, "error": why} for path, why in found.items() if isinstance(why, str)]
     lines = [(row["engine"], row["version"], str(row["options"]), row["from"]) for row in rows]
     others, unusable = engine_files.described()
-    rows += [engine_files.row(made) for made in others.values()]
-    lines += [
-        (made.name, ", ".join(made.versions) or "any", "-", engine_files.row(made)["from"]) for made in others.values()
-    ]
+    files = [engine_files.row(made) for made in others.values()]
+    lines += [(one["engine"], one["version"], "-", one["from"]) for one in files]
     broken += unusable
-    shared.answer(as_json, {"engines": rows, "broken": broken}, aligned([_HEADS, *lines]))
+    document = {"engines": rows, "described": files, "broken": broken}
+    shared.answer(as_json, document, aligned([_HEADS, *lines]))
     engine_files.warn_of(broken)
 
 

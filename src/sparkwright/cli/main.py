@@ -22,7 +22,7 @@ VERBS = {
     "init": ("init", "init", "Prepare new nodes: ssh, fabric, docker, swap, sysctl, clock."),
     "check": ("check", "check", "Check all nodes in parallel: findings, evidence, remedy."),
     "recipes": ("recipes", "recipes", "List, show, validate and import recipes; list checkpoints."),
-    "engines": ("engines", "engines", "List the engine versions whose options are known; read others."),
+    "engines": ("engines", "engines", "List the engines and versions that are known; read others."),
     "plan": ("plan", "plan", "Print what would run where, and whether it fits."),
     "build": ("build", "build", "Build a recipe's image from its pinned parts for all nodes."),
     "up": ("up", "up", "Start a recipe and wait until it has answered a real request."),

@@ -10,7 +10,17 @@ from math import hypot
 
 from sparkwright.domain.checkpoint import Checkpoint
 from sparkwright.domain.facts import NodeFacts, Unknown
-from sparkwright.domain.ledger import KV_POOL, OVERHEAD, STATES, TIER, WEIGHTS, LedgerLine, MemoryLedger, Origin
+from sparkwright.domain.ledger import (
+    KV_POOL,
+    OVERHEAD,
+    STATES,
+    TIER,
+    WEIGHTS,
+    KvCapacity,
+    LedgerLine,
+    MemoryLedger,
+    Origin,
+)
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.units import gib
@@ -118,12 +128,18 @@ def _counted(recipe: Recipe, node: str, here: Pool, checkpoint: Found) -> Memory
         (here.used, *taken, *kv, *tier),
         claim=_claim(recipe, here),
         outside=(*traits(recipe).outside(recipe), *(line.name for line in tier)),
-        capacity=kv_cache.capacity(recipe, shape, kv[0].bytes // here.sharing) if shape and known else None,
+        capacity=_capacity(recipe, shape if known else None, kv[0].bytes // here.sharing),
         kv_needed=fixed.kv_needed and fixed.kv_needed[1],
         kv_least=fixed.kv_needed and fixed.kv_needed[0],
         seen=here.seen,
         loading=fixed.loading,
     )
+
+
+def _capacity(recipe: Recipe, shape: ModelShape | None, size: int) -> KvCapacity | None:
+    if traits(recipe).opaque:
+        return KvCapacity(0, unknown=f"{recipe.engine.name} may print it when it starts")
+    return kv_cache.capacity(recipe, shape, size) if shape else None
 
 
 def simulated(recipe: Recipe) -> bool:

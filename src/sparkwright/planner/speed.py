@@ -13,6 +13,7 @@ from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.units import GIB, duration, gib
 from sparkwright.domain.values import dataclass, replace
 from sparkwright.domain.verdict import Estimate, Load, LoaderCost, Speed
+from sparkwright.engines.catalog import traits
 from sparkwright.engines.flag_data import loaders_of
 from sparkwright.engines.options import flag
 from sparkwright.engines.tables import DEFAULT, LOAD_FORMAT, loader, table
@@ -70,7 +71,8 @@ def speed(recipe: Recipe, shape: ModelShape, size: int, load: Load, anchor: Meas
     shape = settled(shape, size, recipe.model.on_disk)
     started = _started(recipe, shape, size)
     cache = layers(recipe, shape)
-    why = _unknown(shape, size)
+    opaque = f"how fast {recipe.engine.name} computes is not known here: `sparkwright bench` measures it"
+    why = _unknown(shape, size) or (opaque if traits(recipe).opaque else "")
     if isinstance(cache, Unknown):
         why = why or (cache.why if load.depth + load.prompt > _SHALLOW else "")
         cache = ()

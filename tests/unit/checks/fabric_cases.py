@@ -244,6 +244,7 @@ FIRING = {
     "SEC008": one(settings=Settings(token_file="/home/ai/.cache/huggingface/token", token_mode="644")),
     "SEC009": one(settings=Settings(lax_ssh=("/home/ai/.ssh/config",))),
     "SEC010": one(**listens("0.0.0.0", 2233, "sshd")),
+    "SEC011": one(**listens("0.0.0.0", 8000, "python3"), ranks=(rank("b", port=8000, bind="127.0.0.1"),)),
 }
 
 MEASURED = {
@@ -369,6 +370,11 @@ SILENT = [
     ("SEC007", "not there", one(**occupied(toolkit=""))),
     ("SEC008", "600", one(settings=Settings(token_file="/t", token_mode="600"))),
     ("SEC009", "nothing there", both({})),
+    (
+        "SEC011",
+        "where it was told",
+        one(**listens("127.0.0.1", 8000, ""), ranks=(rank("b", port=8000, bind="127.0.0.1"),)),
+    ),
     ("SEC010", "the node's own", one(**listens("0.0.0.0", 22, "sshd"))),
     *((code, "nothing was measured", both({})) for code in MEASURED),
     *SIMULATED,

@@ -169,7 +169,7 @@ def test_a_pair_that_serves_hears_no_more() -> None:
         "gpus": (Gpu("NVIDIA GB10", "580.178.04", "12.1", ODD, 79.0, 48.0, 2411.0, 96.0),),
         "listeners": (
             Listener("0.0.0.0", 22, "sshd"),
-            Listener("0.0.0.0", 8000, "vllm"),
+            Listener("10.40.0.1", 8000, "vllm"),
             Listener("::", 25000, "VLLM::EngineCor"),
         ),
         "containers": Containers(

@@ -10,7 +10,7 @@ from sparkwright.domain.deployment import Phase
 from sparkwright.domain.errors import RecipeError
 from sparkwright.domain.facts import FabricChoice
 from sparkwright.domain.plan import Placement
-from sparkwright.engines.catalog import engine_of, figures_of, phases_of, rehearse, routes_of, traits
+from sparkwright.engines.catalog import ENGINES, engine_of, figures_of, phases_of, rehearse, routes_of, traits
 from sparkwright.engines.definitions import shipped_definitions
 from sparkwright.engines.engine import RenderContext
 from sparkwright.engines.patterns import safe_pattern
@@ -200,3 +200,19 @@ def test_every_shipped_file_keeps_the_schema():
         read_engine(text, f"engines/{name}").name: read_engine(text, f"engines/{name}") for name, text in texts.items()
     }
     assert made == shipped_definitions() and "tensorfold" in made
+
+
+@for_each("name", [*ENGINES, *shipped_definitions()])
+def test_a_version_that_does_not_exist_yet_blocks_nothing(name):
+    """Guards upgrades: the newest data are used, and what is not known is said once, as no more than a warning."""
+    if name == "twin":
+        return
+    extra = "flags: {new-flag-of-tomorrow: true}\nenv: {VLLM_OF_TOMORROW: 1}\n"
+    path = "path: /m/x.gguf" if name == "llama-cpp" else "id: a/b"
+    nodes = "nodes: 2\nparallelism: {tp: 2}\n" if name in ("vllm-ray", "trtllm") else ""
+    for version in ("version: 99.1.0,", "version: nightly,", ""):
+        text = f"title: t\nmodel: {{{path}}}\nengine: {{name: {name}, {version} runtime: process}}\n{nodes}{extra}"
+        found = rehearse(load_recipe(text, "r.yaml"))
+        stops = [one for one in found if one.severity.stops]
+        assert not stops, stops
+        assert len([one for one in found if one.code == "ENG005"]) <= 1

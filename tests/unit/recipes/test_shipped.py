@@ -68,8 +68,8 @@ def test_what_is_shipped():
     """The recipes that the notes of the field describe, and the best-documented of today's models."""
     assert (
         "deepseek-v4-flash", "deepseek-v4-flash-0731", "deepseek-v4-flash-built", "deepseek-v4-flash-sglang",
-        "deepseek-v4.1-flash", "deepseek-v4.1-flash-exl3", "gemma-4-26b-a4b", "glm-5.3-flash", "gpt-oss-120b",
-        "gpt-oss-20b", "inkling-small",
+        "deepseek-v4.1-flash", "deepseek-v4.1-flash-exl3", "gemma-4-26b-a4b", "glm-5.3-flash", "glm-5.3-flash-exl3",
+        "gpt-oss-120b", "gpt-oss-20b", "inkling-small",
         "laguna-s-2.1",
         "minimax-m2.7-fp8-sglang", "minimax-m2.7-nvfp4", "minimax-m3", "nemotron-3-nano-30b", "nemotron-3-super-120b",
         "nemotron-3-super-llama-cpp-rpc", "qwen3-235b-a22b-gptq-int4", "qwen3-235b-a22b-nvfp4-trtllm",
