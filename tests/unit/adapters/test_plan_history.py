@@ -13,8 +13,7 @@ from sparkwright.cli.plan_history import history_json, history_text
 from sparkwright.domain.calibration import Calibration, Conditions
 from sparkwright.domain.ledger import KV_POOL, WEIGHTS, LedgerLine, MemoryLedger, Origin
 from sparkwright.domain.plan_history import DECODE, START, PredictionError, compared, promised, scores, started
-from sparkwright.domain.run import Conditions as RunConditions
-from sparkwright.domain.run import Level, Reads, Row, Run
+from sparkwright.domain.run import Level, Reads, Row, Run, RunConditions
 from sparkwright.domain.units import GIB
 from sparkwright.domain.verdict import Estimate, Load, Speed
 from sparkwright.domain.workload import Length, LevelPlan, Pace, Single, Workload

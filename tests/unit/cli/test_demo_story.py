@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from sparkwright.cli.demo_story import Client
+from sparkwright.cli.demo_story import DemoClient
 from sparkwright.domain.command import Secret
 from sparkwright.domain.probed import Reply
 
@@ -24,11 +24,11 @@ class Clock:
         await asyncio.sleep(0)
 
 
-def client(replies: Iterator[Reply], key: Secret | None) -> Client:
+def client(replies: Iterator[Reply], key: Secret | None) -> DemoClient:
     async def post(*_: object) -> Reply:
         return next(replies)
 
-    return Client(cast(Any, SimpleNamespace(clock=Clock(), endpoint=SimpleNamespace(post=post))), "http://h", "m", key)
+    return DemoClient(cast(Any, SimpleNamespace(clock=Clock(), endpoint=SimpleNamespace(post=post))), "http://h", "m", key)
 
 
 @pytest.mark.parametrize(("key", "refused"), [(None, [0]), (Secret("k"), [])])
