@@ -28,7 +28,9 @@ def client(replies: Iterator[Reply], key: Secret | None) -> DemoClient:
     async def post(*_: object) -> Reply:
         return next(replies)
 
-    return DemoClient(cast(Any, SimpleNamespace(clock=Clock(), endpoint=SimpleNamespace(post=post))), "http://h", "m", key)
+    return DemoClient(
+        cast(Any, SimpleNamespace(clock=Clock(), endpoint=SimpleNamespace(post=post))), "http://h", "m", key
+    )
 
 
 @pytest.mark.parametrize(("key", "refused"), [(None, [0]), (Secret("k"), [])])
