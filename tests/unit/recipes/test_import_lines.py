@@ -409,3 +409,10 @@ def test_an_option_that_no_version_has_keeps_its_no() -> None:
     """`--no-mmap`, which a newer table no longer has, is `mmap: false`, and written as it came."""
     recipe, _ = read("docker run own/llama-cpp:1 llama-server -m /m/a.gguf --no-mmap\n")
     assert recipe.flags == {"mmap": False} and "--no-mmap" in imagined_ranks(recipe)[0].engine_words
+
+
+def test_the_context_of_llama_server_is_shared_by_its_slots() -> None:
+    """--ctx-size counts for all slots together: it comes back as it was, not times the slots."""
+    recipe, _ = read("llama-server -m /m/a.gguf --ctx-size 131072 --parallel 2\n")
+    words = imagined_ranks(recipe)[0].engine_words
+    assert recipe.serving.context == 65536 and words[words.index("--ctx-size") + 1] == "131072"

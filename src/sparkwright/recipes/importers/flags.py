@@ -103,8 +103,18 @@ def put_options(draft: Draft, engine: str, options: Iterable[Written], known_mod
     for name, value in given.items():
         if not (known_model and flag_word(name) in _MODEL):
             _put_one(draft, engine, name, value, seen.get(name))
+    if engine == "llama-cpp" and any(flag_word(name) == "ctx_size" for name in given):
+        _share_context(draft)
     _whole_speculation(draft)
     note_powers(draft)
+
+
+def _share_context(draft: Draft) -> None:
+    """llama-server's --ctx-size is for all of its slots together, ours for one sequence."""
+    context, slots = draft.get("serving.context", 0), draft.get("serving.sequences", 1)
+    if slots > 1 and context and context % slots == 0:
+        draft.put("serving.context", context // slots)
+        draft.note(f"serving.context: {context // slots}, the share of each of {slots} slots in --ctx-size {context}")
 
 
 def template_hole(word: str) -> str:
