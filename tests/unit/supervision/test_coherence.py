@@ -37,6 +37,7 @@ def test_language_with_a_known_answer_is_coherent(texts):
         [WORDS] * 3,
         [FUSED] * 3,
         [LOOP] * 3,
+        ["ibular" * 30] * 3,
         ["!!!!!!!!!!"] * 3,
         [WORDS, MIXED, ""],
         ["Paris", MIXED, WORDS],

@@ -13,6 +13,7 @@ from sparkwright.domain.values import dataclass
 from sparkwright.supervision.detect.canary import babble
 
 _WORD = re.compile(r"[^\W\d_]+")
+_LOOP = re.compile(r"([^\W\d_]{2,20}?)\1{7}")
 _LONGEST = 2000  # characters that are judged
 _FEW_WORDS = 8  # fewer show nothing about a language
 _FEWEST_COMMON = 0.12  # of the words of a text in Latin letters
@@ -85,6 +86,8 @@ def soup(text: str) -> str:
     """Why a text is no language; '' when it may be one, or is too short to tell."""
     if why := babble(text) or _scripts(text):
         return why
+    if loop := _LOOP.search(text):
+        return f"{loop[1]!r} over and over"
     words = [word.lower() for word in _WORD.findall(text)]
     return _repeats(words) or _foreign_words(words) if len(words) >= _FEW_WORDS else ""
 
