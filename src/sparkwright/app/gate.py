@@ -80,8 +80,6 @@ def save_figures(services: Services, plan: Plan, found: ClusterState, watch: Wat
         under = _conditions(plan.recipe, found, rank.spec.rank, rank.spec.node)
         there, at = _pool(found, rank.spec.node, plan.recipe, plan.deployment), services.clock.now()
         one = calibrate.measured(rank.figures.facts, under, at=at, source=plan.deployment, pool=there)
-        if one.whole is None and timed and traits(plan.recipe).opaque:
-            one = replace(one, whole=_taken(watch, rank.spec.node, found))
         one = replace(one, kept=_kept(watch, rank.spec.node, one.weights) if timed else None)
         trouble = "" if one.is_empty else services.calibrations.save(replace(one, phases=phases))
         if trouble:
@@ -100,15 +98,6 @@ def remember_prediction(services: Services, plan: Plan, one: Calibration, nodes:
     more = [row for speed in first for row in (*started(speed.loading, one), *promised(speed.decode, one))]
     if (rows := (*compared(ledger, one), *more)) and (trouble := services.history.add(rows)):
         services.notice(f"the plan's predictions are not kept: {trouble}", warning=True)
-
-
-def _taken(watch: Watch, node: str, found: ClusterState) -> int | None:
-    """Bytes by which the node's available memory fell from before the start until it answered; None if not known."""
-    before, samples = found.facts[node].memory, watch.memory.curves.get(node)
-    alone = [rank.spec.node for rank in watch.ranks].count(node) == 1
-    if not alone or not samples or isinstance(before, Unknown):
-        return None
-    return max(0, before.available - samples[-1].available) or None
 
 
 def _kept(watch: Watch, node: str, weights: int | None) -> int | None:
