@@ -68,7 +68,7 @@ def summary(answers: Sequence[Answer], notes: Sequence[Note], apart: Sequence[Se
 
 
 def _fresh() -> _Lines:
-    """What the planner said of rows that were new to it, as written down that day."""
+    """The planner's first answers on rows that were new to it, as written down that day."""
     yield "## On rows that were new\n"
     yield "Median, 90 % and inside (rows), as written down on the day; the first run was before any change."
     for one in yaml.safe_load(_FRESH.read_text()):

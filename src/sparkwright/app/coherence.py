@@ -6,13 +6,13 @@ from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import NotReady
 from sparkwright.domain.recipe import ModelKind, Recipe
 from sparkwright.ports import Endpoint
-from sparkwright.supervision.detect.coherence import Judged, answer_tokens, judge, questions
+from sparkwright.supervision.detect.coherence import Judged, answer_tokens, judge_answers, questions
 
 _SECONDS = 90.0  # for all of them: a GB10 needs two to ten
 
 
 def wants_coherence(recipe: Recipe, simulated: bool) -> bool:
-    """Whether the answers are to be judged: those of a simulator are made up, other kinds of models do not speak."""
+    """True if the answers are to be judged: those of a simulator are made up, other kinds of models do not speak."""
     return recipe.serving.coherence and recipe.model.kind is ModelKind.CHAT and not simulated
 
 
@@ -27,4 +27,4 @@ async def judged_answers(endpoint: Endpoint, url: str, model: str, key: Secret |
     tokens = sum(answer.completion_tokens for answer in found)
     if any(answer.simulated for answer in found):
         return None, tokens
-    return judge([(one, answer.text) for one, answer in zip(questions(), found, strict=True)]), tokens
+    return judge_answers([(one, answer.text) for one, answer in zip(questions(), found, strict=True)]), tokens

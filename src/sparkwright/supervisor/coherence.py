@@ -1,4 +1,4 @@
-"""Whether what has just started speaks. Only then its answers become what later ones are compared with."""
+"""Judges the first answers after a start. Only language becomes the reference of later answers."""
 
 from sparkwright.app.coherence import judged_answers, wants_coherence
 from sparkwright.supervision.detect.coherence import Coherence
@@ -10,20 +10,20 @@ _AGAIN = 300.0
 
 
 def is_judged(context: DeploymentContext) -> bool:
-    """Whether this deployment's answers are judged at each start."""
+    """True if this deployment's answers are judged at each start."""
     recipe = context.desired.recipe
     keyless = bool(recipe.serving.api_key_env) and context.key is None
     return wants_coherence(recipe, context.simulated) and not keyless
 
 
-async def watch(bus: EventBus) -> None:
+async def watch_answers(bus: EventBus) -> None:
     """Ask after a start, and again while the answers are garbled; a restart would not change them."""
     while not bus.speaks:
-        await look(bus)
+        await ask_once(bus)
         await bus.context.pause(_AGAIN)
 
 
-async def look(bus: EventBus) -> None:
+async def ask_once(bus: EventBus) -> None:
     """One round of questions. Answers that cannot be judged count as language."""
     context = bus.context
     with context.own_request():

@@ -90,7 +90,7 @@ def _due(bus: EventBus) -> bool:
 
 
 def _records(bus: EventBus) -> bool:
-    """What is not language is no reference."""
+    """Answers that are no language are no reference."""
     return bool(bus.speaks) and bus.recorded < RECORDED
 
 

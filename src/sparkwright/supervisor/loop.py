@@ -216,7 +216,7 @@ class Loop:
         self._ranks.begin("causes", partial(endpoint.weigh_suspects, self.bus))
         self._ranks.begin("figures", partial(endpoint.figures, self.bus))
         self.bus.speaks = None if coherence.is_judged(self.context) else True
-        self._ranks.begin("coherence", partial(coherence.watch, self.bus))
+        self._ranks.begin("coherence", partial(coherence.watch_answers, self.bus))
         self._ranks.begin("canary", partial(endpoint.canary, self.bus))
         self._ranks.begin("answers", partial(quality.watch, self.bus))
         self._ranks.begin("requests in flight", partial(endpoint.in_flight, self.bus))

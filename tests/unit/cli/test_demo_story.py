@@ -1,4 +1,4 @@
-"""What the demo says about the clients while a rank is killed."""
+"""The demo's words about the clients while a rank is killed."""
 
 import asyncio
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from sparkwright.domain.command import Secret
 from sparkwright.domain.probed import Reply
 
 
-class Clock:
+class DemoClock:
     def __init__(self) -> None:
         self.now = 0.0
 
@@ -29,13 +29,13 @@ def client(replies: Iterator[Reply], key: Secret | None) -> DemoClient:
         return next(replies)
 
     return DemoClient(
-        cast(Any, SimpleNamespace(clock=Clock(), endpoint=SimpleNamespace(post=post))), "http://h", "m", key
+        cast(Any, SimpleNamespace(clock=DemoClock(), endpoint=SimpleNamespace(post=post))), "http://h", "m", key
     )
 
 
 @pytest.mark.parametrize(("key", "refused"), [(None, [0]), (Secret("k"), [])])
 async def test_only_a_gateway_holds_a_request(key: Secret | None, refused: list[int]) -> None:
-    """Without a gateway a slow answer is the engine's last, and no recovery."""
+    """A slow answer without a gateway is the engine's last, and no recovery."""
     slow = Reply(200, seconds=2.0)
     replies = iter([Reply(200, seconds=0.1), slow, slow, Reply(0), *[Reply(200, seconds=0.1)] * 9])
     told: list[int] = []

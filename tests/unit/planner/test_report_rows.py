@@ -279,7 +279,7 @@ def test_tables_that_stay_on_disk_are_read_in_any_wording(said: str, apart: bool
      ("mixed code+prose", ""), ("69-scenario eval mean", ""), ("", "")],
 )  # fmt: skip
 def test_the_kind_of_text_is_read_where_one_is_named(said: str, kind: str) -> None:
-    """How many drafts are accepted depends on it; a mixture is no kind."""
+    """The kind of text decides how many drafts are accepted; a mixture is no kind."""
     assert words.text_kind(said) == kind
 
 

@@ -47,7 +47,7 @@ WRONG = [
     ("recipe", RECIPE + "build: {base: a, sources: [{name: x, repository: 'https://a/b'}]}\n"),
     ("recipe", RECIPE + "profiles: {p: {serving: {contxt: 1024}}}\n"),
     ("recipe", RECIPE + "profiles: {p: {name: other}}\n"),
-    ("recipe", RECIPE.replace("name: vllm", "name: vlm")),
+    ("recipe", RECIPE.replace("name: vllm", "names: vllm")),
     ("cluster", "node: [spark-1]\n"),
     ("cluster", "nodes: [{ssh: spark-1}]\n"),
     ("cluster", "nodes: [{name: spark 1}]\n"),

@@ -1,6 +1,6 @@
 """Answers to easy questions: language with the known answer passes, soup does not, and the rest is not decided."""
 
-from sparkwright.supervision.detect.coherence import Coherence, judge, questions, soup
+from sparkwright.supervision.detect.coherence import Coherence, judge_answers, questions, why_soup
 from unit.for_each import for_each
 
 HEALTHY = ["The capital of France is Paris.", "2 + 3 = 5", "Thursday"]
@@ -12,7 +12,7 @@ LOOP = "the sun is the sun is the sun is the sun is the sun is the sun is the su
 
 
 def judged(*texts):
-    return judge(list(zip(questions(), texts, strict=True))).coherence
+    return judge_answers(list(zip(questions(), texts, strict=True))).coherence
 
 
 @for_each(
@@ -67,7 +67,7 @@ def test_what_proves_nothing_is_unknown(texts):
 )
 def test_no_language_is_soup(text):
     """Other scripts and code are no defect."""
-    assert soup(text) == ""
+    assert why_soup(text) == ""
 
 
 def test_a_number_is_not_part_of_another():
@@ -77,5 +77,5 @@ def test_a_number_is_not_part_of_another():
 
 
 def test_a_long_answer_costs_no_more():
-    """What is judged is bounded."""
+    """The judged text is bounded."""
     assert judged("Paris " + "x" * 10_000_000, "5", "Thursday") is Coherence.COHERENT

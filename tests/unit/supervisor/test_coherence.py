@@ -26,24 +26,24 @@ async def test_soup_is_a_trouble_and_no_reference() -> None:
     """Once, without a restart; canaries record nothing, and it is over when the answers are language."""
     it = watched()
     it.scene.endpoint.given = [SOUP]
-    await coherence.look(it.bus)
+    await coherence.ask_once(it.bus)
     (fault,) = it.events
     assert isinstance(fault, Fault) and (fault.kind, fault.recovery) == ("garbled", Recovery.NONE)
     assert "its answers are garbled: words without a sentence" in fault.what
     assert not endpoint._records(it.bus) and it.bus.detectors.garbage.born
     assert it.bus.detectors.garbage.answer(SOUP.text, 1.0) is None
     it.scene.endpoint.given = list(GOOD)
-    await coherence.look(it.bus)
+    await coherence.ask_once(it.bus)
     (over,) = it.events
     assert isinstance(over, Cleared) and endpoint._records(it.bus) and not it.bus.detectors.garbage.born
 
 
 async def test_language_is_the_reference() -> None:
-    """Before that is known nothing is recorded; the tokens count as the supervisor's own."""
+    """Nothing is recorded before that is known; the tokens count as the supervisor's own."""
     it = watched()
     assert not endpoint._records(it.bus)
     it.scene.endpoint.given = list(GOOD)
-    await coherence.look(it.bus)
+    await coherence.ask_once(it.bus)
     assert endpoint._records(it.bus) and it.events == []
     assert it.bus.detectors.canaries.own == len(questions()) * ANSWER.completion_tokens
 
@@ -53,7 +53,7 @@ async def test_no_answer_is_not_held_against_it() -> None:
     for given in (NotReady("busy", ""), replace(SOUP, simulated=True)):
         it = watched()
         it.scene.endpoint.given = [given]
-        await coherence.look(it.bus)
+        await coherence.ask_once(it.bus)
         assert it.events == [] and it.bus.speaks
 
 

@@ -32,31 +32,31 @@ class Coherence(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class EasyQuestion:
     ask: str
     known: tuple[re.Pattern[str], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """why: a sentence with the proof, '' when coherent."""
+    """The judgement of a few answers. why: a sentence with the proof, '' when coherent."""
 
     coherence: Coherence
     why: str = ""
 
 
 @cache
-def _table() -> tuple[tuple[Question, ...], int, frozenset[str]]:
+def _table() -> tuple[tuple[EasyQuestion, ...], int, frozenset[str]]:
     text = (files("sparkwright.supervision.detect") / "coherence.toml").read_text(encoding="utf-8")
     tree = tomllib.loads(text)
     found = tuple(
-        Question(one["ask"], tuple(re.compile(each, re.IGNORECASE) for each in one["known"]))
+        EasyQuestion(one["ask"], tuple(re.compile(each, re.IGNORECASE) for each in one["known"]))
         for one in tree["question"]
     )
     return found, int(tree["tokens"]), frozenset(tree["common"]["words"])
 
 
-def questions() -> tuple[Question, ...]:
+def questions() -> tuple[EasyQuestion, ...]:
     return _table()[0]
 
 
@@ -65,14 +65,14 @@ def answer_tokens() -> int:
     return _table()[1]
 
 
-def judge(answers: Sequence[tuple[Question, str]]) -> Judged:
+def judge_answers(answers: Sequence[tuple[EasyQuestion, str]]) -> Judged:
     """One known answer shows a model that understands, unless the others are soup.
 
     Without any, soup is garbled; a language that is not understood, or a model of another kind, is unknown.
     """
     texts = [(question, text[:_LONGEST]) for question, text in answers]
     known = sum(any(each.search(text) for each in question.known) for question, text in texts)
-    soups = [(why, text) for _, text in texts if (why := soup(text))]
+    soups = [(why, text) for _, text in texts if (why := why_soup(text))]
     if len(soups) >= _SOUPS and known < 2:
         why, text = soups[0]
         return Judged(Coherence.GARBLED, f"{why}: {text[:80]!r}")
@@ -82,8 +82,8 @@ def judge(answers: Sequence[tuple[Question, str]]) -> Judged:
     return Judged(Coherence.UNKNOWN, f"none of {len(texts)} easy questions was answered: {shown}")
 
 
-def soup(text: str) -> str:
-    """Why a text is no language; '' when it may be one, or is too short to tell."""
+def why_soup(text: str) -> str:
+    """The reason why a text is no language; '' when it may be one, or is too short to tell."""
     if why := babble(text) or _scripts(text):
         return why
     if loop := _LOOP.search(text):
