@@ -344,14 +344,14 @@ def _count(shape: ModelShape) -> int:
 
 
 def _longest(recipe: Recipe, judge: RealJudge) -> int:
-    """The longest context, of those that people use, of which one sequence surely fits."""
+    """The longest context, of those that people use, of which one sequence surely fits; 0 if tokens are not counted."""
     shape = judge.ground.shape(recipe)
     most = shape.positions if shape else 0
     every = tuple(dict.fromkeys((most, *contexts(most)))) if most else ()
 
     def fits(index: int) -> bool:
         found = judge.verdict(replace(recipe, serving=replace(recipe.serving, context=every[index])))
-        return found.known and found.fit is Fit.FITS and (not found.kv or found.sequences >= 1)
+        return found.known and found.fit is Fit.FITS and bool(found.kv) and found.sequences >= 1
 
     index = first(len(every), fits)
     return every[index] if index is not None else 0
