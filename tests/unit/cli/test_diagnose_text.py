@@ -18,7 +18,7 @@ from sparkwright.domain.diagnosis import Cause, Diagnosis, Difference, Explanati
 from sparkwright.domain.errors import NotReady
 from sparkwright.domain.finding import Severity
 
-DOC = Path(__file__).resolve().parents[3] / "docs" / "guides" / "diagnosing.md"
+DOC = Path(__file__).resolve().parents[3] / "docs" / "reference" / "diagnosing.md"
 FIRST = Cause(
     "disk-full",
     "LFIL002",
@@ -73,7 +73,7 @@ def test_commands_stay_in_one_piece(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_json_is_as_documented() -> None:
-    """Guards scripts that read it: every key is in docs/guides/diagnosing.md, and no other one does."""
+    """Guards scripts that read it: every key is in docs/reference/diagnosing.md, and no other one does."""
     rows = re.findall(r"^\| (top|`diagnosis`|each of [^|]+) \| (.+) \|$", DOC.read_text(), re.M)
     said = {where: set(re.findall(r"`(\w+)`", keys)) for where, keys in rows}
     told = _document(Examined(Diagnosis((FIRST,), (), (Source("a.log", 9, 90),))))
