@@ -15,6 +15,7 @@ from pathlib import Path
 
 import click
 from docs_engines import engines_page
+from docs_exits import exit_table, exits_page
 from docs_json import json_page
 from docs_picture import picture
 from docs_samples import with_samples
@@ -33,19 +34,6 @@ DOCS = ROOT / "docs"
 SAMPLED = ("guides/checking.md", "guides/planner.md", "guides/troubleshooting.md")
 MADE = "<!-- Made by `make docs`; edit its source instead. -->\n"
 WIDTH = 100
-CODES = """## Exit codes
-
-| code | means |
-|---|---|
-| 0 | good |
-| 1 | findings, a refused plan, or a failed command on a node |
-| 2 | usage error, or a file that cannot be used: a recipe, a cluster file, the run store, the output |
-| 3 | a node cannot be reached |
-| 4 | busy: somebody else holds the lease |
-| 5 | not ready: the engine did not answer in time, a rank ended, or a phase is stuck |
-| 70 | a bug of ours |
-| 130 | stopped with Ctrl-C |
-"""
 
 
 STATES = """
@@ -89,6 +77,7 @@ def own_pages() -> Iterator[tuple[str, str]]:
     yield "reference/recipes.md", recipes_page()
     yield "reference/engines.md", engines_page(MADE)
     yield "reference/json.md", json_page(MADE)
+    yield "reference/exit-codes.md", exits_page(MADE, verbs(command, "sparkwright"))
     yield "architecture.svg", picture()
     for name in SAMPLED:
         yield name, with_samples((DOCS / name).read_text())
@@ -124,7 +113,8 @@ def recipe_row(recipe: Recipe) -> str:
 
 
 def cli_page() -> str:
-    parts = [f"# The commands\n\n{MADE}", f"```text\n{help_of(command, 'sparkwright')}```\n", CODES]
+    parts = [f"# The commands\n\n{MADE}", f"```text\n{help_of(command, 'sparkwright')}```\n"]
+    parts.append(f"## Exit codes\n\n{exit_table()}")
     for path, verb in verbs(command, "sparkwright"):
         parts.append(f"## {path}\n\n```text\n{help_of(verb, path)}```\n")
     return "\n".join(parts)

@@ -76,7 +76,7 @@ def _examined(targets: tuple[str, ...], where: ClusterOptions, as_json: bool) ->
 
 
 def _document(examined: Examined) -> dict[str, Any]:
-    """The schema is in docs/guides/diagnosing.md."""
+    """The schema is in docs/reference/diagnosing.md."""
     told = examined.diagnosis
     causes = {"causes": list(map(cause_json, told.causes)), "harmless": list(map(cause_json, told.harmless))}
     notes = list(map(cause_json, told.notes))

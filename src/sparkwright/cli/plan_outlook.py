@@ -225,7 +225,7 @@ def _notes(advice: Advice) -> Iterator[str]:
     if any(split.cost for split in advice.splits):
         yield "speed: of the own split's, estimated, short context, no speculation"
         yield "exchanges: waits for the other nodes per token"
-        yield "how, and what was measured: docs/guides/parallelism.md"
+        yield "how, and what was measured: docs/reference/parallelism-measured.md"
 
 
 _MEMORY = {"MEM001", "MEM002", "MEM003"}

@@ -172,7 +172,7 @@ def _lacks_the_simulator(node: str, python: str) -> Finding:
         cause="the simulator is a part of sparkwright, and the rank would end in its first second",
         fix="on the node: python3 -m venv ~/sparkwright && ~/sparkwright/bin/pip install PATH-OF-SPARKWRIGHT; "
         "then in the recipe: engine: {venv: ~/sparkwright} ("
-        "docs/guides/first-recipe.md: the simulator on your own nodes)",
+        "docs/guides/simulator.md: the simulator on your own nodes)",
     )
 
 

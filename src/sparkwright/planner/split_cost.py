@@ -1,7 +1,7 @@
 """The cost of a split on GB10 nodes: weights, KV and time of a decoding step. Estimates, each with its source.
 
 Left out: reading the KV cache (context near 0), speculation, eager mode (-55 %), kernels that suit narrow slices badly.
-docs/guides/parallelism.md compares these figures with measured ones.
+docs/reference/parallelism-measured.md compares these figures with measured ones.
 """
 
 from math import sqrt

@@ -17,7 +17,13 @@ from unit.for_each import for_each
 ROOT = Path(__file__).parents[3]
 NAMES = ("cli", "recipe-reference", "cluster-reference", "recipes", "engines")
 SAMPLED = tuple(f"guides/{name}.md" for name in ("checking", "planner", "troubleshooting"))
-PAGES = (*(f"reference/{name}.md" for name in NAMES), "reference/json.md", "architecture.svg", *SAMPLED)
+PAGES = (
+    *(f"reference/{name}.md" for name in NAMES),
+    "reference/json.md",
+    "reference/exit-codes.md",
+    "architecture.svg",
+    *SAMPLED,
+)
 
 
 @cache

@@ -201,7 +201,7 @@ def test_the_simulator_is_sparkwright_on_the_node() -> None:
             Severity.BLOCK,
             "python3 there has no package sparkwright",
         )
-        assert "engine: {venv: " in finding.remedy and "docs/guides/first-recipe.md" in finding.remedy
+        assert "engine: {venv: " in finding.remedy and "docs/guides/simulator.md" in finding.remedy
 
 
 @pytest.mark.parametrize("more", [{"runtime": Runtime.DOCKER}, {"entrypoint": ("sparkwright-twin",)}])

@@ -207,7 +207,7 @@ def test_an_ffn_of_two_matrices_and_experts_in_a_latent() -> None:
     ],
 )
 def test_measured_speeds_lie_in_the_range(model: ModelShape, split: Parallelism, measured: float) -> None:
-    """Guards the step model by published single-stream figures (docs/guides/parallelism.md has the sources)."""
+    """Guards the step model by published single-stream figures (docs/reference/parallelism-measured.md)."""
     model = replace(model, format=model.format or "bf16")
     best, worst = cost(replace(recipe(model), parallelism=split), model, 0, 1).step
     assert 1 / worst < measured < 1 / best
