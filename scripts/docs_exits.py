@@ -52,7 +52,7 @@ def exits_page(made: str, verbs: Iterable[tuple[str, click.Command]]) -> str:
 
 
 def own_codes(verbs: Iterable[tuple[str, click.Command]]) -> Iterator[tuple[str, str]]:
-    """Of the help of each command its paragraph `Exit status: ...`."""
+    """The paragraph `Exit status: ...` in the help of each command."""
     for path, verb in verbs:
         for paragraph in re.split(r"\n\s*\n", verb.help or ""):
             text = " ".join(paragraph.split())
