@@ -38,7 +38,7 @@ def recipe(drive: Drive, engine: str, runtime: str, env: Mapping[str, str] = QUI
         how |= {"image": drive.testbed.engine_image, "image_note": "made by the tests"}
     else:
         how |= {"entrypoint": ["/opt/sparkwright/bin/llama-server"]} if llama else {"venv": "/opt/sparkwright"}
-    limits = {"context": 2048, "sequences": 4, "batched_tokens": 2048}
+    limits = {"context": 2048, "sequences": 4, "batched_tokens": 2048, "coherence": False}
     tree: dict[str, Any] = {
         "name": NAME,
         "title": f"{engine} in a drill",

@@ -28,9 +28,10 @@ def drive(tmp_path: Path, ssh_config: Path) -> Drive:
 
 @pytest.fixture
 def derived() -> dict[str, Any]:
-    """The shipped recipe, as its conditions state: with the virtual environment that holds xllamacpp."""
+    """The shipped recipe with the virtual environment that holds xllamacpp, for a model of random weights."""
     shipped: dict[str, Any] = yaml.safe_load(SHIPPED.read_text())
     shipped["engine"]["venv"] = VENV
+    shipped["serving"]["coherence"] = False
     return shipped
 
 

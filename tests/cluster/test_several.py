@@ -38,7 +38,7 @@ class Site:
     def llama(self) -> str:
         tree: dict[str, Any] = yaml.safe_load(SHIPPED.read_text())
         tree["engine"]["venv"], tree["model"] = VENV, {"path": GGUF, "served_name": TINY}
-        tree |= {"name": TINY, "serving": {**tree["serving"], "expose": "all"}}
+        tree |= {"name": TINY, "serving": {**tree["serving"], "expose": "all", "coherence": False}}
         path = self.drive.folder / f"{TINY}.yaml"
         path.write_text(yaml.safe_dump(tree))
         self.head.put(GGUF, write_tiny_gguf(self.drive.folder / "tiny.gguf").read_bytes())

@@ -43,7 +43,8 @@ title: Random weights
 model: {{path: {model}, served_name: tiny}}
 engine: {{name: llama-cpp, version: 2026.10.11549, runtime: process, venv: {venv}}}
 serving:
-  {{port: {port}, master_port: {master}, context: 512, sequences: 4, batched_tokens: 256, gateway: {{port: {front}}}}}
+  {{port: {port}, master_port: {master}, context: 512, sequences: 4, batched_tokens: 256, coherence: false,
+   gateway: {{port: {front}}}}}
 flags: {{n-gpu-layers: 0, threads: 1}}
 """
 _NODE = (

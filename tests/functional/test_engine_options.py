@@ -43,7 +43,7 @@ def recipe(folder: Path, venv: Path, **flags: Any) -> None:
         "title": "Random weights",
         "model": {"path": str(write_tiny_gguf(folder / "tiny.gguf")), "served_name": "tiny"},
         "engine": {"name": "llama-cpp", "version": LATER, "runtime": "process", "venv": str(venv)},
-        "serving": {"port": free_port(), "context": 512, "sequences": 2, "batched_tokens": 256},
+        "serving": {"port": free_port(), "context": 512, "sequences": 2, "batched_tokens": 256, "coherence": False},
         "flags": {"n-gpu-layers": 0, "threads": 2, **flags},
     }
     (folder / "tiny.yaml").write_text(yaml.safe_dump(text))

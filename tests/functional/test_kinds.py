@@ -23,7 +23,7 @@ name: beta
 title: Random weights that embed
 model: {{path: {model}, served_name: beta, kind: embedding}}
 engine: {{name: llama-cpp, version: 2026.10.11549, runtime: process, venv: {venv}}}
-serving: {{port: {port}, context: 512, sequences: 2, batched_tokens: 512, gateway: {{port: {front}}}}}
+serving: {{port: {port}, context: 512, sequences: 2, batched_tokens: 512, coherence: false, gateway: {{port: {front}}}}}
 flags: {{n-gpu-layers: 0, threads: 2}}
 """
 

@@ -146,6 +146,21 @@ async def test_a_flood_is_held_back_and_its_end_is_not(tmp_path: Path, inbox: tu
     ]
 
 
+async def test_what_is_urgent_does_not_let_the_flood_before_it_through(
+    tmp_path: Path, inbox: tuple[type[Inbox], str]
+) -> None:
+    """It may come while an earlier message is under way: what the limit holds back is counted then, too."""
+    handler, url = inbox
+    written(tmp_path, Receiver(Form.SLACK, f"{url}/x"), per_hour=2)
+    notifier = Notifier(tmp_path, pytest.fail)
+    for number in range(9):
+        notifier.announce(replace(OPENED, what="degraded", text=f"number {number}"))
+    notifier.announce(replace(OPENED, what="given-up", text="4 faults"))
+    await notifier.aclose()
+    texts = [body["text"] for _, _, body in handler.got]
+    assert texts[2:] == ["twin is down and needs you: 4 faults (7 earlier messages held back)"]
+
+
 async def test_an_outage_that_lasts_is_told_at_its_beginning(tmp_path: Path, inbox: tuple[type[Inbox], str]) -> None:
     """The outage is told after `after` seconds, and its end as well."""
     handler, url = inbox

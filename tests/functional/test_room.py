@@ -24,7 +24,7 @@ title: Random weights
 model: {{path: {model}, served_name: {name}}}
 engine: {{name: llama-cpp, version: 2026.10.11549, runtime: process, venv: {venv}}}
 serving:
-  {{port: {port}, context: 512, sequences: 2, batched_tokens: 256, gateway: {{port: {front}}},
+  {{port: {port}, context: 512, sequences: 2, batched_tokens: 256, coherence: false, gateway: {{port: {front}}},
   on_demand: true, idle_minutes: {idle}}}
 flags: {{n-gpu-layers: 0, threads: 1}}
 """

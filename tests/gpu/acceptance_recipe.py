@@ -38,7 +38,7 @@ def recipe(args: argparse.Namespace) -> dict:
     memory: dict = {"memory_fraction": 0.3}
     if (args.share_gpu or args.pinned or args.cpu) and not args.simulator:
         memory, flags = {"memory_fraction": 0.1, **SHARED[args.engine][0]}, flags | SHARED[args.engine][1]
-    serving = {"port": PORT, "context": 32768, **memory}
+    serving = {"port": PORT, "context": 32768, "coherence": False, **memory}
     parsers = {"tool": "hermes" if args.engine == "vllm" else "qwen25"}
     if args.deepseek:
         serving, parsers, flags = deepseek(serving, flags)

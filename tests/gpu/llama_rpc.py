@@ -43,7 +43,7 @@ def recipe(programs: Path) -> dict:
         },
         "nodes": 2,
         "parallelism": {"pp": 2},
-        "serving": {"port": 8080, "context": 2048, "sequences": 2, "batched_tokens": 512},
+        "serving": {"port": 8080, "context": 2048, "sequences": 2, "batched_tokens": 512, "coherence": False},
     }
 
 

@@ -81,7 +81,7 @@ def test_a_real_engine(arm64: Arm64Cluster) -> None:
         "title": "Random weights",
         "model": {"path": str(model), "served_name": "tiny"},
         "engine": {"name": "llama-cpp", "version": "2026.10.11549", "runtime": "process", "venv": f"/{VENV}"},
-        "serving": {"port": PORT, "context": 512, "sequences": 2, "batched_tokens": 256},
+        "serving": {"port": PORT, "context": 512, "sequences": 2, "batched_tokens": 256, "coherence": False},
         "flags": {"n-gpu-layers": 0, "threads": 2},
         "phases": SLOW,
     }

@@ -125,12 +125,12 @@ class _Line:
                 self._notice(f"notification by {name_of(self._receiver)}: {trouble}")
 
     async def _allowed(self) -> bool:
-        """Take a token of the rate limit; False after a wait for one. What is urgent waits for none."""
+        """Take a token of the rate limit; False if there was none, after a wait unless something urgent is there."""
         now, rate = time.monotonic(), self._per_hour / 3600
         self._tokens = min(float(self._per_hour), self._tokens + (now - self._filled) * rate)
         self._filled, wait = now, (1 - self._tokens) / rate
         self._tokens = max(0.0, self._tokens - 1)
-        if wait <= 0 or self._urgent.is_set():
+        if wait <= 0:
             return True
         with suppress(TimeoutError):
             await asyncio.wait_for(self._urgent.wait(), wait)

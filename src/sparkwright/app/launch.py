@@ -268,7 +268,8 @@ async def _until_ready(services: Services, outcome: Outcome, ours: bool = True, 
     _answered(outcome, answer)
     await _judged(services, outcome)
     await _parsed(services, outcome)
-    outcome.done, outcome.facts = "garbled" if outcome.garbled else "ready", watch.facts
+    judged = outcome.plan.recipe.serving.coherence  # else what is garbled is a warning, and no more
+    outcome.done, outcome.facts = "garbled" if judged and outcome.garbled else "ready", watch.facts
     outcome.steps += watch.steps()
     save_figures(services, outcome.plan, outcome.cluster_state, watch, timed=ours)
 

@@ -224,7 +224,7 @@ def _memory(level: Level) -> Iterator[str]:
 
 
 class _Silent:
-    """Implements evaluate.Watch."""
+    """Implements evaluate.EvaluationScreen."""
 
     def begins(self, name: str, number: int, of: int) -> None: ...
 

@@ -151,7 +151,7 @@ def bench(targets: tuple[str, ...], where: ClusterOptions, as_json: bool, **how:
         return
     baseline, measured = asyncio.run(_all(targets, said, how))
     end = importlib.import_module("sparkwright.cli.bench_text")  # with numpy, which measuring has no use for
-    done = end.Done(measured, gates, how["allow_simulated"], baseline)
+    done = end.BenchResult(measured, gates, how["allow_simulated"], baseline)
     shared.answer(as_json, end.done_json(done), end.done_text(done), end.exit_code(done))
 
 
@@ -258,5 +258,5 @@ async def endpoint(made: Bench, named: str, said: BenchOptions) -> AsyncIterator
 
 def _ours(made: Bench, name: str, gateway: str | None, said: BenchOptions) -> "_Prepared":
     """gateway: the URL to go through, '' for the deployment's own; None goes to the engine."""
-    named = _clustered().Named(name, said.keys[0] if said.key_given else None, said.keys, gateway)
+    named = _clustered().NamedDeployment(name, said.keys[0] if said.key_given else None, said.keys, gateway)
     return cast("_Prepared", _clustered().deployment(made, said.where, named, said.request))

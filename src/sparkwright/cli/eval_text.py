@@ -19,7 +19,7 @@ _SHOWN = 2  # exchanges of a failed probe
 
 
 class EvalLines:
-    """Implements app.evaluate.Watch: a line a probe on stderr, its end when it is judged."""
+    """Implements app.evaluate.EvaluationScreen: a line a probe on stderr, its end when it is judged."""
 
     def __init__(self, quiet: bool) -> None:
         self._quiet = quiet

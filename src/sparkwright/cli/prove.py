@@ -38,7 +38,7 @@ async def prove(deployment: str, where: ClusterOptions, lines: Sequence[str], qu
     bench = importlib.import_module("sparkwright.cli.bench")
     gates, stats = (importlib.import_module(f"sparkwright.loadgen.{name}") for name in ("gates", "stats"))
     found = BenchRequest(open_workload(PROFILE, places()), tags=(TAG,))
-    asked = bench.Asked(where, "", keys(None), False, found, None, quiet)
+    asked = bench.BenchOptions(where, "", keys(None), False, found, None, quiet)
     async with tools(None) as made, bench.endpoint(made, deployment, asked) as (able, ready):
         if not quiet:
             echo(f"proving {deployment}: a short benchmark, then the quick probes", err=True)
@@ -58,9 +58,9 @@ async def _probed(bench: Bench, ready: PreparedBench, quiet: bool) -> Run:
     use, text, catalog = map(importlib.import_module, _PROBING)
     work = replace(use.workload("probes", 1, "Quick probes after a start"), deadline=300.0)
     again, entries = replace(ready, order=replace(ready.order, workload=work)), catalog.chosen((), True)
-    watch = text.Lines(quiet)
+    watch = text.EvalLines(quiet)
     outcomes = use.probe_all(bench, again, entries, _LONGEST, watch)
-    plan = use.Plan("probes", tuple(entry.name for entry in entries))
+    plan = use.EvaluationPlan("probes", tuple(entry.name for entry in entries))
     found: Run = await use.evaluate(bench, again, plan, outcomes, watch)
     return found
 
