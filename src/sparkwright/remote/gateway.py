@@ -91,7 +91,7 @@ while True:
 sys.exit(f"port {port} does not answer after {passed:.0f} s: {why}")
 """
 )
-_USUAL, _PATIENT = 20, 240
+_USUAL, _PATIENT = 20, 600
 
 
 def look(state: str, home: str, port: int, pair: tuple[str, str] = ("", "")) -> Command:

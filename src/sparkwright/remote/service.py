@@ -65,7 +65,7 @@ def read(home: str, name: str) -> Command:
 
 
 SILENT = 2
-_USUAL, _PATIENT = 30.0, 300.0
+_USUAL, _PATIENT = 30.0, 600.0
 
 
 def alive(home: str, usual: float = _USUAL, patient: float = _PATIENT) -> Command:
