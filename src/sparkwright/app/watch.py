@@ -44,6 +44,7 @@ _COUNTING_ONLY = 3
 _NOT_READ_VERSION = (
     "the log of {} was read here up to {}: phases of {} may be shown wrong, and a silence of {} counts as stuck"
 )
+_SILENT = "{} has printed nothing: its phases are not known, and only an answer shows that it is ready"
 _NOT_READ = (
     "{}: no line of {} is understood so far: its phases are not known; the API's answer shows whether it is ready, its "
     "process whether it failed"
@@ -121,7 +122,7 @@ class Watch:
         described = definition_of(plan.recipe)
         self._described, self._mute = described is not None, described is not None and not described.log
         self._deaf: set[int] = set()
-        self._not_read = self._noted_version = False
+        self._not_read = self._noted_version = self._noted_silence = False
 
     @property
     def not_understood(self) -> bool:
@@ -140,7 +141,18 @@ class Watch:
     @property
     def may_be_ready(self) -> bool:
         """True if no line of the log can be relied on to say that the server is up: then it is asked."""
-        return self._described or self.not_understood or self.version_not_read
+        return self._described or self.silent or self.not_understood or self.version_not_read
+
+    @property
+    def silent(self) -> bool:
+        """True if the head has printed nothing for longer than an engine usually takes to its first line."""
+        head = self.ranks[0]
+        patience = max(self._times.get(Phase.START, PhaseTime()).usual, _LEAST_PATIENCE)
+        found = head.first == math.inf and head.spec.rank not in self._deaf and self._now - self.began > patience
+        if found and not self._noted_silence:
+            self._noted_silence = True
+            self._services.notice(_SILENT.format(head.label), warning=True)
+        return found
 
     @property
     def version_not_read(self) -> bool:
