@@ -288,9 +288,19 @@ class MemoryLedger:
             return Lack.CLAIM
         if self.claim > 0 and least <= 0:
             return Lack.POOL
-        if self.left < 0 or (self.loading and self.loading.bytes > self.free):
+        pinned = (kv := self.line(KV_POOL)) is not None and kv.low in (None, kv.bytes)
+        if self.left < (self._above if pinned else 0) or (self.loading and self.loading.bytes > self.free):
             return Lack.NODE
         return Lack.CONTEXT if self.kv_needed and least < self.kv_needed else None
+
+    @property
+    def _above(self) -> int:
+        """Bytes by which the engine's lines may exceed their figures; widths of independent lines add as squares.
+
+        They decide where the size of the KV pool is given: nothing shrinks when the engine needs more.
+        """
+        wide = (line.high - line.bytes for line in self.lines if line.high is not None and line.name != IN_USE)
+        return int(sum(width**2 for width in wide) ** 0.5)
 
     @property
     def fit(self) -> Fit:

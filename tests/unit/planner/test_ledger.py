@@ -221,6 +221,17 @@ def test_the_ends_of_the_pool_decide(ends: tuple[int, int, int], needed: int, fi
     assert MemoryLedger("a", pool, (kv,), claim=50 * GIB, kv_needed=needed * GIB).fit is fit
 
 
+@pytest.mark.parametrize(("left", "fit"), [(6, Fit.FITS), (4, Fit.MAY), (0, Fit.MAY), (-1, Fit.NOT)])
+def test_a_given_pool_fits_only_with_room_for_what_the_others_may_take_more(left: int, fit: Fit) -> None:
+    """Guards against `fits` where nothing shrinks: the widths 3 and 4 GiB of two lines are 5 GiB together."""
+    used = LedgerLine(IN_USE, 10 * GIB, Origin.ASSUMED, high=90 * GIB)
+    weights = LedgerLine(WEIGHTS, 60 * GIB, Origin.ASSUMED, high=63 * GIB)
+    needs = LedgerLine(OVERHEAD, 10 * GIB, Origin.ASSUMED, high=14 * GIB)
+    kv = LedgerLine(KV_POOL, (20 - left) * GIB, Origin.COMPUTED)
+    pool = LedgerLine("pool", 100 * GIB, Origin.ASSUMED)
+    assert MemoryLedger("a", pool, (used, weights, needs, kv)).fit is fit
+
+
 def test_only_vllm_asks_for_a_whole_context() -> None:
     """Guards that SGLang is not refused for a pool of less than one context: published runs of it serve like that."""
     serving = {"memory_fraction": 0.3, "context": 1 << 20}
