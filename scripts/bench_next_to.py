@@ -84,7 +84,8 @@ def _during(nodes: Nodes, profile: Path, work: Way) -> float:
 
 
 def _first_token(nodes: Nodes, profile: Path) -> float:
-    """Also of a run that the client's own lag makes invalid: where all share the CPUs it means little."""
+    """The time to the first token, s. A run that the client's lag makes invalid counts: where all share the CPUs it
+    means little."""
     words = nodes.argv("bench", "recipe", "--profile", str(profile), "--json")
     done = subprocess.run(words, capture_output=True, text=True, env=nodes.environment)
     found = json.loads(done.stdout or "{}")

@@ -151,7 +151,7 @@ class Reader(ast.NodeVisitor):
 
 
 def lines(text: str) -> Iterator[str]:
-    """Those with enough text to be found by."""
+    """The messages with enough text to be found by."""
     for line in text.split("\n"):
         plain = re.sub(r"(?:\{\}\s*)+$|^(?:\s*\{\})+", SLOT, " ".join(line.split())[:LONGEST])
         if (

@@ -132,7 +132,7 @@ def met(target: Target, found: Figures) -> bool | None:
 
 
 def over(answers: Iterable[Answer]) -> list[Answer]:
-    """Those beyond their quantity's limit, where there is a target for it."""
+    """The misses beyond their quantity's limit, where there is a target for it."""
     return [a for a in answers if a.error is not None and _over(a, TARGETS[a.quantity])]
 
 

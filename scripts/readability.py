@@ -1,6 +1,6 @@
 """Three rules of grammar for code, part of `make lint`; docs in CONTRIBUTING.md.
 
-- A docstring does not begin with a preposition, a conjunction or a question word.
+- A docstring does not begin with a preposition, a conjunction, a question word, or with `also`, `that`, `those`.
 - A public class name is defined once in src, scripts and tests together.
 - A public function of a module has at least six letters, unless the field uses the word alone (`plan`, `parse`).
 
@@ -35,8 +35,9 @@ PREPOSITIONS = """of in on at by for with without from to into onto over under a
     until till since as than via per among amongst across against along around beneath beside besides beyond despite
     except inside outside near through throughout toward towards upon about above below"""
 CONJUNCTIONS = "and or but nor so yet if unless while because although though whereas whenever wherever"
+POINTERS = "also that those"  # they need the name, or the sentence before, to be understood
 QUESTIONS = "what whatever which whichever who whoever whom whose when where why how however whether"
-NOT_FIRST = frozenset(f"{PREPOSITIONS} {CONJUNCTIONS} {QUESTIONS}".split())
+NOT_FIRST = frozenset(f"{PREPOSITIONS} {CONJUNCTIONS} {QUESTIONS} {POINTERS}".split())
 FIRST_WORD = re.compile(r"[A-Za-z][A-Za-z'-]*")  # code in backquotes is no word
 
 

@@ -146,7 +146,7 @@ class FlagStore(Protocol):
     """Options of engines that the owner had read, saved on this machine."""
 
     def load(self) -> FlagLibrary:
-        """Those, and what ships; what cannot be read counts as not kept."""
+        """The kept data and what ships; what cannot be read counts as not kept."""
 
     def save(self, row: Mapping[str, Any]) -> str:
         """Keep a document of engines.own_data; returns its path. Raises StoreError."""

@@ -295,5 +295,5 @@ def keys(file: Path | None) -> tuple[Secret | None, ...]:
 
 
 def gateway_keys(cluster: str) -> tuple[Secret, ...]:
-    """Those to the gateways of a cluster that were made from this machine."""
+    """The keys to the gateways of a cluster that were made from this machine."""
     return tuple(key for _, key in artifacts.FolderKeyring(keys_folder()).saved(cluster))

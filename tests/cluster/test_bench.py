@@ -88,7 +88,7 @@ def shown(drive: Drive, *words: str) -> str:
 
 
 def requests(drive: Drive) -> list[str]:
-    """Those of the newest run that are kept so far."""
+    """The requests of the newest run that are kept so far."""
     return shown(drive, "runs", "export", "last", "--format", "csv").splitlines()[1:]
 
 

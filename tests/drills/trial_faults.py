@@ -115,7 +115,7 @@ def reboot_twice(seconds: float) -> Script:
 
 
 def lose_packets(part: float, seconds: float) -> Script:
-    """That part of what comes in over the worker's fabric is dropped."""
+    """Drops that part of what comes in over the worker's fabric is dropped."""
 
     def script(scene: Scene) -> None:
         rules = [f"INPUT -i {device} -m statistic --mode random --probability {part} -j DROP" for device in _FABRIC]

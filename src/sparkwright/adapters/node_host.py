@@ -150,7 +150,7 @@ class NodeHost:
             await process.end(running)
 
     async def put(self, content: bytes, path: str, mode: int = 0o644) -> None:
-        """Also raises CommandFailed when the file could not be written."""
+        """Write a file. Raises CommandFailed when the file could not be written."""
         done = await self.run(node_script.put(content, path, mode))
         if not done.ok:
             raise CommandFailed(self.name, f"cannot write {path}: {done.stderr.strip()}")

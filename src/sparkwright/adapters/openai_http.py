@@ -90,7 +90,7 @@ class OpenAiEndpoint:
         raise NotReady(f"{url}: {what}", _REACH.format(url=url))
 
     async def _read(self, question: "_Question", silence: float) -> Reply:
-        """Up to _MOST bytes of the answer."""
+        """The answer, up to _MOST bytes of its body."""
         began = self._clock.monotonic()
         first, body = 0.0, bytearray()
         async with self._request(question, silence) as response:

@@ -331,7 +331,7 @@ def _texts(files: _Files, paths: tuple[str, ...]) -> dict[str, str]:
 def _around(
     files: _Files, mods: Mapping[str, Mapping[str, str]], named: _Texts, texts: Mapping[str, str]
 ) -> dict[str, Around]:
-    """Only for recipes that name other files; each mod is read once."""
+    """The files that each recipe names, where it names any; each mod is read once."""
     pairs = {name: registry.named_by(path, text, texts, mods) for name, (path, text) in named.items()}
     wanted = {folder for _, folders in pairs.values() for folder in folders.values()}
     read = files.contents(tuple(path for folder in sorted(wanted) for path in mods[folder].values()))

@@ -49,7 +49,7 @@ class Tunnels:
         return True
 
     async def listed(self) -> tuple[Tunnel, ...]:
-        """Those that run, and those that ended without being stopped: the other side was away too long."""
+        """The tunnels that run, and those that ended without being stopped: the other side was away too long."""
         found = []
         for path in sorted(self._folder.glob("*.json")):
             if known := self._read(path.stem):

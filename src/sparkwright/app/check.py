@@ -55,7 +55,8 @@ async def check_nodes(services: Services) -> CheckReport:
 
 
 async def check_deeply(services: Services, seize: bool = False) -> CheckReport:
-    """Also measures, under the leases of the nodes that answered: a start must not meet a load. Raises Busy."""
+    """Checks the nodes and measures, under the leases of the nodes that answered: a start must not meet a load. Raises
+    Busy."""
     from sparkwright.app.deep import deep
     from sparkwright.checks.catalog import worst_first
 

@@ -116,7 +116,8 @@ async def with_password(services: Services, wanted: Sequence[WantedFix], passwor
 
 
 async def rights_of(services: Services, nodes: Iterable[str], fact: Fact[Rights]) -> dict[str, Rights]:
-    """Only of nodes where root is needed: a sudo that refuses writes to their logs, or a mail."""
+    """The right to be root, by node. Asks only where root is needed: a sudo that refuses writes to the node's logs, or
+    a mail."""
 
     async def one(node: str) -> Rights:
         try:

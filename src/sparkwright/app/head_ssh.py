@@ -61,7 +61,7 @@ async def _tried(services: Services, where: Installation, name: str, reach: Reac
 
 
 def _best(reach: Reach, tried: Mapping[str, str]) -> Reach | None:
-    """Only the addresses that work, in their order."""
+    """The addresses that work, in their order; None without any."""
     good = tuple(address for address in reach.addresses if tried.get(address) == _OK)
     return replace(reach, addresses=good) if good else None
 

@@ -117,7 +117,7 @@ async def _serve(services: Services, request: LaunchRequest, outcome: Outcome, o
 
 
 async def _supervise(services: Services, request: LaunchRequest, outcome: Outcome, options: Options) -> None:
-    """Only what serves is supervised: a first start that fails is for the one who called."""
+    """Installs the supervisor of what serves: a first start that fails is for the one who called."""
     if options.supervise and services.program:
         install = InstallOptions(options.allow_reboot, outcome.fresh, _figures(outcome), request.replaces)
         with _step(services, outcome, "supervise", quiet=True):

@@ -94,7 +94,7 @@ def next_to_others(
     others = {r.port for r in ranks if r.deployment not in (request.deployment, request.replaces)}
 
     def free(there: LaunchRequest, plan: Plan) -> bool:
-        """Also those of one that is stopped until a request comes."""
+        """True if no other deployment has the plan's ports, nor one that is stopped until a request comes."""
         return there.recipe.serving.port not in others and all(one.code != PORT_TAKEN for one in plan.findings)
 
     # A supervisor starts it where its clients and its gateway know it

@@ -74,7 +74,8 @@ async def the_only_one(services: Services, verb: str) -> str:
 
 
 async def serving(services: Services, names: Collection[str]) -> tuple[str, ...]:
-    """Those of these deployments that serve, by their supervisors: what they use of memory and ports is in use now."""
+    """The names of those deployments that serve, by their supervisors: what they use of memory and ports is in use
+    now."""
     found, _ = await status(services, probe=False)
     lives = {one.name: one.supervised.current for one in found if one.supervised}
     return tuple(name for name in sorted(names) if (live := lives.get(name)) and live.phase in SERVING)

@@ -65,7 +65,7 @@ class Swap:
 
     @property
     def unsupervised(self) -> tuple[str, ...]:
-        """Those whose supervision ends when the ranks do."""
+        """Names of the deployments whose supervision ends when their ranks do."""
         kept = self.old.name if self.stands_by and self.old else ""
         return tuple(name for name in self.names if name != kept)
 
@@ -99,7 +99,8 @@ class Swap:
                 raise UsageError(said, hint) from error
 
     async def begin(self) -> None:
-        """Once. Raises CommandFailed where its supervisor does not answer; nothing has been stopped then."""
+        """Asks the old deployment's supervisor to hand over, once. Raises CommandFailed without an answer; nothing has
+        been stopped then."""
         old = self.old
         if old is None or self.begun:
             return
@@ -192,7 +193,8 @@ class Swap:
             await self.answer(Ask.RETURN, f"its replacement failed: {cause}")
 
     async def _left(self, old: Old, error: BaseException) -> None:
-        """Not started again. Interrupted: the new ranks go on, and the next `up` finds no other supervisor."""
+        """Settles what the old deployment, which is not started again, has left. Interrupted: the new ranks go on, and
+        the next `up` finds no other supervisor."""
         if not self.stands_by:
             return
         if isinstance(error, asyncio.CancelledError):

@@ -105,7 +105,8 @@ def mechanisms() -> tuple[Mechanism, ...]:
 
 
 def candidates(source: str, lines: Iterable[tuple[int, str]], year: int, every: bool) -> Iterator[LineCandidate]:
-    """Those that report anything bad, or every one; an exception without a message has the statement that raised it."""
+    """The lines that report anything bad, or every one; an exception without a message has the statement that raised
+    it."""
     place = code = ""
     head, caused = _Head(), 0
     for number, text in lines:

@@ -178,7 +178,7 @@ def _later_first(found: Sequence[Found], stories: Sequence[Story]) -> list[Found
 
 
 def _of_the_start(found: Sequence[Found], stories: Sequence[Story]) -> list[Found]:
-    """Those whose lines all stand before their server was ready."""
+    """The causes whose lines all stand before their server was ready."""
     ready = ready_lines(tuple(map(server_of, stories)))
     return [one for one in found if one.known.severity is not Severity.INFO and are_before(one.proof, ready)]
 

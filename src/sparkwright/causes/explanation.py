@@ -199,7 +199,7 @@ def _named(found: Sequence[LineCandidate], few: bool) -> list[LineCandidate]:
 
 
 def _last_burst(found: Sequence[LineCandidate]) -> Sequence[LineCandidate]:
-    """Those after the last long stretch of lines without any that is as bad."""
+    """The lines after the last long stretch of lines without any that is as bad."""
     worst = max((one.weight for one in found), default=0.0)
     bad = [n for n, one in enumerate(found) if one.weight >= min(worst, STRONG)]
     start = 0

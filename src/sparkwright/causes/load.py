@@ -76,7 +76,8 @@ class _Table:
 
 @cache
 def families() -> Mapping[str, tuple[LogCause, ...]]:
-    """Those that ship: name -> causes. Patterns are compiled when a log first needs them; the tests check them all."""
+    """The shipped families: name -> causes. Patterns are compiled when a log first needs them; the tests check them
+    all."""
     return read(Path(__file__).parent)
 
 

@@ -101,7 +101,7 @@ def auto_addresses(context: Context) -> Iterator[Found]:
 
 
 def _profiles(facts: NodeFacts) -> tuple[Profile, ...]:
-    """Those of the node's rails."""
+    """The profiles of the node's rails."""
     network = known(facts.network)
     names = {rail.name for rail in rails(facts)}
     return tuple(profile for profile in (network.profiles if network else ()) if profile.interface in names)

@@ -74,7 +74,7 @@ def nic_firmware_old(facts: NodeFacts, nic: Nic) -> Iterator[Found]:
 
 
 def _is_old(version: str) -> bool:
-    """Only of the ConnectX-7's own series, 28."""
+    """True if the firmware is older than a good one of its series; only the ConnectX-7's own, 28, is judged."""
     parts = version.split(".")
     numbers = tuple(int(part) for part in parts if part.isascii() and part.isdigit())
     return (

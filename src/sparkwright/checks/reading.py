@@ -75,7 +75,8 @@ def other_gpu(facts: NodeFacts) -> bool:
 
 
 def not_gb10(facts: NodeFacts) -> bool:
-    """That, or it shows none and the processor is none of Arm's: what is known of GB10 drivers does not hold there."""
+    """True if the node shows another GPU, or none and the processor is none of Arm's: what is known of GB10 drivers
+    does not hold there."""
     identity = known(facts.identity)
     foreign = identity is not None and identity.arch not in ("", "aarch64")
     return other_gpu(facts) or (foreign and not is_gb10(facts))
@@ -92,7 +93,7 @@ def gpu_nodes(context: Context) -> Iterator[NodeFacts]:
 
 
 def gb10s(context: Context) -> Iterator[NodeFacts]:
-    """Those of them whose GPU is a GB10 or is not known."""
+    """The nodes with a GPU that is a GB10 or is not known."""
     yield from (facts for facts in gpu_nodes(context) if not not_gb10(facts))
 
 
@@ -120,7 +121,7 @@ def real_nodes(context: Context) -> Iterator[NodeFacts]:
 
 
 def unplanned(context: Context) -> Iterator[NodeFacts]:
-    """Those of a `check` without a recipe: what is merely worth knowing does not belong into a start."""
+    """The nodes of a `check` without a recipe: what is merely worth knowing does not belong into a start."""
     yield from () if context.recipe else real_nodes(context)
 
 

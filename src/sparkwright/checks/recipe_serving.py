@@ -54,7 +54,7 @@ def memory_ceiling(context: Context) -> Iterator[Found]:
 
 
 def _limits(recipe: Recipe) -> tuple[float, float]:
-    """Up to where nothing is reported, and from where on it is a warning."""
+    """Memory fractions: nothing is reported up to the first, above the second it is a warning."""
     if recipe.nodes == 1:
         return 0.87, 0.87
     return traits(recipe).proven if recipe.nodes == 2 else (0.82, 0.85)

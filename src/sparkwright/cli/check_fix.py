@@ -29,7 +29,7 @@ _COLORS = {FixOutcome.DONE: "green", FixOutcome.SKIPPED: "blue", FixOutcome.BY_H
 
 @dataclass(frozen=True, slots=True)
 class FixOptions:
-    """only: these codes, () for all."""
+    """The options of `check --fix`. only: these codes, () for all."""
 
     yes: bool = False
     dry_run: bool = False
@@ -213,7 +213,7 @@ _ORDER = tuple(Severity)
 
 
 def shown(findings: Sequence[Finding], least: Severity) -> list[Finding]:
-    """Those that weigh at least so much."""
+    """The findings that weigh at least so much."""
     return [one for one in findings if _ORDER.index(one.severity) <= _ORDER.index(least)]
 
 

@@ -169,7 +169,8 @@ def _state(ended: bool, age: float) -> str:
 
 
 def _way(target: str, where: ClusterOptions, how: _How) -> Any:
-    """Also of a URL, which needs no cluster file. Opens the tunnel where one is asked for. Raises UsageError."""
+    """The way to an endpoint: a deployment, or a URL, which needs no cluster file. Opens the tunnel where one is asked
+    for. Raises UsageError."""
     from sparkwright.app import connect as use
     from sparkwright.wiring import authority, keys
 

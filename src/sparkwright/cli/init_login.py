@@ -24,7 +24,7 @@ class LoginVoice:
 
 
 def discovered(may_ask: bool) -> tuple[str, ...]:
-    """Those of the machines on this network that the user names, the head first. Raises UsageError."""
+    """The machines on this network that the user names, the head first. Raises UsageError."""
     names = announced()
     if not names:
         hint = "name them: sparkwright init HOST HOST; on a node, `ip neigh` lists the neighbours on its cable"

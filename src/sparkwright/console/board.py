@@ -172,7 +172,7 @@ class ReportBoard:
         return {served_name(watch.desired.recipe) for watch in self.visible(only) if watch.desired}
 
     def visible(self, only: str) -> tuple[DeploymentWatch, ...]:
-        """only: the one deployment that a key opens, '' for all."""
+        """The watches that a visitor may see. only: the one deployment that a key opens, '' for all."""
         return tuple(watch for name, watch in self.watches.items() if only in ("", name))
 
     def incidents(self, only: str = "") -> tuple[Incident, ...]:

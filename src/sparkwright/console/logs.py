@@ -93,7 +93,7 @@ class Follower:
         self._changed = asyncio.Event()
 
     async def first(self) -> tuple[LogLine, ...]:
-        """Those that there are; waits a moment for the first ones."""
+        """The lines so far; waits a moment for the first ones."""
         self._begin()
         if not self.lines:
             try:
@@ -104,7 +104,7 @@ class Follower:
         return tuple(self.lines)
 
     async def events(self, after: int, visitor: Callable[[], Visitor | None]) -> AsyncIterator[str]:
-        """Those after a number, as they come; until the visitor's key is gone."""
+        """The lines after a number, as they come, until the visitor's key is gone."""
         self.readers += 1
         try:
             while (who := visitor()) and who.key.deployment in ("", self._watch.name):

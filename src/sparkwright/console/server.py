@@ -320,7 +320,7 @@ class Console:
         return html(pages.page("Keys", visitor, shown, at="keys"), status)
 
     def _known_keys(self, visitor: Visitor) -> list[Key]:
-        """Those that the visitor may see: a key for one deployment sees the keys for that one."""
+        """The keys that the visitor may see: a key for one deployment sees the keys for that one."""
         only = visitor.key.deployment
         return [key for key in self.keys.value.keys if only in ("", key.deployment)]
 

@@ -112,7 +112,7 @@ class ModelShape:
 
     @property
     def growing_layers(self) -> int:
-        """Those of them whose cache grows with the context."""
+        """The number of attention layers whose cache grows with the context."""
         return self.attention_layers - self.window_layers
 
     @property

@@ -110,7 +110,7 @@ def _pointing(place: str, value: Any, depth: int) -> Iterator[Power]:
 
 
 def powers(env: Mapping[str, Any], flags: Mapping[str, Any]) -> Iterator[Power]:
-    """Those that are switched on."""
+    """The powers that are switched on."""
     for name, gives in _VARIABLES.items():
         if _on(env.get(name)):
             yield Power(f"env.{name}", gives)

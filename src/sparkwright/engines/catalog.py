@@ -40,7 +40,7 @@ _HOME = NodePaths("/home/user/models", "/home/user/hub", "/home/user/cache", "/h
 
 
 def traits(recipe: Recipe) -> Traits:
-    """Those of the recipe's engine; of an engine that nothing is known of, the most usual ones."""
+    """The traits of the recipe's engine; of an engine that nothing is known of, the most usual ones."""
     found = ENGINES.get(recipe.engine.name)
     if found:
         return found.traits

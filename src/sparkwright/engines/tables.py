@@ -88,7 +88,7 @@ def metric_names(engine: str) -> Mapping[str, str]:
 
 @cache
 def routes(engine: str) -> Routes:
-    """Those of an engine in the catalog, whatever its version: an older one answers 404 itself."""
+    """The routes of an engine in the catalog, whatever its version: an older one answers 404 itself."""
     found = table("routes")[DATA_OF.get(engine, engine)]
     sockets = tuple(found["websockets"])
     return Routes((*found["routes"], *(f"GET {path}" for path in sockets)), sockets)

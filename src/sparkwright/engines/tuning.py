@@ -15,7 +15,7 @@ _KEYS = frozenset({"key", "values", "what", "goals", "needs", "per", "by"})
 
 
 def settings(recipe: Recipe, goal: TuneGoal, cores: int) -> tuple[TuneSetting, ...]:
-    """Those that the recipe's engine has for the goal; cores: of the head, 0 where they are not known."""
+    """The settings that the recipe's engine has for the goal; cores: of the head, 0 where they are not known."""
     return tuple(one for one in _known(recipe, goal, cores) if len(one.values) > 1)
 
 

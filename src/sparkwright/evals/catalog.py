@@ -76,7 +76,7 @@ def entries() -> tuple[ProbeEntry, ...]:
 
 
 def chosen(only: Collection[str], quick: bool = False) -> tuple[ProbeEntry, ...]:
-    """Those of these names with what they need; all without names. Raises UsageError."""
+    """The probes of these names with what they need; all without names. Raises UsageError."""
     known = {entry.name: entry for entry in entries()}
     for name in only:
         if name not in known:

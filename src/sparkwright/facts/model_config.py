@@ -222,7 +222,7 @@ def unread(text: str) -> tuple[str, ...]:
 
 
 def odd_keys(text: str) -> list[str]:
-    """Those of them that are not understood, and may change something."""
+    """The keys of a config that are not understood, and may change something."""
     config = _parsed(text, "")[1]
     return odd(config) if config else []
 

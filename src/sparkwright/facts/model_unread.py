@@ -29,7 +29,7 @@ def unasked(config: WatchedConfig) -> tuple[str, ...]:
 
 
 def odd(config: WatchedConfig) -> list[str]:
-    """Those of them that are not understood either."""
+    """The unread keys that are not understood either."""
     kinds = any_of("understood"), any_of("irrelevant")
     return [key for key in unasked(config) if not any(kind.fullmatch(key) for kind in kinds)]
 

@@ -178,7 +178,7 @@ def _from_text(text: str) -> list[Interface]:
 
 
 def _is_up(flags: list[object] | list[str]) -> bool:
-    """UP alone is the administrator's setting; LOWER_UP is the cable."""
+    """True if it is switched on (UP, the administrator's setting) and has a link (LOWER_UP, the cable)."""
     return "UP" in flags and "LOWER_UP" in flags
 
 

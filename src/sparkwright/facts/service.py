@@ -87,7 +87,7 @@ def _host_keys(lines: list[str]) -> tuple[str, ...]:
 
 
 def _addresses(text: str) -> tuple[str, ...]:
-    """Those that other machines may use, once each, in their order."""
+    """The addresses that other machines may use, once each, in their order."""
     return tuple(dict.fromkeys(filter(None, map(address, text.split()))))
 
 

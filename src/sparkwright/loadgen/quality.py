@@ -34,7 +34,8 @@ def figure(metric: str, run: Run, where: Mapping[str, str]) -> Figure:
 
 
 def _failed_probes(run: Run, found: Evaluation, _: Mapping[str, str]) -> Figure:
-    """Also those without an answer. Nothing judged, or not everything asked, is no figure."""
+    """The number of failed probes, with those without an answer. Nothing judged, or not everything asked, is no
+    figure."""
     odd = [one for one in found.outcomes if one.state in (ProbeState.FAILED, ProbeState.BROKEN)]
     why = "; ".join(f"{one.name}: {one.detail}" for one in odd[:3])
     if not odd and run.state == "stopped":

@@ -103,7 +103,8 @@ def rarity(texts: Iterable[str]) -> tuple[float, int]:
 
 @cache
 def _lines_in_ten_thousand(text: str) -> float:
-    """Those of its rarest word; the more words are together, the fewer. Its first and last word may be cut off."""
+    """The lines of ten thousand that have the text: those of its rarest word; the more words are together, the fewer.
+    Its first and last word may be cut off."""
     words = _BETWEEN.sub("\n", text).split("\n")
     last = len(words) - 1
     bounded = ["\n" * (n > 0) + word + "\n" * (n < last) for n, word in enumerate(words) if word] or [text]

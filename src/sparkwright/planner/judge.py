@@ -222,7 +222,8 @@ def _line(line: LedgerLine, size: int | None, said: Calibration) -> LedgerLine:
 
 
 def _pool_follows(made: MemoryLedger, before: MemoryLedger, recipe: Recipe, shape: ModelShape | None) -> MemoryLedger:
-    """Only other lines were measured: the KV pool gets what they leave of the claim, unless it is pinned."""
+    """The ledger of which only other lines were measured: the KV pool gets what they leave of the claim, unless it is
+    pinned."""
     pool, freed = made.line(KV_POOL), before.engine_bytes - made.engine_bytes
     if pool is None or not made.claim or not freed or _given(recipe, shape):
         return made

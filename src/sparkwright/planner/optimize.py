@@ -114,7 +114,8 @@ def _bases(search: _Search, goal: Goal) -> Iterator[Variant]:
 
 
 def _largest_fraction(search: _Search) -> float:
-    """That leaves the reserve; 0 (the recipe's own) for an engine that claims no share, or whose KV pool is pinned."""
+    """The largest fraction that leaves the reserve; 0 (the recipe's own) for an engine that claims no share, or whose
+    KV pool is pinned."""
     if search.recipe.serving.kv_cache_bytes or not search.world.fraction:
         return 0.0
 

@@ -111,7 +111,7 @@ class Tries:
         self._seen: dict[str, Verdict] = {}
 
     def __call__(self, variant: Variant) -> Verdict:
-        """Once the budget is spent nothing new fits."""
+        """The verdict on a variant; nothing new fits once the budget is spent."""
         key = f"{sorted(variant.keys.items())}{variant.actions}"
         if key not in self._seen and self.spent:
             return _NOT_ASKED

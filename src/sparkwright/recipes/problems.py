@@ -39,7 +39,8 @@ def validated(tree: Any, model: type[Section], keys: tuple[str, ...]) -> tuple[S
         found = tuple(_complaint(detail, keys) for detail in error.errors(include_url=False))
 
     def backwards(path: Path) -> tuple[tuple[str, int], ...]:
-        """Later list items first, so that the numbers of the others stay right while items are taken out."""
+        """Sort key that puts later list items first, so that the numbers of the others stay right while items are taken
+        out."""
         return tuple(("", -part) if isinstance(part, int) else (part, 0) for part in path)
 
     rest = tree

@@ -145,7 +145,7 @@ def _checked(folders: list[tuple[int, str]], source: str) -> tuple[str, ...]:
 
 
 def recipe_paths(index: Index, paths: Iterable[str]) -> tuple[str, ...]:
-    """Those files that are recipes by folder and name. Raises RecipeError for too many, or an odd name."""
+    """The files that are recipes by folder and name. Raises RecipeError for too many, or an odd name."""
     begins = tuple(f"{folder}/" for folder in index.folders)
     found = [path for path in paths if path.startswith(begins) and path.endswith(SUFFIXES)]
     if len(found) > MAX_RECIPES:

@@ -144,7 +144,7 @@ def group_fix(node: str, user: str) -> Fix:
 
 
 def swap_fix(node: str) -> Fix:
-    """Off now and at each boot: an engine that swaps is slower than one that fails."""
+    """Switches swap off now and at each boot: an engine that swaps is slower than one that fails."""
     do = script(_sh("no_swap"), timeout=300.0, changes="swap off and masked")
     undo = script(_sh("swap"), timeout=60.0, changes="swap on as before")
     typed = replace(

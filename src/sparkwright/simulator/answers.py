@@ -207,7 +207,8 @@ class Answers:
                 self.engine.abort(job)
 
     def _mixed_up(self, wanted: CheckedRequest) -> int:
-        """Not 0 where a fault gives the answer of another prompt: among others, to what the cache has, or always."""
+        """A seed that is not 0 where a fault gives the answer of another prompt: among others, to what the cache has,
+        or always."""
         wrong, prompt = wanted.style.wrong, hash(tuple(wanted.prompt))
         if "unsteady" in wrong:
             return next(self.turns)

@@ -93,7 +93,7 @@ async def load(rank: SimulatedRank) -> None:
 
 
 async def _shards(rank: SimulatedRank, seconds: float) -> None:
-    """Only rank 0 shows bars and totals."""
+    """Reads the weights; only rank 0 shows bars and totals."""
     say = rank.voices.ranked
     if rank.number != 0:
         await rank.passing(seconds)

@@ -115,7 +115,8 @@ class SimulatedRank:
         await asyncio.sleep(seconds * self.settings.boot_scale)
 
     async def enter(self, phase: str) -> None:
-        """Here faults of that phase strike. Raises StartFailed for out of memory; a frozen phase never returns."""
+        """Begins a phase: its faults strike here. Raises StartFailed for out of memory; a frozen phase never
+        returns."""
         self.faults.refresh()
         fault = self.faults.at(phase)
         if fault is None:

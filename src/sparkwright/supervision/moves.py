@@ -95,7 +95,7 @@ def remembered(launches: tuple[float, ...], at: float, policy: Policy) -> tuple[
 
 
 def is_due(due: float, at: float, policy: Policy) -> bool:
-    """Also when the clock was set back so far that no back-off explains the wait."""
+    """True if it is due, also when the clock was set back so far that no back-off explains the wait."""
     return at >= due or due - at > max((*policy.backoffs, policy.again))
 
 
@@ -152,7 +152,8 @@ def back_off(state: State, at: float, pause: float, why: str) -> Move:
 
 
 def launch(state: State, at: float, policy: Policy) -> Move:
-    """Only of ranks that are verified gone, and never past the guard. What is counted is counted at its new time."""
+    """Launches the ranks, once they are verified gone, and never past the guard. What is counted is counted at its new
+    time."""
     if not state.planned and (limit := too_many(state, at, policy)):
         return rest(state, DeploymentState.FAILED, f"{limit}: {state.cause}", at)
     before = state.launches[:-1] if state.counted else state.launches

@@ -166,7 +166,7 @@ _WITHIN, _EVERY = 1200.0, 5.0
 
 
 async def reboot(context: DeploymentContext, before: Sequence[tuple[str, str]]) -> Rebooted | RebootFailed:
-    """Those that still have the marker of before; the head itself at last, which ends this supervisor."""
+    """Reboots the nodes that still have the marker of before; the head itself at last, which ends this supervisor."""
     old = dict(before)
     unknown = [node for node in context.nodes if node not in old]
     if unknown:

@@ -172,7 +172,7 @@ class Home:
         return frozenset(name for name, live in found if name != self.path.name and live and live.phase in SERVING)
 
     def on_demand_next_to(self, nodes: Collection[str]) -> list[str]:
-        """Those that serve on demand on any of these nodes."""
+        """Names of the deployments that serve on demand on any of these nodes."""
         found = []
         for name in sorted(self.serving_next_to()):
             with suppress(OSError, Unreadable):

@@ -202,7 +202,7 @@ def test_a_node_goes_on_when_the_next_one_needs_nothing(sh: Sh) -> None:
 
 @pytest.mark.full
 def test_two_copies_into_one_folder_do_not_mix(sh: Sh) -> None:
-    """Also the receiver of a copy that was cut off may still be writing when the next one begins, and ends first."""
+    """The receiver of a copy that was cut off may still be writing when the next one begins, and ends first."""
     target, running = sh.home / "there", []
     for name, limit in (("a", 2_000_000), ("b", 0)):
         (sh.home / name).mkdir()

@@ -100,7 +100,7 @@ def test_a_piece_that_was_acknowledged_and_never_came_is_sent_again(tmp_path: Pa
 
 
 def test_a_file_that_never_comes_whole_gets_no_name(tmp_path: Path, source: Path) -> None:
-    """Also zeros in place of zeros: a hole in the journal is enough."""
+    """Zeros in place of zeros are named, too: a hole in the journal is enough."""
     done = relayed(tmp_path, source, tmp_path / "to", "always")
     assert done.returncode == FAILED and "its content is not what its checksum promises" in done.stdout, done.stdout
     assert not [
@@ -156,7 +156,7 @@ def test_a_receiver_gives_up_a_silent_sender(tmp_path: Path, role: str) -> None:
 
 
 def test_a_path_that_leads_out_of_the_target_is_refused(tmp_path: Path) -> None:
-    """Also a source that was taken over writes nowhere else."""
+    """A source that was taken over writes nowhere else, either."""
     for more in ({"files": [["../x", 1, 1, 420]], "links": []}, {"files": [], "links": [["a/x", "../../y"]]}):
         asked = json.dumps({"role": "plan", "root": str(tmp_path / "t"), "single": False, **more})
         words = ["python3", "-I", "-S", "-c", take_text()]

@@ -75,7 +75,7 @@ def test_settling_removes_what_old_downloads_left(sh: Sh, model: Path) -> None:
 
 @pytest.mark.parametrize("python", ["python3", "no-python3-here"])
 def test_settling_leaves_no_page_cache(sh: Sh, python: str) -> None:
-    """Also of thousands of files, whose names a shell would stumble over, and on a node without python3."""
+    """Settling works for thousands of files, whose names a shell would stumble over, and on a node without python3."""
     model = sh.home / "it's a `model`; $HOME"
     model.mkdir(parents=True)
     for number in range(300):
@@ -112,7 +112,7 @@ def test_links_inside_stay_and_links_outside_add_their_bytes(sh: Sh, copy: Copie
 
 
 def test_a_file_is_copied_as_a_file(sh: Sh, copy: Copier) -> None:
-    """Also where it is a link; its neighbours stay behind, and there is no mark next to it."""
+    """The file goes alone, also where it is a link; its neighbours stay behind, and there is no mark next to it."""
     (sh.home / "m").mkdir()
     (sh.home / "m/big.gguf").write_text("GGUF")
     (sh.home / "m/tiny.gguf").symlink_to("big.gguf")

@@ -174,7 +174,7 @@ def test_every_remedy_of_a_shipped_recipe_is_a_recipe(name: str) -> None:
 
 
 def test_a_loader_is_shown_with_what_an_earlier_start_took() -> None:
-    """Also for another loader than the recipe's: what was tried here counts more than what others report."""
+    """The loader may be another than the recipe's: what was tried here counts more than what others report."""
     here, state = scene(), surveyed()
     own, other = real(), replace(real(), flags={"load-format": "instanttensor"})
     for given, seconds in ((own, 300.0), (other, 90.0)):

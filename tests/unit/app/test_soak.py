@@ -115,7 +115,7 @@ async def test_a_server_that_stays_gone_ends_it() -> None:
 
 
 async def test_incidents_of_its_time_are_noted_once() -> None:
-    """Those before it are no matter of it."""
+    """Incidents before the soak are no matter of it."""
     scene = Soaking()
     at = scene.clock.now()
     scene.opened = {at - 100.0: "incident 1: old", at + 5.0: "incident 2: rank-exited"}

@@ -33,7 +33,7 @@ def test_agents_turns_and_their_sentence_are_shown() -> None:
 
 
 def test_a_narrow_terminal_gets_fewer_columns() -> None:
-    """Those that are missed least go first; speed, latency and failures stay."""
+    """The columns that are missed least go first; speed, latency and failures stay."""
     table = levels_table(summary([level(depth_plans((0,))[0], decode=40.0, ttft=0.3, tpot=0.02, prefill=1900.0)]))
     narrow = fitting(table, 60)
     assert "TPOT" in table.head and "TPOT" not in narrow.head and len(narrow.rows[0]) == len(narrow.head)

@@ -48,7 +48,7 @@ def test_a_generated_page_is_fresh(name: str) -> None:
 
 
 def test_every_verb_is_in_the_page() -> None:
-    """Also the verbs of a group, each with its options."""
+    """The verbs of a group are there, too, each with its options."""
     page = (ROOT / "docs" / "reference" / "cli.md").read_text()
     for verb in ("up", "down", "logs", "recipes", "recipes validate", "demo"):
         assert f"\n## sparkwright {verb}\n" in page

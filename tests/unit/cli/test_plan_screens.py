@@ -86,7 +86,7 @@ def test_an_alike_node_needs_no_second_legend() -> None:
 
 
 def test_why_has_every_line_with_its_range_and_origin() -> None:
-    """Also the peak while loading, which is no part of the sum."""
+    """The screen has the peak while loading, which is no part of the sum."""
     line = replace(POOL, name="weights", bytes=50 * GIB, origin=Origin.ASSUMED, low=48 * GIB, high=54 * GIB)
     found = replace(ledger(1, 1, 1, 1), lines=(line,), loading=replace(line, name="load-time peak", why="twice"))
     shown = memory_text((found,), why=True)

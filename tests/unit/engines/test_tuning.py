@@ -38,7 +38,7 @@ def test_what_a_recipe_lacks_is_not_searched() -> None:
 
 
 def test_the_own_value_comes_first() -> None:
-    """Also where the table has it; shares of cores are threads, none where the cores are not known."""
+    """The own value comes first, once; shares of cores are threads, none where the cores are not known."""
     (batched,) = [one for one in settings(RECIPE, TuneGoal.LATENCY, 8) if one.name == "batched-tokens"]
     assert batched.values == (4096, 2048, 8192, 16384)
     llama = replace(RECIPE, engine=EngineChoice("llama-cpp", "1.0"), flags={"--threads": 4})

@@ -28,7 +28,7 @@ def test_the_schema_is_strict(source: str, problem: str) -> None:
 
 
 def test_what_a_probe_needs_comes_with_it() -> None:
-    """Also what that needs in turn."""
+    """A probe brings what it needs, and what that needs in turn."""
     assert [entry.name for entry in chosen(("tool-stream",))] == ["follows", "tool-call", "tool-stream"]
     assert {entry.name for entry in chosen((), quick=True)} == {"follows", "tool-call", "thinking", "length"}
 

@@ -107,7 +107,7 @@ def plain(value: object) -> object:
 
 
 def picked(value: object, expect: object) -> object:
-    """Those parts of `value` that `expect` speaks of, so that the two can be compared and shown side by side."""
+    """The parts of `value` that `expect` speaks of, so that the two can be compared and shown side by side."""
     if isinstance(expect, dict) and expect and isinstance(value, dict):
         return {key: picked(value.get(key, "(no such field)"), entry) for key, entry in expect.items()}
     if isinstance(expect, list) and isinstance(value, list) and len(expect) == len(value):

@@ -64,7 +64,7 @@ def test_a_block_is_a_sample() -> None:
 
 
 def test_lines_of_the_background_come_with_the_next_block() -> None:
-    """Also when they are in the middle of one; kernel lines are reported once, the GPU's reading stays with its
+    """The lines wait, also in the middle of one; kernel lines are reported once, the GPU's reading stays with its
     time."""
     head, tail = BLOCK[:200], BLOCK[200:]
     head, rest = head.rpartition("\n")[0] + "\n", head.rpartition("\n")[2]

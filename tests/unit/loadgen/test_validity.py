@@ -139,7 +139,7 @@ def test_our_own_deployment_wants_its_whole_provenance() -> None:
 
 
 def test_more_than_a_tenth_of_errors_is_a_doubt() -> None:
-    """Those that went well may be the easy ones; one in ten is still data."""
+    """The requests that went well may be the easy ones; one in ten is still data."""
     assert doubts(level([row()] * 9 + [failed()])) == ()
     assert doubts(level([row()] * 8 + [failed()] * 2)) == ("2 of 10 requests failed",)
 

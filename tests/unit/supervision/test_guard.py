@@ -61,7 +61,7 @@ def test_the_stronger_recovery_wins() -> None:
 
 
 def test_an_incident_counts_from_the_first_request_that_got_nothing() -> None:
-    """Also over launches that fail in between; the next incident has a beginning of its own."""
+    """The incident goes on over launches that fail in between; the next incident has a beginning of its own."""
     life = Life()
     *_, saving = life.handle(Fault(T0 + 40, "frozen", "nothing moves", Recovery.RELAUNCH, since=T0 + 4))
     assert saving == Capture(0, "frozen", "nothing moves", (), 1, T0 + 4)

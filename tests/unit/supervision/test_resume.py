@@ -76,7 +76,7 @@ def test_the_head_that_is_back_before_the_worker_waits_for_it() -> None:
 
 
 def test_a_capture_goes_on_as_the_same_incident_with_its_evidence() -> None:
-    """Also when the supervisor had not yet heard which number the incident has."""
+    """The capture goes on when the supervisor had not yet heard which number the incident has."""
     life = Life()
     life.broken()
     life.handle(Tick(T0 + 701))

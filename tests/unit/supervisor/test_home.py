@@ -119,7 +119,7 @@ def test_nothing_comes_back_after_down(home: Home) -> None:
 
 
 def test_another_desired_state_is_noticed(home: Home) -> None:
-    """Also one with the same words: somebody has called `up` since."""
+    """A state with the same words is another one: somebody has called `up` since."""
     assert home.wanted()
     (home.path / "new").write_text(to_json(DESIRED))
     (home.path / "new").rename(home.path / "desired.json")

@@ -63,7 +63,7 @@ async def test_it_is_over_when_it_passes(make_client: MakeClient) -> None:
 
 
 async def test_an_engine_that_does_not_answer_is_not_judged(make_client: MakeClient) -> None:
-    """That is the canary's matter."""
+    """An engine without an answer is the canary's matter."""
     it = await supervised(make_client)
 
     async def gone(url: str, body: str, key: object, seconds: float) -> Reply:

@@ -196,7 +196,8 @@ class SqliteStore:
             self._rowed = row if done else None
 
     def _place(self, incident: Incident) -> tuple[int, Path | None]:
-        """Also for one that got a number while its folder could not be made, or its record not be written."""
+        """The number and folder of an incident, also of one that got its number while its folder could not be made, or
+        its record not be written."""
         if incident.number and (folder := self._folders.of(incident.number)):
             return incident.number, folder
         free = 1 + max(self._last, self._folders.last(), self._history.write(_highest) or 0)

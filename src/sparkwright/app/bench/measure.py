@@ -201,7 +201,7 @@ async def _within(going: _Going, repeat: int, plan: LevelPlan, ends: float) -> L
 
 
 async def _one(going: _Going, repeat: int, plan: LevelPlan, left: float) -> Level:
-    """Once more where the server refused all with a Retry-After. Raises NotReady when it is gone."""
+    """Measures a level; once more where the server refused all with a Retry-After. Raises NotReady when it is gone."""
     made, seconds = sessions(plan, going.order.workload, repeat, going.texts), min(left, plan.seconds or left)
     step = LevelStep(going.run.id, plan, repeat, made, seconds, seconds == plan.seconds, going.texts.doubts)
     level = await _shown(going, step)

@@ -169,7 +169,7 @@ async def _sums(texts: PromptTexts, tokenizer: Tokenizer) -> tuple[str, ...]:
 
 
 def _within(texts: PromptTexts, recorded: tuple[Recorded, ...]) -> tuple[Recorded, ...]:
-    """Those that fit into the server's context, as far as their lengths are known."""
+    """The recorded requests that fit into the server's context, as far as their lengths are known."""
     most = texts.probed.context
     return tuple(one for one in recorded if not most or one.input_tokens + one.output_tokens <= most)
 

@@ -144,7 +144,7 @@ def parsers(recipe: Recipe) -> Options:
 
 
 def listening(context: RenderContext, rank: int) -> Options:
-    """Only the head has an API."""
+    """Address and port of the API, which only the head has."""
     return {} if rank else {"host": context.bind, "port": context.port}
 
 

@@ -133,7 +133,7 @@ class Sampler:
 
 
 class Files:
-    """Those of the model. Only a listing costs much, and they hardly change while they are loaded."""
+    """The files of the model. Only a listing costs much, and they hardly change while they are loaded."""
 
     def __init__(self, folders: Sequence[str]) -> None:
         self._folders, self._found, self._at = folders, [""], -_LISTED_FOR

@@ -108,7 +108,7 @@ def widen(fd: int) -> None:
 
 
 def put_line(out: BinaryIO, line: str) -> None:
-    """Also of a path whose bytes are no UTF-8."""
+    """Writes a line, also of a path whose bytes are no UTF-8."""
     out.write(line.encode("utf-8", "backslashreplace") + b"\n")
     out.flush()
 

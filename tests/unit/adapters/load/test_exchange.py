@@ -59,7 +59,7 @@ def test_one_chunk_a_read(texts: list[str], every: int, upper: bool) -> None:
 
 @given(st.lists(TEXTS, min_size=1, max_size=12), st.lists(st.integers(0, 3000), max_size=30), st.integers(1, 5))
 def test_cuts_anywhere(texts: list[str], cuts: list[int], every: int) -> None:
-    """Also in the line before a chunk, between its two last bytes, in the head, in the last chunk."""
+    """Cuts are anywhere: in the line before a chunk, between its two last bytes, in the head, in the last chunk."""
     whole = HEAD + b"".join(tokens(texts)) + ending(len(texts))
     places = [0, *sorted({cut % len(whole) for cut in cuts} - {0}), len(whole)]
     exchange = heard([whole[a:b] for a, b in pairwise(places)], every)

@@ -30,7 +30,7 @@ def test_a_limit_that_is_not_reported_leaves_nothing_out() -> None:
 
 
 def test_nothing_fits() -> None:
-    """That is no run."""
+    """A workload of which nothing fits is no run."""
     with pytest.raises(UsageError, match="no level fits m"):
         outline(WORK, probed(64))
 

@@ -73,7 +73,7 @@ def faults(found: Found) -> dict[str, Fault]:
 
 
 def ends(found: Found) -> dict[str, Fault]:
-    """Those that end the service."""
+    """The faults that end the service."""
     return {kind: fault for kind, fault in faults(found).items() if fault.recovery is not Recovery.NONE}
 
 

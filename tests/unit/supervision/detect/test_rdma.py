@@ -22,7 +22,7 @@ def test_tokens_without_rdma_traffic_are_reported() -> None:
 
 
 def test_traffic_on_both_is_as_it_should_be() -> None:
-    """Also the little that a pipeline of two stages hands over."""
+    """The little that a pipeline of two stages hands over is traffic, too."""
     assert play({"spark-1": 10**6, "spark-2": 10**6}, 120) == set()
     assert play({"spark-1": 2048, "spark-2": 2048}, 120) == set()
 

@@ -48,7 +48,7 @@ def still(watch: Detectors, at: float, seconds: int, gpu: GpuSample | None = Non
 
 @pytest.mark.parametrize("fresh", [True, False], ids=["fresh", "settled"])
 def test_requests_that_get_no_token_are_shown_within_seconds(fresh: bool) -> None:
-    """Also right after a start, which excuses a relaunch and not the word."""
+    """The requests are shown right after a start, too, which excuses a relaunch and not the word."""
     watch = detectors(**QUICK) if fresh else settled(**QUICK)
     last = serving(watch, START if fresh else SETTLED)
     told = still(watch, last, 4)
