@@ -20,7 +20,7 @@ class EngineDefinition:
     metrics: our word -> the name on that page. log: the tables of a log file (engines/dialect.py); phases: phase ->
     (usual seconds, seconds of silence that count as stuck).
     flags: options with the version since which, and until which they are there; {} where they are not known.
-    quantizations: () if not known. most_nodes: 0 if not known. serial: members of a request that switch drafts off.
+    quantizations: () if not known. most_nodes: 0 if not known.
     owned_by: as its list of models names it.
     versions: those it was written for, oldest first. tried: where it was run for real, '' if it never was.
     see: public sources. source: the file as messages name it.
@@ -46,7 +46,6 @@ class EngineDefinition:
     phases: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     flags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     quantizations: tuple[str, ...] = ()
-    serial: Mapping[str, Any] = field(default_factory=dict)
     owned_by: str = ""
     versions: tuple[str, ...] = ()
     tried: str = ""

@@ -58,7 +58,6 @@ class DescribedPart(Part):
     phases: dict[str, _Times] = {}
     flags: Annotated[dict[Annotated[Text, _FLAG], _Since], Field(max_length=5000)] = {}
     quantizations: list[Text] = []
-    serial: dict[str, Any] = {}
     owned_by: Text = ""
     versions: list[Annotated[Text, _VERSION]] = []
     tried: Text = ""
