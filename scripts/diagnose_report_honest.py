@@ -20,7 +20,7 @@ from sparkwright.causes.cause import LogCause
 from sparkwright.causes.diagnose import Reader, book, diagnosis, known, with_explanation
 from sparkwright.causes.explanation import reason
 from sparkwright.causes.similarity import CauseIndex, words_of
-from sparkwright.domain.diagnosis import Source
+from sparkwright.domain.diagnosis import LogSource
 from sparkwright.logscan.book import Signed
 from sparkwright.logscan.logline import Excerpt
 from sparkwright.logscan.matcher import Hit
@@ -67,7 +67,7 @@ class Without:
     def story(self) -> Story:
         return self.reader.story()
 
-    def source(self, shift: float = 0.0) -> Source:
+    def source(self, shift: float = 0.0) -> LogSource:
         return self.reader.source(shift)
 
 

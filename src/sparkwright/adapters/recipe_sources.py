@@ -38,7 +38,7 @@ _LINK, _SUBMODULE = "120000", "160000"
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class KeptSource:
     """A registry as it was added. commit: the pinned one; of a folder the hash of its recipes.
 
     at: seconds since the epoch of the last change.
@@ -56,7 +56,7 @@ class Source:
 class Snapshot:
     """A registry at one commit: recipes, name -> (entry, text), and the files that each names, if any."""
 
-    source: Source
+    source: KeptSource
     recipes: Mapping[str, tuple[Entry, str]]
     around: Mapping[str, Around]
 
@@ -85,12 +85,12 @@ class RecipeSources:
         """interactive: whether git may ask for a password on the terminal."""
         self._root, self._cwd, self._interactive = root, cwd, interactive
 
-    def all(self) -> tuple[Source, ...]:
+    def all(self) -> tuple[KeptSource, ...]:
         """The registries by name; a damaged one is left out, so that the others can be used."""
         found = sorted(self._root.glob("*/source.json")) if self._root.is_dir() else []
         return tuple(one for path in found if (one := _read_source(path)))
 
-    def source(self, name: str) -> Source:
+    def source(self, name: str) -> KeptSource:
         known = {one.name: one for one in self.all()}
         if name not in known:
             raise UsageError(f"no recipe source {name!r}", "sparkwright recipes source list shows them")
@@ -107,7 +107,7 @@ class RecipeSources:
             index, texts, around = _recipes_of(files)
             name = name or index.name or _usual_name(url)
             self._free(name)
-            source = Source(name, url, kind, commit, index.title, time.time())
+            source = KeptSource(name, url, kind, commit, index.title, time.time())
             made = Snapshot(source, _judged(texts, around, check, told), around)
             _write_snapshot(place, made)
             try:
@@ -129,7 +129,7 @@ class RecipeSources:
             files, rewritten = _FolderFiles(Path(source.url)), False
             commit = files.commit()
         index, texts, around = _recipes_of(files)
-        made = Source(name, source.url, source.kind, commit, index.title, time.time())
+        made = KeptSource(name, source.url, source.kind, commit, index.title, time.time())
         new = Snapshot(made, _judged(texts, around, check, told), around)
         return Update(old, new, registry.changes(old.recipes, new.recipes), rewritten)
 
@@ -140,7 +140,7 @@ class RecipeSources:
         if old != update.new.source.commit:
             shutil.rmtree(folder / old, ignore_errors=True)
 
-    def remove(self, name: str) -> Source:
+    def remove(self, name: str) -> KeptSource:
         found = self.source(name)
         shutil.rmtree(self._root / name)
         return found
@@ -376,15 +376,15 @@ def _write_snapshot(folder: Path, made: Snapshot) -> None:
         ) from None
 
 
-def _read_source(path: Path) -> Source | None:
+def _read_source(path: Path) -> KeptSource | None:
     with suppress(OSError, ValueError, Unreadable):
-        found = from_tree(Source, json.loads(path.read_text(encoding="utf-8")))
+        found = from_tree(KeptSource, json.loads(path.read_text(encoding="utf-8")))
         if found.name == path.parent.name and registry.NAME.fullmatch(found.name) and found.commit.isalnum():
             return found
     return None
 
 
-def _explained(source: Source, fetch: Callable[[], str]) -> str:
+def _explained(source: KeptSource, fetch: Callable[[], str]) -> str:
     """A registry that is gone or out of reach leaves the copy as it is, and the message says so."""
     try:
         return fetch()
@@ -398,5 +398,5 @@ def _usual_name(url: str) -> str:
     return re.sub(r"[^a-z0-9._-]+", "-", last).strip("-._")[:40]
 
 
-def _again(source: Source) -> str:
+def _again(source: KeptSource) -> str:
     return f"sparkwright recipes source remove {source.name}; sparkwright recipes source add {source.url}"

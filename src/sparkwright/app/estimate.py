@@ -49,7 +49,7 @@ HERE = Cluster("here", (Node("here", "local"),), "here")
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class EstimateRequest:
     """model: a hub id or a folder of this machine, '' where there is a recipe. kind: of the nodes; free: bytes each.
 
     What is 0 or '' is left to the recipe, or chosen.
@@ -121,7 +121,7 @@ class ComparisonRow:
 _Read = tuple[Checkpoint | None, tuple[tuple[str, int], ...]]
 
 
-async def estimate(services: Services, asked: Asked) -> Estimated:
+async def estimate(services: Services, asked: EstimateRequest) -> Estimated:
     """Raises UsageError for a model that cannot be read, with what would be needed."""
     kind = _kind(asked)
     read = await _read(services, asked)
@@ -132,7 +132,7 @@ async def estimate(services: Services, asked: Asked) -> Estimated:
     return Estimated(plan, longest, assumed, tuple(_others(recipe, judge, read[1])))
 
 
-async def compare(services: Services, every: Sequence[Asked]) -> tuple[ComparisonRow, ...]:
+async def compare(services: Services, every: Sequence[EstimateRequest]) -> tuple[ComparisonRow, ...]:
     """Plan each of them, without a search for remedies. The files of each model are read once."""
     files: dict[tuple[str, str, str], _Read] = {}
     rows = []
@@ -153,7 +153,7 @@ async def compare(services: Services, every: Sequence[Asked]) -> tuple[Compariso
     return tuple(rows)
 
 
-def _kind(asked: Asked) -> NodeType:
+def _kind(asked: EstimateRequest) -> NodeType:
     kind = node_types().get(asked.kind)
     if kind is None:
         raise UsageError(f"--node-type {asked.kind}: not known", f"known are {', '.join(node_types())}")
@@ -167,7 +167,7 @@ def _library(services: Services) -> FlagLibrary:
     return services.flags.load() if services.flags else SHIPPED
 
 
-async def _judged(services: Services, asked: Asked, found: Checkpoint | None) -> tuple[Recipe, RealJudge]:
+async def _judged(services: Services, asked: EstimateRequest, found: Checkpoint | None) -> tuple[Recipe, RealJudge]:
     """The recipe as asked for, and who judges it on stock nodes."""
     recipe = _with_limits(asked.recipe or _drafted(asked, found), asked, found)
     recipe = await _with_draft(services, recipe)
@@ -179,7 +179,7 @@ async def _judged(services: Services, asked: Asked, found: Checkpoint | None) ->
     return recipe, RealJudge(Ground(names, recipe.deployment, facts, checkpoints))
 
 
-async def _read(services: Services, asked: Asked) -> _Read:
+async def _read(services: Services, asked: EstimateRequest) -> _Read:
     """The model's files, of a recipe's model only where the recipe does not describe it; its quantizations' sizes."""
     recipe = asked.recipe
     if asked.folder:
@@ -232,7 +232,7 @@ def _inferred(found: Checkpoint) -> Checkpoint:
     return replace(found, shape=shape or found.shape, doubts=(doubt, *found.doubts[1:]))
 
 
-def _drafted(asked: Asked, found: Checkpoint | None) -> Recipe:
+def _drafted(asked: EstimateRequest, found: Checkpoint | None) -> Recipe:
     """A recipe for the model as somebody would begin it."""
     shape = found.shape if found and isinstance(found.shape, ModelShape) else None
     packed = shape is not None and shape.quantization == "gguf"
@@ -252,7 +252,7 @@ def _drafted(asked: Asked, found: Checkpoint | None) -> Recipe:
     return replace(made, serving=limits)
 
 
-def _with_limits(recipe: Recipe, asked: Asked, found: Checkpoint | None) -> Recipe:
+def _with_limits(recipe: Recipe, asked: EstimateRequest, found: Checkpoint | None) -> Recipe:
     """The recipe with the user's limits in place of its own, split over the wanted nodes with the fewest changes."""
     serving = replace(
         recipe.serving,
@@ -357,12 +357,12 @@ def _longest(recipe: Recipe, judge: RealJudge) -> int:
     return every[index] if index is not None else 0
 
 
-def _assumed(kind: NodeType, asked: Asked, recipe: Recipe) -> str:
+def _assumed(kind: NodeType, asked: EstimateRequest, recipe: Recipe) -> str:
     free = f"{gib(asked.free)} free" if asked.free else f"{kind.free:.1f} GiB free, {kind.unsure:g} either way"
     return f"{recipe.nodes} x {kind.title}: {kind.total:.1f} GiB, {free}; no node was asked"
 
 
-def _chosen(asked: Asked, recipe: Recipe) -> tuple[str, ...]:
+def _chosen(asked: EstimateRequest, recipe: Recipe) -> tuple[str, ...]:
     if asked.recipe:
         return ()
     s, engine = recipe.serving, recipe.engine

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from sparkwright.app.cluster_state import gather_state, nodes_for
 from sparkwright.app.services import ClusterState, LaunchRequest, Services
-from sparkwright.app.watch import Watch
+from sparkwright.app.watch import StartWatch
 from sparkwright.domain.calibration import Calibration, Conditions
 from sparkwright.domain.checkpoint import Checkpoint
 from sparkwright.domain.cluster import Cluster, Node
@@ -68,7 +68,7 @@ def _same_model(given: Calibration, recipe: Recipe, checkpoints: Checkpoints) ->
         )
 
 
-def save_figures(services: Services, plan: Plan, found: ClusterState, watch: Watch, timed: bool) -> None:
+def save_figures(services: Services, plan: Plan, found: ClusterState, watch: StartWatch, timed: bool) -> None:
     """Saves the figures of each rank's log; timed: it was watched from its beginning, so its phases are known.
 
     What cannot be saved is reported: it is no reason to fail a start. The demo's nodes leave nothing behind.
@@ -100,7 +100,7 @@ def remember_prediction(services: Services, plan: Plan, one: Calibration, nodes:
         services.notice(f"the plan's predictions are not kept: {trouble}", warning=True)
 
 
-def _kept(watch: Watch, node: str, weights: int | None) -> int | None:
+def _kept(watch: StartWatch, node: str, weights: int | None) -> int | None:
     """Bytes that loading took besides the weights; None where it was not sampled, or several ranks share the node."""
     fell = watch.memory.fell(node)
     alone = [rank.spec.node for rank in watch.ranks].count(node) == 1

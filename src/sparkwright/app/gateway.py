@@ -42,7 +42,7 @@ ENDPOINT = "endpoint"
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
+class GatewayReach:
     """The clients' way to a gateway. url: theirs, with /v1. tunnel: `ssh` destination if only the head reaches it.
 
     key, authority: files on this machine, '' where there is none. findings: what clients have to know.
@@ -267,7 +267,7 @@ async def _first_key(services: Services, plan: Plan) -> tuple[str, tuple[str, ..
 
 async def settled(
     services: Services, plan: Plan, where: Installation, url: str
-) -> tuple[Reach | None, tuple[str, ...]]:
+) -> tuple[GatewayReach | None, tuple[str, ...]]:
     """Wait until the gateway at `url` listens, after its programs were started; lines to print. Raises NodeError."""
     gateway = plan.recipe.serving.gateway
     at, route = shared(where, gateway.port), f"{where.home}/door/{ROUTE}"
@@ -281,7 +281,7 @@ async def settled(
     head, loopback = plan.cluster.node(plan.head), plan.recipe.serving.expose is Expose.LOOPBACK
     tunnel = head.ssh if loopback and not head.is_local else ""
     path, changed = await _give_root(services, plan, where, done.stdout) if done.stdout else ("", ())
-    return Reach(url, tunnel, authority=path, findings=changed), no_figures
+    return GatewayReach(url, tunnel, authority=path, findings=changed), no_figures
 
 
 async def _give_root(services: Services, plan: Plan, where: Installation, root: str) -> tuple[str, tuple[Finding, ...]]:

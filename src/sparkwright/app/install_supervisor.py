@@ -5,7 +5,7 @@ import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 
-from sparkwright.app.gateway import GatewayInstall, Reach, install_gateway, settled
+from sparkwright.app.gateway import GatewayInstall, GatewayReach, install_gateway, settled
 from sparkwright.app.head_program import service_host_of, unpacked
 from sparkwright.app.head_ssh import open_ways
 from sparkwright.app.lease import did, holding, pause, remove_supervisor, tag_of, taken_down
@@ -45,7 +45,7 @@ class InstallResult:
     manager: Manager = Manager.NONE
     findings: tuple[Finding, ...] = ()
     said: tuple[str, ...] = ()  # lines for the user
-    reach: Reach | None = None
+    reach: GatewayReach | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +198,7 @@ async def _gateway(services: Services, plan: Plan, where: Installation, replaces
 
 async def _settled(
     services: Services, plan: Plan, where: Installation, gateway: GatewayInstall
-) -> tuple[Reach | None, tuple[str, ...]]:
+) -> tuple[GatewayReach | None, tuple[str, ...]]:
     if not gateway.listens:
         return None, ()
     try:

@@ -11,7 +11,7 @@ from sparkwright.app import ranks as rank_work
 from sparkwright.app.lease import holding, taken_down
 from sparkwright.app.ranks import listing
 from sparkwright.app.services import Services, finished, first_error
-from sparkwright.app.watch import Watch
+from sparkwright.app.watch import StartWatch
 from sparkwright.domain.deployment import Answer, Phase
 from sparkwright.domain.diagnosis import Cause, Explanation
 from sparkwright.domain.errors import Busy, NotReady, SparkwrightError
@@ -39,13 +39,13 @@ _SLACK = 2.0
 
 async def until_ready(
     services: Services, plan: Plan, facts: Mapping[str, NodeFacts], ours: bool = True
-) -> tuple[Answer, Watch]:
+) -> tuple[Answer, StartWatch]:
     """Follows all ranks until the endpoint has answered. Raises NotReady or Unreachable; the ranks are stopped then.
 
     ours: this call started them. Ranks that somebody else started and whose server is up are left alone: they may
     be busy with a prompt that takes a quarter of an hour (980K tokens: 16.6 minutes). facts: of the nodes.
     """
-    watch = Watch(services, plan, engine_of(plan.recipe))
+    watch = StartWatch(services, plan, engine_of(plan.recipe))
     services.sink.report(StepStarted("engine", f"{plan.recipe.engine.label} starts"))
     try:
         answer = await watched(services, plan, watch)
@@ -69,7 +69,7 @@ async def until_ready(
 
 
 def diagnosed(
-    services: Services, plan: Plan, watch: Watch, facts: Mapping[str, NodeFacts]
+    services: Services, plan: Plan, watch: StartWatch, facts: Mapping[str, NodeFacts]
 ) -> tuple[tuple[Cause, ...], Explanation | None]:
     """The root causes that the logs of all ranks show, and the line that explains without one; saved next to them."""
     from sparkwright.app.diagnose import versions_on, year_of  # a thousand patterns: only when a start fails
@@ -85,7 +85,7 @@ def diagnosed(
     return found.causes, found.explanation
 
 
-async def watched(services: Services, plan: Plan, watch: Watch) -> Answer:
+async def watched(services: Services, plan: Plan, watch: StartWatch) -> Answer:
     """The answer. Raises NotReady when a rank ends or makes no progress before."""
     try:
         async with asyncio.TaskGroup() as group:
@@ -105,7 +105,7 @@ async def watched(services: Services, plan: Plan, watch: Watch) -> Answer:
     return answer
 
 
-async def _probed(services: Services, plan: Plan, watch: Watch) -> None:
+async def _probed(services: Services, plan: Plan, watch: StartWatch) -> None:
     """Set `ready` by an answer where no line, or not the line of readiness, may be understood."""
     described = definition_of(plan.recipe)
     health, round_ = described.health if described else "", 0
@@ -170,7 +170,7 @@ async def ask(services: Services, plan: Plan) -> Answer:
         return await services.endpoint.ask(url, plan.served_name, QUESTION, ANSWER_TOKENS, key)
 
 
-async def _give_up(services: Services, plan: Plan, watch: Watch, stop: bool) -> str:
+async def _give_up(services: Services, plan: Plan, watch: StartWatch, stop: bool) -> str:
     """Keeps every rank's log here, then stops the ranks; containers and log files stay on the nodes until `down`."""
     where = _saved(services, plan, watch)
     for node, samples in watch.memory.curves.items():
@@ -190,7 +190,7 @@ async def _give_up(services: Services, plan: Plan, watch: Watch, stop: bool) -> 
     return where
 
 
-def _saved(services: Services, plan: Plan, watch: Watch) -> str:
+def _saved(services: Services, plan: Plan, watch: StartWatch) -> str:
     """Every rank's log on this machine; the folder."""
     where = ""
     for rank in watch.ranks:

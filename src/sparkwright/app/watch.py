@@ -95,7 +95,7 @@ class RankWatch:
             del self.texts[next(iter(self.texts))]
 
 
-class Watch:
+class StartWatch:
     """All ranks of one start. `ready` is set by the head's readiness line; failures are raised as NotReady.
 
     lost_for: seconds for which a node may be out of reach. known: as of LoadGuard.

@@ -13,7 +13,7 @@ from sparkwright.causes.load import families, needs, whole_log
 from sparkwright.causes.printed import differences, printed, stated
 from sparkwright.causes.ranking import (
     MOST,
-    Found,
+    FoundCause,
     Slots,
     found_by_signs,
     found_by_stories,
@@ -25,7 +25,7 @@ from sparkwright.causes.similarity import index
 from sparkwright.causes.state import marks, ready_lines, server_of, state_of
 from sparkwright.causes.whole_log.rules import ENDS, WHOLE_LOG
 from sparkwright.compat.versions import ranges
-from sparkwright.domain.diagnosis import Cause, Diagnosis, Explanation, Proof, Source, State, Sureness, likely
+from sparkwright.domain.diagnosis import Cause, Diagnosis, Explanation, LogSource, LogState, Proof, Sureness, likely
 from sparkwright.domain.finding import Severity
 from sparkwright.engines.advice import fitting
 from sparkwright.engines.progress import BARRIERS, counted, engine_of, progress, shifts
@@ -120,9 +120,9 @@ class Reader:
     def story(self) -> Story:
         return self._scan.story(self.ended)
 
-    def source(self, shift: float = 0.0) -> Source:
+    def source(self, shift: float = 0.0) -> LogSource:
         first, last = self._scan.times()
-        return Source(self.name, self._scan.lines - self._skipped, self._scan.bytes, first, last, round(shift, 1))
+        return LogSource(self.name, self._scan.lines - self._skipped, self._scan.bytes, first, last, round(shift, 1))
 
 
 def diagnosis(
@@ -158,7 +158,7 @@ def diagnosis(
     return Diagnosis(causes, fine, sources, untold, steps, notes=notes)
 
 
-def _is_no_evidence(one: Found) -> bool:
+def _is_no_evidence(one: FoundCause) -> bool:
     """True if all its lines list files, or are harmless with more certainty than they show the cause."""
     if one.known.severity is Severity.INFO or not one.known.signatures:
         return False
@@ -166,7 +166,7 @@ def _is_no_evidence(one: Found) -> bool:
     return all(is_listing(p.text) or (not is_sure and harmless(p.text)) for p in one.proof)
 
 
-def _later_first(found: Sequence[Found], stories: Sequence[Story]) -> list[Found]:
+def _later_first(found: Sequence[FoundCause], stories: Sequence[Story]) -> list[FoundCause]:
     """The causes with less confidence for those that rest on a line of a good start: it did not keep that one from
     serving."""
     ready = ready_lines(tuple(map(server_of, stories)))
@@ -177,7 +177,7 @@ def _later_first(found: Sequence[Found], stories: Sequence[Story]) -> list[Found
     ]
 
 
-def _of_the_start(found: Sequence[Found], stories: Sequence[Story]) -> list[Found]:
+def _of_the_start(found: Sequence[FoundCause], stories: Sequence[Story]) -> list[FoundCause]:
     """The causes whose lines all stand before their server was ready."""
     ready = ready_lines(tuple(map(server_of, stories)))
     return [one for one in found if one.known.severity is not Severity.INFO and are_before(one.proof, ready)]
@@ -242,7 +242,7 @@ def with_explanation(
     is_named = any(cause.severity.stops and cause.confidence >= POSSIBLE for cause in told.causes)
     told = _concluded(told, because, stories, any(way.phases for way in ways.values()))
     told = replace(told, causes=_with_fitting_steps(told.causes, read))
-    is_over = told.state in (State.SERVING, State.STOPPED)
+    is_over = told.state in (LogState.SERVING, LogState.STOPPED)
     if not (because.why or is_named or is_over) and sum(map(len, logs.values())) > FEW:
         told = replace(told, explanation=ending(read, readers[0].year, words))
     several = any(story.count("several ranks") for story in stories)
@@ -255,18 +255,18 @@ def _concluded(told: Diagnosis, because: Reason, stories: Sequence[Story], begun
     A request that a server refused is no failure of the server.
     """
     servers = tuple(map(server_of, stories))
-    serves = any(one.state in (State.SERVING, State.STOPPED) and one.ready for one in servers)
+    serves = any(one.state in (LogState.SERVING, LogState.STOPPED) and one.ready for one in servers)
     refused = [cause for cause in told.causes if serves and cause.code in _of_requests()]
     shown = [cause for cause in told.causes if cause not in refused and _shows_failure(cause, because, len(servers))]
     own = {(proof.source, proof.number) for cause in refused for proof in cause.proof}
     line = because.why.line if because.why else None
     failed = bool(shown) or (because.fails and line is not None and (line.source, line.number) not in own)
     state = state_of(servers, failed, begun)
-    ready = next((one.ready for one in servers if one.ready), None) if state is State.SERVING else None
+    ready = next((one.ready for one in servers if one.ready), None) if state is LogState.SERVING else None
     told = replace(told, state=state, serves=ready, failure=failed)
     if failed:
         return told
-    if state in (State.SERVING, State.STOPPED):
+    if state in (LogState.SERVING, LogState.STOPPED):
         return replace(told, causes=_as_guesses(told.causes), explanation=None)
     kept = told.explanation and not is_quiet(told.explanation.line.text)
     return replace(told, causes=_as_guesses(told.causes), explanation=told.explanation if kept else None)
@@ -347,9 +347,9 @@ def _unless_shown(why: Explanation | None, causes: Sequence[Cause]) -> Explanati
     return None if why and any(text.endswith(why.line.text[-_MESSAGE:]) for text in shown) else why
 
 
-def _sources(parts: Sequence[Source]) -> tuple[Source, ...]:
+def _sources(parts: Sequence[LogSource]) -> tuple[LogSource, ...]:
     """The parts of one log as one."""
-    found: dict[str, Source] = {}
+    found: dict[str, LogSource] = {}
     for part in parts:
         first = found.get(part.name)
         whole = replace(part, lines=part.lines + first.lines, bytes=part.bytes + first.bytes) if first else part

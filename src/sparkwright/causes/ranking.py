@@ -42,7 +42,7 @@ class Slots(dict[str, str]):
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundCause:
     """One cause that is shown. at_most: how sure a single sign of a single report can make."""
 
     known: LogCause
@@ -55,7 +55,7 @@ class Found:
     versions: tuple[StatedFact, ...] = ()
 
 
-def found_by_signs(hits: Iterable[Hit], causes: Mapping[str, LogCause]) -> list[Found]:
+def found_by_signs(hits: Iterable[Hit], causes: Mapping[str, LogCause]) -> list[FoundCause]:
     """One Found a cause; hits of all sources together. causes: by code."""
     by_code: dict[str, list[Hit]] = {}
     for hit in filter(_is_above, hits):
@@ -76,7 +76,7 @@ def _amount(text: str) -> float | None:
     return float(found[1]) * 1024.0 ** "KMGT".find(found[2]) if found else None
 
 
-def _merged(known: LogCause, hits: list[Hit]) -> Found:
+def _merged(known: LogCause, hits: list[Hit]) -> FoundCause:
     """Each line once, by whichever sign found it first. Seen: lines; several signs may match the same one."""
     best = sorted(hits, key=lambda hit: (-hit.signed.sign.sure, _place(hit.proof[0])))
     signs = len({hit.signed for hit in hits})
@@ -90,15 +90,17 @@ def _merged(known: LogCause, hits: list[Hit]) -> Found:
         most[hit.proof[0].source] = max(hit.count, most.get(hit.proof[0].source, 0))
     groups = {name: text for hit in reversed(best) for name, text in hit.groups.items()}
     proofs = tuple(lines.values())[:_PROOFS]
-    return Found(known, sure, proofs, groups, sum(most.values()), at_most=LIKELY if reported_once else 1.0)
+    return FoundCause(known, sure, proofs, groups, sum(most.values()), at_most=LIKELY if reported_once else 1.0)
 
 
-def found_by_stories(rules: Iterable[WholeLogRule], stories: tuple[Story, ...]) -> list[Found]:
+def found_by_stories(rules: Iterable[WholeLogRule], stories: tuple[Story, ...]) -> list[FoundCause]:
     causes = whole_log()
-    return [Found(causes[r.code], v.sure, tuple(dict.fromkeys(v.proof)), {}) for r in rules for v in r.judge(stories)]
+    return [
+        FoundCause(causes[r.code], v.sure, tuple(dict.fromkeys(v.proof)), {}) for r in rules for v in r.judge(stories)
+    ]
 
 
-def with_versions(one: Found, stories: Iterable[Story]) -> Found:
+def with_versions(one: FoundCause, stories: Iterable[Story]) -> FoundCause:
     """More sure where a version is in the range known for the cause; less where it is known in no other and all are."""
     known, key = ranges(), one.known.key
     seen = [(name, story.marks[name].last) for story in stories for name in known.of(key) if name in story.marks]
@@ -112,7 +114,7 @@ def with_versions(one: Found, stories: Iterable[Story]) -> Found:
     return replace(one, sure=sure, versions=tuple(StatedFact(*row) for row in rows))
 
 
-def ranked(found: Sequence[Found], words: Mapping[str, str]) -> tuple[tuple[Cause, ...], tuple[Cause, ...]]:
+def ranked(found: Sequence[FoundCause], words: Mapping[str, str]) -> tuple[tuple[Cause, ...], tuple[Cause, ...]]:
     """(causes, harmless), each with the most likely first; equal ones by which came first. words: about the cluster."""
     told = [one for one in found if not _excused(one, found)]
     weighed = [(_weight(one, told), one) for one in told]
@@ -123,13 +125,13 @@ def ranked(found: Sequence[Found], words: Mapping[str, str]) -> tuple[tuple[Caus
     return bad[:MOST], _once(c for c in causes if c.severity is Severity.INFO and c.key not in blamed)
 
 
-def _excused(one: Found, found: Sequence[Found]) -> bool:
+def _excused(one: FoundCause, found: Sequence[FoundCause]) -> bool:
     """True if the cause rests only on a line that is certainly harmless."""
     sure = (other for other in found if other.known.severity is Severity.INFO and other.sure >= CERTAIN)
     return one.sure <= POSSIBLE and any(one.known.key in other.known.consequences for other in sure)
 
 
-def _weight(one: Found, found: Sequence[Found]) -> float:
+def _weight(one: FoundCause, found: Sequence[FoundCause]) -> float:
     """Half for what follows from another cause that is as sure, and for what only degrades where something ended it."""
     real = [other for other in found if other.known.severity is not Severity.INFO]
     ends = (
@@ -146,7 +148,7 @@ def _weight(one: Found, found: Sequence[Found]) -> float:
     return one.sure * _EXPLAINED if degrades or follows else one.sure
 
 
-def _is_raised(one: Found) -> bool:
+def _is_raised(one: FoundCause) -> bool:
     """True if an exception's own line shows it."""
     return any(_RAISED.search(proof.text) for proof in one.proof)
 
@@ -169,7 +171,7 @@ def without_containers(steps: Sequence[str]) -> list[str]:
     return [step for step in plain if not _OF_IMAGES.search(step)] or plain
 
 
-def named(one: Found, weight: float, words: Mapping[str, str]) -> Cause:
+def named(one: FoundCause, weight: float, words: Mapping[str, str]) -> Cause:
     """The cause with its steps filled in. words: about the cluster."""
     slots, known = Slots({**words, **one.groups}), one.known
     fix = [step.format_map(slots) for step in known.fix]

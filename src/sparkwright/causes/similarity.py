@@ -9,7 +9,7 @@ from math import log
 from sparkwright.causes.cause import LogCause
 from sparkwright.causes.explanation import Reason
 from sparkwright.causes.load import families
-from sparkwright.causes.ranking import Found
+from sparkwright.causes.ranking import FoundCause
 from sparkwright.domain.finding import Severity
 from sparkwright.logscan.sign import HINT, POSSIBLE
 
@@ -71,7 +71,7 @@ class CauseIndex:
                 value = self._worth[word] * count * (_SATURATED + 1) / (count + long)
                 self._by_word[word].append((cause.code, value))
 
-    def nearest(self, reason: Reason) -> Found | None:
+    def nearest(self, reason: Reason) -> FoundCause | None:
         """The cause that the log may be a case of; None where it resembles none enough."""
         given: dict[str, float] = {}
         for text, weight in reason.lines:
@@ -95,7 +95,7 @@ class CauseIndex:
         if clear < least or not (by_mechanism or rare >= _MANY):
             return None
         words = tuple(word for _, word in sorted(shared[best], reverse=True)[:_SHOWN])
-        return Found(self._causes[best], POSSIBLE if clear >= _CLEAR else HINT, reason.proof, {}, 1, words)
+        return FoundCause(self._causes[best], POSSIBLE if clear >= _CLEAR else HINT, reason.proof, {}, 1, words)
 
     def _likelier(self, cause: LogCause, reason: Reason) -> float:
         """The factor of the score: the mechanism of the line names the cause, or its family."""

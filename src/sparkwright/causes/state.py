@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
-from sparkwright.domain.diagnosis import Proof, State
+from sparkwright.domain.diagnosis import LogState, Proof
 from sparkwright.domain.values import dataclass
 from sparkwright.logscan.sign import Story
 
@@ -36,7 +36,7 @@ class ServerState:
     """One source. ready: the line since which it serves, None if it was never ready or starts again; stopped: after."""
 
     source: str
-    state: State
+    state: LogState
     ready: Proof | None = None
 
     @property
@@ -52,21 +52,21 @@ def server_of(story: Story) -> ServerState:
     works, stops = ([line for line in story.tail if _last(name).search(line.text)] for name in (AT_WORK, STOPPED))
     last = max((one.number for one in (ready, *works[-1:]) if one), default=0)
     if starts and starts.number > last:
-        return ServerState(story.source, State.STARTING)
+        return ServerState(story.source, LogState.STARTING)
     since = ready or next(iter(works), None)
     if not since:
-        return ServerState(story.source, State.STOPPED if stops else State.UNKNOWN)
+        return ServerState(story.source, LogState.STOPPED if stops else LogState.UNKNOWN)
     over = bool(stops) and stops[-1].number > last
-    return ServerState(story.source, State.STOPPED if over else State.SERVING, since)
+    return ServerState(story.source, LogState.STOPPED if over else LogState.SERVING, since)
 
 
-def state_of(servers: Sequence[ServerState], failed: bool, begun: bool) -> State:
+def state_of(servers: Sequence[ServerState], failed: bool, begun: bool) -> LogState:
     """All sources together. failed: a line reports a failure; begun: an engine's first lines are there."""
     if failed:
-        return State.FAILED
+        return LogState.FAILED
     states = {one.state for one in servers}
-    order = (State.STARTING, State.STOPPED, State.SERVING)
-    return next((state for state in order if state in states), State.STARTING if begun else State.UNKNOWN)
+    order = (LogState.STARTING, LogState.STOPPED, LogState.SERVING)
+    return next((state for state in order if state in states), LogState.STARTING if begun else LogState.UNKNOWN)
 
 
 def ready_lines(servers: Iterable[ServerState]) -> Mapping[str, int]:

@@ -19,7 +19,7 @@ from sparkwright.cli.columns import echo
 from sparkwright.cli.diagnose_text import cause_text, examined_text, explanation_text
 from sparkwright.cli.failure import cause_json
 from sparkwright.domain.deployment import is_deployment_name
-from sparkwright.domain.diagnosis import Cause, Explanation, State
+from sparkwright.domain.diagnosis import Cause, Explanation, LogState
 from sparkwright.domain.errors import UsageError
 
 if TYPE_CHECKING:  # what only a deployment or --watch needs is loaded there: the start is quick
@@ -97,7 +97,7 @@ def _failed(examined: Examined) -> bool:
 def _verdict(examined: Examined) -> dict[str, Any]:
     """The short answer: state, since which line it serves, the failure or null, and the notes."""
     told = examined.diagnosis
-    serves = examined.serves or told.state is State.SERVING
+    serves = examined.serves or told.state is LogState.SERVING
     failure = None
     if _failed(examined):
         first = told.named[0] if told.named else None
@@ -105,7 +105,7 @@ def _verdict(examined: Examined) -> dict[str, Any]:
         failure = {"cause": first.key if first else None, "line": asdict(line) if line else None}
     notes = [cause_json(cause) for cause in (*told.notes, *told.harmless)]
     return {
-        "state": State.SERVING if serves else told.state,
+        "state": LogState.SERVING if serves else told.state,
         "serves": serves,
         "serves_since": asdict(told.serves) if told.serves else None,
         "failure": failure,

@@ -12,9 +12,9 @@ from sparkwright.domain.diagnosis import (
     Diagnosis,
     Difference,
     Explanation,
+    LogSource,
+    LogState,
     Proof,
-    Source,
-    State,
     StatedFact,
     Sureness,
     likely,
@@ -51,7 +51,7 @@ def examined_text(examined: Examined) -> str:
     if found := [one for one in examined.findings if one.severity is not Severity.INFO]:
         parts.append("the nodes themselves\n" + findings_text(found))
     missing: tuple[str, ...] = ()
-    if told.causes or not (examined.serves or told.state in (State.SERVING, State.STOPPED)):
+    if told.causes or not (examined.serves or told.state in (LogState.SERVING, LogState.STOPPED)):
         missing = (_list("could not determine", told.untold), _list("to narrow it down", told.collect))
     more = (_noted(told), _harmless(told), *missing)
     parts += [text for text in more if text]
@@ -62,10 +62,10 @@ def _state_text(told: Diagnosis) -> str:
     """`serves since line 12; 3 notes`, or that it stopped; '' where the logs show no server."""
     number = len(told.notes) + len(told.harmless)
     notes = f"; {number} note{'' if number == 1 else 's'}" if number else ""
-    if told.state is State.SERVING and told.serves:
+    if told.state is LogState.SERVING and told.serves:
         several = sum(source.lines > 0 for source in told.sources) > 1
         return f"serves since {_place(told.serves) if several else f'line {told.serves.number}'}{notes}"
-    return f"stopped in good order{notes}" if told.state is State.STOPPED else ""
+    return f"stopped in good order{notes}" if told.state is LogState.STOPPED else ""
 
 
 def _noted(told: Diagnosis) -> str:
@@ -188,7 +188,7 @@ def _list(title: str, lines: Sequence[str]) -> str:
     return "\n".join([title, *(fold_command("  ", line) for line in lines)]) if lines else ""
 
 
-def _read(sources: Sequence[Source]) -> str:
+def _read(sources: Sequence[LogSource]) -> str:
     """The sources by name; of many, their number."""
     read = [source for source in sources if source.lines or len(sources) == 1]
     if len(read) > _NAMED:
@@ -196,6 +196,6 @@ def _read(sources: Sequence[Source]) -> str:
     return fold("read: " + "; ".join(map(_source, read)), 6)
 
 
-def _source(source: Source) -> str:
+def _source(source: LogSource) -> str:
     moved = f", its clock moved by {source.shift:+.0f} s" if source.shift else ""
     return f"{source.name} {source.lines:,} lines{moved}"

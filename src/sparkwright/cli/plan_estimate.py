@@ -155,19 +155,19 @@ def _one_count(rest: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _asked(name: str, recipe: Recipe | None, rest: Mapping[str, Any]) -> Any:
-    from sparkwright.app.estimate import Asked
+    from sparkwright.app.estimate import EstimateRequest
 
     given = {option: rest[option] for option in ("nodes", "free", *_SHAPING) if rest[option]}
     kind = {"kind": rest["node_type"]} if rest["node_type"] else {}
     if recipe:
         if given.get("engine"):
             raise click.UsageError("--engine goes with a model; the recipe names its own")
-        return Asked(recipe=recipe, **given, **kind)
+        return EstimateRequest(recipe=recipe, **given, **kind)
     path = Path(name).expanduser()
     folder, model = (str(path.absolute()), "") if path.exists() else ("", name)
     if name.endswith(".gguf") and not path.exists():
         raise UsageError(f"{name}: there is no such file", "give a hub id, org/model, a folder or a .gguf file")
-    return Asked(folder=folder, model=model, **given, **kind)
+    return EstimateRequest(folder=folder, model=model, **given, **kind)
 
 
 def estimate_text(found: Any, shown: Any) -> str:

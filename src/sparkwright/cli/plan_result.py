@@ -23,7 +23,7 @@ from sparkwright.domain.finding import Finding, Severity, prevented
 from sparkwright.domain.plan import Plan, stopping
 from sparkwright.domain.values import replace
 from sparkwright.emit.catalog import FORMS
-from sparkwright.emit.source import Source, Written
+from sparkwright.emit.source import DeploymentSource, Written
 from sparkwright.engines.catalog import engine_of
 
 # A hub model of which no node has a snapshot yet; its folder will be called by the commit.
@@ -138,7 +138,7 @@ def emit_stock(plan: Plan, with_specs: Callable[[Plan], Plan], rest: Mapping[str
     made = with_specs(plan)
     stop = engine_of(made.recipe).stop
     states = dict.fromkeys(made.placement.nodes, _STATE)
-    files = FORMS[rest["form"]](Source(made, stop.signal, stop.grace, states))
+    files = FORMS[rest["form"]](DeploymentSource(made, stop.signal, stop.grace, states))
     if rest["as_json"]:
         shared.print_json({"files": [asdict(file) for file in files]})
     else:
@@ -153,7 +153,7 @@ def emitted(outcome: Outcome, form: str) -> tuple[Written, ...]:
     stop = engine_of(plan.recipe).stop
     states = {name: resolved_paths(plan.cluster.node(name), facts[name]).state for name in plan.placement.nodes}
     users = {name: who.user for name in plan.placement.nodes if not isinstance(who := facts[name].identity, Unknown)}
-    return FORMS[form](Source(plan, stop.signal, stop.grace, states, users))
+    return FORMS[form](DeploymentSource(plan, stop.signal, stop.grace, states, users))
 
 
 def deliver(files: tuple[Written, ...], out: str) -> None:

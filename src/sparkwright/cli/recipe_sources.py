@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from sparkwright.adapters.recipe_sources import RecipeSources, Snapshot, Source, Update
+from sparkwright.adapters.recipe_sources import KeptSource, RecipeSources, Snapshot, Update
 from sparkwright.cli.columns import aligned, counted, echo
 from sparkwright.cli.incidents import when
 from sparkwright.cli.options import answer, json_option
@@ -211,7 +211,7 @@ def _told(done: int, of: int) -> None:
         click.echo(f"\rchecked {done} of {of} recipes", err=True, nl=done == of)
 
 
-def source_json(one: Source) -> dict[str, Any]:
+def source_json(one: KeptSource) -> dict[str, Any]:
     return asdict(one)
 
 

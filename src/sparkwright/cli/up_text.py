@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from sparkwright.app.gateway import NO_KEY_HERE, Reach
+from sparkwright.app.gateway import NO_KEY_HERE, GatewayReach
 from sparkwright.app.prepare import Outcome
 from sparkwright.app.running import describe_running
 from sparkwright.app.stage import staging_text
@@ -108,20 +108,20 @@ def _worth_knowing(outcome: Outcome) -> Iterator[str]:
     yield from outcome.armed.said if outcome.armed else ()
 
 
-def _reach(outcome: Outcome) -> Reach:
+def _reach(outcome: Outcome) -> GatewayReach:
     return outcome.armed.reach if outcome.armed and outcome.armed.reach else engine_reach(outcome.plan, outcome.called)
 
 
-def engine_reach(plan: Plan, called: str = "") -> Reach:
+def engine_reach(plan: Plan, called: str = "") -> GatewayReach:
     """The engine itself, where no gateway is in front of it. called: the head's address as this machine reaches it."""
     head = plan.cluster.node(plan.head)
     if plan.recipe.serving.expose is Expose.ALL and plan.bind == "0.0.0.0":
         host = called or head.host or "127.0.0.1"
-        return Reach(f"http://{f'[{host}]' if ':' in host else host}:{plan.port}/v1")
-    return Reach(f"http://{plan.bind}:{plan.port}/v1", "" if head.is_local else head.ssh)
+        return GatewayReach(f"http://{f'[{host}]' if ':' in host else host}:{plan.port}/v1")
+    return GatewayReach(f"http://{plan.bind}:{plan.port}/v1", "" if head.is_local else head.ssh)
 
 
-def request_lines(plan: Plan, reach: Reach, ssh_config: str = "") -> list[str]:
+def request_lines(plan: Plan, reach: GatewayReach, ssh_config: str = "") -> list[str]:
     """Commands to paste on this machine: a tunnel where one is needed, then a request of the model's kind."""
     bind, _, port = reach.url.removesuffix("/v1").rpartition("/")[2].rpartition(":")
     url, lines = reach.url, []

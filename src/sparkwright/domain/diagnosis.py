@@ -11,7 +11,7 @@ _NEARLY, _HINT = 0.6, 0.5  # of the best; below, a sign is only a hint
 _MESSAGE = 60  # characters at the end of a line, by which its message is known
 
 
-class State(StrEnum):
+class LogState(StrEnum):
     """The state of a server where its log ends. UNKNOWN: no line shows one, as in a kernel log or a build's output."""
 
     SERVING = "serving"
@@ -113,7 +113,7 @@ def named(causes: Sequence[Cause], why: Explanation | None) -> tuple[Cause, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class LogSource:
     """A log that was read. first_at, last_at: seconds since the epoch; shift: seconds added to align the clocks."""
 
     name: str
@@ -145,14 +145,14 @@ class Diagnosis:
 
     causes: tuple[Cause, ...]
     harmless: tuple[Cause, ...]
-    sources: tuple[Source, ...]
+    sources: tuple[LogSource, ...]
     untold: tuple[str, ...] = ()
     collect: tuple[str, ...] = ()
     explanation: Explanation | None = None
     stated: tuple[StatedFact, ...] = ()
     differs: tuple[Difference, ...] = ()
     notes: tuple[Cause, ...] = ()
-    state: State = State.UNKNOWN
+    state: LogState = LogState.UNKNOWN
     serves: Proof | None = None
     failure: bool = False
 

@@ -23,7 +23,7 @@ class PythonPackages:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class BuildSource:
     """A public repository at one commit, built into a wheel.
 
     commit: 40 hex digits. pull_request: where it comes from, for the reader; the hash alone decides what is built.
@@ -55,7 +55,7 @@ class Build:
     jobs: int = 0
     packages: tuple[str, ...] = ()
     python: tuple[PythonPackages, ...] = ()
-    sources: tuple[Source, ...] = ()
+    sources: tuple[BuildSource, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)
     steps: tuple[str, ...] = ()
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from sparkwright.domain.plan import Mount, RankSpec
 from sparkwright.emit import source as common
-from sparkwright.emit.source import Source, Varied, Written
+from sparkwright.emit.source import DeploymentSource, Varied, Written
 from sparkwright.remote import docker
 
 _SOURCED = 'set -a; . "$0"; set +a; exec "$@"'
@@ -17,7 +17,7 @@ _WHY = (
 )
 
 
-def compose(source: Source) -> tuple[Written, ...]:
+def compose(source: DeploymentSource) -> tuple[Written, ...]:
     """NODE/compose.yaml, NODE/.env, NODE/files, NODE/secrets.env and a README. Raises UsageError without containers."""
     common.no_docker(source, "compose")
     steps = [
@@ -31,7 +31,7 @@ def compose(source: Source) -> tuple[Written, ...]:
     return (Written("README.md", common.manual(source, steps)), *(f for s in source.specs for f in _node(source, s)))
 
 
-def _node(source: Source, spec: RankSpec) -> tuple[Written, ...]:
+def _node(source: DeploymentSource, spec: RankSpec) -> tuple[Written, ...]:
     text, values = _service(source, spec)
     head = common.comment((common.title(source), *_WHY, "The values in ${...} come from the .env next to this file."))
     env = common.comment((common.title(source, spec),)) + "".join(f"{k}={_env_value(v)}\n" for k, v in values.items())
@@ -43,7 +43,7 @@ def _node(source: Source, spec: RankSpec) -> tuple[Written, ...]:
     )
 
 
-def _service(source: Source, spec: RankSpec) -> tuple[str, Mapping[str, str]]:
+def _service(source: DeploymentSource, spec: RankSpec) -> tuple[str, Mapping[str, str]]:
     """compose.yaml and this rank's variables."""
     alike = [s for s in source.specs if _kind(s) == _kind(spec)]
     at = alike.index(spec)

@@ -16,7 +16,7 @@ from typing import Any
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.plan import RankSpec
 from sparkwright.emit import source as common
-from sparkwright.emit.source import Source, Written
+from sparkwright.emit.source import DeploymentSource, Written
 from sparkwright.remote import docker
 
 RDMA = "rdma/hca_shared_devices_a"
@@ -29,7 +29,7 @@ _NODE = "SPARKWRIGHT_NODE"
 _LONGEST = 63 - len("-0-") - 10
 
 
-def k8s(source: Source) -> tuple[Written, ...]:
+def k8s(source: DeploymentSource) -> tuple[Written, ...]:
     """One file for `kubectl apply -f`. Raises UsageError for the process runtime, and where one template cannot do."""
     common.no_docker(source, "k8s")
     _one_template(source)
@@ -38,13 +38,13 @@ def k8s(source: Source) -> tuple[Written, ...]:
     return (Written(f"{name(source)}.yaml", common.comment(_head(source)) + text),)
 
 
-def name(source: Source) -> str:
+def name(source: DeploymentSource) -> str:
     """The deployment's name as Kubernetes takes it: an RFC 1035 label with room for what is made of it."""
     words = re.sub(r"[^a-z0-9-]", "-", source.name.lower()).strip("-")
     return (words if words[:1].isalpha() else f"d-{words}")[:_LONGEST].strip("-")
 
 
-def _one_template(source: Source) -> None:
+def _one_template(source: DeploymentSource) -> None:
     """All workers are made from one template: image and folders must be the same on their nodes."""
     if any(spec.entrypoint is None for spec in source.specs):
         raise UsageError(
@@ -68,7 +68,7 @@ def _one_template(source: Source) -> None:
             )
 
 
-def _head(source: Source) -> tuple[str, ...]:
+def _head(source: DeploymentSource) -> tuple[str, ...]:
     files = {file.name: file.secret for spec in source.specs for file in spec.files if file.secret}
     secrets = [f"--from-literal={one}=..." for one in common.secret_names(source)]
     secrets += [f"--from-file={one}" for one in files]
@@ -87,11 +87,11 @@ def _head(source: Source) -> tuple[str, ...]:
     )
 
 
-def _meta(source: Source, suffix: str = "") -> dict[str, Any]:
+def _meta(source: DeploymentSource, suffix: str = "") -> dict[str, Any]:
     return {"name": f"{name(source)}{suffix}", "labels": {"app.kubernetes.io/name": name(source)}}
 
 
-def _scripts(source: Source) -> dict[str, Any]:
+def _scripts(source: DeploymentSource) -> dict[str, Any]:
     """NODE.sh for each node, and its rank's files as rankK.NAME."""
     data = {f"{spec.node}.sh": _script(source, spec) for spec in source.specs}
     for spec in source.specs:
@@ -99,7 +99,7 @@ def _scripts(source: Source) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": _meta(source, "-plan"), "data": data}
 
 
-def _script(source: Source, spec: RankSpec) -> str:
+def _script(source: DeploymentSource, spec: RankSpec) -> str:
     """The script of this node's pod: its own values, its files in argv's places, then `exec` of the engine."""
     shared = common.shared_by_all([other.env for other in source.specs])
     exports = [f"export {key}={shlex.quote(value)}" for key, value in spec.env.items() if key not in shared]
@@ -109,7 +109,7 @@ def _script(source: Source, spec: RankSpec) -> str:
     return "\n".join((f"# {common.title(source, spec)}", "set -e", *exports, *copies, f"exec {program}", ""))
 
 
-def _group(source: Source) -> dict[str, Any]:
+def _group(source: DeploymentSource) -> dict[str, Any]:
     head, *workers = source.specs
     leader = {"leaderTemplate": _pod(source, [head])} if workers else {}
     templates = {**leader, "workerTemplate": _pod(source, workers or [head])}
@@ -129,7 +129,7 @@ def _group(source: Source) -> dict[str, Any]:
     }
 
 
-def _pod(source: Source, specs: Sequence[RankSpec]) -> dict[str, Any]:
+def _pod(source: DeploymentSource, specs: Sequence[RankSpec]) -> dict[str, Any]:
     first = specs[0]
     return {
         "metadata": {"labels": {"app.kubernetes.io/name": name(source)}},
@@ -145,7 +145,7 @@ def _pod(source: Source, specs: Sequence[RankSpec]) -> dict[str, Any]:
     }
 
 
-def _placed(source: Source, specs: Sequence[RankSpec]) -> dict[str, Any]:
+def _placed(source: DeploymentSource, specs: Sequence[RankSpec]) -> dict[str, Any]:
     """The affinity: each rank on its own node, never two on one: they share the network's ports and the GPU."""
     nodes = {"key": "kubernetes.io/hostname", "operator": "In", "values": [spec.node for spec in specs]}
     apart = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {_SET: name(source)}}}
@@ -157,7 +157,7 @@ def _placed(source: Source, specs: Sequence[RankSpec]) -> dict[str, Any]:
     }
 
 
-def _container(source: Source, specs: Sequence[RankSpec]) -> dict[str, Any]:
+def _container(source: DeploymentSource, specs: Sequence[RankSpec]) -> dict[str, Any]:
     first = specs[0]
     shared = common.shared_by_all([spec.env for spec in source.specs])
     secrets = dict.fromkeys(key for spec in specs for key in spec.secrets)
@@ -191,7 +191,7 @@ def _mounts(spec: RankSpec) -> list[dict[str, Any]]:
     return [*found, {"name": "plan", "mountPath": _SCRIPTS_AT, "readOnly": True}]
 
 
-def _volumes(source: Source, spec: RankSpec) -> list[dict[str, Any]]:
+def _volumes(source: DeploymentSource, spec: RankSpec) -> list[dict[str, Any]]:
     """Weights from the node's own disk, as they were staged there; caches where they outlive the pod."""
     folders: list[dict[str, Any]] = [
         {"name": f"mount-{n}", "hostPath": {"path": m.host} | ({} if m.read_only else {"type": "DirectoryOrCreate"})}
@@ -207,11 +207,11 @@ def _volumes(source: Source, spec: RankSpec) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def _inside(source: Source) -> bool:
+def _inside(source: DeploymentSource) -> bool:
     return source.plan.bind.startswith("127.")
 
 
-def _service(source: Source) -> list[dict[str, Any]]:
+def _service(source: DeploymentSource) -> list[dict[str, Any]]:
     """The head's API. On all addresses: by the head's labels; on the fabric's: by that address; on loopback: none."""
     if _inside(source):
         return []

@@ -5,19 +5,19 @@ import shlex
 from sparkwright.domain.plan import RankSpec
 from sparkwright.domain.recipe import Runtime
 from sparkwright.emit import source as common
-from sparkwright.emit.source import Source, Written
+from sparkwright.emit.source import DeploymentSource, Written
 from sparkwright.remote import process
 from sparkwright.remote.host import filled, texts
 
 _text = texts(__name__)
 
 
-def shell(source: Source) -> tuple[Written, ...]:
+def shell(source: DeploymentSource) -> tuple[Written, ...]:
     """NODE/rank.sh with NODE/files and NODE/secrets.env next to it."""
     return tuple(file for spec in source.specs for file in _node(source, spec))
 
 
-def _node(source: Source, spec: RankSpec) -> tuple[Written, ...]:
+def _node(source: DeploymentSource, spec: RankSpec) -> tuple[Written, ...]:
     order = f"Start on the nodes in this order: {common.order(source)}. When one rank ends, stop the others, too."
     text = "#!/bin/sh\n" + common.comment((common.title(source, spec), *common.filling_step(source), order))
     if spec.runtime is Runtime.PROCESS or spec.files or spec.secrets:
@@ -30,7 +30,7 @@ def _node(source: Source, spec: RankSpec) -> tuple[Written, ...]:
     )
 
 
-def _docker(source: Source, spec: RankSpec) -> str:
+def _docker(source: DeploymentSource, spec: RankSpec) -> str:
     words = common.docker_words(spec, source.container(spec), common.HERE)
     detached = (*words[:2], "--detach", *words[2:])
     folders = [m.host for m in spec.mounts if not m.read_only]
@@ -43,7 +43,7 @@ def _docker(source: Source, spec: RankSpec) -> str:
     )
 
 
-def _process(source: Source, spec: RankSpec) -> str:
+def _process(source: DeploymentSource, spec: RankSpec) -> str:
     return filled(
         _text("process"),
         DIR=shlex.quote(process.rank_dir(source.states[spec.node], source.name, spec.rank)),

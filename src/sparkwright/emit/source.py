@@ -18,7 +18,7 @@ HERE = "\0here\0"
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class DeploymentSource:
     """plan: with one spec a node. signal, grace (seconds): how the engine is ended. states: node -> absolute folder
 
     below which ranks of the process runtime keep their files (the paths in their argv lead there). users: node -> who
@@ -52,7 +52,7 @@ class Written:
     mode: int = 0o644
 
 
-def title(source: Source, spec: RankSpec | None = None) -> str:
+def title(source: DeploymentSource, spec: RankSpec | None = None) -> str:
     """`rank 1 of deepseek-v4-flash (recipe deepseek-v4-flash@1m, hash 0123) on spark-2`."""
     recipe = source.plan.recipe
     what = f"{source.name} (recipe {recipe.label}, hash {recipe.hash or 'none'})"
@@ -64,7 +64,7 @@ def comment(lines: Iterable[str]) -> str:
     return "".join(f"# {line}".rstrip() + "\n" for line in lines)
 
 
-def order(source: Source) -> str:
+def order(source: DeploymentSource) -> str:
     """`spark-2, spark-3, then spark-1 (head)`: a head whose workers wait already meets no stale rendezvous."""
     *workers, head = (spec.node for spec in source.plan.launch_order)
     return f"{', '.join(workers)}, then {head} (head)" if workers else head
@@ -90,7 +90,7 @@ def secrets_file(spec: RankSpec, folder: str, always: bool = False) -> tuple[Wri
     return (Written(f"{folder}/secrets.env", comment(head) + names, 0o600),) if names or always else ()
 
 
-def filling_step(source: Source) -> tuple[str, ...]:
+def filling_step(source: DeploymentSource) -> tuple[str, ...]:
     """The step that is left to the user, if any."""
     secret = dict.fromkeys(f"files/{file.name}" for spec in source.specs for file in spec.files if file.secret)
     names = " and ".join(f"`{name}`" for name in (*(["secrets.env"] if secret_names(source) else []), *secret))
@@ -98,22 +98,22 @@ def filling_step(source: Source) -> tuple[str, ...]:
     return (text,) if names else ()
 
 
-def folders_step(source: Source) -> tuple[str, ...]:
+def folders_step(source: DeploymentSource) -> tuple[str, ...]:
     """The step that makes folders before Docker does so as root."""
     folders = shlex.join(dict.fromkeys(m.host for spec in source.specs for m in spec.mounts if not m.read_only))
     return (f"On every node make the folders that the engine writes to: `mkdir -p {folders}`.",) if folders else ()
 
 
-def manual(source: Source, steps: Iterable[str]) -> str:
+def manual(source: DeploymentSource, steps: Iterable[str]) -> str:
     """README.md: what to do with the files, in order."""
     return f"# {title(source)}\n\n" + "".join(f"{n}. {step}\n" for n, step in enumerate(steps, 1))
 
 
-def secret_names(source: Source) -> tuple[str, ...]:
+def secret_names(source: DeploymentSource) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for spec in source.specs for name in spec.secrets))
 
 
-def no_docker(source: Source, form: str) -> None:
+def no_docker(source: DeploymentSource, form: str) -> None:
     """Raises UsageError for a form that needs containers where the recipe has none."""
     if any(spec.runtime is not Runtime.DOCKER for spec in source.specs):
         raise UsageError(

@@ -8,13 +8,13 @@ from sparkwright.domain.plan import RankSpec
 from sparkwright.domain.recipe import Runtime
 from sparkwright.domain.service import Manager, Service
 from sparkwright.emit import source as common
-from sparkwright.emit.source import Source, Written
+from sparkwright.emit.source import DeploymentSource, Written
 from sparkwright.remote import process
 
 _ROOM = 15  # seconds between the engine's grace and systemd's own SIGKILL, so that Docker's comes first
 
 
-def systemd(source: Source) -> tuple[Written, ...]:
+def systemd(source: DeploymentSource) -> tuple[Written, ...]:
     """NODE/sparkwright-NAME.service, and NODE/files and NODE/secrets.env for the folder that the unit names."""
     name = unit(source)
     steps = [
@@ -30,11 +30,11 @@ def systemd(source: Source) -> tuple[Written, ...]:
     return (Written("README.md", common.manual(source, steps)), *(f for s in source.specs for f in _node(source, s)))
 
 
-def folder(source: Source) -> str:
+def folder(source: DeploymentSource) -> str:
     return f"/etc/sparkwright/{source.name}"
 
 
-def _node(source: Source, spec: RankSpec) -> tuple[Written, ...]:
+def _node(source: DeploymentSource, spec: RankSpec) -> tuple[Written, ...]:
     docker = spec.runtime is Runtime.DOCKER
     lines = [
         "[Unit]",
@@ -59,11 +59,11 @@ def _node(source: Source, spec: RankSpec) -> tuple[Written, ...]:
     return (written, *common.secrets_file(spec, own), *common.rank_files(spec, own))
 
 
-def unit(source: Source) -> str:
+def unit(source: DeploymentSource) -> str:
     return f"sparkwright-{source.name}.service"
 
 
-def _docker(source: Source, spec: RankSpec) -> list[str]:
+def _docker(source: DeploymentSource, spec: RankSpec) -> list[str]:
     name = source.container(spec)
     return [
         "# What a power cut has left.",
@@ -77,7 +77,7 @@ def _docker(source: Source, spec: RankSpec) -> list[str]:
     ]
 
 
-def _process(source: Source, spec: RankSpec) -> list[str]:
+def _process(source: DeploymentSource, spec: RankSpec) -> list[str]:
     user = source.users.get(spec.node, "")
     return [
         "# The user whose caches, weights and venv these paths belong to.",
@@ -94,7 +94,7 @@ def _process(source: Source, spec: RankSpec) -> list[str]:
     ]
 
 
-def _files(source: Source, spec: RankSpec) -> list[str]:
+def _files(source: DeploymentSource, spec: RankSpec) -> list[str]:
     """The lines that copy files to argv's places while the unit runs, by root's leave: secrets are root's own in
     /etc."""
     there = process.rank_dir(source.states[spec.node], source.name, spec.rank) + "/files"

@@ -15,7 +15,7 @@ from shlex import quote
 
 from sparkwright.domain.facts import Disk, Docker, Identity, NodeFacts
 from sparkwright.domain.finding import Finding, Severity
-from sparkwright.domain.recipe import PTXAS, Build, PythonPackages, Recipe, Runtime, Source
+from sparkwright.domain.recipe import PTXAS, Build, BuildSource, PythonPackages, Recipe, Runtime
 from sparkwright.domain.units import GIB, gib
 from sparkwright.remote.host import filled, texts
 
@@ -100,11 +100,11 @@ def _install(number: int, group: PythonPackages) -> str:
     return f"RUN python3 -m pip install {way}{index} --requirement {FOLDER}/python-{number}.txt\n"
 
 
-def _script(source: Source) -> str:
+def _script(source: BuildSource) -> str:
     return f"source-{source.name}.sh"
 
 
-def _source_text(source: Source, constrained: bool) -> str:
+def _source_text(source: BuildSource, constrained: bool) -> str:
     # setuptools-scm asks git for tags, which a fetch of one commit does not bring.
     version = [f"export SETUPTOOLS_SCM_PRETEND_VERSION={quote(source.version)}"] if source.version else []
     request = f", the head of pull request {source.pull_request}" if source.pull_request else ""

@@ -22,7 +22,7 @@ _FREE = {"env", "flags"}  # a wrong entry there leaves the others readable
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class CrossCheck:
     needs: tuple[str, ...]
     run: Callable[[Recipe], Iterator[Complaint]]
 
@@ -301,19 +301,19 @@ def _engine(recipe: Recipe) -> Iterator[Complaint]:
 
 
 CHECKS = (
-    Check(("engine.name", "engine.command", "engine.definition"), _engine),
-    Check(("model", "model.id", "model.path"), _model),
-    Check(("model.size", "model.on_disk"), _on_disk),
-    Check(("model.simulated", "engine.name"), _simulated),
-    Check(("engine.runtime", "engine.image", "engine.image_note", "engine.venv"), _runtime),
-    Check(("nodes", "parallelism", "parallelism.tp", "parallelism.pp", "parallelism.dp"), _ranks),
-    Check(("engine.name", "parallelism", "speculation"), _parallelism),
-    Check(("serving.port", "serving.master_port", "serving.batched_tokens", "serving.sequences"), _limits),
-    Check(("serving.port", "serving.master_port", "serving.gateway"), _gateway),
-    Check(("env", "flags", "engine.name"), flags_and_env),
-    Check(("mounts",), _mounts),
-    Check(("mods", "engine.runtime"), _mods),
-    Check(("published",), _published),
-    Check(("gates",), _gates),
-    Check(("build",), build_checks),
+    CrossCheck(("engine.name", "engine.command", "engine.definition"), _engine),
+    CrossCheck(("model", "model.id", "model.path"), _model),
+    CrossCheck(("model.size", "model.on_disk"), _on_disk),
+    CrossCheck(("model.simulated", "engine.name"), _simulated),
+    CrossCheck(("engine.runtime", "engine.image", "engine.image_note", "engine.venv"), _runtime),
+    CrossCheck(("nodes", "parallelism", "parallelism.tp", "parallelism.pp", "parallelism.dp"), _ranks),
+    CrossCheck(("engine.name", "parallelism", "speculation"), _parallelism),
+    CrossCheck(("serving.port", "serving.master_port", "serving.batched_tokens", "serving.sequences"), _limits),
+    CrossCheck(("serving.port", "serving.master_port", "serving.gateway"), _gateway),
+    CrossCheck(("env", "flags", "engine.name"), flags_and_env),
+    CrossCheck(("mounts",), _mounts),
+    CrossCheck(("mods", "engine.runtime"), _mods),
+    CrossCheck(("published",), _published),
+    CrossCheck(("gates",), _gates),
+    CrossCheck(("build",), build_checks),
 )

@@ -12,7 +12,7 @@ from sparkwright.app.lease import holding
 from sparkwright.app.prepare import Outcome, prepare
 from sparkwright.app.ready import watched
 from sparkwright.app.services import ClusterState, first_error
-from sparkwright.app.watch import Watch
+from sparkwright.app.watch import StartWatch
 from sparkwright.domain.errors import Busy, NodeError, NotReady, Refused, SparkwrightError, Unreachable
 from sparkwright.domain.facts import NodeFacts
 from sparkwright.domain.finding import Finding
@@ -234,7 +234,7 @@ def _available(facts: Mapping[str, NodeFacts]) -> dict[str, float]:
 async def watch(context: DeploymentContext, ours: bool) -> Ready | LaunchFailed:
     """Watches until a real token. ours: started by this process; other ranks may serve already, with rotated logs."""
     services = replace(context.services, sink=Starting(context.seen, context.services.sink))
-    following = Watch(services, context.outline, context.engine, math.inf, context.journal.recall())
+    following = StartWatch(services, context.outline, context.engine, math.inf, context.journal.recall())
     ways = [watched(services, context.outline, following), *(() if ours else (_proved(context),))]
     tasks = [asyncio.ensure_future(way) for way in ways]
     try:

@@ -18,11 +18,11 @@ from functional.emit.lws_schema import SCHEMA
 from sparkwright.domain.plan import RankSpec
 from sparkwright.domain.recipe import Runtime
 from sparkwright.emit.catalog import FORMS
-from sparkwright.emit.source import Source
+from sparkwright.emit.source import DeploymentSource
 from sparkwright.remote import docker
 from unit.emit import samples
 
-SOURCES: dict[str, Callable[[], Source]] = {
+SOURCES: dict[str, Callable[[], DeploymentSource]] = {
     "deepseek": samples.deepseek,
     "files": samples.with_files,
     "awkward": samples.awkward,
@@ -34,10 +34,10 @@ PUBLISHED = Path("/usr/lib/python3/dist-packages/compose/config/compose_spec.jso
 
 
 @pytest.fixture
-def emit(tmp_path: Path) -> Callable[[Source, str], Path]:
+def emit(tmp_path: Path) -> Callable[[DeploymentSource, str], Path]:
     """Writes one form into a folder, as the command does, and fills in what is left to the user."""
 
-    def write(source: Source, form: str) -> Path:
+    def write(source: DeploymentSource, form: str) -> Path:
         for file in FORMS[form](source):
             path = tmp_path / file.path
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -62,7 +62,7 @@ def expected(spec: RankSpec, secret: bool) -> list[str]:
 
 
 @pytest.mark.parametrize("name", SOURCES)
-def test_compose_understands_each_rank_as_planned(name: str, emit: Callable[[Source, str], Path]) -> None:
+def test_compose_understands_each_rank_as_planned(name: str, emit: Callable[[DeploymentSource, str], Path]) -> None:
     """Docker Compose resolves each node's files to exactly the planned words, environment and mounts."""
     source = SOURCES[name]()
     folder = emit(source, "compose")
@@ -79,7 +79,7 @@ def test_compose_understands_each_rank_as_planned(name: str, emit: Callable[[Sou
 
 
 @pytest.mark.parametrize("name", SOURCES)
-def test_compose_files_fit_the_published_schema(name: str, emit: Callable[[Source, str], Path]) -> None:
+def test_compose_files_fit_the_published_schema(name: str, emit: Callable[[DeploymentSource, str], Path]) -> None:
     """Each compose.yaml is valid by the Compose specification's JSON schema; one text does for all nodes."""
     source = SOURCES[name]()
     folder = emit(source, "compose")
@@ -92,14 +92,16 @@ def test_compose_files_fit_the_published_schema(name: str, emit: Callable[[Sourc
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_scripts_pass_shellcheck(name: str, emit: Callable[[Source, str], Path]) -> None:
+def test_scripts_pass_shellcheck(name: str, emit: Callable[[DeploymentSource, str], Path]) -> None:
     """ShellCheck has nothing to report about any node's script, read as POSIX sh."""
     folder = emit(ALL[name](), "shell")
     assert output_of("shellcheck", "--shell=sh", *(str(path) for path in folder.glob("*/rank.sh"))) == ""
 
 
 @pytest.mark.parametrize("name", SOURCES)
-def test_a_script_calls_docker_as_up_does(name: str, emit: Callable[[Source, str], Path], tmp_path: Path) -> None:
+def test_a_script_calls_docker_as_up_does(
+    name: str, emit: Callable[[DeploymentSource, str], Path], tmp_path: Path
+) -> None:
     """Run by a real shell, a node's script gives docker exactly the words that `up` gives it, but for our labels."""
     source = SOURCES[name]()
     folder = emit(source, "shell")
@@ -118,7 +120,7 @@ def test_a_script_calls_docker_as_up_does(name: str, emit: Callable[[Source, str
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_systemd_accepts_the_units(name: str, emit: Callable[[Source, str], Path]) -> None:
+def test_systemd_accepts_the_units(name: str, emit: Callable[[DeploymentSource, str], Path]) -> None:
     """`systemd-analyze verify` finds nothing in any unit: no unknown key, no missing program, no bad quoting."""
     folder = emit(ALL[name](), "systemd")
     for unit in folder.glob("*/*.service"):
@@ -127,7 +129,7 @@ def test_systemd_accepts_the_units(name: str, emit: Callable[[Source, str], Path
         assert (done.returncode, about_it) == (0, [])
 
 
-def manifest(source: Source) -> list[dict[str, Any]]:
+def manifest(source: DeploymentSource) -> list[dict[str, Any]]:
     (file,) = FORMS["k8s"](source)
     return list(yaml.safe_load_all(file.text))
 

@@ -24,7 +24,7 @@ from sparkwright.adapters.artifacts import FolderKeyring
 from sparkwright.adapters.hosts import ClusterHosts
 from sparkwright.adapters.machine import SystemClock
 from sparkwright.adapters.ssh import SshSettings
-from sparkwright.app.gateway import GatewayInstall, Reach, install_gateway, settled
+from sparkwright.app.gateway import GatewayInstall, GatewayReach, install_gateway, settled
 from sparkwright.app.services import Services
 from sparkwright.domain.cluster import Cluster, Node, NodePaths
 from sparkwright.domain.plan import Placement, Plan
@@ -101,7 +101,7 @@ class Head:
         placed = Placement(("spark-1",), {})
         return Plan("tiny", recipe, self.cluster, placed, (), (), (), HEAD_ADDRESS, self.engine_port, "tiny")
 
-    async def up(self) -> tuple[GatewayInstall, tuple[Reach | None, tuple[str, ...]]]:
+    async def up(self) -> tuple[GatewayInstall, tuple[GatewayReach | None, tuple[str, ...]]]:
         """Acts like `up`: programs that are to run are run, and running ones are left alone."""
         furnished = await install_gateway(self.services, self.plan, self.where)
         for service in furnished.services:

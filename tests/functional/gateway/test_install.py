@@ -15,7 +15,7 @@ from functional.gateway.gateways import has_caddy, hides_cut_streams
 from functional.gateway.head import Head, free_pair
 from functional.simulator.process import HEAD_ADDRESS, Simulator
 from sparkwright.app import keys
-from sparkwright.app.gateway import Reach
+from sparkwright.app.gateway import GatewayReach
 from sparkwright.domain.errors import CommandFailed, UsageError
 from sparkwright.domain.recipe import Gateway, GatewayTls
 
@@ -71,7 +71,7 @@ async def test_up_makes_a_gateway_and_a_key(made: Made) -> None:
     furnished, (reach, said) = await head.up()
     assert {finding.code for finding in furnished.findings} == USUAL
     assert (furnished.key, furnished.said, said) == (f"{head.folder}/laptop/desk/default.key", (), ())
-    assert reach == Reach(f"{head.url}/v1", authority=f"{head.folder}/laptop/desk/ca.crt")
+    assert reach == GatewayReach(f"{head.url}/v1", authority=f"{head.folder}/laptop/desk/ca.crt")
     assert head.status(head.key()) == 200
     assert head.status("x") == 401
     key_file = head.folder / "laptop" / "desk" / "default.key"

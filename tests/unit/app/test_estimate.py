@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from sparkwright.app.estimate import Asked, estimate
+from sparkwright.app.estimate import EstimateRequest, estimate
 from sparkwright.domain.plan import stopping
 from sparkwright.domain.recipe import Recipe
 from sparkwright.engines.catalog import rehearse
@@ -30,7 +30,7 @@ async def test_what_validate_says_of_the_engine_is_said(
 ) -> None:
     """Flags, parsers and versions, with the findings of `recipes validate`; `plan` exits with 1 where one stops."""
     asked = with_engine(version, **flags)
-    plan = (await estimate(scene().services, Asked(recipe=asked, nodes=2))).plan
+    plan = (await estimate(scene().services, EstimateRequest(recipe=asked, nodes=2))).plan
     assert code in [finding.code for finding in plan.findings]
     assert {finding.code for finding in rehearse(asked)} <= {finding.code for finding in plan.findings}
     assert (code in [finding.code for finding in stopping(plan, "")]) == stops

@@ -12,7 +12,7 @@ from fakes.endpoint import ANSWER, FakeEndpoint
 from fakes.rank_node import Exit, Script
 from sparkwright.app.launch import Options, up
 from sparkwright.app.ready import watched
-from sparkwright.app.watch import Watch
+from sparkwright.app.watch import StartWatch
 from sparkwright.domain.deployment import PHASE_ORDER
 from sparkwright.domain.errors import NotReady, Unreachable
 from sparkwright.domain.progress import Notice, RankPhase
@@ -210,7 +210,7 @@ async def test_an_engine_from_the_future_has_the_time_of_the_longest_phase() -> 
     chosen = replace(plan.recipe.engine, name="vllm", version="9.9.0")
     plan = replace(plan, recipe=replace(limits(load=20.0, compile=200.0), engine=chosen))
     here.endpoint = FakeEndpoint(*[NotReady("refused")] * 45, ANSWER, ANSWER)
-    answer = await watched(here.services, plan, Watch(here.services, plan, engine("vllm")))
+    answer = await watched(here.services, plan, StartWatch(here.services, plan, engine("vllm")))
     assert answer == ANSWER
     told = [notice.text for notice in here.sink.of(Notice) if "was read here up to 0.33.0" in notice.text]
     assert len(told) == 1 and "vllm 9.9.0" in told[0]

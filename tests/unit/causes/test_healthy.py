@@ -8,7 +8,7 @@ import pytest
 
 from sparkwright.app.examine import examine
 from sparkwright.causes.diagnose import known
-from sparkwright.domain.diagnosis import Diagnosis, State
+from sparkwright.domain.diagnosis import Diagnosis, LogState
 from sparkwright.domain.finding import Severity
 from unit.for_each import for_each
 
@@ -59,7 +59,7 @@ def test_a_failure_behind_a_healthy_start_keeps_its_place() -> None:
 def test_a_healthy_start_is_healthy(path: Path) -> None:
     """Guards the state and that nothing is blamed."""
     found = of(path.read_bytes())
-    assert found.state in (State.SERVING, State.STOPPED) and not blamed(found) and not found.explanation
+    assert found.state in (LogState.SERVING, LogState.STOPPED) and not blamed(found) and not found.explanation
 
 
 WAITS = (
@@ -118,7 +118,7 @@ def test_a_log_of_a_server_that_serves_again_is_healthy() -> None:
     serves = b"".join(serves[:2]) + b"\n"
     assert of(serves + crash).failure
     found = of(serves + crash + serves)
-    assert found.state is State.SERVING and not blamed(found) and found.serves
+    assert found.state is LogState.SERVING and not blamed(found) and found.serves
     assert "gpu-out-of-memory" in [cause.key for cause in found.notes]
 
 
@@ -127,7 +127,7 @@ def test_a_start_that_goes_on_is_no_failure() -> None:
     lines = start(STARTS[0]).splitlines(keepends=True)
     cut = next(number for number, line in enumerate(lines) if b"Starting to load model" in line)
     found = of(b"".join(lines[: cut + 1]))
-    assert found.state is State.STARTING and not found.failure and found.explanation
+    assert found.state is LogState.STARTING and not found.failure and found.explanation
 
 
 EXPECTED = {

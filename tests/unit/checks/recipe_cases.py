@@ -8,6 +8,7 @@ from sparkwright.domain.facts import Driver, Gpu, Interface, RdmaPort
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import (
     Build,
+    BuildSource,
     EngineChoice,
     Mod,
     Model,
@@ -17,7 +18,6 @@ from sparkwright.domain.recipe import (
     RecipeState,
     Runtime,
     Serving,
-    Source,
     Speculation,
 )
 from unit.checks.samples import CLUSTER, ODD, RECIPE, context, memory
@@ -84,7 +84,7 @@ SGLANG = "sglang 0.5.12"
 KV8 = Serving(kv_dtype="fp8", memory_fraction=0.8)
 MARLIN = {"moe-backend": "marlin"}
 OWN_DSV4 = recipe(None, SGLANG, id="deepseek-ai/DeepSeek-V4-Flash")
-SOURCE = Source("vllm", "https://github.com/vllm-project/vllm", "0" * 40, pull_request=40082)
+SOURCE = BuildSource("vllm", "https://github.com/vllm-project/vllm", "0" * 40, pull_request=40082)
 
 FIRING = {
     "RCP001": on_node({"GLOO_SOCKET_IFNAME": "bond0"}, interfaces=LINKS),

@@ -14,7 +14,7 @@ from sparkwright.cli.columns import fold_command
 from sparkwright.cli.diagnose import _document
 from sparkwright.cli.diagnose_text import causes_text, examined_text
 from sparkwright.cli.failure import failure_json
-from sparkwright.domain.diagnosis import Cause, Diagnosis, Difference, Explanation, Proof, Source, StatedFact
+from sparkwright.domain.diagnosis import Cause, Diagnosis, Difference, Explanation, LogSource, Proof, StatedFact
 from sparkwright.domain.errors import NotReady
 from sparkwright.domain.finding import Severity
 
@@ -57,7 +57,7 @@ def test_how_often_lines_came(seen: int, told: str) -> None:
 
 def test_harmless_lines_name_their_file_only_where_there_are_several() -> None:
     """Guards short lines; the file is reported at the end of the screen anyway."""
-    one, two = (Source(name, 9, 90) for name in ("a.log", "b.log"))
+    one, two = (LogSource(name, 9, 90) for name in ("a.log", "b.log"))
     assert "disk is full (line 7, LFIL002)" in examined_text(Examined(Diagnosis((), (FIRST,), (one,))))
     assert "disk is full (a.log:7, LFIL002)" in examined_text(Examined(Diagnosis((), (FIRST,), (one, two))))
 
@@ -76,7 +76,7 @@ def test_the_json_is_as_documented() -> None:
     """Guards scripts that read it: every key is in docs/reference/diagnosing.md, and no other one does."""
     rows = re.findall(r"^\| (top|`diagnosis`|each of [^|]+) \| (.+) \|$", DOC.read_text(), re.M)
     said = {where: set(re.findall(r"`(\w+)`", keys)) for where, keys in rows}
-    told = _document(Examined(Diagnosis((FIRST,), (), (Source("a.log", 9, 90),))))
+    told = _document(Examined(Diagnosis((FIRST,), (), (LogSource("a.log", 9, 90),))))
     assert said["top"] == set(told)
     assert said["`diagnosis`"] == set(told["diagnosis"])
     assert said["each of `causes` and `harmless`"] == set(told["diagnosis"]["causes"][0])
@@ -84,7 +84,7 @@ def test_the_json_is_as_documented() -> None:
     assert "`mechanism`" in DOC.read_text() and "explanation" in told["diagnosis"]
     assert said["each of `stated`"] == {field.name for field in fields(StatedFact)} | {"proof"}
     assert said["each of `differs`"] == {field.name for field in fields(Difference)}
-    assert said["each of `sources`"] == {field.name for field in fields(Source)}
+    assert said["each of `sources`"] == {field.name for field in fields(LogSource)}
 
 
 def test_what_commands_show_and_ranks_differ_in_is_on_the_screen() -> None:

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from sparkwright.app.gateway import NO_KEY_HERE, Reach
+from sparkwright.app.gateway import NO_KEY_HERE, GatewayReach
 from sparkwright.app.install_supervisor import InstallResult
 from sparkwright.app.prepare import Outcome
 from sparkwright.app.services import ClusterState
@@ -13,7 +13,7 @@ from sparkwright.domain.recipe import Expose, Serving
 from sparkwright.domain.service import Manager
 from unit.cli.test_text import PLAN, RECIPE
 
-LOOPBACK = Reach("https://127.0.0.1:8443/v1", "ai@spark-1", "/k e/default.key", "/keys/ca.crt")
+LOOPBACK = GatewayReach("https://127.0.0.1:8443/v1", "ai@spark-1", "/k e/default.key", "/keys/ca.crt")
 ARMED = InstallResult("spark-1", Manager.USER, reach=LOOPBACK)
 STEPS = [("facts", 2.0), ("load", 30.0), ("warmup", 4.0), ("total", 40.0), ("supervise", 5.0)]
 READY = Outcome(
@@ -47,8 +47,8 @@ def test_the_request_goes_the_way_that_this_machine_has() -> None:
         "  https://127.0.0.1:8443/v1/chat/completions \\",
         "  -H \"Authorization: Bearer $(cat '/k e/default.key')\" \\",
     ]
-    assert request_lines(PLAN, Reach("https://spark-1:8443/v1"))[0] == "curl \\"
-    fabric = request_lines(PLAN, Reach("http://192.168.100.10:8000/v1", "spark-1"))
+    assert request_lines(PLAN, GatewayReach("https://spark-1:8443/v1"))[0] == "curl \\"
+    fabric = request_lines(PLAN, GatewayReach("http://192.168.100.10:8000/v1", "spark-1"))
     assert "-L 8000:192.168.100.10:8000" in fabric[0] and "http://127.0.0.1:8000/v1" in fabric[2]
 
 
@@ -61,14 +61,14 @@ def test_without_a_key_no_request_is_shown_that_gets_401() -> None:
 
 def test_without_a_gateway_the_engine_itself_is_the_address() -> None:
     """Private by default: a tunnel; for everybody: the head's name and the engine's key; on this machine: as it is."""
-    assert engine_reach(PLAN) == Reach("http://127.0.0.1:8000/v1", "ai@spark-1")
+    assert engine_reach(PLAN) == GatewayReach("http://127.0.0.1:8000/v1", "ai@spark-1")
     serving = Serving(expose=Expose.ALL, api_key_env="KEY")
     open_to_all = replace(PLAN, bind="0.0.0.0", recipe=replace(RECIPE, serving=serving))
-    assert engine_reach(open_to_all) == Reach("http://spark-1:8000/v1")
-    assert engine_reach(open_to_all, "10.0.0.7") == Reach("http://10.0.0.7:8000/v1")
+    assert engine_reach(open_to_all) == GatewayReach("http://spark-1:8000/v1")
+    assert engine_reach(open_to_all, "10.0.0.7") == GatewayReach("http://10.0.0.7:8000/v1")
     assert '  -H "Authorization: Bearer $KEY" \\' in request_lines(open_to_all, engine_reach(open_to_all))
     local = replace(PLAN, cluster=Cluster("here", (Node("spark-1", "local"), Node("spark-2", "local")), "spark-1"))
-    assert engine_reach(local) == Reach("http://127.0.0.1:8000/v1")
+    assert engine_reach(local) == GatewayReach("http://127.0.0.1:8000/v1")
 
 
 def test_the_capacity_is_the_engines_own_where_it_printed_one() -> None:

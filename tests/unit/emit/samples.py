@@ -6,7 +6,7 @@ from sparkwright.domain.cluster import Cluster, Node
 from sparkwright.domain.command import Secret
 from sparkwright.domain.plan import Plan, RankFile
 from sparkwright.domain.recipe import Parallelism, Recipe
-from sparkwright.emit.source import Source
+from sparkwright.emit.source import DeploymentSource
 from sparkwright.engines.catalog import engine
 from sparkwright.engines.engine import RenderContext, served_name
 from unit.engines.samples import hub_context, paths, placement, shipped
@@ -15,7 +15,7 @@ KEY = "k-123"  # what hub_context gives as the API key
 LAUNCHER = RankFile("start.py", 'print("$HOME")\n# the end\n')
 
 
-def source(recipe: Recipe, context: RenderContext, nodes: int = 2) -> Source:
+def source(recipe: Recipe, context: RenderContext, nodes: int = 2) -> DeploymentSource:
     where = placement(nodes)
     driver = engine(recipe.engine.name)
     cluster = Cluster("lab", tuple(Node(n, f"ai@{n}") for n in where.nodes), where.head)
@@ -23,22 +23,22 @@ def source(recipe: Recipe, context: RenderContext, nodes: int = 2) -> Source:
         recipe.deployment, recipe, cluster, where, driver.render(recipe, where, context), (), (),
         context.bind, context.port, served_name(recipe),
     )  # fmt: skip
-    return Source(plan, driver.stop.signal, driver.stop.grace, {n: p.state for n, p in context.paths.items()})
+    return DeploymentSource(plan, driver.stop.signal, driver.stop.grace, {n: p.state for n, p in context.paths.items()})
 
 
-def deepseek() -> Source:
+def deepseek() -> DeploymentSource:
     """Two nodes with different HCAs, weights from the hub, an API key."""
     return source(shipped("deepseek-v4-flash", "1m"), hub_context())
 
 
-def with_files() -> Source:
+def with_files() -> DeploymentSource:
     """A source like deepseek, in which each rank has a launcher and a secret file of its own."""
     one = deepseek()
     more = (LAUNCHER, RankFile("key", secret=Secret(KEY)))
     return replace(one, plan=replace(one.plan, specs=tuple(replace(s, files=more) for s in one.specs)))
 
 
-def awkward() -> Source:
+def awkward() -> DeploymentSource:
     """A source like with_files, with everything that quoting gets wrong: spaces, quotes, `$`, `%`, `#`, backslashes,
     nothing at all."""
     one = with_files()
@@ -53,6 +53,6 @@ def awkward() -> Source:
     return replace(one, plan=replace(one.plan, specs=specs))
 
 
-def simulator(profile: str = "", nodes: int = 2) -> Source:
+def simulator(profile: str = "", nodes: int = 2) -> DeploymentSource:
     recipe = replace(shipped("twin", profile), nodes=nodes, parallelism=Parallelism(tp=nodes))
     return source(recipe, RenderContext(paths(), pythons=dict.fromkeys(("spark-1", "spark-2"), "/opt/py")), nodes)

@@ -14,7 +14,7 @@ from sparkwright.domain.errors import UsageError
 from sparkwright.domain.plan import Mount
 from sparkwright.emit.catalog import FORMS
 from sparkwright.emit.k8s import RDMA, k8s
-from sparkwright.emit.source import Source, vary
+from sparkwright.emit.source import DeploymentSource, vary
 from unit.emit.samples import KEY, awkward, deepseek, simulator, with_files
 
 # As safe_load reads; with libyaml where PyYAML has it.
@@ -23,7 +23,7 @@ read_all = partial(yaml.load_all, Loader=getattr(yaml, "CSafeLoader", yaml.SafeL
 WORDS = st.lists(st.sampled_from(["--a", "--b", "-c", "x", "it's", "$", "", "serve"]), max_size=8)
 
 
-def changed(source: Source, **more: object) -> Source:
+def changed(source: DeploymentSource, **more: object) -> DeploymentSource:
     return replace(source, plan=replace(source.plan, **more))
 
 

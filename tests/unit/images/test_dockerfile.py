@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 
 from sparkwright.adapters.files import Places, find_recipe
-from sparkwright.domain.recipe import Build, EngineChoice, Model, PythonPackages, Recipe, Source
+from sparkwright.domain.recipe import Build, BuildSource, EngineChoice, Model, PythonPackages, Recipe
 from sparkwright.images.dockerfile import CONSTRAINTS, context, environment
 from sparkwright.recipes.load import load_recipe
 
 SNAPSHOT = Path(__file__).parents[2] / "data/builds/deepseek-v4-flash-built"
 NOWHERE = Places(Path("/nonexistent"), Path("/nonexistent"))
 RECIPE = Recipe("mine", "A build", Model("org/name"), EngineChoice("vllm", "0.21.0"))
-SOURCE = Source("vllm", "https://github.com/vllm-project/vllm", "ab" * 20, 41834, "0.21.0")
+SOURCE = BuildSource("vllm", "https://github.com/vllm-project/vllm", "ab" * 20, 41834, "0.21.0")
 BASE = f"base@sha256:{'1' * 64}"
 
 

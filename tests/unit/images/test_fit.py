@@ -3,7 +3,7 @@
 import pytest
 
 from sparkwright.domain.facts import Disk, Docker, Identity, NodeFacts, Unknown
-from sparkwright.domain.recipe import Build, Source
+from sparkwright.domain.recipe import Build, BuildSource
 from sparkwright.domain.units import GIB
 from sparkwright.images.dockerfile import no_room, room_to_build, wrong_machine
 
@@ -39,5 +39,5 @@ def test_dockers_root_elsewhere_is_not_guessed() -> None:
 
 def test_an_engine_from_its_sources_wants_more_room_than_a_step() -> None:
     """Object files of CUDA code are many gigabytes."""
-    engine = Build("base:1", sources=(Source("vllm", "https://example.org/vllm", "ab" * 20),))
+    engine = Build("base:1", sources=(BuildSource("vllm", "https://example.org/vllm", "ab" * 20),))
     assert room_to_build(engine) >= 60 * GIB > 10 * room_to_build(Build("base:1"))

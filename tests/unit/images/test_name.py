@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from sparkwright.domain.recipe import Build, EngineChoice, Model, Recipe, Runtime, Source
+from sparkwright.domain.recipe import Build, BuildSource, EngineChoice, Model, Recipe, Runtime
 from sparkwright.images.dockerfile import PREFIX, archive, content_hash, image_name, labels, own, served
 from unit.for_each import for_each
 
-BUILD = Build("base:1", "a test", sources=(Source("vllm", "https://example.org/vllm", "ab" * 20),))
+BUILD = Build("base:1", "a test", sources=(BuildSource("vllm", "https://example.org/vllm", "ab" * 20),))
 RECIPE = Recipe("mine", "A build", Model("org/name"), EngineChoice("vllm", "0.21.0"), build=BUILD)
 
 
@@ -26,7 +26,7 @@ def test_the_name_is_the_hash_of_what_goes_in() -> None:
         {"cuda_arch": "12.0"},
         {"env": {"A": "1"}},
         {"steps": ("true",)},
-        {"sources": (Source("vllm", "https://example.org/vllm", "cd" * 20),)},
+        {"sources": (BuildSource("vllm", "https://example.org/vllm", "cd" * 20),)},
         {"sources": ()},
     ],
 )
