@@ -96,6 +96,11 @@ KEYS_UNREADABLE = away(
     "The gateway cannot read its keys file: nobody is let in until it can. `sparkwright status` shows why.",
     5,
 )
+NOTHING_DEPLOYED = away(
+    "deployment_gone",
+    "No deployment is behind this address: it was taken down, or another address serves what replaced it.",
+    5,
+)
 # Of Caddy alone: our own process, which alone knows keys, is away or broke off, and Caddy does not know which.
 GATEWAY_BROKEN = away("gateway_unavailable", "The gateway gave no answer; where it has ended it is started again.", 5)
 GATEWAY_FAULT = GatewayAnswer(500, "server_error", "gateway_fault", "The gateway failed; its log has the cause.")

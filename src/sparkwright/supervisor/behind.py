@@ -34,6 +34,7 @@ class Behind:
         self.heard: float | None = None
         self._ended = now()
         self._unheard, self._tried = 0.0, 0.0
+        self._reported: Live | None = None
 
     @property
     def use(self) -> GatewayUse:
@@ -88,7 +89,10 @@ class Behind:
 
     @property
     def live(self) -> Live | None:
-        return self._live.value
+        """The supervisor's last report. It outlives its file, which is removed before the route when a deployment is
+        taken down: a request that passed then would reach the engine that took over the port."""
+        self._reported = self._live.value or self._reported
+        return self._reported
 
     def _key(self, setting: RouteSetting) -> str:
         return self._secrets.value.get(setting.key_env, "") if setting.key_env else ""

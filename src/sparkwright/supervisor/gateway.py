@@ -123,6 +123,8 @@ class Doorman:
     def first(self, head: RequestHead) -> "CountedRequest | GatewayAnswer":
         """Decide by the head alone. What a key's limits count is counted from here on."""
         deployed = self.deployed
+        if not deployed:
+            return decide.NOTHING_DEPLOYED
         settings = [one.setting for one in deployed.values()]
         key, opened = self._opened(deployed, head)
         length = head.headers.get("content-length", "")
@@ -147,6 +149,8 @@ class Doorman:
 
     async def choose(self, head: RequestHead, model: str, entry: "CountedRequest") -> Flight | OwnPage | GatewayAnswer:
         deployed = self.deployed
+        if not deployed:
+            return decide.NOTHING_DEPLOYED
         _, opened = self._opened(deployed, head)
         model = model or head.model
         alone = len(deployed) == 1 and not any(one.setting.patience for one in deployed.values())

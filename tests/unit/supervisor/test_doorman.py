@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 
 from sparkwright.adapters.machine import SystemClock
 from sparkwright.domain.codec import to_json
+from sparkwright.domain.live import DeploymentState, Live
 from sparkwright.gateway.decide import GatewayAnswer
 from sparkwright.gateway.keys import FrontSetting, Key, Keys, RouteSetting, digest, text_of
 from sparkwright.supervisor.behind import Behind
@@ -67,6 +69,30 @@ async def test_a_deployment_that_goes_costs_no_other_s_request(tmp_path: Path) -
         entry: Any = door.first(head())
         found: Any = await door.choose(head(), "tiny", entry)
         assert found.at.name == "tiny", reads
+
+
+async def test_a_gateway_whose_last_deployment_is_gone_says_so(tmp_path: Path) -> None:
+    """Clients got 404 in the moment between the removal of the folder and the end of the gateway."""
+    door = doorman(tmp_path, "tiny")
+    entry: Any = door.first(head())
+    shutil.rmtree(tmp_path / "tiny")
+    door._scanned = -1e9
+    answers = [door.first(head()), await door.choose(head(), "tiny", entry)]
+    assert [(one.status, one.code) for one in answers if isinstance(one, GatewayAnswer)] == [
+        (503, "deployment_gone")
+    ] * 2
+
+
+def test_a_report_counts_after_its_file_was_removed(tmp_path: Path) -> None:
+    """A replaced deployment refuses until its route is gone too."""
+    clock = SystemClock()
+    put(
+        tmp_path / "tiny", "live.json", to_json(Live(clock.now(), "tiny", DeploymentState.DRAINING, 0.0, refusing=True))
+    )
+    behind = Behind(tmp_path / "tiny", clock)
+    assert behind.refusing
+    (tmp_path / "tiny" / "live.json").unlink()
+    assert behind.refusing
 
 
 def test_a_folder_that_cannot_be_read_closes_no_gateway(
