@@ -24,6 +24,7 @@ _AUDITED = 86400.0
 PROBE = "Reply with one word."
 PROBE_TOKENS = 1
 PROBE_SECONDS = 5.0
+_MAY_SERVE = (DeploymentState.READY, DeploymentState.RUNNING)
 Probed = tuple[DeploymentState, Answer | None, str]
 
 
@@ -135,7 +136,7 @@ async def _deployment(
     found = _as_watched(supervised, live) if supervised and live else await _as_seen(services, ordered, probe)
     if supervised and not live:
         # It may serve all the same, and nobody would notice its end
-        state = DeploymentState.DEGRADED if found.state is DeploymentState.READY else found.state
+        state = DeploymentState.DEGRADED if found.state in _MAY_SERVE else found.state
         name, endpoint = supervised.deployment, supervised.endpoint or found.endpoint
         problems = (*found.problems, supervised.trouble)
         found = replace(found, name=name, state=state, endpoint=endpoint, problems=problems)
@@ -182,7 +183,7 @@ def _unproven(ranks: Sequence[RankStatus], problems: Sequence[str], probe: bool)
         return DeploymentState.FAILED if failed else DeploymentState.STOPPED
     if problems:
         return DeploymentState.DEGRADED
-    return DeploymentState.LOADING if probe else DeploymentState.STARTING
+    return DeploymentState.LOADING if probe else DeploymentState.RUNNING
 
 
 async def _probe(services: Services, head: RankStatus) -> Probed:

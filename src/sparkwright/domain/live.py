@@ -10,10 +10,13 @@ from sparkwright.domain.values import dataclass, field
 
 
 class DeploymentState(StrEnum):
+    """RUNNING: the ranks run, and nobody has asked whether it serves; never a supervisor's state."""
+
     PLANNED = "planned"
     STAGING = "staging"
     STARTING = "starting"
     LOADING = "loading"
+    RUNNING = "running"
     READY = "ready"
     DEGRADED = "degraded"
     DRAINING = "draining"

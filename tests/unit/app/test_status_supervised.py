@@ -89,6 +89,8 @@ async def test_without_its_supervisor_it_is_degraded() -> None:
     found = await only(watched(running(), alive=False))
     assert found.state is DeploymentState.DEGRADED and found.answer is not None
     assert "its supervisor on spark-1 is not running" in found.problems[-1]
+    unasked = await only(watched(running(), alive=False), probe=False)
+    assert unasked.state is DeploymentState.DEGRADED
 
 
 async def test_what_an_interrupted_up_has_left_is_told_from_what_was_asked_for() -> None:
