@@ -17,7 +17,7 @@ from sparkwright.domain.units import duration
 from sparkwright.domain.unknown import known
 from sparkwright.domain.values import dataclass, replace
 from sparkwright.facts.ranks import ranks_fact
-from sparkwright.facts.store import supervised_fact
+from sparkwright.facts.store import CLOSED, supervised_fact
 from sparkwright.remote import docker, process, service
 
 _AUDITED = 86400.0
@@ -73,8 +73,8 @@ def _corrected(found: Deployment, all_asked: bool) -> Deployment:
     problems = [one for one in problems if one not in found.problems]
     if problems:
         problems.append(f"its supervisor's report of {duration(found.supervised.now - live.at)} ago does not have that")
-    if found.supervised.read_only:
-        problems.append(f"read-only file system on {found.supervised.node}: its supervisor cannot write its report")
+    if why := found.supervised.unwritable:
+        problems.append(f"{why} on {found.supervised.node}: its supervisor cannot write its report")
     state = DeploymentState.DEGRADED if problems and found.state is DeploymentState.READY else found.state
     return replace(found, state=state, problems=(*found.problems, *problems))
 
@@ -124,7 +124,9 @@ async def _told(services: Services, name: str) -> _Told:
     except NodeError as error:
         return _Told(trouble=(error.message,))
     ranks, supervised = listed.read(first), watched.read(second)
-    trouble = (f"{name}: {ranks.why}{ranks.raw and f': {ranks.raw}'}",) if isinstance(ranks, Unknown) else ()
+    wrong = [ranks] if isinstance(ranks, Unknown) else []
+    wrong += [supervised] if isinstance(supervised, Unknown) and supervised.why == CLOSED else []
+    trouble = tuple(f"{name}: {one.why}{one.raw and f': {one.raw}'}" for one in wrong)
     return _Told(known(ranks) or (), known(supervised) or (), trouble)
 
 
