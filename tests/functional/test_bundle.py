@@ -32,7 +32,8 @@ print(sorted({{"pydantic", "ahocorasick_rs", "rich", "pydantic_core"}} & set(sys
 def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runtime")
     with tarfile.open(fileobj=io.BytesIO(Bundle().archive())) as archive:
-        archive.extractall(folder, filter="data")
+        safe = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}  # Python 3.11.2 of Debian 12 has none
+        archive.extractall(folder, **safe)  # type: ignore[arg-type]
     return folder
 
 

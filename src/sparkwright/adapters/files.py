@@ -312,9 +312,10 @@ def _listed(places: Places) -> Iterator[tuple[str, Callable[[], SourceText]]]:
         if entry.name.endswith(".yaml"):
             name = entry.name.removesuffix(".yaml")
             yield name, partial(shipped, name)
-    for path in sorted(places.recipes.glob("*")) if places.recipes.is_dir() else ():
-        if path.suffix in SUFFIXES:
-            yield path.stem, partial(own, path)
+    with suppress(FileNotFoundError, NotADirectoryError, PermissionError):
+        for path in sorted(places.recipes.iterdir()):
+            if path.suffix in SUFFIXES:
+                yield path.stem, partial(own, path)
 
 
 def _is_path(name: str) -> bool:
