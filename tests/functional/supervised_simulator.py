@@ -33,8 +33,8 @@ from sparkwright.domain.progress import Happening, Notice
 from sparkwright.domain.recipe import Recipe
 from sparkwright.ports import Host
 from sparkwright.simulator.nodes import make_cluster
-from sparkwright.supervision.state import Policy, State
 from sparkwright.supervisor.context import DeploymentContext
+from sparkwright.supervisor.core.state import Policy, State
 from sparkwright.supervisor.home import Home
 from sparkwright.supervisor.loop import supervise
 

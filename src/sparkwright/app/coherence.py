@@ -5,8 +5,8 @@ import asyncio
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import NotReady
 from sparkwright.domain.recipe import ModelKind, Recipe
+from sparkwright.evals.coherence import Judged, answer_tokens, judge_answers, questions
 from sparkwright.ports import Endpoint
-from sparkwright.supervision.detect.coherence import Judged, answer_tokens, judge_answers, questions
 
 _SECONDS = 90.0  # for all of them: a GB10 needs two to ten
 

@@ -20,10 +20,10 @@ from sparkwright.domain.finding import Finding
 from sparkwright.domain.live import DeploymentState, Live
 from sparkwright.domain.unknown import known
 from sparkwright.domain.values import dataclass, replace
+from sparkwright.facts.kernel import OOM
 from sparkwright.facts.store import supervised_fact
 from sparkwright.logscan.logline import when, zone_seconds
 from sparkwright.remote import evidence as ask
-from sparkwright.supervision.detect.node import OOM
 
 _ROUND_TRIP = 2.0  # seconds: less says nothing about a clock
 _LATE = 5.0  # seconds: what a log's times may be off, and what comes just before an answer may belong to a fault

@@ -7,6 +7,7 @@ from sparkwright.app import keys as key_work
 from sparkwright.app.lease import did
 from sparkwright.app.services import Services, together, understood
 from sparkwright.checks.gateway import CHECKS, DIFFERS, NO_CADDY, PAIR, PORT
+from sparkwright.checks.supervision import NEW_CA
 from sparkwright.domain.check import Context
 from sparkwright.domain.codec import Unreadable, from_json, to_json
 from sparkwright.domain.errors import Refused, SparkwrightError
@@ -28,7 +29,6 @@ from sparkwright.gateway.caddy import (
 from sparkwright.gateway.keys import FRONT, ROUTE, FrontSetting, RouteSetting, parse
 from sparkwright.remote import gateway as commands
 from sparkwright.remote import service as service_commands
-from sparkwright.supervision.findings import NEW_CA
 
 _LOCAL = ("localhost", "127.0.0.1")
 _NAMES = 24

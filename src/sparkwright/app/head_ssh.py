@@ -5,13 +5,13 @@ from dataclasses import replace
 
 from sparkwright.app.lease import did
 from sparkwright.app.services import Services, by_node, understood
+from sparkwright.checks.supervision import NO_SSH
 from sparkwright.domain.errors import CommandFailed
 from sparkwright.domain.finding import Finding
 from sparkwright.domain.service import Installation, Reach, ServiceHost
 from sparkwright.facts.fact import Plain
 from sparkwright.facts.service import parse_reach
 from sparkwright.remote import node_ssh, service
-from sparkwright.supervision.findings import NO_SSH
 
 _OK = "ok"
 

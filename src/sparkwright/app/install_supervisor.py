@@ -11,6 +11,7 @@ from sparkwright.app.head_ssh import open_ways
 from sparkwright.app.lease import did, holding, pause, remove_supervisor, tag_of, taken_down
 from sparkwright.app.notify import apply_notify, missing_text
 from sparkwright.app.services import LaunchRequest, Services, finished
+from sparkwright.checks import supervision as sup
 from sparkwright.domain.codec import Unreadable, from_json, to_json
 from sparkwright.domain.command import Completed
 from sparkwright.domain.errors import Busy, NodeError, NotReady
@@ -24,7 +25,6 @@ from sparkwright.domain.values import dataclass, field, replace
 from sparkwright.emit.systemd import unit_name, unit_text
 from sparkwright.facts.ranks import ranks_fact
 from sparkwright.remote import service
-from sparkwright.supervision import findings as sup
 
 _SECRETS = ("HF_TOKEN",)
 _STEP = "supervise"

@@ -25,6 +25,7 @@ from sparkwright.app.services import ClusterState, LaunchRequest, Services, fini
 from sparkwright.app.stage import stage_image, stage_model
 from sparkwright.app.stop import clean, forget, old_ranks
 from sparkwright.app.swap import Swap, swapping
+from sparkwright.checks.supervision import GARBAGE
 from sparkwright.domain.deployment import Answer
 from sparkwright.domain.errors import CommandFailed, NotReady, Refused
 from sparkwright.domain.facts import RankStatus, Unknown
@@ -34,10 +35,8 @@ from sparkwright.domain.progress import StepDone, StepStarted
 from sparkwright.domain.units import DRAIN_SECONDS
 from sparkwright.domain.values import dataclass, replace
 from sparkwright.engines.catalog import engine_of
+from sparkwright.evals.coherence import Coherence, babble
 from sparkwright.remote.lease import Of
-from sparkwright.supervision.detect.canary import babble
-from sparkwright.supervision.detect.coherence import Coherence
-from sparkwright.supervision.findings import GARBAGE
 
 # What runs already answers a greeting in this time, or its start is watched.
 _ATTACH = 10.0

@@ -21,9 +21,9 @@ from sparkwright.domain.sample import LoadSample
 from sparkwright.domain.units import GIB, gib
 from sparkwright.engines.catalog import engine_of
 from sparkwright.facts.sample import parse_load
+from sparkwright.planner.floors import floors
 from sparkwright.remote import docker, process
 from sparkwright.remote.programs import Floors, guard, leave_guard
-from sparkwright.supervision.detect.memory import floors
 
 _KEPT, _SHOWN = 7200, 8
 _AGAIN = 1.0

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
 from sparkwright.app.services import Services
+from sparkwright.checks.supervision import PARSERS
 from sparkwright.domain.errors import NotReady
 from sparkwright.domain.evaluation import ProbeOutcome, ProbeState
 from sparkwright.domain.finding import Finding
@@ -14,8 +15,6 @@ from sparkwright.domain.recipe import Parsers
 from sparkwright.evals.catalog import PROBES, ProbeEntry, chosen
 from sparkwright.evals.heard import ProbeAnswer, ProbeRequest, read
 from sparkwright.evals.probe import NoAnswer, ProbeInputs, Tally
-from sparkwright.supervision.detect.quality import parser_probes
-from sparkwright.supervision.findings import PARSERS
 
 _SECONDS = 120.0  # for all of them: a GB10 needs about five
 _ENOUGH = 60.0
@@ -83,6 +82,12 @@ async def played(entries: Sequence[ProbeEntry], send: Send, seed: int = 0) -> li
 
 def _finding(plan: Plan, outcome: ProbeOutcome) -> Finding:
     return PARSERS.on(plan.deployment, f"{parser_of(plan.recipe.parsers, outcome.name)}: {outcome.detail}")
+
+
+def parser_probes(parsers: Parsers) -> tuple[str, ...]:
+    """The probes that show whether they fit; () without any."""
+    given = {"tool-call": parsers.tool, "thinking": parsers.reasoning, "length": parsers.tool or parsers.reasoning}
+    return tuple(name for name, parser in given.items() if parser)
 
 
 def parser_of(parsers: Parsers, probe: str) -> str:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from sparkwright.app.cluster_state import gather_state, inventory, nodes_for
 from sparkwright.app.services import ClusterState, LaunchRequest, Services, api_key
+from sparkwright.checks.supervision import GARBAGE
 from sparkwright.domain.deployment import Answer
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.plan import Plan
@@ -12,7 +13,6 @@ from sparkwright.domain.progress import StepDone, StepStarted
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.unknown import known
 from sparkwright.domain.values import dataclass, field, replace
-from sparkwright.supervision.findings import GARBAGE
 
 if TYPE_CHECKING:
     from sparkwright.app.install_supervisor import InstallResult

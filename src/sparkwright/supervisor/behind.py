@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from sparkwright.adapters.watched import Watched
 from sparkwright.domain.codec import Unreadable, from_json
 from sparkwright.domain.foreign_json import read_json
 from sparkwright.domain.live import GatewayUse, Live
@@ -16,7 +17,6 @@ from sparkwright.gateway.usage import Body
 from sparkwright.ports import Clock
 from sparkwright.supervisor.engine_answer import EngineAnswer
 from sparkwright.supervisor.meter import Metered
-from sparkwright.supervisor.watched import Watched
 
 
 class Behind:

@@ -27,7 +27,7 @@ from sparkwright.engines.catalog import engine_of
 from sparkwright.engines.dialect import is_exit_noise
 from sparkwright.engines.engine import Engine, served_name
 from sparkwright.ports import Sink
-from sparkwright.supervision.state import Announce, Policy
+from sparkwright.supervisor.core.state import Announce, Policy
 from sparkwright.supervisor.home import Home
 
 _LAST_LINES, _LAST_READINGS = 40, 12

@@ -21,12 +21,12 @@ from sparkwright.domain.units import duration
 from sparkwright.domain.unknown import known
 from sparkwright.remote import lease
 from sparkwright.remote import repair as commands
-from sparkwright.supervision.events import Answer, Captured, LaunchFailed, Rebooted, RebootFailed, Returned, Stopped
-from sparkwright.supervision.moves import disk_troubles
-from sparkwright.supervision.recovery import NOTHING, Needs, of_diagnosis
-from sparkwright.supervision.state import Capture, Launch, Reboot, State, StopRanks, SwapRanks, WatchRanks
 from sparkwright.supervisor.announcer import announce, view
 from sparkwright.supervisor.context import DeploymentContext
+from sparkwright.supervisor.core.events import Answer, Captured, LaunchFailed, Rebooted, RebootFailed, Returned, Stopped
+from sparkwright.supervisor.core.moves import disk_troubles
+from sparkwright.supervisor.core.recovery import NOTHING, Needs, of_diagnosis
+from sparkwright.supervisor.core.state import Capture, Launch, Reboot, State, StopRanks, SwapRanks, WatchRanks
 from sparkwright.supervisor.demand import in_use
 from sparkwright.supervisor.drain import drained
 from sparkwright.supervisor.endpoint import outage_began

@@ -24,6 +24,7 @@ from sparkwright.adapters.machine import SystemClock
 from sparkwright.adapters.openai_http import ModelLists
 from sparkwright.adapters.sqlite.usage import UsageStore
 from sparkwright.adapters.watchdog import watched_by_systemd
+from sparkwright.adapters.watched import Watched
 from sparkwright.domain.codec import from_json
 from sparkwright.gateway import caddy, decide
 from sparkwright.gateway.decide import UNKNOWN_MODEL, GatewayAnswer
@@ -44,7 +45,6 @@ from sparkwright.supervisor.behind import Behind, Deployed, Flight
 from sparkwright.supervisor.connection import PIECE, OwnPage, RequestHead
 from sparkwright.supervisor.meter import OTHER, Counted, Meter
 from sparkwright.supervisor.passing import Passing
-from sparkwright.supervisor.watched import Watched
 
 _LOOK_AGAIN = 0.1
 _SCAN_EVERY = 0.2

@@ -18,9 +18,9 @@ from sparkwright.domain.values import dataclass, field
 from sparkwright.facts import sample as asking
 from sparkwright.facts.ranks import docker_away, ranks_fact
 from sparkwright.facts.sample import Samples, halts, parse
-from sparkwright.supervision.events import Fault
-from sparkwright.supervision.state import Recovery
 from sparkwright.supervisor.context import DeploymentContext
+from sparkwright.supervisor.core.events import Fault
+from sparkwright.supervisor.core.state import Recovery
 from sparkwright.supervisor.event_bus import EventBus
 
 # Of a node that hangs; one that is down is told sooner by ssh itself.

@@ -22,11 +22,11 @@ from sparkwright.domain.recipe import Runtime
 from sparkwright.domain.sample import Sample
 from sparkwright.domain.units import GIB, gib
 from sparkwright.domain.unknown import Unknown, known
-from sparkwright.supervision import moves
-from sparkwright.supervision.events import Launched, LaunchFailed, Ready, Stopped
-from sparkwright.supervision.recovery import of_findings
-from sparkwright.supervision.state import Recovery
 from sparkwright.supervisor.context import RELAUNCHES, STARTED_IN, DeploymentContext, Starting
+from sparkwright.supervisor.core import moves
+from sparkwright.supervisor.core.events import Launched, LaunchFailed, Ready, Stopped
+from sparkwright.supervisor.core.recovery import of_findings
+from sparkwright.supervisor.core.state import Recovery
 from sparkwright.supervisor.demand import made_room
 from sparkwright.supervisor.endpoint import asked, shown
 from sparkwright.supervisor.event_bus import EventBus
