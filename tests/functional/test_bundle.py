@@ -14,7 +14,7 @@ from sparkwright.adapters.bundle import Bundle
 _IMPORTS = """
 import importlib, pkgutil, sys
 sys.path.insert(0, {folder!r})
-for name in ("sparkwright.supervisor.run", "sparkwright.supervisor.gateway"):
+for name in ("sparkwright.supervisor.run", "sparkwright.supervisor.proxy.gateway"):
     importlib.import_module(name)
 import sparkwright.logscan.multi_search, sparkwright.causes.diagnose, sparkwright.compat.table
 from sparkwright.compat.table import ENGINES, read_table

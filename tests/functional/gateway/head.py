@@ -36,7 +36,7 @@ PROGRAM = """
 import sys
 sys.path[:0] = {path!r}
 from pathlib import Path
-from sparkwright.supervisor.gateway import main
+from sparkwright.supervisor.proxy.gateway import main
 sys.exit(main(Path(sys.argv[3])))
 """
 

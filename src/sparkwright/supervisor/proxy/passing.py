@@ -18,9 +18,17 @@ import h11
 from sparkwright.gateway.decide import GATEWAY_FAULT, GatewayAnswer, invalid, too_large
 from sparkwright.gateway.model_scan import scan_for
 from sparkwright.gateway.usage import Body, streams
-from sparkwright.supervisor.connection import PIECE, Gone, OwnPage, ProxyConnection, RequestHead, TooLarge, TooSlow
-from sparkwright.supervisor.engine_answer import EngineAnswer, MalformedAnswer
-from sparkwright.supervisor.spool import IN_MEMORY, HeldBody, Spool, SpoolFull
+from sparkwright.supervisor.proxy.connection import (
+    PIECE,
+    Gone,
+    OwnPage,
+    ProxyConnection,
+    RequestHead,
+    TooLarge,
+    TooSlow,
+)
+from sparkwright.supervisor.proxy.engine_answer import EngineAnswer, MalformedAnswer
+from sparkwright.supervisor.proxy.spool import IN_MEMORY, HeldBody, Spool, SpoolFull
 
 _CONNECT = 3.0
 _KEEP_ALIVE = 10.0

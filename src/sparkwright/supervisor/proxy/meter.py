@@ -10,7 +10,7 @@ from sparkwright.gateway.decide import GatewayAnswer
 from sparkwright.gateway.keys import Key
 from sparkwright.gateway.usage import ASK, MINUTE, STREAMS, Body, Counting, KeyLoad, asks_nothing, enough
 from sparkwright.ports import Clock
-from sparkwright.supervisor.engine_answer import EngineAnswer
+from sparkwright.supervisor.proxy.engine_answer import EngineAnswer
 
 ENGINES_OWN, OTHER = "(the engine's own key)", "(other)"
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from fakes.clock import FakeClock
 from sparkwright.domain.codec import to_json
 from sparkwright.domain.live import DeploymentState, Live
-from sparkwright.supervisor.behind import Behind
+from sparkwright.supervisor.proxy.behind import Behind
 
 
 async def test_what_gives_nothing_and_is_not_watched_refuses_with_the_reason(tmp_path: Path) -> None:

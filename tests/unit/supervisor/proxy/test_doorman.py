@@ -15,10 +15,10 @@ from sparkwright.domain.codec import to_json
 from sparkwright.domain.live import DeploymentState, Live
 from sparkwright.gateway.decide import GatewayAnswer
 from sparkwright.gateway.keys import FrontSetting, Key, Keys, RouteSetting, digest, text_of
-from sparkwright.supervisor.behind import Behind
-from sparkwright.supervisor.connection import RequestHead
-from sparkwright.supervisor.gateway import CountedRequest, Doorman
-from sparkwright.supervisor.spool import Spool, SpoolFull
+from sparkwright.supervisor.proxy.behind import Behind
+from sparkwright.supervisor.proxy.connection import RequestHead
+from sparkwright.supervisor.proxy.gateway import CountedRequest, Doorman
+from sparkwright.supervisor.proxy.spool import Spool, SpoolFull
 
 KEY = "sk-sw-" + "1f" * 24
 ROUTES = ("POST /v1/chat/completions", "GET /v1/models", "GET /v1/realtime")
@@ -105,7 +105,7 @@ def test_a_folder_that_cannot_be_read_closes_no_gateway(
     def refuses(_: object) -> Any:
         raise OSError(24, "Too many open files")
 
-    monkeypatch.setattr("sparkwright.supervisor.gateway.os.scandir", refuses)
+    monkeypatch.setattr("sparkwright.supervisor.proxy.gateway.os.scandir", refuses)
     door._scanned = -1e9
     assert list(door.deployed) == ["tiny"]
     assert "Too many open files" in capsys.readouterr().err

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sparkwright.supervisor.engine_answer import HEAD_LIMIT, EngineAnswer, MalformedAnswer
+from sparkwright.supervisor.proxy.engine_answer import HEAD_LIMIT, EngineAnswer, MalformedAnswer
 from unit.for_each import for_each
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"

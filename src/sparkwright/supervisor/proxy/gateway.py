@@ -41,10 +41,10 @@ from sparkwright.gateway.keys import (
 from sparkwright.gateway.keys import Key as GatewayKey
 from sparkwright.gateway.models import MODELS, ListedModels, models_page, names_of
 from sparkwright.ports import Clock
-from sparkwright.supervisor.behind import Behind, Deployed, Flight
-from sparkwright.supervisor.connection import PIECE, OwnPage, RequestHead
-from sparkwright.supervisor.meter import OTHER, Counted, Meter
-from sparkwright.supervisor.passing import Passing
+from sparkwright.supervisor.proxy.behind import Behind, Deployed, Flight
+from sparkwright.supervisor.proxy.connection import PIECE, OwnPage, RequestHead
+from sparkwright.supervisor.proxy.meter import OTHER, Counted, Meter
+from sparkwright.supervisor.proxy.passing import Passing
 
 _LOOK_AGAIN = 0.1
 _SCAN_EVERY = 0.2

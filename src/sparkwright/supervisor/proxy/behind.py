@@ -15,8 +15,8 @@ from sparkwright.gateway.decide import GatewayAnswer
 from sparkwright.gateway.keys import ROUTE, RouteSetting
 from sparkwright.gateway.usage import Body
 from sparkwright.ports import Clock
-from sparkwright.supervisor.engine_answer import EngineAnswer
-from sparkwright.supervisor.meter import Metered
+from sparkwright.supervisor.proxy.engine_answer import EngineAnswer
+from sparkwright.supervisor.proxy.meter import Metered
 
 
 class Behind:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from sparkwright.supervisor import connection
-from sparkwright.supervisor.passing import Passing
-from unit.supervisor.test_doorman import KEY, doorman
+from sparkwright.supervisor.proxy import connection
+from sparkwright.supervisor.proxy.passing import Passing
+from unit.supervisor.proxy.test_doorman import KEY, doorman
 
 HEAD = "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\nContent-Length: 5000\r\n\r\n"
 
