@@ -4,15 +4,12 @@ from collections.abc import Sequence
 
 from sparkwright.app.cluster_state import gather_state, nodes_for
 from sparkwright.app.services import ClusterState, LaunchRequest, Services
-from sparkwright.app.watch import StartWatch
 from sparkwright.domain.calibration import Calibration, Conditions
 from sparkwright.domain.checkpoint import Checkpoint
 from sparkwright.domain.cluster import Cluster, Node
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.facts import Driver, Unknown
 from sparkwright.domain.ledger import Fit, MemoryLedger
-from sparkwright.domain.plan import Plan
-from sparkwright.domain.plan_history import compared, promised, started
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.units import gib
 from sparkwright.domain.values import dataclass, replace
@@ -44,12 +41,12 @@ def calibrated(services: Services, request: LaunchRequest, found: ClusterState) 
     known, recipe = {}, request.recipe
     alike = recipe.parallelism.pp == 1 and not traits(recipe).by_layer
     for rank, node in enumerate(nodes_for(services, recipe)):
-        wanted = _conditions(recipe, found, rank, node.name)
+        wanted = conditions_of(recipe, found, rank, node.name)
         one = calibrate.choose(request.measured or services.calibrations.like(wanted), wanted, alike)
         if one and request.measured:
             _same_model(one, recipe, found.checkpoints)
         if one:
-            known[node.name] = calibrate.onto(one, recipe, _pool(found, node.name, recipe, request.deployment))
+            known[node.name] = calibrate.onto(one, recipe, pool_bytes(found, node.name, recipe, request.deployment))
     return replace(found, calibrations=known)
 
 
@@ -68,52 +65,14 @@ def _same_model(given: Calibration, recipe: Recipe, checkpoints: Checkpoints) ->
         )
 
 
-def save_figures(services: Services, plan: Plan, found: ClusterState, watch: StartWatch, timed: bool) -> None:
-    """Saves the figures of each rank's log; timed: it was watched from its beginning, so its phases are known.
-
-    What cannot be saved is reported: it is no reason to fail a start. The demo's nodes leave nothing behind.
-    """
-    if services.cluster.simulated:
-        return
-    phases = tuple((str(phase), at - watch.began) for phase, at in watch.phases.items()) if timed else ()
-    for rank in watch.ranks:
-        under = _conditions(plan.recipe, found, rank.spec.rank, rank.spec.node)
-        there, at = _pool(found, rank.spec.node, plan.recipe, plan.deployment), services.clock.now()
-        one = calibrate.measured(rank.figures.facts, under, at=at, source=plan.deployment, pool=there)
-        one = replace(one, kept=_kept(watch, rank.spec.node, one.weights) if timed else None)
-        trouble = "" if one.is_empty else services.calibrations.save(replace(one, phases=phases))
-        if trouble:
-            services.notice(f"the engine's figures are not kept for the next plan: {trouble}", warning=True)
-            return
-        remember_prediction(services, plan, one, [other.spec.node for other in watch.ranks])
-
-
-def remember_prediction(services: Services, plan: Plan, one: Calibration, nodes: Sequence[str]) -> None:
-    """Keep what the plan said of the node next to what its engine logged; not where several ranks share it."""
-    node = one.conditions.node
-    ledger = next((found for found in plan.ledgers if found.node == node), None)
-    if services.history is None or ledger is None or nodes.count(node) != 1:
-        return
-    first = plan.speeds[:1] if one.conditions.rank == 0 else ()
-    more = [row for speed in first for row in (*started(speed.loading, one), *promised(speed.decode, one))]
-    if (rows := (*compared(ledger, one), *more)) and (trouble := services.history.add(rows)):
-        services.notice(f"the plan's predictions are not kept: {trouble}", warning=True)
-
-
-def _kept(watch: StartWatch, node: str, weights: int | None) -> int | None:
-    """Bytes that loading took besides the weights; None where it was not sampled, or several ranks share the node."""
-    fell = watch.memory.fell(node)
-    alone = [rank.spec.node for rank in watch.ranks].count(node) == 1
-    return max(0, fell - weights) if alone and fell is not None and weights is not None else None
-
-
-def _conditions(recipe: Recipe, found: ClusterState, rank: int, node: str) -> Conditions:
+def conditions_of(recipe: Recipe, found: ClusterState, rank: int, node: str) -> Conditions:
+    """The conditions under which a rank's figures count again."""
     driver, image = found.facts[node].driver, found.images.get(node, ("", 0))[0]
     version = driver.version if isinstance(driver, Driver) and isinstance(driver.version, str) else ""
     return calibrate.conditions(recipe, simulated(recipe), rank=rank, node=node, image=image, driver=version)
 
 
-def _pool(found: ClusterState, node: str, recipe: Recipe, deployment: str) -> int:
+def pool_bytes(found: ClusterState, node: str, recipe: Recipe, deployment: str) -> int:
     """Bytes that the engine's memory fraction refers to: all memory, or the memory free at its start. 0: unknown."""
     there = pool(found.facts[node], deployment, 1)
     if isinstance(there, Unknown):
@@ -168,7 +127,7 @@ def _learned(services: Services, recipe: Recipe, found: ClusterState, cost: Load
     flags = {name: value for name, value in recipe.flags.items() if option_name(name) != LOAD_FORMAT}
     flags |= {} if cost.name == DEFAULT else {LOAD_FORMAT: cost.name}
     made = recipe if loader_name(recipe) == cost.name else replace(recipe, flags=flags)
-    wanted = _conditions(made, found, 0, head)
+    wanted = conditions_of(made, found, 0, head)
     one = calibrate.choose(services.calibrations.like(wanted), wanted)
     took = calibrate.load_seconds(one) if one else None
     return replace(cost, took=took, kept=one.kept, source=calibrate.source_of(one)) if one and took else cost

@@ -10,8 +10,9 @@ from sparkwright.app.changed import remember, report_changes
 from sparkwright.app.cluster_state import gather_state, looked_at, nodes_for
 from sparkwright.app.coherence import judged_answers, wants_coherence
 from sparkwright.app.engine_options import with_options
+from sparkwright.app.figures import save_figures
 from sparkwright.app.free import free_memory
-from sparkwright.app.gate import calibrated, save_figures
+from sparkwright.app.gate import calibrated
 from sparkwright.app.gateway import refuse_shared_change
 from sparkwright.app.install_supervisor import InstallOptions, install_supervisor, record
 from sparkwright.app.lease import Leases, holding, remove_supervisor, taking_over

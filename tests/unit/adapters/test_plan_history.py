@@ -7,7 +7,7 @@ import pytest
 
 from sparkwright.adapters.plan_history import FilePlanHistory
 from sparkwright.app.bench.prediction import compare_with_plan
-from sparkwright.app.gate import remember_prediction
+from sparkwright.app.figures import remember_prediction
 from sparkwright.app.plan import make_plan
 from sparkwright.cli.plan_history import history_json, history_text
 from sparkwright.domain.calibration import Calibration, Conditions
