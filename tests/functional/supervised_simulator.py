@@ -20,9 +20,9 @@ from sparkwright.adapters.machine import SystemClock
 from sparkwright.adapters.openai_http import OpenAiEndpoint
 from sparkwright.adapters.sqlite.store import SqliteStore
 from sparkwright.adapters.ssh import SshSettings
-from sparkwright.app.launch import Options, up
+from sparkwright.app.serve.launch import Options, up
+from sparkwright.app.serve.stop import down
 from sparkwright.app.services import LaunchRequest, Services
-from sparkwright.app.stop import down
 from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.codec import from_json, to_json
 from sparkwright.domain.command import Command, Completed

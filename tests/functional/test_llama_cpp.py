@@ -19,7 +19,7 @@ from functional.facts.shell import run as run_here
 from functional.tiny_gguf import TO_THE_LIMIT, write_tiny_gguf
 from sparkwright.adapters.machine import SystemClock
 from sparkwright.adapters.openai_http import OpenAiEndpoint
-from sparkwright.app.coherence import judged_answers
+from sparkwright.app.serve.coherence import judged_answers
 from sparkwright.domain.cluster import NodePaths
 from sparkwright.domain.command import Secret
 from sparkwright.domain.facts import EngineFound

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field, replace
 from random import Random
 
 from sparkwright.app.bench.benchmark import PreparedBench
+from sparkwright.app.bench.evaluate import probe_all
 from sparkwright.app.bench.levels import LevelStep, ended, measured
 from sparkwright.app.bench.measure import run_of, same_server
 from sparkwright.app.bench.prompt_corpus import CorpusInputs, prepare
 from sparkwright.app.bench.target import Bench, Screen
-from sparkwright.app.evaluate import probe_all
 from sparkwright.app.services import finished
 from sparkwright.domain.errors import NotReady, UsageError
 from sparkwright.domain.evaluation import Evaluation, Event, ProbeOutcome, ProbeState

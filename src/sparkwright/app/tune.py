@@ -10,16 +10,16 @@ from typing import Any, Protocol
 
 from sparkwright.app.bench.benchmark import BenchRequest, go
 from sparkwright.app.bench.deployment_target import deployment
+from sparkwright.app.bench.evaluate import EvaluationScreen, probe_all
 from sparkwright.app.bench.target import Bench
-from sparkwright.app.evaluate import EvaluationScreen, probe_all
-from sparkwright.app.launch import start_ranks
 from sparkwright.app.lease import holding
-from sparkwright.app.load_guard import load_floors
-from sparkwright.app.prepare import Outcome, prepare
-from sparkwright.app.ready import until_ready
+from sparkwright.app.serve.launch import start_ranks
+from sparkwright.app.serve.load_guard import load_floors
+from sparkwright.app.serve.prepare import Outcome, prepare
+from sparkwright.app.serve.ready import until_ready
+from sparkwright.app.serve.stop import clean
+from sparkwright.app.serve.swap import Swap
 from sparkwright.app.services import Services
-from sparkwright.app.stop import clean
-from sparkwright.app.swap import Swap
 from sparkwright.app.tune_survey import TuneSurvey
 from sparkwright.domain.errors import CommandFailed, NotReady, Refused, SparkwrightError
 from sparkwright.domain.evaluation import ProbeOutcome as Probed

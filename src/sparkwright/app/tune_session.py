@@ -5,10 +5,10 @@ from contextlib import asynccontextmanager
 from functools import partial
 
 from sparkwright.app.bench.target import Bench
-from sparkwright.app.launch import again
-from sparkwright.app.running import Old, find
+from sparkwright.app.serve.launch import again
+from sparkwright.app.serve.running import Old, find
+from sparkwright.app.serve.swap import Swap
 from sparkwright.app.services import Services, finished
-from sparkwright.app.swap import Swap
 from sparkwright.app.tune import Journal, Show, TuneSearch
 from sparkwright.app.tune_survey import TuneSurvey
 from sparkwright.domain.codec import Unreadable, from_json, to_json

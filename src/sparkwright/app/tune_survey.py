@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 import yaml
 
 from sparkwright.app.cluster_state import gather_state, nodes_for
-from sparkwright.app.gate import calibrated, judge_of, unreal
-from sparkwright.app.plan import make_plan
+from sparkwright.app.plan.gate import calibrated, judge_of, unreal
+from sparkwright.app.plan.planning import make_plan
 from sparkwright.app.services import ClusterState, LaunchRequest, Services
 from sparkwright.domain.command import Command
 from sparkwright.domain.errors import RecipeError, UsageError

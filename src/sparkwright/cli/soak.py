@@ -11,9 +11,9 @@ from sparkwright import __version__
 from sparkwright.adapters.files import open_workload
 from sparkwright.app.bench.benchmark import BenchRequest
 from sparkwright.app.bench.measure import adjusted
+from sparkwright.app.bench.runs import taken_up
 from sparkwright.app.bench.target import Bench
 from sparkwright.app.cluster_options import ClusterOptions
-from sparkwright.app.runs import taken_up
 from sparkwright.cli import complete
 from sparkwright.cli import options as shared
 from sparkwright.cli.bench import BenchOptions, endpoint, filled
@@ -163,7 +163,7 @@ async def _asked(made: Bench, target: str, asked: BenchOptions, how: dict[str, A
 
 
 def _page(run: Run, out: str) -> Path:
-    from sparkwright.app.report import ReportForm, evaluated
+    from sparkwright.app.bench.report import ReportForm, evaluated
 
     path = Path(out or f"{run.id}.html").expanduser()
     try:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from sparkwright.app.incident import Evidence, explain
+from sparkwright.app.diagnose.incident import Evidence, explain
 from sparkwright.domain.incident import Deployed, Incident, IncidentEvent, News
 from sparkwright.domain.live import DeploymentState, Live, LiveNode, LiveRestart
 from sparkwright.supervisor.context import BEGUN, LEFT, RELAUNCHES, RESTARTED, RESTARTS, STARTED_IN, DeploymentContext

@@ -11,9 +11,9 @@ from sparkwright.adapters.notify import Notifier
 from sparkwright.adapters.sqlite.store import SqliteStore
 from sparkwright.app import ranks
 from sparkwright.app.cluster_state import nodes_for
-from sparkwright.app.diagnose import reading
-from sparkwright.app.incident import Heard
-from sparkwright.app.prepare import Outcome
+from sparkwright.app.diagnose.diagnosing import reading
+from sparkwright.app.diagnose.incident import Heard
+from sparkwright.app.serve.prepare import Outcome
 from sparkwright.app.services import LaunchRequest, Services
 from sparkwright.domain.command import Secret
 from sparkwright.domain.incident import Incident

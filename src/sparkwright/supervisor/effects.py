@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 
-from sparkwright.app import incident as evidence
+from sparkwright.app.diagnose import incident as evidence
 from sparkwright.app.services import ClusterState, each
 from sparkwright.causes.diagnose import consequences
 from sparkwright.domain.codec import to_json

@@ -6,7 +6,7 @@ certificate expires while it serves, a keys file gets damaged, an engine whose g
 
 import asyncio
 
-from sparkwright.app.gateway import ENDPOINT, ca_folder, findings, gateway_name, shared
+from sparkwright.app.serve.gateway import ENDPOINT, ca_folder, findings, gateway_name, shared
 from sparkwright.checks.gateway import KEYS, MODES, PAIR
 from sparkwright.domain.deployment import Answer
 from sparkwright.domain.diagnosis import Cause

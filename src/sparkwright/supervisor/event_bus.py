@@ -5,9 +5,9 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sparkwright.app.diagnose import year_of
-from sparkwright.app.diagnose_watch import Watching
-from sparkwright.app.parsers import parser_probes
+from sparkwright.app.bench.parsers import parser_probes
+from sparkwright.app.diagnose.diagnosing import year_of
+from sparkwright.app.diagnose.log_watch import Watching
 from sparkwright.domain.diagnosis import CONFIDENT, Cause
 from sparkwright.engines.dialect import of_a_client, quotes_a_client
 from sparkwright.ports import Clock

@@ -6,8 +6,8 @@ from contextlib import aclosing
 from typing import TypeVar
 
 from sparkwright.app.ranks import End, runs
+from sparkwright.app.serve.watch import TAIL, how
 from sparkwright.app.services import by_node, together
-from sparkwright.app.watch import TAIL, how
 from sparkwright.domain.errors import NodeError, Unreachable
 from sparkwright.domain.facts import RankStatus
 from sparkwright.domain.live import LiveRank

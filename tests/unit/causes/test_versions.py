@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from sparkwright.app.examine import examine
+from sparkwright.app.diagnose.examine import examine
 from sparkwright.causes.diagnose import VERSIONS
 from sparkwright.causes.load import families, whole_log
 from sparkwright.compat.versions import ranges

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sparkwright.app.prepare import Outcome, prepare
+from sparkwright.app.serve.prepare import Outcome, prepare
 from sparkwright.domain.codec import from_json, to_json
 from sparkwright.domain.finding import Finding, Severity
 from sparkwright.domain.live import Ask, DeploymentState, Desired, GatewayUse, Live, Request

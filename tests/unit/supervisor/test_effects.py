@@ -8,8 +8,8 @@ import pytest
 
 from fakes.rank_node import STATE as HOME
 from fakes.rank_node import Exit
-from sparkwright.app import incident as evidence
-from sparkwright.app.prepare import Outcome, prepare
+from sparkwright.app.diagnose import incident as evidence
+from sparkwright.app.serve.prepare import Outcome, prepare
 from sparkwright.domain.command import Command
 from sparkwright.domain.errors import NotReady, Unreachable
 from sparkwright.domain.incident import CHANGED

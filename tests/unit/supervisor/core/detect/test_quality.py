@@ -2,7 +2,7 @@
 
 from random import Random
 
-from sparkwright.app.parsers import parser_probes
+from sparkwright.app.bench.parsers import parser_probes
 from sparkwright.domain.recipe import Parsers
 from sparkwright.supervisor.core.detect.quality import AGAIN, EVERY, STRIKES, Quality
 
