@@ -17,8 +17,8 @@ from sparkwright.domain.run import Level, Reads, Row, Run, RunConditions
 from sparkwright.domain.units import GIB
 from sparkwright.domain.verdict import Estimate, Load, Speed
 from sparkwright.domain.workload import Length, LevelPlan, Pace, Single, Workload
-from unit.app.scene import request, scene
 from unit.app.plan.test_plan import found
+from unit.app.scene import request, scene
 
 ROW = PredictionError(
     1.0, "v4", "v4@1m", "vllm 0.33.0", "spark-1", WEIGHTS, 70.0 * GIB, 68.0 * GIB, 72.0 * GIB, 71.0 * GIB

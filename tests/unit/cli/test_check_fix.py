@@ -18,8 +18,8 @@ from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.finding import Rights
 from sparkwright.ports import Sink
 from sparkwright.remote import repair
-from unit.app.scene import Scene, cluster
 from unit.app.check.test_fix import WANTED, Tunable
+from unit.app.scene import Scene, cluster
 
 Call = Callable[..., tuple[int, str, str]]
 

@@ -24,8 +24,8 @@ from sparkwright.planner.knobs import kv_dtypes
 from sparkwright.planner.remedies import yaml_lines
 from sparkwright.recipes.load import load_recipe
 from sparkwright.recipes.problems import overlay
-from unit.app.scene import SHIPPED, recipe, request, scene
 from unit.app.plan.test_plan import IDENTITY
+from unit.app.scene import SHIPPED, recipe, request, scene
 from unit.planner.memory_samples import node, shape
 
 NVFP4 = shape("minimax-m2.7-nvfp4")

@@ -10,8 +10,8 @@ from sparkwright.domain.command import Completed
 from sparkwright.domain.plan import Plan, stopping
 from sparkwright.domain.recipe import Parallelism
 from sparkwright.facts.checkpoint import parse
-from unit.app.scene import recipe, request, scene
 from unit.app.plan.test_plan import found
+from unit.app.scene import recipe, request, scene
 
 CONFIG = {
     "architectures": ["Qwen3ForCausalLM"], "num_hidden_layers": 4, "num_attention_heads": 8, "num_key_value_heads": 4,

@@ -14,8 +14,8 @@ from sparkwright.domain.facts import RankStatus
 from sparkwright.domain.live import Desired
 from sparkwright.domain.recipe import Recipe
 from sparkwright.remote import service
-from unit.app.scene import Scene, recipe, request, scene
 from unit.app.plan.test_plan import found
+from unit.app.scene import Scene, recipe, request, scene
 
 
 async def reported(here: Scene, of: Recipe) -> str:

@@ -20,7 +20,6 @@ from sparkwright.app.serve.ready import until_ready
 from sparkwright.app.serve.stop import clean
 from sparkwright.app.serve.swap import Swap
 from sparkwright.app.services import Services
-from sparkwright.app.tune_survey import TuneSurvey
 from sparkwright.domain.errors import CommandFailed, NotReady, Refused, SparkwrightError
 from sparkwright.domain.evaluation import ProbeOutcome as Probed
 from sparkwright.domain.evaluation import ProbeState
@@ -31,8 +30,9 @@ from sparkwright.domain.tuning import START, Point, Trial, Tried, Tuned, scored
 from sparkwright.domain.units import gib
 from sparkwright.domain.values import dataclass, field, replace
 from sparkwright.evals import catalog
-from sparkwright.loadgen import effects, search, tuning
-from sparkwright.planner.tuning import variant
+from sparkwright.tune import effects, score, search
+from sparkwright.tune.candidates import variant
+from sparkwright.tune.survey import TuneSurvey
 
 _PROBES = ("follows", "tool-call", "thinking", "length", "batch")
 _FAILED = (ProbeState.FAILED, ProbeState.BROKEN)
@@ -146,7 +146,7 @@ class TuneSearch:
         if trial.rung == START:
             return replace(trial, state=Tried.MEASURED, start=started, scores=(1 / max(started, 1e-3),))
         survey, name = self.survey, self.survey.request.deployment
-        asked = tuning.Short(survey.wanted.goal, survey.request.recipe.serving.context, survey.wanted.users, self._pace)
+        asked = score.Short(survey.wanted.goal, survey.request.recipe.serving.context, survey.wanted.users, self._pace)
         work = asked.workload(trial.rung, survey.wanted.seed)
         tags, note = (f"tune-{self.journal.id}",), str(dict(variant(survey.settings, trial.point).keys) or "as it is")
         request = BenchRequest(work, tags=tags, note=note)
@@ -167,13 +167,13 @@ class TuneSearch:
         return fmean(own.scores) if own else 0.0
 
     def _judged(self, trial: Trial, run: Run) -> Trial:
-        found = tuning.scores(run, self.survey.wanted.goal)
+        found = score.scores(run, self.survey.wanted.goal)
         for ledger in self._plan.ledgers if self._plan and not self.survey.simulated else ():
-            floor, least = load_floors(ledger).hard, tuning.least_memory(run).get(ledger.node)
+            floor, least = load_floors(ledger).hard, score.least_memory(run).get(ledger.node)
             if least is not None and least < floor:
                 why = f"{ledger.node} had {gib(least)} available, the floor is {gib(floor)}"
                 return replace(trial, state=Tried.EXCLUDED, detail=why)
-        lost = tuning.failures(run)
+        lost = score.failures(run)
         if not found or lost > len(found):
             return replace(trial, state=Tried.EXCLUDED, detail=f"{lost} requests failed: see the run")
         detail = f"{lost} requests failed" if lost else ""

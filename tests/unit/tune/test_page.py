@@ -5,15 +5,7 @@ from __future__ import annotations
 from sparkwright.domain.tuning import START, Candidate, Trial, Tried, Tuned, TuneGoal, TuneSetting
 from sparkwright.domain.values import replace
 from sparkwright.domain.verdict import Estimate
-from sparkwright.report.tuning import (
-    budget_text,
-    counts_text,
-    rest_text,
-    score_text,
-    trial_table,
-    tuning_page,
-    verdict,
-)
+from sparkwright.tune.page import budget_text, counts_text, rest_text, score_text, trial_table, tuning_page, verdict
 from unit.for_each import for_each
 
 SETTINGS = (

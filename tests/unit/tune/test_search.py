@@ -8,8 +8,8 @@ from random import Random
 import pytest
 
 from sparkwright.domain.tuning import Point, Trial, Tried, TuneSetting, scored
-from sparkwright.loadgen import search
-from sparkwright.loadgen.effects import effects
+from sparkwright.tune import search
+from sparkwright.tune.effects import effects
 
 SETTINGS = (
     TuneSetting("threads", "flags.threads", (None, 1, 2, 4)),

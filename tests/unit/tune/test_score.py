@@ -7,7 +7,7 @@ import pytest
 from sparkwright.domain.run import Level, Row, Run, RunConditions, Scrape
 from sparkwright.domain.tuning import TuneGoal
 from sparkwright.loadgen.profiles import largest
-from sparkwright.loadgen.tuning import Short, failures, least_memory, scores
+from sparkwright.tune.score import Short, failures, least_memory, scores
 
 
 def run(*rows: Row, goal: TuneGoal = TuneGoal.THROUGHPUT) -> Run:

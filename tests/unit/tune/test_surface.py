@@ -7,7 +7,7 @@ from math import exp, log
 import pytest
 
 from sparkwright.domain.tuning import Point, TuneSetting
-from sparkwright.loadgen.surface import MeasuredPoint, seen, surface
+from sparkwright.tune.surface import MeasuredPoint, seen, surface
 
 BATCH = TuneSetting("batch", "serving.batched_tokens", (512, 64, 256, 1024, 2048))
 KIND = TuneSetting("kind", "flags.kind", (None, "a", "b"))

@@ -9,7 +9,7 @@ from sparkwright.domain.tuning import TuneGoal
 from sparkwright.domain.values import dataclass
 from sparkwright.domain.workload import Agent, Length, LevelPlan, Pace, Shape, Single, Workload
 from sparkwright.loadgen.samples import counted, good, span
-from sparkwright.loadgen.search import repeats
+from sparkwright.tune.search import repeats
 
 VERSION = 2
 _DEADLINE = 900.0

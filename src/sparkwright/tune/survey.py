@@ -16,14 +16,14 @@ from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.tuning import Candidate, Point, TuneGoal, TuneSetting
 from sparkwright.domain.values import dataclass, field, replace
 from sparkwright.domain.verdict import Estimate, Load
-from sparkwright.engines import tuning as known
-from sparkwright.loadgen import search
 from sparkwright.planner.judge import RealJudge
 from sparkwright.planner.remedies import changed
-from sparkwright.planner.tuning import ordered, predicted, tree_of, unsafe, variant
 from sparkwright.planner.usable import with_published
 from sparkwright.recipes.load import load_recipe
 from sparkwright.recipes.problems import overlay
+from sparkwright.tune import search
+from sparkwright.tune import settings as known
+from sparkwright.tune.candidates import ordered, predicted, tree_of, unsafe, variant
 
 _REFUSED = 40  # that are kept to be shown
 _BENCH = 60.0  # seconds of a short bench and the probes, once it serves

@@ -9,11 +9,11 @@ from sparkwright.app.serve.launch import again
 from sparkwright.app.serve.running import Old, find
 from sparkwright.app.serve.swap import Swap
 from sparkwright.app.services import Services, finished
-from sparkwright.app.tune import Journal, Show, TuneSearch
-from sparkwright.app.tune_survey import TuneSurvey
 from sparkwright.domain.codec import Unreadable, from_json, to_json
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.live import Desired
+from sparkwright.tune.run import Journal, Show, TuneSearch
+from sparkwright.tune.survey import TuneSurvey
 
 
 @asynccontextmanager

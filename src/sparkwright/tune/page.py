@@ -18,11 +18,11 @@ from sparkwright.domain.tuning import (
 )
 from sparkwright.domain.units import duration
 from sparkwright.domain.verdict import Estimate
-from sparkwright.loadgen import search
 from sparkwright.report.html import data_json, document
 from sparkwright.report.markup import Html, join, tag
 from sparkwright.report.page_parts import Headline, banner, table_html, tiles
 from sparkwright.report.tables import Table
+from sparkwright.tune import search
 
 _FEWEST = 2  # settings that a comparison takes
 _WIDTH, _HEIGHT, _EDGE = 720, 260, 44

@@ -11,7 +11,7 @@ from math import prod
 from random import Random
 
 from sparkwright.domain.tuning import Point, Trial, TuneSetting, scored
-from sparkwright.loadgen.surface import MeasuredPoint, seen, surface
+from sparkwright.tune.surface import MeasuredPoint, seen, surface
 
 REPEATS = (1, 1, 2)  # of a point's first measurement, of the next ones while it serves
 MORE = (4,)  # where its repeats still differ by too much

@@ -11,7 +11,7 @@ from sparkwright.domain.recipe import EngineChoice, Model, Recipe, Serving, Spec
 from sparkwright.domain.tuning import TuneGoal
 from sparkwright.engines.catalog import ENGINES
 from sparkwright.engines.tables import DATA_OF, table
-from sparkwright.engines.tuning import added, own, settings
+from sparkwright.tune.settings import added, own, settings
 
 RECIPE = Recipe("a", "A", Model(id="a/b"), EngineChoice("vllm", "0.21.0"), serving=Serving(batched_tokens=4096))
 
