@@ -7,7 +7,7 @@ import pytest
 from sparkwright.app.diagnose.examine import examine
 from sparkwright.causes.diagnose import VERSIONS
 from sparkwright.causes.load import families, whole_log
-from sparkwright.compat.versions import ranges
+from sparkwright.checks.compat.versions import ranges
 from sparkwright.domain.diagnosis import Cause
 
 NOT_PERMITTED = (

@@ -12,10 +12,10 @@ from sparkwright.causes.diagnose import known
 from sparkwright.causes.load import families, whole_log
 from sparkwright.checks import supervision
 from sparkwright.checks.catalog import CHECKS
+from sparkwright.checks.compat.table import ENGINES, read_table
 from sparkwright.cli.explain import page_text
 from sparkwright.cli.explain_pages import pages
 from sparkwright.cli.main import main, run
-from sparkwright.compat.table import ENGINES, read_table
 from sparkwright.engines import findings as engines
 from sparkwright.planner import fabric_findings
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from sparkwright.compat.combination import combination
-from sparkwright.compat.table import named, row_text, rows_with, unheard
+from sparkwright.checks.compat.combination import combination
+from sparkwright.checks.compat.table import named, row_text, rows_with, unheard
 from sparkwright.domain.check import Check, Context, Found, explained
 from sparkwright.domain.finding import BLOCK, INFO, OVERRIDE, WARN
 from sparkwright.domain.recipe import RecipeState

@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from sparkwright.compat.combination import GB10, Combination, combination
+from sparkwright.checks.compat.combination import GB10, Combination, combination
 from sparkwright.domain.check import Context
 from sparkwright.domain.codec import from_tree
 from sparkwright.domain.recipe import RecipeState
@@ -96,7 +96,7 @@ ENGINES = tuple(name.replace("-", "_") for name in SEPARATE)
 @cache
 def read_table(name: str) -> CompatibilityTable:
     """The table of a file. Raises ValueError on one that does not keep the schema."""
-    path = files("sparkwright.compat") / "data" / f"{name}.yaml"
+    path = files("sparkwright.checks.compat") / "data" / f"{name}.yaml"
     return table(yaml.load(path.read_text(encoding="utf-8"), _LOADER))
 
 
