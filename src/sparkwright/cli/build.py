@@ -13,7 +13,7 @@ from sparkwright.cli import options as shared
 from sparkwright.cli.columns import echo
 from sparkwright.domain.recipe import Build, Recipe
 from sparkwright.domain.units import duration, gib
-from sparkwright.images.dockerfile import context, image_name, labels
+from sparkwright.recipes.dockerfile import context, image_name, labels
 from sparkwright.wiring import places
 
 

@@ -24,7 +24,7 @@ from sparkwright.domain.recipe import Build, Recipe, Runtime
 from sparkwright.domain.values import dataclass, field, replace
 from sparkwright.facts import engine_image as commands
 from sparkwright.facts.engine_image import BuiltImage, parse
-from sparkwright.images import dockerfile
+from sparkwright.recipes import dockerfile
 from sparkwright.remote import staging
 
 # `Step 3/12 : RUN ...` of the classic builder, `#7 [3/9] RUN ...` of BuildKit.

@@ -11,7 +11,7 @@ from sparkwright.domain.recipe import Recipe, Runtime
 from sparkwright.domain.units import gib
 from sparkwright.domain.values import dataclass
 from sparkwright.engines.catalog import traits
-from sparkwright.images.dockerfile import image_name
+from sparkwright.recipes.dockerfile import image_name
 from sparkwright.remote import docker, staging
 
 

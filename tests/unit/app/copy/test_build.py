@@ -13,7 +13,7 @@ from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.errors import CommandFailed, SparkwrightError, UsageError
 from sparkwright.domain.progress import Notice, Progress
 from sparkwright.domain.recipe import Build, EngineChoice, Model, Recipe
-from sparkwright.images.dockerfile import image_name
+from sparkwright.recipes.dockerfile import image_name
 from unit.app.scene import Scene, scene
 
 BUILD = Build("base:1", "a test", cuda_arch="")

@@ -15,6 +15,7 @@ from shlex import quote
 
 from sparkwright.domain.facts import Disk, Docker, Identity, NodeFacts
 from sparkwright.domain.finding import Finding, Severity
+from sparkwright.domain.image import MACHINES, PREFIX, built_name
 from sparkwright.domain.recipe import PTXAS, Build, BuildSource, PythonPackages, Recipe, Runtime
 from sparkwright.domain.units import GIB, gib
 from sparkwright.remote.host import filled, texts
@@ -153,7 +154,7 @@ def content_hash(recipe: Recipe, build: Build) -> str:
 
 def image_name(recipe: Recipe, build: Build) -> str:
     """`sparkwright/NAME:HASH`."""
-    return f"sparkwright/{recipe.name}:{content_hash(recipe, build)[:12]}"
+    return f"{built_name(recipe)}:{content_hash(recipe, build)[:12]}"
 
 
 def served(recipe: Recipe) -> Recipe:
@@ -163,10 +164,6 @@ def served(recipe: Recipe) -> Recipe:
         return recipe
     note = engine.image_note or NOTE
     return replace(recipe, engine=replace(engine, image=image_name(recipe, recipe.build), image_note=note))
-
-
-# Containers inherit them: none may be one of those by which ranks are found (remote.docker.LABEL + deployment, ...).
-PREFIX = "sparkwright.build."
 
 
 def labels(recipe: Recipe, build: Build, version: str, at: float) -> dict[str, str]:
@@ -184,13 +181,6 @@ def labels(recipe: Recipe, build: Build, version: str, at: float) -> dict[str, s
     }
 
 
-def own(found: Mapping[str, str]) -> dict[str, str]:
-    """Our labels of an image, without the prefix."""
-    return {name.removeprefix(PREFIX): value for name, value in found.items() if name.startswith(PREFIX)}
-
-
-# What `uname -m` says, by what Docker says.
-MACHINES = {"arm64": "aarch64", "amd64": "x86_64"}
 # An estimate: an image of vLLM with its CUDA takes 20 to 30 GB, and its sources with their object files as much again.
 _ENGINE, _OTHER = 60 * GIB, 2 * GIB
 _SPARE_SHARE = 0.05

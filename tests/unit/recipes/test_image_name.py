@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from sparkwright.domain.image import PREFIX, own_labels
 from sparkwright.domain.recipe import Build, BuildSource, EngineChoice, Model, Recipe, Runtime
-from sparkwright.images.dockerfile import PREFIX, archive, content_hash, image_name, labels, own, served
+from sparkwright.recipes.dockerfile import archive, content_hash, image_name, labels, served
 from unit.for_each import for_each
 
 BUILD = Build("base:1", "a test", sources=(BuildSource("vllm", "https://example.org/vllm", "ab" * 20),))
@@ -52,9 +53,9 @@ def test_labels_report_all_parts() -> None:
     """Containers inherit them, so none may be one of those by which ranks are found."""
     marks = labels(RECIPE, BUILD, "0.1.0", 1_795_000_000)
     assert all(name.startswith(PREFIX) for name in marks)
-    assert own({**marks, "other": "x"})["sources"] == f"vllm=https://example.org/vllm@{'ab' * 20}"
-    assert own(marks)["base"] == "base:1" and own(marks)["date"] == "2026-11-18T11:06:40+00:00"
-    assert own(marks)["content"] == content_hash(RECIPE, BUILD)
+    assert own_labels({**marks, "other": "x"})["sources"] == f"vllm=https://example.org/vllm@{'ab' * 20}"
+    assert own_labels(marks)["base"] == "base:1" and own_labels(marks)["date"] == "2026-11-18T11:06:40+00:00"
+    assert own_labels(marks)["content"] == content_hash(RECIPE, BUILD)
 
 
 def test_the_context_is_the_same_bytes_for_the_same_files() -> None:

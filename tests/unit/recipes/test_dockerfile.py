@@ -7,7 +7,7 @@ import pytest
 
 from sparkwright.adapters.files import Places, find_recipe
 from sparkwright.domain.recipe import Build, BuildSource, EngineChoice, Model, PythonPackages, Recipe
-from sparkwright.images.dockerfile import CONSTRAINTS, context, environment
+from sparkwright.recipes.dockerfile import CONSTRAINTS, context, environment
 from sparkwright.recipes.load import load_recipe
 
 SNAPSHOT = Path(__file__).parents[2] / "data/builds/deepseek-v4-flash-built"

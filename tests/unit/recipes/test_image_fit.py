@@ -5,7 +5,7 @@ import pytest
 from sparkwright.domain.facts import Disk, Docker, Identity, NodeFacts, Unknown
 from sparkwright.domain.recipe import Build, BuildSource
 from sparkwright.domain.units import GIB
-from sparkwright.images.dockerfile import no_room, room_to_build, wrong_machine
+from sparkwright.recipes.dockerfile import no_room, room_to_build, wrong_machine
 
 
 def node(arch: str = "aarch64", free: int = 100 * GIB, root: str = "/var/lib/docker") -> NodeFacts:

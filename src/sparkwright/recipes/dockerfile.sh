@@ -1,4 +1,4 @@
-# What `docker build` runs for each source, and where a build names its compilers' target. images/dockerfile.py fills
+# What `docker build` runs for each source, and where a build names its compilers' target. recipes/dockerfile.py fills
 # in the names between two @.
 #: source
 set -eux
