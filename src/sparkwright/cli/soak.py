@@ -125,7 +125,7 @@ def _rounds(work: Workload) -> str:
 
 
 async def _soaked(target: str, where: ClusterOptions, quiet: bool, how: dict[str, Any]) -> Run:
-    from sparkwright.app.soak import soak as run_soak
+    from sparkwright.app.bench.soak import soak as run_soak
 
     shared.end_like_ctrl_c()
     gateway = "" if how["gateway"] else None
@@ -146,7 +146,7 @@ def _bare(how: dict[str, Any]) -> BenchRequest:
 
 async def _asked(made: Bench, target: str, asked: BenchOptions, how: dict[str, Any]) -> tuple[str, BenchOptions]:
     """The endpoint, and the workload: of the resumed run, or the profile's with the options applied."""
-    from sparkwright.app.soak import resumable
+    from sparkwright.app.bench.soak import resumable
 
     if not how["resume"]:
         if not target:

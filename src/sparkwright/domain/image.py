@@ -1,4 +1,4 @@
-"""Images that `sparkwright build` makes: their names and labels, and processors as Docker and as `uname -m` call them."""
+"""Images that `sparkwright build` makes: names and labels, and processors as Docker and as `uname -m` call them."""
 
 from collections.abc import Mapping
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 import pytest
 
 from sparkwright.app.bench.benchmark import BenchRequest, ready
+from sparkwright.app.bench.soak import resumable, soak
 from sparkwright.app.bench.target import Bench, BenchTarget, ClientMachine
-from sparkwright.app.soak import resumable, soak
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import NotReady, UsageError
 from sparkwright.domain.probed import Reply
