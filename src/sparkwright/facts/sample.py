@@ -15,6 +15,7 @@ from sparkwright.remote.host import script, texts
 
 GPU_FIELDS = ("utilization.gpu", "utilization.memory", "power.draw", "clocks.sm", "temperature.gpu")
 PIDS_EVERY = 60.0
+CARD_RESET = 0x20  # WDIOF_CARDRESET of linux/watchdog.h: the watchdog has reset the machine
 _sh = texts(__name__, FIELDS=",".join(GPU_FIELDS), WORTH="|".join(WORTH))
 _BEGIN, _END = "@@ sample", "@@ end"
 _PORT = re.compile(r"([^/ ]+)/ports/([0-9]+)/counters/port_(xmit|rcv)_data:([0-9]+)", re.ASCII)
@@ -101,6 +102,7 @@ class Samples:
             gpu_at=self._gpu_at,
             ports=tuple(PortTraffic(port, count["xmit"], count["rcv"]) for port, count in sorted(both.items())),
             links={m[1]: m[2] == "up" for line in lines if (m := _LINK.fullmatch(line))},
+            was_reset=bool((whole(said.get("watchdog", "")) or 0) & CARD_RESET),
             compilers=whole(said.get("compilers", "")) or 0,
             disk_free=_free(said),
             read_only="read-only" in said,

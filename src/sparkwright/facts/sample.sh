@@ -5,6 +5,7 @@
 # Looking for compilers opens a file of every process, so it is done for each fourth block.
 boot=; read -r boot 2>/dev/null <"$(at /proc/sys/kernel/random/boot_id)"
 start=$(sed 's/.*) //' "$(at /proc/1/stat)" 2>/dev/null | cut -d' ' -f20)
+reset=0; read -r reset 2>/dev/null <"$R/sys/class/watchdog/watchdog0/bootstatus"
 n=0; c=0; w=
 compilers() { [ -n "$R" ] || { set -- $(grep -sxhE 'ptxas|cicc|nvcc|ninja|cc1plus' /proc/[0-9]*/comm); c=$#; }; }
 block() {
@@ -17,7 +18,7 @@ block() {
   [ $((n % 4)) -ne 0 ] || compilers; n=$((n+1))
   [ -z "$w" ] || printf 'disk %s\n' "$(stat -f -c '%a %S' "$w" 2>/dev/null)"
   [ ! -e "$w" ] || [ -w "$w" ] || echo 'read-only yes'
-  printf 'compilers %s\n@@ end\n' "$c"
+  printf 'watchdog %s\ncompilers %s\n@@ end\n' "$reset" "$c"
 }
 
 #: ask

@@ -54,7 +54,8 @@ class Observations:
     at the stop that is asked for. room: why another deployment asks it to stop if idle. good_at: when it answered
     last. starting: how far each rank of a start is. count, last: lines of each rank since the start, and the last.
     own_at: when the engine had a request of ours last, infinite while it has one. followers: by the open incident's
-    number, keys of causes that only follow from its own.
+    number, keys of causes that only follow from its own. incident: number of the open one, 0 for none. boots: the last
+    known boot marker of each node.
     """
 
     bind: str = LOOPBACK
@@ -86,6 +87,8 @@ class Observations:
     last: dict[int, str] = field(default_factory=dict)
     own_at: float = 0.0
     followers: dict[int, tuple[str, ...]] = field(default_factory=dict)
+    incident: int = 0
+    boots: dict[str, str] = field(default_factory=dict)
     _good: dict[int, int] = field(default_factory=dict)
 
     def answer(self, request: str, refused: str = "", cure: str = "") -> None:

@@ -55,6 +55,7 @@ class Loop:
         self._state = known or machine.first(
             self.context.now(), ready=(await endpoint.asked(self.context)).seconds is not None
         )
+        self.context.seen.boots = dict(self._state.boots)
         for node in self.context.nodes:
             self._nodes.begin(f"samples of {node}", partial(nodes.watch_node, self.bus, node))
         self._nodes.begin("clock", self._tick)
@@ -175,6 +176,7 @@ class Loop:
         if isinstance(event, Restart | Halt):
             self.context.seen.answer(event.request)
         self._state, effects = machine.step(before, event, self.context.policy)
+        self.context.seen.incident = self._state.incident
         if self._state != before:
             self._save()
             await self._announcer.changed(before, self._state)

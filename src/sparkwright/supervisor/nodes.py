@@ -22,6 +22,7 @@ from sparkwright.supervision.events import Fault
 from sparkwright.supervision.state import Recovery
 from sparkwright.supervisor.context import DeploymentContext
 from sparkwright.supervisor.event_bus import EventBus
+from sparkwright.supervisor.reboots import note_boot
 
 # Of a node that hangs; one that is down is told sooner by ssh itself.
 _LIMIT = 20.0
@@ -155,6 +156,7 @@ def _sample(bus: EventBus, node: str, sample: Sample) -> None:
     context = bus.context
     bus.heard[node] = context.now()
     context.seen.sample(node, sample)
+    note_boot(bus, node, sample)
     bus.put(*bus.detectors.sample(node, sample, context.now()))
     for line in sample.kernel if bus.serving else ():
         bus.read(f"kernel log of {node}", line)
