@@ -158,9 +158,8 @@ def watchdog_idle(facts: NodeFacts) -> Iterator[Found]:
             fix="in the firmware setup, look for a watchdog timer",
         )
         return
-    there = (
-        f"/dev/{found.device} ({found.identity or 'unnamed'})" if found.device else f"driver {found.driver} not loaded"
-    )
+    timer = f"/dev/{found.device} ({found.identity or 'unnamed'})"
+    there = timer if found.device else f"driver {found.driver} is not loaded"
     yield Found(
         f"{there}; systemd: RuntimeWatchdogUSec={systemd}",
         fix=_ARM,

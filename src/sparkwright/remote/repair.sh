@@ -58,14 +58,12 @@ until ! [ -e $d ] || grep -qx active $d || [ $n -ge 20 ]; do n=$((n+1)); sleep 1
 
 #: no_watchdog
 # systemd stops the timer as it gives the device back. One that cannot be stopped (nowayout) would reset the node then,
-# so it is answered until the next boot.
+# so it is answered until the next boot. Until then the driver stays loaded, too.
 set -e; f=/etc/systemd/system.conf.d/90-sparkwright-watchdog.conf; u=sparkwright-watchdog.service
 if [ -e "$f.before" ]; then mv -f "$f.before" "$f"; else rm -f "$f"; rmdir "${f%/*}" 2>/dev/null || :; fi
-grep -qsx 1 /sys/class/watchdog/watchdog0/nowayout && stays=1 || { stays=; systemctl daemon-reexec; }
+grep -qsx 1 /sys/class/watchdog/watchdog0/nowayout || systemctl daemon-reexec
 [ -e "/etc/systemd/system/$u" ] || exit 0
-m=$(sed -n 's/^ExecStart=.* //p' "/etc/systemd/system/$u"); n=0
-systemctl disable -q --now "$u"; rm -f "/etc/systemd/system/$u"; systemctl daemon-reload
-[ -n "$stays" ] || until modprobe -r "$m" 2>/dev/null || [ $n -ge 10 ]; do n=$((n+1)); sleep 1; done
+systemctl disable -q "$u"; rm -f "/etc/systemd/system/$u"; systemctl daemon-reload
 
 #: look_watchdog
 sed -n 's/^RuntimeWatchdogSec=//p' /etc/systemd/system.conf.d/90-sparkwright-watchdog.conf 2>/dev/null
