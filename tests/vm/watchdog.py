@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,10 +41,11 @@ class FreezeProof:
 
     def run(self) -> None:
         before = self._spark.ssh(_SHOWN)
-        self._say("check finds the card without a driver", "i6300esb is not loaded" in self._evidence())
+        found = self._call("check")
+        self._say("check finds the card without a driver", "i6300esb is not loaded" in _evidence(found), found)
         fixed = self._call("check", "--fix", "--yes", "--only", CODE)
         made = [one["outcome"] for one in fixed.get("changes", ())]
-        self._say("check --fix arms it", made == ["done"] and not self._evidence(), fixed.get("changes"))
+        self._say("check --fix arms it", made == ["done"] and not _evidence(self._call("check")), fixed)
         self._spark.reboot()
         self._say("it is armed after a reboot", self._state() == "active", self._state())
         self._say("an ordinary reboot is no reset", not self._was_reset())
@@ -59,10 +60,6 @@ class FreezeProof:
         self._say("it is armed again", self._state() == "active", self._state())
         undone = self._call("check", "--undo", "--yes", "--only", CODE)
         self._say("check --undo takes it back", self._spark.ssh(_SHOWN) == before, (undone, self._spark.ssh(_SHOWN)))
-
-    def _evidence(self) -> str:
-        found = self._call("check").get("findings", ())
-        return next((str(one["evidence"]) for one in found if one["code"] == CODE), "")
 
     def _state(self) -> str:
         return self._spark.ssh("cat /sys/class/watchdog/watchdog0/state", check=False)
@@ -85,6 +82,10 @@ class FreezeProof:
     def _say(self, what: str, shown: bool, why: object = "") -> None:
         print(f"{'shown' if shown else 'NOT SHOWN'}: {what}{'' if shown else f': {why}'}", flush=True)
         self.failed += [] if shown else [what]
+
+
+def _evidence(checked: Mapping[str, Any]) -> str:
+    return next((str(one["evidence"]) for one in checked.get("findings", ()) if one["code"] == CODE), "")
 
 
 def main(words: Sequence[str]) -> int:

@@ -10,6 +10,7 @@ from sparkwright.domain.unknown import NOT_ASKED, Unknown
 from sparkwright.facts.fact import Fact, decimal, found_or, not_understood, parsed_json, whole
 from sparkwright.facts.kernel import WORTH
 from sparkwright.facts.memory import parse as parse_memory
+from sparkwright.facts.ring import EVERY, RING
 from sparkwright.remote import process
 from sparkwright.remote.host import script, texts
 
@@ -28,14 +29,15 @@ _LOAD = ("at", "free", "available", "large", "stall", "swapped", "late", "freed"
 _LONGEST, _MOST = 1000, 1e18
 
 
-def follow(every: float, gpu_every: float = 5.0, since: float = 0.0, folder: str = "") -> Command:
+def follow(every: float, gpu_every: float = 5.0, since: float = 0.0, folder: str = "", ring: str = "") -> Command:
     """Blocks every so many seconds, without end. gpu_every: whole seconds, at least 1.
 
     since: kernel lines from that time on (seconds since the epoch), where the journal can be read; 0: only new ones.
-    folder: whose file system's free space is read, too.
+    folder: whose file system's free space is read, too. ring: the name under which the last minutes are kept in it.
     """
-    text = _sh("show", "block", "where", "ask", "gpu", "kernel", "follow")
-    words = (f"{every:g}", f"{max(1, round(gpu_every))}", f"{since:.0f}", f"{PIDS_EVERY:g}", folder)
+    text = _sh("show", "block", "where", "ask") + RING + _sh("gpu", "kernel", "follow")
+    rhythm = (f"{every:g}", f"{max(1, round(gpu_every))}", f"{since:.0f}", f"{PIDS_EVERY:g}")
+    words = (*rhythm, folder, ring, f"{EVERY:g}")
     return script(text, *words)
 
 

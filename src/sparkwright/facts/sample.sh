@@ -23,7 +23,7 @@ block() {
 
 #: ask
 smi() { LC_ALL=C nvidia-smi -i 0 --query-gpu=@FIELDS@ --format=csv,noheader "$@" 2>&1 |
-  while IFS= read -r l; do printf 'gpu %.200s\n' "$l"; done; }
+  while IFS= read -r l; do printf 'gpu %.200s\n' "$l"; ring_add "gpu $l"; done; }
 pids() { p=$(LC_ALL=C timeout 20 nvidia-smi --query-compute-apps=pid --format=csv,noheader 2>&1) && printf 'pids %s\n' \
   "$(printf %s "$p" | tr '\n' ' ')"; }
 has_gpu() { command -v nvidia-smi >/dev/null 2>&1 || { echo 'gpu! nvidia-smi is not installed'; return 1; }; }
@@ -40,7 +40,7 @@ pids_now_and_then() { while command -v nvidia-smi >/dev/null 2>&1; do pids; slee
 # driver that writes without end must not fill the line.
 told() { LC_ALL=C grep --line-buffered -E '@WORTH@' | { n=0; while IFS= read -r l; do
   case $l in *'ommand line: '*) continue ;; esac
-  printf 'kernel %.400s\n' "$l"; n=$((n+1)); [ $((n % 100)) -ne 0 ] || sleep 1; done; }; }
+  printf 'kernel %.400s\n' "$l"; ring_kernel "kernel $l"; n=$((n+1)); [ $((n % 100)) -ne 0 ] || sleep 1; done; }; }
 kernel() {
   if [ -n "$R" ]; then tail -n 0 -F "$R/var/log/dmesg" 2>/dev/null | told
   elif [ -n "$(timeout 4 journalctl -k -q -n 1 2>/dev/null)" ]; then
@@ -53,7 +53,7 @@ kernel() {
 }
 
 #: follow
-# Children of the three background shells are ended by name: a `journalctl -f` would notice only with its next line. A
+# Children of the background shells are ended by name: a `journalctl -f` would notice only with its next line. A
 # shell that is stopped starts no other one meanwhile; a process that was forked just now may lose a TERM.
 ends() {
   trap - EXIT; read -r own </proc/$$/task/$$/children
@@ -61,6 +61,8 @@ ends() {
   for p in $own; do c=; read -r c <"/proc/$p/task/$p/children"; kill -KILL $c "$p"; done
 }
 trap 'ends 2>/dev/null' EXIT; trap 'exit 0' HUP INT TERM PIPE
+[ -z "$6" ] || [ -n "$R" ] || ring_begin "$w/ring" "$6" 2>/dev/null
+[ -z "$ring_file" ] || ring "$7" &
 gpu "$2" &
 pids_now_and_then "$4" &
 kernel "$3" &

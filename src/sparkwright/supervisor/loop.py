@@ -10,7 +10,7 @@ from sparkwright.supervision.events import Cleared, Disarmed, Event, Fault, Halt
 from sparkwright.supervision.minutes import Minutes
 from sparkwright.supervision.state import ALIVE, Recovery, State
 from sparkwright.supervision.state import Work as Kind
-from sparkwright.supervisor import coherence, demand, endpoint, event_bus, nodes, quality
+from sparkwright.supervisor import coherence, demand, endpoint, event_bus, nodes, quality, reboots
 from sparkwright.supervisor.announcer import Announcer, view
 from sparkwright.supervisor.context import DeploymentContext
 from sparkwright.supervisor.effects import SILENT, EffectRunner, Work, silence
@@ -58,6 +58,7 @@ class Loop:
         self.context.seen.boots = dict(self._state.boots)
         for node in self.context.nodes:
             self._nodes.begin(f"samples of {node}", partial(nodes.watch_node, self.bus, node))
+        self._nodes.begin("last seconds", partial(reboots.copy_to_peer, self.bus))
         self._nodes.begin("clock", self._tick)
         self._nodes.begin("gateway", partial(endpoint.watch, self.bus))
         self._nodes.begin("gateway probe", partial(endpoint.probe, self.bus))

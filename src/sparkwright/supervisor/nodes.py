@@ -141,7 +141,7 @@ _GPU_EVERY = 2.0
 async def watch_node(bus: EventBus, node: str) -> None:
     context, samples = bus.context, Samples()
     every, state = max(context.policy.sample_every, 0.5), context.services.cluster.node(node).paths.state
-    command = asking.follow(every, min(every, _GPU_EVERY), context.now(), state)
+    command = asking.follow(every, min(every, _GPU_EVERY), context.now(), state, context.name)
     async for line in lines(context, lambda: context.services.hosts[node].stream(command)):
         if isinstance(line, NodeError):
             bus.heard.pop(node, None)
@@ -155,8 +155,8 @@ async def watch_node(bus: EventBus, node: str) -> None:
 def _sample(bus: EventBus, node: str, sample: Sample) -> None:
     context = bus.context
     bus.heard[node] = context.now()
-    context.seen.sample(node, sample)
     note_boot(bus, node, sample)
+    context.seen.sample(node, sample)
     bus.put(*bus.detectors.sample(node, sample, context.now()))
     for line in sample.kernel if bus.serving else ():
         bus.read(f"kernel log of {node}", line)

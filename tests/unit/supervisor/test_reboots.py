@@ -43,6 +43,37 @@ async def test_a_boot_is_told_with_how_the_last_one_ended(was_reset: bool, times
     assert await history_after(tower(), "a:1", Sample(1.0, "b:1", was_reset=was_reset), times) == [sentence]
 
 
+OWN = """clock 1000 100.0 9.0
+at 160.0
+/proc/meminfo:MemTotal:  131072000 kB
+/proc/meminfo:MemAvailable:   1024 kB
+/proc/pressure/memory:full avg10=71.20 avg60=0.87 avg300=0.22 total=58761459
+gpu 54 %, 31 %, 118.20 W, 2405 MHz, 63
+"""
+
+
+async def test_the_last_seconds_come_from_whoever_has_the_latest() -> None:
+    """Guards a node's own disk against the head's view, which ends with the connection."""
+    it = tower()
+    await it.keep.store.open(Incident("twin", "rank-exited", "rank 1 on spark-2 ended", 1.0))
+    it.context.seen.sample("spark-2", Sample(1050.0, "a:1"))
+    it.scene.nodes[1].on(lambda command: command.argv[-2:] == ("twin", "a:1"), OWN)
+    await history_after(it, "a:1", Sample(1100.0, "b:1"), UNCLEAN)
+    told = [event.text for event, _ in it.keep.store.events if event.kind == "last-seconds"]
+    assert told == [
+        "last record of spark-2: 118 W, 2405 MHz, GPU 63 °C, busy 54 %, all waited for memory 71 %, 1.0 MiB available. "
+        "It suggests: memory had run out: 1.0 MiB available, all tasks waited 71 % of the time"
+    ]
+    assert "118 W" in it.keep.store.files["last-seconds-spark-2.txt"]
+
+
+async def test_a_reboot_in_order_has_no_last_seconds() -> None:
+    """Guards the page: who reboots a node by hand knows why."""
+    it = tower()
+    await history_after(it, "a:1", Sample(1.0, "b:1"), CLEAN)
+    assert "last-seconds" not in {event.kind for event, _ in it.keep.store.events}
+
+
 async def test_a_reset_is_the_cause_of_its_incident() -> None:
     """Guards a node that was away when its evidence was collected: the diagnosis is corrected once it is back."""
     it = tower()
