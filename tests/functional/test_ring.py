@@ -11,6 +11,7 @@ import pytest
 
 from fakes.sh import SHELLS, Sh
 from sparkwright.domain.command import Command
+from sparkwright.domain.last_seconds import RingRecord
 from sparkwright.facts import ring, sample
 from sparkwright.facts.ring import last_minutes, parse_ring
 
@@ -50,7 +51,7 @@ def wait_for(what: str, true: Callable[[], object]) -> None:
         time.sleep(0.1)
 
 
-def read_moments(ring_node: Sh, folder: Path) -> tuple[ring.Moment, ...]:
+def read_moments(ring_node: Sh, folder: Path) -> tuple[RingRecord, ...]:
     return parse_ring(ring_node.run(last_minutes(str(folder), "chat", marker())))
 
 

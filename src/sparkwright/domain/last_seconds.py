@@ -13,7 +13,7 @@ _JUMP, _LEAST_JUMP = 1.4, 40.0  # watts against the median of the minute
 
 
 @dataclass(slots=True)
-class Moment:
+class RingRecord:
     """One record. at: seconds since the epoch, 0 if unknown; watts, MHz, °C; memory: bytes by /proc/meminfo's names;
     stall: percent of the last 10 s by `some` and `full`; pcie: counters of errors by device and kind, only where not 0.
     """
@@ -45,18 +45,18 @@ class Moment:
         return ", ".join([*told, *([f"{gib(available)} available"] if available is not None else [])])
 
 
-def last_of(moments: Sequence[Moment]) -> tuple[Moment, ...]:
+def last_of(moments: Sequence[RingRecord]) -> tuple[RingRecord, ...]:
     """Those of the last minute."""
     end = max((one.at for one in moments), default=0.0)
     return tuple(one for one in moments if one.at >= end - SHOWN)
 
 
-def suggestions(moments: Sequence[Moment]) -> tuple[str, ...]:
+def suggestions(moments: Sequence[RingRecord]) -> tuple[str, ...]:
     """What the last minute points to; () if all was as usual. Hints, no proof."""
     return tuple(_hints(last_of(moments)))
 
 
-def _hints(last: Sequence[Moment]) -> Iterator[str]:
+def _hints(last: Sequence[RingRecord]) -> Iterator[str]:
     final = next((one for one in reversed(last) if one.memory or one.watts is not None), None)
     if final is None:
         return
@@ -77,7 +77,7 @@ def _hints(last: Sequence[Moment]) -> Iterator[str]:
         yield f"the kernel's last line: {lines[-1][:200]}"
 
 
-def told_of(node: str, moments: Sequence[Moment], booted: float) -> str:
+def told_of(node: str, moments: Sequence[RingRecord], booted: float) -> str:
     """One sentence for the incident. booted: when the next boot began, 0 if unknown."""
     last = last_of(moments)
     final = next((one for one in reversed(last) if one.text), None)
@@ -88,7 +88,7 @@ def told_of(node: str, moments: Sequence[Moment], booted: float) -> str:
     return f"last record of {node}{gap}: {final.text}. It suggests: {found}"
 
 
-def table_of(moments: Sequence[Moment]) -> str:
+def table_of(moments: Sequence[RingRecord]) -> str:
     """The last minute as lines, oldest first; seconds before the last one."""
     last = last_of(moments)
     end = max((one.at for one in last), default=0.0)

@@ -3,7 +3,7 @@
 import re
 
 from sparkwright.domain.command import Command, Completed
-from sparkwright.domain.last_seconds import Moment
+from sparkwright.domain.last_seconds import RingRecord
 from sparkwright.facts.fact import decimal, whole
 from sparkwright.remote.host import script, texts
 
@@ -31,9 +31,9 @@ def copy_place(state: str, head: str, deployment: str) -> str:
     return f"{state}/ring/of-{head}@{deployment}"
 
 
-def parse_ring(done: Completed) -> tuple[Moment, ...]:
+def parse_ring(done: Completed) -> tuple[RingRecord, ...]:
     """The moments in order, as far as they can be read: the last record of a power cut may be half a line."""
-    made: list[Moment] = []
+    made: list[RingRecord] = []
     offset = 0.0
     for line in done.stdout.splitlines()[-_MOST:]:
         word, _, rest = line[:_LONGEST].partition(" ")
@@ -41,15 +41,15 @@ def parse_ring(done: Completed) -> tuple[Moment, ...]:
             wall, up = (decimal(one) for one in (*rest.split(), "", "")[:2])
             offset = wall - up if wall is not None and up is not None else offset
         elif word == "at" and (up := decimal(rest)) is not None:
-            made.append(Moment(offset + up))
+            made.append(RingRecord(offset + up))
         elif made:
             _add(made[-1], word, line, rest)
         elif word == "kernel":
-            made.append(Moment(0.0, kernel=[rest]))
+            made.append(RingRecord(0.0, kernel=[rest]))
     return tuple(made)
 
 
-def _add(moment: Moment, word: str, line: str, rest: str) -> None:
+def _add(moment: RingRecord, word: str, line: str, rest: str) -> None:
     if word == "gpu":
         cells = [decimal(cell.strip().partition(" ")[0]) for cell in rest.split(",")]
         if len(cells) == 5:

@@ -11,7 +11,7 @@ from sparkwright.domain.errors import NodeError
 from sparkwright.domain.facts import Unknown
 from sparkwright.domain.host_facts import Times
 from sparkwright.domain.incident import IncidentEvent
-from sparkwright.domain.last_seconds import SHOWN, Moment, table_of, told_of
+from sparkwright.domain.last_seconds import SHOWN, RingRecord, table_of, told_of
 from sparkwright.domain.sample import GpuSample, Sample
 from sparkwright.domain.unknown import known
 from sparkwright.domain.values import dataclass
@@ -32,7 +32,7 @@ class EndedBoot:
 
     node: str
     marker: str
-    seen: Sequence[Moment]
+    seen: Sequence[RingRecord]
 
 
 def note_boot(bus: EventBus, node: str, sample: Sample) -> None:
@@ -104,14 +104,14 @@ async def _show_last(context: DeploymentContext, ended: EndedBoot, times: Times 
         await context.store.save(number, {f"last-seconds-{node}.txt": table_of(latest)})
 
 
-def _drop_old_lines(context: DeploymentContext, moments: Sequence[Moment]) -> None:
+def _drop_old_lines(context: DeploymentContext, moments: Sequence[RingRecord]) -> None:
     """Of the kernel's lines those of the last minute are kept; one without a time counts as such."""
     year, end = year_of(context.services), max((one.at for one in moments), default=0.0)
     for one in moments:
         one.kernel = [line for line in one.kernel if (when(line, year) or end) >= end - SHOWN]
 
 
-async def _read(context: DeploymentContext, node: str, command: Command) -> Sequence[Moment]:
+async def _read(context: DeploymentContext, node: str, command: Command) -> Sequence[RingRecord]:
     try:
         return parse_ring(await context.services.run(node, command))
     except NodeError:
@@ -122,9 +122,9 @@ def _state(context: DeploymentContext, node: str) -> str:
     return context.services.cluster.node(node).paths.state
 
 
-def _moment(sample: Sample) -> Moment:
+def _moment(sample: Sample) -> RingRecord:
     """A sample as a record of the ring."""
-    made = Moment(sample.at, kernel=list(sample.kernel))
+    made = RingRecord(sample.at, kernel=list(sample.kernel))
     if not isinstance(sample.memory, Unknown):
         memory = sample.memory
         made.memory = {"MemTotal": memory.total, "MemFree": memory.free, "MemAvailable": memory.available}

@@ -3,7 +3,7 @@
 from random import Random
 
 from sparkwright.domain.command import Completed
-from sparkwright.domain.last_seconds import Moment, suggestions, table_of, told_of
+from sparkwright.domain.last_seconds import RingRecord, suggestions, table_of, told_of
 from sparkwright.domain.units import GIB
 from sparkwright.facts.ring import parse_ring
 from unit.for_each import for_each
@@ -43,12 +43,12 @@ def test_any_bytes_are_read_without_an_error(seed: int) -> None:
     assert told_of("spark-1", found, 0.0) and table_of(found)
 
 
-def minute(**last: object) -> list[Moment]:
+def minute(**last: object) -> list[RingRecord]:
     """Thirty quiet records and a last one."""
     quiet = {"watts": 60.0, "gpu_heat": 61.0, "heat": 70.0}
     memory = {"MemTotal": 120 * GIB, "MemAvailable": 20 * GIB}
-    made = [Moment(1000.0 + 2 * n, memory=dict(memory), **quiet) for n in range(30)]  # type: ignore[arg-type]
-    return [*made, Moment(1060.0, **{"memory": memory, **quiet, **last})]  # type: ignore[arg-type]
+    made = [RingRecord(1000.0 + 2 * n, memory=dict(memory), **quiet) for n in range(30)]  # type: ignore[arg-type]
+    return [*made, RingRecord(1060.0, **{"memory": memory, **quiet, **last})]  # type: ignore[arg-type]
 
 
 @for_each(
