@@ -40,6 +40,7 @@ _TITLES = {
     "swap": "no swapping",
     "sysctl": "kernel settings for unified memory",
     "clock": "GPU clock cap against sudden power-offs",
+    "watchdog": "a frozen node is reset by its hardware watchdog",
 }
 
 

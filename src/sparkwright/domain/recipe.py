@@ -225,6 +225,8 @@ class Gateway:
     names: tuple[str, ...] = ()
     body_limit: int = 64 * MIB
     routes: tuple[str, ...] = ()
+    end_loops: bool = False
+    reasoning_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)

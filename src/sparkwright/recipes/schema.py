@@ -30,6 +30,7 @@ _SHM = Within(64 * 1024**2, 121 * GIB, "NCCL needs it (64g is proven), and a nod
 _MEMORY = Within(64 * 1024**2, 121 * GIB, "it is what one rank takes of a node, which has 121.6 GiB in all", zero=True)
 _BODY = Within(64 * 1024, 4 * GIB, "a chat with pictures needs megabytes, and each is held in memory")
 _IDLE = Within(0.1, 10_080, "a start takes minutes, and after a week without a request nobody waits for the next")
+_REASONING = Within(100, 10_000_000, "a shorter one ends answers that only think a little", zero=True)
 _WAIT = Within(1, 3600, "no client waits for longer than an hour, and OpenAI's own for ten minutes")
 _DRAFT = Within(1, 32, "each drafted token is verified in the same step")
 _NODES = Within(1, 64, "more nodes than anybody has wired up")
@@ -168,6 +169,8 @@ class GatewayPart(Part):
     names: list[Annotated[Text, _HOST]] = []
     body_limit: Annotated[Size, _BODY] = 64 * 1024**2
     routes: list[Annotated[Text, ROUTE]] = []
+    end_loops: bool = False
+    reasoning_tokens: Annotated[int, _REASONING] = 0
 
 
 class ServingPart(Part):

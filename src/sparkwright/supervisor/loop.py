@@ -3,7 +3,7 @@
 from functools import partial
 
 from sparkwright.domain.live import SERVING, Ask, DeploymentState, Request
-from sparkwright.supervisor import coherence, demand, endpoint, event_bus, nodes, quality
+from sparkwright.supervisor import coherence, demand, endpoint, event_bus, nodes, quality, reboots
 from sparkwright.supervisor.announcer import Announcer, view
 from sparkwright.supervisor.context import DeploymentContext
 from sparkwright.supervisor.core import machine
@@ -55,8 +55,10 @@ class Loop:
         self._state = known or machine.first(
             self.context.now(), ready=(await endpoint.asked(self.context)).seconds is not None
         )
+        self.context.seen.boots = dict(self._state.boots)
         for node in self.context.nodes:
             self._nodes.begin(f"samples of {node}", partial(nodes.watch_node, self.bus, node))
+        self._nodes.begin("last seconds", partial(reboots.copy_to_peer, self.bus))
         self._nodes.begin("clock", self._tick)
         self._nodes.begin("gateway", partial(endpoint.watch, self.bus))
         self._nodes.begin("gateway probe", partial(endpoint.probe, self.bus))
@@ -175,6 +177,7 @@ class Loop:
         if isinstance(event, Restart | Halt):
             self.context.seen.answer(event.request)
         self._state, effects = machine.step(before, event, self.context.policy)
+        self.context.seen.incident = self._state.incident
         if self._state != before:
             self._save()
             await self._announcer.changed(before, self._state)

@@ -32,6 +32,7 @@ LIMIT = 6.0
 # Seconds by which clocks of nodes may differ.
 _CLOCKS = 30.0
 _KERNEL = "kernel log of "
+RESET = "was reset by its hardware watchdog"
 _LINES = re.compile(r"\r\n|\n|\r")
 
 
@@ -54,7 +55,8 @@ class Evidence:
     """files: name -> text. logs: what a diagnosis reads. ended: ranks that have, by their nodes.
 
     facts: of nodes, once complete. trouble: sentences about what could not be had. dockerless: of nodes that answer,
-    where Docker does not. boots: node -> boot marker, '' where it is not known. seen: lines of the supervisor's own
+    where Docker does not. boots: node -> boot marker, '' where it is not known. resets: nodes whose
+    watchdog ended the boot before this one. seen: lines of the supervisor's own
     about the machines.
     """
 
@@ -65,6 +67,7 @@ class Evidence:
     trouble: list[str] = field(default_factory=list)
     dockerless: list[str] = field(default_factory=list)
     boots: dict[str, str] = field(default_factory=dict)
+    resets: list[str] = field(default_factory=list)
     seen: list[str] = field(default_factory=list)
     facts: dict[str, NodeFacts] = field(default_factory=dict)
 
@@ -96,9 +99,13 @@ class Outage:
     boots: Mapping[str, str] = field(default_factory=dict)
     rebooted: tuple[str, ...] = ()
 
+    def rebooters(self, now: Mapping[str, str]) -> list[str]:
+        """The nodes whose boot marker is another one by now."""
+        return sorted({*self.rebooted, *(n for n, boot in self.boots.items() if now.get(n, "") not in ("", boot))})
+
     def sentence(self, now: Mapping[str, str]) -> str:
-        """The fault's sentence, with the nodes whose boot marker is another one by now."""
-        nodes = sorted({*self.rebooted, *(n for n, boot in self.boots.items() if now.get(n, "") not in ("", boot))})
+        """The fault's sentence, with the nodes that were rebooted."""
+        nodes = self.rebooters(now)
         if not nodes or self.what.endswith("rebooted"):
             return self.what
         return f"{self.what}; {', '.join(nodes)} {'was' if len(nodes) == 1 else 'were'} rebooted"
@@ -176,6 +183,8 @@ async def _ended(services: Services, found: Evidence, node: str) -> None:
 async def _boot(services: Services, found: Evidence, node: str) -> None:
     told = sample.parse(await services.run(node, sample.memory()))
     found.boots[node] = "" if isinstance(told, Unknown) else told.boot
+    if not isinstance(told, Unknown) and told.was_reset:
+        found.resets.append(node)
 
 
 async def _facts(services: Services, found: Evidence, node: str) -> None:
@@ -210,6 +219,9 @@ async def explain(
     killed = {node: oom_killed(text, logs[f"{_KERNEL}{node}"]) for node, text in kernels.items()}
     logs[ENDS] = end_lines(found.ended, killed, outage.sentence(found.boots) if outage else "")
     logs[ENDS] += "".join(f"{line}\n" for line in found.seen)
+    if outage:
+        resets = sorted({*found.resets}.intersection(outage.rebooters(found.boots)))
+        logs[ENDS] += "".join(f"{node} {RESET}\n" for node in resets)
     sources = [(name, [text.encode("utf-8", "replace")]) for name, text in sorted(logs.items()) if text]
     year, impossible = year_of(services), keys(stops=False) if outage else frozenset[str]()
     return await asyncio.to_thread(lambda: examine(sources, year, words, impossible, described=False))

@@ -231,6 +231,8 @@ def _route(plan: Plan, none: bool) -> RouteSetting:
         routes=(*engine.calls, *serving.gateway.routes),
         websockets=engine.websockets,
         patience=serving.wait_seconds if serving.on_demand else 0.0,
+        end_loops=serving.gateway.end_loops,
+        reasoning_tokens=serving.gateway.reasoning_tokens,
     )
 
 

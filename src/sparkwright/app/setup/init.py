@@ -174,6 +174,10 @@ def _system_fixes(node: str, facts: NodeFacts) -> Iterator[tuple[str, Fix]]:
         yield "swap", repair.swap_fix(node)
     if known(facts.upkeep) and is_gb10(facts):
         yield "clock", repair.clock_fix(node)
+    upkeep = known(facts.upkeep)
+    found = known(upkeep.watchdog) if upkeep else None
+    if found and is_gb10(facts) and (found.device or found.driver) and found.armed is False:
+        yield "watchdog", repair.watchdog_fix(node, "" if found.device else found.driver)
 
 
 def _unread(node: str, facts: NodeFacts) -> Iterator[str]:

@@ -177,6 +177,10 @@ class Flight:
         self.at.behind.hear()
         return self.metered.saw(piece) if self.metered else piece
 
+    @property
+    def over(self) -> bool:
+        return self.metered is not None and self.metered.over
+
     def rest(self) -> bytes:
         return self.metered.rest() if self.metered else b""
 

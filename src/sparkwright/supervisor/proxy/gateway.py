@@ -28,6 +28,7 @@ from sparkwright.adapters.watched import Watched
 from sparkwright.domain.codec import from_json
 from sparkwright.gateway import caddy, decide
 from sparkwright.gateway.decide import UNKNOWN_MODEL, GatewayAnswer
+from sparkwright.gateway.guard import GuardSetting
 from sparkwright.gateway.keys import (
     FRONT,
     FrontSetting,
@@ -176,7 +177,8 @@ class Doorman:
         named = model or next(iter(setting.models), "")
         counted = entry.counted
         row_model = named if named in setting.models else OTHER
-        begins = partial(self._meter.begin, counted, row_model, head.path) if counted else None
+        guard = GuardSetting(setting.end_loops, setting.reasoning_tokens)
+        begins = partial(self._meter.begin, counted, row_model, head.path, guard) if counted else None
         refused = await self._admitted(found, head) or found.behind.unattended()
         if refused and counted:
             self._meter.refuse(counted, row_model, head.path, refused.status)

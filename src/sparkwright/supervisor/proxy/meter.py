@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from sparkwright.adapters.sqlite.usage import Row, UsageStore
 from sparkwright.domain.history import RequestRecord
 from sparkwright.gateway.decide import GatewayAnswer
+from sparkwright.gateway.guard import UNGUARDED, AnswerGuard, GuardSetting
 from sparkwright.gateway.keys import Key
 from sparkwright.gateway.usage import ASK, MINUTE, STREAMS, Body, Counting, KeyLoad, asks_nothing, enough
 from sparkwright.ports import Clock
@@ -39,14 +40,16 @@ class Meter:
         self._at_once[name] += 1
         return Counted(self, key, name, at)
 
-    def begin(self, entry: "Counted", model: str, path: str) -> "Metered":
-        """A request that goes to an engine."""
+    def begin(self, entry: "Counted", model: str, path: str, guard: GuardSetting = UNGUARDED) -> "Metered":
+        """A request that goes to an engine. guard: of its deployment."""
         entry.passed_on = True
         if entry.key.per_minute:
             self._store.minute(entry.name, entry.at, entry.at - MINUTE)
         row = self._row(entry.name, model, self._clock.now())
         self._store.begin(row)
-        return Metered(self, row, path, entry.at, self._clock.now() - (self._clock.monotonic() - entry.at))
+        began = self._clock.now() - (self._clock.monotonic() - entry.at)
+        wanted = guard.with_limits(entry.key.end_loops, entry.key.reasoning_tokens)
+        return Metered(self, row, path, entry.at, began, AnswerGuard(wanted, path) if wanted.on else None)
 
     def refuse(self, entry: "Counted", model: str, path: str, status: int) -> None:
         """Record a request that the gateway answers itself: nothing serves it now."""
@@ -69,6 +72,8 @@ class Meter:
         least = 0
         if seen.status >= 400:
             outcome = "failed"
+        elif metered.guard and metered.guard.ended:
+            outcome, least = metered.guard.ended, 0 if tokens else seen.at_least
         elif not whole:
             outcome, least = "cut", max(0, seen.at_least - (tokens.completion if tokens else 0))
         else:
@@ -113,7 +118,8 @@ class Counted:
 class Metered:
     """One request at an engine. at, began: when it came, by the monotonic clock and by the calendar.
 
-    first: seconds until the first byte of a stream, None until it came and of other answers.
+    guard: ends it if it loops or reasons too long, None
+    where nobody wants that. first: seconds until the first byte of a stream, None until it came and of other answers.
     """
 
     meter: Meter
@@ -121,6 +127,7 @@ class Metered:
     path: str
     at: float
     began: float
+    guard: AnswerGuard | None = None
     first: float | None = None
     _stream: bool = False
     _seen: Counting = field(default_factory=Counting)
@@ -140,12 +147,21 @@ class Metered:
     def begins(self, answer: EngineAnswer) -> None:
         stream = answer.header(b"content-type").lower().startswith(b"text/event-stream")
         self._stream = stream
-        self._seen.begins(answer.status, stream, answer.header(b"content-length") != b"")
+        sized = answer.header(b"content-length") != b""
+        self._seen.begins(answer.status, stream, sized)
+        if self.guard and answer.status == 200:
+            self.guard.begins(stream, sized)
 
     def saw(self, piece: bytes) -> bytes:
         if self._stream and self.first is None:
             self.first = self.meter.monotonic - self.at
-        return self._seen.saw(piece)
+        passed = self._seen.saw(piece)
+        return self.guard.saw(passed) if self.guard and self._seen.status == 200 else passed
+
+    @property
+    def over(self) -> bool:
+        """True if nothing more is to be sent: it was ended here."""
+        return self.guard is not None and self.guard.over
 
     def rest(self) -> bytes:
         return self._seen.rest()

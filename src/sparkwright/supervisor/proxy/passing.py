@@ -45,7 +45,9 @@ _LEFT = (Gone, TooLarge, TooSlow, SpoolFull)
 class Tap(Protocol):
     """Sees an answer as it flows by and returns what of it goes on: its head, then pieces of the body, then how it
 
-    ended. whole: its end has come. reads: it wants all of the request's body first, and may insert something behind
+    ended. over: it has made the end itself, and the engine is left.
+
+    whole: its end has come. reads: it wants all of the request's body first, and may insert something behind
     its first byte.
     """
 
@@ -54,6 +56,8 @@ class Tap(Protocol):
     def insertion(self, body: Body) -> bytes: ...
     def answers(self, answer: EngineAnswer) -> None: ...
     def saw(self, piece: bytes) -> bytes: ...
+    @property
+    def over(self) -> bool: ...
     def rest(self) -> bytes: ...
     def ended(self, whole: bool) -> None: ...
 
@@ -327,6 +331,9 @@ async def _answer(engine: socket.socket, client: ProxyConnection, tap: Tap, answ
         return False
     while True:
         await passing.more(tap.saw(body) if body else b"")
+        if tap.over:
+            await passing.end()
+            return True
         if answer.complete:
             break
         body = answer.feed(await arriving.read())

@@ -89,6 +89,22 @@ async def test_a_worker_that_was_rebooted_is_named() -> None:
     assert outage.sentence({"spark-2": "b:1"}) == outage.sentence({"spark-2": ""}) == outage.what
 
 
+@pytest.mark.parametrize(("resets", "code"), [(["spark-2"], "LIVE016"), (["spark-1"], "LIVE010"), ([], "LIVE010")])
+async def test_a_worker_that_its_watchdog_reset_is_named(resets: list[str], code: str) -> None:
+    """Guards a freeze: the node's own record outweighs the reboot; a reset of another day is none of this outage."""
+    ended = [replace(KILLED, exit_code=129), LEFT]
+    found = Evidence("chat", {}, {"rank 0 on spark-1": NO_KERNEL}, ended, boots={"spark-1": "a:1", "spark-2": "b:2"})
+    found.resets.extend(resets)
+    words = {"deployment": "chat", "recipe": "chat", "logs": "sparkwright logs chat --tail 200"}
+    before = {"spark-1": "a:1", "spark-2": "b:1"}
+    outage = Outage("rank 1 on spark-2 exited with code 129", GOOD_AT, {}, before)
+    diagnosed = await explain(scene().services, found, words, outage)
+    assert diagnosed.causes[0].code == code
+    if code == "LIVE016":
+        assert diagnosed.causes[0].proof[0].text == "spark-2 was reset by its hardware watchdog"
+        assert "sparkwright plan chat" in diagnosed.causes[0].fix[1]
+
+
 async def test_nodes_that_were_rebooted_before_the_capture_was_finished_are_named() -> None:
     """Guards both nodes rebooted at once: the supervisor saw a rank exit, went down itself, and resumed the capture."""
     what = "rank 1 on spark-2 exited with code 143"
