@@ -9,14 +9,16 @@ import yaml
 from sparkwright.compat.table import rows_with
 from sparkwright.domain.check import Context
 from sparkwright.domain.cluster import Cluster
+from sparkwright.domain.engine import CUSTOM
 from sparkwright.domain.errors import RecipeError
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.values import dataclass, replace
 from sparkwright.engines.catalog import imagined_ranks
 from sparkwright.engines.flag_data import versions
 from sparkwright.engines.releases import is_plausible, is_release, newest_on, tag_day, tag_version
-from sparkwright.engines.tables import DATA_OF
+from sparkwright.engines.tables import DATA_OF, table
 from sparkwright.engines.written import unknown_to, unread_by
+from sparkwright.recipes.importers.any_server import settle_any_server
 from sparkwright.recipes.importers.draft import Draft
 from sparkwright.recipes.load import what_is_left
 
@@ -57,6 +59,11 @@ class Rendered:
 def settle(draft: Draft, told: Told) -> None:
     """Write engine.version, engine.extra_flags and engine.extra_env, with a note for what was not simply read."""
     engine, image = str(draft.get("engine.name")), str(draft.get("engine.image", ""))
+    if engine == CUSTOM:
+        settle_any_server(draft)
+    if DATA_OF.get(engine, engine) not in table("releases"):
+        draft.put("engine.version", told.asked)
+        return
     chosen = _choose(engine, image, told, _rendered(draft))
     draft.put("engine.version", chosen.version)
     if chosen.why:
