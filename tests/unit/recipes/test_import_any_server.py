@@ -122,3 +122,32 @@ def test_several_commands_before_an_unknown_server_stay_one_shell():
 def test_what_an_unknown_server_lacks_is_the_reason(text, why):
     with pytest.raises(RecipeError, match=why):
         read(text)
+
+
+def test_the_one_container_of_a_script_that_starts_an_engine_is_taken():
+    """An owner's switch script starts the engine, and a dashboard after it."""
+    recipe, made = read(
+        "docker run -d --gpus all vllm/vllm-openai:v0.27.1 org/m --port 8000\n"
+        "docker run -d --network host own/dashboard:1\n",
+        "switch.sh",
+    )
+    assert (recipe.engine.name, recipe.model.id) == ("vllm", "org/m")
+    assert any("own/dashboard" in note and "left out" in note for note in made.notes)
+
+
+def test_a_command_over_ssh_and_one_that_a_variable_holds():
+    recipe, made = read("ssh -p 22 me@spark-1 'docker run vllm/vllm-openai:v0.27.1 org/m --max-num-seqs 4'\n", "a.sh")
+    assert recipe.serving.sequences == 4 and any("over ssh" in note for note in made.notes)
+    text = 'N=${M:-"4"}\nCMD="vllm serve org/m --max-num-seqs $N"\n'
+    text += 'if [ $A -gt 0 ]; then CMD="$CMD --cpu-offload-gb 2"; fi\n'
+    recipe, made = read(text + "exec $CMD\n", "a.sh")
+    assert recipe.serving.sequences == 4 and not recipe.flags
+    assert any(note.startswith("${CMD}: left out") for note in made.notes)
+
+
+def test_a_block_size_without_dspark_stays_its_own_option():
+    line = "python -m sglang.launch_server --model-path org/m --speculative-algorithm EAGLE "
+    recipe, _ = read(line + "--speculative-dspark-block-size 7 --speculative-num-draft-tokens 8\n", "a.sh")
+    (rank,) = imagined_ranks(recipe)
+    said = " ".join(rank.engine_words)
+    assert "--speculative-dspark-block-size 7" in said and "--speculative-num-draft-tokens 8" in said

@@ -98,7 +98,7 @@ def settle_any_server(draft: Draft) -> None:
             more[name] = "{host}"
     if "{port}" not in said and "{port}" not in more.values():
         raise RecipeError(
-            f"command: {said[:60]!r} starts no known engine, and does not say on which port it listens",
+            f"command: {said[:60]!r} starts no engine that is known, and does not say on which port it listens",
             hint="add the option or the variable for its port, then import again",
         )
     if more:

@@ -81,7 +81,8 @@ def docker_run(words: Sequence[str], env_file: Mapping[str, str], source: str, l
             f"{source}:{line}: docker run: {error}", hint="check the line against `docker run --help`"
         ) from None
     if not rest:
-        raise RecipeError(f"{source}:{line}: docker run names no image", hint="copy the whole command")
+        hint = "copy the whole command; a `#` in it ends it there for the shell, backslash or not"
+        raise RecipeError(f"{source}:{line}: docker run names no image", hint=hint)
     options: dict[str, list[str]] = {}
     for name, value in given:
         options.setdefault(_LONG.get(name.lstrip("-"), name.lstrip("-")) if name[1] != "-" else name[2:], []).append(

@@ -10,6 +10,7 @@ import yaml
 from sparkwright.domain.engine import CUSTOM, EngineDefinition
 from sparkwright.engines.definitions import shipped_definitions
 from sparkwright.engines.options import text as as_word
+from sparkwright.engines.sglang import CHAINS
 from sparkwright.engines.written import Written, read_words, whole_number
 from sparkwright.recipes.importers.any_server import put_any_server
 from sparkwright.recipes.importers.described import LAUNCHER, known_name, own_size, put_ranks, split_options
@@ -338,11 +339,16 @@ def _sglang_speculation(draft: Draft, words: Mapping[str, Any]) -> None:
     """Drafts a step: DSpark's block size, a chain's steps, else the drafted tokens."""
     given = {k.removeprefix("speculative_"): v for k, v in words.items() if k.startswith("speculative_")}
     method, steps, drafted = given.pop("algorithm"), given.get("num_steps"), given.get("num_draft_tokens")
-    block = given.pop("dspark_block_size", None)
+    block = given.pop("dspark_block_size", None) if str(method).upper() == "DSPARK" else None
     usual = {"num_steps": steps, "num_draft_tokens": steps + 1 if steps else drafted, "eagle_topk": 1}
     given = {key: value for key, value in given.items() if key not in usual or value != usual[key]}
     options = {("model" if k == "draft_model_path" else k.replace("_", "-")): v for k, v in given.items()}
     draft.put("speculation", {"method": str(method).lower()})
+    if not (block or steps) and str(method).upper() in CHAINS and isinstance(drafted, int) and drafted > 1:
+        draft.note(
+            f"speculative_num_draft_tokens: {drafted} is written as {drafted - 1} drafts and the token before them"
+        )
+        drafted -= 1
     draft.put("speculation.tokens", block or steps or drafted or "")
     if options:
         draft.put("speculation.options", options)
