@@ -60,7 +60,7 @@ def _follow_ssh(script: Script, source: str, draft: Draft) -> None:
 
 
 def _text_over_ssh(words: tuple[str, ...]) -> str:
-    """What `ssh [OPTIONS] HOST TEXT` runs there; ''."""
+    """Text that `ssh [OPTIONS] HOST TEXT` runs on HOST; empty for another command."""
     if words[:1] != ("ssh",):
         return ""
     try:
