@@ -88,9 +88,9 @@ def mod_runs(context: Context) -> Iterator[Found]:
     """Findings that name the files each mod touches and their origin."""
     for mod in context.recipe.mods if context.recipe else ():
         origin = f", from {mod.origin}" if mod.origin else ""
-        if mod.files:
+        if mod.files and mod.is_code:
             yield Found(
-                f"{mod.script} of {len(mod.files)} files ({mod.digest}{origin}): {touches(mod)}",
+                f"{mod.script or 'nothing'} of {len(mod.files)} files ({mod.digest}{origin}): {touches(mod)}",
                 title=f"mod {mod.name} runs in the container before the engine",
                 subject=f"mods.{mod.name}",
             )
@@ -98,7 +98,7 @@ def mod_runs(context: Context) -> Iterator[Found]:
 
 def mod_unread(context: Context) -> Iterator[Found]:
     for mod in context.recipe.mods if context.recipe else ():
-        if mod.files and mod.approved != mod.digest:
+        if mod.files and mod.is_code and mod.approved != mod.digest:
             changed = f"approved is {mod.approved}, and " if mod.approved else ""
             yield Found(
                 f"{changed}its digest is {mod.digest}: {touches(mod)}",

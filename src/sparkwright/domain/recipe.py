@@ -152,8 +152,8 @@ class Model:
 class Mod:
     """Files that are put into the container, and one of them that runs there before the engine.
 
-    files: relative path -> content; binary content is `base64:...`. script: the file that runs. origin: where it comes
-    from, '' if unknown. approved: the digest of what its owner has read.
+    files: relative path -> content; binary content is `base64:...`. script: the file that runs, '' if they are only
+    put there. origin: where it comes from, '' if unknown. approved: the digest of what its owner has read.
     """
 
     name: str
@@ -161,6 +161,11 @@ class Mod:
     script: str = "run.sh"
     origin: str = ""
     approved: str = ""
+
+    @property
+    def is_code(self) -> bool:
+        """True if it runs a script, or holds more than templates, which engines render in a sandbox."""
+        return bool(self.script) or not all(name.endswith((".jinja", ".j2")) for name in self.files)
 
     @property
     def digest(self) -> str:

@@ -142,7 +142,7 @@ def _mods(recipe: Recipe) -> Iterator[Complaint]:
             if not _MOD_FILE.fullmatch(name):
                 why = "allowed: a path inside the mod, without `..`"
                 yield ("mods", index, "files", name), f"`mods[{index}].files`: found {shown(name)}; {why}"
-        if mod.files and mod.script not in mod.files:
+        if mod.files and mod.script and mod.script not in mod.files:
             yield ("mods", index, "script"), f"`mods[{index}].script`: {shown(mod.script)} is not among its files"
         if mod.files and recipe.engine.runtime is not Runtime.DOCKER:
             why = "a mod changes the container, and runtime process has none"

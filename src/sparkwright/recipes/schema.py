@@ -68,7 +68,9 @@ _MOUNT = Matching(
     "HOST:CONTAINER or HOST:CONTAINER:ro with absolute paths, as in ~/patches:/patches:ro",
 )
 _MOD = Matching(r"[A-Za-z0-9][\w.+-]{0,80}", "letters, digits, `.`, `_`, `+` and `-`, as in fix-chat-template")
-_FILE = Matching(r"(?!/)(?!.*\.\.)[\w./+@-]{1,200}", "a path inside the mod, without `..`, as in patches/one.diff")
+_SCRIPT = Matching(
+    r"(?:(?!/)(?!.*\.\.)[\w./+@-]{1,200})?", "a path inside the mod, without `..`, as in run.sh; '' for none"
+)
 _DIGEST = Matching(r"[0-9a-f]{12}", "12 hex digits, as the finding about the mod shows them")
 _PATH = Matching(r"[^\s:][^\n:]*", "a path on the nodes without `:`")
 _ABSOLUTE = Matching(r"/[^\n:]*", "an absolute path on the head node")
@@ -148,7 +150,7 @@ class EnginePart(Part):
 class ModPart(Part):
     name: Annotated[Text, _MOD]
     files: dict[str, Text] = {}
-    script: Annotated[Text, _FILE] = "run.sh"
+    script: Annotated[Text, _SCRIPT] = "run.sh"
     origin: Text = ""
     approved: Annotated[Text, _DIGEST] = ""
 

@@ -3,8 +3,9 @@
 import pytest
 
 from sparkwright.domain.errors import RecipeError
-from sparkwright.domain.recipe import Runtime
+from sparkwright.domain.recipe import Mod, Runtime
 from sparkwright.engines.catalog import imagined_ranks, rehearse
+from sparkwright.engines.mods import shell_text
 from sparkwright.recipes.importers.draft import ImportOptions
 from sparkwright.recipes.importers.importer import import_recipe
 from sparkwright.recipes.load import load_recipe
@@ -151,3 +152,42 @@ def test_a_block_size_without_dspark_stays_its_own_option():
     (rank,) = imagined_ranks(recipe)
     said = " ".join(rank.engine_words)
     assert "--speculative-dspark-block-size 7" in said and "--speculative-num-draft-tokens 8" in said
+
+
+TEMPLATE_MOD = """model: org/m
+runtime: vllm
+container: own/vllm:0.27.1
+mods: [mods/fix-chat-template]
+command: vllm serve {model} --chat-template TARGET
+"""
+COPIES = "#!/bin/bash\n# for tools\nset -e\ncp t.jinja $WORKSPACE_DIR/fixed.jinja\n"
+COPIES += 'echo "===> use --chat-template fixed.jinja"\n'
+
+
+def recipe_with_mod(target, script):
+    files = {"run.sh": script, "t.jinja": "{{ messages }}", "README.md": "x"}
+    made = import_recipe(TEMPLATE_MOD.replace("TARGET", target), "r.yaml", ImportOptions(), folder=lambda name: files)
+    assert made.errors == ()
+    return load_recipe(made.text, "made.yaml")
+
+
+def test_a_mod_that_only_copies_the_chat_template_runs_no_script():
+    recipe = recipe_with_mod("fixed.jinja", COPIES)
+    (mod,) = recipe.mods
+    assert mod.script == "" and dict(mod.files) == {"t.jinja": "{{ messages }}"}
+    assert recipe.parsers.chat_template == "/workspace/mods/fix-chat-template/t.jinja"
+    assert not mod.is_code and Mod("m", {"a.py": "x"}, "").is_code
+    assert "run.sh" not in shell_text(recipe.mods) and "/fix-chat-template/t.jinja" in shell_text(recipe.mods)
+
+
+@pytest.mark.parametrize(
+    ("target", "script"),
+    [
+        ("other.jinja", COPIES),
+        ("fixed.jinja", COPIES + "pip install x\n"),
+        ("fixed.jinja", COPIES + "cp b $WORKSPACE_DIR/b\n"),
+    ],
+)
+def test_a_mod_that_does_more_keeps_its_script(target, script):
+    recipe = recipe_with_mod(target, script)
+    assert recipe.mods[0].script == "run.sh" and recipe.parsers.chat_template == target
