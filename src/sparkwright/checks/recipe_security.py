@@ -12,6 +12,7 @@ from sparkwright.domain.power import Power, powers
 from sparkwright.domain.recipe import Expose, Recipe
 from sparkwright.engines.catalog import traits
 from sparkwright.engines.mods import touches
+from sparkwright.engines.variants import build_variables
 
 _CLOSE = 0.86
 _ADAPTERS = "env.VLLM_ALLOW_RUNTIME_LORA_UPDATING"
@@ -22,7 +23,7 @@ def misspelt_variable(context: Context) -> Iterator[Found]:
     given = {*(recipe.env if recipe else ()), *(name for node in context.cluster.nodes for name, _ in node.env)}
     for name in sorted(given - KNOWN) if recipe else ():
         near = get_close_matches(name, KNOWN, 1, _CLOSE)
-        if near and not (recipe and name in recipe.engine.extra_env):
+        if near and not (recipe and name in build_variables(recipe.engine, (name,))):
             yield Found(
                 f"no library is known to read it; {near[0]} is one that does",
                 title=f"{name} looks misspelt",

@@ -179,7 +179,8 @@ class EngineChoice:
     """name: as in the catalog of engines. version: exact. image: reference (by digest or tag), docker runtime.
 
     venv: a folder with bin/python, process runtime; empty: what is on the node's PATH.
-    extra_env, extra_flags: variables and options that the image's own build adds to that version. definition: of an
+    extra_env, extra_flags: variables and options that the image's own build adds to that version; variant: names of
+    known forks that add theirs, joined by `+`. definition: of an
     engine that does not ship. memory: bytes that a rank takes in all, as the recipe's author says; 0: not said.
     """
 
@@ -192,6 +193,7 @@ class EngineChoice:
     entrypoint: tuple[str, ...] | None = None
     extra_env: tuple[str, ...] = ()
     extra_flags: tuple[str, ...] = ()
+    variant: str = ""
     definition: EngineDefinition | None = None
     memory: int = 0
 
