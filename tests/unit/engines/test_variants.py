@@ -5,7 +5,7 @@ import pytest
 from sparkwright.domain.errors import RecipeError
 from sparkwright.engines.catalog import rehearse
 from sparkwright.engines.flag_data import read_data, versions
-from sparkwright.engines.variants import named_by, shipped_variants
+from sparkwright.engines.variants import shipped_variants
 from sparkwright.recipes.importers.draft import ImportOptions
 from sparkwright.recipes.importers.importer import import_recipe
 from sparkwright.recipes.load import load_recipe
@@ -48,8 +48,6 @@ def test_what_tells_a_fork_is_in_no_release():
         assert variant.see and variant.env + variant.flags
         for flag in variant.flags:
             assert "." in flag or not any(data.find(f"--{flag}") for data in tables), flag
-        newest = tables[-1].env
-        assert not [name for name in newest if variant in named_by(variant.engine, (), (name,))]
 
 
 def test_an_import_names_the_fork_and_what_it_does_not_cover():
