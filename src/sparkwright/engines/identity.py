@@ -300,6 +300,6 @@ def _undescribed(definition: EngineDefinition, method: str) -> Iterator[Finding]
             "model",
             f"quant_method: {method} in config.json; {definition.name}'s file lists {', '.join(names)}",
             title=f"{definition.name} is not known to read {method}",
-            fix="take a checkpoint in a format that it lists, or add the method to `quantizations` once you have seen it work",
+            fix="take a checkpoint in a format that it lists, or add the method to its file once it works",
             severity=Severity.WARN,
         )
