@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from difflib import get_close_matches
 
+from sparkwright.checks.compat.combination import flag, on, shape_of
 from sparkwright.checks.reading import served_on_gb10
-from sparkwright.compat.combination import flag, on, shape_of
 from sparkwright.domain.check import Check, Context, Found, explained
 from sparkwright.domain.finding import BLOCK, INFO, OVERRIDE, WARN, Severity
 from sparkwright.domain.power import KNOWN as KNOWN

@@ -136,14 +136,14 @@ def update(engine: str, wheel: Path | None, where: ClusterOptions, as_json: bool
 
 
 def _of_wheel(wheel: Path) -> Row:
-    from sparkwright.app.engine_options import read_from_wheel  # the readers of wheels
+    from sparkwright.app.plan.engine_options import read_from_wheel  # the readers of wheels
 
     return read_from_wheel(wheel, time.time())
 
 
 def _asked(engine: str, place: dict[str, str], where: ClusterOptions, quiet: bool) -> Row:
-    from sparkwright.app.engine_options import read_from_node
-    from sparkwright.app.estimate import HERE
+    from sparkwright.app.plan.engine_options import read_from_node
+    from sparkwright.app.plan.estimate import HERE
 
     cluster = shared.open_cluster(where) if place["node"] else HERE
     node = cluster.node(place["node"]) if place["node"] else cluster.nodes[0]

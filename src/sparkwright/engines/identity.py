@@ -11,6 +11,7 @@ from difflib import get_close_matches
 from sparkwright.domain.engine import EngineDefinition
 from sparkwright.domain.facts import EngineFound, Identity, NodeFacts, Unknown
 from sparkwright.domain.finding import Finding, Severity
+from sparkwright.domain.image import MACHINES
 from sparkwright.domain.recipe import EngineChoice, Recipe, Runtime
 from sparkwright.domain.values import dataclass, replace
 from sparkwright.engines.definitions import shipped_definitions
@@ -18,7 +19,6 @@ from sparkwright.engines.engine import PYTHON
 from sparkwright.engines.findings import ENG
 from sparkwright.engines.flag_data import SHIPPED, FlagLibrary, flag_data
 from sparkwright.facts.engine_image import Question
-from sparkwright.images.dockerfile import MACHINES
 
 # Engine -> its program, and the packages that it cannot do without; the first one carries its version.
 _KNOWN = {

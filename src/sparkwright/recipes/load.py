@@ -13,8 +13,8 @@ from sparkwright.domain.errors import RecipeError
 from sparkwright.domain.recipe import ModelKind, PhaseTime, Recipe, Speculation
 from sparkwright.domain.values import asdict, dataclass, replace
 from sparkwright.engines.catalog import known_names
-from sparkwright.images.dockerfile import served
 from sparkwright.recipes.checks import cross_check
+from sparkwright.recipes.dockerfile import served
 from sparkwright.recipes.engine_file import Texts, find_engine
 from sparkwright.recipes.engine_schema import DescribedPart
 from sparkwright.recipes.former import with_names_of_today

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 import yaml
 
-from sparkwright import compat
-from sparkwright.compat.combination import combination
-from sparkwright.compat.table import ENGINES, known_of, meets, read_table, rows_of, unheard
-from sparkwright.compat.table import row as made
+from sparkwright.checks import compat
+from sparkwright.checks.compat.combination import combination
+from sparkwright.checks.compat.table import ENGINES, known_of, meets, read_table, rows_of, unheard
+from sparkwright.checks.compat.table import row as made
 from sparkwright.engines.flag_data import versions
 from sparkwright.engines.version import within
 from unit.checks.recipe_cases import DSV4, H200, NVFP4, OWN_DSV4, lint, planned, recipe

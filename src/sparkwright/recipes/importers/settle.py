@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from sparkwright.compat.table import rows_with
+from sparkwright.checks.compat.table import rows_with
 from sparkwright.domain.check import Context
 from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.engine import CUSTOM
