@@ -6,16 +6,16 @@ from pathlib import Path
 import pytest
 
 from fakes.rank_node import Rank
-from sparkwright.app.examine import examine
-from sparkwright.app.plan import make_plan
+from sparkwright.app.diagnose.examine import examine
+from sparkwright.app.plan.planning import make_plan
 from sparkwright.app.queries import status
 from sparkwright.cli.recipe_validate import rehearsed
 from sparkwright.domain.live import DeploymentState
 from sparkwright.domain.plan import stopping
 from sparkwright.domain.recipe import Recipe
 from sparkwright.recipes.load import load_recipe
+from unit.app.plan.test_plan import found
 from unit.app.scene import request, scene
-from unit.app.test_plan import found
 from unit.app.test_status import LABELS, handle
 
 CAPTURES = Path(__file__).resolve().parents[2] / "data/captures"
