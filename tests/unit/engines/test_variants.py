@@ -1,7 +1,11 @@
 """Known forks as data: `engine.variant` adds a fork's options and variables to its base engine."""
 
-import pytest
+import json
 
+import pytest
+from click.testing import CliRunner
+
+from sparkwright.cli.main import main
 from sparkwright.domain.errors import RecipeError
 from sparkwright.engines.catalog import rehearse
 from sparkwright.engines.flag_data import read_data, versions
@@ -59,3 +63,9 @@ def test_an_import_names_the_fork_and_what_it_does_not_cover():
     recipe = load_recipe(made.text, "made.yaml")
     assert (recipe.engine.variant, recipe.engine.extra_env) == ("b12x", ("VLLM_OTHER_THING",))
     assert any(note.startswith("engine.variant: b12x is written") for note in made.notes)
+
+
+def test_engines_list_has_the_forks():
+    done = CliRunner().invoke(main, ["engines", "list", "--json"])
+    found = {one["variant"]: one for one in json.loads(done.output)["variants"]}
+    assert found["b12x"]["engine"] == "vllm" and "VLLM_USE_B12X_*" in found["b12x"]["adds"]
