@@ -37,8 +37,8 @@ def test_a_running_container_becomes_a_recipe(
 ) -> None:
     """`docker inspect` of the real container has its image, words, mounts, variables and sizes; the image itself tells
     the version, which a tag like `nightly` does not."""
-    words = f"docker run -d --name mine --shm-size 1g -e VLLM_LOGGING_LEVEL=DEBUG -v /srv/models:/models {owners_image} {SERVE}"
-    nodes[0].sh(words)
+    options = "--shm-size 1g -e VLLM_LOGGING_LEVEL=DEBUG -v /srv/models:/models"
+    nodes[0].sh(f"docker run -d --name mine {options} {owners_image} {SERVE}")
     out = tmp_path / "mine.yaml"
     told = drive.run(
         "recipes import", "--from-container", "mine", "--node", "spark-1", "--ask-image", "--out", str(out)

@@ -8,6 +8,7 @@ from typing import Any
 from drills import faults
 from drills.drill import Drill
 from drills.figures import FROZEN, REFUSED, Target
+from drills.fresh_plan import FRESH
 from drills.ground import Ground
 from drills.outage_plan import OUTAGES
 from drills.stage import Stage
@@ -281,6 +282,7 @@ FULL = (
     Stage((HOUR,), changes=DRAFTING),
     *OUTAGES,
     *TRIAL,
+    *FRESH,
 )
 
 

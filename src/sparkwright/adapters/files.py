@@ -317,7 +317,7 @@ def _listed(places: Places) -> Iterator[tuple[str, Callable[[], SourceText]]]:
 
 
 def _inside(folder: Path) -> list[Path]:
-    """What is in a folder, sorted; nothing where there is none, or where this user may not look."""
+    """The entries of a folder, sorted; none where there is none, or where this user may not look."""
     try:
         return sorted(folder.iterdir())
     except (FileNotFoundError, NotADirectoryError, PermissionError):

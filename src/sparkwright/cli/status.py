@@ -22,6 +22,7 @@ _GOOD = (
     DeploymentState.READY,
     DeploymentState.LOADING,
     DeploymentState.STARTING,
+    DeploymentState.RUNNING,
     DeploymentState.ON_DEMAND,
 )
 

@@ -176,9 +176,9 @@ async def _tune(call: TuneCall, wanted: TuneRequest) -> Tuned:
             if journal:
                 made.first = tuple(tuple(point) for point in journal.header()["first"])
             journal = journal or await _begun(there, call, made)
-            return await _searched(
-                there, made, journal, (TuneLines(made.settings, wanted.goal, quiet), call.how["seconds"])
-            )
+            lines = TuneLines(made.settings, wanted.goal, quiet)
+            with journal.locked():
+                return await _searched(there, made, journal, (lines, call.how["seconds"]))
 
 
 async def _searched(there: Services, made: TuneSurvey, journal: tune_journal.FileJournal, given: Any) -> Tuned:

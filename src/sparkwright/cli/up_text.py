@@ -42,7 +42,8 @@ def outcome_text(outcome: Outcome, seconds: float, ssh_config: str = "", verbose
         return "\n\n".join(filter(None, (planned, describe_running(plan, outcome.cluster_state, outcome.old))))
     simulated = plan.recipe.model.simulated or plan.cluster.simulated
     done = "serves, but its answers are garbled," if outcome.done == "garbled" else outcome.done
-    parts = [f"{mark(simulated)}{plan.deployment}: {done} after {duration(seconds)}"]
+    after = "; the engine was not touched; checked in" if outcome.done == "already serving" else " after"
+    parts = [f"{mark(simulated)}{plan.deployment}: {done}{after} {duration(seconds)}"]
     parts += [fold(line, _COLUMN) for line in aligned([row for row in _rows(outcome) if row[1]]).splitlines()]
     if verbose:
         parts += [f"  {name}: {value}" for name, value in outcome.facts.items()]

@@ -113,7 +113,7 @@ def test_every_shipped_recipe_is_known() -> None:
     """Guards that the table has the combinations that we ship, and none of those ready as blocked."""
     for path in SHIPPED.glob("*.yaml"):
         asked = combination(planned(shipped(path.stem)))
-        if asked and asked.architecture:
+        if asked and asked.architecture and rows_of(asked.engine):  # engines as data have no table
             assert known_of(asked) and not unheard(asked), path.stem
             blocked = "blocked" in [row.verdict for row in known_of(asked)]
             assert blocked == (asked.recipe.state == "refused"), path.stem

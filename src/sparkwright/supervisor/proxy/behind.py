@@ -2,14 +2,13 @@
 
 import os
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from sparkwright.adapters.watched import Watched
 from sparkwright.domain.codec import Unreadable, from_json
 from sparkwright.domain.foreign_json import read_json
-from sparkwright.domain.live import GatewayUse, Live
+from sparkwright.domain.live import GatewayUse, Live, unwritable_text
 from sparkwright.gateway import decide
 from sparkwright.gateway.decide import GatewayAnswer
 from sparkwright.gateway.keys import ROUTE, RouteSetting
@@ -62,14 +61,19 @@ class Behind:
         if now - self._tried >= decide.SILENT:
             self._tried = now
             return None
-        return decide.unattended(live, self._clock.now(), silent, self._read_only)
+        return decide.unattended(live, self._clock.now(), silent, self._unwritable)
 
     @property
-    def _read_only(self) -> bool:
-        """True if the supervisor cannot write its report."""
-        with suppress(OSError):
-            return bool(os.statvfs(self._home).f_flag & os.ST_RDONLY)
-        return False
+    def _unwritable(self) -> str:
+        """The reason why the supervisor cannot write its report, '' if it can."""
+        try:
+            if os.statvfs(self._home).f_flag & os.ST_RDONLY:
+                return unwritable_text("read-only")
+            return "" if os.access(self._home, os.W_OK) else unwritable_text("mode")
+        except PermissionError:
+            return unwritable_text("mode")
+        except OSError:
+            return ""
 
     def end(self) -> None:
         self.under_way -= 1
@@ -104,7 +108,7 @@ class Behind:
 
     def broken(self) -> GatewayAnswer:
         """The engine gave no answer to what was let through."""
-        return decide.broken(self.live, self._clock.now(), self._read_only)
+        return decide.broken(self.live, self._clock.now(), self._unwritable)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from sparkwright.domain.facts import Memory
-from sparkwright.domain.live import LiveNode
+from sparkwright.domain.live import LiveNode, unwritable_cure
 from sparkwright.domain.sample import Sample
 from sparkwright.domain.units import gib
 from sparkwright.domain.unknown import NOT_ASKED, Unknown, known
@@ -109,8 +109,8 @@ class NodeWatch:
             "driver-memory": self.kernel.driver(sample.kernel, at),
         }
         found[f"link-down:{self.node}"] = self._links(sample, at)
-        if sample.read_only:
-            found[self._disk] = self._unwritable(at)
+        if sample.unwritable:
+            found[self._disk] = self._unwritable(sample.unwritable, at)
         elif not isinstance(sample.disk_free, Unknown):
             found[self._disk] = self._full(sample.disk_free, at)
         return found | self._memory(finished, at)
@@ -140,12 +140,11 @@ class NodeWatch:
         what += "history is lost; logs and the last lines of evidence are in memory until there is room"
         return Fault(at, self._disk, what, Recovery.NONE)
 
-    def _unwritable(self, at: float) -> Fault:
+    def _unwritable(self, why: str, at: float) -> Fault:
         """Handled like a full disk: it ends nothing, and what waits for it goes on once it is over."""
-        what = (
-            f"read-only file system on {self.node}: {self.setting.state} cannot be written, so no rank is stopped or "
-        )
-        what += f"started there. `dmesg` on {self.node} shows why the kernel remounted it (often a failing disk)"
+        state = self.setting.state
+        what = f"{why} on {self.node}: {state} cannot be written, so no rank is stopped or started there. "
+        what += unwritable_cure(why, self.node, state)
         return Fault(at, self._disk, what, Recovery.NONE)
 
     @property

@@ -250,7 +250,8 @@ def test_a_read_only_file_system_is_a_trouble_like_a_full_disk() -> None:
     """Guards a disk that the kernel has remounted: the node and what it means are named, and it is over by itself."""
     watch = detectors()
     first = NODES[0]
-    told = faults(watch.sample(first, sample(START + 5, read_only=True, disk_free=1 << 40), START + 5))
+    now = sample(START + 5, unwritable="read-only file system", disk_free=1 << 40)
+    told = faults(watch.sample(first, now, START + 5))
     assert told.keys() == {f"disk-full:{first}"}
     fault = told[f"disk-full:{first}"]
     assert fault.recovery is Recovery.NONE and fault.what.startswith(f"read-only file system on {first}: ")
