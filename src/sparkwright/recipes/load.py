@@ -188,7 +188,7 @@ def _line(document: Document, profile: str, path: Path) -> int:
 def digest(recipe: Recipe) -> str:
     """12 hex digits that change when what is served changes, and not with prose: sha256 of the canonical JSON."""
     facts = {k: v for k, v in asdict(recipe).items() if k not in PROSE}
-    for name in ("image_note", "extra_env", "extra_flags", "memory"):  # said of the build, not given to it
+    for name in ("image_note", "extra_env", "extra_flags", "variant", "memory"):  # said of the build, not given to it
         facts["engine"].pop(name)
     definition = facts["engine"].pop("definition")
     if definition:  # its texts and places are prose
