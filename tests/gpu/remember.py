@@ -1,4 +1,4 @@
-"""What a relaunch after `kill -9` keeps: weights in vLLM's weight cache, 100,000 tokens of context in its file tier.
+"""The weights and context that a relaunch after `kill -9` keeps: in vLLM's weight cache, 100,000 tokens of context in its file tier.
 
     python tests/gpu/remember.py weights --model /dev/shm/qwen3-32b --tokenizer /models/tiny
     python tests/gpu/remember.py run --model /dev/shm/qwen3-32b --kv /dev/shm/kv --disk /var/tmp/kv \
@@ -256,7 +256,7 @@ class RelaunchSteps:
             daemon.kill()
 
     def kill_and_return(self, name: str, root: Path, first: bool) -> None:
-        """With first: start, ask, kill -9; then in any case relaunch and ask the same again."""
+        """Steps. With `first`: start, ask, kill -9; then in any case relaunch and ask the same again."""
         flags = [*self.cached, *offload_flags(root, self.args.cpu_gib)]
         killed_at = 0.0
         if first:
