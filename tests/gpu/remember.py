@@ -1,4 +1,4 @@
-"""The weights and context that a relaunch after `kill -9` keeps: in vLLM's weight cache, 100,000 tokens of context in its file tier.
+"""Measures what a relaunch after `kill -9` keeps: weights in vLLM's weight cache, a long context in its file tier.
 
     python tests/gpu/remember.py weights --model /dev/shm/qwen3-32b --tokenizer /models/tiny
     python tests/gpu/remember.py run --model /dev/shm/qwen3-32b --kv /dev/shm/kv --disk /var/tmp/kv \
