@@ -14,8 +14,8 @@ from drills.outage_plan import OUTAGES
 from drills.stage import Stage
 from drills.traffic import Load
 from drills.trial_plan import TRIAL
-from sparkwright.supervision.detect.setting import Patience
-from sparkwright.supervision.state import Policy
+from sparkwright.supervisor.core.detect.setting import Patience
+from sparkwright.supervisor.core.state import Policy
 from testbed import harm
 
 SCALE = 0.1

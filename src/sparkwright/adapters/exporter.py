@@ -13,7 +13,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 
 from sparkwright.domain.codec import Unreadable, from_json
 from sparkwright.domain.live import DeploymentState, Live, LiveEngine
-from sparkwright.supervision.rates import Share
+from sparkwright.report.rates import Share
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _STALE = 15.0

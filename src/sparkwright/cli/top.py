@@ -15,7 +15,7 @@ from sparkwright.domain.deployment import Deployment
 from sparkwright.domain.live import DeploymentState, Live, LiveEngine, LiveNode, phase_text
 from sparkwright.domain.units import duration, gib
 from sparkwright.gateway.decide import refusal_text
-from sparkwright.supervision.rates import SPAN, EngineHistory
+from sparkwright.report.rates import SPAN, EngineHistory
 
 _UNKNOWN = "unknown"
 _BLOCKS = "▁▂▃▄▅▆▇█"

@@ -6,10 +6,10 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from sparkwright.app.gateway import NO_KEY_HERE, GatewayReach
-from sparkwright.app.prepare import Outcome
-from sparkwright.app.running import describe_running
-from sparkwright.app.stage import staging_text
+from sparkwright.app.copy.stage import staging_text
+from sparkwright.app.serve.gateway import NO_KEY_HERE, GatewayReach
+from sparkwright.app.serve.prepare import Outcome
+from sparkwright.app.serve.running import describe_running
 from sparkwright.cli.columns import aligned, findings_text, fold, mark
 from sparkwright.cli.plan_outlook import Shown
 from sparkwright.cli.text import plan_text

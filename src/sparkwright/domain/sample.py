@@ -39,6 +39,7 @@ class Sample:
     last 10 s in which some or all tasks waited for memory. gpu_at: when the GPU was read, by the same clock as `at`.
     compilers: processes that compile kernels now. disk_free: bytes that a user may still write where our state is;
     unwritable: why our user cannot write there at all, '' if it can.
+    was_reset: a hardware watchdog ended the boot before this one.
     links: whether the link of each network port is up.
     kernel: lines of the kernel log since the sample before; kernel_blind: why they cannot be read, '' where they can.
     """
@@ -55,6 +56,7 @@ class Sample:
     ports: tuple[PortTraffic, ...] = ()
     links: Mapping[str, bool] = field(default_factory=dict)
     compilers: int = 0
+    was_reset: bool = False
     disk_free: int | Unknown = NOT_ASKED
     unwritable: str = ""
     kernel: tuple[str, ...] = ()

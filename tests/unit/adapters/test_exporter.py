@@ -9,7 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from sparkwright.adapters.exporter import Exporter
 from sparkwright.domain.codec import to_json
 from sparkwright.domain.live import DeploymentState, Live, LiveCanary, LiveEngine, LiveNode, LiveRank
-from sparkwright.supervision.rates import Share
+from sparkwright.report.rates import Share
 
 NOW = 10_000.0
 NODE = LiveNode(

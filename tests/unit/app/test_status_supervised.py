@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from sparkwright.app.incidents import incident, remembered
+from sparkwright.app.diagnose.incidents import incident, remembered
 from sparkwright.app.queries import left_alone, status
 from sparkwright.domain.codec import to_json
 from sparkwright.domain.command import Completed

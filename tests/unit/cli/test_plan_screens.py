@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 
 import pytest
 
-from sparkwright.app.prepare import Outcome, Planned
+from sparkwright.app.serve.prepare import Outcome, Planned
 from sparkwright.app.services import ClusterState
 from sparkwright.cli import plan_outlook
 from sparkwright.cli.plan_optimize import comparison_json, comparison_text, optimum_json, optimum_text
