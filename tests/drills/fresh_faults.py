@@ -78,7 +78,7 @@ def empty_keys(scene: Scene) -> None:
     scene.restored = time.time()
     scene.check(done.code == 0 and "DOOR007" in done.out + done.err, f"`up` exits {done.code}: {done.err[-200:]}")
     key = (ground.folder / "home" / STATE / "keys" / "testbed" / "default.key").read_text().strip()
-    ground.gateway = scene.client.gateway = replace(ground.gateway, key=key)
+    ground.gateway, scene.client.gateway = replace(ground.gateway, key=key), replace(scene.client.gateway, key=key)
     scene.restored = time.time()
     scene.notes.append(f"15 s later `up`: exit {done.code}; clients are given its new key")
 

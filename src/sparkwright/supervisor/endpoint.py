@@ -163,7 +163,7 @@ PROGRAMS = {"caddy": "gateway (Caddy)", "door": "key check", "console": "console
 
 
 async def watch(bus: EventBus) -> None:
-    """The findings of `up` again, every five minutes. Nothing is stopped for them, and they are over once they are fixed."""
+    """The findings of `up` again, every five minutes. Nothing is stopped for them; fixed, they are over."""
     while True:
         await look(bus)
         wrong = any(code in bus.lasting for code in _WATCHED)
