@@ -229,7 +229,7 @@ def save_curve(asked: Asked, curve: Iterable[dict[str, float]], why: str) -> Non
 ALIVE, DONE = b".", b"!"
 
 
-def watch(asked: Asked) -> int:
+def run_watched(asked: Asked) -> int:
     """Runs the guard in a child, again if it hangs; returns its exit code."""
     while True:
         ours, theirs = os.pipe()
@@ -316,4 +316,4 @@ def main(asked: Asked, signs: int) -> None:
         time.sleep(max(0.0, due - time.monotonic()))
 
 
-sys.exit(watch(Asked(**json.loads(os.environ.pop("SPARKWRIGHT_ASKED")))))
+sys.exit(run_watched(Asked(**json.loads(os.environ.pop("SPARKWRIGHT_ASKED")))))
