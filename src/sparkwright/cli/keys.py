@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
-from sparkwright.app import keys as use
 from sparkwright.app.cluster_options import ClusterOptions
 from sparkwright.app.services import Services
+from sparkwright.app.setup import keys as use
 from sparkwright.cli import options as shared
 from sparkwright.cli.columns import aligned, counted
 from sparkwright.cli.kinds import Whole

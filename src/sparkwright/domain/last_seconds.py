@@ -46,13 +46,13 @@ class RingRecord:
 
 
 def last_of(moments: Sequence[RingRecord]) -> tuple[RingRecord, ...]:
-    """Those of the last minute."""
+    """The samples of the last minute."""
     end = max((one.at for one in moments), default=0.0)
     return tuple(one for one in moments if one.at >= end - SHOWN)
 
 
 def suggestions(moments: Sequence[RingRecord]) -> tuple[str, ...]:
-    """What the last minute points to; () if all was as usual. Hints, no proof."""
+    """Hints of what ended it, from the last minute; () if all was as usual. They are no proof."""
     return tuple(_hints(last_of(moments)))
 
 

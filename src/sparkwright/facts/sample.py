@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass, field, replace
 
 from sparkwright.domain.command import Command, Completed
+from sparkwright.domain.live import unwritable_text
 from sparkwright.domain.recipe import Runtime
 from sparkwright.domain.sample import GpuSample, HaltedProcess, LoadSample, PortTraffic, Sample
 from sparkwright.domain.unknown import NOT_ASKED, Unknown
@@ -107,7 +108,7 @@ class Samples:
             was_reset=bool((whole(said.get("watchdog", "")) or 0) & CARD_RESET),
             compilers=whole(said.get("compilers", "")) or 0,
             disk_free=_free(said),
-            read_only="read-only" in said,
+            unwritable=_unwritable(said.get("unwritable", "")),
             kernel=kernel,
             kernel_blind=self._blind,
         )
@@ -151,6 +152,15 @@ def _sum(said: dict[str, str], *names: str) -> int | Unknown:
     found = [whole(said.get(name, "")) for name in names]
     known = [value for value in found if value is not None]
     return sum(known) if len(known) == len(names) else Unknown("", f"/proc/vmstat lacks {' or '.join(names)}")
+
+
+def _unwritable(told: str) -> str:
+    """`OWNER MODE USER` of the state folder and our user, if that one cannot write there."""
+    owner, mode, user = (*told.split(), "", "", "")[:3]
+    if not user:
+        return ""
+    others = user not in (owner, "root")
+    return unwritable_text("owned" if others else "read-only" if mode[2:3] == "w" else "mode", owner)
 
 
 def _free(said: dict[str, str]) -> int | Unknown:

@@ -17,7 +17,7 @@ block() {
   LC_ALL=C grep -sHE '^(up|down)$' /sys/class/net/*/operstate
   [ $((n % 4)) -ne 0 ] || compilers; n=$((n+1))
   [ -z "$w" ] || printf 'disk %s\n' "$(stat -f -c '%a %S' "$w" 2>/dev/null)"
-  [ ! -e "$w" ] || [ -w "$w" ] || echo 'read-only yes'
+  [ ! -e "$w" ] || [ -w "$w" ] || printf 'unwritable %s %s\n' "$(stat -c '%U %A' "$w")" "$(id -un)"
   printf 'watchdog %s\ncompilers %s\n@@ end\n' "$reset" "$c"
 }
 

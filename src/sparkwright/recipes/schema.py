@@ -69,7 +69,10 @@ _MOUNT = Matching(
     "HOST:CONTAINER or HOST:CONTAINER:ro with absolute paths, as in ~/patches:/patches:ro",
 )
 _MOD = Matching(r"[A-Za-z0-9][\w.+-]{0,80}", "letters, digits, `.`, `_`, `+` and `-`, as in fix-chat-template")
-_FILE = Matching(r"(?!/)(?!.*\.\.)[\w./+@-]{1,200}", "a path inside the mod, without `..`, as in patches/one.diff")
+_SCRIPT = Matching(
+    r"(?:(?!/)(?!.*\.\.)[\w./+@-]{1,200})?", "a path inside the mod, without `..`, as in run.sh; '' for none"
+)
+_VARIANT = Matching(r"[a-z0-9-]{1,40}(\+[a-z0-9-]{1,40}){0,4}", "a known fork, as in b12x; several are joined by `+`")
 _DIGEST = Matching(r"[0-9a-f]{12}", "12 hex digits, as the finding about the mod shows them")
 _PATH = Matching(r"[^\s:][^\n:]*", "a path on the nodes without `:`")
 _ABSOLUTE = Matching(r"/[^\n:]*", "an absolute path on the head node")
@@ -141,6 +144,7 @@ class EnginePart(Part):
     entrypoint: list[Text] | None = None
     extra_env: list[Annotated[Text, _VARIABLE]] = []
     extra_flags: list[Annotated[Text, _OPTION]] = []
+    variant: Annotated[Text, _VARIANT] = ""
     memory: Annotated[Size, _MEMORY] = 0
     command: list[Text] = []
     definition: DescribedPart | None = None
@@ -149,7 +153,7 @@ class EnginePart(Part):
 class ModPart(Part):
     name: Annotated[Text, _MOD]
     files: dict[str, Text] = {}
-    script: Annotated[Text, _FILE] = "run.sh"
+    script: Annotated[Text, _SCRIPT] = "run.sh"
     origin: Text = ""
     approved: Annotated[Text, _DIGEST] = ""
 

@@ -11,9 +11,9 @@ from sparkwright.adapters.notify import Notifier
 from sparkwright.adapters.sqlite.store import SqliteStore
 from sparkwright.app import ranks
 from sparkwright.app.cluster_state import nodes_for
-from sparkwright.app.diagnose import reading
-from sparkwright.app.incident import Heard
-from sparkwright.app.prepare import Outcome
+from sparkwright.app.diagnose.diagnosing import reading
+from sparkwright.app.diagnose.incident import Heard
+from sparkwright.app.serve.prepare import Outcome
 from sparkwright.app.services import LaunchRequest, Services
 from sparkwright.domain.command import Secret
 from sparkwright.domain.incident import Incident
@@ -27,7 +27,7 @@ from sparkwright.engines.catalog import engine_of
 from sparkwright.engines.dialect import is_exit_noise
 from sparkwright.engines.engine import Engine, served_name
 from sparkwright.ports import Sink
-from sparkwright.supervision.state import Announce, Policy
+from sparkwright.supervisor.core.state import Announce, Policy
 from sparkwright.supervisor.home import Home
 
 _LAST_LINES, _LAST_READINGS, _LAST_SAMPLES = 40, 12, 60

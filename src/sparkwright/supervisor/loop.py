@@ -3,16 +3,16 @@
 from functools import partial
 
 from sparkwright.domain.live import SERVING, Ask, DeploymentState, Request
-from sparkwright.supervision import machine
-from sparkwright.supervision.detect.detectors import Detectors, away
-from sparkwright.supervision.detect.setting import Setting
-from sparkwright.supervision.events import Cleared, Disarmed, Event, Fault, Halt, Replaced, Restart, Resumed, Tick
-from sparkwright.supervision.minutes import Minutes
-from sparkwright.supervision.state import ALIVE, Recovery, State
-from sparkwright.supervision.state import Work as Kind
 from sparkwright.supervisor import coherence, demand, endpoint, event_bus, nodes, quality, reboots
 from sparkwright.supervisor.announcer import Announcer, view
 from sparkwright.supervisor.context import DeploymentContext
+from sparkwright.supervisor.core import machine
+from sparkwright.supervisor.core.detect.detectors import Detectors, away
+from sparkwright.supervisor.core.detect.setting import Setting
+from sparkwright.supervisor.core.events import Cleared, Disarmed, Event, Fault, Halt, Replaced, Restart, Resumed, Tick
+from sparkwright.supervisor.core.minutes import Minutes
+from sparkwright.supervisor.core.state import ALIVE, Recovery, State
+from sparkwright.supervisor.core.state import Work as Kind
 from sparkwright.supervisor.effects import SILENT, EffectRunner, Work, silence
 from sparkwright.supervisor.event_bus import EventBus, TaskSupervisor, Unwatched
 from sparkwright.supervisor.nodes import Census, census, cure_of

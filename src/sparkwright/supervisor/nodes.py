@@ -6,8 +6,8 @@ from contextlib import aclosing
 from typing import TypeVar
 
 from sparkwright.app.ranks import End, runs
+from sparkwright.app.serve.watch import TAIL, how
 from sparkwright.app.services import by_node, together
-from sparkwright.app.watch import TAIL, how
 from sparkwright.domain.errors import NodeError, Unreachable
 from sparkwright.domain.facts import RankStatus
 from sparkwright.domain.live import LiveRank
@@ -18,9 +18,9 @@ from sparkwright.domain.values import dataclass, field
 from sparkwright.facts import sample as asking
 from sparkwright.facts.ranks import docker_away, ranks_fact
 from sparkwright.facts.sample import Samples, halts, parse
-from sparkwright.supervision.events import Fault
-from sparkwright.supervision.state import Recovery
 from sparkwright.supervisor.context import DeploymentContext
+from sparkwright.supervisor.core.events import Fault
+from sparkwright.supervisor.core.state import Recovery
 from sparkwright.supervisor.event_bus import EventBus
 from sparkwright.supervisor.reboots import note_boot
 

@@ -4,8 +4,8 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from sparkwright.app.diagnose import year_of
-from sparkwright.app.incident import RESET, Evidence, Outage, explain
+from sparkwright.app.diagnose.diagnosing import year_of
+from sparkwright.app.diagnose.incident import RESET, Evidence, Outage, explain
 from sparkwright.domain.command import Command
 from sparkwright.domain.errors import NodeError
 from sparkwright.domain.facts import Unknown
@@ -105,7 +105,7 @@ async def _show_last(context: DeploymentContext, ended: EndedBoot, times: Times 
 
 
 def _drop_old_lines(context: DeploymentContext, moments: Sequence[RingRecord]) -> None:
-    """Of the kernel's lines those of the last minute are kept; one without a time counts as such."""
+    """Keeps the kernel's lines of the last minute; one without a time counts as such."""
     year, end = year_of(context.services), max((one.at for one in moments), default=0.0)
     for one in moments:
         one.kernel = [line for line in one.kernel if (when(line, year) or end) >= end - SHOWN]

@@ -16,13 +16,13 @@ import anthropic
 import httpx
 import openai
 import pytest
+from sparkwright.supervisor.gateway import Doorman
 
 from fakes.ports import free_port
 from sparkwright.adapters.machine import SystemClock
 from sparkwright.domain.codec import to_json
 from sparkwright.gateway.keys import FrontSetting, Key, Keys, RouteSetting, digest, text_of
-from sparkwright.supervisor.gateway import Doorman
-from sparkwright.supervisor.passing import Passing
+from sparkwright.supervisor.proxy.passing import Passing
 
 KEY = "sk-sw-" + "1f" * 24
 PATHS = ("/v1/chat/completions", "/v1/completions", "/v1/messages", "/v1/responses")
