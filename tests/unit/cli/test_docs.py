@@ -20,6 +20,7 @@ SAMPLED = tuple(f"guides/{name}.md" for name in ("checking", "planner", "trouble
 PAGES = (
     *(f"reference/{name}.md" for name in NAMES),
     "reference/json.md",
+    "reference/documents.schema.json",
     "reference/exit-codes.md",
     "architecture.svg",
     *SAMPLED,
