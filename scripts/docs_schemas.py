@@ -19,7 +19,7 @@ from sparkwright.domain.diagnosis import Cause, Diagnosis, LogState, Proof
 from sparkwright.domain.facts import FabricChoice, RankStatus
 from sparkwright.domain.finding import Finding
 from sparkwright.domain.incident import Incident, IncidentEvent
-from sparkwright.domain.ledger import Fit, KvCapacity, MemoryLedger
+from sparkwright.domain.ledger import Fit, MemoryLedger
 from sparkwright.domain.live import DeploymentState, Supervised
 from sparkwright.domain.plan import Advice
 from sparkwright.domain.recipe import Figure
@@ -49,7 +49,7 @@ _RANK = {
 _PLAN = {
     "deployment": str, "recipe": str, "profile": str, "recipe_hash": str, "simulated": bool, "cluster": str,
     "bind": str, "port": int, "served_name": str, "fabric": Mapping[str, FabricChoice], "ranks": [_RANK],
-    "memory": [(MemoryLedger, {"left": int | None, "fits": bool, "verdict": Fit, "kv_tokens": KvCapacity | None})],
+    "memory": [(MemoryLedger, {"left": int | None, "fits": bool, "verdict": Fit, "kv_tokens": int | None})],
     "verdict": Verdict | None, "speeds": [Speed], "loaders": [LoaderCost], "published": [Figure],
     "splits": Advice | None, "staging": [str], "findings": [Finding], "remedies": [_REMEDY],
 }  # fmt: skip
