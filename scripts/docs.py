@@ -14,7 +14,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import click
+from docs_completion import completion_page
 from docs_engines import engines_page
+from docs_environment import environment_page
 from docs_exits import exit_table, exits_page
 from docs_json import json_page
 from docs_picture import picture
@@ -79,6 +81,8 @@ def own_pages() -> Iterator[tuple[str, str]]:
     yield "reference/engines.md", engines_page(MADE)
     yield "reference/json.md", json_page(MADE, tuple(SHAPES))
     yield "reference/documents.schema.json", schema_text()
+    yield "reference/environment.md", environment_page(MADE)
+    yield "reference/completion.md", completion_page(MADE, verbs(command, "sparkwright"))
     yield "reference/exit-codes.md", exits_page(MADE, verbs(command, "sparkwright"))
     yield "architecture.svg", picture()
     for name in SAMPLED:
