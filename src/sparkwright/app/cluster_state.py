@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
 from sparkwright.app.gather import Gathered, gather, lost, reached
+from sparkwright.app.ranks import keepers_on
 from sparkwright.app.services import ClusterState, Services, by_node, together
 from sparkwright.domain.checkpoint import Checkpoint, Published, Stored
 from sparkwright.domain.cluster import Node
@@ -17,6 +18,7 @@ from sparkwright.domain.recipe import Recipe, Runtime
 from sparkwright.domain.values import dataclass, field, replace
 from sparkwright.engines.catalog import simulator, traits
 from sparkwright.engines.identity import question
+from sparkwright.engines.weight_cache import keeps_weights
 from sparkwright.facts import checkpoint, engine_image
 from sparkwright.facts import inventory as disks
 from sparkwright.facts.engine_image import parse_found
@@ -132,11 +134,19 @@ async def gather_state(services: Services, nodes: Sequence[Node], recipe: Recipe
     require_all(facts.result())
     found = replace(stocked.result(), facts=reached(facts.result()), engines=there.result(), draft=draft.result())
     found = replace(found, flags=services.flags.load()) if services.flags else found
+    found = await _with_keepers(services, recipe, found) if recipe and keeps_weights(recipe) else found
     others = [node for node in services.cluster.ordered if node not in nodes]
     if recipe is None:
         return found
     found = await _beyond(services, others, recipe, found) if others else found
     return replace(found, published=await published(services, recipe, found))
+
+
+async def _with_keepers(services: Services, recipe: Recipe, found: ClusterState) -> ClusterState:
+    """Adds whose weights are kept on the nodes: a relaunch finds them in memory, and they count once."""
+    kept = await keepers_on(services, list(found.facts))
+    names = {node: tuple(one.deployment for one in kept if one.node == node and one.running) for node in found.facts}
+    return replace(found, facts={node: replace(facts, keepers=names[node]) for node, facts in found.facts.items()})
 
 
 async def _beyond(services: Services, others: Sequence[Node], recipe: Recipe, found: ClusterState) -> ClusterState:

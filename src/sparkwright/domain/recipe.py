@@ -285,12 +285,14 @@ class PhaseTime:
 class Loading:
     """guard: memory of the nodes is watched while weights load. floor: bytes of MemAvailable below which all ranks are
 
-    stopped, 0: from the plan. drop_caches: before the load, also as root, where that is allowed.
+    stopped, 0: from the plan. drop_caches: before the load, also as root, where that is allowed. weight_cache: a
+    process of its own keeps the weights in GPU memory, and a relaunch of the ranks maps them.
     """
 
     guard: bool = True
     floor: int = 0
     drop_caches: bool = False
+    weight_cache: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ from sparkwright.engines.traits import Traits
 from sparkwright.engines.trtllm import Trtllm
 from sparkwright.engines.vllm import Vllm
 from sparkwright.engines.vllm.ray import VllmRay
+from sparkwright.engines.weight_cache import check_weight_cache
 
 ENGINES: Mapping[str, Engine] = {
     "vllm": Vllm(),
@@ -99,9 +100,9 @@ def known_names() -> tuple[str, ...]:
 
 
 def review(recipe: Recipe, specs: Sequence[RankSpec], library: FlagLibrary = SHIPPED) -> tuple[Finding, ...]:
-    """Findings ENG001 to ENG037 without repetition, in the order found. Raises RecipeError for an unknown engine."""
+    """Findings ENG001 to ENG038 without repetition, in the order found. Raises RecipeError for an unknown engine."""
     choice = recipe.engine
-    found = [*engine_of(recipe).check(recipe)]
+    found = [*engine_of(recipe).check(recipe), *check_weight_cache(recipe)]
     for spec in specs if choice.name in ENGINES else ():
         found += check_flags(choice.name, choice.version, spec.engine_words, choice.extra_flags, library)
     found += check_rdma(specs)

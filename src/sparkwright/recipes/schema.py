@@ -233,6 +233,7 @@ class LoadingPart(Part):
     guard: bool = True
     floor: Size = 0
     drop_caches: bool = False
+    weight_cache: bool = False
 
 
 class PhasePart(Part):

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from sparkwright.app import ranks as rank_work
 from sparkwright.app.changed import changes, remember
+from sparkwright.app.keepers import left_free
 from sparkwright.app.launch import start_ranks
 from sparkwright.app.lease import holding
 from sparkwright.app.prepare import Outcome, prepare
@@ -144,7 +145,8 @@ async def launch(context: DeploymentContext, asked_for: bool = False) -> Launche
         await note_changes(context, outcome.cluster_state, number)
     usual = context.journal.recall().get(STARTED_IN, 0.0)
     context.seen.back_at = context.now() + usual if usual else 0.0
-    context.remember(_available(outcome.cluster_state.facts))
+    free = left_free(outcome.plan, outcome.cluster_state.facts)
+    context.remember({f"{AVAILABLE}{node}": size for node, size in free.items()})
     try:
         await _brought(context, outcome)
     except SparkwrightError as error:
@@ -223,12 +225,6 @@ def _boots(facts: Mapping[str, NodeFacts]) -> tuple[tuple[str, str], ...]:
     """The boot markers as samples have them: a node that went down after the stop was rebooted all the same."""
     identities = ((node, known(found.identity)) for node, found in facts.items())
     return tuple((node, who.boot) for node, who in identities if who and who.boot)
-
-
-def _available(facts: Mapping[str, NodeFacts]) -> dict[str, float]:
-    """The memory that a stop has to give back."""
-    memories = ((node, known(found.memory)) for node, found in facts.items())
-    return {f"{AVAILABLE}{node}": float(memory.available) for node, memory in memories if memory}
 
 
 async def watch(context: DeploymentContext, ours: bool) -> Ready | LaunchFailed:
