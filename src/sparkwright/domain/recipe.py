@@ -231,6 +231,8 @@ class Gateway:
 class Serving:
     """Limits of the endpoint. Tokens are counts; memory_fraction is of the whole pool; kv_cache_bytes pins the KV.
 
+    queue: requests that may wait for a place among `sequences`; more are refused at once. 0: no limit.
+
     coherence: after each start the model's answers to easy questions are judged.
 
     on_demand: stopped after idle_minutes without a request, started by the next, which waits for wait_seconds at most.
@@ -241,6 +243,7 @@ class Serving:
     expose: Expose = Expose.LOOPBACK
     context: int = 0
     sequences: int = 0
+    queue: int = 0
     batched_tokens: int = 0
     kv_dtype: str = ""
     memory_fraction: float = 0.0

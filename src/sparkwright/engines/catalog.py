@@ -100,9 +100,11 @@ def known_names() -> tuple[str, ...]:
 
 
 def review(recipe: Recipe, specs: Sequence[RankSpec], library: FlagLibrary = SHIPPED) -> tuple[Finding, ...]:
-    """Findings ENG001 to ENG038 without repetition, in the order found. Raises RecipeError for an unknown engine."""
+    """Findings ENG001 to ENG039 without repetition, in the order found. Raises RecipeError for an unknown engine."""
     choice = recipe.engine
     found = [*engine_of(recipe).check(recipe), *check_weight_cache(recipe)]
+    if recipe.serving.queue and not traits(recipe).queue:
+        found.append(ENG["ENG039"].on("serving.queue", f"queue: {recipe.serving.queue} with {choice.label}"))
     for spec in specs if choice.name in ENGINES else ():
         found += check_flags(choice.name, choice.version, spec.engine_words, choice.extra_flags, library)
     found += check_rdma(specs)

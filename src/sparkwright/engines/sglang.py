@@ -80,6 +80,7 @@ TRAITS = Traits(
     loaded=0.38 * GIB,
     cache=Cache.TOKENS,
     eagle_inside=True,
+    queue=True,
     convolutions=True,
     exact_states=True,
     refusals=_no_replicas,
@@ -277,6 +278,7 @@ def _limits(recipe: Recipe) -> Options:
     return {
         "context-length": s.context or None,
         "max-running-requests": s.sequences or None,
+        "max-queued-requests": s.queue or None,
         "chunked-prefill-size": s.batched_tokens or None,
         "kv-cache-dtype": s.kv_dtype or None,
         "mem-fraction-static": s.memory_fraction or None,

@@ -166,11 +166,18 @@ def limits(recipe: Recipe) -> Options:
         "max-model-len": s.context or None,
         "max-num-seqs": s.sequences or None,
         "max-num-batched-tokens": s.batched_tokens or None,
+        "max-num-queued-reqs": _in_flight(recipe) if s.queue else None,
         "kv-cache-dtype": s.kv_dtype or None,
         "gpu-memory-utilization": s.memory_fraction or None,
         "kv-cache-memory-bytes": s.kv_cache_bytes or None,
         "speculative-config": speculative_config(recipe),
     }
+
+
+def _in_flight(recipe: Recipe) -> int:
+    """Requests that wait or run, which is what vLLM's limit counts (config/scheduler.py, 0.33.0)."""
+    places = recipe.serving.sequences or TRAITS.limits(recipe, True)[1]
+    return recipe.parallelism.dp * places + recipe.serving.queue
 
 
 def speculative_config(recipe: Recipe) -> str | None:
