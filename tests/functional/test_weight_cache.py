@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from functional.supervised_simulator import READY, Simulator, environ, make_supervised, processes
-from sparkwright.app.keepers import keep_weights
-from sparkwright.app.prepare import prepare
 from sparkwright.app.ranks import Way
+from sparkwright.app.serve.keepers import keep_weights
+from sparkwright.app.serve.prepare import prepare
 from sparkwright.app.services import LaunchRequest
 from sparkwright.domain.errors import NotReady
 from sparkwright.domain.recipe import Loading

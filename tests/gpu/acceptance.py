@@ -161,6 +161,15 @@ class Acceptance:
         node = self.nodes.nodes[number]
         return self.on_node(node.name, _RANK.format(state=node.folder / "state", name=NAME, rank=number) + then)
 
+    @property
+    def last(self) -> int:
+        """The worker, or the only rank of one node: what is frozen or killed."""
+        return self.args.count - 1
+
+    @property
+    def last_name(self) -> str:
+        return f"rank {self.last} on spark-{self.last + 1}"
+
     def client(self, node: str = "spark-1", address: str = "127.0.0.1") -> str:
         return self.on_node(node, f"{self.python} {self.work}/client.py http://{address}:{PORT}")
 
@@ -216,17 +225,17 @@ def up(a: Acceptance) -> None:
 
 def frozen(a: Acceptance) -> None:
     """A worker that stalls: every process is there, /health is 200, and no token comes."""
-    a.rank(1, "kill -STOP $session")
+    a.rank(a.last, "kill -STOP $session")
     a.client()
     told = a.sparkwright("status", expect=(0, 1))
     a.expect("no token" in told, "status saw a token", "frozen worker told")
-    a.rank(1, "kill -CONT $session")
+    a.rank(a.last, "kill -CONT $session")
     wait_for(lambda: " token in" in a.sparkwright("status", expect=(0, 1)), "no token after SIGCONT", 60)
 
 
 def killed(a: Acceptance) -> None:
     """All of the worker's processes die at once."""
-    a.rank(1, "kill -KILL $session")
+    a.rank(a.last, "kill -KILL $session")
     began, told = time.monotonic(), ""
     while time.monotonic() - began < (10 if a.args.simulator else 90):
         a.note(f"--- {time.monotonic() - began:.1f} s after SIGKILL")
@@ -235,7 +244,7 @@ def killed(a: Acceptance) -> None:
         if "/health 200" not in healthy:
             break
         time.sleep(8 if not a.args.simulator else 1)
-    a.expect("rank 1 on spark-2" in told, "status does not name the rank", "killed worker told")
+    a.expect(a.last_name in told, "status does not name the rank", "killed worker told")
     a.sparkwright("diagnose", NAME, expect=(0, 1))
 
 
@@ -301,10 +310,10 @@ def small_kv(a: Acceptance) -> None:
 
 def dies(a: Acceptance) -> None:
     """The worker dies while it starts: the wait ends at once, on both nodes."""
-    kill = lambda _: a.rank(1, "kill -KILL $session")  # noqa: E731
+    kill = lambda _: a.rank(a.last, "kill -KILL $session")  # noqa: E731
     late = "load" if a.args.cpu else a.words["late"]  # nothing is compiled there
     told = a.sparkwright("up", str(a.recipe), expect=(5,), at=f"rank 0 spark-1  {late}", act=kill)
-    a.expect("rank 1 on spark-2" in told, "the rank is not named", "dead worker named")
+    a.expect(a.last_name in told, "the rank is not named", "dead worker named")
     down(a)
 
 
@@ -386,7 +395,7 @@ CASES: tuple[Callable[[Acceptance], None], ...] = (
     too_long, small_kv, dies, head_killed, gloo, nccl, ray, size)  # fmt: skip
 OF_VLLM = (small_kv, ray, size)
 OF_GPUS = (facts, small_kv, nccl, ray, size)
-OF_TWO = (frozen, killed, dies, gloo, nccl, ray, size)
+OF_TWO = (gloo, nccl, ray, size)
 
 
 def run(a: Acceptance, only: list[str], cases: Sequence[Callable[[Acceptance], None]] = CASES) -> None:

@@ -34,6 +34,8 @@ FOLDERS = (DATA, DATA.parent / "models")
 ENGINE = "vllm"
 LONGEST = 200.0
 EMPTY_MIB = 1024
+# The import takes as long as the start: it may happen while the start before it has the GPU.
+WAIT = "import sys\nif __name__ == '__main__':\n    from vllm import LLM\n    sys.stdin.read()\n"
 _ERROR = re.compile(r"\b\w*(?:Error|Exception)\b: .{0,300}")
 
 
@@ -110,31 +112,40 @@ def prediction(args: argparse.Namespace, row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def start_one(args: argparse.Namespace, row: dict[str, Any], gpu: str) -> str:
-    """Log of one start up to its last figure; all of its processes are gone then."""
-    with tempfile.TemporaryDirectory() as folder:
-        shutil.copy(config_of(row), Path(folder) / "config.json")
-        script = Path(folder) / "one.py"
-        script.write_text(ONE)
-        words = [*shlex.split(args.python), str(script), folder, json.dumps(row["arguments"])]
+class Prepared:
+    """A start that has imported the engine, and waits until it may take the GPU."""
+
+    def __init__(self, args: argparse.Namespace, row: dict[str, Any], gpu: str) -> None:
+        self.row, self.folder = row, tempfile.TemporaryDirectory()
+        shutil.copy(config_of(row), Path(self.folder.name) / "config.json")
+        script = Path(self.folder.name) / "one.py"
+        script.write_text(WAIT + ONE)
+        words = [*shlex.split(args.python), str(script), self.folder.name, json.dumps(row["arguments"])]
         environ = {**os.environ, "CUDA_VISIBLE_DEVICES": gpu}
-        out = subprocess.Popen(
-            words, env=environ, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        self.out = subprocess.Popen(
+            words, env=environ, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
             start_new_session=True,
         )  # fmt: skip
-        late = threading.Timer(LONGEST, os.killpg, (out.pid, signal.SIGKILL))
+
+    def log(self) -> str:
+        """Log of the start up to its last figure; all of its processes are gone then."""
+        assert self.out.stdin and self.out.stdout
+        with suppress(OSError):
+            self.out.stdin.close()
+        late = threading.Timer(LONGEST, os.killpg, (self.out.pid, signal.SIGKILL))
         late.start()
         lines = list[str]()
-        assert out.stdout
-        for line in out.stdout:
+        for line in self.out.stdout:
             lines.append(line.decode(errors="replace"))
             if re.search(LAST[ENGINE], lines[-1]):
                 break
-        if out.poll() is None:
-            os.killpg(out.pid, signal.SIGKILL)
-        out.wait()
+        if self.out.poll() is None:
+            os.killpg(self.out.pid, signal.SIGKILL)
+        self.out.wait()
         late.cancel()
-    return f"$ LLM({row['config']}, {json.dumps(row['arguments'])})\n" + "".join(lines).replace(folder, "/models/row")
+        row, text = self.row, "".join(lines).replace(self.folder.name, "/models/row")
+        self.folder.cleanup()
+        return f"$ LLM({row['config']}, {json.dumps(row['arguments'])})\n" + text
 
 
 def wait_until_empty(gpu: str) -> None:
@@ -167,16 +178,22 @@ def start_rows(
         waiting.put(row)
     lock = threading.Lock()
 
-    def run_rows(gpu: str) -> None:
+    def prepare_next(gpu: str) -> Prepared | None:
         with suppress(queue.Empty):
-            while row := waiting.get_nowait():
-                if alone:
-                    wait_until_empty(gpu)
-                began = time.monotonic()
-                log = start_one(args, row, gpu)
-                found = result(row, predicted[str(row["number"])], log, time.monotonic() - began)
-                with lock:
-                    write_result(args.out, found, log)
+            return Prepared(args, waiting.get_nowait(), gpu)
+        return None
+
+    def run_rows(gpu: str) -> None:
+        following = prepare_next(gpu)
+        while current := following:
+            following = prepare_next(gpu)
+            if alone:
+                wait_until_empty(gpu)
+            began = time.monotonic()
+            log, row = current.log(), current.row
+            found = result(row, predicted[str(row["number"])], log, time.monotonic() - began)
+            with lock:
+                write_result(args.out, found, log)
 
     gpus = args.gpus.split(",")
     threads = [threading.Thread(target=run_rows, args=(gpu,)) for gpu in gpus * (1 if alone else args.together)]

@@ -140,7 +140,7 @@ def hurt(a: Acceptance, what: str, number: int, script: str) -> None:
 
 def killed(a: Acceptance) -> None:
     """All of the worker's processes die at once."""
-    hurt(a, "worker killed", 1, "kill -KILL $session")
+    hurt(a, "worker killed", a.last, "kill -KILL $session")
 
 
 def head(a: Acceptance) -> None:
@@ -151,7 +151,7 @@ def head(a: Acceptance) -> None:
 def frozen(a: Acceptance) -> None:
     """The worker stalls: every process is there and /health reports 200. Before FRESH it could be compiling."""
     time.sleep(max(0.0, Supervised(a).live()["since"] + FRESH - time.time()))
-    hurt(a, "worker frozen", 1, "kill -STOP $session")
+    hurt(a, "worker frozen", a.last, "kill -STOP $session")
 
 
 def gone(a: Acceptance) -> None:

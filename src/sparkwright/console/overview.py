@@ -29,7 +29,7 @@ from sparkwright.engines.engine import served_name
 from sparkwright.gateway.caddy import CONSOLE_PATH
 from sparkwright.gateway.decide import refusal_text, waits
 from sparkwright.report.markup import Html, join, tag
-from sparkwright.supervision.rates import SPAN, Rate
+from sparkwright.report.rates import SPAN, Rate
 
 _NEW = 4
 _STRIPS, _MADE_EVERY = 4, 20.0

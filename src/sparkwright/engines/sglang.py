@@ -47,7 +47,7 @@ PER_RANK = (
 )
 # Our words for a method (vLLM's) -> SGLang's algorithm. Others go through in capitals, as SGLang writes its names.
 ALGORITHMS = {"mtp": "NEXTN", "draft_model": "STANDALONE"}
-_CHAINS = ("NEXTN", "EAGLE", "EAGLE3", "STANDALONE")
+CHAINS = ("NEXTN", "EAGLE", "EAGLE3", "STANDALONE")
 MODULE = ("-m", "sglang.launch_server")
 KEEPER = ("-m", "sglang.srt.weight_cache.daemon")
 _READY = "weight cache daemons on node"
@@ -299,7 +299,7 @@ def _drafts(algorithm: str, tokens: int) -> Options:
     """A chain of k drafts is k steps and k + 1 tokens to verify; n-grams and DFlash count the verified tokens."""
     if not tokens:
         return {}
-    if algorithm in _CHAINS:
+    if algorithm in CHAINS:
         steps = {"speculative-num-steps": tokens, "speculative-eagle-topk": 1}
         return steps | {"speculative-num-draft-tokens": tokens + 1}
     if algorithm == "DSPARK":

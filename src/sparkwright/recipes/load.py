@@ -13,8 +13,8 @@ from sparkwright.domain.errors import RecipeError
 from sparkwright.domain.recipe import ModelKind, PhaseTime, Recipe, Speculation
 from sparkwright.domain.values import asdict, dataclass, replace
 from sparkwright.engines.catalog import known_names
-from sparkwright.images.dockerfile import served
 from sparkwright.recipes.checks import cross_check
+from sparkwright.recipes.dockerfile import served
 from sparkwright.recipes.engine_file import Texts, find_engine
 from sparkwright.recipes.engine_schema import DescribedPart
 from sparkwright.recipes.former import with_names_of_today
@@ -188,7 +188,7 @@ def _line(document: Document, profile: str, path: Path) -> int:
 def digest(recipe: Recipe) -> str:
     """12 hex digits that change when what is served changes, and not with prose: sha256 of the canonical JSON."""
     facts = {k: v for k, v in asdict(recipe).items() if k not in PROSE}
-    for name in ("image_note", "extra_env", "extra_flags", "memory"):  # said of the build, not given to it
+    for name in ("image_note", "extra_env", "extra_flags", "variant", "memory"):  # said of the build, not given to it
         facts["engine"].pop(name)
     definition = facts["engine"].pop("definition")
     if definition:  # its texts and places are prose

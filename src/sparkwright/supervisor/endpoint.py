@@ -6,7 +6,7 @@ certificate expires while it serves, a keys file gets damaged, an engine whose g
 
 import asyncio
 
-from sparkwright.app.gateway import ENDPOINT, ca_folder, findings, gateway_name, shared
+from sparkwright.app.serve.gateway import ENDPOINT, ca_folder, findings, gateway_name, shared
 from sparkwright.checks.gateway import KEYS, MODES, PAIR
 from sparkwright.domain.deployment import Answer
 from sparkwright.domain.diagnosis import Cause
@@ -22,13 +22,13 @@ from sparkwright.gateway.caddy import SERVICE, fingerprint, given_root, root_cer
 from sparkwright.ports import UNTRUSTED
 from sparkwright.remote import gateway as commands
 from sparkwright.remote import service
-from sparkwright.supervision.detect.repetition import Repetition
-from sparkwright.supervision.detect.stall import has_work
-from sparkwright.supervision.events import Fault
-from sparkwright.supervision.recovery import of_cause
-from sparkwright.supervision.state import Recovery
 from sparkwright.supervisor.announcer import note_restart
 from sparkwright.supervisor.context import LOOPBACK, DeploymentContext
+from sparkwright.supervisor.core.detect.repetition import Repetition
+from sparkwright.supervisor.core.detect.stall import has_work
+from sparkwright.supervisor.core.events import Fault
+from sparkwright.supervisor.core.recovery import of_cause
+from sparkwright.supervisor.core.state import Recovery
 from sparkwright.supervisor.event_bus import EventBus
 
 REPEATING = "repeating"

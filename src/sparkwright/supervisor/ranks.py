@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from sparkwright.app import ranks as rank_work
-from sparkwright.app.changed import changes, remember
-from sparkwright.app.keepers import left_free
-from sparkwright.app.launch import start_ranks
 from sparkwright.app.lease import holding
-from sparkwright.app.prepare import Outcome, prepare
-from sparkwright.app.ready import watched
+from sparkwright.app.serve.changed import changes, remember
+from sparkwright.app.serve.keepers import left_free
+from sparkwright.app.serve.launch import start_ranks
+from sparkwright.app.serve.prepare import Outcome, prepare
+from sparkwright.app.serve.ready import watched
+from sparkwright.app.serve.watch import StartWatch
 from sparkwright.app.services import ClusterState, first_error
-from sparkwright.app.watch import StartWatch
 from sparkwright.domain.errors import Busy, NodeError, NotReady, Refused, SparkwrightError, Unreachable
 from sparkwright.domain.facts import NodeFacts
 from sparkwright.domain.finding import Finding
@@ -23,11 +23,11 @@ from sparkwright.domain.recipe import Runtime
 from sparkwright.domain.sample import Sample
 from sparkwright.domain.units import GIB, gib
 from sparkwright.domain.unknown import Unknown, known
-from sparkwright.supervision import moves
-from sparkwright.supervision.events import Launched, LaunchFailed, Ready, Stopped
-from sparkwright.supervision.recovery import of_findings
-from sparkwright.supervision.state import Recovery
 from sparkwright.supervisor.context import RELAUNCHES, STARTED_IN, DeploymentContext, Starting
+from sparkwright.supervisor.core import moves
+from sparkwright.supervisor.core.events import Launched, LaunchFailed, Ready, Stopped
+from sparkwright.supervisor.core.recovery import of_findings
+from sparkwright.supervisor.core.state import Recovery
 from sparkwright.supervisor.demand import made_room
 from sparkwright.supervisor.endpoint import asked, shown
 from sparkwright.supervisor.event_bus import EventBus

@@ -14,8 +14,8 @@ import pytest
 from functional.gateway.gateways import has_caddy, hides_cut_streams
 from functional.gateway.head import Head, free_pair
 from functional.simulator.process import HEAD_ADDRESS, Simulator
-from sparkwright.app import keys
-from sparkwright.app.gateway import GatewayReach
+from sparkwright.app.serve.gateway import GatewayReach
+from sparkwright.app.setup import keys
 from sparkwright.domain.errors import CommandFailed, UsageError
 from sparkwright.domain.recipe import Gateway, GatewayTls
 

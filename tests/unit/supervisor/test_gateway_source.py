@@ -9,10 +9,10 @@ from sparkwright.gateway.caddy import fingerprint
 from sparkwright.ports import UNTRUSTED
 from sparkwright.remote import gateway as gateway_commands
 from sparkwright.remote import service
-from sparkwright.supervision.events import Cleared, Event, Fault
-from sparkwright.supervision.state import Recovery, State
 from sparkwright.supervisor import endpoint
 from sparkwright.supervisor.announcer import view
+from sparkwright.supervisor.core.events import Cleared, Event, Fault
+from sparkwright.supervisor.core.state import Recovery, State
 from unit.app.scene import recipe
 from unit.supervisor.watchtower import Tower, tower
 
