@@ -172,9 +172,10 @@ async def stock(services: Services, nodes: Sequence[Node], recipe: Recipe | None
     if recipe is None:
         return ClusterState({})
     found = await together(_stock(services, node, recipe) for node in nodes)
-    pairs = [(node.name, model, image) for node, (model, image) in zip(nodes, found, strict=True)]
-    checkpoints = {name: model for name, model, _ in pairs if model is not None}
-    return ClusterState({}, checkpoints, {name: image for name, _, image in pairs if image})
+    named = list(zip((node.name for node in nodes), found, strict=True))
+    checkpoints = {name: model for name, (model, _, _) in named if model is not None}
+    images = {name: image for name, (_, image, _) in named if image}
+    return ClusterState({}, checkpoints, images, digests={name: digest for name, (*_, digest) in named if digest})
 
 
 def require_all(gathered: Gathered) -> None:
@@ -188,7 +189,7 @@ def require_all(gathered: Gathered) -> None:
     raise kind(first.node, first.message.removeprefix(f"{first.node}: ") + also, first.hint)
 
 
-Stock = tuple[Checkpoint | Unknown | None, tuple[str, int] | None]
+Stock = tuple[Checkpoint | Unknown | None, tuple[str, int] | None, str]
 
 
 async def _stock(services: Services, node: Node, recipe: Recipe) -> Stock:
@@ -203,8 +204,9 @@ async def _stock(services: Services, node: Node, recipe: Recipe) -> Stock:
     try:
         listing, *image = await services.hosts[node.name].run_all(asked)
     except NodeError:
-        return None, None
-    return checkpoint.parse(listing), image_of(image[0]) if image else None
+        return None, None, ""
+    digest = digest_of(image[0], recipe.engine.image) if image else ""
+    return checkpoint.parse(listing), image_of(image[0]) if image else None, digest
 
 
 async def _draft(services: Services, node: Node, recipe: Recipe | None) -> ModelShape | None:
@@ -229,8 +231,18 @@ def model_path(node: Node, recipe: Recipe) -> str:
 def image_of(done: Completed) -> tuple[str, int] | None:
     """(id, bytes), as `staging.image` prints them."""
     words = done.stdout.split()
-    good = done.ok and len(words) == 2 and Plain.IMAGE_ID.fits(words[0])
+    good = done.ok and len(words) >= 2 and Plain.IMAGE_ID.fits(words[0])
     return (words[0], size) if good and (size := whole(words[1])) is not None else None
+
+
+def digest_of(done: Completed, reference: str) -> str:
+    """`NAME@sha256:...` by which the image can be pulled again, of the reference's own repository if it is there; ''
+    for one that was built or copied here."""
+    found = [word for word in done.stdout.split()[2:] if "@sha256:" in word and Plain.IMAGE.fits(word)]
+    last = reference.rpartition("/")[2]
+    name = reference.removesuffix(last) + last.partition("@")[0].partition(":")[0]
+    own = (word for word in found if word.partition("@")[0].endswith(name))
+    return next(own, next(iter(found), ""))
 
 
 async def published(services: Services, recipe: Recipe, cluster_state: ClusterState) -> Published | None:
