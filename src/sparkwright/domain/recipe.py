@@ -240,6 +240,8 @@ class Gateway:
 class Serving:
     """Limits of the endpoint. Tokens are counts; memory_fraction is of the whole pool; kv_cache_bytes pins the KV.
 
+    queue: requests that may wait for a place among `sequences`; more are refused at once. 0: no limit.
+
     coherence: after each start the model's answers to easy questions are judged.
 
     on_demand: stopped after idle_minutes without a request, started by the next, which waits for wait_seconds at most.
@@ -250,6 +252,7 @@ class Serving:
     expose: Expose = Expose.LOOPBACK
     context: int = 0
     sequences: int = 0
+    queue: int = 0
     batched_tokens: int = 0
     kv_dtype: str = ""
     memory_fraction: float = 0.0
@@ -294,12 +297,14 @@ class PhaseTime:
 class Loading:
     """guard: memory of the nodes is watched while weights load. floor: bytes of MemAvailable below which all ranks are
 
-    stopped, 0: from the plan. drop_caches: before the load, also as root, where that is allowed.
+    stopped, 0: from the plan. drop_caches: before the load, also as root, where that is allowed. weight_cache: a
+    process of its own keeps the weights in GPU memory, and a relaunch of the ranks maps them.
     """
 
     guard: bool = True
     floor: int = 0
     drop_caches: bool = False
+    weight_cache: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ from sparkwright.engines.trtllm import Trtllm
 from sparkwright.engines.variants import build_flags, build_variables
 from sparkwright.engines.vllm import Vllm
 from sparkwright.engines.vllm.ray import VllmRay
+from sparkwright.engines.weight_cache import check_weight_cache
 
 ENGINES: Mapping[str, Engine] = {
     "vllm": Vllm(),
@@ -100,9 +101,11 @@ def known_names() -> tuple[str, ...]:
 
 
 def review(recipe: Recipe, specs: Sequence[RankSpec], library: FlagLibrary = SHIPPED) -> tuple[Finding, ...]:
-    """Findings ENG001 to ENG037 without repetition, in the order found. Raises RecipeError for an unknown engine."""
+    """Findings ENG001 to ENG039 without repetition, in the order found. Raises RecipeError for an unknown engine."""
     choice = recipe.engine
-    found = [*engine_of(recipe).check(recipe)]
+    found = [*engine_of(recipe).check(recipe), *check_weight_cache(recipe)]
+    if recipe.serving.queue and not traits(recipe).queue:
+        found.append(ENG["ENG039"].on("serving.queue", f"queue: {recipe.serving.queue} with {choice.label}"))
     for spec in specs if choice.name in ENGINES else ():
         found += check_flags(choice.name, choice.version, spec.engine_words, build_flags(choice), library)
     found += check_rdma(specs)
