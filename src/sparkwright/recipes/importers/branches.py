@@ -54,10 +54,9 @@ class Branches:
         """The words without those that open, close and divide branches; None if nothing of them is a command."""
         while True:
             top = self.frames[-1] if self.frames else None
-            if top and top.phase in ("subject", "patterns"):
-                if words[:1] != ["esac"]:
-                    self._match(top, words, operator, line)
-                    return None
+            if top and top.phase in ("subject", "patterns") and words[:1] != ["esac"]:
+                self._match(top, words, operator, line)
+                return None
             if not words or words[0] not in (*_OPENS, *_ENDS, "case", "then", "elif", "else", "do"):
                 return words
             word, words = words[0], words[1:]
@@ -152,8 +151,8 @@ def _together(tests: Sequence[tuple[str, Verdict]]) -> Verdict:
 
 
 def decide(words: Sequence[str]) -> Verdict:
-    """The result of `[ ... ]`, `[[ ... ]]`, `test`, `true` or `false`; None for files, and for words without a value."""
-    if words[:1] == ["!"] or words[:1] == ("!",):
+    """The result of `[ ... ]`, `[[ ... ]]`, `test`, `true` or `false`; None for files and words without a value."""
+    if words and words[0] == "!":
         inner = decide(words[1:])
         return None if inner is None else not inner
     if list(words) in (["true"], ["false"], [":"]):
@@ -170,13 +169,14 @@ def _test(words: list[str], patterns: bool) -> Verdict:
         return None if inner is None else not inner
     if any(_UNKNOWN.search(word) for word in words):
         return None
+    if len(words) == 3:
+        return _compared(words[0], words[1], words[2], patterns)
     if len(words) == 2 and words[0] in ("-n", "-z"):
         return (words[0] == "-n") == bool(words[1])
-    if len(words) == 1:
-        return bool(words[0])
-    if len(words) != 3:
-        return None
-    left, operator, right = words
+    return bool(words[0]) if len(words) == 1 else None
+
+
+def _compared(left: str, operator: str, right: str, patterns: bool) -> Verdict:
     if operator in ("=", "==", "!="):
         same = fnmatchcase(left, right) if patterns else left == right
         return same if operator != "!=" else not same
