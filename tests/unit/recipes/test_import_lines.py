@@ -304,6 +304,7 @@ SIX = "services:\n" + "".join(f"  s{n}: {{image: a/b, command: sleep 1}}\n" for 
         ("[]", "x.json", "expected"),
         (DOUBLED, "x.sh", "variables fill in more than"),
         (HOLES, "x.yaml", "variables fill in more than"),
+        ("if true; then\n" * 9000, "x.sh", "more than 200 branches"),
         ("x" * 300_000, "x.sh", "at most 131072"),
         ("model: a/b\nruntime: vllm\ncommand: uvicorn server:app\n", "x.yaml", "starts no engine"),
         ("name: a\nmodel: {id: a/b}\nengine: {name: vllm}\n", "x.yaml", "a recipe of sparkwright already"),
@@ -512,3 +513,37 @@ def test_the_output_of_a_command_is_no_variable() -> None:
     """`export UID=$(id -u)` is known on the machine only, and `$(...)` is no value."""
     recipe, made = read("export HOST_UID=$(id -u)\nvllm serve org/name\n", "x.sh")
     assert recipe.env == {} and any(note.startswith("env.HOST_UID: left out") for note in made.notes)
+
+
+def test_a_placeholder_of_a_readme_is_a_hole() -> None:
+    """`<checkpoint>` would be two redirections for a shell, and its reader means: write yours."""
+    text = "vllm serve <checkpoint> --max-model-len 4096\n"
+    made = import_recipe(text, "x.sh", ImportOptions())
+    assert any("${checkpoint} has no value" in line for line in made.errors)
+    made = import_recipe(text, "x.sh", ImportOptions(values={"checkpoint": "org/name"}))
+    assert load_recipe(made.text, "x.yaml").serving.context == 4096
+
+
+def test_a_script_that_needs_an_argument_says_so() -> None:
+    """The message names the lines, and `--set 1=` gives the argument."""
+    text = 'case "$1" in\n  a) vllm serve org/a ;;\n  b) vllm serve org/b ;;\nesac\n'
+    with pytest.raises(RecipeError, match="without arguments") as error:
+        import_recipe(text, "x.sh", ImportOptions())
+    assert "--set 1=VALUE" in str(error.value.hint)
+    made = import_recipe(text, "x.sh", ImportOptions(values={"1": "b"}))
+    assert load_recipe(made.text, "x.yaml").model.id == "org/b"
+    with pytest.raises(RecipeError, match="2 engines are started"):
+        import_recipe('KEY="${1:?usage}"\n' + text.replace("$1", "$KEY"), "x.sh", ImportOptions())
+
+
+def test_variables_of_an_unknown_build_are_kept() -> None:
+    """A line without an image starts whatever is installed: what a release does not read may be read there."""
+    recipe, made = read("VLLM_NO_SUCH_THING=1 vllm serve org/name\n", "x.sh")
+    assert recipe.engine.extra_env == ("VLLM_NO_SUCH_THING",) and recipe.env == {"VLLM_NO_SUCH_THING": "1"}
+    assert any("which build runs" in note for note in made.notes)
+
+
+def test_tool_choice_without_a_parser_is_named() -> None:
+    """vLLM refuses the option alone; here it comes with parsers.tool, so its loss is not silent."""
+    recipe, made = read("vllm serve org/name --enable-auto-tool-choice\n", "x.sh")
+    assert recipe.flags == {} and any(note.startswith("enable_auto_tool_choice: left out") for note in made.notes)

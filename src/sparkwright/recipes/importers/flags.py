@@ -157,6 +157,8 @@ def put_options(draft: Draft, engine: str, options: Iterable[Written], known_mod
     if engine == "llama-cpp" and any(flag_word(name) == "ctx_size" for name in given):
         _share_context(draft)
     _whole_speculation(draft)
+    if any(flag_word(name) == "enable_auto_tool_choice" for name in given) and not draft.get("parsers.tool"):
+        draft.note("enable_auto_tool_choice: left out; it needs a tool-call parser, which goes into parsers.tool")
     note_powers(draft)
 
 

@@ -27,6 +27,11 @@ def from_script(text: str, source: str, options: ImportOptions, beside: Beside, 
     _unfold(script, source, draft)
     runs = [(command, words) for command in script.commands if (words := _container_words(command.words)) is not None]
     starts = [one for one in starts_in(script, source) if one.at and _container_words(one.at.words) is None]
+    if not runs and not starts and script.branches.decided:
+        lines = ", ".join(map(str, script.branches.decided))
+        why = f"starts no engine when it runs without arguments and variables (branches in line {lines})"
+        hint = "--set 1=VALUE gives its first argument, --set NAME=VALUE a variable"
+        raise RecipeError(f"{source}: {why}", hint=hint)
     if runs and not starts:
         if len(runs) > 1:
             runs = [(command, words) for command, words in runs if _starts_engine(command, words, source)] or runs

@@ -16,6 +16,7 @@ _PIECE = re.compile(
     r"""(?P<blank>[ \t\r]+|\\\r?\n)
     |(?P<test>(?<![^\s;&|()!])\[\[[ \t][^\n]{0,400}?[ \t]\]\](?![^\s;&|)]))
     |(?P<comment>(?:(?<=[\s;&|()])|^)\#[^\n]*)
+    |<(?P<place>[A-Za-z][\w./-]{0,60})>(?![\w./&])
     |(?P<redirect>\d?(?:&>>?|>>|>\||>&\d?|<&\d?|<<<|<<-?|<>|[<>]))
     |(?P<operator>\n|;;|&&|\|\||\|&|[;&|()])
     |'(?P<single>[^']*)'
@@ -35,6 +36,7 @@ _ALL_OF = re.compile(r"([A-Za-z_]\w*)\[[@*]\](?:\+.*)?", re.DOTALL)  # inside `$
 _ARRAY = re.compile(r"([A-Za-z_]\w*)(\+?)=")
 _BRACED = re.compile(r"(?P<name>\w+)(?P<how>:?[-+=?])?(?P<other>.*)", re.DOTALL)
 _ASSIGNED = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
+_MOST_DEPTH = 200  # branches inside each other
 OUTPUT = "$(...)"
 _MARK = re.compile(r"\$\{[^{}]*\}|\$\(\.\.\.\)|\$[@*?!#$-]")
 
@@ -127,6 +129,8 @@ class Script:
             self._add(kind, found)
 
     def _add(self, kind: str, found: str) -> None:
+        if kind == "place":  # `<model>` of a README, which a shell would take for two redirections
+            kind, found = "braced", re.sub(r"\W", "_", found)
         if not self._words and self._word is None:
             self._begun = self._line
         if (items := self._items(kind, found)) is not None:
@@ -181,6 +185,8 @@ class Script:
         if value is not None and (value or not how.startswith(":")):
             return self._grown.by(value)
         other = other[1:-1] if re.fullmatch(r'"[^"]*"', other) else other
+        if how.endswith("?") and name.isdecimal():
+            return f"${{{name}:?}}"  # an argument that must be there
         return self._expanded(other) if how[-1:] in ("-", "=") and how else f"${{{name}}}"
 
     def _opens_array(self, operator: str) -> bool:
@@ -231,6 +237,9 @@ class Script:
         words, self._words = self._words, []
         found = self.branches.take(words, operator, self._begun)
         words = found or []
+        if len(self.branches.blocks) > _MOST_DEPTH:
+            why = f"more than {_MOST_DEPTH} branches and loops are open inside each other"
+            raise RecipeError(f"{self._source}:{self._line}: {why}", hint="give the line that starts the engine")
         if found and self.branches.in_condition:
             self.branches.tested(found, self._before)
         skipped = self._known is not None and self._before in ("&&", "||") and (self._before == "&&") != self._known

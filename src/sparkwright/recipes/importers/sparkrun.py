@@ -236,7 +236,7 @@ def _put_executor(draft: Draft, settings: Mapping[str, Any]) -> None:
             draft.put("shm", re.sub(r"(?i)([kmg])b$", r"\1", str(value)))
         elif key == "entrypoint" and value and "entrypoint" not in draft.tree["engine"]:
             draft.note(f"executor_config.entrypoint: {value!r} is left out; the engine is started directly")
-        elif key not in _ALWAYS and value not in (None, "", False):
+        elif key not in _ALWAYS and value not in (None, "", False, [], {}):
             draft.note(f"executor_config.{key}: left out; containers are started in one way")
 
 
