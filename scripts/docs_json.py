@@ -33,7 +33,7 @@ def documents() -> dict[str, dict[str, str]]:
 
 
 def json_page(made: str, with_schema: Sequence[str]) -> str:
-    """with_schema: the commands whose documents the JSON schema describes."""
+    """Rows of the page. with_schema: the commands whose documents the JSON schema describes."""
     named = [f"`{name}`" for name in with_schema]
     covered = f"{', '.join(named[:-1])} and {named[-1]}"
     parts = [HEAD.format(made=made, schemas=covered)]
