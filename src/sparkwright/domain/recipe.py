@@ -12,6 +12,7 @@ from sparkwright.domain.units import MIB
 from sparkwright.domain.values import dataclass, field
 
 PTXAS = "/usr/local/cuda/bin/ptxas"
+_SHELLS, _SHELL_WORDS = ("sh", "bash", "dash"), 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +197,19 @@ class EngineChoice:
     variant: str = ""
     definition: EngineDefinition | None = None
     memory: int = 0
+
+    @property
+    def program(self) -> tuple[str, ...]:
+        """The entrypoint as it is started: what follows `sh -c TEXT` is `$@` in the text, so a name stands before."""
+        words = self.entrypoint or ()
+        return (*words, words[0]) if self.shell_text and len(words) == _SHELL_WORDS else words
+
+    @property
+    def shell_text(self) -> str:
+        """TEXT of an entrypoint `sh -c TEXT`, '' for any other."""
+        words = self.entrypoint or ()
+        shell = len(words) >= _SHELL_WORDS and words[0].rpartition("/")[2] in _SHELLS
+        return words[2] if shell and words[1].startswith("-") and words[1].endswith("c") else ""
 
     @property
     def label(self) -> str:

@@ -157,7 +157,7 @@ def _program(recipe: Recipe, node: str, context: RenderContext, files: str) -> t
     """The module, or with a key our wrapper around it; files: where that lies. A recipe's entrypoint is left alone."""
     docker = recipe.engine.runtime is Runtime.DOCKER
     if recipe.engine.entrypoint:
-        return () if docker else recipe.engine.entrypoint
+        return () if docker else recipe.engine.program
     python = () if docker else (context.python(recipe, node),)
     return (*python, *((f"{files}/{KEEPS_SECRETS}",) if files else MODULE))
 

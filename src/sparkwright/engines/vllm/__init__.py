@@ -98,7 +98,7 @@ def _meets(recipe: Recipe, placement: Placement) -> tuple[tuple[str, int], ...]:
 def process_program(recipe: Recipe) -> tuple[str, ...]:
     """`<venv>/bin/vllm`, or `vllm` from the node's PATH; a recipe's entrypoint takes its place."""
     if recipe.engine.entrypoint:
-        return recipe.engine.entrypoint
+        return recipe.engine.program
     venv = recipe.engine.venv.rstrip("/")
     # Through the interpreter: the console script's first line breaks when a venv was moved or its path is long.
     return (f"{venv}/bin/python", "-m", "vllm.entrypoints.cli.main") if venv else ("vllm",)
