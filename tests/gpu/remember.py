@@ -159,7 +159,7 @@ def prompt() -> list[int]:
     return [numbers.randrange(10, 7900) for _ in range(CONTEXT)]
 
 
-def ask() -> dict[str, Any]:
+def ask_again() -> dict[str, Any]:
     """The long prompt: seconds to the first token and to the last, and the text."""
     body = {"model": "m", "prompt": prompt(), "max_tokens": 16, "temperature": 0, "ignore_eos": True, "stream": True}
     request = urllib.request.Request(
@@ -198,6 +198,14 @@ def wait_flushed(folder: Path) -> dict[str, Any]:
     return {"files": last[0], "gb": round(last[1] / 1e9, 2), "waited_s": round(time.monotonic() - began, 1)}
 
 
+def left_in_memory() -> list[str]:
+    """What a killed engine leaves in /dev/shm, removed here; each as large as the first tier."""
+    found = sorted(Path("/dev/shm").glob("vllm_offload_*"))
+    for path in found:
+        path.unlink()
+    return [path.name for path in found]
+
+
 def offload_flags(root: Path, gib: int) -> list[str]:
     tiers = [{"type": "fs", "root_dir": str(root)}]
     extra = {"spec_name": "TieringOffloadingSpec", "cpu_bytes_to_use": gib * GIB, "secondary_tiers": tiers}
@@ -205,7 +213,7 @@ def offload_flags(root: Path, gib: int) -> list[str]:
     return ["--kv-transfer-config", json.dumps(config)]
 
 
-class Run:
+class Relaunches:
     """The measured steps; every result is written as it comes."""
 
     def __init__(self, args: argparse.Namespace) -> None:
@@ -230,7 +238,9 @@ class Run:
         ready = server.wait_http(PORT)
         since = time.monotonic() - killed_at if killed_at else ready
         told = {x: [line.strip()[-160:] for _, line in server.lines if x in line][:1] for x in TOLD}
-        self.note(name, ready_s=round(ready, 2), since_kill_s=round(since, 2), told={k: v for k, v in told.items() if v})
+        self.note(
+            name, ready_s=round(ready, 2), since_kill_s=round(since, 2), told={k: v for k, v in told.items() if v}
+        )
         return server
 
     def with_caches(self) -> None:
@@ -256,21 +266,23 @@ class Run:
         killed_at = 0.0
         if first:
             server = self.start(f"{name}-first", *flags)
-            self.note(f"{name}: cold prompt", **ask())
+            self.note(f"{name}: cold prompt", **ask_again())
             self.note(f"{name}: flushed", **wait_flushed(root), metrics=metrics())
             killed_at = server.kill()
+            self.note(f"{name}: left by the killed engine", files=left_in_memory())
         server = self.start(f"{name}-relaunch", *flags, killed_at=killed_at)
-        answered = ask()
+        answered = ask_again()
         self.note(f"{name}: same prompt after relaunch", **answered, metrics=metrics())
-        self.note(f"{name}: prompt again, from the GPU", **ask())
+        self.note(f"{name}: prompt again, from the GPU", **ask_again())
         server.kill()
+        left_in_memory()
 
     def without(self) -> None:
         """Warm compile cache wanted: a first start that had to compile does not count as a relaunch."""
         server = self.start("plain-first")
         if server.has("Compiling a graph") or self.args.twice:
             server = self.start("plain-relaunch", killed_at=server.kill())
-        self.note("plain: prompt", **ask())
+        self.note("plain: prompt", **ask_again())
         server.kill()
 
 
@@ -283,7 +295,7 @@ def run(args: argparse.Namespace) -> int:
     for folder in filter(None, (args.kv, args.disk)):
         shutil.rmtree(folder, ignore_errors=True)
     args.kv.mkdir(parents=True)
-    steps, failed = Run(args), 0
+    steps, failed = Relaunches(args), 0
     for step in (steps.with_caches, steps.without):
         try:
             step()
