@@ -1,4 +1,4 @@
-"""What a relaunch after `kill -9` keeps: weights in vLLM's weight cache, 100,000 tokens of context in its file tier.
+"""Measures what a relaunch after `kill -9` keeps: weights in vLLM's weight cache, 100,000 tokens in its file tier.
 
     python tests/gpu/remember.py weights --model /dev/shm/qwen3-32b --tokenizer /models/tiny
     python tests/gpu/remember.py run --model /dev/shm/qwen3-32b --kv /dev/shm/kv --disk /var/tmp/kv \
@@ -109,7 +109,7 @@ def write_repeated(file: Any, content: memoryview, span: list[int]) -> None:
         left -= file.write(content[: min(left, len(content))])
 
 
-class Process:
+class VllmCommand:
     """One vllm command; its log, and when each line came."""
 
     def __init__(self, args: argparse.Namespace, name: str, words: list[str]) -> None:
@@ -199,7 +199,7 @@ def wait_flushed(folder: Path) -> dict[str, Any]:
 
 
 def left_in_memory() -> list[str]:
-    """What a killed engine leaves in /dev/shm, removed here; each as large as the first tier."""
+    """Remove what a killed engine leaves in /dev/shm, as large as the first tier; its names."""
     found = sorted(Path("/dev/shm").glob("vllm_offload_*"))
     for path in found:
         path.unlink()
@@ -220,7 +220,7 @@ class Relaunches:
         self.args = args
         self.common = [str(args.model), *SERVE, "--port", str(PORT), "--host", "127.0.0.1"]
         self.cached = ["--load-format", "ipc_cache"]
-        self.servers: list[Process] = []
+        self.servers: list[VllmCommand] = []
 
     def note(self, what: str, **values: Any) -> None:
         found = {"what": what, **values}
@@ -228,11 +228,11 @@ class Relaunches:
         with (self.args.out / "results.jsonl").open("a") as file:
             file.write(json.dumps(found) + "\n")
 
-    def serve(self, name: str, *flags: str) -> Process:
-        self.servers.append(Process(self.args, name, ["serve", *self.common, *flags]))
+    def serve(self, name: str, *flags: str) -> VllmCommand:
+        self.servers.append(VllmCommand(self.args, name, ["serve", *self.common, *flags]))
         return self.servers[-1]
 
-    def start(self, name: str, *flags: str, killed_at: float = 0.0) -> Process:
+    def start(self, name: str, *flags: str, killed_at: float = 0.0) -> VllmCommand:
         """A start up to /health, with what its log tells about loading and compiling."""
         server = self.serve(name, *flags)
         ready = server.wait_http(PORT)
@@ -245,7 +245,7 @@ class Relaunches:
 
     def with_caches(self) -> None:
         preload = ["preload", "--model", str(self.args.model), *SERVE[:-2], "--weight-cache-health-port"]
-        daemon = Process(self.args, "preload", [*preload, str(HEALTH_OF_DAEMON)])
+        daemon = VllmCommand(self.args, "preload", [*preload, str(HEALTH_OF_DAEMON)])
         try:
             self.note("preload", ready_s=round(daemon.wait_http(HEALTH_OF_DAEMON), 2))
             self.kill_and_return("cached", self.args.kv, first=True)
@@ -261,7 +261,7 @@ class Relaunches:
             daemon.kill()
 
     def kill_and_return(self, name: str, root: Path, first: bool) -> None:
-        """With first: start, ask, kill -9; then in any case relaunch and ask the same again."""
+        """Start, ask and kill -9 if this is the first; relaunch and ask the same again."""
         flags = [*self.cached, *offload_flags(root, self.args.cpu_gib)]
         killed_at = 0.0
         if first:
