@@ -8,7 +8,7 @@ TEST := $(RUN) scripts/test_all.py
 
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-runtime demo check test test-full test-rest lint types layers unit unit-full functional registry npm cluster format house docs bench bench-client engine-data \
-        site planner-report diagnose-report diagnose-fresh record-failures fuzz drills vm-guard vm-init testbed testbed-down clean
+        site planner-report diagnose-report diagnose-fresh record-failures fuzz drills vm-guard vm-init vm-watchdog testbed testbed-down clean
 
 help:           ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -107,6 +107,9 @@ vm-guard: setup ## the guard of a load on a virtual machine that freezes without
 
 vm-init: setup ## init on virtual machines with Ubuntu 24.04, through reboots and back (root, qemu; 20 minutes; ARGS="--one")
 	@cd tests && ../$(RUN) -m vm.prepare $(ARGS)
+
+vm-watchdog: setup ## a virtual machine that is frozen on purpose and reset by its watchdog (root, qemu; 10 minutes)
+	@cd tests && ../$(RUN) -m vm.watchdog $(ARGS)
 
 testbed: setup  ## build and start the two-node testbed (root; kept between runs)
 	@cd tests && ../$(RUN) -m testbed up $(ARGS)

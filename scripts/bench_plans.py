@@ -12,8 +12,8 @@ from typing import Any, cast
 from bench_measures import Figure, python_alone, seconds
 from bench_nodes import ROOT
 
-from sparkwright.app.gate import judge_of, surroundings, unreal
-from sparkwright.app.plan import make_plan
+from sparkwright.app.plan.gate import judge_of, surroundings, unreal
+from sparkwright.app.plan.planning import make_plan
 from sparkwright.app.services import ClusterState, LaunchRequest, Services
 from sparkwright.domain.cluster import Cluster, Fabric, Node
 from sparkwright.domain.facts import Gpu, Identity, Memory, NodeFacts, Unknown

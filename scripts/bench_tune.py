@@ -36,7 +36,7 @@ sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "scripts")]
 import tune_worlds  # noqa: E402
 
 from sparkwright.domain.tuning import Point, Trial, Tried  # noqa: E402
-from sparkwright.loadgen import search as tuning  # noqa: E402
+from sparkwright.tune import search as tuning  # noqa: E402
 
 CORES = len(os.sched_getaffinity(0))
 THREADS = sorted({1, CORES})
@@ -83,15 +83,15 @@ def options(given: argparse.Namespace) -> list[str]:
 async def record(given: argparse.Namespace) -> None:
     """Each point in an order of its own, so that a drift of the machine is no effect of a setting."""
     from sparkwright.adapters import tune_journal
-    from sparkwright.app import tune_session as use
     from sparkwright.app.cluster_options import ClusterOptions
     from sparkwright.app.services import LaunchRequest
-    from sparkwright.app.tune_survey import TuneRequest, TuneSource, survey
     from sparkwright.cli import options as shared
     from sparkwright.cli.console import Quiet
     from sparkwright.cli.tune import TuneLines
     from sparkwright.domain.tuning import TuneGoal
     from sparkwright.recipes.load import load_recipe
+    from sparkwright.tune import session as use
+    from sparkwright.tune.survey import TuneRequest, TuneSource, survey
     from sparkwright.wiring import bench as tools
     from sparkwright.wiring import services
 

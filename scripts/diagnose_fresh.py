@@ -18,7 +18,7 @@ from typing import Any
 
 from diagnose_fresh_page import HEAD, page, row
 
-from sparkwright.app.examine import examine
+from sparkwright.app.diagnose.examine import examine
 from sparkwright.causes.load import families
 from sparkwright.domain.diagnosis import CONFIDENT, Diagnosis
 

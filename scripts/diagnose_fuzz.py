@@ -21,7 +21,7 @@ from pathlib import Path
 from diagnose_report_cases import DATA, YEAR
 
 from sparkwright.adapters.log_files import chunks
-from sparkwright.app.examine import examine
+from sparkwright.app.diagnose.examine import examine
 from sparkwright.causes.diagnose import book, known
 from sparkwright.logscan.literals import all_required
 from sparkwright.logscan.logline import LONGEST

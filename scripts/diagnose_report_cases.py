@@ -9,7 +9,7 @@ from functools import cache
 from itertools import cycle, islice
 from pathlib import Path
 
-from sparkwright.app.examine import examine
+from sparkwright.app.diagnose.examine import examine
 from sparkwright.domain.diagnosis import CONFIDENT, Cause, Diagnosis
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -15,7 +15,7 @@ from unittest.mock import patch
 
 from diagnose_report_cases import ROOT, YEAR, Case, Named, answer, named
 
-from sparkwright.app.examine import examine
+from sparkwright.app.diagnose.examine import examine
 from sparkwright.causes.cause import LogCause
 from sparkwright.causes.diagnose import Reader, book, diagnosis, known, with_explanation
 from sparkwright.causes.explanation import reason

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from sparkwright.app.examine import examine
+from sparkwright.app.diagnose.examine import examine
 from sparkwright.domain.diagnosis import CONFIDENT
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -12,6 +12,7 @@ from sparkwright.engines.catalog import ENGINES
 from sparkwright.engines.dialect import dialect
 from sparkwright.engines.flag_data import FlagData, flag_data, versions
 from sparkwright.engines.tables import SEPARATE, emitted, metric_names, table
+from sparkwright.engines.variants import shipped_variants
 from sparkwright.engines.version import version_key
 
 if TYPE_CHECKING:
@@ -135,6 +136,7 @@ TOLD = {
 def engines_page(made: str) -> str:
     parts = [f"# The engines\n\n{made}\n{INTRO}", overview(), READ, versions_read(), METRICS, metrics()]
     parts += [section(name, engine) for name, engine in ENGINES.items()]
+    parts += [VARIANTS, variants_known()]
     return "\n".join(parts)
 
 
@@ -154,6 +156,23 @@ A version between two that were read is planned by the nearest one. Of a version
 once: phases may be shown wrong, and a rank counts as stuck only after the silence of the longest phase still to come.
 """
 METRICS = "## Metrics\n\nOne vocabulary for all; `-`: that engine has no such number, and nothing is made up.\n"
+
+
+VARIANTS = """## Known forks
+
+`engine.variant` of a recipe names the forks whose build its image has, several joined by `+`. Each adds its options and
+variables to those of the version. They were read out of public recipes and patches, and none was run by us.
+"""
+
+
+def variants_known() -> str:
+    rows = ["| `engine.variant` | of | what it is | adds | sources |", f"|{'---|' * 5}"]
+    for one in shipped_variants().values():
+        adds = ", ".join(f"`{name}`" for name in (*one.env, *one.flags, *one.also))
+        rows.append(
+            f"| `{one.name}` | {one.engine} | {one.title} | {adds} | {' '.join(f'<{url}>' for url in one.see)} |"
+        )
+    return "\n".join([*rows, ""])
 
 
 def overview() -> str:

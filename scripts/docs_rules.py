@@ -9,8 +9,8 @@ from dataclasses import fields
 from itertools import groupby
 from pathlib import Path
 
+from sparkwright.checks.compat.table import ENGINES, CompatibilityRow, read_table
 from sparkwright.cli.explain_pages import CodePage, pages
-from sparkwright.compat.table import ENGINES, CompatibilityRow, read_table
 
 NOTE = "<!-- Written by scripts/docs_rules.py from CHECKS tables and causes/*.toml; do not edit. -->"
 HEAD = """# Findings and causes by code
@@ -22,7 +22,7 @@ COMPAT codes.
 """
 TABLE = """# What is known to work
 
-Engine x version x architecture x quantization on GB10 (sm_121), from src/sparkwright/compat/data. A row holds
+Engine x version x architecture x quantization on GB10 (sm_121), from src/sparkwright/checks/compat/data. A row holds
 where a recipe meets all in its first column. `plan` and `up` refuse what is blocked (COMPAT001) and warn of what
 is degraded (COMPAT002); disputed rows only inform. `sparkwright recipes show NAME` has the rows of a recipe. The date
 is the source's where it has one, else the month in which it was read.

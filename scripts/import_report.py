@@ -23,6 +23,7 @@ from typing import Any
 import yaml
 
 from sparkwright.cli.recipe_validate import rehearsed
+from sparkwright.domain.engine import CUSTOM
 from sparkwright.domain.errors import RecipeError
 from sparkwright.domain.recipe import Recipe
 from sparkwright.engines import catalog
@@ -35,7 +36,7 @@ from sparkwright.recipes.load import load_recipe
 SEED = 36
 # Written for each rank by the launcher, or always there; a source that has them loses nothing.
 LAUNCHER = "host nnodes node-rank master-addr master-port headless distributed-executor-backend model model-path "
-LAUNCHER += "dist-init-addr nccl-init-addr api-key hf-repo enable-metrics metrics config slots"
+LAUNCHER += "dist-init-addr nccl-init-addr api-key hf-repo rpc enable-metrics metrics config slots"
 ADDED = "served-model-name alias port revision enable-auto-tool-choice backend load-mode jinja dist-timeout "
 ADDED += "watchdog-timeout speculative-eagle-topk extra-llm-api-options"
 # One rank in a direction is what an engine does without the option.
@@ -49,6 +50,7 @@ THEIRS += "distribution_config containers executor executor_config scheduler lay
 KEPT_AS = {"pre_exec": "mods", "volumes": "mounts"}
 SECRET = re.compile(r".*(TOKEN|KEY|SECRET)$")
 ALWAYS = {"gpus", "ipc", "network", "ulimit", "auto_remove", "restart_policy", "shm_size"}
+HOSTS = ("0.0.0.0", "127.0.0.1", "localhost")
 Options = dict[str, Any]
 
 
@@ -86,7 +88,12 @@ def read_row(path: Path) -> Row:
 
 def compare(row: Row, tree: Mapping[str, Any], recipe: Recipe, notes: tuple[str, ...]) -> None:
     said = " ".join(notes).replace("_", "-")
-    compare_options(row, whole_json(dict(source_options(tree, recipe.engine.name))), recipe, said)
+    if recipe.engine.name == CUSTOM:
+        compare_words(row, tree, recipe)
+    elif recipe.engine.name not in catalog.ENGINES:
+        compare_defaults(row, tree, recipe)
+    else:
+        compare_options(row, whole_json(dict(source_options(tree, recipe.engine.name))), recipe, said)
     for name, value in (tree.get("env") or {}).items():
         if not PER_RANK.fullmatch(str(name)) and not SECRET.match(str(name)) and str(name) not in recipe.env:
             (row.left if str(name).replace("_", "-") in said else row.lost).append(f"env {name}={value}")
@@ -100,6 +107,26 @@ def compare(row: Row, tree: Mapping[str, Any], recipe: Recipe, notes: tuple[str,
             continue
         if value and key in THEIRS.split() and not getattr(recipe, key, None):
             (row.left if key.replace("_", "-") in said else row.lost).append(f"{key}: {str(value)[:60]}")
+
+
+def compare_words(row: Row, tree: Mapping[str, Any], recipe: Recipe) -> None:
+    """Any other server: each word of the source is one that it is started with, but for its address."""
+    ranks = catalog.imagined_ranks(recipe)
+    there = " ".join(ranks[0].engine_words) if ranks else ""
+    program = (ranks[0].entrypoint or ()) if ranks else ()
+    missing = [w for w in filled_command(tree) if w not in there and w.strip("'\"") not in HOSTS and not w.isdigit()]
+    row.lost += [f"word {word}" for word in missing if word.rpartition("/")[2] not in program]
+
+
+def compare_defaults(row: Row, tree: Mapping[str, Any], recipe: Recipe) -> None:
+    """An engine that a file describes: each of the source's defaults is among its words, by value or as a switch."""
+    words = catalog.imagined_ranks(recipe)[0].engine_words
+    numbers = {float(word) for word in words if re.fullmatch(r"\d+(\.\d+)?", word)} | {float(recipe.serving.port), 1.0}
+    for name, value in (tree.get("defaults") or {}).items():
+        switch = isinstance(value, bool) and (not value or f"--{name.replace('_', '-')}" in words)
+        number = isinstance(value, int | float) and not isinstance(value, bool) and float(value) in numbers
+        if not (switch or number or str(value) in words or value in HOSTS):
+            row.lost.append(f"default {name}: {value}")
 
 
 def compare_options(row: Row, wanted: Options, recipe: Recipe, said: str) -> None:
@@ -124,6 +151,14 @@ def compare_options(row: Row, wanted: Options, recipe: Recipe, said: str) -> Non
 def needless(name: str, value: Any, recipe: Recipe) -> bool:
     """One rank in a direction, and experts spread over one rank: engines do the same without the option."""
     return (bool(SIZES.fullmatch(name)) and value == [1.0]) or (name == "enable-expert-parallel" and recipe.nodes == 1)
+
+
+def filled_command(tree: Mapping[str, Any]) -> list[str]:
+    values = {"model": tree.get("model"), **(tree.get("defaults") or {})}
+    text = str(tree.get("command") or "")
+    for _ in range(8):
+        text = re.sub(r"\{(?:config\.)?([\w.-]+)\}", lambda m: str(values.get(m[1], m[0])), text)
+    return re.sub(r"\\[ \t]*\n", " ", text).split()
 
 
 def source_options(tree: Mapping[str, Any], engine: str) -> Iterator[tuple[str, Any]]:

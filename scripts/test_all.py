@@ -12,9 +12,9 @@ test that fails fails the run: nothing is tried twice.
 
 Functional and cluster tests wait for nodes and engines most of their time: each kind has a lane of its own, and lanes
 run in parallel. As root, functional tests have three workers with namespaces of their own (tests/namespaces.py),
-cluster tests two, each with its own testbed. Nodes are containers that share one kernel, whose figure of memory
-pressure is that of all of them (cgroup v1 has none a container): what makes a node short of memory runs when all lanes
-have ended.
+cluster tests two (four in the long runs), each with its own testbed. Nodes are containers that share one kernel, whose
+figure of memory pressure is that of all of them (cgroup v1 has none a container): what makes a node short of memory
+runs when all lanes have ended.
 """
 
 from __future__ import annotations
@@ -48,6 +48,7 @@ HUNG = 4500.0  # a machine that is busy with other things is no reason to stop a
 ENDING = 18.0  # seconds for an interrupted part to clean up, of which its workers take 12
 CPUS = min(len(os.sched_getaffinity(0)), 8)
 TESTBEDS = 2
+REST_TESTBEDS = 4  # its tests wait longer, and no `make test` is done any sooner for them
 FUNCTIONAL_WORKERS = 3
 REPORT_EVERY = 30.0
 MIN_FREE = 2 << 30  # bytes of the temporary folder; a whole run uses about half
@@ -103,12 +104,13 @@ CLUSTER = (
     cluster_part("cluster", OTHERS, lane="cluster", workers=TESTBEDS),
     cluster_part("cluster-last", ALONE, lane=LAST),
 )
+MANY_NODES = replace(CLUSTER[0], workers=REST_TESTBEDS)
 QUICK = (*TOOLS, HOUSE, UNIT, *(replace(part, marks="not full") for part in (FUNCTIONAL, CLUSTER[0])))
-ALL = (*TOOLS, UNIT_FULL, FUNCTIONAL, REGISTRY, *CLUSTER)
+ALL = (*TOOLS, UNIT_FULL, FUNCTIONAL, REGISTRY, MANY_NODES, CLUSTER[1])
 REST = (
     replace(UNIT, name="unit-rest", marks="full and not house"),
     REGISTRY,
-    *(replace(part, name=f"{part.name}-rest", marks="full") for part in (FUNCTIONAL, *CLUSTER)),
+    *(replace(part, name=f"{part.name}-rest", marks="full") for part in (FUNCTIONAL, MANY_NODES, CLUSTER[1])),
 )
 SINGLE = (*TOOLS, UNIT, HOUSE, UNIT_FULL, FUNCTIONAL, REGISTRY, cluster_part("cluster"))
 RUNS = {"": ("make test", QUICK), "--full": ("make test-full", ALL), "--rest": ("make test-rest", REST)}
@@ -387,7 +389,7 @@ def check_leftovers(before: leftovers.Traces | None) -> Outcome:
     The testbeds that a cluster run started are ours to stop; one that was up before is nobody's leftover."""
     start = time.monotonic()
     if leftovers.wait_for_end():
-        for number in range(TESTBEDS):
+        for number in range(REST_TESTBEDS):
             down = [str(BIN / "python"), "-m", "testbed", "down"]
             environment = {**os.environ, "TEST_WORKER": str(number)}
             with contextlib.suppress(subprocess.TimeoutExpired):

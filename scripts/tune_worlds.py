@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from sparkwright.domain.tuning import Point, Trial, Tried, TuneSetting
-from sparkwright.loadgen import search
+from sparkwright.tune import search
 
 REPEATS = 4  # of each setting of a grid
 SIZES = ((4, 4), (3, 4, 5), (4, 4, 5), (3, 3, 5, 6), (5, 6, 4, 5))

@@ -12,7 +12,7 @@ from drills.figures import Row, Seen, Target, noticed_at, row, with_leak
 from drills.ground import Ground
 from drills.traffic import Client, Load
 from drills.watch import Sight
-from sparkwright.supervision.detect.setting import Patience
+from sparkwright.supervisor.core.detect.setting import Patience
 
 AFTER = 4.0
 """Seconds of traffic once all is well again."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from drills.fate import Fate, Request
 from drills.watch import Sight
-from sparkwright.supervision.detect.memory import floors
+from sparkwright.supervisor.core.detect.memory import floors
 
 AWAY = frozenset({"draining", "starting", "loading", "backing_off", "failed", "needs_reboot", "needs_power_cycle"})
 """Phases of a deployment that something is done about."""

@@ -8,13 +8,14 @@ from typing import Any
 from drills import faults
 from drills.drill import Drill
 from drills.figures import FROZEN, REFUSED, Target
+from drills.fresh_plan import FRESH
 from drills.ground import Ground
 from drills.outage_plan import OUTAGES
 from drills.stage import Stage
 from drills.traffic import Load
 from drills.trial_plan import TRIAL
-from sparkwright.supervision.detect.setting import Patience
-from sparkwright.supervision.state import Policy
+from sparkwright.supervisor.core.detect.setting import Patience
+from sparkwright.supervisor.core.state import Policy
 from testbed import harm
 
 SCALE = 0.1
@@ -281,6 +282,7 @@ FULL = (
     Stage((HOUR,), changes=DRAFTING),
     *OUTAGES,
     *TRIAL,
+    *FRESH,
 )
 
 

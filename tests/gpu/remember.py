@@ -109,7 +109,7 @@ def write_repeated(file: Any, content: memoryview, span: list[int]) -> None:
         left -= file.write(content[: min(left, len(content))])
 
 
-class VllmCommand:
+class EngineServer:
     """One vllm command; its log, and when each line came."""
 
     def __init__(self, args: argparse.Namespace, name: str, words: list[str]) -> None:
@@ -159,7 +159,7 @@ def prompt() -> list[int]:
     return [numbers.randrange(10, 7900) for _ in range(CONTEXT)]
 
 
-def ask_again() -> dict[str, Any]:
+def ask_long_prompt() -> dict[str, Any]:
     """The long prompt: seconds to the first token and to the last, and the text."""
     body = {"model": "m", "prompt": prompt(), "max_tokens": 16, "temperature": 0, "ignore_eos": True, "stream": True}
     request = urllib.request.Request(
@@ -213,14 +213,14 @@ def offload_flags(root: Path, gib: int) -> list[str]:
     return ["--kv-transfer-config", json.dumps(config)]
 
 
-class Relaunches:
+class RelaunchSteps:
     """The measured steps; every result is written as it comes."""
 
     def __init__(self, args: argparse.Namespace) -> None:
         self.args = args
         self.common = [str(args.model), *SERVE, "--port", str(PORT), "--host", "127.0.0.1"]
         self.cached = ["--load-format", "ipc_cache"]
-        self.servers: list[VllmCommand] = []
+        self.servers: list[EngineServer] = []
 
     def note(self, what: str, **values: Any) -> None:
         found = {"what": what, **values}
@@ -228,11 +228,11 @@ class Relaunches:
         with (self.args.out / "results.jsonl").open("a") as file:
             file.write(json.dumps(found) + "\n")
 
-    def serve(self, name: str, *flags: str) -> VllmCommand:
-        self.servers.append(VllmCommand(self.args, name, ["serve", *self.common, *flags]))
+    def serve(self, name: str, *flags: str) -> EngineServer:
+        self.servers.append(EngineServer(self.args, name, ["serve", *self.common, *flags]))
         return self.servers[-1]
 
-    def start(self, name: str, *flags: str, killed_at: float = 0.0) -> VllmCommand:
+    def start(self, name: str, *flags: str, killed_at: float = 0.0) -> EngineServer:
         """A start up to /health, with what its log tells about loading and compiling."""
         server = self.serve(name, *flags)
         ready = server.wait_http(PORT)
@@ -245,7 +245,7 @@ class Relaunches:
 
     def with_caches(self) -> None:
         preload = ["preload", "--model", str(self.args.model), *SERVE[:-2], "--weight-cache-health-port"]
-        daemon = VllmCommand(self.args, "preload", [*preload, str(HEALTH_OF_DAEMON)])
+        daemon = EngineServer(self.args, "preload", [*preload, str(HEALTH_OF_DAEMON)])
         try:
             self.note("preload", ready_s=round(daemon.wait_http(HEALTH_OF_DAEMON), 2))
             self.kill_and_return("cached", self.args.kv, first=True)
@@ -266,14 +266,14 @@ class Relaunches:
         killed_at = 0.0
         if first:
             server = self.start(f"{name}-first", *flags)
-            self.note(f"{name}: cold prompt", **ask_again())
+            self.note(f"{name}: cold prompt", **ask_long_prompt())
             self.note(f"{name}: flushed", **wait_flushed(root), metrics=metrics())
             killed_at = server.kill()
             self.note(f"{name}: left by the killed engine", files=left_in_memory())
         server = self.start(f"{name}-relaunch", *flags, killed_at=killed_at)
-        answered = ask_again()
+        answered = ask_long_prompt()
         self.note(f"{name}: same prompt after relaunch", **answered, metrics=metrics())
-        self.note(f"{name}: prompt again, from the GPU", **ask_again())
+        self.note(f"{name}: prompt again, from the GPU", **ask_long_prompt())
         server.kill()
         left_in_memory()
 
@@ -282,7 +282,7 @@ class Relaunches:
         server = self.start("plain-first")
         if server.has("Compiling a graph") or self.args.twice:
             server = self.start("plain-relaunch", killed_at=server.kill())
-        self.note("plain: prompt", **ask_again())
+        self.note("plain: prompt", **ask_long_prompt())
         server.kill()
 
 
@@ -295,7 +295,7 @@ def run(args: argparse.Namespace) -> int:
     for folder in filter(None, (args.kv, args.disk)):
         shutil.rmtree(folder, ignore_errors=True)
     args.kv.mkdir(parents=True)
-    steps, failed = Relaunches(args), 0
+    steps, failed = RelaunchSteps(args), 0
     for step in (steps.with_caches, steps.without):
         try:
             step()

@@ -15,7 +15,7 @@ _HEAD = struct.Struct("<IHHQ")
 _ELF = 2
 
 
-def blank_code(path: Path, wanted: int) -> Counter[str]:
+def blank_kernels(path: Path, wanted: int) -> Counter[str]:
     """Bytes kept and blanked, by kind and architecture."""
     counted: Counter[str] = Counter()
     with path.open("r+b") as file, mmap.mmap(file.fileno(), 0) as data:
@@ -56,7 +56,7 @@ _HEAD_OF_ENTRY = struct.Struct("<HHIQ")
 def main() -> int:
     wanted = int(sys.argv[1])
     for name in sys.argv[2:]:
-        counted = blank_code(Path(name), wanted)
+        counted = blank_kernels(Path(name), wanted)
         if counted:
             told = ", ".join(f"{what} {size >> 20}" for what, size in sorted(counted.items()))
             print(f"{name}: MiB {told}", flush=True)

@@ -23,6 +23,7 @@ class Spark:
     folder: Path
     port: int
     cable: list[tuple[int, int]]  # (own, far) UDP ports of each function
+    more: tuple[str, ...] = ()  # words for qemu
     process: "subprocess.Popen[bytes] | None" = None
 
     @property
@@ -53,7 +54,7 @@ class Spark:
             kind, _, rest = net.partition(",")
             words += ["-netdev", f"{kind},id=n{number},{rest}"]
             words += ["-device", f"virtio-net-pci,netdev=n{number},mac={mac}:{self.number:02}"]
-        return ["qemu-system-x86_64", *words]
+        return ["qemu-system-x86_64", *words, *self.more]
 
     def ssh(self, command: str, timeout: float = 120, check: bool = True) -> str:
         argv = ["ssh", "-F", str(self.folder / "ssh_config"), "-o", "BatchMode=yes", self.name, command]
@@ -83,12 +84,14 @@ class Spark:
 
 
 @contextlib.contextmanager
-def booted(image: Ubuntu, folder: Path, numbers: Sequence[int] = (1, 2)) -> Iterator[list[Spark]]:
+def booted(
+    image: Ubuntu, folder: Path, numbers: Sequence[int] = (1, 2), more: tuple[str, ...] = ()
+) -> Iterator[list[Spark]]:
     """Boots the machines; they are off afterwards, whatever becomes of the caller's work."""
     folder.mkdir(parents=True, exist_ok=True)
     ends = [(free_port(), free_port()) for _ in range(2)]
     cables = {1: ends, 2: [(far, own) for own, far in ends]}
-    sparks = [Spark(number, image, folder, free_port(), cables[number]) for number in numbers]
+    sparks = [Spark(number, image, folder, free_port(), cables[number], more) for number in numbers]
     hosts = (CONFIG.format(name=s.name, port=s.port, key=image.key, known=folder / f"known-{s.name}") for s in sparks)
     (folder / "ssh_config").write_text("\n".join(hosts))
     try:

@@ -37,6 +37,9 @@ if [ ! -e /etc/machine-id ] || [ ! -s /etc/machine-id ]; then
 fi
 exec /sbin/init
 """
+# Of some hundred megabytes of further drivers, that of the watchdog card.
+_EXTRA = """cd /tmp && apt-get -qq download "$1" && cd / &&
+dpkg-deb --fsys-tarfile /tmp/"$1"_*.deb | tar -x --wildcards '*/drivers/watchdog/i6300esb.ko*'"""
 _NETPLAN = {
     1: "network:\n  version: 2\n  renderer: NetworkManager\n",
     2: "network:\n  version: 2\n  renderer: networkd\n  ethernets:\n    enP7s7:\n      dhcp4: true\n",
@@ -106,6 +109,8 @@ class Ubuntu:
             "sh",
             *packages,
         )
+        extra = image.replace("linux-image-", "linux-modules-extra-")
+        self._chroot(tree, "sh", "-c", _EXTRA, "sh", extra)
         (kernel,) = tree.glob("boot/vmlinuz-*")
         shutil.copyfile(kernel, self.kernel)
         self._chroot(tree, "depmod", kernel.name.removeprefix("vmlinuz-"))

@@ -133,8 +133,7 @@ def read_text(path: Path, subject: str) -> str:
 
 def engine_files(places: Places) -> tuple[tuple[str, str], ...]:
     """The user's own engine files as (name, text), in the order of their names. Raises RecipeError: not readable."""
-    folder = places.config / "engines"
-    paths = sorted(folder.glob("*.toml"))[:_MOST_ENGINES] if folder.is_dir() else ()
+    paths = [path for path in _inside(places.config / "engines") if path.suffix == ".toml"][:_MOST_ENGINES]
     return tuple((_short(path, places), _read(path, f"engine file {_short(path, places)}")) for path in paths)
 
 
@@ -312,9 +311,17 @@ def _listed(places: Places) -> Iterator[tuple[str, Callable[[], SourceText]]]:
         if entry.name.endswith(".yaml"):
             name = entry.name.removesuffix(".yaml")
             yield name, partial(shipped, name)
-    for path in sorted(places.recipes.glob("*")) if places.recipes.is_dir() else ():
+    for path in _inside(places.recipes):
         if path.suffix in SUFFIXES:
             yield path.stem, partial(own, path)
+
+
+def _inside(folder: Path) -> list[Path]:
+    """The entries of a folder, sorted; none where there is none, or where this user may not look."""
+    try:
+        return sorted(folder.iterdir())
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        return []
 
 
 def _is_path(name: str) -> bool:

@@ -10,9 +10,18 @@ from typing import Any
 
 import click
 
-from sparkwright.app.check import CheckReport, check_nodes
+from sparkwright.app.check.checking import CheckReport, check_nodes
+from sparkwright.app.check.fix import (
+    FixOutcome,
+    Result,
+    WantedFix,
+    apply_fixes,
+    mendable,
+    undo,
+    undoable,
+    with_password,
+)
 from sparkwright.app.cluster_options import ClusterOptions
-from sparkwright.app.fix import FixOutcome, Result, WantedFix, apply_fixes, mendable, undo, undoable, with_password
 from sparkwright.app.services import Services
 from sparkwright.cli import options as shared
 from sparkwright.cli.columns import counted, echo, fold, mark, severity_word

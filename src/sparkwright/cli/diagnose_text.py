@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import click
 
-from sparkwright.app.examine import Examined
+from sparkwright.app.diagnose.examine import Examined
 from sparkwright.cli.columns import findings_text, fold, fold_command, mark
 from sparkwright.domain.diagnosis import (
     Cause,

@@ -58,7 +58,7 @@ def document(run: Run) -> dict[str, Any]:
 
 
 def _missing_parser(run: Run) -> str:
-    from sparkwright.app.evaluate import missing_parser  # `runs` starts without the engines
+    from sparkwright.app.bench.evaluate import missing_parser  # `runs` starts without the engines
 
     return missing_parser(run)
 

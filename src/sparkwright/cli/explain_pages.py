@@ -9,13 +9,13 @@ from functools import cache
 
 from sparkwright.causes.cause import LogCause
 from sparkwright.causes.load import families, whole_log
+from sparkwright.checks import supervision
 from sparkwright.checks.attention import FORMER as FORMER
 from sparkwright.checks.catalog import CHECKS
 from sparkwright.domain.check import Check
 from sparkwright.domain.values import dataclass, field
 from sparkwright.engines import findings as engines
 from sparkwright.planner import fabric_findings
-from sparkwright.supervision import findings as supervision
 
 _FAMILY = {
     **dict.fromkeys(("HOST", "TIME"), "host"),

@@ -7,10 +7,10 @@ from typing import Any
 
 import click
 
-from sparkwright.app.prepare import PORT_TAKEN, Outcome
-from sparkwright.app.running import describe_running
+from sparkwright.app.copy.stage import staging_text
+from sparkwright.app.serve.prepare import PORT_TAKEN, Outcome
+from sparkwright.app.serve.running import describe_running
 from sparkwright.app.services import resolved_paths
-from sparkwright.app.stage import staging_text
 from sparkwright.cli import options as shared
 from sparkwright.cli.columns import echo, findings_text
 from sparkwright.cli.failure import remedy_json

@@ -223,6 +223,7 @@ def _engine(recipe: Recipe) -> Iterator[Line]:
     yield "image", engine.image
     yield "image note", engine.image_note
     yield "build's own", ", ".join((*engine.extra_env, *(f"--{flag}" for flag in engine.extra_flags)))
+    yield "variant", engine.variant
     yield "venv", engine.venv
     yield "entrypoint", " ".join(engine.entrypoint or ())
     yield "nodes", f"{recipe.nodes} (tp {p.tp}, pp {p.pp}, dp {p.dp}{', ep' if p.ep else ''})"

@@ -225,13 +225,13 @@ def _opened(file: str, options: Mapping[str, Any]) -> tuple[str, Beside, Folder]
 
 
 def _container(name: str) -> Callable[["Services", str], Awaitable[str]]:
-    from sparkwright.app.import_sources import inspect_container  # start-up
+    from sparkwright.app.plan.import_sources import inspect_container  # start-up
 
     return lambda services, node: inspect_container(services, node, name)
 
 
 def _version(recipe: Recipe) -> Callable[["Services", str], Awaitable[str]]:
-    from sparkwright.app.import_sources import version_in_image  # start-up
+    from sparkwright.app.plan.import_sources import version_in_image  # start-up
 
     return lambda services, node: version_in_image(services, node, recipe)
 

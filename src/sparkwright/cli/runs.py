@@ -12,7 +12,7 @@ import click
 
 from sparkwright.adapters.files import open_recipe
 from sparkwright.adapters.run_files.formats import FORMS, bytes_of, form_of, read, write
-from sparkwright.app import runs as use
+from sparkwright.app.bench import runs as use
 from sparkwright.cli import eval_text, soak_text
 from sparkwright.cli import options as shared
 from sparkwright.cli.bench_text import next_text, summary_json, summary_text

@@ -174,7 +174,7 @@ def deployment_text(found: Deployment) -> str:
     if found.answer:
         kind = "simulated" if found.simulated or found.answer.simulated else "real"
         lines.append(f"  answered with a {kind} token in {duration(found.answer.total)}")
-    if not supervised and found.state is DeploymentState.STARTING:
+    if found.state is DeploymentState.RUNNING:
         lines.append("  its ranks run; whether it serves was not asked")
     if not supervised and any(rank.running for rank in found.ranks):
         alone = "not supervised: nothing restarts it and it has no gateway; `sparkwright up` with its recipe adds both"

@@ -96,6 +96,11 @@ KEYS_UNREADABLE = away(
     "The gateway cannot read its keys file: nobody is let in until it can. `sparkwright status` shows why.",
     5,
 )
+NOTHING_DEPLOYED = away(
+    "deployment_gone",
+    "No deployment is behind this address: it was taken down, or another address serves what replaced it.",
+    5,
+)
 # Of Caddy alone: our own process, which alone knows keys, is away or broke off, and Caddy does not know which.
 GATEWAY_BROKEN = away("gateway_unavailable", "The gateway gave no answer; where it has ended it is started again.", 5)
 GATEWAY_FAULT = GatewayAnswer(500, "server_error", "gateway_fault", "The gateway failed; its log has the cause.")
@@ -277,30 +282,30 @@ SILENT = STALE
 """Seconds without a byte from the engine, and between two requests that may try it all the same."""
 
 
-def broken(live: Live | None, now: float, read_only: bool = False) -> GatewayAnswer:
+def broken(live: Live | None, now: float, unwritable: str = "") -> GatewayAnswer:
     """The request was let through and the engine gave no answer: what is known of why.
 
-    read_only: the supervisor's folder cannot be written.
+    unwritable: why the supervisor's folder cannot be written, '' if it can.
     """
     if live is not None and fresh(live, now):
         if live.refusing:
             return unavailable(live, now)
         message = f"{live.deployment}: the engine gave no answer just now; its supervisor examines it."
         return away("engine_unavailable", message, 5)
-    silent = _silence(live, now, read_only) if live else "its supervisor does not run"
+    silent = _silence(live, now, unwritable) if live else "its supervisor does not run"
     return away("engine_unavailable", f"The engine gave no answer, and {silent}.", _SOON)
 
 
-def unattended(live: Live, now: float, silent: float, read_only: bool = False) -> GatewayAnswer:
+def unattended(live: Live, now: float, silent: float, unwritable: str = "") -> GatewayAnswer:
     """The engine has given nothing for `silent` seconds, and its supervisor does not report."""
     message = f"{live.deployment}: the engine has given nothing for {duration(silent)}, and "
-    message += f"{_silence(live, now, read_only)}. `sparkwright status` shows how to start it again."
+    message += f"{_silence(live, now, unwritable)}. `sparkwright status` shows how to start it again."
     return away("engine_unavailable", message, _SOON)
 
 
-def _silence(live: Live, now: float, read_only: bool) -> str:
+def _silence(live: Live, now: float, unwritable: str) -> str:
     since = duration(max(now - live.at, 0.0))
-    if not read_only:
+    if not unwritable:
         return f"its supervisor has not reported for {since}"
     where = f" on {live.nodes[0].node}" if live.nodes else ""
-    return f"its supervisor cannot write its report since {since}: read-only file system{where}"
+    return f"its supervisor cannot write its report since {since}: {unwritable}{where}"

@@ -17,6 +17,7 @@ from sparkwright.domain.ledger import (
     COMMUNICATION,
     CONTEXT,
     GRAPHS,
+    KEEPER,
     LOADER,
     LOADING,
     OVERHEAD,
@@ -32,6 +33,7 @@ from sparkwright.engines.options import flag, number
 from sparkwright.engines.tables import loader
 from sparkwright.engines.traits import Range, Traits
 from sparkwright.engines.version import since
+from sparkwright.engines.weight_cache import keeps_weights
 from sparkwright.planner import limits
 from sparkwright.planner.parts import Spread, drafter, drafts, missing, parts, share
 
@@ -58,6 +60,8 @@ _LATENT_ROWS = 64 * 1024  # rows of a latent that plain MLA's chunked prefill ex
 _STREAMS = 4
 _AUXILIARY = 5  # hidden states of the target that a draft model of its own is fed with
 _NCCL = Range(COMMUNICATION, 0.5, 0.2, 1.5, "NCCL's channels and buffers, made before the engine looks what is free")
+# Not measured on a GB10: CUDA's context and kernels once more, and on one pool what Python and torch take.
+KEEPERS = Range(KEEPER, 1.5, 0.5, 4.0, "it keeps the weights, which count once, with a CUDA context of its own")
 # On discrete GPUs (our captures): 0.29-0.32 alone, 0.13-0.32 where NCCL loaded most kernels before the snapshot.
 # What is gone before anything is loaded: 139.11-139.13 GiB of 139.8 were free on nine starts of SGLang 0.5.12, 138.84
 # with NCCL.
@@ -241,6 +245,8 @@ def _started(recipe: Recipe, unified: bool) -> Iterator[LedgerLine]:
         yield traits(recipe).processes.line
     if recipe.parallelism.world_size > 1:
         yield _NCCL.line
+    if keeps_weights(recipe):
+        yield KEEPERS.line
 
 
 def _inside(recipe: Recipe, shape: ModelShape | None, unified: bool) -> Iterator[LedgerLine]:

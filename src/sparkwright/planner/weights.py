@@ -195,7 +195,13 @@ def _why(recipe: Recipe, each: float, copied: float, ranks_here: int) -> str:
 def _counted(recipe: Recipe, shape: ModelShape, checkpoint: Found) -> _Counted | None:
     wanted = drafts(recipe, shape)
     whole = isinstance(checkpoint, Checkpoint) and checkpoint.sound
-    if isinstance(checkpoint, Checkpoint) and whole and checkpoint.tensors and not recipe.model.on_disk:
+    if (
+        isinstance(checkpoint, Checkpoint)
+        and whole
+        and checkpoint.tensors
+        and not recipe.model.on_disk
+        and not _another_model_s(checkpoint, shape)
+    ):
         listed = tensor_parts(checkpoint.tensors, shape, wanted, spread_encoder(recipe))
         return _Counted(listed, f"tensors of {checkpoint.path}", _TENSORS)
     size, source = checkpoint_size(recipe, checkpoint)
@@ -218,6 +224,16 @@ def _counted(recipe: Recipe, shape: ModelShape, checkpoint: Found) -> _Counted |
         said += f", of which the dimensions explain {model_share:.0%}"
     off = _SCALED if size else _LOOSE if shape.loose else _NAMED if packed(shape) else _SHAPE
     return _Counted((*everything, *rest), f"the model's dimensions{said}", off)
+
+
+def _another_model_s(checkpoint: Checkpoint, shape: ModelShape) -> bool:
+    """True if the tensors hold less than the dimensions of config.json take in any packing: part of a model, or
+    another's configuration."""
+    if missing(shape) or shape.loose:
+        return False
+    bits = max(bits_of(shape.format), bits_of(shape.expert_format)) or 16.0
+    counted = sum(part.bytes for part in main(shape))
+    return sum(group.bytes for group in checkpoint.tensors) < counted * _LEAST_BITS / bits
 
 
 def fitted(model: float, draft: float, size: int, exact: bool) -> Fit:

@@ -23,8 +23,8 @@ from sparkwright.app.services import Services
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.live import DeploymentState, Desired, Live
-from sparkwright.supervision.state import Policy
 from sparkwright.supervisor.context import DeploymentContext
+from sparkwright.supervisor.core.state import Policy
 from sparkwright.supervisor.home import Home, Log
 from sparkwright.supervisor.loop import supervise
 

@@ -20,7 +20,8 @@ from sparkwright.gateway.keys import FrontSetting, Key, Keys, RouteSetting, dige
 
 KEY = "sk-sw-" + "1f" * 24
 SERVICE = (
-    "import sys,pathlib; from sparkwright.supervisor.gateway import main; sys.exit(main(pathlib.Path(sys.argv[1])))"
+    "import sys, pathlib; from sparkwright.supervisor.proxy.gateway import main; "
+    "sys.exit(main(pathlib.Path(sys.argv[1])))"
 )
 HAPROXY = """
 global

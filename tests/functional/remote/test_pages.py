@@ -92,8 +92,13 @@ def test_what_cannot_be_opened_is_counted_apart(sh: Sh) -> None:
 
 
 def test_the_size_of_a_page_is_this_kernel_s(sh: Sh) -> None:
-    """The free blocks and MemFree give it only while nobody takes or frees gigabytes between the two reads."""
-    found = MEMORY.parse(sh.run(MEMORY.command))
-    assert isinstance(found, Memory) and not isinstance(found, Unknown)
-    assert found.page == mmap.PAGESIZE
-    assert found.free / 2 < found.in_blocks(1) < found.free * 1.05
+    """The free blocks and MemFree give it only while nobody takes or frees gigabytes between the two reads, so one good
+    look is enough."""
+
+    def fits() -> bool:
+        found = MEMORY.parse(sh.run(MEMORY.command))
+        assert isinstance(found, Memory) and not isinstance(found, Unknown)
+        assert found.page == mmap.PAGESIZE
+        return found.free / 2 < found.in_blocks(1) < found.free * 1.05
+
+    assert any(fits() for _ in range(50))

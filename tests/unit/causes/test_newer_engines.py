@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from sparkwright.app.examine import examine
+from sparkwright.app.diagnose.examine import examine
 from sparkwright.domain.diagnosis import Diagnosis
 from sparkwright.engines.dialect import is_exit_noise
 

@@ -12,7 +12,7 @@ from sparkwright.domain.ledger import Fit as Verdict
 from sparkwright.domain.ledger import Lack, LedgerLine, Origin
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Model, Parallelism, Recipe, Speculation
-from sparkwright.domain.units import GIB, gib
+from sparkwright.domain.units import GIB, MIB, gib
 from sparkwright.domain.verdict import Load
 from sparkwright.planner.judge import verdict
 from sparkwright.planner.kv_cache import capacity
@@ -217,6 +217,16 @@ def test_the_files_own_tensors_come_first() -> None:
     found = line(recipe(shape("qwen3-8b"), "sglang 0.5.20", tp=2), files)
     assert gib(found.bytes) == "6.4 GiB"  # 8 / 2 + 2, and what SGLang counts with them
     assert found.why.endswith(": tensors of /hub/big/snapshots/1")
+
+
+def test_a_tiny_file_beside_a_large_configuration_is_not_the_model() -> None:
+    """One tensor of 1 MiB next to the config.json of an 8B model was planned as 1 MiB of weights."""
+    files = replace(WHOLE, tensors=(TensorGroup("model.embed_tokens.weight", "BF16", MIB, 1),), bytes=MIB, weights=MIB)
+    found = line(recipe(shape("qwen3-8b"), "vllm 0.33.0"), files)
+    assert gib(found.bytes) == "15.3 GiB" and "tensors of" not in found.why
+    packed = TensorGroup("model.layers.#.mlp.up_proj.trellis", "I16", 3 * GIB, 36)
+    three_bits = replace(files, tensors=(packed,), bytes=3 * GIB, weights=3 * GIB)
+    assert "tensors of" in line(recipe(shape("qwen3-8b"), "vllm 0.33.0"), three_bits).why
 
 
 def test_llama_cpp_splits_files_by_layers() -> None:
