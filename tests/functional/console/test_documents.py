@@ -21,8 +21,9 @@ def lost_desk(desk: Desk) -> Desk:
     desk.until(lambda live: live.phase == "ready")
     before = desk.live()
     assert before
-    desk.kill(1)
-    desk.until(lambda live: live.phase == "ready" and live.relaunches > before.relaunches)
+    if not before.last_incident:
+        desk.kill(1)
+        desk.until(lambda live: live.phase == "ready" and live.last_incident > 0)
     fill(desk.shell, ten(0.1, "r-20261122-7f3a"))
     (desk.shell.folder / "failed.log").write_text(LOG)
     return desk
