@@ -68,7 +68,7 @@ def test_the_schema_is_no_formality(lost_desk: Desk) -> None:
     """A wrong type, an unknown state and a missing key are found, each in the document that it belongs to."""
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
     good = document(lost_desk, "status")
-    (row,) = good["deployments"]
+    row = good["deployments"][0]
     for bad in (
         {**good, "deployments": [{**row, "state": "splendid"}]},
         {**good, "deployments": [{**row, "ranks": "two"}]},
