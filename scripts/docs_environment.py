@@ -10,7 +10,7 @@ from pathlib import Path
 
 from sparkwright.adapters.files import Places
 from sparkwright.adapters.sqlite.runs import RUNS
-from sparkwright.app.setup.init import PEERS
+from sparkwright.app.init import PEERS
 from sparkwright.domain.cluster import NodePaths
 
 _SOURCE = Path(__file__).resolve().parent.parent / "src"
@@ -61,12 +61,12 @@ Exit codes: [exit codes](exit-codes.md). Completion with Tab: [shell](../guides/
 def environment_page(made: str) -> str:
     words = tomllib.loads(_WORDS.read_text())
     told = {**words["yours"], **words["ours"]}
-    require_words("variables", variables(), set(told))
-    require_words("folders", machine_paths(), set(words["machine"]))
-    require_words("folders of nodes", {one.name for one in fields(NodePaths)}, set(words["nodes"]))
+    compare_names("variables", variables(), set(told))
+    compare_names("folders", machine_paths(), set(words["machine"]))
+    compare_names("folders of nodes", {one.name for one in fields(NodePaths)}, set(words["nodes"]))
     kinds = {"config": "~/.config/sparkwright", "state": "~/.local/state/sparkwright", "cache": "~/.cache/sparkwright"}
-    yours = [f"| `{shown_name(name)}` | {use} | {effect} |" for name, (use, effect) in words["yours"].items()]
-    ours = [f"| `{shown_name(name)}` | {text} |" for name, text in words["ours"].items()]
+    yours = [f"| `{variable_text(name)}` | {use} | {effect} |" for name, (use, effect) in words["yours"].items()]
+    ours = [f"| `{variable_text(name)}` | {text} |" for name, text in words["ours"].items()]
     machine = []
     for path, text in words["machine"].items():
         kind, _, rest = path.partition("/")
@@ -76,7 +76,7 @@ def environment_page(made: str) -> str:
     return HEAD.format(made=made, peers=PEERS, **{name: "\n".join(rows) for name, rows in tables.items()})
 
 
-def require_words(kind: str, code: set[str], words: set[str]) -> None:
+def compare_names(kind: str, code: set[str], words: set[str]) -> None:
     assert code == words, f"{kind}: without words {sorted(code - words)}, no longer in the code {sorted(words - code)}"
 
 
@@ -96,6 +96,6 @@ def machine_paths() -> set[str]:
     return found
 
 
-def shown_name(name: str) -> str:
+def variable_text(name: str) -> str:
     """A beginning of names ends with dots."""
     return f"{name}..." if name.endswith("_") else name

@@ -164,6 +164,6 @@ def test_every_variable_and_folder_of_the_code_has_words() -> None:
     assert "SPARKWRIGHT_CLUSTER" in made.variables() and "state/keys" in made.machine_paths()
     assert "~/.local/state/sparkwright/evidence" in made.environment_page("")
     with pytest.raises(AssertionError, match=r"without words .*XDG_NEW_HOME"):
-        made.require_words("variables", {"XDG_NEW_HOME"}, set())
+        made.compare_names("variables", {"XDG_NEW_HOME"}, set())
     with pytest.raises(AssertionError, match=r"no longer in the code .*GONE"):
-        made.require_words("variables", set(), {"GONE"})
+        made.compare_names("variables", set(), {"GONE"})
