@@ -16,7 +16,7 @@ import anthropic
 import httpx
 import openai
 import pytest
-from sparkwright.supervisor.gateway import Doorman
+from sparkwright.supervisor.proxy.gateway import Doorman
 
 from fakes.ports import free_port
 from sparkwright.adapters.machine import SystemClock
