@@ -16,12 +16,12 @@ import anthropic
 import httpx
 import openai
 import pytest
-from sparkwright.supervisor.proxy.gateway import Doorman
 
 from fakes.ports import free_port
 from sparkwright.adapters.machine import SystemClock
 from sparkwright.domain.codec import to_json
 from sparkwright.gateway.keys import FrontSetting, Key, Keys, RouteSetting, digest, text_of
+from sparkwright.supervisor.proxy.gateway import Doorman
 from sparkwright.supervisor.proxy.passing import Passing
 
 KEY = "sk-sw-" + "1f" * 24
