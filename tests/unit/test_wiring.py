@@ -26,7 +26,7 @@ SETTINGS = ("config", "control", "connect_timeout", "persist")
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def chat_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A deployment's folder on the head, with settings for ssh, below a state folder of its own."""
     for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME"):
         monkeypatch.setenv(name, str(tmp_path / name))
@@ -56,37 +56,46 @@ async def of_the_console(home: Path, keys: ShownKeys) -> AsyncIterator[Services]
         yield made
 
 
-def way(made: Services) -> Any:
+def ssh_settings(made: Services) -> Any:
     """The settings of ssh; private, for nothing else shows them without a node to reach."""
     return made.hosts._settings  # type: ignore[attr-defined]
 
 
-async def test_a_supervisor_works_from_its_folder(home: Path) -> None:
+async def test_a_supervisor_works_from_its_folder(chat_home: Path) -> None:
     """Its ssh has a time limit, sockets of its own and none of systemd's variables; it may start ranks, and records no
     plans."""
-    async with of_the_supervisor(home) as made:
+    async with of_the_supervisor(chat_home) as made:
         assert made.who == f"{wiring.whoami()} (supervisor)" and made.python == "/opt/python"
-        assert (way(made).config, way(made).connect_timeout, way(made).persist) == (home / "ssh/config", 5, 10)
-        assert way(made).control.parent == Path("/tmp") and str(os.getuid()) in way(made).control.name
-        assert "NOTIFY_SOCKET" not in way(made).environ and "PYTHONPATH_OF_TESTS" not in way(made).environ
+        assert (ssh_settings(made).config, ssh_settings(made).connect_timeout, ssh_settings(made).persist) == (
+            chat_home / "ssh/config",
+            5,
+            10,
+        )
+        assert ssh_settings(made).control.parent == Path("/tmp") and str(os.getuid()) in ssh_settings(made).control.name
+        assert (
+            "NOTIFY_SOCKET" not in ssh_settings(made).environ
+            and "PYTHONPATH_OF_TESTS" not in ssh_settings(made).environ
+        )
         assert made.launch_key and not made.keyring and not made.program and not made.history and not made.hub
-        assert Path(made.save_evidence("chat", "a.txt", "x")).is_relative_to(home / "evidence")
+        assert Path(made.save_evidence("chat", "a.txt", "x")).is_relative_to(chat_home / "evidence")
         assert made.time_scale == 1.0 and len(made.nonce) == 16
 
 
-async def test_the_console_works_beside_the_supervisor(home: Path) -> None:
+async def test_the_console_works_beside_the_supervisor(chat_home: Path) -> None:
     """It has sockets of its own, names the key in leases, and keeps the pace of the deployment."""
     keys = ShownKeys()
-    async with of_the_supervisor(home) as supervisor, of_the_console(home, keys) as made:
+    async with of_the_supervisor(chat_home) as supervisor, of_the_console(chat_home, keys) as made:
         assert made.who == f"{wiring.whoami()} (console, key ops)" and made.keyring is keys
-        assert way(made).config == home / "ssh/config" and way(made).environ is None
-        assert (way(made).connect_timeout, way(made).persist) == (10, 60)
-        assert way(made).control != way(supervisor).control and way(made).control.parent == Path("/tmp")
+        assert ssh_settings(made).config == chat_home / "ssh/config" and ssh_settings(made).environ is None
+        assert (ssh_settings(made).connect_timeout, ssh_settings(made).persist) == (10, 60)
+        assert ssh_settings(made).control != ssh_settings(supervisor).control and ssh_settings(
+            made
+        ).control.parent == Path("/tmp")
         assert (made.python, made.time_scale, made.launch_key, made.secrets) == ("/opt/python", 0.5, None, {})
-        assert Path(made.save_evidence("chat", "a.txt", "x")).is_relative_to(home / "evidence")
+        assert Path(made.save_evidence("chat", "a.txt", "x")).is_relative_to(chat_home / "evidence")
 
 
-async def test_the_command_works_from_the_users_folders(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_command_works_from_the_users_folders(chat_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It may make keys, start a supervisor, ask the hub and record plans."""
     monkeypatch.setenv("HF_TOKEN", "hf_secret")
     monkeypatch.setenv(wiring.SCALE_VARIABLE, "0.25")
@@ -95,14 +104,14 @@ async def test_the_command_works_from_the_users_folders(home: Path, monkeypatch:
         assert made.who == wiring.whoami() and made.python == sys.executable and made.time_scale == 0.25
         assert made.launch_key and made.keyring and made.program and made.history and made.hub and made.flags
         assert made.secrets["HF_TOKEN"].reveal() == "hf_secret" and "hf_secret" not in repr(made)
-        assert way(made).config is None and way(made).environ["HF_TOKEN"] == "hf_secret"
+        assert ssh_settings(made).config is None and ssh_settings(made).environ["HF_TOKEN"] == "hf_secret"
         evidence = Path(made.save_evidence("chat", "a.txt", "x"))
         assert evidence.is_relative_to(wiring.places().state / "evidence")
 
 
-async def test_without_settings_the_console_does_nothing(home: Path) -> None:
+async def test_without_settings_the_console_does_nothing(chat_home: Path) -> None:
     """Guards an operation on a deployment whose settings nobody can read."""
-    (home / "desired.json").write_text("{")
+    (chat_home / "desired.json").write_text("{")
     with pytest.raises(UsageError, match="cannot be read"):
-        async with of_the_console(home, ShownKeys()):
+        async with of_the_console(chat_home, ShownKeys()):
             pass
