@@ -1,4 +1,4 @@
-"""Logs of the real vLLM 0.33.0 made to fail (tests/gpu/failures.py): the cause that `diagnose` names first."""
+"""Logs of the real vLLM 0.33.0 made to fail (tools/gpu/failures.py): the cause that `diagnose` names first."""
 
 from pathlib import Path
 

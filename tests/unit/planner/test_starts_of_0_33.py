@@ -1,4 +1,4 @@
-"""Starts of the real vLLM 0.33.0 on an H200, planned before they were made (tests/gpu/kv_tokens.py)."""
+"""Starts of the real vLLM 0.33.0 on an H200, planned before they were made (tools/gpu/kv_tokens.py)."""
 
 import json
 from typing import Any
