@@ -14,11 +14,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import click
+from docs_completion import completion_page
 from docs_engines import engines_page
+from docs_environment import environment_page
 from docs_exits import exit_table, exits_page
 from docs_json import json_page
 from docs_picture import picture
 from docs_samples import with_samples
+from docs_schemas import SHAPES, schema_text
 
 from sparkwright.adapters.files import Places, find_recipe, recipe_names, reference
 from sparkwright.causes.candidates import mechanisms
@@ -76,7 +79,10 @@ def own_pages() -> Iterator[tuple[str, str]]:
     )
     yield "reference/recipes.md", recipes_page()
     yield "reference/engines.md", engines_page(MADE)
-    yield "reference/json.md", json_page(MADE)
+    yield "reference/json.md", json_page(MADE, tuple(SHAPES))
+    yield "reference/documents.schema.json", schema_text()
+    yield "reference/environment.md", environment_page(MADE)
+    yield "reference/completion.md", completion_page(MADE, verbs(command, "sparkwright"))
     yield "reference/exit-codes.md", exits_page(MADE, verbs(command, "sparkwright"))
     yield "architecture.svg", picture()
     for name in SAMPLED:

@@ -82,6 +82,7 @@ def with_site_links(text: str, page: Path) -> str:
             return found[0]
         target = (page.parent / unquote(found[2])).resolve()
         is_page = target.suffix in (".md", ".svg", ".webp", ".png") or target.is_dir()
+        is_page = is_page or (target.suffix == ".json" and target.is_relative_to(ROOT / "docs"))
         if not target.is_relative_to(ROOT) or not is_page:
             return f"{found[1]}{depth}contributing.md)"
         if target.is_dir():

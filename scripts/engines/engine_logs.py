@@ -79,7 +79,8 @@ def report(engine: str, version: str, wheel: Path) -> Report:
     filled = [_filled(texts, filler) for filler in FILLERS]
     dead = [rule.pattern.pattern for rule in rules if not _can_match(rule, filled)]
     quoted = "\n".join(texts)
-    names = {name.removesuffix("_count").removesuffix("_total") for name in metric_names(engine).values()}
+    plain = (name.partition("{")[0] for name in metric_names(engine).values())
+    names = {name.removesuffix("_count").removesuffix("_total") for name in plain}
     metrics = [name for name in sorted(names) if ":" in name and name.partition(":")[2] not in quoted]
     served = {_plain(text) for text in texts if _ROUTE.fullmatch(text)}
     known = {_plain(call.partition(" ")[2]) for call in routes(engine).calls}

@@ -7,6 +7,7 @@ import os
 import signal
 import ssl
 import time
+from dataclasses import replace
 
 from cluster.drive import NAME
 from cluster.drive import SLOW as SLOW_BOOT
@@ -14,6 +15,7 @@ from drills.outage_drill import Scene
 from drills.outage_faults import Script, kill_rank
 from drills.trial_faults import HOME, until
 from testbed import harm
+from testbed.node import STATE
 from testbed.settings import FABRIC_B_DEVICE, FABRIC_DEVICE
 
 KEYS = "/home/spark/.ssh/authorized_keys"
@@ -68,14 +70,17 @@ def no_processes(seconds: float) -> Script:
 
 
 def empty_keys(scene: Scene) -> None:
-    """The gateway's list of keys is an empty file, as after a full disk of another program; then `up`."""
+    """The gateway's list of keys is an empty file; `up` then makes a new key, which clients are given."""
     ground = scene.ground
     ground.head.sh(f": >{HOME}/door/keys.json", user="spark")
     time.sleep(15.0)
     done = ground.drive.run("up", ground.recipe("process", None), timeout=180)
     scene.restored = time.time()
-    scene.check(done.code == 0, f"`up` exits {done.code}: {done.err[-200:]}")
-    scene.notes.append(f"15 s later `up`: exit {done.code}")
+    scene.check(done.code == 0 and "DOOR007" in done.out + done.err, f"`up` exits {done.code}: {done.err[-200:]}")
+    key = (ground.folder / "home" / STATE / "keys" / "testbed" / "default.key").read_text().strip()
+    ground.gateway, scene.client.gateway = replace(ground.gateway, key=key), replace(scene.client.gateway, key=key)
+    scene.restored = time.time()
+    scene.notes.append(f"15 s later `up`: exit {done.code}; clients are given its new key")
 
 
 def break_caddy(scene: Scene) -> None:

@@ -311,7 +311,8 @@ def small_kv(a: Acceptance) -> None:
 def dies(a: Acceptance) -> None:
     """The worker dies while it starts: the wait ends at once, on both nodes."""
     kill = lambda _: a.rank(a.last, "kill -KILL $session")  # noqa: E731
-    late = "load" if a.args.cpu else a.words["late"]  # nothing is compiled there
+    eager = a.args.cpu or "enforce-eager" in a.args.flag  # nothing is compiled
+    late = "load" if eager else a.words["late"]
     told = a.sparkwright("up", str(a.recipe), expect=(5,), at=f"rank 0 spark-1  {late}", act=kill)
     a.expect(a.last_name in told, "the rank is not named", "dead worker named")
     down(a)

@@ -1,4 +1,4 @@
-"""Measures what a relaunch after `kill -9` keeps: weights in vLLM's weight cache, a long context in its file tier.
+"""Measures what a relaunch after `kill -9` keeps: weights in vLLM's weight cache, 100,000 tokens in its file tier.
 
     python tools/gpu/remember.py weights --model /dev/shm/qwen3-32b --tokenizer /models/tiny
     python tools/gpu/remember.py run --model /dev/shm/qwen3-32b --kv /dev/shm/kv --disk /var/tmp/kv \
@@ -198,6 +198,14 @@ def wait_flushed(folder: Path) -> dict[str, Any]:
     return {"files": last[0], "gb": round(last[1] / 1e9, 2), "waited_s": round(time.monotonic() - began, 1)}
 
 
+def left_in_memory() -> list[str]:
+    """Remove what a killed engine leaves in /dev/shm, as large as the first tier; its names."""
+    found = sorted(Path("/dev/shm").glob("vllm_offload_*"))
+    for path in found:
+        path.unlink()
+    return [path.name for path in found]
+
+
 def offload_flags(root: Path, gib: int) -> list[str]:
     tiers = [{"type": "fs", "root_dir": str(root)}]
     extra = {"spec_name": "TieringOffloadingSpec", "cpu_bytes_to_use": gib * GIB, "secondary_tiers": tiers}
@@ -231,10 +239,7 @@ class RelaunchSteps:
         since = time.monotonic() - killed_at if killed_at else ready
         told = {x: [line.strip()[-160:] for _, line in server.lines if x in line][:1] for x in TOLD}
         self.note(
-            name,
-            ready_s=round(ready, 2),
-            since_kill_s=round(since, 2),
-            told={k: v for k, v in told.items() if v},
+            name, ready_s=round(ready, 2), since_kill_s=round(since, 2), told={k: v for k, v in told.items() if v}
         )
         return server
 
@@ -256,7 +261,7 @@ class RelaunchSteps:
             daemon.kill()
 
     def kill_and_return(self, name: str, root: Path, first: bool) -> None:
-        """Steps. With `first`: start, ask, kill -9; then in any case relaunch and ask the same again."""
+        """Start, ask and kill -9 if this is the first; relaunch and ask the same again."""
         flags = [*self.cached, *offload_flags(root, self.args.cpu_gib)]
         killed_at = 0.0
         if first:
@@ -264,11 +269,13 @@ class RelaunchSteps:
             self.note(f"{name}: cold prompt", **ask_long_prompt())
             self.note(f"{name}: flushed", **wait_flushed(root), metrics=metrics())
             killed_at = server.kill()
+            self.note(f"{name}: left by the killed engine", files=left_in_memory())
         server = self.start(f"{name}-relaunch", *flags, killed_at=killed_at)
         answered = ask_long_prompt()
         self.note(f"{name}: same prompt after relaunch", **answered, metrics=metrics())
         self.note(f"{name}: prompt again, from the GPU", **ask_long_prompt())
         server.kill()
+        left_in_memory()
 
     def without(self) -> None:
         """Warm compile cache wanted: a first start that had to compile does not count as a relaunch."""

@@ -8,19 +8,23 @@ import argparse
 import contextlib
 import json
 import os
+import shlex
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from sparkwright.domain.command import Completed
+from sparkwright.domain.command import Command, Completed
+from sparkwright.domain.last_seconds import told_of
+from sparkwright.domain.sample import Sample
 from sparkwright.domain.unknown import Unknown
 from sparkwright.facts import sample
+from sparkwright.facts.ring import EVERY, last_minutes, parse_ring
 from vm.image import lacking
 from vm.pair import Spark, booted
 from vm.ubuntu import Ubuntu
@@ -29,6 +33,7 @@ CARD = ("-device", "i6300esb", "-action", "watchdog=reset")
 # The kernel stops where it is and prints nothing more: nobody answers, and nothing starts it again.
 FREEZE = "sync; echo 0 | sudo tee /proc/sys/kernel/panic >/dev/null; echo c | sudo tee /proc/sysrq-trigger"
 CODE = "HOST026"
+STATE = "/home/spark/.local/state/sparkwright"
 _SHOWN = """[ "$(cat /sys/class/watchdog/watchdog0/state 2>/dev/null)" != active ] && echo silent
 systemctl show -p RuntimeWatchdogUSec; find /etc/systemd ! -type d | LC_ALL=C sort"""
 
@@ -51,12 +56,19 @@ class FreezeProof:
         self._say("an ordinary reboot is no reset", not self._was_reset())
         boot = self._spark.ssh("cat /proc/sys/kernel/random/boot_id")
         began = time.monotonic()
-        with contextlib.suppress(RuntimeError, subprocess.TimeoutExpired):
-            self._spark.ssh(FREEZE, timeout=20)
+        marker = self._sample().boot
+        with self._ring():
+            frozen_at = float(self._spark.ssh("date +%s.%N"))
+            with contextlib.suppress(RuntimeError, subprocess.TimeoutExpired):
+                self._spark.ssh(FREEZE, timeout=20)
         self._spark.wait(boot)
         took = time.monotonic() - began
         self._say(f"frozen, it is reset and has ssh again after {took:.0f} s", True)
         self._say("its next boot knows that the watchdog did it", self._was_reset())
+        last = parse_ring(Completed(0, self._script(last_minutes(STATE, "chat", marker))))
+        gap = frozen_at - max((one.at for one in last), default=0.0)
+        self._say(f"the ring on its disk ends {gap:+.1f} s before the freeze", abs(gap) < 2 * EVERY + 4, gap)
+        print(told_of(self._spark.name, last, 0.0), flush=True)
         self._say("it is armed again", self._state() == "active", self._state())
         undone = self._call("check", "--undo", "--yes", "--only", CODE)
         self._say("check --undo takes it back", self._spark.ssh(_SHOWN) == before, (undone, self._spark.ssh(_SHOWN)))
@@ -65,10 +77,29 @@ class FreezeProof:
         return self._spark.ssh("cat /sys/class/watchdog/watchdog0/state", check=False)
 
     def _was_reset(self) -> bool:
-        """True if a sample of the node reports it, as the supervisor reads it."""
-        told = self._spark.ssh(sample.memory().argv[2]) if sample.memory().argv[:2] == ("sh", "-c") else ""
-        found = sample.parse(Completed(0, told))
-        return not isinstance(found, Unknown) and found.was_reset
+        return self._sample().was_reset
+
+    def _sample(self) -> Sample:
+        """A sample of the node, as the supervisor reads it."""
+        found = sample.parse(Completed(0, self._script(sample.memory())))
+        assert not isinstance(found, Unknown), found
+        return found
+
+    def _script(self, command: Command) -> str:
+        return self._spark.ssh(shlex.join(command.argv))
+
+    @contextlib.contextmanager
+    def _ring(self) -> Iterator[None]:
+        """The ring is kept for half a minute and from then on."""
+        command = shlex.join(sample.follow(5.0, 2.0, 0.0, STATE, "chat").argv)
+        argv = ["ssh", "-F", str(self._folder / "ssh_config"), "-o", "BatchMode=yes", self._spark.name, command]
+        quiet = subprocess.DEVNULL
+        with subprocess.Popen(argv, stdin=quiet, stdout=quiet, stderr=quiet) as process:
+            time.sleep(30)
+            try:
+                yield
+            finally:
+                process.kill()
 
     def _call(self, *words: str) -> dict[str, Any]:
         env = {**os.environ, "HOME": str(self._folder), "NO_COLOR": "1"}

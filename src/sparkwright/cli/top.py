@@ -124,10 +124,15 @@ def _figures(live: Live, history: EngineHistory, now: float) -> Iterator[tuple[s
     seen = history if live.engine else EngineHistory()
     decode, prefill = seen.decode, seen.prefill
     yield "decode", _number(decode.value, " tok/s"), sparks(decode.points, now), "running", _number(engine.running)
-    yield "prefill", _number(prefill.value, " tok/s"), sparks(prefill.points, now), "waiting", _number(engine.waiting)
+    yield "prefill", _number(prefill.value, " tok/s"), sparks(prefill.points, now), "waiting", _waiting(engine)
     yield "KV cache", _percent(engine.kv_usage), "", "prefix hits", _percent(seen.hits.value)
     if engine.draft_tokens is not None:
         yield "acceptance", _percent(seen.accepted.value), "", "", ""
+
+
+def _waiting(engine: LiveEngine) -> str:
+    """`3, 1 deferred`: by vLLM's reasons, where it gives any and one waits for something else than room."""
+    return f"{_number(engine.waiting)}{f', {_number(engine.deferred)} deferred' if engine.deferred else ''}"
 
 
 def sparks(points: Sequence[tuple[float, float]], now: float) -> str:
