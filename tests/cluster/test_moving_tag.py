@@ -78,7 +78,8 @@ def test_what_is_in_the_image_counts_and_neither_tag_nor_label(
     engine = {"name": "vllm", "version": None, "image": tag, "image_note": None, "entrypoint": entrypoint}
     for node in nodes:
         put_folder(node)
-    recipe = drive.recipe("docker", engine=engine, model={"id": None, "path": FOLDER, "simulated": None, "size": None})
+    model = {"id": None, "path": FOLDER, "simulated": None, "size": None}
+    recipe = drive.recipe("docker", engine=engine, model=model, serving={"context": 2048})
     said = drive.good("up", recipe, "--force", "no GPU here")
     assert str(said).count("has vllm 0.21.0, the recipe is for 0.33.0") >= 1, str(said)
     assert "0.20.2" not in str(said)
