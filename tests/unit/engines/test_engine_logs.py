@@ -59,7 +59,7 @@ def test_the_reference_says_what_of_a_version_was_read() -> None:
     """One row a version: vLLM 0.32.0 ran on CPUs, its flags were not read."""
     rows = versions_read().splitlines()
     assert "| vLLM | 0.32.0 | - | yes | - | - | CPU, one and two nodes |" in rows
-    assert "| vLLM | 0.33.0 | yes | yes | yes | yes | H100, one node |" in rows
+    assert "| vLLM | 0.33.0 | yes | yes | yes | yes | H200, one and two nodes; H100, one node |" in rows
     assert set(table("read")) == set(SEPARATE)
 
 
