@@ -117,7 +117,7 @@ def test_where_no_process_can_keep_them_the_recipe_is_refused(changed: dict[str,
 
 
 def test_sglang_refuses_drafts_with_it_and_so_do_we() -> None:
-    """In containers its ranks would end at once: they watch the process by its number."""
+    """Its ranks would end at once in containers: they watch the process by its number."""
     drafts = replace(sglang_recipe(Runtime.PROCESS), loading=KEEPS)
     contained = replace(sglang_recipe(Runtime.DOCKER), loading=KEEPS, speculation=Speculation())
     for recipe in (drafts, contained):
