@@ -204,6 +204,8 @@ def digest(recipe: Recipe) -> str:
     if facts["model"]["kind"] == ModelKind.CHAT:  # as before there was another
         facts["model"].pop("kind")
     facts["speculation"].pop("draft")
+    if not facts["serving"]["host_cache"]:  # as before there was one
+        facts["serving"].pop("host_cache")
     for name in _BEFORE_THE_ENGINE:  # no rank knows of it
         facts["serving"].pop(name)
     text = json.dumps(facts, sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=True)
