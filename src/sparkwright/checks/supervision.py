@@ -1,4 +1,4 @@
-"""The findings about what prevents supervision. Codes SUP001 to SUP010 are never reused."""
+"""The findings about what prevents supervision. Codes SUP001 to SUP011 are never reused."""
 
 from sparkwright.domain.check import Check, explained
 from sparkwright.domain.finding import WARN
@@ -15,5 +15,18 @@ CHECKS = explained(
     Check("SUP008", WARN, "model output is garbage"),
     Check("SUP009", WARN, "parser does not fit the model"),
     Check("SUP010", WARN, "gateway's CA has changed: clients need the new ca.crt"),
+    Check("SUP011", WARN, "answers repeat themselves"),
 )
-NO_PYTHON, NO_START_AT_BOOT, NO_SSH, NOT_RUNNING, NOT_INSTALLED, NO_GATEWAY, LOCKED, GARBAGE, PARSERS, NEW_CA = CHECKS
+(
+    NO_PYTHON,
+    NO_START_AT_BOOT,
+    NO_SSH,
+    NOT_RUNNING,
+    NOT_INSTALLED,
+    NO_GATEWAY,
+    LOCKED,
+    GARBAGE,
+    PARSERS,
+    NEW_CA,
+    REPEATS,
+) = CHECKS

@@ -228,7 +228,8 @@ def _current(live: Live, stale: str, now: float) -> LiveEngine:
 
 
 def _waiting(engine: LiveEngine) -> str:
-    return f"{number(engine.waiting)} waiting" if engine.waiting is not None else "waiting: unknown"
+    apart = f", {number(engine.deferred)} of them deferred" if engine.deferred else ""
+    return f"{number(engine.waiting)} waiting{apart}" if engine.waiting is not None else "waiting: unknown"
 
 
 def _rate(name: str, of: str, rate: Rate, now: float) -> Html:

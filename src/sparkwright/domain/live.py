@@ -131,7 +131,9 @@ class LiveRank:
 class LiveEngine:
     """Counters as the engine reports them (totals since its start); None where it has no such number.
 
-    finished: requests that were answered; iterations: engine steps that gave output.
+    finished: requests that were answered; iterations: engine steps that gave output. deferred: those of `waiting` that
+    wait for something else than room. repeating: answers that the engine ended since they repeated themselves, a part
+    of `finished`. refused: requests over the engine's own limit of waiting ones.
     """
 
     at: float
@@ -148,6 +150,9 @@ class LiveEngine:
     drafts: float | None = None
     finished: float | None = None
     iterations: float | None = None
+    deferred: float | None = None
+    repeating: float | None = None
+    refused: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from sparkwright.domain.units import MIB
 from sparkwright.domain.values import dataclass, field
 
 PTXAS = "/usr/local/cuda/bin/ptxas"
+_SHELLS, _SHELL_WORDS = ("sh", "bash", "dash"), 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +199,19 @@ class EngineChoice:
     memory: int = 0
 
     @property
+    def program(self) -> tuple[str, ...]:
+        """The entrypoint as it is started: what follows `sh -c TEXT` is `$@` in the text, so a name stands before."""
+        words = self.entrypoint or ()
+        return (*words, words[0]) if self.shell_text and len(words) == _SHELL_WORDS else words
+
+    @property
+    def shell_text(self) -> str:
+        """TEXT of an entrypoint `sh -c TEXT`, '' for any other."""
+        words = self.entrypoint or ()
+        shell = len(words) >= _SHELL_WORDS and words[0].rpartition("/")[2] in _SHELLS
+        return words[2] if shell and words[1].startswith("-") and words[1].endswith("c") else ""
+
+    @property
     def label(self) -> str:
         """`vllm 0.21.0`; the name alone where no version is given."""
         return f"{self.name} {self.version}".rstrip()
@@ -242,6 +256,8 @@ class Serving:
 
     host_cache: bytes of each node's host memory in which the engine keeps prefixes that its KV cache has no room for.
 
+    queue: requests that may wait for a place among `sequences`; more are refused at once. 0: no limit.
+
     coherence: after each start the model's answers to easy questions are judged.
 
     on_demand: stopped after idle_minutes without a request, started by the next, which waits for wait_seconds at most.
@@ -252,6 +268,7 @@ class Serving:
     expose: Expose = Expose.LOOPBACK
     context: int = 0
     sequences: int = 0
+    queue: int = 0
     batched_tokens: int = 0
     kv_dtype: str = ""
     memory_fraction: float = 0.0
@@ -297,12 +314,14 @@ class PhaseTime:
 class Loading:
     """guard: memory of the nodes is watched while weights load. floor: bytes of MemAvailable below which all ranks are
 
-    stopped, 0: from the plan. drop_caches: before the load, also as root, where that is allowed.
+    stopped, 0: from the plan. drop_caches: before the load, also as root, where that is allowed. weight_cache: a
+    process of its own keeps the weights in GPU memory, and a relaunch of the ranks maps them.
     """
 
     guard: bool = True
     floor: int = 0
     drop_caches: bool = False
+    weight_cache: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 """The engines that sparkwright drives, by the name a recipe gives. A plain table: nothing registers itself."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from sparkwright.domain.cluster import NodePaths
@@ -28,6 +29,7 @@ from sparkwright.engines.trtllm import Trtllm
 from sparkwright.engines.variants import build_flags, build_variables
 from sparkwright.engines.vllm import Vllm
 from sparkwright.engines.vllm.ray import VllmRay
+from sparkwright.engines.weight_cache import check_weight_cache
 
 ENGINES: Mapping[str, Engine] = {
     "vllm": Vllm(),
@@ -38,6 +40,7 @@ ENGINES: Mapping[str, Engine] = {
     "simulator": Simulator(),
 }
 _UNKNOWN = Traits()
+_PASSED_ON = re.compile(r"\$(?:[@*1-9]|\{[@*1-9])")
 _HOME = NodePaths("/home/user/models", "/home/user/hub", "/home/user/cache", "/home/user/state")
 
 
@@ -101,11 +104,18 @@ def known_names() -> tuple[str, ...]:
 
 
 def review(recipe: Recipe, specs: Sequence[RankSpec], library: FlagLibrary = SHIPPED) -> tuple[Finding, ...]:
-    """Findings ENG001 to ENG038 without repetition, in the order found. Raises RecipeError for an unknown engine."""
+    """Findings ENG001 to ENG041 without repetition, in the order found. Raises RecipeError for an unknown engine."""
     choice = recipe.engine
-    found = [*engine_of(recipe).check(recipe)]
+    found = [*engine_of(recipe).check(recipe), *check_weight_cache(recipe)]
+    if recipe.serving.queue and not traits(recipe).queue:
+        found.append(ENG["ENG039"].on("serving.queue", f"queue: {recipe.serving.queue} with {choice.label}"))
     for spec in specs if choice.name in ENGINES else ():
-        found += check_flags(choice.name, choice.version, spec.engine_words, build_flags(choice), library)
+        words = spec.engine_words
+        if spec.runtime is Runtime.PROCESS and spec.engine_argv is None:
+            words = words[len(choice.program) :]  # options of an own entrypoint are none of the engine's
+        found += check_flags(choice.name, choice.version, words, build_flags(choice), library)
+    if choice.shell_text and not _PASSED_ON.search(choice.shell_text):
+        found.append(ENG["ENG040"].on("engine.entrypoint", f"entrypoint: {' '.join(choice.entrypoint or ())}"))
     found += check_rdma(specs)
     found += _check_tag(choice)
     found += _check_host_cache(recipe)
@@ -118,7 +128,7 @@ def review(recipe: Recipe, specs: Sequence[RankSpec], library: FlagLibrary = SHI
 
 def _check_host_cache(recipe: Recipe) -> Iterator[Finding]:
     if (size := recipe.serving.host_cache) and not engine_of(recipe).traits.host_cache:
-        yield ENG["ENG038"].on("serving.host_cache", f"host_cache: {gib(size)}; engine: {recipe.engine.name}")
+        yield ENG["ENG041"].on("serving.host_cache", f"host_cache: {gib(size)}; engine: {recipe.engine.name}")
 
 
 def _check_tag(choice: EngineChoice) -> Iterator[Finding]:

@@ -23,6 +23,7 @@ _FRACTION = Within(
     zero=True,
 )
 _CONTEXT = Within(128, 16_777_216, "fewer tokens hold no chat template, more than 16 Mi no known model has", zero=True)
+_QUEUE = Within(1, 65536, "requests that wait hold their prompts in memory", zero=True)
 _SEQUENCES = Within(1, 4096, "each sequence has its own state and CUDA graph slots", zero=True)
 _BATCHED = Within(64, 1_048_576, "tokens of one engine step; activations grow with it", zero=True)
 _KV_BYTES = Within(64 * 1024**2, 112 * GIB, "a node has 121.6 GiB in all, and weights come first", zero=True)
@@ -185,6 +186,7 @@ class ServingPart(Part):
     api_key_env: Annotated[Text, _ENV_NAME] = ""
     context: Annotated[int, _CONTEXT] = 0
     sequences: Annotated[int, _SEQUENCES] = 0
+    queue: Annotated[int, _QUEUE] = 0
     batched_tokens: Annotated[int, _BATCHED] = 0
     kv_dtype: Annotated[Text, _WORD] = ""
     memory_fraction: Annotated[float, _FRACTION] = 0.0
@@ -242,6 +244,7 @@ class LoadingPart(Part):
     guard: bool = True
     floor: Size = 0
     drop_caches: bool = False
+    weight_cache: bool = False
 
 
 class PhasePart(Part):

@@ -55,7 +55,8 @@ class Observations:
     last. starting: how far each rank of a start is. count, last: lines of each rank since the start, and the last.
     own_at: when the engine had a request of ours last, infinite while it has one. followers: by the open incident's
     number, keys of causes that only follow from its own. incident: number of the open one, 0 for none. boots: the last
-    known boot marker of each node. history: the last samples of each node.
+    known boot marker of each node. history: the last samples of each node. moved: id of the image that the recipe's tag
+    has become, once that was said.
     """
 
     bind: str = LOOPBACK
@@ -67,6 +68,7 @@ class Observations:
     page: str = ""
     canary: LiveCanary | None = None
     why: str = ""
+    moved: str = ""
     back_at: float = 0.0
     doing: str = ""
     request: str = ""

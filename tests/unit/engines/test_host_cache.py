@@ -69,8 +69,8 @@ def test_the_recipe_s_own_flag_goes_first() -> None:
 def test_an_engine_without_one_is_named() -> None:
     """Guards a key that would be dropped silently."""
     recipe = recipe_for("trtllm", "1.2.0")
-    assert "ENG038" in {one.code for one in rehearse(recipe)}
-    assert "ENG038" not in {one.code for one in rehearse(replace(recipe, serving=Serving(context=8192)))}
+    assert "ENG041" in {one.code for one in rehearse(recipe)}
+    assert "ENG041" not in {one.code for one in rehearse(replace(recipe, serving=Serving(context=8192)))}
 
 
 TEXT = """

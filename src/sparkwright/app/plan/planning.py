@@ -8,7 +8,7 @@ from functools import cache
 
 from sparkwright.app.cluster_state import model_path, nodes_for
 from sparkwright.app.plan.gate import Weighed, judge_of, weighed
-from sparkwright.app.services import ClusterState, LaunchRequest, Services, expand, home_of, resolved_paths
+from sparkwright.app.services import ClusterState, LaunchRequest, Services
 from sparkwright.checks.attention import attention
 from sparkwright.domain.check import Context
 from sparkwright.domain.checkpoint import Checkpoint
@@ -16,7 +16,8 @@ from sparkwright.domain.cluster import Cluster, Node
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.facts import FabricChoice, NodeFacts, Unknown
 from sparkwright.domain.finding import Finding, Severity
-from sparkwright.domain.plan import Placement, Plan, RankSpec, stopping
+from sparkwright.domain.homes import expand_home, home_of, resolved_paths
+from sparkwright.domain.plan import Keeper, Placement, Plan, RankSpec, stopping
 from sparkwright.domain.recipe import Expose, Recipe, Runtime
 from sparkwright.domain.unknown import known
 from sparkwright.domain.verdict import Action, Remedy
@@ -222,11 +223,12 @@ def _at_home(spec: RankSpec, node: Node, home: str) -> RankSpec:
     Docker takes `~` for a part of a name, and no shell expands a rank's words: the node's home is filled in here.
     """
     if spec.runtime is Runtime.PROCESS:
-        entrypoint = spec.entrypoint and tuple(expand(word, home) for word in spec.entrypoint)
-        spec = replace(spec, argv=tuple(expand(word, home) for word in spec.argv), entrypoint=entrypoint)
+        entrypoint = spec.entrypoint and tuple(expand_home(word, home) for word in spec.entrypoint)
+        spec = replace(spec, argv=tuple(expand_home(word, home) for word in spec.argv), entrypoint=entrypoint)
     own = {name: value for name, value in node.env if spec.runtime is Runtime.PROCESS or name not in _NOT_INSIDE}
-    mounts = tuple(replace(mount, host=expand(mount.host, home)) for mount in spec.mounts)
-    return replace(spec, env={**spec.env, **own}, mounts=mounts)
+    mounts = tuple(replace(mount, host=expand_home(mount.host, home)) for mount in spec.mounts)
+    kept = spec.keeper and replace(spec.keeper, spec=_at_home(spec.keeper.spec, node, home))
+    return replace(spec, env={**spec.env, **own}, mounts=mounts, keeper=kept)
 
 
 def _model(node: Node, recipe: Recipe, cluster_state: ClusterState) -> str:
@@ -236,7 +238,7 @@ def _model(node: Node, recipe: Recipe, cluster_state: ClusterState) -> str:
     if node.name in there:
         return there[node.name].path
     if recipe.model.path:
-        return expand(model_path(node, recipe), home_of(facts)) if there else ""
+        return expand_home(model_path(node, recipe), home_of(facts)) if there else ""
     where = next(iter(there.values()), None)
     revision = where.revision if where else recipe.model.revision or "main"
     root = f"{resolved_paths(node, facts).hub}/models--{recipe.model.id.replace('/', '--')}"
@@ -276,13 +278,26 @@ def _labelled(spec: RankSpec, services: Services, request: LaunchRequest, contex
         "forced": request.force,
         "simulated": "true" if context.simulated or recipe.model.simulated else "false",
     }
-    return replace(spec, labels=labels)
+    return replace(spec, labels=labels, keeper=_labelled_keeper(spec.keeper, request, labels["simulated"]))
+
+
+def _labelled_keeper(found: Keeper | None, request: LaunchRequest, simulated: str) -> Keeper | None:
+    """Its labels name no deployment: it is none of its ranks."""
+    if found is None:
+        return None
+    mark = spec_hash(found.spec)
+    own = {"keeper": request.deployment, "rank": str(found.spec.rank), "keeper-hash": mark, "simulated": simulated}
+    return replace(found, spec=replace(found.spec, labels=own))
 
 
 def spec_hash(spec: RankSpec) -> str:
-    """12 hex digits over all that makes the rank what it is; labels and the values of secrets are left out."""
-    public = replace(spec, labels={}, secrets={}, files=tuple(replace(f, secret=None) for f in spec.files))
+    """12 hex digits over all that makes the rank what it is; labels and the values of secrets are left out.
+
+    So is the process that keeps its weights: it has a hash of its own.
+    """
+    public = replace(spec, labels={}, secrets={}, keeper=None, files=tuple(replace(f, secret=None) for f in spec.files))
     content = asdict(public) | {"secrets": sorted(spec.secrets)}
+    del content["keeper"]
     return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()[:12]
 
 

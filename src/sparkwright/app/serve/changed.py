@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from time import gmtime, strftime
+from typing import Any
 
 from sparkwright.app.services import ClusterState, Services
 from sparkwright.domain.errors import NodeError
@@ -11,7 +12,7 @@ from sparkwright.domain.plan import Plan
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.unknown import known
 from sparkwright.domain.values import dataclass
-from sparkwright.facts.fact import parsed_json
+from sparkwright.facts.fact import Plain, parsed_json
 from sparkwright.remote.host import script
 from sparkwright.remote.repair import CLOCK_UNIT
 
@@ -43,6 +44,7 @@ def served(recipe: Recipe, nodes: Iterable[str], state: ClusterState) -> dict[st
         values = dict(_of_node(facts)) if facts else {}
         if node in state.images:
             values["image"] = state.images[node][0]
+            values["image digest"] = state.digests.get(node, "")
         if isinstance(engine := state.engines.get(node), EngineFound):
             values |= {package: version for package, version in engine.versions.items() if version != "?"}
         found |= {f"{node} {name}": value for name, value in values.items() if value}
@@ -97,18 +99,33 @@ async def changes(
     services: Services, deployment: str, recipe: Recipe, nodes: Sequence[str], state: ClusterState
 ) -> Changes | None:
     """Differences since the last start that served; None without one, or if its record cannot be read."""
-    file = _file(services, nodes[0], deployment)
-    try:
-        done = await services.run(nodes[0], script('head -c "$2" "$(x "$1")"', file, str(_MOST)))
-    except NodeError:
-        return None
-    found = parsed_json(done.stdout) if done.ok else None
-    if not isinstance(found, dict) or not isinstance(found.get("facts"), dict):
+    found = await _recorded(services, nodes[0], deployment)
+    if found is None:
         return None
     before = {str(name): str(value)[:_LONGEST] for name, value in found["facts"].items()}
     at = found.get("at")
     when = strftime("%Y-%m-%d", gmtime(at)) if isinstance(at, int | float) and 0 < at < 1e11 else "an unknown day"
     return Changes(deployment, when, differences(before, served(recipe, nodes, state)))
+
+
+async def _recorded(services: Services, head: str, deployment: str) -> dict[str, Any] | None:
+    """The record that `remember` wrote; None without a record that can be read."""
+    try:
+        done = await services.run(
+            head, script('head -c "$2" "$(x "$1")"', _file(services, head, deployment), str(_MOST))
+        )
+    except NodeError:
+        return None
+    found = parsed_json(done.stdout) if done.ok else None
+    return found if isinstance(found, dict) and isinstance(found.get("facts"), dict) else None
+
+
+async def served_image(services: Services, deployment: str, nodes: Sequence[str]) -> str:
+    """The id of the image with which it last served, the same on all nodes; '' if that is not known."""
+    found = await _recorded(services, nodes[0], deployment)
+    ids = {str(found["facts"].get(f"{node} image", "")) for node in nodes} if found else set()
+    image = ids.pop() if len(ids) == 1 else ""
+    return image if Plain.IMAGE_ID.fits(image) else ""
 
 
 async def report_changes(services: Services, plan: Plan, state: ClusterState) -> None:

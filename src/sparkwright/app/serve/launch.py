@@ -19,18 +19,20 @@ from sparkwright.app.serve.figures import save_figures
 from sparkwright.app.serve.free import free_memory
 from sparkwright.app.serve.gateway import refuse_shared_change
 from sparkwright.app.serve.install_supervisor import InstallOptions, install_supervisor, record
+from sparkwright.app.serve.keepers import end_keepers, keep_weights, left_free
 from sparkwright.app.serve.load_guard import LoadGuard, figures_of, load_floors
 from sparkwright.app.serve.prepare import Outcome, prepare
 from sparkwright.app.serve.ready import ask, until_ready
 from sparkwright.app.serve.running import is_up, replaced, require_its_nodes
 from sparkwright.app.serve.stop import clean, forget, old_ranks
 from sparkwright.app.serve.swap import Swap, swapping
-from sparkwright.app.services import ClusterState, LaunchRequest, Services, finished, resolved_paths, together
+from sparkwright.app.services import ClusterState, LaunchRequest, Services, finished, together
 from sparkwright.checks.supervision import GARBAGE
 from sparkwright.domain.deployment import Answer
 from sparkwright.domain.errors import CommandFailed, NotReady, Refused
 from sparkwright.domain.facts import RankStatus, Unknown
 from sparkwright.domain.finding import prevented
+from sparkwright.domain.homes import resolved_paths
 from sparkwright.domain.plan import Plan, RankSpec, stopping
 from sparkwright.domain.progress import StepDone, StepStarted
 from sparkwright.domain.units import DRAIN_SECONDS
@@ -128,8 +130,7 @@ async def _supervise(services: Services, request: LaunchRequest, outcome: Outcom
 
 def _figures(outcome: Outcome) -> dict[str, float]:
     """Figures of this start, for comparison with a relaunch."""
-    memory = {name: facts.memory for name, facts in outcome.cluster_state.facts.items()}
-    found = {f"available:{n}": float(told.available) for n, told in memory.items() if not isinstance(told, Unknown)}
+    found = {f"available:{n}": size for n, size in left_free(outcome.plan, outcome.cluster_state.facts).items()}
     for ledger in outcome.plan.ledgers:
         found |= figures_of(ledger.node, load_floors(ledger))
     took = sum(seconds for name, seconds in outcome.steps if name not in _BEFORE)
@@ -229,8 +230,14 @@ async def _launch(services: Services, outcome: Outcome, old: Sequence[RankStatus
             await finished(rank_work.stop_all(services, old, grace, remove=True))
             for name in swap.names:
                 await forget(services, held.nodes, name)
+    kept = {spec.keeper.spec.labels["keeper-hash"] for spec in plan.specs if spec.keeper}
+    if kept or old:
+        await finished(end_keepers(services, held.nodes, swap.names, but=kept))
     with _step(services, outcome, "free memory", quiet=True):
         await free_memory(services, plan, outcome.cluster_state)
+    if kept:
+        with _step(services, outcome, "keep weights"):
+            await _keep(services, outcome)
     with _step(services, outcome, "start ranks"):
         try:
             # A start that was cut off half-way could not be cleaned: the daemon may go on with it.
@@ -244,13 +251,26 @@ async def _launch(services: Services, outcome: Outcome, old: Sequence[RankStatus
             raise
 
 
+async def _keep(services: Services, outcome: Outcome) -> None:
+    """Has the weights kept. A relaunch reads them from files where that fails: to serve again matters more."""
+    try:
+        await keep_weights(services, outcome.plan, partial(_way, services, outcome))
+    except (NotReady, CommandFailed) as error:
+        if services.program:
+            raise
+        services.notice(f"{error.message}; the ranks read their files", warning=True)
+
+
 async def _start(services: Services, outcome: Outcome, spec: RankSpec) -> None:
-    """Starts a rank with unlimited memlock, unless the daemon is known not to allow it (check DOCK004 reports that)."""
-    found, docker = outcome.cluster_state, outcome.cluster_state.facts[spec.node].docker
-    state = resolved_paths(services.cluster.node(spec.node), found.facts[spec.node]).state
+    await rank_work.start(services, outcome.plan, spec, _way(services, outcome, spec.node))
+
+
+def _way(services: Services, outcome: Outcome, node: str) -> rank_work.Way:
+    """Starts with unlimited memlock, unless the daemon is known not to allow it (check DOCK004 reports that)."""
+    found, docker = outcome.cluster_state, outcome.cluster_state.facts[node].docker
+    state = resolved_paths(services.cluster.node(node), found.facts[node]).state
     memlock = isinstance(docker, Unknown) or docker.can_raise_memlock is not False
-    way = rank_work.Way(state, found.images.get(spec.node, ("", 0))[0], memlock)
-    await rank_work.start(services, outcome.plan, spec, way)
+    return rank_work.Way(state, found.images.get(node, ("", 0))[0], memlock)
 
 
 async def _until_ready(services: Services, outcome: Outcome, ours: bool = True, quiet: bool = False) -> None:

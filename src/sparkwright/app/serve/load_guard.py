@@ -41,11 +41,19 @@ _LOAD = PHASE_ORDER.index(Phase.LOAD)
 class LoadGuard:
     """One start. curves: node -> its samples, the oldest first. stopped: a node has stopped its rank.
 
-    known: figures of the plan that another process made (figures_of), where this one has no ledgers.
+    known: figures of the plan that another process made (figures_of), where this one has no ledgers. stops: node -> how
+    it ends what loads there, in place of the ranks.
     """
 
-    def __init__(self, services: Services, plan: Plan, known: Mapping[str, float] | None = None) -> None:
+    def __init__(
+        self,
+        services: Services,
+        plan: Plan,
+        known: Mapping[str, float] | None = None,
+        stops: Mapping[str, Command] | None = None,
+    ) -> None:
         self._services, self._plan, self.stopped = services, plan, False
+        self._stops = stops or {}
         self._known = known or {}
         self._marks: dict[Phase, dict[str, int]] = {}
         self.curves: dict[str, deque[LoadSample]] = {
@@ -93,6 +101,8 @@ class LoadGuard:
         return docker if self._plan.recipe.engine.runtime is Runtime.DOCKER else process
 
     def _stop(self, node: str) -> Command:
+        if self._stops:
+            return self._stops[node]
         plan = self._plan
         ranks = [handle(self._services, plan.deployment, spec) for spec in plan.specs if spec.node == node]
         made: Command = self._of.stop(ranks, int(engine_of(plan.recipe).stop.grace))

@@ -55,7 +55,9 @@ async def prepare(services: Services, request: LaunchRequest) -> Outcome:
     """Facts and plan; changes nothing."""
     nodes, began = nodes_for(services, request.recipe), services.clock.monotonic()
     services.sink.report(StepStarted("facts", f"asking {', '.join(n.name for n in nodes)}"))
-    found = await gather_state(services, nodes, request.recipe)
+    found = await gather_state(services, nodes, _exact(request))
+    if request.image and any(node.name not in found.images for node in nodes):
+        found = await gather_state(services, nodes, request.recipe)
     from sparkwright.app.plan.gate import calibrated, unreal  # the planner is loaded after the nodes were asked
     from sparkwright.app.plan.planning import make_plan
 
@@ -73,6 +75,12 @@ async def prepare(services: Services, request: LaunchRequest) -> Outcome:
     services.sink.report(StepDone("facts", took))
     called = await services.hosts[plan.head].address()
     return Outcome(plan, found, steps=[("facts", took)], request=request, called=called)
+
+
+def _exact(request: LaunchRequest) -> Recipe:
+    """The recipe with the image that runs in place of its tag: engine, size and id are asked of that one."""
+    recipe = request.recipe
+    return replace(recipe, engine=replace(recipe.engine, image=request.image)) if request.image else recipe
 
 
 def neighbours(request: LaunchRequest, found: ClusterState) -> set[str]:

@@ -10,6 +10,7 @@ from dataclasses import asdict
 from sparkwright.app import ranks as rank_work
 from sparkwright.app.lease import holding, taken_down
 from sparkwright.app.ranks import listing
+from sparkwright.app.serve.keepers import end_keepers
 from sparkwright.app.serve.watch import StartWatch
 from sparkwright.app.services import Services, finished, first_error
 from sparkwright.domain.deployment import Answer, Phase
@@ -208,5 +209,7 @@ async def _stop(services: Services, plan: Plan) -> None:
         found = await listing(services, reached)
         # Also those that count as ended: a killed leader may have left its engine.
         await rank_work.stop_all(services, found.of(plan.deployment), _GRACE, remove=False)
+        if any(spec.keeper for spec in plan.specs):
+            await end_keepers(services, reached, [plan.deployment])
     for error in (lost | found.lost).values():
         raise error

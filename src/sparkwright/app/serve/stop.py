@@ -7,6 +7,7 @@ from sparkwright.app import ranks as rank_work
 from sparkwright.app.lease import holding, remove_supervisor, taking_over
 from sparkwright.app.queries import taken_down_by, unknown
 from sparkwright.app.ranks import listed, reached
+from sparkwright.app.serve.keepers import end_keepers
 from sparkwright.app.services import ClusterState, Services, each, together
 from sparkwright.domain.errors import CommandFailed, SparkwrightError
 from sparkwright.domain.facts import RankStatus
@@ -15,15 +16,18 @@ from sparkwright.domain.progress import StepDone, StepStarted
 from sparkwright.domain.unknown import known
 from sparkwright.domain.values import dataclass, field
 from sparkwright.engines.catalog import ENGINES
+from sparkwright.remote import docker
 from sparkwright.remote.host import script
 from sparkwright.remote.process import ROOM
 
 _GRACE, _CLEAN_GRACE = 30.0, 5
 _LEFT = r"""
 s="$(x "$1")"; u="sparkwright-*-$2.service"
-for f in "$s/deployments/$2" "$s/supervision/$2" "$HOME"/.config/systemd/user/$u /etc/systemd/system/$u; do
+[ -z "$(docker ps -aq --filter "label=@LABEL@keeper=$2" 2>/dev/null)" ] || echo was
+for f in "$s/deployments/$2" "$s/keepers/$2" "$s/supervision/$2" "$HOME"/.config/systemd/user/$u \
+  /etc/systemd/system/$u; do
   [ ! -e "$f" ] || echo was; done
-"""
+""".replace("@LABEL@", docker.LABEL)
 _FORGET = (
     ROOM
     + r"""
@@ -100,6 +104,7 @@ async def _remove(services: Services, deployment: str, nodes: Sequence[str], sei
             names = {r.engine.split(" ")[0] for r in mine}
             grace = max((ENGINES[n].stop.grace for n in names if n in ENGINES), default=_GRACE)
             await rank_work.stop_all(services, mine, grace, remove=True)
+            await end_keepers(services, nodes, [deployment])
             files = tuple(dict.fromkeys((*watched, *await forget(services, nodes, deployment))))
     except asyncio.CancelledError:
         text = f"interrupted: some of {deployment} may be left; `sparkwright down {deployment}` again takes it away"
@@ -134,7 +139,9 @@ async def clean(services: Services, plan: Plan) -> None:
     try:
         found = await rank_work.listing(services, plan.placement.nodes)
         await rank_work.stop_all(services, found.of(plan.deployment), _CLEAN_GRACE, remove=True)
-        await forget(services, [n for n in plan.placement.nodes if n not in found.lost], plan.deployment)
+        there = [n for n in plan.placement.nodes if n not in found.lost]
+        await end_keepers(services, there, [plan.deployment])
+        await forget(services, there, plan.deployment)
         for error in found.lost.values():
             raise error
     except SparkwrightError as error:

@@ -5,8 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from sparkwright.app.cluster_state import engines, looked_at
+from sparkwright.app.cluster_state import digest_of, engines, image_of, looked_at
+from sparkwright.app.serve.changed import served
 from sparkwright.app.serve.launch import Options, up
+from sparkwright.app.serve.prepare import prepare
 from sparkwright.app.services import ClusterState, LaunchRequest
 from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.errors import Refused, Unreachable
@@ -125,3 +127,39 @@ async def test_a_wrong_image_is_named_before_weights_are_copied() -> None:
     assert "ENG018" in [finding.code for finding in caught.value.findings]
     assert not any("copy" in command.changes for node in here.nodes for command in node.commands)
     assert here.did("start") == [] and here.clean
+
+
+@pytest.mark.parametrize(
+    ("reference", "printed", "digest"),
+    [
+        ("vllm/vllm-openai:latest", "sha256:a 9 vllm/vllm-openai@sha256:1f", "vllm/vllm-openai@sha256:1f"),
+        ("vllm:nightly", "sha256:a 9 lan:5000/vllm@sha256:2f docker.io/acme/vllm@sha256:3f", "lan:5000/vllm@sha256:2f"),
+        ("lan:5000/vllm:main", "sha256:a 9 acme/vllm@sha256:3f lan:5000/vllm@sha256:2f", "lan:5000/vllm@sha256:2f"),
+        ("mine:1", "sha256:a 9", ""),
+        ("mine:1", "sha256:a 9 $(x)@sha256:1f", ""),
+    ],
+)
+def test_a_tag_is_recorded_by_its_digest(reference: str, printed: str, digest: str) -> None:
+    """It is the name under which the same image can be pulled again; an image that was built here has none."""
+    assert digest_of(Completed(0, f"{printed}\n"), reference) == digest
+    assert image_of(Completed(0, f"{printed}\n")) == ("sha256:a", 9)
+    state = ClusterState({}, images={"spark-1": ("sha256:a", 9)}, digests={"spark-1": digest} if digest else {})
+    assert served(RECIPE, ["spark-1"], state).get("spark-1 image digest", "") == digest
+
+
+@pytest.mark.parametrize("everywhere", [True, False])
+async def test_a_relaunch_keeps_the_image_that_served(everywhere: bool) -> None:
+    """Somebody pulled a newer `latest`. Where a node has the one that served no more, all take the tag's."""
+    here, split = scene(), replace(RECIPE, parallelism=Parallelism(tp=2))
+    for number, node in enumerate(here.nodes):
+        node.on(lambda command: command == staging.image("acme/vllm:1"), "sha256:b 9\n")
+        there = everywhere or number == 0
+        node.on(lambda c: c == staging.image("sha256:a"), "sha256:a 9\n" if there else Completed(1, ""))
+        node.on(lambda command: command == staging.list_hub(PATHS.hub, "org/name", ""), LISTED)
+        node.on(asking("acme/vllm:1"), FOUND)
+        node.on(asking("sha256:a"), FOUND.replace("0.21.1", "0.21.0"))
+    outcome = await prepare(here.services, LaunchRequest(split, "r", image="sha256:a"))
+    wanted = "sha256:a" if everywhere else "sha256:b"
+    assert [outcome.cluster_state.images[node] for node in NODES] == [(wanted, 9)] * 2
+    assert outcome.plan.recipe.engine.version == ("0.21.0" if everywhere else "0.21.1")
+    assert {spec.image for spec in outcome.plan.specs} == {"acme/vllm:1"}  # the same ranks to a later `up`
