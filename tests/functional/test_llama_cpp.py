@@ -19,7 +19,7 @@ from functional.facts.shell import run as run_here
 from functional.tiny_gguf import TO_THE_LIMIT, write_tiny_gguf
 from sparkwright.adapters.machine import SystemClock
 from sparkwright.adapters.openai_http import OpenAiEndpoint
-from sparkwright.app.coherence import judged_answers
+from sparkwright.app.serve.coherence import judged_answers
 from sparkwright.domain.cluster import NodePaths
 from sparkwright.domain.command import Secret
 from sparkwright.domain.facts import EngineFound
@@ -30,9 +30,9 @@ from sparkwright.engines.engine import RenderContext, files_at
 from sparkwright.engines.flags import check_flags
 from sparkwright.engines.identity import question
 from sparkwright.engines.tables import metric_names
+from sparkwright.evals.coherence import Coherence
 from sparkwright.facts.engine_image import engine_of_node, parse_found
 from sparkwright.facts.engine_log import read_log
-from sparkwright.supervision.detect.coherence import Coherence
 
 xllamacpp = pytest.importorskip("xllamacpp", reason="the wheel that holds llama.cpp's server is not installed")
 VERSION = "2026.10.11549"

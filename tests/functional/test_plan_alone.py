@@ -100,6 +100,13 @@ def test_a_context_beyond_the_models_own_is_the_first_reason(shell: Shell) -> No
     assert "does not fit: the model supports 262,144 tokens, not 999,999,999 (MODEL013); " in out
 
 
+def test_a_refusal_names_its_reasons_in_words(shell: Shell) -> None:
+    """Guards the first line: what fits and is refused says why, not only by codes."""
+    code, out, _ = shell.run("plan", "qwen3.6-27b-fp8", "--nodes", "2", "--tp", "3")
+    first = next(line for line in out.splitlines() if "refused for another reason" in line)
+    assert code == 1 and "tp 3 is not possible for this model (PAR001)" in first, out
+
+
 def test_a_model_of_the_hub_is_planned_from_its_headers(shell: Shell, hub: Server) -> None:
     """Weights by its own tensors; the second time from the cache, and a recipe is made of it that is valid."""
     code, out, err = shell.run("plan", "org/name", "--context", "32K", "--kv", "fp8", "--json", HF_ENDPOINT=hub.url)

@@ -9,7 +9,7 @@ import click
 from sparkwright import wiring
 from sparkwright.adapters.files import open_recipe
 from sparkwright.app.cluster_options import ClusterOptions
-from sparkwright.app.prepare import Outcome, prepare
+from sparkwright.app.serve.prepare import Outcome, prepare
 from sparkwright.app.services import LaunchRequest, Services, api_key
 from sparkwright.cli import options as shared
 from sparkwright.cli.kinds import Whole, renamed_option
@@ -170,7 +170,7 @@ def _check_words(recipes: Sequence[str], rest: Mapping[str, Any]) -> None:
 
 def _compare(where: ClusterOptions, opened: Sequence[Recipe], as_json: bool) -> None:
     """Exit 1 when `up` would refuse every one of them."""
-    from sparkwright.app.prepare import planned  # only where several are compared
+    from sparkwright.app.serve.prepare import planned  # only where several are compared
     from sparkwright.cli.plan_optimize import comparison_json, comparison_text
     from sparkwright.cli.plan_result import plan_json
 
@@ -182,7 +182,7 @@ def _compare(where: ClusterOptions, opened: Sequence[Recipe], as_json: bool) -> 
 
 
 def _optimize(where: ClusterOptions, request: LaunchRequest, goal: Goal, as_json: bool) -> None:
-    from sparkwright.app.gate import optimum  # the planner, for a search only
+    from sparkwright.app.plan.gate import optimum  # the planner, for a search only
     from sparkwright.cli.plan_optimize import optimum_json, optimum_text
 
     found = shared.drive(where, lambda services: optimum(services, request, goal), quiet=True)

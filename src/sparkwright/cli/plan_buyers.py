@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from sparkwright.app.estimate import ComparisonRow
+from sparkwright.app.plan.estimate import ComparisonRow
 from sparkwright.cli.columns import aligned, fold
 from sparkwright.cli.plan_result import plan_json
 from sparkwright.domain.ledger import Fit

@@ -82,6 +82,7 @@ KV_POOL = "KV pool"
 STATES = "states of sequences"
 TIER = "KV tier in host memory"
 LOADER = "loader's buffers"
+KEEPER = "weight cache process"
 LOADING = "load-time peak"
 
 

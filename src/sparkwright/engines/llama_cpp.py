@@ -132,7 +132,7 @@ def process_program(recipe: Recipe, files: str) -> tuple[str, ...]:
     files: the folder of the rank's files, where the launcher is.
     """
     if recipe.engine.entrypoint:
-        return recipe.engine.entrypoint
+        return recipe.engine.program
     venv = recipe.engine.venv.rstrip("/")
     return (f"{venv}/bin/python", f"{files}/{LAUNCHER}") if venv else ("llama-server",)
 

@@ -74,7 +74,8 @@ class Traits:
     formats of their own (fast, likely, slow); `packed` are EXL3, AQLM and others whose kernels come with a plugin, and
     wide where nothing was measured. prefill: pace against a BF16 product. hop: seconds (fast, likely, slow) of an
     exchange; None: as links give.
-    Options. batches: has a limit on batched tokens; eager_flag: switches CUDA graphs off; kv_option: the cache's type.
+    Options. queue: can limit how many requests wait. batches: has a limit on batched tokens; eager_flag: switches CUDA
+    graphs off; kv_option: the cache's type.
     tables_off: options that leave tables of single rows (n-grams, PLE, Engram) on disk, where a version has them all.
     gguf: reads GGUF files, others safetensors. plays: of a simulator, the engine whose figures it shows.
     Faults. faults: codes of the checks that are about this engine. timeout: the option for ranks that wait for others,
@@ -117,6 +118,7 @@ class Traits:
     paces: tuple[tuple[str, tuple[float, float, float]], ...] = (("packed", (1.0, 0.8, 0.4)),)
     prefill: float = 1.0
     hop: tuple[float, float, float] | None = None
+    queue: bool = False
     batches: bool = True
     eager_flag: str = ""
     kv_option: str = "kv-cache-dtype"

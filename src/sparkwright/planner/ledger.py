@@ -11,6 +11,7 @@ from math import hypot
 from sparkwright.domain.checkpoint import Checkpoint
 from sparkwright.domain.facts import NodeFacts, Unknown
 from sparkwright.domain.ledger import (
+    KEEPER,
     KV_POOL,
     OVERHEAD,
     STATES,
@@ -127,7 +128,7 @@ def _counted(recipe: Recipe, node: str, here: Pool, checkpoint: Found) -> Memory
         here.total,
         (here.used, *taken, *kv, *tier),
         claim=_claim(recipe, here),
-        outside=(*traits(recipe).outside(recipe), *(line.name for line in tier)),
+        outside=(*traits(recipe).outside(recipe), KEEPER, *(line.name for line in tier)),
         capacity=_capacity(recipe, shape if known else None, kv[0].bytes // here.sharing),
         kv_needed=fixed.kv_needed and fixed.kv_needed[1],
         kv_least=fixed.kv_needed and fixed.kv_needed[0],
@@ -197,7 +198,7 @@ def _kv_line(recipe: Recipe, shape: ModelShape | None, here: Pool, taken: Sequen
         return LedgerLine(KV_POOL, size, Origin.COMPUTED, f"{slots} slots of full length, taken at start")
     if engine.claim is Claim.REST:
         return _rest(memory_fraction(recipe), here, taken)
-    apart = engine.outside(recipe)
+    apart = (*engine.outside(recipe), KEEPER)
     return _within(recipe, here, [line for line in taken if line.name not in apart])
 
 

@@ -10,6 +10,7 @@ from sparkwright.domain.errors import UsageError
 from sparkwright.domain.recipe import Build, GatewayTls, Recipe, Runtime
 from sparkwright.domain.values import dataclass
 from sparkwright.engines.catalog import known_names
+from sparkwright.engines.variants import variant_names, variants_for
 from sparkwright.loadgen.gate_lines import parse
 from sparkwright.recipes.cluster_file import env_complaints
 from sparkwright.recipes.engine_schema import definition_complaints
@@ -142,7 +143,7 @@ def _mods(recipe: Recipe) -> Iterator[Complaint]:
             if not _MOD_FILE.fullmatch(name):
                 why = "allowed: a path inside the mod, without `..`"
                 yield ("mods", index, "files", name), f"`mods[{index}].files`: found {shown(name)}; {why}"
-        if mod.files and mod.script not in mod.files:
+        if mod.files and mod.script and mod.script not in mod.files:
             yield ("mods", index, "script"), f"`mods[{index}].script`: {shown(mod.script)} is not among its files"
         if mod.files and recipe.engine.runtime is not Runtime.DOCKER:
             why = "a mod changes the container, and runtime process has none"
@@ -291,6 +292,11 @@ def _engine(recipe: Recipe) -> Iterator[Complaint]:
         meant = f"did you mean {near[0]}? " if near else ""
         why = f"{meant}known: {', '.join(known)}; another is described by a file (docs/guides/adding-an-engine.md)"
         yield ("engine", "name"), f"`engine.name`: found {shown(chosen.name)}; {why}"
+    fitting = {one.name for one in variants_for(chosen.name)}
+    for name in variant_names(chosen):
+        if name not in fitting:
+            known_here = f"known for {chosen.name}: {', '.join(sorted(fitting)) or 'none'}"
+            yield ("engine", "variant"), f"`engine.variant`: found {shown(name)}; {known_here}"
     if chosen.definition and chosen.name != CUSTOM and chosen.definition.source == "engine":
         hint = f"write `name: {CUSTOM}`, or put the command into a file of its own"
         yield ("engine", "name"), f"`engine.command`: belongs to `name: {CUSTOM}`; found {shown(chosen.name)}: {hint}"

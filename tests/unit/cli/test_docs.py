@@ -35,7 +35,7 @@ def pages() -> dict[str, str]:
 
 
 def script() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("docs_script", ROOT / "scripts" / "docs.py")
+    spec = importlib.util.spec_from_file_location("docs_script", ROOT / "scripts" / "docs" / "docs.py")
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

@@ -56,6 +56,8 @@ def test_one_look_shows_what_serves_and_how_well(head: Head) -> None:
     assert "shrinks by 2.0 GiB/h: 5 h 00 min until its floor" in text and "not sampled yet" in text
     assert "Last real token asked for: 4.0 s ago" in text and "simulated" not in text
     assert "simulated" in head.show(replace(LIVE, simulated=True))
+    apart = replace(LIVE, engine=replace(ENGINE, waiting=3.0, deferred=2.0))
+    assert "3 waiting, 2 of them deferred" in head.show(apart)
 
 
 def test_what_no_node_knows_is_not_shown(head: Head) -> None:

@@ -115,7 +115,7 @@ def test_what_cannot_load_reports_why() -> None:
         ("a: 2026-13-45\n", "is no YAML"),
         ("- " * 5000, "nested too deeply"),
         ("a: {}\n", "in no format"),
-        ("model: a/b\nruntime: atlas\n", "atlas"),
+        ("model: a/b\nruntime: nobodys\n", "nobodys"),
         ("model: {model_id: a/b}\nvariants: [1]\n", "another kind of value"),
         ("model: a/b\ndefaults: [1]\n", "another kind of value"),
     ],

@@ -4,7 +4,7 @@ import json
 import re
 from dataclasses import replace
 
-from sparkwright.app.report import ReportForm, evaluated
+from sparkwright.app.bench.report import ReportForm, evaluated
 from sparkwright.domain.evaluation import Evaluation, Event, ProbeEvidence, ProbeOutcome, ProbeState
 from sparkwright.domain.run import Run
 from sparkwright.evals.score import score

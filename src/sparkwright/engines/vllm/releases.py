@@ -189,6 +189,7 @@ TRAITS = Traits(
     limits=default_limits,
     neighbours=neighbours,
     checks_context=True,
+    queue=True,
     outside=outside,
     tier=tier,
     positions=2.0,

@@ -5,6 +5,7 @@ import shlex
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from sparkwright.domain.engine import CUSTOM
 from sparkwright.domain.errors import RecipeError
 from sparkwright.domain.values import dataclass
 from sparkwright.recipes.importers.container import OURS, Container, put_container, started_by
@@ -69,7 +70,8 @@ def _service(services: Mapping[str, Mapping[str, Any]], source: str, options: Im
         raise RecipeError(
             f"{source}: no service {options.service!r}; it has {', '.join(services)}", hint="name another"
         )
-    engines = [name for name, row in services.items() if _starts(row, source)]
+    found = {name: engine for name, row in services.items() if (engine := _engine(row, source))}
+    engines = [name for name, engine in found.items() if engine != CUSTOM] or list(found)
     if len(services) > _MOST:
         why = f"{len(services)} services: {', '.join(services)}; at most {_MOST} are read without --service"
         why += f", and these start an engine: {', '.join(engines)}" if engines else ", and none starts a known engine"
@@ -92,12 +94,14 @@ def _same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     return texts[0] == texts[1] and one.get("image") == other.get("image")
 
 
-def _starts(row: Mapping[str, Any], source: str) -> bool:
+def _engine(row: Mapping[str, Any], source: str) -> str:
+    """The engine that a service starts, `custom` for a server that is not known; ''."""
     words = (*_command(row.get("entrypoint"), source), *_command(row.get("command"), source))
     try:
-        return bool(started_by(str(row.get("image") or ""), words, source))
+        env = _environment(row.get("environment"))
+        return started_by(str(row.get("image") or ""), words, source, env).engine
     except RecipeError:
-        return False
+        return ""
 
 
 def _command(value: Any, source: str) -> tuple[str, ...]:

@@ -1,14 +1,16 @@
 """A command line, a shell script, a systemd unit: the one engine that it starts, in a container or without one."""
 
 import configparser
+import getopt
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from sparkwright.domain.engine import CUSTOM
 from sparkwright.domain.errors import RecipeError
 from sparkwright.domain.values import replace
 from sparkwright.recipes.importers.commands import CONTAINER, SILENT, Started, one_start, starts_in
-from sparkwright.recipes.importers.container import docker_run, put_container
+from sparkwright.recipes.importers.container import docker_run, put_container, started_by
 from sparkwright.recipes.importers.draft import Draft, ImportOptions, put_engine, put_env, put_nodes, put_program
 from sparkwright.recipes.importers.flags import put_command
 from sparkwright.recipes.importers.settle import Told, settle
@@ -22,9 +24,12 @@ def from_script(text: str, source: str, options: ImportOptions, beside: Beside, 
     """A line or a script. Raises RecipeError with file and line for a pipe, `$(...)`, and several engines or none."""
     script = given or Script(text, source)
     draft = Draft()
+    _follow_ssh(script, source, draft)
     runs = [(command, words) for command in script.commands if (words := _container_words(command.words)) is not None]
     starts = [one for one in starts_in(script, source) if one.at and _container_words(one.at.words) is None]
     if runs and not starts:
+        if len(runs) > 1:
+            runs = [(command, words) for command, words in runs if _starts_engine(command, words, source)] or runs
         if len(runs) > 1:
             lines = ", ".join(str(command.line) for command, _ in runs)
             raise RecipeError(f"{source}: docker run is called in lines {lines}", hint="give one of them")
@@ -41,6 +46,37 @@ def from_script(text: str, source: str, options: ImportOptions, beside: Beside, 
         if other is not command and other.words[0] not in (*SILENT, "cd"):
             draft.note(f"line {other.line}: {' '.join(other.words)[:60]!r} is left out; only the engine is started")
     return draft
+
+
+def _follow_ssh(script: Script, source: str, draft: Draft) -> None:
+    """Puts the commands that `ssh HOST 'TEXT'` runs into its place."""
+    found = list[Simple]()
+    for command in script.commands:
+        text = _text_over_ssh(command.words)
+        found += Script(text, source, script.variables, command.line).commands if text else [command]
+        if text:
+            draft.note(f"line {command.line}: runs over ssh; sparkwright reaches the nodes by its cluster file")
+    script.commands[:] = found
+
+
+def _text_over_ssh(words: tuple[str, ...]) -> str:
+    """Text that `ssh [OPTIONS] HOST TEXT` runs on HOST; empty for another command."""
+    if words[:1] != ("ssh",):
+        return ""
+    try:
+        _, rest = getopt.getopt(list(words[1:]), "46AaCfGgKkMNnqsTtVvXxYyB:b:c:D:E:e:F:I:i:J:L:l:m:O:o:P:p:Q:R:S:W:w:")
+    except getopt.GetoptError:
+        return ""
+    return " ".join(rest[1:])
+
+
+def _starts_engine(command: Simple, words: tuple[str, ...], source: str) -> bool:
+    """True if a container starts an engine that is known: a script may start a dashboard beside it."""
+    try:
+        container = docker_run(words, {}, source, command.line)
+        return started_by(container.image, container.words, source).engine != CUSTOM
+    except RecipeError:
+        return False
 
 
 def _container_words(words: tuple[str, ...]) -> tuple[str, ...] | None:

@@ -154,6 +154,7 @@ class Script:
             return self._expanded(other) if value else ""
         if value is not None and (value or not how.startswith(":")):
             return self._grown.by(value)
+        other = other[1:-1] if re.fullmatch(r'"[^"]*"', other) else other
         return self._expanded(other) if how[-1:] in ("-", "=") and how else f"${{{name}}}"
 
     def _opens_array(self, operator: str) -> bool:
@@ -236,11 +237,17 @@ class Script:
         """Assigns variables. One under a condition, or printed by a command, has no value: nobody knows it."""
         for name, value in found.items():
             if self._conditional or OUTPUT in value:
-                self.variables.pop(name, None)
+                self._forget(name, value)
             else:
                 self.variables[name] = value
                 if name in self.exported:
                     self.exported[name] = value
+
+    def _forget(self, name: str, value: str) -> None:
+        """Drops a value that nobody knows; of one that may have grown, the name stands for what may be missing."""
+        old, more = self.variables.pop(name, ""), f" ${{{name}}}"
+        if old and value.startswith(old) and OUTPUT not in value:
+            self.variables[name] = old.removesuffix(more) + more
 
 
 def unresolved(word: str) -> str:

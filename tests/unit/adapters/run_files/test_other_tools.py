@@ -248,3 +248,35 @@ def test_what_cannot_be_imported_is_refused_with_the_reason(tmp_path: Path, cont
     with pytest.raises(UsageError) as error:
         made(tmp_path, content)
     assert why in error.value.message
+
+
+def test_guidellms_other_spellings_are_read(tmp_path: Path) -> None:
+    """0.6 keeps the model under backend_kwargs and no duration, 0.7 calls the strategy `kind`."""
+    one = {
+        "config": {"strategy": {"kind": "concurrent", "max_concurrency": 32}},
+        "scheduler_metrics": {"start_time": 100.0, "measure_start_time": 110.0, "measure_end_time": 130.0},
+        "metrics": {
+            "request_totals": {"successful": 32, "errored": 5, "incomplete": 1},
+            "output_tokens_per_second": {"successful": {"mean": 51.76}},
+            "prompt_token_count": {"successful": {"mean": 400, "total_sum": 12800}},
+            "output_token_count": {"successful": {"mean": 100, "total_sum": 3200}},
+        },
+    }
+    tree = {
+        "metadata": {"guidellm_version": "0.7.3"},
+        "args": {"backend_kwargs": {"model": "org/m"}},
+        "benchmarks": [one],
+    }
+    (tmp_path / "b.json").write_text(json.dumps(tree))
+    run = formats.read(str(tmp_path / "b.json"))
+    (level,) = run.levels
+    assert (level.plan.name, level.seconds, run.conditions.model) == ("c32", 20.0, "org/m")
+
+
+def test_a_test_that_is_there_again_is_named(tmp_path: Path) -> None:
+    """People paste several runs into one file; one level keeps the figures of one of them."""
+    head = "| model | test | t/s (total) |\n|---|---|---|\n"
+    rows = "| m | pp2048 (c4) | 800.0 ± 1.0 |\n| m | tg32 (c4) | 60.0 ± 1.0 |\n"
+    (tmp_path / "t.md").write_text(head + rows + "\nagain\n\n" + head + rows.replace("60.0", "70.0"))
+    run = formats.read(str(tmp_path / "t.md"))
+    assert len(run.levels) == 1 and "1 of its tests are there again" in run.note
