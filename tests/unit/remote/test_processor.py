@@ -34,7 +34,7 @@ def test_the_guard_counts_in_the_pages_of_its_kernel(
     """Blocks and watermarks are numbers of pages: with 64 KiB pages the same numbers are sixteen times as much."""
     tree(tmp_path, page)
     monkeypatch.setenv("SPARKWRIGHT_SYSROOT", str(tmp_path))
-    program = (OURS / "remote/programs/guard.py").read_text().rpartition("\nmain(")[0]  # the last line starts it
+    program = (OURS / "remote/programs/guard.py").read_text().rpartition("\nsys.exit(")[0]  # the last line starts it
     guard: dict[str, Any] = {"__name__": "guard"}
     exec(program, guard)
     monkeypatch.setattr(os, "sysconf", lambda name: {"SC_PAGESIZE": page}[name])
@@ -49,7 +49,7 @@ def test_pages_of_a_file_are_counted_in_the_pages_of_its_kernel(
 ) -> None:
     """mincore gives a byte a page: three of them are 192 KiB on a kernel of 64 KiB, and no more than the file has."""
     pages: dict[str, Any] = {"__name__": "pages"}
-    exec((OURS / "remote/programs/pages.py").read_text().rpartition("\nmain(")[0], pages)
+    exec((OURS / "remote/programs/pages.py").read_text().rpartition("\nsys.exit(")[0], pages)
 
     class Kernel:
         asked = 0
