@@ -49,7 +49,7 @@ def test_pages_of_a_file_are_counted_in_the_pages_of_its_kernel(
 ) -> None:
     """mincore gives a byte a page: three of them are 192 KiB on a kernel of 64 KiB, and no more than the file has."""
     pages: dict[str, Any] = {"__name__": "pages"}
-    exec((OURS / "remote/programs/pages.py").read_text().rpartition("\nsys.exit(")[0], pages)
+    exec((OURS / "remote/programs/pages.py").read_text().rpartition("\nmain(")[0], pages)
 
     class Kernel:
         asked = 0

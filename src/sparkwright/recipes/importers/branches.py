@@ -18,7 +18,7 @@ _PLAIN_PATTERN = re.compile(r"[\w|^$./: ()\[\]-]{1,200}|[\w^$./: \[\]-]{1,100}[+
 
 
 @dataclass(slots=True)
-class Block:
+class ShellBlock:
     """One open `if`, `case`, loop, group or function. runs: its current branch does. taken: an earlier one did.
 
     phase: condition, subject, patterns, body.
@@ -37,7 +37,7 @@ class Branches:
     """Follows the words that open and close branches. line: of each branch that was decided by its words."""
 
     def __init__(self) -> None:
-        self.blocks: list[Block] = []
+        self.blocks: list[ShellBlock] = []
         self.decided: dict[int, str] = {}
 
     @property
@@ -61,18 +61,18 @@ class Branches:
                 return words
             word, words = words[0], words[1:]
             if word in ("for", "select"):
-                self.blocks.append(Block(word))
+                self.blocks.append(ShellBlock(word))
                 return None
             self._keyword(word, line)
 
     def _keyword(self, word: str, line: int) -> None:
-        top = self.blocks[-1] if self.blocks else Block("")
+        top = self.blocks[-1] if self.blocks else ShellBlock("")
         if word in _ENDS:
             self._close(_ENDS[word])
         elif word == "case":
-            self.blocks.append(Block(word, "subject"))
+            self.blocks.append(ShellBlock(word, "subject"))
         elif word in _OPENS:
-            self.blocks.append(Block(word, "condition" if word in ("if", "while", "until") else "body"))
+            self.blocks.append(ShellBlock(word, "condition" if word in ("if", "while", "until") else "body"))
         elif word == "do":
             verdict = _together(top.tests) if top.kind in ("while", "until") else None
             top.phase, top.runs = "body", False if verdict is (top.kind == "until") and verdict is not None else None
@@ -94,8 +94,8 @@ class Branches:
         if at is not None:
             del self.blocks[at:]
 
-    def _choose(self, top: Block, verdict: Verdict) -> None:
-        """Whether a branch runs whose own condition is `verdict`, after those before it."""
+    def _choose(self, top: ShellBlock, verdict: Verdict) -> None:
+        """The answer whether a branch runs whose own condition is `verdict`, after those before it."""
         if top.taken or verdict is False:
             top.runs = False
         else:
@@ -106,7 +106,7 @@ class Branches:
         """One command of a condition."""
         self.blocks[-1].tests.append((before, decide(words)))
 
-    def _match(self, top: Block, words: list[str], operator: str, line: int) -> None:
+    def _match(self, top: ShellBlock, words: list[str], operator: str, line: int) -> None:
         if top.phase == "subject":
             top.subject += " ".join(words[: words.index("in")] if "in" in words else words)
             if "in" not in words:
