@@ -119,8 +119,8 @@ def test_supervisor_gateway_and_console(arm64: Arm64Cluster) -> None:
         (ca,) = (arm64.folder / ".local/state/sparkwright").rglob("ca.crt")
         page = httpx.get(f"{way}/console/", verify=ssl.create_default_context(cafile=ca), timeout=120)
         assert page.status_code == 303 and page.headers["location"].endswith("/login")
-        (rank,) = json.loads(arm64.good("status", "--json"))["deployments"][0]["ranks"]
-        assert arm64.nodes.call("spark-1", f"read -r p s <{rank['handle']}/pid; kill -9 -$p").returncode == 0
+        rank = arm64.nodes.nodes[0].folder / "state/deployments/tiny/rank0"
+        assert arm64.nodes.call("spark-1", f"read -r p s <{rank}/pid; kill -9 -$p").returncode == 0
         arm64.wait_for(lambda: "serving again" in arm64.good("incidents", "list"))
     finally:
         arm64.good("down", "tiny")

@@ -12,6 +12,7 @@ from sparkwright.domain.units import MIB
 from sparkwright.domain.values import dataclass, field
 
 PTXAS = "/usr/local/cuda/bin/ptxas"
+_SHELLS, _SHELL_WORDS = ("sh", "bash", "dash"), 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +199,19 @@ class EngineChoice:
     memory: int = 0
 
     @property
+    def program(self) -> tuple[str, ...]:
+        """The entrypoint as it is started: what follows `sh -c TEXT` is `$@` in the text, so a name stands before."""
+        words = self.entrypoint or ()
+        return (*words, words[0]) if self.shell_text and len(words) == _SHELL_WORDS else words
+
+    @property
+    def shell_text(self) -> str:
+        """TEXT of an entrypoint `sh -c TEXT`, '' for any other."""
+        words = self.entrypoint or ()
+        shell = len(words) >= _SHELL_WORDS and words[0].rpartition("/")[2] in _SHELLS
+        return words[2] if shell and words[1].startswith("-") and words[1].endswith("c") else ""
+
+    @property
     def label(self) -> str:
         """`vllm 0.21.0`; the name alone where no version is given."""
         return f"{self.name} {self.version}".rstrip()
@@ -240,6 +254,8 @@ class Gateway:
 class Serving:
     """Limits of the endpoint. Tokens are counts; memory_fraction is of the whole pool; kv_cache_bytes pins the KV.
 
+    host_cache: bytes of each node's host memory in which the engine keeps prefixes that its KV cache has no room for.
+
     queue: requests that may wait for a place among `sequences`; more are refused at once. 0: no limit.
 
     coherence: after each start the model's answers to easy questions are judged.
@@ -258,6 +274,7 @@ class Serving:
     memory_fraction: float = 0.0
     kv_cache_bytes: int = 0
     api_key_env: str = ""
+    host_cache: int = 0
     coherence: bool = True
     on_demand: bool = False
     idle_minutes: float = 15.0

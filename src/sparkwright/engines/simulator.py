@@ -61,5 +61,5 @@ def _as_simulated(spec: RankSpec, recipe: Recipe, context: RenderContext) -> Ran
         spec = replace(spec, keeper=kept)
     if recipe.engine.runtime is Runtime.DOCKER:
         return replace(spec, argv=arguments, entrypoint=docker_entrypoint(recipe, ("python3", *MODULE)))
-    program = recipe.engine.entrypoint or (context.python(recipe, spec.node), *MODULE)
+    program = recipe.engine.program or (context.python(recipe, spec.node), *MODULE)
     return replace(spec, argv=(*program, *arguments))

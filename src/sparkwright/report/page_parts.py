@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 
 from sparkwright.domain.run import Run
 from sparkwright.domain.summary import METRICS, Comparison, LevelSummary, RunSummary
+from sparkwright.domain.units import three_digits
 from sparkwright.domain.values import dataclass
 from sparkwright.domain.workload import Single
 from sparkwright.report import tables, texts
@@ -41,7 +42,7 @@ def headlines(summary: RunSummary) -> list[Headline]:
         _metric("Prefill", levels, "prefill", min),
         _metric("First token", levels, "ttft", min),
         _headline("All users", best, "output_rate") if best else None,
-        Headline("Goodput", texts.number(rate), "requests/s", "", limits) if rate is not None else None,
+        Headline("Goodput", three_digits(rate), "requests/s", "", limits) if rate is not None else None,
         _warm(summary),
     ]
     return [one for one in cards if one]
@@ -188,7 +189,7 @@ def values_table(plot: Plot) -> Table:
 def _value(axis: Axis, value: float) -> str:
     if axis.unit == "tokens":
         return texts.tokens(int(value))
-    return texts.seconds(value) if axis.unit == "s" else f"{value:g}" if value == int(value) else texts.number(value)
+    return texts.seconds(value) if axis.unit == "s" else f"{value:g}" if value == int(value) else three_digits(value)
 
 
 def timeline_section(requests: Sequence[Timeline], called: Sequence[str]) -> Html:

@@ -36,7 +36,7 @@ def test_a_rank_is_killed_and_comes_back_while_the_page_is_open(desk: Desk, wind
     before = desk.live()
     desk.kill(1)
     reads(page, "New requests get 503", "rank 1 on spark-2", "open")
-    desk.until(lambda live: live.phase == "ready" and (not before or live.relaunches > before.relaunches))
+    desk.until(lambda live: live.phase == "ready" and (not before or live.last_incident > before.last_incident))
     reads(page, "Up since", "rank killed by an external signal", "away for")
     assert page.script("return document.body.dataset.same") == "page" and not page.complaints, page.complaints
 

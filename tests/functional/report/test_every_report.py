@@ -8,13 +8,13 @@ import pytest
 
 from functional.report.browser import DESK, PHONE, Page
 from functional.report.conftest import Shown
-from sparkwright.app.report import ReportForm, evaluated
+from sparkwright.app.bench.report import ReportForm, evaluated
 from sparkwright.domain.evaluation import Event, ProbeEvidence, ProbeOutcome, ProbeState
 from sparkwright.domain.run import Run
-from sparkwright.report.tuning import tuning_page
+from sparkwright.tune.page import tuning_page
 from unit.loadgen.soaks import Script, soak
 from unit.report.test_soak_page import scored
-from unit.report.test_tuning import trial, tuned
+from unit.tune.test_page import trial, tuned
 
 KINDS = ("bench", "compared", "soak", "probes", "instructions", "tune")
 _FAILED = ProbeOutcome(

@@ -35,7 +35,7 @@ def pages() -> dict[str, str]:
 
 
 def script() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("docs_script", ROOT / "scripts" / "docs.py")
+    spec = importlib.util.spec_from_file_location("docs_script", ROOT / "scripts" / "docs" / "docs.py")
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -164,6 +164,6 @@ def test_every_variable_and_folder_of_the_code_has_words() -> None:
     assert "SPARKWRIGHT_CLUSTER" in made.variables() and "state/keys" in made.machine_paths()
     assert "~/.local/state/sparkwright/evidence" in made.environment_page("")
     with pytest.raises(AssertionError, match=r"without words .*XDG_NEW_HOME"):
-        made.agree("variables", {"XDG_NEW_HOME"}, set())
+        made.compare_names("variables", {"XDG_NEW_HOME"}, set())
     with pytest.raises(AssertionError, match=r"no longer in the code .*GONE"):
-        made.agree("variables", set(), {"GONE"})
+        made.compare_names("variables", set(), {"GONE"})

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -117,8 +118,11 @@ def test_where_no_process_can_keep_them_the_recipe_is_refused(changed: dict[str,
 
 
 def test_sglang_refuses_drafts_with_it_and_so_do_we() -> None:
-    recipe = replace(sglang_recipe(Runtime.PROCESS), loading=KEEPS)
-    assert [one.code for one in rehearse(recipe) if one.code == "ENG038"] == ["ENG038"]
+    """Its ranks would end at once in containers: they watch the process by its number."""
+    drafts = replace(sglang_recipe(Runtime.PROCESS), loading=KEEPS)
+    contained = replace(sglang_recipe(Runtime.DOCKER), loading=KEEPS, speculation=Speculation())
+    for recipe in (drafts, contained):
+        assert [one.code for one in rehearse(recipe) if one.code == "ENG038"] == ["ENG038"]
 
 
 def test_the_ledger_counts_the_weights_once_and_the_process_besides() -> None:
@@ -168,3 +172,12 @@ def test_the_simulator_says_what_vllm_says() -> None:
         running.terminate()
         assert running.wait(10) == 0
     assert "SIMULATED" in lines[0] and "Weight cache daemon READY: node 0/1" in lines[1]
+
+
+def test_the_real_process_says_that_it_is_ready_in_the_words_that_are_waited_for() -> None:
+    """A recording of `vllm preload` 0.33.0 on a GPU, with 65 GB of weights."""
+    log = Path(__file__).resolve().parents[2] / "data/captures/vllm-0.33.0/preload.log"
+    (rank,) = made_ranks(vllm_recipe())
+    assert rank.keeper
+    told = [line for line in log.read_text().splitlines() if rank.keeper.ready in line]
+    assert len(told) == 1 and "serving 1 local rank(s)" in told[0]

@@ -109,7 +109,7 @@ async def changes(
 
 
 async def _recorded(services: Services, head: str, deployment: str) -> dict[str, Any] | None:
-    """What `remember` wrote; None without a record that can be read."""
+    """The record that `remember` wrote; None without a record that can be read."""
     try:
         done = await services.run(
             head, script('head -c "$2" "$(x "$1")"', _file(services, head, deployment), str(_MOST))

@@ -18,7 +18,7 @@ _PLAIN_PATTERN = re.compile(r"[\w|^$./: ()\[\]-]{1,200}|[\w^$./: \[\]-]{1,100}[+
 
 
 @dataclass(slots=True)
-class OpenBlock:
+class ShellBlock:
     """One open `if`, `case`, loop, group or function. runs: its current branch does. taken: an earlier one did.
 
     phase: condition, subject, patterns, body.
@@ -37,7 +37,7 @@ class Branches:
     """Follows the words that open and close branches. line: of each branch that was decided by its words."""
 
     def __init__(self) -> None:
-        self.blocks: list[OpenBlock] = []
+        self.blocks: list[ShellBlock] = []
         self.decided: dict[int, str] = {}
 
     @property
@@ -61,20 +61,20 @@ class Branches:
                 return words
             word, words = words[0], words[1:]
             if word in ("for", "select"):
-                self.blocks.append(OpenBlock(word))
+                self.blocks.append(ShellBlock(word))
                 return None
             self._keyword(word, line)
 
     def _keyword(self, word: str, line: int) -> None:
-        top = self.blocks[-1] if self.blocks else OpenBlock("")
+        top = self.blocks[-1] if self.blocks else ShellBlock("")
         if word in _ENDS:
             if word == "esac" and top.kind == "case":
                 self._note(line, top.taken if top.taken is False else None, "no branch of `case` runs")
             self._close(_ENDS[word])
         elif word == "case":
-            self.blocks.append(OpenBlock(word, "subject"))
+            self.blocks.append(ShellBlock(word, "subject"))
         elif word in _OPENS:
-            self.blocks.append(OpenBlock(word, "condition" if word in ("if", "while", "until") else "body"))
+            self.blocks.append(ShellBlock(word, "condition" if word in ("if", "while", "until") else "body"))
         elif word == "do":
             verdict = _together(top.tests) if top.kind in ("while", "until") else None
             top.phase, top.runs = "body", False if verdict is (top.kind == "until") and verdict is not None else None
@@ -96,7 +96,7 @@ class Branches:
         if at is not None:
             del self.blocks[at:]
 
-    def _choose(self, top: OpenBlock, verdict: Verdict) -> None:
+    def _choose(self, top: ShellBlock, verdict: Verdict) -> None:
         """Sets `runs` of a branch whose own condition is `verdict`, after those before it."""
         if top.taken or verdict is False:
             top.runs = False
@@ -108,7 +108,7 @@ class Branches:
         """One command of a condition."""
         self.blocks[-1].tests.append((before, decide(words)))
 
-    def _match(self, top: OpenBlock, words: list[str], operator: str, line: int) -> None:
+    def _match(self, top: ShellBlock, words: list[str], operator: str, line: int) -> None:
         if top.phase == "subject":
             top.subject += " ".join(words[: words.index("in")] if "in" in words else words)
             if "in" not in words:
