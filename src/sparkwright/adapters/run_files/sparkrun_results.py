@@ -16,11 +16,6 @@ KEY = "sparkrun_benchmark"
 Tree = Mapping[str, Any]
 
 
-# Names that sparkrun's runtimes give to the engine's version (`version_commands`, 0.4.2), before older spellings.
-_ENGINES = ("vllm", "sglang", "llama_cpp", "trtllm", "atlas")
-_VERSIONS = (*_ENGINES, *(f"{name}_version" for name in _ENGINES))
-
-
 def is_it(tree: Any) -> bool:
     return isinstance(tree, Mapping) and (isinstance(tree.get(KEY), Mapping) or {"json", "stdout"} <= set(tree))
 
@@ -41,7 +36,7 @@ def read(tree: Tree) -> Run:
         raise UsageError(f"results of {framework}, which is not known here: llama-benchy and tool-eval-bench are")
     recipe, cluster = found.get("recipe") or {}, found.get("cluster") or {}
     known = cluster.get("runtime_info") or {}
-    engine_version = next((str(known[key]) for key in _VERSIONS if known.get(key)), "")
+    engine_version = _version(known, str(recipe.get("runtime") or ""))
     terms = replace(
         run.conditions,
         model=run.conditions.model or str(recipe.get("model") or "")[:200],
@@ -53,3 +48,10 @@ def read(tree: Tree) -> Run:
     nodes = f" on {cluster['node_count']} nodes" if cluster.get("node_count") else ""
     note = f"{run.note}; by sparkrun at {found.get('timestamp', '?')}, TP {cluster.get('tp', '?')}{nodes}"
     return replace(run, conditions=terms, note=note.removeprefix("; ")[:500])
+
+
+def _version(known: Mapping[Any, Any], runtime: str) -> str:
+    """The version under the engine's own name, as sparkrun's runtimes write it (`version_commands`, 0.4.2)."""
+    engine = runtime.replace("-", "_")
+    names = (str(key) for key in known)
+    return next((str(known[name]) for name in names if name and name.removesuffix("_version") in engine), "")
